@@ -1,0 +1,98 @@
+//! The one table of every setting. Names are environment variables; the same strings stand in
+//! logs, statistics and documentation.
+
+mod parse;
+mod settings;
+
+pub use parse::{Problem, parse};
+pub use settings::{FabricChoice, RailChoice, Settings, ShmKind, StatsSink};
+
+/// Prefix of every environment variable that belongs to the project.
+pub const PREFIX: &str = "FERRORAIL_";
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One of the listed words.
+    Word(&'static [&'static str]),
+    /// `0` or `1`.
+    Switch,
+    /// A whole number in the given closed range.
+    Number(u64, u64),
+    /// A byte count such as `64K`.
+    Bytes,
+    /// Free text, checked where it is used.
+    Text,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Environment variable.
+    pub name: &'static str,
+    /// Form of the value.
+    pub kind: Kind,
+    /// Value in force when unset, as text.
+    pub default: &'static str,
+    /// One line for `ferrorail info`.
+    pub help: &'static str,
+}
+
+macro_rules! table {
+    ($($name:literal, $kind:expr, $default:literal, $help:literal;)*) => {
+        /// Every setting, in the order `ferrorail info` prints them.
+        pub const TABLE: &[Setting] =
+            &[$(Setting { name: $name, kind: $kind, default: $default, help: $help }),*];
+    };
+}
+
+table! {
+    "FERRORAIL_ENABLE", Kind::Switch, "1",
+        "0 forwards every call to the host MPI";
+    "FERRORAIL_FABRIC", Kind::Word(&["auto", "loopback", "verbs"]), "auto",
+        "what carries bytes between nodes";
+    "FERRORAIL_RAILS", Kind::Text, "auto",
+        "rails to use: a count, or names such as rxe0,mlx5_1:2";
+    "FERRORAIL_GID_INDEX", Kind::Text, "auto",
+        "GID index on RoCE ports; auto takes RoCE v2 with an IPv4-mapped address";
+    "FERRORAIL_PORTS", Kind::Number(0, 8), "0",
+        "k of the multi-port algorithms; 0 means the number of rails";
+    "FERRORAIL_STRIPE_THRESHOLD", Kind::Bytes, "1K",
+        "messages of at least this size are striped over all rails";
+    "FERRORAIL_NODE_SIZE", Kind::Number(0, u32::MAX as u64), "0",
+        "ranks per virtual node; 0 takes nodes as they are";
+    "FERRORAIL_ALGORITHM", Kind::Text, "",
+        "forced algorithms, e.g. allgather=smp_bruck";
+    "FERRORAIL_TUNING", Kind::Text, "",
+        "selection table (JSON) to use instead of the built-in one";
+    "FERRORAIL_SCRATCH", Kind::Bytes, "256K",
+        "scratch bytes per rank and channel of a communicator";
+    "FERRORAIL_ZERO_COPY", Kind::Word(&["auto", "on", "off"]), "auto",
+        "large messages straight into the receive buffer";
+    "FERRORAIL_SHM", Kind::Word(&["auto", "memfd", "posix"]), "auto",
+        "backing of node segments; auto prefers memfd, which needs no /dev/shm";
+    "FERRORAIL_CMA", Kind::Word(&["auto", "off"]), "auto",
+        "cross-memory attach between ranks of one host";
+    "FERRORAIL_SPIN", Kind::Text, "auto",
+        "polls before a waiting rank yields its core; auto is 0 where ranks outnumber cores";
+    "FERRORAIL_PEER_TIMEOUT", Kind::Number(0, 86_400), "0",
+        "seconds a rank may wait for its peers before the call fails; 0 waits on as long as they live";
+    "FERRORAIL_LOOPBACK_LATENCY", Kind::Number(0, 1_000_000_000), "0",
+        "modelled latency of a loopback rail in ns";
+    "FERRORAIL_LOOPBACK_BANDWIDTH", Kind::Number(0, 1_000_000), "0",
+        "modelled bandwidth of a loopback rail in MB/s; 0 is unlimited";
+    "FERRORAIL_STATS", Kind::Text, "0",
+        "1 prints statistics at finalize, a path writes them there as JSON";
+    "FERRORAIL_LOG", Kind::Text, "warn",
+        "log filter: error, warn, info, debug, trace, or a tracing directive";
+    "FERRORAIL_LIBRARY", Kind::Text, "",
+        "path of libferrorail.so for `ferrorail exec` and `ferrorail bench`";
+    "FERRORAIL_MPI_LIBRARY", Kind::Text, "",
+        "MPI library that `ferrorail bench` and `ferrorail info` open";
+    "FERRORAIL_RUN_RANK", Kind::Text, "",
+        "set by `ferrorail run` for the processes it starts";
+    "FERRORAIL_RUN_SIZE", Kind::Text, "",
+        "set by `ferrorail run` for the processes it starts";
+    "FERRORAIL_RUN_SOCKET", Kind::Text, "",
+        "set by `ferrorail run` for the processes it starts";
+}

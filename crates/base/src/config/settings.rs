@@ -1,0 +1,102 @@
+//! Typed values of the settings that the libraries read.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// `FERRORAIL_FABRIC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FabricChoice {
+    /// Verbs where a usable device exists, else loopback.
+    Auto,
+    /// Emulated rails; all ranks on one host.
+    Loopback,
+    /// RDMA devices only.
+    Verbs,
+}
+
+/// `FERRORAIL_RAILS`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RailChoice {
+    /// All usable rails (two for loopback).
+    Auto,
+    /// The first so many.
+    Count(u8),
+    /// These, in this order: `device` or `device:port`.
+    Names(Vec<String>),
+}
+
+/// `FERRORAIL_SHM`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShmKind {
+    /// memfd, or POSIX shared memory where peers cannot open it.
+    Auto,
+    /// memfd only.
+    Memfd,
+    /// POSIX shared memory only.
+    Posix,
+}
+
+/// `FERRORAIL_STATS`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StatsSink {
+    /// No output.
+    Off,
+    /// A table on standard error at finalize.
+    Print,
+    /// JSON in this file at finalize.
+    File(PathBuf),
+}
+
+/// Every setting the libraries read, validated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `FERRORAIL_ENABLE`.
+    pub enable: bool,
+    /// `FERRORAIL_FABRIC`.
+    pub fabric: FabricChoice,
+    /// `FERRORAIL_RAILS`.
+    pub rails: RailChoice,
+    /// `FERRORAIL_GID_INDEX`; `None` is automatic.
+    pub gid_index: Option<u32>,
+    /// `FERRORAIL_PORTS`; `None` is the number of rails.
+    pub ports: Option<u8>,
+    /// `FERRORAIL_STRIPE_THRESHOLD` in bytes.
+    pub stripe_threshold: u64,
+    /// `FERRORAIL_NODE_SIZE`; `None` takes nodes as they are.
+    pub node_size: Option<u32>,
+    /// `FERRORAIL_ALGORITHM`: collective to algorithm.
+    pub algorithm: BTreeMap<String, String>,
+    /// `FERRORAIL_TUNING`.
+    pub tuning: Option<PathBuf>,
+    /// `FERRORAIL_SCRATCH` in bytes.
+    pub scratch_bytes: u64,
+    /// `FERRORAIL_ZERO_COPY`; `None` is automatic.
+    pub zero_copy: Option<bool>,
+    /// `FERRORAIL_SHM`.
+    pub shm: ShmKind,
+    /// `FERRORAIL_CMA`: whether cross-memory attach may be used.
+    pub cma: bool,
+    /// `FERRORAIL_SPIN`; `None` is automatic.
+    pub spin: Option<u32>,
+    /// `FERRORAIL_PEER_TIMEOUT` in seconds; `None` waits as long as peers live.
+    pub peer_timeout_s: Option<u64>,
+    /// `FERRORAIL_LOOPBACK_LATENCY` in ns.
+    pub loopback_latency_ns: u64,
+    /// `FERRORAIL_LOOPBACK_BANDWIDTH` in MB/s; `None` is unlimited.
+    pub loopback_bandwidth_mb_s: Option<u64>,
+    /// `FERRORAIL_STATS`.
+    pub stats: StatsSink,
+    /// `FERRORAIL_LOG`.
+    pub log: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let (settings, problems) = super::parse(std::iter::empty::<(String, String)>());
+        debug_assert!(
+            problems.is_empty(),
+            "the table's defaults are valid: {problems:?}"
+        );
+        settings
+    }
+}

@@ -1,0 +1,20 @@
+//! Vocabulary of ferrorail, shared by every crate and free of policy.
+//!
+//! * [`ids`]: rank, node, rail and peer newtypes;
+//! * [`topology`]: which rank lives on which node, who leads;
+//! * [`config`]: the one table of every `FERRORAIL_*` setting;
+//! * [`memory`]: user and shared memory as checked address ranges;
+//! * [`sync`]: the only importer of the standard atomics (loom under `--cfg loom`);
+//! * [`units`]: sizes such as `64K`.
+//!
+//! This crate imports no other crate of the project.
+
+pub mod config;
+pub mod ids;
+pub mod memory;
+pub mod sync;
+pub mod topology;
+pub mod units;
+
+pub use ids::{NodeId, NodeRank, PeerId, ProcessId, RailId, Rank};
+pub use topology::Topology;

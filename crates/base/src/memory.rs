@@ -1,0 +1,97 @@
+//! Memory that others may touch, as address ranges.
+//!
+//! Peers and NICs write this memory while we hold its address, so it never becomes `&[u8]` or
+//! `&mut [u8]`; it is copied by raw pointer inside checked bounds.
+
+/// An address range `[address, address + bytes)`. Holding one grants nothing; using it is `unsafe`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryRange {
+    /// First byte.
+    pub address: usize,
+    /// Length in bytes.
+    pub bytes: usize,
+}
+
+impl MemoryRange {
+    /// A range over `bytes` bytes at `address`.
+    pub fn new(address: *const u8, bytes: usize) -> Self {
+        Self {
+            address: address as usize,
+            bytes,
+        }
+    }
+
+    /// The part `[offset, offset + bytes)`.
+    ///
+    /// # Panics
+    /// If it does not lie inside this range: offsets come from verified schedules.
+    #[inline]
+    #[track_caller]
+    pub fn slice(self, offset: usize, bytes: usize) -> Self {
+        assert!(
+            offset <= self.bytes && bytes <= self.bytes - offset,
+            "{bytes} bytes at offset {offset} leave a range of {}",
+            self.bytes
+        );
+        Self {
+            address: self.address + offset,
+            bytes,
+        }
+    }
+
+    /// First byte as a pointer.
+    #[inline]
+    pub fn as_ptr(self) -> *mut u8 {
+        self.address as *mut u8
+    }
+
+    /// Copies this range to `dest`, which must be as long.
+    ///
+    /// # Safety
+    /// Both ranges are mapped, do not overlap, and nobody else writes either, or writes `dest`'s
+    /// bytes, during the call (the schedule's ordering proves that).
+    #[inline]
+    pub unsafe fn copy_to(self, dest: MemoryRange) {
+        assert_eq!(
+            self.bytes, dest.bytes,
+            "source and destination differ in length"
+        );
+        // SAFETY: the caller vouches for both ranges; the lengths were just compared.
+        unsafe { core::ptr::copy_nonoverlapping(self.as_ptr(), dest.as_ptr(), self.bytes) }
+    }
+}
+
+/// Types that may live in memory shared between processes.
+///
+/// # Safety
+/// `repr(C)` or `repr(transparent)`, valid for every bit pattern, without pointers, references,
+/// handles or drop glue.
+pub unsafe trait ShareSafe {}
+
+// SAFETY: plain integer cells, valid for every bit pattern.
+unsafe impl ShareSafe for crate::sync::AtomicU32 {}
+// SAFETY: as above.
+unsafe impl ShareSafe for crate::sync::AtomicU64 {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_stay_inside() {
+        let range = MemoryRange {
+            address: 4096,
+            bytes: 100,
+        };
+        assert_eq!(range.slice(100, 0).address, 4196);
+        assert_eq!(
+            range.slice(10, 90),
+            MemoryRange {
+                address: 4106,
+                bytes: 90
+            }
+        );
+        assert!(std::panic::catch_unwind(|| range.slice(10, 91)).is_err());
+        assert!(std::panic::catch_unwind(|| range.slice(usize::MAX, 2)).is_err());
+    }
+}

@@ -1,0 +1,40 @@
+//! Out-of-band exchange: how the ranks of a team talk before any rail exists.
+
+use ferrorail_base::Rank;
+
+/// An out-of-band exchange failed.
+#[derive(Debug, thiserror::Error)]
+#[error("out-of-band {act} failed: {reason}")]
+pub struct OobError {
+    /// What was attempted: `allgather`, `exchange`, …
+    pub act: &'static str,
+    /// Why, in words.
+    pub reason: String,
+    /// MPI error class to report, where the host MPI gave one.
+    pub mpi_class: Option<i32>,
+}
+
+/// The ranks of one team, and slow but safe exchange among them. Every method is collective unless
+/// it says otherwise and must be called by all ranks in the same order.
+pub trait Oob: Send {
+    /// This rank.
+    fn rank(&self) -> Rank;
+
+    /// Number of ranks.
+    fn size(&self) -> u32;
+
+    /// Ranks with equal keys share physical memory (one host, one IPC namespace).
+    fn host_keys(&mut self) -> Result<Vec<u64>, OobError>;
+
+    /// Everybody's `mine`, by rank. Lengths may differ.
+    fn allgather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>, OobError>;
+
+    /// Sends `outgoing[i]` to `peers[i]` and returns what `peers[i]` sent here. Not collective: only
+    /// the named ranks take part, and naming is mutual. `peers` has no repetition and not this rank.
+    fn exchange(&mut self, peers: &[Rank], outgoing: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, OobError>;
+
+    /// Waits for everybody.
+    fn barrier(&mut self) -> Result<(), OobError> {
+        self.allgather(&[]).map(drop)
+    }
+}

@@ -1,0 +1,184 @@
+//! A schedule: what one rank does in one collective, as data.
+//!
+//! An algorithm is a pure function from (topology, rank, ports, landing) to a [`Schedule`]. The same
+//! value is run by the engine, verified symbolically, costed and drawn. Steps run in order; a round
+//! is a group of steps that the paper counts as one communication step.
+//!
+//! # Buffers
+//!
+//! All positions are in blocks; the executor turns them into bytes.
+//!
+//! | buffer | what it is | who may write it |
+//! |---|---|---|
+//! | `Send` | this rank's contribution, user memory | nobody |
+//! | `Recv` | this rank's result, user memory | own copies; puts of peers under [`Landing::Recv`] |
+//! | `Scratch` | this rank's symmetric scratch of the operation's channel | own copies, puts of peers |
+//! | `Node` | the scratch of the node's leader: the leader's `Scratch` and its node's `Node` are the same memory | copies of local ranks, puts of peers |
+//!
+//! Scratch holds nothing defined when an operation starts.
+
+use ferrorail_base::{NodeRank, Rank};
+
+/// A memory that steps name. See the module documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Buffer {
+    /// The caller's contribution.
+    Send,
+    /// The caller's result.
+    Recv,
+    /// This rank's own scratch.
+    Scratch,
+    /// The scratch of this rank's node leader, mapped by the whole node.
+    Node,
+}
+
+/// A run of consecutive blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// Memory.
+    pub buffer: Buffer,
+    /// First block.
+    pub first: u32,
+    /// Number of blocks.
+    pub count: u32,
+}
+
+impl Span {
+    /// `count` blocks of `buffer` from `first`.
+    pub const fn new(buffer: Buffer, first: u32, count: u32) -> Self {
+        Self {
+            buffer,
+            first,
+            count,
+        }
+    }
+}
+
+/// Where puts land.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Landing {
+    /// In scratch: no address exchange, one extra copy. Puts read and write `Scratch` or `Node`.
+    Scratch,
+    /// In the receiver's own buffer, which it announces first: the announcement is also the
+    /// permission to send. Puts read and write `Recv`.
+    Recv,
+}
+
+/// Index of an arrival flag at the receiver, unique per operation there; below [`slot_limit`].
+pub type Slot = u16;
+
+/// Number of arrival slots every rank of a team of `size` has per channel.
+pub const fn slot_limit(size: u32) -> u32 {
+    2 * size + 32
+}
+
+/// Phases of node signals lie in `1..=PHASE_MAX`.
+pub const PHASE_MAX: u8 = 250;
+
+/// One action of one rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// Writes `from` (here) to `into` (the peer's memory), then raises arrival flag `slot` there.
+    /// Goes through shared memory to a peer of the same node, over rails otherwise.
+    Put {
+        /// Target.
+        to: Rank,
+        /// Port of the multi-port model, below k.
+        port: u8,
+        /// The target's arrival flag.
+        slot: Slot,
+        /// Source blocks, local.
+        from: Span,
+        /// Destination blocks, in the target's buffers.
+        into: Span,
+    },
+    /// Waits for the put that raises `slot` here.
+    Await {
+        /// Its origin.
+        from: Rank,
+        /// Its port at the origin.
+        port: u8,
+        /// Arrival flag.
+        slot: Slot,
+        /// Its length in blocks.
+        blocks: u32,
+    },
+    /// Tells `to` where this rank's `Recv` is, raising `slot` there. Only under [`Landing::Recv`].
+    Announce {
+        /// Future origin of puts.
+        to: Rank,
+        /// The target's arrival flag.
+        slot: Slot,
+    },
+    /// Waits for the announcement of `from`; puts to its `Recv` may follow.
+    AwaitAnnouncement {
+        /// Announcing rank.
+        from: Rank,
+        /// Arrival flag.
+        slot: Slot,
+    },
+    /// Local copy; also from and into `Node`.
+    Copy {
+        /// Source blocks.
+        from: Span,
+        /// Destination blocks, as many.
+        into: Span,
+    },
+    /// Raises this rank's node flag to `phase` (1 ..= [`PHASE_MAX`], rising within an operation):
+    /// all its earlier steps are visible to local ranks that see it.
+    NodeSignal {
+        /// New value.
+        phase: u8,
+    },
+    /// Waits until local rank `of` has signalled at least `phase`.
+    NodeAwait {
+        /// Whom to wait for.
+        of: NodeRank,
+        /// Least value.
+        phase: u8,
+    },
+    /// Waits until every local rank has signalled at least `phase`.
+    NodeAwaitAll {
+        /// Least value.
+        phase: u8,
+    },
+}
+
+/// What one rank does in one operation.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Schedule {
+    /// Steps in order.
+    pub steps: Vec<Step>,
+    /// For each round, the index one past its last step; rising, the last equals `steps.len()`.
+    /// A round without puts on any rank does not count in the cost model.
+    pub round_ends: Vec<u32>,
+    /// Blocks of scratch that must exist at every rank: largest `first + count` of `Scratch` and
+    /// `Node` spans over all ranks.
+    pub scratch_blocks: u32,
+}
+
+impl Schedule {
+    /// Steps of each round.
+    pub fn rounds(&self) -> impl Iterator<Item = &[Step]> {
+        let starts = std::iter::once(0).chain(self.round_ends.iter().copied());
+        starts
+            .zip(&self.round_ends)
+            .map(|(start, &end)| &self.steps[start as usize..end as usize])
+    }
+
+    /// Ranks this one puts or announces to, or awaits, without repetition, ascending.
+    pub fn peers(&self) -> Vec<Rank> {
+        let mut peers: Vec<Rank> = self
+            .steps
+            .iter()
+            .filter_map(|step| match *step {
+                Step::Put { to, .. } | Step::Announce { to, .. } => Some(to),
+                Step::Await { from, .. } | Step::AwaitAnnouncement { from, .. } => Some(from),
+                _ => None,
+            })
+            .collect();
+        peers.sort_unstable();
+        peers.dedup();
+        peers
+    }
+}

@@ -1,0 +1,273 @@
+//! The seam between algorithms and networks: what the engine may ask of a fabric.
+//!
+//! A [`Fabric`] is one process's attachment to one or several rails. Everything above it is written
+//! against this trait and runs unchanged on verbs, on loopback rails and in a simulator.
+//!
+//! # Order and visibility
+//!
+//! * Operations posted to one (peer, rail) take effect at the target in the order posted; nothing
+//!   is ordered between rails or between peers. A notification therefore follows its data on the
+//!   same rail ([`Fabric::put_notify`]).
+//! * A notification is a 64-bit store to an 8-byte-aligned word; a target that reads it with acquire
+//!   ordering sees the data put before it on that rail.
+//! * Under [`AtomicScope::Rail`], CPU atomics and the fabric's atomics on one word do not exclude
+//!   each other.
+//!
+//! # Local completion
+//!
+//! A posted operation reads its source until its [`Ticket`] is complete; `fetch_add`,
+//! `compare_swap` and `get` have their result in `into` only then. Operations posted with
+//! [`Tracking::Silent`] complete when a later tracked one on the same (peer, rail) does.
+
+mod error;
+mod region;
+pub mod stripe;
+
+pub use error::FabricError;
+pub use region::{LocalRegion, RAILS_MAX, RemoteRegion, SharedBacking};
+
+use ferrorail_base::{PeerId, ProcessId, RailId};
+
+/// A part of a [`LocalRegion`].
+#[derive(Clone, Copy, Debug)]
+pub struct LocalSlice<'a> {
+    /// The registered memory.
+    pub region: &'a LocalRegion,
+    /// First byte, relative to the region.
+    pub offset: usize,
+    /// Length in bytes.
+    pub bytes: usize,
+}
+
+/// A part of a [`RemoteRegion`].
+#[derive(Clone, Copy, Debug)]
+pub struct RemoteSlice<'a> {
+    /// The peer's memory.
+    pub region: &'a RemoteRegion,
+    /// First byte, relative to the region.
+    pub offset: usize,
+}
+
+/// The word that tells the target a put has arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Notification<'a> {
+    /// Eight-byte-aligned word in the target's memory.
+    pub word: RemoteSlice<'a>,
+    /// Value to store there.
+    pub value: u64,
+}
+
+/// Whether the caller will ask for the completion of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracking {
+    /// Nobody will; the fabric may save the completion.
+    Silent,
+    /// [`Fabric::is_complete`] will be called with the ticket.
+    Tracked,
+}
+
+/// Names a posted operation: the `sequence`-th on its (peer, rail), from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// The target.
+    pub peer: PeerId,
+    /// The rail it was posted on.
+    pub rail: RailId,
+    /// Position in the order of posting.
+    pub sequence: u64,
+}
+
+/// What a compare-and-swap or fetch-and-add excludes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicScope {
+    /// The rails have no remote atomics.
+    None,
+    /// Atomic towards operations of the same rail's device only (`IBV_ATOMIC_HCA`).
+    Rail,
+    /// Atomic towards CPUs too (`IBV_ATOMIC_GLOB`, loopback).
+    Global,
+}
+
+/// Limits and abilities of a fabric, the same for the life of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Reach of remote atomics.
+    pub atomics: AtomicScope,
+    /// Whether peers can reach private (not shared-backed) registered memory. False on loopback
+    /// where cross-memory attach is forbidden: zero-copy is then not offered.
+    pub private_memory: bool,
+    /// Whether peers must be on the same host.
+    pub same_host_only: bool,
+    /// Largest put that needs no registered source, in bytes (verbs inline data).
+    pub inline_bytes_max: usize,
+}
+
+/// One rail as users see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RailInfo {
+    /// Stable name: `rxe0:1` (device:port), `loop0`.
+    pub name: String,
+    /// Device, e.g. `mlx5_0`.
+    pub device: String,
+    /// Physical port, 1-based; 0 for loopback.
+    pub port: u8,
+    /// Source address, e.g. the GID; empty for loopback.
+    pub address: String,
+    /// Nominal bandwidth in MB/s, 0 if unknown.
+    pub bandwidth_mb_s: u64,
+    /// Largest packet in bytes (RDMA MTU), 0 if unlimited.
+    pub mtu_bytes: u32,
+    /// NUMA node of the device, if known.
+    pub numa_node: Option<u32>,
+}
+
+/// Traffic of one rail since the fabric was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RailCounters {
+    /// Operations posted (a put with its notification counts once).
+    pub messages: u64,
+    /// Payload bytes posted.
+    pub bytes: u64,
+}
+
+/// One process's attachment to its rails. See the module documentation for ordering.
+///
+/// All methods may be called from several threads at once.
+pub trait Fabric: Send + Sync + 'static {
+    /// `loopback` or `verbs`: the same word as in `FERRORAIL_FABRIC`.
+    fn name(&self) -> &'static str;
+
+    /// The opened rails; `RailId(i)` is entry `i`.
+    fn rails(&self) -> &[RailInfo];
+
+    /// Limits and abilities.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Traffic of `rail` so far.
+    fn counters(&self, rail: RailId) -> RailCounters;
+
+    /// Makes `bytes` bytes at `address` reachable by peers on every rail. `backing` says which
+    /// shared object the memory maps, if any, so that ranks of one host can map it too.
+    ///
+    /// # Errors
+    /// [`FabricError::RegisterMemory`], e.g. beyond the memlock limit.
+    ///
+    /// # Safety
+    /// The memory stays mapped and readable/writable until [`Fabric::deregister`].
+    unsafe fn register(
+        &self,
+        address: *mut u8,
+        bytes: usize,
+        backing: Option<SharedBacking>,
+    ) -> Result<LocalRegion, FabricError>;
+
+    /// Undoes [`Fabric::register`]. Peers must not use the region any more.
+    fn deregister(&self, region: LocalRegion);
+
+    /// What peers need to import `region`, for the set-up exchange (variable length).
+    fn describe(&self, region: &LocalRegion) -> Vec<u8>;
+
+    /// Inverse of [`Fabric::describe`] at the peer. May map the shared backing; undone by
+    /// [`Fabric::release`].
+    fn import(&self, peer: PeerId, description: &[u8]) -> Result<RemoteRegion, FabricError>;
+
+    /// Undoes [`Fabric::import`].
+    fn release(&self, peer: PeerId, region: RemoteRegion);
+
+    /// The entry of `process` in the peer table, made if need be. Idempotent.
+    fn open_peer(&self, process: ProcessId) -> Result<PeerId, FabricError>;
+
+    /// What `peer` needs to connect to this process; the same bytes at each call.
+    fn address_for(&self, peer: PeerId) -> Result<Vec<u8>, FabricError>;
+
+    /// Connects to `peer` with what its `address_for` returned. Idempotent. After the peer has done
+    /// the same, operations to it may be posted.
+    fn connect(&self, peer: PeerId, address: &[u8]) -> Result<(), FabricError>;
+
+    /// Writes `from` to `to`.
+    ///
+    /// # Errors
+    /// [`FabricError::WouldBlock`] if the rail's queue is full: call [`Fabric::progress`], try again.
+    ///
+    /// # Safety
+    /// `from` stays valid and unwritten until the ticket completes; `to` is inside memory the peer
+    /// registered and still holds.
+    unsafe fn put(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        tracking: Tracking,
+    ) -> Result<Ticket, FabricError>;
+
+    /// [`Fabric::put`], then the notification, in that order at the target. `from` may be empty.
+    ///
+    /// # Errors
+    /// As [`Fabric::put`]; nothing was posted if it fails.
+    ///
+    /// # Safety
+    /// As [`Fabric::put`], for the word as well.
+    unsafe fn put_notify(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        notification: Notification<'_>,
+        tracking: Tracking,
+    ) -> Result<Ticket, FabricError>;
+
+    /// Reads `from` at the peer into `into`. Always tracked.
+    ///
+    /// # Safety
+    /// `into` stays valid and untouched until the ticket completes; `from` as in [`Fabric::put`].
+    unsafe fn get(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: RemoteSlice<'_>,
+        into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError>;
+
+    /// Adds `add` to the 64-bit word `at`; its old value lands in the 8 bytes of `into`.
+    /// Always tracked.
+    ///
+    /// # Safety
+    /// As [`Fabric::get`]; `at` and `into` are 8-byte aligned.
+    unsafe fn fetch_add(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        at: RemoteSlice<'_>,
+        add: u64,
+        into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError>;
+
+    /// Stores `swap` in the 64-bit word `at` if it holds `compare`; its old value lands in `into`.
+    /// Always tracked.
+    ///
+    /// # Safety
+    /// As [`Fabric::fetch_add`].
+    unsafe fn compare_swap(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        at: RemoteSlice<'_>,
+        compare: u64,
+        swap: u64,
+        into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError>;
+
+    /// Whether a tracked operation is complete. Does not itself make progress.
+    ///
+    /// # Errors
+    /// [`FabricError::Completion`] if it, or one before it on that rail, failed.
+    fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError>;
+
+    /// One bounded pass over the completion queues; the number of completions seen.
+    ///
+    /// # Errors
+    /// [`FabricError::Completion`] if an operation failed since the last call.
+    fn progress(&self) -> Result<usize, FabricError>;
+}
