@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Rails (placeholder crate documentation).
+pub mod loopback;
+pub mod verbs;
