@@ -111,6 +111,9 @@ pub struct RailInfo {
     pub device: String,
     /// Physical port, 1-based; 0 for loopback.
     pub port: u8,
+    /// Position in the list of requested rails, counting those that could not be opened. Peers
+    /// connect plane to plane, so a rail missing on one rank does not shift the others.
+    pub plane: u8,
     /// Source address, e.g. the GID; empty for loopback.
     pub address: String,
     /// Nominal bandwidth in MB/s, 0 if unknown.
@@ -177,10 +180,11 @@ pub trait Fabric: Send + Sync + 'static {
     /// The entry of `process` in the peer table, made if need be. Idempotent.
     fn open_peer(&self, process: ProcessId) -> Result<PeerId, FabricError>;
 
-    /// What `peer` needs to connect to this process; the same bytes at each call.
+    /// What `peer` needs to connect to this process, for each plane; the same bytes at each call.
     fn address_for(&self, peer: PeerId) -> Result<Vec<u8>, FabricError>;
 
-    /// Connects to `peer` with what its `address_for` returned. Idempotent. After the peer has done
+    /// Connects to `peer` with what its `address_for` returned, on every plane that both sides
+    /// have. Idempotent. After the peer has done
     /// the same, operations to it may be posted.
     fn connect(&self, peer: PeerId, address: &[u8]) -> Result<(), FabricError>;
 
