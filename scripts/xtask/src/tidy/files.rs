@@ -1,0 +1,153 @@
+//! What can be judged from one file's path and content.
+
+use super::{RULES, Rules, Sizes, functions};
+
+/// Judges one tracked file and adds what is in it to `sizes`.
+pub(super) fn check(rules: &Rules, path: &str, content: &[u8], sizes: &mut Sizes) -> Vec<String> {
+    let mut lines = Vec::new();
+    if content.len() > rules.limits.file_bytes {
+        let (size, limit) = (content.len(), rules.limits.file_bytes);
+        lines.push(format!("{path}: {size} bytes, the limit is {limit}"));
+    }
+    let Ok(text) = std::str::from_utf8(content) else {
+        return lines;
+    };
+    if path != RULES {
+        lines.extend(banned(rules, path, text));
+    }
+    if is_code(path, content) {
+        sizes.files.insert(path.to_owned(), text.lines().count());
+    }
+    if extension(path) == "rs" {
+        if !text.starts_with("//!") {
+            lines.push(format!("{path}: does not start with //! documentation"));
+        }
+        match functions::measure(text) {
+            Ok(found) => sizes.functions.extend(
+                found
+                    .into_iter()
+                    .map(|(name, lines)| (format!("{path}::{name}"), lines)),
+            ),
+            Err(error) => lines.push(format!("{path}: {error}")),
+        }
+    }
+    if path.ends_with("/Cargo.toml") && !has_workspace_lints(text) {
+        lines.push(format!("{path}: lacks `[lints] workspace = true`"));
+    }
+    lines
+}
+
+fn banned(rules: &Rules, path: &str, text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    for rule in &rules.banned {
+        let concerned = rule.only.is_empty() || rule.only.iter().any(|e| e == extension(path));
+        if !concerned || rule.except.iter().any(|except| except == path) {
+            continue;
+        }
+        for (number, line) in text.lines().enumerate() {
+            for word in rule
+                .words
+                .iter()
+                .filter(|word| line.contains(word.as_str()))
+            {
+                lines.push(format!("{path}:{}: `{word}`: {}", number + 1, rule.why));
+            }
+        }
+    }
+    lines
+}
+
+fn has_workspace_lints(manifest: &str) -> bool {
+    manifest
+        .parse::<toml::Table>()
+        .ok()
+        .and_then(|table| table.get("lints")?.get("workspace")?.as_bool())
+        .unwrap_or(false)
+}
+
+/// Text after the last dot of the file name, or nothing.
+fn extension(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').map_or("", |(_, extension)| extension)
+}
+
+fn is_code(path: &str, content: &[u8]) -> bool {
+    matches!(extension(path), "rs" | "c" | "h" | "f90" | "sh" | "py") || content.starts_with(b"#!/")
+}
+
+/// Whether `bash -n` can judge it.
+pub(super) fn is_shell(path: &str, content: &[u8]) -> bool {
+    let first = content.split(|&byte| byte == b'\n').next().unwrap_or(b"");
+    extension(path) == "sh" || (first.starts_with(b"#!") && first.ends_with(b"sh"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> Rules {
+        toml::from_str(
+            "[limits]\nfile_lines = 3\nfunction_lines = 2\nfile_bytes = 100\n\
+             [[banned]]\nwords = ['bad']\nwhy = 'worse'\n\
+             [[banned]]\nwords = ['atomic']\nwhy = 'no'\nonly = ['rs']\nexcept = ['ok.rs']\n",
+        )
+        .unwrap()
+    }
+
+    fn judge(path: &str, text: &str) -> Vec<String> {
+        check(&rules(), path, text.as_bytes(), &mut Sizes::default())
+    }
+
+    #[test]
+    fn banned_words_name_the_line() {
+        assert_eq!(judge("a.md", "good\nbad\n"), ["a.md:2: `bad`: worse"]);
+        assert_eq!(judge(RULES, "bad"), [""; 0]);
+        assert_eq!(judge("x/a.rs", "//! atomic").len(), 1);
+        assert_eq!(judge("ok.rs", "//! atomic"), [""; 0]);
+        assert_eq!(judge("a.md", "atomic"), [""; 0]);
+    }
+
+    #[test]
+    fn large_files_fail() {
+        assert_eq!(
+            judge("a.bin", &"x".repeat(101)),
+            ["a.bin: 101 bytes, the limit is 100"]
+        );
+    }
+
+    #[test]
+    fn rust_files_start_with_documentation() {
+        assert_eq!(
+            judge("a.rs", "fn main() {}\n"),
+            ["a.rs: does not start with //! documentation"]
+        );
+        assert!(judge("a.rs", "//! A.\nfn (\n")[0].starts_with("a.rs: "));
+    }
+
+    #[test]
+    fn crates_take_the_workspace_lints() {
+        assert_eq!(
+            judge("a/Cargo.toml", "[lints]\nworkspace = true\n"),
+            [""; 0]
+        );
+        assert_eq!(judge("a/Cargo.toml", "[package]\n").len(), 1);
+        assert_eq!(judge("Cargo.toml", "[workspace]\n"), [""; 0]);
+    }
+
+    #[test]
+    fn only_code_has_a_line_limit() {
+        let mut sizes = Sizes::default();
+        check(&rules(), "a.c", b"1\n2\n", &mut sizes);
+        check(&rules(), "run", b"#!/usr/bin/env bash\n", &mut sizes);
+        check(&rules(), "a.md", b"1\n2\n", &mut sizes);
+        let known: Vec<_> = sizes.files.into_iter().collect();
+        assert_eq!(known, [("a.c".to_owned(), 2), ("run".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn shell_is_known_by_its_first_line() {
+        assert!(is_shell("demo", b"#!/usr/bin/env bash\n"));
+        assert!(is_shell("lib/need.sh", b"need() {"));
+        assert!(!is_shell("plot", b"#!/usr/bin/env python3\n"));
+    }
+}
