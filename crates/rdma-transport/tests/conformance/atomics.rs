@@ -1,0 +1,66 @@
+//! Remote atomics towards each other.
+
+use super::memory::Memory;
+use super::{Pair, at, process, whole};
+use ferrorail_fabric::{AtomicScope, Fabric};
+
+pub fn atomics_exclude_each_other<F: Fabric>(pair: &Pair<F>) {
+    const ADDS: u64 = 200;
+    if pair.a.capabilities().atomics == AtomicScope::None {
+        return;
+    }
+    let mut results = [Memory::shared(&pair.a, 64), Memory::shared(&pair.b, 64)];
+    let mut words = Memory::shared(&pair.b, 4096);
+    let description = pair.b.describe(words.region());
+    let me = pair.b.open_peer(process(2)).unwrap();
+    let address = pair.b.address_for(me).unwrap();
+    pair.b.connect(me, &address).expect("connect to oneself");
+    let sides = [(&pair.a, pair.ab), (&pair.b, me)];
+    // Under AtomicScope::Rail only one device's operations exclude each other.
+    for rail in pair.rails() {
+        words.fill(0);
+        std::thread::scope(|scope| {
+            for ((fabric, peer), result) in sides.into_iter().zip(&results) {
+                let description = &description;
+                scope.spawn(move || {
+                    let remote = fabric.import(peer, description).unwrap();
+                    let mut previous = None;
+                    for _ in 0..ADDS {
+                        let (ticket, _) = pair.post(|| {
+                            // SAFETY: `result` is not touched before the ticket completes.
+                            unsafe {
+                                let into = whole(result, 8, 8);
+                                fabric.fetch_add(peer, rail, at(&remote, 64), 3, into)
+                            }
+                        });
+                        pair.wait(fabric, ticket);
+                        let old = result.load(8);
+                        assert!(
+                            previous < Some(old) && old % 3 == 0,
+                            "{previous:?} then {old}"
+                        );
+                        previous = Some(old);
+                    }
+                });
+            }
+        });
+        assert_eq!(words.load(64), 2 * ADDS * 3);
+        let remote = pair.a.import(pair.ab, &description).unwrap();
+        for (compare, swap, old) in [(0, 5, 0), (0, 6, 5), (5, u64::MAX, 5)] {
+            let (ticket, _) = pair.post(|| {
+                // SAFETY: the result is not touched before the ticket completes.
+                unsafe {
+                    let into = whole(&results[0], 16, 8);
+                    pair.a
+                        .compare_swap(pair.ab, rail, at(&remote, 128), compare, swap, into)
+                }
+            });
+            pair.wait(&pair.a, ticket);
+            assert_eq!(results[0].load(16), old);
+        }
+        assert_eq!(words.load(128), u64::MAX);
+    }
+    results[0].give_back(&pair.a);
+    results[1].give_back(&pair.b);
+    words.give_back(&pair.b);
+}

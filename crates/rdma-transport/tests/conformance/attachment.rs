@@ -1,0 +1,131 @@
+//! Joining peers, counters, a process as its own peer, and giving back.
+
+use super::memory::Memory;
+use super::{Pair, at, process, whole};
+use ferrorail_fabric::{Fabric, FabricError, Notification, Tracking};
+
+pub fn connecting_is_idempotent<F: Fabric>(pair: &Pair<F>) {
+    assert!(["loopback", "verbs"].contains(&pair.a.name()));
+    assert!(!pair.a.rails().is_empty());
+    for (i, rail) in pair.a.rails().iter().enumerate() {
+        assert!(!rail.name.is_empty());
+        assert!(
+            pair.a.rails()[..i]
+                .iter()
+                .all(|other| other.name != rail.name)
+        );
+    }
+    assert_eq!(pair.a.open_peer(process(2)).unwrap(), pair.ab);
+    assert_ne!(pair.a.open_peer(process(3)).unwrap(), pair.ab);
+    let address = pair.b.address_for(pair.ba).unwrap();
+    assert_eq!(pair.b.address_for(pair.ba).unwrap(), address);
+    pair.a.connect(pair.ab, &address).expect("a second connect");
+}
+
+pub fn counters_count_payload<F: Fabric>(pair: &Pair<F>) {
+    let mut source = Memory::shared(&pair.a, 4096);
+    let mut target = Memory::shared(&pair.b, 4096);
+    let remote = pair
+        .a
+        .import(pair.ab, &pair.b.describe(target.region()))
+        .unwrap();
+    for rail in pair.rails() {
+        let before = pair.a.counters(rail);
+        assert_eq!((before.messages, before.bytes), (0, 0));
+        let word = at(&remote, 0);
+        let mut last = None;
+        for bytes in [1000, 0] {
+            let notification = Notification { word, value: 1 };
+            let (from, to) = (whole(&source, 0, bytes), at(&remote, 8));
+            let post = || {
+                // SAFETY: `source` is not written again.
+                unsafe {
+                    let tracking = Tracking::Tracked;
+                    pair.a
+                        .put_notify(pair.ab, rail, from, to, notification, tracking)
+                }
+            };
+            last = Some(pair.post(post).0);
+        }
+        pair.wait(&pair.a, last.unwrap());
+        let after = pair.a.counters(rail);
+        assert_eq!(
+            (after.messages, after.bytes),
+            (2, 1000),
+            "a notification is no message"
+        );
+        assert_eq!(
+            pair.b.counters(rail).messages,
+            0,
+            "the target posted nothing"
+        );
+    }
+    source.give_back(&pair.a);
+    target.give_back(&pair.b);
+}
+
+pub fn a_process_reaches_itself<F: Fabric>(pair: &Pair<F>) {
+    let mut memory = Memory::shared(&pair.a, 8192);
+    let me = pair.a.open_peer(process(1)).unwrap();
+    let address = pair.a.address_for(me).unwrap();
+    pair.a.connect(me, &address).expect("connect to oneself");
+    let remote = pair
+        .a
+        .import(me, &pair.a.describe(memory.region()))
+        .unwrap();
+    for rail in pair.rails() {
+        memory.fill_pattern(u64::from(rail.0));
+        let notification = Notification {
+            word: at(&remote, 8184),
+            value: 0x1234_5678_9abc_def0,
+        };
+        let (ticket, _) = pair.post(|| {
+            // SAFETY: the source half is not written before the ticket completes.
+            unsafe {
+                let (from, to) = (whole(&memory, 0, 4000), at(&remote, 4096));
+                pair.a
+                    .put_notify(me, rail, from, to, notification, Tracking::Tracked)
+            }
+        });
+        pair.wait(&pair.a, ticket);
+        pair.until("own notification", || {
+            memory.load(8184) == 0x1234_5678_9abc_def0
+        });
+        assert_eq!(memory.read(4096, 4000), memory.read(0, 4000));
+    }
+    memory.give_back(&pair.a);
+}
+
+pub fn memory_is_given_back<F: Fabric>(pair: &Pair<F>) {
+    for _ in 0..200 {
+        let mut memory = Memory::shared(&pair.a, 1 << 16);
+        let imported = pair
+            .b
+            .import(pair.ba, &pair.a.describe(memory.region()))
+            .unwrap();
+        pair.b.release(pair.ba, imported);
+        memory.give_back(&pair.a);
+    }
+}
+
+pub fn bad_peer_data_is_refused<F: Fabric>(pair: &Pair<F>) {
+    let mut memory = Memory::shared(&pair.b, 4096);
+    let description = pair.b.describe(memory.region());
+    let address = pair.b.address_for(pair.ba).unwrap();
+    let fresh = pair.a.open_peer(process(9)).unwrap();
+    for cut in [0, 1, 5] {
+        let refused = pair.a.import(pair.ab, &description[..cut]);
+        assert!(
+            matches!(refused, Err(FabricError::BadPeerData { .. })),
+            "{refused:?}"
+        );
+        let refused = pair
+            .a
+            .connect(fresh, &address[..cut.min(address.len() - 1)]);
+        assert!(
+            matches!(refused, Err(FabricError::BadPeerData { .. })),
+            "{refused:?}"
+        );
+    }
+    memory.give_back(&pair.b);
+}

@@ -1,0 +1,134 @@
+//! What every [`Fabric`] must do, whatever carries its bytes.
+//!
+//! [`run`] takes two attachments living in this process, joins them both ways, and checks order,
+//! data, completion, back-pressure, atomics, counters and clean-up on each of their rails.
+
+mod atomics;
+mod attachment;
+mod memory;
+mod transfers;
+
+use ferrorail_base::sync::yield_now;
+use ferrorail_base::{PeerId, ProcessId, RailId};
+use ferrorail_fabric::{
+    Fabric, FabricError, LocalSlice, RemoteRegion, RemoteSlice, Ticket,
+};
+use memory::Memory;
+use std::time::{Duration, Instant};
+
+/// Longest wait for one completion; an emulated device in an emulated machine is slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a run saw that only some fabrics must show.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    /// Posts refused because a rail's queue was full.
+    pub would_block: usize,
+}
+
+/// Runs the whole suite; panics with the failed property.
+pub fn run<F: Fabric>(make: impl Fn() -> (F, F)) -> Seen {
+    let mut seen = Seen::default();
+    for check in [
+        attachment::connecting_is_idempotent,
+        transfers::puts_of_every_size_arrive_and_stay_inside,
+        transfers::gets_read_what_is_there,
+        transfers::announced_private_memory_is_reachable,
+        transfers::a_tracked_operation_completes_the_silent_ones_before_it,
+        attachment::counters_count_payload,
+        attachment::a_process_reaches_itself,
+        attachment::memory_is_given_back,
+        attachment::bad_peer_data_is_refused,
+    ] as [fn(&Pair<F>); 9]
+    {
+        check(&Pair::new(make()));
+    }
+    seen.would_block += transfers::notifications_follow_their_data(&Pair::new(make()));
+    atomics::atomics_exclude_each_other(&Pair::new(make()));
+    seen
+}
+
+/// Two joined attachments. `ab` is b in a's peer table, `ba` the reverse.
+pub struct Pair<F> {
+    pub a: F,
+    pub b: F,
+    pub ab: PeerId,
+    pub ba: PeerId,
+}
+
+/// The identity the suite gives the `index`-th attachment of this process.
+fn process(index: u64) -> ProcessId {
+    ProcessId {
+        host: 7,
+        pid: std::process::id(),
+        started: index,
+    }
+}
+
+impl<F: Fabric> Pair<F> {
+    pub fn new((a, b): (F, F)) -> Self {
+        let ab = a.open_peer(process(2)).expect("open b");
+        let ba = b.open_peer(process(1)).expect("open a");
+        let at_a = a.address_for(ab).expect("address of a");
+        let at_b = b.address_for(ba).expect("address of b");
+        a.connect(ab, &at_b).expect("connect to b");
+        b.connect(ba, &at_a).expect("connect to a");
+        Self { a, b, ab, ba }
+    }
+
+    fn rails(&self) -> impl Iterator<Item = RailId> + use<F> {
+        (0..self.a.rails().len() as u8).map(RailId)
+    }
+
+    /// Progress on both sides: a target may have to help.
+    fn progress(&self) {
+        self.a.progress().expect("progress of a");
+        self.b.progress().expect("progress of b");
+    }
+
+    fn until(&self, what: &str, mut done: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !done() {
+            assert!(
+                start.elapsed() < PATIENCE,
+                "{what}: nothing for {PATIENCE:?}"
+            );
+            self.progress();
+            yield_now();
+        }
+    }
+
+    fn wait(&self, fabric: &F, ticket: Ticket) {
+        self.until("completion", || {
+            fabric.is_complete(ticket).expect("completion")
+        });
+    }
+
+    /// Posts until the queue takes it; returns the ticket and how often it was full.
+    fn post(&self, mut post: impl FnMut() -> Result<Ticket, FabricError>) -> (Ticket, usize) {
+        let start = Instant::now();
+        let mut refused = 0;
+        loop {
+            match post() {
+                Ok(ticket) => return (ticket, refused),
+                Err(FabricError::WouldBlock) => refused += 1,
+                Err(error) => panic!("post: {error}"),
+            }
+            assert!(start.elapsed() < PATIENCE, "the queue stays full");
+            self.progress();
+            yield_now();
+        }
+    }
+}
+
+fn whole(memory: &Memory, offset: usize, bytes: usize) -> LocalSlice<'_> {
+    LocalSlice {
+        region: memory.region(),
+        offset,
+        bytes,
+    }
+}
+
+fn at(region: &RemoteRegion, offset: usize) -> RemoteSlice<'_> {
+    RemoteSlice { region, offset }
+}

@@ -1,0 +1,216 @@
+//! Puts, notifications and gets: data, order, completion, back-pressure.
+
+use super::memory::Memory;
+use super::{Pair, at, whole};
+use ferrorail_fabric::{Fabric, Notification, RemoteRegion, Tracking};
+
+/// 1 B to 1 MB, odd sizes and offsets; the bytes around the target stay as they were.
+pub fn puts_of_every_size_arrive_and_stay_inside<F: Fabric>(pair: &Pair<F>) {
+    const GUARD: usize = 64;
+    let mut source = Memory::shared(&pair.a, (1 << 20) + GUARD);
+    let mut target = Memory::shared(&pair.b, (1 << 20) + 2 * GUARD);
+    let remote = pair
+        .a
+        .import(pair.ab, &pair.b.describe(target.region()))
+        .unwrap();
+    for rail in pair.rails() {
+        for bytes in [1, 2, 7, 8, 63, 64, 65, 1000, 4096, 4097, 65_537, 1 << 20] {
+            let (from, to) = (bytes % GUARD, GUARD - bytes % 3);
+            source.fill_pattern(bytes as u64 + u64::from(rail.0));
+            target.fill(0xa5);
+            let (ticket, _) = pair.post(|| {
+                // SAFETY: `source` is not written before the ticket completes below.
+                unsafe {
+                    let (from, to) = (whole(&source, from, bytes), at(&remote, to));
+                    pair.a.put(pair.ab, rail, from, to, Tracking::Tracked)
+                }
+            });
+            pair.wait(&pair.a, ticket);
+            pair.until("arrival", || {
+                target.read(to, bytes) == source.read(from, bytes)
+            });
+            assert!(target.read(0, to).iter().all(|&byte| byte == 0xa5));
+            let after = to + bytes;
+            assert!(
+                target
+                    .read(after, target.bytes() - after)
+                    .iter()
+                    .all(|&byte| byte == 0xa5)
+            );
+        }
+    }
+    pair.a.release(pair.ab, remote);
+    source.give_back(&pair.a);
+    target.give_back(&pair.b);
+}
+
+/// More messages than any queue holds: notification i+1 shows every slot up to i.
+pub fn notifications_follow_their_data<F: Fabric>(pair: &Pair<F>) -> usize {
+    const MESSAGES: usize = 3000;
+    const SLOT: usize = 64;
+    let mut refused = 0;
+    let mut source = Memory::shared(&pair.a, MESSAGES * SLOT);
+    let mut target = Memory::shared(&pair.b, MESSAGES * SLOT + 64);
+    let word = MESSAGES * SLOT;
+    let remote = pair
+        .a
+        .import(pair.ab, &pair.b.describe(target.region()))
+        .unwrap();
+    for rail in pair.rails() {
+        source.fill_pattern(99 + u64::from(rail.0));
+        target.fill(0);
+        let mut checked = 0;
+        let check = |checked: &mut usize| {
+            let arrived = target.load(word) as usize;
+            assert!(
+                arrived >= *checked && arrived <= MESSAGES,
+                "notification {arrived}"
+            );
+            let (from, bytes) = (*checked * SLOT, (arrived - *checked) * SLOT);
+            assert_eq!(
+                target.read(from, bytes),
+                source.read(from, bytes),
+                "data after its word"
+            );
+            *checked = arrived;
+        };
+        let mut last = None;
+        for i in 0..MESSAGES {
+            let notification = Notification {
+                word: at(&remote, word),
+                value: i as u64 + 1,
+            };
+            let (from, to) = (whole(&source, i * SLOT, SLOT), at(&remote, i * SLOT));
+            let (ticket, full) = pair.post(|| {
+                // SAFETY: `source` is not written before the last ticket of this rail completes.
+                unsafe {
+                    pair.a
+                        .put_notify(pair.ab, rail, from, to, notification, Tracking::Tracked)
+                }
+            });
+            refused += full;
+            last = Some(ticket);
+            check(&mut checked);
+        }
+        pair.wait(&pair.a, last.unwrap());
+        pair.until("last notification", || {
+            check(&mut checked);
+            checked == MESSAGES
+        });
+        let empty = Notification {
+            word: at(&remote, word),
+            value: u64::MAX,
+        };
+        let (ticket, _) = pair.post(|| {
+            // SAFETY: there is no source.
+            unsafe {
+                let (from, to) = (whole(&source, 0, 0), at(&remote, 0));
+                pair.a
+                    .put_notify(pair.ab, rail, from, to, empty, Tracking::Tracked)
+            }
+        });
+        pair.wait(&pair.a, ticket);
+        pair.until("notification without data", || {
+            target.load(word) == u64::MAX
+        });
+    }
+    pair.a.release(pair.ab, remote);
+    source.give_back(&pair.a);
+    target.give_back(&pair.b);
+    refused
+}
+
+pub fn gets_read_what_is_there<F: Fabric>(pair: &Pair<F>) {
+    let mut here = Memory::shared(&pair.a, 1 << 18);
+    let mut there = Memory::shared(&pair.b, 1 << 18);
+    let remote = pair
+        .a
+        .import(pair.ab, &pair.b.describe(there.region()))
+        .unwrap();
+    for rail in pair.rails() {
+        for bytes in [1, 8, 100, 4097, 1 << 17] {
+            there.fill_pattern(bytes as u64);
+            here.fill(0);
+            let (ticket, _) = pair.post(|| {
+                // SAFETY: `here` is not touched before the ticket completes.
+                unsafe {
+                    pair.a
+                        .get(pair.ab, rail, at(&remote, 33), whole(&here, 16, bytes))
+                }
+            });
+            pair.wait(&pair.a, ticket);
+            assert_eq!(here.read(16, bytes), there.read(33, bytes));
+            assert_eq!(here.read(16 + bytes, 16), [0; 16]);
+        }
+    }
+    here.give_back(&pair.a);
+    there.give_back(&pair.b);
+}
+
+/// A region that travelled as an announcement, without import.
+pub fn announced_private_memory_is_reachable<F: Fabric>(pair: &Pair<F>) {
+    if !pair.a.capabilities().private_memory {
+        return;
+    }
+    let mut source = Memory::private(&pair.a, 8192);
+    let mut target = Memory::private(&pair.b, 8192);
+    let remote = RemoteRegion::from_wire(&RemoteRegion::of(target.region()).to_wire());
+    for rail in pair.rails() {
+        source.fill_pattern(u64::from(rail.0));
+        target.fill(0);
+        let (ticket, _) = pair.post(|| {
+            // SAFETY: `source` is not written before the ticket completes.
+            unsafe {
+                let (from, to) = (whole(&source, 0, 8000), at(&remote, 100));
+                pair.a.put(pair.ab, rail, from, to, Tracking::Tracked)
+            }
+        });
+        pair.wait(&pair.a, ticket);
+        pair.until("arrival", || target.read(100, 8000) == source.read(0, 8000));
+    }
+    source.give_back(&pair.a);
+    target.give_back(&pair.b);
+}
+
+pub fn a_tracked_operation_completes_the_silent_ones_before_it<F: Fabric>(pair: &Pair<F>) {
+    let mut source = Memory::shared(&pair.a, 4096);
+    let mut target = Memory::shared(&pair.b, 4096);
+    let remote = pair
+        .a
+        .import(pair.ab, &pair.b.describe(target.region()))
+        .unwrap();
+    source.fill_pattern(5);
+    for rail in pair.rails() {
+        let mut tickets = Vec::new();
+        for i in 0..32 {
+            let tracking = if i == 31 {
+                Tracking::Tracked
+            } else {
+                Tracking::Silent
+            };
+            let (from, to) = (whole(&source, i * 128, 128), at(&remote, i * 128));
+            let (ticket, _) = pair.post(|| {
+                // SAFETY: `source` is not written again.
+                unsafe { pair.a.put(pair.ab, rail, from, to, tracking) }
+            });
+            tickets.push(ticket);
+        }
+        assert!(
+            tickets
+                .windows(2)
+                .all(|two| two[1].sequence == two[0].sequence + 1)
+        );
+        assert_eq!((tickets[0].sequence, tickets[0].rail), (1, rail));
+        pair.wait(&pair.a, tickets[31]);
+        assert!(
+            tickets
+                .iter()
+                .all(|&ticket| pair.a.is_complete(ticket).unwrap())
+        );
+    }
+    pair.until("arrival", || target.read(0, 4096) == source.read(0, 4096));
+    source.give_back(&pair.a);
+    target.give_back(&pair.b);
+}
+
+/// Both sides add to one word at once; then a chain of compare-and-swaps.
