@@ -4,6 +4,7 @@ use super::memory::Memory;
 use super::{Pair, at, process, whole};
 use ferrorail_fabric::{AtomicScope, Fabric};
 
+/// Both sides add to one word at once; then a chain of compare-and-swaps.
 pub fn atomics_exclude_each_other<F: Fabric>(pair: &Pair<F>) {
     const ADDS: u64 = 200;
     if pair.a.capabilities().atomics == AtomicScope::None {

@@ -10,9 +10,7 @@ mod transfers;
 
 use ferrorail_base::sync::yield_now;
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{
-    Fabric, FabricError, LocalSlice, RemoteRegion, RemoteSlice, Ticket,
-};
+use ferrorail_fabric::{Fabric, FabricError, LocalSlice, RemoteRegion, RemoteSlice, Ticket};
 use memory::Memory;
 use std::time::{Duration, Instant};
 

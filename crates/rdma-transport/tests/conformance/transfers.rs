@@ -212,5 +212,3 @@ pub fn a_tracked_operation_completes_the_silent_ones_before_it<F: Fabric>(pair: 
     source.give_back(&pair.a);
     target.give_back(&pair.b);
 }
-
-/// Both sides add to one word at once; then a chain of compare-and-swaps.
