@@ -1,0 +1,111 @@
+//! Every function of the libraries that `ibverbs`, `rdma-sys`, `hwloc2` or this project refers to.
+//!
+//! One list per library, in alphabetical order. `nm -u` of the crates' rlibs tells what they refer to.
+
+/// libibverbs, which `ibverbs` and `rdma-sys` link.
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+pub mod verbs {
+    crate::table::delay_load! {
+        "libibverbs.so.1" since "32 (rdma-core)";
+        Required {
+            _ibv_query_gid_table
+            ibv_alloc_pd
+            ibv_close_device
+            ibv_create_cq
+            ibv_create_qp
+            ibv_dealloc_pd
+            ibv_dereg_mr
+            ibv_destroy_cq
+            ibv_destroy_qp
+            ibv_free_device_list
+            ibv_get_device_guid
+            ibv_get_device_list
+            ibv_get_device_name
+            ibv_modify_qp
+            ibv_open_device
+            ibv_query_device
+            ibv_query_port
+            ibv_reg_mr
+            ibv_wc_status_str
+        }
+        Optional {
+            ibv_get_device_index
+        }
+    }
+}
+
+/// libhwloc, which `hwloc2` links.
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+pub mod hwloc {
+    crate::table::delay_load! {
+        "libhwloc.so.15" since "2.0";
+        Required {
+            hwloc_bitmap_alloc
+            hwloc_bitmap_alloc_full
+            hwloc_bitmap_clr
+            hwloc_bitmap_clr_range
+            hwloc_bitmap_dup
+            hwloc_bitmap_first
+            hwloc_bitmap_free
+            hwloc_bitmap_isequal
+            hwloc_bitmap_isfull
+            hwloc_bitmap_isset
+            hwloc_bitmap_iszero
+            hwloc_bitmap_last
+            hwloc_bitmap_list_asprintf
+            hwloc_bitmap_next
+            hwloc_bitmap_not
+            hwloc_bitmap_set
+            hwloc_bitmap_set_range
+            hwloc_bitmap_singlify
+            hwloc_bitmap_weight
+            hwloc_bitmap_zero
+            hwloc_compare_types
+            hwloc_get_cpubind
+            hwloc_get_depth_type
+            hwloc_get_last_cpu_location
+            hwloc_get_nbobjs_by_depth
+            hwloc_get_obj_by_depth
+            hwloc_get_proc_cpubind
+            hwloc_get_proc_last_cpu_location
+            hwloc_get_thread_cpubind
+            hwloc_get_type_depth
+            hwloc_obj_attr_snprintf
+            hwloc_obj_type_snprintf
+            hwloc_set_cpubind
+            hwloc_set_proc_cpubind
+            hwloc_set_thread_cpubind
+            hwloc_topology_destroy
+            hwloc_topology_get_depth
+            hwloc_topology_get_flags
+            hwloc_topology_get_support
+            hwloc_topology_init
+            hwloc_topology_load
+            hwloc_topology_set_flags
+        }
+        Optional {}
+    }
+}
+
+/// Linked as usual: the dynamic linker has loaded it or the program has not started.
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+pub mod verbs {
+    /// Nothing to do.
+    pub fn load() -> Result<(), crate::DelayLoadError> {
+        Ok(())
+    }
+}
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+pub use verbs as hwloc;
