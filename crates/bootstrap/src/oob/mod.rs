@@ -1,5 +1,25 @@
 //! Out-of-band exchange: how the ranks of a team talk before any rail exists.
+//!
+//! * [`InProcess`]: ranks that are threads of one process;
+//! * [`SocketOob`]: ranks that `ferrorail run` started, through its [`Rendezvous`].
+//!
+//! An MPI program's ranks talk through the host MPI, which the preload library wraps as an [`Oob`]
+//! of its own.
 
+mod in_process;
+mod rendezvous;
+mod socket;
+mod wire;
+mod world;
+
+#[cfg(test)]
+mod tests;
+
+pub use in_process::InProcess;
+pub use rendezvous::Rendezvous;
+pub use socket::SocketOob;
+
+use crate::run_env::RunEnv;
 use ferrorail_base::Rank;
 
 /// An out-of-band exchange failed.
@@ -36,5 +56,19 @@ pub trait Oob: Send {
     /// Waits for everybody.
     fn barrier(&mut self) -> Result<(), OobError> {
         self.allgather(&[]).map(drop)
+    }
+}
+
+/// The world of this process: the one that `ferrorail run` started it in, or a world of one.
+///
+/// Collective, like opening a [`SocketOob`].
+///
+/// # Errors
+/// If `FERRORAIL_RUN_*` variables are set but wrong, or the launcher cannot be reached.
+pub fn from_env() -> Result<Box<dyn Oob>, OobError> {
+    match RunEnv::from_process() {
+        Ok(Some(env)) => Ok(Box::new(SocketOob::connect(&env)?)),
+        Ok(None) => Ok(Box::new(InProcess::world(1).remove(0))),
+        Err(error) => Err(wire::oob_error("connect", error)),
     }
 }

@@ -1,0 +1,138 @@
+//! Locality read from `/sys`: of devices always (the hwloc2 crate cannot turn on hwloc's discovery
+//! of input/output devices), of NUMA nodes where libhwloc is absent.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// NUMA node of an RDMA or network device (`mlx5_0`, `eth0`) by its operating system index; `None`
+/// if the host has no such device or it is close to no node in particular.
+///
+/// A software device such as soft-RoCE's `rxe0` has the locality of the network device below it.
+pub fn device_numa_node(device: &str) -> Option<u32> {
+    device_numa_node_in(Path::new("/sys/class"), device)
+}
+
+fn device_numa_node_in(classes: &Path, device: &str) -> Option<u32> {
+    // The name comes from settings or drivers: it must stay one path component.
+    if device.is_empty() || device.contains('/') || device.starts_with('.') {
+        return None;
+    }
+    let node = |path: PathBuf| -> Option<u32> {
+        let node: i64 = fs::read_to_string(path).ok()?.trim().parse().ok()?;
+        u32::try_from(node).ok()
+    };
+    let rdma = classes.join("infiniband").join(device);
+    let net = |name: &str| node(classes.join("net").join(name).join("device/numa_node"));
+    node(rdma.join("device/numa_node"))
+        .or_else(|| net(fs::read_to_string(rdma.join("parent")).ok()?.trim()))
+        .or_else(|| net(device))
+}
+
+/// NUMA nodes that have memory or processors, with their processors.
+pub(super) fn numa_nodes(nodes: &Path) -> Vec<(u32, Vec<u32>)> {
+    let mut found: Vec<(u32, Vec<u32>)> = fs::read_dir(nodes)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let index = name.to_str()?.strip_prefix("node")?.parse().ok()?;
+            let list = fs::read_to_string(entry.path().join("cpulist")).ok()?;
+            Some((index, parse_list(&list)))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// Processors that share a core with `processor`, itself included; the list names the core.
+pub(super) fn core_of(processors: &Path, processor: u32) -> Vec<u32> {
+    let path = processors.join(format!("cpu{processor}/topology/thread_siblings_list"));
+    let siblings = fs::read_to_string(path).map_or(Vec::new(), |list| parse_list(&list));
+    if siblings.is_empty() {
+        return vec![processor];
+    }
+    siblings
+}
+
+/// The kernel's list format: `0-3,8,10-11`. What cannot be read is left out.
+fn parse_list(text: &str) -> Vec<u32> {
+    let number = |text: &str| text.trim().parse::<u32>().ok();
+    text.split(',')
+        .filter_map(|part| match part.split_once('-') {
+            Some((first, last)) => Some(number(first)?..=number(last)?),
+            None => number(part).map(|only| only..=only),
+        })
+        .flatten()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory that is removed on drop.
+    struct Tree(PathBuf);
+
+    impl Tree {
+        fn new(name: &str, files: &[(&str, &str)]) -> Self {
+            let root = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+            for (file, content) in files {
+                let path = root.join(file);
+                fs::create_dir_all(path.parent().expect("files are below the root")).unwrap();
+                fs::write(path, content).unwrap();
+            }
+            Self(root)
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn lists_of_processors_are_read() {
+        assert_eq!(parse_list("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(parse_list("\n"), [0; 0]);
+        assert_eq!(parse_list("x,2-,5"), [5]);
+    }
+
+    #[test]
+    fn devices_are_located() {
+        let tree = Tree::new(
+            "ferrorail-devices",
+            &[
+                ("infiniband/mlx5_0/device/numa_node", "1\n"),
+                ("infiniband/mlx5_1/device/numa_node", "-1\n"),
+                ("infiniband/rxe0/parent", "eth1\n"),
+                ("net/eth1/device/numa_node", "0\n"),
+            ],
+        );
+        let node = |device| device_numa_node_in(&tree.0, device);
+        assert_eq!(node("mlx5_0"), Some(1));
+        assert_eq!(node("mlx5_1"), None);
+        assert_eq!(node("rxe0"), Some(0));
+        assert_eq!(node("eth1"), Some(0));
+        assert_eq!(node("absent"), None);
+        assert_eq!(node("../infiniband/mlx5_0"), None);
+        assert_eq!(node(""), None);
+    }
+
+    #[test]
+    fn nodes_and_cores_are_listed() {
+        let tree = Tree::new(
+            "ferrorail-nodes",
+            &[
+                ("node1/cpulist", "2-3\n"),
+                ("node0/cpulist", "0-1\n"),
+                ("possible", "0-1\n"),
+                ("cpu2/topology/thread_siblings_list", "0,2\n"),
+            ],
+        );
+        assert_eq!(numa_nodes(&tree.0), [(0, vec![0, 1]), (1, vec![2, 3])]);
+        assert_eq!(core_of(&tree.0, 2), [0, 2]);
+        assert_eq!(core_of(&tree.0, 1), [1]);
+    }
+}
