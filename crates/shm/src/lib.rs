@@ -1,1 +1,57 @@
-//! Placeholder.
+//! Shared memory inside a node.
+//!
+//! * [`segment`]: one mapping shared by processes of a host, over a memfd or POSIX shared memory,
+//!   gone after a crash;
+//! * [`layout`]: where each cell of a node segment lies, as pure arithmetic;
+//! * [`node`]: a segment with its layout: typed access to every cell;
+//! * [`flags`], [`slot`], [`barrier`]: the lock-free primitives that ranks of a node meet in;
+//! * [`wait`]: how a rank waits: spin, poke the host MPI's progress, yield, sleep;
+//! * [`copy`]: copying between processes through a segment or by cross-memory attach;
+//! * [`process`]: who I am, whether a peer still lives, how many cores the ranks share.
+//!
+//! Rules that hold throughout:
+//!
+//! * Memory that a peer may write never becomes `&[u8]` or `&mut [u8]`. What is handed out is
+//!   references to atomic cells ([`segment::AtomicCell`]) and raw address ranges.
+//! * The primitives own no memory: they are views of atomic cells, so the text that runs over a
+//!   segment is the text that loom checks (`RUSTFLAGS="--cfg loom" cargo test -p ferrorail-shm
+//!   --release --lib loom`). Under `--cfg loom` everything that touches the system is left out.
+//! * Nothing here allocates or makes a system call once a segment is mapped, except sleeping, waking
+//!   a sleeper, and cross-memory attach.
+//!
+//! This crate imports only the project's vocabulary; it knows neither fabrics nor schedules.
+
+// The lint looks through re-exports and so hits the shim it points to.
+#![allow(clippy::disallowed_types)]
+
+pub mod barrier;
+pub mod flags;
+pub mod layout;
+pub mod slot;
+pub mod wait;
+
+#[cfg(not(loom))]
+pub mod copy;
+#[cfg(not(loom))]
+pub mod node;
+#[cfg(not(loom))]
+pub mod process;
+#[cfg(not(loom))]
+pub mod segment;
+
+pub use barrier::Barrier;
+pub use flags::{Flag, NodeFlags};
+pub use layout::NodeLayout;
+pub use slot::InlineSlot;
+pub use wait::Doorbell;
+
+#[cfg(not(loom))]
+pub use copy::{Cma, cma_allow, cma_probe, cma_read, cma_write};
+#[cfg(not(loom))]
+pub use node::NodeSegment;
+#[cfg(not(loom))]
+pub use process::{cores_of, is_alive, process_id};
+#[cfg(not(loom))]
+pub use segment::{AtomicCell, Segment, SegmentHandle, ShmError};
+#[cfg(not(loom))]
+pub use wait::{WaitPolicy, Waiter};

@@ -1,0 +1,164 @@
+//! Flags of the ranks of a node: each written by its owner, read by everybody.
+//!
+//! Values only rise, so nothing is ever reset and "at least" is the only question asked.
+
+use ferrorail_base::NodeRank;
+use ferrorail_base::memory::ShareSafe;
+use ferrorail_base::sync::{AtomicU64, Ordering};
+
+/// One word alone on its cache line, so that its writer disturbs nobody else's polling.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Flag {
+    value: AtomicU64,
+}
+
+// SAFETY: `repr(C)`, one atomic integer and padding, no pointer and no drop glue.
+unsafe impl ShareSafe for Flag {}
+
+impl Flag {
+    /// The word itself.
+    #[inline]
+    pub fn word(&self) -> &AtomicU64 {
+        &self.value
+    }
+}
+
+/// The flags of all ranks of a node, by node rank.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeFlags<'a> {
+    flags: &'a [Flag],
+}
+
+impl<'a> NodeFlags<'a> {
+    /// A view of one flag per rank.
+    #[inline]
+    pub fn new(flags: &'a [Flag]) -> Self {
+        Self { flags }
+    }
+
+    /// Raises `rank`'s flag to `value`: whoever sees it sees all that `rank` wrote before. Only
+    /// `rank` itself may call this, and values must not fall.
+    #[inline]
+    pub fn signal(&self, rank: NodeRank, value: u64) {
+        self.flags[rank.index()]
+            .value
+            .store(value, Ordering::Release);
+    }
+
+    /// Whether `rank` has signalled at least `value`; if so, its writes from before are visible.
+    #[inline]
+    pub fn reached(&self, rank: NodeRank, value: u64) -> bool {
+        self.flags[rank.index()].value.load(Ordering::Acquire) >= value
+    }
+
+    /// Whether every rank has signalled at least `value`; if so, their writes are visible.
+    #[inline]
+    pub fn all_reached(&self, value: u64) -> bool {
+        self.flags
+            .iter()
+            .all(|flag| flag.value.load(Ordering::Acquire) >= value)
+    }
+
+    /// The first rank that has not signalled `value` yet: whom a stalled operation waits for.
+    pub fn missing(&self, value: u64) -> Option<NodeRank> {
+        self.flags
+            .iter()
+            .position(|flag| flag.value.load(Ordering::Acquire) < value)
+            .map(|index| NodeRank(index as u32))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_fills_its_line() {
+        assert_eq!((size_of::<Flag>(), align_of::<Flag>()), (64, 64));
+    }
+
+    #[test]
+    fn the_missing_rank_is_named() {
+        let lines = [Flag::default(), Flag::default(), Flag::default()];
+        let flags = NodeFlags::new(&lines);
+        flags.signal(NodeRank(0), 5);
+        flags.signal(NodeRank(2), 7);
+        assert!(flags.reached(NodeRank(2), 6) && !flags.reached(NodeRank(0), 6));
+        assert_eq!(flags.missing(5), Some(NodeRank(1)));
+        assert!(!flags.all_reached(5));
+        flags.signal(NodeRank(1), 5);
+        assert!(flags.all_reached(5) && !flags.all_reached(6));
+        assert_eq!(flags.missing(5), None);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// Two ranks write plain memory, signal, and a third reads it all after `all_reached`.
+    #[test]
+    fn loom_signals_publish_data() {
+        loom::model(|| {
+            let flags = Arc::new([Flag::default(), Flag::default()]);
+            let data = Arc::new([
+                loom::cell::UnsafeCell::new(0u64),
+                loom::cell::UnsafeCell::new(0u64),
+            ]);
+            let writers: Vec<_> = (0..2)
+                .map(|rank| {
+                    let (flags, data) = (flags.clone(), data.clone());
+                    thread::spawn(move || {
+                        // SAFETY: loom reports an error if another thread reads it meanwhile.
+                        data[rank].with_mut(|cell| unsafe { *cell = 40 + rank as u64 });
+                        NodeFlags::new(&*flags).signal(NodeRank(rank as u32), 3);
+                    })
+                })
+                .collect();
+            let view = NodeFlags::new(&*flags);
+            while !view.all_reached(3) {
+                thread::yield_now();
+            }
+            assert_eq!(view.missing(3), None);
+            for (rank, cell) in data.iter().enumerate() {
+                // SAFETY: its writer has signalled; loom checks that this orders the accesses.
+                cell.with(|cell| assert_eq!(unsafe { *cell }, 40 + rank as u64));
+            }
+            for writer in writers {
+                writer.join().unwrap();
+            }
+        });
+    }
+
+    /// `reached` alone orders a hand-over there and back on the same memory.
+    #[test]
+    fn loom_flags_hand_memory_back_and_forth() {
+        loom::model(|| {
+            let flags = Arc::new([Flag::default(), Flag::default()]);
+            let data = Arc::new(loom::cell::UnsafeCell::new(0u64));
+            let (flags2, data2) = (flags.clone(), data.clone());
+            let peer = thread::spawn(move || {
+                let view = NodeFlags::new(&*flags2);
+                while !view.reached(NodeRank(0), 1) {
+                    thread::yield_now();
+                }
+                // SAFETY: rank 0 signalled and does not touch it until rank 1 has.
+                data2.with_mut(|cell| unsafe { *cell += 1 });
+                view.signal(NodeRank(1), 1);
+            });
+            let view = NodeFlags::new(&*flags);
+            // SAFETY: rank 1 waits for the signal below.
+            data.with_mut(|cell| unsafe { *cell = 10 });
+            view.signal(NodeRank(0), 1);
+            while !view.reached(NodeRank(1), 1) {
+                thread::yield_now();
+            }
+            // SAFETY: rank 1 signalled and is done with it.
+            data.with(|cell| assert_eq!(unsafe { *cell }, 11));
+            peer.join().unwrap();
+        });
+    }
+}

@@ -1,0 +1,331 @@
+//! Where each cell of a node segment lies. Pure arithmetic, in bytes from the segment's start.
+//!
+//! ```text
+//! header          magic, version, geometry           1 line
+//! doorbell        sleepers, sequence                 1 line
+//! barrier         arrivals                           1 line
+//! node flags      u64 per rank                       1 line each
+//! inline slots    flag + 56 bytes, 2 parities        2 lines per rank
+//! arrivals        u64 per slot and rail              whole lines per (rank, channel)
+//! announcements   64 bytes per slot                  per (rank, channel)
+//! scratch         scratch_bytes, page aligned        per (rank, channel)
+//! ```
+//!
+//! Cells of different writers never share a cache line, except arrival flags of one rank and
+//! channel, which different peers raise rarely.
+
+use ferrorail_base::NodeRank;
+
+/// Bytes of a cache line.
+pub const LINE: usize = 64;
+/// Alignment of scratch, in bytes.
+pub const PAGE: usize = 4096;
+
+const DOORBELL: usize = LINE;
+const BARRIER: usize = 2 * LINE;
+const FLAGS: usize = 3 * LINE;
+
+/// Geometry of a node segment; every rank of the node computes the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeLayout {
+    /// Ranks of the node.
+    pub local_ranks: u32,
+    /// Scratch channels of the team.
+    pub channels: u32,
+    /// Arrival slots per rank and channel.
+    pub slots: u32,
+    /// Rails, each with a flag of its own in every slot.
+    pub rails: u32,
+    /// Scratch bytes per rank and channel.
+    pub scratch_bytes: u64,
+}
+
+impl NodeLayout {
+    /// Bytes of the whole segment; `u64::MAX` if they cannot be counted, which no segment can have.
+    /// Every offset below is representable whenever this is a size that could be mapped.
+    pub fn total_bytes(&self) -> u64 {
+        self.checked_total().unwrap_or(u64::MAX)
+    }
+
+    fn checked_total(&self) -> Option<u64> {
+        let [line, page] = [LINE as u64, PAGE as u64];
+        let ranks = u64::from(self.local_ranks);
+        let slots = u64::from(self.slots);
+        let arrivals = slots
+            .checked_mul(8 * u64::from(self.rails))?
+            .checked_next_multiple_of(line)?;
+        let pairs = ranks.checked_mul(u64::from(self.channels))?;
+        let front = pairs
+            .checked_mul(arrivals.checked_add(slots * line)?)?
+            .checked_add(FLAGS as u64 + ranks * 3 * line)?
+            .checked_next_multiple_of(page)?;
+        let scratch = self.scratch_bytes.checked_next_multiple_of(page)?;
+        front.checked_add(pairs.checked_mul(scratch)?)
+    }
+
+    /// The header: magic, version and geometry, written by the creator, checked by attachers.
+    pub const fn header() -> usize {
+        0
+    }
+
+    /// The node's doorbell: `sleepers` (u32), then `sequence` (u32).
+    #[inline]
+    pub const fn doorbell(&self) -> usize {
+        DOORBELL
+    }
+
+    /// The node barrier's counter (u64).
+    #[inline]
+    pub const fn barrier(&self) -> usize {
+        BARRIER
+    }
+
+    /// `r`'s node flag (u64, alone on its line); flags of consecutive ranks are consecutive lines.
+    #[inline]
+    #[track_caller]
+    pub fn node_flag(&self, r: NodeRank) -> usize {
+        self.check(r);
+        FLAGS + r.index() * LINE
+    }
+
+    /// `r`'s inline slot of `parity` (one line).
+    #[inline]
+    #[track_caller]
+    pub fn inline_slot(&self, r: NodeRank, parity: u32) -> usize {
+        self.check(r);
+        assert!(parity < 2, "a parity is 0 or 1");
+        self.inline_slots() + (2 * r.index() + parity as usize) * LINE
+    }
+
+    /// The arrival flag (u64) of `slot` at `r`, raised by what arrives over `rail`. The flags of a
+    /// slot are consecutive.
+    #[inline]
+    #[track_caller]
+    pub fn arrival(&self, r: NodeRank, channel: u32, slot: u16, rail: u8) -> usize {
+        assert!(
+            u32::from(rail) < self.rails,
+            "rail {rail} of {}",
+            self.rails
+        );
+        let pair = self.pair(r, channel);
+        let slot = self.check_slot(slot);
+        let index = slot * self.rails as usize + usize::from(rail);
+        self.arrivals() + pair * self.arrival_bytes() + 8 * index
+    }
+
+    /// The announcement cell of `slot` at `r`: one line that holds a remote region's wire form.
+    #[inline]
+    #[track_caller]
+    pub fn announcement(&self, r: NodeRank, channel: u32, slot: u16) -> usize {
+        let pair = self.pair(r, channel);
+        let slot = self.check_slot(slot);
+        self.announcements() + (pair * self.slots as usize + slot) * LINE
+    }
+
+    /// `r`'s scratch of `channel`: `scratch_bytes` bytes, page aligned.
+    #[inline]
+    #[track_caller]
+    pub fn scratch(&self, r: NodeRank, channel: u32) -> usize {
+        let pair = self.pair(r, channel);
+        let start = (self.announcements() + self.pairs() * self.slots as usize * LINE)
+            .next_multiple_of(PAGE);
+        start + pair * (self.scratch_bytes as usize).next_multiple_of(PAGE)
+    }
+
+    /// The words of the header, magic first.
+    pub(crate) fn header_words(&self) -> [u64; HEADER_WORDS] {
+        [
+            MAGIC,
+            VERSION,
+            u64::from(self.local_ranks) << 32 | u64::from(self.channels),
+            u64::from(self.slots) << 32 | u64::from(self.rails),
+            self.scratch_bytes,
+        ]
+    }
+
+    #[inline]
+    fn pairs(&self) -> usize {
+        self.local_ranks as usize * self.channels as usize
+    }
+
+    #[inline]
+    fn inline_slots(&self) -> usize {
+        FLAGS + self.local_ranks as usize * LINE
+    }
+
+    #[inline]
+    fn arrivals(&self) -> usize {
+        FLAGS + self.local_ranks as usize * 3 * LINE
+    }
+
+    #[inline]
+    fn arrival_bytes(&self) -> usize {
+        (self.slots as usize * self.rails as usize * 8).next_multiple_of(LINE)
+    }
+
+    #[inline]
+    fn announcements(&self) -> usize {
+        self.arrivals() + self.pairs() * self.arrival_bytes()
+    }
+
+    #[inline]
+    #[track_caller]
+    fn check(&self, r: NodeRank) {
+        assert!(
+            r.0 < self.local_ranks,
+            "node rank {r} of {}",
+            self.local_ranks
+        );
+    }
+
+    #[inline]
+    #[track_caller]
+    fn pair(&self, r: NodeRank, channel: u32) -> usize {
+        self.check(r);
+        assert!(
+            channel < self.channels,
+            "channel {channel} of {}",
+            self.channels
+        );
+        r.index() * self.channels as usize + channel as usize
+    }
+
+    #[inline]
+    #[track_caller]
+    fn check_slot(&self, slot: u16) -> usize {
+        assert!(
+            u32::from(slot) < self.slots,
+            "slot {slot} of {}",
+            self.slots
+        );
+        usize::from(slot)
+    }
+}
+
+/// Words of the header.
+pub(crate) const HEADER_WORDS: usize = 5;
+const MAGIC: u64 = u64::from_be_bytes(*b"ferroral");
+/// Changes whenever a cell moves or changes its meaning.
+const VERSION: u64 = 1;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Every cell of a layout as (offset, bytes, owner).
+    fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
+        let mut cells = vec![
+            (NodeLayout::header(), 8 * HEADER_WORDS, "header".into()),
+            (layout.doorbell(), 8, "doorbell".into()),
+            (layout.barrier(), 8, "barrier".into()),
+        ];
+        for r in (0..layout.local_ranks).map(NodeRank) {
+            cells.push((layout.node_flag(r), 8, format!("flag {r}")));
+            for parity in 0..2 {
+                cells.push((
+                    layout.inline_slot(r, parity),
+                    64,
+                    format!("inline {r} {parity}"),
+                ));
+            }
+            for channel in 0..layout.channels {
+                for slot in 0..layout.slots as u16 {
+                    for rail in 0..layout.rails as u8 {
+                        let at = layout.arrival(r, channel, slot, rail);
+                        cells.push((at, 8, format!("arrivals {r} {channel}")));
+                    }
+                    let at = layout.announcement(r, channel, slot);
+                    cells.push((at, 64, format!("announcement {r} {channel} {slot}")));
+                }
+                let at = layout.scratch(r, channel);
+                assert_eq!(at % PAGE, 0);
+                let bytes = layout.scratch_bytes as usize;
+                cells.push((at, bytes, format!("scratch {r} {channel}")));
+            }
+        }
+        cells
+    }
+
+    #[test]
+    fn cells_neither_overlap_nor_share_lines() {
+        for (local_ranks, channels, slots, rails, scratch_bytes) in [
+            (1, 1, 1, 1, 1),
+            (2, 2, 34, 2, 4096),
+            (5, 3, 42, 3, 5000),
+            (3, 1, 33, 8, 0),
+        ] {
+            let layout = NodeLayout {
+                local_ranks,
+                channels,
+                slots,
+                rails,
+                scratch_bytes,
+            };
+            let total = layout.total_bytes() as usize;
+            let mut lines: BTreeMap<usize, String> = BTreeMap::new();
+            let mut ends = Vec::new();
+            for (at, bytes, owner) in cells(&layout) {
+                assert_eq!(at % 8, 0);
+                assert!(at + bytes <= total, "{owner} leaves the segment");
+                for line in at / LINE..(at + bytes).div_ceil(LINE) {
+                    let before = lines.insert(line, owner.clone());
+                    assert!(before.is_none_or(|b| b == owner), "{owner} shares a line");
+                }
+                ends.push((at, at + bytes));
+            }
+            ends.sort_unstable();
+            assert!(
+                ends.windows(2).all(|pair| pair[0].1 <= pair[1].0),
+                "overlap"
+            );
+            assert_eq!(total % PAGE, 0);
+        }
+    }
+
+    #[test]
+    fn arrival_flags_of_a_slot_are_consecutive() {
+        let layout = NodeLayout {
+            local_ranks: 2,
+            channels: 2,
+            slots: 9,
+            rails: 3,
+            scratch_bytes: 1,
+        };
+        let first = layout.arrival(NodeRank(1), 1, 4, 0);
+        assert_eq!(layout.arrival(NodeRank(1), 1, 4, 2), first + 16);
+        assert_eq!(layout.arrival(NodeRank(1), 1, 5, 0), first + 24);
+    }
+
+    #[test]
+    fn absurd_geometry_saturates() {
+        let layout = NodeLayout {
+            local_ranks: u32::MAX,
+            channels: u32::MAX,
+            slots: u32::MAX,
+            rails: u32::MAX,
+            scratch_bytes: u64::MAX,
+        };
+        assert_eq!(layout.total_bytes(), u64::MAX);
+    }
+
+    #[test]
+    fn indices_are_checked() {
+        let layout = NodeLayout {
+            local_ranks: 2,
+            channels: 1,
+            slots: 3,
+            rails: 1,
+            scratch_bytes: 1,
+        };
+        let panics = |f: &(dyn Fn() -> usize + std::panic::RefUnwindSafe)| {
+            std::panic::catch_unwind(f).is_err()
+        };
+        assert!(panics(&|| layout.node_flag(NodeRank(2))));
+        assert!(panics(&|| layout.inline_slot(NodeRank(0), 2)));
+        assert!(panics(&|| layout.arrival(NodeRank(0), 1, 0, 0)));
+        assert!(panics(&|| layout.arrival(NodeRank(0), 0, 3, 0)));
+        assert!(panics(&|| layout.arrival(NodeRank(0), 0, 0, 1)));
+        assert!(panics(&|| layout.scratch(NodeRank(0), 1)));
+    }
+}

@@ -1,0 +1,184 @@
+//! A node segment: shared memory that all ranks of a (virtual) node lay out alike.
+
+use crate::layout::HEADER_WORDS;
+use crate::segment::{Segment, SegmentHandle, ShmError};
+use crate::{Barrier, Doorbell, InlineSlot, NodeFlags, NodeLayout};
+use ferrorail_base::NodeRank;
+use ferrorail_base::config::ShmKind;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::sync::{AtomicU64, Ordering};
+
+/// A segment together with its layout.
+#[derive(Debug)]
+pub struct NodeSegment {
+    segment: Segment,
+    layout: NodeLayout,
+}
+
+impl NodeSegment {
+    /// Creates the segment and writes its header.
+    ///
+    /// # Errors
+    /// As [`Segment::create`].
+    pub fn create(kind: ShmKind, layout: NodeLayout) -> Result<Self, ShmError> {
+        let bytes = layout.total_bytes();
+        let bytes = usize::try_from(bytes).map_err(|_| ShmError::TooLarge { bytes })?;
+        let segment = Segment::create(kind, bytes)?;
+        // The magic last: whoever sees it sees the rest.
+        for (index, value) in layout.header_words().into_iter().enumerate().rev() {
+            segment
+                .word(header_word(index))
+                .store(value, Ordering::Release);
+        }
+        Ok(Self { segment, layout })
+    }
+
+    /// Attaches to a segment of the same layout.
+    ///
+    /// # Errors
+    /// As [`Segment::attach`]; [`ShmError::Header`] if its creator laid it out differently.
+    pub fn attach(handle: &SegmentHandle, layout: NodeLayout) -> Result<Self, ShmError> {
+        let segment = Segment::attach(handle)?;
+        let expected = layout.header_words().to_vec();
+        let found: Vec<u64> = (0..HEADER_WORDS)
+            .map(|index| segment.word(header_word(index)).load(Ordering::Acquire))
+            .collect();
+        if found != expected || (segment.bytes() as u64) < layout.total_bytes() {
+            return Err(ShmError::Header { expected, found });
+        }
+        Ok(Self { segment, layout })
+    }
+
+    /// The mapping.
+    #[inline]
+    pub fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    /// The geometry.
+    #[inline]
+    pub fn layout(&self) -> &NodeLayout {
+        &self.layout
+    }
+
+    /// The node's doorbell.
+    #[inline]
+    pub fn doorbell(&self) -> Doorbell<'_> {
+        let at = self.layout.doorbell();
+        Doorbell::new(self.segment.word32(at), self.segment.word32(at + 4))
+    }
+
+    /// The flags of all ranks of the node.
+    #[inline]
+    pub fn flags(&self) -> NodeFlags<'_> {
+        let first = self.layout.node_flag(NodeRank(0));
+        NodeFlags::new(self.segment.cells(first, self.layout.local_ranks as usize))
+    }
+
+    /// The node barrier, for a rank that has completed `episodes` episodes on it.
+    #[inline]
+    pub fn barrier(&self, episodes: u64) -> Barrier<'_> {
+        let cell = self.segment.cell(self.layout.barrier());
+        Barrier::new(cell, self.layout.local_ranks, episodes)
+    }
+
+    /// `r`'s inline slot for operations of `parity` (operation number modulo 2).
+    #[inline]
+    pub fn inline_slot(&self, r: NodeRank, parity: u32) -> &InlineSlot {
+        self.segment.cell(self.layout.inline_slot(r, parity))
+    }
+
+    /// The inline slots of all ranks, `[2 * r + parity]`.
+    #[inline]
+    pub fn inline_slots(&self) -> &[InlineSlot] {
+        let first = self.layout.inline_slot(NodeRank(0), 0);
+        self.segment
+            .cells(first, 2 * self.layout.local_ranks as usize)
+    }
+
+    /// The arrival flag of `slot` at `r` for `rail`.
+    #[inline]
+    pub fn arrival(&self, r: NodeRank, channel: u32, slot: u16, rail: u8) -> &AtomicU64 {
+        self.segment
+            .word(self.layout.arrival(r, channel, slot, rail))
+    }
+
+    /// The announcement cell of `slot` at `r`: eight words.
+    #[inline]
+    pub fn announcement(&self, r: NodeRank, channel: u32, slot: u16) -> &[AtomicU64] {
+        self.segment
+            .cells(self.layout.announcement(r, channel, slot), 8)
+    }
+
+    /// `r`'s scratch of `channel`.
+    #[inline]
+    pub fn scratch(&self, r: NodeRank, channel: u32) -> MemoryRange {
+        let at = self.layout.scratch(r, channel);
+        self.segment
+            .range()
+            .slice(at, self.layout.scratch_bytes as usize)
+    }
+}
+
+fn header_word(index: usize) -> usize {
+    NodeLayout::header() + 8 * index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAYOUT: NodeLayout = NodeLayout {
+        local_ranks: 3,
+        channels: 2,
+        slots: 38,
+        rails: 2,
+        scratch_bytes: 10_000,
+    };
+
+    #[test]
+    fn both_mappings_reach_the_same_cells() {
+        for kind in [ShmKind::Memfd, ShmKind::Posix] {
+            let here = NodeSegment::create(kind, LAYOUT).unwrap();
+            let there = NodeSegment::attach(&here.segment().handle(), LAYOUT).unwrap();
+            here.segment().unlink();
+            here.flags().signal(NodeRank(2), 9);
+            assert!(there.flags().reached(NodeRank(2), 9));
+            here.inline_slot(NodeRank(1), 1).publish(7, b"payload");
+            let mut out = [0; 7];
+            assert!(there.inline_slots()[3].try_read(7, &mut out));
+            assert_eq!(&out, b"payload");
+            here.arrival(NodeRank(0), 1, 37, 1)
+                .store(5, Ordering::Release);
+            assert_eq!(
+                there.arrival(NodeRank(0), 1, 37, 1).load(Ordering::Acquire),
+                5
+            );
+            here.announcement(NodeRank(2), 0, 3)[7].store(6, Ordering::Relaxed);
+            assert_eq!(
+                there.announcement(NodeRank(2), 0, 3)[7].load(Ordering::Relaxed),
+                6
+            );
+            let (mine, yours) = (here.scratch(NodeRank(2), 1), there.scratch(NodeRank(2), 1));
+            assert_eq!((mine.bytes, yours.bytes), (10_000, 10_000));
+            assert_ne!(mine.address, yours.address);
+            // SAFETY: both ranges are mapped and nobody else knows of them.
+            let read = unsafe {
+                mine.slice(9_999, 1).as_ptr().write(0xa5);
+                yours.slice(9_999, 1).as_ptr().read()
+            };
+            assert_eq!(read, 0xa5);
+        }
+    }
+
+    #[test]
+    fn a_different_layout_is_refused() {
+        let here = NodeSegment::create(ShmKind::Memfd, LAYOUT).unwrap();
+        let other = NodeLayout { rails: 1, ..LAYOUT };
+        let error = NodeSegment::attach(&here.segment().handle(), other).unwrap_err();
+        assert!(matches!(error, ShmError::Header { .. }), "{error}");
+        let blank = Segment::create(ShmKind::Memfd, LAYOUT.total_bytes() as usize).unwrap();
+        let error = NodeSegment::attach(&blank.handle(), LAYOUT).unwrap_err();
+        assert!(matches!(error, ShmError::Header { .. }), "{error}");
+    }
+}

@@ -1,0 +1,48 @@
+//! Segments without a name: memfd.
+//!
+//! The object vanishes with the last process that holds it, whatever happens. Its pages are *not*
+//! allocated up front: the kernel's internal mount has no size limit that could turn a first touch
+//! into SIGBUS (commit accounting refuses an impossible size at `ftruncate`), and leaving pages to
+//! their first touch places each rank's cells and scratch in that rank's NUMA node.
+
+use super::{SegmentHandle, ShmError};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+/// Creates a sealed, zero-filled memfd.
+pub(super) fn create(bytes: usize) -> Result<File, ShmError> {
+    let fd = open().map_err(|errno| ShmError::CreateMemfd {
+        source: errno.into(),
+    })?;
+    let file = File::from(fd);
+    let failed = |source| ShmError::Allocate {
+        bytes: bytes as u64,
+        place: "a memfd".to_owned(),
+        source,
+    };
+    file.set_len(bytes as u64).map_err(failed)?;
+    // Nobody can shorten it under a mapping, which would be SIGBUS for all.
+    let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(seals)).map_err(|errno| failed(errno.into()))?;
+    Ok(file)
+}
+
+fn open() -> Result<OwnedFd, Errno> {
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    // Kernels from 6.3 on may refuse a memfd that does not say it is not executable; older ones do
+    // not know the flag.
+    let not_executable = MFdFlags::from_bits_retain(libc::MFD_NOEXEC_SEAL);
+    match memfd_create(c"ferrorail", flags | not_executable) {
+        Err(Errno::EINVAL) => memfd_create(c"ferrorail", flags),
+        other => other,
+    }
+}
+
+/// Where a peer finds it.
+pub(super) fn path_of(handle: &SegmentHandle) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/fd/{}", handle.pid, handle.fd))
+}

@@ -1,0 +1,2 @@
+use super::*;
+use ferrorail_base::sync::Ordering;

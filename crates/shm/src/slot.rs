@@ -1,0 +1,282 @@
+//! Inline slots: a flag and up to 56 bytes of payload on one cache line.
+//!
+//! A small contribution and the news that it is there travel together, so a reader misses its cache
+//! once. The payload is held in atomic words: with the operation protocol below no word is ever read
+//! while it is written, but a reader that polls must not make that a data race.
+//!
+//! Protocol: operation `n` uses the slot of parity `n % 2`, and a rank publishes `n + 2` only after
+//! all ranks finished reading `n`. An operation whose completion depends on every rank proves that
+//! for its predecessor, which is why two parities suffice.
+
+use ferrorail_base::memory::ShareSafe;
+use ferrorail_base::sync::{AtomicU64, Ordering};
+
+const WORDS: usize = 7;
+
+/// One rank's slot of one parity.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct InlineSlot {
+    value: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+// SAFETY: `repr(C)`, atomic integers only, no pointer and no drop glue.
+unsafe impl ShareSafe for InlineSlot {}
+
+impl InlineSlot {
+    /// Most payload bytes.
+    pub const PAYLOAD_BYTES: usize = 8 * WORDS;
+
+    /// Publishes `payload` under the operation number `value` (not 0, ever rising).
+    ///
+    /// # Panics
+    /// If the payload is longer than [`InlineSlot::PAYLOAD_BYTES`].
+    #[inline]
+    pub fn publish(&self, value: u64, payload: &[u8]) {
+        // SAFETY: a slice is readable for its length.
+        unsafe { self.publish_raw(value, payload.as_ptr(), payload.len()) }
+    }
+
+    /// [`InlineSlot::publish`] from memory that must not become a reference.
+    ///
+    /// # Safety
+    /// `bytes` bytes at `payload` are readable.
+    ///
+    /// # Panics
+    /// As [`InlineSlot::publish`].
+    #[inline]
+    pub unsafe fn publish_raw(&self, value: u64, payload: *const u8, bytes: usize) {
+        assert!(
+            bytes <= Self::PAYLOAD_BYTES,
+            "{bytes} bytes do not fit an inline slot"
+        );
+        let whole = bytes / 8;
+        for (index, word) in self.words.iter().enumerate().take(whole) {
+            // SAFETY: `8 * index + 8 <= bytes`, readable by the caller's word.
+            let bits = unsafe { payload.add(8 * index).cast::<u64>().read_unaligned() };
+            word.store(bits, Ordering::Relaxed);
+        }
+        let rest = bytes % 8;
+        if rest != 0 {
+            // SAFETY: `rest` bytes follow the whole words.
+            let bits = unsafe { load_short(payload.add(8 * whole), rest) };
+            self.words[whole].store(bits, Ordering::Relaxed);
+        }
+        self.value.store(value, Ordering::Release);
+    }
+
+    /// If `value` has been published, copies `out.len()` bytes of its payload; else leaves `out`.
+    ///
+    /// # Panics
+    /// If `out` is longer than [`InlineSlot::PAYLOAD_BYTES`].
+    #[inline]
+    pub fn try_read(&self, value: u64, out: &mut [u8]) -> bool {
+        // SAFETY: a mutable slice is writable for its length.
+        unsafe { self.try_read_raw(value, out.as_mut_ptr(), out.len()) }
+    }
+
+    /// [`InlineSlot::try_read`] into memory that must not become a reference.
+    ///
+    /// # Safety
+    /// `bytes` bytes at `out` are writable and nobody else touches them meanwhile.
+    ///
+    /// # Panics
+    /// As [`InlineSlot::try_read`].
+    #[inline]
+    pub unsafe fn try_read_raw(&self, value: u64, out: *mut u8, bytes: usize) -> bool {
+        assert!(
+            bytes <= Self::PAYLOAD_BYTES,
+            "{bytes} bytes do not fit an inline slot"
+        );
+        if self.value.load(Ordering::Acquire) != value {
+            return false;
+        }
+        let whole = bytes / 8;
+        for (index, word) in self.words.iter().enumerate().take(whole) {
+            let bits = word.load(Ordering::Relaxed);
+            // SAFETY: `8 * index + 8 <= bytes`, writable by the caller's word.
+            unsafe { out.add(8 * index).cast::<u64>().write_unaligned(bits) };
+        }
+        let rest = bytes % 8;
+        if rest != 0 {
+            let bits = self.words[whole].load(Ordering::Relaxed);
+            // SAFETY: `rest` bytes follow the whole words.
+            unsafe { store_short(out.add(8 * whole), rest, bits) };
+        }
+        true
+    }
+
+    /// Whether `value` has been published, for operations without payload.
+    #[inline]
+    pub fn is_published(&self, value: u64) -> bool {
+        self.value.load(Ordering::Acquire) == value
+    }
+}
+
+/// The `bytes` (1..=7) bytes at `from` as the low bytes of a word, in two overlapping loads rather
+/// than a call of `memcpy`.
+///
+/// # Safety
+/// The bytes are readable.
+#[inline]
+unsafe fn load_short(from: *const u8, bytes: usize) -> u64 {
+    debug_assert!((1..8).contains(&bytes));
+    // SAFETY: every access lies within the first `bytes` bytes.
+    unsafe {
+        if bytes >= 4 {
+            let low = u32::from_le(from.cast::<u32>().read_unaligned());
+            let high = u32::from_le(from.add(bytes - 4).cast::<u32>().read_unaligned());
+            u64::from(low) | u64::from(high) << (8 * (bytes - 4))
+        } else if bytes >= 2 {
+            let low = u16::from_le(from.cast::<u16>().read_unaligned());
+            let high = u16::from_le(from.add(bytes - 2).cast::<u16>().read_unaligned());
+            u64::from(low) | u64::from(high) << (8 * (bytes - 2))
+        } else {
+            u64::from(from.read())
+        }
+    }
+}
+
+/// Inverse of [`load_short`].
+///
+/// # Safety
+/// The bytes are writable.
+#[inline]
+unsafe fn store_short(to: *mut u8, bytes: usize, bits: u64) {
+    debug_assert!((1..8).contains(&bytes));
+    // SAFETY: every access lies within the first `bytes` bytes.
+    unsafe {
+        if bytes >= 4 {
+            to.cast::<u32>().write_unaligned((bits as u32).to_le());
+            let high = (bits >> (8 * (bytes - 4))) as u32;
+            to.add(bytes - 4)
+                .cast::<u32>()
+                .write_unaligned(high.to_le());
+        } else if bytes >= 2 {
+            to.cast::<u16>().write_unaligned((bits as u16).to_le());
+            let high = (bits >> (8 * (bytes - 2))) as u16;
+            to.add(bytes - 2)
+                .cast::<u16>()
+                .write_unaligned(high.to_le());
+        } else {
+            to.write(bits as u8);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_length_survives() {
+        assert_eq!(
+            (size_of::<InlineSlot>(), align_of::<InlineSlot>()),
+            (64, 64)
+        );
+        let slot = InlineSlot::default();
+        for bytes in 0..=InlineSlot::PAYLOAD_BYTES {
+            let value = 1 + bytes as u64;
+            let sent: Vec<u8> = (0..bytes).map(|i| (i * 37 + bytes) as u8 | 1).collect();
+            let mut out = vec![0u8; bytes + 2];
+            assert!(!slot.try_read(value, &mut out[1..=bytes]));
+            assert!(!slot.is_published(value));
+            assert!(
+                out.iter().all(|&byte| byte == 0),
+                "nothing is written early"
+            );
+            slot.publish(value, &sent);
+            assert!(slot.is_published(value));
+            assert!(slot.try_read(value, &mut out[1..=bytes]));
+            assert_eq!(out[1..=bytes], sent, "{bytes} bytes");
+            assert_eq!((out[0], out[bytes + 1]), (0, 0), "bytes around it are kept");
+            assert!(!slot.try_read(value + 1, &mut out[1..=bytes]));
+        }
+    }
+
+    #[test]
+    fn too_long_a_payload_is_refused() {
+        let slot = InlineSlot::default();
+        assert!(std::panic::catch_unwind(|| slot.publish(1, &[0; 57])).is_err());
+        assert!(!slot.is_published(1));
+    }
+
+    #[test]
+    fn threads_exchange_without_tearing() {
+        use ferrorail_base::sync::yield_now;
+        const RANKS: usize = 3;
+        let slots: [[InlineSlot; 2]; RANKS] = Default::default();
+        std::thread::scope(|scope| {
+            for me in 0..RANKS {
+                let slots = &slots;
+                scope.spawn(move || {
+                    for operation in 1..=2000u64 {
+                        let parity = (operation % 2) as usize;
+                        let payload = [(operation as u8).wrapping_mul(3) ^ me as u8; 21];
+                        slots[me][parity].publish(operation, &payload);
+                        for (rank, slot) in slots.iter().enumerate() {
+                            let mut out = [0; 21];
+                            while !slot[parity].try_read(operation, &mut out) {
+                                yield_now();
+                            }
+                            assert_eq!(out, [(operation as u8).wrapping_mul(3) ^ rank as u8; 21]);
+                        }
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// All ranks exchange two words per operation over both parities, as an all-gather does.
+    fn exchange(ranks: usize, operations: u64) {
+        let slots: Arc<Vec<[InlineSlot; 2]>> =
+            Arc::new((0..ranks).map(|_| Default::default()).collect());
+        let payload = |rank: usize, operation: u64| [(operation * 16) as u8 + rank as u8; 12];
+        let body = move |me: usize, slots: Arc<Vec<[InlineSlot; 2]>>| {
+            for operation in 1..=operations {
+                let parity = (operation % 2) as usize;
+                slots[me][parity].publish(operation, &payload(me, operation));
+                for (rank, slot) in slots.iter().enumerate().filter(|&(rank, _)| rank != me) {
+                    let mut out = [0; 12];
+                    while !slot[parity].try_read(operation, &mut out) {
+                        thread::yield_now();
+                    }
+                    assert_eq!(out, payload(rank, operation));
+                }
+            }
+        };
+        let threads: Vec<_> = (1..ranks)
+            .map(|me| {
+                let (slots, body) = (slots.clone(), body.clone());
+                thread::spawn(move || body(me, slots))
+            })
+            .collect();
+        body(0, slots);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    }
+
+    /// Operation 3 reuses the slots of operation 1 while nothing but the protocol protects them.
+    #[test]
+    fn loom_two_parities_suffice() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| exchange(2, 4));
+    }
+
+    #[test]
+    fn loom_three_ranks_exchange() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(|| exchange(3, 1));
+    }
+}

@@ -1,0 +1,25 @@
+//! How a rank waits: spin, poke the host MPI's progress, yield, sleep.
+//!
+//! The caller polls what it waits for and calls [`Waiter::idle`] after each poll that failed:
+//!
+//! ```
+//! # use ferrorail_shm::{WaitPolicy, Waiter};
+//! # let policy = WaitPolicy::for_host(8, 2, None);
+//! # let mut polls = 0;
+//! # let mut arrived = || { polls += 1; polls > 100 };
+//! # let mut progress_host = || {};
+//! let mut waiter = Waiter::new(&policy);
+//! while !arrived() {
+//!     waiter.idle(None, &mut progress_host);
+//! }
+//! ```
+
+mod doorbell;
+#[cfg(not(loom))]
+mod futex;
+#[cfg(not(loom))]
+mod waiter;
+
+pub use doorbell::{Doorbell, Ticket};
+#[cfg(not(loom))]
+pub use waiter::{WaitPolicy, Waiter};

@@ -1,0 +1,258 @@
+//! The waiting ladder: spin, yield, sleep, with the host's progress poked on the way.
+
+use super::{Doorbell, Ticket};
+use ferrorail_base::sync::spin_loop;
+use std::time::{Duration, Instant};
+
+/// How patient each rung of the ladder is. A constant of the job's placement, not of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitPolicy {
+    /// Polls with a spin hint before anything else; 0 where ranks outnumber cores.
+    pub spin: u32,
+    /// How long to poll with yields before sleeping. Where ranks outnumber cores, a yield hands the
+    /// core to a rank that has work, while a sleep costs two context switches and a timer: with 8
+    /// ranks on 2 cores sleeping early makes every operation slower.
+    pub yields: Duration,
+    /// Idle steps between pokes of the host's progress while yielding. Sleeping pokes every time.
+    pub poke_every: u32,
+    /// Longest single sleep: bounds both the host's starvation and a lost wake-up.
+    pub sleep: Duration,
+}
+
+/// Polls before the first yield where every rank has a core: some 50 us, well above the
+/// latency of a rail, so that only an unbalanced program ever yields.
+const SPINS: u32 = 2000;
+const YIELDS: Duration = Duration::from_millis(2);
+const POKE_EVERY: u32 = 32;
+const SLEEP: Duration = Duration::from_millis(1);
+const NAP_FIRST: Duration = Duration::from_micros(20);
+
+impl WaitPolicy {
+    /// The policy for `local_ranks` ranks that share `cores` cores ([`cores_of`](crate::cores_of)
+    /// counts them); `spin` is the user's `FERRORAIL_SPIN`, `None` for automatic.
+    pub fn for_host(local_ranks: u32, cores: u32, spin: Option<u32>) -> Self {
+        let automatic = if local_ranks > cores { 0 } else { SPINS };
+        Self {
+            spin: spin.unwrap_or(automatic),
+            yields: YIELDS,
+            poke_every: POKE_EVERY,
+            sleep: SLEEP,
+        }
+    }
+}
+
+/// One wait; lives on the stack of a blocking call.
+#[derive(Debug)]
+pub struct Waiter {
+    policy: WaitPolicy,
+    spins_left: u32,
+    /// Idle steps past spinning.
+    steps: u32,
+    /// When spinning ended.
+    since: Option<Instant>,
+    /// Time from there to the last look at the clock.
+    waited: Duration,
+    ticket: Option<Ticket>,
+    nap: Duration,
+}
+
+impl Waiter {
+    /// A waiter at the bottom of the ladder.
+    #[inline]
+    pub fn new(policy: &WaitPolicy) -> Waiter {
+        Waiter {
+            policy: *policy,
+            spins_left: policy.spin,
+            steps: 0,
+            since: None,
+            waited: Duration::ZERO,
+            ticket: None,
+            nap: NAP_FIRST,
+        }
+    }
+
+    /// One idle step after a poll that failed. `doorbell` is given if whatever is awaited rings it;
+    /// without one (memory that a NIC writes) the last rung is a nap with back-off. `poke` drives
+    /// the host MPI's progress; it is not called while spinning.
+    ///
+    /// Going to sleep on a doorbell takes two steps with a poll of the caller's between them.
+    #[inline]
+    pub fn idle(&mut self, doorbell: Option<&Doorbell<'_>>, poke: &mut dyn FnMut()) {
+        if self.spins_left != 0 {
+            self.spins_left -= 1;
+            spin_loop();
+            return;
+        }
+        self.idle_slowly(doorbell, poke);
+    }
+
+    #[cold]
+    fn idle_slowly(&mut self, doorbell: Option<&Doorbell<'_>>, poke: &mut dyn FnMut()) {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        self.steps = self.steps.wrapping_add(1);
+        if self.waited < self.policy.yields {
+            if self.steps.is_multiple_of(self.policy.poke_every.max(1)) {
+                poke();
+            }
+            yield_core();
+            self.waited = since.elapsed();
+            return;
+        }
+        match (doorbell, self.ticket.take()) {
+            (Some(doorbell), Some(ticket)) => {
+                doorbell.sleep(ticket, self.policy.sleep);
+                self.waited = since.elapsed();
+            }
+            (Some(doorbell), None) => {
+                poke();
+                self.ticket = Some(doorbell.prepare());
+            }
+            (None, _) => {
+                poke();
+                std::thread::sleep(self.nap.min(self.policy.sleep));
+                self.nap = (self.nap * 2).min(self.policy.sleep);
+                self.waited = since.elapsed();
+            }
+        }
+    }
+
+    /// Time since spinning ended, as of the last step that looked at the clock; zero before. For
+    /// asking now and then whether the peers still live.
+    #[inline]
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Progress was made: back to the bottom of the ladder.
+    #[inline]
+    pub fn reset(&mut self) {
+        *self = Waiter::new(&self.policy);
+    }
+}
+
+/// Lets another process have the core.
+fn yield_core() {
+    // Cannot fail on Linux.
+    let _ = nix::sched::sched_yield();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
+
+    const HASTY: WaitPolicy = WaitPolicy {
+        spin: 3,
+        yields: Duration::from_micros(200),
+        poke_every: 4,
+        sleep: Duration::from_millis(1),
+    };
+
+    #[test]
+    fn oversubscribed_ranks_do_not_spin() {
+        assert_eq!(WaitPolicy::for_host(8, 2, None).spin, 0);
+        assert_eq!(WaitPolicy::for_host(2, 2, None).spin, SPINS);
+        assert_eq!(WaitPolicy::for_host(8, 2, Some(7)).spin, 7);
+        assert_eq!(WaitPolicy::for_host(1, 2, Some(0)).spin, 0);
+    }
+
+    #[test]
+    fn the_ladder_is_climbed_in_order() {
+        let words = [AtomicU32::new(0), AtomicU32::new(0)];
+        let doorbell = Doorbell::new(&words[0], &words[1]);
+        let mut pokes = 0;
+        let mut waiter = Waiter::new(&HASTY);
+        for _ in 0..3 {
+            waiter.idle(Some(&doorbell), &mut || pokes += 1);
+        }
+        assert_eq!((pokes, waiter.waited()), (0, Duration::ZERO), "spinning");
+        while waiter.waited() < HASTY.yields {
+            waiter.idle(Some(&doorbell), &mut || pokes += 1);
+            assert_eq!(
+                words[0].load(Ordering::Relaxed),
+                0,
+                "yielding marks nothing"
+            );
+        }
+        pokes = 0;
+        waiter.idle(Some(&doorbell), &mut || pokes += 1);
+        assert_eq!(
+            (pokes, words[0].load(Ordering::Relaxed)),
+            (1, 1),
+            "ticket taken"
+        );
+        doorbell.ring();
+        assert_eq!(
+            words.each_ref().map(|word| word.load(Ordering::Relaxed)),
+            [0, 1]
+        );
+        // A ring since the ticket: this sleep returns at once, however long it may last.
+        waiter.policy.sleep = Duration::from_secs(3600);
+        waiter.idle(Some(&doorbell), &mut || pokes += 1);
+        assert_eq!(pokes, 1);
+        waiter.reset();
+        assert_eq!((waiter.waited(), waiter.spins_left), (Duration::ZERO, 3));
+    }
+
+    #[test]
+    fn a_sleep_without_ring_ends() {
+        let words = [AtomicU32::new(0), AtomicU32::new(0)];
+        let doorbell = Doorbell::new(&words[0], &words[1]);
+        let mut pokes = 0;
+        let mut waiter = Waiter::new(&WaitPolicy { spin: 0, ..HASTY });
+        for _ in 0..100_000 {
+            if waiter.waited() > Duration::from_millis(10) {
+                break;
+            }
+            waiter.idle(Some(&doorbell), &mut || pokes += 1);
+        }
+        assert!(waiter.waited() > Duration::from_millis(10));
+        assert!(pokes >= 2, "the host is poked while sleeping");
+    }
+
+    #[test]
+    fn naps_back_off_and_poke() {
+        let mut pokes = 0;
+        let mut waiter = Waiter::new(&WaitPolicy {
+            spin: 0,
+            yields: Duration::ZERO,
+            ..HASTY
+        });
+        for _ in 0..8 {
+            waiter.idle(None, &mut || pokes += 1);
+        }
+        assert_eq!(pokes, 8);
+        // 20 + 40 + ... + 640 us, then twice the bound.
+        assert!(waiter.waited() >= Duration::from_micros(1260 + 2000));
+        assert_eq!(waiter.nap, HASTY.sleep);
+    }
+
+    #[test]
+    fn threads_wake_each_other() {
+        const ROUNDS: u64 = 200;
+        let words = [AtomicU32::new(0), AtomicU32::new(0)];
+        let turn = AtomicU64::new(0);
+        let policy = WaitPolicy {
+            spin: 0,
+            yields: Duration::ZERO,
+            ..HASTY
+        };
+        std::thread::scope(|scope| {
+            for me in 0..2 {
+                let (words, turn) = (&words, &turn);
+                scope.spawn(move || {
+                    let doorbell = Doorbell::new(&words[0], &words[1]);
+                    for round in (0..ROUNDS).filter(|round| round % 2 == me) {
+                        let mut waiter = Waiter::new(&policy);
+                        while turn.load(Ordering::Acquire) != round {
+                            waiter.idle(Some(&doorbell), &mut || ());
+                        }
+                        turn.store(round + 1, Ordering::Release);
+                        doorbell.ring();
+                    }
+                });
+            }
+        });
+        assert_eq!(turn.load(Ordering::Relaxed), ROUNDS);
+    }
+}
