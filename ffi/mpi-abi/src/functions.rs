@@ -1,0 +1,173 @@
+//! The host's entry points. Every handle is a `usize`, every `MPI_Aint` an `isize`, every
+//! `MPI_Count` an `i64`.
+
+use crate::library::Library;
+use crate::{Comm, Datatype, Info, Op, Request};
+use libc::{c_char, c_double, c_int, c_void};
+
+/// `MPI_Comm_copy_attr_function`.
+pub type CommCopyFn = unsafe extern "C" fn(
+    comm: usize,
+    keyval: c_int,
+    extra: *mut c_void,
+    value_in: *mut c_void,
+    value_out: *mut c_void,
+    flag: *mut c_int,
+) -> c_int;
+
+/// `MPI_Comm_delete_attr_function`.
+pub type CommDeleteFn = unsafe extern "C" fn(
+    comm: usize,
+    keyval: c_int,
+    value: *mut c_void,
+    extra: *mut c_void,
+) -> c_int;
+
+/// `MPI_Type_copy_attr_function`.
+pub type TypeCopyFn = CommCopyFn;
+
+/// `MPI_Type_delete_attr_function`.
+pub type TypeDeleteFn = CommDeleteFn;
+
+macro_rules! functions {
+    (
+        required { $($name:ident = $symbol:literal ($($arg:ty),*) $(-> $ret:ty)?;)* }
+        optional { $($opt:ident = $opt_symbol:literal ($($opt_arg:ty),*);)* }
+    ) => {
+        /// Entry points of the host MPI (MPI 4.1), named as there without `PMPI_`. Those that are
+        /// `None` are not in every supported library.
+        #[derive(Debug)]
+        #[expect(missing_docs, reason = "the names are the standard's")]
+        pub struct Functions {
+            $(pub $name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
+            $(pub $opt: Option<unsafe extern "C" fn($($opt_arg),*) -> c_int>,)*
+        }
+
+        impl Functions {
+            /// Looks all of them up.
+            ///
+            /// # Errors
+            /// The name of the first required one that is missing.
+            pub(crate) fn load(library: &Library) -> Result<Self, &'static str> {
+                Ok(Self {
+                    $($name: {
+                        let address = library.function($symbol).ok_or($symbol)?;
+                        type F = unsafe extern "C" fn($($arg),*) $(-> $ret)?;
+                        // SAFETY: the standard defines this signature for this name; handles
+                        // travel as register values.
+                        unsafe { std::mem::transmute::<*mut c_void, F>(address.as_ptr()) }
+                    },)*
+                    $($opt: library.function($opt_symbol).map(|address| {
+                        type F = unsafe extern "C" fn($($opt_arg),*) -> c_int;
+                        // SAFETY: as above.
+                        unsafe { std::mem::transmute::<*mut c_void, F>(address.as_ptr()) }
+                    }),)*
+                })
+            }
+        }
+    };
+}
+
+type In = *const c_void;
+type Out = *mut c_void;
+type Ints = *const c_int;
+type Flag = *mut c_int;
+
+functions! {
+    required {
+        // Start and end.
+        init = "PMPI_Init" (*mut c_int, *mut *mut *mut c_char) -> c_int;
+        init_thread = "PMPI_Init_thread" (*mut c_int, *mut *mut *mut c_char, c_int, Flag) -> c_int;
+        initialized = "PMPI_Initialized" (Flag) -> c_int;
+        finalized = "PMPI_Finalized" (Flag) -> c_int;
+        finalize = "PMPI_Finalize" () -> c_int;
+        query_thread = "PMPI_Query_thread" (Flag) -> c_int;
+        abort = "PMPI_Abort" (Comm, c_int) -> c_int;
+        get_library_version = "PMPI_Get_library_version" (*mut c_char, Flag) -> c_int;
+        get_processor_name = "PMPI_Get_processor_name" (*mut c_char, Flag) -> c_int;
+        wtime = "PMPI_Wtime" () -> c_double;
+        // Communicators.
+        comm_rank = "PMPI_Comm_rank" (Comm, Flag) -> c_int;
+        comm_size = "PMPI_Comm_size" (Comm, Flag) -> c_int;
+        comm_split = "PMPI_Comm_split" (Comm, c_int, c_int, *mut Comm) -> c_int;
+        comm_split_type = "PMPI_Comm_split_type" (Comm, c_int, c_int, Info, *mut Comm) -> c_int;
+        comm_dup = "PMPI_Comm_dup" (Comm, *mut Comm) -> c_int;
+        comm_free = "PMPI_Comm_free" (*mut Comm) -> c_int;
+        comm_compare = "PMPI_Comm_compare" (Comm, Comm, Flag) -> c_int;
+        comm_test_inter = "PMPI_Comm_test_inter" (Comm, Flag) -> c_int;
+        comm_get_attr = "PMPI_Comm_get_attr" (Comm, c_int, Out, Flag) -> c_int;
+        comm_set_attr = "PMPI_Comm_set_attr" (Comm, c_int, Out) -> c_int;
+        comm_delete_attr = "PMPI_Comm_delete_attr" (Comm, c_int) -> c_int;
+        comm_create_keyval = "PMPI_Comm_create_keyval"
+            (CommCopyFn, CommDeleteFn, *mut c_int, Out) -> c_int;
+        comm_free_keyval = "PMPI_Comm_free_keyval" (*mut c_int) -> c_int;
+        comm_set_errhandler = "PMPI_Comm_set_errhandler" (Comm, usize) -> c_int;
+        comm_call_errhandler = "PMPI_Comm_call_errhandler" (Comm, c_int) -> c_int;
+        error_class = "PMPI_Error_class" (c_int, *mut c_int) -> c_int;
+        error_string = "PMPI_Error_string" (c_int, *mut c_char, *mut c_int) -> c_int;
+        // Datatypes.
+        type_size = "PMPI_Type_size" (Datatype, *mut c_int) -> c_int;
+        type_get_extent = "PMPI_Type_get_extent" (Datatype, *mut isize, *mut isize) -> c_int;
+        type_get_true_extent = "PMPI_Type_get_true_extent"
+            (Datatype, *mut isize, *mut isize) -> c_int;
+        type_get_envelope = "PMPI_Type_get_envelope"
+            (Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int;
+        type_get_attr = "PMPI_Type_get_attr" (Datatype, c_int, Out, Flag) -> c_int;
+        type_set_attr = "PMPI_Type_set_attr" (Datatype, c_int, Out) -> c_int;
+        type_create_keyval = "PMPI_Type_create_keyval"
+            (TypeCopyFn, TypeDeleteFn, *mut c_int, Out) -> c_int;
+        pack = "PMPI_Pack" (In, c_int, Datatype, Out, c_int, *mut c_int, Comm) -> c_int;
+        unpack = "PMPI_Unpack" (In, c_int, *mut c_int, Out, c_int, Datatype, Comm) -> c_int;
+        pack_size = "PMPI_Pack_size" (c_int, Datatype, Comm, *mut c_int) -> c_int;
+        // Collectives.
+        barrier = "PMPI_Barrier" (Comm) -> c_int;
+        bcast = "PMPI_Bcast" (Out, c_int, Datatype, c_int, Comm) -> c_int;
+        allgather = "PMPI_Allgather" (In, c_int, Datatype, Out, c_int, Datatype, Comm) -> c_int;
+        allgatherv = "PMPI_Allgatherv"
+            (In, c_int, Datatype, Out, Ints, Ints, Datatype, Comm) -> c_int;
+        alltoall = "PMPI_Alltoall" (In, c_int, Datatype, Out, c_int, Datatype, Comm) -> c_int;
+        allreduce = "PMPI_Allreduce" (In, Out, c_int, Datatype, Op, Comm) -> c_int;
+        // Messages. Statuses may be the host's "ignore" sentinels.
+        send = "PMPI_Send" (In, c_int, Datatype, c_int, c_int, Comm) -> c_int;
+        recv = "PMPI_Recv" (Out, c_int, Datatype, c_int, c_int, Comm, Out) -> c_int;
+        isend = "PMPI_Isend" (In, c_int, Datatype, c_int, c_int, Comm, Out) -> c_int;
+        irecv = "PMPI_Irecv" (Out, c_int, Datatype, c_int, c_int, Comm, Out) -> c_int;
+        sendrecv = "PMPI_Sendrecv" (
+            In, c_int, Datatype, c_int, c_int, Out, c_int, Datatype, c_int, c_int, Comm, Out
+        ) -> c_int;
+        test = "PMPI_Test" (*mut Request, Flag, Out) -> c_int;
+        testall = "PMPI_Testall" (c_int, Out, Flag, Out) -> c_int;
+        waitall = "PMPI_Waitall" (c_int, Out, Out) -> c_int;
+        iprobe = "PMPI_Iprobe" (c_int, c_int, Comm, Flag, Out) -> c_int;
+    }
+    optional {
+        // MPI 3.0; superseded by the `_c` forms, which older libraries lack.
+        type_size_x = "PMPI_Type_size_x" (Datatype, *mut i64);
+        // MPI 4.0, section 5.2.
+        pack_c = "PMPI_Pack_c" (In, i64, Datatype, Out, i64, *mut i64, Comm);
+        unpack_c = "PMPI_Unpack_c" (In, i64, *mut i64, Out, i64, Datatype, Comm);
+    }
+}
+
+/// Open MPI's conversions of Fortran handles; macros or absent elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FromFortran {
+    pub comm: unsafe extern "C" fn(c_int) -> Comm,
+    pub datatype: unsafe extern "C" fn(c_int) -> Datatype,
+}
+
+impl FromFortran {
+    pub(crate) fn load(library: &Library) -> Option<Self> {
+        let comm = library.function("PMPI_Comm_f2c")?.as_ptr();
+        let datatype = library.function("PMPI_Type_f2c")?.as_ptr();
+        // SAFETY: MPI 4.1 section 19.3.4 defines these signatures; MPI_Fint is `int`.
+        unsafe {
+            Some(Self {
+                comm: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> Comm>(comm),
+                datatype: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> Datatype>(
+                    datatype,
+                ),
+            })
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Messages and the two collectives that out-of-band exchange needs, on bytes.
+
+use super::{Host, MpiError};
+use crate::{AbiKind, Comm};
+use libc::{c_int, c_void};
+
+/// Requests in the host's own array layout.
+#[derive(Debug)]
+pub struct RequestList {
+    /// As many bytes as any layout needs, aligned for all.
+    words: Vec<u64>,
+    handle_bytes: usize,
+    count: usize,
+}
+
+impl RequestList {
+    /// An empty list for `kind` with room for `capacity` requests.
+    pub fn with_capacity(kind: AbiKind, capacity: usize) -> Self {
+        Self {
+            words: vec![0; capacity],
+            handle_bytes: kind.handle_bytes(),
+            count: 0,
+        }
+    }
+
+    /// Where the next request is to be written.
+    ///
+    /// # Panics
+    /// If the list is full.
+    pub fn push(&mut self) -> *mut c_void {
+        assert!(
+            self.count < self.words.len(),
+            "the list of requests is full"
+        );
+        let offset = self.count * self.handle_bytes;
+        self.count += 1;
+        self.words
+            .as_mut_ptr()
+            .cast::<u8>()
+            .wrapping_add(offset)
+            .cast()
+    }
+
+    /// The array.
+    pub fn as_mut_ptr(&mut self) -> *mut c_void {
+        self.words.as_mut_ptr().cast()
+    }
+
+    /// Number of requests.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+fn c_len(bytes: usize) -> c_int {
+    c_int::try_from(bytes).expect("messages of the bootstrap are far below 2 GiB")
+}
+
+impl Host {
+    /// Everybody's `mine`, all of one length, into `all`. Collective.
+    ///
+    /// # Errors
+    /// The library's, after its error handler.
+    ///
+    /// # Panics
+    /// If `all` is not a multiple of `mine` in length, or `mine` is 2 GiB or more.
+    pub fn allgather_bytes(&self, mine: &[u8], all: &mut [u8], comm: Comm) -> Result<(), MpiError> {
+        assert!(mine.is_empty() || all.len().is_multiple_of(mine.len()));
+        let (count, byte) = (c_len(mine.len()), self.predefined.byte);
+        let (from, to) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
+        // SAFETY: both buffers are live; `all` holds one block for each rank, as the caller sized it.
+        let code = unsafe { (self.functions.allgather)(from, count, byte, to, count, byte, comm) };
+        self.check("MPI_Allgather", code)
+    }
+
+    /// Everybody's `mine` one after another; `counts[i]` is the length of rank `i`'s. Collective.
+    ///
+    /// # Errors
+    /// The library's, after its error handler.
+    ///
+    /// # Panics
+    /// If the total is 2 GiB or more.
+    pub fn allgatherv_bytes(
+        &self,
+        mine: &[u8],
+        counts: &[usize],
+        comm: Comm,
+    ) -> Result<Vec<u8>, MpiError> {
+        let byte = self.predefined.byte;
+        let lengths: Vec<c_int> = counts.iter().map(|&bytes| c_len(bytes)).collect();
+        let mut total = 0;
+        let mut offsets: Vec<c_int> = Vec::with_capacity(counts.len());
+        for &bytes in counts {
+            offsets.push(c_len(total));
+            total += bytes;
+        }
+        let mut all = vec![0u8; c_len(total) as usize];
+        // SAFETY: `all` is as long as the sum of the counts; all arrays have one entry per rank.
+        let code = unsafe {
+            (self.functions.allgatherv)(
+                mine.as_ptr().cast(),
+                c_len(mine.len()),
+                byte,
+                all.as_mut_ptr().cast(),
+                lengths.as_ptr(),
+                offsets.as_ptr(),
+                byte,
+                comm,
+            )
+        };
+        self.check("MPI_Allgatherv", code)?;
+        Ok(all)
+    }
+
+    /// The smallest of everybody's `mine`. Collective.
+    ///
+    /// # Errors
+    /// The library's, after its error handler.
+    pub fn allreduce_min(&self, mine: c_int, comm: Comm) -> Result<c_int, MpiError> {
+        let mut least = 0;
+        // SAFETY: both integers are live.
+        let code = unsafe {
+            (self.functions.allreduce)(
+                (&raw const mine).cast(),
+                (&raw mut least).cast(),
+                1,
+                self.predefined.int,
+                self.predefined.op_min,
+                comm,
+            )
+        };
+        self.check("MPI_Allreduce", code)?;
+        Ok(least)
+    }
+
+    /// Starts sending `bytes` to `peer`, adding the request to `requests`.
+    ///
+    /// # Errors
+    /// The library's, after its error handler.
+    ///
+    /// # Safety
+    /// `bytes` stays where it is and unchanged until the request is complete.
+    pub unsafe fn start_send(
+        &self,
+        bytes: &[u8],
+        peer: u32,
+        tag: c_int,
+        comm: Comm,
+        requests: &mut RequestList,
+    ) -> Result<(), MpiError> {
+        let (from, count) = (bytes.as_ptr().cast(), c_len(bytes.len()));
+        let byte = self.predefined.byte;
+        // SAFETY: the caller keeps the buffer; the request slot is live.
+        let code = unsafe {
+            (self.functions.isend)(from, count, byte, peer as c_int, tag, comm, requests.push())
+        };
+        self.check("MPI_Isend", code)
+    }
+
+    /// Starts receiving exactly `bytes.len()` bytes from `peer`, adding the request to `requests`.
+    ///
+    /// # Errors
+    /// The library's, after its error handler.
+    ///
+    /// # Safety
+    /// `bytes` stays where it is and is not used until the request is complete.
+    pub unsafe fn start_receive(
+        &self,
+        bytes: &mut [u8],
+        peer: u32,
+        tag: c_int,
+        comm: Comm,
+        requests: &mut RequestList,
+    ) -> Result<(), MpiError> {
+        let (to, count) = (bytes.as_mut_ptr().cast(), c_len(bytes.len()));
+        let byte = self.predefined.byte;
+        // SAFETY: the caller keeps the buffer; the request slot is live.
+        let code = unsafe {
+            (self.functions.irecv)(to, count, byte, peer as c_int, tag, comm, requests.push())
+        };
+        self.check("MPI_Irecv", code)
+    }
+
+    /// Whether all `requests` are complete, driving the library's progress.
+    ///
+    /// # Errors
+    /// The library's, after its error handler.
+    pub fn test_all(&self, requests: &mut RequestList) -> Result<bool, MpiError> {
+        let count = requests.len() as c_int;
+        let mut done = 0;
+        let ignore = self.constants().statuses_ignore as *mut c_void;
+        // SAFETY: the list has the host's layout and length; statuses are ignored.
+        let code =
+            unsafe { (self.functions.testall)(count, requests.as_mut_ptr(), &mut done, ignore) };
+        self.check("MPI_Testall", code)?;
+        Ok(done != 0)
+    }
+
+    /// Waits for all `requests`.
+    ///
+    /// # Errors
+    /// The library's, after its error handler.
+    pub fn wait_all(&self, requests: &mut RequestList) -> Result<(), MpiError> {
+        let count = requests.len() as c_int;
+        let ignore = self.constants().statuses_ignore as *mut c_void;
+        // SAFETY: as for `test_all`.
+        let code = unsafe { (self.functions.waitall)(count, requests.as_mut_ptr(), ignore) };
+        self.check("MPI_Waitall", code)
+    }
+
+    /// Looks for any message on `comm`, which drives the library's progress; whether there is one.
+    pub fn probe_any(&self, comm: Comm) -> bool {
+        let constants = self.constants();
+        let mut flag = 0;
+        // SAFETY: the flag is live; the status is ignored.
+        unsafe {
+            (self.functions.iprobe)(
+                constants.any_source,
+                constants.any_tag,
+                comm,
+                &mut flag,
+                constants.status_ignore as *mut c_void,
+            );
+        }
+        flag != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_lie_as_the_host_expects() {
+        for (kind, stride) in [(AbiKind::Mpich, 4), (AbiKind::OpenMpi, 8)] {
+            let mut list = RequestList::with_capacity(kind, 3);
+            let base = list.as_mut_ptr() as usize;
+            let slots: Vec<usize> = (0..3).map(|_| list.push() as usize - base).collect();
+            assert_eq!(slots, [0, stride, 2 * stride]);
+            assert_eq!(list.len(), 3);
+        }
+    }
+}

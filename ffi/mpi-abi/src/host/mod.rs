@@ -1,0 +1,305 @@
+//! The MPI library of this process.
+
+mod comm;
+mod message;
+mod types;
+
+pub use message::RequestList;
+pub use types::TypeLayout;
+
+use crate::functions::FromFortran;
+use crate::kind::library_version;
+use crate::library::Library;
+use crate::{
+    AbiKind, Comm, Constants, Datatype, FortranSentinels, Functions, Predefined, PredefinedDatatype,
+};
+use libc::{c_char, c_int, c_void};
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+/// Why no MPI library can be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// No MPI library is loaded.
+    #[error("no MPI library is loaded in this process")]
+    Absent,
+    /// The loader refused the file.
+    #[error("cannot open the MPI library: {0}")]
+    Open(String),
+    /// The library lacks something that is needed.
+    #[error("the MPI library ({library}) has no {symbol}")]
+    Missing {
+        /// The missing function or object.
+        symbol: &'static str,
+        /// What the library calls itself, or its file.
+        library: String,
+    },
+    /// Its symbols and its own words disagree, so its handles cannot be trusted.
+    #[error("the MPI library has the symbols of {kind} but calls itself \"{version}\"")]
+    Contradiction {
+        /// What its symbols say.
+        kind: AbiKind,
+        /// `MPI_Get_library_version`.
+        version: String,
+    },
+}
+
+/// An MPI call returned something other than `MPI_SUCCESS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{function} failed with MPI error class {class}")]
+pub struct MpiError {
+    /// The function.
+    pub function: &'static str,
+    /// Its return value.
+    pub code: c_int,
+    /// `MPI_Error_class` of it.
+    pub class: c_int,
+}
+
+/// The MPI library of this process: interface, constants, handles, functions.
+#[derive(Debug)]
+pub struct Host {
+    kind: AbiKind,
+    predefined: Predefined,
+    functions: Functions,
+    version: String,
+    library: Library,
+    from_fortran: OnceLock<Option<FromFortran>>,
+    sentinels: OnceLock<FortranSentinels>,
+}
+
+impl Host {
+    /// The library that the program itself loaded; for use inside a preload library. Calls nothing
+    /// but version queries, which are allowed before `MPI_Init`.
+    ///
+    /// # Errors
+    /// [`HostError::Absent`] while the program has not loaded one; it may try again later.
+    pub fn of_program() -> Result<Self, HostError> {
+        Self::new(Library::of_program())
+    }
+
+    /// Opens the MPI library in file `path`, for a program that is not linked with one.
+    ///
+    /// # Errors
+    /// If it cannot be opened or is not an MPI library.
+    pub fn open(path: &Path) -> Result<Self, HostError> {
+        Self::new(Library::open(path).map_err(HostError::Open)?)
+    }
+
+    fn new(library: Library) -> Result<Self, HostError> {
+        let file = library.path().ok_or(HostError::Absent)?;
+        let version = library_version(&library).unwrap_or_default();
+        let kind = AbiKind::of(&library);
+        if !kind.agrees_with(&version) {
+            return Err(HostError::Contradiction { kind, version });
+        }
+        let missing = |symbol| HostError::Missing {
+            symbol,
+            library: file.clone(),
+        };
+        Ok(Self {
+            kind,
+            predefined: Predefined::load(kind, &library).map_err(missing)?,
+            functions: Functions::load(&library).map_err(missing)?,
+            version,
+            library,
+            from_fortran: OnceLock::new(),
+            sentinels: OnceLock::new(),
+        })
+    }
+
+    /// Its binary interface.
+    #[inline]
+    pub fn kind(&self) -> AbiKind {
+        self.kind
+    }
+
+    /// Its integers and sentinels.
+    #[inline]
+    pub fn constants(&self) -> &'static Constants {
+        Constants::of(self.kind)
+    }
+
+    /// Its predefined handles.
+    #[inline]
+    pub fn predefined(&self) -> &Predefined {
+        &self.predefined
+    }
+
+    /// Its `PMPI_*` functions. Each is as unsafe as in C.
+    #[inline]
+    pub fn functions(&self) -> &Functions {
+        &self.functions
+    }
+
+    /// What it calls itself (`MPI_Get_library_version`), possibly many lines.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The first line of [`Host::version`], shortened to its first part.
+    pub fn short_version(&self) -> String {
+        let line = self.version.lines().next().unwrap_or("").replace('\t', " ");
+        let words = line.split(',').next().unwrap_or("").split_whitespace();
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Its file.
+    pub fn path(&self) -> Option<String> {
+        self.library.path()
+    }
+
+    /// Address of its function `name`, looked up after the calling library; for forwarding to
+    /// other tools in between.
+    pub fn function(&self, name: &str) -> Option<NonNull<c_void>> {
+        self.library.function(name)
+    }
+
+    /// A communicator handle as a C program passed it in a register.
+    #[inline]
+    pub fn comm(&self, register: usize) -> Comm {
+        Comm(register & self.kind.handle_mask())
+    }
+
+    /// A datatype handle as a C program passed it in a register.
+    #[inline]
+    pub fn datatype(&self, register: usize) -> Datatype {
+        Datatype(register & self.kind.handle_mask())
+    }
+
+    /// This library's handle of a predefined datatype, if it has one. It may still be unsupported:
+    /// optional Fortran types have a size of 0 then.
+    pub fn datatype_named(&self, datatype: &PredefinedDatatype) -> Option<Datatype> {
+        match self.kind {
+            AbiKind::OpenMpi if datatype.open_mpi.is_empty() => None,
+            AbiKind::OpenMpi => self
+                .library
+                .data(datatype.open_mpi)
+                .map(|a| Datatype(a.as_ptr() as usize)),
+            AbiKind::Mpich => (datatype.mpich != 0).then_some(Datatype(datatype.mpich as usize)),
+            AbiKind::Standard => {
+                (datatype.standard != 0).then_some(Datatype(datatype.standard as usize))
+            }
+        }
+    }
+
+    /// Where Open MPI's Fortran constants are. `None` for other libraries.
+    pub fn fortran_sentinels(&self) -> Option<&FortranSentinels> {
+        (self.kind == AbiKind::OpenMpi).then(|| {
+            self.sentinels
+                .get_or_init(|| FortranSentinels::load(&self.library))
+        })
+    }
+
+    /// Handles of Fortran arguments as C handles: communicator and datatypes. `None` if the
+    /// library offers no conversion.
+    pub fn from_fortran(
+        &self,
+        comm: c_int,
+        datatypes: [c_int; 2],
+    ) -> Option<(Comm, [Datatype; 2])> {
+        let convert = (*self
+            .from_fortran
+            .get_or_init(|| FromFortran::load(&self.library)))?;
+        // SAFETY: the conversions accept any integer and return the null handle for wrong ones.
+        unsafe {
+            Some((
+                (convert.comm)(comm),
+                datatypes.map(|datatype| (convert.datatype)(datatype)),
+            ))
+        }
+    }
+
+    /// `Ok` for `MPI_SUCCESS`, else the error with its class.
+    pub fn check(&self, function: &'static str, code: c_int) -> Result<(), MpiError> {
+        if code == self.constants().success {
+            return Ok(());
+        }
+        let mut class = self.constants().errors.unknown;
+        // SAFETY: any code may be asked about; `class` is live.
+        unsafe { (self.functions.error_class)(code, &mut class) };
+        Err(MpiError {
+            function,
+            code,
+            class,
+        })
+    }
+
+    /// Whether MPI is up: initialised (in the world model) and not finalised.
+    pub fn is_active(&self) -> bool {
+        let (mut initialized, mut finalized) = (0, 0);
+        // SAFETY: both queries are allowed at any time; the flags are live.
+        unsafe {
+            (self.functions.initialized)(&mut initialized);
+            (self.functions.finalized)(&mut finalized);
+        }
+        initialized != 0 && finalized == 0
+    }
+
+    /// `MPI_Init_thread` for a program of our own, without arguments; returns whether the library
+    /// grants `MPI_THREAD_MULTIPLE`.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn init(&self) -> Result<bool, MpiError> {
+        let multiple = self.constants().thread_levels[3];
+        let mut provided = 0;
+        let null = std::ptr::null_mut();
+        // SAFETY: null argument pointers are allowed since MPI 2.0.
+        let code = unsafe {
+            (self.functions.init_thread)(null, std::ptr::null_mut(), multiple, &mut provided)
+        };
+        self.check("MPI_Init_thread", code)?;
+        Ok(provided == multiple)
+    }
+
+    /// `MPI_Finalize`.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn finalize(&self) -> Result<(), MpiError> {
+        // SAFETY: no argument.
+        let code = unsafe { (self.functions.finalize)() };
+        self.check("MPI_Finalize", code)
+    }
+
+    /// `MPI_Wtime` in seconds.
+    pub fn wtime(&self) -> f64 {
+        // SAFETY: no argument.
+        unsafe { (self.functions.wtime)() }
+    }
+
+    /// `MPI_Get_processor_name`.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn processor_name(&self) -> Result<String, MpiError> {
+        // The largest MPI_MAX_PROCESSOR_NAME of all known libraries, doubled.
+        let mut text = [0u8; 512];
+        let mut length = 0;
+        // SAFETY: the buffer is large enough for every library.
+        let code = unsafe {
+            (self.functions.get_processor_name)(text.as_mut_ptr().cast::<c_char>(), &mut length)
+        };
+        self.check("MPI_Get_processor_name", code)?;
+        let end = text
+            .iter()
+            .position(|&byte| byte == 0)
+            .unwrap_or(text.len());
+        Ok(String::from_utf8_lossy(&text[..end]).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_mpi_gets_a_typed_error() {
+        assert_eq!(Host::of_program().unwrap_err(), HostError::Absent);
+        let error = Host::open(Path::new("/nonexistent/libmpi.so")).unwrap_err();
+        assert!(matches!(error, HostError::Open(_)), "{error}");
+    }
+}

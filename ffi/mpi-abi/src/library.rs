@@ -1,0 +1,185 @@
+//! Where symbols of the MPI library are found: beside a preload library, or in an opened file.
+
+use libc::{RTLD_DEFAULT, RTLD_GLOBAL, RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, RTLD_NOW, c_int, c_void};
+use std::ffi::{CStr, CString};
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+/// A function that every MPI library has and no tool defines.
+const WITNESS: &CStr = c"PMPI_Comm_rank";
+
+/// A handle of `dlopen`, never closed: an MPI library cannot be unloaded.
+#[derive(Clone, Copy, Debug)]
+struct Loaded(NonNull<c_void>);
+
+// SAFETY: the dynamic loader's handles may be used from any thread.
+unsafe impl Send for Loaded {}
+// SAFETY: as above.
+unsafe impl Sync for Loaded {}
+
+/// The MPI library of this process, as a place to look for symbols.
+#[derive(Debug, Default)]
+pub struct Library {
+    opened: Option<Loaded>,
+    /// An MPI library loaded with `RTLD_LOCAL` (Python), searched for once and if found.
+    local: OnceLock<Loaded>,
+}
+
+impl Library {
+    /// The library the program itself uses. Functions are looked up after the calling library.
+    pub fn of_program() -> Self {
+        Self::default()
+    }
+
+    /// Opens the MPI library `path` for a program that was not linked with one; its symbols become
+    /// global, as the library's own plug-ins expect.
+    ///
+    /// # Errors
+    /// The loader's message.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|e| e.to_string())?;
+        // SAFETY: opening runs the library's constructors, which is what the caller asks for.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), RTLD_NOW | RTLD_GLOBAL) };
+        let opened = NonNull::new(handle)
+            .map(Loaded)
+            .ok_or_else(loader_message)?;
+        Ok(Self {
+            opened: Some(opened),
+            local: OnceLock::new(),
+        })
+    }
+
+    /// Address of function `name`, in the library after the caller's.
+    pub fn function(&self, name: &str) -> Option<NonNull<c_void>> {
+        self.find(RTLD_NEXT, name)
+    }
+
+    /// Address of data `name` as the program and the library use it: the global scope first, for a
+    /// non-PIC program holds a copy there.
+    pub fn data(&self, name: &str) -> Option<NonNull<c_void>> {
+        self.find(RTLD_DEFAULT, name)
+    }
+
+    fn find(&self, scope: *mut c_void, name: &str) -> Option<NonNull<c_void>> {
+        let name = CString::new(name).ok()?;
+        if let Some(Loaded(handle)) = self.opened {
+            return symbol(handle.as_ptr(), &name);
+        }
+        symbol(scope, &name).or_else(|| symbol(self.local()?.0.as_ptr(), &name))
+    }
+
+    /// The MPI library that was loaded outside the global scope. Not remembered while there is
+    /// none: the program may load it later.
+    fn local(&self) -> Option<Loaded> {
+        if let Some(found) = self.local.get() {
+            return Some(*found);
+        }
+        let found = find_local()?;
+        Some(*self.local.get_or_init(|| found))
+    }
+
+    /// File of the MPI library, if one is loaded.
+    pub fn path(&self) -> Option<String> {
+        file_of(self.find(RTLD_NEXT, WITNESS.to_str().ok()?)?).map(|name| lossy(&name))
+    }
+}
+
+fn lossy(name: &CStr) -> String {
+    name.to_string_lossy().into_owned()
+}
+
+fn symbol(scope: *mut c_void, name: &CStr) -> Option<NonNull<c_void>> {
+    // SAFETY: `scope` is a pseudo handle or one that is never closed; `name` ends in 0.
+    NonNull::new(unsafe { libc::dlsym(scope, name.as_ptr()) })
+}
+
+fn loader_message() -> String {
+    // SAFETY: the string lives until this thread's next call into the loader.
+    unsafe {
+        let message = libc::dlerror();
+        if message.is_null() {
+            "unknown reason".into()
+        } else {
+            lossy(CStr::from_ptr(message))
+        }
+    }
+}
+
+/// Name of the loaded file that defines `address`.
+fn file_of(address: NonNull<c_void>) -> Option<CString> {
+    // SAFETY: Dl_info is plain data for which zero is valid.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: `info` is live; the address is only compared with mappings.
+    let found = unsafe { libc::dladdr(address.as_ptr(), &mut info) };
+    if found == 0 || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: the loader's own copy of the name, ending in 0.
+    Some(unsafe { CStr::from_ptr(info.dli_fname) }.to_owned())
+}
+
+/// Looks at every loaded file for one that reaches an MPI library, then at that library itself.
+fn find_local() -> Option<Loaded> {
+    loaded_files().into_iter().find_map(|name| {
+        let handle = reopen(&name)?;
+        let definer = file_of(symbol(handle.0.as_ptr(), WITNESS)?)?;
+        reopen(&definer)
+    })
+}
+
+/// A handle for a file that is loaded already.
+fn reopen(name: &CStr) -> Option<Loaded> {
+    // SAFETY: RTLD_NOLOAD loads and runs nothing.
+    NonNull::new(unsafe { libc::dlopen(name.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) }).map(Loaded)
+}
+
+fn loaded_files() -> Vec<CString> {
+    unsafe extern "C" fn note(
+        info: *mut libc::dl_phdr_info,
+        _bytes: usize,
+        names: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader passes a live entry, and `names` is the vector below.
+        unsafe {
+            let name = (*info).dlpi_name;
+            if !name.is_null() && *name != 0 {
+                (*names.cast::<Vec<CString>>()).push(CStr::from_ptr(name).to_owned());
+            }
+        }
+        0
+    }
+    let mut names: Vec<CString> = Vec::new();
+    // SAFETY: `note` is called during this call only, with the vector as its argument.
+    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut names).cast()) };
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_mpi_has_no_mpi_symbols() {
+        let library = Library::of_program();
+        assert_eq!(library.function("PMPI_Comm_rank"), None);
+        assert_eq!(library.path(), None);
+        assert!(library.data("environ").is_some());
+    }
+
+    #[test]
+    fn opening_nothing_says_why() {
+        let message = Library::open(Path::new("/nonexistent/libmpi.so")).unwrap_err();
+        assert!(message.contains("/nonexistent/libmpi.so"), "{message}");
+    }
+
+    #[test]
+    fn loaded_files_are_listed_and_reopened() {
+        let files = loaded_files();
+        let libc = files
+            .iter()
+            .find(|name| lossy(name).contains("libc.so"))
+            .expect("libc");
+        assert!(reopen(libc).is_some());
+    }
+}
