@@ -19,9 +19,11 @@ prepare_guest() {
     ensure_packages
     exec {lock}>"$cache/lock"
     flock "$lock"
-    if [[ ! -e $cache/kernel/vmlinuz ]]; then prepare_kernel "$cache"; fi
+    if [[ ! -e $cache/kernel/wanted || $(<"$cache/kernel/wanted") != "${GUEST_MODULES[*]}" ]]; then
+        prepare_kernel "$cache"
+    fi
     # shellcheck disable=SC2034 # guest.sh reads it
-    KERNEL=$cache/kernel/vmlinuz
+    KERNEL=$cache/kernel/vmlinux
     local version
     # The name also changes with the recipe, so that an edit of init takes effect.
     version=$(cat "$LIBRARY/init" "$LIBRARY/cache.sh" "$cache/kernel/release" | sha256sum)
@@ -44,7 +46,7 @@ prepare_kernel() {
     note "fetching $package into $cache"
     unpack_package "$package" "$part/linux"
     unpack_package busybox-static "$part/busybox"
-    mv "$part"/linux/boot/vmlinuz-* "$part/vmlinuz"
+    extract_kernel "$part"/linux/boot/vmlinuz-* "$part/vmlinux"
     local modules=("$part"/linux/lib/modules/* "$part"/linux/usr/lib/modules/*)
     local directory
     for directory in "${modules[@]}"; do
@@ -54,12 +56,26 @@ prepare_kernel() {
         basename "$directory" >"$part/release"
     done
     [[ -s $part/release ]] || die "the package $package contains no modules"
+    PATH=$PATH:/usr/sbin:/sbin depmod -b "$part" "$(<"$part/release")"
+    keep_guest_modules "$part/lib/modules/$(<"$part/release")"
     local busybox
     busybox=$(find "$part/busybox" -type f -name busybox -perm -u+x | head -n 1)
     mv "$busybox" "$part/busybox.static"
-    PATH=$PATH:/usr/sbin:/sbin depmod -b "$part" "$(<"$part/release")"
     rm -rf "$part/linux" "$part/busybox"
+    echo "${GUEST_MODULES[*]}" >"$part/wanted"
     mv "$part" "$cache/kernel"
+}
+
+# extract_kernel IMAGE FILE: the kernel out of its compressed image, which saves the guest two
+# emulated seconds of decompressing. Where that cannot be done, the image itself boots as well.
+extract_kernel() {
+    local image=$1 file=$2 offset
+    offset=$(LC_ALL=C grep -aboP -m 1 '\xfd7zXZ\x00' "$image" | head -n 1 | cut -d : -f 1)
+    if [[ -z $offset ]] ||
+        ! xz -dcq --single-stream < <(tail -c "+$((offset + 1))" "$image") >"$file" ||
+        [[ $(head -c 4 "$file") != $'\x7fELF' ]]; then
+        cp "$image" "$file"
+    fi
 }
 
 # The paths below lib/modules/RELEASE of GUEST_MODULES and all they depend on, in loading order.
@@ -75,6 +91,21 @@ module_order() {
                   name = names[i]; if (!(name in file)) continue
                   total = split(needs[name] " " file[name], paths, " ")
                   for (j = 1; j <= total; j++) if (!seen[paths[j]]++) print paths[j] } }' "$table"
+}
+
+# Removes the thousands of modules that no guest loads, and notes the order of the rest.
+keep_guest_modules() {
+    local directory=$1
+    module_order "$directory/modules.dep" >"$directory/order"
+    grep -q '/rdma_rxe\.ko' "$directory/order" || die "the kernel package has no rdma_rxe module"
+    (
+        cd "$directory"
+        mkdir keep
+        xargs cp --parents -t keep <order
+        rm -rf kernel
+        mv keep/kernel .
+        rmdir keep
+    )
 }
 
 # Packs busybox, the modules and init into the initramfs FILE.
@@ -96,8 +127,7 @@ prepare_initrd() {
         esac
         name=${name%.xz}
         echo "${name%.zst}" >>"$tree/modules/order"
-    done < <(module_order "$source/modules.dep")
-    grep -qx rdma_rxe.ko "$tree/modules/order" || die "the kernel package has no rdma_rxe module"
+    done <"$source/order"
     (cd "$tree" && find . | cpio -o -H newc --quiet) >"$file.part"
     mv "$file.part" "$file"
     rm -rf "$tree"
