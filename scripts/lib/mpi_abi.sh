@@ -1,0 +1,20 @@
+# Sourced after need.sh: an MPI library with the standard ABI of MPI 5, which Debian 12 lacks.
+
+MPI_ABI_VERSION=5.0.2
+
+# Where it is, or will be. `ferrorail-tests` looks in the same place.
+mpi_abi_prefix() { echo "$(cache_dir)/mpi-abi-$MPI_ABI_VERSION"; }
+
+# Installs the `mpich` wheel, which ships libmpi_abi.so.1, into a virtual environment of its own.
+need_mpi_abi() {
+    local prefix
+    prefix=$(mpi_abi_prefix)
+    [[ -x $prefix/bin/mpicc_abi && -e $prefix/lib/libmpi_abi.so.1 ]] && return
+    need python3 python3-venv
+    echo "installing the mpich $MPI_ABI_VERSION wheel into $prefix"
+    rm -rf "$prefix"
+    mkdir -p "${prefix%/*}"
+    /usr/bin/python3 -m venv "$prefix" || die "python3 -m venv $prefix failed"
+    "$prefix/bin/pip" install --quiet --disable-pip-version-check "mpich==$MPI_ABI_VERSION" ||
+        die "pip could not install mpich==$MPI_ABI_VERSION"
+}

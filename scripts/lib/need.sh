@@ -1,0 +1,49 @@
+# Sourced by the other scripts: installs what is missing, and names the places they share.
+
+# Packages without which the workspace does not build.
+BUILD_PACKAGES=(build-essential cmake clang libclang-dev pkg-config libibverbs-dev librdmacm-dev
+    libhwloc-dev libnl-3-dev libnl-route-3-dev)
+
+# Where the release build puts libferrorail.so and ferrorail.
+release_dir() { echo "${CARGO_TARGET_DIR:-$1/target}/release"; }
+
+# Downloads that outlive a clone are kept here.
+cache_dir() { echo "${XDG_CACHE_HOME:-$HOME/.cache}/ferrorail"; }
+
+# die MESSAGE: the one line a user needs, then the end.
+die() {
+    echo "${0##*/}: $*" >&2
+    exit 1
+}
+
+# need PACKAGE…: installs those Debian packages that are missing.
+need() {
+    local missing=() package sudo=()
+    command -v dpkg-query >/dev/null || die "no dpkg here; install the equivalents of: $*"
+    for package; do
+        [[ $(dpkg-query --show --showformat '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
+            missing+=("$package")
+    done
+    ((${#missing[@]})) || return 0
+    if ((EUID != 0)); then
+        command -v sudo >/dev/null || die "please install, as root: apt-get install ${missing[*]}"
+        sudo=(sudo)
+    fi
+    echo "installing ${missing[*]}"
+    local log
+    log=$(mktemp)
+    if ! { "${sudo[@]}" apt-get update && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install --yes --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
+        tail -n 20 "$log" >&2
+        die "apt-get could not install ${missing[*]} (log: $log)"
+    fi
+    rm -f "$log"
+}
+
+need_cargo() {
+    command -v cargo >/dev/null || PATH=$PATH:$HOME/.cargo/bin
+    command -v cargo >/dev/null || die "no cargo here: install Rust (apt-get install rustup, or rustup.rs)"
+}
+
+# Open MPI refuses to start as root unless told twice; containers and CI machines are root.
+allow_root() { export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; }

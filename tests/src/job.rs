@@ -1,0 +1,295 @@
+//! One launched job: its time limit, what it printed, and what it left behind.
+
+use crate::list::Environment;
+use anyhow::{Context, Result};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Variable by which the processes of a job are known, whatever process group they are in.
+const MARK: &str = "TEST_JOB";
+
+/// How long a launcher has to stop its ranks after SIGTERM, and ranks to end after their launcher.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// A command line with its environment.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Program and arguments.
+    pub words: Vec<String>,
+    /// Variables to set.
+    pub environment: Environment,
+    /// Limit for the whole job.
+    pub timeout: Duration,
+}
+
+/// What came of a job.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Of the launcher; `None` if the time limit was reached.
+    pub status: Option<ExitStatus>,
+    /// Standard output of all ranks.
+    pub stdout: String,
+    /// Standard error of all ranks and of the launcher.
+    pub stderr: String,
+    /// From start to end.
+    pub elapsed: Duration,
+    /// Processes that outlived the launcher (and were killed).
+    pub survivors: Vec<String>,
+    /// Shared memory objects of ferrorail that the job left.
+    pub left: Vec<String>,
+}
+
+/// A job that is running.
+pub struct Running {
+    child: Child,
+    mark: String,
+    folder: PathBuf,
+    started: Instant,
+    deadline: Instant,
+    shared_memory: BTreeSet<String>,
+}
+
+impl Job {
+    /// The command line for a shell.
+    pub fn reproduce(&self) -> String {
+        let variables = self
+            .environment
+            .iter()
+            .map(|(name, value)| format!("{name}={}", quote(value)));
+        let words = self.words.iter().map(|word| quote(word));
+        variables.chain(words).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Runs it to its end, or to its time limit.
+    pub fn run(&self, folder: &Path) -> Result<Outcome> {
+        self.start(folder)?.finish()
+    }
+
+    /// Starts it; `folder` takes its output.
+    pub fn start(&self, folder: &Path) -> Result<Running> {
+        static NEXT: std::sync::Mutex<u32> = std::sync::Mutex::new(0);
+        let number = {
+            let mut next = NEXT.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            *next += 1;
+            *next
+        };
+        let mark = format!("{}-{number}", std::process::id());
+        let shared_memory = shared_memory();
+        let program = self.words.first().context("a job has a program")?;
+        let started = Instant::now();
+        let child = Command::new(program)
+            .args(&self.words[1..])
+            .envs(&self.environment)
+            .env(MARK, &mark)
+            .stdin(Stdio::null())
+            .stdout(File::create(folder.join("stdout")).context("stdout")?)
+            .stderr(File::create(folder.join("stderr")).context("stderr")?)
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start {program}"))?;
+        Ok(Running {
+            child,
+            mark,
+            folder: folder.to_owned(),
+            started,
+            deadline: started + self.timeout,
+            shared_memory,
+        })
+    }
+}
+
+impl Running {
+    /// What the ranks have printed so far.
+    pub fn stdout(&self) -> String {
+        read(&self.folder.join("stdout"))
+    }
+
+    /// Waits for the end, or for the time limit, and looks at what is left.
+    pub fn finish(mut self) -> Result<Outcome> {
+        let status = self.wait_until(self.deadline)?;
+        let elapsed = self.started.elapsed();
+        if status.is_none() {
+            self.stop()?;
+        }
+        let survivors = self.survivors();
+        let left = shared_memory();
+        Ok(Outcome {
+            status,
+            stdout: read(&self.folder.join("stdout")),
+            stderr: read(&self.folder.join("stderr")),
+            elapsed,
+            survivors,
+            left: left.difference(&self.shared_memory).cloned().collect(),
+        })
+    }
+
+    fn wait_until(&mut self, deadline: Instant) -> Result<Option<ExitStatus>> {
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(status));
+            }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Ends a job that took too long: launchers pass SIGTERM on to their ranks, so that goes first.
+    fn stop(&mut self) -> Result<()> {
+        let group = Pid::from_raw(self.child.id().cast_signed());
+        // Errors mean that the group is gone, which is what is wanted.
+        let _ = killpg(group, Signal::SIGTERM);
+        if self.wait_until(Instant::now() + GRACE)?.is_none() {
+            let _ = killpg(group, Signal::SIGKILL);
+            self.child.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Kills the job's processes that are still there some time after the launcher's end, and names
+    /// them.
+    fn survivors(&self) -> Vec<String> {
+        let patience = Instant::now() + GRACE;
+        let mut found = processes(&self.mark);
+        while !found.is_empty() && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(20));
+            found = processes(&self.mark);
+        }
+        for (pid, _) in &found {
+            let _ = kill(*pid, Signal::SIGKILL);
+        }
+        found.into_iter().map(|(_, name)| name).collect()
+    }
+}
+
+impl Outcome {
+    /// How the job ended, in a word or two.
+    pub fn ending(&self) -> String {
+        match self.status {
+            None => format!("did not end within {:.0} s", self.elapsed.as_secs_f64()),
+            Some(status) => status.to_string(),
+        }
+    }
+}
+
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn read(file: &Path) -> String {
+    let bytes = std::fs::read(file).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Processes with the given mark in the environment they were started with.
+fn processes(mark: &str) -> Vec<(Pid, String)> {
+    let wanted = format!("{MARK}={mark}").into_bytes();
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let marked = environment
+            .split(|&byte| byte == 0)
+            .any(|entry| entry == wanted);
+        let name = read(Path::new(&format!("/proc/{pid}/comm")));
+        marked.then(|| (Pid::from_raw(pid), format!("{} ({pid})", name.trim())))
+    })
+    .collect()
+}
+
+/// ferrorail's objects in `/dev/shm`.
+fn shared_memory() -> BTreeSet<String> {
+    let Ok(entries) = std::fs::read_dir("/dev/shm") else {
+        return BTreeSet::new();
+    };
+    let names = entries
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.contains("ferrorail")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(script: &str, seconds: u64) -> Outcome {
+        let folder = std::env::temp_dir().join(format!(
+            "ferrorail-job-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
+        std::fs::create_dir_all(&folder).unwrap();
+        let words = ["bash", "-c", script].map(str::to_owned).to_vec();
+        let job = Job {
+            words,
+            environment: Environment::new(),
+            timeout: Duration::from_secs(seconds),
+        };
+        let outcome = job.run(&folder).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        outcome
+    }
+
+    #[test]
+    fn output_and_status_are_kept() {
+        let outcome = job("echo one; echo two >&2; exit 3", 10);
+        assert_eq!(outcome.status.unwrap().code(), Some(3));
+        assert_eq!(
+            (outcome.stdout.as_str(), outcome.stderr.as_str()),
+            ("one\n", "two\n")
+        );
+        assert!(outcome.survivors.is_empty() && outcome.left.is_empty());
+    }
+
+    #[test]
+    fn a_job_over_its_time_is_stopped() {
+        let outcome = job("trap '' TERM; while true; do sleep 0.1; done", 1);
+        assert!(outcome.status.is_none());
+        assert_eq!(outcome.ending(), "did not end within 1 s");
+        assert!(outcome.survivors.is_empty(), "{:?}", outcome.survivors);
+    }
+
+    #[test]
+    fn processes_that_outlive_the_launcher_are_found() {
+        let outcome = job("setsid sleep 60 & exit 0", 10);
+        assert_eq!(outcome.survivors.len(), 1, "{:?}", outcome.survivors);
+        assert!(
+            outcome.survivors[0].starts_with("sleep "),
+            "{:?}",
+            outcome.survivors
+        );
+    }
+
+    #[test]
+    fn shared_memory_left_behind_is_found() {
+        let name = format!("ferrorail-test-{}", std::process::id());
+        let outcome = job(&format!("echo > /dev/shm/{name}"), 10);
+        std::fs::remove_file(format!("/dev/shm/{name}")).unwrap();
+        assert_eq!(outcome.left, [name]);
+    }
+
+    #[test]
+    fn command_lines_are_quoted() {
+        let job = Job {
+            words: vec!["a b".into(), "c".into()],
+            environment: Environment::from([("X".into(), "it's".into())]),
+            timeout: Duration::ZERO,
+        };
+        assert_eq!(job.reproduce(), r"X='it'\''s' 'a b' c");
+    }
+}

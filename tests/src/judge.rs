@@ -1,0 +1,178 @@
+//! One case of the test list, from launch to verdict.
+
+use crate::Setup;
+use crate::job::{Job, Outcome};
+use crate::list::{Case, Environment};
+use crate::mpi::Mpi;
+use crate::program;
+use crate::stats::Stats;
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Runs a case; an error says what is wrong and how to see it again.
+pub fn run(setup: &Setup, case: &Case) -> Result<()> {
+    let folder = fresh_folder(setup)?;
+    let statistics = folder.join("stats.json");
+    let mut job = job(setup, case);
+    if setup.library.is_some() {
+        let file = statistics.display().to_string();
+        job.environment.insert("FERRORAIL_STATS".into(), file);
+    }
+    let outcome = job.run(&folder)?;
+    judge(setup, case, &outcome, &statistics)
+        .with_context(|| format!("\n  {}\n{}", job.reproduce(), excerpt(&outcome)))
+        .map_err(reorder)
+}
+
+/// The job that a case stands for.
+pub fn job(setup: &Setup, case: &Case) -> Job {
+    let executable = program::path(setup, case.mpi, &case.program);
+    let mut arguments = vec![executable.display().to_string()];
+    arguments.extend(case.arguments.clone());
+    let timeout = Duration::from_secs(case.timeout_s);
+    launch(
+        setup,
+        case.mpi,
+        case.ranks,
+        &case.environment,
+        &arguments,
+        timeout,
+    )
+}
+
+/// A job of `ranks` processes of a program with the library preloaded into them alone: the
+/// launcher is left as it is.
+pub fn launch(
+    setup: &Setup,
+    mpi: Mpi,
+    ranks: u32,
+    settings: &Environment,
+    program: &[String],
+    timeout: Duration,
+) -> Job {
+    let mut words = mpi.launcher(setup, ranks);
+    let mut environment = settings.clone();
+    for (name, value) in mpi.environment() {
+        environment.insert((*name).into(), (*value).into());
+    }
+    if let Some(library) = &setup.library {
+        words.extend([
+            "env".to_owned(),
+            format!("LD_PRELOAD={}", library.display()),
+        ]);
+    }
+    words.extend(program.iter().cloned());
+    Job {
+        words,
+        environment,
+        timeout,
+    }
+}
+
+/// An empty folder for the output of one job at a time.
+pub fn fresh_folder(setup: &Setup) -> Result<PathBuf> {
+    let folder = setup.work.join("job");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).context("cannot empty the folder of the last job")?;
+    }
+    std::fs::create_dir_all(&folder).context("cannot make a folder for the job")?;
+    Ok(folder)
+}
+
+fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Result<()> {
+    check_end(outcome)?;
+    let printed = format!("{}{}", outcome.stdout, outcome.stderr);
+    for piece in &case.expect.output {
+        ensure!(
+            printed.contains(piece),
+            "`{piece}` is missing in the output"
+        );
+    }
+    if setup.library.is_none() {
+        return Ok(());
+    }
+    if !case.expect.warnings {
+        check_silence(&printed)?;
+    }
+    let stats = Stats::read(statistics)?;
+    if case.expect.taken {
+        let forced = case.environment.get("FERRORAIL_ALGORITHM");
+        stats.check_taken(forced.filter(|_| case.ranks > 1).map(String::as_str))?;
+    }
+    stats.check_forwarded(&case.expect.forwarded)?;
+    if case.expect.even_rails {
+        stats.check_even_rails()?;
+    }
+    Ok(())
+}
+
+/// Exit status 0 in time, and nothing left behind.
+pub fn check_end(outcome: &Outcome) -> Result<()> {
+    if !outcome.status.is_some_and(|status| status.success()) {
+        bail!("{}", outcome.ending());
+    }
+    check_clean(outcome)
+}
+
+/// Neither processes nor shared memory left.
+pub fn check_clean(outcome: &Outcome) -> Result<()> {
+    let (survivors, left) = (&outcome.survivors, &outcome.left);
+    ensure!(
+        survivors.is_empty(),
+        "processes outlived the job: {}",
+        survivors.join(", ")
+    );
+    ensure!(left.is_empty(), "left in /dev/shm: {}", left.join(", "));
+    Ok(())
+}
+
+/// No line that ferrorail would only log when something is wrong.
+pub fn check_silence(printed: &str) -> Result<()> {
+    let loud = |line: &&str| {
+        ["WARN", "ERROR", "panicked at"]
+            .iter()
+            .any(|word| line.contains(word))
+    };
+    match printed.lines().find(loud) {
+        Some(line) => bail!("unexpected: {line}"),
+        None => Ok(()),
+    }
+}
+
+/// The last lines that a job printed, indented.
+pub fn excerpt(outcome: &Outcome) -> String {
+    let mut shown = String::new();
+    for text in [&outcome.stdout, &outcome.stderr] {
+        let lines: Vec<&str> = text.lines().collect();
+        for line in &lines[lines.len().saturating_sub(8)..] {
+            let line: String = line.chars().take(300).collect();
+            shown.push_str(&format!("  | {line}\n"));
+        }
+    }
+    shown.trim_end().to_owned()
+}
+
+/// The cause first, then the context: the verdict is read before the particulars.
+fn reorder(error: anyhow::Error) -> anyhow::Error {
+    let cause: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
+    anyhow::anyhow!("{}{error}", cause.join(": "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_and_panics_are_seen() {
+        assert!(check_silence("keys=1\n").is_ok());
+        assert!(check_silence("a\n2026 WARN ferrorail: b\n").is_err());
+        assert!(check_silence("thread 'main' panicked at src/a.rs").is_err());
+    }
+
+    #[test]
+    fn the_verdict_comes_first() {
+        let error = anyhow::anyhow!("cause").context("\n  command");
+        assert_eq!(reorder(error).to_string(), "cause\n  command");
+    }
+}

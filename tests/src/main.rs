@@ -1,0 +1,232 @@
+//! Runs MPI programs with ferrorail preloaded, under every host MPI, and judges them.
+//!
+//! `testlist.toml` is the matrix: rows of programs, MPI libraries, rank counts and settings, whose
+//! cross product are the cases. What a row cannot say (a killed rank, a missing library, a full
+//! `/dev/shm`) is a scenario in `scenario/`. Each case is one launched job under a time limit. It
+//! passes if the program says so (exit status), the statistics show that ferrorail carried the
+//! calls, nothing is logged that was not expected, and neither processes nor shared memory are left.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `list.rs` | the test list and its expansion into cases |
+//! | `mpi.rs` | the host MPIs: compilers and launchers |
+//! | `program.rs` | compiling the C and Fortran programs into `target/tests` |
+//! | `job.rs` | launching one job, its time limit, what it leaves behind |
+//! | `stats.rs` | reading and judging the statistics file |
+//! | `judge.rs` | one case from launch to verdict |
+//! | `scenario/` | faults and surroundings |
+//!
+//! Failing cases print the command that reproduces them.
+#![forbid(unsafe_code)]
+
+mod job;
+mod judge;
+mod list;
+mod mpi;
+mod program;
+mod scenario;
+mod stats;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Runs the integration tests.
+#[derive(Parser)]
+struct Arguments {
+    /// Cases whose name or group contains one of these words; group `verbs` needs RDMA devices and
+    /// runs only when asked for.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Folder of libferrorail.so and ferrorail.
+    #[arg(long, default_value = "target/release")]
+    release: PathBuf,
+    /// Folder for compiled programs and statistics.
+    #[arg(long, default_value = "target/tests")]
+    work: PathBuf,
+    /// Prefix of an MPI library with the MPI-5 ABI.
+    #[arg(long)]
+    abi_prefix: Option<PathBuf>,
+    /// Print the names of the cases and stop.
+    #[arg(long)]
+    list: bool,
+    /// Compile the programs of the chosen cases and stop.
+    #[arg(long)]
+    compile: bool,
+    /// Run the programs over the host MPI alone, to check the programs themselves.
+    #[arg(long)]
+    without_ferrorail: bool,
+    /// Print a line for passing cases too.
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// What every case needs to know.
+#[derive(Clone)]
+pub struct Setup {
+    /// The repository.
+    root: PathBuf,
+    /// The preload library; `None` runs over the host alone.
+    library: Option<PathBuf>,
+    /// The `ferrorail` command.
+    command: PathBuf,
+    /// Folder for compiled programs and statistics.
+    work: PathBuf,
+    /// Prefix of the MPI library with the MPI-5 ABI.
+    abi_prefix: PathBuf,
+}
+
+impl Setup {
+    /// The same without ferrorail.
+    fn host_alone(&self) -> Self {
+        Self {
+            library: None,
+            ..self.clone()
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("ferrorail-tests: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<bool> {
+    let setup = prepare(arguments)?;
+    let text = std::fs::read_to_string(setup.root.join("tests/testlist.toml"))
+        .context("tests/testlist.toml")?;
+    let cases = list::expand(&list::parse(&text)?)?;
+    let cases: Vec<_> = cases
+        .iter()
+        .filter(|case| selected(&arguments.only, &case.group, &case.name))
+        .collect();
+    let scenarios: Vec<_> = scenario::ALL
+        .iter()
+        .filter(|scenario| setup.library.is_some() || !scenario.preloads)
+        .filter(|scenario| selected(&arguments.only, "scenario", scenario.name))
+        .collect();
+    if cases.is_empty() && scenarios.is_empty() {
+        bail!("no case matches {}", arguments.only.join(","));
+    }
+    if arguments.list {
+        cases.iter().for_each(|case| println!("{}", case.name));
+        scenarios.iter().for_each(|s| println!("{}", s.name));
+        return Ok(true);
+    }
+    for case in &cases {
+        program::build(&setup, case.mpi, &case.program)?;
+    }
+    if arguments.compile {
+        return Ok(true);
+    }
+    let mut tally = Tally::new(arguments.verbose);
+    for case in cases {
+        tally.run(&case.name, || judge::run(&setup, case));
+    }
+    for scenario in scenarios {
+        tally.run(scenario.name, || (scenario.run)(&setup));
+    }
+    println!("{} passed, {} failed", tally.passed, tally.failed);
+    Ok(tally.failed == 0)
+}
+
+fn prepare(arguments: &Arguments) -> Result<Setup> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = here.parent().context("the crate has a parent folder")?;
+    std::fs::create_dir_all(root.join(&arguments.work)).context("cannot make the work folder")?;
+    let library = root.join(&arguments.release).join("libferrorail.so");
+    if !arguments.without_ferrorail && !library.is_file() {
+        bail!("{} is not built", library.display());
+    }
+    let abi_prefix = match &arguments.abi_prefix {
+        Some(prefix) => prefix.clone(),
+        None => mpi::default_abi_prefix()?,
+    };
+    Ok(Setup {
+        root: root.to_owned(),
+        library: (!arguments.without_ferrorail).then_some(library),
+        command: root.join(&arguments.release).join("ferrorail"),
+        work: root.join(&arguments.work),
+        abi_prefix,
+    })
+}
+
+/// Whether the words ask for this case. Verbs cases must be asked for as such: most machines have
+/// no devices.
+fn selected(words: &[String], group: &str, name: &str) -> bool {
+    if group == "verbs" && !words.iter().any(|word| word.contains("verbs")) {
+        return false;
+    }
+    let matches = |word: &String| group == word || name.contains(word.as_str());
+    words.is_empty() || words.iter().any(matches)
+}
+
+struct Tally {
+    verbose: bool,
+    passed: usize,
+    failed: usize,
+}
+
+impl Tally {
+    fn new(verbose: bool) -> Self {
+        Self {
+            verbose,
+            passed: 0,
+            failed: 0,
+        }
+    }
+
+    fn run(&mut self, name: &str, case: impl FnOnce() -> Result<()>) {
+        let start = Instant::now();
+        match case() {
+            Ok(()) => {
+                self.passed += 1;
+                if self.verbose {
+                    println!("ok   {name} ({:.1} s)", start.elapsed().as_secs_f64());
+                }
+            }
+            Err(error) => {
+                self.failed += 1;
+                println!(
+                    "FAIL {name} ({:.1} s): {error:#}",
+                    start.elapsed().as_secs_f64()
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbs_cases_run_only_when_asked_for() {
+        assert!(selected(&[], "loopback", "a/openmpi/n2"));
+        assert!(!selected(&[], "verbs", "a/openmpi/n2"));
+        assert!(selected(&["verbs".into()], "verbs", "a/openmpi/n2"));
+        assert!(!selected(&["openmpi".into()], "verbs", "a/openmpi/n2"));
+        assert!(selected(
+            &["mpich".into(), "n2".into()],
+            "loopback",
+            "a/openmpi/n2"
+        ));
+        assert!(!selected(&["mpich".into()], "loopback", "a/openmpi/n2"));
+    }
+
+    #[test]
+    fn a_failing_case_is_counted() {
+        let mut tally = Tally::new(false);
+        tally.run("right", || Ok(()));
+        tally.run("wrong", || bail!("as it must"));
+        assert_eq!((tally.passed, tally.failed), (1, 1));
+    }
+}

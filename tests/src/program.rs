@@ -1,0 +1,56 @@
+//! Compiles the MPI programs of the tests, once for each host MPI.
+
+use crate::Setup;
+use crate::mpi::Mpi;
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where the executable of `source` (relative to `tests/`) for `mpi` is, or will be.
+pub fn path(setup: &Setup, mpi: Mpi, source: &str) -> PathBuf {
+    let name = Path::new(source).file_stem().unwrap_or_default();
+    setup.work.join(mpi.to_string()).join(name)
+}
+
+/// Compiles `source` for `mpi` unless the executable is newer; returns the executable.
+pub fn build(setup: &Setup, mpi: Mpi, source: &str) -> Result<PathBuf> {
+    let executable = path(setup, mpi, source);
+    let source = setup.root.join("tests").join(source);
+    if up_to_date(&executable, &source)? {
+        return Ok(executable);
+    }
+    let folder = executable.parent().context("an executable has a folder")?;
+    std::fs::create_dir_all(folder).context("cannot make the folder of programs")?;
+    let fortran = source
+        .extension()
+        .is_some_and(|extension| extension == "f90");
+    let compiler = mpi.compiler(setup, fortran)?;
+    let mut command = Command::new(&compiler);
+    command.args(["-O2", "-g", "-pthread"]);
+    if fortran {
+        // Modules of different MPIs must not meet.
+        command.arg(format!("-J{}", folder.display()));
+    } else {
+        command.args(["-std=gnu11", "-Wall", "-Wextra"]);
+    }
+    command.arg("-o").arg(&executable).arg(&source).arg("-lm");
+    let result = command
+        .output()
+        .with_context(|| format!("cannot run {compiler}"))?;
+    if !result.status.success() {
+        bail!(
+            "{compiler} {}: {}",
+            source.display(),
+            String::from_utf8_lossy(&result.stderr)
+        );
+    }
+    Ok(executable)
+}
+
+fn up_to_date(executable: &Path, source: &Path) -> Result<bool> {
+    let written = std::fs::metadata(source)
+        .and_then(|found| found.modified())
+        .with_context(|| source.display().to_string())?;
+    let built = std::fs::metadata(executable).and_then(|found| found.modified());
+    Ok(built.is_ok_and(|built| built >= written))
+}

@@ -1,0 +1,149 @@
+//! Tests that a row of the list cannot say: faults, and unusual surroundings.
+
+mod faults;
+mod surroundings;
+
+use crate::Setup;
+use crate::job::{Job, Outcome};
+use crate::judge;
+use crate::list::Environment;
+use crate::mpi::Mpi;
+use crate::program;
+use crate::stats::Stats;
+use anyhow::{Context, Result, ensure};
+use std::time::Duration;
+
+/// A test in code.
+pub struct Scenario {
+    /// What it shows.
+    pub name: &'static str,
+    /// Whether it makes sense only with the library.
+    pub preloads: bool,
+    /// Runs it.
+    pub run: fn(&Setup) -> Result<()>,
+}
+
+const fn scenario(name: &'static str, run: fn(&Setup) -> Result<()>) -> Scenario {
+    Scenario {
+        name,
+        preloads: true,
+        run,
+    }
+}
+
+/// Every scenario.
+pub const ALL: &[Scenario] = &[
+    Scenario {
+        preloads: false,
+        ..scenario("killed-rank/host", faults::killed_rank_of_the_host)
+    },
+    scenario("killed-rank/openmpi", |setup| {
+        faults::killed_rank(setup, Mpi::Open)
+    }),
+    scenario("killed-rank/mpich", |setup| {
+        faults::killed_rank(setup, Mpi::Mpich)
+    }),
+    scenario("killed-rank/abi", |setup| {
+        faults::killed_rank(setup, Mpi::Abi)
+    }),
+    scenario(
+        "rail-that-cannot-be-opened",
+        faults::rail_that_cannot_be_opened,
+    ),
+    scenario("tiny-dev-shm", faults::tiny_dev_shm),
+    scenario("libraries-absent", surroundings::libraries_absent),
+    scenario("launcher-undisturbed", surroundings::launcher_undisturbed),
+    scenario(
+        "plain-program-undisturbed",
+        surroundings::plain_program_undisturbed,
+    ),
+    scenario("unknown-setting", surroundings::unknown_setting),
+    scenario("unknown-value", surroundings::unknown_value),
+    scenario("exec/openmpi", |setup| surroundings::exec(setup, Mpi::Open)),
+    scenario("exec/mpich", |setup| surroundings::exec(setup, Mpi::Mpich)),
+    scenario("exec/abi", |setup| surroundings::exec(setup, Mpi::Abi)),
+];
+
+/// The application that scenarios run: small, and its output is known by its hash.
+const RADIX: &str = "apps/radix.c";
+
+/// Limit for a job of a scenario.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn environment(pairs: &[(&str, &str)]) -> Environment {
+    let owned = pairs
+        .iter()
+        .map(|&(name, value)| (name.to_owned(), value.to_owned()));
+    owned.collect()
+}
+
+/// A small sort on four ranks, two virtual nodes and two loopback rails, with more settings.
+fn radix(setup: &Setup, mpi: Mpi, settings: &[(&str, &str)]) -> Result<Job> {
+    let executable = program::build(setup, mpi, RADIX)?;
+    let program = [
+        executable.display().to_string(),
+        "-n".into(),
+        "20000".into(),
+        "-s".into(),
+        "1".into(),
+    ];
+    let mut all = environment(&[
+        ("FERRORAIL_FABRIC", "loopback"),
+        ("FERRORAIL_NODE_SIZE", "2"),
+        ("FERRORAIL_RAILS", "2"),
+    ]);
+    all.extend(environment(settings));
+    Ok(judge::launch(setup, mpi, 4, &all, &program, LIMIT))
+}
+
+/// Runs a job with statistics; it must end well. Returns what it printed and the statistics.
+fn run(setup: &Setup, mut job: Job) -> Result<(Outcome, Stats)> {
+    let folder = judge::fresh_folder(setup)?;
+    let statistics = folder.join("stats.json");
+    let file = statistics.display().to_string();
+    job.environment.insert("FERRORAIL_STATS".into(), file);
+    let particulars =
+        |outcome: &Outcome| format!("{}\n{}", job.reproduce(), judge::excerpt(outcome));
+    let outcome = job.run(&folder)?;
+    judge::check_end(&outcome).with_context(|| particulars(&outcome))?;
+    let stats = Stats::read(&statistics).with_context(|| particulars(&outcome))?;
+    Ok((outcome, stats))
+}
+
+/// The same job over the host alone: what the output must be.
+fn reference(setup: &Setup, mpi: Mpi) -> Result<String> {
+    let host = setup.host_alone();
+    let job = radix(&host, mpi, &[])?;
+    let outcome = job.run(&judge::fresh_folder(&host)?)?;
+    judge::check_end(&outcome).with_context(|| job.reproduce())?;
+    hash(&outcome)
+}
+
+/// The hash of the sorted keys; an error if they are not sorted.
+fn hash(outcome: &Outcome) -> Result<String> {
+    let printed = &outcome.stdout;
+    ensure!(
+        printed.contains("sorted=yes"),
+        "the keys are not sorted: {printed}"
+    );
+    let (_, rest) = printed
+        .split_once("output_hash=")
+        .context("no hash was printed")?;
+    Ok(rest.split_whitespace().next().unwrap_or("").to_owned())
+}
+
+/// Lines of the standard error that contain `word`; there must be just one, over all ranks.
+fn one_line<'a>(outcome: &'a Outcome, word: &str) -> Result<&'a str> {
+    let lines: Vec<&str> = outcome
+        .stderr
+        .lines()
+        .filter(|line| line.contains(word))
+        .collect();
+    ensure!(
+        lines.len() == 1,
+        "{} lines name {word}:\n{}",
+        lines.len(),
+        outcome.stderr
+    );
+    Ok(lines[0])
+}

@@ -1,0 +1,171 @@
+//! The statistics file that `FERRORAIL_STATS=path` leaves, and what it must show.
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use std::path::Path;
+
+/// The parts that the tests look at; sums over all ranks.
+#[derive(Debug, Deserialize)]
+pub struct Stats {
+    /// Calls that ferrorail carried.
+    pub collectives: Vec<Carried>,
+    /// Traffic between nodes.
+    pub rails: Vec<Rail>,
+    /// Calls left to the host MPI.
+    pub forwarded: Vec<Forwarded>,
+}
+
+/// Calls of one collective, algorithm and size class.
+#[derive(Debug, Deserialize)]
+pub struct Carried {
+    /// Such as `allgather`.
+    pub collective: String,
+    /// Such as `smp_bruck`.
+    pub algorithm: String,
+    /// Number of calls.
+    pub calls: u64,
+}
+
+/// One rail.
+#[derive(Debug, Deserialize)]
+pub struct Rail {
+    /// Its name.
+    pub rail: String,
+    /// Bytes it carried.
+    pub bytes: u64,
+}
+
+/// Calls left to the host MPI for one reason.
+#[derive(Debug, Deserialize)]
+pub struct Forwarded {
+    /// Such as `allgather`.
+    pub collective: String,
+    /// Why.
+    pub reason: String,
+    /// Number of calls.
+    pub calls: u64,
+}
+
+impl Stats {
+    /// Reads the file.
+    pub fn read(file: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(file).context("no statistics were written")?;
+        serde_json::from_str(&text).with_context(|| format!("statistics: {text}"))
+    }
+
+    /// Whether calls were carried, with the forced algorithm among those that carried them.
+    pub fn check_taken(&self, forced: Option<&str>) -> Result<()> {
+        let calls: u64 = self.collectives.iter().map(|row| row.calls).sum();
+        ensure!(calls > 0, "ferrorail carried no call");
+        let Some((collective, algorithm)) = forced.and_then(|text| text.split_once('=')) else {
+            return Ok(());
+        };
+        let used = self
+            .collectives
+            .iter()
+            .any(|row| row.collective == collective && row.algorithm == algorithm && row.calls > 0);
+        let seen: Vec<&str> = self
+            .collectives
+            .iter()
+            .map(|row| row.algorithm.as_str())
+            .collect();
+        ensure!(
+            used,
+            "{algorithm} was forced but never ran (ran: {})",
+            seen.join(", ")
+        );
+        Ok(())
+    }
+
+    /// Whether calls were forwarded for just the expected reasons. A reason matches by its start,
+    /// so that it may go on with particulars.
+    pub fn check_forwarded(&self, expected: &[String]) -> Result<()> {
+        for row in self.forwarded.iter().filter(|row| row.calls > 0) {
+            let known = expected.iter().any(|reason| row.reason.starts_with(reason));
+            let Forwarded {
+                collective,
+                reason,
+                calls,
+            } = row;
+            ensure!(
+                known,
+                "{calls} calls of {collective} were forwarded: {reason}"
+            );
+        }
+        for reason in expected {
+            let seen = self
+                .forwarded
+                .iter()
+                .any(|row| row.reason.starts_with(reason));
+            ensure!(seen, "no call was forwarded with the reason `{reason}`");
+        }
+        Ok(())
+    }
+
+    /// Whether two or more rails carried bytes, differing by less than 5 %.
+    pub fn check_even_rails(&self) -> Result<()> {
+        let bytes = || self.rails.iter().map(|rail| rail.bytes);
+        let (least, most) = (bytes().min().unwrap_or(0), bytes().max().unwrap_or(0));
+        let shown: Vec<String> = self
+            .rails
+            .iter()
+            .map(|rail| format!("{} {}", rail.rail, rail.bytes))
+            .collect();
+        let even = self.rails.len() >= 2 && least > 0 && (most - least) * 20 < most;
+        ensure!(
+            even,
+            "bytes are not even over the rails: {}",
+            shown.join(", ")
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stats(calls: u64, rails: [u64; 2]) -> Stats {
+        let text = format!(
+            r#"{{"version":1,"ranks":2,"collectives":[{{"collective":"allgather",
+            "algorithm":"ring","landing":"scratch","size_class_bytes":8,"calls":{calls},
+            "bytes":1}}],"rails":[{{"rail":"loop0","messages":1,"bytes":{}}},
+            {{"rail":"loop1","messages":1,"bytes":{}}}],"forwarded":[{{"collective":"allgather",
+            "reason":"inter-communicator","calls":1,"bytes":0}}],"settings":{{}}}}"#,
+            rails[0], rails[1]
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn interception_must_show() {
+        assert!(stats(1, [1, 1]).check_taken(None).is_ok());
+        assert!(stats(0, [1, 1]).check_taken(None).is_err());
+        assert!(stats(1, [1, 1]).check_taken(Some("allgather=ring")).is_ok());
+        assert!(
+            stats(1, [1, 1])
+                .check_taken(Some("allgather=bruck"))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn forwarded_calls_must_be_the_expected_ones() {
+        let stats = stats(1, [1, 1]);
+        assert!(
+            stats
+                .check_forwarded(&["inter-communicator".into()])
+                .is_ok()
+        );
+        assert!(stats.check_forwarded(&[]).is_err());
+        let more = ["inter-communicator".into(), "size".into()];
+        assert!(stats.check_forwarded(&more).is_err());
+    }
+
+    #[test]
+    fn rails_must_be_even() {
+        assert!(stats(1, [100, 96]).check_even_rails().is_ok());
+        assert!(stats(1, [100, 95]).check_even_rails().is_err());
+        assert!(stats(1, [0, 0]).check_even_rails().is_err());
+    }
+}
