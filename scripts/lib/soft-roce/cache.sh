@@ -99,7 +99,7 @@ keep_guest_modules() {
     module_order "$directory/modules.dep" >"$directory/order"
     grep -q '/rdma_rxe\.ko' "$directory/order" || die "the kernel package has no rdma_rxe module"
     (
-        cd "$directory"
+        cd "$directory" || exit 1
         mkdir keep
         xargs cp --parents -t keep <order
         rm -rf kernel
