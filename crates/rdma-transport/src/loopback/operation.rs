@@ -1,0 +1,342 @@
+//! One posted operation, and the copy that carries it out.
+
+use super::peer::{Link, Peer};
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::sync::{AtomicU64, Ordering, fence};
+use ferrorail_fabric::{LocalSlice, RemoteSlice};
+use ferrorail_shm::{cma_read, cma_write};
+use std::io;
+
+const WORD: usize = size_of::<u64>();
+
+/// Why an operation was not carried out. The words of an RDMA completion where it has some.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("local protection error: {bytes} bytes at offset {offset} leave a region of {region}")]
+    Local {
+        offset: usize,
+        bytes: usize,
+        region: usize,
+    },
+    #[error("remote access error: {bytes} bytes at offset {offset} leave a region of {region}")]
+    Remote {
+        offset: usize,
+        bytes: usize,
+        region: u64,
+    },
+    #[error("remote access error: the key {0:#x} is not in force")]
+    Key(u32),
+    #[error("remote access error: the key {0:#x} does not cover the bytes")]
+    Bounds(u32),
+    #[error("remote invalid request: the word is not 8-byte aligned")]
+    Unaligned,
+    #[error("remote invalid request: {0} need memory in a shared object")]
+    Unmapped(&'static str),
+    #[error(
+        "the peer's memory is private and cross-memory attach does not work \
+         (FERRORAIL_CMA, ptrace_scope or a container's seccomp profile)"
+    )]
+    NoAttach,
+    #[error("the process is gone")]
+    Gone,
+    #[error("remote access error: {0}")]
+    System(io::Error),
+    #[error("the rail's queue was flushed after an earlier error")]
+    Flushed,
+    #[error("not connected")]
+    NotConnected,
+    #[error("no such {0}")]
+    Unknown(&'static str),
+}
+
+/// Checked bytes of a region here.
+pub(super) fn local(slice: LocalSlice<'_>) -> Result<MemoryRange, Refusal> {
+    let region = slice.region.range.bytes;
+    if slice.offset > region || slice.bytes > region - slice.offset {
+        return Err(Refusal::Local {
+            offset: slice.offset,
+            bytes: slice.bytes,
+            region,
+        });
+    }
+    Ok(slice.region.range.slice(slice.offset, slice.bytes))
+}
+
+/// The eight bytes a fetching atomic returns its result in.
+pub(super) fn local_word(slice: LocalSlice<'_>) -> Result<usize, Refusal> {
+    let range = local(LocalSlice {
+        bytes: WORD,
+        ..slice
+    })?;
+    if !range.address.is_multiple_of(WORD) {
+        return Err(Refusal::Unaligned);
+    }
+    Ok(range.address)
+}
+
+/// First byte of a part of a peer's region, and the key to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Remote {
+    address: u64,
+    /// Where this process has it mapped, or 0.
+    mapping: usize,
+    rkey: u32,
+}
+
+impl Remote {
+    /// Checks `bytes` bytes at `slice` against the region as announced. The owner's table is
+    /// consulted when the operation is carried out.
+    #[inline]
+    pub(super) fn new(slice: RemoteSlice<'_>, plane: u8, bytes: usize) -> Result<Self, Refusal> {
+        let (region, offset) = (slice.region, slice.offset);
+        let end = (offset as u64).checked_add(bytes as u64);
+        if end.is_none_or(|end| end > region.bytes) {
+            return Err(Refusal::Remote {
+                offset,
+                bytes,
+                region: region.bytes,
+            });
+        }
+        Ok(Self {
+            address: region.address.wrapping_add(offset as u64),
+            mapping: match region.mapping {
+                0 => 0,
+                mapping => mapping.wrapping_add(offset),
+            },
+            rkey: region.rkeys[usize::from(plane)],
+        })
+    }
+}
+
+/// What is to be done. Addresses of this process are checked; remote ones are not yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operation {
+    Put {
+        from: MemoryRange,
+        to: Remote,
+    },
+    PutNotify {
+        from: MemoryRange,
+        to: Remote,
+        word: Remote,
+        value: u64,
+    },
+    Get {
+        from: Remote,
+        into: MemoryRange,
+    },
+    FetchAdd {
+        at: Remote,
+        add: u64,
+        into: usize,
+    },
+    CompareSwap {
+        at: Remote,
+        compare: u64,
+        swap: u64,
+        into: usize,
+    },
+}
+
+/// How bytes of a peer are reached.
+enum Reach {
+    /// At this address of this process.
+    Mapped(usize),
+    /// Through the kernel, in another process.
+    Attach { pid: u32, address: u64 },
+}
+
+impl Operation {
+    /// Payload bytes.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Put { from, .. } | Self::PutNotify { from, .. } => from.bytes,
+            Self::Get { into, .. } => into.bytes,
+            Self::FetchAdd { .. } | Self::CompareSwap { .. } => WORD,
+        }
+    }
+
+    /// Carries the operation out, wholly or, if it is refused by a check, not at all.
+    ///
+    /// # Safety
+    /// The memory of both sides is as [`ferrorail_fabric::Fabric`]'s methods demand: mapped, and
+    /// the source not being written.
+    #[inline]
+    pub(super) unsafe fn execute(&self, peer: &Peer, plane: u8) -> Result<(), Refusal> {
+        let link = peer.link().ok_or(Refusal::NotConnected)?;
+        match *self {
+            Self::Put { from, to } => {
+                // SAFETY: the caller's promise.
+                unsafe { write(from, reach(peer, link, plane, &to, from.bytes)?) }
+            }
+            Self::PutNotify {
+                from,
+                to,
+                word,
+                value,
+            } => {
+                let target = word_of(peer, link, plane, &word, "notifications")?;
+                // SAFETY: the caller's promise.
+                unsafe { write(from, reach(peer, link, plane, &to, from.bytes)?)? };
+                // SAFETY: `target` is an aligned, mapped word that only atomics touch.
+                unsafe { atomic(target) }.store(value, Ordering::Release);
+                Ok(())
+            }
+            Self::Get { from, into } => {
+                // SAFETY: the caller's promise.
+                unsafe { read(reach(peer, link, plane, &from, into.bytes)?, into) }
+            }
+            Self::FetchAdd { at, add, into } => {
+                let target = word_of(peer, link, plane, &at, "atomics")?;
+                // SAFETY: as above; `into` is an aligned word the caller leaves alone.
+                let old = unsafe { atomic(target) }.fetch_add(add, Ordering::SeqCst);
+                // SAFETY: as above.
+                unsafe { atomic(into) }.store(old, Ordering::Relaxed);
+                Ok(())
+            }
+            Self::CompareSwap {
+                at,
+                compare,
+                swap,
+                into,
+            } => {
+                let target = word_of(peer, link, plane, &at, "atomics")?;
+                // SAFETY: as above.
+                let target = unsafe { atomic(target) };
+                let (Ok(old) | Err(old)) =
+                    target.compare_exchange(compare, swap, Ordering::SeqCst, Ordering::SeqCst);
+                // SAFETY: as above.
+                unsafe { atomic(into) }.store(old, Ordering::Relaxed);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Checks `bytes` bytes at `remote` against the owner's key table and finds the way to them.
+#[inline]
+fn reach(
+    peer: &Peer,
+    link: &Link,
+    plane: u8,
+    remote: &Remote,
+    bytes: usize,
+) -> Result<Reach, Refusal> {
+    let Remote {
+        address,
+        mapping,
+        rkey,
+    } = *remote;
+    if bytes == 0 {
+        return Ok(Reach::Mapped(0));
+    }
+    let region = link.keys.lookup(rkey, plane).ok_or(Refusal::Key(rkey))?;
+    let offset = (address as usize).wrapping_sub(region.address);
+    if offset > region.bytes || bytes > region.bytes - offset {
+        return Err(Refusal::Bounds(rkey));
+    }
+    if mapping != 0 {
+        return Ok(Reach::Mapped(mapping));
+    }
+    if link.same_process {
+        return Ok(Reach::Mapped(address as usize));
+    }
+    if let Some(mapped) = peer.mapped(address, bytes) {
+        return Ok(Reach::Mapped(mapped));
+    }
+    if !link.attach {
+        return Err(Refusal::NoAttach);
+    }
+    Ok(Reach::Attach {
+        pid: link.pid,
+        address,
+    })
+}
+
+/// The address, here, of a word that this process may use atomically.
+#[inline]
+fn word_of(
+    peer: &Peer,
+    link: &Link,
+    plane: u8,
+    remote: &Remote,
+    what: &'static str,
+) -> Result<usize, Refusal> {
+    match reach(peer, link, plane, remote, WORD) {
+        Ok(Reach::Mapped(address)) if address.is_multiple_of(WORD) => Ok(address),
+        Ok(Reach::Mapped(_)) => Err(Refusal::Unaligned),
+        Ok(Reach::Attach { .. }) | Err(Refusal::NoAttach) => Err(Refusal::Unmapped(what)),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// # Safety
+/// `address` is a mapped, 8-byte-aligned word for as long as the result is used.
+#[inline]
+unsafe fn atomic<'a>(address: usize) -> &'a AtomicU64 {
+    // SAFETY: the caller's promise; every bit pattern is a valid AtomicU64.
+    unsafe { AtomicU64::from_ptr(address as *mut u64) }
+}
+
+/// # Safety
+/// As [`Operation::execute`].
+#[inline]
+unsafe fn write(from: MemoryRange, to: Reach) -> Result<(), Refusal> {
+    match to {
+        Reach::Mapped(to) => {
+            // Puts take effect in order: on weakly ordered CPUs this keeps an 8-byte put that
+            // serves as a flag behind the data put before it.
+            fence(Ordering::Release);
+            if from.bytes == WORD && (from.address | to).is_multiple_of(WORD) {
+                // SAFETY: both are aligned and mapped; the source is not being written.
+                let value = unsafe { (from.as_ptr() as *const u64).read() };
+                // SAFETY: as above.
+                unsafe { atomic(to) }.store(value, Ordering::Relaxed);
+            } else {
+                // SAFETY: mapped by the caller's promise. `copy` because the two may overlap where
+                // the peer is this process.
+                unsafe { core::ptr::copy(from.as_ptr(), to as *mut u8, from.bytes) };
+            }
+            Ok(())
+        }
+        Reach::Attach { pid, address } => {
+            // SAFETY: `from` is readable; the key table vouched for the peer's side.
+            unsafe { cma_write(pid, from, address) }.map_err(refused)
+        }
+    }
+}
+
+/// # Safety
+/// As [`Operation::execute`].
+#[inline]
+unsafe fn read(from: Reach, into: MemoryRange) -> Result<(), Refusal> {
+    match from {
+        Reach::Mapped(from) => {
+            if into.bytes == WORD && (from | into.address).is_multiple_of(WORD) {
+                // SAFETY: both are aligned and mapped.
+                let value = unsafe { atomic(from) }.load(Ordering::Acquire);
+                // SAFETY: as above; nobody touches `into` before the operation completes.
+                unsafe { (into.as_ptr() as *mut u64).write(value) };
+            } else {
+                // SAFETY: mapped by the caller's promise; may overlap, as in `write`.
+                unsafe { core::ptr::copy(from as *const u8, into.as_ptr(), into.bytes) };
+                fence(Ordering::Acquire);
+            }
+            Ok(())
+        }
+        Reach::Attach { pid, address } => {
+            // SAFETY: `into` is writable; the key table vouched for the peer's side.
+            unsafe { cma_read(pid, address, into) }.map_err(refused)
+        }
+    }
+}
+
+#[cold]
+fn refused(error: io::Error) -> Refusal {
+    match error.raw_os_error() {
+        Some(libc::ESRCH) => Refusal::Gone,
+        Some(libc::EPERM | libc::ENOSYS) => Refusal::NoAttach,
+        _ => Refusal::System(error),
+    }
+}

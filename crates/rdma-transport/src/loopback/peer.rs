@@ -1,0 +1,254 @@
+//! Peers: how each is reached, what of its memory is mapped here, and its lanes.
+
+use super::keys::PeerKeys;
+use super::wire::Object;
+use ferrorail_base::ProcessId;
+use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_fabric::{FabricError, RAILS_MAX, RemoteRegion};
+use ferrorail_shm::Segment;
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+
+/// One entry of the peer table; never removed.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) process: ProcessId,
+    pub(super) lanes: [Lane; RAILS_MAX],
+    link: OnceLock<Link>,
+    imports: RwLock<Vec<Import>>,
+}
+
+/// What connecting found out.
+#[derive(Debug)]
+pub(super) struct Link {
+    /// As the kernel knows it, which tests with several fabrics in one process make differ from
+    /// the peer's [`ProcessId`].
+    pub(super) pid: u32,
+    pub(super) same_process: bool,
+    /// Whether cross-memory attach was seen to work with this peer.
+    pub(super) attach: bool,
+    pub(super) keys: PeerKeys,
+}
+
+/// One (peer, rail). On a line of its own: several threads may post to different peers.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Lane {
+    /// Operations posted.
+    pub(super) posted: AtomicU64,
+    /// Payload bytes posted.
+    pub(super) bytes: AtomicU64,
+    /// Operations completed, where completion is modelled.
+    pub(super) completed: AtomicU64,
+    /// The operation that broke the lane, where completion is modelled.
+    pub(super) failure: OnceLock<Failure>,
+}
+
+/// A modelled operation that could not be carried out; everything behind it is flushed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) sequence: u64,
+    pub(super) status: String,
+}
+
+/// A part of the peer's address space that is mapped here.
+#[derive(Debug)]
+struct Import {
+    address: u64,
+    bytes: u64,
+    mapping: usize,
+    /// Keeps the mapping alive.
+    _segment: Arc<Segment>,
+}
+
+impl Peer {
+    pub(super) fn new(process: ProcessId) -> Self {
+        Self {
+            process,
+            lanes: Default::default(),
+            link: OnceLock::new(),
+            imports: RwLock::default(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn link(&self) -> Option<&Link> {
+        self.link.get()
+    }
+
+    /// Makes `link` the peer's, unless another thread was faster.
+    pub(super) fn connect(&self, link: Link) {
+        let _ = self.link.set(link);
+    }
+
+    /// Where `[address, address + bytes)` of the peer is mapped here, if it is.
+    pub(super) fn mapped(&self, address: u64, bytes: usize) -> Option<usize> {
+        let imports = self.imports.read().unwrap_or_else(PoisonError::into_inner);
+        imports.iter().find_map(|import| {
+            let offset = address.checked_sub(import.address)?;
+            let end = offset.checked_add(bytes as u64)?;
+            (end <= import.bytes).then(|| import.mapping + offset as usize)
+        })
+    }
+
+    /// Records that `region` is reached through `segment`, at `offset`.
+    pub(super) fn import(&self, region: &mut RemoteRegion, segment: Arc<Segment>, offset: u64) {
+        region.mapping = segment.range().address + offset as usize;
+        let mut imports = self.imports.write().unwrap_or_else(PoisonError::into_inner);
+        imports.push(Import {
+            address: region.address,
+            bytes: region.bytes,
+            mapping: region.mapping,
+            _segment: segment,
+        });
+    }
+
+    /// Undoes one [`Peer::import`] of `region`; regions that needed no mapping are none.
+    pub(super) fn release(&self, region: &RemoteRegion) {
+        let mut imports = self.imports.write().unwrap_or_else(PoisonError::into_inner);
+        let of_region = |import: &Import| {
+            (import.address, import.bytes, import.mapping)
+                == (region.address, region.bytes, region.mapping)
+        };
+        if let Some(index) = imports.iter().position(of_region) {
+            imports.swap_remove(index);
+        }
+    }
+}
+
+/// Objects of other processes mapped here, each once however many regions lie in it.
+#[derive(Debug, Default)]
+pub(super) struct Mappings {
+    objects: Mutex<HashMap<Identity, Weak<Segment>>>,
+}
+
+/// Unique while the object exists, which our own mapping sees to.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+}
+
+impl Mappings {
+    /// The mapping of `object`, made if there is none.
+    pub(super) fn map(&self, object: &Object) -> Result<Arc<Segment>, FabricError> {
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.retain(|_, segment| segment.strong_count() > 0);
+        let identity = Identity {
+            device: object.device,
+            inode: object.inode,
+            bytes: object.backing.object_bytes,
+        };
+        if let Some(segment) = objects.get(&identity).and_then(Weak::upgrade) {
+            return Ok(segment);
+        }
+        let segment = Segment::attach(&object.handle()).map_err(|error| FabricError::SetUp {
+            verb: "mapping shared memory",
+            object: format!(
+                "descriptor {} of process {}",
+                object.backing.fd, object.backing.pid
+            ),
+            source: io::Error::other(error),
+        })?;
+        let segment = Arc::new(segment);
+        objects.insert(identity, Arc::downgrade(&segment));
+        Ok(segment)
+    }
+
+    /// Objects mapped at present.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        let objects = self.objects.lock().unwrap();
+        objects.values().filter(|s| s.strong_count() > 0).count()
+    }
+}
+
+impl Lane {
+    /// Counts an operation that took effect at once; its sequence number.
+    #[inline]
+    pub(super) fn count(&self, bytes: usize) -> u64 {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.posted.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrorail_base::config::ShmKind;
+    use ferrorail_fabric::SharedBacking;
+
+    fn object_of(segment: &Segment) -> Object {
+        let handle = segment.handle();
+        Object {
+            backing: SharedBacking {
+                pid: handle.pid,
+                fd: handle.fd,
+                offset: 0,
+                object_bytes: handle.bytes,
+            },
+            device: handle.device,
+            inode: handle.inode,
+        }
+    }
+
+    fn region(address: u64) -> RemoteRegion {
+        RemoteRegion {
+            address,
+            bytes: 4096,
+            rkeys: [0; RAILS_MAX],
+            mapping: 0,
+        }
+    }
+
+    #[test]
+    fn regions_of_one_object_share_a_mapping_that_goes_with_the_last() {
+        let segment = Segment::create(ShmKind::Memfd, 1 << 16).unwrap();
+        let (object, mappings) = (object_of(&segment), Mappings::default());
+        let process = ProcessId {
+            host: 1,
+            pid: 2,
+            started: 3,
+        };
+        let peer = Peer::new(process);
+        let (mut low, mut high) = (region(1 << 40), region((1 << 40) + 8192));
+        peer.import(&mut low, mappings.map(&object).unwrap(), 4096);
+        peer.import(&mut high, mappings.map(&object).unwrap(), 12288);
+        assert_eq!(high.mapping - low.mapping, 8192, "one mapping");
+        assert_eq!(mappings.count(), 1);
+
+        segment.word(12288 + 64).store(77, Ordering::Relaxed);
+        let at = peer.mapped((1 << 40) + 8192 + 64, 8).unwrap();
+        // SAFETY: an aligned word of the mapping, which `peer` holds.
+        let word = unsafe { AtomicU64::from_ptr(at as *mut u64) };
+        assert_eq!(word.load(Ordering::Relaxed), 77);
+        assert_eq!(peer.mapped((1 << 40) + 4090, 8), None, "beyond the region");
+        assert_eq!(peer.mapped((1 << 40) - 1, 1), None);
+
+        peer.release(&low);
+        assert_eq!(mappings.count(), 1);
+        peer.release(&region(5));
+        peer.release(&high);
+        assert_eq!(mappings.count(), 0);
+    }
+
+    #[test]
+    fn an_object_that_is_gone_is_not_mistaken_for_its_successor() {
+        let segment = Segment::create(ShmKind::Memfd, 4096).unwrap();
+        let mut object = object_of(&segment);
+        object.inode += 1;
+        let error = Mappings::default().map(&object).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                FabricError::SetUp {
+                    verb: "mapping shared memory",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! Which loopback rails a process opens.
+
+use ferrorail_base::config::{RailChoice, Settings};
+use ferrorail_fabric::{FabricError, RAILS_MAX, RailInfo};
+
+/// Rails where `FERRORAIL_RAILS` leaves the number open: enough to exercise striping.
+const RAILS_AUTO: usize = 2;
+
+const PREFIX: &str = "loop";
+
+/// The rails that `settings` asks for. A name that is none of `loop0` to `loop7` costs a warning
+/// and the job goes on with the others.
+///
+/// # Errors
+/// [`FabricError::NoRails`] if none is left.
+pub(super) fn choose(settings: &Settings) -> Result<Vec<RailInfo>, FabricError> {
+    let picks = match &settings.rails {
+        RailChoice::Auto => first(RAILS_AUTO),
+        RailChoice::Count(count) => first(usize::from(*count)),
+        RailChoice::Names(names) => known(names),
+    };
+    if picks.is_empty() {
+        return Err(FabricError::NoRails {
+            reason: format!(
+                "FERRORAIL_RAILS names no loopback rail; those are {PREFIX}0 to {PREFIX}{}",
+                RAILS_MAX - 1
+            ),
+        });
+    }
+    let rail = |Pick { number, plane }| RailInfo {
+        name: format!("{PREFIX}{number}"),
+        device: PREFIX.into(),
+        port: 0,
+        plane: plane as u8,
+        address: String::new(),
+        bandwidth_mb_s: settings.loopback_bandwidth_mb_s.unwrap_or(0),
+        mtu_bytes: 0,
+        numa_node: None,
+    };
+    Ok(picks.into_iter().map(rail).collect())
+}
+
+/// Rail `loop<number>`, on the plane of its position in the setting.
+#[derive(Clone, Copy, Debug)]
+struct Pick {
+    number: usize,
+    plane: usize,
+}
+
+fn first(count: usize) -> Vec<Pick> {
+    let pick = |number| Pick {
+        number,
+        plane: number,
+    };
+    (0..count.min(RAILS_MAX)).map(pick).collect()
+}
+
+fn known(names: &[String]) -> Vec<Pick> {
+    let mut picks: Vec<Pick> = Vec::new();
+    for (plane, name) in names.iter().enumerate() {
+        match number(name) {
+            _ if plane >= RAILS_MAX => {
+                tracing::warn!("FERRORAIL_RAILS: {name} is beyond {RAILS_MAX} rails");
+            }
+            Some(number) if picks.iter().any(|pick| pick.number == number) => {
+                tracing::warn!("FERRORAIL_RAILS: {name} is named twice");
+            }
+            Some(number) => picks.push(Pick { number, plane }),
+            None => tracing::warn!("FERRORAIL_RAILS: no loopback rail {name}, going on without it"),
+        }
+    }
+    picks
+}
+
+fn number(name: &str) -> Option<usize> {
+    (0..RAILS_MAX).find(|number| name == format!("{PREFIX}{number}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(rails: RailChoice) -> Result<Vec<(String, u8)>, FabricError> {
+        let settings = Settings {
+            rails,
+            ..Settings::default()
+        };
+        let rails = choose(&settings)?.into_iter();
+        Ok(rails.map(|rail| (rail.name, rail.plane)).collect())
+    }
+
+    #[test]
+    fn counts_and_names() {
+        let expect = |rails, expected: &[(&str, u8)]| {
+            let found = names(rails).unwrap();
+            let found: Vec<_> = found
+                .iter()
+                .map(|(name, plane)| (&**name, *plane))
+                .collect();
+            assert_eq!(found, expected);
+        };
+        expect(RailChoice::Auto, &[("loop0", 0), ("loop1", 1)]);
+        expect(RailChoice::Count(1), &[("loop0", 0)]);
+        let mixed = ["loop7", "mlx5_0", "loop8", "loop0", "loop7"].map(str::to_owned);
+        expect(
+            RailChoice::Names(mixed.into()),
+            &[("loop7", 0), ("loop0", 3)],
+        );
+        let many = (0..9).map(|i| format!("loop{}", i % 8)).collect();
+        assert_eq!(names(RailChoice::Names(many)).unwrap().len(), 8);
+    }
+
+    #[test]
+    fn no_rail_at_all_is_an_error_that_says_what_to_set() {
+        let error = names(RailChoice::Names(vec!["rxe0".into()])).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no usable rail: FERRORAIL_RAILS names no loopback rail; those are loop0 to loop7"
+        );
+    }
+}

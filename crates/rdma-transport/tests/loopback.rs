@@ -1,0 +1,225 @@
+//! Loopback rails: the conformance suite, and what holds between processes and under a model.
+
+mod conformance;
+
+#[path = "loopback/model.rs"]
+mod model;
+#[path = "loopback/processes.rs"]
+mod processes;
+#[path = "loopback/support.rs"]
+mod support;
+
+use ferrorail_base::config::Settings;
+use ferrorail_base::{ProcessId, RailId};
+use ferrorail_fabric::{AtomicScope, Fabric, FabricError, Notification, RemoteRegion, Tracking};
+use ferrorail_rdma_transport::loopback::LoopbackFabric;
+use support::{Pair, Private, at, object, settings, slice};
+
+fn conformance_pair(settings: &Settings) -> (LoopbackFabric, LoopbackFabric) {
+    let open = |started| {
+        let process = ProcessId {
+            host: 7,
+            pid: std::process::id(),
+            started,
+        };
+        LoopbackFabric::open_as(process, settings).unwrap()
+    };
+    (open(1), open(2))
+}
+
+#[test]
+fn conforms() {
+    let seen = conformance::run(|| conformance_pair(&settings()));
+    assert_eq!(seen.would_block, 0, "nothing queues without a model");
+}
+
+#[test]
+fn conforms_with_a_model() {
+    let modelled = Settings {
+        loopback_latency_ns: 30_000,
+        loopback_bandwidth_mb_s: Some(4000),
+        ..settings()
+    };
+    conformance::run(|| conformance_pair(&modelled));
+}
+
+#[test]
+fn abilities_and_rails() {
+    let fabric = LoopbackFabric::open(&settings()).unwrap();
+    let capabilities = fabric.capabilities();
+    assert_eq!(capabilities.atomics, AtomicScope::Global);
+    assert!(capabilities.same_host_only);
+    let names: Vec<&str> = fabric.rails().iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(names, ["loop0", "loop1"]);
+    let elsewhere = ProcessId {
+        host: 1,
+        pid: 1,
+        started: 1,
+    };
+    let error = fabric.open_peer(elsewhere).unwrap_err().to_string();
+    assert!(error.contains("FERRORAIL_FABRIC=verbs"), "{error}");
+}
+
+/// The status of a completion error.
+fn status<T: std::fmt::Debug>(result: Result<T, FabricError>) -> String {
+    match result {
+        Err(FabricError::Completion { rail, peer, status }) => {
+            assert!(rail.starts_with("loop"), "{rail}");
+            assert!(peer.starts_with("process "), "{peer}");
+            status
+        }
+        other => panic!("expected a completion error, got {other:?}"),
+    }
+}
+
+#[test]
+fn keys_and_bounds_are_checked() {
+    let pair = Pair::open(&settings());
+    let (here, there) = (Private::new(1024), Private::new(1024));
+    let source = here.register(&pair.a);
+    let target = there.register(&pair.b);
+    let remote = RemoteRegion::of(&target);
+    let put = |region: &RemoteRegion, rail, from, bytes, to| {
+        // SAFETY: both buffers outlive the put, which is complete or refused at once.
+        unsafe {
+            let (from, to) = (slice(&source, from, bytes), at(region, to));
+            pair.a.put(pair.ab, rail, from, to, Tracking::Tracked)
+        }
+    };
+    let [rail0, rail1] = support::RAILS;
+    put(&remote, rail0, 0, 1024, 0).unwrap();
+    assert!(status(put(&remote, rail0, 1000, 25, 0)).contains("local protection error"));
+    assert!(status(put(&remote, rail0, 0, 25, 1000)).contains("remote access error"));
+    let wider = RemoteRegion {
+        bytes: 4096,
+        ..remote
+    };
+    assert!(status(put(&wider, rail0, 0, 25, 1000)).contains("does not cover"));
+    let mut swapped = remote;
+    swapped.rkeys.swap(0, 1);
+    assert!(status(put(&swapped, rail1, 0, 8, 0)).contains("not in force"));
+    let nowhere = put(&remote, RailId(2), 0, 8, 0).unwrap_err();
+    assert!(nowhere.to_string().contains("no such rail"), "{nowhere}");
+
+    pair.b.deregister(target);
+    assert!(status(put(&remote, rail0, 0, 8, 0)).contains("not in force"));
+    let again = there.register(&pair.b);
+    assert_ne!(again.rkeys, remote.rkeys);
+    assert!(status(put(&remote, rail1, 0, 8, 0)).contains("not in force"));
+    pair.b.deregister(again);
+    pair.a.deregister(source);
+}
+
+#[test]
+fn unaligned_words_and_unconnected_peers_are_refused() {
+    let pair = Pair::open(&settings());
+    let memory = Private::new(64);
+    let (mine, theirs) = (memory.register(&pair.a), memory.register(&pair.b));
+    let remote = RemoteRegion::of(&theirs);
+    let rail = support::RAILS[0];
+    // SAFETY: refused before any memory is touched.
+    let unaligned = unsafe {
+        pair.a
+            .fetch_add(pair.ab, rail, at(&remote, 4), 1, slice(&mine, 0, 8))
+    };
+    assert!(status(unaligned).contains("aligned"));
+    let notification = Notification {
+        word: at(&remote, 60),
+        value: 1,
+    };
+    // SAFETY: as above.
+    let outside = unsafe {
+        let (from, to) = (slice(&mine, 0, 0), at(&remote, 0));
+        pair.a
+            .put_notify(pair.ab, rail, from, to, notification, Tracking::Silent)
+    };
+    assert!(status(outside).contains("remote access error"));
+    let stranger = pair.a.open_peer(support::identity(99)).unwrap();
+    // SAFETY: as above.
+    let unconnected = unsafe {
+        let (from, to) = (slice(&mine, 0, 8), at(&remote, 0));
+        pair.a.put(stranger, rail, from, to, Tracking::Silent)
+    };
+    assert!(status(unconnected).contains("not connected"));
+    pair.a.deregister(mine);
+    pair.b.deregister(theirs);
+}
+
+#[test]
+fn memory_outside_its_object_is_not_registered() {
+    let fabric = LoopbackFabric::open(&settings()).unwrap();
+    let segment = object(4096);
+    let mut backing = support::backing(&segment);
+    backing.offset = 8;
+    // SAFETY: refused; nothing is registered.
+    let refused = unsafe { fabric.register(segment.range().as_ptr(), 4096, Some(backing)) };
+    assert!(matches!(
+        refused,
+        Err(FabricError::RegisterMemory { bytes: 4096, .. })
+    ));
+}
+
+#[test]
+fn threads_share_lanes() {
+    const THREADS: usize = 4;
+    const ROUNDS: usize = 2000;
+    for modelled in [false, true] {
+        let settings = Settings {
+            loopback_latency_ns: u64::from(modelled) * 1000,
+            ..settings()
+        };
+        let pair = Pair::open(&settings);
+        let target = Private::new(4096);
+        let region = target.register(&pair.b);
+        let remote = RemoteRegion::of(&region);
+        let mut tickets: Vec<u64> = std::thread::scope(|scope| {
+            let work = |thread: usize| {
+                let (pair, remote) = (&pair, &remote);
+                move || {
+                    let results = Private::new(64);
+                    let into = results.register(&pair.a);
+                    let mut sequences = Vec::new();
+                    for round in 0..ROUNDS {
+                        let rail = support::RAILS[round % 2];
+                        let ticket = pair.post(|| {
+                            // SAFETY: `results` is used by this thread only, one at a time.
+                            unsafe {
+                                let into = slice(&into, 0, 8);
+                                pair.a
+                                    .fetch_add(pair.ab, rail, at(remote, 8 * thread), 1, into)
+                            }
+                        });
+                        pair.wait(ticket);
+                        assert_eq!(results.load(0), round as u64);
+                        sequences.push(ticket.sequence * 2 + u64::from(rail.0));
+                    }
+                    pair.a.deregister(into);
+                    sequences
+                }
+            };
+            let threads: Vec<_> = (0..THREADS).map(|t| scope.spawn(work(t))).collect();
+            threads
+                .into_iter()
+                .flat_map(|t| t.join().unwrap())
+                .collect()
+        });
+        for thread in 0..THREADS {
+            assert_eq!(target.load(8 * thread), ROUNDS as u64);
+        }
+        tickets.sort_unstable();
+        let expected = 2..2 + (THREADS * ROUNDS) as u64;
+        assert!(
+            tickets.into_iter().eq(expected),
+            "each ticket once, in order per rail"
+        );
+        for rail in support::RAILS {
+            let counters = pair.a.counters(rail);
+            let messages = (THREADS * ROUNDS / 2) as u64;
+            assert_eq!(
+                (counters.messages, counters.bytes),
+                (messages, 8 * messages)
+            );
+        }
+        pair.b.deregister(region);
+    }
+}

@@ -1,0 +1,366 @@
+//! Two processes: a forked child offers memory, the parent uses it.
+
+use crate::status;
+use crate::support::{Private, RAILS, at, backing, object, register, settings, slice, until};
+use ferrorail_base::config::Settings;
+use ferrorail_base::sync::Ordering;
+use ferrorail_base::{PeerId, ProcessId};
+use ferrorail_fabric::{Fabric, LocalRegion, Notification, RemoteRegion, Ticket, Tracking};
+use ferrorail_rdma_transport::loopback::LoopbackFabric;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+/// One end of a conversation in messages.
+struct Channel(UnixStream);
+
+impl Channel {
+    fn send(&mut self, message: &[u8]) {
+        let length = (message.len() as u32).to_le_bytes();
+        self.0.write_all(&length).expect("send");
+        self.0.write_all(message).expect("send");
+    }
+
+    fn receive(&mut self) -> Vec<u8> {
+        let mut length = [0; 4];
+        self.0.read_exact(&mut length).expect("receive");
+        let mut message = vec![0; u32::from_le_bytes(length) as usize];
+        self.0.read_exact(&mut message).expect("receive");
+        message
+    }
+
+    /// A loopback fabric of this process, joined with the one at the other end.
+    fn join(&mut self, settings: &Settings) -> (LoopbackFabric, PeerId) {
+        let fabric = LoopbackFabric::open(settings).expect("open");
+        self.send(&ferrorail_shm::process_id().to_wire());
+        let process = ProcessId::from_wire(&self.receive()).expect("a process id");
+        let peer = fabric.open_peer(process).expect("open_peer");
+        self.send(&fabric.address_for(peer).expect("address_for"));
+        fabric.connect(peer, &self.receive()).expect("connect");
+        (fabric, peer)
+    }
+}
+
+/// The child, reaped at the end at the latest.
+struct Child(Option<Pid>);
+
+impl Child {
+    /// Waits for its end, which must be a good one.
+    fn reap(&mut self) {
+        if let Some(pid) = self.0.take() {
+            let status = waitpid(pid, None).expect("waitpid");
+            assert_eq!(status, WaitStatus::Exited(pid, 0), "the child failed");
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0.take() {
+            // Only on the way out of a failed test; the child sees its channel close, too.
+            let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+            let _ = waitpid(pid, None);
+        }
+    }
+}
+
+/// Forks; the child runs `body` and never returns.
+fn with_child(body: impl FnOnce(Channel)) -> (Child, Channel) {
+    let (parent_end, child_end) = UnixStream::pair().expect("socketpair");
+    for end in [&parent_end, &child_end] {
+        end.set_read_timeout(Some(crate::support::PATIENCE))
+            .unwrap();
+    }
+    // SAFETY: the child uses what the C library keeps usable after fork, and leaves by `_exit`.
+    match unsafe { fork() }.expect("fork") {
+        ForkResult::Parent { child } => (Child(Some(child)), Channel(parent_end)),
+        ForkResult::Child => {
+            drop(parent_end);
+            let body = std::panic::AssertUnwindSafe(|| body(Channel(child_end)));
+            let code = i32::from(std::panic::catch_unwind(body).is_err());
+            // SAFETY: ends the process without the parent's exit handlers.
+            unsafe { libc::_exit(code) }
+        }
+    }
+}
+
+fn announce(channel: &mut Channel, region: &LocalRegion) {
+    channel.send(&RemoteRegion::of(region).to_wire());
+}
+
+fn announced(channel: &mut Channel) -> RemoteRegion {
+    let wire = channel.receive();
+    RemoteRegion::from_wire(wire.as_slice().try_into().expect("an announcement"))
+}
+
+/// A child that offers a shared object and private memory, and checks what arrives.
+fn offer(mut channel: Channel, settings: Settings) {
+    let (fabric, _) = channel.join(&settings);
+    let segment = object(1 << 16);
+    let memory = Private::new(1 << 20);
+    let shared = register(&fabric, &segment);
+    let private = memory.register(&fabric);
+    channel.send(&fabric.describe(&shared));
+    announce(&mut channel, &shared);
+    announce(&mut channel, &private);
+    let word = segment.word(4096);
+    until(|| word.load(Ordering::Acquire) == 1);
+    for offset in (0..4096).step_by(8) {
+        assert_eq!(segment.word(offset).load(Ordering::Relaxed), 1);
+    }
+    channel.send(b"seen");
+    // What arrived in private memory, which the parent says has arrived.
+    channel.receive();
+    for index in 0..(1 << 17) {
+        assert_eq!(memory.load(8 * index), index as u64 ^ 0x55, "word {index}");
+    }
+    assert_eq!(segment.word(8192).load(Ordering::Acquire), 12);
+    fabric.deregister(private);
+    channel.send(b"revoked");
+    channel.receive();
+}
+
+fn complete(fabric: &LoopbackFabric, ticket: Ticket) {
+    until(|| {
+        fabric.progress().unwrap();
+        fabric.is_complete(ticket).unwrap()
+    });
+}
+
+fn use_the_offer(settings: Settings) {
+    let child_settings = settings.clone();
+    let (mut child, mut channel) = with_child(|channel| offer(channel, child_settings));
+    let (fabric, peer) = channel.join(&settings);
+    assert!(
+        fabric.capabilities().private_memory,
+        "no cross-memory attach here"
+    );
+    let description = channel.receive();
+    let shared = fabric.import(peer, &description).unwrap();
+    assert_ne!(shared.mapping, 0);
+    let also_shared = announced(&mut channel);
+    assert_eq!(
+        (also_shared.address, also_shared.mapping),
+        (shared.address, 0)
+    );
+    let private = announced(&mut channel);
+
+    let memory = Private::new(1 << 20);
+    let mine = memory.register(&fabric);
+    for offset in (0..4096).step_by(8) {
+        memory.store(offset, 1);
+    }
+    let (low, high) = (slice(&mine, 0, 2048), slice(&mine, 2048, 2048));
+    let notification = Notification {
+        word: at(&also_shared, 4096),
+        value: 1,
+    };
+    // SAFETY: the memory is not written before the tickets complete.
+    let ticket = unsafe {
+        fabric
+            .put(peer, RAILS[0], low, at(&shared, 0), Tracking::Silent)
+            .unwrap();
+        let to = at(&also_shared, 2048);
+        fabric.put_notify(peer, RAILS[0], high, to, notification, Tracking::Tracked)
+    };
+    complete(&fabric, ticket.unwrap());
+    assert_eq!(channel.receive(), b"seen");
+
+    for index in 0..(1 << 17) {
+        memory.store(8 * index, index as u64 ^ 0x55);
+    }
+    // SAFETY: as above.
+    let put = unsafe {
+        let whole = slice(&mine, 0, 1 << 20);
+        fabric.put(peer, RAILS[1], whole, at(&private, 0), Tracking::Tracked)
+    };
+    complete(&fabric, put.unwrap());
+    // SAFETY: the result is not touched before the ticket completes.
+    let added = unsafe {
+        let into = slice(&mine, 0, 8);
+        fabric.fetch_add(peer, RAILS[0], at(&shared, 8192), 5, into)
+    };
+    complete(&fabric, added.unwrap());
+    assert_eq!(memory.load(0), 0);
+    // SAFETY: as above.
+    let tickets = unsafe {
+        let word = at(&also_shared, 8192);
+        [
+            fabric.compare_swap(peer, RAILS[0], word, 5, 12, slice(&mine, 0, 8)),
+            fabric.compare_swap(peer, RAILS[0], word, 5, 13, slice(&mine, 8, 8)),
+            fabric.get(peer, RAILS[1], at(&private, 80), slice(&mine, 16, 8000)),
+        ]
+    };
+    tickets.map(|ticket| complete(&fabric, ticket.unwrap()));
+    assert_eq!((memory.load(0), memory.load(8)), (5, 12));
+    assert_eq!(
+        (memory.load(16), memory.load(8008)),
+        (10 ^ 0x55, 1009 ^ 0x55)
+    );
+    channel.send(b"check");
+    assert_eq!(channel.receive(), b"revoked");
+    fabric.release(peer, shared);
+    channel.send(b"done");
+    child.reap();
+}
+
+#[test]
+fn another_process_is_reached() {
+    use_the_offer(settings());
+}
+
+#[test]
+fn another_process_is_reached_through_posix_memory() {
+    use_the_offer(Settings {
+        shm: ferrorail_base::config::ShmKind::Posix,
+        ..settings()
+    });
+}
+
+#[test]
+fn another_process_is_reached_over_a_modelled_rail() {
+    use_the_offer(Settings {
+        loopback_latency_ns: 20_000,
+        loopback_bandwidth_mb_s: Some(1000),
+        ..settings()
+    });
+}
+
+/// A child that offers memory and leaves when told.
+fn offer_until_told(mut channel: Channel) {
+    let (fabric, _) = channel.join(&settings());
+    let segment = object(4096);
+    let memory = Private::new(4096);
+    let (shared, private) = (register(&fabric, &segment), memory.register(&fabric));
+    channel.send(&fabric.describe(&shared));
+    announce(&mut channel, &private);
+    channel.receive();
+    fabric.deregister(private);
+    let private = memory.register(&fabric);
+    announce(&mut channel, &private);
+    channel.receive();
+}
+
+#[test]
+fn what_private_memory_cannot_do_is_refused() {
+    let (mut child, mut channel) = with_child(offer_until_told);
+    let (fabric, peer) = channel.join(&settings());
+    let shared = fabric.import(peer, &channel.receive()).unwrap();
+    let private = announced(&mut channel);
+    let memory = Private::new(4096);
+    let mine = memory.register(&fabric);
+    let (rail, from) = (RAILS[0], slice(&mine, 0, 8));
+    let notification = |region| Notification {
+        word: at(region, 0),
+        value: 1,
+    };
+    // SAFETY: the memory lives to the end of the test.
+    unsafe {
+        let to = at(&private, 8);
+        let notified = fabric.put_notify(
+            peer,
+            rail,
+            from,
+            to,
+            notification(&private),
+            Tracking::Silent,
+        );
+        assert!(status(notified).contains("notifications need memory in a shared object"));
+        let added = fabric.fetch_add(peer, rail, at(&private, 0), 1, from);
+        assert!(status(added).contains("atomics need memory in a shared object"));
+        let half = fabric.put_notify(
+            peer,
+            rail,
+            from,
+            to,
+            notification(&shared),
+            Tracking::Silent,
+        );
+        half.expect("data in private memory, the word in a shared object");
+        channel.send(b"register again");
+        let again = announced(&mut channel);
+        assert_eq!(again.address, private.address);
+        let stale = fabric.put(peer, rail, from, to, Tracking::Silent);
+        assert!(status(stale).contains("not in force"));
+        fabric
+            .put(peer, rail, from, at(&again, 8), Tracking::Silent)
+            .expect("with the new key");
+        channel.send(b"leave");
+        let pid = child.0.expect("not reaped yet");
+        child.reap();
+        let gone = fabric.put(peer, rail, from, at(&again, 8), Tracking::Silent);
+        let text = gone.unwrap_err().to_string();
+        assert_eq!(
+            text,
+            format!("rail loop0 to process {pid}: the process is gone")
+        );
+    }
+}
+
+#[test]
+fn without_cross_memory_attach_shared_objects_still_work() {
+    let (mut child, mut channel) = with_child(offer_until_told);
+    let without = Settings {
+        cma: false,
+        ..settings()
+    };
+    let (fabric, peer) = channel.join(&without);
+    assert!(!fabric.capabilities().private_memory);
+    let shared = fabric.import(peer, &channel.receive()).unwrap();
+    let private = announced(&mut channel);
+    let memory = Private::new(64);
+    let mine = memory.register(&fabric);
+    memory.store(0, 3);
+    let from = slice(&mine, 0, 8);
+    // SAFETY: the memory lives to the end of the test.
+    unsafe {
+        let put = fabric.put(peer, RAILS[0], from, at(&private, 0), Tracking::Silent);
+        assert!(status(put).contains("FERRORAIL_CMA"));
+        let got = fabric.get(peer, RAILS[0], at(&private, 0), slice(&mine, 8, 8));
+        assert!(status(got).contains("FERRORAIL_CMA"));
+        fabric
+            .put(peer, RAILS[0], from, at(&shared, 64), Tracking::Silent)
+            .unwrap();
+        fabric
+            .get(peer, RAILS[0], at(&shared, 64), slice(&mine, 8, 8))
+            .unwrap();
+    }
+    assert_eq!(memory.load(8), 3);
+    channel.send(b"register again");
+    announced(&mut channel);
+    channel.send(b"leave");
+    child.reap();
+}
+
+/// The object belongs to a third party: a rank registers the segment its leader created.
+#[test]
+fn a_region_may_lie_in_a_third_process_s_object() {
+    let segment = object(1 << 14);
+    let theirs = backing(&segment);
+    let inherited = segment.range().address;
+    let (mut child, mut channel) = with_child(move |mut channel| {
+        let (fabric, _) = channel.join(&settings());
+        let mut part = theirs;
+        part.offset = 8192;
+        // SAFETY: inherited over the fork and mapped to the end of the child.
+        let region = unsafe { fabric.register((inherited + 8192) as *mut u8, 8192, Some(part)) };
+        channel.send(&fabric.describe(&region.unwrap()));
+        channel.receive();
+    });
+    let (fabric, peer) = channel.join(&settings());
+    let remote = fabric.import(peer, &channel.receive()).unwrap();
+    let memory = Private::new(64);
+    let mine = memory.register(&fabric);
+    memory.store(0, 4);
+    // SAFETY: the memory lives to the end of the test.
+    let put = unsafe {
+        let (from, to) = (slice(&mine, 0, 8), at(&remote, 4096));
+        fabric.put(peer, RAILS[0], from, to, Tracking::Tracked)
+    };
+    complete(&fabric, put.unwrap());
+    let word = segment.word(8192 + 4096);
+    assert_eq!(word.load(Ordering::Acquire), 4);
+    channel.send(b"done");
+    child.reap();
+}
