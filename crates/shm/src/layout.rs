@@ -132,17 +132,6 @@ impl NodeLayout {
         start + pair * (self.scratch_bytes as usize).next_multiple_of(PAGE)
     }
 
-    /// The words of the header, magic first.
-    pub(crate) fn header_words(&self) -> [u64; HEADER_WORDS] {
-        [
-            MAGIC,
-            VERSION,
-            u64::from(self.local_ranks) << 32 | u64::from(self.channels),
-            u64::from(self.slots) << 32 | u64::from(self.rails),
-            self.scratch_bytes,
-        ]
-    }
-
     #[inline]
     fn pairs(&self) -> usize {
         self.local_ranks as usize * self.channels as usize
@@ -202,12 +191,6 @@ impl NodeLayout {
     }
 }
 
-/// Words of the header.
-pub(crate) const HEADER_WORDS: usize = 5;
-const MAGIC: u64 = u64::from_be_bytes(*b"ferroral");
-/// Changes whenever a cell moves or changes its meaning.
-const VERSION: u64 = 1;
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -216,7 +199,7 @@ mod tests {
     /// Every cell of a layout as (offset, bytes, owner).
     fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
         let mut cells = vec![
-            (NodeLayout::header(), 8 * HEADER_WORDS, "header".into()),
+            (NodeLayout::header(), LINE, "header".into()),
             (layout.doorbell(), 8, "doorbell".into()),
             (layout.barrier(), 8, "barrier".into()),
         ];

@@ -1,6 +1,5 @@
 //! A node segment: shared memory that all ranks of a (virtual) node lay out alike.
 
-use crate::layout::HEADER_WORDS;
 use crate::segment::{Segment, SegmentHandle, ShmError};
 use crate::{Barrier, Doorbell, InlineSlot, NodeFlags, NodeLayout};
 use ferrorail_base::NodeRank;
@@ -25,7 +24,7 @@ impl NodeSegment {
         let bytes = usize::try_from(bytes).map_err(|_| ShmError::TooLarge { bytes })?;
         let segment = Segment::create(kind, bytes)?;
         // The magic last: whoever sees it sees the rest.
-        for (index, value) in layout.header_words().into_iter().enumerate().rev() {
+        for (index, value) in header_words(&layout).into_iter().enumerate().rev() {
             segment
                 .word(header_word(index))
                 .store(value, Ordering::Release);
@@ -39,7 +38,7 @@ impl NodeSegment {
     /// As [`Segment::attach`]; [`ShmError::Header`] if its creator laid it out differently.
     pub fn attach(handle: &SegmentHandle, layout: NodeLayout) -> Result<Self, ShmError> {
         let segment = Segment::attach(handle)?;
-        let expected = layout.header_words().to_vec();
+        let expected = header_words(&layout).to_vec();
         let found: Vec<u64> = (0..HEADER_WORDS)
             .map(|index| segment.word(header_word(index)).load(Ordering::Acquire))
             .collect();
@@ -118,6 +117,22 @@ impl NodeSegment {
             .range()
             .slice(at, self.layout.scratch_bytes as usize)
     }
+}
+
+const HEADER_WORDS: usize = 5;
+const MAGIC: u64 = u64::from_be_bytes(*b"ferroral");
+/// Changes whenever a cell moves or changes its meaning.
+const VERSION: u64 = 1;
+
+/// The words of the header, magic first. They fit the line that the layout reserves.
+fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {
+    [
+        MAGIC,
+        VERSION,
+        u64::from(layout.local_ranks) << 32 | u64::from(layout.channels),
+        u64::from(layout.slots) << 32 | u64::from(layout.rails),
+        layout.scratch_bytes,
+    ]
 }
 
 fn header_word(index: usize) -> usize {

@@ -235,48 +235,57 @@ mod loom_tests {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// All ranks exchange two words per operation over both parities, as an all-gather does.
-    fn exchange(ranks: usize, operations: u64) {
-        let slots: Arc<Vec<[InlineSlot; 2]>> =
-            Arc::new((0..ranks).map(|_| Default::default()).collect());
-        let payload = |rank: usize, operation: u64| [(operation * 16) as u8 + rank as u8; 12];
-        let body = move |me: usize, slots: Arc<Vec<[InlineSlot; 2]>>| {
-            for operation in 1..=operations {
-                let parity = (operation % 2) as usize;
-                slots[me][parity].publish(operation, &payload(me, operation));
-                for (rank, slot) in slots.iter().enumerate().filter(|&(rank, _)| rank != me) {
-                    let mut out = [0; 12];
-                    while !slot[parity].try_read(operation, &mut out) {
-                        thread::yield_now();
-                    }
-                    assert_eq!(out, payload(rank, operation));
-                }
-            }
-        };
-        let threads: Vec<_> = (1..ranks)
-            .map(|me| {
-                let (slots, body) = (slots.clone(), body.clone());
-                thread::spawn(move || body(me, slots))
-            })
-            .collect();
-        body(0, slots);
-        for thread in threads {
-            thread.join().unwrap();
-        }
+    fn payload(rank: usize, operation: u64) -> [u8; 12] {
+        [(operation * 16) as u8 + rank as u8; 12]
     }
 
-    /// Operation 3 reuses the slots of operation 1 while nothing but the protocol protects them.
+    fn read(slot: &InlineSlot, rank: usize, operation: u64) {
+        let mut out = [0; 12];
+        while !slot.try_read(operation, &mut out) {
+            assert_eq!(out, [0; 12]);
+            thread::yield_now();
+        }
+        assert_eq!(out, payload(rank, operation));
+    }
+
+    /// Two ranks exchange two words per operation, as an all-gather does. Operations 3 and 4 reuse
+    /// the slots of 1 and 2, protected by nothing but the protocol.
     #[test]
     fn loom_two_parities_suffice() {
+        fn rank(me: usize, slots: &[[InlineSlot; 2]; 2]) {
+            for operation in 1..=4 {
+                let parity = (operation % 2) as usize;
+                slots[me][parity].publish(operation, &payload(me, operation));
+                read(&slots[1 - me][parity], 1 - me, operation);
+            }
+        }
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
-        model.check(|| exchange(2, 4));
+        model.check(|| {
+            let slots: Arc<[[InlineSlot; 2]; 2]> = Arc::default();
+            let peer = {
+                let slots = slots.clone();
+                thread::spawn(move || rank(1, &slots))
+            };
+            rank(0, &slots);
+            peer.join().unwrap();
+        });
     }
 
     #[test]
-    fn loom_three_ranks_exchange() {
-        let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(2);
-        model.check(|| exchange(3, 1));
+    fn loom_every_publisher_is_read_whole() {
+        loom::model(|| {
+            let slots: Arc<[InlineSlot; 2]> = Arc::default();
+            let publishers = [0, 1].map(|me| {
+                let slots = slots.clone();
+                thread::spawn(move || slots[me].publish(1, &payload(me, 1)))
+            });
+            for (rank, slot) in slots.iter().enumerate() {
+                read(slot, rank, 1);
+            }
+            for publisher in publishers {
+                publisher.join().unwrap();
+            }
+        });
     }
 }

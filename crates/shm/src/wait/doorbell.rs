@@ -20,10 +20,8 @@
 //! progress must be poked. With a fence before `ring` nothing is ever lost, which the loom test
 //! proves: the store buffer is the only hole.
 
-#[cfg(not(loom))]
 use super::futex;
 use ferrorail_base::sync::{AtomicU32, Ordering, fence};
-#[cfg(not(loom))]
 use std::time::Duration;
 
 /// A view of a doorbell's two words.
@@ -60,7 +58,7 @@ impl<'a> Doorbell<'a> {
             return;
         }
         self.sequence.fetch_add(1, Ordering::AcqRel);
-        self.wake();
+        futex::wake_all(self.sequence);
     }
 
     /// First half of sleeping. Poll again before [`Doorbell::sleep`].
@@ -73,47 +71,100 @@ impl<'a> Doorbell<'a> {
     }
 
     /// Second half: sleeps until a ring since `ticket` was taken, a signal, or `timeout`.
-    #[cfg(not(loom))]
     pub fn sleep(&self, ticket: Ticket, timeout: Duration) {
         futex::wait(self.sequence, ticket.0, timeout);
-    }
-
-    #[cfg(not(loom))]
-    fn wake(&self) {
-        futex::wake_all(self.sequence);
-    }
-
-    #[cfg(loom)]
-    fn wake(&self) {
-        tests::FUTEX.with(|futex| futex.wake_all());
     }
 }
 
 #[cfg(all(test, loom))]
-mod tests {
+mod loom_tests {
     use super::*;
     use ferrorail_base::sync::AtomicU64;
-    use loom::sync::{Arc, Condvar, Mutex};
+    use loom::sync::Arc;
     use loom::thread;
 
-    /// The kernel's futex queue: comparing and falling asleep are one step under its lock.
-    pub(super) struct Futex {
-        queue: Mutex<()>,
-        ring: Condvar,
+    #[derive(Default)]
+    struct Shared {
+        sleepers: AtomicU32,
+        sequence: AtomicU32,
+        news: [AtomicU64; 2],
     }
 
-    impl Futex {
-        pub(super) fn wake_all(&self) {
-            let _queue = self.queue.lock().unwrap();
-            self.ring.notify_all();
+    impl Shared {
+        fn doorbell(&self) -> Doorbell<'_> {
+            Doorbell::new(&self.sleepers, &self.sequence)
         }
 
-        /// Without a time-out: a lost wake-up is a deadlock, which loom reports.
-        fn wait(&self, sequence: &AtomicU32, ticket: Ticket) {
-            let queue = self.queue.lock().unwrap();
-            if sequence.load(Ordering::SeqCst) == ticket.0 {
-                drop(self.ring.wait(queue).unwrap());
+        /// Publishes with the fence that `ring` leaves out; see the module documentation.
+        fn publish(&self, index: usize) {
+            self.news[index].store(1, Ordering::Release);
+            fence(Ordering::SeqCst);
+            self.doorbell().ring();
+        }
+
+        /// The order in which `Waiter` goes to sleep, with sleeps that no time-out ends.
+        fn wait_for(&self, index: usize) {
+            let arrived = || self.news[index].load(Ordering::Acquire) == 1;
+            while !arrived() {
+                let ticket = self.doorbell().prepare();
+                if arrived() {
+                    break;
+                }
+                self.doorbell().sleep(ticket, Duration::MAX);
             }
         }
+    }
+
+    fn check(body: fn()) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(body);
+    }
+
+    #[test]
+    fn loom_no_sleeper_sleeps_for_ever() {
+        check(|| {
+            let shared = Arc::new(Shared::default());
+            let sleeper = {
+                let shared = shared.clone();
+                thread::spawn(move || shared.wait_for(0))
+            };
+            shared.publish(0);
+            sleeper.join().unwrap();
+        });
+    }
+
+    /// The second waker rings while the first has cleared the mark but not yet woken anybody.
+    #[test]
+    fn loom_two_wakers_miss_nobody() {
+        check(|| {
+            let shared = Arc::new(Shared::default());
+            let wakers = [0, 1].map(|index| {
+                let shared = shared.clone();
+                thread::spawn(move || shared.publish(index))
+            });
+            shared.wait_for(1);
+            shared.wait_for(0);
+            for waker in wakers {
+                waker.join().unwrap();
+            }
+        });
+    }
+
+    /// Two sleepers share the mark; the wake-up for one must not eat the other's.
+    #[test]
+    fn loom_two_sleepers_share_the_mark() {
+        check(|| {
+            let shared = Arc::new(Shared::default());
+            let sleepers = [0, 1].map(|index| {
+                let shared = shared.clone();
+                thread::spawn(move || shared.wait_for(index))
+            });
+            shared.publish(0);
+            shared.publish(1);
+            for sleeper in sleepers {
+                sleeper.join().unwrap();
+            }
+        });
     }
 }

@@ -15,7 +15,7 @@
 //! ```
 
 mod doorbell;
-#[cfg(not(loom))]
+#[cfg_attr(loom, path = "futex_loom.rs")]
 mod futex;
 #[cfg(not(loom))]
 mod waiter;
