@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced after need.sh: an MPI library with the standard ABI of MPI 5, which Debian 12 lacks.
 
 MPI_ABI_VERSION=5.0.2

@@ -1,6 +1,8 @@
+# shellcheck shell=bash
 # Sourced by the other scripts: installs what is missing, and names the places they share.
 
 # Packages without which the workspace does not build.
+# shellcheck disable=SC2034 # the sourcing scripts read it
 BUILD_PACKAGES=(build-essential cmake clang libclang-dev pkg-config libibverbs-dev librdmacm-dev
     libhwloc-dev libnl-3-dev libnl-route-3-dev)
 
@@ -33,7 +35,7 @@ need() {
     local log
     log=$(mktemp)
     if ! { "${sudo[@]}" apt-get update && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install --yes --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
+        apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
         tail -n 20 "$log" >&2
         die "apt-get could not install ${missing[*]} (log: $log)"
     fi

@@ -41,7 +41,7 @@ fn banned(rules: &Rules, path: &str, text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for rule in &rules.banned {
         let concerned = rule.only.is_empty() || rule.only.iter().any(|e| e == extension(path));
-        if !concerned || rule.except.iter().any(|except| except == path) {
+        if !concerned || rule.except.iter().any(|except| covers(except, path)) {
             continue;
         }
         for (number, line) in text.lines().enumerate() {
@@ -55,6 +55,11 @@ fn banned(rules: &Rules, path: &str, text: &str) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Whether an exception, a file or a folder with its slash, is for this path.
+fn covers(except: &str, path: &str) -> bool {
+    except == path || (except.ends_with('/') && path.starts_with(except))
 }
 
 fn has_workspace_lints(manifest: &str) -> bool {
@@ -89,7 +94,7 @@ mod tests {
         toml::from_str(
             "[limits]\nfile_lines = 3\nfunction_lines = 2\nfile_bytes = 100\n\
              [[banned]]\nwords = ['bad']\nwhy = 'worse'\n\
-             [[banned]]\nwords = ['atomic']\nwhy = 'no'\nonly = ['rs']\nexcept = ['ok.rs']\n",
+             [[banned]]\nwords = ['atomic']\nwhy = 'no'\nonly = ['rs']\nexcept = ['ok.rs', 'ffi/']\n",
         )
         .unwrap()
     }
@@ -104,6 +109,7 @@ mod tests {
         assert_eq!(judge(RULES, "bad"), [""; 0]);
         assert_eq!(judge("x/a.rs", "//! atomic").len(), 1);
         assert_eq!(judge("ok.rs", "//! atomic"), [""; 0]);
+        assert_eq!(judge("ffi/a.rs", "//! atomic"), [""; 0]);
         assert_eq!(judge("a.md", "atomic"), [""; 0]);
     }
 
