@@ -1,3 +1,34 @@
-//! Collective algorithms as schedules (placeholder crate documentation).
+//! Collective algorithms as schedules, with verifier, cost model and selection.
+//!
+//! An algorithm is a pure function of (topology, rank, ports, landing); its value is a
+//! [`Schedule`] that the engine runs, [`verify`] proves, [`cost`] counts and [`select`] chooses.
+//! Nothing here knows a network, a clock or an address.
+//!
+//! * [`schedule`]: steps, spans, buffers: the language;
+//! * [`builder`]: writes schedules, hands out arrival slots and node phases;
+//! * [`pattern`]: who talks to whom when, as pure arithmetic on indices;
+//! * [`group`]: ranks, or nodes led by their leaders, as members that own runs of blocks;
+//! * [`allgather`]: one file per algorithm; a further collective is a further folder;
+//! * [`registry`]: the table of all algorithms by name;
+//! * [`verify`]: symbolic execution of all ranks' schedules with happens-before checking;
+//! * [`cost`]: Hockney's model, counts of schedules and closed forms up to a million ranks;
+//! * [`select`]: rules, as data, that choose an algorithm from what every rank knows.
+//!
+//! To add an algorithm: one file, one row in its collective's table; the exhaustive tests of
+//! [`verify`] and [`cost`] walk the tables. To add a collective: a folder with a table, a variant
+//! of [`Collective`] and its [`Semantics`](registry::Semantics).
 #![forbid(unsafe_code)]
+
+pub mod allgather;
+pub mod builder;
+pub mod cost;
+pub mod group;
+pub mod pattern;
+pub mod registry;
 pub mod schedule;
+pub mod select;
+pub mod verify;
+
+pub use builder::ScheduleBuilder;
+pub use registry::{Algorithm, Collective, Request, UnknownAlgorithm, algorithms, find};
+pub use schedule::{Buffer, Landing, Schedule, Slot, Span, Step};

@@ -149,8 +149,9 @@ pub enum Step {
 pub struct Schedule {
     /// Steps in order.
     pub steps: Vec<Step>,
-    /// For each round, the index one past its last step; rising, the last equals `steps.len()`.
-    /// A round without puts on any rank does not count in the cost model.
+    /// For each round, the index one past its last step; never falling, the last equals
+    /// `steps.len()`. All ranks have the same number of rounds; where one is idle its round is
+    /// empty. A round without puts on any rank does not count in the cost model.
     pub round_ends: Vec<u32>,
     /// Blocks of scratch that must exist at every rank: largest `first + count` of `Scratch` and
     /// `Node` spans over all ranks.

@@ -1,0 +1,290 @@
+//! Writes a [`Schedule`] step by step.
+//!
+//! Sender and receiver build their schedules apart and must name the same arrival slot. So a slot
+//! is never allotted by counting; an algorithm derives it from what both sides know, mostly
+//! `round * k + port` ([`Wire::of_round`]). Slots below [`announce_base`] belong to puts, the rest
+//! to announcements; a permission for a put carries the number of that put at its origin.
+//!
+//! Node phases are counted in lockstep: all ranks of a node call the same `node_*` helpers in the
+//! same order, whatever else they do between them.
+
+use crate::schedule::{Buffer, PHASE_MAX, Schedule, Slot, Span, Step, slot_limit};
+use ferrorail_base::{NodeRank, Rank, Topology};
+
+/// First arrival slot of announcements in a team of `size`.
+pub const fn announce_base(size: u32) -> u32 {
+    slot_limit(size) / 2
+}
+
+/// What names a message at both of its ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire {
+    /// Port at the origin, below k.
+    pub port: u8,
+    /// Arrival slot at the target, below [`announce_base`], not used twice there.
+    pub slot: u32,
+}
+
+impl Wire {
+    /// For algorithms in which a rank receives at most one message per round and port.
+    pub const fn of_round(round: u32, ports: u8, port: u8) -> Self {
+        Self {
+            port,
+            slot: round * ports as u32 + port as u32,
+        }
+    }
+}
+
+/// A schedule in the making. See the module documentation.
+#[derive(Debug)]
+pub struct ScheduleBuilder<'a> {
+    topology: &'a Topology,
+    rank: Rank,
+    steps: Vec<Step>,
+    round_ends: Vec<u32>,
+    phase: u8,
+}
+
+impl<'a> ScheduleBuilder<'a> {
+    /// An empty schedule of `rank`.
+    pub fn new(topology: &'a Topology, rank: Rank) -> Self {
+        Self {
+            topology,
+            rank,
+            steps: Vec::new(),
+            round_ends: Vec::new(),
+            phase: 0,
+        }
+    }
+
+    /// Ends the present round. All ranks must end the same number of rounds.
+    pub fn end_round(&mut self) {
+        self.round_ends.push(self.steps.len() as u32);
+    }
+
+    /// Ends the last round and hands out the schedule.
+    ///
+    /// `scratch_blocks` is what the algorithm needs at every rank.
+    pub fn finish(mut self, scratch_blocks: u32) -> Schedule {
+        self.end_round();
+        Schedule {
+            steps: self.steps,
+            round_ends: self.round_ends,
+            scratch_blocks,
+        }
+    }
+
+    /// Copies `from` to `into`; grows the copy just before, within the round, where both continue
+    /// it. Nothing for no blocks.
+    pub fn copy(&mut self, from: Span, into: Span) {
+        assert_eq!(from.count, into.count, "a copy has one length");
+        if from.count == 0 {
+            return;
+        }
+        let round_start = self.round_ends.last().copied().unwrap_or(0) as usize;
+        if self.steps.len() > round_start
+            && let Some(Step::Copy {
+                from: last_from,
+                into: last_into,
+            }) = self.steps.last_mut()
+            && continues(last_from, &from)
+            && continues(last_into, &into)
+        {
+            last_from.count += from.count;
+            last_into.count += into.count;
+            return;
+        }
+        self.steps.push(Step::Copy { from, into });
+    }
+
+    /// Puts `from` into `into` at `to`.
+    pub fn put(&mut self, to: Rank, wire: Wire, from: Span, into: Span) {
+        debug_assert_ne!(to, self.rank, "a put has a peer");
+        debug_assert_eq!(from.count, into.count, "a put has one length");
+        self.steps.push(Step::Put {
+            to,
+            port: wire.port,
+            slot: self.put_slot(wire.slot),
+            from,
+            into,
+        });
+    }
+
+    /// Waits for a put of `blocks` from `from`.
+    pub fn await_put(&mut self, from: Rank, wire: Wire, blocks: u32) {
+        self.steps.push(Step::Await {
+            from,
+            port: wire.port,
+            slot: self.put_slot(wire.slot),
+            blocks,
+        });
+    }
+
+    /// Permits the put number `put` of `to` (its own numbering, below [`announce_base`]).
+    pub fn announce(&mut self, to: Rank, put: u32) {
+        let slot = self.announcement_slot(put);
+        self.steps.push(Step::Announce { to, slot });
+    }
+
+    /// Waits until `from` permits this rank's put number `put`.
+    pub fn await_announcement(&mut self, from: Rank, put: u32) {
+        let slot = self.announcement_slot(put);
+        self.steps.push(Step::AwaitAnnouncement { from, slot });
+    }
+
+    /// Shared-memory gather: copies this rank's block to its place `at` in `Node` and says so.
+    /// [`node_await_gather`](Self::node_await_gather) waits for the others.
+    pub fn node_gather(&mut self, at: u32) {
+        self.copy(
+            Span::new(Buffer::Send, 0, 1),
+            Span::new(Buffer::Node, at, 1),
+        );
+        self.next_phase();
+        self.signal();
+    }
+
+    /// Waits until all local ranks have signalled the present phase.
+    pub fn node_await_gather(&mut self) {
+        if self.node_size() > 1 {
+            self.steps.push(Step::NodeAwaitAll { phase: self.phase });
+        }
+    }
+
+    /// Shared-memory broadcast: the leader says that what it has received so far lies in `Node`;
+    /// the others wait for that. Copies out of `Node` follow.
+    pub fn node_broadcast(&mut self) {
+        self.next_phase();
+        if self.topology.is_leader(self.rank) {
+            self.signal();
+        } else {
+            self.steps.push(Step::NodeAwait {
+                of: NodeRank(0),
+                phase: self.phase,
+            });
+        }
+    }
+
+    /// Waits until all local ranks have come here.
+    pub fn node_barrier(&mut self) {
+        self.next_phase();
+        self.signal();
+        self.node_await_gather();
+    }
+
+    fn node_size(&self) -> usize {
+        self.topology
+            .ranks_of(self.topology.node_of(self.rank))
+            .len()
+    }
+
+    fn next_phase(&mut self) {
+        assert!(self.phase < PHASE_MAX, "phases of one operation ran out");
+        self.phase += 1;
+    }
+
+    fn signal(&mut self) {
+        if self.node_size() > 1 {
+            self.steps.push(Step::NodeSignal { phase: self.phase });
+        }
+    }
+
+    fn put_slot(&self, slot: u32) -> Slot {
+        assert!(slot < announce_base(self.topology.size()), "slots of puts");
+        slot as Slot
+    }
+
+    fn announcement_slot(&self, put: u32) -> Slot {
+        let base = announce_base(self.topology.size());
+        assert!(put < base, "slots of announcements");
+        (base + put) as Slot
+    }
+}
+
+fn continues(last: &Span, next: &Span) -> bool {
+    last.buffer == next.buffer && last.first + last.count == next.first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(buffer: Buffer, first: u32, count: u32) -> Span {
+        Span::new(buffer, first, count)
+    }
+
+    #[test]
+    fn adjacent_copies_of_one_round_become_one() {
+        let topology = Topology::from_sizes(&[1]);
+        let mut builder = ScheduleBuilder::new(&topology, Rank(0));
+        let copy = |builder: &mut ScheduleBuilder<'_>, from, into, count| {
+            builder.copy(
+                span(Buffer::Scratch, from, count),
+                span(Buffer::Recv, into, count),
+            );
+        };
+        copy(&mut builder, 0, 4, 2);
+        copy(&mut builder, 2, 6, 1);
+        copy(&mut builder, 3, 0, 1);
+        copy(&mut builder, 4, 1, 0);
+        builder.end_round();
+        copy(&mut builder, 4, 1, 1);
+        let schedule = builder.finish(5);
+        let counts: Vec<u32> = schedule
+            .steps
+            .iter()
+            .map(|step| match step {
+                Step::Copy { from, .. } => from.count,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(counts, [3, 1, 1]);
+        assert_eq!(schedule.round_ends, [2, 3]);
+    }
+
+    #[test]
+    fn node_helpers_keep_phases_in_step() {
+        let topology = Topology::from_sizes(&[2, 1]);
+        let build = |rank| {
+            let mut builder = ScheduleBuilder::new(&topology, Rank(rank));
+            builder.node_gather(rank);
+            builder.node_await_gather();
+            builder.node_broadcast();
+            builder.node_barrier();
+            builder.finish(3).steps.split_off(1)
+        };
+        let leader = NodeRank(0);
+        assert_eq!(
+            build(0),
+            [
+                Step::NodeSignal { phase: 1 },
+                Step::NodeAwaitAll { phase: 1 },
+                Step::NodeSignal { phase: 2 },
+                Step::NodeSignal { phase: 3 },
+                Step::NodeAwaitAll { phase: 3 },
+            ]
+        );
+        assert_eq!(
+            build(1)[2..],
+            [
+                Step::NodeAwait {
+                    of: leader,
+                    phase: 2
+                },
+                Step::NodeSignal { phase: 3 },
+                Step::NodeAwaitAll { phase: 3 },
+            ]
+        );
+        assert_eq!(build(2), [], "a rank alone waits for nobody");
+    }
+
+    #[test]
+    #[should_panic(expected = "slots of puts")]
+    fn slots_of_announcements_are_not_for_puts() {
+        let topology = Topology::from_sizes(&[2]);
+        let wire = Wire {
+            port: 0,
+            slot: announce_base(2),
+        };
+        ScheduleBuilder::new(&topology, Rank(0)).await_put(Rank(1), wire, 1);
+    }
+}

@@ -1,0 +1,223 @@
+//! What a collective costs: counted in schedules, and in closed form for any size.
+//!
+//! Hockney's model: a message of m bytes takes `alpha + m beta`; a rank sends and receives k
+//! messages at a time (section 3.2 of the paper). [`count`] reads [`Counts`] off the schedules of
+//! a whole team; each algorithm's `work` states the same in closed form ([`Work`]), which tests
+//! compare for every size; [`predict`] turns that into time, for a million ranks as for two.
+//!
+//! Beyond the paper, which leaves them out: shared-memory copies and waits, ports that share
+//! rails, and ranks that share their node's rails.
+
+use crate::registry::Algorithm;
+use crate::schedule::{Landing, Schedule, Step};
+use ferrorail_base::Topology;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+#[cfg(test)]
+mod tests;
+
+/// A team, as far as costs depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Shape {
+    /// N, from 1.
+    pub ranks: u32,
+    /// V, from 1.
+    pub nodes: u32,
+    /// q: ranks of the largest node.
+    pub node_size: u32,
+    /// k of the multi-port model, from 1.
+    pub ports: u8,
+    /// Rails of a node, from 1.
+    pub rails: u8,
+}
+
+impl Shape {
+    /// The shape of a team.
+    pub fn of(topology: &Topology, ports: u8, rails: u8) -> Self {
+        Self {
+            ranks: topology.size(),
+            nodes: topology.node_count(),
+            node_size: topology.node_size_max(),
+            ports,
+            rails,
+        }
+    }
+
+    /// `count` waits in shared memory, or none where every rank has its node to itself.
+    pub(crate) fn syncs(&self, count: u64) -> u64 {
+        if self.node_size > 1 { count } else { 0 }
+    }
+}
+
+/// What the slowest rank does, in closed form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Rounds with puts: startups that follow each other.
+    pub rounds: u64,
+    /// Blocks through the busiest port: longest message of each round, summed.
+    pub port_blocks: u64,
+    /// Ports in use; 0 stands for all.
+    pub ports: u8,
+    /// Ranks of a node that use its rails at the same time.
+    pub node_sharers: u32,
+    /// Waits for other ranks of the node.
+    pub node_syncs: u64,
+    /// Blocks copied by one rank.
+    pub copy_blocks: u64,
+}
+
+impl Work {
+    /// Copies of so many blocks, and nothing else.
+    pub(crate) const fn copies(copy_blocks: u64) -> Self {
+        Self {
+            rounds: 0,
+            port_blocks: 0,
+            ports: 0,
+            node_sharers: 1,
+            node_syncs: 0,
+            copy_blocks,
+        }
+    }
+}
+
+/// What the schedules of a team amount to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Rounds in which any rank puts.
+    pub rounds: u64,
+    /// For each round, the most blocks that a rank puts through one port; summed.
+    pub port_blocks: u64,
+    /// Puts of the rank that posts most.
+    pub messages_per_rank: u64,
+    /// Puts of all ranks.
+    pub messages: u64,
+    /// Blocks put by the rank that puts most.
+    pub blocks_per_rank: u64,
+    /// Blocks put by all ranks.
+    pub blocks: u64,
+    /// Waits for local ranks, of the rank that has most.
+    pub node_syncs: u64,
+    /// Blocks copied by the rank that copies most.
+    pub copy_blocks: u64,
+}
+
+/// Counts the schedules of all ranks of a team.
+pub fn count(schedules: &[Schedule]) -> Counts {
+    let mut counts = Counts::default();
+    let rounds = schedules.iter().map(|s| s.round_ends.len()).max();
+    let mut round_port_blocks = vec![0; rounds.unwrap_or(0)];
+    for schedule in schedules {
+        let (mut messages, mut blocks, mut syncs, mut copied) = (0, 0, 0, 0);
+        for (round, steps) in schedule.rounds().enumerate() {
+            let mut per_port = [0; 1 << u8::BITS];
+            for step in steps {
+                match *step {
+                    Step::Put { port, from, .. } => {
+                        messages += 1;
+                        blocks += u64::from(from.count);
+                        per_port[usize::from(port)] += u64::from(from.count);
+                    }
+                    Step::Copy { from, .. } => copied += u64::from(from.count),
+                    Step::NodeAwait { .. } | Step::NodeAwaitAll { .. } => syncs += 1,
+                    _ => {}
+                }
+            }
+            let busiest = per_port.into_iter().max().unwrap_or(0);
+            round_port_blocks[round] = busiest.max(round_port_blocks[round]);
+        }
+        counts.messages += messages;
+        counts.blocks += blocks;
+        counts.messages_per_rank = counts.messages_per_rank.max(messages);
+        counts.blocks_per_rank = counts.blocks_per_rank.max(blocks);
+        counts.node_syncs = counts.node_syncs.max(syncs);
+        counts.copy_blocks = counts.copy_blocks.max(copied);
+    }
+    counts.rounds = round_port_blocks.iter().filter(|&&b| b > 0).count() as u64;
+    counts.port_blocks = round_port_blocks.iter().sum();
+    counts
+}
+
+/// Parameters of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// Startup of a message between nodes (t_s).
+    pub alpha_ns: f64,
+    /// Time per byte on one rail (τ).
+    pub beta_ns_per_byte: f64,
+    /// Messages of this length or more are striped over all rails.
+    pub stripe_bytes: u64,
+    /// A copy's startup.
+    pub copy_alpha_ns: f64,
+    /// Time per byte of a copy in memory.
+    pub copy_beta_ns_per_byte: f64,
+    /// From a flag's being raised to its being seen, within a node.
+    pub sync_ns: f64,
+}
+
+impl Default for Model {
+    /// A 100 Gbit/s rail and a server of the 2020s.
+    fn default() -> Self {
+        Self {
+            alpha_ns: 1500.0,
+            beta_ns_per_byte: 0.08,
+            stripe_bytes: 1024,
+            copy_alpha_ns: 20.0,
+            copy_beta_ns_per_byte: 0.1,
+            sync_ns: 150.0,
+        }
+    }
+}
+
+/// A predicted time.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Nanos(pub f64);
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.2} us", self.0 / 1000.0)
+    }
+}
+
+/// Predicted time of one operation with blocks of `bytes`, without building a schedule.
+///
+/// Copies and network add up here; overlap makes the real figure less. On one node the messages
+/// of flat algorithms cost a wait and a copy each.
+pub fn predict(
+    algorithm: &Algorithm,
+    landing: Landing,
+    shape: &Shape,
+    bytes: u64,
+    model: &Model,
+) -> Nanos {
+    let work = (algorithm.work)(shape, landing);
+    let bytes = bytes as f64;
+    let copies = 2.0 * model.copy_alpha_ns
+        + work.copy_blocks as f64 * bytes * model.copy_beta_ns_per_byte
+        + work.node_syncs as f64 * model.sync_ns;
+    let (alpha, beta) = if shape.nodes == 1 {
+        (model.sync_ns, model.copy_beta_ns_per_byte)
+    } else {
+        (model.alpha_ns, effective_beta(&work, shape, bytes, model))
+    };
+    Nanos(work.rounds as f64 * alpha + work.port_blocks as f64 * bytes * beta + copies)
+}
+
+/// Time per byte of one port's messages, as ports and ranks share rails. A message that is not
+/// striped uses one rail however many there are.
+fn effective_beta(work: &Work, shape: &Shape, bytes: f64, model: &Model) -> f64 {
+    let ports = if work.ports == 0 {
+        shape.ports
+    } else {
+        work.ports
+    };
+    let per_rail = f64::from(ports) * f64::from(work.node_sharers) / f64::from(shape.rails);
+    let message = work.port_blocks as f64 * bytes / (work.rounds as f64).max(1.0);
+    if message >= model.stripe_bytes as f64 {
+        model.beta_ns_per_byte * per_rail
+    } else {
+        model.beta_ns_per_byte * per_rail.max(1.0)
+    }
+}

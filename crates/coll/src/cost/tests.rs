@@ -1,0 +1,240 @@
+//! The closed forms against the schedules, and both against the paper's equations.
+
+use super::*;
+use crate::pattern::{ceil_log, floor_log};
+use crate::registry::{Collective, algorithms, find};
+
+fn counted(name: &str, topology: &Topology, ports: u8) -> Counts {
+    let algorithm = find(Collective::Allgather, name).expect("name");
+    count(&algorithm.build_all(topology, ports, Landing::Scratch))
+}
+
+fn flat(size: u32) -> Topology {
+    Topology::from_sizes(&vec![1; size as usize])
+}
+
+fn check_closed_forms(topology: &Topology, ports: u8) {
+    let shape = Shape::of(topology, ports, ports);
+    for algorithm in Collective::ALL.iter().flat_map(|&c| algorithms(c)) {
+        for &landing in algorithm.landings {
+            let counts = count(&algorithm.build_all(topology, ports, landing));
+            let work = (algorithm.work)(&shape, landing);
+            let context = format!("{algorithm:?} {landing:?} {shape:?}");
+            assert_eq!(work.rounds, counts.rounds, "rounds of {context}");
+            assert_eq!(work.port_blocks, counts.port_blocks, "volume of {context}");
+            assert_eq!(work.node_syncs, counts.node_syncs, "waits of {context}");
+            assert_eq!(work.copy_blocks, counts.copy_blocks, "copies of {context}");
+        }
+    }
+}
+
+#[test]
+fn closed_forms_equal_the_schedules_on_flat_teams() {
+    for size in 1..=64 {
+        for ports in [1, 2, 3, 4, 8] {
+            check_closed_forms(&flat(size), ports);
+        }
+    }
+}
+
+#[test]
+fn closed_forms_equal_the_schedules_on_even_nodes() {
+    for nodes in 1..=24u32 {
+        for node_size in [2, 3, 5] {
+            for ports in [1, 2, 3, 4] {
+                let sizes = vec![node_size; nodes as usize];
+                check_closed_forms(&Topology::from_sizes(&sizes), ports);
+            }
+        }
+    }
+}
+
+#[test]
+fn closed_forms_bound_uneven_nodes() {
+    for sizes in [&[3, 1, 2][..], &[1, 4], &[2, 2, 1, 5, 1, 3]] {
+        let topology = Topology::from_sizes(sizes);
+        for ports in 1..=3 {
+            let shape = Shape::of(&topology, ports, ports);
+            for algorithm in algorithms(Collective::Allgather) {
+                let counts = counted(algorithm.name, &topology, ports);
+                let work = (algorithm.work)(&shape, Landing::Scratch);
+                assert_eq!(work.rounds, counts.rounds, "{algorithm:?} {sizes:?}");
+                assert!(
+                    work.port_blocks >= counts.port_blocks,
+                    "{algorithm:?} {sizes:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn equation_2_direct() {
+    for size in 2..=64u32 {
+        for ports in 1..=4u8 {
+            let steps = u64::from((size - 1).div_ceil(u32::from(ports)));
+            let counts = counted("direct", &flat(size), ports);
+            assert_eq!((counts.rounds, counts.port_blocks), (steps, steps));
+            assert_eq!(counts.messages_per_rank, u64::from(size - 1));
+            assert_eq!(counts.blocks, u64::from(size) * u64::from(size - 1));
+        }
+    }
+}
+
+#[test]
+fn equation_1_bruck() {
+    for size in 2..=64u32 {
+        for ports in 1..=4u8 {
+            let counts = counted("bruck", &flat(size), ports);
+            let rounds = ceil_log(size, u32::from(ports) + 1);
+            assert_eq!(counts.rounds, u64::from(rounds));
+            let volume = (size - 1).div_ceil(u32::from(ports));
+            assert_eq!(counts.port_blocks, u64::from(volume));
+            assert_eq!(counts.blocks_per_rank, u64::from(size - 1));
+            assert!(counts.messages_per_rank <= u64::from(rounds) * u64::from(ports));
+        }
+    }
+}
+
+#[test]
+fn equations_3_and_4_standard_exchange() {
+    for size in 2..=64u32 {
+        for ports in 1..=4u8 {
+            let counts = counted("standard_exchange", &flat(size), ports);
+            let k = u64::from(ports);
+            let (steps, power) = floor_log(size, u32::from(ports) + 1);
+            if size <= u32::from(ports) {
+                assert_eq!((counts.rounds, counts.port_blocks), (1, 1), "radix N");
+            } else if power == size {
+                assert_eq!(counts.rounds, u64::from(steps), "equation (3)");
+                assert_eq!(counts.port_blocks * k, u64::from(size - 1), "equation (3)");
+            } else {
+                // Equation (4) has (k+1) floor(log N) startups; ours has floor(log N) + 2.
+                assert_eq!(counts.rounds, u64::from(steps) + 2);
+                if k * u64::from(steps) >= 2 {
+                    assert!(counts.rounds <= (k + 1) * u64::from(steps), "equation (4)");
+                }
+                let least = u64::from(size - 1).div_ceil(k);
+                assert!(counts.port_blocks > least, "corrections carry bytes");
+            }
+        }
+    }
+}
+
+#[test]
+fn equation_1_tree_gather_then_broadcast() {
+    for ports in 1..=4u8 {
+        for levels in 1..=3u32 {
+            let size = (u32::from(ports) + 1).pow(levels);
+            let counts = counted("tree_gather_broadcast", &flat(size), ports);
+            assert_eq!(counts.rounds, u64::from(2 * levels));
+            let gather = u64::from((size - 1) / u32::from(ports));
+            let broadcast = u64::from(size * levels);
+            assert_eq!(counts.port_blocks, gather + broadcast);
+        }
+        for size in 2..=64 {
+            let counts = counted("tree_gather_broadcast", &flat(size), ports);
+            assert_eq!(
+                counts.rounds,
+                2 * u64::from(ceil_log(size, u32::from(ports) + 1))
+            );
+            assert_eq!(counts.messages, 2 * u64::from(size - 1));
+        }
+    }
+}
+
+#[test]
+fn smp_forms_take_their_rounds_over_nodes() {
+    for (nodes, node_size, ports) in [(4, 4, 2u8), (9, 2, 2), (5, 3, 1), (16, 4, 3)] {
+        let topology = Topology::from_sizes(&vec![node_size; nodes as usize]);
+        let k = u32::from(ports);
+        let direct = u64::from((nodes - 1u32).div_ceil(k));
+        let log = u64::from(ceil_log(nodes, k + 1));
+        let q = u64::from(node_size);
+        let smp_direct = counted("smp_direct", &topology, ports);
+        assert_eq!(
+            (smp_direct.rounds, smp_direct.port_blocks),
+            (direct, q * direct)
+        );
+        let smp_bruck = counted("smp_bruck", &topology, ports);
+        assert_eq!((smp_bruck.rounds, smp_bruck.port_blocks), (log, q * direct));
+        let all = u64::from(nodes * node_size);
+        assert_eq!(
+            smp_bruck.blocks,
+            all * u64::from(nodes - 1),
+            "each block once per node"
+        );
+        let tree = counted("smp_gather_broadcast_tree", &topology, ports);
+        assert_eq!(
+            (tree.rounds, tree.messages),
+            (2 * log, 2 * u64::from(nodes - 1))
+        );
+        let gathered = counted("smp_gather_broadcast_direct", &topology, ports);
+        assert_eq!(gathered.rounds, direct + log);
+        assert_eq!(gathered.port_blocks, q * direct + all * log);
+    }
+}
+
+#[test]
+fn a_million_ranks_are_predicted_at_once() {
+    let shape = Shape {
+        ranks: 1 << 20,
+        nodes: 1 << 14,
+        node_size: 64,
+        ports: 4,
+        rails: 4,
+    };
+    let model = Model::default();
+    let time = |name: &str, bytes| {
+        let algorithm = find(Collective::Allgather, name).expect("name");
+        predict(algorithm, Landing::Scratch, &shape, bytes, &model)
+    };
+    for algorithm in algorithms(Collective::Allgather) {
+        let nanos = time(algorithm.name, 8).0;
+        assert!(nanos.is_finite() && nanos > 0.0, "{algorithm:?}");
+    }
+    assert!(time("smp_bruck", 8) < time("bruck", 8));
+    assert!(time("bruck", 8) < time("direct", 8));
+    assert!(time("smp_direct", 8) > time("smp_bruck", 8));
+}
+
+#[test]
+fn hockney_without_shared_memory_is_the_papers_formula() {
+    let model = Model {
+        alpha_ns: 2000.0,
+        beta_ns_per_byte: 1.0,
+        stripe_bytes: u64::MAX,
+        copy_alpha_ns: 0.0,
+        copy_beta_ns_per_byte: 0.0,
+        sync_ns: 0.0,
+    };
+    let shape = Shape::of(&flat(27), 2, 2);
+    let time = |name: &str| {
+        let algorithm = find(Collective::Allgather, name).expect("name");
+        predict(algorithm, Landing::Scratch, &shape, 512, &model)
+    };
+    assert_eq!(time("direct"), Nanos(13.0 * (2000.0 + 512.0)));
+    assert_eq!(
+        time("standard_exchange"),
+        Nanos(3.0 * 2000.0 + 13.0 * 512.0)
+    );
+    assert_eq!(time("bruck"), time("standard_exchange"));
+}
+
+#[test]
+fn large_teams_build_quickly() {
+    let topology = Topology::from_sizes(&[16; 64]);
+    for algorithm in algorithms(Collective::Allgather) {
+        for &landing in algorithm.landings {
+            let request = crate::Request {
+                topology: &topology,
+                rank: ferrorail_base::Rank(1008),
+                ports: 2,
+                landing,
+            };
+            let schedule = (algorithm.build)(&request);
+            // Steps grow with the team, never with its square.
+            assert!(schedule.steps.len() <= 4 * 1024 + 16, "{algorithm:?}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Members that own runs of blocks: single ranks, or nodes spoken for by their leaders.
+//!
+//! An SMP-aware algorithm is a flat one over a group of nodes; both are written once, over
+//! [`Group`]. Blocks of a group lie in *member order*: for ranks that is rank order, for nodes the
+//! ranks of node 0, then of node 1 and so on, which differs from rank order where the ranks of
+//! nodes are interleaved. [`Group::copy_out`] puts blocks into the right places of `Recv`.
+
+use crate::builder::ScheduleBuilder;
+use crate::schedule::{Buffer, Span};
+use ferrorail_base::{NodeId, Rank, Topology};
+
+/// See the module documentation.
+#[derive(Debug)]
+pub struct Group<'a> {
+    topology: &'a Topology,
+    buffer: Buffer,
+    /// For nodes: first block of each in member order, and the total.
+    firsts: Option<Vec<u32>>,
+}
+
+impl<'a> Group<'a> {
+    /// Every rank a member with one block, in `Scratch`.
+    pub fn ranks(topology: &'a Topology) -> Self {
+        Self {
+            topology,
+            buffer: Buffer::Scratch,
+            firsts: None,
+        }
+    }
+
+    /// Every node a member with one block per rank, in `Node`.
+    pub fn nodes(topology: &'a Topology) -> Self {
+        let mut total = 0;
+        let mut firsts = Vec::with_capacity(topology.node_count() as usize + 1);
+        firsts.push(0);
+        for node in 0..topology.node_count() {
+            total += topology.ranks_of(NodeId(node)).len() as u32;
+            firsts.push(total);
+        }
+        Self {
+            topology,
+            buffer: Buffer::Node,
+            firsts: Some(firsts),
+        }
+    }
+
+    /// Number of members.
+    pub fn size(&self) -> u32 {
+        match self.firsts {
+            None => self.topology.size(),
+            Some(_) => self.topology.node_count(),
+        }
+    }
+
+    /// Blocks of all members.
+    pub fn blocks(&self) -> u32 {
+        self.topology.size()
+    }
+
+    /// The member that `rank` is or belongs to.
+    pub fn member_of(&self, rank: Rank) -> u32 {
+        match self.firsts {
+            None => rank.0,
+            Some(_) => self.topology.node_of(rank).0,
+        }
+    }
+
+    /// The rank that sends and receives for `member`.
+    pub fn rank(&self, member: u32) -> Rank {
+        match self.firsts {
+            None => Rank(member),
+            Some(_) => self.topology.leader_of(NodeId(member)),
+        }
+    }
+
+    /// Whether `rank` sends and receives for its member.
+    pub fn speaks(&self, rank: Rank) -> bool {
+        self.rank(self.member_of(rank)) == rank
+    }
+
+    /// First block of `member` in member order; `member` may be [`size`](Self::size).
+    pub fn first(&self, member: u32) -> u32 {
+        match &self.firsts {
+            None => member,
+            Some(firsts) => firsts[member as usize],
+        }
+    }
+
+    /// Blocks of `count` members from `member`, around the end.
+    pub fn blocks_from(&self, member: u32, count: u32) -> u32 {
+        let size = self.size();
+        let end = member + count;
+        if end <= size {
+            self.first(end) - self.first(member)
+        } else {
+            self.blocks() - self.first(member) + self.first(end - size)
+        }
+    }
+
+    /// Where `rank`'s block lies in member order.
+    pub fn place(&self, rank: Rank) -> u32 {
+        match self.firsts {
+            None => rank.0,
+            Some(_) => self.first(self.member_of(rank)) + self.topology.node_rank_of(rank).0,
+        }
+    }
+
+    /// `count` blocks of the group's memory.
+    pub fn span(&self, first: u32, count: u32) -> Span {
+        Span::new(self.buffer, first, count)
+    }
+
+    /// The blocks of `count` members from `member`, where memory is in member order.
+    pub fn members(&self, member: u32, count: u32) -> Span {
+        let first = self.first(member);
+        self.span(first, self.first(member + count) - first)
+    }
+
+    /// Copies the blocks of `count` members from `member` (around the end), which lie from `at`,
+    /// to their ranks' places in `Recv`.
+    pub fn copy_out(&self, builder: &mut ScheduleBuilder<'_>, member: u32, count: u32, at: u32) {
+        let mut at = at;
+        for index in member..member + count {
+            let index = index % self.size();
+            let alone = Rank(index);
+            let ranks = match self.firsts {
+                None => std::slice::from_ref(&alone),
+                Some(_) => self.topology.ranks_of(NodeId(index)),
+            };
+            let (lowest, highest) = (ranks[0].0, ranks[ranks.len() - 1].0);
+            let length = ranks.len() as u32;
+            if highest - lowest + 1 == length {
+                let into = Span::new(Buffer::Recv, lowest, length);
+                builder.copy(self.span(at, length), into);
+            } else {
+                for (offset, rank) in ranks.iter().enumerate() {
+                    let into = Span::new(Buffer::Recv, rank.0, 1);
+                    builder.copy(self.span(at + offset as u32, 1), into);
+                }
+            }
+            at += length;
+        }
+    }
+
+    /// Copies the blocks of `count` members from `member` (around the end) out of memory in member
+    /// order.
+    pub fn copy_members_out(&self, builder: &mut ScheduleBuilder<'_>, member: u32, count: u32) {
+        let size = self.size();
+        let to_end = count.min(size - member);
+        self.copy_out(builder, member, to_end, self.first(member));
+        self.copy_out(builder, 0, count - to_end, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Step;
+
+    #[test]
+    fn interleaved_nodes_permute_and_merge() {
+        let topology = Topology::from_host_keys(&[0, 1, 0, 1, 1, 2, 2], None);
+        let group = Group::nodes(&topology);
+        assert_eq!(group.size(), 3);
+        let places: Vec<u32> = (0..7).map(|rank| group.place(Rank(rank))).collect();
+        assert_eq!(places, [0, 2, 1, 3, 4, 5, 6]);
+        assert_eq!(group.blocks_from(1, 3), 7);
+        assert_eq!(group.blocks_from(2, 2), 4);
+        let mut builder = ScheduleBuilder::new(&topology, Rank(0));
+        group.copy_members_out(&mut builder, 0, 3);
+        let copy = |from, into, count| Step::Copy {
+            from: Span::new(Buffer::Node, from, count),
+            into: Span::new(Buffer::Recv, into, count),
+        };
+        assert_eq!(
+            builder.finish(7).steps,
+            [copy(0, 0, 1), copy(1, 2, 1), copy(2, 1, 1), copy(3, 3, 4),]
+        );
+    }
+
+    #[test]
+    fn consecutive_nodes_leave_in_two_copies_at_most() {
+        let topology = Topology::from_sizes(&[3, 1, 2]);
+        let group = Group::nodes(&topology);
+        assert!(group.speaks(Rank(3)) && !group.speaks(Rank(5)));
+        for member in 0..3 {
+            let mut builder = ScheduleBuilder::new(&topology, Rank(0));
+            group.copy_out(&mut builder, member, 3, 0);
+            let copies = builder.finish(6).steps.len();
+            assert_eq!(copies, if member == 0 { 1 } else { 2 });
+        }
+    }
+}

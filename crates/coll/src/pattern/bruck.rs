@@ -1,0 +1,91 @@
+//! Bruck's distances for k ports (Bruck et al., IEEE TPDS 8(11), 1997).
+//!
+//! A member keeps blocks in relative order: place j holds the block of `member + j`. Having the
+//! first s places, it fetches further ones from members further on, which hold them at their
+//! beginning. The last round divides what is missing evenly among the ports, so that for any size
+//! no port carries more than `ceil((size - 1) / k)` blocks in all.
+
+/// One message of a round; the same for all members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Port at the origin.
+    pub port: u8,
+    /// A member sends to `member - distance` and receives from `member + distance`; the receiver
+    /// stores from place `distance`.
+    pub distance: u32,
+    /// How many of its first places the origin sends.
+    pub places: u32,
+}
+
+/// The messages of each round; `ceil(log_{k+1} size)` rounds, none of them empty.
+pub fn rounds(size: u32, ports: u8) -> Vec<Vec<Message>> {
+    let mut rounds = Vec::new();
+    let mut held = 1;
+    while held < size {
+        let missing = size - held;
+        let wanted = u64::from(missing).min(u64::from(held) * u64::from(ports)) as u32;
+        let parts = wanted.min(u32::from(ports));
+        let cut = |part: u32| (u64::from(part) * u64::from(wanted) / u64::from(parts)) as u32;
+        rounds.push(
+            (0..parts)
+                .map(|part| Message {
+                    port: part as u8,
+                    distance: held + cut(part),
+                    places: cut(part + 1) - cut(part),
+                })
+                .collect(),
+        );
+        held += wanted;
+    }
+    rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::ceil_log;
+
+    #[test]
+    fn rounds_fill_every_place_once_from_what_is_held() {
+        for size in 1..=300u32 {
+            for ports in 1..=8u8 {
+                let rounds = rounds(size, ports);
+                assert_eq!(rounds.len() as u32, ceil_log(size, u32::from(ports) + 1));
+                let mut held = 1;
+                let mut volume = 0;
+                for round in &rounds {
+                    let before = held;
+                    assert!(round.len() <= usize::from(ports) && !round.is_empty());
+                    for (port, message) in round.iter().enumerate() {
+                        assert_eq!((message.port as usize, message.distance), (port, held));
+                        assert!(message.places >= 1 && message.places <= before);
+                        held += message.places;
+                    }
+                    volume += round.iter().map(|m| m.places).max().unwrap_or(0);
+                }
+                assert_eq!(held, size);
+                assert_eq!(
+                    volume,
+                    (size - 1).div_ceil(u32::from(ports)),
+                    "equation (1)"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn nine_members_two_ports_are_the_figure_of_the_paper() {
+        let message = |port, distance, places| Message {
+            port,
+            distance,
+            places,
+        };
+        assert_eq!(
+            rounds(9, 2),
+            [
+                vec![message(0, 1, 1), message(1, 2, 1)],
+                vec![message(0, 3, 3), message(1, 6, 3)],
+            ]
+        );
+    }
+}

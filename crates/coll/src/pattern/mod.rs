@@ -1,0 +1,83 @@
+//! Peer arithmetic: who sends how much to whom in which round, over member indices `0..size`.
+//!
+//! Pure functions of (member, size, k); no ranks, buffers or steps. k is the number of ports: the
+//! messages that a member can send, and receive, at the same time. Tests are exhaustive over sizes.
+
+pub mod bruck;
+pub mod direct;
+pub mod exchange;
+pub mod knomial;
+pub mod ring;
+
+/// The least `e` with `base^e >= value`: rounds of an algorithm that multiplies by `base`.
+///
+/// # Panics
+/// If `base < 2` or `value == 0`.
+pub fn ceil_log(value: u32, base: u32) -> u32 {
+    assert!(base >= 2 && value > 0);
+    let (mut exponent, mut power) = (0, 1u64);
+    while power < u64::from(value) {
+        power *= u64::from(base);
+        exponent += 1;
+    }
+    exponent
+}
+
+/// The greatest `e` with `base^e <= value`, and that power.
+///
+/// # Panics
+/// If `base < 2` or `value == 0`.
+pub fn floor_log(value: u32, base: u32) -> (u32, u32) {
+    assert!(base >= 2 && value > 0);
+    let (mut exponent, mut power) = (0, 1u64);
+    while power * u64::from(base) <= u64::from(value) {
+        power *= u64::from(base);
+        exponent += 1;
+    }
+    (exponent, power as u32)
+}
+
+/// `(member + distance) mod size`, for `distance <= size`.
+#[inline]
+pub fn after(member: u32, distance: u32, size: u32) -> u32 {
+    ((u64::from(member) + u64::from(distance)) % u64::from(size)) as u32
+}
+
+/// `(member - distance) mod size`, for `distance <= size`.
+#[inline]
+pub fn before(member: u32, distance: u32, size: u32) -> u32 {
+    after(member, size - distance, size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithms_bracket_their_value() {
+        for base in 2..=9u32 {
+            for value in 1..=1000u32 {
+                let up = ceil_log(value, base);
+                assert!(base.pow(up) >= value && (up == 0 || base.pow(up - 1) < value));
+                let (down, power) = floor_log(value, base);
+                assert_eq!(power, base.pow(down));
+                assert!(power <= value && power * base > value);
+            }
+        }
+        assert_eq!(ceil_log(u32::MAX, 2), 32);
+        assert_eq!(floor_log(u32::MAX, 2), (31, 1 << 31));
+    }
+
+    #[test]
+    fn neighbours_wrap_around() {
+        for size in 1..=20 {
+            for member in 0..size {
+                for distance in 0..=size {
+                    let there = after(member, distance, size);
+                    assert!(there < size);
+                    assert_eq!(before(there, distance, size), member);
+                }
+            }
+        }
+    }
+}

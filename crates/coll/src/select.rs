@@ -1,0 +1,355 @@
+//! Chooses an algorithm by a table of rules.
+//!
+//! A rule states ranges of facts; the first one that matches wins. Facts are those that every rank
+//! of a team knows alike, because two ranks that choose differently wait for each other for ever.
+//! The shipped table (`select/default_tuning.json`) starts from the thresholds of the paper's
+//! section 7.4; a user's own replaces it as a whole.
+//!
+//! ```json
+//! { "version": 1, "rules": [
+//!   { "collective": "allgather", "bytes": { "max": 8192 }, "nodes": { "min": 2 },
+//!     "algorithm": "smp_bruck", "landing": "scratch" },
+//!   { "collective": "allgather", "algorithm": "direct", "landing": "scratch" } ] }
+//! ```
+//!
+//! Loading checks that a choice exists for every query and that every rule can be reached.
+
+use crate::registry::{Algorithm, Collective, UnknownAlgorithm, find};
+use crate::schedule::Landing;
+use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
+
+#[cfg(test)]
+mod tests;
+
+/// The version of the format that this library reads and writes.
+const VERSION: u32 = 1;
+
+/// Inclusive limits; a missing one does not limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Least value that matches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<u64>,
+    /// Greatest value that matches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<u64>,
+}
+
+impl Limits {
+    fn bounds(&self, least: u64) -> (u64, u64) {
+        (
+            self.min.unwrap_or(0).max(least),
+            self.max.unwrap_or(u64::MAX),
+        )
+    }
+
+    fn is_any(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Where puts land, as tables spell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LandingName {
+    /// [`Landing::Scratch`].
+    Scratch,
+    /// [`Landing::Recv`]; such a rule matches only where zero-copy is available.
+    Recv,
+}
+
+impl From<LandingName> for Landing {
+    fn from(name: LandingName) -> Self {
+        match name {
+            LandingName::Scratch => Self::Scratch,
+            LandingName::Recv => Self::Recv,
+        }
+    }
+}
+
+/// One rule, as written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// The collective it is about.
+    pub collective: Collective,
+    /// Bytes of the largest block.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub bytes: Limits,
+    /// Ranks of the team.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub ranks: Limits,
+    /// Nodes of the team.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub nodes: Limits,
+    /// Ranks of its largest node.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub node_size: Limits,
+    /// Rails.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub rails: Limits,
+    /// k.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub ports: Limits,
+    /// Name of the algorithm.
+    pub algorithm: String,
+    /// Landing of its puts.
+    pub landing: LandingName,
+}
+
+/// Dimensions of a query, zero-copy apart.
+const DIMENSIONS: usize = 6;
+
+/// Least value of each dimension that a query can have.
+const LEAST: [u64; DIMENSIONS] = [0, 1, 1, 1, 1, 1];
+
+impl Rule {
+    /// The box of queries that match.
+    fn bounds(&self) -> [(u64, u64); DIMENSIONS] {
+        let limits = [
+            self.bytes,
+            self.ranks,
+            self.nodes,
+            self.node_size,
+            self.rails,
+            self.ports,
+        ];
+        std::array::from_fn(|d| limits[d].bounds(LEAST[d]))
+    }
+
+    /// Whether everything that `other` matches, this one does.
+    fn covers(&self, other: &Self) -> bool {
+        self.collective == other.collective
+            && (self.landing == LandingName::Scratch || other.landing == LandingName::Recv)
+            && self
+                .bounds()
+                .iter()
+                .zip(other.bounds())
+                .all(|(mine, theirs)| mine.0 <= theirs.0 && mine.1 >= theirs.1)
+    }
+
+    fn is_unconditional(&self) -> bool {
+        let everything = LEAST.map(|least| (least, u64::MAX));
+        self.landing == LandingName::Scratch && self.bounds() == everything
+    }
+}
+
+/// What an operation is, as far as every rank knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// The operation.
+    pub collective: Collective,
+    /// Bytes of the largest block.
+    pub bytes: u64,
+    /// Ranks of the team.
+    pub ranks: u32,
+    /// Its nodes.
+    pub nodes: u32,
+    /// Ranks of its largest node.
+    pub node_size_max: u32,
+    /// Rails in use.
+    pub rails: u8,
+    /// k.
+    pub ports: u8,
+    /// Whether peers can write user memory on all ranks.
+    pub zero_copy: bool,
+}
+
+impl Query {
+    fn facts(&self) -> [u64; DIMENSIONS] {
+        [
+            self.bytes,
+            self.ranks.into(),
+            self.nodes.into(),
+            self.node_size_max.into(),
+            self.rails.into(),
+            self.ports.into(),
+        ]
+    }
+}
+
+/// What was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The algorithm.
+    pub algorithm: &'static Algorithm,
+    /// One of its landings.
+    pub landing: Landing,
+    /// Index of the rule that matched, for explanations.
+    pub rule: usize,
+}
+
+/// A table that cannot be used. Rules are counted from 0.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// Not JSON, or not of this form.
+    #[error("tuning table: {0}")]
+    Syntax(#[from] serde_json::Error),
+    /// Another format version.
+    #[error("tuning table: version {0} is not known; this library reads version {VERSION}")]
+    Version(u32),
+    /// No such algorithm.
+    #[error("tuning table, rule {rule}: {source}")]
+    Algorithm {
+        /// Rule.
+        rule: usize,
+        /// Says which name is near.
+        source: UnknownAlgorithm,
+    },
+    /// The algorithm's puts cannot land there.
+    #[error("tuning table, rule {rule}: {algorithm} cannot land in {landing:?}")]
+    Landing {
+        /// Rule.
+        rule: usize,
+        /// Its algorithm.
+        algorithm: &'static str,
+        /// Its landing.
+        landing: LandingName,
+    },
+    /// A least value above the greatest one: nothing matches.
+    #[error("tuning table, rule {rule}: matches nothing, as a minimum exceeds its maximum")]
+    Empty {
+        /// Rule.
+        rule: usize,
+    },
+    /// An earlier rule matches whatever this one does.
+    #[error("tuning table, rule {rule}: never reached, as rule {by} matches first")]
+    Unreachable {
+        /// Rule.
+        rule: usize,
+        /// The earlier one.
+        by: usize,
+    },
+    /// Some operations match no rule.
+    #[error(
+        "tuning table: {0} needs a last rule without conditions that lands in scratch, so that \
+         every operation matches one"
+    )]
+    NotTotal(Collective),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    version: u32,
+    rules: Vec<Rule>,
+}
+
+struct Entry {
+    bounds: [(u64, u64); DIMENSIONS],
+    algorithm: &'static Algorithm,
+}
+
+/// A checked table.
+pub struct Table {
+    rules: Vec<Rule>,
+    entries: Vec<Entry>,
+}
+
+impl Table {
+    /// Reads and checks a table.
+    ///
+    /// # Errors
+    /// [`TableError`] says which rule is wrong and how.
+    pub fn from_json(text: &str) -> Result<Self, TableError> {
+        let document: Document = serde_json::from_str(text)?;
+        if document.version != VERSION {
+            return Err(TableError::Version(document.version));
+        }
+        Self::from_rules(document.rules)
+    }
+
+    /// Checks `rules`.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json).
+    pub fn from_rules(rules: Vec<Rule>) -> Result<Self, TableError> {
+        let mut entries = Vec::with_capacity(rules.len());
+        for (index, rule) in rules.iter().enumerate() {
+            entries.push(check(index, rule)?);
+            if let Some(by) = rules[..index].iter().position(|r| r.covers(rule)) {
+                return Err(TableError::Unreachable { rule: index, by });
+            }
+        }
+        for &collective in Collective::ALL {
+            let last = rules.iter().rfind(|rule| rule.collective == collective);
+            if !last.is_some_and(Rule::is_unconditional) {
+                return Err(TableError::NotTotal(collective));
+            }
+        }
+        Ok(Self { rules, entries })
+    }
+
+    /// The table that ships with the library.
+    pub fn shipped() -> &'static Self {
+        static TABLE: OnceLock<Table> = OnceLock::new();
+        TABLE.get_or_init(|| {
+            Self::from_json(include_str!("select/default_tuning.json"))
+                .expect("the shipped table passes its tests")
+        })
+    }
+
+    /// The rules, in order.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The table as a file of its own.
+    pub fn to_json(&self) -> String {
+        let document = Document {
+            version: VERSION,
+            rules: self.rules.clone(),
+        };
+        serde_json::to_string_pretty(&document).expect("rules are plain data")
+    }
+
+    /// The choice of the first rule that matches. Allocates nothing.
+    pub fn choose(&self, query: &Query) -> Choice {
+        let facts = query.facts();
+        let matches = |(rule, entry): &(&Rule, &Entry)| {
+            rule.collective == query.collective
+                && (rule.landing == LandingName::Scratch || query.zero_copy)
+                && facts
+                    .iter()
+                    .zip(entry.bounds)
+                    .all(|(&fact, (min, max))| min <= fact && fact <= max)
+        };
+        let mut rules = self.rules.iter().zip(&self.entries);
+        let index = rules
+            .position(|pair| matches(&pair))
+            .expect("tables are total and facts at least 1");
+        Choice {
+            algorithm: self.entries[index].algorithm,
+            landing: self.rules[index].landing.into(),
+            rule: index,
+        }
+    }
+}
+
+fn check(index: usize, rule: &Rule) -> Result<Entry, TableError> {
+    let algorithm =
+        find(rule.collective, &rule.algorithm).map_err(|source| TableError::Algorithm {
+            rule: index,
+            source,
+        })?;
+    if !algorithm.supports(rule.landing.into()) {
+        return Err(TableError::Landing {
+            rule: index,
+            algorithm: algorithm.name,
+            landing: rule.landing,
+        });
+    }
+    let bounds = rule.bounds();
+    if bounds.iter().any(|(min, max)| min > max) {
+        return Err(TableError::Empty { rule: index });
+    }
+    Ok(Entry { bounds, algorithm })
+}
+
+/// The choice of the shipped table.
+pub fn choose(query: &Query) -> Choice {
+    Table::shipped().choose(query)
+}

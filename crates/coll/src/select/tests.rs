@@ -1,0 +1,119 @@
+use super::*;
+
+const QUERY: Query = Query {
+    collective: Collective::Allgather,
+    bytes: 8,
+    ranks: 16,
+    nodes: 4,
+    node_size_max: 4,
+    rails: 2,
+    ports: 2,
+    zero_copy: true,
+};
+
+fn chosen(query: Query) -> (&'static str, Landing) {
+    let choice = choose(&query);
+    (choice.algorithm.name, choice.landing)
+}
+
+#[test]
+fn shipped_table_has_the_thresholds_of_the_paper() {
+    let at = |bytes| chosen(Query { bytes, ..QUERY });
+    for bytes in [0, 1, 256] {
+        assert_eq!(at(bytes), ("smp_gather_broadcast_tree", Landing::Scratch));
+    }
+    for bytes in [257, 8192] {
+        assert_eq!(at(bytes), ("smp_bruck", Landing::Scratch));
+    }
+    for bytes in [8193, 32767] {
+        assert_eq!(at(bytes), ("direct", Landing::Scratch));
+    }
+    for bytes in [32768, u64::MAX] {
+        assert_eq!(at(bytes), ("direct", Landing::Recv));
+        let without = Query {
+            bytes,
+            zero_copy: false,
+            ..QUERY
+        };
+        assert_eq!(chosen(without), ("direct", Landing::Scratch));
+    }
+    for bytes in [0, 8, 1 << 20] {
+        let one_node = Query {
+            bytes,
+            nodes: 1,
+            node_size_max: 16,
+            ..QUERY
+        };
+        assert_eq!(chosen(one_node), ("smp_direct", Landing::Scratch));
+    }
+}
+
+#[test]
+fn tables_survive_the_way_through_json() {
+    let table = Table::from_json(&Table::shipped().to_json()).expect("valid");
+    assert_eq!(table.rules(), Table::shipped().rules());
+}
+
+fn error(rules: &str) -> String {
+    let text = format!("{{\"version\": 1, \"rules\": [{rules}]}}");
+    match Table::from_json(&text) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+const LAST: &str = r#"{"collective": "allgather", "algorithm": "direct", "landing": "scratch"}"#;
+
+#[test]
+fn wrong_tables_are_refused_with_the_reason() {
+    let named = |name: &str, rest: &str| {
+        let row = format!(r#"{{"collective": "allgather", "algorithm": "{name}", {rest}}}"#);
+        error(&format!("{row}, {LAST}"))
+    };
+    assert_eq!(
+        named("brook", r#""landing": "scratch""#),
+        "tuning table, rule 0: allgather has no algorithm \"brook\"; did you mean \"bruck\"?"
+    );
+    assert_eq!(
+        named("smp_bruck", r#""landing": "recv""#),
+        "tuning table, rule 0: smp_bruck cannot land in Recv"
+    );
+    assert_eq!(
+        named("bruck", r#""landing": "scratch""#),
+        "tuning table, rule 1: never reached, as rule 0 matches first"
+    );
+    assert_eq!(
+        named(
+            "bruck",
+            r#""landing": "scratch", "ranks": {"min": 9, "max": 8}"#
+        ),
+        "tuning table, rule 0: matches nothing, as a minimum exceeds its maximum"
+    );
+    assert!(named("bruck", r#""landing": "scratch", "size": 3"#).contains("unknown field `size`"));
+    let narrow = r#"{"collective": "allgather", "bytes": {"max": 9}, "algorithm": "direct", "landing": "scratch"}"#;
+    for rules in ["", narrow, &LAST.replace("scratch", "recv")] {
+        assert!(
+            error(rules).contains("needs a last rule without conditions"),
+            "{rules}"
+        );
+    }
+    assert!(
+        error(&format!("{narrow}, {}, {LAST}", narrow.replace('9', "8")))
+            .contains("rule 1: never reached, as rule 0")
+    );
+    let version = Table::from_json(r#"{"version": 2, "rules": []}"#);
+    assert!(matches!(version, Err(TableError::Version(2))));
+}
+
+#[test]
+fn a_zero_copy_rule_does_not_hide_the_one_without() {
+    let recv = LAST.replace("scratch", "recv");
+    let text = format!("{{\"version\": 1, \"rules\": [{recv}, {LAST}]}}");
+    let table = Table::from_json(&text).expect("both rules can be reached");
+    assert_eq!(table.choose(&QUERY).landing, Landing::Recv);
+    let without = Query {
+        zero_copy: false,
+        ..QUERY
+    };
+    assert_eq!(table.choose(&without).landing, Landing::Scratch);
+}

@@ -1,0 +1,221 @@
+//! Proves the schedules of a team right, without running them.
+//!
+//! [`verify`] executes the schedules of all ranks on tokens instead of bytes. Which put wakes which
+//! await is fixed by the slots, and which signal wakes which wait by the phases; so the order
+//! "happens before" is the same in every interleaving, and one execution with vector clocks stands
+//! for all of them. It checks that
+//!
+//! * no rank waits for ever, and every arrival is awaited;
+//! * an access never meets one that may be going on: a put reads its source and writes its
+//!   destination from its being posted until its target's await, a copy at once;
+//! * nothing undefined is read, nothing outside the buffers is touched, `Send` is not written;
+//! * both ends agree about origin, port and length; slots are unique and below the limit;
+//! * node phases rise and stay in range; rounds and scratch are declared right on all ranks;
+//! * puts keep to the rules of the landing, announcements included;
+//! * at the end `Recv` holds on every rank what the collective defines.
+
+use crate::registry::Semantics;
+use crate::schedule::{Buffer, Landing, Schedule, Slot, Step};
+use ferrorail_base::{NodeRank, Rank, Topology};
+use std::fmt;
+
+mod machine;
+mod memory;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+/// A schedule is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct VerifyError {
+    /// Whose schedule.
+    pub rank: Rank,
+    /// Index of the step, where one is to blame.
+    pub step: Option<usize>,
+    /// What is wrong.
+    pub kind: Fault,
+}
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {}", self.rank)?;
+        if let Some(step) = self.step {
+            write!(f, ", step {step}")?;
+        }
+        write!(f, ": {}", self.kind)
+    }
+}
+
+/// A block of a rank's memory. `Node` appears as its leader's `Scratch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Owner.
+    pub rank: Rank,
+    /// Memory.
+    pub buffer: Buffer,
+    /// Block.
+    pub block: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}[{}] of rank {}", self.buffer, self.block, self.rank)
+    }
+}
+
+/// A step of some rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepId {
+    /// Rank.
+    pub rank: Rank,
+    /// Index of the step.
+    pub step: usize,
+}
+
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "step {} of rank {}", self.step, self.rank)
+    }
+}
+
+/// What can be wrong with a schedule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The number of schedules is not the number of ranks.
+    #[error("{0} schedules for a team of another size")]
+    ScheduleCount(usize),
+    /// `round_ends` falls, ends elsewhere than the steps, or differs in length between ranks.
+    #[error("rounds do not divide the steps as on the other ranks")]
+    Rounds,
+    /// `scratch_blocks` is not what the spans of all ranks need.
+    #[error("declares {declared} blocks of scratch where the team needs {needed}")]
+    ScratchBlocks {
+        /// `scratch_blocks`.
+        declared: u32,
+        /// Largest end of a span.
+        needed: u32,
+    },
+    /// A span has no blocks.
+    #[error("a span of no blocks")]
+    EmptySpan,
+    /// A span leaves its buffer.
+    #[error("a span ends outside of its {0:?}")]
+    OutOfBounds(Buffer),
+    /// Source and destination differ in length.
+    #[error("{from} blocks into {into}")]
+    Lengths {
+        /// Blocks of the source.
+        from: u32,
+        /// Blocks of the destination.
+        into: u32,
+    },
+    /// `Send` is the user's and is only read.
+    #[error("writes Send")]
+    WritesSend,
+    /// The peer is this rank itself, or none of the team.
+    #[error("rank {0} is no peer")]
+    Peer(Rank),
+    /// The port is not below k.
+    #[error("port {0} is not below k")]
+    Port(u8),
+    /// The slot is not below [`slot_limit`](crate::schedule::slot_limit).
+    #[error("slot {0} is not below the limit of the team")]
+    SlotLimit(Slot),
+    /// A second arrival raises a slot of the target.
+    #[error("slot {slot} of rank {target} is raised twice")]
+    SlotReused {
+        /// Slot.
+        slot: Slot,
+        /// Whose.
+        target: Rank,
+    },
+    /// What arrived is not what the step awaits.
+    #[error("slot {slot} is raised by {found}, which is not what is awaited")]
+    Mismatch {
+        /// Slot.
+        slot: Slot,
+        /// The step that raised it.
+        found: StepId,
+    },
+    /// No step awaits this arrival.
+    #[error("slot {0} of the target is raised but never awaited")]
+    NeverAwaited(Slot),
+    /// A node phase that is 0, above the limit, or does not rise.
+    #[error("node phase {0} does not rise within its range")]
+    Phase(u8),
+    /// There is no such local rank.
+    #[error("the node has no local rank {0}")]
+    LocalRank(NodeRank),
+    /// A put whose buffers the landing excludes.
+    #[error("a put of {0:?} is against the landing")]
+    Landing(Buffer),
+    /// Announcements belong to [`Landing::Recv`].
+    #[error("announces although puts land in scratch")]
+    AnnouncesScratch,
+    /// A put into the `Recv` of a rank whose announcement was not awaited.
+    #[error("puts into Recv of rank {0} without its permission")]
+    NotPermitted(Rank),
+    /// A read of memory that holds nothing.
+    #[error("reads {0}, which is undefined")]
+    Undefined(Place),
+    /// A read of memory that may still be written.
+    #[error("reads {place} while {writer} may be writing it")]
+    ReadInFlight {
+        /// Block.
+        place: Place,
+        /// The write.
+        writer: StepId,
+    },
+    /// Two writes without order.
+    #[error("writes {place} while {writer} may be writing it")]
+    WriteWhileWritten {
+        /// Block.
+        place: Place,
+        /// The other write.
+        writer: StepId,
+    },
+    /// A write of memory that may still be read.
+    #[error("writes {place} while {reader} may be reading it")]
+    WriteWhileRead {
+        /// Block.
+        place: Place,
+        /// The read.
+        reader: StepId,
+    },
+    /// The step waits for something that never comes.
+    #[error("waits for ever: {0:?}")]
+    Deadlock(Step),
+    /// `Recv` is not as it should be in the end.
+    #[error("Recv[{block}] ends with {found:?} instead of block {expected}")]
+    Result {
+        /// Block of `Recv`.
+        block: u32,
+        /// Token found there.
+        found: Option<u32>,
+        /// Token of the collective's definition.
+        expected: u32,
+    },
+}
+
+/// What to verify against.
+#[derive(Clone, Copy, Debug)]
+pub struct Task<'a> {
+    /// Node map.
+    pub topology: &'a Topology,
+    /// k.
+    pub ports: u8,
+    /// Landing the schedules were built for.
+    pub landing: Landing,
+    /// Meaning of the collective.
+    pub semantics: Semantics,
+}
+
+/// Verifies the schedules of all ranks, in rank order. See the module documentation.
+///
+/// # Errors
+/// The first fault found, with the rank and step to blame.
+pub fn verify(task: &Task<'_>, schedules: &[Schedule]) -> Result<(), VerifyError> {
+    shape::check(task, schedules)?;
+    machine::Machine::new(task, schedules).run()
+}

@@ -1,0 +1,192 @@
+//! What is wrong with a step or a schedule on its own.
+
+use super::{Fault, Task, VerifyError};
+use crate::schedule::{Buffer, Landing, PHASE_MAX, Schedule, Slot, Span, Step, slot_limit};
+use ferrorail_base::{NodeRank, Rank};
+
+/// Checks every schedule by itself, and that they agree about rounds and scratch.
+pub(super) fn check(task: &Task<'_>, schedules: &[Schedule]) -> Result<(), VerifyError> {
+    let size = task.topology.size();
+    let blame = |rank: u32, step: Option<usize>, kind| VerifyError {
+        rank: Rank(rank),
+        step,
+        kind,
+    };
+    if schedules.len() != size as usize {
+        return Err(blame(0, None, Fault::ScheduleCount(schedules.len())));
+    }
+    let mut needed = 0;
+    for (rank, schedule) in (0..).zip(schedules) {
+        let rounds = &schedule.round_ends;
+        let rise = rounds.windows(2).all(|pair| pair[0] <= pair[1]);
+        let whole = rounds.last().copied().unwrap_or(0) as usize == schedule.steps.len();
+        if !rise || !whole || rounds.len() != schedules[0].round_ends.len() {
+            return Err(blame(rank, None, Fault::Rounds));
+        }
+        let checker = Checker::new(task, Rank(rank));
+        let mut phase = 0;
+        for (index, step) in schedule.steps.iter().enumerate() {
+            let fault = |kind| blame(rank, Some(index), kind);
+            checker.step(step, &mut phase).map_err(fault)?;
+            needed = needed.max(scratch_end(step));
+        }
+    }
+    for (rank, schedule) in (0..).zip(schedules) {
+        if schedule.scratch_blocks != needed {
+            let declared = schedule.scratch_blocks;
+            let kind = Fault::ScratchBlocks { declared, needed };
+            return Err(blame(rank, None, kind));
+        }
+    }
+    Ok(())
+}
+
+/// One past the last block of scratch that `step` names.
+fn scratch_end(step: &Step) -> u32 {
+    let end = |span: &Span| match span.buffer {
+        Buffer::Scratch | Buffer::Node => span.first + span.count,
+        Buffer::Send | Buffer::Recv => 0,
+    };
+    match step {
+        Step::Put { from, into, .. } | Step::Copy { from, into } => end(from).max(end(into)),
+        _ => 0,
+    }
+}
+
+struct Checker<'a> {
+    task: &'a Task<'a>,
+    rank: Rank,
+    size: u32,
+    local_ranks: u32,
+    send_blocks: u32,
+    recv_blocks: u32,
+}
+
+impl<'a> Checker<'a> {
+    fn new(task: &'a Task<'a>, rank: Rank) -> Self {
+        let topology = task.topology;
+        let size = topology.size();
+        Self {
+            task,
+            rank,
+            size,
+            local_ranks: topology.ranks_of(topology.node_of(rank)).len() as u32,
+            send_blocks: (task.semantics.send)(rank, size).len() as u32,
+            recv_blocks: (task.semantics.recv)(rank, size).len() as u32,
+        }
+    }
+
+    fn step(&self, step: &Step, phase: &mut u8) -> Result<(), Fault> {
+        match *step {
+            Step::Put {
+                to,
+                port,
+                slot,
+                from,
+                into,
+            } => {
+                self.peer(to)?;
+                self.port(port)?;
+                self.slot(slot)?;
+                self.spans(&from, &into)?;
+                self.landing(&from, &into)
+            }
+            Step::Await {
+                from, port, slot, ..
+            } => {
+                self.peer(from)?;
+                self.port(port)?;
+                self.slot(slot)
+            }
+            Step::Announce { to: peer, slot } | Step::AwaitAnnouncement { from: peer, slot } => {
+                self.peer(peer)?;
+                self.slot(slot)?;
+                match self.task.landing {
+                    Landing::Recv => Ok(()),
+                    Landing::Scratch => Err(Fault::AnnouncesScratch),
+                }
+            }
+            Step::Copy { from, into } => self.spans(&from, &into),
+            Step::NodeSignal { phase: next } => {
+                let rises = std::mem::replace(phase, next) < next;
+                (rises && next <= PHASE_MAX)
+                    .then_some(())
+                    .ok_or(Fault::Phase(next))
+            }
+            Step::NodeAwait { of, phase } => {
+                self.local(of)?;
+                phase_in_range(phase)
+            }
+            Step::NodeAwaitAll { phase } => phase_in_range(phase),
+        }
+    }
+
+    fn peer(&self, peer: Rank) -> Result<(), Fault> {
+        let valid = peer != self.rank && peer.0 < self.size;
+        valid.then_some(()).ok_or(Fault::Peer(peer))
+    }
+
+    fn port(&self, port: u8) -> Result<(), Fault> {
+        let valid = port < self.task.ports;
+        valid.then_some(()).ok_or(Fault::Port(port))
+    }
+
+    fn slot(&self, slot: Slot) -> Result<(), Fault> {
+        let valid = u32::from(slot) < slot_limit(self.size);
+        valid.then_some(()).ok_or(Fault::SlotLimit(slot))
+    }
+
+    fn local(&self, of: NodeRank) -> Result<(), Fault> {
+        let valid = of.0 < self.local_ranks;
+        valid.then_some(()).ok_or(Fault::LocalRank(of))
+    }
+
+    fn spans(&self, from: &Span, into: &Span) -> Result<(), Fault> {
+        if from.count != into.count {
+            return Err(Fault::Lengths {
+                from: from.count,
+                into: into.count,
+            });
+        }
+        if into.buffer == Buffer::Send {
+            return Err(Fault::WritesSend);
+        }
+        self.bounds(from)?;
+        self.bounds(into)
+    }
+
+    /// Scratch is as long as it is declared to be, which is compared in the end.
+    fn bounds(&self, span: &Span) -> Result<(), Fault> {
+        if span.count == 0 {
+            return Err(Fault::EmptySpan);
+        }
+        let limit = match span.buffer {
+            Buffer::Send => self.send_blocks,
+            Buffer::Recv => self.recv_blocks,
+            Buffer::Scratch | Buffer::Node => u32::MAX,
+        };
+        let inside = span
+            .first
+            .checked_add(span.count)
+            .is_some_and(|end| end <= limit);
+        inside.then_some(()).ok_or(Fault::OutOfBounds(span.buffer))
+    }
+
+    fn landing(&self, from: &Span, into: &Span) -> Result<(), Fault> {
+        for span in [from, into] {
+            let allowed = match self.task.landing {
+                Landing::Scratch => matches!(span.buffer, Buffer::Scratch | Buffer::Node),
+                Landing::Recv => span.buffer == Buffer::Recv,
+            };
+            if !allowed {
+                return Err(Fault::Landing(span.buffer));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn phase_in_range(phase: u8) -> Result<(), Fault> {
+    let valid = (1..=PHASE_MAX).contains(&phase);
+    valid.then_some(()).ok_or(Fault::Phase(phase))
+}

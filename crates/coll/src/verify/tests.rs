@@ -1,0 +1,4 @@
+//! Every algorithm is right for every size; broken schedules are refused.
+
+mod exhaustive;
+mod mutations;
