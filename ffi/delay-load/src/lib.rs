@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Any final artifact that depends on this crate gets the jumps; nothing is to be added to it. A
-//! function missing in [`symbols`] shows at once: the artifact then needs the library again, which
+//! function missing in `src/symbols.rs` shows at once: the artifact then needs the library again, which
 //! `tests/artifact.rs` and `cargo xtask` look for.
 //!
 //! Jumps exist for x86-64 and AArch64 Linux. Elsewhere the libraries are linked as usual.

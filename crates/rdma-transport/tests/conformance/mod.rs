@@ -6,7 +6,7 @@
 mod atomics;
 mod attachment;
 mod memory;
-mod transfers;
+pub mod transfers;
 
 use ferrorail_base::sync::yield_now;
 use ferrorail_base::{PeerId, ProcessId, RailId};

@@ -2,7 +2,8 @@
 
 use super::memory::Memory;
 use super::{Pair, at, whole};
-use ferrorail_fabric::{Fabric, Notification, RemoteRegion, Tracking};
+use ferrorail_base::RailId;
+use ferrorail_fabric::{Fabric, FabricError, Notification, RemoteRegion, Tracking};
 
 /// 1 B to 1 MB, odd sizes and offsets; the bytes around the target stay as they were.
 pub fn puts_of_every_size_arrive_and_stay_inside<F: Fabric>(pair: &Pair<F>) {
@@ -211,4 +212,47 @@ pub fn a_tracked_operation_completes_the_silent_ones_before_it<F: Fabric>(pair: 
     pair.until("arrival", || target.read(0, 4096) == source.read(0, 4096));
     source.give_back(&pair.a);
     target.give_back(&pair.b);
+}
+
+/// One small put from a to b and its completion, or the error it ended with.
+#[allow(dead_code)] // Not every fabric's tests need it.
+pub fn put_arrives<F: Fabric>(pair: &Pair<F>, rail: RailId) -> Result<(), FabricError> {
+    put_with(pair, rail, |_| {})
+}
+
+/// The error of a put to memory that the target never offered under that key.
+#[allow(dead_code)] // As above.
+pub fn put_with_wrong_key<F: Fabric>(pair: &Pair<F>, rail: RailId) -> FabricError {
+    let spoil = |region: &mut RemoteRegion| {
+        for key in &mut region.rkeys {
+            *key ^= 0x5a5a_5a00;
+        }
+    };
+    put_with(pair, rail, spoil).expect_err("a wrong key")
+}
+
+fn put_with<F: Fabric>(
+    pair: &Pair<F>,
+    rail: RailId,
+    change: impl FnOnce(&mut RemoteRegion),
+) -> Result<(), FabricError> {
+    let mut source = Memory::private(&pair.a, 4096);
+    let mut target = Memory::private(&pair.b, 4096);
+    source.fill_pattern(1);
+    let mut remote = RemoteRegion::of(target.region());
+    change(&mut remote);
+    let (from, to) = (whole(&source, 0, 4096), at(&remote, 0));
+    // SAFETY: `source` is not written again; the target holds its memory until the end.
+    let posted = unsafe { pair.a.put(pair.ab, rail, from, to, Tracking::Tracked) };
+    let result = posted.and_then(|ticket| {
+        while !pair.a.is_complete(ticket)? {
+            pair.a.progress()?;
+            pair.b.progress()?;
+        }
+        pair.until("arrival", || target.read(0, 4096) == source.read(0, 4096));
+        Ok(())
+    });
+    source.give_back(&pair.a);
+    target.give_back(&pair.b);
+    result
 }

@@ -1,0 +1,361 @@
+//! [`VerbsFabric`]: opening, regions, peers, and the seam's operations turned into lanes' ones.
+
+use super::completion::poll;
+use super::device::{self, Pick, Port};
+use super::error::{set_up, with_memlock_hint};
+use super::handles::MemoryRegion;
+use super::lane::{Lane, Operation};
+use super::peer::Peer;
+use super::rail::Rail;
+use super::work_request::{Kind, LocalPart, RemotePart};
+use ferrorail_base::config::Settings;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::{PeerId, ProcessId, RailId};
+use ferrorail_fabric::{
+    AtomicScope, Capabilities, Fabric, FabricError, LocalRegion, LocalSlice, Notification,
+    RAILS_MAX, RailCounters, RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
+};
+use ibverbs_sys::ibv_access_flags;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// This process's attachment to its RDMA rails.
+#[derive(Debug)]
+pub struct VerbsFabric {
+    // In the order in which they are released.
+    peers: boxcar::Vec<Peer>,
+    regions: Mutex<Regions>,
+    processes: Mutex<HashMap<ProcessId, PeerId>>,
+    rails: Vec<Rail>,
+    infos: Vec<RailInfo>,
+    capabilities: Capabilities,
+}
+
+/// Registered memory by the handle in its [`LocalRegion`].
+#[derive(Debug, Default)]
+struct Regions {
+    last_handle: u64,
+    by_handle: HashMap<u64, Vec<MemoryRegion>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl VerbsFabric {
+    /// Opens the rails that `settings` ask for (`FERRORAIL_RAILS`, `FERRORAIL_GID_INDEX`). A rail
+    /// that cannot be opened costs one warning, and the others are used.
+    ///
+    /// # Errors
+    /// [`FabricError::NoRails`] if none is left, with what was found and what to set.
+    pub fn open(settings: &Settings) -> Result<Self, FabricError> {
+        let no_rails = |reason: String| FabricError::NoRails {
+            reason: format!("{reason}; FERRORAIL_FABRIC=loopback does without RDMA on one host"),
+        };
+        ferrorail_delay_load::verbs().map_err(|error| no_rails(error.to_string()))?;
+        let ports = device::survey()
+            .map_err(|error| no_rails(format!("RDMA devices cannot be listed: {error}")))?;
+        let (picks, warnings) = device::pick(&ports, &settings.rails);
+        for warning in warnings {
+            tracing::warn!("FERRORAIL_RAILS: {warning}");
+        }
+        let rails = open_rails(&ports, &picks, settings.gid_index);
+        if rails.is_empty() {
+            let found = device::describe(&ports);
+            return Err(no_rails(format!(
+                "found {found}; a port must be active, named by FERRORAIL_RAILS if that is set, \
+                 and its /dev/infiniband device accessible"
+            )));
+        }
+        Ok(Self {
+            peers: boxcar::Vec::new(),
+            regions: Mutex::default(),
+            processes: Mutex::default(),
+            infos: rails.iter().map(|rail| rail.info.clone()).collect(),
+            capabilities: capabilities(&rails),
+            rails,
+        })
+    }
+
+    fn peer(&self, peer: PeerId) -> Result<&Peer, FabricError> {
+        let unknown = FabricError::BadPeerData { what: "peer id" };
+        self.peers.get(peer.index()).ok_or(unknown)
+    }
+
+    #[inline]
+    fn lane(&self, peer: PeerId, rail: RailId) -> Result<(&Rail, &Lane), FabricError> {
+        let lane = self
+            .peers
+            .get(peer.index())
+            .and_then(|peer| peer.lane(rail.index()));
+        match (self.rails.get(rail.index()), lane) {
+            (Some(rail), Some(lane)) => Ok((rail, lane)),
+            _ => Err(FabricError::Completion {
+                rail: format!("{rail}"),
+                peer: format!("peer {peer}"),
+                status: "no such connection".to_owned(),
+            }),
+        }
+    }
+
+    /// # Safety
+    /// As for the method of [`Fabric`] that calls it.
+    #[inline]
+    unsafe fn post(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        ends: (LocalSlice<'_>, RemoteSlice<'_>),
+        kind: Kind,
+        notification: Option<Notification<'_>>,
+        tracking: Tracking,
+    ) -> Result<Ticket, FabricError> {
+        let (opened, lane) = self.lane(peer, rail)?;
+        let plane = usize::from(opened.info.plane);
+        let (local, remote) = ends;
+        let operation = Operation {
+            kind,
+            local: LocalPart {
+                address: local.region.range.slice(local.offset, local.bytes).address as u64,
+                bytes: local.bytes,
+                lkey: local.region.lkeys[plane],
+            },
+            remote: remote_part(remote, local.bytes, plane),
+            notification: notification.map(|it| (remote_part(it.word, 8, plane), it.value)),
+            tracked: tracking == Tracking::Tracked,
+        };
+        // SAFETY: the caller's promise.
+        let sequence = unsafe { lane.post(opened, &operation) }?;
+        Ok(Ticket {
+            peer,
+            rail,
+            sequence,
+        })
+    }
+}
+
+fn remote_part(slice: RemoteSlice<'_>, bytes: usize, plane: usize) -> RemotePart {
+    debug_assert!(
+        slice.offset as u64 + bytes as u64 <= slice.region.bytes,
+        "{bytes} bytes at offset {} leave a region of {}",
+        slice.offset,
+        slice.region.bytes
+    );
+    RemotePart {
+        address: slice.region.address + slice.offset as u64,
+        rkey: slice.region.rkeys[plane],
+    }
+}
+
+fn open_rails(ports: &[Port], picks: &[Pick], gid_index: Option<u32>) -> Vec<Rail> {
+    let mut rails = Vec::with_capacity(picks.len());
+    for &pick in picks {
+        let port = &ports[pick.port];
+        match Rail::open(port, pick, gid_index) {
+            Ok(rail) => {
+                let info = &rail.info;
+                tracing::debug!("rail {} from {}", info.name, info.address);
+                rails.push(rail);
+            }
+            Err(error) => tracing::warn!("rail {} is not used: {error}", port.name()),
+        }
+    }
+    rails
+}
+
+fn capabilities(rails: &[Rail]) -> Capabilities {
+    let all = |scope| rails.iter().all(|rail| rail.limits.atomics == scope);
+    let none = |rail: &Rail| rail.limits.atomics == AtomicScope::None;
+    let inline = rails.iter().map(|rail| rail.limits.inline_bytes).min();
+    Capabilities {
+        atomics: match () {
+            () if rails.iter().any(none) => AtomicScope::None,
+            () if all(AtomicScope::Global) => AtomicScope::Global,
+            () => AtomicScope::Rail,
+        },
+        private_memory: true,
+        same_host_only: false,
+        inline_bytes_max: inline.unwrap_or(0) as usize,
+    }
+}
+
+impl Fabric for VerbsFabric {
+    fn name(&self) -> &'static str {
+        "verbs"
+    }
+
+    fn rails(&self) -> &[RailInfo] {
+        &self.infos
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn counters(&self, rail: RailId) -> RailCounters {
+        self.rails[rail.index()].counters()
+    }
+
+    unsafe fn register(
+        &self,
+        address: *mut u8,
+        bytes: usize,
+        backing: Option<SharedBacking>,
+    ) -> Result<LocalRegion, FabricError> {
+        let access = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE
+            | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE
+            | ibv_access_flags::IBV_ACCESS_REMOTE_READ
+            | ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC;
+        let (mut lkeys, mut rkeys) = ([0; RAILS_MAX], [0; RAILS_MAX]);
+        let mut registered = Vec::with_capacity(self.rails.len());
+        for rail in &self.rails {
+            // SAFETY: the caller keeps the memory until `deregister`.
+            let region = unsafe { MemoryRegion::register(&rail.domain, address, bytes, access) };
+            let region = region.map_err(|source| FabricError::RegisterMemory {
+                verb: "ibv_reg_mr",
+                bytes,
+                source: with_memlock_hint(source),
+            })?;
+            lkeys[usize::from(rail.info.plane)] = region.lkey();
+            rkeys[usize::from(rail.info.plane)] = region.rkey();
+            registered.push(region);
+        }
+        let mut regions = locked(&self.regions);
+        regions.last_handle += 1;
+        let handle = regions.last_handle;
+        regions.by_handle.insert(handle, registered);
+        Ok(LocalRegion {
+            range: MemoryRange::new(address, bytes),
+            lkeys,
+            rkeys,
+            backing,
+            handle,
+        })
+    }
+
+    fn deregister(&self, region: LocalRegion) {
+        let registered = locked(&self.regions).by_handle.remove(&region.handle);
+        debug_assert!(registered.is_some(), "a region of another fabric");
+    }
+
+    fn describe(&self, region: &LocalRegion) -> Vec<u8> {
+        RemoteRegion::of(region).to_wire().to_vec()
+    }
+
+    fn import(&self, _peer: PeerId, description: &[u8]) -> Result<RemoteRegion, FabricError> {
+        match description.try_into() {
+            Ok(wire) => Ok(RemoteRegion::from_wire(wire)),
+            Err(_) => Err(FabricError::BadPeerData {
+                what: "description of a verbs region",
+            }),
+        }
+    }
+
+    fn release(&self, _peer: PeerId, _region: RemoteRegion) {}
+
+    fn open_peer(&self, process: ProcessId) -> Result<PeerId, FabricError> {
+        let mut processes = locked(&self.processes);
+        if let Some(&peer) = processes.get(&process) {
+            return Ok(peer);
+        }
+        // Pushed under the lock: the next index is the count.
+        let peer = PeerId(self.peers.count() as u32);
+        self.peers.push(Peer::new(peer, process));
+        processes.insert(process, peer);
+        Ok(peer)
+    }
+
+    fn address_for(&self, peer: PeerId) -> Result<Vec<u8>, FabricError> {
+        self.peer(peer)?.address(&self.rails)
+    }
+
+    fn connect(&self, peer: PeerId, address: &[u8]) -> Result<(), FabricError> {
+        self.peer(peer)?.connect(&self.rails, address)
+    }
+
+    unsafe fn put(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        tracking: Tracking,
+    ) -> Result<Ticket, FabricError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.post(peer, rail, (from, to), Kind::Write, None, tracking) }
+    }
+
+    unsafe fn put_notify(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        notification: Notification<'_>,
+        tracking: Tracking,
+    ) -> Result<Ticket, FabricError> {
+        let notification = Some(notification);
+        // SAFETY: the caller's promise.
+        unsafe { self.post(peer, rail, (from, to), Kind::Write, notification, tracking) }
+    }
+
+    unsafe fn get(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: RemoteSlice<'_>,
+        into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError> {
+        let tracking = Tracking::Tracked;
+        // SAFETY: the caller's promise.
+        unsafe { self.post(peer, rail, (into, from), Kind::Read, None, tracking) }
+    }
+
+    unsafe fn fetch_add(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        at: RemoteSlice<'_>,
+        add: u64,
+        into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError> {
+        let (kind, tracking) = (Kind::FetchAdd(add), Tracking::Tracked);
+        // SAFETY: the caller's promise.
+        unsafe { self.post(peer, rail, (into, at), kind, None, tracking) }
+    }
+
+    unsafe fn compare_swap(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        at: RemoteSlice<'_>,
+        compare: u64,
+        swap: u64,
+        into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError> {
+        let (kind, tracking) = (Kind::CompareSwap(compare, swap), Tracking::Tracked);
+        // SAFETY: the caller's promise.
+        unsafe { self.post(peer, rail, (into, at), kind, None, tracking) }
+    }
+
+    fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
+        let (_, lane) = self.lane(ticket.peer, ticket.rail)?;
+        lane.is_complete(ticket.sequence)
+    }
+
+    fn progress(&self) -> Result<usize, FabricError> {
+        let mut seen = 0;
+        let mut failure = None;
+        for (index, rail) in self.rails.iter().enumerate() {
+            let polled = poll(rail, |completion| {
+                let peer = self.peers.get((completion.id >> 32) as usize);
+                if let Some(lane) = peer.and_then(|peer| peer.lane(index)) {
+                    let done = lane.complete(rail, completion.id as u32, completion.failure);
+                    failure = failure.take().or(done.err());
+                }
+            });
+            seen += polled.map_err(set_up("ibv_poll_cq", &rail.info.name))?;
+        }
+        failure.map_or(Ok(seen), Err)
+    }
+}

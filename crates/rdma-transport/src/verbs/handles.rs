@@ -1,0 +1,227 @@
+//! Owners of what libibverbs hands out, released in `Drop`.
+//!
+//! Calls that set things up go through `ibverbs-sys`; the inline verbs (`ibv_query_port`,
+//! `ibv_post_send`, `ibv_poll_cq`) exist only in `rdma-sys`. Both describe the same C structures.
+
+use ibverbs_sys as ffi;
+use std::io;
+use std::mem::{align_of, size_of};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+// The two crates' views of what crosses between them.
+const _: () = {
+    assert!(size_of::<ffi::ibv_send_wr>() == size_of::<rdma_sys::ibv_send_wr>());
+    assert!(align_of::<ffi::ibv_send_wr>() == align_of::<rdma_sys::ibv_send_wr>());
+    assert!(size_of::<ffi::ibv_wc>() == size_of::<rdma_sys::ibv_wc>());
+    assert!(size_of::<ffi::ibv_sge>() == size_of::<rdma_sys::ibv_sge>());
+    assert!(size_of::<ffi::ibv_context>() == size_of::<rdma_sys::ibv_context>());
+};
+
+fn non_null<T>(pointer: *mut T) -> io::Result<NonNull<T>> {
+    NonNull::new(pointer).ok_or_else(io::Error::last_os_error)
+}
+
+fn released(verb: &'static str, status: i32) {
+    if status != 0 {
+        let error = io::Error::from_raw_os_error(status);
+        tracing::warn!("{verb} failed: {error}");
+    }
+}
+
+/// An opened device.
+#[derive(Debug)]
+pub struct Context(NonNull<ffi::ibv_context>);
+
+// SAFETY: libibverbs is thread-safe; the context is closed by its last owner only.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// Opens `device`, an entry of a device list that is still held.
+    ///
+    /// # Safety
+    /// `device` is such an entry.
+    pub unsafe fn open(device: *mut ffi::ibv_device) -> io::Result<Self> {
+        // SAFETY: the caller vouches for the pointer.
+        non_null(unsafe { ffi::ibv_open_device(device) }).map(Self)
+    }
+
+    /// `ibv_query_device`.
+    pub fn device_attributes(&self) -> io::Result<ffi::ibv_device_attr> {
+        let mut attributes = ffi::ibv_device_attr::default();
+        // SAFETY: the context is open and the structure is ours.
+        match unsafe { ffi::ibv_query_device(self.0.as_ptr(), &raw mut attributes) } {
+            0 => Ok(attributes),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+
+    /// `ibv_query_port`.
+    pub fn port_attributes(&self, port: u8) -> io::Result<rdma_sys::ibv_port_attr> {
+        // SAFETY: plain integers, for which zero is a value.
+        let mut attributes: rdma_sys::ibv_port_attr = unsafe { std::mem::zeroed() };
+        let context = self.0.as_ptr().cast();
+        // SAFETY: the context is open and the structure is ours.
+        match unsafe { rdma_sys::___ibv_query_port(context, port, &raw mut attributes) } {
+            0 => Ok(attributes),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+
+    /// The device's valid GIDs, `entries_max` at most, over all its ports.
+    pub fn gid_table(&self, entries_max: usize) -> io::Result<Vec<ibverbs::GidEntry>> {
+        let mut table = vec![ffi::ibv_gid_entry::default(); entries_max];
+        // SAFETY: the table has room for the given number of entries of the given size.
+        let count = unsafe {
+            ffi::_ibv_query_gid_table(
+                self.0.as_ptr(),
+                table.as_mut_ptr(),
+                table.len(),
+                0,
+                size_of::<ffi::ibv_gid_entry>(),
+            )
+        };
+        if count < 0 {
+            return Err(io::Error::from_raw_os_error(-count as i32));
+        }
+        table.truncate(count as usize);
+        Ok(table.into_iter().map(ibverbs::GidEntry::from).collect())
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: opened by `open`, and everything made from it holds a reference.
+        released("ibv_close_device", unsafe {
+            ffi::ibv_close_device(self.0.as_ptr())
+        });
+    }
+}
+
+/// What queue pairs and memory regions that work together belong to.
+#[derive(Debug)]
+pub struct ProtectionDomain {
+    raw: NonNull<ffi::ibv_pd>,
+    _context: Arc<Context>,
+}
+
+// SAFETY: as for `Context`.
+unsafe impl Send for ProtectionDomain {}
+// SAFETY: as for `Context`.
+unsafe impl Sync for ProtectionDomain {}
+
+impl ProtectionDomain {
+    /// `ibv_alloc_pd`.
+    pub fn allocate(context: &Arc<Context>) -> io::Result<Self> {
+        // SAFETY: the context is open.
+        let raw = non_null(unsafe { ffi::ibv_alloc_pd(context.0.as_ptr()) })?;
+        let _context = Arc::clone(context);
+        Ok(Self { raw, _context })
+    }
+
+    /// For making queue pairs.
+    pub fn as_ptr(&self) -> *mut ffi::ibv_pd {
+        self.raw.as_ptr()
+    }
+}
+
+impl Drop for ProtectionDomain {
+    fn drop(&mut self) {
+        // SAFETY: allocated by `allocate`; its queue pairs and regions hold references.
+        released("ibv_dealloc_pd", unsafe {
+            ffi::ibv_dealloc_pd(self.raw.as_ptr())
+        });
+    }
+}
+
+/// Where a rail's queue pairs report completions.
+#[derive(Debug)]
+pub struct CompletionQueue {
+    raw: NonNull<ffi::ibv_cq>,
+    _context: Arc<Context>,
+}
+
+// SAFETY: as for `Context`.
+unsafe impl Send for CompletionQueue {}
+// SAFETY: as for `Context`.
+unsafe impl Sync for CompletionQueue {}
+
+impl CompletionQueue {
+    /// `ibv_create_cq` with room for at least `entries_min` completions.
+    pub fn create(context: &Arc<Context>, entries_min: u32) -> io::Result<Self> {
+        let (cookie, channel) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let entries = entries_min as i32;
+        // SAFETY: the context is open; no channel, first completion vector.
+        let raw = unsafe { ffi::ibv_create_cq(context.0.as_ptr(), entries, cookie, channel, 0) };
+        let _context = Arc::clone(context);
+        non_null(raw).map(|raw| Self { raw, _context })
+    }
+
+    /// For making queue pairs and polling.
+    pub fn as_ptr(&self) -> *mut ffi::ibv_cq {
+        self.raw.as_ptr()
+    }
+}
+
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        // SAFETY: created by `create`; its queue pairs hold references.
+        released("ibv_destroy_cq", unsafe {
+            ffi::ibv_destroy_cq(self.raw.as_ptr())
+        });
+    }
+}
+
+/// Memory registered with one rail.
+#[derive(Debug)]
+pub struct MemoryRegion {
+    raw: NonNull<ffi::ibv_mr>,
+    _domain: Arc<ProtectionDomain>,
+}
+
+// SAFETY: as for `Context`.
+unsafe impl Send for MemoryRegion {}
+// SAFETY: as for `Context`.
+unsafe impl Sync for MemoryRegion {}
+
+impl MemoryRegion {
+    /// `ibv_reg_mr`.
+    ///
+    /// # Safety
+    /// The memory stays mapped until the region is dropped.
+    pub unsafe fn register(
+        domain: &Arc<ProtectionDomain>,
+        address: *mut u8,
+        bytes: usize,
+        access: ffi::ibv_access_flags,
+    ) -> io::Result<Self> {
+        let access = access.0 as i32;
+        // SAFETY: the domain is alive; the caller vouches for the memory.
+        let raw = unsafe { ffi::ibv_reg_mr(domain.as_ptr(), address.cast(), bytes, access) };
+        let _domain = Arc::clone(domain);
+        non_null(raw).map(|raw| Self { raw, _domain })
+    }
+
+    /// Key for work requests of this process.
+    pub fn lkey(&self) -> u32 {
+        // SAFETY: the structure lives until deregistration.
+        unsafe { (*self.raw.as_ptr()).lkey }
+    }
+
+    /// Key for work requests of peers.
+    pub fn rkey(&self) -> u32 {
+        // SAFETY: the structure lives until deregistration.
+        unsafe { (*self.raw.as_ptr()).rkey }
+    }
+}
+
+impl Drop for MemoryRegion {
+    fn drop(&mut self) {
+        // SAFETY: registered by `register`, deregistered once.
+        released("ibv_dereg_mr", unsafe {
+            ffi::ibv_dereg_mr(self.raw.as_ptr())
+        });
+    }
+}

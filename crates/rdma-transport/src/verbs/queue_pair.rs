@@ -1,0 +1,234 @@
+//! Reliable connected queue pairs and their way to "ready to send".
+
+use super::error::set_up;
+use super::gid::Source;
+use super::handles::{CompletionQueue, ProtectionDomain};
+use super::wire::RailAddress;
+use ferrorail_fabric::FabricError;
+use ibverbs_sys as ffi;
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// An unanswered packet is sent again after 4.096 us * 2^this: 268 ms. Losses inside a stream are
+/// noticed sooner, through a negative acknowledgement.
+const TIMEOUT: u8 = 16;
+/// Times a packet is sent again before the peer counts as gone; the largest value there is.
+const RETRIES: u8 = 7;
+/// "Receiver not ready" is answered by trying for ever; one-sided operations never cause it.
+const RECEIVER_NOT_READY_RETRIES: u8 = 7;
+/// Code for 0.64 ms between such tries.
+const RECEIVER_NOT_READY_TIMER: u8 = 12;
+/// Routers a RoCE packet may pass.
+const HOPS_MAX: u8 = 64;
+/// Index of the default partition key.
+const PARTITION_KEY_INDEX: u16 = 0;
+
+/// What a queue pair is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Work requests that may be posted and not yet reclaimed.
+    pub work_requests: u32,
+    /// Bytes a request may carry inline.
+    pub inline_bytes: u32,
+}
+
+/// The local end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Local {
+    /// 1-based port.
+    pub port: u8,
+    /// Its address, if it has one.
+    pub source: Option<Source>,
+    /// Whether it speaks Ethernet.
+    pub ethernet: bool,
+    /// Largest packet, as `enum ibv_mtu`.
+    pub mtu: u8,
+    /// Reads and atomics the device keeps in flight per queue pair.
+    pub reads_out: u8,
+    /// Reads and atomics it accepts at a time.
+    pub reads_in: u8,
+    /// First packet sequence number sent.
+    pub packet_sequence: u32,
+}
+
+/// A reliable connected queue pair.
+#[derive(Debug)]
+pub struct QueuePair {
+    raw: NonNull<ffi::ibv_qp>,
+    inline_bytes: u32,
+    _domain: Arc<ProtectionDomain>,
+    _completions: Arc<CompletionQueue>,
+}
+
+// SAFETY: libibverbs is thread-safe; the queue pair is destroyed by its only owner.
+unsafe impl Send for QueuePair {}
+// SAFETY: as above.
+unsafe impl Sync for QueuePair {}
+
+impl QueuePair {
+    /// `ibv_create_qp`; `completions` receives what is signalled.
+    pub fn create(
+        domain: &Arc<ProtectionDomain>,
+        completions: &Arc<CompletionQueue>,
+        size: Size,
+    ) -> io::Result<Self> {
+        let mut attributes = ffi::ibv_qp_init_attr {
+            send_cq: completions.as_ptr(),
+            recv_cq: completions.as_ptr(),
+            cap: ffi::ibv_qp_cap {
+                max_send_wr: size.work_requests,
+                max_recv_wr: 1,
+                max_send_sge: 1,
+                max_recv_sge: 1,
+                max_inline_data: size.inline_bytes,
+            },
+            qp_type: ffi::ibv_qp_type::IBV_QPT_RC,
+            ..Default::default()
+        };
+        // SAFETY: domain and queue are alive; the structure is ours.
+        let raw = unsafe { ffi::ibv_create_qp(domain.as_ptr(), &raw mut attributes) };
+        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        Ok(Self {
+            raw,
+            inline_bytes: attributes.cap.max_inline_data,
+            _domain: Arc::clone(domain),
+            _completions: Arc::clone(completions),
+        })
+    }
+
+    /// Bytes a request may carry inline: what was asked for, or more.
+    pub fn inline_bytes(&self) -> u32 {
+        self.inline_bytes
+    }
+
+    /// The number peers send to; 24 bits.
+    pub fn number(&self) -> u32 {
+        // SAFETY: the structure lives until the queue pair is destroyed.
+        unsafe { (*self.raw.as_ptr()).qp_num }
+    }
+
+    /// For posting through `rdma-sys`, which has the inline verbs.
+    pub fn as_ptr(&self) -> *mut rdma_sys::ibv_qp {
+        self.raw.as_ptr().cast()
+    }
+
+    fn modify(
+        &self,
+        mut attributes: ffi::ibv_qp_attr,
+        mask: ffi::ibv_qp_attr_mask,
+    ) -> io::Result<()> {
+        // SAFETY: the queue pair is alive and the mask names the fields that were set.
+        match unsafe { ffi::ibv_modify_qp(self.raw.as_ptr(), &raw mut attributes, mask.0 as i32) } {
+            0 => Ok(()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+
+    /// RESET to INIT: bound to a port, open to the peer's writes, reads and atomics.
+    pub fn initialize(&self, port: u8, object: &str) -> Result<(), FabricError> {
+        let access = ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE
+            | ffi::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE
+            | ffi::ibv_access_flags::IBV_ACCESS_REMOTE_READ
+            | ffi::ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC;
+        let attributes = ffi::ibv_qp_attr {
+            qp_state: ffi::ibv_qp_state::IBV_QPS_INIT,
+            pkey_index: PARTITION_KEY_INDEX,
+            port_num: port,
+            qp_access_flags: access.0,
+            ..Default::default()
+        };
+        let mask = ffi::ibv_qp_attr_mask::IBV_QP_STATE
+            | ffi::ibv_qp_attr_mask::IBV_QP_PKEY_INDEX
+            | ffi::ibv_qp_attr_mask::IBV_QP_PORT
+            | ffi::ibv_qp_attr_mask::IBV_QP_ACCESS_FLAGS;
+        self.modify(attributes, mask)
+            .map_err(set_up("ibv_modify_qp(INIT)", object))
+    }
+
+    /// INIT to RTR to RTS: connected to `peer`.
+    pub fn connect(
+        &self,
+        local: &Local,
+        peer: &RailAddress,
+        object: &str,
+    ) -> Result<(), FabricError> {
+        self.ready_to_receive(local, peer)
+            .map_err(set_up("ibv_modify_qp(RTR)", object))?;
+        self.ready_to_send(local, peer)
+            .map_err(set_up("ibv_modify_qp(RTS)", object))
+    }
+
+    fn ready_to_receive(&self, local: &Local, peer: &RailAddress) -> io::Result<()> {
+        let attributes = ffi::ibv_qp_attr {
+            qp_state: ffi::ibv_qp_state::IBV_QPS_RTR,
+            path_mtu: u32::from(local.mtu.min(peer.mtu)),
+            dest_qp_num: peer.queue_pair,
+            rq_psn: peer.packet_sequence,
+            max_dest_rd_atomic: local.reads_in,
+            min_rnr_timer: RECEIVER_NOT_READY_TIMER,
+            ah_attr: path(local, peer),
+            ..Default::default()
+        };
+        let mask = ffi::ibv_qp_attr_mask::IBV_QP_STATE
+            | ffi::ibv_qp_attr_mask::IBV_QP_AV
+            | ffi::ibv_qp_attr_mask::IBV_QP_PATH_MTU
+            | ffi::ibv_qp_attr_mask::IBV_QP_DEST_QPN
+            | ffi::ibv_qp_attr_mask::IBV_QP_RQ_PSN
+            | ffi::ibv_qp_attr_mask::IBV_QP_MAX_DEST_RD_ATOMIC
+            | ffi::ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER;
+        self.modify(attributes, mask)
+    }
+
+    fn ready_to_send(&self, local: &Local, peer: &RailAddress) -> io::Result<()> {
+        let attributes = ffi::ibv_qp_attr {
+            qp_state: ffi::ibv_qp_state::IBV_QPS_RTS,
+            sq_psn: local.packet_sequence,
+            max_rd_atomic: local.reads_out.min(peer.reads_in),
+            timeout: TIMEOUT,
+            retry_cnt: RETRIES,
+            rnr_retry: RECEIVER_NOT_READY_RETRIES,
+            ..Default::default()
+        };
+        let mask = ffi::ibv_qp_attr_mask::IBV_QP_STATE
+            | ffi::ibv_qp_attr_mask::IBV_QP_SQ_PSN
+            | ffi::ibv_qp_attr_mask::IBV_QP_MAX_QP_RD_ATOMIC
+            | ffi::ibv_qp_attr_mask::IBV_QP_TIMEOUT
+            | ffi::ibv_qp_attr_mask::IBV_QP_RETRY_CNT
+            | ffi::ibv_qp_attr_mask::IBV_QP_RNR_RETRY;
+        self.modify(attributes, mask)
+    }
+}
+
+/// The way to `peer`: by GID on Ethernet and between InfiniBand subnets, by LID inside one.
+fn path(local: &Local, peer: &RailAddress) -> ffi::ibv_ah_attr {
+    let subnet = |gid: &[u8; 16]| gid[..8] != peer.gid[..8];
+    let mut attributes = ffi::ibv_ah_attr {
+        dlid: peer.lid,
+        port_num: local.port,
+        ..Default::default()
+    };
+    if let Some(source) = local.source {
+        let raw: ffi::ibv_gid = source.gid.into();
+        // SAFETY: both views of the union are plain bytes.
+        let other_subnet = subnet(unsafe { &raw.raw });
+        if local.ethernet || other_subnet {
+            attributes.is_global = 1;
+            attributes.grh.dgid = ffi::ibv_gid { raw: peer.gid };
+            attributes.grh.sgid_index = source.index;
+            attributes.grh.hop_limit = HOPS_MAX;
+        }
+    }
+    attributes
+}
+
+impl Drop for QueuePair {
+    fn drop(&mut self) {
+        // SAFETY: created by `create`, destroyed once.
+        let status = unsafe { ffi::ibv_destroy_qp(self.raw.as_ptr()) };
+        if status != 0 {
+            let error = io::Error::from_raw_os_error(status);
+            tracing::warn!("ibv_destroy_qp failed: {error}");
+        }
+    }
+}

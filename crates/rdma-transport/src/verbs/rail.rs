@@ -1,0 +1,265 @@
+//! A rail: one port, what belongs to it on this process's side, and its traffic.
+
+use super::device::{Pick, Port};
+use super::error::set_up;
+use super::gid;
+use super::handles::{CompletionQueue, Context, ProtectionDomain};
+use super::queue_pair::{Local, QueuePair, Size};
+use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
+use ferrorail_fabric::{AtomicScope, FabricError, RailCounters, RailInfo};
+use ibverbs_sys as ffi;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+/// Operations in flight per lane; more only wait in the device, and memory grows with peers.
+const LANE_OPERATIONS_MAX: u32 = 128;
+/// Work requests of one operation: its data and its notification.
+pub const WORK_REQUESTS_PER_OPERATION: u32 = 2;
+/// Room of a rail's completion queue. Even if every work request of every lane completes with an
+/// error it does not overrun, because a rail has no more operations in flight than fit.
+const COMPLETIONS_MAX: u32 = 16_384;
+/// Inline bytes asked for: a notification and the smallest messages.
+const INLINE_BYTES: u32 = 64;
+/// Reads and atomics in flight per queue pair; every device has as many or says so.
+const READS_MAX: i32 = 16;
+
+/// What the device and port allow.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Operations in flight per lane.
+    pub lane_operations: u32,
+    /// Largest write that needs no registered source, in bytes.
+    pub inline_bytes: u32,
+    /// Largest single work request in bytes.
+    pub message_bytes: usize,
+    /// Reach of remote atomics.
+    pub atomics: AtomicScope,
+}
+
+/// An opened rail.
+#[derive(Debug)]
+pub struct Rail {
+    /// What users see.
+    pub info: RailInfo,
+    /// What the device and port allow.
+    pub limits: Limits,
+    /// Local end of connections; `packet_sequence` is per connection.
+    pub local: Local,
+    /// Local identifier of an InfiniBand port.
+    pub lid: u16,
+    /// Owns this rail's regions and queue pairs.
+    pub domain: Arc<ProtectionDomain>,
+    /// Where its lanes complete.
+    pub completions: Arc<CompletionQueue>,
+    /// Held while polling: completions of a lane are handled in order.
+    pub polling: Mutex<()>,
+    in_flight: AtomicU32,
+    in_flight_max: u32,
+    messages: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Rail {
+    /// Opens a surveyed port.
+    pub fn open(port: &Port, pick: Pick, gid_index: Option<u32>) -> Result<Self, FabricError> {
+        let name = port.name();
+        let context = match &port.context {
+            Ok(context) => context,
+            Err(reason) => {
+                let source = io::Error::other(reason.clone());
+                return Err(set_up("ibv_open_device", &name)(source));
+            }
+        };
+        let device = context
+            .device_attributes()
+            .map_err(set_up("ibv_query_device", &name))?;
+        let attributes = context
+            .port_attributes(port.number)
+            .map_err(set_up("ibv_query_port", &name))?;
+        let ethernet = u32::from(attributes.link_layer) == ffi::IBV_LINK_LAYER_ETHERNET;
+        let source = source(context, port, &attributes, ethernet, gid_index)?;
+
+        let domain = ProtectionDomain::allocate(context).map_err(set_up("ibv_alloc_pd", &name))?;
+        let domain = Arc::new(domain);
+        let room = COMPLETIONS_MAX.min(device.max_cqe.max(0) as u32);
+        let completions = CompletionQueue::create(context, room);
+        let completions = Arc::new(completions.map_err(set_up("ibv_create_cq", &name))?);
+        let work_requests = (device.max_qp_wr.max(0) as u32) / WORK_REQUESTS_PER_OPERATION;
+        let lane_operations = LANE_OPERATIONS_MAX.min(work_requests);
+        let inline_bytes = probe_inline(&domain, &completions, lane_operations)
+            .map_err(set_up("ibv_create_qp", &name))?;
+
+        Ok(Self {
+            info: info(port, pick.plane, &attributes, source),
+            limits: Limits {
+                lane_operations,
+                inline_bytes,
+                message_bytes: attributes.max_msg_sz as usize,
+                atomics: match device.atomic_cap {
+                    ffi::IBV_ATOMIC_NONE => AtomicScope::None,
+                    ffi::IBV_ATOMIC_HCA => AtomicScope::Rail,
+                    _ => AtomicScope::Global,
+                },
+            },
+            local: Local {
+                port: port.number,
+                source,
+                ethernet,
+                mtu: attributes.active_mtu as u8,
+                reads_out: device.max_qp_init_rd_atom.clamp(1, READS_MAX) as u8,
+                reads_in: device.max_qp_rd_atom.clamp(1, READS_MAX) as u8,
+                packet_sequence: 0,
+            },
+            lid: attributes.lid,
+            domain,
+            completions,
+            polling: Mutex::new(()),
+            in_flight: AtomicU32::new(0),
+            in_flight_max: room / WORK_REQUESTS_PER_OPERATION,
+            messages: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        })
+    }
+
+    /// Size of its queue pairs.
+    pub fn queue_pair_size(&self) -> Size {
+        Size {
+            work_requests: self.limits.lane_operations * WORK_REQUESTS_PER_OPERATION,
+            inline_bytes: self.limits.inline_bytes,
+        }
+    }
+
+    /// Takes room for `operations` in the completion queue, if there is.
+    pub fn reserve(&self, operations: u32) -> bool {
+        let before = self.in_flight.fetch_add(operations, Ordering::Relaxed);
+        if before + operations <= self.in_flight_max {
+            return true;
+        }
+        self.release(operations);
+        false
+    }
+
+    /// Gives room back.
+    pub fn release(&self, operations: u32) {
+        self.in_flight.fetch_sub(operations, Ordering::Relaxed);
+    }
+
+    /// Whether silent operations should be signalled too, so that the room that lanes hold without
+    /// a completion on its way never exceeds a part of the whole.
+    pub fn is_crowded(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) > self.in_flight_max / 4
+    }
+
+    /// Counts a posted message.
+    pub fn count(&self, bytes: usize) {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Messages and bytes so far.
+    pub fn counters(&self) -> RailCounters {
+        RailCounters {
+            messages: self.messages.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+fn source(
+    context: &Context,
+    port: &Port,
+    attributes: &rdma_sys::ibv_port_attr,
+    ethernet: bool,
+    gid_index: Option<u32>,
+) -> Result<Option<gid::Source>, FabricError> {
+    let name = port.name();
+    let entries_max = attributes.gid_tbl_len.max(0) as usize * usize::from(port.number);
+    let table = context
+        .gid_table(entries_max.max(256))
+        .map_err(set_up("ibv_query_gid_table", &name))?;
+    let source = gid::choose(&table, port.number, ethernet, gid_index);
+    if source.is_none() && (ethernet || gid_index.is_some()) {
+        let reason = match gid_index {
+            Some(index) => format!("GID index {index} is empty; see FERRORAIL_GID_INDEX"),
+            None => "no RoCE address; give the port's network interface an IP address".to_owned(),
+        };
+        return Err(set_up("ibv_query_gid_table", &name)(io::Error::other(
+            reason,
+        )));
+    }
+    Ok(source)
+}
+
+/// Makes a queue pair as lanes will have it, and destroys it: no attribute tells how many inline
+/// bytes a device takes, and some refuse to make one when asked for too many.
+fn probe_inline(
+    domain: &Arc<ProtectionDomain>,
+    completions: &Arc<CompletionQueue>,
+    lane_operations: u32,
+) -> io::Result<u32> {
+    let size = |inline_bytes| Size {
+        work_requests: lane_operations * WORK_REQUESTS_PER_OPERATION,
+        inline_bytes,
+    };
+    if QueuePair::create(domain, completions, size(INLINE_BYTES)).is_ok() {
+        return Ok(INLINE_BYTES);
+    }
+    QueuePair::create(domain, completions, size(0)).map(|_| 0)
+}
+
+fn info(
+    port: &Port,
+    plane: u8,
+    attributes: &rdma_sys::ibv_port_attr,
+    source: Option<gid::Source>,
+) -> RailInfo {
+    let numa = format!("/sys/class/infiniband/{}/device/numa_node", port.device);
+    let numa = std::fs::read_to_string(numa).unwrap_or_default();
+    RailInfo {
+        name: port.name(),
+        device: port.device.clone(),
+        port: port.number,
+        plane,
+        address: source.map_or(format!("lid {}", attributes.lid), |source| source.address()),
+        bandwidth_mb_s: bandwidth_mb_s(attributes.active_speed, attributes.active_width),
+        mtu_bytes: 128 << attributes.active_mtu,
+        numa_node: numa.trim().parse().ok(),
+    }
+}
+
+/// Nominal data rate from the codes of a port's speed and width (InfiniBand specification 1.4,
+/// volume 1, section 14.2.5.6; RoCE ports use the same codes). 0 if unknown.
+fn bandwidth_mb_s(speed: u8, width: u8) -> u64 {
+    let lane_mbit_s = match speed {
+        1 => 2_500,
+        2 => 5_000,
+        4 => 10_000,
+        8 => 10_312,
+        16 => 14_062,
+        32 => 25_781,
+        64 => 53_125,
+        128 => 106_250,
+        _ => 0,
+    };
+    let lanes = match width {
+        1 => 1,
+        2 => 4,
+        4 => 8,
+        8 => 12,
+        16 => 2,
+        _ => 0,
+    };
+    lane_mbit_s * lanes / 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bandwidth_is_speed_times_width() {
+        assert_eq!(bandwidth_mb_s(4, 2), 5_000, "QDR 4x or 40 Gb/s Ethernet");
+        assert_eq!(bandwidth_mb_s(128, 2), 53_125, "NDR 4x");
+        assert_eq!(bandwidth_mb_s(0, 1), 0);
+    }
+}
