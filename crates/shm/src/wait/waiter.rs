@@ -19,10 +19,16 @@ pub struct WaitPolicy {
     pub sleep: Duration,
 }
 
-/// Polls before the first yield where every rank has a core: some 50 us, well above the
-/// latency of a rail, so that only an unbalanced program ever yields.
-const SPINS: u32 = 2000;
-const YIELDS: Duration = Duration::from_millis(2);
+// Measured with `cargo run --release -p ferrorail-shm --example wait_policy` on 2 cores. An 8-byte
+// exchange of 2 ranks takes 0.06 us with 200 spins or more and 0.25 us with none; when other work
+// takes one of the cores, every spin is lost time, 2000 of them ten times as much as 200. For 8
+// ranks it takes 5 to 10 us with 20 us of yields or more, 31 us with none, and 150 us and more once
+// ranks spin.
+
+/// Polls before the first yield where every rank has a core: 10 to 20 us, above the latency of a
+/// rail and about what being scheduled away and back costs.
+const SPINS: u32 = 200;
+const YIELDS: Duration = Duration::from_millis(1);
 const POKE_EVERY: u32 = 32;
 const SLEEP: Duration = Duration::from_millis(1);
 const NAP_FIRST: Duration = Duration::from_micros(20);
