@@ -102,9 +102,9 @@ fn move_messages(
     policy: &WaitPolicy,
 ) {
     let (me, peer) = (NodeRank(rank), NodeRank(rank ^ 1));
-    let (flags, sends) = (node.flags(), rank % 2 == 0);
-    let buffer = vec![rank as u8 + 1; bytes];
-    let buffer = MemoryRange::new(buffer.as_ptr(), bytes);
+    let (flags, sends) = (node.flags(), rank.is_multiple_of(2));
+    let mut memory = vec![rank as u8 + 1; bytes];
+    let buffer = MemoryRange::new(memory.as_mut_ptr(), bytes);
     let scratch = node.scratch(NodeRank(rank & !1), 0).slice(0, bytes);
     let wait = |arrived: &dyn Fn() -> bool| {
         let mut waiter = Waiter::new(policy);
