@@ -192,7 +192,9 @@ fn use_the_offer(settings: Settings) {
             fabric.get(peer, RAILS[1], at(&private, 80), slice(&mine, 16, 8000)),
         ]
     };
-    tickets.map(|ticket| complete(&fabric, ticket.unwrap()));
+    for ticket in tickets {
+        complete(&fabric, ticket.unwrap());
+    }
     assert_eq!((memory.load(0), memory.load(8)), (5, 12));
     assert_eq!(
         (memory.load(16), memory.load(8008)),
