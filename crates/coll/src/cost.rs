@@ -107,23 +107,26 @@ pub fn count(schedules: &[Schedule]) -> Counts {
     let mut counts = Counts::default();
     let rounds = schedules.iter().map(|s| s.round_ends.len()).max();
     let mut round_port_blocks = vec![0; rounds.unwrap_or(0)];
+    let mut per_port: Vec<u64> = Vec::new();
     for schedule in schedules {
         let (mut messages, mut blocks, mut syncs, mut copied) = (0, 0, 0, 0);
         for (round, steps) in schedule.rounds().enumerate() {
-            let mut per_port = [0; 1 << u8::BITS];
+            per_port.clear();
             for step in steps {
                 match *step {
                     Step::Put { port, from, .. } => {
                         messages += 1;
                         blocks += u64::from(from.count);
-                        per_port[usize::from(port)] += u64::from(from.count);
+                        let port = usize::from(port);
+                        per_port.resize(per_port.len().max(port + 1), 0);
+                        per_port[port] += u64::from(from.count);
                     }
                     Step::Copy { from, .. } => copied += u64::from(from.count),
                     Step::NodeAwait { .. } | Step::NodeAwaitAll { .. } => syncs += 1,
                     _ => {}
                 }
             }
-            let busiest = per_port.into_iter().max().unwrap_or(0);
+            let busiest = per_port.iter().copied().max().unwrap_or(0);
             round_port_blocks[round] = busiest.max(round_port_blocks[round]);
         }
         counts.messages += messages;

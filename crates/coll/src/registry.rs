@@ -52,6 +52,9 @@ pub struct Semantics {
     pub send: fn(Rank, u32) -> Vec<u32>,
     /// Tokens in `Recv` of (rank, team size) when it ends.
     pub recv: fn(Rank, u32) -> Vec<u32>,
+    /// The block of `Recv` of (rank, team size) where `Send` begins when the operation is in place
+    /// (`MPI_IN_PLACE`).
+    pub in_place: fn(Rank, u32) -> u32,
 }
 
 /// What an algorithm needs to know to build a rank's schedule.

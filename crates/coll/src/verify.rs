@@ -12,6 +12,7 @@
 //! * both ends agree about origin, port and length; slots are unique and below the limit;
 //! * node phases rise and stay in range; rounds and scratch are declared right on all ranks;
 //! * puts keep to the rules of the landing, announcements included;
+//! * all this holds in place too, where `Send` is a part of `Recv`;
 //! * at the end `Recv` holds on every rank what the collective defines.
 
 use crate::registry::Semantics;
@@ -209,6 +210,9 @@ pub struct Task<'a> {
     pub landing: Landing,
     /// Meaning of the collective.
     pub semantics: Semantics,
+    /// Whether `Send` is part of `Recv` (`MPI_IN_PLACE`). Copies of a block onto itself are then
+    /// skipped, as the executor does.
+    pub in_place: bool,
 }
 
 /// Verifies the schedules of all ranks, in rank order. See the module documentation.

@@ -41,6 +41,7 @@ pub mod tree_gather_broadcast;
 pub(crate) const SEMANTICS: Semantics = Semantics {
     send: |rank, _| vec![rank.0],
     recv: |_, size| (0..size).collect(),
+    in_place: |rank, _| rank.0,
 };
 
 const EITHER: &[Landing] = &[Landing::Scratch, Landing::Recv];

@@ -9,11 +9,15 @@ use ferrorail_base::{NodeRank, Rank};
 struct Arrival {
     origin: Rank,
     step: u32,
+    slot: Slot,
     /// Port, blocks and index in `puts` of a put; `None` for an announcement.
     put: Option<(u8, u32, u32)>,
     clock: Clock,
     awaited: bool,
 }
+
+/// A slot not raised yet.
+const NOTHING: u32 = u32::MAX;
 
 struct Signal {
     phase: u8,
@@ -23,7 +27,9 @@ struct Signal {
 struct Process {
     next: usize,
     clock: Clock,
-    arrivals: Vec<Option<Arrival>>,
+    /// For each slot the index of what raised it, or [`NOTHING`].
+    slots: Vec<u32>,
+    arrivals: Vec<Arrival>,
     signals: Vec<Signal>,
     /// Ranks that have announced, as far as this rank has awaited it.
     permitted: Vec<bool>,
@@ -42,6 +48,8 @@ enum Progress {
 pub(super) struct Machine<'a> {
     task: &'a Task<'a>,
     schedules: &'a [Schedule],
+    /// With the operation in place, for each rank the block of `Recv` that is `Send`'s first.
+    send_in_recv: Option<Vec<u32>>,
     processes: Vec<Process>,
     puts: Puts,
     /// Ranks that may be able to go on.
@@ -53,23 +61,32 @@ impl<'a> Machine<'a> {
         let size = task.topology.size();
         let process = |rank| {
             let rank = Rank(rank);
-            let recv = (task.semantics.recv)(rank, size).len() as u32;
+            let blocks = (task.semantics.recv)(rank, size).len() as u32;
+            let mut recv = Memory::undefined(rank, Buffer::Recv, blocks);
             let scratch = schedules[rank.index()].scratch_blocks;
             let send = (task.semantics.send)(rank, size);
+            if task.in_place {
+                recv.define((task.semantics.in_place)(rank, size), &send);
+            }
             Process {
                 next: 0,
                 clock: vec![0; size as usize],
-                arrivals: (0..slot_limit(size)).map(|_| None).collect(),
+                slots: vec![NOTHING; slot_limit(size) as usize],
+                arrivals: Vec::new(),
                 signals: Vec::new(),
                 permitted: vec![false; size as usize],
-                send: Memory::defined(rank, Buffer::Send, send),
-                recv: Memory::undefined(rank, Buffer::Recv, recv),
+                send: Memory::defined(rank, Buffer::Send, &send),
+                recv,
                 scratch: Memory::undefined(rank, Buffer::Scratch, scratch),
             }
         };
         Self {
             task,
             schedules,
+            send_in_recv: task.in_place.then(|| {
+                let first = |rank| (task.semantics.in_place)(Rank(rank), size);
+                (0..size).map(first).collect()
+            }),
             processes: (0..size).map(process).collect(),
             puts: Vec::new(),
             ready: (0..size).rev().map(Rank).collect(),
@@ -140,6 +157,9 @@ impl<'a> Machine<'a> {
                 return self.await_slot(rank, index, from, slot, None);
             }
             Step::Copy { from, into } => {
+                if self.in_place(rank, &from) == into {
+                    return Ok(Progress::Done);
+                }
                 let access = Access {
                     rank: rank.0,
                     step: index,
@@ -163,6 +183,7 @@ impl<'a> Machine<'a> {
         into: &Span,
         access: Access,
     ) -> Result<(), Fault> {
+        let from = &self.in_place(origin, from);
         let clock = std::mem::take(&mut self.processes[origin.index()].clock);
         let source = self.owner(origin, from.buffer);
         let destination = self.owner(target, into.buffer);
@@ -187,6 +208,16 @@ impl<'a> Machine<'a> {
         result
     }
 
+    /// `span`, or the part of `Recv` that stands for it where the operation is in place.
+    fn in_place(&self, rank: Rank, span: &Span) -> Span {
+        match (&self.send_in_recv, span.buffer) {
+            (Some(firsts), Buffer::Send) => {
+                Span::new(Buffer::Recv, firsts[rank.index()] + span.first, span.count)
+            }
+            _ => *span,
+        }
+    }
+
     /// Whose memory `buffer` of `rank` is.
     fn owner(&self, rank: Rank, buffer: Buffer) -> Rank {
         match buffer {
@@ -208,13 +239,16 @@ impl<'a> Machine<'a> {
     ) -> Result<(), Fault> {
         let mut clock = self.processes[origin.index()].clock.clone();
         clock[origin.index()] = step + 1;
-        let arrival = &mut self.processes[target.index()].arrivals[usize::from(slot)];
-        if arrival.is_some() {
+        let process = &mut self.processes[target.index()];
+        let raised = &mut process.slots[usize::from(slot)];
+        if *raised != NOTHING {
             return Err(Fault::SlotReused { slot, target });
         }
-        *arrival = Some(Arrival {
+        *raised = process.arrivals.len() as u32;
+        process.arrivals.push(Arrival {
             origin,
             step,
+            slot,
             put,
             clock,
             awaited: false,
@@ -232,9 +266,11 @@ impl<'a> Machine<'a> {
         put: Option<(u8, u32)>,
     ) -> Result<Progress, Fault> {
         let process = &mut self.processes[rank.index()];
-        let Some(arrival) = &mut process.arrivals[usize::from(slot)] else {
+        let raised = process.slots[usize::from(slot)];
+        if raised == NOTHING {
             return Ok(Progress::Blocked);
-        };
+        }
+        let arrival = &mut process.arrivals[raised as usize];
         let expected = arrival.put.map(|(port, blocks, _)| (port, blocks));
         if arrival.origin != from || expected != put || arrival.awaited {
             let found = StepId {
@@ -274,17 +310,27 @@ impl<'a> Machine<'a> {
             Some(of) => &node[of.index()..=of.index()],
             None => node,
         };
+        let sufficient = |processes: &[Process], local: Rank| {
+            let signals = &processes[local.index()].signals;
+            signals.iter().position(|signal| signal.phase >= phase)
+        };
+        if awaited
+            .iter()
+            .any(|&local| sufficient(&self.processes, local).is_none())
+        {
+            return Progress::Blocked;
+        }
         let mut clock = std::mem::take(&mut self.processes[rank.index()].clock);
-        let mut progress = Progress::Done;
         for &local in awaited {
-            let signals = &self.processes[local.index()].signals;
-            match signals.iter().find(|signal| signal.phase >= phase) {
-                Some(signal) => join(&mut clock, &signal.clock),
-                None => progress = Progress::Blocked,
+            if let Some(index) = sufficient(&self.processes, local) {
+                join(
+                    &mut clock,
+                    &self.processes[local.index()].signals[index].clock,
+                );
             }
         }
         self.processes[rank.index()].clock = clock;
-        progress
+        Progress::Done
     }
 
     fn wake(&mut self, rank: Rank) {
@@ -306,14 +352,12 @@ impl<'a> Machine<'a> {
             }
         }
         for process in &self.processes {
-            for (slot, arrival) in process.arrivals.iter().enumerate() {
-                if let Some(arrival) = arrival.as_ref().filter(|arrival| !arrival.awaited) {
-                    return Err(VerifyError {
-                        rank: arrival.origin,
-                        step: Some(arrival.step as usize),
-                        kind: Fault::NeverAwaited(slot as Slot),
-                    });
-                }
+            if let Some(arrival) = process.arrivals.iter().find(|a| !a.awaited) {
+                return Err(VerifyError {
+                    rank: arrival.origin,
+                    step: Some(arrival.step as usize),
+                    kind: Fault::NeverAwaited(arrival.slot),
+                });
             }
         }
         for process in &self.processes {

@@ -69,15 +69,16 @@ impl Memory {
     }
 
     /// Blocks that hold `tokens` from the beginning.
-    pub fn defined(rank: Rank, buffer: Buffer, tokens: Vec<u32>) -> Self {
-        let cell = |token| Cell {
-            token: Some(token),
-            ..Cell::default()
-        };
-        Self {
-            rank,
-            buffer,
-            cells: tokens.into_iter().map(cell).collect(),
+    pub fn defined(rank: Rank, buffer: Buffer, tokens: &[u32]) -> Self {
+        let mut memory = Self::undefined(rank, buffer, tokens.len() as u32);
+        memory.define(0, tokens);
+        memory
+    }
+
+    /// Lets the blocks from `first` hold `tokens` from the beginning.
+    pub fn define(&mut self, first: u32, tokens: &[u32]) {
+        for (cell, &token) in self.cells[first as usize..].iter_mut().zip(tokens) {
+            cell.token = Some(token);
         }
     }
 

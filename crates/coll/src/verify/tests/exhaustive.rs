@@ -6,15 +6,18 @@ use proptest::prelude::*;
 
 fn check(algorithm: &Algorithm, topology: &Topology, ports: u8) {
     for &landing in algorithm.landings {
-        let task = Task {
-            topology,
-            ports,
-            landing,
-            semantics: algorithm.collective.semantics(),
-        };
         let schedules = algorithm.build_all(topology, ports, landing);
-        if let Err(error) = verify(&task, &schedules) {
-            panic!("{algorithm:?} {landing:?} k={ports} {topology:?}: {error}");
+        for in_place in [false, true] {
+            let task = Task {
+                topology,
+                ports,
+                landing,
+                semantics: algorithm.collective.semantics(),
+                in_place,
+            };
+            if let Err(error) = verify(&task, &schedules) {
+                panic!("{algorithm:?} {landing:?} k={ports} {in_place} {topology:?}: {error}");
+            }
         }
     }
 }

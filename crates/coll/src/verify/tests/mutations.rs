@@ -1,13 +1,13 @@
-//! The verifier must see every kind of mistake: one test per mistake, on a right schedule broken.
+//! Mistakes of order and agreement: each test breaks a right schedule in one way.
 
 use super::super::*;
 use crate::registry::{Collective, find};
-use crate::schedule::{Span, slot_limit};
+use crate::schedule::Span;
 
-struct Team {
+pub(super) struct Team {
     topology: Topology,
     landing: Landing,
-    schedules: Vec<Schedule>,
+    pub(super) schedules: Vec<Schedule>,
 }
 
 impl Team {
@@ -24,7 +24,7 @@ impl Team {
         team
     }
 
-    fn scratch(name: &str, sizes: &[u32]) -> Self {
+    pub(super) fn scratch(name: &str, sizes: &[u32]) -> Self {
         Self::new(name, sizes, Landing::Scratch)
     }
 
@@ -34,16 +34,17 @@ impl Team {
             ports: 2,
             landing: self.landing,
             semantics: Collective::Allgather.semantics(),
+            in_place: false,
         };
         verify(&task, &self.schedules)
     }
 
-    fn fault(&self) -> VerifyError {
+    pub(super) fn fault(&self) -> VerifyError {
         self.verify().expect_err("a broken schedule")
     }
 
     /// Index of the `nth` step of `rank` that is like `wanted`.
-    fn find(&self, rank: usize, nth: usize, wanted: fn(&Step) -> bool) -> usize {
+    pub(super) fn find(&self, rank: usize, nth: usize, wanted: fn(&Step) -> bool) -> usize {
         let steps = self.schedules[rank].steps.iter().enumerate();
         let mut found = steps
             .filter(|(_, step)| wanted(step))
@@ -64,7 +65,7 @@ impl Team {
     }
 }
 
-fn is_put(step: &Step) -> bool {
+pub(super) fn is_put(step: &Step) -> bool {
     matches!(step, Step::Put { .. })
 }
 
@@ -72,21 +73,21 @@ fn is_await(step: &Step) -> bool {
     matches!(step, Step::Await { .. })
 }
 
-fn is_copy(step: &Step) -> bool {
+pub(super) fn is_copy(step: &Step) -> bool {
     matches!(step, Step::Copy { .. })
 }
 
-fn is_signal(step: &Step) -> bool {
+pub(super) fn is_signal(step: &Step) -> bool {
     matches!(step, Step::NodeSignal { .. })
 }
 
-fn is_node_wait(step: &Step) -> bool {
+pub(super) fn is_node_wait(step: &Step) -> bool {
     matches!(step, Step::NodeAwait { .. } | Step::NodeAwaitAll { .. })
 }
 
-const FLAT: &[u32] = &[1; 5];
+pub(super) const FLAT: &[u32] = &[1; 5];
 
-fn spans(step: &mut Step) -> (&mut Span, &mut Span) {
+pub(super) fn spans(step: &mut Step) -> (&mut Span, &mut Span) {
     match step {
         Step::Put { from, into, .. } | Step::Copy { from, into } => (from, into),
         other => panic!("{other:?} has no spans"),
@@ -94,15 +95,24 @@ fn spans(step: &mut Step) -> (&mut Span, &mut Span) {
 }
 
 #[test]
-fn a_dropped_await_reads_in_flight() {
+fn a_dropped_await_reads_in_flight_or_undefined() {
+    let mut team = Team::scratch("bruck", FLAT);
+    let index = team.find(4, 0, is_await);
+    team.remove(4, index);
+    let error = team.fault();
+    assert_eq!(error.rank, Rank(4), "it puts on what it has not awaited");
+    assert!(matches!(
+        error.kind,
+        Fault::ReadInFlight { place, writer } if place.block == 1 && writer.rank == Rank(0)
+    ));
+
+    // Here the read comes even before the put is posted.
     let mut team = Team::scratch("bruck", FLAT);
     let index = team.find(3, 0, is_await);
     team.remove(3, index);
     let error = team.fault();
-    // Either reader of the block is seen first: the next put or the copy out, both of rank 3.
     assert_eq!(error.rank, Rank(3));
-    let kinds = matches!(error.kind, Fault::ReadInFlight { .. } | Fault::Undefined(_));
-    assert!(kinds, "{error}");
+    assert!(matches!(error.kind, Fault::Undefined(place) if place.block == 1));
 }
 
 #[test]
@@ -132,10 +142,8 @@ fn a_missing_signal_is_awaited_for_ever() {
     let index = team.find(1, 0, is_signal);
     team.remove(1, index);
     let error = team.fault();
-    assert!(matches!(
-        error.kind,
-        Fault::Deadlock(Step::NodeAwaitAll { .. } | Step::Await { .. } | Step::NodeAwait { .. })
-    ));
+    assert_eq!(error.rank, Rank(0), "the leader waits for its node");
+    assert_eq!(error.kind, Fault::Deadlock(Step::NodeAwaitAll { phase: 1 }));
     let mut release = Team::scratch("smp_gather_broadcast_tree", &[2, 2, 1]);
     let index = release.find(2, 1, is_signal);
     release.remove(2, index);
@@ -154,8 +162,7 @@ fn a_missing_node_wait_is_a_race_in_node_memory() {
     team.remove(2, index);
     let error = team.fault();
     assert_eq!(error.rank, Rank(2));
-    let kinds = matches!(error.kind, Fault::ReadInFlight { .. } | Fault::Undefined(_));
-    assert!(kinds, "{error}");
+    assert!(matches!(error.kind, Fault::ReadInFlight { .. }), "{error}");
 }
 
 #[test]
@@ -164,8 +171,7 @@ fn a_signal_before_its_copy_is_a_race() {
     let (copy, signal) = (team.find(1, 0, is_copy), team.find(1, 0, is_signal));
     team.swap(1, copy, signal);
     let error = team.fault();
-    let kinds = matches!(error.kind, Fault::ReadInFlight { .. } | Fault::Undefined(_));
-    assert!(kinds, "{error}");
+    assert!(matches!(error.kind, Fault::ReadInFlight { .. }), "{error}");
 }
 
 #[test]
@@ -177,8 +183,7 @@ fn a_copy_before_its_await_reads_in_flight() {
     team.swap(0, arrival, last);
     let error = team.fault();
     assert_eq!(error.rank, Rank(0));
-    let kinds = matches!(error.kind, Fault::ReadInFlight { .. } | Fault::Undefined(_));
-    assert!(kinds, "{error}");
+    assert!(matches!(error.kind, Fault::ReadInFlight { .. }), "{error}");
 }
 
 #[test]
@@ -205,14 +210,11 @@ fn a_put_to_the_wrong_place_is_a_conflict() {
     let index = team.find(1, 0, is_put);
     spans(&mut team.schedules[1].steps[index]).1.first = 2;
     let error = team.fault();
-    let kinds = matches!(
+    assert_eq!((error.rank, error.step), (Rank(1), Some(index)));
+    assert!(matches!(
         error.kind,
-        Fault::WriteWhileWritten { .. }
-            | Fault::WriteWhileRead { .. }
-            | Fault::ReadInFlight { .. }
-            | Fault::Undefined(_)
-    );
-    assert!(kinds, "{error}");
+        Fault::WriteWhileWritten { place, .. } if place.rank == Rank(2) && place.block == 2
+    ));
 }
 
 #[test]
@@ -250,23 +252,11 @@ fn two_puts_into_one_block_are_refused() {
 fn a_duplicate_slot_is_refused() {
     let mut team = Team::scratch("direct", FLAT);
     let index = team.find(4, 0, is_put);
-    let target = 0;
-    let Step::Put { to, slot, .. } = &mut team.schedules[4].steps[index] else {
-        unreachable!("a put");
-    };
-    assert_eq!(*to, Rank(target));
-    *slot += 1;
-    let kind = team.fault().kind;
-    assert!(
-        matches!(
-            kind,
-            Fault::SlotReused {
-                target: Rank(0),
-                ..
-            } | Fault::Mismatch { .. }
-        ),
-        "{kind}"
-    );
+    if let Step::Put { slot, .. } = &mut team.schedules[4].steps[index] {
+        *slot += 1;
+    }
+    let target = Rank(0);
+    assert_eq!(team.fault().kind, Fault::SlotReused { slot: 1, target });
 }
 
 #[test]
@@ -296,85 +286,6 @@ fn both_ends_must_agree_on_length_port_and_origin() {
         assert_eq!((error.rank, error.step), (Rank(0), Some(index)));
         assert!(matches!(error.kind, Fault::Mismatch { .. }), "{error}");
     }
-}
-
-#[test]
-fn steps_out_of_range_are_refused() {
-    type Case = (fn(&mut Step), fn(&Fault) -> bool);
-    let put_cases: [Case; 6] = [
-        (
-            |step| {
-                if let Step::Put { slot, .. } = step {
-                    *slot = slot_limit(5) as Slot;
-                }
-            },
-            |fault| *fault == Fault::SlotLimit(42),
-        ),
-        (
-            |step| {
-                if let Step::Put { port, .. } = step {
-                    *port = 2;
-                }
-            },
-            |fault| *fault == Fault::Port(2),
-        ),
-        (
-            |step| {
-                if let Step::Put { to, .. } = step {
-                    *to = Rank(5);
-                }
-            },
-            |fault| *fault == Fault::Peer(Rank(5)),
-        ),
-        (
-            |step| spans(step).1.buffer = Buffer::Recv,
-            |fault| *fault == Fault::Landing(Buffer::Recv),
-        ),
-        (
-            |step| spans(step).0.count += 1,
-            |fault| *fault == Fault::Lengths { from: 2, into: 1 },
-        ),
-        (
-            |step| spans(step).1.buffer = Buffer::Send,
-            |fault| *fault == Fault::WritesSend,
-        ),
-    ];
-    for (change, expected) in put_cases {
-        let mut team = Team::scratch("direct", FLAT);
-        let index = team.find(1, 0, is_put);
-        change(&mut team.schedules[1].steps[index]);
-        let error = team.fault();
-        assert_eq!((error.rank, error.step), (Rank(1), Some(index)));
-        assert!(expected(&error.kind), "{error}");
-    }
-}
-
-#[test]
-fn copies_stay_inside_their_buffers() {
-    let mut team = Team::scratch("direct", FLAT);
-    let index = team.find(0, 1, is_copy);
-    spans(&mut team.schedules[0].steps[index]).1.first = 5;
-    assert_eq!(team.fault().kind, Fault::OutOfBounds(Buffer::Recv));
-}
-
-#[test]
-fn phases_rise_and_stay_in_range() {
-    let mut team = Team::scratch("smp_bruck", &[2, 2, 1]);
-    for (nth, phase) in [(1, 1), (0, 0), (1, 251)] {
-        let index = team.find(0, nth, is_signal);
-        let kept = std::mem::replace(
-            &mut team.schedules[0].steps[index],
-            Step::NodeSignal { phase },
-        );
-        assert_eq!(team.fault().kind, Fault::Phase(phase));
-        team.schedules[0].steps[index] = kept;
-    }
-    let index = team.find(1, 0, is_node_wait);
-    team.schedules[1].steps[index] = Step::NodeAwait {
-        of: NodeRank(2),
-        phase: 1,
-    };
-    assert_eq!(team.fault().kind, Fault::LocalRank(NodeRank(2)));
 }
 
 #[test]
@@ -416,32 +327,4 @@ fn announcements_that_wait_for_each_other_deadlock() {
         error.kind,
         Fault::Deadlock(Step::AwaitAnnouncement { .. })
     ));
-}
-
-#[test]
-fn declarations_must_be_right_on_all_ranks() {
-    let mut team = Team::scratch("direct", FLAT);
-    team.schedules[3].scratch_blocks = 4;
-    let error = team.fault();
-    assert_eq!(error.rank, Rank(3));
-    let (declared, needed) = (4, 5);
-    assert_eq!(error.kind, Fault::ScratchBlocks { declared, needed });
-    team.schedules[3].scratch_blocks = 5;
-    team.schedules[1].round_ends.push(0);
-    assert_eq!(team.fault().kind, Fault::Rounds);
-    team.schedules.pop();
-    assert_eq!(team.fault().kind, Fault::ScheduleCount(4));
-}
-
-#[test]
-fn errors_name_rank_and_step() {
-    let mut team = Team::scratch("direct", FLAT);
-    let index = team.find(1, 0, is_put);
-    if let Step::Put { port, .. } = &mut team.schedules[1].steps[index] {
-        *port = 7;
-    }
-    assert_eq!(
-        team.fault().to_string(),
-        "rank 1, step 1: port 7 is not below k"
-    );
 }
