@@ -4,11 +4,16 @@
 
 mod conformance;
 
-use conformance::Pair;
-use ferrorail_base::RailId;
+use conformance::memory::Memory;
+use conformance::{Pair, at, whole};
 use ferrorail_base::config::{RailChoice, Settings};
-use ferrorail_fabric::{AtomicScope, Fabric, FabricError};
+use ferrorail_base::{PeerId, RailId};
+use ferrorail_fabric::{AtomicScope, Fabric, FabricError, Notification, RemoteRegion, Tracking};
 use ferrorail_rdma_transport::verbs::{self, VerbsFabric};
+use nix::sys::resource::{Resource, setrlimit};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 fn open(rails: RailChoice) -> Result<VerbsFabric, FabricError> {
     VerbsFabric::open(&Settings {
@@ -30,6 +35,15 @@ fn verbs_conform() {
         seen.would_block > 0,
         "thousands of messages never filled a queue"
     );
+}
+
+/// Notifications then start in registered memory.
+#[test]
+#[ignore = "needs RDMA devices: run by scripts/soft-roce"]
+fn verbs_conform_without_inline_data() {
+    let make = || VerbsFabric::open_with_inline(&Settings::default(), 0).expect("rails");
+    assert_eq!(make().capabilities().inline_bytes_max, 0);
+    conformance::run(|| (make(), make()));
 }
 
 #[test]
@@ -95,4 +109,148 @@ fn settings_that_leave_no_rail_say_what_there_is() {
     assert!(text.starts_with("no usable rail: "), "{text}");
     assert!(text.contains("FERRORAIL_FABRIC=loopback"), "{text}");
     assert_eq!(text.contains(" (active)"), verbs::is_available(), "{text}");
+}
+
+/// Longer than a device takes in one piece (8 MB on soft-RoCE).
+#[test]
+#[ignore = "needs RDMA devices: run by scripts/soft-roce"]
+fn long_messages_arrive_whole() {
+    const BYTES: usize = 20 << 20;
+    let pair = Pair::new(pair());
+    let mut source = Memory::private(&pair.a, BYTES);
+    let mut target = Memory::private(&pair.b, BYTES + 8);
+    source.fill_pattern(3);
+    let remote = RemoteRegion::of(target.region());
+    let notification = Notification {
+        word: at(&remote, BYTES),
+        value: 42,
+    };
+    // SAFETY: `source` is not written again.
+    let posted = unsafe {
+        let (from, to) = (whole(&source, 0, BYTES), at(&remote, 0));
+        pair.a.put_notify(
+            pair.ab,
+            RailId(1),
+            from,
+            to,
+            notification,
+            Tracking::Tracked,
+        )
+    };
+    pair.wait(&pair.a, posted.unwrap());
+    pair.until("notification", || target.load(BYTES) == 42);
+    assert!(target.read(0, BYTES) == source.read(0, BYTES));
+    assert_eq!(pair.a.counters(RailId(1)).messages, 1);
+    source.give_back(&pair.a);
+    target.give_back(&pair.b);
+}
+
+/// Together the lanes hold more than the completion queue they share, mostly silent operations.
+#[test]
+#[ignore = "needs RDMA devices: run by scripts/soft-roce"]
+fn many_peers_share_a_completion_queue() {
+    const PEERS: u64 = 90;
+    const MESSAGES: usize = 100;
+    let pair = Pair::new(pair());
+    let mut source = Memory::private(&pair.a, 4096);
+    let mut target = Memory::private(&pair.b, 8 * PEERS as usize);
+    let remote = RemoteRegion::of(target.region());
+    let peers: Vec<PeerId> = (0..PEERS).map(|i| pair.join(100 + i, 300 + i).0).collect();
+    let mut last = Vec::new();
+    for message in 1..=MESSAGES {
+        for (i, &peer) in peers.iter().enumerate() {
+            let notification = Notification {
+                word: at(&remote, 8 * i),
+                value: message as u64,
+            };
+            let tracking = if message == MESSAGES {
+                Tracking::Tracked
+            } else {
+                Tracking::Silent
+            };
+            let (ticket, _) = pair.post(|| {
+                // SAFETY: there is no source.
+                unsafe {
+                    let (from, to) = (whole(&source, 0, 0), at(&remote, 0));
+                    pair.a
+                        .put_notify(peer, RailId(0), from, to, notification, tracking)
+                }
+            });
+            if message == MESSAGES {
+                last.push(ticket);
+            }
+        }
+    }
+    for ticket in last {
+        pair.wait(&pair.a, ticket);
+    }
+    pair.until("all", || {
+        (0..PEERS as usize).all(|i| target.load(8 * i) == MESSAGES as u64)
+    });
+    source.give_back(&pair.a);
+    target.give_back(&pair.b);
+}
+
+#[test]
+#[ignore = "needs RDMA devices: run by scripts/soft-roce"]
+fn a_vanished_peer_is_a_typed_error() {
+    let Pair { a, b, ab, .. } = Pair::new(pair());
+    let mut source = Memory::private(&a, 4096);
+    let remote = RemoteRegion::of(source.region());
+    drop(b);
+    // SAFETY: `source` is not written, and nobody is there to receive it.
+    let posted = unsafe {
+        let (from, to) = (whole(&source, 0, 64), at(&remote, 64));
+        a.put(ab, RailId(0), from, to, Tracking::Tracked)
+    };
+    let ticket = posted.unwrap();
+    let start = Instant::now();
+    let reported = loop {
+        match a.progress() {
+            Err(error) => break error.to_string(),
+            Ok(_) => assert!(start.elapsed() < Duration::from_secs(60), "no error"),
+        }
+    };
+    println!("after {:?}: {reported}", start.elapsed());
+    assert!(reported.contains("retry counter exceeded"), "{reported}");
+    assert_eq!(a.is_complete(ticket).unwrap_err().to_string(), reported);
+    assert!(a.progress().is_ok(), "a failure is reported once");
+    source.give_back(&a);
+}
+
+/// Runs itself as an unprivileged user with little memory to lock.
+#[test]
+#[ignore = "needs RDMA devices: run by scripts/soft-roce"]
+fn the_limit_of_locked_memory_is_named() {
+    const CHILD: &str = "FERRORAIL_TEST_MEMLOCK_CHILD";
+    const NOBODY: u32 = 65_534;
+    if std::env::var_os(CHILD).is_none() {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args([
+            "--exact",
+            "the_limit_of_locked_memory_is_named",
+            "--ignored",
+        ]);
+        let output = child.env(CHILD, "1").uid(NOBODY).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && text.contains("1 passed"),
+            "{text}"
+        );
+        return;
+    }
+    setrlimit(Resource::RLIMIT_MEMLOCK, 1 << 20, 1 << 20).unwrap();
+    let fabric = open(RailChoice::Auto).unwrap();
+    let mut memory = vec![0_u8; 4 << 20];
+    // SAFETY: the memory outlives the fabric's use of it.
+    let refused = unsafe { fabric.register(memory.as_mut_ptr(), memory.len(), None) };
+    let text = refused.unwrap_err().to_string();
+    assert!(
+        text.starts_with("ibv_reg_mr failed for 4194304 bytes: "),
+        "{text}"
+    );
+    assert!(
+        text.contains("locked memory is 1024 KB (`ulimit -l`)"),
+        "{text}"
+    );
 }

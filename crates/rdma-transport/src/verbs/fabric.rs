@@ -6,7 +6,7 @@ use super::error::{set_up, with_memlock_hint};
 use super::handles::MemoryRegion;
 use super::lane::{Lane, Operation};
 use super::peer::Peer;
-use super::rail::Rail;
+use super::rail::{INLINE_BYTES, Rail};
 use super::work_request::{Kind, LocalPart, RemotePart};
 use ferrorail_base::config::Settings;
 use ferrorail_base::memory::MemoryRange;
@@ -49,6 +49,15 @@ impl VerbsFabric {
     /// # Errors
     /// [`FabricError::NoRails`] if none is left, with what was found and what to set.
     pub fn open(settings: &Settings) -> Result<Self, FabricError> {
+        Self::open_with_inline(settings, INLINE_BYTES)
+    }
+
+    /// [`VerbsFabric::open`], asking for that many inline bytes instead of the usual 64: 0 makes any
+    /// device behave like those that have no inline data.
+    ///
+    /// # Errors
+    /// As [`VerbsFabric::open`].
+    pub fn open_with_inline(settings: &Settings, inline_bytes: u32) -> Result<Self, FabricError> {
         let no_rails = |reason: String| FabricError::NoRails {
             reason: format!("{reason}; FERRORAIL_FABRIC=loopback does without RDMA on one host"),
         };
@@ -59,7 +68,7 @@ impl VerbsFabric {
         for warning in warnings {
             tracing::warn!("FERRORAIL_RAILS: {warning}");
         }
-        let rails = open_rails(&ports, &picks, settings.gid_index);
+        let rails = open_rails(&ports, &picks, settings.gid_index, inline_bytes);
         if rails.is_empty() {
             let found = device::describe(&ports);
             return Err(no_rails(format!(
@@ -147,11 +156,16 @@ fn remote_part(slice: RemoteSlice<'_>, bytes: usize, plane: usize) -> RemotePart
     }
 }
 
-fn open_rails(ports: &[Port], picks: &[Pick], gid_index: Option<u32>) -> Vec<Rail> {
+fn open_rails(
+    ports: &[Port],
+    picks: &[Pick],
+    gid_index: Option<u32>,
+    inline_bytes: u32,
+) -> Vec<Rail> {
     let mut rails = Vec::with_capacity(picks.len());
     for &pick in picks {
         let port = &ports[pick.port];
-        match Rail::open(port, pick, gid_index) {
+        match Rail::open(port, pick, gid_index, inline_bytes) {
             Ok(rail) => {
                 let info = &rail.info;
                 tracing::debug!("rail {} from {}", info.name, info.address);

@@ -10,11 +10,12 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// An unanswered packet is sent again after 4.096 us * 2^this: 268 ms. Losses inside a stream are
+/// An unanswered packet is sent again after 4.096 us * 2^this: 0.5 s. Losses inside a stream are
 /// noticed sooner, through a negative acknowledgement.
-const TIMEOUT: u8 = 16;
-/// Times a packet is sent again before the peer counts as gone; the largest value there is.
-const RETRIES: u8 = 7;
+const TIMEOUT: u8 = 17;
+/// Times a packet is sent again before the peer counts as gone, some 4 s after the first (devices
+/// may take up to four times as long). Not the largest value, 7: soft-RoCE takes it for "for ever".
+const RETRIES: u8 = 6;
 /// "Receiver not ready" is answered by trying for ever; one-sided operations never cause it.
 const RECEIVER_NOT_READY_RETRIES: u8 = 7;
 /// Code for 0.64 ms between such tries.

@@ -18,8 +18,8 @@ pub const WORK_REQUESTS_PER_OPERATION: u32 = 2;
 /// Room of a rail's completion queue. Even if every work request of every lane completes with an
 /// error it does not overrun, because a rail has no more operations in flight than fit.
 const COMPLETIONS_MAX: u32 = 16_384;
-/// Inline bytes asked for: a notification and the smallest messages.
-const INLINE_BYTES: u32 = 64;
+/// Inline bytes usually asked for: a notification and the smallest messages.
+pub const INLINE_BYTES: u32 = 64;
 /// Reads and atomics in flight per queue pair; every device has as many or says so.
 const READS_MAX: i32 = 16;
 
@@ -60,8 +60,13 @@ pub struct Rail {
 }
 
 impl Rail {
-    /// Opens a surveyed port.
-    pub fn open(port: &Port, pick: Pick, gid_index: Option<u32>) -> Result<Self, FabricError> {
+    /// Opens a surveyed port, with `inline_bytes` of inline data or none.
+    pub fn open(
+        port: &Port,
+        pick: Pick,
+        gid_index: Option<u32>,
+        inline_bytes: u32,
+    ) -> Result<Self, FabricError> {
         let name = port.name();
         let context = match &port.context {
             Ok(context) => context,
@@ -86,7 +91,7 @@ impl Rail {
         let completions = Arc::new(completions.map_err(set_up("ibv_create_cq", &name))?);
         let work_requests = (device.max_qp_wr.max(0) as u32) / WORK_REQUESTS_PER_OPERATION;
         let lane_operations = LANE_OPERATIONS_MAX.min(work_requests);
-        let inline_bytes = probe_inline(&domain, &completions, lane_operations)
+        let inline_bytes = probe_inline(&domain, &completions, lane_operations, inline_bytes)
             .map_err(set_up("ibv_create_qp", &name))?;
 
         Ok(Self {
@@ -196,13 +201,14 @@ fn probe_inline(
     domain: &Arc<ProtectionDomain>,
     completions: &Arc<CompletionQueue>,
     lane_operations: u32,
+    inline_bytes: u32,
 ) -> io::Result<u32> {
     let size = |inline_bytes| Size {
         work_requests: lane_operations * WORK_REQUESTS_PER_OPERATION,
         inline_bytes,
     };
-    if QueuePair::create(domain, completions, size(INLINE_BYTES)).is_ok() {
-        return Ok(INLINE_BYTES);
+    if QueuePair::create(domain, completions, size(inline_bytes)).is_ok() {
+        return Ok(inline_bytes);
     }
     QueuePair::create(domain, completions, size(0)).map(|_| 0)
 }

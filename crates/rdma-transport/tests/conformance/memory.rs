@@ -90,7 +90,7 @@ impl Memory {
 
     /// Acquire-load of the word at `offset`.
     pub fn load(&self, offset: usize) -> u64 {
-        assert!(offset % 8 == 0 && offset + 8 <= self.bytes());
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes());
         // SAFETY: aligned, inside the mapping, and only ever accessed atomically or by the rails.
         unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(offset).cast()) }
             .load(Ordering::Acquire)

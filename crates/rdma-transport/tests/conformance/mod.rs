@@ -5,7 +5,7 @@
 
 mod atomics;
 mod attachment;
-mod memory;
+pub mod memory;
 pub mod transfers;
 
 use ferrorail_base::sync::yield_now;
@@ -65,13 +65,21 @@ fn process(index: u64) -> ProcessId {
 
 impl<F: Fabric> Pair<F> {
     pub fn new((a, b): (F, F)) -> Self {
-        let ab = a.open_peer(process(2)).expect("open b");
-        let ba = b.open_peer(process(1)).expect("open a");
-        let at_a = a.address_for(ab).expect("address of a");
-        let at_b = b.address_for(ba).expect("address of b");
-        a.connect(ab, &at_b).expect("connect to b");
-        b.connect(ba, &at_a).expect("connect to a");
-        Self { a, b, ab, ba }
+        let (ab, ba) = (PeerId(0), PeerId(0));
+        let mut pair = Self { a, b, ab, ba };
+        (pair.ab, pair.ba) = pair.join(1, 2);
+        pair
+    }
+
+    /// Joins them as the processes `index_a` and `index_b`; b in a's peer table, a in b's.
+    pub fn join(&self, index_a: u64, index_b: u64) -> (PeerId, PeerId) {
+        let ab = self.a.open_peer(process(index_b)).expect("open b");
+        let ba = self.b.open_peer(process(index_a)).expect("open a");
+        let at_a = self.a.address_for(ab).expect("address of a");
+        let at_b = self.b.address_for(ba).expect("address of b");
+        self.a.connect(ab, &at_b).expect("connect to b");
+        self.b.connect(ba, &at_a).expect("connect to a");
+        (ab, ba)
     }
 
     fn rails(&self) -> impl Iterator<Item = RailId> + use<F> {
@@ -79,12 +87,12 @@ impl<F: Fabric> Pair<F> {
     }
 
     /// Progress on both sides: a target may have to help.
-    fn progress(&self) {
+    pub fn progress(&self) {
         self.a.progress().expect("progress of a");
         self.b.progress().expect("progress of b");
     }
 
-    fn until(&self, what: &str, mut done: impl FnMut() -> bool) {
+    pub fn until(&self, what: &str, mut done: impl FnMut() -> bool) {
         let start = Instant::now();
         while !done() {
             assert!(
@@ -96,14 +104,14 @@ impl<F: Fabric> Pair<F> {
         }
     }
 
-    fn wait(&self, fabric: &F, ticket: Ticket) {
+    pub fn wait(&self, fabric: &F, ticket: Ticket) {
         self.until("completion", || {
             fabric.is_complete(ticket).expect("completion")
         });
     }
 
     /// Posts until the queue takes it; returns the ticket and how often it was full.
-    fn post(&self, mut post: impl FnMut() -> Result<Ticket, FabricError>) -> (Ticket, usize) {
+    pub fn post(&self, mut post: impl FnMut() -> Result<Ticket, FabricError>) -> (Ticket, usize) {
         let start = Instant::now();
         let mut refused = 0;
         loop {
@@ -119,7 +127,7 @@ impl<F: Fabric> Pair<F> {
     }
 }
 
-fn whole(memory: &Memory, offset: usize, bytes: usize) -> LocalSlice<'_> {
+pub fn whole(memory: &Memory, offset: usize, bytes: usize) -> LocalSlice<'_> {
     LocalSlice {
         region: memory.region(),
         offset,
@@ -127,6 +135,6 @@ fn whole(memory: &Memory, offset: usize, bytes: usize) -> LocalSlice<'_> {
     }
 }
 
-fn at(region: &RemoteRegion, offset: usize) -> RemoteSlice<'_> {
+pub fn at(region: &RemoteRegion, offset: usize) -> RemoteSlice<'_> {
     RemoteSlice { region, offset }
 }
