@@ -5,6 +5,8 @@
 //! `round * k + port` ([`Wire::of_round`]). Slots below [`announce_base`] belong to puts, the rest
 //! to announcements; a permission for a put carries the number of that put at its origin.
 //!
+//! [`Slot`] numbers them for teams of up to 32 751 ranks; a schedule that needs a higher one panics.
+//!
 //! Node phases are counted in lockstep: all ranks of a node call the same `node_*` helpers in the
 //! same order, whatever else they do between them.
 
@@ -190,13 +192,13 @@ impl<'a> ScheduleBuilder<'a> {
 
     fn put_slot(&self, slot: u32) -> Slot {
         assert!(slot < announce_base(self.topology.size()), "slots of puts");
-        slot as Slot
+        Slot::try_from(slot).expect("slots of a larger team do not fit their type")
     }
 
     fn announcement_slot(&self, put: u32) -> Slot {
         let base = announce_base(self.topology.size());
         assert!(put < base, "slots of announcements");
-        (base + put) as Slot
+        Slot::try_from(base + put).expect("slots of a larger team do not fit their type")
     }
 }
 
