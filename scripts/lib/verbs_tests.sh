@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Runs the tests that need RDMA devices, in one go: the transport's own, then the MPI programs.
+# Compiles here, runs where the devices are (on this machine, or in an emulated one).
+#
+#     scripts/lib/verbs_tests.sh FERRORAIL-TESTS [OPTION…]
+set -euo pipefail
+
+"$@" --compile --only verbs
+transport=$(cargo test --quiet --package ferrorail-rdma-transport --test verbs --no-run \
+    --message-format=json | python3 -c '
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("executable") and message["target"]["name"] == "verbs":
+        print(message["executable"])')
+
+# shellcheck disable=SC2016 # the inner shell expands them
+exec scripts/soft-roce --timeout 840 bash -c '
+    status=0
+    "$1" --ignored --test-threads=1 || status=1
+    shift
+    "$@" --only verbs || status=1
+    exit $status' bash "$transport" "$@"
