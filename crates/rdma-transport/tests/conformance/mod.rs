@@ -33,11 +33,12 @@ pub fn run<F: Fabric>(make: impl Fn() -> (F, F)) -> Seen {
         transfers::gets_read_what_is_there,
         transfers::announced_private_memory_is_reachable,
         transfers::a_tracked_operation_completes_the_silent_ones_before_it,
+        transfers::threads_share_a_fabric,
         attachment::counters_count_payload,
         attachment::a_process_reaches_itself,
         attachment::memory_is_given_back,
         attachment::bad_peer_data_is_refused,
-    ] as [fn(&Pair<F>); 9]
+    ] as [fn(&Pair<F>); 10]
     {
         check(&Pair::new(make()));
     }

@@ -214,6 +214,56 @@ pub fn a_tracked_operation_completes_the_silent_ones_before_it<F: Fabric>(pair: 
     target.give_back(&pair.b);
 }
 
+/// Four threads post to one peer on every rail at once; each sees its own tickets complete.
+pub fn threads_share_a_fabric<F: Fabric>(pair: &Pair<F>) {
+    const THREADS: usize = 4;
+    const MESSAGES: usize = 300;
+    const SLOT: usize = 16;
+    let mut source = Memory::shared(&pair.a, THREADS * MESSAGES * SLOT);
+    let mut target = Memory::shared(&pair.b, THREADS * MESSAGES * SLOT);
+    source.fill_pattern(11);
+    let description = pair.b.describe(target.region());
+    let remote = pair.a.import(pair.ab, &description).unwrap();
+    let rails: Vec<RailId> = pair.rails().collect();
+    let mut sequences: Vec<(RailId, u64)> = Vec::new();
+    let post_all = |thread: usize| {
+        let mut tickets = Vec::new();
+        for message in 0..MESSAGES {
+            let offset = (thread * MESSAGES + message) * SLOT;
+            let rail = rails[message % rails.len()];
+            let (ticket, _) = pair.post(|| {
+                // SAFETY: `source` is not written again.
+                unsafe {
+                    let (from, to) = (whole(&source, offset, SLOT), at(&remote, offset));
+                    pair.a.put(pair.ab, rail, from, to, Tracking::Tracked)
+                }
+            });
+            tickets.push(ticket);
+        }
+        for &ticket in &tickets {
+            pair.wait(&pair.a, ticket);
+        }
+        tickets
+    };
+    let post_all = &post_all;
+    std::thread::scope(|scope| {
+        let threads = [0, 1, 2, 3].map(|thread| scope.spawn(move || post_all(thread)));
+        for thread in threads {
+            let tickets = thread.join().expect("a posting thread");
+            sequences.extend(tickets.iter().map(|ticket| (ticket.rail, ticket.sequence)));
+        }
+    });
+    sequences.sort();
+    sequences.dedup();
+    assert_eq!(sequences.len(), THREADS * MESSAGES, "tickets are unique");
+    pair.until("arrival", || {
+        let bytes = THREADS * MESSAGES * SLOT;
+        target.read(0, bytes) == source.read(0, bytes)
+    });
+    source.give_back(&pair.a);
+    target.give_back(&pair.b);
+}
+
 /// One small put from a to b and its completion, or the error it ended with.
 #[allow(dead_code)] // Not every fabric's tests need it.
 pub fn put_arrives<F: Fabric>(pair: &Pair<F>, rail: RailId) -> Result<(), FabricError> {
