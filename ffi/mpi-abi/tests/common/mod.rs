@@ -104,6 +104,7 @@ fn datatypes(host: &Host) {
     assert_eq!(table.dense_bytes(double_int), None);
     let layout = host.type_layout(double_int).expect("layout");
     assert_eq!((layout.bytes, layout.extent), (12, 16));
+    assert_eq!(host.is_named_type(double_int), Ok(true));
     gaps_survive(host, double_int);
 }
 

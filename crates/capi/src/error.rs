@@ -1,0 +1,71 @@
+//! Errors of the engine as errors of the host MPI.
+
+use crate::runtime::Session;
+use ferrorail_engine::{EngineError, ErrorClass};
+use ferrorail_mpi_abi::{AbiKind, Comm, Host, MpiError};
+use libc::c_int;
+
+/// Why a call that began inside ferrorail failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Packing or unpacking failed.
+    #[error(transparent)]
+    Mpi(#[from] MpiError),
+    /// The two sides of the call describe different amounts of data.
+    #[error("{send_bytes} bytes are sent but {recv_bytes} are received from each rank")]
+    Signature {
+        /// Bytes that the send arguments describe.
+        send_bytes: usize,
+        /// Bytes that the receive arguments describe for one rank.
+        recv_bytes: usize,
+    },
+    /// No memory for packed data.
+    #[error("no memory for {bytes} bytes of packed data")]
+    NoMemory {
+        /// What was asked for.
+        bytes: usize,
+    },
+}
+
+impl CallError {
+    fn class(&self, host: &Host) -> c_int {
+        let errors = &host.constants().errors;
+        match self {
+            Self::Engine(error) => error.mpi_class().unwrap_or_else(|| match error.class() {
+                ErrorClass::NoMemory => errors.no_mem,
+                ErrorClass::ProcessFailed => process_failed(host).unwrap_or(errors.other),
+                ErrorClass::Internal => errors.intern,
+                _ => errors.other,
+            }),
+            Self::Mpi(error) => error.class,
+            Self::Signature { .. } => errors.truncate,
+            Self::NoMemory { .. } => errors.no_mem,
+        }
+    }
+}
+
+/// Reports `error` to the error handler of `comm` (MPI 4.1, section 9.3) and returns the code for
+/// the caller, if the handler returns.
+#[cold]
+pub fn report(session: &Session, comm: Comm, collective: &str, error: &CallError) -> c_int {
+    let host = &session.runtime.host;
+    let class = error.class(host);
+    tracing::error!("{collective}: {error}");
+    host.call_error_handler(comm, class);
+    class
+}
+
+/// `MPI_ERR_PROC_FAILED`, which Open MPI has since version 5 (`ompi/include/mpi.h.in`).
+fn process_failed(host: &Host) -> Option<c_int> {
+    let major = host
+        .version()
+        .split_once("Open MPI v")?
+        .1
+        .split('.')
+        .next()?;
+    let has_it = host.kind() == AbiKind::OpenMpi && major.parse::<u32>().ok()? >= 5;
+    has_it.then_some(75)
+}

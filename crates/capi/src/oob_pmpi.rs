@@ -1,0 +1,170 @@
+//! Out-of-band exchange through the host MPI, on a communicator that nobody else uses.
+
+use ferrorail_base::Rank;
+use ferrorail_bootstrap::{Oob, OobError};
+use ferrorail_mpi_abi::{Comm, Host, MpiError, RequestList};
+use libc::c_int;
+
+/// Tags of the private communicator: lengths, then contents.
+const TAG_LENGTH: c_int = 1;
+const TAG_CONTENT: c_int = 2;
+
+/// The ranks of a communicator of the host.
+pub struct OobPmpi {
+    host: &'static Host,
+    comm: Comm,
+    rank: Rank,
+    size: u32,
+    host_keys: Option<Vec<u64>>,
+}
+
+impl OobPmpi {
+    /// Makes a private communicator of the ranks of `comm`, which gets none of its attributes and
+    /// returns errors. Collective over `comm`.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn create(host: &'static Host, comm: Comm) -> Result<Self, MpiError> {
+        let (rank, size) = (Rank(host.comm_rank(comm)?), host.comm_size(comm)?);
+        let comm = host.private_comm(comm)?;
+        Ok(Self {
+            host,
+            comm,
+            rank,
+            size,
+            host_keys: None,
+        })
+    }
+
+    /// Equal keys for ranks that the host says share memory: the lowest rank among them.
+    fn ask_host_keys(&self) -> Result<Vec<u64>, MpiError> {
+        let shared = self.host.shared_memory_comm(self.comm)?;
+        let lowest = self.lowest_rank(shared);
+        self.host.free_comm(shared)?;
+        let mut all = vec![0; 8 * self.size as usize];
+        self.host
+            .allgather_bytes(&lowest?.to_le_bytes(), &mut all, self.comm)?;
+        Ok(words(&all))
+    }
+
+    fn lowest_rank(&self, shared: Comm) -> Result<u64, MpiError> {
+        Ok(self.host.allreduce_min(self.rank.0 as c_int, shared)? as u64)
+    }
+
+    fn gather(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, MpiError> {
+        let mut lengths = vec![0; 8 * self.size as usize];
+        let length = (mine.len() as u64).to_le_bytes();
+        self.host
+            .allgather_bytes(&length, &mut lengths, self.comm)?;
+        let counts: Vec<usize> = words(&lengths)
+            .into_iter()
+            .map(|bytes| bytes as usize)
+            .collect();
+        if counts.iter().all(|&bytes| bytes == 0) {
+            return Ok(vec![Vec::new(); counts.len()]);
+        }
+        let all = self.host.allgatherv_bytes(mine, &counts, self.comm)?;
+        let mut rest = all.as_slice();
+        let mut blobs = Vec::with_capacity(counts.len());
+        for bytes in counts {
+            let (blob, others) = rest.split_at(bytes);
+            blobs.push(blob.to_vec());
+            rest = others;
+        }
+        Ok(blobs)
+    }
+
+    fn swap(&self, peers: &[Rank], outgoing: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, MpiError> {
+        let lengths: Vec<_> = outgoing
+            .iter()
+            .map(|blob| (blob.len() as u64).to_le_bytes().to_vec())
+            .collect();
+        let mut incoming = vec![vec![0; 8]; peers.len()];
+        self.transfer(peers, &lengths, &mut incoming, TAG_LENGTH)?;
+        for blob in &mut incoming {
+            *blob = vec![0; words(blob)[0] as usize];
+        }
+        self.transfer(peers, outgoing, &mut incoming, TAG_CONTENT)?;
+        Ok(incoming)
+    }
+
+    fn transfer(
+        &self,
+        peers: &[Rank],
+        outgoing: &[Vec<u8>],
+        incoming: &mut [Vec<u8>],
+        tag: c_int,
+    ) -> Result<(), MpiError> {
+        let mut requests = RequestList::with_capacity(self.host.kind(), 2 * peers.len());
+        for (peer, blob) in peers.iter().zip(incoming) {
+            // SAFETY: the blobs are not touched before all requests are complete; an error in
+            // between leaves requests behind, on a communicator that is then given up.
+            unsafe {
+                self.host
+                    .start_receive(blob, peer.0, tag, self.comm, &mut requests)?
+            };
+        }
+        for (peer, blob) in peers.iter().zip(outgoing) {
+            // SAFETY: as above.
+            unsafe {
+                self.host
+                    .start_send(blob, peer.0, tag, self.comm, &mut requests)?
+            };
+        }
+        while !self.host.test_all(&mut requests)? {
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+}
+
+impl Oob for OobPmpi {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn host_keys(&mut self) -> Result<Vec<u64>, OobError> {
+        if self.host_keys.is_none() {
+            self.host_keys = Some(self.ask_host_keys().map_err(failed("host_keys"))?);
+        }
+        Ok(self.host_keys.clone().unwrap_or_default())
+    }
+
+    fn allgather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>, OobError> {
+        self.gather(mine).map_err(failed("allgather"))
+    }
+
+    fn exchange(&mut self, peers: &[Rank], outgoing: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, OobError> {
+        assert_eq!(peers.len(), outgoing.len(), "one blob for each peer");
+        self.swap(peers, outgoing).map_err(failed("exchange"))
+    }
+
+    fn barrier(&mut self) -> Result<(), OobError> {
+        self.host.barrier(self.comm).map_err(failed("barrier"))
+    }
+}
+
+impl Drop for OobPmpi {
+    fn drop(&mut self) {
+        if let Err(error) = self.host.free_comm(self.comm) {
+            tracing::debug!("private communicator: {error}");
+        }
+    }
+}
+
+fn failed(act: &'static str) -> impl FnOnce(MpiError) -> OobError {
+    move |error| OobError {
+        act,
+        reason: error.to_string(),
+        mpi_class: Some(error.class),
+    }
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    let word = |chunk: &[u8]| u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
+    bytes.chunks_exact(8).map(word).collect()
+}

@@ -1,0 +1,196 @@
+//! From a communicator to its team.
+//!
+//! The host keeps an [`Entry`] for each communicator as an attribute, whose delete callback takes
+//! the team down when the communicator goes. In front of that, each thread remembers the entries it
+//! used last. A remembered one is valid as long as no entry was deleted anywhere in the process,
+//! because a host may give a freed communicator's handle to a new one.
+
+use crate::oob_pmpi::OobPmpi;
+use crate::runtime::{Inside, Session};
+use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_engine::{EngineError, Team};
+use ferrorail_mpi_abi::{Comm, Host, MpiError};
+use libc::{c_int, c_void};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Reasons for leaving a communicator's collectives to the host.
+pub mod reason {
+    /// The arguments are wrong; the host says how.
+    pub const INVALID: &str = "invalid arguments";
+    /// Two groups.
+    pub const INTER_COMM: &str = "inter-communicator";
+    /// Switched off on some rank.
+    pub const SWITCHED_OFF: &str = "FERRORAIL_ENABLE=0";
+    /// The team could not be made.
+    pub const NO_TEAM: &str = "no team (see the warning)";
+}
+
+/// What is known of one communicator; the same kind on all its ranks.
+pub enum Entry {
+    /// Collectives run on this team.
+    Team(Arc<Team>),
+    /// They are left to the host, for this reason.
+    Forward(&'static str),
+}
+
+/// All entries by their address, which is the attribute's value.
+static ENTRIES: Mutex<Option<HashMap<usize, Arc<Entry>>>> = Mutex::new(None);
+
+/// Number of entries deleted so far, plus one.
+static GENERATION: AtomicU64 = AtomicU64::new(1);
+
+/// Entries that a thread remembers; rows and columns of a process grid fit.
+const RECENT: usize = 4;
+
+#[derive(Clone, Copy)]
+struct Recent {
+    comm: Comm,
+    /// 0 matches nothing.
+    generation: u64,
+    entry: *const Entry,
+}
+
+thread_local! {
+    static RECENTS: [Cell<Recent>; RECENT] = const {
+        [const { Cell::new(Recent { comm: Comm(0), generation: 0, entry: ptr::null() }) }; RECENT]
+    };
+}
+
+#[inline]
+fn slot_of(comm: Comm) -> usize {
+    (comm.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (64 - RECENT.ilog2())
+}
+
+/// The entry of `comm`, made if this is the first call on it (then collective). `None` if `comm`
+/// is not a communicator.
+///
+/// # Safety
+/// The program keeps `comm` for as long as the entry is used, as MPI demands of a communicator in
+/// use by a collective.
+#[inline]
+pub unsafe fn entry<'a>(session: &'a Session, comm: Comm) -> Option<&'a Entry> {
+    let generation = GENERATION.load(Ordering::Acquire);
+    let recent = RECENTS.with(|recents| recents[slot_of(comm)].get());
+    if recent.comm == comm && recent.generation == generation {
+        // SAFETY: nothing was deleted since this entry was found on this communicator.
+        return Some(unsafe { &*recent.entry });
+    }
+    let entry = find(session, comm)?;
+    let recent = Recent {
+        comm,
+        generation,
+        entry,
+    };
+    RECENTS.with(|recents| recents[slot_of(comm)].set(recent));
+    // SAFETY: the entry lives until the attribute is deleted.
+    Some(unsafe { &*entry })
+}
+
+#[cold]
+fn find(session: &Session, comm: Comm) -> Option<*const Entry> {
+    let host = session.host();
+    if comm == host.predefined().comm_null {
+        return None;
+    }
+    let _inside = Inside::enter();
+    match host.comm_attribute(comm, session.comm_key).ok()? {
+        Some(address) => Some(address as *const Entry),
+        None => keep(session, comm, create(session, comm).ok()?).ok(),
+    }
+}
+
+/// Stores a new entry with its communicator.
+fn keep(session: &Session, comm: Comm, entry: Entry) -> Result<*const Entry, MpiError> {
+    let entry = Arc::new(entry);
+    let address = Arc::as_ptr(&entry);
+    entries()
+        .get_or_insert_default()
+        .insert(address as usize, entry);
+    let kept = session
+        .host()
+        .set_comm_attribute(comm, session.comm_key, address as usize);
+    if let Err(error) = kept {
+        forget(address as usize);
+        return Err(error);
+    }
+    Ok(address)
+}
+
+/// Decides, together with all ranks of `comm`, what becomes of its collectives. No lock is held, so
+/// that threads may do this on several communicators at once.
+fn create(session: &Session, comm: Comm) -> Result<Entry, MpiError> {
+    let host = session.host();
+    if host.is_inter_comm(comm)? {
+        return Ok(Entry::Forward(reason::INTER_COMM));
+    }
+    let enabled = c_int::from(session.runtime.settings().enable);
+    if host.allreduce_min(enabled, comm)? == 0 {
+        return Ok(Entry::Forward(reason::SWITCHED_OFF));
+    }
+    let oob = OobPmpi::create(host, comm)?;
+    Ok(match Team::create(&session.context, Box::new(oob)) {
+        Ok(team) => Entry::Team(Arc::new(team)),
+        Err(error) => Entry::Forward(refused(host, comm, &error)),
+    })
+}
+
+fn refused(host: &Host, comm: Comm, error: &EngineError) -> &'static str {
+    if let EngineError::SwitchedOff { .. } = error {
+        return reason::SWITCHED_OFF;
+    }
+    if host.comm_rank(comm) == Ok(0) {
+        tracing::warn!("collectives of a communicator are left to the host MPI: {error}");
+    }
+    reason::NO_TEAM
+}
+
+fn entries() -> MutexGuard<'static, Option<HashMap<usize, Arc<Entry>>>> {
+    ENTRIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes an entry out of use; whoever drops the result takes its team down.
+fn forget(address: usize) -> Option<Arc<Entry>> {
+    let entry = entries().as_mut()?.remove(&address);
+    GENERATION.fetch_add(1, Ordering::Release);
+    entry
+}
+
+/// Delete callback of the communicator attribute. Runs at a time of the host's choosing, on ranks
+/// one by one: leaving a team waits for nobody.
+pub unsafe extern "C" fn on_comm_free(
+    _comm: usize,
+    _key: c_int,
+    value: *mut c_void,
+    _extra: *mut c_void,
+) -> c_int {
+    crate::panic_guard::guard(None, || {
+        let _inside = Inside::enter();
+        if let Some(Entry::Team(team)) = forget(value as usize).as_deref() {
+            team.free();
+        }
+        0
+    })
+}
+
+/// Takes down all teams and reports. Collective over the world, if it has a team.
+pub fn finalize(session: &Session) {
+    let host = session.host();
+    let world = host.comm_attribute(host.predefined().comm_world, session.comm_key);
+    let world = world.ok().flatten();
+    let all = entries().take().unwrap_or_default();
+    GENERATION.fetch_add(1, Ordering::Release);
+    let team_of = |entry: &Arc<Entry>| match &**entry {
+        Entry::Team(team) => Some(team.clone()),
+        Entry::Forward(_) => None,
+    };
+    let world_team = world.and_then(|address| team_of(all.get(&address)?));
+    let teams: Vec<Arc<Team>> = all
+        .iter()
+        .filter(|(address, _)| Some(**address) != world)
+        .filter_map(|(_, entry)| team_of(entry))
+        .collect();
+    session.context.finalize(world_team.as_deref(), &teams);
+}
