@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 
 const SIZES: [u32; 4] = [1, 2, 3, 8];
 
+type Ranks = Vec<Box<dyn Oob>>;
+
 /// Every kind of world of `size` ranks, with what keeps it going.
-fn worlds(size: u32) -> Vec<(Option<Rendezvous>, Vec<Box<dyn Oob>>)> {
+fn worlds(size: u32) -> Vec<(Option<Rendezvous>, Ranks)> {
     let in_process = InProcess::world(size)
         .into_iter()
         .map(|oob| Box::new(oob) as Box<dyn Oob>)
@@ -28,7 +30,7 @@ fn connect(server: &Rendezvous, rank: u32) -> SocketOob {
 
 /// Runs `body` on a thread per rank and returns the results by rank.
 fn run<T: Send + 'static>(
-    world: Vec<Box<dyn Oob>>,
+    world: Ranks,
     body: impl Fn(Box<dyn Oob>) -> T + Clone + Send + 'static,
 ) -> Vec<T> {
     let threads: Vec<_> = world

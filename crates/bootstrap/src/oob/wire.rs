@@ -90,7 +90,10 @@ pub(super) fn write_reply(stream: &mut impl Write, outcome: Result<&[u8], &str>)
     let (kind, payload) = match outcome {
         Ok(payload) => (REPLY_OK, payload),
         Err(reason) => {
-            let end = reason.floor_char_boundary(REASON_BYTES_MAX as usize);
+            let mut end = reason.len().min(REASON_BYTES_MAX as usize);
+            while !reason.is_char_boundary(end) {
+                end -= 1;
+            }
             (REPLY_ERROR, &reason.as_bytes()[..end])
         }
     };
