@@ -1,2 +1,76 @@
-//! Placeholder.
-fn main() {}
+//! The `ferrorail` command: one module per subcommand.
+
+mod bench;
+mod exec;
+mod info;
+mod library;
+mod mpi;
+mod run;
+
+use clap::{Parser, Subcommand};
+use ferrorail_base::config::{self, Settings};
+use std::process::ExitCode;
+
+/// What a subcommand that starts other programs exits with when it fails itself, as `env`,
+/// `nohup` and `timeout` do.
+const EXIT_LAUNCHER: u8 = 125;
+
+/// MPI collectives over shared memory and RDMA rails, without recompiling
+#[derive(Parser)]
+#[command(name = "ferrorail", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Exec(exec::Args),
+    Run(run::Args),
+    Info(info::Args),
+    Bench(bench::Args),
+    #[command(hide = true)]
+    ProbeMpi(mpi::ProbeArgs),
+}
+
+fn main() -> ExitCode {
+    let command = Cli::parse().command;
+    let (result, failure) = match command {
+        Command::Exec(args) => (exec::main(&args), EXIT_LAUNCHER),
+        Command::Run(args) => (run::main(&args), EXIT_LAUNCHER),
+        Command::Info(args) => (info::main(&args), 1),
+        Command::Bench(args) => (bench::main(&args), 1),
+        Command::ProbeMpi(args) => (mpi::probe(&args), 1),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("ferrorail: {error:#}");
+        ExitCode::from(failure)
+    })
+}
+
+/// The settings of this process's environment; what is wrong with them goes to standard error.
+fn settings() -> Settings {
+    let variables = std::env::vars_os().filter_map(|(name, value)| {
+        Some((
+            name.into_string().ok()?,
+            value.to_string_lossy().into_owned(),
+        ))
+    });
+    let (settings, problems) = config::parse(variables);
+    for problem in problems {
+        eprintln!("ferrorail: {problem}");
+    }
+    settings
+}
+
+/// Sends the log of the libraries to standard error, as `FERRORAIL_LOG` says.
+fn start_log(settings: &Settings) {
+    let filter = tracing_subscriber::EnvFilter::try_new(&settings.log).unwrap_or_else(|error| {
+        eprintln!("ferrorail: FERRORAIL_LOG={}: {error}", settings.log);
+        tracing_subscriber::EnvFilter::new("warn")
+    });
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+}

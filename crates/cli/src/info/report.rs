@@ -1,0 +1,220 @@
+//! The report as data and as text.
+
+use super::settings;
+use crate::{library, mpi};
+use anyhow::Result;
+use ferrorail_base::config::Settings;
+use ferrorail_bootstrap::{HostInfo, probe};
+use ferrorail_coll::{Collective, algorithms};
+use ferrorail_engine::{Fabric, RailInfo, open_rails};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Everything that `ferrorail info` shows.
+pub fn collect(settings: &Settings) -> Result<Value> {
+    Ok(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "library": match library::find() {
+            Ok(path) => json!({ "path": path }),
+            Err(error) => json!({ "error": error.to_string() }),
+        },
+        "host": host(),
+        "mpi": mpi_libraries()?,
+        "rails": rails(settings),
+        "settings": settings::in_force(|name| std::env::var(name).ok()),
+        "algorithms": algorithms_of_all(),
+    }))
+}
+
+fn host() -> Value {
+    let info = HostInfo::probe();
+    let name = nix::unistd::gethostname().unwrap_or_default();
+    json!({
+        "name": name.to_string_lossy(),
+        "cores": info.cores,
+        "processors": info.processors.len(),
+        "parallelism": info.parallelism,
+        "numa_nodes": info.numa_nodes,
+        "numa_node": info.numa_node,
+        "source": match info.source {
+            probe::Source::Hwloc => "hwloc",
+            probe::Source::Kernel => "kernel",
+        },
+    })
+}
+
+fn mpi_libraries() -> Result<Vec<Value>> {
+    let rows = mpi::installed()?
+        .into_iter()
+        .map(|probed| match probed.outcome {
+            Ok(description) => description,
+            Err(error) => json!({ "path": probed.name, "error": error }),
+        });
+    Ok(rows.collect())
+}
+
+fn rails(settings: &Settings) -> Value {
+    match open_rails(settings) {
+        Ok(fabric) => json!({
+            "fabric": fabric.name(),
+            "rails": fabric.rails().iter().map(rail).collect::<Vec<_>>(),
+        }),
+        Err(error) => json!({ "error": error.to_string(), "rails": [] }),
+    }
+}
+
+fn rail(rail: &RailInfo) -> Value {
+    json!({
+        "name": rail.name,
+        "device": rail.device,
+        "port": rail.port,
+        "address": rail.address,
+        "bandwidth_mb_s": rail.bandwidth_mb_s,
+        "mtu_bytes": rail.mtu_bytes,
+        "numa_node": rail.numa_node.or_else(|| probe::device_numa_node(&rail.device)),
+    })
+}
+
+fn algorithms_of_all() -> Vec<Value> {
+    let rows = Collective::ALL
+        .iter()
+        .flat_map(|&collective| algorithms(collective));
+    rows.map(|algorithm| {
+        json!({
+            "collective": algorithm.collective.name(),
+            "name": algorithm.name,
+            "description": algorithm.description,
+        })
+    })
+    .collect()
+}
+
+/// The report for people.
+pub fn text(report: &Value) -> String {
+    let mut out = format!("ferrorail {}\n", plain(&report["version"]));
+    let library = &report["library"];
+    line(&mut out, "library", first(library, &["path", "error"]));
+
+    heading(&mut out, "Host");
+    let host = &report["host"];
+    line(&mut out, "name", plain(&host["name"]));
+    let processors = format!(
+        "{} ({} hardware threads, {} at once)",
+        host["cores"], host["processors"], host["parallelism"]
+    );
+    line(&mut out, "cores", processors);
+    let near = match &host["numa_node"] {
+        Value::Null => "this process may run on several".to_owned(),
+        node => format!("this process is on {node}"),
+    };
+    line(
+        &mut out,
+        "NUMA nodes",
+        format!("{} ({near})", list(&host["numa_nodes"])),
+    );
+    line(&mut out, "found by", plain(&host["source"]));
+
+    heading(&mut out, "MPI libraries");
+    for library in rows(&report["mpi"]) {
+        match &library["error"] {
+            Value::Null => line(
+                &mut out,
+                &plain(&library["version"]),
+                format!(
+                    "{} ABI, {}",
+                    plain(&library["abi"]),
+                    plain(&library["path"])
+                ),
+            ),
+            error => line(&mut out, &plain(&library["path"]), plain(error)),
+        }
+    }
+    if rows(&report["mpi"]).is_empty() {
+        line(&mut out, "none found", "set FERRORAIL_MPI_LIBRARY to one");
+    }
+
+    rails_text(&mut out, &report["rails"]);
+
+    heading(&mut out, "Settings (* set in the environment)");
+    for setting in rows(&report["settings"]) {
+        let mark = if setting["is_default"] == true {
+            ' '
+        } else {
+            '*'
+        };
+        let name = format!("{}={}", plain(&setting["name"]), plain(&setting["value"]));
+        let _ = writeln!(out, "{mark} {name:<38} {}", plain(&setting["help"]));
+    }
+
+    heading(&mut out, "Algorithms");
+    for algorithm in rows(&report["algorithms"]) {
+        let name = format!(
+            "{}={}",
+            plain(&algorithm["collective"]),
+            plain(&algorithm["name"])
+        );
+        line(&mut out, &name, plain(&algorithm["description"]));
+    }
+    out
+}
+
+fn rails_text(out: &mut String, rails: &Value) {
+    let Some(fabric) = rails["fabric"].as_str() else {
+        heading(out, "Rails");
+        line(out, "none", plain(&rails["error"]));
+        return;
+    };
+    heading(out, &format!("Rails ({fabric})"));
+    for rail in rows(&rails["rails"]) {
+        let mut facts = Vec::new();
+        if rail["port"] != 0 {
+            facts.push(format!(
+                "device {} port {}",
+                plain(&rail["device"]),
+                rail["port"]
+            ));
+        }
+        if rail["address"] != "" {
+            facts.push(format!("GID {}", plain(&rail["address"])));
+        }
+        facts.push(match rail["bandwidth_mb_s"].as_u64() {
+            None | Some(0) => "speed unknown".into(),
+            Some(speed) => format!("{speed} MB/s"),
+        });
+        if rail["mtu_bytes"] != 0 {
+            facts.push(format!("MTU {}", rail["mtu_bytes"]));
+        }
+        if let Some(node) = rail["numa_node"].as_u64() {
+            facts.push(format!("NUMA node {node}"));
+        }
+        line(out, &plain(&rail["name"]), facts.join(", "));
+    }
+}
+
+fn heading(out: &mut String, title: &str) {
+    let _ = writeln!(out, "\n{title}");
+}
+
+fn line(out: &mut String, name: &str, value: impl std::fmt::Display) {
+    let _ = writeln!(out, "  {name:<38} {value}");
+}
+
+fn rows(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn first(value: &Value, names: &[&str]) -> String {
+    let found = names.iter().find(|name| !value[**name].is_null());
+    found.map_or(String::new(), |name| plain(&value[*name]))
+}
+
+fn list(value: &Value) -> String {
+    rows(value).iter().map(plain).collect::<Vec<_>>().join(", ")
+}
+
+/// A value without the quotes of JSON.
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}

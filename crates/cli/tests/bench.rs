@@ -1,0 +1,192 @@
+//! `ferrorail bench` under Open MPI's and MPICH's launcher, on a stand-in for the preload library:
+//! what is tested is the measurement, not what is measured.
+
+mod common;
+
+use common::{expect_code, ferrorail};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Forwards to the host MPI; says once in which instance it is and what is forced there.
+const STAND_IN: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+typedef int (*Allgather)(const void *, int, size_t, void *, int, size_t, size_t);
+static int calls;
+int MPI_Allgather(const void *send, int send_count, size_t send_type,
+                  void *recv, int recv_count, size_t recv_type, size_t comm) {
+    Allgather next = (Allgather)dlsym(RTLD_DEFAULT, "PMPI_Allgather");
+    if (calls++ == 0) {
+        const char *forced = getenv("FERRORAIL_ALGORITHM");
+        fprintf(stderr, "instance <%s>\n", forced ? forced : "");
+    }
+    int code = next(send, send_count, send_type, recv, recv_count, recv_type, comm);
+    if (getenv("STAND_IN_CORRUPTS") && recv_count > 0)
+        ((unsigned char *)recv)[recv_count * 2 - 1] ^= 1;
+    return code;
+}
+"#;
+
+/// A directory with the stand-in, removed afterwards.
+struct StandIn(PathBuf);
+
+impl StandIn {
+    fn new(name: &str) -> Self {
+        let directory =
+            std::env::temp_dir().join(format!("ferrorail-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let stand_in = Self(directory);
+        let source = stand_in.0.join("stand_in.c");
+        fs::write(&source, STAND_IN).unwrap();
+        let mut compile = Command::new("cc");
+        compile
+            .args(["-shared", "-fPIC", "-o"])
+            .arg(stand_in.library())
+            .arg(source)
+            .arg("-ldl");
+        expect_code(&mut compile, 0);
+        stand_in
+    }
+
+    fn library(&self) -> PathBuf {
+        self.0.join("libferrorail.so")
+    }
+
+    /// `mpirun -n 2 ferrorail bench allgather ARGS`.
+    fn bench(&self, launcher: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(launcher);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("FERRORAIL_") {
+                command.env_remove(name);
+            }
+        }
+        if launcher.contains("openmpi") {
+            command
+                .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+                .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+                .env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+        }
+        command
+            .env("FERRORAIL_LIBRARY", self.library())
+            .args(["-n", "2"])
+            .arg(ferrorail().get_program())
+            .args(["bench", "allgather", "--blocks", "3", "--iterations", "5"])
+            .args(args);
+        command
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const LAUNCHERS: [(&str, &str); 2] = [("mpirun.openmpi", "Open MPI"), ("mpirun.mpich", "MPICH")];
+
+#[test]
+fn both_implementations_are_measured_in_one_run() {
+    let stand_in = StandIn::new("bench");
+    for (launcher, family) in LAUNCHERS {
+        let json = stand_in.0.join("report.json");
+        let mut bench = stand_in.bench(
+            launcher,
+            &["--bytes", "0,8:16", "--json", json.to_str().unwrap()],
+        );
+        let (stdout, stderr) = expect_code(&mut bench, 0);
+        assert!(
+            stdout.contains(&format!("2 ranks, beside {family}")),
+            "{stdout}"
+        );
+        let rows: Vec<Vec<&str>> = stdout
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        let sizes: Vec<_> = rows.iter().map(|row| (row[0], row[1])).collect();
+        assert_eq!(sizes, [("0", "auto"), ("8", "auto"), ("16", "auto")]);
+        assert_eq!(stderr.matches("instance <>").count(), 2, "{stderr}");
+
+        let report: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+        assert_eq!(report["ranks"], 2);
+        assert!(report["mpi"]["version"].as_str().unwrap().contains(family));
+        for (row, printed) in report["rows"].as_array().unwrap().iter().zip(&rows) {
+            for (side, column) in [("ferrorail", 2), ("host", 4)] {
+                let blocks = row[side]["blocks_us"].as_array().unwrap();
+                assert_eq!(blocks.len(), 3);
+                let mut times: Vec<f64> = blocks.iter().filter_map(Value::as_f64).collect();
+                times.sort_by(f64::total_cmp);
+                assert!(times[0] > 0.0);
+                assert_eq!(row[side]["median_us"], times[1]);
+                assert_eq!(printed[column], format!("{:.3}", times[1]));
+            }
+        }
+    }
+}
+
+#[test]
+fn algorithms_are_forced_on_instances_of_their_own() {
+    let stand_in = StandIn::new("forced");
+    for (launcher, _) in LAUNCHERS {
+        let mut bench = stand_in.bench(launcher, &["--bytes", "8", "--algorithms", "bruck,direct"]);
+        let (stdout, stderr) = expect_code(&mut bench, 0);
+        let names: Vec<_> = stdout
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| line.split_whitespace().nth(1).unwrap())
+            .collect();
+        assert_eq!(names, ["bruck", "direct"]);
+        for forced in ["instance <allgather=bruck>", "instance <allgather=direct>"] {
+            assert_eq!(stderr.matches(forced).count(), 2, "{stderr}");
+        }
+    }
+}
+
+#[test]
+fn wrong_data_ends_the_job() {
+    let stand_in = StandIn::new("corrupt");
+    for (launcher, _) in LAUNCHERS {
+        let mut bench = stand_in.bench(launcher, &["--bytes", "8"]);
+        let output = bench.env("STAND_IN_CORRUPTS", "1").output().unwrap();
+        let (_, stderr) = common::texts(&output);
+        assert!(!output.status.success());
+        assert!(
+            stderr.contains("wrong data for 8 bytes: rank 1's byte 7 at rank"),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
+fn mistakes_are_named_before_anything_is_measured() {
+    let stand_in = StandIn::new("mistakes");
+    let expect = |mut bench: Command, text: &str| {
+        let output = bench.output().unwrap();
+        let (_, stderr) = common::texts(&output);
+        assert!(!output.status.success());
+        assert!(stderr.contains(text), "{stderr}");
+    };
+    expect(
+        stand_in.bench("mpirun.mpich", &["--algorithms", "brück"]),
+        "allgather has no algorithm \"brück\"; did you mean \"bruck\"?",
+    );
+    let mut bench = stand_in.bench("mpirun.mpich", &[]);
+    bench.env("FERRORAIL_LIBRARY", "/no/libferrorail.so");
+    expect(
+        bench,
+        "FERRORAIL_LIBRARY=/no/libferrorail.so: there is no such file",
+    );
+    let mut bench = stand_in.bench("mpirun.mpich", &[]);
+    bench.env("FERRORAIL_LIBRARY", stand_in.0.join("stand_in.c"));
+    expect(bench, "cannot load");
+    let mut bench = stand_in.bench("mpirun.mpich", &[]);
+    bench.env("FERRORAIL_MPI_LIBRARY", "/no/libmpi.so");
+    expect(
+        bench,
+        "FERRORAIL_MPI_LIBRARY=/no/libmpi.so: cannot open the MPI library",
+    );
+}
