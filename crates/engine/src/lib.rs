@@ -1,1 +1,43 @@
-//! Placeholder.
+//! The engine: the composition root that turns algorithms, memory and rails into collectives.
+//!
+//! * [`Context`]: one per process; settings, the host's progress, rails, statistics;
+//! * [`Team`]: one per communicator; made, used and freed collectively;
+//! * `plan`: which algorithm runs for a size, chosen from what every rank knows;
+//! * `run`: the state machine that executes a schedule step by step and never blocks;
+//! * `agree`: how a set-up step counts only if every rank managed it;
+//! * `report`: what `FERRORAIL_STATS` shows.
+//!
+//! This is the only crate that knows which [`ferrorail_fabric::Fabric`] is real. It imports neither
+//! the preload library nor the command line tool, and knows nothing of MPI's handles.
+//!
+//! ```no_run
+//! use ferrorail_engine::{Context, NoHost, Team};
+//! let context = Context::new(Default::default(), Box::new(NoHost));
+//! let team = Team::create(&context, ferrorail_bootstrap::from_env()?)?;
+//! let mine = [team.rank().0 as u8; 8];
+//! let mut all = vec![0u8; 8 * team.size() as usize];
+//! // SAFETY: `mine` holds 8 bytes, `all` 8 per rank, and nobody else uses them.
+//! unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), 8)? };
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod agree;
+mod allgather;
+mod context;
+mod error;
+mod plan;
+mod rails;
+mod report;
+mod run;
+mod shared_settings;
+mod stats;
+mod team;
+
+pub use context::{Context, Host, NoHost};
+pub use error::{EngineError, ErrorClass};
+pub use ferrorail_fabric::{Capabilities, Fabric, FabricError, RailCounters, RailInfo};
+pub use rails::{Rails, open_rails};
+pub use report::{RailRow, Report};
+pub use shared_settings::algorithm_problems;
+pub use stats::{CallRow, ForwardRow, Stats};
+pub use team::Team;

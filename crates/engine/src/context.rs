@@ -1,0 +1,84 @@
+//! What all teams of a process share: settings, the host's progress, rails, statistics.
+
+use crate::rails::{Rails, RailsKind};
+use crate::stats::Stats;
+use ferrorail_base::config::Settings;
+use ferrorail_fabric::{Fabric, FabricError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The surroundings that a waiting rank must keep going.
+pub trait Host: Send + Sync {
+    /// Drives the host MPI's progress a little: another rank may be stuck in a rendezvous with us.
+    fn poke(&self);
+}
+
+/// A host with nothing to drive, for programs without MPI.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHost;
+
+impl Host for NoHost {
+    fn poke(&self) {}
+}
+
+/// One per process.
+pub struct Context {
+    settings: Settings,
+    host: Box<dyn Host>,
+    stats: Stats,
+    verbs: Mutex<Option<Arc<Rails>>>,
+    loopback: Mutex<Option<Arc<Rails>>>,
+}
+
+impl Context {
+    /// Opens nothing yet: rails are opened by the first team that spans nodes.
+    pub fn new(settings: Settings, host: Box<dyn Host>) -> Arc<Self> {
+        Arc::new(Self {
+            settings,
+            host,
+            stats: Stats::default(),
+            verbs: Mutex::new(None),
+            loopback: Mutex::new(None),
+        })
+    }
+
+    /// This process's settings. A team uses those of its rank 0 where ranks must agree.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Counters of this process.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    pub(crate) fn host(&self) -> &dyn Host {
+        &*self.host
+    }
+
+    pub(crate) fn rails(&self, kind: RailsKind) -> Result<Arc<Rails>, FabricError> {
+        let slot = match kind {
+            RailsKind::Verbs => &self.verbs,
+            RailsKind::Loopback => &self.loopback,
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rails) = &*slot {
+            return Ok(rails.clone());
+        }
+        let rails = Arc::new(Rails::open(kind, &self.settings)?);
+        tracing::info!(
+            fabric = rails.name(),
+            rails = ?rails.rails().iter().map(|rail| rail.name.as_str()).collect::<Vec<_>>(),
+            "rails opened"
+        );
+        *slot = Some(rails.clone());
+        Ok(rails)
+    }
+
+    /// The rails opened so far.
+    pub(crate) fn opened_rails(&self) -> Vec<Arc<Rails>> {
+        [&self.verbs, &self.loopback]
+            .into_iter()
+            .filter_map(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            .collect()
+    }
+}

@@ -1,0 +1,117 @@
+//! Errors of the engine, each with the MPI error class it maps to.
+
+use ferrorail_base::Rank;
+use ferrorail_bootstrap::OobError;
+use ferrorail_fabric::FabricError;
+use ferrorail_shm::ShmError;
+
+/// What a caller branches on; the preload library translates it to the host's MPI error class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// `MPI_ERR_NO_MEM`.
+    NoMemory,
+    /// `MPI_ERR_PROC_FAILED` where the host has it, else `MPI_ERR_OTHER`.
+    ProcessFailed,
+    /// `MPI_ERR_OTHER`.
+    Other,
+    /// `MPI_ERR_INTERN`: a defect of ferrorail.
+    Internal,
+}
+
+/// Why a collective or a team creation failed, in words a user can act on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The ranks could not talk out of band.
+    #[error(transparent)]
+    Oob(#[from] OobError),
+    /// A rail failed.
+    #[error(transparent)]
+    Fabric(#[from] FabricError),
+    /// Shared memory failed.
+    #[error(transparent)]
+    Shm(#[from] ShmError),
+    /// A step of team creation failed on some rank, so all ranks gave it up.
+    #[error("{act} failed on rank {rank}: {reason}")]
+    Refused {
+        /// The step.
+        act: &'static str,
+        /// Lowest rank where it failed.
+        rank: Rank,
+        /// Its reason.
+        reason: String,
+    },
+    /// Acceleration is switched off by a setting.
+    #[error("switched off by {setting}")]
+    SwitchedOff {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// A process of this team on this host is gone.
+    #[error("rank {rank} (pid {pid}) died during {collective}")]
+    PeerDied {
+        /// The dead rank.
+        rank: Rank,
+        /// Its process.
+        pid: u32,
+        /// The operation this rank was in.
+        collective: &'static str,
+    },
+    /// Peers did not arrive within `FERRORAIL_PEER_TIMEOUT`.
+    #[error(
+        "no arrival from {waiting_for} within {seconds} s in {collective} (FERRORAIL_PEER_TIMEOUT)"
+    )]
+    PeerTimeout {
+        /// What was awaited.
+        waiting_for: String,
+        /// The set limit.
+        seconds: u64,
+        /// The operation this rank was in.
+        collective: &'static str,
+    },
+    /// An earlier error left the team's memory undefined.
+    #[error("the communicator is unusable after an earlier error: {0}")]
+    Unusable(String),
+    /// Two threads called a collective on one communicator at once.
+    #[error("two threads are in a collective on one communicator")]
+    Concurrent,
+    /// The receive buffer could not be registered on every rail.
+    #[error("rank {rank} could not register its receive buffer; FERRORAIL_ZERO_COPY=off avoids it")]
+    ReceiverRefused {
+        /// The rank that could not.
+        rank: Rank,
+    },
+    /// A cross-memory copy failed.
+    #[error("cross-memory copy to rank {rank} failed: {source}; FERRORAIL_CMA=off avoids it")]
+    CrossMemory {
+        /// The peer.
+        rank: Rank,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// No algorithm fits what was asked.
+    #[error("selection: {0}")]
+    Selection(String),
+}
+
+impl EngineError {
+    /// The class to report.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Fabric(FabricError::RegisterMemory { .. })
+            | Self::ReceiverRefused { .. }
+            | Self::Shm(_) => ErrorClass::NoMemory,
+            Self::PeerDied { .. } => ErrorClass::ProcessFailed,
+            Self::Selection(_) => ErrorClass::Internal,
+            _ => ErrorClass::Other,
+        }
+    }
+
+    /// The class the host MPI itself gave, if the error came from there.
+    pub fn mpi_class(&self) -> Option<i32> {
+        match self {
+            Self::Oob(error) => error.mpi_class,
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Which fabric is real: the only place that names the implementations.
+
+use ferrorail_base::config::{FabricChoice, Settings};
+use ferrorail_base::{PeerId, ProcessId, RailId};
+use ferrorail_fabric::{
+    Capabilities, Fabric, FabricError, LocalRegion, LocalSlice, Notification, RailCounters,
+    RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
+};
+use ferrorail_rdma_transport::loopback::LoopbackFabric;
+use ferrorail_rdma_transport::verbs::{self, VerbsFabric};
+
+/// A fabric chosen at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RailsKind {
+    Verbs,
+    Loopback,
+}
+
+/// The opened rails of this process.
+pub enum Rails {
+    /// RDMA devices.
+    Verbs(VerbsFabric),
+    /// Emulated rails.
+    Loopback(LoopbackFabric),
+}
+
+impl Rails {
+    pub(crate) fn open(kind: RailsKind, settings: &Settings) -> Result<Self, FabricError> {
+        match kind {
+            RailsKind::Verbs => VerbsFabric::open(settings).map(Self::Verbs),
+            RailsKind::Loopback => LoopbackFabric::open(settings).map(Self::Loopback),
+        }
+    }
+
+    /// Whether verbs rails could be opened here.
+    pub(crate) fn verbs_available() -> bool {
+        verbs::is_available()
+    }
+}
+
+macro_rules! delegate {
+    ($self:ident, $fabric:ident => $call:expr) => {
+        match $self {
+            Rails::Verbs($fabric) => $call,
+            Rails::Loopback($fabric) => $call,
+        }
+    };
+}
+
+impl Fabric for Rails {
+    fn name(&self) -> &'static str {
+        delegate!(self, f => f.name())
+    }
+
+    fn rails(&self) -> &[RailInfo] {
+        delegate!(self, f => f.rails())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        delegate!(self, f => f.capabilities())
+    }
+
+    fn counters(&self, rail: RailId) -> RailCounters {
+        delegate!(self, f => f.counters(rail))
+    }
+
+    unsafe fn register(
+        &self,
+        address: *mut u8,
+        bytes: usize,
+        backing: Option<SharedBacking>,
+    ) -> Result<LocalRegion, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        unsafe { delegate!(self, f => f.register(address, bytes, backing)) }
+    }
+
+    fn deregister(&self, region: LocalRegion) {
+        delegate!(self, f => f.deregister(region))
+    }
+
+    fn describe(&self, region: &LocalRegion) -> Vec<u8> {
+        delegate!(self, f => f.describe(region))
+    }
+
+    fn import(&self, peer: PeerId, description: &[u8]) -> Result<RemoteRegion, FabricError> {
+        delegate!(self, f => f.import(peer, description))
+    }
+
+    fn release(&self, peer: PeerId, region: RemoteRegion) {
+        delegate!(self, f => f.release(peer, region))
+    }
+
+    fn open_peer(&self, process: ProcessId) -> Result<PeerId, FabricError> {
+        delegate!(self, f => f.open_peer(process))
+    }
+
+    fn address_for(&self, peer: PeerId) -> Result<Vec<u8>, FabricError> {
+        delegate!(self, f => f.address_for(peer))
+    }
+
+    fn connect(&self, peer: PeerId, address: &[u8]) -> Result<(), FabricError> {
+        delegate!(self, f => f.connect(peer, address))
+    }
+
+    unsafe fn put(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        tracking: Tracking,
+    ) -> Result<Ticket, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        unsafe { delegate!(self, f => f.put(peer, rail, from, to, tracking)) }
+    }
+
+    unsafe fn put_notify(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        notification: Notification<'_>,
+        tracking: Tracking,
+    ) -> Result<Ticket, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        unsafe { delegate!(self, f => f.put_notify(peer, rail, from, to, notification, tracking)) }
+    }
+
+    unsafe fn get(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: RemoteSlice<'_>,
+        into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        unsafe { delegate!(self, f => f.get(peer, rail, from, into)) }
+    }
+
+    unsafe fn fetch_add(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        at: RemoteSlice<'_>,
+        add: u64,
+        into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        unsafe { delegate!(self, f => f.fetch_add(peer, rail, at, add, into)) }
+    }
+
+    unsafe fn compare_swap(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        at: RemoteSlice<'_>,
+        compare: u64,
+        swap: u64,
+        into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        unsafe { delegate!(self, f => f.compare_swap(peer, rail, at, compare, swap, into)) }
+    }
+
+    fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
+        delegate!(self, f => f.is_complete(ticket))
+    }
+
+    fn progress(&self) -> Result<usize, FabricError> {
+        delegate!(self, f => f.progress())
+    }
+}
+
+/// Opens the rails that a team under `settings` would use on this host, without a team: what
+/// `ferrorail info` shows.
+///
+/// # Errors
+/// As the fabric's `open`.
+pub fn open_rails(settings: &Settings) -> Result<Rails, FabricError> {
+    let kind = match settings.fabric {
+        FabricChoice::Verbs => RailsKind::Verbs,
+        FabricChoice::Auto if Rails::verbs_available() => RailsKind::Verbs,
+        FabricChoice::Auto | FabricChoice::Loopback => RailsKind::Loopback,
+    };
+    Rails::open(kind, settings)
+}

@@ -1,0 +1,222 @@
+//! The statistics report at finalize: a table, or JSON.
+
+use crate::agree::gather;
+use crate::stats::{CallRow, ForwardRow};
+use crate::{Context, EngineError, Team};
+use ferrorail_base::config::StatsSink;
+use ferrorail_base::units::format_bytes;
+use ferrorail_base::{RailId, Rank};
+use ferrorail_fabric::Fabric;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::sync::{Arc, PoisonError};
+
+/// Traffic of one rail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RailRow {
+    /// `verbs` or `loopback`.
+    pub fabric: String,
+    /// Name of the rail.
+    pub rail: String,
+    /// Messages posted.
+    pub messages: u64,
+    /// Bytes posted.
+    pub bytes: u64,
+}
+
+/// What `FERRORAIL_STATS` writes: sums over `ranks` processes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// Version of ferrorail.
+    pub version: String,
+    /// Processes the report covers.
+    pub ranks: u32,
+    /// Nodes, virtual ones included, of the team that reports; 0 if there was none.
+    pub nodes: u32,
+    /// Calls by collective, algorithm and size class.
+    pub collectives: Vec<CallRow>,
+    /// Traffic by rail.
+    pub rails: Vec<RailRow>,
+    /// Calls left to the host MPI, by reason.
+    pub forwarded: Vec<ForwardRow>,
+}
+
+impl Context {
+    /// Ends all use of ferrorail in this process: frees `teams` and reports. `world` is the team of
+    /// all processes, if it was ever made: the report then covers them all, and nobody takes down
+    /// its rails before everybody is done. Collective over `world` if that is given.
+    pub fn finalize(&self, world: Option<&Team>, teams: &[Arc<Team>]) {
+        if let Some(world) = world
+            && let Err(error) = self.settle(world)
+        {
+            tracing::debug!("at finalize: {error}");
+        }
+        for team in teams {
+            team.free();
+        }
+        match world {
+            None => self.emit(&self.own_report(), Rank(0)),
+            Some(world) => {
+                let intact = world.enter().is_ok();
+                world.free();
+                // A rank that leaves takes its rails along; what others sent it is complete now.
+                let mut state = world.state().lock().unwrap_or_else(PoisonError::into_inner);
+                if intact && let Err(error) = state.oob.barrier() {
+                    tracing::debug!("at finalize: {error}");
+                }
+            }
+        }
+    }
+
+    /// Waits for everybody, then gathers the report. All ranks of a team share `FERRORAIL_STATS`'s
+    /// being set, so all take part.
+    fn settle(&self, world: &Team) -> Result<(), EngineError> {
+        let mut state = world.state().lock().unwrap_or_else(PoisonError::into_inner);
+        if state.broken.is_some() {
+            return Ok(());
+        }
+        state.oob.barrier()?;
+        if !world.map.settings.stats {
+            return Ok(());
+        }
+        state.plans.flush_counts(self.stats());
+        let mut own = self.own_report();
+        own.nodes = world.map.topology.node_count();
+        let reports = gather(&mut *state.oob, "statistics exchange", &own)?;
+        self.emit(&Report::sum(reports), world.map.rank);
+        Ok(())
+    }
+
+    fn own_report(&self) -> Report {
+        let (collectives, forwarded) = self.stats().rows();
+        let mut rails = Vec::new();
+        for fabric in self.opened_rails() {
+            for (rail, info) in fabric.rails().iter().enumerate() {
+                let counters = fabric.counters(RailId(rail as u8));
+                rails.push(RailRow {
+                    fabric: fabric.name().into(),
+                    rail: info.name.clone(),
+                    messages: counters.messages,
+                    bytes: counters.bytes,
+                });
+            }
+        }
+        Report {
+            version: env!("CARGO_PKG_VERSION").into(),
+            ranks: 1,
+            nodes: 0,
+            collectives,
+            rails,
+            forwarded,
+        }
+    }
+
+    fn emit(&self, report: &Report, rank: Rank) {
+        if rank != Rank(0) {
+            return;
+        }
+        match &self.settings().stats {
+            StatsSink::Off => {}
+            StatsSink::Print => eprint!("{}", report.table()),
+            StatsSink::File(path) => {
+                let written = serde_json::to_string_pretty(report)
+                    .map_err(std::io::Error::other)
+                    .and_then(|json| std::fs::write(path, json + "\n"));
+                if let Err(error) = written {
+                    eprintln!("ferrorail: FERRORAIL_STATS={}: {error}", path.display());
+                }
+            }
+        }
+    }
+}
+
+impl Report {
+    /// One report over all processes.
+    fn sum(reports: Vec<Self>) -> Self {
+        let mut reports = reports.into_iter();
+        let mut sum = reports.next().expect("a team has a rank");
+        for report in reports {
+            sum.ranks += report.ranks;
+            for row in report.collectives {
+                let same = |s: &&mut CallRow| {
+                    (&s.collective, &s.algorithm, &s.landing, s.size_class_bytes)
+                        == (
+                            &row.collective,
+                            &row.algorithm,
+                            &row.landing,
+                            row.size_class_bytes,
+                        )
+                };
+                match sum.collectives.iter_mut().find(same) {
+                    Some(s) => (s.calls, s.bytes) = (s.calls + row.calls, s.bytes + row.bytes),
+                    None => sum.collectives.push(row),
+                }
+            }
+            for row in report.rails {
+                match sum
+                    .rails
+                    .iter_mut()
+                    .find(|s| (&s.fabric, &s.rail) == (&row.fabric, &row.rail))
+                {
+                    Some(s) => {
+                        (s.messages, s.bytes) = (s.messages + row.messages, s.bytes + row.bytes);
+                    }
+                    None => sum.rails.push(row),
+                }
+            }
+            for row in report.forwarded {
+                let same = |s: &&mut ForwardRow| {
+                    (&s.collective, &s.reason) == (&row.collective, &row.reason)
+                };
+                match sum.forwarded.iter_mut().find(same) {
+                    Some(s) => (s.calls, s.bytes) = (s.calls + row.calls, s.bytes + row.bytes),
+                    None => sum.forwarded.push(row),
+                }
+            }
+        }
+        sum
+    }
+
+    /// The table that `FERRORAIL_STATS=1` prints.
+    pub fn table(&self) -> String {
+        let mut text = format!(
+            "ferrorail {} statistics: {} ranks, {} nodes\n",
+            self.version, self.ranks, self.nodes
+        );
+        let _ = writeln!(
+            text,
+            "  {:<12} {:<28} {:<8} {:>8} {:>12} {:>16}",
+            "collective", "algorithm", "landing", "up to", "calls", "bytes"
+        );
+        for row in &self.collectives {
+            let _ = writeln!(
+                text,
+                "  {:<12} {:<28} {:<8} {:>8} {:>12} {:>16}",
+                row.collective,
+                row.algorithm,
+                row.landing,
+                format_bytes(row.size_class_bytes),
+                row.calls,
+                row.bytes
+            );
+        }
+        for row in &self.rails {
+            let _ = writeln!(
+                text,
+                "  rail {:<12} {:<9} {:>12} messages {:>16} bytes",
+                row.rail, row.fabric, row.messages, row.bytes
+            );
+        }
+        for row in &self.forwarded {
+            let _ = writeln!(
+                text,
+                "  forwarded {:<12} {:>12} calls {:>16} bytes: {}",
+                row.collective, row.calls, row.bytes, row.reason
+            );
+        }
+        if self.forwarded.is_empty() {
+            text.push_str("  forwarded 0\n");
+        }
+        text
+    }
+}

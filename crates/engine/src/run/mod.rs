@@ -1,0 +1,263 @@
+//! Running a schedule: one state machine for blocking, non-blocking and persistent calls.
+//!
+//! [`Run::advance`] executes steps until one cannot go on yet, and never blocks. A blocking call
+//! ([`complete`]) advances to the end and waits in between.
+
+mod put;
+mod span;
+mod wait;
+
+pub(crate) use span::UserBuffers;
+pub(crate) use wait::Patience;
+
+use crate::EngineError;
+use crate::team::State;
+use crate::team::map::Map;
+use ferrorail_base::sync::Ordering;
+use ferrorail_base::{NodeRank, Rank};
+use ferrorail_coll::schedule::PHASE_MAX;
+use ferrorail_coll::{Buffer, Landing, Schedule, Slot, Step};
+use ferrorail_fabric::{Fabric, LocalRegion, RemoteRegion};
+use span::Spans;
+
+/// What a run that cannot go on is waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    /// Another rank of this node, which will ring the doorbell.
+    Node,
+    /// Something a rail brings, which rings nothing.
+    Rail,
+}
+
+/// Outcome of [`Run::advance`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Advance {
+    /// The schedule is at its end; the result is complete and the user's buffers are free.
+    Done,
+    /// Call again later.
+    Pending(Blocked),
+}
+
+/// One schedule in flight.
+pub(crate) struct Run<'a> {
+    map: &'a Map,
+    schedule: &'a Schedule,
+    spans: Spans,
+    op: u64,
+    channel: u32,
+    /// Next step.
+    next: usize,
+    /// Chunks of a striped put that were posted before its rail's queue was full.
+    posted: usize,
+    /// The user's receive buffer, registered for this operation under [`Landing::Recv`].
+    receive: Option<LocalRegion>,
+}
+
+impl<'a> Run<'a> {
+    /// A run of operation `op`, which the caller has drawn from the team's counter.
+    ///
+    /// # Errors
+    /// If the receive buffer cannot be registered; peers are told so by the announcement, thus the
+    /// run must still be advanced. Hence the error comes from [`Run::advance`].
+    pub fn new(
+        map: &'a Map,
+        schedule: &'a Schedule,
+        landing: Landing,
+        user: UserBuffers,
+        op: u64,
+    ) -> Self {
+        let channel = (op % u64::from(crate::team::map::CHANNELS)) as u32;
+        let spans = Spans::new(map, user, channel);
+        let receive = (landing == Landing::Recv)
+            .then(|| spans.register(map))
+            .flatten();
+        Self {
+            map,
+            schedule,
+            spans,
+            op,
+            channel,
+            next: 0,
+            posted: 0,
+            receive,
+        }
+    }
+
+    /// Executes steps until the end or until one must wait.
+    pub fn advance(&mut self, state: &mut State) -> Result<Advance, EngineError> {
+        while let Some(step) = self.schedule.steps.get(self.next) {
+            if let Some(blocked) = self.step(*step, state)? {
+                return Ok(Advance::Pending(blocked));
+            }
+            self.next += 1;
+        }
+        self.drain(state)
+    }
+
+    /// Executes `step`, or says what it waits for.
+    fn step(&mut self, step: Step, state: &mut State) -> Result<Option<Blocked>, EngineError> {
+        match step {
+            Step::Copy { from, into } => {
+                self.spans.copy(from, into);
+                Ok(None)
+            }
+            Step::Put {
+                to,
+                port,
+                slot,
+                from,
+                into,
+            } => {
+                if self.map.topology.same_node(to, self.map.rank) {
+                    self.put_node(state, to, slot, from, into)
+                } else {
+                    self.put_rails(state, to, port, slot, from, into)
+                }
+            }
+            Step::Await {
+                from,
+                port,
+                slot,
+                blocks,
+            } => Ok(self.unless_arrived(from, port, slot, self.spans.bytes(blocks))),
+            Step::Announce { to, slot } => self.announce(state, to, slot),
+            Step::AwaitAnnouncement { from, slot } => self.await_announcement(state, from, slot),
+            Step::NodeSignal { phase } => {
+                self.signal(phase);
+                Ok(None)
+            }
+            Step::NodeAwait { of, phase } => {
+                let reached = self
+                    .map
+                    .segment()
+                    .flags()
+                    .reached(of, self.flag_value(phase));
+                Ok((!reached).then_some(Blocked::Node))
+            }
+            Step::NodeAwaitAll { phase } => {
+                let all = self
+                    .map
+                    .segment()
+                    .flags()
+                    .all_reached(self.flag_value(phase));
+                Ok((!all).then_some(Blocked::Node))
+            }
+        }
+    }
+
+    /// Values of node flags rise over operations and, within one, over phases.
+    fn flag_value(&self, phase: u8) -> u64 {
+        debug_assert!(phase <= PHASE_MAX);
+        self.op << 8 | u64::from(phase)
+    }
+
+    fn signal(&self, phase: u8) {
+        let segment = self.map.segment();
+        segment
+            .flags()
+            .signal(self.map.node_rank, self.flag_value(phase));
+        segment.doorbell().ring();
+    }
+
+    fn arrived(&self, slot: Slot, lane: u8) -> bool {
+        let flag = self
+            .map
+            .segment()
+            .arrival(self.map.node_rank, self.channel, slot, lane);
+        flag.load(Ordering::Acquire) >= self.op
+    }
+
+    /// `None` if the message of `bytes` bytes from `from` is complete: every lane that carries a
+    /// chunk of it has raised its flag.
+    fn unless_arrived(&self, from: Rank, port: u8, slot: Slot, bytes: usize) -> Option<Blocked> {
+        if self.map.topology.same_node(from, self.map.rank) {
+            return (!self.arrived(slot, 0)).then_some(Blocked::Node);
+        }
+        let rails = self
+            .map
+            .rails
+            .as_ref()
+            .expect("other nodes are reached by rails");
+        let complete = rails
+            .policy
+            .chunks(bytes as u64, port)
+            .all(|chunk| self.arrived(slot, chunk.rail.0));
+        (!complete).then_some(Blocked::Rail)
+    }
+
+    fn await_announcement(
+        &mut self,
+        state: &mut State,
+        from: Rank,
+        slot: Slot,
+    ) -> Result<Option<Blocked>, EngineError> {
+        if let Some(blocked) = self.unless_arrived(from, 0, slot, RemoteRegion::WIRE_BYTES) {
+            return Ok(Some(blocked));
+        }
+        let offset = self
+            .map
+            .announcement_offset(self.map.rank, self.channel, slot);
+        let segment = self.map.segment().segment().range();
+        let cell = segment.slice(offset, RemoteRegion::WIRE_BYTES);
+        let mut wire = [0; RemoteRegion::WIRE_BYTES];
+        span::copy_out(cell, &mut wire);
+        let region = RemoteRegion::from_wire(&wire);
+        if region.address == 0 {
+            return Err(EngineError::ReceiverRefused { rank: from });
+        }
+        state.announced[from.index()] = Some(region);
+        Ok(None)
+    }
+
+    /// Waits until the rails no longer read the user's memory, then gives its registration back.
+    fn drain(&mut self, state: &mut State) -> Result<Advance, EngineError> {
+        if let Some(rails) = &self.map.rails {
+            while let Some(&ticket) = state.tickets.last() {
+                if !rails.fabric.is_complete(ticket)? {
+                    return Ok(Advance::Pending(Blocked::Rail));
+                }
+                state.tickets.pop();
+            }
+        }
+        self.release_receive();
+        Ok(Advance::Done)
+    }
+
+    fn release_receive(&mut self) {
+        if let (Some(region), Some(rails)) = (self.receive.take(), &self.map.rails) {
+            rails.fabric.deregister(region);
+        }
+    }
+
+    /// Step that is being waited for, for messages.
+    pub fn waiting_for(&self) -> String {
+        match self.schedule.steps.get(self.next) {
+            Some(Step::Await { from, .. } | Step::AwaitAnnouncement { from, .. }) => {
+                format!("rank {from}")
+            }
+            Some(&Step::NodeAwait { of, .. }) => self.local_rank(of),
+            Some(&Step::NodeAwaitAll { phase }) => {
+                let missing = self.map.segment().flags().missing(self.flag_value(phase));
+                missing.map_or_else(|| "the node".into(), |of| self.local_rank(of))
+            }
+            _ => "a rail".into(),
+        }
+    }
+
+    fn local_rank(&self, of: NodeRank) -> String {
+        format!(
+            "rank {}",
+            self.map.topology.ranks_of(self.map.node)[of.index()]
+        )
+    }
+
+    fn is_landing(&self, buffer: Buffer) -> bool {
+        buffer == Buffer::Recv
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.release_receive();
+    }
+}

@@ -1,0 +1,260 @@
+//! Putting: through shared memory inside the node, over rails between nodes.
+
+use super::span::copy_in;
+use super::{Blocked, Run};
+use crate::EngineError;
+use crate::team::map::TeamRails;
+use crate::team::{Link, State};
+use ferrorail_base::Rank;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::sync::Ordering;
+use ferrorail_coll::{Buffer, Slot, Span};
+use ferrorail_fabric::{
+    Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
+};
+
+/// A message on its way to another node: where it is, where it goes, and what it raises there.
+struct Message<'m> {
+    source: &'m LocalRegion,
+    from: MemoryRange,
+    dest: &'m RemoteRegion,
+    offset: usize,
+    to: Rank,
+    port: u8,
+    slot: Slot,
+    tracking: Tracking,
+}
+
+impl Run<'_> {
+    /// Puts to a rank of this node.
+    pub(super) fn put_node(
+        &self,
+        state: &State,
+        to: Rank,
+        slot: Slot,
+        from: Span,
+        into: Span,
+    ) -> Result<Option<Blocked>, EngineError> {
+        let source = self.spans.range(from);
+        if self.is_landing(into.buffer) {
+            let region = announced(state, to);
+            let address = region.address + self.spans.bytes(into.first) as u64;
+            let pid = self.map.processes[to.index()].pid;
+            // SAFETY: the peer announced this memory for this operation and waits for our flag.
+            unsafe { ferrorail_shm::cma_write(pid, source, address) }
+                .map_err(|source| EngineError::CrossMemory { rank: to, source })?;
+        } else {
+            let base = self
+                .map
+                .scratch_offset(to, into.buffer == Buffer::Node, self.channel);
+            let segment = self.map.segment().segment().range();
+            let dest = segment.slice(base + self.spans.bytes(into.first), source.bytes);
+            // SAFETY: both lie in the segment or in this rank's buffers, and the verified schedule
+            // orders this write with every other access.
+            unsafe { source.copy_to(dest) }
+        }
+        self.raise_node(to, slot);
+        Ok(None)
+    }
+
+    fn raise_node(&self, to: Rank, slot: Slot) {
+        let segment = self.map.segment();
+        let to = self.map.topology.node_rank_of(to);
+        segment
+            .arrival(to, self.channel, slot, 0)
+            .store(self.op, Ordering::Release);
+        segment.doorbell().ring();
+    }
+
+    /// Puts to a rank of another node.
+    pub(super) fn put_rails(
+        &mut self,
+        state: &mut State,
+        to: Rank,
+        port: u8,
+        slot: Slot,
+        from: Span,
+        into: Span,
+    ) -> Result<Option<Blocked>, EngineError> {
+        let rails = self.rails();
+        let link = link(state, to);
+        let zero_copy = self.is_landing(into.buffer);
+        let region;
+        let (source, dest, offset) = if zero_copy {
+            region = announced(state, to);
+            let source = self.receive.as_ref().ok_or(EngineError::ReceiverRefused {
+                rank: self.map.rank,
+            })?;
+            (source, &region, self.spans.bytes(into.first))
+        } else {
+            let base = self
+                .map
+                .scratch_offset(to, into.buffer == Buffer::Node, self.channel);
+            (
+                rails.region(),
+                &link.segment,
+                base + self.spans.bytes(into.first),
+            )
+        };
+        let message = Message {
+            source,
+            from: self.spans.range(from),
+            dest,
+            offset,
+            to,
+            port,
+            slot,
+            tracking: if zero_copy {
+                Tracking::Tracked
+            } else {
+                Tracking::Silent
+            },
+        };
+        self.posted = match post(self, rails, state, &link, &message)? {
+            None => 0,
+            Some(posted) => {
+                self.posted = posted;
+                return Ok(Some(Blocked::Rail));
+            }
+        };
+        Ok(None)
+    }
+
+    /// Tells `to` where this rank's receive buffer is.
+    pub(super) fn announce(
+        &mut self,
+        state: &mut State,
+        to: Rank,
+        slot: Slot,
+    ) -> Result<Option<Blocked>, EngineError> {
+        let offset = self.map.announcement_offset(to, self.channel, slot);
+        if self.map.topology.same_node(to, self.map.rank) {
+            let cell = self
+                .map
+                .segment()
+                .segment()
+                .range()
+                .slice(offset, RemoteRegion::WIRE_BYTES);
+            copy_in(&self.announcement().to_wire(), cell);
+            self.raise_node(to, slot);
+            return Ok(None);
+        }
+        let rails = self.rails();
+        let link = link(state, to);
+        // Own scratch is unused when puts land in user memory; it is the registered source.
+        let staging = self.map.segment().scratch(self.map.node_rank, self.channel);
+        let staging = staging.slice(0, RemoteRegion::WIRE_BYTES);
+        copy_in(&self.announcement().to_wire(), staging);
+        let message = Message {
+            source: rails.region(),
+            from: staging,
+            dest: &link.segment,
+            offset,
+            to,
+            port: 0,
+            slot,
+            tracking: Tracking::Silent,
+        };
+        match post(self, rails, state, &link, &message)? {
+            None => {
+                self.posted = 0;
+                Ok(None)
+            }
+            Some(posted) => {
+                self.posted = posted;
+                Ok(Some(Blocked::Rail))
+            }
+        }
+    }
+
+    /// This rank's receive buffer; address 0 says that it could not be registered.
+    fn announcement(&self) -> RemoteRegion {
+        match (&self.receive, &self.map.rails) {
+            (Some(region), _) => RemoteRegion::of(region),
+            (None, Some(_)) => RemoteRegion {
+                address: 0,
+                bytes: 0,
+                ..NO_KEYS
+            },
+            (None, None) => {
+                let recv = self.spans.recv();
+                RemoteRegion {
+                    address: recv.address as u64,
+                    bytes: recv.bytes as u64,
+                    ..NO_KEYS
+                }
+            }
+        }
+    }
+
+    fn rails(&self) -> &'_ TeamRails {
+        self.map
+            .rails
+            .as_ref()
+            .expect("other nodes are reached by rails")
+    }
+}
+
+const NO_KEYS: RemoteRegion = RemoteRegion {
+    address: 0,
+    bytes: 0,
+    rkeys: [0; ferrorail_fabric::RAILS_MAX],
+    mapping: 0,
+};
+
+fn link(state: &State, to: Rank) -> Link {
+    state.links[to.index()].expect("a plan's peers are connected before it runs")
+}
+
+fn announced(state: &State, to: Rank) -> RemoteRegion {
+    state.announced[to.index()].expect("verified: puts into user memory follow an announcement")
+}
+
+/// Posts the chunks of `message` from the `run.posted`-th on. `Some(n)`: the first n are posted,
+/// then a queue was full.
+fn post(
+    run: &Run<'_>,
+    rails: &TeamRails,
+    state: &mut State,
+    link: &Link,
+    message: &Message<'_>,
+) -> Result<Option<usize>, EngineError> {
+    let base = message.from.address - message.source.range.address;
+    let chunks = rails.policy.chunks(message.from.bytes as u64, message.port);
+    for (index, chunk) in chunks.enumerate().skip(run.posted) {
+        let from = LocalSlice {
+            region: message.source,
+            offset: base + chunk.offset as usize,
+            bytes: chunk.bytes as usize,
+        };
+        let to = RemoteSlice {
+            region: message.dest,
+            offset: message.offset + chunk.offset as usize,
+        };
+        let flag = run
+            .map
+            .arrival_offset(message.to, run.channel, message.slot, chunk.rail.0);
+        let notification = Notification {
+            word: RemoteSlice {
+                region: &link.segment,
+                offset: flag,
+            },
+            value: run.op,
+        };
+        let rail = rails.local(chunk.rail);
+        // SAFETY: the source is this team's segment or the registered receive buffer, unchanged
+        // until every rank of the operation is done; the target registered what it described.
+        let posted = unsafe {
+            rails
+                .fabric
+                .put_notify(link.peer, rail, from, to, notification, message.tracking)
+        };
+        match posted {
+            Ok(ticket) if message.tracking == Tracking::Tracked => state.tickets.push(ticket),
+            Ok(_) => {}
+            Err(FabricError::WouldBlock) => return Ok(Some(index)),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,98 @@
+//! Waiting inside a blocking call: never a silent hang.
+
+use super::{Advance, Blocked, Run};
+use crate::EngineError;
+use crate::team::State;
+use crate::team::map::Map;
+use ferrorail_fabric::Fabric;
+use ferrorail_shm::Waiter;
+use std::time::Duration;
+
+/// How often a rank that has long waited looks whether its peers are alive.
+const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The patience of one blocking call.
+pub(crate) struct Patience<'a> {
+    map: &'a Map,
+    collective: &'static str,
+    waiter: Waiter,
+    next_check: Duration,
+}
+
+impl<'a> Patience<'a> {
+    pub fn new(map: &'a Map, collective: &'static str) -> Self {
+        Self {
+            map,
+            collective,
+            waiter: Waiter::new(&map.wait),
+            next_check: LIVENESS_INTERVAL,
+        }
+    }
+
+    /// One idle step after a failed poll. `waiting_for` is asked only for an error's text.
+    ///
+    /// # Errors
+    /// [`EngineError::PeerDied`], [`EngineError::PeerTimeout`], or a rail's failure.
+    pub fn idle(
+        &mut self,
+        blocked: Blocked,
+        waiting_for: impl FnOnce() -> String,
+    ) -> Result<(), EngineError> {
+        if blocked == Blocked::Rail
+            && let Some(rails) = &self.map.rails
+        {
+            rails.fabric.progress()?;
+        }
+        let doorbell = (blocked == Blocked::Node).then(|| self.map.segment().doorbell());
+        self.waiter
+            .idle(doorbell.as_ref(), &mut || self.map.context.host().poke());
+        let waited = self.waiter.waited();
+        if waited < self.next_check {
+            return Ok(());
+        }
+        self.next_check = waited + LIVENESS_INTERVAL;
+        if let Some(died) = self.map.dead_peer(self.collective) {
+            return Err(died);
+        }
+        match self.map.context.settings().peer_timeout_s {
+            Some(seconds) if waited >= Duration::from_secs(seconds) => {
+                Err(EngineError::PeerTimeout {
+                    waiting_for: waiting_for(),
+                    seconds,
+                    collective: self.collective,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Something arrived: patience starts anew.
+    pub fn renew(&mut self) {
+        self.waiter.reset();
+        self.next_check = LIVENESS_INTERVAL;
+    }
+}
+
+impl Run<'_> {
+    /// Runs to the end.
+    pub fn complete(
+        &mut self,
+        state: &mut State,
+        collective: &'static str,
+    ) -> Result<(), EngineError> {
+        let mut patience = Patience::new(self.map, collective);
+        let mut step = self.next;
+        loop {
+            match self.advance(state)? {
+                Advance::Done => return Ok(()),
+                Advance::Pending(blocked) => {
+                    if self.next != step {
+                        step = self.next;
+                        patience.renew();
+                    }
+                    patience.idle(blocked, || self.waiting_for())?;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The settings that every rank of a team must share: rank 0's are in force.
+
+use crate::EngineError;
+use crate::agree::gather;
+use ferrorail_base::config::{FabricChoice, Problem, Settings, ShmKind};
+use ferrorail_bootstrap::Oob;
+use ferrorail_coll::Collective;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a choice may depend on, besides the team itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SharedSettings {
+    pub enable: bool,
+    fabric: u8,
+    pub node_size: Option<u32>,
+    pub ports: Option<u8>,
+    pub stripe_threshold: u64,
+    pub algorithm: BTreeMap<String, String>,
+    /// Text of the `FERRORAIL_TUNING` file, or why it cannot be read.
+    pub tuning: Option<Result<String, String>>,
+    pub scratch_bytes: u64,
+    pub zero_copy: Option<bool>,
+    shm: u8,
+    pub cma: bool,
+    pub stats: bool,
+}
+
+impl SharedSettings {
+    fn of(settings: &Settings) -> Self {
+        let tuning = settings.tuning.as_ref().map(|path| {
+            std::fs::read_to_string(path)
+                .map_err(|error| format!("FERRORAIL_TUNING={}: {error}", path.display()))
+        });
+        Self {
+            enable: settings.enable,
+            fabric: settings.fabric as u8,
+            node_size: settings.node_size,
+            ports: settings.ports,
+            stripe_threshold: settings.stripe_threshold,
+            algorithm: settings.algorithm.clone(),
+            tuning,
+            scratch_bytes: settings.scratch_bytes,
+            zero_copy: settings.zero_copy,
+            shm: settings.shm as u8,
+            cma: settings.cma,
+            stats: settings.stats != ferrorail_base::config::StatsSink::Off,
+        }
+    }
+
+    /// Rank 0's settings, at every rank. A rank whose own differ says so once. Collective.
+    pub fn agree(oob: &mut dyn Oob, settings: &Settings) -> Result<Self, EngineError> {
+        let mine = Self::of(settings);
+        let mut all = gather(oob, "settings exchange", &mine)?;
+        if all[0] != mine {
+            tracing::warn!(
+                "FERRORAIL_ settings of this rank differ from those of rank 0, which are in force"
+            );
+        }
+        Ok(all.swap_remove(0))
+    }
+
+    pub fn fabric(&self) -> FabricChoice {
+        match self.fabric {
+            f if f == FabricChoice::Loopback as u8 => FabricChoice::Loopback,
+            f if f == FabricChoice::Verbs as u8 => FabricChoice::Verbs,
+            _ => FabricChoice::Auto,
+        }
+    }
+
+    pub fn shm(&self) -> ShmKind {
+        match self.shm {
+            s if s == ShmKind::Memfd as u8 => ShmKind::Memfd,
+            s if s == ShmKind::Posix as u8 => ShmKind::Posix,
+            _ => ShmKind::Auto,
+        }
+    }
+}
+
+/// What is wrong with settings that name algorithms, for the report at start-up.
+pub fn algorithm_problems(settings: &Settings) -> Vec<Problem> {
+    let complain = |collective: &str, algorithm: &str, hint: String| Problem {
+        name: "FERRORAIL_ALGORITHM".into(),
+        value: format!("{collective}={algorithm}"),
+        hint,
+    };
+    let mut problems = Vec::new();
+    for (collective, algorithm) in &settings.algorithm {
+        match Collective::from_name(collective) {
+            None => {
+                let names: Vec<&str> = Collective::ALL.iter().map(|c| c.name()).collect();
+                let hint = format!("no such collective; there are {}", names.join(", "));
+                problems.push(complain(collective, algorithm, hint));
+            }
+            Some(known) => {
+                if let Err(error) = ferrorail_coll::find(known, algorithm) {
+                    problems.push(complain(collective, algorithm, error.to_string()));
+                }
+            }
+        }
+    }
+    problems
+}

@@ -1,0 +1,103 @@
+//! Counters: what ran, on which algorithm, and what was left to the host MPI and why.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// What calls are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CallKey {
+    pub collective: &'static str,
+    pub algorithm: &'static str,
+    pub landing: &'static str,
+    pub size_class_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    calls: u64,
+    bytes: u64,
+}
+
+/// Counters of one process. Teams add to them when they are freed.
+#[derive(Debug, Default)]
+pub struct Stats {
+    calls: Mutex<BTreeMap<CallKey, Count>>,
+    forwarded: Mutex<BTreeMap<(&'static str, &'static str), Count>>,
+}
+
+/// Calls that ferrorail ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallRow {
+    /// `allgather`, …
+    pub collective: String,
+    /// Name of the algorithm.
+    pub algorithm: String,
+    /// `scratch` or `recv`.
+    pub landing: String,
+    /// Upper end of the size class: the class holds block sizes above half of it.
+    pub size_class_bytes: u64,
+    /// Number of calls.
+    pub calls: u64,
+    /// Bytes contributed.
+    pub bytes: u64,
+}
+
+/// Calls left to the host MPI.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForwardRow {
+    /// `allgather`, …
+    pub collective: String,
+    /// Why.
+    pub reason: String,
+    /// Number of calls.
+    pub calls: u64,
+    /// Bytes contributed, as far as known.
+    pub bytes: u64,
+}
+
+impl Stats {
+    pub(crate) fn called(&self, key: CallKey, calls: u64, bytes: u64) {
+        if calls > 0 {
+            add(&self.calls, key, calls, bytes);
+        }
+    }
+
+    /// Counts a call that was left to the host MPI.
+    pub fn forwarded(&self, collective: &'static str, reason: &'static str, bytes: u64) {
+        add(&self.forwarded, (collective, reason), 1, bytes);
+    }
+
+    /// Everything counted so far.
+    pub fn rows(&self) -> (Vec<CallRow>, Vec<ForwardRow>) {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let forwarded = self
+            .forwarded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let calls = calls.iter().map(|(key, count)| CallRow {
+            collective: key.collective.into(),
+            algorithm: key.algorithm.into(),
+            landing: key.landing.into(),
+            size_class_bytes: key.size_class_bytes,
+            calls: count.calls,
+            bytes: count.bytes,
+        });
+        let forwarded = forwarded
+            .iter()
+            .map(|((collective, reason), count)| ForwardRow {
+                collective: (*collective).into(),
+                reason: (*reason).into(),
+                calls: count.calls,
+                bytes: count.bytes,
+            });
+        (calls.collect(), forwarded.collect())
+    }
+}
+
+fn add<K: Ord>(counts: &Mutex<BTreeMap<K, Count>>, key: K, calls: u64, bytes: u64) {
+    let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+    let count = counts.entry(key).or_default();
+    count.calls += calls;
+    count.bytes += bytes;
+}

@@ -1,0 +1,171 @@
+//! What is fixed when a team has been made.
+
+use crate::rails::Rails;
+use crate::shared_settings::SharedSettings;
+use crate::{Context, EngineError};
+use ferrorail_base::{NodeId, NodeRank, ProcessId, RailId, Rank, Topology};
+use ferrorail_coll::Slot;
+use ferrorail_coll::select::Table;
+use ferrorail_fabric::stripe::StripePolicy;
+use ferrorail_fabric::{Fabric, LocalRegion};
+use ferrorail_shm::{NodeLayout, NodeSegment, WaitPolicy};
+use std::sync::Arc;
+
+/// Channels of scratch. Completion of an operation whose result depends on every rank proves the
+/// one before it finished everywhere, so two are enough for such operations.
+pub(crate) const CHANNELS: u32 = 2;
+
+/// The fixed part of a team.
+pub(crate) struct Map {
+    pub context: Arc<Context>,
+    pub rank: Rank,
+    pub node: NodeId,
+    pub node_rank: NodeRank,
+    pub topology: Topology,
+    /// Processes by rank.
+    pub processes: Vec<ProcessId>,
+    pub settings: SharedSettings,
+    /// The table of `FERRORAIL_TUNING`.
+    pub tuning: Option<Table>,
+    pub wait: WaitPolicy,
+    /// Whether puts may land in user memory: every rank can reach every other's.
+    pub zero_copy: bool,
+    /// `None` where the team lives on one node. Dropped before the segment it registered.
+    pub rails: Option<TeamRails>,
+    /// This node's segment; `None` in a team of one rank.
+    pub node_memory: Option<NodeMemory>,
+}
+
+/// This node's segment, and the layouts of all nodes' segments: nodes differ in size.
+pub(crate) struct NodeMemory {
+    pub segment: NodeSegment,
+    pub layouts: Vec<NodeLayout>,
+}
+
+/// The rails of a team.
+pub(crate) struct TeamRails {
+    pub fabric: Arc<Rails>,
+    /// Team rail to this process's rail: rails that some rank lacks are left out.
+    pub local: Vec<RailId>,
+    /// Stripes over team rails.
+    pub policy: StripePolicy,
+    /// This process's registration of the node segment; given back on drop.
+    region: Option<LocalRegion>,
+    /// Registrations of all ranks as they describe them.
+    pub descriptions: Vec<Vec<u8>>,
+}
+
+impl Map {
+    /// k of the multi-port algorithms.
+    pub fn ports(&self) -> u8 {
+        let rails = self
+            .rails
+            .as_ref()
+            .map_or(1, |rails| rails.local.len() as u8);
+        self.settings.ports.unwrap_or(rails)
+    }
+
+    /// The selection table in force.
+    pub fn table(&self) -> &Table {
+        self.tuning.as_ref().unwrap_or_else(|| Table::shipped())
+    }
+
+    /// This node's segment.
+    ///
+    /// # Panics
+    /// In a team of one rank, whose operations never get here.
+    #[inline]
+    pub fn segment(&self) -> &NodeSegment {
+        &self
+            .node_memory
+            .as_ref()
+            .expect("a team of several ranks has a segment")
+            .segment
+    }
+
+    /// Layout of the segment of `rank`'s node.
+    #[inline]
+    fn layout_of(&self, rank: Rank) -> &NodeLayout {
+        let memory = self
+            .node_memory
+            .as_ref()
+            .expect("a team of several ranks has a segment");
+        &memory.layouts[self.topology.node_of(rank).index()]
+    }
+
+    /// Offset of an arrival flag in the segment of `rank`'s node.
+    pub fn arrival_offset(&self, rank: Rank, channel: u32, slot: Slot, lane: u8) -> usize {
+        let layout = self.layout_of(rank);
+        layout.arrival(self.topology.node_rank_of(rank), channel, slot, lane)
+    }
+
+    /// Offset of an announcement cell in the segment of `rank`'s node.
+    pub fn announcement_offset(&self, rank: Rank, channel: u32, slot: Slot) -> usize {
+        let layout = self.layout_of(rank);
+        layout.announcement(self.topology.node_rank_of(rank), channel, slot)
+    }
+
+    /// Offset of `rank`'s scratch in the segment of its node.
+    pub fn scratch_offset(&self, rank: Rank, node_wide: bool, channel: u32) -> usize {
+        let layout = self.layout_of(rank);
+        let owner = if node_wide {
+            NodeRank(0)
+        } else {
+            self.topology.node_rank_of(rank)
+        };
+        layout.scratch(owner, channel)
+    }
+
+    /// The first rank of this host that is dead.
+    pub fn dead_peer(&self, collective: &'static str) -> Option<EngineError> {
+        let host = self.processes[self.rank.index()].host;
+        let dead = self
+            .processes
+            .iter()
+            .position(|process| process.host == host && !ferrorail_shm::is_alive(*process))?;
+        Some(EngineError::PeerDied {
+            rank: Rank(dead as u32),
+            pid: self.processes[dead].pid,
+            collective,
+        })
+    }
+}
+
+impl TeamRails {
+    /// Takes over `region`, which is given back to `fabric` on drop.
+    pub fn new(
+        fabric: Arc<Rails>,
+        local: Vec<RailId>,
+        policy: StripePolicy,
+        region: LocalRegion,
+        descriptions: Vec<Vec<u8>>,
+    ) -> Self {
+        Self {
+            fabric,
+            local,
+            policy,
+            region: Some(region),
+            descriptions,
+        }
+    }
+
+    /// This process's registration of the node segment.
+    #[inline]
+    pub fn region(&self) -> &LocalRegion {
+        self.region.as_ref().expect("held until drop")
+    }
+
+    /// This process's rail for a team rail.
+    #[inline]
+    pub fn local(&self, rail: RailId) -> RailId {
+        self.local[rail.index()]
+    }
+}
+
+impl Drop for TeamRails {
+    fn drop(&mut self) {
+        if let Some(region) = self.region.take() {
+            self.fabric.deregister(region);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A team: the ranks of one communicator, with the memory and rails they share.
+//!
+//! [`map::Map`] is what never changes after creation; [`State`] is what operations change, one
+//! operation at a time.
+
+pub(crate) mod connect;
+mod create;
+mod free;
+pub(crate) mod map;
+
+use crate::plan::Plans;
+use crate::{Context, EngineError};
+use ferrorail_base::{PeerId, Rank, Topology};
+use ferrorail_bootstrap::Oob;
+use ferrorail_fabric::{RemoteRegion, Ticket};
+use map::Map;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+
+/// The ranks of one communicator. Created, used and freed collectively.
+pub struct Team {
+    pub(crate) map: Map,
+    state: Mutex<State>,
+}
+
+/// What operations change.
+pub(crate) struct State {
+    /// Out-of-band exchange, for connecting.
+    pub oob: Box<dyn Oob>,
+    /// Number of the last operation; the same on all ranks.
+    pub op: u64,
+    /// Chosen algorithms with their schedules.
+    pub plans: Plans,
+    /// Connections, by rank; `None` for ranks of this node and not yet connected ones.
+    pub links: Vec<Option<Link>>,
+    /// Receive buffers announced in the running operation, by rank.
+    pub announced: Vec<Option<RemoteRegion>>,
+    /// Tracked puts of the running operation.
+    pub tickets: Vec<Ticket>,
+    /// Set by the first error; every later call repeats it.
+    pub broken: Option<String>,
+    /// Set by [`Team::free`].
+    pub freed: bool,
+}
+
+/// A connected peer on another node.
+#[derive(Clone, Copy)]
+pub(crate) struct Link {
+    /// The fabric's name for its process.
+    pub peer: PeerId,
+    /// Its node's segment, as registered by it.
+    pub segment: RemoteRegion,
+}
+
+impl Team {
+    /// This process's rank in the team.
+    pub fn rank(&self) -> Rank {
+        self.map.rank
+    }
+
+    /// Number of ranks.
+    pub fn size(&self) -> u32 {
+        self.map.topology.size()
+    }
+
+    /// Which rank is on which (virtual) node.
+    pub fn topology(&self) -> &Topology {
+        &self.map.topology
+    }
+
+    /// The process the team belongs to.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.map.context
+    }
+
+    pub(crate) fn state(&self) -> &Mutex<State> {
+        &self.state
+    }
+
+    /// Exclusive use for one operation.
+    pub(crate) fn enter(&self) -> Result<MutexGuard<'_, State>, EngineError> {
+        match self.state.try_lock() {
+            Ok(state) => match &state.broken {
+                None => Ok(state),
+                Some(reason) => Err(EngineError::Unusable(reason.clone())),
+            },
+            Err(TryLockError::WouldBlock) => Err(EngineError::Concurrent),
+            Err(TryLockError::Poisoned(_)) => Err(EngineError::Unusable(
+                "an internal error was caught before".into(),
+            )),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! All-gathers of many shapes, with the ranks as threads of this process.
+
+use ferrorail_base::config::{FabricChoice, Settings};
+use ferrorail_bootstrap::InProcess;
+use ferrorail_coll::{Collective, algorithms};
+use ferrorail_engine::{Context, NoHost, Team};
+
+/// Byte `i` of the block that `rank` contributes to operation `op`.
+fn byte(rank: u32, op: usize, i: usize) -> u8 {
+    (rank as usize * 131 + op * 29 + i * 7 + (i >> 8)) as u8
+}
+
+fn settings(node_size: u32, rails: u8) -> Settings {
+    Settings {
+        fabric: FabricChoice::Loopback,
+        node_size: Some(node_size),
+        rails: ferrorail_base::config::RailChoice::Count(rails),
+        ..Settings::default()
+    }
+}
+
+/// Runs `body(team)` on `size` ranks that share `settings`.
+fn on_ranks(size: u32, settings: &Settings, body: impl Fn(&Team) + Sync) {
+    std::thread::scope(|scope| {
+        for oob in InProcess::world(size) {
+            let body = &body;
+            scope.spawn(move || {
+                let context = Context::new(settings.clone(), Box::new(NoHost));
+                let team = Team::create(&context, Box::new(oob)).expect("a team");
+                body(&team);
+                team.free();
+            });
+        }
+    });
+}
+
+/// One all-gather of `bytes` bytes, checked byte by byte; nothing around the result is touched.
+fn check(team: &Team, op: usize, bytes: usize, in_place: bool) {
+    const GUARD: usize = 64;
+    let (rank, size) = (team.rank().0, team.size() as usize);
+    let mine: Vec<u8> = (0..bytes).map(|i| byte(rank, op, i)).collect();
+    let mut all = vec![0xee; size * bytes + 2 * GUARD];
+    let recv = &mut all[GUARD..GUARD + size * bytes];
+    if in_place {
+        recv[rank as usize * bytes..][..bytes].copy_from_slice(&mine);
+    }
+    let send = (!in_place).then_some(mine.as_ptr());
+    // SAFETY: `mine` holds `bytes` bytes, `recv` that many per rank; both are this thread's.
+    unsafe { team.allgather(send, recv.as_mut_ptr(), bytes) }.expect("an all-gather");
+    for (from, block) in recv.chunks_exact(bytes.max(1)).enumerate() {
+        for (i, &found) in block.iter().enumerate() {
+            assert_eq!(
+                found,
+                byte(from as u32, op, i),
+                "byte {i} from {from} at {rank}, op {op}"
+            );
+        }
+    }
+    assert!(
+        all[..GUARD]
+            .iter()
+            .chain(&all[GUARD + size * bytes..])
+            .all(|&b| b == 0xee)
+    );
+}
+
+fn every_size(team: &Team) {
+    let sizes = [0, 1, 7, 8, 56, 57, 64, 1000, 1024, 4096, 40_000, 300_000];
+    for (op, bytes) in sizes.into_iter().enumerate() {
+        check(team, op, bytes, op % 3 == 1);
+    }
+    for op in 0..50 {
+        check(team, op, 1 + op * 37 % 2000, op % 2 == 0);
+    }
+}
+
+#[test]
+fn every_algorithm_on_many_shapes() {
+    for algorithm in algorithms(Collective::Allgather) {
+        for (size, node_size) in [
+            (1, 1),
+            (2, 1),
+            (3, 2),
+            (4, 2),
+            (5, 3),
+            (5, 1),
+            (7, 2),
+            (8, 8),
+        ] {
+            let mut settings = settings(node_size, 2);
+            settings
+                .algorithm
+                .insert("allgather".into(), algorithm.name.into());
+            on_ranks(size, &settings, every_size);
+        }
+    }
+}
+
+#[test]
+fn the_table_s_choices_on_many_shapes() {
+    for (size, node_size, rails) in [(1, 4, 1), (2, 2, 1), (3, 3, 2), (4, 1, 3), (6, 4, 2)] {
+        on_ranks(size, &settings(node_size, rails), every_size);
+    }
+}
+
+#[test]
+fn ports_differ_from_rails() {
+    for ports in [1, 3, 5] {
+        let settings = Settings {
+            ports: Some(ports),
+            ..settings(1, 2)
+        };
+        on_ranks(7, &settings, every_size);
+    }
+}
+
+#[test]
+fn zero_copy_off_moves_large_messages_in_pieces() {
+    let settings = Settings {
+        zero_copy: Some(false),
+        ..settings(2, 2)
+    };
+    on_ranks(4, &settings, |team| check(team, 1, 3_000_001, false));
+}
+
+#[test]
+fn late_ranks_are_waited_for() {
+    on_ranks(4, &settings(2, 2), |team| {
+        for op in 0..6 {
+            if team.rank().0 as usize == op % 4 {
+                std::thread::sleep(std::time::Duration::from_millis(30));
+            }
+            check(team, op, 5000, false);
+        }
+    });
+}
+
+#[test]
+fn a_peer_that_never_comes_is_an_error_within_the_timeout() {
+    let settings = Settings {
+        peer_timeout_s: Some(1),
+        ..settings(2, 2)
+    };
+    on_ranks(3, &settings, |team| {
+        check(team, 0, 100, false);
+        if team.rank().0 == 2 {
+            return;
+        }
+        let mine = [1u8; 100];
+        let mut all = [0u8; 300];
+        // SAFETY: the buffers hold 100 bytes and 100 per rank.
+        let outcome = unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), 100) };
+        let text = outcome.expect_err("rank 2 is not there").to_string();
+        assert!(text.contains("FERRORAIL_PEER_TIMEOUT"), "{text}");
+        // SAFETY: as above.
+        let again = unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), 100) };
+        assert!(again.is_err(), "a team is unusable after an error");
+    });
+}
+
+#[test]
+fn calls_are_counted() {
+    let settings = settings(2, 2);
+    std::thread::scope(|scope| {
+        for oob in InProcess::world(4) {
+            let settings = settings.clone();
+            scope.spawn(move || {
+                let context = Context::new(settings, Box::new(NoHost));
+                let team = Team::create(&context, Box::new(oob)).expect("a team");
+                for op in 0..10 {
+                    check(&team, op, 4096, false);
+                }
+                team.free();
+                let (calls, forwarded) = context.stats().rows();
+                assert_eq!(calls.iter().map(|row| row.calls).sum::<u64>(), 10);
+                assert_eq!(calls[0].size_class_bytes, 4096);
+                assert_eq!(calls[0].bytes, 40_960);
+                assert!(forwarded.is_empty());
+            });
+        }
+    });
+}
