@@ -121,6 +121,7 @@ fn a_call_without_asking_first_says_whose_fault_it_is() {
         .args([
             "--exact",
             "a_call_without_asking_first_says_whose_fault_it_is",
+            "--nocapture",
         ])
         .env(CHILD, "1")
         .output()
