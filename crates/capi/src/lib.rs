@@ -10,6 +10,7 @@
 //! * [`team_cache`]: from a communicator to its team, without an MPI call when it was used last;
 //! * [`datatype`]: predefined types to bytes, derived ones through the host's pack and unpack;
 //! * [`oob_pmpi`]: how the ranks of a communicator find each other: the host's `PMPI_*` calls;
+//! * [`progress`]: keeping the host going while a rank waits in here;
 //! * [`next`]: the library behind this one, which gets every call that is not accelerated;
 //! * [`error`], [`panic_guard`], [`logging`].
 //!
@@ -29,5 +30,6 @@ mod logging;
 mod next;
 mod oob_pmpi;
 mod panic_guard;
+mod progress;
 mod runtime;
 mod team_cache;

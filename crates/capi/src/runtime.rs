@@ -1,5 +1,6 @@
 //! The host MPI of this process, and the session between its `MPI_Init` and `MPI_Finalize`.
 
+use crate::progress::Progress;
 use crate::{logging, team_cache};
 use ferrorail_base::config::{self, Problem, Settings};
 use ferrorail_base::sync::{AtomicBool, Ordering};
@@ -25,6 +26,7 @@ pub struct Session {
     pub context: Arc<Context>,
     /// A private communicator of this process alone, which returns errors.
     pub self_comm: Comm,
+    progress: Progress,
     /// Key of the entries that communicators carry.
     pub comm_key: c_int,
     /// Key of the facts that datatypes carry.
@@ -168,13 +170,11 @@ impl Session {
         // MPI_Finalize begins with deleting the attributes of MPI_COMM_SELF, the first one set
         // last (MPI 4.1, section 11.2.4): other tools' callbacks still find collectives working.
         host.set_comm_attribute(predefined.comm_self, finalize_key, 1)?;
-        let progress = Progress {
-            host,
-            comm: self_comm,
-        };
+        let progress = Progress::start(host, self_comm)?;
         Ok(Self {
             runtime,
-            context: Context::new(runtime.settings.clone(), Box::new(progress)),
+            context: Context::new(runtime.settings.clone(), Box::new(progress.clone())),
+            progress,
             self_comm,
             comm_key,
             type_key,
@@ -208,18 +208,6 @@ impl Session {
     }
 }
 
-/// What a waiting rank keeps going: a look for messages nobody sends drives the host's progress.
-struct Progress {
-    host: &'static Host,
-    comm: Comm,
-}
-
-impl ferrorail_engine::Host for Progress {
-    fn poke(&self) {
-        self.host.probe_any(self.comm);
-    }
-}
-
 /// Deletion of the attribute on `MPI_COMM_SELF`: `MPI_Finalize` has begun.
 unsafe extern "C" fn on_finalize(
     _comm: usize,
@@ -232,6 +220,7 @@ unsafe extern "C" fn on_finalize(
             let _inside = Inside::enter();
             team_cache::finalize(session);
             FINALIZED.store(true, Ordering::Relaxed);
+            session.progress.stop();
             if let Err(error) = session.host().free_comm(session.self_comm) {
                 tracing::debug!("at finalize: {error}");
             }

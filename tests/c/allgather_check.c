@@ -1,0 +1,311 @@
+/* MPI_Allgather with every kind of argument, checked byte by byte:
+ * predefined types (pairs with gaps included), derived types (contiguous, vector, indexed in
+ * another order, resized, struct), different layouts on both sides, MPI_IN_PLACE, zero counts, sizes
+ * up to some MB, sub-communicators in odd shapes and orders, MPI_COMM_SELF, an inter-communicator,
+ * and many communicators made and freed.
+ *
+ *     mpirun -n P allgather_check [largest block in bytes, default 1000000]
+ */
+#include "check.h"
+
+#include <dirent.h>
+
+enum { GUARD = 64 };
+static long rounds;
+
+/* A datatype, and where its data bytes are: `place[i]` is the offset of the i-th byte of data. */
+typedef struct {
+    const char *name;
+    MPI_Datatype type;
+    MPI_Aint lower, extent; /* of memory, gaps included */
+    int bytes;
+    long *place;
+} layout_t;
+
+/* Bytes the type occupies, its data in order; asked of the host by packing numbered memory. */
+static layout_t describe(const char *name, MPI_Datatype type)
+{
+    layout_t layout = {.name = name, .type = type};
+    MPI_Aint bound, true_extent;
+    MPI_Type_size(type, &layout.bytes);
+    MPI_Type_get_extent(type, &bound, &layout.extent);
+    MPI_Type_get_true_extent(type, &layout.lower, &true_extent);
+    layout.place = must(calloc((size_t)layout.bytes + 1, sizeof(long)));
+    unsigned char *memory = must(malloc((size_t)true_extent + 1));
+    unsigned char *packed = must(malloc((size_t)layout.bytes + 1));
+    for (int digit = 0; digit < 3; digit++) {
+        int position = 0;
+        for (MPI_Aint at = 0; at < true_extent; at++)
+            memory[at] = (unsigned char)(at >> (8 * digit));
+        MPI_Pack(memory - layout.lower, 1, type, packed, layout.bytes, &position, MPI_COMM_SELF);
+        for (int i = 0; i < layout.bytes; i++)
+            layout.place[i] |= (long)packed[i] << (8 * digit);
+    }
+    for (int i = 0; i < layout.bytes; i++)
+        layout.place[i] += layout.lower;
+    free(memory);
+    free(packed);
+    return layout;
+}
+
+/* Memory of `count` elements with a guard on both sides; `*first` is where element 0 begins. */
+static unsigned char *elements(const layout_t *layout, long count, unsigned char **first,
+                               size_t *bytes)
+{
+    long low = 0, high = 1;
+    for (int i = 0; i < layout->bytes; i++) {
+        low = layout->place[i] < low ? layout->place[i] : low;
+        high = layout->place[i] + 1 > high ? layout->place[i] + 1 : high;
+    }
+    size_t reach = count > 0 ? (size_t)(count - 1) * (size_t)layout->extent : 0;
+    *bytes = reach + (size_t)(high - low) + 2 * GUARD;
+    unsigned char *memory = must(malloc(*bytes));
+    memset(memory, 0xa5, *bytes);
+    *first = memory + GUARD - low;
+    return memory;
+}
+
+static void put(const layout_t *layout, unsigned char *first, long from, long count, long round,
+                int rank)
+{
+    for (long e = 0; e < count; e++)
+        for (int i = 0; i < layout->bytes; i++)
+            first[(from + e) * layout->extent + layout->place[i]] =
+                pattern(round, rank, (size_t)(e * layout->bytes + i));
+}
+
+/* One call; both sides may differ in type and count, not in bytes. */
+static void gather(MPI_Comm comm, const layout_t *send, long send_count, const layout_t *recv,
+                   long recv_count, int in_place)
+{
+    int rank, size;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    long round = ++rounds;
+    snprintf(context, sizeof context, "round %ld: %ld %s to %ld %s%s, %d ranks", round, send_count,
+             send->name, recv_count, recv->name, in_place ? " in place" : "", size);
+    unsigned char *from, *to;
+    size_t from_bytes, to_bytes;
+    unsigned char *sent = elements(send, send_count, &from, &from_bytes);
+    unsigned char *got = elements(recv, recv_count * size, &to, &to_bytes);
+    unsigned char *wanted = must(malloc(to_bytes));
+    memcpy(wanted, got, to_bytes);
+    for (int peer = 0; peer < size; peer++)
+        put(recv, wanted + (to - got), peer * recv_count, recv_count, round, peer);
+    put(send, from, 0, send_count, round, rank);
+    if (in_place)
+        put(recv, to, rank * recv_count, recv_count, round, rank);
+    unsigned char *sent_before = must(malloc(from_bytes));
+    memcpy(sent_before, sent, from_bytes);
+    int code = in_place
+        ? MPI_Allgather(MPI_IN_PLACE, -7, MPI_DATATYPE_NULL, to, (int)recv_count, recv->type, comm)
+        : MPI_Allgather(from, (int)send_count, send->type, to, (int)recv_count, recv->type, comm);
+    expect(code == MPI_SUCCESS, "code", code, 0);
+    expect(memcmp(got, wanted, to_bytes) == 0, "receive buffer or its gaps", (long)to_bytes, 0);
+    expect(memcmp(sent, sent_before, from_bytes) == 0, "send buffer changed", (long)from_bytes, 0);
+    free(sent);
+    free(got);
+    free(wanted);
+    free(sent_before);
+}
+
+static void predefined(MPI_Comm comm)
+{
+    const struct { const char *name; MPI_Datatype type; } all[] = {
+#define T(type) {#type, type}
+        T(MPI_CHAR), T(MPI_SIGNED_CHAR), T(MPI_UNSIGNED_CHAR), T(MPI_BYTE), T(MPI_WCHAR),
+        T(MPI_SHORT), T(MPI_UNSIGNED_SHORT), T(MPI_INT), T(MPI_UNSIGNED), T(MPI_LONG),
+        T(MPI_UNSIGNED_LONG), T(MPI_LONG_LONG_INT), T(MPI_UNSIGNED_LONG_LONG), T(MPI_FLOAT),
+        T(MPI_DOUBLE), T(MPI_LONG_DOUBLE), T(MPI_PACKED), T(MPI_INT8_T), T(MPI_INT16_T),
+        T(MPI_INT32_T), T(MPI_INT64_T), T(MPI_UINT8_T), T(MPI_UINT16_T), T(MPI_UINT32_T),
+        T(MPI_UINT64_T), T(MPI_AINT), T(MPI_OFFSET), T(MPI_COUNT), T(MPI_C_BOOL),
+        T(MPI_C_FLOAT_COMPLEX), T(MPI_C_DOUBLE_COMPLEX), T(MPI_C_LONG_DOUBLE_COMPLEX),
+        T(MPI_FLOAT_INT), T(MPI_DOUBLE_INT), T(MPI_LONG_INT), T(MPI_2INT), T(MPI_SHORT_INT),
+        T(MPI_LONG_DOUBLE_INT),
+#undef T
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        layout_t layout = describe(all[i].name, all[i].type);
+        for (long count = 1; count <= 100; count *= 10)
+            gather(comm, &layout, count, &layout, count, 0);
+        gather(comm, &layout, 3, &layout, 3, 1);
+        gather(comm, &layout, 0, &layout, 0, 0);
+        free(layout.place);
+    }
+}
+
+/* Derived types of 24 bytes of data, made of 6 ints, unless the name says otherwise. */
+static int derived_types(layout_t *out)
+{
+    MPI_Datatype type, inner;
+    int n = 0, one = 1;
+#define KEEP(name) (MPI_Type_commit(&type), out[n++] = describe(name, type))
+    MPI_Type_contiguous(6, MPI_INT, &type);
+    KEEP("contiguous");
+    MPI_Type_vector(3, 2, 5, MPI_INT, &type);
+    KEEP("vector");
+    MPI_Type_vector(3, 2, 2, MPI_INT, &type);
+    KEEP("vector without gaps");
+    int lengths[3] = {1, 2, 3}, displacements[3] = {9, 0, 4};
+    MPI_Type_indexed(3, lengths, displacements, MPI_INT, &type);
+    KEEP("indexed");
+    int swapped[2] = {3, 0}, three[2] = {3, 3};
+    MPI_Type_indexed(2, three, swapped, MPI_INT, &type);
+    KEEP("indexed, dense, in another order");
+    MPI_Type_contiguous(6, MPI_INT, &inner);
+    MPI_Type_create_resized(inner, 0, 40, &type);
+    KEEP("resized");
+    MPI_Type_free(&inner);
+    MPI_Aint offsets[3] = {8, 16, 40};
+    int counts[3] = {1, 4, 1};
+    MPI_Datatype parts[3] = {MPI_INT, MPI_INT, MPI_INT};
+    MPI_Type_create_struct(3, counts, offsets, parts, &type);
+    KEEP("struct that begins late");
+    MPI_Aint late = 16;
+    int six = 6;
+    MPI_Type_create_hindexed(one, &six, &late, MPI_INT, &type);
+    KEEP("dense that begins late");
+    MPI_Type_dup(out[1].type, &type);
+    KEEP("duplicate of a vector");
+#undef KEEP
+    return n;
+}
+
+static void derived(MPI_Comm comm)
+{
+    layout_t types[16], ints = describe("MPI_INT", MPI_INT);
+    int n = derived_types(types);
+    for (int a = 0; a < n; a++) {
+        snprintf(context, sizeof context, "%s", types[a].name);
+        expect(types[a].bytes == 24, "bytes of data", types[a].bytes, 24);
+        for (int b = 0; b < n; b++) {
+            gather(comm, &types[a], 1, &types[b], 1, 0);
+            gather(comm, &types[a], 7, &types[b], 7, 0);
+        }
+        gather(comm, &types[a], 5, &types[a], 5, 1);
+        gather(comm, &types[a], 0, &types[a], 0, 0);
+        gather(comm, &types[a], 4, &ints, 24, 0);
+        gather(comm, &ints, 24, &types[a], 4, 0);
+        gather(comm, &types[a], 2000, &types[a], 2000, 0);
+    }
+    for (int a = 0; a < n; a++) {
+        free(types[a].place);
+        MPI_Type_free(&types[a].type);
+    }
+    free(ints.place);
+}
+
+static void sizes(MPI_Comm comm, long largest)
+{
+    layout_t bytes = describe("MPI_BYTE", MPI_BYTE), doubles = describe("MPI_DOUBLE", MPI_DOUBLE);
+    for (long size = 1; size <= largest; size = size * 3 / 2 + 1)
+        gather(comm, &bytes, size, &bytes, size, 0);
+    for (long size = 8; size <= largest; size *= 4) {
+        gather(comm, &bytes, size, &doubles, size / 8, 0);
+        gather(comm, &doubles, size / 8, &doubles, size / 8, 1);
+    }
+    free(bytes.place);
+    free(doubles.place);
+}
+
+static void sub_communicators(long largest)
+{
+    int rank, ranks;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm parity, reversed, copy, few;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &parity);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - rank, &reversed);
+    MPI_Comm_dup(reversed, &copy);
+    MPI_Comm_split(MPI_COMM_WORLD, rank < (ranks + 1) / 2 ? 0 : MPI_UNDEFINED, rank, &few);
+    layout_t ints = describe("MPI_INT", MPI_INT);
+    for (long count = 1; count <= largest / 4; count *= 7) {
+        gather(parity, &ints, count, &ints, count, 0);
+        gather(reversed, &ints, count, &ints, count, 0);
+        gather(copy, &ints, count, &ints, count, 1);
+        long next = rounds + 1; /* all ranks count alike */
+        if (few != MPI_COMM_NULL)
+            gather(few, &ints, count, &ints, count, 0);
+        rounds = next;
+    }
+    gather(MPI_COMM_SELF, &ints, 1, &ints, 1, 0);
+    gather(MPI_COMM_SELF, &ints, 1000, &ints, 1000, 1);
+    derived(MPI_COMM_SELF);
+    free(ints.place);
+    MPI_Comm_free(&parity);
+    MPI_Comm_free(&reversed);
+    MPI_Comm_free(&copy);
+    if (few != MPI_COMM_NULL)
+        MPI_Comm_free(&few);
+}
+
+/* Each side gets the other side's blocks. */
+static void inter_communicator(void)
+{
+    int rank, ranks;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (ranks < 2)
+        return;
+    int side = rank < ranks / 2, mine = rank * 11 + 5, remote;
+    MPI_Comm half, both;
+    MPI_Comm_split(MPI_COMM_WORLD, side, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, side ? ranks / 2 : 0, 3, &both);
+    MPI_Comm_remote_size(both, &remote);
+    int *theirs = must(calloc((size_t)remote, sizeof(int)));
+    snprintf(context, sizeof context, "inter-communicator");
+    for (int round = 0; round < 3; round++) {
+        MPI_Allgather(&mine, 1, MPI_INT, theirs, 1, MPI_INT, both);
+        for (int i = 0; i < remote; i++)
+            expect(theirs[i] == ((side ? ranks / 2 : 0) + i) * 11 + 5, "block", i, theirs[i]);
+    }
+    free(theirs);
+    MPI_Comm_free(&both);
+    MPI_Comm_free(&half);
+}
+
+static long descriptors(void)
+{
+    long open = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder != NULL && readdir(folder) != NULL)
+        open++;
+    if (folder != NULL)
+        closedir(folder);
+    return open;
+}
+
+static void many_communicators(void)
+{
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    layout_t ints = describe("MPI_INT", MPI_INT);
+    long before = 0;
+    for (int i = 0; i < 200; i++) {
+        MPI_Comm comm;
+        if (i % 2)
+            MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        else
+            MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comm);
+        gather(comm, &ints, 1 + i, &ints, 1 + i, i % 3 == 0);
+        MPI_Comm_free(&comm);
+        if (i == 20)
+            before = descriptors();
+    }
+    snprintf(context, sizeof context, "200 communicators");
+    expect(descriptors() <= before + 4, "descriptors grow", before, descriptors());
+    free(ints.place);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    long largest = argc > 1 ? atol(argv[1]) : 1000000;
+    predefined(MPI_COMM_WORLD);
+    derived(MPI_COMM_WORLD);
+    sizes(MPI_COMM_WORLD, largest);
+    sub_communicators(largest / 10);
+    inter_communicator();
+    many_communicators();
+    return finish("allgather_check");
+}
