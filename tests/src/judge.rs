@@ -92,9 +92,7 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     if setup.library.is_none() {
         return Ok(());
     }
-    if !case.expect.warnings {
-        check_silence(&printed)?;
-    }
+    check_silence(&printed)?;
     let stats = Stats::read(statistics)?;
     if case.expect.taken {
         let forced = case.environment.get("FERRORAIL_ALGORITHM");
@@ -104,6 +102,31 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     if case.expect.even_rails {
         stats.check_even_rails()?;
     }
+    match &case.expect.as_the_host {
+        Some(beginning) => check_as_the_host(setup, case, beginning, &outcome.stdout),
+        None => Ok(()),
+    }
+}
+
+/// Runs the case over the host alone too; what both print must be the same.
+fn check_as_the_host(setup: &Setup, case: &Case, beginning: &str, printed: &str) -> Result<()> {
+    let host = setup.host_alone();
+    let outcome = job(&host, case).run(&fresh_folder(&host)?)?;
+    let lines = |text: &str| {
+        let lines = text.lines().filter(|line| line.starts_with(beginning));
+        let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+        lines.sort();
+        lines.join("\n")
+    };
+    let (ours, theirs) = (lines(printed), lines(&outcome.stdout));
+    ensure!(
+        !theirs.is_empty(),
+        "the host printed no line with `{beginning}`"
+    );
+    ensure!(
+        ours == theirs,
+        "the host printed\n{theirs}\nand ferrorail\n{ours}"
+    );
     Ok(())
 }
 

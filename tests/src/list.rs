@@ -66,8 +66,8 @@ pub struct Expect {
     pub even_rails: bool,
     /// Pieces of text in the output.
     pub output: Vec<String>,
-    /// Warnings may be logged.
-    pub warnings: bool,
+    /// Lines with this beginning are the same, in any order, as over the host alone.
+    pub as_the_host: Option<String>,
 }
 
 impl Default for Expect {
@@ -77,7 +77,7 @@ impl Default for Expect {
             forwarded: Vec::new(),
             even_rails: false,
             output: Vec::new(),
-            warnings: false,
+            as_the_host: None,
         }
     }
 }
@@ -235,6 +235,28 @@ mod tests {
         for case in cases {
             let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(&case.program);
             assert!(source.is_file(), "{}: no {}", case.name, case.program);
+        }
+    }
+
+    /// Each algorithm that exists is forced, on loopback and on verbs.
+    #[test]
+    fn the_real_list_forces_every_algorithm() {
+        use ferrorail_coll::{Collective, algorithms};
+        let cases = expand(&parse(include_str!("../testlist.toml")).unwrap()).unwrap();
+        for &collective in Collective::ALL {
+            for algorithm in algorithms(collective) {
+                let setting = format!("{}={}", collective.name(), algorithm.name);
+                for group in ["loopback", "verbs"] {
+                    let forced = cases.iter().any(|case| {
+                        let value = case.environment.get("FERRORAIL_ALGORITHM");
+                        case.group == group && case.ranks > 4 && value == Some(&setting)
+                    });
+                    assert!(
+                        forced,
+                        "no {group} case of more than 4 ranks forces {setting}"
+                    );
+                }
+            }
         }
     }
 }

@@ -47,10 +47,16 @@ pub fn build(setup: &Setup, mpi: Mpi, source: &str) -> Result<PathBuf> {
     Ok(executable)
 }
 
+/// Whether the executable is newer than every file beside its source, which it may include.
 fn up_to_date(executable: &Path, source: &Path) -> Result<bool> {
-    let written = std::fs::metadata(source)
-        .and_then(|found| found.modified())
-        .with_context(|| source.display().to_string())?;
-    let built = std::fs::metadata(executable).and_then(|found| found.modified());
-    Ok(built.is_ok_and(|built| built >= written))
+    let Ok(built) = std::fs::metadata(executable).and_then(|found| found.modified()) else {
+        return Ok(false);
+    };
+    let folder = source.parent().context("a source has a folder")?;
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        if entry?.metadata()?.modified()? > built {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

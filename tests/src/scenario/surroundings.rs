@@ -17,8 +17,8 @@ const HIDE: &str = r#"
         number=$((number + 1)); mkdir "$scratch/$number" "$scratch/$number-work"
         mount -t overlay overlay "$folder" \
             -o "lowerdir=$folder,upperdir=$scratch/$number,workdir=$scratch/$number-work"
-        rm -f "$folder"/lib{ibverbs,rdmacm,hwloc}*
-        ! ls "$folder" | grep -q -E '^lib(ibverbs|rdmacm|hwloc)'
+        rm -f "$folder"/lib{ibverbs,rdmacm,hwloc}.so*
+        ! ls "$folder" | grep -q -E '^lib(ibverbs|rdmacm|hwloc)\.so'
     done"#;
 
 /// Without libibverbs, librdmacm and libhwloc the library loads and works. The wheel with the
