@@ -11,7 +11,6 @@ pub use loom::{
 };
 
 #[cfg(not(loom))]
-#[allow(clippy::disallowed_types)]
 mod real {
     pub use core::hint::spin_loop;
     pub use core::sync::atomic::{

@@ -1,9 +1,10 @@
 //! All-gathers of many shapes, with the ranks as threads of this process.
 
-use ferrorail_base::config::{FabricChoice, Settings};
+use ferrorail_base::config::{FabricChoice, RailChoice, Settings};
 use ferrorail_bootstrap::InProcess;
 use ferrorail_coll::{Collective, algorithms};
 use ferrorail_engine::{Context, NoHost, Team};
+use std::sync::Arc;
 
 /// Byte `i` of the block that `rank` contributes to operation `op`.
 fn byte(rank: u32, op: usize, i: usize) -> u8 {
@@ -14,24 +15,27 @@ fn settings(node_size: u32, rails: u8) -> Settings {
     Settings {
         fabric: FabricChoice::Loopback,
         node_size: Some(node_size),
-        rails: ferrorail_base::config::RailChoice::Count(rails),
+        rails: RailChoice::Count(rails),
+        // A rank that fails must not leave the others waiting for it.
+        peer_timeout_s: Some(60),
         ..Settings::default()
     }
 }
 
-/// Runs `body(team)` on `size` ranks that share `settings`.
-fn on_ranks(size: u32, settings: &Settings, body: impl Fn(&Team) + Sync) {
+/// Runs `body(team)` on `size` ranks of one process, which has one context.
+fn on_ranks(size: u32, settings: &Settings, body: impl Fn(&Team) + Sync) -> Arc<Context> {
+    let context = Context::new(settings.clone(), Box::new(NoHost));
     std::thread::scope(|scope| {
         for oob in InProcess::world(size) {
-            let body = &body;
+            let (body, context) = (&body, &context);
             scope.spawn(move || {
-                let context = Context::new(settings.clone(), Box::new(NoHost));
-                let team = Team::create(&context, Box::new(oob)).expect("a team");
+                let team = Team::create(context, Box::new(oob)).expect("a team");
                 body(&team);
                 team.free();
             });
         }
     });
+    context
 }
 
 /// One all-gather of `bytes` bytes, checked byte by byte; nothing around the result is touched.
@@ -160,23 +164,14 @@ fn a_peer_that_never_comes_is_an_error_within_the_timeout() {
 
 #[test]
 fn calls_are_counted() {
-    let settings = settings(2, 2);
-    std::thread::scope(|scope| {
-        for oob in InProcess::world(4) {
-            let settings = settings.clone();
-            scope.spawn(move || {
-                let context = Context::new(settings, Box::new(NoHost));
-                let team = Team::create(&context, Box::new(oob)).expect("a team");
-                for op in 0..10 {
-                    check(&team, op, 4096, false);
-                }
-                team.free();
-                let (calls, forwarded) = context.stats().rows();
-                assert_eq!(calls.iter().map(|row| row.calls).sum::<u64>(), 10);
-                assert_eq!(calls[0].size_class_bytes, 4096);
-                assert_eq!(calls[0].bytes, 40_960);
-                assert!(forwarded.is_empty());
-            });
+    let context = on_ranks(4, &settings(2, 2), |team| {
+        for op in 0..10 {
+            check(team, op, 4096, false);
         }
     });
+    let (calls, forwarded) = context.stats().rows();
+    assert_eq!(calls.iter().map(|row| row.calls).sum::<u64>(), 40);
+    assert_eq!(calls[0].size_class_bytes, 4096);
+    assert_eq!(calls[0].bytes, 40 * 4096);
+    assert!(forwarded.is_empty());
 }

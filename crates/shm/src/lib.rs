@@ -22,7 +22,6 @@
 //! This crate imports only the project's vocabulary; it knows neither fabrics nor schedules.
 
 // The lint looks through re-exports and so hits the shim it points to.
-#![allow(clippy::disallowed_types)]
 
 pub mod barrier;
 pub mod flags;
