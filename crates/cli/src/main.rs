@@ -9,6 +9,7 @@ mod run;
 
 use clap::{Parser, Subcommand};
 use ferrorail_base::config::{self, Settings};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// What a subcommand that starts other programs exits with when it fails itself, as `env`,
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
         Command::ProbeMpi(args) => (mpi::probe(&args), 1),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("ferrorail: {error:#}");
+        complain(format_args!("ferrorail: {error:#}"));
         ExitCode::from(failure)
     })
 }
@@ -58,7 +59,7 @@ fn settings() -> Settings {
     });
     let (settings, problems) = config::parse(variables);
     for problem in problems {
-        eprintln!("ferrorail: {problem}");
+        complain(format_args!("ferrorail: {problem}"));
     }
     settings
 }
@@ -66,11 +67,20 @@ fn settings() -> Settings {
 /// Sends the log of the libraries to standard error, as `FERRORAIL_LOG` says.
 fn start_log(settings: &Settings) {
     let filter = tracing_subscriber::EnvFilter::try_new(&settings.log).unwrap_or_else(|error| {
-        eprintln!("ferrorail: FERRORAIL_LOG={}: {error}", settings.log);
+        complain(format_args!(
+            "ferrorail: FERRORAIL_LOG={}: {error}",
+            settings.log
+        ));
         tracing_subscriber::EnvFilter::new("warn")
     });
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
+}
+
+/// One line on standard error, in one piece: the ranks of a job share it.
+fn complain(text: std::fmt::Arguments<'_>) {
+    // Where standard error is closed there is nobody to tell.
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }

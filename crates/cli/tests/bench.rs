@@ -147,7 +147,7 @@ fn algorithms_are_forced_on_instances_of_their_own() {
 }
 
 #[test]
-fn wrong_data_ends_the_job() {
+fn wrong_data_is_told_once_and_ends_the_job() {
     let stand_in = StandIn::new("corrupt");
     for (launcher, _) in LAUNCHERS {
         let mut bench = stand_in.bench(launcher, &["--bytes", "8"]);
@@ -155,9 +155,10 @@ fn wrong_data_ends_the_job() {
         let (_, stderr) = common::texts(&output);
         assert!(!output.status.success());
         assert!(
-            stderr.contains("wrong data for 8 bytes: rank 1's byte 7 at rank"),
+            stderr.contains("wrong data for 8 bytes: rank 1's byte 7 at rank 0"),
             "{stderr}"
         );
+        assert_eq!(stderr.matches("wrong data").count(), 1, "{stderr}");
     }
 }
 

@@ -6,7 +6,7 @@ use super::report::{self, Row};
 use super::sizes::{self, Sizes};
 use super::timing::Timing;
 use crate::{library, mpi};
-use anyhow::{Result, anyhow, bail};
+use anyhow::Result;
 use ferrorail_coll::{Collective, find};
 use ferrorail_mpi_abi::{Comm, Host};
 use std::path::PathBuf;
@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 const BLOCK_TIME: Duration = Duration::from_millis(20);
 const ITERATIONS_MAX: u32 = 20_000;
 const WARM_UP: u32 = 10;
+/// Between the last words and MPI_Abort.
+const ABORT_DELAY: Duration = Duration::from_millis(200);
 
 /// Time MPI_Allgather, ours beside the host's in one run: `mpirun -n 4 ferrorail bench allgather`
 #[derive(clap::Args)]
@@ -59,14 +61,34 @@ pub fn main(args: &Args) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
-            eprintln!("ferrorail: rank {}: {error:#}", bench.rank);
-            // Other ranks may be waiting in a call that this one will not make.
-            // SAFETY: MPI is initialised.
-            unsafe { (host.functions().abort)(bench.world, 1) };
+            let Some(wrong) = error.downcast_ref::<WrongData>() else {
+                bench.abort(&error);
+                return Ok(ExitCode::FAILURE);
+            };
+            if wrong.mine {
+                crate::complain(format_args!("ferrorail: {wrong}"));
+            }
+            host.finalize()?;
             Ok(ExitCode::FAILURE)
         }
     }
 }
+
+/// A rank received wrong data. Every rank knows, so that the job can end in order.
+#[derive(Debug)]
+struct WrongData {
+    /// Whether this is the rank that tells.
+    mine: bool,
+    reason: String,
+}
+
+impl std::fmt::Display for WrongData {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for WrongData {}
 
 /// One rank's view.
 struct Bench<'a> {
@@ -210,17 +232,28 @@ impl<'a> Bench<'a> {
         let pair = self.round as usize;
         self.call(call, &mut buffers, bytes, pair)?;
         let wrong = buffers.first_wrong(pair, self.round);
-        let all_right = self
-            .host
-            .allreduce_min(i32::from(wrong.is_none()), self.world)?;
-        match wrong {
-            Some((from, at)) => Err(anyhow!(
-                "{name}: wrong data for {bytes} bytes: rank {from}'s byte {at} at rank {}",
-                self.rank
-            )),
-            None if all_right == 0 => bail!("{name}: wrong data for {bytes} bytes at another rank"),
-            None => Ok(()),
+        let mine = wrong.map_or(i32::MAX, |_| self.rank as i32);
+        let first = self.host.allreduce_min(mine, self.world)?;
+        if first == i32::MAX {
+            return Ok(());
         }
+        let (from, at) = wrong.unwrap_or_default();
+        Err(WrongData {
+            mine: first == mine,
+            reason: format!(
+                "{name}: wrong data for {bytes} bytes: rank {from}'s byte {at} at rank {first}"
+            ),
+        }
+        .into())
+    }
+
+    /// Ends the job: other ranks may be waiting in a call that this one will not make.
+    fn abort(&self, error: &anyhow::Error) {
+        crate::complain(format_args!("ferrorail: rank {}: {error:#}", self.rank));
+        // Launchers drop output that comes together with the end of the job.
+        std::thread::sleep(ABORT_DELAY);
+        // SAFETY: MPI is initialised.
+        unsafe { (self.host.functions().abort)(self.world, 1) };
     }
 
     fn call(

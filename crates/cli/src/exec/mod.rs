@@ -32,24 +32,27 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let library = library::find()?;
     let preload = prepend(&library, env::var_os(PRELOAD).as_deref())?;
     let Some(program) = locate(&args.program) else {
-        eprintln!(
+        crate::complain(format_args!(
             "ferrorail exec: {}: no such program",
             args.program.display()
-        );
+        ));
         return Ok(ExitCode::from(127));
     };
     if let Some(obstacle) = interposable::obstacle(&program) {
-        eprintln!(
+        crate::complain(format_args!(
             "ferrorail exec: {} {obstacle}: it cannot be interposed and runs without ferrorail",
             program.display()
-        );
+        ));
     }
     let error = Command::new(&program)
         .arg0(&args.program)
         .args(&args.arguments)
         .env(PRELOAD, preload)
         .exec();
-    eprintln!("ferrorail exec: {}: {error}", program.display());
+    crate::complain(format_args!(
+        "ferrorail exec: {}: {error}",
+        program.display()
+    ));
     Ok(ExitCode::from(match error.kind() {
         io::ErrorKind::NotFound => 127,
         _ => 126,

@@ -63,7 +63,10 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let mut ranks = Ranks::new(args.tag);
     let started = ranks.start(args.ranks, &args.command, &args.variables(), &rendezvous);
     if let Err(error) = started {
-        eprintln!("ferrorail run: {}: {error}", args.command[0].display());
+        crate::complain(format_args!(
+            "ferrorail run: {}: {error}",
+            args.command[0].display()
+        ));
         ranks.kill_all();
         let code = match error.kind() {
             std::io::ErrorKind::NotFound => 127,

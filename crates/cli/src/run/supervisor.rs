@@ -87,10 +87,10 @@ impl<'a> Supervisor<'a> {
             0 => String::new(),
             count => format!("; ending the other {count}"),
         };
-        eprintln!(
+        crate::complain(format_args!(
             "ferrorail run: rank {} (pid {}) {description}{others}",
             end.rank, end.pid
-        );
+        ));
         self.terminate(Signal::SIGTERM);
     }
 
@@ -122,7 +122,9 @@ impl<'a> Supervisor<'a> {
             self.deadline = None;
             if self.verdict.is_none() {
                 let count = self.ranks.len();
-                eprintln!("ferrorail run: time-out; ending {count} ranks");
+                crate::complain(format_args!(
+                    "ferrorail run: time-out; ending {count} ranks"
+                ));
                 self.verdict = Some(EXIT_TIMEOUT);
                 self.terminate(Signal::SIGTERM);
             }
