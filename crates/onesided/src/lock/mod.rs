@@ -1,0 +1,189 @@
+//! What a lock algorithm needs of the memory it works on, and the algorithms.
+
+mod any;
+mod counted;
+mod mcs;
+mod queue;
+mod test_and_set;
+#[cfg(test)]
+mod tests;
+mod word;
+
+pub use any::{AnyLock, LockAlgorithm};
+pub use counted::CountedSite;
+pub use mcs::McsLock;
+pub use queue::QueueLock;
+pub use test_and_set::{Backoff, TestAndSetLock};
+pub use word::SEATS;
+
+use core::future::Future;
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
+
+/// How a lock is wanted or held (`MPI_LOCK_SHARED`, `MPI_LOCK_EXCLUSIVE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Together with other shared holders.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+/// The words that every contender owns for each lock it may wait for. Peers store to them, the
+/// owner alone reads and clears them; both are plain 64-bit accesses, never atomic updates, so
+/// that the owner may use the CPU while peers use a network card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mailbox {
+    /// The lock is handed over here.
+    Grant,
+    /// MCS: who queued up behind the owner.
+    Next,
+}
+
+impl Mailbox {
+    /// Number of mailbox words of one contender and lock.
+    pub const COUNT: usize = 2;
+
+    /// Position among the contender's words, below [`Mailbox::COUNT`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// Why the algorithm lets time pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// It looks again at a mailbox of its own; no peer is bothered by looking often.
+    Mailbox,
+    /// It must leave the target alone for about this many round trips.
+    Backoff(u32),
+}
+
+/// A 64-bit word, possibly in another process. Each call is one remote message.
+///
+/// The effect of a call takes place between its first poll and its completion. Updates of one word
+/// by all contenders are atomic towards each other, and what a contender stored before an update
+/// completed is seen by whoever reads that update. A future that was polled must be polled to its end.
+pub trait RemoteWord {
+    /// Why an access failed. The lock cannot be used afterwards.
+    type Error;
+
+    /// Reads the word.
+    fn load(&self) -> impl Future<Output = Result<u64, Self::Error>>;
+
+    /// Writes the word.
+    fn store(&self, value: u64) -> impl Future<Output = Result<(), Self::Error>>;
+
+    /// Writes `swap` if the word holds `compare`; the value before.
+    fn compare_swap(
+        &self,
+        compare: u64,
+        swap: u64,
+    ) -> impl Future<Output = Result<u64, Self::Error>>;
+
+    /// Adds `add`, wrapping; the value before.
+    fn fetch_add(&self, add: u64) -> impl Future<Output = Result<u64, Self::Error>>;
+}
+
+/// All that one contender sees of one lock.
+pub trait LockSite {
+    /// Why an access failed.
+    type Error;
+    /// A word in another process (or reached as if it were).
+    type Word<'a>: RemoteWord<Error = Self::Error>
+    where
+        Self: 'a;
+
+    /// This contender, below [`LockSite::contenders`].
+    fn contender(&self) -> u32;
+
+    /// Number of processes that may use the lock.
+    fn contenders(&self) -> u32;
+
+    /// The lock word at the target, zero at first.
+    fn home(&self) -> Self::Word<'_>;
+
+    /// A mailbox of `contender` for this lock, zero at first.
+    fn mailbox(&self, contender: u32, mailbox: Mailbox) -> Self::Word<'_>;
+
+    /// Reads a mailbox of this contender's own, with acquire ordering. Not a message.
+    fn own(&self, mailbox: Mailbox) -> u64;
+
+    /// Zeroes a mailbox of this contender's own. Not a message.
+    fn clear(&self, mailbox: Mailbox);
+
+    /// Lets time pass: pending at least once, so that the poller can make progress or sleep.
+    ///
+    /// # Errors
+    /// As an access: e.g. the peer that should hand over is known to be gone.
+    fn pause(&self, why: Pause) -> impl Future<Output = Result<(), Self::Error>>;
+}
+
+/// Why a lock operation failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LockError<E> {
+    /// Memory could not be reached; the state of the lock is unknown.
+    #[error("the lock's memory cannot be reached: {0}")]
+    Access(#[from] E),
+    /// The algorithm's word has no room for so many.
+    #[error("the {algorithm} lock serves at most {max} contenders, not {contenders}")]
+    Contenders {
+        /// Name of the algorithm.
+        algorithm: &'static str,
+        /// Number of contenders of the site.
+        contenders: u32,
+        /// Most it can serve.
+        max: u32,
+    },
+    /// Acquired twice by the same contender.
+    #[error("this process already holds the lock")]
+    Held,
+    /// Released without having been acquired.
+    #[error("this process does not hold the lock")]
+    NotHeld,
+}
+
+/// One contender's part in one lock: the algorithm and what it remembers while holding.
+///
+/// The value must be used with the same site always, and all contenders with the same algorithm.
+pub trait RemoteLock {
+    /// Stable name in settings and statistics.
+    fn name(&self) -> &'static str;
+
+    /// Acquires the lock. The future must not be dropped once polled, or others wait for ever.
+    fn acquire<S: LockSite>(
+        &mut self,
+        site: &S,
+        mode: Mode,
+    ) -> impl Future<Output = Result<(), LockError<S::Error>>>;
+
+    /// Releases what [`RemoteLock::acquire`] got. On completion the target and the next holder know.
+    fn release<S: LockSite>(
+        &mut self,
+        site: &S,
+    ) -> impl Future<Output = Result<(), LockError<S::Error>>>;
+}
+
+/// Polls `future` to its end, calling `relax` whenever it has to wait (spin, drive progress, sleep).
+pub fn block_on<F: Future>(future: F, mut relax: impl FnMut()) -> F::Output {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        relax();
+    }
+}
+
+/// Waits until something is stored in a mailbox of this contender's own.
+async fn await_mailbox<S: LockSite>(site: &S, mailbox: Mailbox) -> Result<u64, S::Error> {
+    loop {
+        let value = site.own(mailbox);
+        if value != 0 {
+            return Ok(value);
+        }
+        site.pause(Pause::Mailbox).await?;
+    }
+}

@@ -1,0 +1,171 @@
+//! A fair reader-writer lock with a constant number of remote messages, by fetch-and-add alone.
+//!
+//! A queue lock needs to know *who* comes next. Verbs have no swap to learn that by, and a ticket
+//! tells only how many are ahead. Here every contender has a bit of its own in the lock word, so
+//! that the fetch-and-add which queues it up also tells everybody else who it is, and the one
+//! which leaves returns all who wait.
+//!
+//! **The turn.** Somebody has the turn as long as any reader or writer bit is set. A contender adds
+//! its bit; if there was none, it takes the turn, otherwise it waits at its own mailbox. Only who has the turn
+//! admits shared holders or lets an exclusive one in, so the number of holders can only fall while
+//! it looks.
+//!
+//! * A *writer* keeps its bit while it holds the lock. With the turn and no shared holders it
+//!   holds at once; otherwise it is named in the word, and the last shared holder wakes it.
+//!   A fetch-and-add decides between "the last has left already" and "it will see the name".
+//! * A *reader* turns its bit into one more shared holder and passes the turn on.
+//! * *Passing the turn*: all readers that wait become holders by one fetch-and-add, which also
+//!   names the next writer, if one waits; without readers, the next writer gets the lock. Writers follow each other by
+//!   rank, going around. If nobody waits, the turn is free.
+//!
+//! So a reader waits for at most one writer once the writer ahead has left, and a writer for at most every other
+//! writer once, with the readers between them.
+//!
+//! **Messages** of one acquisition and its release, each charged to whom it serves:
+//!
+//! | | request | admission or naming | hand-over | leave | sum |
+//! |---|---|---|---|---|---|
+//! | writer alone | 1 | | | 1 | 2 |
+//! | writer among writers | 1 | | 1 | 1 | 3 |
+//! | writer among readers | 1 | at most 1 | 1 | 1 | at most 4 |
+//! | reader alone | 1 | 1 | | 1 | 3 |
+//! | reader among others | 1 | at most 1 | 1 | 1 | at most 4 |
+
+use super::word::{QueueWord, SEATS, Seats, grant};
+use super::{LockError, LockSite, Mailbox, Mode, RemoteLock, RemoteWord, await_mailbox};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Shared,
+    Exclusive {
+        /// The word names this contender as the one to wake; leaving removes that too.
+        named: bool,
+    },
+}
+
+/// Fair reader-writer queue lock for up to [`SEATS`] contenders. See the module's text.
+#[derive(Debug, Default)]
+pub struct QueueLock {
+    held: Option<Held>,
+}
+
+impl QueueLock {
+    /// Stable name of the algorithm.
+    pub const NAME: &'static str = "queue";
+}
+
+/// Adds to the lock word; the word after it.
+async fn add<S: LockSite>(site: &S, add: u64) -> Result<QueueWord, S::Error> {
+    Ok(QueueWord(site.home().fetch_add(add).await?).plus(add))
+}
+
+async fn hand<S: LockSite>(site: &S, contender: u32, value: u64) -> Result<(), S::Error> {
+    site.mailbox(contender, Mailbox::Grant).store(value).await
+}
+
+async fn acquire_exclusive<S: LockSite>(site: &S) -> Result<Held, S::Error> {
+    let me = site.contender();
+    let before = QueueWord(site.home().fetch_add(QueueWord::writer(me)).await?);
+    if before.is_idle() {
+        if before.holders() == 0 {
+            return Ok(Held::Exclusive { named: false });
+        }
+        if add(site, QueueWord::wake(me)).await?.holders() == 0 {
+            return Ok(Held::Exclusive { named: true });
+        }
+    }
+    let granted = await_mailbox(site, Mailbox::Grant).await?;
+    Ok(Held::Exclusive {
+        named: granted == grant::EXCLUSIVE_WOKEN,
+    })
+}
+
+async fn acquire_shared<S: LockSite>(site: &S) -> Result<Held, S::Error> {
+    let mine = QueueWord::reader(site.contender());
+    let before = QueueWord(site.home().fetch_add(mine).await?);
+    if before.is_idle() {
+        let word = add(site, QueueWord::HOLDER.wrapping_sub(mine)).await?;
+        pass_turn(site, word).await?;
+    } else {
+        await_mailbox(site, Mailbox::Grant).await?;
+    }
+    Ok(Held::Shared)
+}
+
+/// Gives the turn to whoever waits. `word` is what this contender, which has the turn, last saw; its
+/// own bit is gone from it.
+async fn pass_turn<S: LockSite>(site: &S, mut word: QueueWord) -> Result<(), S::Error> {
+    let me = site.contender();
+    let mut admitted = Seats::default();
+    // Ends: whoever was admitted hears of it only below and cannot come back before.
+    while !word.is_idle() {
+        let readers = word.readers();
+        let writer = word.writers().after(me);
+        if let (Some(writer), true, 0) = (writer, readers.is_empty(), word.holders()) {
+            hand(site, writer, grant::EXCLUSIVE).await?;
+            break;
+        }
+        let admission =
+            (readers.count() * QueueWord::HOLDER).wrapping_sub(QueueWord::readers_of(readers));
+        let naming = writer.map_or(0, QueueWord::wake);
+        word = add(site, admission.wrapping_add(naming)).await?;
+        admitted = admitted.union(readers);
+        if writer.is_some() {
+            // A shared holder is left that will wake it: this contender, or one admitted just now
+            // that hears of it only below.
+            break;
+        }
+    }
+    for reader in admitted.iter() {
+        hand(site, reader, grant::SHARED).await?;
+    }
+    Ok(())
+}
+
+impl RemoteLock for QueueLock {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    async fn acquire<S: LockSite>(
+        &mut self,
+        site: &S,
+        mode: Mode,
+    ) -> Result<(), LockError<S::Error>> {
+        if self.held.is_some() {
+            return Err(LockError::Held);
+        }
+        if site.contenders() > SEATS {
+            return Err(LockError::Contenders {
+                algorithm: Self::NAME,
+                contenders: site.contenders(),
+                max: SEATS,
+            });
+        }
+        site.clear(Mailbox::Grant);
+        self.held = Some(match mode {
+            Mode::Exclusive => acquire_exclusive(site).await?,
+            Mode::Shared => acquire_shared(site).await?,
+        });
+        Ok(())
+    }
+
+    async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
+        let me = site.contender();
+        match self.held.take().ok_or(LockError::NotHeld)? {
+            Held::Shared => {
+                let word = add(site, QueueWord::HOLDER.wrapping_neg()).await?;
+                if let (0, Some(writer)) = (word.holders(), word.woken()) {
+                    hand(site, writer, grant::EXCLUSIVE_WOKEN).await?;
+                }
+            }
+            Held::Exclusive { named } => {
+                let name = if named { QueueWord::wake(me) } else { 0 };
+                let leave = QueueWord::writer(me) + name;
+                let word = add(site, leave.wrapping_neg()).await?;
+                pass_turn(site, word).await?;
+            }
+        }
+        Ok(())
+    }
+}

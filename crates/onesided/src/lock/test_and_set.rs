@@ -1,0 +1,108 @@
+//! Compare-and-swap on the lock word until it succeeds (thesis, section 4.3.1).
+
+use super::word::test_and_set::{EXCLUSIVE, FREE, SHARED};
+use super::{LockError, LockSite, Mode, Pause, RemoteLock, RemoteWord};
+
+/// How long to leave the target alone after a failed attempt, in round trips: at random between
+/// half the limit and the limit, which doubles from `first` up to `max`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// First limit; 0 retries at once for ever.
+    pub first: u32,
+    /// Largest limit.
+    pub max: u32,
+}
+
+impl Backoff {
+    /// Retry at once: the algorithm as first published, kept for comparison.
+    pub const NONE: Self = Self { first: 0, max: 0 };
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { first: 2, max: 64 }
+    }
+}
+
+/// Test-and-set lock: two messages without contention, unfair, any number of contenders.
+#[derive(Debug, Default)]
+pub struct TestAndSetLock {
+    backoff: Backoff,
+    held: Option<Mode>,
+    random: u64,
+}
+
+impl TestAndSetLock {
+    /// Stable name of the algorithm.
+    pub const NAME: &'static str = "test_and_set";
+
+    /// A lock that backs off as told.
+    #[must_use]
+    pub fn new(backoff: Backoff) -> Self {
+        Self {
+            backoff,
+            ..Self::default()
+        }
+    }
+
+    async fn back_off<S: LockSite>(&mut self, site: &S, limit: &mut u32) -> Result<(), S::Error> {
+        // A different sequence for every contender, or they would collide again (splitmix64).
+        self.random =
+            (self.random ^ u64::from(site.contender())).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let half = limit.div_ceil(2);
+        let units = half + (mixed >> 33) as u32 % (*limit - half + 1);
+        *limit = limit.saturating_mul(2).min(self.backoff.max);
+        site.pause(Pause::Backoff(units)).await
+    }
+}
+
+impl RemoteLock for TestAndSetLock {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    async fn acquire<S: LockSite>(
+        &mut self,
+        site: &S,
+        mode: Mode,
+    ) -> Result<(), LockError<S::Error>> {
+        if self.held.is_some() {
+            return Err(LockError::Held);
+        }
+        let home = site.home();
+        let mut limit = self.backoff.first;
+        let mut expected = FREE;
+        loop {
+            let swap = match mode {
+                Mode::Exclusive => EXCLUSIVE,
+                Mode::Shared => expected + SHARED,
+            };
+            let found = home.compare_swap(expected, swap).await?;
+            if found == expected {
+                self.held = Some(mode);
+                return Ok(());
+            }
+            if mode == Mode::Shared && found & EXCLUSIVE == 0 {
+                // Another shared holder came or went: the next attempt can succeed at once.
+                expected = found;
+                continue;
+            }
+            expected = FREE;
+            if limit > 0 {
+                self.back_off(site, &mut limit).await?;
+            }
+        }
+    }
+
+    async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
+        let unit = match self.held.take().ok_or(LockError::NotHeld)? {
+            Mode::Exclusive => EXCLUSIVE,
+            Mode::Shared => SHARED,
+        };
+        site.home().fetch_add(unit.wrapping_neg()).await?;
+        Ok(())
+    }
+}

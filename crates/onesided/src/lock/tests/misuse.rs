@@ -1,0 +1,51 @@
+//! What callers may do wrong, and the names.
+
+use super::atomic_site::SharedLock;
+use crate::lock::{
+    AnyLock, LockAlgorithm, LockError, Mode, QueueLock, RemoteLock, SEATS, block_on,
+};
+
+#[test]
+fn a_lock_is_not_acquired_or_released_twice() {
+    for algorithm in LockAlgorithm::ALL {
+        let site = SharedLock::new(2).site(1);
+        let mut lock = AnyLock::new(algorithm);
+        assert_eq!(
+            block_on(lock.release(&site), || ()),
+            Err(LockError::NotHeld)
+        );
+        for mode in [Mode::Shared, Mode::Exclusive] {
+            assert_eq!(block_on(lock.acquire(&site, mode), || ()), Ok(()));
+            assert_eq!(
+                block_on(lock.acquire(&site, mode), || ()),
+                Err(LockError::Held)
+            );
+            assert_eq!(block_on(lock.release(&site), || ()), Ok(()));
+        }
+        assert_eq!(
+            block_on(lock.release(&site), || ()),
+            Err(LockError::NotHeld)
+        );
+    }
+}
+
+#[test]
+fn queue_refuses_more_contenders_than_it_has_seats() {
+    let shared = SharedLock::new(SEATS + 1);
+    let mut lock = QueueLock::default();
+    let refused = block_on(lock.acquire(&shared.site(0), Mode::Exclusive), || ());
+    assert!(matches!(
+        refused,
+        Err(LockError::Contenders { max: SEATS, .. })
+    ));
+    assert_eq!(shared.word(), 0);
+}
+
+#[test]
+fn algorithms_are_found_by_name() {
+    for algorithm in LockAlgorithm::ALL {
+        assert_eq!(LockAlgorithm::from_name(algorithm.name()), Some(algorithm));
+        assert_eq!(AnyLock::new(algorithm).name(), algorithm.name());
+    }
+    assert_eq!(LockAlgorithm::from_name("spin"), None);
+}

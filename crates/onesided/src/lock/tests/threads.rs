@@ -1,0 +1,71 @@
+//! Sixteen threads on real atomics, yielding where the seed says.
+
+use std::sync::Arc;
+
+use ferrorail_base::sync::yield_now;
+
+use super::atomic_site::SharedLock;
+use super::splitmix;
+use crate::lock::{AnyLock, LockAlgorithm, Mode, RemoteLock, block_on};
+
+const CONTENDERS: u32 = 16;
+
+fn stress(algorithm: LockAlgorithm, seed: u64, shared_percent: u64) {
+    let lock = SharedLock::new(CONTENDERS);
+    let threads: Vec<_> = (0..CONTENDERS)
+        .map(|contender| {
+            let lock = Arc::clone(&lock);
+            std::thread::spawn(move || {
+                let site = lock.site(contender);
+                let mut part = AnyLock::new(algorithm);
+                let mut random = seed ^ u64::from(contender) << 32;
+                let mut exclusive = 0;
+                for _ in 0..80 {
+                    let shared = splitmix(&mut random) % 100 < shared_percent
+                        && algorithm != LockAlgorithm::Mcs;
+                    let mode = if shared {
+                        Mode::Shared
+                    } else {
+                        Mode::Exclusive
+                    };
+                    exclusive += u64::from(!shared);
+                    block_on(part.acquire(&site, mode), yield_now).expect("acquire");
+                    lock.critical_section(mode, || {
+                        if splitmix(&mut random).is_multiple_of(3) {
+                            yield_now();
+                        }
+                    });
+                    if splitmix(&mut random).is_multiple_of(4) {
+                        yield_now();
+                    }
+                    block_on(part.release(&site), yield_now).expect("release");
+                }
+                exclusive
+            })
+        })
+        .collect();
+    let exclusive: u64 = threads
+        .into_iter()
+        .map(|thread| thread.join().expect("a contender failed"))
+        .sum();
+    assert_eq!(lock.written(), exclusive, "{algorithm:?}, seed {seed}");
+    assert_eq!(lock.word(), 0, "{algorithm:?}, seed {seed}");
+}
+
+#[test]
+fn sixteen_threads_write() {
+    for seed in 0..3 {
+        for algorithm in LockAlgorithm::ALL {
+            stress(algorithm, seed, 0);
+        }
+    }
+}
+
+#[test]
+fn sixteen_threads_read_and_write() {
+    for seed in 0..3 {
+        for algorithm in LockAlgorithm::ALL {
+            stress(algorithm, seed, 30 + 20 * seed);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A deterministic world for locks: one thread, virtual time, every message takes a time drawn
+//! from the seed and has its effect in the middle of it.
+
+use core::convert::Infallible;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::splitmix;
+use crate::lock::{LockSite, Mailbox, Pause, RemoteWord};
+
+/// Mean time of a message from its posting to its completion.
+pub const ROUND_TRIP: u64 = 100;
+/// Time between two looks at a mailbox.
+const LOOK: u64 = 4;
+/// Later than anything that is planned.
+const NEVER: u64 = u64::MAX;
+/// Ten times the longest contest: only a lost wake-up lasts that long.
+const END_OF_TIME: u64 = 1 << 23;
+
+struct Words {
+    home: u64,
+    mailboxes: Vec<[u64; Mailbox::COUNT]>,
+    /// Called at each effect on the lock word, with the contender.
+    at_home: Rc<dyn Fn(u32)>,
+}
+
+/// Time and the memory of one lock.
+pub struct World {
+    now: RefCell<u64>,
+    next: RefCell<u64>,
+    random: RefCell<u64>,
+    words: RefCell<Words>,
+}
+
+impl World {
+    pub fn new(seed: u64, contenders: u32, at_home: Rc<dyn Fn(u32)>) -> Rc<Self> {
+        Rc::new(Self {
+            now: RefCell::new(0),
+            next: RefCell::new(NEVER),
+            random: RefCell::new(seed),
+            words: RefCell::new(Words {
+                home: 0,
+                mailboxes: vec![[0; Mailbox::COUNT]; contenders as usize],
+                at_home,
+            }),
+        })
+    }
+
+    pub fn site(self: &Rc<Self>, contender: u32) -> VirtualSite {
+        VirtualSite {
+            world: self.clone(),
+            contender,
+        }
+    }
+
+    pub fn now(&self) -> u64 {
+        *self.now.borrow()
+    }
+
+    pub fn home(&self) -> u64 {
+        self.words.borrow().home
+    }
+
+    /// From 0 to below `bound`.
+    pub fn random(&self, bound: u64) -> u64 {
+        splitmix(&mut self.random.borrow_mut()) % bound
+    }
+
+    pub async fn sleep(&self, time: u64) {
+        let until = self.now() + time;
+        poll_fn(|_| {
+            if self.now() >= until {
+                return Poll::Ready(());
+            }
+            let mut next = self.next.borrow_mut();
+            *next = until.min(*next);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Runs all tasks to their end, those that are due at the same time in random order.
+    pub fn run(&self, mut tasks: Vec<Pin<Box<dyn Future<Output = ()> + '_>>>) {
+        let mut context = Context::from_waker(Waker::noop());
+        while !tasks.is_empty() {
+            *self.next.borrow_mut() = NEVER;
+            for index in (1..tasks.len()).rev() {
+                tasks.swap(index, self.random(index as u64 + 1) as usize);
+            }
+            tasks.retain_mut(|task| task.as_mut().poll(&mut context).is_pending());
+            let next = *self.next.borrow();
+            assert!(
+                tasks.is_empty() || next < END_OF_TIME,
+                "a wake-up was lost: {} contenders wait for ever",
+                tasks.len()
+            );
+            if !tasks.is_empty() {
+                *self.now.borrow_mut() = next;
+            }
+        }
+    }
+}
+
+pub struct VirtualSite {
+    world: Rc<World>,
+    contender: u32,
+}
+
+pub struct VirtualWord<'a> {
+    site: &'a VirtualSite,
+    /// A mailbox, or the lock word.
+    mailbox: Option<(u32, Mailbox)>,
+}
+
+impl VirtualWord<'_> {
+    async fn access(&self, change: impl FnOnce(u64) -> u64) -> Result<u64, Infallible> {
+        let world = &self.site.world;
+        let half = || ROUND_TRIP / 4 + world.random(ROUND_TRIP / 2);
+        world.sleep(half()).await;
+        let before = {
+            let mut words = world.words.borrow_mut();
+            if self.mailbox.is_none() {
+                (words.at_home)(self.site.contender);
+            }
+            let word = match self.mailbox {
+                None => &mut words.home,
+                Some((contender, mailbox)) => {
+                    &mut words.mailboxes[contender as usize][mailbox.index()]
+                }
+            };
+            let before = *word;
+            *word = change(before);
+            before
+        };
+        world.sleep(half()).await;
+        Ok(before)
+    }
+}
+
+impl RemoteWord for VirtualWord<'_> {
+    type Error = Infallible;
+
+    async fn load(&self) -> Result<u64, Infallible> {
+        self.access(|word| word).await
+    }
+
+    async fn store(&self, value: u64) -> Result<(), Infallible> {
+        self.access(|_| value).await.map(|_| ())
+    }
+
+    async fn compare_swap(&self, compare: u64, swap: u64) -> Result<u64, Infallible> {
+        self.access(|word| if word == compare { swap } else { word })
+            .await
+    }
+
+    async fn fetch_add(&self, add: u64) -> Result<u64, Infallible> {
+        self.access(|word| word.wrapping_add(add)).await
+    }
+}
+
+impl LockSite for VirtualSite {
+    type Error = Infallible;
+    type Word<'a> = VirtualWord<'a>;
+
+    fn contender(&self) -> u32 {
+        self.contender
+    }
+
+    fn contenders(&self) -> u32 {
+        self.world.words.borrow().mailboxes.len() as u32
+    }
+
+    fn home(&self) -> VirtualWord<'_> {
+        VirtualWord {
+            site: self,
+            mailbox: None,
+        }
+    }
+
+    fn mailbox(&self, contender: u32, mailbox: Mailbox) -> VirtualWord<'_> {
+        VirtualWord {
+            site: self,
+            mailbox: Some((contender, mailbox)),
+        }
+    }
+
+    fn own(&self, mailbox: Mailbox) -> u64 {
+        self.world.words.borrow().mailboxes[self.contender as usize][mailbox.index()]
+    }
+
+    fn clear(&self, mailbox: Mailbox) {
+        self.world.words.borrow_mut().mailboxes[self.contender as usize][mailbox.index()] = 0;
+    }
+
+    async fn pause(&self, why: Pause) -> Result<(), Infallible> {
+        match why {
+            Pause::Mailbox => self.world.sleep(LOOK).await,
+            Pause::Backoff(round_trips) => {
+                self.world.sleep(u64::from(round_trips) * ROUND_TRIP).await;
+            }
+        }
+        Ok(())
+    }
+}
