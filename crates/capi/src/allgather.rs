@@ -2,7 +2,7 @@
 
 use crate::datatype::{self, Elements, Packed};
 use crate::error::{CallError, report};
-use crate::runtime::{self, Inside, Session};
+use crate::runtime::{self, Inside, Local, Session};
 use crate::team_cache::{self, Entry, reason};
 use ferrorail_engine::Team;
 use ferrorail_mpi_abi::{Comm, Datatype};
@@ -53,14 +53,22 @@ enum Refusal {
 /// The arguments obey the standard, or are wrong in ways the host MPI itself would notice.
 #[inline]
 pub unsafe fn run(args: Args, forward: impl FnOnce() -> c_int) -> c_int {
-    let Some(session) = runtime::session() else {
+    // SAFETY: the caller's contract.
+    runtime::with_local(|local| unsafe { run_on(local, args, forward) })
+}
+
+/// # Safety
+/// As [`run`].
+#[inline]
+unsafe fn run_on(local: &Local, args: Args, forward: impl FnOnce() -> c_int) -> c_int {
+    let Some(session) = runtime::session_of(local) else {
         return forward();
     };
     let comm = session.host().comm(args.comm);
     let outcome = match check(session, &args) {
         Ok(call) => {
             // SAFETY: a communicator in use by this call is not freed meanwhile.
-            match unsafe { team_cache::entry(session, comm) } {
+            match unsafe { team_cache::entry(session, &local.recents, comm) } {
                 Some(Entry::Team(team)) => {
                     // SAFETY: the arguments were checked as far as MPI can.
                     unsafe { accelerated(session, team, &call) }.map_err(Refusal::Error)
@@ -105,6 +113,7 @@ fn check(session: &Session, args: &Args) -> Result<Call, Refusal> {
     }
     let recv = elements(session, args.recv, args.recv_count, args.recv_type)?;
     let bytes = recv.bytes().ok_or(Refusal::Invalid)?;
+    let same = (args.send_count, args.send_type) == (args.recv_count, args.recv_type);
     if args.send as usize == in_place {
         return Ok(Call {
             send: Send::InPlace,
@@ -112,12 +121,19 @@ fn check(session: &Session, args: &Args) -> Result<Call, Refusal> {
             bytes,
         });
     }
-    let send = elements(
-        session,
-        args.send.cast_mut(),
-        args.send_count,
-        args.send_type,
-    )?;
+    let send = if same && !args.send.is_null() {
+        Elements {
+            address: args.send.cast_mut().cast(),
+            ..recv
+        }
+    } else {
+        elements(
+            session,
+            args.send.cast_mut(),
+            args.send_count,
+            args.send_type,
+        )?
+    };
     let send_bytes = send.bytes().ok_or(Refusal::Invalid)?;
     if send_bytes != bytes {
         let error = CallError::Signature {

@@ -1,6 +1,7 @@
 //! The host MPI of this process, and the session between its `MPI_Init` and `MPI_Finalize`.
 
 use crate::progress::Progress;
+use crate::team_cache::Recents;
 use crate::{logging, team_cache};
 use ferrorail_base::config::{self, Problem, Settings};
 use ferrorail_base::sync::{AtomicBool, Ordering};
@@ -41,9 +42,23 @@ static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 static SESSION: OnceLock<Option<Session>> = OnceLock::new();
 static FINALIZED: AtomicBool = AtomicBool::new(false);
 
-thread_local! {
+/// What each thread has of its own; in one place, because finding it takes a call.
+pub struct Local {
     /// Set while ferrorail itself calls the host: what the host calls back is not ours to take.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    inside: Cell<bool>,
+    /// Communicators it used last.
+    pub recents: Recents,
+}
+
+thread_local! {
+    static LOCAL: Local =
+        const { Local { inside: Cell::new(false), recents: Recents::new() } };
+}
+
+/// Runs `call` with this thread's own things.
+#[inline]
+pub fn with_local<R>(call: impl FnOnce(&Local) -> R) -> R {
+    LOCAL.with(call)
 }
 
 /// Marks this thread as being inside ferrorail until dropped.
@@ -52,13 +67,13 @@ pub struct Inside(bool);
 impl Inside {
     /// Enters; may be nested.
     pub fn enter() -> Self {
-        Self(INSIDE.replace(true))
+        Self(with_local(|local| local.inside.replace(true)))
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.set(self.0);
+        with_local(|local| local.inside.set(self.0));
     }
 }
 
@@ -86,9 +101,14 @@ fn discover() -> Option<&'static Runtime> {
 }
 
 /// The session, if MPI is up and this thread is not inside ferrorail already.
-#[inline]
 pub fn session() -> Option<&'static Session> {
-    if INSIDE.get() || FINALIZED.load(Ordering::Relaxed) {
+    with_local(session_of)
+}
+
+/// [`session`] for a caller that has its thread's own things at hand.
+#[inline]
+pub fn session_of(local: &Local) -> Option<&'static Session> {
+    if local.inside.get() || FINALIZED.load(Ordering::Relaxed) {
         return None;
     }
     match SESSION.get() {

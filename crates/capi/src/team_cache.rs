@@ -53,10 +53,19 @@ struct Recent {
     entry: *const Entry,
 }
 
-thread_local! {
-    static RECENTS: [Cell<Recent>; RECENT] = const {
-        [const { Cell::new(Recent { comm: Comm(0), generation: 0, entry: ptr::null() }) }; RECENT]
-    };
+/// What a thread remembers.
+pub struct Recents([Cell<Recent>; RECENT]);
+
+impl Recents {
+    /// Nothing yet.
+    pub const fn new() -> Self {
+        const NONE: Recent = Recent {
+            comm: Comm(0),
+            generation: 0,
+            entry: ptr::null(),
+        };
+        Self([const { Cell::new(NONE) }; RECENT])
+    }
 }
 
 #[inline]
@@ -71,20 +80,20 @@ fn slot_of(comm: Comm) -> usize {
 /// The program keeps `comm` for as long as the entry is used, as MPI demands of a communicator in
 /// use by a collective.
 #[inline]
-pub unsafe fn entry<'a>(session: &'a Session, comm: Comm) -> Option<&'a Entry> {
+pub unsafe fn entry<'a>(session: &'a Session, recents: &Recents, comm: Comm) -> Option<&'a Entry> {
     let generation = GENERATION.load(Ordering::Acquire);
-    let recent = RECENTS.with(|recents| recents[slot_of(comm)].get());
+    let slot = &recents.0[slot_of(comm)];
+    let recent = slot.get();
     if recent.comm == comm && recent.generation == generation {
         // SAFETY: nothing was deleted since this entry was found on this communicator.
         return Some(unsafe { &*recent.entry });
     }
     let entry = find(session, comm)?;
-    let recent = Recent {
+    slot.set(Recent {
         comm,
         generation,
         entry,
-    };
-    RECENTS.with(|recents| recents[slot_of(comm)].set(recent));
+    });
     // SAFETY: the entry lives until the attribute is deleted.
     Some(unsafe { &*entry })
 }
