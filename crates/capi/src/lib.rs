@@ -3,16 +3,16 @@
 //! It translates and never computes. One file serves every MPI library, C and Fortran: handles stay
 //! the host's own, what differs between libraries comes from `ferrorail_mpi_abi` at run time.
 //!
-//! * [`exports`]: the symbols (the list is `exports.txt`), each guarded against panics;
-//! * [`runtime`]: the host MPI, found at the first wrapped call, and the session between
+//! * `exports`: the symbols (the list is `exports.txt`), each guarded against panics;
+//! * `runtime`: the host MPI, found at the first wrapped call, and the session between
 //!   `MPI_Init` and `MPI_Finalize`;
-//! * [`allgather`]: argument checks, then the engine or the host;
-//! * [`team_cache`]: from a communicator to its team, without an MPI call when it was used last;
-//! * [`datatype`]: predefined types to bytes, derived ones through the host's pack and unpack;
-//! * [`oob_pmpi`]: how the ranks of a communicator find each other: the host's `PMPI_*` calls;
-//! * [`progress`]: keeping the host going while a rank waits in here;
-//! * [`next`]: the library behind this one, which gets every call that is not accelerated;
-//! * [`error`], [`panic_guard`], [`logging`].
+//! * `allgather`: argument checks, then the engine or the host;
+//! * `team_cache`: from a communicator to its team, without an MPI call when it was used last;
+//! * `datatype`: predefined types to bytes, derived ones through the host's pack and unpack;
+//! * `oob_pmpi`: how the ranks of a communicator find each other: the host's `PMPI_*` calls;
+//! * `progress`: keeping the host going while a rank waits in here;
+//! * `next`: the library behind this one, which gets every call that is not accelerated;
+//! * `error`, `panic_guard`, `logging`.
 //!
 //! What is deliberately absent: own handles, wrapped `MPI_Finalize` or `MPI_Comm_free` (attributes
 //! with delete callbacks do their work, however the host gets there), and any thread, output or

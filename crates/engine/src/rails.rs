@@ -17,6 +17,8 @@ pub(crate) enum RailsKind {
 }
 
 /// The opened rails of this process.
+// There is one per process, behind an `Arc`: the variants' sizes do not matter.
+#[allow(clippy::large_enum_variant)]
 pub enum Rails {
     /// RDMA devices.
     Verbs(VerbsFabric),

@@ -1,6 +1,5 @@
-//! Names for this host and this process that hold across the job.
+//! Names for this host that hold across the job.
 
-use ferrorail_base::ProcessId;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -23,24 +22,6 @@ pub fn host_key() -> u64 {
     fnv1a(&words.map(u64::to_le_bytes).concat())
 }
 
-/// This process, told apart from any earlier one of the same pid.
-pub fn process_id() -> ProcessId {
-    ProcessId {
-        host: host_id(),
-        pid: std::process::id(),
-        started: fs::read_to_string("/proc/self/stat")
-            .ok()
-            .and_then(|stat| start_time(&stat))
-            .unwrap_or(0),
-    }
-}
-
-/// Field 22 of `/proc/PID/stat`; the command in field 2 may hold spaces and parentheses.
-fn start_time(stat: &str) -> Option<u64> {
-    let after_command = &stat[stat.rfind(')')? + 1..];
-    after_command.split_ascii_whitespace().nth(19)?.parse().ok()
-}
-
 /// FNV-1a with 64 bits: the same in every build, which `std`'s hashers do not promise.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
@@ -60,19 +41,8 @@ mod tests {
     }
 
     #[test]
-    fn start_time_is_found_behind_any_command() {
-        let stat = "12 (a) b (c) S 1 12 12 0 -1 4194304 90 0 0 0 0 0 0 0 20 0 1 0 987 1 2 3";
-        assert_eq!(start_time(stat), Some(987));
-        assert_eq!(start_time("12 (cut"), None);
-    }
-
-    #[test]
     fn identity_is_stable() {
         assert_eq!(host_key(), host_key());
         assert_ne!(host_key(), host_id());
-        let process = process_id();
-        assert_eq!(process, process_id());
-        assert_eq!(process.pid, std::process::id());
-        assert!(process.started > 0);
     }
 }

@@ -5,5 +5,5 @@ mod identity;
 mod sysfs;
 
 pub use hardware::{HostInfo, Source};
-pub use identity::{host_id, host_key, process_id};
+pub use identity::{host_id, host_key};
 pub use sysfs::device_numa_node;

@@ -231,7 +231,7 @@ fn try_segment(
     kind: ShmKind,
 ) -> Result<NodeSegment, EngineError> {
     let leads = map.topology.is_leader(map.rank);
-    let created = leads.then(|| NodeSegment::create(kind, layout.clone()));
+    let created = leads.then(|| NodeSegment::create(kind, *layout));
     let handle = match &created {
         None => Ok(None),
         Some(Ok(segment)) => Ok(Some(segment.segment().handle().to_wire())),
@@ -247,7 +247,7 @@ fn try_segment(
                 .and_then(SegmentHandle::from_wire)
                 .ok_or_else(|| "the leader sent no segment".to_owned())
                 .and_then(|handle| {
-                    NodeSegment::attach(&handle, layout.clone()).map_err(|error| error.to_string())
+                    NodeSegment::attach(&handle, *layout).map_err(|error| error.to_string())
                 })
         }
     };
