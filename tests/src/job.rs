@@ -2,11 +2,10 @@
 
 use crate::list::Environment;
 use anyhow::{Context, Result};
-use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -90,7 +89,6 @@ impl Job {
             .stdin(Stdio::null())
             .stdout(File::create(folder.join("stdout")).context("stdout")?)
             .stderr(File::create(folder.join("stderr")).context("stderr")?)
-            .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start {program}"))?;
         Ok(Running {
@@ -142,12 +140,13 @@ impl Running {
     }
 
     /// Ends a job that took too long: launchers pass SIGTERM on to their ranks, so that goes first.
+    /// What is left after that is killed as survivors.
     fn stop(&mut self) -> Result<()> {
-        let group = Pid::from_raw(self.child.id().cast_signed());
-        // Errors mean that the group is gone, which is what is wanted.
-        let _ = killpg(group, Signal::SIGTERM);
+        let launcher = Pid::from_raw(self.child.id().cast_signed());
+        // An error means that it has just ended.
+        let _ = kill(launcher, Signal::SIGTERM);
         if self.wait_until(Instant::now() + GRACE)?.is_none() {
-            let _ = killpg(group, Signal::SIGKILL);
+            self.child.kill()?;
             self.child.wait()?;
         }
         Ok(())
