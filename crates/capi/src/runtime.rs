@@ -170,7 +170,8 @@ impl Session {
         let rank = host.comm_rank(predefined.comm_world)?;
         let log = logging::start(&runtime.settings, rank);
         if rank == 0 {
-            for problem in &runtime.problems {
+            let unknown = ferrorail_engine::algorithm_problems(&runtime.settings);
+            for problem in runtime.problems.iter().chain(&unknown) {
                 eprintln!("ferrorail: {problem}");
             }
             if let Err(complaint) = log {

@@ -7,6 +7,7 @@
 
 use crate::oob_pmpi::OobPmpi;
 use crate::runtime::{Inside, Session};
+use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_engine::{EngineError, Team};
 use ferrorail_mpi_abi::{Comm, Host, MpiError};
@@ -201,5 +202,6 @@ pub fn finalize(session: &Session) {
         .filter(|(address, _)| Some(**address) != world)
         .filter_map(|(_, entry)| team_of(entry))
         .collect();
-    session.context.finalize(world_team.as_deref(), &teams);
+    let rank = host.comm_rank(host.predefined().comm_world).unwrap_or(0);
+    session.context.finalize(world_team.as_deref(), &teams, Rank(rank));
 }

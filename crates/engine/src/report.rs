@@ -44,8 +44,9 @@ pub struct Report {
 impl Context {
     /// Ends all use of ferrorail in this process: frees `teams` and reports. `world` is the team of
     /// all processes, if it was ever made: the report then covers them all, and nobody takes down
-    /// its rails before everybody is done. Collective over `world` if that is given.
-    pub fn finalize(&self, world: Option<&Team>, teams: &[Arc<Team>]) {
+    /// its rails before everybody is done. Collective over `world` if that is given; without it
+    /// nothing is known to be shared, and rank 0 of the job, `rank`, reports for itself alone.
+    pub fn finalize(&self, world: Option<&Team>, teams: &[Arc<Team>], rank: Rank) {
         if let Some(world) = world
             && let Err(error) = self.settle(world)
         {
@@ -55,7 +56,7 @@ impl Context {
             team.free();
         }
         match world {
-            None => self.emit(&self.own_report(), Rank(0)),
+            None => self.emit(&self.own_report(), rank),
             Some(world) => {
                 let intact = world.enter().is_ok();
                 world.free();
