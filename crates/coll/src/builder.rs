@@ -3,14 +3,15 @@
 //! Sender and receiver build their schedules apart and must name the same arrival slot. So a slot
 //! is never allotted by counting; an algorithm derives it from what both sides know, mostly
 //! `round * k + port` ([`Wire::of_round`]). Slots below [`announce_base`] belong to puts, the rest
-//! to announcements; a permission for a put carries the number of that put at its origin.
+//! to announcements; a permission for a put carries the number of that put at its origin. Where
+//! nothing is announced puts may have them all ([`ScheduleBuilder::without_announcements`]).
 //!
 //! [`Slot`] numbers them for teams of up to 32 751 ranks; a schedule that needs a higher one panics.
 //!
 //! Node phases are counted in lockstep: all ranks of a node call the same `node_*` helpers in the
 //! same order, whatever else they do between them.
 
-use crate::schedule::{Buffer, PHASE_MAX, Schedule, Slot, Span, Step, slot_limit};
+use crate::schedule::{Order, PHASE_MAX, Schedule, Slot, Span, Step, slot_limit};
 use ferrorail_base::{NodeRank, Rank, Topology};
 
 /// First arrival slot of announcements in a team of `size`.
@@ -45,6 +46,8 @@ pub struct ScheduleBuilder<'a> {
     steps: Vec<Step>,
     round_ends: Vec<u32>,
     phase: u8,
+    /// Slots from here on are not for puts.
+    put_slots: u32,
 }
 
 impl<'a> ScheduleBuilder<'a> {
@@ -56,12 +59,24 @@ impl<'a> ScheduleBuilder<'a> {
             steps: Vec::new(),
             round_ends: Vec::new(),
             phase: 0,
+            put_slots: announce_base(topology.size()),
         }
+    }
+
+    /// Gives the slots of announcements to puts. All ranks of an operation must do so.
+    pub fn without_announcements(mut self) -> Self {
+        self.put_slots = slot_limit(self.topology.size());
+        self
     }
 
     /// Ends the present round. All ranks must end the same number of rounds.
     pub fn end_round(&mut self) {
         self.round_ends.push(self.steps.len() as u32);
+    }
+
+    /// Ends `count` rounds of which this rank has no more steps.
+    pub fn end_rounds(&mut self, count: u32) {
+        (0..count).for_each(|_| self.end_round());
     }
 
     /// Ends the last round and hands out the schedule.
@@ -97,6 +112,19 @@ impl<'a> ScheduleBuilder<'a> {
             return;
         }
         self.steps.push(Step::Copy { from, into });
+    }
+
+    /// Reduces `from` with `into`. Nothing for no blocks.
+    pub fn reduce(&mut self, from: Span, into: Span, order: Order) {
+        assert_eq!(from.count, into.count, "a reduction has one length");
+        if from.count > 0 {
+            self.steps.push(Step::Reduce { from, into, order });
+        }
+    }
+
+    /// Tells `to` that this rank has come here: a put of nothing.
+    pub fn notify(&mut self, to: Rank, wire: Wire) {
+        self.put(to, wire, Span::scratch(0, 0), Span::scratch(0, 0));
     }
 
     /// Puts `from` into `into` at `to`.
@@ -137,12 +165,16 @@ impl<'a> ScheduleBuilder<'a> {
     /// Shared-memory gather: copies this rank's block to its place `at` in `Node` and says so.
     /// [`node_await_gather`](Self::node_await_gather) waits for the others.
     pub fn node_gather(&mut self, at: u32) {
-        self.copy(
-            Span::new(Buffer::Send, 0, 1),
-            Span::new(Buffer::Node, at, 1),
-        );
-        self.next_phase();
-        self.signal();
+        self.copy(Span::send(0, 1), Span::node(at, 1));
+        self.node_arrive();
+    }
+
+    /// Waits until local rank `of` has signalled the present phase.
+    pub fn node_await(&mut self, of: NodeRank) {
+        if of != self.topology.node_rank_of(self.rank) {
+            let phase = self.phase;
+            self.steps.push(Step::NodeAwait { of, phase });
+        }
     }
 
     /// Waits until all local ranks have signalled the present phase.
@@ -152,18 +184,44 @@ impl<'a> ScheduleBuilder<'a> {
         }
     }
 
-    /// Shared-memory broadcast: the leader says that what it has received so far lies in `Node`;
-    /// the others wait for that. Copies out of `Node` follow.
-    pub fn node_broadcast(&mut self) {
+    /// Says that this rank has come here. [`node_await_gather`](Self::node_await_gather) waits for
+    /// the others.
+    pub fn node_arrive(&mut self) {
         self.next_phase();
-        if self.topology.is_leader(self.rank) {
+        self.signal();
+    }
+
+    /// As [`node_broadcast`](Self::node_broadcast), from local rank `by`.
+    pub fn node_release(&mut self, by: NodeRank) {
+        self.next_phase();
+        if self.topology.node_rank_of(self.rank) == by {
             self.signal();
         } else {
+            self.steps.push(Step::NodeAwait {
+                of: by,
+                phase: self.phase,
+            });
+        }
+    }
+
+    /// As [`node_broadcast`](Self::node_broadcast), but only local rank `to` waits.
+    pub fn node_hand_over(&mut self, to: NodeRank) {
+        self.next_phase();
+        let me = self.topology.node_rank_of(self.rank);
+        if to != NodeRank(0) && me == NodeRank(0) {
+            self.signal();
+        } else if to != NodeRank(0) && me == to {
             self.steps.push(Step::NodeAwait {
                 of: NodeRank(0),
                 phase: self.phase,
             });
         }
+    }
+
+    /// Shared-memory broadcast: the leader says that what it has received so far lies in `Node`;
+    /// the others wait for that. Copies out of `Node` follow.
+    pub fn node_broadcast(&mut self) {
+        self.node_release(NodeRank(0));
     }
 
     /// Waits until all local ranks have come here.
@@ -191,13 +249,14 @@ impl<'a> ScheduleBuilder<'a> {
     }
 
     fn put_slot(&self, slot: u32) -> Slot {
-        assert!(slot < announce_base(self.topology.size()), "slots of puts");
+        assert!(slot < self.put_slots, "slots of puts");
         Slot::try_from(slot).expect("slots of a larger team do not fit their type")
     }
 
     fn announcement_slot(&self, put: u32) -> Slot {
         let base = announce_base(self.topology.size());
         assert!(put < base, "slots of announcements");
+        debug_assert_eq!(self.put_slots, base, "the schedule announces");
         Slot::try_from(base + put).expect("slots of a larger team do not fit their type")
     }
 }
@@ -209,6 +268,7 @@ fn continues(last: &Span, next: &Span) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::Buffer;
 
     fn span(buffer: Buffer, first: u32, count: u32) -> Span {
         Span::new(buffer, first, count)

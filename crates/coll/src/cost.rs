@@ -63,7 +63,7 @@ pub struct Work {
     pub node_sharers: u32,
     /// Waits for other ranks of the node.
     pub node_syncs: u64,
-    /// Blocks copied by one rank.
+    /// Blocks copied or reduced by one rank.
     pub copy_blocks: u64,
 }
 
@@ -98,7 +98,7 @@ pub struct Counts {
     pub blocks: u64,
     /// Waits for local ranks, of the rank that has most.
     pub node_syncs: u64,
-    /// Blocks copied by the rank that copies most.
+    /// Blocks copied or reduced by the rank that copies most.
     pub copy_blocks: u64,
 }
 
@@ -106,7 +106,7 @@ pub struct Counts {
 pub fn count(schedules: &[Schedule]) -> Counts {
     let mut counts = Counts::default();
     let rounds = schedules.iter().map(|s| s.round_ends.len()).max();
-    let mut round_port_blocks = vec![0; rounds.unwrap_or(0)];
+    let mut round_port_blocks = vec![None; rounds.unwrap_or(0)];
     let mut per_port: Vec<u64> = Vec::new();
     for schedule in schedules {
         let (mut messages, mut blocks, mut syncs, mut copied) = (0, 0, 0, 0);
@@ -121,12 +121,14 @@ pub fn count(schedules: &[Schedule]) -> Counts {
                         per_port.resize(per_port.len().max(port + 1), 0);
                         per_port[port] += u64::from(from.count);
                     }
-                    Step::Copy { from, .. } => copied += u64::from(from.count),
+                    Step::Copy { from, .. } | Step::Reduce { from, .. } => {
+                        copied += u64::from(from.count)
+                    }
                     Step::NodeAwait { .. } | Step::NodeAwaitAll { .. } => syncs += 1,
                     _ => {}
                 }
             }
-            let busiest = per_port.iter().copied().max().unwrap_or(0);
+            let busiest = per_port.iter().copied().max();
             round_port_blocks[round] = busiest.max(round_port_blocks[round]);
         }
         counts.messages += messages;
@@ -136,8 +138,8 @@ pub fn count(schedules: &[Schedule]) -> Counts {
         counts.node_syncs = counts.node_syncs.max(syncs);
         counts.copy_blocks = counts.copy_blocks.max(copied);
     }
-    counts.rounds = round_port_blocks.iter().filter(|&&b| b > 0).count() as u64;
-    counts.port_blocks = round_port_blocks.iter().sum();
+    counts.rounds = round_port_blocks.iter().flatten().count() as u64;
+    counts.port_blocks = round_port_blocks.iter().flatten().sum();
     counts
 }
 
@@ -184,7 +186,8 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// Predicted time of one operation with blocks of `bytes`, without building a schedule.
+/// Predicted time of one operation with blocks of `bytes`, or with a vector of `bytes` that the
+/// algorithm cuts, without building a schedule.
 ///
 /// Copies and network add up here; overlap makes the real figure less. On one node the messages
 /// of flat algorithms cost a wait and a copy each.
@@ -196,7 +199,7 @@ pub fn predict(
     model: &Model,
 ) -> Nanos {
     let work = (algorithm.work)(shape, landing);
-    let bytes = bytes as f64;
+    let bytes = bytes.div_ceil(u64::from(algorithm.cut.parts(shape.ranks))) as f64;
     let copies = 2.0 * model.copy_alpha_ns
         + work.copy_blocks as f64 * bytes * model.copy_beta_ns_per_byte
         + work.node_syncs as f64 * model.sync_ns;

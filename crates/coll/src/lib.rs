@@ -8,7 +8,7 @@
 //! * [`builder`]: writes schedules, hands out arrival slots and node phases;
 //! * [`pattern`]: who talks to whom when, as pure arithmetic on indices;
 //! * [`group`]: ranks, or nodes led by their leaders, as members that own runs of blocks;
-//! * [`allgather`]: one file per algorithm; a further collective is a further folder;
+//! * [`allgather`], [`bcast`] and so on: a folder per collective, a file per algorithm;
 //! * [`registry`]: the table of all algorithms by name;
 //! * [`verify`]: symbolic execution of all ranks' schedules with happens-before checking;
 //! * [`cost`]: Hockney's model, counts of schedules and closed forms up to a million ranks;
@@ -20,6 +20,8 @@
 #![forbid(unsafe_code)]
 
 pub mod allgather;
+pub mod barrier;
+pub mod bcast;
 pub mod builder;
 pub mod cost;
 pub mod group;
@@ -30,5 +32,7 @@ pub mod select;
 pub mod verify;
 
 pub use builder::ScheduleBuilder;
-pub use registry::{Algorithm, Collective, Request, UnknownAlgorithm, algorithms, find};
-pub use schedule::{Buffer, Landing, Schedule, Slot, Span, Step};
+pub use registry::{
+    Algorithm, Collective, Cut, RankOrder, Request, UnknownAlgorithm, algorithms, find,
+};
+pub use schedule::{Buffer, Landing, Order, Schedule, Slot, Span, Step};

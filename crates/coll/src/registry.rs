@@ -1,9 +1,11 @@
 //! The table of collectives and algorithms.
 
 use crate::allgather;
+use crate::barrier;
+use crate::bcast;
 use crate::cost::{Shape, Work};
 use crate::schedule::{Landing, Schedule};
-use ferrorail_base::{Rank, Topology};
+use ferrorail_base::{NodeId, Rank, Topology};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -13,16 +15,22 @@ use std::fmt;
 pub enum Collective {
     /// Everyone receives everyone's block (MPI 4.1, section 6.7).
     Allgather,
+    /// Nobody leaves before everybody has entered (section 6.3).
+    Barrier,
+    /// Everyone receives the root's message (section 6.4).
+    Bcast,
 }
 
 impl Collective {
     /// Every collective.
-    pub const ALL: &'static [Self] = &[Self::Allgather];
+    pub const ALL: &'static [Self] = &[Self::Allgather, Self::Barrier, Self::Bcast];
 
     /// The stable name in settings, tuning tables and statistics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Allgather => "allgather",
+            Self::Barrier => "barrier",
+            Self::Bcast => "bcast",
         }
     }
 
@@ -31,10 +39,27 @@ impl Collective {
         Self::ALL.iter().copied().find(|c| c.name() == name)
     }
 
+    /// Whether the operation has a root.
+    pub const fn is_rooted(self) -> bool {
+        match self {
+            Self::Allgather => false,
+            Self::Barrier => false,
+            Self::Bcast => true,
+        }
+    }
+
+    /// Whether a rank that has finished knows that every rank has entered: what the re-use of
+    /// scratch channels rests on. Otherwise the team synchronises before it re-uses one.
+    pub const fn synchronising(self) -> bool {
+        self.semantics().synchronising
+    }
+
     /// What its schedules have to do.
     pub const fn semantics(self) -> Semantics {
         match self {
             Self::Allgather => allgather::SEMANTICS,
+            Self::Barrier => barrier::SEMANTICS,
+            Self::Bcast => bcast::SEMANTICS,
         }
     }
 }
@@ -45,17 +70,116 @@ impl fmt::Display for Collective {
     }
 }
 
-/// What a collective means, as tokens: a token stands for the contents of one block.
+/// One rank of one operation, as far as its buffers depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// The rank.
+    pub rank: Rank,
+    /// Ranks of the team.
+    pub size: u32,
+    /// Root, 0 where there is none.
+    pub root: Rank,
+    /// Parts of the vector ([`Cut::parts`]).
+    pub parts: u32,
+}
+
+impl Instance {
+    /// Whether this rank is the root.
+    pub fn is_root(&self) -> bool {
+        self.rank == self.root
+    }
+}
+
+/// What a block holds in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// One block of some rank.
+    Token(u32),
+    /// Part `part` of the vectors of ranks `first..end`, reduced.
+    Reduced {
+        /// Part.
+        part: u32,
+        /// First rank.
+        first: u32,
+        /// One past the last.
+        end: u32,
+    },
+}
+
+/// How the buffers of a rank lie when its operation is in place (`MPI_IN_PLACE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// Apart: in place means nothing at this rank.
+    Apart,
+    /// `Send` begins at this block of `Recv`.
+    SendInRecv(u32),
+    /// `Recv` begins at this block of `Send`.
+    RecvInSend(u32),
+}
+
+/// What a collective means, as tokens: a token stands for the contents of one block. In a
+/// reduction token `part * size + rank` is that part of the rank's vector.
 #[derive(Clone, Copy, Debug)]
 pub struct Semantics {
-    /// Tokens in `Send` of (rank, team size) when the operation starts.
-    pub send: fn(Rank, u32) -> Vec<u32>,
-    /// Tokens in `Recv` of (rank, team size) when it ends.
-    pub recv: fn(Rank, u32) -> Vec<u32>,
-    /// The block of `Recv` of (rank, team size) where `Send` begins when the operation is in place
-    /// (`MPI_IN_PLACE`).
-    pub in_place: fn(Rank, u32) -> u32,
+    /// Tokens in `Send` when the operation starts.
+    pub send: fn(&Instance) -> Vec<u32>,
+    /// Tokens in `Recv` when it starts; all other blocks are undefined.
+    pub start: fn(&Instance) -> Vec<u32>,
+    /// Contents of `Recv` when it ends.
+    pub recv: fn(&Instance) -> Vec<Content>,
+    /// Buffers of an operation in place.
+    pub in_place: fn(&Instance) -> Overlap,
+    /// Landings that an operation in place can have.
+    pub in_place_landings: &'static [Landing],
+    /// Whether a rank that has finished knows that every rank has entered.
+    pub synchronising: bool,
+    /// Whether every rank ends with the same bits, thus the same bracketing of reductions.
+    pub uniform: bool,
 }
+
+/// How an algorithm cuts its vector into blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cut {
+    /// Not at all: blocks are those of the call, one per rank where the collective has them.
+    Blocks,
+    /// The vector is one block.
+    Whole,
+    /// Into as many parts as ranks, as even as whole elements allow; a part may be empty.
+    PerRank,
+}
+
+impl Cut {
+    /// Number of parts in a team of `size`.
+    pub const fn parts(self, size: u32) -> u32 {
+        match self {
+            Self::Blocks | Self::Whole => 1,
+            Self::PerRank => size,
+        }
+    }
+}
+
+/// Where a reduction combines contributions in rank order, as an operation that does not commute
+/// needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RankOrder {
+    /// On every team; also said of what reduces nothing.
+    Always,
+    /// Where the ranks of every node are consecutive.
+    ConsecutiveNodes,
+}
+
+/// Whether the ranks of every node are consecutive.
+pub fn has_consecutive_nodes(topology: &Topology) -> bool {
+    (0..topology.node_count()).all(|node| {
+        let ranks = topology.ranks_of(NodeId(node));
+        ranks[ranks.len() - 1].0 - ranks[0].0 + 1 == ranks.len() as u32
+    })
+}
+
+/// Landings of an algorithm with a zero-copy form.
+pub(crate) const EITHER: &[Landing] = &[Landing::Scratch, Landing::Recv];
+/// Landings of one without.
+pub(crate) const SCRATCH: &[Landing] = &[Landing::Scratch];
 
 /// What an algorithm needs to know to build a rank's schedule.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +192,8 @@ pub struct Request<'a> {
     pub ports: u8,
     /// Where puts land; one of the algorithm's.
     pub landing: Landing,
+    /// Root of a rooted collective, 0 otherwise.
+    pub root: Rank,
 }
 
 /// One row of the table.
@@ -83,10 +209,14 @@ pub struct Algorithm {
     pub landings: &'static [Landing],
     /// Whether it uses nodes' shared memory as such.
     pub smp_aware: bool,
+    /// How it cuts a vector.
+    pub cut: Cut,
+    /// Where it reduces in rank order.
+    pub rank_order: RankOrder,
     /// Builds one rank's schedule, in time proportional to the team's size and the steps.
     pub build: fn(&Request<'_>) -> Schedule,
     /// Closed form of what [`cost::count`](crate::cost::count) finds in the schedules of a team
-    /// with nodes of one size; an upper bound for uneven nodes.
+    /// with nodes of one size and root 0; an upper bound for uneven nodes.
     pub work: fn(&Shape, Landing) -> Work,
 }
 
@@ -96,8 +226,27 @@ impl Algorithm {
         self.landings.contains(&landing)
     }
 
-    /// The schedules of all ranks, for tools and tests.
+    /// Whether on this team the operation of a reduction must be commutative.
+    pub fn commutative_only(&self, topology: &Topology) -> bool {
+        match self.rank_order {
+            RankOrder::Always => false,
+            RankOrder::ConsecutiveNodes => !has_consecutive_nodes(topology),
+        }
+    }
+
+    /// The schedules of all ranks with root 0, for tools and tests.
     pub fn build_all(&self, topology: &Topology, ports: u8, landing: Landing) -> Vec<Schedule> {
+        self.build_rooted(topology, ports, landing, Rank(0))
+    }
+
+    /// The schedules of all ranks.
+    pub fn build_rooted(
+        &self,
+        topology: &Topology,
+        ports: u8,
+        landing: Landing,
+        root: Rank,
+    ) -> Vec<Schedule> {
         (0..topology.size())
             .map(|rank| {
                 (self.build)(&Request {
@@ -105,6 +254,7 @@ impl Algorithm {
                     rank: Rank(rank),
                     ports,
                     landing,
+                    root,
                 })
             })
             .collect()
@@ -141,6 +291,8 @@ pub struct UnknownAlgorithm {
 pub fn algorithms(collective: Collective) -> &'static [Algorithm] {
     match collective {
         Collective::Allgather => allgather::ALGORITHMS,
+        Collective::Barrier => barrier::ALGORITHMS,
+        Collective::Bcast => bcast::ALGORITHMS,
     }
 }
 
@@ -151,7 +303,9 @@ pub fn algorithms(collective: Collective) -> &'static [Algorithm] {
 pub fn find(collective: Collective, name: &str) -> Result<&'static Algorithm, UnknownAlgorithm> {
     let table = algorithms(collective);
     table.iter().find(|a| a.name == name).ok_or_else(|| {
-        let nearest = table.iter().min_by_key(|a| strsim::damerau_levenshtein(name, a.name));
+        let nearest = table
+            .iter()
+            .min_by_key(|a| strsim::damerau_levenshtein(name, a.name));
         UnknownAlgorithm {
             collective,
             name: name.to_owned(),

@@ -1,6 +1,6 @@
 //! A schedule: what one rank does in one collective, as data.
 //!
-//! An algorithm is a pure function from (topology, rank, ports, landing) to a [`Schedule`]. The same
+//! An algorithm is a pure function from (topology, rank, ports, landing, root) to a [`Schedule`]. The same
 //! value is run by the engine, verified symbolically, costed and drawn. Steps run in order; a round
 //! is a group of steps that the paper counts as one communication step.
 //!
@@ -16,6 +16,14 @@
 //! | `Node` | the scratch of the node's leader: the leader's `Scratch` and its node's `Node` are the same memory | copies of local ranks, puts of peers |
 //!
 //! Scratch holds nothing defined when an operation starts.
+//!
+//! # Cut vectors
+//!
+//! A broadcast or a reduction moves one vector, which its algorithm may cut into parts
+//! ([`Cut::PerRank`](crate::registry::Cut)): block i of `Send` and `Recv` is then part i. The
+//! executor cuts between elements, so parts may differ in length, alike on all ranks. Every block
+//! of scratch has room for the longest part; puts between scratch move that much per block. A copy
+//! or reduction of a cut vector has `Send` or `Recv` on one side at least, which gives its lengths.
 
 use ferrorail_base::{NodeRank, Rank};
 
@@ -52,6 +60,35 @@ impl Span {
             count,
         }
     }
+
+    /// Blocks of `Send`.
+    pub const fn send(first: u32, count: u32) -> Self {
+        Self::new(Buffer::Send, first, count)
+    }
+
+    /// Blocks of `Recv`.
+    pub const fn recv(first: u32, count: u32) -> Self {
+        Self::new(Buffer::Recv, first, count)
+    }
+
+    /// Blocks of `Scratch`.
+    pub const fn scratch(first: u32, count: u32) -> Self {
+        Self::new(Buffer::Scratch, first, count)
+    }
+
+    /// Blocks of `Node`.
+    pub const fn node(first: u32, count: u32) -> Self {
+        Self::new(Buffer::Node, first, count)
+    }
+}
+
+/// Which side of a [`Step::Reduce`] is the left operand: the contribution of lower ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// `into = from ∘ into`.
+    FromFirst,
+    /// `into = into ∘ from`.
+    IntoFirst,
 }
 
 /// Where puts land.
@@ -60,7 +97,7 @@ pub enum Landing {
     /// In scratch: no address exchange, one extra copy. Puts read and write `Scratch` or `Node`.
     Scratch,
     /// In the receiver's own buffer, which it announces first: the announcement is also the
-    /// permission to send. Puts read and write `Recv`.
+    /// permission to send. Puts read `Recv` or `Send` and write `Recv`; scratch is not used.
     Recv,
 }
 
@@ -79,7 +116,8 @@ pub const PHASE_MAX: u8 = 250;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// Writes `from` (here) to `into` (the peer's memory), then raises arrival flag `slot` there.
-    /// Goes through shared memory to a peer of the same node, over rails otherwise.
+    /// Goes through shared memory to a peer of the same node, over rails otherwise. Spans of no
+    /// blocks only raise the flag.
     Put {
         /// Target.
         to: Rank,
@@ -123,6 +161,15 @@ pub enum Step {
         from: Span,
         /// Destination blocks, as many.
         into: Span,
+    },
+    /// Local reduction of each block of `from` with its block of `into`, which takes the result.
+    Reduce {
+        /// One operand.
+        from: Span,
+        /// The other operand and the destination; as many blocks.
+        into: Span,
+        /// Which operand is the left one.
+        order: Order,
     },
     /// Raises this rank's node flag to `phase` (1 ..= [`PHASE_MAX`], rising within an operation):
     /// all its earlier steps are visible to local ranks that see it.

@@ -3,7 +3,7 @@
 //! A rule states ranges of facts; the first one that matches wins. Facts are those that every rank
 //! of a team knows alike, because two ranks that choose differently wait for each other for ever.
 //! The shipped table (`select/default_tuning.json`) starts from the thresholds of the paper's
-//! section 7.4; a user's own replaces it as a whole.
+//! section 7; a user's own replaces it for each collective that it mentions.
 //!
 //! ```json
 //! { "version": 1, "rules": [
@@ -14,8 +14,9 @@
 //!
 //! Loading checks that a choice exists for every query and that every rule can be reached.
 
-use crate::registry::{Algorithm, Collective, UnknownAlgorithm, find};
+use crate::registry::{Algorithm, Collective, RankOrder, UnknownAlgorithm, find};
 use crate::schedule::Landing;
+use ferrorail_base::Topology;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
@@ -225,8 +226,8 @@ pub enum TableError {
     },
     /// Some operations match no rule.
     #[error(
-        "tuning table: {0} needs a last rule without conditions that lands in scratch, so that \
-         every operation matches one"
+        "tuning table: {0} needs a last rule without conditions that lands in scratch and reduces in \
+         rank order on every team, so that every operation matches one"
     )]
     NotTotal(Collective),
 }
@@ -255,18 +256,28 @@ impl Table {
     /// # Errors
     /// [`TableError`] says which rule is wrong and how.
     pub fn from_json(text: &str) -> Result<Self, TableError> {
-        let document: Document = serde_json::from_str(text)?;
-        if document.version != VERSION {
-            return Err(TableError::Version(document.version));
-        }
-        Self::from_rules(document.rules)
+        Self::from_rules(parse(text)?)
     }
 
-    /// Checks `rules`.
+    /// Checks `rules`; adds the shipped ones for collectives that have none.
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json).
-    pub fn from_rules(rules: Vec<Rule>) -> Result<Self, TableError> {
+    pub fn from_rules(mut rules: Vec<Rule>) -> Result<Self, TableError> {
+        for &collective in Collective::ALL {
+            if !rules.iter().any(|rule| rule.collective == collective) {
+                let shipped = Self::shipped().rules.iter();
+                rules.extend(
+                    shipped
+                        .filter(|rule| rule.collective == collective)
+                        .cloned(),
+                );
+            }
+        }
+        Self::checked(rules)
+    }
+
+    fn checked(rules: Vec<Rule>) -> Result<Self, TableError> {
         let mut entries = Vec::with_capacity(rules.len());
         for (index, rule) in rules.iter().enumerate() {
             entries.push(check(index, rule)?);
@@ -276,7 +287,7 @@ impl Table {
         }
         for &collective in Collective::ALL {
             let last = rules.iter().rfind(|rule| rule.collective == collective);
-            if !last.is_some_and(Rule::is_unconditional) {
+            if !last.is_some_and(|rule| rule.is_unconditional() && always_in_rank_order(rule)) {
                 return Err(TableError::NotTotal(collective));
             }
         }
@@ -287,7 +298,8 @@ impl Table {
     pub fn shipped() -> &'static Self {
         static TABLE: OnceLock<Table> = OnceLock::new();
         TABLE.get_or_init(|| {
-            Self::from_json(include_str!("select/default_tuning.json"))
+            parse(include_str!("select/default_tuning.json"))
+                .and_then(Self::checked)
                 .expect("the shipped table passes its tests")
         })
     }
@@ -308,10 +320,20 @@ impl Table {
 
     /// The choice of the first rule that matches. Allocates nothing.
     pub fn choose(&self, query: &Query) -> Choice {
+        self.choose_where(query, |_| true)
+    }
+
+    /// As [`choose`](Self::choose), for a reduction with an operation that does not commute.
+    pub fn choose_in_rank_order(&self, query: &Query, topology: &Topology) -> Choice {
+        self.choose_where(query, |algorithm| !algorithm.commutative_only(topology))
+    }
+
+    fn choose_where(&self, query: &Query, admits: impl Fn(&Algorithm) -> bool) -> Choice {
         let facts = query.facts();
         let matches = |(rule, entry): &(&Rule, &Entry)| {
             rule.collective == query.collective
                 && (rule.landing == LandingName::Scratch || query.zero_copy)
+                && admits(entry.algorithm)
                 && facts
                     .iter()
                     .zip(entry.bounds)
@@ -327,6 +349,20 @@ impl Table {
             rule: index,
         }
     }
+}
+
+/// Whether a reduction of any operation on any team can use it.
+fn always_in_rank_order(rule: &Rule) -> bool {
+    find(rule.collective, &rule.algorithm)
+        .is_ok_and(|algorithm| algorithm.rank_order == RankOrder::Always)
+}
+
+fn parse(text: &str) -> Result<Vec<Rule>, TableError> {
+    let document: Document = serde_json::from_str(text)?;
+    if document.version != VERSION {
+        return Err(TableError::Version(document.version));
+    }
+    Ok(document.rules)
 }
 
 fn check(index: usize, rule: &Rule) -> Result<Entry, TableError> {

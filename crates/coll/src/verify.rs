@@ -12,10 +12,13 @@
 //! * both ends agree about origin, port and length; slots are unique and below the limit;
 //! * node phases rise and stay in range; rounds and scratch are declared right on all ranks;
 //! * puts keep to the rules of the landing, announcements included;
-//! * all this holds in place too, where `Send` is a part of `Recv`;
+//! * all this holds in place too, where `Send` is a part of `Recv` or the other way round;
+//! * reductions combine each contribution once, of one part, in rank order where that is asked for,
+//!   and with the same bracketing on all ranks where those must have the same bits;
+//! * whoever ends a synchronising collective knows that every rank has entered it;
 //! * at the end `Recv` holds on every rank what the collective defines.
 
-use crate::registry::Semantics;
+use crate::registry::{Instance, Semantics};
 use crate::schedule::{Buffer, Landing, Schedule, Slot, Step};
 use ferrorail_base::{NodeRank, Rank, Topology};
 use std::fmt;
@@ -25,6 +28,7 @@ mod memory;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod value;
 
 /// A schedule is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -184,6 +188,36 @@ pub enum Fault {
         /// The read.
         reader: StepId,
     },
+    /// Operands that already share a contribution.
+    #[error("reduces the contribution of rank {0} twice")]
+    ReducedTwice(Rank),
+    /// Operands of different parts, or something that is no contribution.
+    #[error("reduces part {left} with part {right}")]
+    ReducedParts {
+        /// Part of the left operand.
+        left: u32,
+        /// Part of the right one.
+        right: u32,
+    },
+    /// A copy or reduction of a cut vector whose length no user buffer gives, or that changes parts.
+    #[error("moves parts of a cut vector without saying which")]
+    Cut,
+    /// A reduction ends with other contributions, or in another order.
+    #[error("Recv[{block}] ends with contributions {found:?} instead of {expected:?}")]
+    Contributions {
+        /// Block of `Recv`.
+        block: u32,
+        /// Ranks found there, in order of reduction.
+        found: Vec<u32>,
+        /// Ranks of the collective's definition.
+        expected: std::ops::Range<u32>,
+    },
+    /// A block that must have the same bits everywhere was computed otherwise than on rank 0.
+    #[error("Recv[{0}] is bracketed otherwise than on rank 0")]
+    Bracketing(u32),
+    /// The collective is synchronising, but this rank ends without knowing that one has entered.
+    #[error("ends without knowing that rank {0} has entered")]
+    NotSynchronised(Rank),
     /// The step waits for something that never comes.
     #[error("waits for ever: {0:?}")]
     Deadlock(Step),
@@ -208,11 +242,28 @@ pub struct Task<'a> {
     pub ports: u8,
     /// Landing the schedules were built for.
     pub landing: Landing,
+    /// Root the schedules were built for.
+    pub root: Rank,
     /// Meaning of the collective.
     pub semantics: Semantics,
-    /// Whether `Send` is part of `Recv` (`MPI_IN_PLACE`). Copies of a block onto itself are then
+    /// Parts of the vector.
+    pub parts: u32,
+    /// Whether reductions must keep rank order.
+    pub rank_order: bool,
+    /// Whether `Send` and `Recv` overlap (`MPI_IN_PLACE`). Copies of a block onto itself are then
     /// skipped, as the executor does.
     pub in_place: bool,
+}
+
+impl Task<'_> {
+    fn instance(&self, rank: Rank) -> Instance {
+        Instance {
+            rank,
+            size: self.topology.size(),
+            root: self.root,
+            parts: self.parts,
+        }
+    }
 }
 
 /// Verifies the schedules of all ranks, in rank order. See the module documentation.

@@ -24,7 +24,9 @@
 use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::registry::{Algorithm, Collective, Request, Semantics};
+use crate::registry::{
+    Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
+};
 use crate::schedule::{Buffer, Landing, Schedule, Span};
 use ferrorail_base::Rank;
 
@@ -39,13 +41,14 @@ pub mod tree_gather_broadcast;
 
 /// The tokens of an all-gather: a block is known by its rank.
 pub(crate) const SEMANTICS: Semantics = Semantics {
-    send: |rank, _| vec![rank.0],
-    recv: |_, size| (0..size).collect(),
-    in_place: |rank, _| rank.0,
+    send: |at| vec![at.rank.0],
+    start: |_| Vec::new(),
+    recv: |at| (0..at.size).map(Content::Token).collect(),
+    in_place: |at| Overlap::SendInRecv(at.rank.0),
+    in_place_landings: EITHER,
+    synchronising: true,
+    uniform: true,
 };
-
-const EITHER: &[Landing] = &[Landing::Scratch, Landing::Recv];
-const SCRATCH: &[Landing] = &[Landing::Scratch];
 
 const fn row(
     name: &'static str,
@@ -61,6 +64,8 @@ const fn row(
         description,
         landings,
         smp_aware,
+        cut: Cut::Blocks,
+        rank_order: RankOrder::Always,
         build,
         work,
     }

@@ -231,6 +231,7 @@ fn large_teams_build_quickly() {
                 rank: ferrorail_base::Rank(1008),
                 ports: 2,
                 landing,
+                root: ferrorail_base::Rank(0),
             };
             let schedule = (algorithm.build)(&request);
             // Steps grow with the team, never with its square.

@@ -5,9 +5,11 @@
 
 pub mod bruck;
 pub mod direct;
+pub mod dissemination;
 pub mod exchange;
 pub mod knomial;
 pub mod ring;
+pub mod rooted;
 
 /// The least `e` with `base^e >= value`: rounds of an algorithm that multiplies by `base`.
 ///

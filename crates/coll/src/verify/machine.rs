@@ -1,8 +1,10 @@
 //! Executes the schedules of all ranks with vector clocks.
 
 use super::memory::{Access, Clock, LOCAL, Memory, Puts};
+use super::value::Values;
 use super::{Fault, StepId, Task, VerifyError};
-use crate::schedule::{Buffer, Schedule, Slot, Span, Step, slot_limit};
+use crate::registry::{Content, Overlap};
+use crate::schedule::{Buffer, Order, Schedule, Slot, Span, Step, slot_limit};
 use ferrorail_base::{NodeRank, Rank};
 
 /// What raised a slot.
@@ -48,8 +50,9 @@ enum Progress {
 pub(super) struct Machine<'a> {
     task: &'a Task<'a>,
     schedules: &'a [Schedule],
-    /// With the operation in place, for each rank the block of `Recv` that is `Send`'s first.
-    send_in_recv: Option<Vec<u32>>,
+    /// How the buffers of each rank lie.
+    overlaps: Vec<Overlap>,
+    values: Values,
     processes: Vec<Process>,
     puts: Puts,
     /// Ranks that may be able to go on.
@@ -59,14 +62,21 @@ pub(super) struct Machine<'a> {
 impl<'a> Machine<'a> {
     pub fn new(task: &'a Task<'a>, schedules: &'a [Schedule]) -> Self {
         let size = task.topology.size();
+        let overlap = |rank| match task.in_place {
+            true => (task.semantics.in_place)(&task.instance(Rank(rank))),
+            false => Overlap::Apart,
+        };
+        let overlaps: Vec<Overlap> = (0..size).map(overlap).collect();
         let process = |rank| {
             let rank = Rank(rank);
-            let blocks = (task.semantics.recv)(rank, size).len() as u32;
+            let instance = task.instance(rank);
+            let blocks = (task.semantics.recv)(&instance).len() as u32;
             let mut recv = Memory::undefined(rank, Buffer::Recv, blocks);
+            recv.define(0, &(task.semantics.start)(&instance));
             let scratch = schedules[rank.index()].scratch_blocks;
-            let send = (task.semantics.send)(rank, size);
-            if task.in_place {
-                recv.define((task.semantics.in_place)(rank, size), &send);
+            let send = (task.semantics.send)(&instance);
+            if let Overlap::SendInRecv(first) = overlaps[rank.index()] {
+                recv.define(first, &send);
             }
             Process {
                 next: 0,
@@ -83,11 +93,9 @@ impl<'a> Machine<'a> {
         Self {
             task,
             schedules,
-            send_in_recv: task.in_place.then(|| {
-                let first = |rank| (task.semantics.in_place)(Rank(rank), size);
-                (0..size).map(first).collect()
-            }),
             processes: (0..size).map(process).collect(),
+            overlaps,
+            values: Values::new(size, task.parts),
             puts: Vec::new(),
             ready: (0..size).rev().map(Rank).collect(),
         }
@@ -132,6 +140,7 @@ impl<'a> Machine<'a> {
                 into,
             } => {
                 if into.buffer == Buffer::Recv
+                    && into.count > 0
                     && !self.processes[rank.index()].permitted[to.index()]
                 {
                     return Err(Fault::NotPermitted(to));
@@ -157,7 +166,7 @@ impl<'a> Machine<'a> {
                 return self.await_slot(rank, index, from, slot, None);
             }
             Step::Copy { from, into } => {
-                if self.in_place(rank, &from) == into {
+                if self.in_place(rank, &from) == self.in_place(rank, &into) {
                     return Ok(Progress::Done);
                 }
                 let access = Access {
@@ -167,6 +176,7 @@ impl<'a> Machine<'a> {
                 };
                 self.transfer(rank, &from, rank, &into, access)?;
             }
+            Step::Reduce { from, into, order } => self.reduce(rank, index, &from, &into, order)?,
             Step::NodeSignal { phase } => self.signal(rank, phase),
             Step::NodeAwait { of, phase } => return Ok(self.await_node(rank, Some(of), phase)),
             Step::NodeAwaitAll { phase } => return Ok(self.await_node(rank, None, phase)),
@@ -183,7 +193,7 @@ impl<'a> Machine<'a> {
         into: &Span,
         access: Access,
     ) -> Result<(), Fault> {
-        let from = &self.in_place(origin, from);
+        let (from, into) = (&self.in_place(origin, from), &self.in_place(target, into));
         let clock = std::mem::take(&mut self.processes[origin.index()].clock);
         let source = self.owner(origin, from.buffer);
         let destination = self.owner(target, into.buffer);
@@ -208,11 +218,46 @@ impl<'a> Machine<'a> {
         result
     }
 
-    /// `span`, or the part of `Recv` that stands for it where the operation is in place.
+    fn reduce(
+        &mut self,
+        rank: Rank,
+        step: u32,
+        from: &Span,
+        into: &Span,
+        order: Order,
+    ) -> Result<(), Fault> {
+        let (from, into) = (self.in_place(rank, from), self.in_place(rank, into));
+        let (source, destination) = (self.owner(rank, from.buffer), self.owner(rank, into.buffer));
+        let access = Access {
+            rank: rank.0,
+            step,
+            put: LOCAL,
+        };
+        let clock = self.processes[rank.index()].clock.clone();
+        for offset in 0..from.count {
+            let (from_block, into_block) = (from.first + offset, into.first + offset);
+            let from = self.processes[source.index()]
+                .memory(from.buffer)
+                .read(from_block, access, &clock, &self.puts)?;
+            let memory = self.processes[destination.index()].memory(into.buffer);
+            let old = memory.look(into_block, &clock, &self.puts)?;
+            let token = match order {
+                Order::FromFirst => self.values.combine(from, old)?,
+                Order::IntoFirst => self.values.combine(old, from)?,
+            };
+            memory.write(into_block, token, access, &clock, &self.puts)?;
+        }
+        Ok(())
+    }
+
+    /// `span`, or the part of the other buffer that stands for it where the operation is in place.
     fn in_place(&self, rank: Rank, span: &Span) -> Span {
-        match (&self.send_in_recv, span.buffer) {
-            (Some(firsts), Buffer::Send) => {
-                Span::new(Buffer::Recv, firsts[rank.index()] + span.first, span.count)
+        match (self.overlaps[rank.index()], span.buffer) {
+            (Overlap::SendInRecv(first), Buffer::Send) => {
+                Span::recv(first + span.first, span.count)
+            }
+            (Overlap::RecvInSend(first), Buffer::Recv) => {
+                Span::send(first + span.first, span.count)
             }
             _ => *span,
         }
@@ -341,7 +386,23 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn finish(self) -> Result<(), VerifyError> {
+    fn finish(mut self) -> Result<(), VerifyError> {
+        self.check_ended()?;
+        for rank in (0..self.processes.len() as u32).map(Rank) {
+            let blame = |kind| VerifyError {
+                rank,
+                step: None,
+                kind,
+            };
+            self.check_result(rank).map_err(blame)?;
+            if self.task.semantics.synchronising {
+                self.check_synchronised(rank).map_err(blame)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_ended(&self) -> Result<(), VerifyError> {
         for (process, schedule) in self.processes.iter().zip(self.schedules) {
             if let Some(step) = schedule.steps.get(process.next) {
                 return Err(VerifyError {
@@ -360,19 +421,72 @@ impl<'a> Machine<'a> {
                 });
             }
         }
-        for process in &self.processes {
-            let rank = process.recv.rank();
-            let expected = (self.task.semantics.recv)(rank, self.task.topology.size());
-            process
-                .recv
-                .compare(&expected)
-                .map_err(|kind| VerifyError {
-                    rank,
-                    step: None,
-                    kind,
-                })?;
+        Ok(())
+    }
+
+    fn check_result(&mut self, rank: Rank) -> Result<(), Fault> {
+        let expected = (self.task.semantics.recv)(&self.task.instance(rank));
+        for (block, expected) in (0..).zip(expected) {
+            let found = self.result(rank, block);
+            match expected {
+                Content::Token(expected) if found == Some(expected) => {}
+                Content::Token(expected) => {
+                    return Err(Fault::Result {
+                        block,
+                        found,
+                        expected,
+                    });
+                }
+                Content::Reduced { part, first, end } => {
+                    let place = super::Place {
+                        rank,
+                        buffer: Buffer::Recv,
+                        block,
+                    };
+                    let token = found.ok_or(Fault::Undefined(place))?;
+                    self.check_reduced(block, token, part, first..end)?;
+                }
+            }
+            if self.task.semantics.uniform && found != self.result(Rank(0), block) {
+                return Err(Fault::Bracketing(block));
+            }
         }
         Ok(())
+    }
+
+    fn result(&mut self, rank: Rank, block: u32) -> Option<u32> {
+        let span = self.in_place(rank, &Span::recv(block, 1));
+        let memory = self.processes[rank.index()].memory(span.buffer);
+        memory.token(span.first)
+    }
+
+    fn check_reduced(
+        &self,
+        block: u32,
+        token: u32,
+        part: u32,
+        expected: std::ops::Range<u32>,
+    ) -> Result<(), Fault> {
+        let (found_part, found) = self.values.contents(token);
+        let mut ranks = found.clone();
+        if !self.task.rank_order {
+            ranks.sort_unstable();
+        }
+        if found_part == part && ranks.into_iter().eq(expected.clone()) {
+            return Ok(());
+        }
+        Err(Fault::Contributions {
+            block,
+            found,
+            expected,
+        })
+    }
+
+    /// A rank has entered once any of its steps happened before.
+    fn check_synchronised(&self, rank: Rank) -> Result<(), Fault> {
+        let clock = &self.processes[rank.index()].clock;
+        let unknown = (0..clock.len()).find(|&r| r != rank.index() && clock[r] == 0);
+        unknown.map_or(Ok(()), |r| Err(Fault::NotSynchronised(Rank(r as u32))))
     }
 }
 

@@ -103,17 +103,22 @@ impl Memory {
         clock: &Clock,
         puts: &Puts,
     ) -> Result<u32, Fault> {
+        let token = self.look(block, clock, puts)?;
+        self.cells[block as usize].readers.push(access);
+        Ok(token)
+    }
+
+    /// What a step that knows `clock` finds in `block`, and is about to overwrite.
+    pub fn look(&self, block: u32, clock: &Clock, puts: &Puts) -> Result<u32, Fault> {
         let place = self.place(block);
-        let cell = &mut self.cells[block as usize];
+        let cell = &self.cells[block as usize];
         if let Some(writer) = cell.writer.filter(|writer| !writer.ended(clock, puts)) {
             return Err(Fault::ReadInFlight {
                 place,
                 writer: writer.id(),
             });
         }
-        let token = cell.token.ok_or(Fault::Undefined(place))?;
-        cell.readers.push(access);
-        Ok(token)
+        cell.token.ok_or(Fault::Undefined(place))
     }
 
     /// Begins a write of `token` by a step that knows `clock`.
@@ -145,17 +150,8 @@ impl Memory {
         Ok(())
     }
 
-    /// The first block that does not hold its token of `expected`.
-    pub fn compare(&self, expected: &[u32]) -> Result<(), Fault> {
-        for (block, (cell, &expected)) in self.cells.iter().zip(expected).enumerate() {
-            if cell.token != Some(expected) {
-                return Err(Fault::Result {
-                    block: block as u32,
-                    found: cell.token,
-                    expected,
-                });
-            }
-        }
-        Ok(())
+    /// What `block` holds.
+    pub fn token(&self, block: u32) -> Option<u32> {
+        self.cells[block as usize].token
     }
 }

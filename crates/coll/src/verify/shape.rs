@@ -48,7 +48,9 @@ fn scratch_end(step: &Step) -> u32 {
         Buffer::Send | Buffer::Recv => 0,
     };
     match step {
-        Step::Put { from, into, .. } | Step::Copy { from, into } => end(from).max(end(into)),
+        Step::Put { from, into, .. }
+        | Step::Copy { from, into }
+        | Step::Reduce { from, into, .. } => end(from).max(end(into)),
         _ => 0,
     }
 }
@@ -66,13 +68,14 @@ impl<'a> Checker<'a> {
     fn new(task: &'a Task<'a>, rank: Rank) -> Self {
         let topology = task.topology;
         let size = topology.size();
+        let instance = task.instance(rank);
         Self {
             task,
             rank,
             size,
             local_ranks: topology.ranks_of(topology.node_of(rank)).len() as u32,
-            send_blocks: (task.semantics.send)(rank, size).len() as u32,
-            recv_blocks: (task.semantics.recv)(rank, size).len() as u32,
+            send_blocks: (task.semantics.send)(&instance).len() as u32,
+            recv_blocks: (task.semantics.recv)(&instance).len() as u32,
         }
     }
 
@@ -88,8 +91,8 @@ impl<'a> Checker<'a> {
                 self.peer(to)?;
                 self.port(port)?;
                 self.slot(slot)?;
-                self.spans(&from, &into)?;
-                self.landing(&from, &into)
+                self.landing(&from, &into)?;
+                self.put_spans(to, &from, &into)
             }
             Step::Await {
                 from, port, slot, ..
@@ -106,7 +109,10 @@ impl<'a> Checker<'a> {
                     Landing::Scratch => Err(Fault::AnnouncesScratch),
                 }
             }
-            Step::Copy { from, into } => self.spans(&from, &into),
+            Step::Copy { from, into } | Step::Reduce { from, into, .. } => {
+                self.spans(&from, &into)?;
+                self.local(&from, &into)
+            }
             Step::NodeSignal { phase: next } => {
                 let rises = std::mem::replace(phase, next) < next;
                 (rises && next <= PHASE_MAX)
@@ -114,7 +120,7 @@ impl<'a> Checker<'a> {
                     .ok_or(Fault::Phase(next))
             }
             Step::NodeAwait { of, phase } => {
-                self.local(of)?;
+                self.node_rank(of)?;
                 phase_in_range(phase)
             }
             Step::NodeAwaitAll { phase } => phase_in_range(phase),
@@ -136,23 +142,40 @@ impl<'a> Checker<'a> {
         valid.then_some(()).ok_or(Fault::SlotLimit(slot))
     }
 
-    fn local(&self, of: NodeRank) -> Result<(), Fault> {
+    fn node_rank(&self, of: NodeRank) -> Result<(), Fault> {
         let valid = of.0 < self.local_ranks;
         valid.then_some(()).ok_or(Fault::LocalRank(of))
     }
 
+    /// A put of nothing is a notification.
+    fn put_spans(&self, to: Rank, from: &Span, into: &Span) -> Result<(), Fault> {
+        if (from.count, into.count) == (0, 0) {
+            return Ok(());
+        }
+        lengths(from, into)?;
+        self.bounds(from)?;
+        match into.buffer {
+            Buffer::Recv => Self::new(self.task, to).bounds(into),
+            _ => self.bounds(into),
+        }
+    }
+
     fn spans(&self, from: &Span, into: &Span) -> Result<(), Fault> {
-        if from.count != into.count {
-            return Err(Fault::Lengths {
-                from: from.count,
-                into: into.count,
-            });
-        }
-        if into.buffer == Buffer::Send {
-            return Err(Fault::WritesSend);
-        }
+        lengths(from, into)?;
         self.bounds(from)?;
         self.bounds(into)
+    }
+
+    /// What a step without a peer may name.
+    fn local(&self, from: &Span, into: &Span) -> Result<(), Fault> {
+        let scratch = |span: &&Span| matches!(span.buffer, Buffer::Scratch | Buffer::Node);
+        match [from, into].iter().copied().filter(scratch).count() {
+            0 if self.task.parts > 1 && from.first != into.first => Err(Fault::Cut),
+            2 if self.task.parts > 1 => Err(Fault::Cut),
+            0 => Ok(()),
+            _ if self.task.landing == Landing::Recv => Err(Fault::Landing(Buffer::Scratch)),
+            _ => Ok(()),
+        }
     }
 
     /// Scratch is as long as it is declared to be, which is compared in the end.
@@ -173,10 +196,13 @@ impl<'a> Checker<'a> {
     }
 
     fn landing(&self, from: &Span, into: &Span) -> Result<(), Fault> {
+        if into.buffer == Buffer::Send {
+            return Err(Fault::WritesSend);
+        }
         for span in [from, into] {
             let allowed = match self.task.landing {
                 Landing::Scratch => matches!(span.buffer, Buffer::Scratch | Buffer::Node),
-                Landing::Recv => span.buffer == Buffer::Recv,
+                Landing::Recv => matches!(span.buffer, Buffer::Send | Buffer::Recv),
             };
             if !allowed {
                 return Err(Fault::Landing(span.buffer));
@@ -184,6 +210,19 @@ impl<'a> Checker<'a> {
         }
         Ok(())
     }
+}
+
+fn lengths(from: &Span, into: &Span) -> Result<(), Fault> {
+    if from.count != into.count {
+        return Err(Fault::Lengths {
+            from: from.count,
+            into: into.count,
+        });
+    }
+    if into.buffer == Buffer::Send {
+        return Err(Fault::WritesSend);
+    }
+    Ok(())
 }
 
 fn phase_in_range(phase: u8) -> Result<(), Fault> {

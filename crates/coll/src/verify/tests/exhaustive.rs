@@ -4,20 +4,45 @@ use super::super::*;
 use crate::registry::{Algorithm, Collective, algorithms};
 use proptest::prelude::*;
 
+/// All roots of small teams, the first, second and last of large ones.
+fn roots(algorithm: &Algorithm, size: u32) -> Vec<u32> {
+    match size {
+        _ if !algorithm.collective.is_rooted() => vec![0],
+        1..=16 => (0..size).collect(),
+        _ => vec![0, 1, size - 1],
+    }
+}
+
 fn check(algorithm: &Algorithm, topology: &Topology, ports: u8) {
     for &landing in algorithm.landings {
-        let schedules = algorithm.build_all(topology, ports, landing);
-        for in_place in [false, true] {
-            let task = Task {
-                topology,
-                ports,
-                landing,
-                semantics: algorithm.collective.semantics(),
-                in_place,
-            };
-            if let Err(error) = verify(&task, &schedules) {
-                panic!("{algorithm:?} {landing:?} k={ports} {in_place} {topology:?}: {error}");
-            }
+        for root in roots(algorithm, topology.size()) {
+            check_root(algorithm, topology, ports, landing, Rank(root));
+        }
+    }
+}
+
+fn check_root(algorithm: &Algorithm, topology: &Topology, ports: u8, landing: Landing, root: Rank) {
+    let semantics = algorithm.collective.semantics();
+    let schedules = algorithm.build_rooted(topology, ports, landing, root);
+    for in_place in [false, true] {
+        if in_place && !semantics.in_place_landings.contains(&landing) {
+            continue;
+        }
+        let task = Task {
+            topology,
+            ports,
+            landing,
+            root,
+            semantics,
+            parts: algorithm.cut.parts(topology.size()),
+            rank_order: !algorithm.commutative_only(topology),
+            in_place,
+        };
+        if let Err(error) = verify(&task, &schedules) {
+            panic!(
+                "{algorithm:?} {landing:?} k={ports} root={root} in_place={in_place} \
+                 {topology:?}: {error}"
+            );
         }
     }
 }

@@ -33,6 +33,9 @@ impl Team {
             topology: &self.topology,
             ports: 2,
             landing: self.landing,
+            root: Rank(0),
+            parts: 1,
+            rank_order: true,
             semantics: Collective::Allgather.semantics(),
             in_place: false,
         };

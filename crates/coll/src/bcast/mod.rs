@@ -1,0 +1,95 @@
+//! Broadcast: the root's message ends in everyone's buffer (MPI 4.1, section 6.4).
+//!
+//! The buffer is `Recv` on every rank, the root's too, which nobody writes.
+//! N ranks on V nodes, k ports; volume in messages of the whole length l.
+//!
+//! | name | rounds | volume | landings |
+//! |---|---|---|---|
+//! | `knomial` | ⌈log_{k+1} N⌉ | ⌈log_{k+1} N⌉ | scratch, recv |
+//! | `scatter_allgather` | ⌈log_{k+1} N⌉ + ⌈(N-1)/k⌉ | about 2/k | scratch |
+//! | `pipelined` | 2(N-1) | 2(N-1)/N | scratch |
+//! | `smp_knomial` | ⌈log_{k+1} V⌉ | ⌈log_{k+1} V⌉ | scratch |
+
+use crate::cost::{Shape, Work};
+use crate::registry::{
+    Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
+};
+use crate::schedule::{Landing, Schedule};
+
+pub mod knomial;
+pub mod pipelined;
+pub mod scatter_allgather;
+pub mod smp_knomial;
+
+/// Token p is part p of the message.
+pub(crate) const SEMANTICS: Semantics = Semantics {
+    send: |_| Vec::new(),
+    start: |at| (0..if at.is_root() { at.parts } else { 0 }).collect(),
+    recv: |at| (0..at.parts).map(Content::Token).collect(),
+    in_place: |_| Overlap::Apart,
+    in_place_landings: EITHER,
+    synchronising: false,
+    uniform: true,
+};
+
+const fn row(
+    name: &'static str,
+    landings: &'static [Landing],
+    smp_aware: bool,
+    cut: Cut,
+    build: fn(&Request<'_>) -> Schedule,
+    work: fn(&Shape, Landing) -> Work,
+    description: &'static str,
+) -> Algorithm {
+    Algorithm {
+        name,
+        collective: Collective::Bcast,
+        description,
+        landings,
+        smp_aware,
+        cut,
+        rank_order: RankOrder::Always,
+        build,
+        work,
+    }
+}
+
+/// Every broadcast algorithm.
+pub const ALGORITHMS: &[Algorithm] = &[
+    row(
+        "knomial",
+        EITHER,
+        false,
+        Cut::Whole,
+        knomial::build,
+        knomial::work,
+        "tree of radix k+1; best for small messages",
+    ),
+    row(
+        "scatter_allgather",
+        SCRATCH,
+        false,
+        Cut::PerRank,
+        scatter_allgather::build,
+        scatter_allgather::work,
+        "tree scatter of parts, Direct all-gather of them; best for large messages",
+    ),
+    row(
+        "pipelined",
+        SCRATCH,
+        false,
+        Cut::PerRank,
+        pipelined::build,
+        pipelined::work,
+        "parts follow each other along a chain of ranks",
+    ),
+    row(
+        "smp_knomial",
+        SCRATCH,
+        true,
+        Cut::Whole,
+        smp_knomial::build,
+        smp_knomial::work,
+        "tree between leaders, concurrent copies out of node memory",
+    ),
+];
