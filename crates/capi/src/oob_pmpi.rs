@@ -9,6 +9,9 @@ use libc::c_int;
 const TAG_LENGTH: c_int = 1;
 const TAG_CONTENT: c_int = 2;
 
+/// What travels in the first collective of a gather: a length and the start of a blob.
+const HEAD_BYTES: usize = 1024;
+
 /// The ranks of a communicator of the host.
 pub struct OobPmpi {
     host: &'static Host,
@@ -51,21 +54,28 @@ impl OobPmpi {
         Ok(self.host.allreduce_min(self.rank.0 as c_int, shared)? as u64)
     }
 
+    /// One collective for short blobs: each rank's length and its first bytes; a second one only
+    /// if some blob is longer.
     fn gather(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, MpiError> {
-        let mut lengths = vec![0; 8 * self.size as usize];
-        let length = (mine.len() as u64).to_le_bytes();
-        self.host
-            .allgather_bytes(&length, &mut lengths, self.comm)?;
-        let counts: Vec<usize> = words(&lengths)
-            .into_iter()
-            .map(|bytes| bytes as usize)
+        let mut head = [0; HEAD_BYTES];
+        let inline = mine.len().min(HEAD_BYTES - 8);
+        head[..8].copy_from_slice(&(mine.len() as u64).to_le_bytes());
+        head[8..8 + inline].copy_from_slice(&mine[..inline]);
+        let mut heads = vec![0; HEAD_BYTES * self.size as usize];
+        self.host.allgather_bytes(&head, &mut heads, self.comm)?;
+        let counts: Vec<usize> = heads
+            .chunks_exact(HEAD_BYTES)
+            .map(|head| words(&head[..8])[0] as usize)
             .collect();
-        if counts.iter().all(|&bytes| bytes == 0) {
-            return Ok(vec![Vec::new(); counts.len()]);
+        let mut blobs = Vec::with_capacity(counts.len());
+        if counts.iter().all(|&bytes| bytes <= HEAD_BYTES - 8) {
+            for (head, bytes) in heads.chunks_exact(HEAD_BYTES).zip(counts) {
+                blobs.push(head[8..8 + bytes].to_vec());
+            }
+            return Ok(blobs);
         }
         let all = self.host.allgatherv_bytes(mine, &counts, self.comm)?;
         let mut rest = all.as_slice();
-        let mut blobs = Vec::with_capacity(counts.len());
         for bytes in counts {
             let (blob, others) = rest.split_at(bytes);
             blobs.push(blob.to_vec());

@@ -203,5 +203,7 @@ pub fn finalize(session: &Session) {
         .filter_map(|(_, entry)| team_of(entry))
         .collect();
     let rank = host.comm_rank(host.predefined().comm_world).unwrap_or(0);
-    session.context.finalize(world_team.as_deref(), &teams, Rank(rank));
+    session
+        .context
+        .finalize(world_team.as_deref(), &teams, Rank(rank));
 }

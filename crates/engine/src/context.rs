@@ -4,6 +4,7 @@ use crate::rails::{Rails, RailsKind};
 use crate::stats::Stats;
 use ferrorail_base::config::Settings;
 use ferrorail_fabric::{Fabric, FabricError};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The surroundings that a waiting rank must keep going.
@@ -27,6 +28,7 @@ pub struct Context {
     stats: Stats,
     verbs: Mutex<Option<Arc<Rails>>>,
     loopback: Mutex<Option<Arc<Rails>>>,
+    warned: Mutex<HashSet<String>>,
 }
 
 impl Context {
@@ -38,6 +40,7 @@ impl Context {
             stats: Stats::default(),
             verbs: Mutex::new(None),
             loopback: Mutex::new(None),
+            warned: Mutex::default(),
         })
     }
 
@@ -72,6 +75,16 @@ impl Context {
         );
         *slot = Some(rails.clone());
         Ok(rails)
+    }
+
+    /// Says each line once in the life of the process.
+    pub(crate) fn warn_once(&self, lines: impl IntoIterator<Item = String>) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        for line in lines {
+            if warned.insert(line.clone()) {
+                tracing::warn!("{line}");
+            }
+        }
     }
 
     /// The rails opened so far.

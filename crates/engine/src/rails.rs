@@ -58,6 +58,10 @@ impl Fabric for Rails {
         delegate!(self, f => f.rails())
     }
 
+    fn refused(&self) -> &[String] {
+        delegate!(self, f => f.refused())
+    }
+
     fn capabilities(&self) -> Capabilities {
         delegate!(self, f => f.capabilities())
     }

@@ -1,9 +1,6 @@
 //! The settings that every rank of a team must share: rank 0's are in force.
 
-use crate::EngineError;
-use crate::agree::gather;
 use ferrorail_base::config::{FabricChoice, Problem, Settings, ShmKind};
-use ferrorail_bootstrap::Oob;
 use ferrorail_coll::Collective;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,7 +24,8 @@ pub(crate) struct SharedSettings {
 }
 
 impl SharedSettings {
-    fn of(settings: &Settings) -> Self {
+    /// The part of `settings` that ranks must share.
+    pub fn of(settings: &Settings) -> Self {
         let tuning = settings.tuning.as_ref().map(|path| {
             std::fs::read_to_string(path)
                 .map_err(|error| format!("FERRORAIL_TUNING={}: {error}", path.display()))
@@ -46,18 +44,6 @@ impl SharedSettings {
             cma: settings.cma,
             stats: settings.stats != ferrorail_base::config::StatsSink::Off,
         }
-    }
-
-    /// Rank 0's settings, at every rank. A rank whose own differ says so once. Collective.
-    pub fn agree(oob: &mut dyn Oob, settings: &Settings) -> Result<Self, EngineError> {
-        let mine = Self::of(settings);
-        let mut all = gather(oob, "settings exchange", &mine)?;
-        if all[0] != mine {
-            tracing::warn!(
-                "FERRORAIL_ settings of this rank differ from those of rank 0, which are in force"
-            );
-        }
-        Ok(all.swap_remove(0))
     }
 
     pub fn fabric(&self) -> FabricChoice {

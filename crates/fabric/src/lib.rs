@@ -143,6 +143,9 @@ pub trait Fabric: Send + Sync + 'static {
     /// The opened rails; `RailId(i)` is entry `i`.
     fn rails(&self) -> &[RailInfo];
 
+    /// Rails that were asked for and are not among [`Fabric::rails`], one line each with the reason.
+    fn refused(&self) -> &[String];
+
     /// Limits and abilities.
     fn capabilities(&self) -> Capabilities;
 

@@ -58,6 +58,7 @@ fn rails(settings: &Settings) -> Value {
         Ok(fabric) => json!({
             "fabric": fabric.name(),
             "rails": fabric.rails().iter().map(rail).collect::<Vec<_>>(),
+            "refused": fabric.refused(),
         }),
         Err(error) => json!({ "error": error.to_string(), "rails": [] }),
     }
@@ -188,6 +189,9 @@ fn rails_text(out: &mut String, rails: &Value) {
             facts.push(format!("NUMA node {node}"));
         }
         line(out, &plain(&rail["name"]), facts.join(", "));
+    }
+    for reason in rows(&rails["refused"]) {
+        line(out, "refused", plain(reason));
     }
 }
 

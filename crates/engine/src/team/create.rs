@@ -1,23 +1,18 @@
 //! Making a team: every step is agreed on before the next, so that all ranks succeed or all fail.
 
-use super::map::{CHANNELS, Map, NodeMemory, TeamRails};
-use super::{State, Team};
+use super::map::Map;
+use super::{State, Team, memory};
 use crate::agree::{agree, gather};
 use crate::plan::Plans;
 use crate::rails::{Rails, RailsKind};
 use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError};
-use ferrorail_base::config::{FabricChoice, ShmKind};
-use ferrorail_base::sync::Ordering;
-use ferrorail_base::{NodeId, ProcessId, RailId, Rank, Topology};
+use ferrorail_base::config::{FabricChoice, Settings};
+use ferrorail_base::{ProcessId, RailId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
-use ferrorail_coll::schedule::slot_limit;
 use ferrorail_coll::select::Table;
-use ferrorail_fabric::stripe::StripePolicy;
-use ferrorail_fabric::{Fabric, SharedBacking};
-use ferrorail_shm::{NodeLayout, NodeSegment, SegmentHandle, ShmError, WaitPolicy};
-use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
-use nix::unistd::geteuid;
+use ferrorail_fabric::Fabric;
+use ferrorail_shm::WaitPolicy;
 use std::sync::{Arc, Mutex};
 
 /// Arrival slots are 16 bits wide and two per rank.
@@ -31,7 +26,7 @@ impl Team {
     /// the host MPI.
     pub fn create(context: &Arc<Context>, mut oob: Box<dyn Oob>) -> Result<Self, EngineError> {
         let rank = oob.rank();
-        let settings = SharedSettings::agree(&mut *oob, context.settings())?;
+        let (settings, processes) = introduce(&mut *oob, context.settings())?;
         if !settings.enable {
             return Err(EngineError::SwitchedOff {
                 setting: "FERRORAIL_ENABLE",
@@ -46,8 +41,6 @@ impl Team {
         let tuning = load_table(&settings)?;
         let keys = oob.host_keys()?;
         let topology = Topology::from_host_keys(&keys, settings.node_size);
-        let processes: Vec<ProcessId> =
-            gather(&mut *oob, "process exchange", &ferrorail_shm::process_id())?;
         let host_pids: Vec<u32> = processes
             .iter()
             .zip(&keys)
@@ -72,11 +65,7 @@ impl Team {
         };
         if map.topology.size() > 1 {
             let rails = open_rails(&mut *oob, &map, &keys)?;
-            map.node_memory = Some(open_segment(&mut *oob, &map, rails.as_ref())?);
-            if let Some(rails) = rails {
-                map.rails = Some(register(&mut *oob, &map, rails)?);
-            }
-            map.zero_copy = offer_zero_copy(&mut *oob, &map)?;
+            memory::open(&mut *oob, &mut map, rails)?;
         }
         log_team(&map);
         let size = map.topology.size() as usize;
@@ -97,6 +86,23 @@ impl Team {
     }
 }
 
+/// Who is there, and rank 0's settings, which are in force at every rank.
+fn introduce(
+    oob: &mut dyn Oob,
+    settings: &Settings,
+) -> Result<(SharedSettings, Vec<ProcessId>), EngineError> {
+    let mine = (SharedSettings::of(settings), ferrorail_shm::process_id());
+    let all = gather(oob, "introduction", &mine)?;
+    let (mut settings, processes): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+    let settings = settings.swap_remove(0);
+    if settings != mine.0 {
+        tracing::warn!(
+            "FERRORAIL_ settings of this rank differ from those of rank 0, which are in force"
+        );
+    }
+    Ok((settings, processes))
+}
+
 /// The table of `FERRORAIL_TUNING`, if that is set.
 fn load_table(settings: &SharedSettings) -> Result<Option<Table>, EngineError> {
     match &settings.tuning {
@@ -109,9 +115,9 @@ fn load_table(settings: &SharedSettings) -> Result<Option<Table>, EngineError> {
 }
 
 /// Rails that every rank opened, and this process's name for each.
-struct AgreedRails {
-    fabric: Arc<Rails>,
-    local: Vec<RailId>,
+pub(super) struct AgreedRails {
+    pub fabric: Arc<Rails>,
+    pub local: Vec<RailId>,
 }
 
 fn open_rails(
@@ -157,14 +163,14 @@ fn try_rails(
     } else {
         map.context.rails(kind).map_err(|error| error.to_string())
     };
-    let planes = opened.as_ref().map_err(String::clone).map(|fabric| {
-        fabric
-            .rails()
-            .iter()
-            .map(|rail| rail.plane)
-            .collect::<Vec<u8>>()
+    let mine = opened.as_ref().map_err(String::clone).map(|fabric| {
+        let planes: Vec<u8> = fabric.rails().iter().map(|rail| rail.plane).collect();
+        (planes, fabric.refused().to_vec())
     });
-    let all = agree(oob, "opening rails", planes)?;
+    let (all, refused): (Vec<_>, Vec<_>) = agree(oob, "opening rails", mine)?.into_iter().unzip();
+    if map.rank == Rank(0) {
+        map.context.warn_once(refused.into_iter().flatten());
+    }
     let fabric = opened.map_err(EngineError::Selection)?;
     let mine = &all[map.rank.index()];
     let local: Vec<RailId> = (0..mine.len())
@@ -178,159 +184,15 @@ fn try_rails(
             reason: "no rail is open on every rank".into(),
         });
     }
-    if local.len() < mine.len() {
-        tracing::warn!(
-            "{} of {} rails are used: the others are not open on every rank",
+    if local.len() < mine.len() && map.rank == Rank(0) {
+        let used = format!(
+            "{} of {} rails are open on every rank",
             local.len(),
             mine.len()
         );
+        map.context.warn_once([used]);
     }
     Ok(AgreedRails { fabric, local })
-}
-
-fn open_segment(
-    oob: &mut dyn Oob,
-    map: &Map,
-    rails: Option<&AgreedRails>,
-) -> Result<NodeMemory, EngineError> {
-    let size = map.topology.size();
-    let layouts: Vec<NodeLayout> = (0..map.topology.node_count())
-        .map(|node| NodeLayout {
-            local_ranks: map.topology.ranks_of(NodeId(node)).len() as u32,
-            channels: CHANNELS,
-            slots: slot_limit(size),
-            rails: rails.map_or(1, |rails| rails.local.len() as u32),
-            // Every schedule's scratch holds at least 64 bytes a block.
-            scratch_bytes: map.settings.scratch_bytes.max(64 * 2 * u64::from(size)),
-        })
-        .collect();
-    let layout = &layouts[map.node.index()];
-    let kinds: &[ShmKind] = match map.settings.shm() {
-        ShmKind::Auto => &[ShmKind::Memfd, ShmKind::Posix],
-        ShmKind::Memfd => &[ShmKind::Memfd],
-        ShmKind::Posix => &[ShmKind::Posix],
-    };
-    let mut result = Err(EngineError::Selection("no kind of segment to try".into()));
-    for &kind in kinds {
-        result = try_segment(oob, map, layout, kind);
-        match &result {
-            Ok(_) => break,
-            Err(error) => tracing::debug!("{kind:?} segment: {error}"),
-        }
-    }
-    Ok(NodeMemory {
-        segment: result?,
-        layouts,
-    })
-}
-
-fn try_segment(
-    oob: &mut dyn Oob,
-    map: &Map,
-    layout: &NodeLayout,
-    kind: ShmKind,
-) -> Result<NodeSegment, EngineError> {
-    let leads = map.topology.is_leader(map.rank);
-    let created = leads.then(|| NodeSegment::create(kind, *layout));
-    let handle = match &created {
-        None => Ok(None),
-        Some(Ok(segment)) => Ok(Some(segment.segment().handle().to_wire())),
-        Some(Err(error)) => Err(error.to_string()),
-    };
-    let handles = agree(oob, "creating the node segment", handle)?;
-    let segment = match created {
-        Some(created) => created.map_err(|error: ShmError| error.to_string()),
-        None => {
-            let leader = map.topology.leader_of(map.node);
-            handles[leader.index()]
-                .as_deref()
-                .and_then(SegmentHandle::from_wire)
-                .ok_or_else(|| "the leader sent no segment".to_owned())
-                .and_then(|handle| {
-                    NodeSegment::attach(&handle, *layout).map_err(|error| error.to_string())
-                })
-        }
-    };
-    agree(
-        oob,
-        "attaching the node segment",
-        segment.as_ref().map(|_| ()).map_err(String::clone),
-    )?;
-    let segment = segment.map_err(EngineError::Selection)?;
-    segment.segment().unlink();
-    Ok(segment)
-}
-
-fn register(
-    oob: &mut dyn Oob,
-    map: &Map,
-    AgreedRails { fabric, local }: AgreedRails,
-) -> Result<TeamRails, EngineError> {
-    let segment = map.segment().segment();
-    let range = segment.range();
-    let backing = SharedBacking {
-        pid: std::process::id(),
-        fd: segment.fd(),
-        offset: 0,
-        object_bytes: range.bytes as u64,
-    };
-    // SAFETY: the segment lives in the team's map beside the registration, which is dropped first.
-    let region = unsafe { fabric.register(range.as_ptr(), range.bytes, Some(backing)) };
-    let description = region
-        .as_ref()
-        .map(|region| fabric.describe(region))
-        .map_err(|error| error.to_string());
-    let descriptions = match agree(oob, "registering the node segment", description) {
-        Ok(descriptions) => descriptions,
-        Err(error) => {
-            if let Ok(region) = region {
-                fabric.deregister(region);
-            }
-            return Err(error);
-        }
-    };
-    let rails: Vec<RailId> = (0..local.len() as u8).map(RailId).collect();
-    let policy = StripePolicy::even(&rails, map.settings.stripe_threshold);
-    Ok(TeamRails::new(fabric, local, policy, region?, descriptions))
-}
-
-/// Zero-copy is offered if every rank can write every other's private memory: cross-memory attach
-/// inside nodes, the fabric between them, and registrations not bounded by a memlock limit.
-fn offer_zero_copy(oob: &mut dyn Oob, map: &Map) -> Result<bool, EngineError> {
-    if map.settings.zero_copy == Some(false) {
-        return Ok(false);
-    }
-    let probe = ferrorail_base::sync::AtomicU64::new(0x6665_7272_6f72_6169 ^ u64::from(map.rank.0));
-    let mine = (&raw const probe as u64, probe.load(Ordering::Relaxed));
-    let cma = map.settings.cma;
-    if cma {
-        ferrorail_shm::cma_allow();
-    }
-    let probes = gather(oob, "cross-memory probe", &mine)?;
-    let capabilities = map.rails.as_ref().map(|rails| rails.fabric.capabilities());
-    let one_host = capabilities.is_some_and(|capabilities| capabilities.same_host_only);
-    let reaches = |peer: Rank| {
-        let (address, expect) = probes[peer.index()];
-        let pid = map.processes[peer.index()].pid;
-        cma && ferrorail_shm::cma_probe(pid, address, expect)
-    };
-    let inside = (0..map.topology.size())
-        .map(Rank)
-        .filter(|&peer| peer != map.rank && (one_host || map.topology.same_node(peer, map.rank)))
-        .all(reaches);
-    let between = capabilities.is_none_or(|capabilities| {
-        capabilities.private_memory && (capabilities.same_host_only || memlock_unlimited())
-    });
-    let answers = gather(oob, "cross-memory probe", &(inside && between))?;
-    // The probed word lived until every rank has answered.
-    probe.store(0, Ordering::Relaxed);
-    Ok(answers.into_iter().all(|reached| reached))
-}
-
-/// Whether registrations are bounded by the memlock limit only in theory.
-fn memlock_unlimited() -> bool {
-    let soft = getrlimit(Resource::RLIMIT_MEMLOCK).map_or(0, |(soft, _)| soft);
-    soft == RLIM_INFINITY || geteuid().is_root()
 }
 
 fn log_team(map: &Map) {

@@ -138,14 +138,13 @@ impl TeamRails {
         local: Vec<RailId>,
         policy: StripePolicy,
         region: LocalRegion,
-        descriptions: Vec<Vec<u8>>,
     ) -> Self {
         Self {
             fabric,
             local,
             policy,
             region: Some(region),
-            descriptions,
+            descriptions: Vec::new(),
         }
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod connect;
 mod create;
 mod free;
 pub(crate) mod map;
+mod memory;
 
 use crate::plan::Plans;
 use crate::{Context, EngineError};

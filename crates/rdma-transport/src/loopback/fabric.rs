@@ -25,6 +25,10 @@ impl Fabric for LoopbackFabric {
         &self.core.rails
     }
 
+    fn refused(&self) -> &[String] {
+        &self.refused
+    }
+
     /// `private_memory` turns false for good when connecting finds a peer that cross-memory attach
     /// does not reach, e.g. in another container.
     fn capabilities(&self) -> Capabilities {

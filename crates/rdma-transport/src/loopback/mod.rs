@@ -55,6 +55,7 @@ use wire::{Object, ProcessImage};
 #[derive(Debug)]
 pub struct LoopbackFabric {
     core: Arc<Core>,
+    refused: Vec<String>,
     carrier: Option<JoinHandle<()>>,
 }
 
@@ -90,7 +91,7 @@ impl LoopbackFabric {
     /// # Errors
     /// As [`LoopbackFabric::open`].
     pub fn open_as(process: ProcessId, settings: &Settings) -> Result<Self, FabricError> {
-        let rails = rails::choose(settings)?;
+        let (rails, refused) = rails::choose(settings)?;
         let segment = Segment::create(settings.shm, TABLE_BYTES)
             .map_err(|error| set_up("creating the table of keys", "this process", error))?;
         // Peers open the descriptor through /proc, so no name need outlive a crash.
@@ -114,7 +115,11 @@ impl LoopbackFabric {
             mappings: Mappings::default(),
         });
         let carrier = model::start(&core)?;
-        Ok(Self { core, carrier })
+        Ok(Self {
+            core,
+            refused,
+            carrier,
+        })
     }
 
     /// Posts what `operation` makes of the rail's plane, once peer and rail are known to exist.

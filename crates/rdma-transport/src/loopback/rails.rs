@@ -8,16 +8,17 @@ const RAILS_AUTO: usize = 2;
 
 const PREFIX: &str = "loop";
 
-/// The rails that `settings` asks for. A name that is none of `loop0` to `loop7` costs a warning
-/// and the job goes on with the others.
+/// The rails that `settings` asks for, and why some of those are not there: a name that is none of
+/// `loop0` to `loop7` is refused, and the job goes on with the others.
 ///
 /// # Errors
 /// [`FabricError::NoRails`] if none is left.
-pub(super) fn choose(settings: &Settings) -> Result<Vec<RailInfo>, FabricError> {
+pub(super) fn choose(settings: &Settings) -> Result<(Vec<RailInfo>, Vec<String>), FabricError> {
+    let mut refused = Vec::new();
     let picks = match &settings.rails {
         RailChoice::Auto => first(RAILS_AUTO),
         RailChoice::Count(count) => first(usize::from(*count)),
-        RailChoice::Names(names) => known(names),
+        RailChoice::Names(names) => known(names, &mut refused),
     };
     if picks.is_empty() {
         return Err(FabricError::NoRails {
@@ -37,7 +38,7 @@ pub(super) fn choose(settings: &Settings) -> Result<Vec<RailInfo>, FabricError> 
         mtu_bytes: 0,
         numa_node: None,
     };
-    Ok(picks.into_iter().map(rail).collect())
+    Ok((picks.into_iter().map(rail).collect(), refused))
 }
 
 /// Rail `loop<number>`, on the plane of its position in the setting.
@@ -55,18 +56,22 @@ fn first(count: usize) -> Vec<Pick> {
     (0..count.min(RAILS_MAX)).map(pick).collect()
 }
 
-fn known(names: &[String]) -> Vec<Pick> {
+fn known(names: &[String], refused: &mut Vec<String>) -> Vec<Pick> {
     let mut picks: Vec<Pick> = Vec::new();
     for (plane, name) in names.iter().enumerate() {
         match number(name) {
             _ if plane >= RAILS_MAX => {
-                tracing::warn!("FERRORAIL_RAILS: {name} is beyond {RAILS_MAX} rails");
+                refused.push(format!(
+                    "FERRORAIL_RAILS: {name} is beyond {RAILS_MAX} rails"
+                ));
             }
             Some(number) if picks.iter().any(|pick| pick.number == number) => {
-                tracing::warn!("FERRORAIL_RAILS: {name} is named twice");
+                refused.push(format!("FERRORAIL_RAILS: {name} is named twice"));
             }
             Some(number) => picks.push(Pick { number, plane }),
-            None => tracing::warn!("FERRORAIL_RAILS: no loopback rail {name}, going on without it"),
+            None => refused.push(format!(
+                "FERRORAIL_RAILS: no loopback rail {name}, going on without it"
+            )),
         }
     }
     picks
@@ -85,8 +90,11 @@ mod tests {
             rails,
             ..Settings::default()
         };
-        let rails = choose(&settings)?.into_iter();
-        Ok(rails.map(|rail| (rail.name, rail.plane)).collect())
+        let (rails, _) = choose(&settings)?;
+        Ok(rails
+            .into_iter()
+            .map(|rail| (rail.name, rail.plane))
+            .collect())
     }
 
     #[test]
@@ -108,6 +116,20 @@ mod tests {
         );
         let many = (0..9).map(|i| format!("loop{}", i % 8)).collect();
         assert_eq!(names(RailChoice::Names(many)).unwrap().len(), 8);
+    }
+
+    #[test]
+    fn what_is_refused_is_said() {
+        let settings = Settings {
+            rails: RailChoice::Names(vec!["loop0".into(), "nonsense".into(), "loop0".into()]),
+            ..Settings::default()
+        };
+        let (_, refused) = choose(&settings).unwrap();
+        let expected = [
+            "FERRORAIL_RAILS: no loopback rail nonsense, going on without it",
+            "FERRORAIL_RAILS: loop0 is named twice",
+        ];
+        assert_eq!(refused, expected);
     }
 
     #[test]

@@ -22,6 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// This process's attachment to its RDMA rails.
 #[derive(Debug)]
 pub struct VerbsFabric {
+    refused: Vec<String>,
     // In the order in which they are released.
     peers: boxcar::Vec<Peer>,
     regions: Mutex<Regions>,
@@ -44,7 +45,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl VerbsFabric {
     /// Opens the rails that `settings` ask for (`FERRORAIL_RAILS`, `FERRORAIL_GID_INDEX`). A rail
-    /// that cannot be opened costs one warning, and the others are used.
+    /// that cannot be opened is [refused](Fabric::refused), and the others are used.
     ///
     /// # Errors
     /// [`FabricError::NoRails`] if none is left, with what was found and what to set.
@@ -65,14 +66,22 @@ impl VerbsFabric {
         let ports = device::survey()
             .map_err(|error| no_rails(format!("RDMA devices cannot be listed: {error}")))?;
         let (picks, warnings) = device::pick(&ports, &settings.rails);
-        for warning in warnings {
-            tracing::warn!("FERRORAIL_RAILS: {warning}");
-        }
-        let rails = open_rails(&ports, &picks, settings.gid_index, inline_bytes);
+        let mut refused: Vec<String> = warnings
+            .into_iter()
+            .map(|warning| format!("FERRORAIL_RAILS: {warning}"))
+            .collect();
+        let rails = open_rails(
+            &ports,
+            &picks,
+            settings.gid_index,
+            inline_bytes,
+            &mut refused,
+        );
         if rails.is_empty() {
             let found = device::describe(&ports);
+            let why = refused.join("; ");
             return Err(no_rails(format!(
-                "found {found}; a port must be active, named by FERRORAIL_RAILS if that is set, \
+                "found {found}; {why}; a port must be active, named by FERRORAIL_RAILS if that is set, \
                  and its /dev/infiniband device accessible"
             )));
         }
@@ -83,6 +92,7 @@ impl VerbsFabric {
             infos: rails.iter().map(|rail| rail.info.clone()).collect(),
             capabilities: capabilities(&rails),
             rails,
+            refused,
         })
     }
 
@@ -161,6 +171,7 @@ fn open_rails(
     picks: &[Pick],
     gid_index: Option<u32>,
     inline_bytes: u32,
+    refused: &mut Vec<String>,
 ) -> Vec<Rail> {
     let mut rails = Vec::with_capacity(picks.len());
     for &pick in picks {
@@ -171,7 +182,7 @@ fn open_rails(
                 tracing::debug!("rail {} from {}", info.name, info.address);
                 rails.push(rail);
             }
-            Err(error) => tracing::warn!("rail {} is not used: {error}", port.name()),
+            Err(error) => refused.push(format!("rail {} is not used: {error}", port.name())),
         }
     }
     rails
@@ -200,6 +211,10 @@ impl Fabric for VerbsFabric {
 
     fn rails(&self) -> &[RailInfo] {
         &self.infos
+    }
+
+    fn refused(&self) -> &[String] {
+        &self.refused
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -3,7 +3,7 @@
 use super::memory::Memory;
 use super::{Pair, at, whole};
 use ferrorail_base::RailId;
-use ferrorail_fabric::{Fabric, FabricError, Notification, RemoteRegion, Tracking};
+use ferrorail_fabric::{Fabric, FabricError, Notification, RemoteRegion, RemoteSlice, Tracking};
 
 /// 1 B to 1 MB, odd sizes and offsets; the bytes around the target stay as they were.
 pub fn puts_of_every_size_arrive_and_stay_inside<F: Fabric>(pair: &Pair<F>) {
@@ -98,19 +98,7 @@ pub fn notifications_follow_their_data<F: Fabric>(pair: &Pair<F>) -> usize {
             check(&mut checked);
             checked == MESSAGES
         });
-        let empty = Notification {
-            word: at(&remote, word),
-            value: u64::MAX,
-        };
-        let (ticket, _) = pair.post(|| {
-            // SAFETY: there is no source.
-            unsafe {
-                let (from, to) = (whole(&source, 0, 0), at(&remote, 0));
-                pair.a
-                    .put_notify(pair.ab, rail, from, to, empty, Tracking::Tracked)
-            }
-        });
-        pair.wait(&pair.a, ticket);
+        notify_without_data(pair, rail, &source, at(&remote, word));
         pair.until("notification without data", || {
             target.load(word) == u64::MAX
         });
@@ -119,6 +107,28 @@ pub fn notifications_follow_their_data<F: Fabric>(pair: &Pair<F>) -> usize {
     source.give_back(&pair.a);
     target.give_back(&pair.b);
     refused
+}
+
+/// Stores `u64::MAX` in `word` by a notification that follows an empty put.
+fn notify_without_data<F: Fabric>(
+    pair: &Pair<F>,
+    rail: RailId,
+    source: &Memory,
+    word: RemoteSlice<'_>,
+) {
+    let notification = Notification {
+        word,
+        value: u64::MAX,
+    };
+    let (ticket, _) = pair.post(|| {
+        // SAFETY: there is no source.
+        unsafe {
+            let (from, to) = (whole(source, 0, 0), at(word.region, 0));
+            pair.a
+                .put_notify(pair.ab, rail, from, to, notification, Tracking::Tracked)
+        }
+    });
+    pair.wait(&pair.a, ticket);
 }
 
 pub fn gets_read_what_is_there<F: Fabric>(pair: &Pair<F>) {

@@ -167,44 +167,61 @@ fn use_the_offer(settings: Settings) {
     complete(&fabric, ticket.unwrap());
     assert_eq!(channel.receive(), b"seen");
 
-    for index in 0..(1 << 17) {
-        memory.store(8 * index, index as u64 ^ 0x55);
-    }
-    // SAFETY: as above.
-    let put = unsafe {
-        let whole = slice(&mine, 0, 1 << 20);
-        fabric.put(peer, RAILS[1], whole, at(&private, 0), Tracking::Tracked)
-    };
-    complete(&fabric, put.unwrap());
-    // SAFETY: the result is not touched before the ticket completes.
-    let added = unsafe {
-        let into = slice(&mine, 0, 8);
-        fabric.fetch_add(peer, RAILS[0], at(&shared, 8192), 5, into)
-    };
-    complete(&fabric, added.unwrap());
-    assert_eq!(memory.load(0), 0);
-    // SAFETY: as above.
-    let tickets = unsafe {
-        let word = at(&also_shared, 8192);
-        [
-            fabric.compare_swap(peer, RAILS[0], word, 5, 12, slice(&mine, 0, 8)),
-            fabric.compare_swap(peer, RAILS[0], word, 5, 13, slice(&mine, 8, 8)),
-            fabric.get(peer, RAILS[1], at(&private, 80), slice(&mine, 16, 8000)),
-        ]
-    };
-    for ticket in tickets {
-        complete(&fabric, ticket.unwrap());
-    }
-    assert_eq!((memory.load(0), memory.load(8)), (5, 12));
-    assert_eq!(
-        (memory.load(16), memory.load(8008)),
-        (10 ^ 0x55, 1009 ^ 0x55)
+    exchange_words(
+        &fabric,
+        peer,
+        &memory,
+        &mine,
+        [&shared, &also_shared, &private],
     );
     channel.send(b"check");
     assert_eq!(channel.receive(), b"revoked");
     fabric.release(peer, shared);
     channel.send(b"done");
     child.reap();
+}
+
+/// A put to private memory, atomics on a shared word, and a get of private memory.
+fn exchange_words(
+    fabric: &LoopbackFabric,
+    peer: PeerId,
+    memory: &Private,
+    mine: &LocalRegion,
+    [shared, also_shared, private]: [&RemoteRegion; 3],
+) {
+    for index in 0..(1 << 17) {
+        memory.store(8 * index, index as u64 ^ 0x55);
+    }
+    // SAFETY: as above.
+    let put = unsafe {
+        let whole = slice(mine, 0, 1 << 20);
+        fabric.put(peer, RAILS[1], whole, at(private, 0), Tracking::Tracked)
+    };
+    complete(fabric, put.unwrap());
+    // SAFETY: the result is not touched before the ticket completes.
+    let added = unsafe {
+        let into = slice(mine, 0, 8);
+        fabric.fetch_add(peer, RAILS[0], at(shared, 8192), 5, into)
+    };
+    complete(fabric, added.unwrap());
+    assert_eq!(memory.load(0), 0);
+    // SAFETY: as above.
+    let tickets = unsafe {
+        let word = at(also_shared, 8192);
+        [
+            fabric.compare_swap(peer, RAILS[0], word, 5, 12, slice(mine, 0, 8)),
+            fabric.compare_swap(peer, RAILS[0], word, 5, 13, slice(mine, 8, 8)),
+            fabric.get(peer, RAILS[1], at(private, 80), slice(mine, 16, 8000)),
+        ]
+    };
+    for ticket in tickets {
+        complete(fabric, ticket.unwrap());
+    }
+    assert_eq!((memory.load(0), memory.load(8)), (5, 12));
+    assert_eq!(
+        (memory.load(16), memory.load(8008)),
+        (10 ^ 0x55, 1009 ^ 0x55)
+    );
 }
 
 #[test]

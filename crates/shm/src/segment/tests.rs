@@ -1,3 +1,5 @@
+//! Segments of both kinds: sizes, handles, full file systems, leftovers.
+
 use super::*;
 use ferrorail_base::sync::Ordering;
 use std::path::PathBuf;

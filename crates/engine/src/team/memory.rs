@@ -1,0 +1,170 @@
+//! A team's memory: the node segment, its registration on the rails, and who reaches whose memory.
+
+use super::create::AgreedRails;
+use super::map::{CHANNELS, Map, NodeMemory, TeamRails};
+use crate::EngineError;
+use crate::agree::{agree, gather};
+use crate::rails::Rails;
+use ferrorail_base::config::ShmKind;
+use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_base::{NodeId, RailId, Rank};
+use ferrorail_bootstrap::Oob;
+use ferrorail_coll::schedule::slot_limit;
+use ferrorail_fabric::stripe::StripePolicy;
+use ferrorail_fabric::{Fabric, LocalRegion, SharedBacking};
+use ferrorail_shm::{NodeLayout, NodeSegment, SegmentHandle, ShmError};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use nix::unistd::geteuid;
+
+/// Opens the node's segment, registers it on `rails`, and finds out whether puts may land in user
+/// memory. Collective.
+pub(super) fn open(
+    oob: &mut dyn Oob,
+    map: &mut Map,
+    rails: Option<AgreedRails>,
+) -> Result<(), EngineError> {
+    let lanes = rails.as_ref().map_or(1, |rails| rails.local.len() as u32);
+    map.node_memory = Some(open_segment(oob, map, lanes)?);
+    let region = rails
+        .as_ref()
+        .map(|rails| register(map, &rails.fabric))
+        .transpose();
+    let description = match (&region, &rails) {
+        (Ok(Some(region)), Some(rails)) => Ok(rails.fabric.describe(region)),
+        (Err(error), _) => Err(error.to_string()),
+        _ => Ok(Vec::new()),
+    };
+    if map.settings.cma {
+        ferrorail_shm::cma_allow();
+    }
+    let word = AtomicU64::new(0x6665_7272_6f72_6169 ^ u64::from(map.rank.0));
+    let probe = (&raw const word as u64, word.load(Ordering::Relaxed));
+    let mine = description.map(|description| (description, probe));
+    let agreed = agree(oob, "registering the node segment", mine);
+    if let (Some(AgreedRails { fabric, local }), Ok(Some(region))) = (rails, region) {
+        let lanes: Vec<RailId> = (0..local.len() as u8).map(RailId).collect();
+        let policy = StripePolicy::even(&lanes, map.settings.stripe_threshold);
+        // Before anything is refused: the team's rails give the registration back.
+        map.rails = Some(TeamRails::new(fabric, local, policy, region));
+    }
+    let (descriptions, probes): (Vec<_>, Vec<_>) = agreed?.into_iter().unzip();
+    if let Some(rails) = &mut map.rails {
+        rails.descriptions = descriptions;
+    }
+    if map.settings.zero_copy != Some(false) {
+        let answers = gather(oob, "cross-memory probe", &reaches_all(map, &probes))?;
+        map.zero_copy = answers.into_iter().all(|reached| reached);
+    }
+    // The probed word lived until every rank had answered.
+    word.store(0, Ordering::Relaxed);
+    Ok(())
+}
+
+fn open_segment(oob: &mut dyn Oob, map: &Map, rails: u32) -> Result<NodeMemory, EngineError> {
+    let size = map.topology.size();
+    let layouts: Vec<NodeLayout> = (0..map.topology.node_count())
+        .map(|node| NodeLayout {
+            local_ranks: map.topology.ranks_of(NodeId(node)).len() as u32,
+            channels: CHANNELS,
+            slots: slot_limit(size),
+            rails,
+            // Every schedule's scratch holds at least 64 bytes a block.
+            scratch_bytes: map.settings.scratch_bytes.max(64 * 2 * u64::from(size)),
+        })
+        .collect();
+    let layout = &layouts[map.node.index()];
+    let kinds: &[ShmKind] = match map.settings.shm() {
+        ShmKind::Auto => &[ShmKind::Memfd, ShmKind::Posix],
+        ShmKind::Memfd => &[ShmKind::Memfd],
+        ShmKind::Posix => &[ShmKind::Posix],
+    };
+    let mut result = Err(EngineError::Selection("no kind of segment to try".into()));
+    for &kind in kinds {
+        result = try_segment(oob, map, layout, kind);
+        match &result {
+            Ok(_) => break,
+            Err(error) => tracing::debug!("{kind:?} segment: {error}"),
+        }
+    }
+    Ok(NodeMemory {
+        segment: result?,
+        layouts,
+    })
+}
+
+fn try_segment(
+    oob: &mut dyn Oob,
+    map: &Map,
+    layout: &NodeLayout,
+    kind: ShmKind,
+) -> Result<NodeSegment, EngineError> {
+    let leads = map.topology.is_leader(map.rank);
+    let created = leads.then(|| NodeSegment::create(kind, *layout));
+    let handle = match &created {
+        None => Ok(None),
+        Some(Ok(segment)) => Ok(Some(segment.segment().handle().to_wire())),
+        Some(Err(error)) => Err(error.to_string()),
+    };
+    let handles = agree(oob, "creating the node segment", handle)?;
+    let segment = match created {
+        Some(created) => created.map_err(|error: ShmError| error.to_string()),
+        None => {
+            let leader = map.topology.leader_of(map.node);
+            handles[leader.index()]
+                .as_deref()
+                .and_then(SegmentHandle::from_wire)
+                .ok_or_else(|| "the leader sent no segment".to_owned())
+                .and_then(|handle| {
+                    NodeSegment::attach(&handle, *layout).map_err(|error| error.to_string())
+                })
+        }
+    };
+    agree(
+        oob,
+        "attaching the node segment",
+        segment.as_ref().map(|_| ()).map_err(String::clone),
+    )?;
+    let segment = segment.map_err(EngineError::Selection)?;
+    segment.segment().unlink();
+    Ok(segment)
+}
+
+fn register(map: &Map, fabric: &Rails) -> Result<LocalRegion, EngineError> {
+    let segment = map.segment().segment();
+    let range = segment.range();
+    let backing = SharedBacking {
+        pid: std::process::id(),
+        fd: segment.fd(),
+        offset: 0,
+        object_bytes: range.bytes as u64,
+    };
+    // SAFETY: the segment lives in the team's map beside the registration, which is dropped first.
+    Ok(unsafe { fabric.register(range.as_ptr(), range.bytes, Some(backing)) }?)
+}
+
+/// Whether this rank can write every other's private memory: by cross-memory attach inside the
+/// node (and the host, for loopback rails), by the rails elsewhere, where no memlock limit bounds
+/// what may be registered.
+fn reaches_all(map: &Map, probes: &[(u64, u64)]) -> bool {
+    let capabilities = map.rails.as_ref().map(|rails| rails.fabric.capabilities());
+    let one_host = capabilities.is_some_and(|capabilities| capabilities.same_host_only);
+    let reaches = |peer: Rank| {
+        let (address, expect) = probes[peer.index()];
+        let pid = map.processes[peer.index()].pid;
+        map.settings.cma && ferrorail_shm::cma_probe(pid, address, expect)
+    };
+    let inside = (0..map.topology.size())
+        .map(Rank)
+        .filter(|&peer| peer != map.rank && (one_host || map.topology.same_node(peer, map.rank)))
+        .all(reaches);
+    let between = capabilities.is_none_or(|capabilities| {
+        capabilities.private_memory && (capabilities.same_host_only || memlock_unlimited())
+    });
+    inside && between
+}
+
+/// Whether registrations are bounded by the memlock limit only in theory.
+fn memlock_unlimited() -> bool {
+    let soft = getrlimit(Resource::RLIMIT_MEMLOCK).map_or(0, |(soft, _)| soft);
+    soft == RLIM_INFINITY || geteuid().is_root()
+}
