@@ -4,6 +4,8 @@ use crate::allgather;
 use crate::barrier;
 use crate::bcast;
 use crate::cost::{Shape, Work};
+use crate::gather;
+use crate::scatter;
 use crate::schedule::{Landing, Schedule};
 use ferrorail_base::{NodeId, Rank, Topology};
 use serde::{Deserialize, Serialize};
@@ -19,11 +21,21 @@ pub enum Collective {
     Barrier,
     /// Everyone receives the root's message (section 6.4).
     Bcast,
+    /// The root receives everyone's block (section 6.5).
+    Gather,
+    /// Everyone receives its block of the root's (section 6.6).
+    Scatter,
 }
 
 impl Collective {
     /// Every collective.
-    pub const ALL: &'static [Self] = &[Self::Allgather, Self::Barrier, Self::Bcast];
+    pub const ALL: &'static [Self] = &[
+        Self::Allgather,
+        Self::Barrier,
+        Self::Bcast,
+        Self::Gather,
+        Self::Scatter,
+    ];
 
     /// The stable name in settings, tuning tables and statistics.
     pub const fn name(self) -> &'static str {
@@ -31,6 +43,8 @@ impl Collective {
             Self::Allgather => "allgather",
             Self::Barrier => "barrier",
             Self::Bcast => "bcast",
+            Self::Gather => "gather",
+            Self::Scatter => "scatter",
         }
     }
 
@@ -45,6 +59,8 @@ impl Collective {
             Self::Allgather => false,
             Self::Barrier => false,
             Self::Bcast => true,
+            Self::Gather => true,
+            Self::Scatter => true,
         }
     }
 
@@ -60,6 +76,8 @@ impl Collective {
             Self::Allgather => allgather::SEMANTICS,
             Self::Barrier => barrier::SEMANTICS,
             Self::Bcast => bcast::SEMANTICS,
+            Self::Gather => gather::SEMANTICS,
+            Self::Scatter => scatter::SEMANTICS,
         }
     }
 }
@@ -293,6 +311,8 @@ pub fn algorithms(collective: Collective) -> &'static [Algorithm] {
         Collective::Allgather => allgather::ALGORITHMS,
         Collective::Barrier => barrier::ALGORITHMS,
         Collective::Bcast => bcast::ALGORITHMS,
+        Collective::Gather => gather::ALGORITHMS,
+        Collective::Scatter => scatter::ALGORITHMS,
     }
 }
 

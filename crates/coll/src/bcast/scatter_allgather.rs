@@ -21,6 +21,7 @@ use crate::pattern::ceil_log;
 use crate::pattern::direct;
 use crate::pattern::rooted::{Tree, volume};
 use crate::registry::Request;
+use crate::scatter::tree::down;
 use crate::schedule::{Landing, Schedule, Span};
 use ferrorail_base::Rank;
 
@@ -37,7 +38,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
         builder.copy(everything.0, everything.1);
     }
     builder.end_round();
-    scatter(&mut builder, &Tree::new(request.root.0, size, ports), me);
+    down(&mut builder, &Tree::new(request.root.0, size, ports), me);
     let own = Span::scratch(me, 1);
     let rounds = direct::rounds(size, ports);
     let exchanges = || (0..rounds).flat_map(|r| direct::round(me, size, ports, r));
@@ -61,22 +62,6 @@ pub fn build(request: &Request<'_>) -> Schedule {
         builder.copy(everything.1, everything.0);
     }
     builder.finish(size)
-}
-
-/// Parts of a subtree go down to its holder.
-fn scatter(builder: &mut ScheduleBuilder<'_>, tree: &Tree, me: u32) {
-    for level in (0..tree.levels()).rev() {
-        if let Some(edge) = tree.parent(me, level) {
-            let (port, slot) = (edge.port, 0);
-            builder.await_put(Rank(edge.member), Wire { port, slot }, edge.count);
-        }
-        for edge in tree.children(me, level) {
-            let (port, slot) = (edge.port, 0);
-            let span = Span::scratch(edge.first, edge.count);
-            builder.put(Rank(edge.member), Wire { port, slot }, span, span);
-        }
-        builder.end_round();
-    }
 }
 
 /// Closed form, in parts.

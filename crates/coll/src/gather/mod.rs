@@ -1,0 +1,99 @@
+//! Gather: rank r's block ends as block r of the root's `Recv` (MPI 4.1, section 6.5).
+//!
+//! N ranks on V nodes of q, k ports, blocks of l bytes.
+//!
+//! | name | rounds | volume | landings |
+//! |---|---|---|---|
+//! | `tree` | ⌈log_{k+1} N⌉ | about (N-1)/k, equation (1) | scratch |
+//! | `direct` | ⌈(N-1)/k⌉ | ⌈(N-1)/k⌉, equation (2) | scratch, recv |
+//! | `smp_tree` | ⌈log_{k+1} V⌉ | about q(V-1)/k | scratch |
+//! | `smp_direct` | ⌈(V-1)/k⌉ | q⌈(V-1)/k⌉ | scratch |
+//!
+//! Source: Qian and Afsahi, Cluster Computing 11 (2008), sections 5.1.1 and 5.2.1.
+
+use crate::cost::{Shape, Work};
+use crate::registry::{
+    Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
+};
+use crate::schedule::{Landing, Schedule};
+
+pub mod direct;
+pub mod smp;
+pub mod tree;
+
+/// A block is known by its rank.
+pub(crate) const SEMANTICS: Semantics = Semantics {
+    send: |at| vec![at.rank.0],
+    start: |_| Vec::new(),
+    recv: |at| {
+        let blocks = if at.is_root() { at.size } else { 0 };
+        (0..blocks).map(Content::Token).collect()
+    },
+    in_place: |at| {
+        if at.is_root() {
+            Overlap::SendInRecv(at.rank.0)
+        } else {
+            Overlap::Apart
+        }
+    },
+    in_place_landings: EITHER,
+    synchronising: false,
+    uniform: false,
+};
+
+const fn row(
+    name: &'static str,
+    landings: &'static [Landing],
+    smp_aware: bool,
+    build: fn(&Request<'_>) -> Schedule,
+    work: fn(&Shape, Landing) -> Work,
+    description: &'static str,
+) -> Algorithm {
+    Algorithm {
+        name,
+        collective: Collective::Gather,
+        description,
+        landings,
+        smp_aware,
+        cut: Cut::Blocks,
+        rank_order: RankOrder::Always,
+        build,
+        work,
+    }
+}
+
+/// Every gather algorithm.
+pub const ALGORITHMS: &[Algorithm] = &[
+    row(
+        "tree",
+        SCRATCH,
+        false,
+        tree::build,
+        tree::work,
+        "k-port spanning binomial tree; best for small blocks",
+    ),
+    row(
+        "direct",
+        EITHER,
+        false,
+        direct::build,
+        direct::work,
+        "everyone puts straight to the root, which takes k at a time; best for large blocks",
+    ),
+    row(
+        "smp_tree",
+        SCRATCH,
+        true,
+        smp::build_tree,
+        smp::work_tree,
+        "node gather, tree between leaders",
+    ),
+    row(
+        "smp_direct",
+        SCRATCH,
+        true,
+        smp::build_direct,
+        smp::work_direct,
+        "node gather, leaders put straight to the root's leader",
+    ),
+];

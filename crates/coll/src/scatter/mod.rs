@@ -1,0 +1,87 @@
+//! Scatter: block r of the root's `Send` ends in rank r's `Recv` (MPI 4.1, section 6.6).
+//!
+//! N ranks on V nodes of q, k ports, blocks of l bytes.
+//!
+//! | name | rounds | volume | landings |
+//! |---|---|---|---|
+//! | `tree` | ⌈log_{k+1} N⌉ | about (N-1)/k, equation (1) | scratch |
+//! | `direct` | ⌈(N-1)/k⌉ | ⌈(N-1)/k⌉, equation (2) | scratch, recv |
+//! | `smp_direct` | ⌈(V-1)/k⌉ | q⌈(V-1)/k⌉ | scratch |
+//!
+//! In place the root's `Recv` is its own block of `Send`, which is then not written.
+
+use crate::cost::{Shape, Work};
+use crate::registry::{
+    Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
+};
+use crate::schedule::{Landing, Schedule};
+
+pub mod direct;
+pub mod smp_direct;
+pub mod tree;
+
+/// A block is known by the rank it is for.
+pub(crate) const SEMANTICS: Semantics = Semantics {
+    send: |at| (0..if at.is_root() { at.size } else { 0 }).collect(),
+    start: |_| Vec::new(),
+    recv: |at| vec![Content::Token(at.rank.0)],
+    in_place: |at| {
+        if at.is_root() {
+            Overlap::RecvInSend(at.rank.0)
+        } else {
+            Overlap::Apart
+        }
+    },
+    in_place_landings: EITHER,
+    synchronising: false,
+    uniform: false,
+};
+
+const fn row(
+    name: &'static str,
+    landings: &'static [Landing],
+    smp_aware: bool,
+    build: fn(&Request<'_>) -> Schedule,
+    work: fn(&Shape, Landing) -> Work,
+    description: &'static str,
+) -> Algorithm {
+    Algorithm {
+        name,
+        collective: Collective::Scatter,
+        description,
+        landings,
+        smp_aware,
+        cut: Cut::Blocks,
+        rank_order: RankOrder::Always,
+        build,
+        work,
+    }
+}
+
+/// Every scatter algorithm.
+pub const ALGORITHMS: &[Algorithm] = &[
+    row(
+        "tree",
+        SCRATCH,
+        false,
+        tree::build,
+        tree::work,
+        "k-port spanning binomial tree; best for small blocks",
+    ),
+    row(
+        "direct",
+        EITHER,
+        false,
+        direct::build,
+        direct::work,
+        "the root puts to everyone, k at a time; best for large blocks",
+    ),
+    row(
+        "smp_direct",
+        SCRATCH,
+        true,
+        smp_direct::build,
+        smp_direct::work,
+        "the root's leader puts to leaders, concurrent copies out of node memory",
+    ),
+];
