@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod allgather;
+pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
 pub mod builder;

@@ -1,6 +1,7 @@
 //! The table of collectives and algorithms.
 
 use crate::allgather;
+use crate::alltoall;
 use crate::barrier;
 use crate::bcast;
 use crate::cost::{Shape, Work};
@@ -25,6 +26,8 @@ pub enum Collective {
     Gather,
     /// Everyone receives its block of the root's (section 6.6).
     Scatter,
+    /// Everyone receives its block of everyone's (section 6.8).
+    Alltoall,
 }
 
 impl Collective {
@@ -35,6 +38,7 @@ impl Collective {
         Self::Bcast,
         Self::Gather,
         Self::Scatter,
+        Self::Alltoall,
     ];
 
     /// The stable name in settings, tuning tables and statistics.
@@ -45,6 +49,7 @@ impl Collective {
             Self::Bcast => "bcast",
             Self::Gather => "gather",
             Self::Scatter => "scatter",
+            Self::Alltoall => "alltoall",
         }
     }
 
@@ -61,6 +66,7 @@ impl Collective {
             Self::Bcast => true,
             Self::Gather => true,
             Self::Scatter => true,
+            Self::Alltoall => false,
         }
     }
 
@@ -78,6 +84,7 @@ impl Collective {
             Self::Bcast => bcast::SEMANTICS,
             Self::Gather => gather::SEMANTICS,
             Self::Scatter => scatter::SEMANTICS,
+            Self::Alltoall => alltoall::SEMANTICS,
         }
     }
 }
@@ -313,6 +320,7 @@ pub fn algorithms(collective: Collective) -> &'static [Algorithm] {
         Collective::Bcast => bcast::ALGORITHMS,
         Collective::Gather => gather::ALGORITHMS,
         Collective::Scatter => scatter::ALGORITHMS,
+        Collective::Alltoall => alltoall::ALGORITHMS,
     }
 }
 

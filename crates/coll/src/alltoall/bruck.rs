@@ -1,0 +1,82 @@
+//! Bruck all-to-all: a block travels by the digits, to base k+1, of the distance it has to go.
+//!
+//! Key j is the block for the rank j further on. In round r, for each digit d in 1..=k, all keys
+//! whose digit r is d move `d (k+1)^r` ranks on. Five ranks, one port; keys that move:
+//!
+//! ```text
+//! round 1   1 3    by 1
+//! round 2   2 3    by 2
+//! round 3   4      by 4
+//! ```
+//!
+//! The paper's first and third phase, the shifts, are folded into packing and unpacking.
+//!
+//! * Rounds: ⌈log_{k+1} N⌉. Messages per rank: at most k per round. Any number of ranks.
+//! * Volume per port: with N a power of k+1, N/(k+1) log_{k+1} N blocks: equation (5). Else the
+//!   keys below N with digit 1, summed over rounds.
+//! * Copies: every block is packed once per digit of its distance that is not 0, unpacked once.
+
+use super::alone;
+use super::relay::{Message, Relay};
+use crate::cost::{Shape, Work};
+use crate::pattern::dissemination::{peers, rounds, stride};
+use crate::pattern::{after, before};
+use crate::registry::Request;
+use crate::schedule::{Landing, Schedule};
+
+/// One rank's schedule.
+pub fn build(request: &Request<'_>) -> Schedule {
+    if let Some(schedule) = alone(request) {
+        return schedule;
+    }
+    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
+    let mut relay = Relay::new(request, |key| after(me, key, size));
+    for round in 0..rounds(size, ports) {
+        let message = |(port, distance)| {
+            let keys = keys(size, ports, round, u32::from(port) + 1);
+            Message {
+                port,
+                to: after(me, distance, size),
+                from: before(me, distance, size),
+                out: keys.clone(),
+                into: keys,
+            }
+        };
+        let messages: Vec<_> = peers(size, ports, round).map(message).collect();
+        relay.round(&messages);
+    }
+    relay.finish(0, |key| before(me, key, size))
+}
+
+/// Keys below `size` whose digit `round` is `digit`.
+fn keys(size: u32, ports: u8, round: u32, digit: u32) -> Vec<u32> {
+    let stride = stride(ports, round);
+    let radix = u32::from(ports) + 1;
+    (0..size)
+        .filter(|key| key / stride % radix == digit)
+        .collect()
+}
+
+/// Number of keys below `size` whose digit `round` is `digit`.
+fn key_count(size: u32, ports: u8, round: u32, digit: u32) -> u64 {
+    let stride = u64::from(stride(ports, round));
+    let (period, size) = (stride * (u64::from(ports) + 1), u64::from(size));
+    let rest = (size % period).saturating_sub(u64::from(digit) * stride);
+    size / period * stride + rest.min(stride)
+}
+
+/// Closed form: equation (5).
+pub fn work(shape: &Shape, _: Landing) -> Work {
+    let (size, ports) = (shape.ranks, shape.ports);
+    let digits = |round| 1..=u32::from(ports).min((size - 1) / stride(ports, round));
+    let all = (0..rounds(size, ports)).flat_map(|r| digits(r).map(move |d| (r, d)));
+    let packed: u64 = all.map(|(r, d)| key_count(size, ports, r, d)).sum();
+    Work {
+        rounds: rounds(size, ports).into(),
+        port_blocks: (0..rounds(size, ports))
+            .map(|round| key_count(size, ports, round, 1))
+            .sum(),
+        node_sharers: shape.node_size,
+        ..Work::copies(packed + u64::from(size))
+    }
+}

@@ -1,0 +1,75 @@
+//! Direct all-to-all: everyone puts to everyone else its block, k at a time, in wrap-around order.
+//!
+//! Five ranks, one port: round 1 `p>p+1`, round 2 `p>p+2` and so on. Scratch holds N outgoing
+//! blocks, by destination, and N incoming ones, by source.
+//!
+//! * Rounds: ⌈(N-1)/k⌉. Messages per rank: N-1. Volume per port: ⌈(N-1)/k⌉ blocks.
+//! * Cost: ⌈(N-1)/k⌉ (α + l β), equation (2). A rank posts all its rounds and awaits afterwards.
+//! * Zero-copy: N-1 announcements per rank; puts go from `Send` to `Recv`.
+
+use super::{alone, work_of_copies};
+use crate::builder::{ScheduleBuilder, Wire};
+use crate::cost::{Shape, Work};
+use crate::pattern::direct::{Exchange, round, rounds};
+use crate::registry::Request;
+use crate::schedule::{Landing, Schedule, Span};
+use ferrorail_base::Rank;
+
+/// One rank's schedule.
+pub fn build(request: &Request<'_>) -> Schedule {
+    if let Some(schedule) = alone(request) {
+        return schedule;
+    }
+    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
+    let zero_copy = request.landing == Landing::Recv;
+    let all = || (0..rounds(size, ports)).flat_map(|r| round(me, size, ports, r));
+    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    if zero_copy {
+        for exchange in all() {
+            builder.announce(Rank(exchange.from), exchange.distance - 1);
+        }
+    }
+    builder.end_round();
+    for r in 0..rounds(size, ports) {
+        for exchange in round(me, size, ports, r) {
+            let to = Rank(exchange.to);
+            let block = Span::send(exchange.to, 1);
+            if zero_copy {
+                builder.await_announcement(to, exchange.distance - 1);
+                builder.put(to, wire(&exchange), block, Span::recv(me, 1));
+            } else {
+                let staged = Span::scratch(exchange.to, 1);
+                builder.copy(block, staged);
+                builder.put(to, wire(&exchange), staged, Span::scratch(size + me, 1));
+            }
+        }
+        builder.end_round();
+    }
+    builder.copy(Span::send(me, 1), Span::recv(me, 1));
+    for exchange in all() {
+        builder.await_put(Rank(exchange.from), wire(&exchange), 1);
+        if !zero_copy {
+            let arrived = Span::scratch(size + exchange.from, 1);
+            builder.copy(arrived, Span::recv(exchange.from, 1));
+        }
+    }
+    builder.finish(if zero_copy { 0 } else { 2 * size })
+}
+
+fn wire(exchange: &Exchange) -> Wire {
+    Wire {
+        port: exchange.port,
+        slot: exchange.distance - 1,
+    }
+}
+
+/// Closed form: equation (2).
+pub fn work(shape: &Shape, landing: Landing) -> Work {
+    let rounds = u64::from(rounds(shape.ranks, shape.ports));
+    Work {
+        rounds,
+        port_blocks: rounds,
+        node_sharers: shape.node_size,
+        ..work_of_copies(shape, landing)
+    }
+}

@@ -1,0 +1,136 @@
+//! All-to-all: block j of rank i's `Send` ends as block i of rank j's `Recv` (MPI 4.1, section 6.8).
+//!
+//! N ranks on V nodes of q, k ports, blocks of l bytes.
+//!
+//! | name | rounds | volume | landings |
+//! |---|---|---|---|
+//! | `direct` | ⌈(N-1)/k⌉ | ⌈(N-1)/k⌉, equation (2) | scratch, recv |
+//! | `standard_exchange` | log_{k+1} N | N/(k+1) log_{k+1} N, equation (5) | scratch |
+//! | `bruck` | ⌈log_{k+1} N⌉ | about N/(k+1) ⌈log_{k+1} N⌉, equation (5) | scratch |
+//! | `pairwise` | N-1 | N-1 | scratch, recv |
+//! | `permission_to_send` | N-1 | N-1 | scratch, recv |
+//! | `smp_direct` | ⌈(V-1)/k⌉ | q²⌈(V-1)/k⌉ | scratch |
+//!
+//! Source: Qian and Afsahi, Cluster Computing 11 (2008), sections 3.1 and 5.1.3.
+//!
+//! In place `Send` is `Recv`: a block is sent before what replaces it is stored, which puts from
+//! peers could not know; so operations in place go through scratch.
+
+use crate::builder::ScheduleBuilder;
+use crate::cost::{Shape, Work};
+use crate::registry::{
+    Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
+};
+use crate::schedule::{Landing, Schedule, Span};
+
+pub mod bruck;
+pub mod direct;
+pub mod pairwise;
+mod relay;
+pub mod smp_direct;
+pub mod standard_exchange;
+
+/// The block from i to j is i N + j.
+pub(crate) const SEMANTICS: Semantics = Semantics {
+    send: |at| (0..at.size).map(|to| at.rank.0 * at.size + to).collect(),
+    start: |_| Vec::new(),
+    recv: |at| {
+        let from = |from| Content::Token(from * at.size + at.rank.0);
+        (0..at.size).map(from).collect()
+    },
+    in_place: |_| Overlap::SendInRecv(0),
+    in_place_landings: SCRATCH,
+    synchronising: true,
+    uniform: false,
+};
+
+const fn row(
+    name: &'static str,
+    landings: &'static [Landing],
+    smp_aware: bool,
+    build: fn(&Request<'_>) -> Schedule,
+    work: fn(&Shape, Landing) -> Work,
+    description: &'static str,
+) -> Algorithm {
+    Algorithm {
+        name,
+        collective: Collective::Alltoall,
+        description,
+        landings,
+        smp_aware,
+        cut: Cut::Blocks,
+        rank_order: RankOrder::Always,
+        build,
+        work,
+    }
+}
+
+/// Every all-to-all algorithm.
+pub const ALGORITHMS: &[Algorithm] = &[
+    row(
+        "direct",
+        EITHER,
+        false,
+        direct::build,
+        direct::work,
+        "everyone puts to everyone, k at a time; best for all but tiny blocks",
+    ),
+    row(
+        "standard_exchange",
+        SCRATCH,
+        false,
+        standard_exchange::build,
+        standard_exchange::work,
+        "blocks travel digit by digit; for powers of k+1, Bruck's distances otherwise",
+    ),
+    row(
+        "bruck",
+        SCRATCH,
+        false,
+        bruck::build,
+        bruck::work,
+        "blocks travel by the digits of their distance; fewest rounds for any size",
+    ),
+    row(
+        "pairwise",
+        EITHER,
+        false,
+        pairwise::build_pairwise,
+        pairwise::work,
+        "one partner after the other; native baseline for small blocks",
+    ),
+    row(
+        "permission_to_send",
+        EITHER,
+        false,
+        pairwise::build_permission,
+        pairwise::work,
+        "one sender per receiver at a time; native baseline for large blocks",
+    ),
+    row(
+        "smp_direct",
+        SCRATCH,
+        true,
+        smp_direct::build,
+        smp_direct::work,
+        "leaders exchange what their nodes have for each other",
+    ),
+];
+
+/// The whole operation for a team of one, which needs no scratch.
+fn alone(request: &Request<'_>) -> Option<Schedule> {
+    (request.topology.size() == 1).then(|| {
+        let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+        builder.copy(Span::send(0, 1), Span::recv(0, 1));
+        builder.finish(0)
+    })
+}
+
+/// Copies of the forms that send each block once.
+fn work_of_copies(shape: &Shape, landing: Landing) -> Work {
+    let others = u64::from(shape.ranks) - 1;
+    match landing {
+        Landing::Scratch => Work::copies(2 * others + 1),
+        Landing::Recv => Work::copies(1),
+    }
+}
