@@ -65,7 +65,7 @@ table! {
         "forced algorithms, e.g. allgather=smp_bruck";
     "FERRORAIL_TUNING", Kind::Text, "",
         "selection table (JSON) to use instead of the built-in one";
-    "FERRORAIL_SCRATCH", Kind::Bytes, "256K",
+    "FERRORAIL_SCRATCH", Kind::Bytes, "64K",
         "scratch bytes per rank and channel of a communicator";
     "FERRORAIL_ZERO_COPY", Kind::Word(&["auto", "on", "off"]), "auto",
         "large messages straight into the receive buffer";

@@ -75,9 +75,9 @@ pub enum EngineError {
     /// Two threads called a collective on one communicator at once.
     #[error("two threads are in a collective on one communicator")]
     Concurrent,
-    /// The receive buffer could not be registered on every rail.
-    #[error("rank {rank} could not register its receive buffer; FERRORAIL_ZERO_COPY=off avoids it")]
-    ReceiverRefused {
+    /// A user buffer could not be registered on every rail.
+    #[error("rank {rank} could not register its buffer; FERRORAIL_ZERO_COPY=off avoids it")]
+    BufferRefused {
         /// The rank that could not.
         rank: Rank,
     },
@@ -99,7 +99,7 @@ impl EngineError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Fabric(FabricError::RegisterMemory { .. })
-            | Self::ReceiverRefused { .. }
+            | Self::BufferRefused { .. }
             | Self::Shm(_) => ErrorClass::NoMemory,
             Self::PeerDied { .. } => ErrorClass::ProcessFailed,
             Self::Selection(_) => ErrorClass::Internal,

@@ -22,7 +22,8 @@
 //! ```
 
 mod agree;
-mod allgather;
+mod clock;
+mod collective;
 mod context;
 mod error;
 mod plan;

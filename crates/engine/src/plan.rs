@@ -5,70 +5,117 @@
 
 use crate::stats::{CallKey, Stats};
 use crate::team::map::Map;
+use ferrorail_base::Rank;
 use ferrorail_base::units::size_class;
 use ferrorail_coll::select::Query;
-use ferrorail_coll::{Algorithm, Collective, Landing, Request, Schedule};
+use ferrorail_coll::{Algorithm, Buffer, Collective, Landing, Request, Schedule, Step};
+use std::collections::HashMap;
 
-/// One size class's choice.
+/// What a plan is chosen by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PlanKey {
+    collective: Collective,
+    root: Rank,
+    class: u32,
+}
+
+impl PlanKey {
+    /// For a call of `bytes` bytes per block.
+    #[inline]
+    pub fn new(collective: Collective, root: Rank, bytes: usize) -> Self {
+        Self {
+            collective,
+            root,
+            class: size_class(bytes as u64),
+        }
+    }
+}
+
+/// The choice for one key.
 pub(crate) struct Plan {
-    pub collective: Collective,
+    key: PlanKey,
     pub algorithm: &'static Algorithm,
     pub landing: Landing,
     pub schedule: Schedule,
+    /// Parts the algorithm cuts a vector into.
+    pub parts: u32,
     /// Whether every peer the schedule names is connected.
     pub connected: bool,
     /// Whether the payload may ride in the flag's cache line: one node, all ranks see each other.
     pub inline: bool,
-    pub calls: u64,
-    pub bytes: u64,
+    /// Whether puts read the user's contribution, which then must be registered.
+    pub registers_send: bool,
+    /// Whether peers write, or puts read, the user's result.
+    pub registers_recv: bool,
+    calls: u64,
+    bytes: u64,
 }
 
 /// The plans of a team.
 #[derive(Default)]
 pub(crate) struct Plans {
-    by_class: Vec<Option<Box<Plan>>>,
+    /// The plan of the last call: programs call the same thing again.
+    last: Option<Box<Plan>>,
+    others: HashMap<PlanKey, Box<Plan>>,
 }
 
 impl Plans {
-    /// The plan for messages of `bytes` bytes. The caller gives it back with [`Plans::put_back`].
-    pub fn take(&mut self, map: &Map, collective: Collective, bytes: usize) -> Box<Plan> {
-        let class = size_class(bytes as u64) as usize;
-        if self.by_class.len() <= class {
-            self.by_class.resize_with(class + 1, || None);
+    /// The plan for `key`. The caller gives it back with [`Plans::put_back`] or [`Plans::keep`].
+    #[inline]
+    pub fn take(&mut self, map: &Map, key: PlanKey) -> Box<Plan> {
+        match self.last.take() {
+            Some(plan) if plan.key == key => plan,
+            other => {
+                if let Some(plan) = other {
+                    self.others.insert(plan.key, plan);
+                }
+                let known = self.others.remove(&key);
+                known.unwrap_or_else(|| Box::new(Plan::new(map, key)))
+            }
         }
-        self.by_class[class]
-            .take()
-            .unwrap_or_else(|| Box::new(Plan::new(map, collective, class as u32)))
     }
 
-    /// Keeps `plan` for the next call of its size and counts this one.
+    /// Keeps `plan` for the next call and counts this one.
+    #[inline]
     pub fn put_back(&mut self, mut plan: Box<Plan>, bytes: usize) {
         plan.calls += 1;
         plan.bytes += bytes as u64;
-        self.by_class[size_class(bytes as u64) as usize] = Some(plan);
+        self.keep(plan);
+    }
+
+    /// Keeps `plan` for the next call.
+    #[inline]
+    pub fn keep(&mut self, plan: Box<Plan>) {
+        if let Some(other) = self.last.replace(plan) {
+            self.others.insert(other.key, other);
+        }
     }
 
     /// Adds the counts since the last time to `stats`.
     pub fn flush_counts(&mut self, stats: &Stats) {
-        for (class, plan) in self.by_class.iter_mut().enumerate() {
-            let Some(plan) = plan else { continue };
+        for plan in self.last.iter_mut().chain(self.others.values_mut()) {
             let key = CallKey {
-                collective: plan.collective.name(),
+                collective: plan.key.collective.name(),
                 algorithm: plan.algorithm.name,
                 landing: landing_name(plan.landing),
-                size_class_bytes: 1 << class,
+                size_class_bytes: 1 << plan.key.class,
             };
-            stats.called(
-                key,
+            let counts = (
                 std::mem::take(&mut plan.calls),
                 std::mem::take(&mut plan.bytes),
             );
+            stats.called(key, counts.0, counts.1);
         }
     }
 }
 
 impl Plan {
-    fn new(map: &Map, collective: Collective, class: u32) -> Self {
+    fn new(map: &Map, key: PlanKey) -> Self {
+        let PlanKey {
+            collective,
+            root,
+            class,
+        } = key;
         let topology = &map.topology;
         let query = Query {
             collective,
@@ -98,6 +145,7 @@ impl Plan {
             rank: map.rank,
             ports: map.ports(),
             landing,
+            root,
         };
         let schedule = (algorithm.build)(&request);
         tracing::debug!(
@@ -107,13 +155,26 @@ impl Plan {
             landing = landing_name(landing),
             "chosen"
         );
+        let puts_from = |buffer| {
+            let reads =
+                |step: &Step| matches!(step, Step::Put { from, .. } if from.buffer == buffer);
+            schedule.steps.iter().any(reads)
+        };
+        let announces = schedule
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::Announce { .. }));
         Self {
-            collective,
+            key,
+            parts: algorithm.cut.parts(topology.size()),
+            registers_send: puts_from(Buffer::Send),
+            registers_recv: announces || puts_from(Buffer::Recv),
             algorithm,
             landing,
             schedule,
             connected: false,
-            inline: topology.node_count() == 1
+            inline: collective == Collective::Allgather
+                && topology.node_count() == 1
                 && algorithm.smp_aware
                 && landing == Landing::Scratch,
             calls: 0,

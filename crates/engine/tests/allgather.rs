@@ -1,41 +1,15 @@
 //! All-gathers of many shapes, with the ranks as threads of this process.
 
-use ferrorail_base::config::{FabricChoice, RailChoice, Settings};
-use ferrorail_bootstrap::InProcess;
+mod ranks;
+
+use ferrorail_base::config::Settings;
 use ferrorail_coll::{Collective, algorithms};
-use ferrorail_engine::{Context, NoHost, Team};
-use std::sync::Arc;
+use ferrorail_engine::Team;
+use ranks::{SHAPES, on_ranks, settings};
 
 /// Byte `i` of the block that `rank` contributes to operation `op`.
 fn byte(rank: u32, op: usize, i: usize) -> u8 {
     (rank as usize * 131 + op * 29 + i * 7 + (i >> 8)) as u8
-}
-
-fn settings(node_size: u32, rails: u8) -> Settings {
-    Settings {
-        fabric: FabricChoice::Loopback,
-        node_size: Some(node_size),
-        rails: RailChoice::Count(rails),
-        // A rank that fails must not leave the others waiting for it.
-        peer_timeout_s: Some(60),
-        ..Settings::default()
-    }
-}
-
-/// Runs `body(team)` on `size` ranks of one process, which has one context.
-fn on_ranks(size: u32, settings: &Settings, body: impl Fn(&Team) + Sync) -> Arc<Context> {
-    let context = Context::new(settings.clone(), Box::new(NoHost));
-    std::thread::scope(|scope| {
-        for oob in InProcess::world(size) {
-            let (body, context) = (&body, &context);
-            scope.spawn(move || {
-                let team = Team::create(context, Box::new(oob)).expect("a team");
-                body(&team);
-                team.free();
-            });
-        }
-    });
-    context
 }
 
 /// One all-gather of `bytes` bytes, checked byte by byte; nothing around the result is touched.
@@ -81,16 +55,7 @@ fn every_size(team: &Team) {
 #[test]
 fn every_algorithm_on_many_shapes() {
     for algorithm in algorithms(Collective::Allgather) {
-        for (size, node_size) in [
-            (1, 1),
-            (2, 1),
-            (3, 2),
-            (4, 2),
-            (5, 3),
-            (5, 1),
-            (7, 2),
-            (8, 8),
-        ] {
+        for (size, node_size) in SHAPES {
             let mut settings = settings(node_size, 2);
             settings
                 .algorithm

@@ -11,14 +11,16 @@ pub(crate) use span::UserBuffers;
 pub(crate) use wait::Patience;
 
 use crate::EngineError;
+use crate::clock::Turn;
+use crate::plan::Plan;
 use crate::team::State;
 use crate::team::map::Map;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::schedule::PHASE_MAX;
-use ferrorail_coll::{Buffer, Landing, Schedule, Slot, Step};
+use ferrorail_coll::{Buffer, Schedule, Slot, Step};
 use ferrorail_fabric::{Fabric, LocalRegion, RemoteRegion};
-use span::Spans;
+use span::{Spans, register};
 
 /// What a run that cannot go on is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,37 +51,29 @@ pub(crate) struct Run<'a> {
     next: usize,
     /// Chunks of a striped put that were posted before its rail's queue was full.
     posted: usize,
-    /// The user's receive buffer, registered for this operation under [`Landing::Recv`].
+    /// The user's contribution, registered for this operation if puts read it.
+    send: Option<LocalRegion>,
+    /// The user's result, registered if peers write it or puts read it.
     receive: Option<LocalRegion>,
 }
 
 impl<'a> Run<'a> {
-    /// A run of operation `op`, which the caller has drawn from the team's counter.
+    /// A run of `plan` as the operation that the team's clock gave out.
     ///
-    /// # Errors
-    /// If the receive buffer cannot be registered; peers are told so by the announcement, thus the
-    /// run must still be advanced. Hence the error comes from [`Run::advance`].
-    pub fn new(
-        map: &'a Map,
-        schedule: &'a Schedule,
-        landing: Landing,
-        user: UserBuffers,
-        op: u64,
-    ) -> Self {
-        let channel = (op % u64::from(crate::team::map::CHANNELS)) as u32;
-        let spans = Spans::new(map, user, channel);
-        let receive = (landing == Landing::Recv)
-            .then(|| spans.register(map))
-            .flatten();
+    /// A buffer that cannot be registered is an error of [`Run::advance`]: peers wait to be told.
+    pub fn new(map: &'a Map, plan: &'a Plan, user: UserBuffers, turn: Turn) -> Self {
+        let spans = Spans::new(map, user, turn.channel);
+        let register = |wanted: bool, memory| wanted.then(|| register(map, memory)).flatten();
         Self {
             map,
-            schedule,
-            spans,
-            op,
-            channel,
+            schedule: &plan.schedule,
+            op: turn.op,
+            channel: turn.channel,
             next: 0,
             posted: 0,
-            receive,
+            send: register(plan.registers_send, spans.send()),
+            receive: register(plan.registers_recv, spans.recv()),
+            spans,
         }
     }
 
@@ -122,6 +116,9 @@ impl<'a> Run<'a> {
             } => Ok(self.unless_arrived(from, port, slot, self.spans.bytes(blocks))),
             Step::Announce { to, slot } => self.announce(state, to, slot),
             Step::AwaitAnnouncement { from, slot } => self.await_announcement(state, from, slot),
+            Step::Reduce { .. } => Err(EngineError::Selection(
+                "reductions are not offered by this version".into(),
+            )),
             Step::NodeSignal { phase } => {
                 self.signal(phase);
                 Ok(None)
@@ -203,7 +200,7 @@ impl<'a> Run<'a> {
         span::copy_out(cell, &mut wire);
         let region = RemoteRegion::from_wire(&wire);
         if region.address == 0 {
-            return Err(EngineError::ReceiverRefused { rank: from });
+            return Err(EngineError::BufferRefused { rank: from });
         }
         state.announced[from.index()] = Some(region);
         Ok(None)
@@ -219,12 +216,16 @@ impl<'a> Run<'a> {
                 state.tickets.pop();
             }
         }
-        self.release_receive();
+        self.release_user_memory();
         Ok(Advance::Done)
     }
 
-    fn release_receive(&mut self) {
-        if let (Some(region), Some(rails)) = (self.receive.take(), &self.map.rails) {
+    fn release_user_memory(&mut self) {
+        let Some(rails) = &self.map.rails else { return };
+        for region in [self.send.take(), self.receive.take()]
+            .into_iter()
+            .flatten()
+        {
             rails.fabric.deregister(region);
         }
     }
@@ -258,6 +259,6 @@ impl<'a> Run<'a> {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
-        self.release_receive();
+        self.release_user_memory();
     }
 }

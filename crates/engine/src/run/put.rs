@@ -82,7 +82,11 @@ impl Run<'_> {
         let region;
         let (source, dest, offset) = if zero_copy {
             region = announced(state, to);
-            let source = self.receive.as_ref().ok_or(EngineError::ReceiverRefused {
+            let source = match from.buffer {
+                Buffer::Send => &self.send,
+                _ => &self.receive,
+            };
+            let source = source.as_ref().ok_or(EngineError::BufferRefused {
                 rank: self.map.rank,
             })?;
             (source, &region, self.spans.bytes(into.first))

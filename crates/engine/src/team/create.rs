@@ -3,6 +3,7 @@
 use super::map::Map;
 use super::{State, Team, memory};
 use crate::agree::{agree, gather};
+use crate::clock::Clock;
 use crate::plan::Plans;
 use crate::rails::{Rails, RailsKind};
 use crate::shared_settings::SharedSettings;
@@ -71,7 +72,7 @@ impl Team {
         let size = map.topology.size() as usize;
         let state = State {
             oob,
-            op: 0,
+            clock: Clock::default(),
             plans: Plans::default(),
             links: vec![None; size],
             announced: vec![None; size],

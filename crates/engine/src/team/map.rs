@@ -11,9 +11,11 @@ use ferrorail_fabric::{Fabric, LocalRegion};
 use ferrorail_shm::{NodeLayout, NodeSegment, WaitPolicy};
 use std::sync::Arc;
 
-/// Channels of scratch. Completion of an operation whose result depends on every rank proves the
-/// one before it finished everywhere, so two are enough for such operations.
-pub(crate) const CHANNELS: u32 = 2;
+/// Channels of scratch: how many rooted operations may run before the team synchronises.
+pub(crate) const CHANNELS: u32 = 8;
+
+/// Channels of synchronisations, which prove the others free and take turns.
+pub(crate) const SYNC_CHANNELS: u32 = 2;
 
 /// The fixed part of a team.
 pub(crate) struct Map {

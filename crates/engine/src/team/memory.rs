@@ -1,7 +1,7 @@
 //! A team's memory: the node segment, its registration on the rails, and who reaches whose memory.
 
 use super::create::AgreedRails;
-use super::map::{CHANNELS, Map, NodeMemory, TeamRails};
+use super::map::{CHANNELS, Map, NodeMemory, SYNC_CHANNELS, TeamRails};
 use crate::EngineError;
 use crate::agree::{agree, gather};
 use crate::rails::Rails;
@@ -65,7 +65,8 @@ fn open_segment(oob: &mut dyn Oob, map: &Map, rails: u32) -> Result<NodeMemory, 
     let layouts: Vec<NodeLayout> = (0..map.topology.node_count())
         .map(|node| NodeLayout {
             local_ranks: map.topology.ranks_of(NodeId(node)).len() as u32,
-            channels: CHANNELS,
+            // Synchronisations move nothing; the layout gives them scratch all the same.
+            channels: CHANNELS + SYNC_CHANNELS,
             slots: slot_limit(size),
             rails,
             // Every schedule's scratch holds at least 64 bytes a block.

@@ -9,6 +9,7 @@ mod free;
 pub(crate) mod map;
 mod memory;
 
+use crate::clock::Clock;
 use crate::plan::Plans;
 use crate::{Context, EngineError};
 use ferrorail_base::{PeerId, Rank, Topology};
@@ -27,8 +28,8 @@ pub struct Team {
 pub(crate) struct State {
     /// Out-of-band exchange, for connecting.
     pub oob: Box<dyn Oob>,
-    /// Number of the last operation; the same on all ranks.
-    pub op: u64,
+    /// Numbers the operations; the same on all ranks.
+    pub clock: Clock,
     /// Chosen algorithms with their schedules.
     pub plans: Plans,
     /// Connections, by rank; `None` for ranks of this node and not yet connected ones.

@@ -1,0 +1,37 @@
+//! All-to-all: every rank has a block for every rank (MPI-4.1, 6.8).
+
+use super::Call;
+use crate::{EngineError, Team};
+use ferrorail_base::Rank;
+use ferrorail_coll::Collective;
+
+impl Team {
+    /// Brings block `j` of `send` of rank `i` into block `i` of `recv` of rank `j`; blocks are
+    /// `bytes` bytes long.
+    ///
+    /// # Errors
+    /// After an error the team is unusable: peers may be anywhere.
+    ///
+    /// # Safety
+    /// `send` is readable and `recv` writable for `size() * bytes` bytes, they do not overlap, and
+    /// nobody else touches either during the call.
+    pub unsafe fn alltoall(
+        &self,
+        send: *const u8,
+        recv: *mut u8,
+        bytes: usize,
+    ) -> Result<(), EngineError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.call(&Call {
+            collective: Collective::Alltoall,
+            root: Rank(0),
+            send,
+            send_blocks: self.size(),
+            recv,
+            recv_blocks: self.size(),
+            bytes,
+        })
+    }
+}

@@ -1,0 +1,47 @@
+//! Barrier: nobody leaves before everybody has entered (MPI-4.1, 6.3); and the team's own
+//! synchronisation, which is the same schedule.
+
+use super::Call;
+use crate::plan::PlanKey;
+use crate::run::{Run, UserBuffers};
+use crate::team::State;
+use crate::team::connect::connect;
+use crate::team::map::Map;
+use crate::{EngineError, Team};
+use ferrorail_base::Rank;
+use ferrorail_coll::Collective;
+
+impl Team {
+    /// Waits until every rank has called it.
+    ///
+    /// # Errors
+    /// After an error the team is unusable: peers may be anywhere.
+    pub fn barrier(&self) -> Result<(), EngineError> {
+        self.call(&Call {
+            collective: Collective::Barrier,
+            root: Rank(0),
+            send: core::ptr::null(),
+            send_blocks: 0,
+            recv: core::ptr::null_mut(),
+            recv_blocks: 0,
+            bytes: 0,
+        })
+    }
+}
+
+/// Proves every channel free: after it, every rank has finished all operations before it.
+pub(super) fn synchronise(map: &Map, state: &mut State) -> Result<(), EngineError> {
+    let mut plan = state
+        .plans
+        .take(map, PlanKey::new(Collective::Barrier, Rank(0), 0));
+    if !plan.connected {
+        connect(map, state, &plan.schedule.peers())?;
+        plan.connected = true;
+    }
+    let turn = state.clock.next_sync();
+    let outcome = Run::new(map, &plan, UserBuffers::NONE, turn).complete(state, "synchronisation");
+    state.plans.keep(plan);
+    outcome?;
+    state.clock.synchronised();
+    Ok(())
+}

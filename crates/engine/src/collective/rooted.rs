@@ -1,0 +1,100 @@
+//! Broadcast, gather, scatter (MPI-4.1, 6.4 to 6.6): one root, which nobody need wait for.
+
+use super::Call;
+use crate::{EngineError, Team};
+use ferrorail_base::Rank;
+use ferrorail_coll::Collective;
+
+impl Team {
+    /// Brings the `bytes` bytes in `buffer` of `root` into `buffer` of every rank.
+    ///
+    /// # Errors
+    /// After an error the team is unusable: peers may be anywhere.
+    ///
+    /// # Safety
+    /// `buffer` is readable (at the root) or writable (elsewhere) for `bytes` bytes, and nobody
+    /// else touches it during the call. `root` is a rank of the team.
+    pub unsafe fn bcast(
+        &self,
+        buffer: *mut u8,
+        bytes: usize,
+        root: Rank,
+    ) -> Result<(), EngineError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.call(&Call {
+            collective: Collective::Bcast,
+            root,
+            send: core::ptr::null(),
+            send_blocks: 0,
+            recv: buffer,
+            recv_blocks: 1,
+            bytes,
+        })
+    }
+
+    /// Gathers `bytes` bytes from `send` of every rank into `recv` of `root`, which holds `size()`
+    /// such blocks; elsewhere `recv` is not looked at. At the root `send` is `None` where its block
+    /// is in `recv` already (`MPI_IN_PLACE`).
+    ///
+    /// # Errors
+    /// After an error the team is unusable: peers may be anywhere.
+    ///
+    /// # Safety
+    /// The buffers are valid for these lengths, do not overlap, and nobody else touches them during
+    /// the call. `root` is a rank of the team, and only it passes `None`.
+    pub unsafe fn gather(
+        &self,
+        send: Option<*const u8>,
+        recv: *mut u8,
+        bytes: usize,
+        root: Rank,
+    ) -> Result<(), EngineError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let is_root = self.map.rank == root;
+        self.call(&Call {
+            collective: Collective::Gather,
+            root,
+            send: send.unwrap_or_else(|| recv.wrapping_add(root.index() * bytes)),
+            send_blocks: 1,
+            recv,
+            recv_blocks: if is_root { self.size() } else { 0 },
+            bytes,
+        })
+    }
+
+    /// Scatters the `size()` blocks of `bytes` bytes in `send` of `root`, one to `recv` of each
+    /// rank; elsewhere `send` is not looked at. At the root `recv` is `None` where its block stays
+    /// in `send` (`MPI_IN_PLACE`).
+    ///
+    /// # Errors
+    /// After an error the team is unusable: peers may be anywhere.
+    ///
+    /// # Safety
+    /// As [`Team::gather`].
+    pub unsafe fn scatter(
+        &self,
+        send: *const u8,
+        recv: Option<*mut u8>,
+        bytes: usize,
+        root: Rank,
+    ) -> Result<(), EngineError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let is_root = self.map.rank == root;
+        let own = send.wrapping_add(root.index() * bytes).cast_mut();
+        self.call(&Call {
+            collective: Collective::Scatter,
+            root,
+            send,
+            send_blocks: if is_root { self.size() } else { 0 },
+            recv: recv.unwrap_or(own),
+            recv_blocks: 1,
+            bytes,
+        })
+    }
+}

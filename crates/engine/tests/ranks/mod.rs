@@ -1,0 +1,45 @@
+//! Ranks as threads of one process, with one context.
+
+use ferrorail_base::config::{FabricChoice, RailChoice, Settings};
+use ferrorail_bootstrap::InProcess;
+use ferrorail_engine::{Context, NoHost, Team};
+use std::sync::Arc;
+
+/// Ranks and ranks per node that tests of every algorithm go through.
+pub const SHAPES: [(u32, u32); 8] = [
+    (1, 1),
+    (2, 1),
+    (3, 2),
+    (4, 2),
+    (5, 3),
+    (5, 1),
+    (7, 2),
+    (8, 8),
+];
+
+pub fn settings(node_size: u32, rails: u8) -> Settings {
+    Settings {
+        fabric: FabricChoice::Loopback,
+        node_size: Some(node_size),
+        rails: RailChoice::Count(rails),
+        // A rank that fails must not leave the others waiting for it.
+        peer_timeout_s: Some(60),
+        ..Settings::default()
+    }
+}
+
+/// Runs `body(team)` on `size` ranks.
+pub fn on_ranks(size: u32, settings: &Settings, body: impl Fn(&Team) + Sync) -> Arc<Context> {
+    let context = Context::new(settings.clone(), Box::new(NoHost));
+    std::thread::scope(|scope| {
+        for oob in InProcess::world(size) {
+            let (body, context) = (&body, &context);
+            scope.spawn(move || {
+                let team = Team::create(context, Box::new(oob)).expect("a team");
+                body(&team);
+                team.free();
+            });
+        }
+    });
+    context
+}

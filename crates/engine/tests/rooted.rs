@@ -1,0 +1,220 @@
+//! Barrier, broadcast, gather, scatter and all-to-all of many shapes, ranks being threads.
+
+mod ranks;
+
+use ferrorail_base::Rank;
+use ferrorail_base::sync::{AtomicU32, Ordering};
+use ferrorail_coll::{Collective, algorithms};
+use ferrorail_engine::Team;
+use ranks::{SHAPES, on_ranks, settings};
+
+const SIZES: [usize; 9] = [1, 8, 57, 1000, 1024, 5000, 40_000, 70_001, 300_000];
+
+/// Byte `i` of what `from` has for `to` in operation `op`.
+fn byte(from: u32, to: u32, op: usize, i: usize) -> u8 {
+    (from as usize * 131 + to as usize * 37 + op * 29 + i * 7 + (i >> 8)) as u8
+}
+
+fn block(from: u32, to: u32, op: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|i| byte(from, to, op, i)).collect()
+}
+
+fn bcast(team: &Team, op: usize, bytes: usize, root: u32) {
+    let mut buffer = match team.rank().0 == root {
+        true => block(root, 0, op, bytes),
+        false => vec![0xee; bytes],
+    };
+    // SAFETY: the buffer holds `bytes` bytes and is this thread's.
+    unsafe { team.bcast(buffer.as_mut_ptr(), bytes, Rank(root)) }.expect("a broadcast");
+    assert!(
+        buffer == block(root, 0, op, bytes),
+        "bcast {op} of {bytes} from {root}"
+    );
+}
+
+fn gather(team: &Team, op: usize, bytes: usize, root: u32, in_place: bool) {
+    let (rank, size) = (team.rank().0, team.size());
+    let mine = block(rank, root, op, bytes);
+    let mut all = vec![
+        0xee;
+        if rank == root {
+            size as usize * bytes
+        } else {
+            0
+        }
+    ];
+    let in_place = in_place && rank == root;
+    if in_place {
+        all[rank as usize * bytes..][..bytes].copy_from_slice(&mine);
+    }
+    let send = (!in_place).then_some(mine.as_ptr());
+    // SAFETY: the buffers hold what their lengths say and are this thread's.
+    unsafe { team.gather(send, all.as_mut_ptr(), bytes, Rank(root)) }.expect("a gather");
+    for (from, found) in all.chunks_exact(bytes).enumerate() {
+        assert!(
+            found == block(from as u32, root, op, bytes),
+            "gather {op} of {bytes} to {root}"
+        );
+    }
+}
+
+fn scatter(team: &Team, op: usize, bytes: usize, root: u32, in_place: bool) {
+    let (rank, size) = (team.rank().0, team.size());
+    let all: Vec<u8> = match rank == root {
+        true => (0..size)
+            .flat_map(|to| block(root, to, op, bytes))
+            .collect(),
+        false => Vec::new(),
+    };
+    let mut mine = vec![0xee; bytes];
+    let in_place = in_place && rank == root;
+    let recv = (!in_place).then_some(mine.as_mut_ptr());
+    // SAFETY: the buffers hold what their lengths say and are this thread's.
+    unsafe { team.scatter(all.as_ptr(), recv, bytes, Rank(root)) }.expect("a scatter");
+    let expected = match in_place {
+        true => vec![0xee; bytes],
+        false => block(root, rank, op, bytes),
+    };
+    assert!(mine == expected, "scatter {op} of {bytes} from {root}");
+}
+
+fn alltoall(team: &Team, op: usize, bytes: usize) {
+    let (rank, size) = (team.rank().0, team.size());
+    let send: Vec<u8> = (0..size)
+        .flat_map(|to| block(rank, to, op, bytes))
+        .collect();
+    let mut recv = vec![0xee; send.len()];
+    // SAFETY: the buffers hold a block per rank and are this thread's.
+    unsafe { team.alltoall(send.as_ptr(), recv.as_mut_ptr(), bytes) }.expect("an all-to-all");
+    for (from, found) in recv.chunks_exact(bytes).enumerate() {
+        assert!(
+            found == block(from as u32, rank, op, bytes),
+            "all-to-all {op} of {bytes}"
+        );
+    }
+}
+
+fn every_algorithm(collective: Collective, body: impl Fn(&Team) + Sync) {
+    for algorithm in algorithms(collective) {
+        for (size, node_size) in SHAPES {
+            let mut settings = settings(node_size, 2);
+            settings
+                .algorithm
+                .insert(collective.name().into(), algorithm.name.into());
+            on_ranks(size, &settings, &body);
+        }
+    }
+}
+
+fn every_root(team: &Team, body: impl Fn(usize, usize, u32)) {
+    for (op, bytes) in SIZES.into_iter().enumerate() {
+        body(op, bytes, op as u32 % team.size());
+    }
+    for root in 0..team.size() {
+        for op in 0..4 {
+            body(op, 100 + 300 * op, root);
+        }
+    }
+}
+
+#[test]
+fn broadcasts_by_every_algorithm() {
+    every_algorithm(Collective::Bcast, |team| {
+        every_root(team, |op, bytes, root| bcast(team, op, bytes, root));
+    });
+}
+
+#[test]
+fn gathers_by_every_algorithm() {
+    every_algorithm(Collective::Gather, |team| {
+        every_root(team, |op, bytes, root| {
+            gather(team, op, bytes, root, op % 3 == 1)
+        });
+    });
+}
+
+#[test]
+fn scatters_by_every_algorithm() {
+    every_algorithm(Collective::Scatter, |team| {
+        every_root(team, |op, bytes, root| {
+            scatter(team, op, bytes, root, op % 3 == 1)
+        });
+    });
+}
+
+#[test]
+fn exchanges_by_every_algorithm() {
+    every_algorithm(Collective::Alltoall, |team| {
+        for (op, bytes) in SIZES.into_iter().enumerate() {
+            alltoall(team, op, bytes);
+        }
+    });
+}
+
+#[test]
+fn nobody_leaves_a_barrier_early() {
+    for algorithm in algorithms(Collective::Barrier) {
+        for (size, node_size) in SHAPES {
+            let mut settings = settings(node_size, 2);
+            settings
+                .algorithm
+                .insert("barrier".into(), algorithm.name.into());
+            let entered = AtomicU32::new(0);
+            on_ranks(size, &settings, |team| {
+                for round in 1..=30 {
+                    entered.fetch_add(1, Ordering::Relaxed);
+                    team.barrier().expect("a barrier");
+                    assert!(entered.load(Ordering::Relaxed) >= round * size);
+                }
+            });
+        }
+    }
+}
+
+/// A root far ahead of the others neither overwrites what they have not read nor runs out.
+#[test]
+fn ten_thousand_broadcasts_to_a_slow_receiver() {
+    for (size, node_size) in [(3, 3), (4, 2), (3, 1)] {
+        on_ranks(size, &settings(node_size, 2), |team| {
+            for op in 0..10_000 {
+                if team.rank().0 == size - 1 && op % 2000 == 7 {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                bcast(team, op, 8, 0);
+            }
+        });
+    }
+}
+
+#[test]
+fn collectives_mix() {
+    for (size, node_size) in SHAPES {
+        on_ranks(size, &settings(node_size, 2), |team| {
+            let mut state = 12345u64;
+            for op in 0..300 {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let (kind, bytes) = (state >> 33, 1 + (state >> 40) as usize % 3000);
+                let root = (state >> 20) as u32 % team.size();
+                match kind % 6 {
+                    0 => bcast(team, op, bytes, root),
+                    1 => gather(team, op, bytes, root, op % 2 == 0),
+                    2 => scatter(team, op, bytes, root, op % 2 == 0),
+                    3 => alltoall(team, op, bytes),
+                    4 => team.barrier().expect("a barrier"),
+                    _ => {
+                        let mine = block(team.rank().0, 0, op, 8);
+                        let mut all = vec![0; 8 * team.size() as usize];
+                        // SAFETY: `mine` holds 8 bytes, `all` 8 per rank.
+                        unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), 8) }
+                            .expect("an all-gather");
+                        for (from, found) in all.chunks_exact(8).enumerate() {
+                            assert_eq!(found, block(from as u32, 0, op, 8));
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
