@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod allgather;
+pub mod allreduce;
 pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
@@ -28,7 +29,11 @@ pub mod cost;
 pub mod gather;
 pub mod group;
 pub mod pattern;
+pub mod reduce;
+pub mod reduce_scatter_block;
+mod reduction;
 pub mod registry;
+pub mod scan;
 pub mod scatter;
 pub mod schedule;
 pub mod select;

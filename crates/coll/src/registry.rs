@@ -1,11 +1,15 @@
 //! The table of collectives and algorithms.
 
 use crate::allgather;
+use crate::allreduce;
 use crate::alltoall;
 use crate::barrier;
 use crate::bcast;
 use crate::cost::{Shape, Work};
 use crate::gather;
+use crate::reduce;
+use crate::reduce_scatter_block;
+use crate::scan;
 use crate::scatter;
 use crate::schedule::{Landing, Schedule};
 use ferrorail_base::{NodeId, Rank, Topology};
@@ -28,6 +32,16 @@ pub enum Collective {
     Scatter,
     /// Everyone receives its block of everyone's (section 6.8).
     Alltoall,
+    /// Everyone receives the reduction of all vectors (section 6.9.6).
+    Allreduce,
+    /// The root receives the reduction of all vectors (section 6.9.1).
+    Reduce,
+    /// Everyone receives its block of the reduction (section 6.10.1).
+    ReduceScatterBlock,
+    /// Everyone receives the reduction up to itself (section 6.11.1).
+    Scan,
+    /// Everyone receives the reduction up to the rank before it (section 6.11.2).
+    Exscan,
 }
 
 impl Collective {
@@ -39,6 +53,11 @@ impl Collective {
         Self::Gather,
         Self::Scatter,
         Self::Alltoall,
+        Self::Allreduce,
+        Self::Reduce,
+        Self::ReduceScatterBlock,
+        Self::Scan,
+        Self::Exscan,
     ];
 
     /// The stable name in settings, tuning tables and statistics.
@@ -50,6 +69,11 @@ impl Collective {
             Self::Gather => "gather",
             Self::Scatter => "scatter",
             Self::Alltoall => "alltoall",
+            Self::Allreduce => "allreduce",
+            Self::Reduce => "reduce",
+            Self::ReduceScatterBlock => "reduce_scatter_block",
+            Self::Scan => "scan",
+            Self::Exscan => "exscan",
         }
     }
 
@@ -67,6 +91,11 @@ impl Collective {
             Self::Gather => true,
             Self::Scatter => true,
             Self::Alltoall => false,
+            Self::Allreduce => false,
+            Self::Reduce => true,
+            Self::ReduceScatterBlock => false,
+            Self::Scan => false,
+            Self::Exscan => false,
         }
     }
 
@@ -85,6 +114,11 @@ impl Collective {
             Self::Gather => gather::SEMANTICS,
             Self::Scatter => scatter::SEMANTICS,
             Self::Alltoall => alltoall::SEMANTICS,
+            Self::Allreduce => allreduce::SEMANTICS,
+            Self::Reduce => reduce::SEMANTICS,
+            Self::ReduceScatterBlock => reduce_scatter_block::SEMANTICS,
+            Self::Scan => scan::SEMANTICS,
+            Self::Exscan => scan::EXCLUSIVE_SEMANTICS,
         }
     }
 }
@@ -321,6 +355,11 @@ pub fn algorithms(collective: Collective) -> &'static [Algorithm] {
         Collective::Gather => gather::ALGORITHMS,
         Collective::Scatter => scatter::ALGORITHMS,
         Collective::Alltoall => alltoall::ALGORITHMS,
+        Collective::Allreduce => allreduce::ALGORITHMS,
+        Collective::Reduce => reduce::ALGORITHMS,
+        Collective::ReduceScatterBlock => reduce_scatter_block::ALGORITHMS,
+        Collective::Scan => scan::ALGORITHMS,
+        Collective::Exscan => scan::EXCLUSIVE_ALGORITHMS,
     }
 }
 

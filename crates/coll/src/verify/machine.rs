@@ -95,7 +95,7 @@ impl<'a> Machine<'a> {
             schedules,
             processes: (0..size).map(process).collect(),
             overlaps,
-            values: Values::new(size, task.parts),
+            values: Values::new(size),
             puts: Vec::new(),
             ready: (0..size).rev().map(Rank).collect(),
         }

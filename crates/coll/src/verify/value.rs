@@ -10,8 +10,8 @@ struct Value {
     ranks: Vec<u32>,
 }
 
-/// Every reduced value of an execution. A token below `parts * size` is a contribution; one from
-/// there on is a result, equal to another exactly if contributions and bracketing are.
+/// Every reduced value of an execution. A token below `size * size` is a contribution, as no vector
+/// has more parts or blocks than there are ranks; one from there on is a result, equal to another exactly if contributions and bracketing are.
 pub(super) struct Values {
     size: u32,
     leaves: u32,
@@ -20,10 +20,10 @@ pub(super) struct Values {
 }
 
 impl Values {
-    pub fn new(size: u32, parts: u32) -> Self {
+    pub fn new(size: u32) -> Self {
         Self {
             size,
-            leaves: size * parts,
+            leaves: size * size,
             results: Vec::new(),
             known: HashMap::new(),
         }

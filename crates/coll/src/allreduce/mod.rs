@@ -1,0 +1,76 @@
+//! All-reduce: everyone receives the reduction of everyone's vector (MPI 4.1, section 6.9.6).
+//!
+//! N ranks on V nodes of q, k ports, vectors of l bytes; volume in vectors.
+//!
+//! | name | rounds | volume | cut |
+//! |---|---|---|---|
+//! | `recursive_multiplying` | log_{k+1} N, else ⌊log_{k+1} N⌋ + 2 | as many | whole |
+//! | `reduce_scatter_allgather` | 2⌈(N-1)/k⌉ | 2⌈(N-1)/k⌉/N | per rank |
+//! | `smp_recursive_multiplying` | log_{k+1} V, else ⌊log_{k+1} V⌋ + 2 | as many | whole |
+//!
+//! All combine in rank order, `smp_` where nodes are consecutive, and with one bracketing on all
+//! ranks: results are the same to the bit everywhere.
+
+use crate::cost::{Shape, Work};
+use crate::reduction::{rank_order, reduced, semantics};
+use crate::registry::{Algorithm, Collective, Cut, Request, SCRATCH, Semantics};
+use crate::schedule::{Landing, Schedule};
+
+pub mod recursive_multiplying;
+pub mod reduce_scatter_allgather;
+pub mod smp_recursive_multiplying;
+
+pub(crate) const SEMANTICS: Semantics = Semantics {
+    synchronising: true,
+    uniform: true,
+    ..semantics(|at| reduced(at, at.size))
+};
+
+const fn row(
+    name: &'static str,
+    smp_aware: bool,
+    cut: Cut,
+    build: fn(&Request<'_>) -> Schedule,
+    work: fn(&Shape, Landing) -> Work,
+    description: &'static str,
+) -> Algorithm {
+    Algorithm {
+        name,
+        collective: Collective::Allreduce,
+        description,
+        landings: SCRATCH,
+        smp_aware,
+        cut,
+        rank_order: rank_order(smp_aware),
+        build,
+        work,
+    }
+}
+
+/// Every all-reduce algorithm.
+pub const ALGORITHMS: &[Algorithm] = &[
+    row(
+        "recursive_multiplying",
+        false,
+        Cut::Whole,
+        recursive_multiplying::build,
+        recursive_multiplying::work,
+        "groups of k+1 exchange partial results; best for small vectors",
+    ),
+    row(
+        "reduce_scatter_allgather",
+        false,
+        Cut::PerRank,
+        reduce_scatter_allgather::build,
+        reduce_scatter_allgather::work,
+        "everyone reduces its part and puts it to everyone; best for large vectors",
+    ),
+    row(
+        "smp_recursive_multiplying",
+        true,
+        Cut::Whole,
+        smp_recursive_multiplying::build,
+        smp_recursive_multiplying::work,
+        "leaders reduce their nodes and exchange; on one node everyone reduces for itself",
+    ),
+];

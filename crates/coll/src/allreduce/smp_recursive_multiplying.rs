@@ -1,0 +1,70 @@
+//! SMP-aware all-reduce: leaders reduce their nodes' vectors, exchange, and release the result.
+//!
+//! Five ranks on nodes (0 1) (2 3) (4), one port: 0 reduces 0-1, 2 reduces 2-3; correction `4>2`,
+//! step `0<>2: 0-1 | 2-4`, correction `2>4: 0-4`; 0 and 2 release 1 and 3; everyone copies out.
+//!
+//! * Rounds, messages and volume: those of `recursive_multiplying` over V nodes.
+//! * One node: everyone copies in, waits for all and reduces all vectors for itself; one wait.
+//! * Combines in rank order where the ranks of every node are consecutive.
+
+use super::recursive_multiplying::{Exchange, counts};
+use crate::builder::ScheduleBuilder;
+use crate::cost::{Shape, Work};
+use crate::group::Group;
+use crate::reduction::{alone, fold};
+use crate::registry::Request;
+use crate::schedule::{Landing, Schedule, Span};
+
+/// One rank's schedule.
+pub fn build(request: &Request<'_>) -> Schedule {
+    if let Some(schedule) = alone(request) {
+        return schedule;
+    }
+    let topology = request.topology;
+    let group = Group::nodes(topology);
+    let node = group.member_of(request.rank);
+    let locals = group.members(node, 1).count;
+    let mut builder = ScheduleBuilder::new(topology, request.rank);
+    builder.node_gather(topology.node_rank_of(request.rank).0);
+    let contributions = (0..locals).map(|local| Span::node(local, 1));
+    if group.size() == 1 {
+        builder.node_await_gather();
+        fold(&mut builder, contributions, Span::recv(0, 1));
+        return builder.finish(locals);
+    }
+    let exchange = Exchange::new(&group, request.ports, 0, topology.node_size_max());
+    let result = Span::node(exchange.end(), 1);
+    if group.speaks(request.rank) {
+        builder.node_await_gather();
+        fold(&mut builder, contributions, Span::node(0, 1));
+        builder.end_round();
+        let reduced = exchange.run(&mut builder, node);
+        builder.copy(reduced, result);
+    } else {
+        builder.end_rounds(1 + exchange.rounds());
+    }
+    builder.node_broadcast();
+    builder.copy(result, Span::recv(0, 1));
+    builder.finish(exchange.end() + 1)
+}
+
+/// Closed form.
+pub fn work(shape: &Shape, _: Landing) -> Work {
+    if shape.ranks == 1 {
+        return Work::copies(1);
+    }
+    let locals = u64::from(shape.node_size);
+    if shape.nodes == 1 {
+        return Work {
+            node_syncs: 1,
+            ..Work::copies(1 + locals)
+        };
+    }
+    let (rounds, reductions) = counts(shape.nodes, shape.ports);
+    Work {
+        rounds,
+        port_blocks: rounds,
+        node_syncs: shape.syncs(1),
+        ..Work::copies(1 + (locals - 1) + reductions + 2)
+    }
+}

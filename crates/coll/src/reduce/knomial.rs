@@ -1,0 +1,96 @@
+//! k-nomial reduce: partial results of neighbouring ranks combine on their way up a tree.
+//!
+//! Five ranks, root 3, one port; `a-b` is the reduction of those ranks:
+//!
+//! ```text
+//! round 1   1>0: 1    2>3: 2      0 has 0-1, 3 has 2-3
+//! round 2   0>3: 0-1              3 has 0-3
+//! round 3   4>3: 4                3 has 0-4
+//! ```
+//!
+//! * Rounds: ⌈log_{k+1} N⌉. Messages: N-1, whole vectors. Any size, any root, rank order always.
+//! * Cost: ⌈log_{k+1} N⌉ (α + l β), and at most k reductions per round.
+
+use crate::builder::{ScheduleBuilder, Wire};
+use crate::cost::{Shape, Work};
+use crate::group::Group;
+use crate::pattern::ceil_log;
+use crate::pattern::rooted::Tree;
+use crate::reduction::alone;
+use crate::registry::Request;
+use crate::schedule::{Landing, Order, Schedule, Span};
+
+/// One rank's schedule.
+pub fn build(request: &Request<'_>) -> Schedule {
+    if let Some(schedule) = alone(request) {
+        return schedule;
+    }
+    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
+    let group = Group::ranks(request.topology);
+    let tree = Tree::new(request.root.0, size, ports);
+    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let own = if request.rank == request.root {
+        Span::recv(0, 1)
+    } else {
+        Span::scratch(0, 1)
+    };
+    builder.copy(Span::send(0, 1), own);
+    builder.end_round();
+    up(&mut builder, &group, &tree, me, ports, own, 1);
+    builder.finish(1 + arrivals(size, ports))
+}
+
+/// Reduces members' `own` vectors at the root; a round per level. Arrivals take the blocks of the
+/// group's memory from `first`.
+pub(super) fn up(
+    builder: &mut ScheduleBuilder<'_>,
+    group: &Group<'_>,
+    tree: &Tree,
+    me: u32,
+    ports: u8,
+    own: Span,
+    first: u32,
+) {
+    for level in 0..tree.levels() {
+        let arrival = |port: u8| {
+            let place = first + level * u32::from(ports) + u32::from(port);
+            group.span(place, 1)
+        };
+        for edge in tree.children(me, level) {
+            let wire = Wire::of_round(level, ports, edge.port);
+            builder.await_put(group.rank(edge.member), wire, 1);
+        }
+        for edge in tree.children(me, level).filter(|edge| !edge.before) {
+            builder.reduce(arrival(edge.port), own, Order::IntoFirst);
+        }
+        for edge in tree.children(me, level).rev().filter(|edge| edge.before) {
+            builder.reduce(arrival(edge.port), own, Order::FromFirst);
+        }
+        if let Some(edge) = tree.parent(me, level) {
+            let wire = Wire::of_round(level, ports, edge.port);
+            builder.put(group.rank(edge.member), wire, own, arrival(edge.port));
+        }
+        builder.end_round();
+    }
+}
+
+/// Blocks that arrivals take: k per level, those of the last as many as the root has children.
+pub(super) fn arrivals(size: u32, ports: u8) -> u32 {
+    let levels = ceil_log(size, u32::from(ports) + 1);
+    if levels == 0 {
+        return 0;
+    }
+    let groups = size.div_ceil((u32::from(ports) + 1).pow(levels - 1));
+    (levels - 1) * u32::from(ports) + groups - 1
+}
+
+/// Closed form.
+pub fn work(shape: &Shape, _: Landing) -> Work {
+    let levels = u64::from(ceil_log(shape.ranks, u32::from(shape.ports) + 1));
+    Work {
+        rounds: levels,
+        port_blocks: levels,
+        node_sharers: shape.node_size,
+        ..Work::copies(1 + u64::from(arrivals(shape.ranks, shape.ports)))
+    }
+}

@@ -1,0 +1,69 @@
+//! Reduce: the root receives the reduction of everyone's vector (MPI 4.1, section 6.9.1).
+//!
+//! | name | rounds | volume | in rank order |
+//! |---|---|---|---|
+//! | `knomial` | ⌈log_{k+1} N⌉ | ⌈log_{k+1} N⌉ vectors | always |
+//! | `smp_knomial` | ⌈log_{k+1} V⌉ | ⌈log_{k+1} V⌉ vectors | where nodes are consecutive |
+
+use crate::cost::{Shape, Work};
+use crate::reduction::{rank_order, reduced, semantics};
+use crate::registry::{Algorithm, Collective, Cut, Overlap, Request, SCRATCH, Semantics};
+use crate::schedule::{Landing, Schedule};
+
+pub mod knomial;
+pub mod smp_knomial;
+
+pub(crate) const SEMANTICS: Semantics = Semantics {
+    in_place: |at| {
+        if at.is_root() {
+            Overlap::SendInRecv(0)
+        } else {
+            Overlap::Apart
+        }
+    },
+    ..semantics(|at| {
+        if at.is_root() {
+            reduced(at, at.size)
+        } else {
+            Vec::new()
+        }
+    })
+};
+
+const fn row(
+    name: &'static str,
+    smp_aware: bool,
+    build: fn(&Request<'_>) -> Schedule,
+    work: fn(&Shape, Landing) -> Work,
+    description: &'static str,
+) -> Algorithm {
+    Algorithm {
+        name,
+        collective: Collective::Reduce,
+        description,
+        landings: SCRATCH,
+        smp_aware,
+        cut: Cut::Whole,
+        rank_order: rank_order(smp_aware),
+        build,
+        work,
+    }
+}
+
+/// Every reduce algorithm.
+pub const ALGORITHMS: &[Algorithm] = &[
+    row(
+        "knomial",
+        false,
+        knomial::build,
+        knomial::work,
+        "tree of radix k+1 that combines neighbours, in rank order for any root",
+    ),
+    row(
+        "smp_knomial",
+        true,
+        smp_knomial::build,
+        smp_knomial::work,
+        "leaders reduce their nodes, tree between leaders",
+    ),
+];

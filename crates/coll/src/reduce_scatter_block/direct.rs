@@ -1,0 +1,60 @@
+//! Direct reduce-scatter: everyone puts each block to its owner, which reduces in rank order.
+//!
+//! Three ranks, one port; `r.b` is block b of rank r: round 1 `0>1: 0.1  1>2: 1.2  2>0: 2.0`,
+//! round 2 `0>2: 0.2  1>0: 1.0  2>1: 2.1`; 0 reduces 0.0 1.0 2.0 in this order, and so on.
+//!
+//! * Rounds: ⌈(N-1)/k⌉. Messages per rank: N-1. Volume per port: ⌈(N-1)/k⌉ blocks. Any size.
+//! * Cost: ⌈(N-1)/k⌉ (α + l β), equation (2), and N-1 reductions of a block.
+
+use super::work_alone;
+use crate::builder::{ScheduleBuilder, Wire};
+use crate::cost::{Shape, Work};
+use crate::pattern::direct::{Exchange, round, rounds};
+use crate::reduction::{alone, fold};
+use crate::registry::Request;
+use crate::schedule::{Landing, Schedule, Span};
+use ferrorail_base::Rank;
+
+/// One rank's schedule.
+pub fn build(request: &Request<'_>) -> Schedule {
+    if let Some(schedule) = alone(request) {
+        return schedule;
+    }
+    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
+    let wire = |exchange: &Exchange| Wire {
+        port: exchange.port,
+        slot: exchange.distance - 1,
+    };
+    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    builder.copy(Span::send(0, size), Span::scratch(0, size));
+    builder.end_round();
+    for r in 0..rounds(size, ports) {
+        for exchange in round(me, size, ports, r) {
+            let (from, into) = (Span::scratch(exchange.to, 1), Span::scratch(size + me, 1));
+            builder.put(Rank(exchange.to), wire(&exchange), from, into);
+        }
+        builder.end_round();
+    }
+    for exchange in (0..rounds(size, ports)).flat_map(|r| round(me, size, ports, r)) {
+        builder.await_put(Rank(exchange.from), wire(&exchange), 1);
+    }
+    let contribution = |rank| match rank == me {
+        true => Span::scratch(me, 1),
+        false => Span::scratch(size + rank, 1),
+    };
+    fold(&mut builder, (0..size).map(contribution), Span::recv(0, 1));
+    builder.finish(2 * size)
+}
+
+/// Closed form: equation (2).
+pub fn work(shape: &Shape, _: Landing) -> Work {
+    work_alone(shape).unwrap_or_else(|| {
+        let rounds = u64::from(rounds(shape.ranks, shape.ports));
+        Work {
+            rounds,
+            port_blocks: rounds,
+            node_sharers: shape.node_size,
+            ..Work::copies(2 * u64::from(shape.ranks))
+        }
+    })
+}

@@ -1,0 +1,70 @@
+//! What the reductions have in common: their meaning, and steps that combine in rank order.
+//!
+//! Token p N + r stands for part p of rank r's vector.
+
+use crate::builder::ScheduleBuilder;
+use crate::registry::{Content, Instance, Overlap, RankOrder, Request, SCRATCH, Semantics};
+use crate::schedule::{Order, Schedule, Span};
+
+/// Reduces `spans`, in rank order, into `into`, which is none of them but may be the first.
+pub(crate) fn fold(
+    builder: &mut ScheduleBuilder<'_>,
+    spans: impl IntoIterator<Item = Span>,
+    into: Span,
+) {
+    let mut spans = spans.into_iter();
+    if let Some(first) = spans.next()
+        && first != into
+    {
+        builder.copy(first, into);
+    }
+    for span in spans {
+        builder.reduce(span, into, Order::IntoFirst);
+    }
+}
+
+/// Every rank contributes its whole vector.
+pub(crate) fn contributions(at: &Instance) -> Vec<u32> {
+    (0..at.parts).map(|p| p * at.size + at.rank.0).collect()
+}
+
+/// The whole vector, reduced over ranks `0..end`.
+pub(crate) fn reduced(at: &Instance, end: u32) -> Vec<Content> {
+    let content = |part| Content::Reduced {
+        part,
+        first: 0,
+        end,
+    };
+    (0..at.parts).map(content).collect()
+}
+
+/// `Semantics` of a reduction of whole vectors, as far as they agree.
+pub(crate) const fn semantics(recv: fn(&Instance) -> Vec<Content>) -> Semantics {
+    Semantics {
+        send: contributions,
+        start: |_| Vec::new(),
+        recv,
+        in_place: |_| Overlap::SendInRecv(0),
+        in_place_landings: SCRATCH,
+        synchronising: false,
+        uniform: false,
+    }
+}
+
+/// Where a form that reduces nodes first keeps rank order.
+pub(crate) const fn rank_order(smp_aware: bool) -> RankOrder {
+    if smp_aware {
+        RankOrder::ConsecutiveNodes
+    } else {
+        RankOrder::Always
+    }
+}
+
+/// The whole operation for a team of one, which needs no scratch.
+pub(crate) fn alone(request: &Request<'_>) -> Option<Schedule> {
+    (request.topology.size() == 1).then(|| {
+        let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+        builder.copy(Span::send(0, 1), Span::recv(0, 1));
+        builder.finish(0)
+    })
+}

@@ -1,0 +1,143 @@
+//! Recursive doubling scan, with radix k+1: partial results move on by `d (k+1)^r`, d in 1..=k.
+//!
+//! Five ranks, one port; `a-b` is the reduction of those ranks, held before each round:
+//!
+//! ```text
+//! start     0   1    2    3    4       each puts to the rank 1 further on
+//! round 2   0   0-1  1-2  2-3  3-4     ... 2 further on
+//! round 3   0   0-1  0-2  0-3  1-4     ... 4 further on
+//! end       0   0-1  0-2  0-3  0-4
+//! ```
+//!
+//! The exclusive scan combines only what arrives, beside it.
+//!
+//! * Rounds: ⌈log_{k+1} N⌉. Messages per rank: at most k per round, whole vectors. Any size.
+//! * Cost: ⌈log_{k+1} N⌉ (α + l β), and at most k reductions per round, 2k exclusive.
+
+use super::Kind;
+use crate::builder::{ScheduleBuilder, Wire};
+use crate::cost::{Shape, Work};
+use crate::pattern::dissemination::{peers, rounds};
+use crate::registry::Request;
+use crate::schedule::{Landing, Order, Schedule, Span};
+use ferrorail_base::Rank;
+
+/// One rank's schedule of a scan.
+pub fn build_inclusive(request: &Request<'_>) -> Schedule {
+    build(request, Kind::Inclusive)
+}
+
+/// One rank's schedule of an exclusive scan.
+pub fn build_exclusive(request: &Request<'_>) -> Schedule {
+    build(request, Kind::Exclusive)
+}
+
+pub(super) fn build(request: &Request<'_>, kind: Kind) -> Schedule {
+    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
+    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    if size == 1 {
+        if kind == Kind::Inclusive {
+            builder.copy(Span::send(0, 1), Span::recv(0, 1));
+        }
+        return builder.finish(0);
+    }
+    builder.copy(Span::send(0, 1), Span::scratch(0, 1));
+    builder.end_round();
+    let mut partial = Span::scratch(0, 1);
+    let mut received = false;
+    for round in 0..rounds(size, ports) {
+        let wire = |port| Wire::of_round(round, ports, port);
+        let arrival = |port: u8| Span::scratch(1 + wire(port).slot, 1);
+        for (port, distance) in peers(size, ports, round) {
+            if me + distance < size {
+                builder.put(Rank(me + distance), wire(port), partial, arrival(port));
+            }
+        }
+        let incoming = || peers(size, ports, round).filter(|&(_, distance)| distance <= me);
+        for (port, distance) in incoming() {
+            builder.await_put(Rank(me - distance), wire(port), 1);
+        }
+        if kind == Kind::Exclusive {
+            for (port, _) in incoming() {
+                prepend(&mut builder, arrival(port), &mut received);
+            }
+        }
+        partial = combine(
+            &mut builder,
+            partial,
+            incoming().map(|(port, _)| arrival(port)),
+        );
+        builder.end_round();
+    }
+    if kind == Kind::Inclusive {
+        builder.copy(partial, Span::recv(0, 1));
+    }
+    builder.finish(1 + arrivals(size, ports))
+}
+
+/// The exclusive result grows to the left.
+fn prepend(builder: &mut ScheduleBuilder<'_>, arrival: Span, received: &mut bool) {
+    if std::mem::replace(received, true) {
+        builder.reduce(arrival, Span::recv(0, 1), Order::FromFirst);
+    } else {
+        builder.copy(arrival, Span::recv(0, 1));
+    }
+}
+
+/// Combines `own`, which is being put, with `arrivals`, nearest first, in the place of the nearest.
+fn combine(
+    builder: &mut ScheduleBuilder<'_>,
+    own: Span,
+    mut arrivals: impl Iterator<Item = Span>,
+) -> Span {
+    let Some(nearest) = arrivals.next() else {
+        return own;
+    };
+    builder.reduce(own, nearest, Order::IntoFirst);
+    arrivals.for_each(|span| builder.reduce(span, nearest, Order::FromFirst));
+    nearest
+}
+
+/// Blocks that arrivals take: one past the slot of the last.
+fn arrivals(size: u32, ports: u8) -> u32 {
+    let rounds = rounds(size, ports);
+    let last = rounds.checked_sub(1).map(|round| {
+        let in_last = peers(size, ports, round).count() as u32;
+        round * u32::from(ports) + in_last
+    });
+    last.unwrap_or(0)
+}
+
+/// Closed form of the scan.
+pub fn work_inclusive(shape: &Shape, _: Landing) -> Work {
+    let copies = match shape.ranks {
+        1 => 1,
+        ranks => 2 + u64::from(most_received(ranks, shape.ports)),
+    };
+    work(shape, copies)
+}
+
+/// Closed form of the exclusive scan.
+pub fn work_exclusive(shape: &Shape, _: Landing) -> Work {
+    let copies = match shape.ranks {
+        1 => 0,
+        ranks => 1 + 2 * u64::from(most_received(ranks, shape.ports)),
+    };
+    work(shape, copies)
+}
+
+/// Messages that the last rank, which receives most, receives.
+fn most_received(size: u32, ports: u8) -> u32 {
+    let in_round = |round| peers(size, ports, round).count() as u32;
+    (0..rounds(size, ports)).map(in_round).sum()
+}
+
+fn work(shape: &Shape, copies: u64) -> Work {
+    let rounds = u64::from(rounds(shape.ranks, shape.ports));
+    Work {
+        rounds,
+        port_blocks: rounds,
+        node_sharers: shape.node_size,
+        ..Work::copies(copies)
+    }
+}
