@@ -239,3 +239,103 @@ fn large_teams_build_quickly() {
         }
     }
 }
+
+fn counted_of(collective: Collective, name: &str, size: u32, ports: u8, root: u32) -> Counts {
+    let algorithm = find(collective, name).expect("name");
+    let root = ferrorail_base::Rank(root);
+    count(&algorithm.build_rooted(&flat(size), ports, Landing::Scratch, root))
+}
+
+#[test]
+fn equation_1_tree_gather_and_scatter() {
+    for collective in [Collective::Gather, Collective::Scatter] {
+        for ports in 1..=4u8 {
+            let (k, radix) = (u64::from(ports), u32::from(ports) + 1);
+            for root in [0, 1, 7] {
+                for size in (root + 1).max(2)..=64 {
+                    let counts = counted_of(collective, "tree", size, ports, root);
+                    let levels = ceil_log(size, radix);
+                    assert_eq!(counts.rounds, u64::from(levels));
+                    assert_eq!(counts.messages, u64::from(size - 1));
+                    if floor_log(size, radix).1 == size {
+                        assert_eq!(counts.port_blocks * k, u64::from(size - 1), "equation (1)");
+                    }
+                    let most: u64 = (0..levels).map(|i| u64::from(radix).pow(i)).sum();
+                    assert!(counts.port_blocks <= most, "{size} {root}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn equation_2_direct_gather_scatter_alltoall_and_reduce_scatter() {
+    let collectives = [
+        Collective::Gather,
+        Collective::Scatter,
+        Collective::Alltoall,
+        Collective::ReduceScatterBlock,
+    ];
+    for collective in collectives {
+        for (size, ports) in (2..=40u32).flat_map(|size| (1..=4u8).map(move |k| (size, k))) {
+            let root = if collective.is_rooted() { size - 1 } else { 0 };
+            let steps = u64::from((size - 1).div_ceil(u32::from(ports)));
+            let counts = counted_of(collective, "direct", size, ports, root);
+            assert_eq!((counts.rounds, counts.port_blocks), (steps, steps));
+            let senders = if collective.is_rooted() { 1 } else { size };
+            assert_eq!(counts.messages, u64::from(senders * (size - 1)));
+        }
+    }
+}
+
+#[test]
+fn equation_5_alltoall() {
+    for name in ["bruck", "standard_exchange"] {
+        for (size, ports) in (2..=64u32).flat_map(|size| (1..=4u8).map(move |k| (size, k))) {
+            let radix = u32::from(ports) + 1;
+            let counts = counted_of(Collective::Alltoall, name, size, ports, 0);
+            let levels = ceil_log(size, radix);
+            if size >= radix {
+                assert_eq!(counts.rounds, u64::from(levels));
+            }
+            if floor_log(size, radix).1 == size {
+                let volume = size / radix * levels;
+                assert_eq!(counts.port_blocks, u64::from(volume), "equation (5)");
+                let messages = u64::from(levels) * u64::from(ports);
+                assert_eq!(counts.messages_per_rank, messages);
+            }
+        }
+    }
+}
+
+#[test]
+fn native_alltoall_takes_a_step_per_partner() {
+    for size in 2..=20 {
+        let pairwise = counted_of(Collective::Alltoall, "pairwise", size, 2, 0);
+        let asking = counted_of(Collective::Alltoall, "permission_to_send", size, 2, 0);
+        let steps = u64::from(size - 1);
+        assert_eq!((pairwise.rounds, pairwise.port_blocks), (steps, steps));
+        assert_eq!(asking.blocks, pairwise.blocks);
+        assert_eq!(asking.messages, 2 * pairwise.messages, "permissions");
+    }
+}
+
+#[test]
+fn logarithmic_rounds_of_trees_barriers_and_scans() {
+    let forms = [
+        (Collective::Barrier, "dissemination"),
+        (Collective::Bcast, "knomial"),
+        (Collective::Reduce, "knomial"),
+        (Collective::Scan, "recursive_doubling"),
+        (Collective::Exscan, "recursive_doubling"),
+    ];
+    for (collective, name) in forms {
+        for (size, ports) in (2..=64u32).flat_map(|size| (1..=4u8).map(move |k| (size, k))) {
+            let root = if collective.is_rooted() { size / 2 } else { 0 };
+            let counts = counted_of(collective, name, size, ports, root);
+            let rounds = u64::from(ceil_log(size, u32::from(ports) + 1));
+            assert_eq!(counts.rounds, rounds, "{collective} {name} {size}");
+            assert!(counts.messages_per_rank <= rounds * u64::from(ports));
+        }
+    }
+}

@@ -119,3 +119,58 @@ fn a_zero_copy_rule_does_not_hide_the_one_without() {
     };
     assert_eq!(table.choose(&without).landing, Landing::Scratch);
 }
+
+#[test]
+fn thresholds_of_the_paper_for_the_other_collectives() {
+    let named = |collective, bytes, nodes| {
+        chosen(Query {
+            collective,
+            bytes,
+            nodes,
+            ..QUERY
+        })
+        .0
+    };
+    assert_eq!(named(Collective::Gather, 256, 4), "smp_tree");
+    assert_eq!(named(Collective::Gather, 257, 4), "smp_direct");
+    assert_eq!(named(Collective::Gather, 8193, 4), "direct");
+    assert_eq!(named(Collective::Alltoall, 64, 4), "bruck");
+    assert_eq!(named(Collective::Alltoall, 65, 4), "direct");
+    for collective in Collective::ALL.iter().copied() {
+        let algorithm = find(collective, named(collective, 8, 1)).expect("chosen");
+        let is_smp = algorithm.smp_aware || collective == Collective::ReduceScatterBlock;
+        assert!(is_smp, "{algorithm:?} on one node");
+    }
+}
+
+#[test]
+fn operations_that_do_not_commute_get_an_algorithm_in_rank_order() {
+    let query = Query {
+        collective: Collective::Allreduce,
+        ..QUERY
+    };
+    let consecutive = Topology::from_sizes(&[4; 4]);
+    let interleaved = Topology::from_host_keys(&[1, 2, 1, 2], None);
+    let choice = |topology| Table::shipped().choose_in_rank_order(&query, topology);
+    assert_eq!(choice(&consecutive), choose(&query));
+    assert!(choose(&query).algorithm.commutative_only(&interleaved));
+    assert!(
+        !choice(&interleaved)
+            .algorithm
+            .commutative_only(&interleaved)
+    );
+    let rule = r#"{"collective": "reduce", "algorithm": "smp_knomial", "landing": "scratch"}"#;
+    assert!(error(rule).contains("rank order on every team"));
+}
+
+#[test]
+fn collectives_that_a_table_leaves_out_keep_the_shipped_rules() {
+    let text = format!("{{\"version\": 1, \"rules\": [{LAST}]}}");
+    let table = Table::from_json(&text).expect("valid");
+    assert_eq!(table.choose(&QUERY).algorithm.name, "direct");
+    let query = Query {
+        collective: Collective::Bcast,
+        ..QUERY
+    };
+    assert_eq!(table.choose(&query).algorithm, choose(&query).algorithm);
+}

@@ -2,4 +2,5 @@
 
 mod exhaustive;
 mod mutations;
+mod reductions;
 mod refusals;
