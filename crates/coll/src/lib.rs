@@ -1,6 +1,6 @@
 //! Collective algorithms as schedules, with verifier, cost model and selection.
 //!
-//! An algorithm is a pure function of (topology, rank, ports, landing); its value is a
+//! An algorithm is a pure function of (topology, rank, ports, landing, root); its value is a
 //! [`Schedule`] that the engine runs, [`verify`] proves, [`cost`] counts and [`select`] chooses.
 //! Nothing here knows a network, a clock or an address.
 //!
@@ -9,14 +9,14 @@
 //! * [`pattern`]: who talks to whom when, as pure arithmetic on indices;
 //! * [`group`]: ranks, or nodes led by their leaders, as members that own runs of blocks;
 //! * [`allgather`], [`bcast`] and so on: a folder per collective, a file per algorithm;
-//! * [`registry`]: the table of all algorithms by name;
+//! * [`registry`]: the table of all algorithms by name; [`semantics`]: what collectives mean;
 //! * [`verify`]: symbolic execution of all ranks' schedules with happens-before checking;
 //! * [`cost`]: Hockney's model, counts of schedules and closed forms up to a million ranks;
 //! * [`select`]: rules, as data, that choose an algorithm from what every rank knows.
 //!
 //! To add an algorithm: one file, one row in its collective's table; the exhaustive tests of
 //! [`verify`] and [`cost`] walk the tables. To add a collective: a folder with a table, a variant
-//! of [`Collective`] and its [`Semantics`](registry::Semantics).
+//! of [`Collective`] and its [`Semantics`](semantics::Semantics).
 #![forbid(unsafe_code)]
 
 pub mod allgather;
@@ -37,6 +37,7 @@ pub mod scan;
 pub mod scatter;
 pub mod schedule;
 pub mod select;
+pub mod semantics;
 pub mod verify;
 
 pub use builder::ScheduleBuilder;

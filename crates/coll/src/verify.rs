@@ -25,6 +25,7 @@ use std::fmt;
 
 mod machine;
 mod memory;
+mod outcome;
 mod shape;
 #[cfg(test)]
 mod tests;

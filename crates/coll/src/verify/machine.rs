@@ -1,21 +1,21 @@
-//! Executes the schedules of all ranks with vector clocks.
+//! Executes the schedules of all ranks with vector clocks; `outcome` judges where they end.
 
 use super::memory::{Access, Clock, LOCAL, Memory, Puts};
 use super::value::Values;
 use super::{Fault, StepId, Task, VerifyError};
-use crate::registry::{Content, Overlap};
+use crate::registry::Overlap;
 use crate::schedule::{Buffer, Order, Schedule, Slot, Span, Step, slot_limit};
 use ferrorail_base::{NodeRank, Rank};
 
 /// What raised a slot.
-struct Arrival {
-    origin: Rank,
-    step: u32,
-    slot: Slot,
+pub(super) struct Arrival {
+    pub(super) origin: Rank,
+    pub(super) step: u32,
+    pub(super) slot: Slot,
     /// Port, blocks and index in `puts` of a put; `None` for an announcement.
     put: Option<(u8, u32, u32)>,
     clock: Clock,
-    awaited: bool,
+    pub(super) awaited: bool,
 }
 
 /// A slot not raised yet.
@@ -26,17 +26,17 @@ struct Signal {
     clock: Clock,
 }
 
-struct Process {
-    next: usize,
-    clock: Clock,
+pub(super) struct Process {
+    pub(super) next: usize,
+    pub(super) clock: Clock,
     /// For each slot the index of what raised it, or [`NOTHING`].
     slots: Vec<u32>,
-    arrivals: Vec<Arrival>,
+    pub(super) arrivals: Vec<Arrival>,
     signals: Vec<Signal>,
     /// Ranks that have announced, as far as this rank has awaited it.
     permitted: Vec<bool>,
     send: Memory,
-    recv: Memory,
+    pub(super) recv: Memory,
     scratch: Memory,
 }
 
@@ -48,12 +48,12 @@ enum Progress {
 
 /// The team in mid-execution.
 pub(super) struct Machine<'a> {
-    task: &'a Task<'a>,
-    schedules: &'a [Schedule],
+    pub(super) task: &'a Task<'a>,
+    pub(super) schedules: &'a [Schedule],
     /// How the buffers of each rank lie.
     overlaps: Vec<Overlap>,
-    values: Values,
-    processes: Vec<Process>,
+    pub(super) values: Values,
+    pub(super) processes: Vec<Process>,
     puts: Puts,
     /// Ranks that may be able to go on.
     ready: Vec<Rank>,
@@ -251,7 +251,7 @@ impl<'a> Machine<'a> {
     }
 
     /// `span`, or the part of the other buffer that stands for it where the operation is in place.
-    fn in_place(&self, rank: Rank, span: &Span) -> Span {
+    pub(super) fn in_place(&self, rank: Rank, span: &Span) -> Span {
         match (self.overlaps[rank.index()], span.buffer) {
             (Overlap::SendInRecv(first), Buffer::Send) => {
                 Span::recv(first + span.first, span.count)
@@ -385,113 +385,10 @@ impl<'a> Machine<'a> {
             self.ready.push(rank);
         }
     }
-
-    fn finish(mut self) -> Result<(), VerifyError> {
-        self.check_ended()?;
-        for rank in (0..self.processes.len() as u32).map(Rank) {
-            let blame = |kind| VerifyError {
-                rank,
-                step: None,
-                kind,
-            };
-            self.check_result(rank).map_err(blame)?;
-            if self.task.semantics.synchronising {
-                self.check_synchronised(rank).map_err(blame)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_ended(&self) -> Result<(), VerifyError> {
-        for (process, schedule) in self.processes.iter().zip(self.schedules) {
-            if let Some(step) = schedule.steps.get(process.next) {
-                return Err(VerifyError {
-                    rank: process.recv.rank(),
-                    step: Some(process.next),
-                    kind: Fault::Deadlock(*step),
-                });
-            }
-        }
-        for process in &self.processes {
-            if let Some(arrival) = process.arrivals.iter().find(|a| !a.awaited) {
-                return Err(VerifyError {
-                    rank: arrival.origin,
-                    step: Some(arrival.step as usize),
-                    kind: Fault::NeverAwaited(arrival.slot),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn check_result(&mut self, rank: Rank) -> Result<(), Fault> {
-        let expected = (self.task.semantics.recv)(&self.task.instance(rank));
-        for (block, expected) in (0..).zip(expected) {
-            let found = self.result(rank, block);
-            match expected {
-                Content::Token(expected) if found == Some(expected) => {}
-                Content::Token(expected) => {
-                    return Err(Fault::Result {
-                        block,
-                        found,
-                        expected,
-                    });
-                }
-                Content::Reduced { part, first, end } => {
-                    let place = super::Place {
-                        rank,
-                        buffer: Buffer::Recv,
-                        block,
-                    };
-                    let token = found.ok_or(Fault::Undefined(place))?;
-                    self.check_reduced(block, token, part, first..end)?;
-                }
-            }
-            if self.task.semantics.uniform && found != self.result(Rank(0), block) {
-                return Err(Fault::Bracketing(block));
-            }
-        }
-        Ok(())
-    }
-
-    fn result(&mut self, rank: Rank, block: u32) -> Option<u32> {
-        let span = self.in_place(rank, &Span::recv(block, 1));
-        let memory = self.processes[rank.index()].memory(span.buffer);
-        memory.token(span.first)
-    }
-
-    fn check_reduced(
-        &self,
-        block: u32,
-        token: u32,
-        part: u32,
-        expected: std::ops::Range<u32>,
-    ) -> Result<(), Fault> {
-        let (found_part, found) = self.values.contents(token);
-        let mut ranks = found.clone();
-        if !self.task.rank_order {
-            ranks.sort_unstable();
-        }
-        if found_part == part && ranks.into_iter().eq(expected.clone()) {
-            return Ok(());
-        }
-        Err(Fault::Contributions {
-            block,
-            found,
-            expected,
-        })
-    }
-
-    /// A rank has entered once any of its steps happened before.
-    fn check_synchronised(&self, rank: Rank) -> Result<(), Fault> {
-        let clock = &self.processes[rank.index()].clock;
-        let unknown = (0..clock.len()).find(|&r| r != rank.index() && clock[r] == 0);
-        unknown.map_or(Ok(()), |r| Err(Fault::NotSynchronised(Rank(r as u32))))
-    }
 }
 
 impl Process {
-    fn memory(&mut self, buffer: Buffer) -> &mut Memory {
+    pub(super) fn memory(&mut self, buffer: Buffer) -> &mut Memory {
         match buffer {
             Buffer::Send => &mut self.send,
             Buffer::Recv => &mut self.recv,
