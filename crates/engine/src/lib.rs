@@ -34,6 +34,7 @@ mod shared_settings;
 mod stats;
 mod team;
 
+pub use collective::OFFERED;
 pub use context::{Context, Host, NoHost};
 pub use error::{EngineError, ErrorClass};
 pub use ferrorail_fabric::{Capabilities, Fabric, FabricError, RailCounters, RailInfo};

@@ -117,29 +117,7 @@ impl Plan {
             class,
         } = key;
         let topology = &map.topology;
-        let query = Query {
-            collective,
-            bytes: 1u64 << class.min(62),
-            ranks: topology.size(),
-            nodes: topology.node_count(),
-            node_size_max: topology.node_size_max(),
-            rails: map
-                .rails
-                .as_ref()
-                .map_or(1, |rails| rails.local.len() as u8),
-            ports: map.ports(),
-            zero_copy: map.zero_copy,
-        };
-        let forced = map.settings.algorithm.get(collective.name());
-        // An unknown name was reported when the settings were read.
-        let forced = forced.and_then(|name| ferrorail_coll::find(collective, name).ok());
-        let (algorithm, landing) = match forced {
-            Some(algorithm) => (algorithm, forced_landing(map, algorithm, query.bytes)),
-            None => {
-                let choice = map.table().choose(&query);
-                (choice.algorithm, choice.landing)
-            }
-        };
+        let (algorithm, landing) = choose(map, collective, 1 << class.min(62));
         let request = Request {
             topology,
             rank: map.rank,
@@ -150,7 +128,7 @@ impl Plan {
         let schedule = (algorithm.build)(&request);
         tracing::debug!(
             collective = collective.name(),
-            bytes_max = query.bytes,
+            bytes_max = 1u64 << class.min(62),
             algorithm = algorithm.name,
             landing = landing_name(landing),
             "chosen"
@@ -181,6 +159,29 @@ impl Plan {
             bytes: 0,
         }
     }
+}
+
+/// The algorithm in force for blocks of `bytes` bytes, and where its puts land.
+fn choose(map: &Map, collective: Collective, bytes: u64) -> (&'static Algorithm, Landing) {
+    let forced = map.settings.algorithm.get(collective.name());
+    // An unknown name was reported when the settings were read.
+    if let Some(Ok(algorithm)) = forced.map(|name| ferrorail_coll::find(collective, name)) {
+        return (algorithm, forced_landing(map, algorithm, bytes));
+    }
+    let choice = map.table().choose(&Query {
+        collective,
+        bytes,
+        ranks: map.topology.size(),
+        nodes: map.topology.node_count(),
+        node_size_max: map.topology.node_size_max(),
+        rails: map
+            .rails
+            .as_ref()
+            .map_or(1, |rails| rails.local.len() as u8),
+        ports: map.ports(),
+        zero_copy: map.zero_copy,
+    });
+    (choice.algorithm, choice.landing)
 }
 
 /// Where a forced algorithm lands: in user memory from this size on, where that is possible.

@@ -1,7 +1,7 @@
 //! The settings that every rank of a team must share: rank 0's are in force.
 
+use crate::OFFERED;
 use ferrorail_base::config::{FabricChoice, Problem, Settings, ShmKind};
-use ferrorail_coll::Collective;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -72,9 +72,10 @@ pub fn algorithm_problems(settings: &Settings) -> Vec<Problem> {
     };
     let mut problems = Vec::new();
     for (collective, algorithm) in &settings.algorithm {
-        match Collective::from_name(collective) {
+        let offered = OFFERED.iter().find(|offered| offered.name() == collective);
+        match offered.copied() {
             None => {
-                let names: Vec<&str> = Collective::ALL.iter().map(|c| c.name()).collect();
+                let names: Vec<&str> = OFFERED.iter().map(|offered| offered.name()).collect();
                 let hint = format!("no such collective; there are {}", names.join(", "));
                 problems.push(complain(collective, algorithm, hint));
             }

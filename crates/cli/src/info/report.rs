@@ -5,8 +5,8 @@ use crate::{library, mpi};
 use anyhow::Result;
 use ferrorail_base::config::Settings;
 use ferrorail_bootstrap::{HostInfo, probe};
-use ferrorail_coll::{Collective, algorithms};
-use ferrorail_engine::{Fabric, RailInfo, open_rails};
+use ferrorail_coll::algorithms;
+use ferrorail_engine::{Fabric, OFFERED, RailInfo, open_rails};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -77,7 +77,7 @@ fn rail(rail: &RailInfo) -> Value {
 }
 
 fn algorithms_of_all() -> Vec<Value> {
-    let rows = Collective::ALL
+    let rows = OFFERED
         .iter()
         .flat_map(|&collective| algorithms(collective));
     rows.map(|algorithm| {

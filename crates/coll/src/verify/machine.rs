@@ -1,6 +1,6 @@
 //! Executes the schedules of all ranks with vector clocks; `outcome` judges where they end.
 
-use super::memory::{Access, Clock, LOCAL, Memory, Puts};
+use super::memory::{Access, Clock, LOCAL, Memory, Puts, join};
 use super::value::Values;
 use super::{Fault, StepId, Task, VerifyError};
 use crate::registry::Overlap;
@@ -394,11 +394,5 @@ impl Process {
             Buffer::Recv => &mut self.recv,
             Buffer::Scratch | Buffer::Node => &mut self.scratch,
         }
-    }
-}
-
-fn join(clock: &mut Clock, other: &Clock) {
-    for (mine, &theirs) in clock.iter_mut().zip(other) {
-        *mine = (*mine).max(theirs);
     }
 }

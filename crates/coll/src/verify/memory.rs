@@ -7,6 +7,13 @@ use ferrorail_base::Rank;
 /// What a rank knows: for every rank, how many of its steps happened before.
 pub(super) type Clock = Vec<u32>;
 
+/// Makes `clock` know all that `other` knows.
+pub(super) fn join(clock: &mut Clock, other: &Clock) {
+    for (mine, &theirs) in clock.iter_mut().zip(other) {
+        *mine = (*mine).max(theirs);
+    }
+}
+
 /// One access to a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {

@@ -18,6 +18,16 @@ use ferrorail_base::Rank;
 use ferrorail_coll::registry::Cut;
 use ferrorail_coll::{Collective, Landing};
 
+/// The collectives that teams run; `coll` has algorithms for more.
+pub const OFFERED: &[Collective] = &[
+    Collective::Allgather,
+    Collective::Barrier,
+    Collective::Bcast,
+    Collective::Gather,
+    Collective::Scatter,
+    Collective::Alltoall,
+];
+
 /// One call of a collective.
 #[derive(Clone, Copy, Debug)]
 struct Call {

@@ -31,6 +31,8 @@ const SPINS: u32 = 200;
 const YIELDS: Duration = Duration::from_millis(1);
 const POKE_EVERY: u32 = 32;
 const SLEEP: Duration = Duration::from_millis(1);
+/// Yields before the first look at the clock: where ranks share cores most waits end at the first.
+const UNTIMED_YIELDS: u32 = 8;
 const NAP_FIRST: Duration = Duration::from_micros(20);
 
 impl WaitPolicy {
@@ -94,8 +96,12 @@ impl Waiter {
 
     #[cold]
     fn idle_slowly(&mut self, doorbell: Option<&Doorbell<'_>>, poke: &mut dyn FnMut()) {
-        let since = *self.since.get_or_insert_with(Instant::now);
         self.steps = self.steps.wrapping_add(1);
+        if self.since.is_none() && self.steps <= UNTIMED_YIELDS {
+            yield_core();
+            return;
+        }
+        let since = *self.since.get_or_insert_with(Instant::now);
         if self.waited < self.policy.yields {
             if self.steps.is_multiple_of(self.policy.poke_every.max(1)) {
                 poke();
