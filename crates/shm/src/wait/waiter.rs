@@ -97,7 +97,7 @@ impl Waiter {
     #[cold]
     fn idle_slowly(&mut self, doorbell: Option<&Doorbell<'_>>, poke: &mut dyn FnMut()) {
         self.steps = self.steps.wrapping_add(1);
-        if self.since.is_none() && self.steps <= UNTIMED_YIELDS {
+        if self.steps <= UNTIMED_YIELDS && !self.policy.yields.is_zero() {
             yield_core();
             return;
         }
