@@ -19,18 +19,12 @@ fn chosen(query: Query) -> (&'static str, Landing) {
 }
 
 #[test]
-fn shipped_table_has_the_thresholds_of_the_paper() {
+fn shipped_table_has_the_measured_thresholds() {
     let at = |bytes| chosen(Query { bytes, ..QUERY });
-    for bytes in [0, 1, 256] {
-        assert_eq!(at(bytes), ("smp_gather_broadcast_tree", Landing::Scratch));
-    }
-    for bytes in [257, 8192] {
+    for bytes in [0, 1, 256, 8192, 32768] {
         assert_eq!(at(bytes), ("smp_bruck", Landing::Scratch));
     }
-    for bytes in [8193, 32767] {
-        assert_eq!(at(bytes), ("direct", Landing::Scratch));
-    }
-    for bytes in [32768, u64::MAX] {
+    for bytes in [32769, 65536, u64::MAX] {
         assert_eq!(at(bytes), ("direct", Landing::Recv));
         let without = Query {
             bytes,
