@@ -5,6 +5,7 @@ use crate::runtime::Session;
 use ferrorail_mpi_abi::{Datatype, TypeLayout};
 use libc::{c_int, c_void};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes packed by one call at most, unless a single element has more. An `int` must hold it.
@@ -177,6 +178,27 @@ impl Elements {
             address: self.address.wrapping_offset(stride),
             ..*self
         }
+    }
+
+    /// The elements of `ranks` blocks, one after the other.
+    ///
+    /// # Errors
+    /// If their bytes cannot be counted.
+    #[inline]
+    pub fn times(&self, ranks: u32) -> Result<Self, CallError> {
+        let too_many = CallError::NoMemory { bytes: usize::MAX };
+        let Some(count) = self.count.checked_mul(ranks as usize) else {
+            return Err(too_many);
+        };
+        let all = Self { count, ..*self };
+        all.bytes().map(|_| all).ok_or(too_many)
+    }
+
+    /// Addresses of the data, which is plain bytes from `address` on.
+    #[inline]
+    pub fn range(&self, address: *const u8) -> Range<usize> {
+        let bytes = self.bytes().unwrap_or(usize::MAX);
+        address as usize..(address as usize).saturating_add(bytes)
     }
 
     /// Calls `act` with element address, element count, offset in packed bytes and bytes, for

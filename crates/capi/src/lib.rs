@@ -6,7 +6,7 @@
 //! * `exports`: the symbols (the list is `exports.txt`), each guarded against panics;
 //! * `runtime`: the host MPI, found at the first wrapped call, and the session between
 //!   `MPI_Init` and `MPI_Finalize`;
-//! * `allgather`: argument checks, then the engine or the host;
+//! * `collective`: argument checks, then the engine or the host;
 //! * `team_cache`: from a communicator to its team, without an MPI call when it was used last;
 //! * `datatype`: predefined types to bytes, derived ones through the host's pack and unpack;
 //! * `oob_pmpi`: how the ranks of a communicator find each other: the host's `PMPI_*` calls;
@@ -22,7 +22,7 @@
 //! rank, whose error handler then runs as without ferrorail. Its peers wait, as they would in the
 //! host; `FERRORAIL_PEER_TIMEOUT` bounds that.
 
-mod allgather;
+mod collective;
 mod datatype;
 mod error;
 mod exports;

@@ -5,7 +5,9 @@
 //! of the same spelling, which understands its own sentinels. `mpi_f08` passes handles as structures
 //! of one integer by address, like `mpif.h` does integers; its `ierror` may be absent (null).
 
-use crate::allgather::{self, Args};
+use crate::collective::{
+    self, Allgather, Alltoall, Args, Barrier, Bcast, Buffer, Collective, Gather, Scatter,
+};
 use crate::next::{MISSING, Next, call_next};
 use crate::panic_guard::guard;
 use crate::runtime::after_init;
@@ -14,60 +16,17 @@ use libc::{c_int, c_void};
 type Int = *const c_int;
 type Error = *mut c_int;
 
-/// Addresses as Fortran passes them.
-#[derive(Clone, Copy)]
-struct Addresses {
-    send: *const c_void,
-    send_count: Int,
-    send_type: Int,
-    recv: *mut c_void,
-    recv_count: Int,
-    recv_type: Int,
-    comm: Int,
-}
-
-/// Calls the next routine and returns its error code.
-///
 /// # Safety
-/// `next` is a Fortran all-gather; the addresses are a Fortran program's.
-unsafe fn forward(next: &Next, at: Addresses) -> c_int {
-    let mut error = 0;
-    let to: Error = &mut error;
-    call_next!(
-        next,
-        (
-            at.send => *const c_void, at.send_count => Int, at.send_type => Int,
-            at.recv => *mut c_void, at.recv_count => Int, at.recv_type => Int,
-            at.comm => Int, to => Error
-        ) -> (),
-        else error = MISSING
-    );
-    error
-}
-
-/// # Safety
-/// The addresses are a Fortran program's.
-unsafe fn allgather(next: &Next, at: Addresses, error: Error) {
-    let code = guard(None, || {
-        // SAFETY: Fortran passes valid addresses of integers.
-        let args = unsafe {
-            Args {
-                send: at.send,
-                send_count: *at.send_count,
-                send_type: *at.send_type as usize,
-                recv: at.recv,
-                recv_count: *at.recv_count,
-                recv_type: *at.recv_type as usize,
-                comm: *at.comm as usize,
-            }
-        };
+/// `args` reads a Fortran program's arguments; handles are Fortran's. `error` is its `ierror`.
+unsafe fn call<C: Collective>(
+    args: impl FnOnce() -> Args,
+    forward: impl FnOnce() -> c_int,
+    error: Error,
+) {
+    let code = guard(None, || match args().translated() {
         // SAFETY: the arguments are those of the program's call.
-        unsafe {
-            match allgather::from_fortran(args) {
-                Some(args) => allgather::run(args, || forward(next, at)),
-                None => forward(next, at),
-            }
-        }
+        Some(args) => unsafe { collective::run::<C>(args, forward) },
+        None => forward(),
     });
     if !error.is_null() {
         // SAFETY: present, hence the address of an integer.
@@ -75,28 +34,111 @@ unsafe fn allgather(next: &Next, at: Addresses, error: Error) {
     }
 }
 
-macro_rules! allgathers {
-    ($($name:ident)*) => {$(
-        /// All-gather called from Fortran.
+/// # Safety
+/// The addresses of a Fortran program's count and datatype.
+unsafe fn buffer(address: *const c_void, count: Int, datatype: Int) -> Buffer {
+    // SAFETY: Fortran passes valid addresses of integers, significant or not.
+    unsafe { Buffer::new(address, *count, *datatype as usize) }
+}
+
+/// One spelling of a collective's name.
+macro_rules! entry {
+    ($name:ident, ($($arg:ident: $ty:ty),*), $kind:ty, $args:expr) => {
+        /// A collective called from Fortran.
         ///
         /// # Safety
         /// As in Fortran.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "one spelling of many")]
-        pub unsafe extern "C" fn $name(
-            send: *const c_void, send_count: Int, send_type: Int,
-            recv: *mut c_void, recv_count: Int, recv_type: Int,
-            comm: Int, error: Error,
-        ) {
+        pub unsafe extern "C" fn $name($($arg: $ty,)* error: Error) {
             static NEXT: Next = Next::new(stringify!($name));
-            let at = Addresses { send, send_count, send_type, recv, recv_count, recv_type, comm };
             // SAFETY: the program's own arguments.
-            unsafe { allgather(&NEXT, at, error) }
+            let args = || unsafe { $args };
+            let forward = || {
+                let mut code = 0;
+                let to: Error = &mut code;
+                call_next!(
+                    NEXT,
+                    ($($arg => $ty,)* to => Error) -> (),
+                    else code = MISSING
+                );
+                code
+            };
+            // SAFETY: the program's own arguments.
+            unsafe { call::<$kind>(args, forward, error) }
         }
+    };
+}
+
+/// Defines all spellings of collectives: their arguments, and what these are to which collective.
+macro_rules! entries {
+    ($($arguments:tt is $kind:ty: $args:expr, as $($names:ident)*;)*) => {$(
+        spellings!($arguments, $kind, $args, $($names)*);
     )*};
 }
 
-allgathers! { mpi_allgather mpi_allgather_ mpi_allgather__ MPI_ALLGATHER mpi_allgather_f08_ }
+macro_rules! spellings {
+    ($arguments:tt, $kind:ty, $args:expr, $($name:ident)*) => {
+        $(entry!($name, $arguments, $kind, $args);)*
+    };
+}
+
+entries! {
+    (comm: Int) is Barrier: Args { comm: *comm as usize, ..Args::NONE },
+    as mpi_barrier mpi_barrier_ mpi_barrier__ MPI_BARRIER mpi_barrier_f08_;
+
+    (address: *mut c_void, count: Int, datatype: Int, root: Int, comm: Int) is Bcast: Args {
+        recv: buffer(address, count, datatype),
+        root: *root,
+        comm: *comm as usize,
+        ..Args::NONE
+    },
+    as mpi_bcast mpi_bcast_ mpi_bcast__ MPI_BCAST mpi_bcast_f08_;
+
+    (
+        send: *const c_void, send_count: Int, send_type: Int,
+        recv: *mut c_void, recv_count: Int, recv_type: Int, root: Int, comm: Int
+    ) is Gather: Args {
+        send: buffer(send, send_count, send_type),
+        recv: buffer(recv, recv_count, recv_type),
+        root: *root,
+        comm: *comm as usize,
+    },
+    as mpi_gather mpi_gather_ mpi_gather__ MPI_GATHER mpi_gather_f08_;
+
+    (
+        send: *const c_void, send_count: Int, send_type: Int,
+        recv: *mut c_void, recv_count: Int, recv_type: Int, root: Int, comm: Int
+    ) is Scatter: Args {
+        send: buffer(send, send_count, send_type),
+        recv: buffer(recv, recv_count, recv_type),
+        root: *root,
+        comm: *comm as usize,
+    },
+    as mpi_scatter mpi_scatter_ mpi_scatter__ MPI_SCATTER mpi_scatter_f08_;
+
+    (
+        send: *const c_void, send_count: Int, send_type: Int,
+        recv: *mut c_void, recv_count: Int, recv_type: Int, comm: Int
+    ) is Allgather: Args {
+        send: buffer(send, send_count, send_type),
+        recv: buffer(recv, recv_count, recv_type),
+        comm: *comm as usize,
+        ..Args::NONE
+    },
+    as mpi_allgather mpi_allgather_ mpi_allgather__ MPI_ALLGATHER mpi_allgather_f08_;
+
+    (
+        send: *const c_void, send_count: Int, send_type: Int,
+        recv: *mut c_void, recv_count: Int, recv_type: Int, comm: Int
+    ) is Alltoall: Args {
+        send: buffer(send, send_count, send_type),
+        recv: buffer(recv, recv_count, recv_type),
+        comm: *comm as usize,
+        ..Args::NONE
+    },
+    as mpi_alltoall mpi_alltoall_ mpi_alltoall__ MPI_ALLTOALL mpi_alltoall_f08_;
+}
 
 macro_rules! inits {
     ($($name:ident)*) => {$(

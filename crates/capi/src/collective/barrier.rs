@@ -1,0 +1,27 @@
+//! `MPI_Barrier` (MPI 4.1, section 6.3).
+
+use super::{Args, Collective, Refusal, done};
+use crate::runtime::Session;
+use ferrorail_engine::Team;
+
+/// Barrier.
+pub struct Barrier;
+
+impl Collective for Barrier {
+    const NAME: &'static str = "barrier";
+    type Call = ();
+
+    #[inline]
+    fn check(_: &Session, _: &Args) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn bytes((): &()) -> usize {
+        0
+    }
+
+    #[inline]
+    unsafe fn perform(_: &Session, team: &Team, _: &Args, (): &()) -> Result<(), Refusal> {
+        done(team.barrier())
+    }
+}

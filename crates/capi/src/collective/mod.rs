@@ -1,0 +1,223 @@
+//! The collectives: checks, then the engine or the host. One way to run them, [`run`]; what each
+//! has of its own is its [`Collective`].
+
+mod allgather;
+mod alltoall;
+mod barrier;
+mod rooted;
+mod side;
+
+pub use allgather::Allgather;
+pub use alltoall::Alltoall;
+pub use barrier::Barrier;
+pub use rooted::{Bcast, Gather, Scatter};
+
+use crate::error::{CallError, report};
+use crate::runtime::{self, Inside, Local, Session};
+use crate::team_cache::{self, Entry, reason};
+use ferrorail_engine::{EngineError, Team};
+use ferrorail_mpi_abi::{Comm, Datatype};
+use libc::{c_int, c_void};
+use std::ptr;
+
+/// One side's arguments as they came in registers.
+#[derive(Clone, Copy)]
+pub struct Buffer {
+    /// First element, or `MPI_IN_PLACE`.
+    pub address: *mut c_void,
+    /// Elements for each rank.
+    pub count: c_int,
+    /// Their type.
+    pub datatype: usize,
+}
+
+/// The arguments as they came in registers. A collective without some of them leaves those of
+/// [`Args::NONE`].
+#[derive(Clone, Copy)]
+pub struct Args {
+    /// What is sent. Broadcast has its only buffer in `recv`.
+    pub send: Buffer,
+    /// What is received.
+    pub recv: Buffer,
+    /// Rank of the root.
+    pub root: c_int,
+    /// The communicator.
+    pub comm: usize,
+}
+
+impl Buffer {
+    /// As passed to C: an address, a number of elements and their type.
+    pub fn new(address: *const c_void, count: c_int, datatype: usize) -> Self {
+        Self {
+            address: address.cast_mut(),
+            count,
+            datatype,
+        }
+    }
+}
+
+impl Args {
+    /// No argument.
+    pub const NONE: Self = {
+        let none = Buffer {
+            address: ptr::null_mut(),
+            count: 0,
+            datatype: 0,
+        };
+        Self {
+            send: none,
+            recv: none,
+            root: 0,
+            comm: 0,
+        }
+    };
+
+    /// The call of a Fortran program of Open MPI, with handles and sentinels as a C program would
+    /// have passed them. `None` if the host is another library.
+    pub fn translated(self) -> Option<Self> {
+        let session = runtime::session()?;
+        let host = session.host();
+        let sentinels = host.fortran_sentinels()?;
+        let types = [self.send.datatype as c_int, self.recv.datatype as c_int];
+        let (Comm(comm), types) = host.from_fortran(self.comm as c_int, types)?;
+        let to_c = |buffer: Buffer, Datatype(datatype)| Buffer {
+            address: sentinels.to_c(buffer.address as usize, host.constants()) as *mut c_void,
+            datatype,
+            ..buffer
+        };
+        Some(Self {
+            send: to_c(self.send, types[0]),
+            recv: to_c(self.recv, types[1]),
+            comm,
+            ..self
+        })
+    }
+}
+
+/// Why a call does not run here.
+pub enum Refusal {
+    /// It is left to the host, which says what is wrong with it.
+    Invalid,
+    /// It fails here.
+    Error(CallError),
+}
+
+impl<E: Into<CallError>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+/// What one collective has of its own.
+pub trait Collective {
+    /// Its name in statistics and messages.
+    const NAME: &'static str;
+
+    /// Arguments that are right as far as the communicator does not matter.
+    type Call;
+
+    /// Checks what does not depend on the communicator. Arguments that are not significant on some
+    /// ranks may only be looked at in [`Collective::perform`].
+    fn check(session: &Session, args: &Args) -> Result<Self::Call, Refusal>;
+
+    /// Bytes of one block, as far as known.
+    fn bytes(call: &Self::Call) -> usize;
+
+    /// Runs a checked call on its team.
+    ///
+    /// # Safety
+    /// The buffers are the program's for the duration of the call, with the sizes that the
+    /// arguments describe.
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Self::Call,
+    ) -> Result<(), Refusal>;
+}
+
+/// Runs the call, or `forward`s it and says so in the statistics.
+///
+/// # Safety
+/// The arguments obey the standard, or are wrong in ways the host MPI itself would notice.
+#[inline]
+pub unsafe fn run<C: Collective>(args: Args, forward: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: the caller's contract.
+    runtime::with_local(|local| unsafe { run_on::<C>(local, &args, forward) })
+}
+
+/// # Safety
+/// As [`run`].
+#[inline]
+unsafe fn run_on<C: Collective>(
+    local: &Local,
+    args: &Args,
+    forward: impl FnOnce() -> c_int,
+) -> c_int {
+    let Some(session) = runtime::session_of(local) else {
+        return forward();
+    };
+    let comm = session.host().comm(args.comm);
+    let outcome = match C::check(session, args) {
+        Ok(call) => {
+            // SAFETY: a communicator in use by this call is not freed meanwhile.
+            match unsafe { team_cache::entry(session, &local.recents, comm) } {
+                Some(Entry::Team(team)) => {
+                    // SAFETY: the arguments were checked as far as MPI can.
+                    unsafe { C::perform(session, team, args, &call) }
+                }
+                Some(Entry::Forward(reason)) => {
+                    return forwarded(session, C::NAME, reason, C::bytes(&call), forward);
+                }
+                None => Err(Refusal::Invalid),
+            }
+        }
+        Err(refusal) => Err(refusal),
+    };
+    match outcome {
+        Ok(()) => session.host().constants().success,
+        Err(Refusal::Invalid) => {
+            let reason = invalid(session, args.root, comm);
+            forwarded(session, C::NAME, reason, 0, forward)
+        }
+        Err(Refusal::Error(error)) => report(session, comm, C::NAME, &error),
+    }
+}
+
+/// Why a call with invalid arguments goes to the host: `MPI_ROOT` and `MPI_PROC_NULL` as a root are
+/// right on inter-communicators.
+#[cold]
+fn invalid(session: &Session, root: c_int, comm: Comm) -> &'static str {
+    let host = session.host();
+    let two_groups = root < 0
+        && comm != host.predefined().comm_null
+        && host.is_inter_comm(comm).unwrap_or(false);
+    if two_groups {
+        reason::INTER_COMM
+    } else {
+        reason::INVALID
+    }
+}
+
+#[cold]
+fn forwarded(
+    session: &Session,
+    name: &'static str,
+    reason: &'static str,
+    bytes: usize,
+    forward: impl FnOnce() -> c_int,
+) -> c_int {
+    session
+        .context
+        .stats()
+        .forwarded(name, reason, bytes as u64);
+    // What the host calls meanwhile is part of this call.
+    let _inside = Inside::enter();
+    forward()
+}
+
+/// What the engine says, as a refusal of the call.
+#[inline]
+fn done(outcome: Result<(), EngineError>) -> Result<(), Refusal> {
+    outcome.map_err(Refusal::from)
+}

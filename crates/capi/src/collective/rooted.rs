@@ -1,0 +1,185 @@
+//! `MPI_Bcast`, `MPI_Gather`, `MPI_Scatter` (MPI 4.1, sections 6.4 to 6.6). What is significant only
+//! at the root is not looked at elsewhere.
+
+use super::side::{Input, Output, Side, elements, same_bytes};
+use super::{Args, Collective, Refusal, done};
+use crate::datatype::Elements;
+use crate::runtime::Session;
+use ferrorail_base::Rank;
+use ferrorail_engine::Team;
+use std::ptr;
+
+/// Broadcast.
+pub struct Bcast;
+
+/// Gather.
+pub struct Gather;
+
+/// Scatter.
+pub struct Scatter;
+
+/// Negative roots are meant for inter-communicators, where the other arguments may mean nothing.
+#[inline]
+fn check_root(args: &Args) -> Result<(), Refusal> {
+    if args.root < 0 {
+        return Err(Refusal::Invalid);
+    }
+    Ok(())
+}
+
+/// The root, if it is a rank of `team`.
+#[inline]
+fn root_of(team: &Team, args: &Args) -> Result<Rank, Refusal> {
+    match u32::try_from(args.root) {
+        Ok(root) if root < team.size() => Ok(Rank(root)),
+        _ => Err(Refusal::Invalid),
+    }
+}
+
+/// The side of a rank that is not the root, which cannot be in place.
+fn not_in_place(side: &Side) -> Result<(Elements, usize), Refusal> {
+    match side {
+        Side::At(elements) => Ok((*elements, elements.bytes().ok_or(Refusal::Invalid)?)),
+        Side::InPlace => Err(Refusal::Invalid),
+    }
+}
+
+impl Collective for Bcast {
+    const NAME: &'static str = "bcast";
+    type Call = Elements;
+
+    #[inline]
+    fn check(session: &Session, args: &Args) -> Result<Elements, Refusal> {
+        check_root(args)?;
+        elements(session, &args.recv)
+    }
+
+    fn bytes(call: &Elements) -> usize {
+        call.bytes().unwrap_or(0)
+    }
+
+    #[inline]
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Elements,
+    ) -> Result<(), Refusal> {
+        let root = root_of(team, args)?;
+        let bytes = call.bytes().ok_or(Refusal::Invalid)?;
+        let is_root = team.rank() == root;
+        let output = Output::new(*call)?;
+        // SAFETY: the program's elements. The root's are only read.
+        unsafe {
+            if is_root {
+                output.keep(session, call, 0)?;
+            }
+            done(team.bcast(output.address(), bytes, root))?;
+            if !is_root {
+                output.finish(session)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Collective for Gather {
+    const NAME: &'static str = "gather";
+    type Call = Side;
+
+    fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
+        check_root(args)?;
+        Side::check(session, &args.send)
+    }
+
+    fn bytes(call: &Side) -> usize {
+        call.bytes().unwrap_or(0)
+    }
+
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Side,
+    ) -> Result<(), Refusal> {
+        let root = root_of(team, args)?;
+        if team.rank() != root {
+            let (send, bytes) = not_in_place(call)?;
+            // SAFETY: the program's elements; nothing is received here.
+            return unsafe {
+                let input = Input::new(session, &send, 0..0)?;
+                done(team.gather(Some(input.address()), ptr::null_mut(), bytes, root))
+            };
+        }
+        let recv = elements(session, &args.recv)?;
+        let bytes = recv.bytes().ok_or(Refusal::Invalid)?;
+        let output = Output::new(recv.times(team.size())?)?;
+        // SAFETY: the program's elements; a block for each rank to receive.
+        unsafe {
+            let input = match call {
+                Side::InPlace => {
+                    let own = recv.block(root.index());
+                    output.keep(session, &own, bytes * root.index())?;
+                    None
+                }
+                Side::At(send) => {
+                    same_bytes(send.bytes().unwrap_or(0), bytes)?;
+                    Some(Input::new(session, send, output.range())?)
+                }
+            };
+            let send = input.as_ref().map(Input::address);
+            done(team.gather(send, output.address(), bytes, root))?;
+            output.finish(session)?;
+        }
+        Ok(())
+    }
+}
+
+impl Collective for Scatter {
+    const NAME: &'static str = "scatter";
+    type Call = Side;
+
+    fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
+        check_root(args)?;
+        Side::check(session, &args.recv)
+    }
+
+    fn bytes(call: &Side) -> usize {
+        call.bytes().unwrap_or(0)
+    }
+
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Side,
+    ) -> Result<(), Refusal> {
+        let root = root_of(team, args)?;
+        if team.rank() != root {
+            let (recv, bytes) = not_in_place(call)?;
+            let output = Output::new(recv)?;
+            // SAFETY: the program's elements; nothing is sent from here.
+            unsafe {
+                done(team.scatter(ptr::null(), Some(output.address()), bytes, root))?;
+                output.finish(session)?;
+            }
+            return Ok(());
+        }
+        let send = elements(session, &args.send)?;
+        let bytes = send.bytes().ok_or(Refusal::Invalid)?;
+        let all = send.times(team.size())?;
+        // SAFETY: the program's elements; a block for each rank to send.
+        unsafe {
+            let Side::At(recv) = call else {
+                let input = Input::new(session, &all, 0..0)?;
+                return done(team.scatter(input.address(), None, bytes, root));
+            };
+            same_bytes(bytes, recv.bytes().unwrap_or(0))?;
+            let output = Output::new(*recv)?;
+            let input = Input::new(session, &all, output.range())?;
+            done(team.scatter(input.address(), Some(output.address()), bytes, root))?;
+            output.finish(session)?;
+        }
+        Ok(())
+    }
+}

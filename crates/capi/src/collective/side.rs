@@ -1,0 +1,284 @@
+//! One side of a call: its elements, and the plain bytes that the engine sees of them.
+
+use super::{Args, Buffer, Refusal};
+use crate::datatype::{self, Elements, Packed};
+use crate::error::CallError;
+use crate::runtime::Session;
+use std::ops::Range;
+use std::ptr;
+
+/// A side that may be `MPI_IN_PLACE`.
+#[derive(Clone, Copy)]
+pub enum Side {
+    /// The other side's buffer serves.
+    InPlace,
+    /// Here.
+    At(Elements),
+}
+
+impl Side {
+    /// Checks a side that may be `MPI_IN_PLACE`.
+    #[inline]
+    pub fn check(session: &Session, buffer: &Buffer) -> Result<Self, Refusal> {
+        if is_in_place(session, buffer) {
+            Ok(Self::InPlace)
+        } else {
+            elements(session, buffer).map(Self::At)
+        }
+    }
+
+    /// Bytes of one block, if it is known from this side.
+    pub fn bytes(&self) -> Option<usize> {
+        match self {
+            Self::InPlace => None,
+            Self::At(elements) => elements.bytes(),
+        }
+    }
+}
+
+fn is_in_place(session: &Session, buffer: &Buffer) -> bool {
+    buffer.address as usize == session.host().constants().in_place
+}
+
+/// Checks a side that may not be `MPI_IN_PLACE`. The byte count of the result does not overflow.
+#[inline]
+pub fn elements(session: &Session, buffer: &Buffer) -> Result<Elements, Refusal> {
+    if is_in_place(session, buffer) {
+        return Err(Refusal::Invalid);
+    }
+    let count = usize::try_from(buffer.count).map_err(|_| Refusal::Invalid)?;
+    let datatype = session.host().datatype(buffer.datatype);
+    let layout = datatype::layout(session, datatype).ok_or(Refusal::Invalid)?;
+    let elements = Elements {
+        address: buffer.address.cast(),
+        count,
+        datatype,
+        layout,
+    };
+    let absent = elements.dense().is_some_and(|address| address.is_null());
+    if absent && count != 0 && layout.bytes != 0 {
+        return Err(Refusal::Invalid);
+    }
+    elements.bytes().ok_or(Refusal::Invalid)?;
+    Ok(elements)
+}
+
+/// The two sides of a collective in which every rank sends and receives.
+pub struct Both {
+    /// What is sent.
+    pub send: Side,
+    /// What is received.
+    pub recv: Elements,
+    /// Bytes of one block.
+    pub bytes: usize,
+}
+
+impl Both {
+    /// Checks both sides, and that they describe the same amount of data.
+    #[inline]
+    pub fn check(session: &Session, args: &Args) -> Result<Self, Refusal> {
+        let recv = elements(session, &args.recv)?;
+        let bytes = recv.bytes().ok_or(Refusal::Invalid)?;
+        let alike = (args.send.count, args.send.datatype) == (args.recv.count, args.recv.datatype);
+        let send = if alike && !args.send.address.is_null() && !is_in_place(session, &args.send) {
+            Side::At(Elements {
+                address: args.send.address.cast(),
+                ..recv
+            })
+        } else {
+            Side::check(session, &args.send)?
+        };
+        if let Some(send_bytes) = send.bytes() {
+            same_bytes(send_bytes, bytes)?;
+        }
+        let aliases = alike && ptr::eq(args.send.address, args.recv.address);
+        if aliases && bytes != 0 && session.rejects_aliases() {
+            return Err(Refusal::Invalid);
+        }
+        Ok(Self { send, recv, bytes })
+    }
+}
+
+/// Refuses sides that describe different amounts of data.
+#[inline]
+pub fn same_bytes(send_bytes: usize, recv_bytes: usize) -> Result<(), Refusal> {
+    if send_bytes == recv_bytes {
+        return Ok(());
+    }
+    Err(Refusal::Error(CallError::Signature {
+        send_bytes,
+        recv_bytes,
+    }))
+}
+
+/// Plain bytes to send: the program's own memory, or a packed copy.
+pub struct Input {
+    address: *const u8,
+    _copy: Option<Packed>,
+}
+
+impl Input {
+    /// The bytes of `elements`. They are copied if they have gaps or lie in `output`: overlapping
+    /// buffers are wrong, but hosts that do not check send what was there before.
+    ///
+    /// # Safety
+    /// The elements are readable.
+    pub unsafe fn new(
+        session: &Session,
+        elements: &Elements,
+        output: Range<usize>,
+    ) -> Result<Self, CallError> {
+        match elements.dense() {
+            Some(address) if !overlap(&elements.range(address), &output) => Ok(Self {
+                address,
+                _copy: None,
+            }),
+            // SAFETY: the caller's contract.
+            _ => unsafe { Self::copied(session, elements) },
+        }
+    }
+
+    /// A copy of the bytes of `elements`.
+    ///
+    /// # Safety
+    /// As [`Input::new`].
+    pub unsafe fn copied(session: &Session, elements: &Elements) -> Result<Self, CallError> {
+        let mut copy = Packed::new(size_of(elements)?)?;
+        // SAFETY: the caller's contract; the copy has room.
+        unsafe { collect(session, elements, copy.as_mut_ptr())? };
+        Ok(Self {
+            address: copy.as_mut_ptr(),
+            _copy: Some(copy),
+        })
+    }
+
+    /// First byte.
+    #[inline]
+    pub fn address(&self) -> *const u8 {
+        self.address
+    }
+}
+
+/// Plain bytes to receive into: the program's own memory, or memory to unpack from.
+pub struct Output {
+    address: *mut u8,
+    elements: Elements,
+    packed: Option<Packed>,
+}
+
+impl Output {
+    /// Room for the bytes of `elements`.
+    #[inline]
+    pub fn new(elements: Elements) -> Result<Self, CallError> {
+        match elements.dense() {
+            Some(address) => Ok(Self {
+                address,
+                elements,
+                packed: None,
+            }),
+            None => Self::packed(elements),
+        }
+    }
+
+    #[cold]
+    fn packed(elements: Elements) -> Result<Self, CallError> {
+        let mut packed = Packed::new(size_of(&elements)?)?;
+        Ok(Self {
+            address: packed.as_mut_ptr(),
+            elements,
+            packed: Some(packed),
+        })
+    }
+
+    /// First byte.
+    #[inline]
+    pub fn address(&self) -> *mut u8 {
+        self.address
+    }
+
+    /// Where the program's bytes will be written during the call.
+    #[inline]
+    pub fn range(&self) -> Range<usize> {
+        match self.packed {
+            None => self.elements.range(self.address),
+            Some(_) => 0..0,
+        }
+    }
+
+    /// Makes the data that is in `block` of the program's buffer part of the bytes, at `offset`.
+    ///
+    /// # Safety
+    /// `block` is readable, and its bytes fit at `offset`.
+    pub unsafe fn keep(
+        &self,
+        session: &Session,
+        block: &Elements,
+        offset: usize,
+    ) -> Result<(), CallError> {
+        if self.packed.is_some() {
+            // SAFETY: the caller's contract.
+            unsafe { collect(session, block, self.address.wrapping_add(offset))? };
+        }
+        Ok(())
+    }
+
+    /// Brings what was received to the program's elements; gaps keep their bytes.
+    ///
+    /// # Safety
+    /// The elements are writable, all bytes were received.
+    #[inline]
+    pub unsafe fn finish(self, session: &Session) -> Result<(), CallError> {
+        if self.packed.is_some() {
+            // SAFETY: the caller's contract.
+            unsafe { self.elements.unpack(session, self.address)? };
+        }
+        Ok(())
+    }
+}
+
+/// Brings the bytes of `elements` to `to`.
+///
+/// # Safety
+/// The elements are readable; `to` has room for their bytes.
+pub unsafe fn collect(
+    session: &Session,
+    elements: &Elements,
+    to: *mut u8,
+) -> Result<(), CallError> {
+    match elements.dense() {
+        Some(from) => {
+            // SAFETY: the caller's contract; `copy` allows overlap.
+            unsafe { ptr::copy(from, to, size_of(elements)?) };
+            Ok(())
+        }
+        // SAFETY: the caller's contract.
+        None => unsafe { elements.pack(session, to) },
+    }
+}
+
+fn size_of(elements: &Elements) -> Result<usize, CallError> {
+    elements
+        .bytes()
+        .ok_or(CallError::NoMemory { bytes: usize::MAX })
+}
+
+/// Whether two ranges of addresses have bytes in common.
+#[inline]
+pub fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touching_ranges_do_not_overlap() {
+        assert!(!overlap(&(100..108), &(108..172)));
+        assert!(!overlap(&(172..180), &(108..172)));
+        assert!(overlap(&(107..115), &(108..172)));
+        assert!(overlap(&(171..179), &(108..172)));
+        assert!(overlap(&(108..116), &(108..172)));
+        assert!(!overlap(&(108..108), &(108..108)));
+    }
+}
