@@ -42,6 +42,32 @@ program allgather_f08
     call expect(all_equal(table(:, peer + 1), dble(peer) + 0.25d0))
   end do
 
+  ! The other collectives, rank 0 being the root.
+  n = 17
+  call MPI_BARRIER(MPI_COMM_WORLD)
+  mine(1:n) = (/ (value(rank, peer), peer = 1, n) /)
+  all = -1
+  if (rank == 0) then
+    all(1:n) = mine(1:n)
+    call MPI_GATHER(MPI_IN_PLACE, n, MPI_INTEGER, all, n, MPI_INTEGER, 0, MPI_COMM_WORLD, ierr)
+    call expect(ierr == MPI_SUCCESS)
+  else
+    call MPI_GATHER(mine, n, MPI_INTEGER, all, n, MPI_INTEGER, 0, MPI_COMM_WORLD)
+    call expect(all(1) == -1)
+  end if
+  call MPI_BCAST(all, n * ranks, MPI_INTEGER, 0, MPI_COMM_WORLD)
+  call verify(n, ranks)
+  mine = -1
+  call MPI_SCATTER(all, n, MPI_INTEGER, mine, n, MPI_INTEGER, 0, MPI_COMM_WORLD)
+  do i = 1, n
+    call expect(mine(i) == value(rank, i))
+  end do
+  do peer = 0, ranks - 1
+    all(peer * n + 1:peer * n + n) = mine(1:n)
+  end do
+  call MPI_ALLTOALL(MPI_IN_PLACE, n, MPI_INTEGER, all, n, MPI_INTEGER, MPI_COMM_WORLD)
+  call verify(n, ranks)
+
   ! Every second integer of the receive buffer.
   call MPI_TYPE_VECTOR(17, 1, 2, MPI_INTEGER, half_type)
   call MPI_TYPE_CREATE_RESIZED(half_type, int(0, MPI_ADDRESS_KIND), int(136, MPI_ADDRESS_KIND), &

@@ -1,4 +1,4 @@
-/* Wrong arguments: the error class that MPI_Allgather returns, and that the communicator's error
+/* Wrong arguments: the error class that collectives return, and that the communicator's error
  * handler ran. All ranks make the same mistake, so that nobody waits. Prints `class CASE NUMBER`
  * lines; their comparison with those of a run without ferrorail is the test. Afterwards the
  * communicator must still work.
@@ -46,6 +46,15 @@ static void wrong_calls(MPI_Comm comm, int rank, int size, int own_handler)
     CASE("null_recv_type", &mine, 1, MPI_INT, all, 1, MPI_DATATYPE_NULL, comm);
     CASE("uncommitted_type", &mine, 1, loose, all, 1, loose, comm);
     CASE("in_place_as_recv", &mine, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm);
+#undef CASE
+#define CASE(name, call) report(rank, name, call, own_handler)
+    CASE("negative_bcast_count", MPI_Bcast(all, -1, MPI_INT, 0, comm));
+    CASE("uncommitted_bcast_type", MPI_Bcast(all, 1, loose, 0, comm));
+    CASE("bcast_root_too_high", MPI_Bcast(all, 1, MPI_INT, size, comm));
+    CASE("bcast_root_negative", MPI_Bcast(all, 1, MPI_INT, -99, comm));
+    CASE("gather_root_too_high", MPI_Gather(&mine, 1, MPI_INT, all, 1, MPI_INT, size, comm));
+    CASE("scatter_root_too_high", MPI_Scatter(all, 1, MPI_INT, &mine, 1, MPI_INT, size, comm));
+    CASE("negative_alltoall_count", MPI_Alltoall(all, -1, MPI_INT, all + 1, 1, MPI_INT, comm));
 #undef CASE
     MPI_Type_free(&loose);
     snprintf(context, sizeof context, "after the errors");
