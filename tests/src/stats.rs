@@ -53,27 +53,24 @@ impl Stats {
         serde_json::from_str(&text).with_context(|| format!("statistics: {text}"))
     }
 
-    /// Whether calls were carried, with the forced algorithm among those that carried them.
+    /// Whether calls were carried, with every forced algorithm among those that carried them.
     pub fn check_taken(&self, forced: Option<&str>) -> Result<()> {
         let calls: u64 = self.collectives.iter().map(|row| row.calls).sum();
         ensure!(calls > 0, "ferrorail carried no call");
-        let Some((collective, algorithm)) = forced.and_then(|text| text.split_once('=')) else {
-            return Ok(());
-        };
-        let used = self
-            .collectives
-            .iter()
-            .any(|row| row.collective == collective && row.algorithm == algorithm && row.calls > 0);
-        let seen: Vec<&str> = self
-            .collectives
-            .iter()
-            .map(|row| row.algorithm.as_str())
-            .collect();
-        ensure!(
-            used,
-            "{algorithm} was forced but never ran (ran: {})",
-            seen.join(", ")
-        );
+        let settings = forced.into_iter().flat_map(|text| text.split(','));
+        for (collective, algorithm) in settings.filter_map(|one| one.split_once('=')) {
+            let of_it = || {
+                self.collectives
+                    .iter()
+                    .filter(|row| row.collective == collective)
+            };
+            let seen: Vec<&str> = of_it().map(|row| row.algorithm.as_str()).collect();
+            ensure!(
+                of_it().any(|row| row.algorithm == algorithm && row.calls > 0),
+                "{algorithm} was forced but never ran (ran: {})",
+                seen.join(", ")
+            );
+        }
         Ok(())
     }
 
