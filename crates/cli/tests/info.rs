@@ -4,7 +4,8 @@ mod common;
 
 use common::{expect_code, ferrorail};
 use ferrorail_base::config::TABLE;
-use ferrorail_coll::{Collective, algorithms};
+use ferrorail_coll::algorithms;
+use ferrorail_engine::OFFERED;
 use serde_json::Value;
 
 /// On loopback rails, which exist everywhere.
@@ -30,7 +31,7 @@ fn every_setting_and_algorithm_is_listed() {
     }
     assert!(stdout.contains("\n* FERRORAIL_FABRIC=loopback"), "{stdout}");
     assert!(stdout.contains("\n  FERRORAIL_SHM=auto"), "{stdout}");
-    for algorithm in Collective::ALL
+    for algorithm in OFFERED
         .iter()
         .flat_map(|&collective| algorithms(collective))
     {

@@ -3,6 +3,7 @@
 mod ranks;
 
 use ferrorail_base::config::Settings;
+use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_coll::{Collective, algorithms};
 use ferrorail_engine::Team;
 use ranks::{SHAPES, on_ranks, settings};
@@ -110,15 +111,21 @@ fn a_peer_that_never_comes_is_an_error_within_the_timeout() {
         peer_timeout_s: Some(1),
         ..settings(2, 2)
     };
+    let given_up = AtomicU32::new(0);
     on_ranks(3, &settings, |team| {
         check(team, 0, 100, false);
         if team.rank().0 == 2 {
+            // It is alive and keeps its memory, but does not call.
+            while given_up.load(Ordering::Acquire) < 2 {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
             return;
         }
         let mine = [1u8; 100];
         let mut all = [0u8; 300];
         // SAFETY: the buffers hold 100 bytes and 100 per rank.
         let outcome = unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), 100) };
+        given_up.fetch_add(1, Ordering::Release);
         let text = outcome.expect_err("rank 2 is not there").to_string();
         assert!(text.contains("FERRORAIL_PEER_TIMEOUT"), "{text}");
         // SAFETY: as above.
