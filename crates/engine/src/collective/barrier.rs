@@ -1,11 +1,10 @@
 //! Barrier: nobody leaves before everybody has entered (MPI-4.1, 6.3); and the team's own
 //! synchronisation, which is the same schedule.
 
-use super::Call;
+use super::{Call, connect_peers};
 use crate::plan::PlanKey;
 use crate::run::{Run, UserBuffers};
 use crate::team::State;
-use crate::team::connect::connect;
 use crate::team::map::Map;
 use crate::{EngineError, Team};
 use ferrorail_base::Rank;
@@ -34,10 +33,7 @@ pub(super) fn synchronise(map: &Map, state: &mut State) -> Result<(), EngineErro
     let mut plan = state
         .plans
         .take(map, PlanKey::new(Collective::Barrier, Rank(0), 0));
-    if !plan.connected {
-        connect(map, state, &plan.schedule.peers())?;
-        plan.connected = true;
-    }
+    connect_peers(map, state, &mut plan)?;
     let turn = state.clock.next_sync();
     let outcome = Run::new(map, &plan, UserBuffers::NONE, turn).complete(state, "synchronisation");
     state.plans.keep(plan);

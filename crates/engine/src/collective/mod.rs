@@ -91,10 +91,7 @@ fn scheduled(
     plan: &mut Plan,
     call: &Call,
 ) -> Result<(), EngineError> {
-    if !plan.connected {
-        connect(map, state, &plan.schedule.peers())?;
-        plan.connected = true;
-    }
+    connect_peers(map, state, plan)?;
     let piece = match plan.landing {
         Landing::Recv => call.bytes,
         Landing::Scratch => piece_bytes(map, plan, call.bytes),
@@ -129,6 +126,15 @@ fn scheduled(
             return Ok(());
         }
     }
+}
+
+/// Connects the peers that `plan` names, at its first run.
+fn connect_peers(map: &Map, state: &mut State, plan: &mut Plan) -> Result<(), EngineError> {
+    if !plan.connected {
+        connect(map, state, &plan.schedule.peers())?;
+        plan.connected = true;
+    }
+    Ok(())
 }
 
 /// Largest piece of a block (of a whole vector, where the algorithm cuts that), a multiple of a

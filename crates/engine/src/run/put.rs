@@ -114,14 +114,8 @@ impl Run<'_> {
                 Tracking::Silent
             },
         };
-        self.posted = match post(self, rails, state, &link, &message)? {
-            None => 0,
-            Some(posted) => {
-                self.posted = posted;
-                return Ok(Some(Blocked::Rail));
-            }
-        };
-        Ok(None)
+        let left_at = post(self, rails, state, &link, &message)?;
+        Ok(self.resume_at(left_at))
     }
 
     /// Tells `to` where this rank's receive buffer is.
@@ -159,16 +153,14 @@ impl Run<'_> {
             slot,
             tracking: Tracking::Silent,
         };
-        match post(self, rails, state, &link, &message)? {
-            None => {
-                self.posted = 0;
-                Ok(None)
-            }
-            Some(posted) => {
-                self.posted = posted;
-                Ok(Some(Blocked::Rail))
-            }
-        }
+        let left_at = post(self, rails, state, &link, &message)?;
+        Ok(self.resume_at(left_at))
+    }
+
+    /// Remembers where [`post`] left a message because a queue was full, if it did.
+    fn resume_at(&mut self, left_at: Option<usize>) -> Option<Blocked> {
+        self.posted = left_at.unwrap_or(0);
+        left_at.map(|_| Blocked::Rail)
     }
 
     /// This rank's receive buffer; address 0 says that it could not be registered.
