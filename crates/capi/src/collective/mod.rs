@@ -26,7 +26,7 @@ pub struct Buffer {
     /// First element, or `MPI_IN_PLACE`.
     pub address: *mut c_void,
     /// Elements for each rank.
-    pub count: c_int,
+    pub count: i64,
     /// Their type.
     pub datatype: usize,
 }
@@ -47,10 +47,10 @@ pub struct Args {
 
 impl Buffer {
     /// As passed to C: an address, a number of elements and their type.
-    pub fn new(address: *const c_void, count: c_int, datatype: usize) -> Self {
+    pub fn new(address: *const c_void, count: impl Into<i64>, datatype: usize) -> Self {
         Self {
             address: address.cast_mut(),
-            count,
+            count: count.into(),
             datatype,
         }
     }

@@ -1,13 +1,14 @@
-//! Collectives called from C.
+//! Collectives called from C, in two forms: counts are `int`, or `MPI_Count` in names that end in
+//! `_c` (MPI 4.0, section 19.2). Libraries older than MPI 4.0 have the first form only.
 
 use crate::collective::{self, Allgather, Alltoall, Args, Barrier, Bcast, Buffer, Gather, Scatter};
 use crate::next::{MISSING, Next, call_next};
 use crate::panic_guard::guard;
 use libc::{c_int, c_void};
 
-/// Defines `MPI_*` functions: their arguments, and what these are to which collective.
-macro_rules! entries {
-    ($($name:ident($($arg:ident: $ty:ty),*) is $kind:ty: $args:expr;)*) => {$(
+/// Defines one `MPI_*` function: its arguments, and what these are to which collective.
+macro_rules! entry {
+    ($name:ident, ($($arg:ident: $ty:ty),*), $kind:ty, $args:expr) => {
         /// As the standard defines it.
         ///
         /// # Safety
@@ -22,14 +23,32 @@ macro_rules! entries {
                 unsafe { collective::run::<$kind>(args, forward) }
             })
         }
-    )*};
+    };
+}
+
+entry!(MPI_Barrier, (comm: usize), Barrier, Args { comm, ..Args::NONE });
+
+/// Defines both forms of functions that have counts, which are of type `Count` below.
+macro_rules! entries {
+    ($($name:ident $large:ident $arguments:tt is $kind:ty: $args:expr;)*) => {
+        /// Counts are `int`.
+        mod int {
+            use super::*;
+            type Count = c_int;
+            $(entry!($name, $arguments, $kind, $args);)*
+        }
+        /// Counts are `MPI_Count`.
+        mod large {
+            use super::*;
+            type Count = i64;
+            $(entry!($large, $arguments, $kind, $args);)*
+        }
+    };
 }
 
 entries! {
-    MPI_Barrier(comm: usize) is Barrier: Args { comm, ..Args::NONE };
-
-    MPI_Bcast(
-        buffer: *mut c_void, count: c_int, datatype: usize, root: c_int, comm: usize
+    MPI_Bcast MPI_Bcast_c (
+        buffer: *mut c_void, count: Count, datatype: usize, root: c_int, comm: usize
     ) is Bcast: Args {
         recv: Buffer::new(buffer, count, datatype),
         root,
@@ -37,9 +56,9 @@ entries! {
         ..Args::NONE
     };
 
-    MPI_Gather(
-        send: *const c_void, send_count: c_int, send_type: usize,
-        recv: *mut c_void, recv_count: c_int, recv_type: usize, root: c_int, comm: usize
+    MPI_Gather MPI_Gather_c (
+        send: *const c_void, send_count: Count, send_type: usize,
+        recv: *mut c_void, recv_count: Count, recv_type: usize, root: c_int, comm: usize
     ) is Gather: Args {
         send: Buffer::new(send, send_count, send_type),
         recv: Buffer::new(recv, recv_count, recv_type),
@@ -47,9 +66,9 @@ entries! {
         comm,
     };
 
-    MPI_Scatter(
-        send: *const c_void, send_count: c_int, send_type: usize,
-        recv: *mut c_void, recv_count: c_int, recv_type: usize, root: c_int, comm: usize
+    MPI_Scatter MPI_Scatter_c (
+        send: *const c_void, send_count: Count, send_type: usize,
+        recv: *mut c_void, recv_count: Count, recv_type: usize, root: c_int, comm: usize
     ) is Scatter: Args {
         send: Buffer::new(send, send_count, send_type),
         recv: Buffer::new(recv, recv_count, recv_type),
@@ -57,9 +76,9 @@ entries! {
         comm,
     };
 
-    MPI_Allgather(
-        send: *const c_void, send_count: c_int, send_type: usize,
-        recv: *mut c_void, recv_count: c_int, recv_type: usize, comm: usize
+    MPI_Allgather MPI_Allgather_c (
+        send: *const c_void, send_count: Count, send_type: usize,
+        recv: *mut c_void, recv_count: Count, recv_type: usize, comm: usize
     ) is Allgather: Args {
         send: Buffer::new(send, send_count, send_type),
         recv: Buffer::new(recv, recv_count, recv_type),
@@ -67,9 +86,9 @@ entries! {
         ..Args::NONE
     };
 
-    MPI_Alltoall(
-        send: *const c_void, send_count: c_int, send_type: usize,
-        recv: *mut c_void, recv_count: c_int, recv_type: usize, comm: usize
+    MPI_Alltoall MPI_Alltoall_c (
+        send: *const c_void, send_count: Count, send_type: usize,
+        recv: *mut c_void, recv_count: Count, recv_type: usize, comm: usize
     ) is Alltoall: Args {
         send: Buffer::new(send, send_count, send_type),
         recv: Buffer::new(recv, recv_count, recv_type),
