@@ -9,6 +9,7 @@
 //! * [`pattern`]: who talks to whom when, as pure arithmetic on indices;
 //! * [`group`]: ranks, or nodes led by their leaders, as members that own runs of blocks;
 //! * [`allgather`], [`bcast`] and so on: a folder per collective, a file per algorithm;
+//! * [`vector`]: which of them serve the forms with blocks of different sizes;
 //! * [`registry`]: the table of all algorithms by name; [`semantics`]: what collectives mean;
 //! * [`verify`]: symbolic execution of all ranks' schedules with happens-before checking;
 //! * [`cost`]: Hockney's model, counts of schedules and closed forms up to a million ranks;
@@ -38,6 +39,7 @@ pub mod scatter;
 pub mod schedule;
 pub mod select;
 pub mod semantics;
+pub mod vector;
 pub mod verify;
 
 pub use builder::ScheduleBuilder;

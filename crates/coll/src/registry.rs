@@ -12,6 +12,7 @@ use crate::reduce_scatter_block;
 use crate::scan;
 use crate::scatter;
 use crate::schedule::{Landing, Schedule};
+use crate::vector;
 pub use crate::semantics::{Content, Instance, Overlap, Semantics};
 use ferrorail_base::{NodeId, Rank, Topology};
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,14 @@ pub enum Collective {
     Scan,
     /// Everyone receives the reduction up to the rank before it (section 6.11.2).
     Exscan,
+    /// As all-gather, with blocks of different sizes (section 6.7).
+    Allgatherv,
+    /// As gather, with blocks of different sizes (section 6.5).
+    Gatherv,
+    /// As scatter, with blocks of different sizes (section 6.6).
+    Scatterv,
+    /// As all-to-all, with blocks of different sizes (section 6.8).
+    Alltoallv,
 }
 
 impl Collective {
@@ -59,6 +68,10 @@ impl Collective {
         Self::ReduceScatterBlock,
         Self::Scan,
         Self::Exscan,
+        Self::Allgatherv,
+        Self::Gatherv,
+        Self::Scatterv,
+        Self::Alltoallv,
     ];
 
     /// The stable name in settings, tuning tables and statistics.
@@ -75,6 +88,10 @@ impl Collective {
             Self::ReduceScatterBlock => "reduce_scatter_block",
             Self::Scan => "scan",
             Self::Exscan => "exscan",
+            Self::Allgatherv => "allgatherv",
+            Self::Gatherv => "gatherv",
+            Self::Scatterv => "scatterv",
+            Self::Alltoallv => "alltoallv",
         }
     }
 
@@ -85,19 +102,15 @@ impl Collective {
 
     /// Whether the operation has a root.
     pub const fn is_rooted(self) -> bool {
-        match self {
-            Self::Allgather => false,
-            Self::Barrier => false,
-            Self::Bcast => true,
-            Self::Gather => true,
-            Self::Scatter => true,
-            Self::Alltoall => false,
-            Self::Allreduce => false,
-            Self::Reduce => true,
-            Self::ReduceScatterBlock => false,
-            Self::Scan => false,
-            Self::Exscan => false,
-        }
+        matches!(
+            self,
+            Self::Bcast
+                | Self::Gather
+                | Self::Gatherv
+                | Self::Scatter
+                | Self::Scatterv
+                | Self::Reduce
+        )
     }
 
     /// Whether a rank that has finished knows that every rank has entered: what the re-use of
@@ -120,6 +133,10 @@ impl Collective {
             Self::ReduceScatterBlock => reduce_scatter_block::SEMANTICS,
             Self::Scan => scan::SEMANTICS,
             Self::Exscan => scan::EXCLUSIVE_SEMANTICS,
+            Self::Allgatherv => allgather::SEMANTICS,
+            Self::Gatherv => gather::SEMANTICS,
+            Self::Scatterv => scatter::SEMANTICS,
+            Self::Alltoallv => vector::ALLTOALL_SEMANTICS,
         }
     }
 }
@@ -294,6 +311,10 @@ pub fn algorithms(collective: Collective) -> &'static [Algorithm] {
         Collective::ReduceScatterBlock => reduce_scatter_block::ALGORITHMS,
         Collective::Scan => scan::ALGORITHMS,
         Collective::Exscan => scan::EXCLUSIVE_ALGORITHMS,
+        Collective::Allgatherv => vector::ALLGATHER,
+        Collective::Gatherv => vector::GATHER,
+        Collective::Scatterv => vector::SCATTER,
+        Collective::Alltoallv => vector::ALLTOALL,
     }
 }
 

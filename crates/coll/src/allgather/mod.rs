@@ -71,16 +71,19 @@ const fn row(
     }
 }
 
+/// Serves the vector form, too.
+pub(crate) const DIRECT: Algorithm = row(
+    "direct",
+    EITHER,
+    false,
+    direct::build,
+    direct::work,
+    "everyone puts its block to everyone, k at a time; best for large blocks",
+);
+
 /// Every all-gather algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[
-    row(
-        "direct",
-        EITHER,
-        false,
-        direct::build,
-        direct::work,
-        "everyone puts its block to everyone, k at a time; best for large blocks",
-    ),
+    DIRECT,
     row(
         "standard_exchange",
         EITHER,

@@ -65,16 +65,19 @@ const fn row(
     }
 }
 
+/// Serves the vector form, too.
+pub(crate) const DIRECT: Algorithm = row(
+    "direct",
+    EITHER,
+    false,
+    direct::build,
+    direct::work,
+    "everyone puts to everyone, k at a time; best for all but tiny blocks",
+);
+
 /// Every all-to-all algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[
-    row(
-        "direct",
-        EITHER,
-        false,
-        direct::build,
-        direct::work,
-        "everyone puts to everyone, k at a time; best for all but tiny blocks",
-    ),
+    DIRECT,
     row(
         "standard_exchange",
         SCRATCH,

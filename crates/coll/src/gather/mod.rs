@@ -62,6 +62,16 @@ const fn row(
     }
 }
 
+/// Serves the vector form, too.
+pub(crate) const DIRECT: Algorithm = row(
+    "direct",
+    EITHER,
+    false,
+    direct::build,
+    direct::work,
+    "everyone puts straight to the root, which takes k at a time; best for large blocks",
+);
+
 /// Every gather algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[
     row(
@@ -72,14 +82,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         tree::work,
         "k-port spanning binomial tree; best for small blocks",
     ),
-    row(
-        "direct",
-        EITHER,
-        false,
-        direct::build,
-        direct::work,
-        "everyone puts straight to the root, which takes k at a time; best for large blocks",
-    ),
+    DIRECT,
     row(
         "smp_tree",
         SCRATCH,

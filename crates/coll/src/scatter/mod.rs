@@ -58,6 +58,16 @@ const fn row(
     }
 }
 
+/// Serves the vector form, too.
+pub(crate) const DIRECT: Algorithm = row(
+    "direct",
+    EITHER,
+    false,
+    direct::build,
+    direct::work,
+    "the root puts to everyone, k at a time; best for large blocks",
+);
+
 /// Every scatter algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[
     row(
@@ -68,14 +78,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         tree::work,
         "k-port spanning binomial tree; best for small blocks",
     ),
-    row(
-        "direct",
-        EITHER,
-        false,
-        direct::build,
-        direct::work,
-        "the root puts to everyone, k at a time; best for large blocks",
-    ),
+    DIRECT,
     row(
         "smp_direct",
         SCRATCH,

@@ -1,0 +1,73 @@
+//! Vector forms: blocks of different sizes (MPI 4.1, sections 6.5 to 6.8).
+//!
+//! They run the schedules of the collectives whose forms they are; who executes one knows the
+//! length of each block that passes here.
+//!
+//! | collective | who knows a length | algorithms |
+//! |---|---|---|
+//! | `allgatherv` | everyone knows all | those of all-gather; scratch has room for the longest |
+//! | `gatherv` | the root and its sender | `direct` |
+//! | `scatterv` | the root and its receiver | `direct` |
+//! | `alltoallv` | sender and receiver | `direct` |
+//!
+//! In the last three no rank may choose by length, and a message goes by the length of its own
+//! pair: an empty one is left out at both ends. The others need both landings at once, as what has
+//! room in scratch takes it and what has not goes straight into user memory; `direct` gives a
+//! pair one message, and under [`Landing::Recv`] one announcement, so that leaving pairs out of
+//! either schedule leaves the rest as proven.
+
+use crate::registry::{Algorithm, Collective, SCRATCH, Semantics};
+use crate::{allgather, alltoall, gather, scatter};
+
+/// Pairs without data do not wait for each other.
+pub(crate) const ALLTOALL_SEMANTICS: Semantics = Semantics {
+    synchronising: false,
+    ..alltoall::SEMANTICS
+};
+
+const fn form_of(algorithm: Algorithm, collective: Collective) -> Algorithm {
+    Algorithm {
+        collective,
+        ..algorithm
+    }
+}
+
+const ALLGATHER_COUNT: usize = allgather::ALGORITHMS.len();
+
+/// Every all-gather algorithm. Only Direct lands in user memory: where a peer's blocks lie is
+/// known to that peer, which can announce one of them to each.
+pub const ALLGATHER: &[Algorithm] = &{
+    let mut rows = [allgather::DIRECT; ALLGATHER_COUNT];
+    let mut row = 0;
+    while row < ALLGATHER_COUNT {
+        rows[row] = form_of(allgather::ALGORITHMS[row], Collective::Allgatherv);
+        if row > 0 {
+            rows[row].landings = SCRATCH;
+        }
+        row += 1;
+    }
+    rows
+};
+
+/// Every gather algorithm for blocks of different sizes.
+pub const GATHER: &[Algorithm] = &[form_of(gather::DIRECT, Collective::Gatherv)];
+
+/// Every scatter algorithm for blocks of different sizes.
+pub const SCATTER: &[Algorithm] = &[form_of(scatter::DIRECT, Collective::Scatterv)];
+
+/// Every all-to-all algorithm for blocks of different sizes.
+pub const ALLTOALL: &[Algorithm] = &[form_of(alltoall::DIRECT, Collective::Alltoallv)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Landing;
+
+    #[test]
+    fn only_direct_all_gathers_into_user_memory() {
+        for algorithm in ALLGATHER {
+            let direct = algorithm.name == "direct";
+            assert_eq!(algorithm.supports(Landing::Recv), direct, "{algorithm:?}");
+        }
+    }
+}
