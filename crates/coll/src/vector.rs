@@ -61,13 +61,50 @@ pub const ALLTOALL: &[Algorithm] = &[form_of(alltoall::DIRECT, Collective::Allto
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::Landing;
+    use crate::schedule::{Landing, Schedule, Step};
+    use ferrorail_base::{Rank, Topology};
 
     #[test]
     fn only_direct_all_gathers_into_user_memory() {
         for algorithm in ALLGATHER {
             let direct = algorithm.name == "direct";
             assert_eq!(algorithm.supports(Landing::Recv), direct, "{algorithm:?}");
+        }
+    }
+
+    /// Peers and slots of a schedule's messages, one per pair.
+    fn messages(schedule: &Schedule) -> Vec<(bool, Rank, u16, u32)> {
+        let message = |step: &Step| match *step {
+            Step::Put { to, slot, from, .. } => Some((true, to, slot, from.count)),
+            Step::Await {
+                from, slot, blocks, ..
+            } => Some((false, from, slot, blocks)),
+            _ => None,
+        };
+        let mut all: Vec<_> = schedule.steps.iter().filter_map(message).collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn a_pair_has_one_message_of_one_block_and_one_slot_in_both_landings() {
+        for algorithm in [GATHER, SCATTER, ALLTOALL].concat() {
+            for (size, ports) in (1..=16).flat_map(|size| (1..=4).map(move |k| (size, k))) {
+                let topology = Topology::from_sizes(&vec![1; size as usize]);
+                let root = Rank(size / 2);
+                let build = |landing| algorithm.build_rooted(&topology, ports, landing, root);
+                let ranks = build(Landing::Scratch)
+                    .into_iter()
+                    .zip(build(Landing::Recv));
+                for (scratch, recv) in ranks {
+                    let found = messages(&scratch);
+                    assert_eq!(found, messages(&recv), "{algorithm:?}");
+                    let mut pairs: Vec<_> = found.iter().map(|m| (m.0, m.1)).collect();
+                    pairs.dedup();
+                    assert_eq!(pairs.len(), found.len(), "one message each way");
+                    assert!(found.iter().all(|message| message.3 == 1));
+                }
+            }
         }
     }
 }

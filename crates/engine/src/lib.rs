@@ -40,6 +40,7 @@ pub use error::{EngineError, ErrorClass};
 pub use ferrorail_fabric::{Capabilities, Fabric, FabricError, RailCounters, RailInfo};
 pub use rails::{Rails, open_rails};
 pub use report::{RailRow, Report};
+pub use run::Block;
 pub use shared_settings::algorithm_problems;
 pub use stats::{CallRow, ForwardRow, Stats};
 pub use team::Team;

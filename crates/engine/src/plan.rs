@@ -36,19 +36,27 @@ pub(crate) struct Plan {
     key: PlanKey,
     pub algorithm: &'static Algorithm,
     pub landing: Landing,
-    pub schedule: Schedule,
+    pub route: Route,
+    /// Of a vector form of which no rank knows all lengths: the way into user memory of the
+    /// blocks that have no room in scratch, which take `route`.
+    pub large: Option<Route>,
     /// Parts the algorithm cuts a vector into.
     pub parts: u32,
     /// Whether every peer the schedule names is connected.
     pub connected: bool,
     /// Whether the payload may ride in the flag's cache line: one node, all ranks see each other.
     pub inline: bool,
+    calls: u64,
+    bytes: u64,
+}
+
+/// A schedule and what it needs of the user's memory.
+pub(crate) struct Route {
+    pub schedule: Schedule,
     /// Whether puts read the user's contribution, which then must be registered.
     pub registers_send: bool,
     /// Whether peers write, or puts read, the user's result.
     pub registers_recv: bool,
-    calls: u64,
-    bytes: u64,
 }
 
 /// The plans of a team.
@@ -118,14 +126,9 @@ impl Plan {
         } = key;
         let topology = &map.topology;
         let (algorithm, landing) = choose(map, collective, 1 << class.min(62));
-        let request = Request {
-            topology,
-            rank: map.rank,
-            ports: map.ports(),
-            landing,
-            root,
-        };
-        let schedule = (algorithm.build)(&request);
+        let by_length = by_length(collective);
+        let both = by_length && landing == Landing::Recv;
+        let route = |landing| Route::new(map, algorithm, landing, root);
         tracing::debug!(
             collective = collective.name(),
             bytes_max = 1u64 << class.min(62),
@@ -133,6 +136,33 @@ impl Plan {
             landing = landing_name(landing),
             "chosen"
         );
+        Self {
+            key,
+            parts: algorithm.cut.parts(topology.size()),
+            algorithm,
+            landing,
+            route: route(if both { Landing::Scratch } else { landing }),
+            large: both.then(|| route(Landing::Recv)),
+            connected: false,
+            inline: matches!(collective, Collective::Allgather | Collective::Allgatherv)
+                && topology.node_count() == 1
+                && algorithm.smp_aware
+                && landing == Landing::Scratch,
+            calls: 0,
+            bytes: 0,
+        }
+    }
+}
+
+impl Route {
+    fn new(map: &Map, algorithm: &Algorithm, landing: Landing, root: Rank) -> Self {
+        let schedule = (algorithm.build)(&Request {
+            topology: &map.topology,
+            rank: map.rank,
+            ports: map.ports(),
+            landing,
+            root,
+        });
         let puts_from = |buffer| {
             let reads =
                 |step: &Step| matches!(step, Step::Put { from, .. } if from.buffer == buffer);
@@ -143,22 +173,19 @@ impl Plan {
             .iter()
             .any(|step| matches!(step, Step::Announce { .. }));
         Self {
-            key,
-            parts: algorithm.cut.parts(topology.size()),
-            registers_send: puts_from(Buffer::Send),
+            registers_send: landing == Landing::Recv && puts_from(Buffer::Send),
             registers_recv: announces || puts_from(Buffer::Recv),
-            algorithm,
-            landing,
             schedule,
-            connected: false,
-            inline: collective == Collective::Allgather
-                && topology.node_count() == 1
-                && algorithm.smp_aware
-                && landing == Landing::Scratch,
-            calls: 0,
-            bytes: 0,
         }
     }
+}
+
+/// Whether messages of `collective` go by the length of their own pair.
+pub(crate) fn by_length(collective: Collective) -> bool {
+    matches!(
+        collective,
+        Collective::Gatherv | Collective::Scatterv | Collective::Alltoallv
+    )
 }
 
 /// The algorithm in force for blocks of `bytes` bytes, and where its puts land.
@@ -185,10 +212,12 @@ fn choose(map: &Map, collective: Collective, bytes: u64) -> (&'static Algorithm,
 }
 
 /// Where a forced algorithm lands: in user memory from this size on, where that is possible.
-const ZERO_COPY_BYTES_MIN: u64 = 32 << 10;
+pub(crate) const ZERO_COPY_BYTES_MIN: u64 = 32 << 10;
 
 fn forced_landing(map: &Map, algorithm: &Algorithm, bytes: u64) -> Landing {
-    let wanted = map.settings.zero_copy == Some(true) || bytes >= ZERO_COPY_BYTES_MIN;
+    let wanted = map.settings.zero_copy == Some(true)
+        || bytes >= ZERO_COPY_BYTES_MIN
+        || by_length(algorithm.collective);
     if wanted && map.zero_copy && algorithm.supports(Landing::Recv) {
         Landing::Recv
     } else {

@@ -1,6 +1,7 @@
 //! What tables accept, refuse and choose.
 
 use super::*;
+use crate::registry::algorithms;
 
 const QUERY: Query = Query {
     collective: Collective::Allgather,
@@ -132,7 +133,8 @@ fn thresholds_of_the_paper_for_the_other_collectives() {
     assert_eq!(named(Collective::Alltoall, 65, 4), "direct");
     for collective in Collective::ALL.iter().copied() {
         let algorithm = find(collective, named(collective, 8, 1)).expect("chosen");
-        let is_smp = algorithm.smp_aware || collective == Collective::ReduceScatterBlock;
+        let has_none = algorithms(collective).iter().all(|a| !a.smp_aware);
+        let is_smp = algorithm.smp_aware || has_none;
         assert!(is_smp, "{algorithm:?} on one node");
     }
 }

@@ -1,7 +1,7 @@
 //! All-gather: every rank contributes a block, every rank gets all blocks by rank (MPI-4.1, 6.7).
 
 use super::Call;
-use crate::run::{Blocked, Patience};
+use crate::run::{Blocked, Patience, Side};
 use crate::team::State;
 use crate::team::map::Map;
 use crate::{EngineError, Team};
@@ -36,10 +36,8 @@ impl Team {
         self.call(&Call {
             collective: Collective::Allgather,
             root: Rank(0),
-            send: send.unwrap_or(own),
-            send_blocks: 1,
-            recv,
-            recv_blocks: self.size(),
+            send: Side::even(send.unwrap_or(own).cast_mut(), 1, bytes),
+            recv: Side::even(recv, self.size(), bytes),
             bytes,
         })
     }
@@ -49,36 +47,40 @@ impl Team {
 /// read everybody else's. Slots alternate, as channels do.
 ///
 /// # Safety
-/// As [`Team::allgather`].
+/// As [`Team::allgather`]; no block is longer than [`INLINE_BYTES_MAX`].
 #[inline]
-pub(super) unsafe fn inline(map: &Map, state: &mut State, call: &Call) -> Result<(), EngineError> {
+pub(super) unsafe fn inline(
+    map: &Map,
+    state: &mut State,
+    call: &Call<'_>,
+) -> Result<(), EngineError> {
     let (op, parity) = state.clock.next_inline();
-    let bytes = call.bytes;
+    let own = call.send.block(0);
     let segment = map.segment();
     let mut block = [0u8; INLINE_BYTES_MAX];
     // SAFETY: the caller vouches for `send`; the length is at most that of `block`.
-    unsafe { core::ptr::copy_nonoverlapping(call.send, block.as_mut_ptr(), bytes) }
+    unsafe { core::ptr::copy_nonoverlapping(own.as_ptr(), block.as_mut_ptr(), own.bytes) }
     segment
         .inline_slot(map.node_rank, parity)
-        .publish(op, &block[..bytes]);
+        .publish(op, &block[..own.bytes]);
     segment.doorbell().ring();
     let mut patience = None;
     for rank in 0..map.topology.size() {
-        let dest = call.recv.wrapping_add(rank as usize * bytes);
+        let dest = call.recv.block(rank);
         if rank == map.rank.0 {
             // SAFETY: the caller vouches for `recv`; `block` is a private copy.
-            unsafe { core::ptr::copy_nonoverlapping(block.as_ptr(), dest, bytes) }
+            unsafe { core::ptr::copy_nonoverlapping(block.as_ptr(), dest.as_ptr(), dest.bytes) }
             continue;
         }
         let slot = segment.inline_slot(NodeRank(rank), parity);
         let mut theirs = [0u8; INLINE_BYTES_MAX];
-        while !slot.try_read(op, &mut theirs[..bytes]) {
+        while !slot.try_read(op, &mut theirs[..dest.bytes]) {
             patience
                 .get_or_insert_with(|| Patience::new(map, call.collective.name()))
                 .idle(Blocked::Node, || format!("rank {rank}"))?;
         }
         // SAFETY: as above.
-        unsafe { core::ptr::copy_nonoverlapping(theirs.as_ptr(), dest, bytes) }
+        unsafe { core::ptr::copy_nonoverlapping(theirs.as_ptr(), dest.as_ptr(), dest.bytes) }
     }
     state.clock.synchronised();
     Ok(())

@@ -1,6 +1,7 @@
 //! All-to-all: every rank has a block for every rank (MPI-4.1, 6.8).
 
 use super::Call;
+use crate::run::Side;
 use crate::{EngineError, Team};
 use ferrorail_base::Rank;
 use ferrorail_coll::Collective;
@@ -27,10 +28,8 @@ impl Team {
         self.call(&Call {
             collective: Collective::Alltoall,
             root: Rank(0),
-            send,
-            send_blocks: self.size(),
-            recv,
-            recv_blocks: self.size(),
+            send: Side::even(send.cast_mut(), self.size(), bytes),
+            recv: Side::even(recv, self.size(), bytes),
             bytes,
         })
     }

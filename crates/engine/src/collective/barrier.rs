@@ -3,7 +3,7 @@
 
 use super::{Call, connect_peers};
 use crate::plan::PlanKey;
-use crate::run::{Run, UserBuffers};
+use crate::run::{Run, Side, UserBuffers};
 use crate::team::State;
 use crate::team::map::Map;
 use crate::{EngineError, Team};
@@ -19,10 +19,8 @@ impl Team {
         self.call(&Call {
             collective: Collective::Barrier,
             root: Rank(0),
-            send: core::ptr::null(),
-            send_blocks: 0,
-            recv: core::ptr::null_mut(),
-            recv_blocks: 0,
+            send: Side::NONE,
+            recv: Side::NONE,
             bytes: 0,
         })
     }
@@ -35,7 +33,8 @@ pub(super) fn synchronise(map: &Map, state: &mut State) -> Result<(), EngineErro
         .take(map, PlanKey::new(Collective::Barrier, Rank(0), 0));
     connect_peers(map, state, &mut plan)?;
     let turn = state.clock.next_sync();
-    let outcome = Run::new(map, &plan, UserBuffers::NONE, turn).complete(state, "synchronisation");
+    let outcome =
+        Run::new(map, &plan.route, UserBuffers::NONE, turn).complete(state, "synchronisation");
     state.plans.keep(plan);
     outcome?;
     state.clock.synchronised();

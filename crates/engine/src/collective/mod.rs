@@ -1,15 +1,19 @@
 //! The collectives: one entry each, one way to run them.
 //!
 //! An entry says what the buffers are; [`Call`] carries that to [`Team::call`], which chooses the
-//! plan, connects, cuts what exceeds scratch into pieces and runs the schedule.
+//! plan, connects, cuts what exceeds scratch into pieces and runs the schedule. Vector forms of
+//! which no rank knows all lengths have a way of their own in `by_length`.
 
 mod allgather;
 mod alltoall;
 mod barrier;
+mod by_length;
 mod rooted;
+mod vector;
 
-use crate::plan::{Plan, PlanKey};
-use crate::run::{Run, UserBuffers};
+use crate::clock::Turn;
+use crate::plan::{self, Plan, PlanKey};
+use crate::run::{Run, Side, UserBuffers, Window};
 use crate::team::State;
 use crate::team::connect::connect;
 use crate::team::map::Map;
@@ -26,22 +30,22 @@ pub const OFFERED: &[Collective] = &[
     Collective::Gather,
     Collective::Scatter,
     Collective::Alltoall,
+    Collective::Allgatherv,
+    Collective::Gatherv,
+    Collective::Scatterv,
+    Collective::Alltoallv,
 ];
 
 /// One call of a collective.
 #[derive(Clone, Copy, Debug)]
-struct Call {
+struct Call<'a> {
     collective: Collective,
     root: Rank,
-    /// First block of the contribution; only read where this rank contributes.
-    send: *const u8,
-    /// Blocks there.
-    send_blocks: u32,
-    /// First block of the result; only written where this rank receives.
-    recv: *mut u8,
-    /// Blocks there.
-    recv_blocks: u32,
-    /// Length of a block.
+    /// The contribution; only read where this rank contributes.
+    send: Side<'a>,
+    /// The result; only written where this rank receives.
+    recv: Side<'a>,
+    /// Length of the longest block, as far as all ranks know it; 0 where they do not.
     bytes: usize,
 }
 
@@ -50,7 +54,7 @@ impl Team {
     ///
     /// # Errors
     /// After an error the team is unusable: peers may be anywhere.
-    fn call(&self, call: &Call) -> Result<(), EngineError> {
+    fn call(&self, call: &Call<'_>) -> Result<(), EngineError> {
         let mut state = self.enter()?;
         let state = &mut *state;
         let key = PlanKey::new(call.collective, call.root, call.bytes);
@@ -62,6 +66,8 @@ impl Team {
         } else if plan.inline && call.bytes <= allgather::INLINE_BYTES_MAX {
             // SAFETY: the entry's caller vouches for its buffers.
             unsafe { allgather::inline(&self.map, state, call) }
+        } else if plan::by_length(call.collective) {
+            by_length::run(&self.map, state, &mut plan, call)
         } else {
             scheduled(&self.map, state, &mut plan, call)
         };
@@ -76,11 +82,15 @@ impl Team {
 /// A collective of one rank: its block is its own.
 ///
 /// # Safety
-/// The call's buffers are valid for a block each, where they are not null.
-unsafe fn alone(call: &Call) {
-    if call.send_blocks > 0 && call.recv_blocks > 0 && call.send != call.recv.cast_const() {
+/// The call's buffers are valid for their blocks.
+unsafe fn alone(call: &Call<'_>) {
+    if call.send.count() == 0 || call.recv.count() == 0 {
+        return;
+    }
+    let (from, into) = (call.send.block(0), call.recv.block(0));
+    if from.address != into.address {
         // SAFETY: the caller vouches for both.
-        unsafe { core::ptr::copy_nonoverlapping(call.send, call.recv, call.bytes) }
+        unsafe { from.copy_to(into) }
     }
 }
 
@@ -89,49 +99,56 @@ fn scheduled(
     map: &Map,
     state: &mut State,
     plan: &mut Plan,
-    call: &Call,
+    call: &Call<'_>,
 ) -> Result<(), EngineError> {
     connect_peers(map, state, plan)?;
     let piece = match plan.landing {
         Landing::Recv => call.bytes,
         Landing::Scratch => piece_bytes(map, plan, call.bytes),
     };
+    // Known lengths, straight into blocks that lie anywhere: one message per pair.
+    let pairs = call.collective == Collective::Allgatherv && plan.landing == Landing::Recv;
+    let proves = call.collective.synchronising() && !(pairs && call.recv.has_empty_block());
     let mut offset = 0;
     loop {
-        let turn = if call.collective == Collective::Barrier {
-            state.clock.next_sync()
-        } else {
-            if state.clock.must_synchronise() {
-                barrier::synchronise(map, state)?;
-            }
-            state.clock.next()
-        };
-        let length = piece.min(call.bytes - offset);
+        let turn = turn(map, state, call.collective)?;
+        let room = piece.min(call.bytes - offset);
         let user = UserBuffers {
             send: call.send,
-            send_blocks: call.send_blocks,
             recv: call.recv,
-            recv_blocks: call.recv_blocks,
-            stride: call.bytes,
-            offset,
-            bytes: length,
+            window: match pairs {
+                true => Window::Above { room: 0 },
+                false => Window::Piece { offset, room },
+            },
             parts: plan.parts,
+            pairs,
         };
-        Run::new(map, plan, user, turn).complete(state, call.collective.name())?;
-        if call.collective.synchronising() {
+        Run::new(map, &plan.route, user, turn).complete(state, call.collective.name())?;
+        if proves {
             state.clock.synchronised();
         }
-        offset += length;
+        offset += room;
         if offset >= call.bytes {
             return Ok(());
         }
     }
 }
 
+/// The next operation's number and channel; synchronises where no channel is free.
+fn turn(map: &Map, state: &mut State, collective: Collective) -> Result<Turn, EngineError> {
+    if collective == Collective::Barrier {
+        return Ok(state.clock.next_sync());
+    }
+    if state.clock.must_synchronise() {
+        barrier::synchronise(map, state)?;
+    }
+    Ok(state.clock.next())
+}
+
 /// Connects the peers that `plan` names, at its first run.
 fn connect_peers(map: &Map, state: &mut State, plan: &mut Plan) -> Result<(), EngineError> {
     if !plan.connected {
-        connect(map, state, &plan.schedule.peers())?;
+        connect(map, state, &plan.route.schedule.peers())?;
         plan.connected = true;
     }
     Ok(())
@@ -141,7 +158,7 @@ fn connect_peers(map: &Map, state: &mut State, plan: &mut Plan) -> Result<(), En
 /// cache line per part, with which the schedule fits into scratch.
 fn piece_bytes(map: &Map, plan: &Plan, bytes: usize) -> usize {
     let scratch = map.segment().layout().scratch_bytes as usize;
-    let most = scratch / plan.schedule.scratch_blocks.max(1) as usize;
+    let most = scratch / plan.route.schedule.scratch_blocks.max(1) as usize;
     let parts = match plan.algorithm.cut {
         Cut::PerRank => plan.parts as usize,
         Cut::Blocks | Cut::Whole => 1,

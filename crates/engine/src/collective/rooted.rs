@@ -1,6 +1,7 @@
 //! Broadcast, gather, scatter (MPI-4.1, 6.4 to 6.6): one root, which nobody need wait for.
 
 use super::Call;
+use crate::run::Side;
 use crate::{EngineError, Team};
 use ferrorail_base::Rank;
 use ferrorail_coll::Collective;
@@ -26,10 +27,8 @@ impl Team {
         self.call(&Call {
             collective: Collective::Bcast,
             root,
-            send: core::ptr::null(),
-            send_blocks: 0,
-            recv: buffer,
-            recv_blocks: 1,
+            send: Side::NONE,
+            recv: Side::even(buffer, 1, bytes),
             bytes,
         })
     }
@@ -55,13 +54,12 @@ impl Team {
             return Ok(());
         }
         let is_root = self.map.rank == root;
+        let own = recv.wrapping_add(root.index() * bytes).cast_const();
         self.call(&Call {
             collective: Collective::Gather,
             root,
-            send: send.unwrap_or_else(|| recv.wrapping_add(root.index() * bytes)),
-            send_blocks: 1,
-            recv,
-            recv_blocks: if is_root { self.size() } else { 0 },
+            send: Side::even(send.unwrap_or(own).cast_mut(), 1, bytes),
+            recv: Side::even(recv, if is_root { self.size() } else { 0 }, bytes),
             bytes,
         })
     }
@@ -90,10 +88,12 @@ impl Team {
         self.call(&Call {
             collective: Collective::Scatter,
             root,
-            send,
-            send_blocks: if is_root { self.size() } else { 0 },
-            recv: recv.unwrap_or(own),
-            recv_blocks: 1,
+            send: Side::even(
+                send.cast_mut(),
+                if is_root { self.size() } else { 0 },
+                bytes,
+            ),
+            recv: Side::even(recv.unwrap_or(own), 1, bytes),
             bytes,
         })
     }

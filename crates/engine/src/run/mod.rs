@@ -4,23 +4,27 @@
 //! ([`complete`]) advances to the end and waits in between.
 
 mod put;
+mod registered;
 mod span;
+mod user;
 mod wait;
 
-pub(crate) use span::UserBuffers;
+pub use user::Block;
+pub(crate) use user::{Side, UserBuffers, Window};
 pub(crate) use wait::Patience;
 
 use crate::EngineError;
 use crate::clock::Turn;
-use crate::plan::Plan;
+use crate::plan::Route;
 use crate::team::State;
 use crate::team::map::Map;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::schedule::PHASE_MAX;
 use ferrorail_coll::{Buffer, Schedule, Slot, Step};
-use ferrorail_fabric::{Fabric, LocalRegion, RemoteRegion};
-use span::{Spans, register};
+use ferrorail_fabric::{Fabric, RemoteRegion};
+use registered::Registered;
+use span::Spans;
 
 /// What a run that cannot go on is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +48,7 @@ pub(crate) enum Advance {
 pub(crate) struct Run<'a> {
     map: &'a Map,
     schedule: &'a Schedule,
-    spans: Spans,
+    spans: Spans<'a>,
     op: u64,
     channel: u32,
     /// Next step.
@@ -52,28 +56,30 @@ pub(crate) struct Run<'a> {
     /// Chunks of a striped put that were posted before its rail's queue was full.
     posted: usize,
     /// The user's contribution, registered for this operation if puts read it.
-    send: Option<LocalRegion>,
+    send: Registered,
     /// The user's result, registered if peers write it or puts read it.
-    receive: Option<LocalRegion>,
+    receive: Registered,
 }
 
 impl<'a> Run<'a> {
-    /// A run of `plan` as the operation that the team's clock gave out.
+    /// A run of `route` as the operation that the team's clock gave out.
     ///
     /// A buffer that cannot be registered is an error of [`Run::advance`]: peers wait to be told.
-    pub fn new(map: &'a Map, plan: &'a Plan, user: UserBuffers, turn: Turn) -> Self {
-        let spans = Spans::new(map, user, turn.channel);
-        let register = |wanted: bool, memory| wanted.then(|| register(map, memory)).flatten();
+    pub fn new(map: &'a Map, route: &'a Route, user: UserBuffers<'a>, turn: Turn) -> Self {
+        let register = |wanted: bool, side| match wanted {
+            true => Registered::new(map, side, user.window),
+            false => Registered::Nothing,
+        };
         Self {
             map,
-            schedule: &plan.schedule,
+            schedule: &route.schedule,
             op: turn.op,
             channel: turn.channel,
             next: 0,
             posted: 0,
-            send: register(plan.registers_send, spans.send()),
-            receive: register(plan.registers_recv, spans.recv()),
-            spans,
+            send: register(route.registers_send, &user.send),
+            receive: register(route.registers_recv, &user.recv),
+            spans: Spans::new(map, user, turn.channel),
         }
     }
 
@@ -102,7 +108,9 @@ impl<'a> Run<'a> {
                 from,
                 into,
             } => {
-                if self.map.topology.same_node(to, self.map.rank) {
+                if self.spans.sent(to, from.count).is_none() {
+                    Ok(None)
+                } else if self.map.topology.same_node(to, self.map.rank) {
                     self.put_node(state, to, slot, from, into)
                 } else {
                     self.put_rails(state, to, port, slot, from, into)
@@ -113,9 +121,18 @@ impl<'a> Run<'a> {
                 port,
                 slot,
                 blocks,
-            } => Ok(self.unless_arrived(from, port, slot, self.spans.bytes(blocks))),
-            Step::Announce { to, slot } => self.announce(state, to, slot),
-            Step::AwaitAnnouncement { from, slot } => self.await_announcement(state, from, slot),
+            } => Ok(self
+                .spans
+                .received(from, blocks)
+                .and_then(|bytes| self.unless_arrived(from, port, slot, bytes))),
+            Step::Announce { to, slot } => match self.spans.received(to, 0) {
+                Some(_) => self.announce(state, to, slot),
+                None => Ok(None),
+            },
+            Step::AwaitAnnouncement { from, slot } => match self.spans.sent(from, 0) {
+                Some(_) => self.await_announcement(state, from, slot),
+                None => Ok(None),
+            },
             Step::Reduce { .. } => Err(EngineError::Selection(
                 "reductions are not offered by this version".into(),
             )),
@@ -221,13 +238,8 @@ impl<'a> Run<'a> {
     }
 
     fn release_user_memory(&mut self) {
-        let Some(rails) = &self.map.rails else { return };
-        for region in [self.send.take(), self.receive.take()]
-            .into_iter()
-            .flatten()
-        {
-            rails.fabric.deregister(region);
-        }
+        self.send.release(self.map);
+        self.receive.release(self.map);
     }
 
     /// Step that is being waited for, for messages.

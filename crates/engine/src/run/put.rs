@@ -35,10 +35,10 @@ impl Run<'_> {
         from: Span,
         into: Span,
     ) -> Result<Option<Blocked>, EngineError> {
-        let source = self.spans.range(from);
+        let source = self.source(to, from);
         if self.is_landing(into.buffer) {
             let region = announced(state, to);
-            let address = region.address + self.spans.bytes(into.first) as u64;
+            let address = region.address + self.landing_offset(into) as u64;
             let pid = self.map.processes[to.index()].pid;
             // SAFETY: the peer announced this memory for this operation and waits for our flag.
             unsafe { ferrorail_shm::cma_write(pid, source, address) }
@@ -86,10 +86,11 @@ impl Run<'_> {
                 Buffer::Send => &self.send,
                 _ => &self.receive,
             };
-            let source = source.as_ref().ok_or(EngineError::BufferRefused {
+            let refused = EngineError::BufferRefused {
                 rank: self.map.rank,
-            })?;
-            (source, &region, self.spans.bytes(into.first))
+            };
+            let source = source.block(from.first).ok_or(refused)?;
+            (source, &region, self.landing_offset(into))
         } else {
             let base = self
                 .map
@@ -102,7 +103,7 @@ impl Run<'_> {
         };
         let message = Message {
             source,
-            from: self.spans.range(from),
+            from: self.source(to, from),
             dest,
             offset,
             to,
@@ -133,7 +134,7 @@ impl Run<'_> {
                 .segment()
                 .range()
                 .slice(offset, RemoteRegion::WIRE_BYTES);
-            copy_in(&self.announcement().to_wire(), cell);
+            copy_in(&self.announcement(to).to_wire(), cell);
             self.raise_node(to, slot);
             return Ok(None);
         }
@@ -142,7 +143,7 @@ impl Run<'_> {
         // Own scratch is unused when puts land in user memory; it is the registered source.
         let staging = self.map.segment().scratch(self.map.node_rank, self.channel);
         let staging = staging.slice(0, RemoteRegion::WIRE_BYTES);
-        copy_in(&self.announcement().to_wire(), staging);
+        copy_in(&self.announcement(to).to_wire(), staging);
         let message = Message {
             source: rails.region(),
             from: staging,
@@ -163,23 +164,47 @@ impl Run<'_> {
         left_at.map(|_| Blocked::Rail)
     }
 
-    /// This rank's receive buffer; address 0 says that it could not be registered.
-    fn announcement(&self) -> RemoteRegion {
-        match (&self.receive, &self.map.rails) {
-            (Some(region), _) => RemoteRegion::of(region),
-            (None, Some(_)) => RemoteRegion {
-                address: 0,
-                bytes: 0,
-                ..NO_KEYS
+    /// What a put to `to` reads: as much as the message is long.
+    fn source(&self, to: Rank, from: Span) -> MemoryRange {
+        let source = self.spans.range(from);
+        let bytes = self.spans.sent(to, from.count).unwrap_or(0);
+        // A part may be shorter than its room in scratch.
+        source.slice(0, bytes.min(source.bytes))
+    }
+
+    /// Where in the announced memory a put lands.
+    fn landing_offset(&self, into: Span) -> usize {
+        if self.spans.user().pairs {
+            0
+        } else {
+            self.spans.bytes(into.first)
+        }
+    }
+
+    /// Where `to` may put: all of this rank's result, or the block that is for `to` if every pair
+    /// has one. Address 0 says that it could not be registered.
+    fn announcement(&self, to: Rank) -> RemoteRegion {
+        let user = self.spans.user();
+        let memory = if user.pairs {
+            user.recv.block_of(to.0)
+        } else {
+            user.recv.whole()
+        };
+        let region = RemoteRegion {
+            address: memory.address as u64,
+            bytes: memory.bytes as u64,
+            ..NO_KEYS
+        };
+        if self.map.rails.is_none() || self.map.topology.same_node(to, self.map.rank) {
+            return region;
+        }
+        let single = user.recv.count() == 1;
+        match self.receive.block(if single { 0 } else { to.0 }) {
+            Some(registered) => RemoteRegion {
+                rkeys: registered.rkeys,
+                ..region
             },
-            (None, None) => {
-                let recv = self.spans.recv();
-                RemoteRegion {
-                    address: recv.address as u64,
-                    bytes: recv.bytes as u64,
-                    ..NO_KEYS
-                }
-            }
+            None => NO_KEYS,
         }
     }
 

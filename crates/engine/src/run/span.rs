@@ -1,98 +1,72 @@
 //! Blocks to bytes: where spans lie in memory, and copies between them.
 
+use super::user::{Blocks, Side, UserBuffers, Window};
 use crate::team::map::Map;
-use ferrorail_base::NodeRank;
 use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Buffer, Span};
-use ferrorail_fabric::{Fabric, LocalRegion};
-
-/// The caller's memory, seen as blocks of which an operation moves `bytes` from `offset` on.
-///
-/// A message too large for scratch is moved by several operations, each over a piece of every
-/// block; `stride` stays the size of the whole block. An algorithm that cuts a vector has that as
-/// its only block, and moves `parts` parts of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct UserBuffers {
-    /// First block of the contribution.
-    pub send: *const u8,
-    /// Blocks there.
-    pub send_blocks: u32,
-    /// First block of the result.
-    pub recv: *mut u8,
-    /// Blocks there.
-    pub recv_blocks: u32,
-    /// Bytes from one block to the next.
-    pub stride: usize,
-    /// First byte of the piece within each block.
-    pub offset: usize,
-    /// Length of the piece.
-    pub bytes: usize,
-    /// Parts that each piece is cut into; 1 if it is not.
-    pub parts: u32,
-}
-
-impl UserBuffers {
-    /// Of operations that move nothing.
-    pub const NONE: Self = Self {
-        send: core::ptr::null(),
-        send_blocks: 0,
-        recv: core::ptr::null_mut(),
-        recv_blocks: 0,
-        stride: 0,
-        offset: 0,
-        bytes: 0,
-        parts: 1,
-    };
-}
 
 /// Addresses of the four buffers of one run.
-pub(super) struct Spans {
-    user: UserBuffers,
+pub(super) struct Spans<'a> {
+    user: UserBuffers<'a>,
     /// Room for a block in scratch: the longest part where a vector is cut.
     block_bytes: usize,
     scratch: MemoryRange,
     node: MemoryRange,
 }
 
-impl Spans {
-    pub fn new(map: &Map, user: UserBuffers, channel: u32) -> Self {
+impl<'a> Spans<'a> {
+    pub fn new(map: &Map, user: UserBuffers<'a>, channel: u32) -> Self {
         let segment = map.segment();
         Self {
             user,
-            block_bytes: user.bytes.div_ceil(user.parts as usize),
+            block_bytes: user.window.room().div_ceil(user.parts as usize),
             scratch: segment.scratch(map.node_rank, channel),
             node: segment.scratch(NodeRank(0), channel),
         }
     }
 
-    /// Length of a message of `blocks` blocks.
+    /// Bytes of `blocks` blocks in scratch.
     #[inline]
     pub fn bytes(&self, blocks: u32) -> usize {
         blocks as usize * self.block_bytes
     }
 
-    /// The user's contribution.
-    pub fn send(&self) -> MemoryRange {
-        MemoryRange::new(
-            self.user.send,
-            self.user.send_blocks as usize * self.user.stride,
-        )
+    /// The caller's memory.
+    pub fn user(&self) -> &UserBuffers<'a> {
+        &self.user
     }
 
-    /// The user's result.
-    pub fn recv(&self) -> MemoryRange {
-        MemoryRange::new(
-            self.user.recv,
-            self.user.recv_blocks as usize * self.user.stride,
-        )
+    /// Length of a message to `to` which the schedule says has `blocks` blocks. `None` if there is
+    /// no message.
+    #[inline]
+    pub fn sent(&self, to: Rank, blocks: u32) -> Option<usize> {
+        if self.user.pairs {
+            return self.pair(&self.user.send, to);
+        }
+        Some(self.bytes(blocks))
+    }
+
+    /// As [`Spans::sent`], of a message from `from`.
+    #[inline]
+    pub fn received(&self, from: Rank, blocks: u32) -> Option<usize> {
+        if self.user.pairs {
+            return self.pair(&self.user.recv, from);
+        }
+        Some(self.bytes(blocks))
+    }
+
+    fn pair(&self, side: &Side<'_>, peer: Rank) -> Option<usize> {
+        let bytes = self.user.window.of(side.block_of(peer.0)).bytes;
+        (bytes > 0).then_some(bytes)
     }
 
     /// Where `span` is. A span of user memory must be one block, unless blocks are dense there.
     #[inline]
     pub fn range(&self, span: Span) -> MemoryRange {
         match span.buffer {
-            Buffer::Send => self.user_range(self.user.send, span),
-            Buffer::Recv => self.user_range(self.user.recv, span),
+            Buffer::Send => self.user_range(&self.user.send, span),
+            Buffer::Recv => self.user_range(&self.user.recv, span),
             Buffer::Scratch => self
                 .scratch
                 .slice(self.bytes(span.first), self.bytes(span.count)),
@@ -103,36 +77,49 @@ impl Spans {
     }
 
     #[inline]
-    fn user_range(&self, base: *const u8, span: Span) -> MemoryRange {
-        let start = base as usize + self.user.offset;
+    fn user_range(&self, side: &Side<'_>, span: Span) -> MemoryRange {
         if self.user.parts > 1 {
-            let (first, end) = (self.part(span.first), self.part(span.first + span.count));
-            return MemoryRange {
-                address: start + first,
-                bytes: end - first,
-            };
+            let piece = self.user.window.of(side.block(0));
+            let (first, end) = (
+                self.part(piece, span.first),
+                self.part(piece, span.first + span.count),
+            );
+            return piece.slice(first, end - first);
+        }
+        if span.count == 1 {
+            return self.user.window.of(side.block(span.first));
         }
         debug_assert!(
-            span.count <= 1 || self.is_dense(span.buffer),
+            span.count == 0 || self.is_dense(span.buffer),
             "pieces of blocks have gaps"
         );
         MemoryRange {
-            address: start + span.first as usize * self.user.stride,
+            address: side.base as usize + self.bytes(span.first),
             bytes: self.bytes(span.count),
         }
     }
 
-    /// First byte of part `part` of the piece; parts at the end may be shorter, or empty.
+    /// First byte of part `part` of `piece`; parts at the end may be shorter, or empty.
     #[inline]
-    fn part(&self, part: u32) -> usize {
-        self.bytes(part).min(self.user.bytes)
+    fn part(&self, piece: MemoryRange, part: u32) -> usize {
+        self.bytes(part).min(piece.bytes)
     }
 
     /// Whether several blocks of `buffer` lie as they do in scratch.
     #[inline]
     fn is_dense(&self, buffer: Buffer) -> bool {
-        matches!(buffer, Buffer::Scratch | Buffer::Node)
-            || (self.user.parts == 1 && self.user.stride == self.user.bytes)
+        let side = match buffer {
+            Buffer::Scratch | Buffer::Node => return true,
+            Buffer::Send => &self.user.send,
+            Buffer::Recv => &self.user.recv,
+        };
+        match side.blocks {
+            Blocks::Even { bytes, .. } => {
+                let (offset, room) = (0, bytes);
+                self.user.parts == 1 && self.user.window == Window::Piece { offset, room }
+            }
+            Blocks::Table(_) => false,
+        }
     }
 
     /// Copies `from` to `into`, which are as long. Copying a block onto itself (in place) is nothing.
@@ -146,23 +133,9 @@ impl Spans {
         for block in 0..from.count {
             let from = self.range(Span::new(from.buffer, from.first + block, 1));
             let into = self.range(Span::new(into.buffer, into.first + block, 1));
-            // A part may be shorter than its room in scratch.
+            // A block, or a part, may be shorter than its room in scratch.
             let bytes = from.bytes.min(into.bytes);
             copy_range(from.slice(0, bytes), into.slice(0, bytes));
-        }
-    }
-}
-
-/// Registers user memory on the team's rails, if it has any.
-pub(super) fn register(map: &Map, memory: MemoryRange) -> Option<LocalRegion> {
-    let rails = map.rails.as_ref()?;
-    // SAFETY: MPI forbids the caller to free or reuse the buffer before the call returns, and
-    // the run gives the registration back before it does.
-    match unsafe { rails.fabric.register(memory.as_ptr(), memory.bytes, None) } {
-        Ok(region) => Some(region),
-        Err(error) => {
-            tracing::warn!("user buffer: {error}");
-            None
         }
     }
 }

@@ -1,0 +1,71 @@
+//! Vector forms of which no rank knows all lengths: each message goes by the length of its pair.
+//!
+//! What has room in scratch takes it. What has not goes straight into user memory, once its
+//! receiver has announced where; both ends know which of the two it is. Where user memory cannot be
+//! reached, the ranks first agree how many pieces the longest message takes.
+
+use super::{Call, connect_peers, piece_bytes, scheduled, turn};
+use crate::EngineError;
+use crate::plan::{Plan, PlanKey, ZERO_COPY_BYTES_MIN};
+use crate::run::{Run, Side, UserBuffers, Window};
+use crate::team::State;
+use crate::team::map::Map;
+use ferrorail_base::Rank;
+use ferrorail_coll::Collective;
+
+pub(super) fn run(
+    map: &Map,
+    state: &mut State,
+    plan: &mut Plan,
+    call: &Call<'_>,
+) -> Result<(), EngineError> {
+    connect_peers(map, state, plan)?;
+    let room = piece_bytes(map, plan, ZERO_COPY_BYTES_MIN as usize);
+    let user = |window| UserBuffers {
+        send: call.send,
+        recv: call.recv,
+        window,
+        parts: 1,
+        pairs: true,
+    };
+    let name = call.collective.name();
+    if let Some(large) = &plan.large {
+        // One operation: a pair has the same slot in both schedules, and uses it in one of them.
+        let turn = turn(map, state, call.collective)?;
+        Run::new(map, &plan.route, user(Window::UpTo { room }), turn).complete(state, name)?;
+        return Run::new(map, large, user(Window::Above { room }), turn).complete(state, name);
+    }
+    let longest = longest(map, state, call)?;
+    let mut offset = 0;
+    while offset < longest {
+        let turn = turn(map, state, call.collective)?;
+        let window = Window::Piece { offset, room };
+        Run::new(map, &plan.route, user(window), turn).complete(state, name)?;
+        offset += room;
+    }
+    Ok(())
+}
+
+/// Length of the longest block of any rank.
+fn longest(map: &Map, state: &mut State, call: &Call<'_>) -> Result<usize, EngineError> {
+    let lengths = |side: &Side<'_>| {
+        let own = (0..side.count()).map(|index| side.block(index).bytes);
+        own.max().unwrap_or(0) as u64
+    };
+    let mut own = lengths(&call.send).max(lengths(&call.recv));
+    let mut all = vec![0u64; map.topology.size() as usize];
+    let bytes = size_of::<u64>();
+    let exchange = Call {
+        collective: Collective::Allgather,
+        root: Rank(0),
+        send: Side::even((&raw mut own).cast(), 1, bytes),
+        recv: Side::even(all.as_mut_ptr().cast(), map.topology.size(), bytes),
+        bytes,
+    };
+    let key = PlanKey::new(exchange.collective, exchange.root, bytes);
+    let mut plan = state.plans.take(map, key);
+    let outcome = scheduled(map, state, &mut plan, &exchange);
+    state.plans.keep(plan);
+    outcome?;
+    Ok(all.into_iter().max().unwrap_or(0) as usize)
+}

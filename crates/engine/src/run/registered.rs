@@ -1,0 +1,82 @@
+//! User memory registered for the time of one operation.
+
+use super::user::{Blocks, Side, Window};
+use crate::team::map::Map;
+use ferrorail_base::Rank;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_fabric::{Fabric, LocalRegion};
+
+/// What of a buffer is registered.
+#[derive(Debug, Default)]
+pub(super) enum Registered {
+    /// Nothing: no put needs it, there are no rails, or it was refused.
+    #[default]
+    Nothing,
+    /// All of it.
+    Whole(LocalRegion),
+    /// Each block of a vector form that goes by rail: there may be anything between them.
+    Blocks(Vec<Option<LocalRegion>>),
+}
+
+impl Registered {
+    /// Registers `side` on the team's rails, as far as an operation over `window` needs it.
+    ///
+    /// What is refused stays unregistered; the operation fails where it would be used, as peers
+    /// wait to be told.
+    pub fn new(map: &Map, side: &Side<'_>, window: Window) -> Self {
+        if map.rails.is_none() {
+            return Self::Nothing;
+        }
+        match side.blocks {
+            Blocks::Even { .. } => register(map, side.whole()).map_or(Self::Nothing, Self::Whole),
+            Blocks::Table(table) => {
+                let by_rail = |index: u32| {
+                    let peer = Rank(index);
+                    peer == map.rank || !map.topology.same_node(peer, map.rank)
+                };
+                let block = |index| {
+                    let part = window.of(side.block(index));
+                    let wanted = part.bytes > 0 && by_rail(index);
+                    wanted.then(|| register(map, part)).flatten()
+                };
+                Self::Blocks((0..table.len() as u32).map(block).collect())
+            }
+        }
+    }
+
+    /// The registration that holds block `index`.
+    pub fn block(&self, index: u32) -> Option<&LocalRegion> {
+        match self {
+            Self::Nothing => None,
+            Self::Whole(region) => Some(region),
+            Self::Blocks(regions) => regions[index as usize].as_ref(),
+        }
+    }
+
+    /// Gives everything back.
+    pub fn release(&mut self, map: &Map) {
+        let Some(rails) = &map.rails else { return };
+        match std::mem::take(self) {
+            Self::Nothing => {}
+            Self::Whole(region) => rails.fabric.deregister(region),
+            Self::Blocks(regions) => {
+                for region in regions.into_iter().flatten() {
+                    rails.fabric.deregister(region);
+                }
+            }
+        }
+    }
+}
+
+fn register(map: &Map, memory: MemoryRange) -> Option<LocalRegion> {
+    let rails = map.rails.as_ref()?;
+    // SAFETY: MPI forbids the caller to free or reuse the buffer before the call returns, and
+    // the run gives the registration back before it does.
+    match unsafe { rails.fabric.register(memory.as_ptr(), memory.bytes, None) } {
+        Ok(region) => Some(region),
+        Err(error) => {
+            tracing::warn!("user buffer: {error}");
+            None
+        }
+    }
+}

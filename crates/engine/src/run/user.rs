@@ -1,0 +1,211 @@
+//! The caller's memory as blocks, and which part of each an operation moves.
+
+use ferrorail_base::memory::MemoryRange;
+
+/// One block of a vector form: where it lies from its buffer's first byte on, and its length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Bytes from the buffer's address; may be negative.
+    pub offset: isize,
+    /// Length in bytes.
+    pub bytes: usize,
+}
+
+/// Blocks of one of the caller's buffers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Blocks<'a> {
+    /// So many of one length, one after another.
+    Even { count: u32, bytes: usize },
+    /// As listed.
+    Table(&'a [Block]),
+}
+
+/// One of the caller's buffers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side<'a> {
+    /// What offsets count from.
+    pub base: *mut u8,
+    /// What is there.
+    pub blocks: Blocks<'a>,
+}
+
+impl<'a> Side<'a> {
+    /// Of a rank that sends, or receives, nothing.
+    pub const NONE: Self = Self::even(core::ptr::null_mut(), 0, 0);
+
+    /// `count` blocks of `bytes` bytes.
+    pub const fn even(base: *mut u8, count: u32, bytes: usize) -> Self {
+        Self {
+            base,
+            blocks: Blocks::Even { count, bytes },
+        }
+    }
+
+    /// Blocks as listed.
+    pub const fn table(base: *mut u8, blocks: &'a [Block]) -> Self {
+        Self {
+            base,
+            blocks: Blocks::Table(blocks),
+        }
+    }
+
+    /// Number of blocks.
+    #[inline]
+    pub fn count(&self) -> u32 {
+        match self.blocks {
+            Blocks::Even { count, .. } => count,
+            Blocks::Table(table) => table.len() as u32,
+        }
+    }
+
+    /// Where block `index` lies.
+    #[inline]
+    pub fn block(&self, index: u32) -> MemoryRange {
+        let (offset, bytes) = match self.blocks {
+            Blocks::Even { bytes, .. } => ((index as usize * bytes) as isize, bytes),
+            Blocks::Table(table) => {
+                let block = table[index as usize];
+                (block.offset, block.bytes)
+            }
+        };
+        MemoryRange::new(self.base.wrapping_offset(offset), bytes)
+    }
+
+    /// The block that this rank and `peer` have in common, where each pair has one: of a single
+    /// block, that.
+    #[inline]
+    pub fn block_of(&self, peer: u32) -> MemoryRange {
+        self.block(if self.count() == 1 { 0 } else { peer })
+    }
+
+    /// Whether some block has no bytes.
+    pub fn has_empty_block(&self) -> bool {
+        (0..self.count()).any(|index| self.block(index).bytes == 0)
+    }
+
+    /// All of it, which is one piece of memory if blocks are of one length.
+    pub fn whole(&self) -> MemoryRange {
+        match self.blocks {
+            Blocks::Even { count, bytes } => MemoryRange::new(self.base, count as usize * bytes),
+            Blocks::Table(_) => unreachable!("tables are registered by block"),
+        }
+    }
+}
+
+/// Which part of each block an operation moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Window {
+    /// At most `room` bytes from `offset` on: what exceeds scratch takes several operations.
+    Piece { offset: usize, room: usize },
+    /// Blocks of at most `room` bytes, and nothing of others.
+    UpTo { room: usize },
+    /// Blocks of more than `room` bytes, and nothing of others.
+    Above { room: usize },
+}
+
+impl Window {
+    /// Room for a block in scratch.
+    #[inline]
+    pub fn room(self) -> usize {
+        match self {
+            Self::Piece { room, .. } | Self::UpTo { room } => room,
+            Self::Above { .. } => 0,
+        }
+    }
+
+    /// The part of `block` that is moved.
+    #[inline]
+    pub fn of(self, block: MemoryRange) -> MemoryRange {
+        let (offset, bytes) = match self {
+            Self::Piece { offset, room } => {
+                let offset = offset.min(block.bytes);
+                (offset, room.min(block.bytes - offset))
+            }
+            Self::UpTo { room } => (0, if block.bytes <= room { block.bytes } else { 0 }),
+            Self::Above { room } => (0, if block.bytes > room { block.bytes } else { 0 }),
+        };
+        MemoryRange {
+            address: block.address + offset,
+            bytes,
+        }
+    }
+}
+
+/// The caller's memory in one operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UserBuffers<'a> {
+    /// The contribution, which is only read.
+    pub send: Side<'a>,
+    /// The result.
+    pub recv: Side<'a>,
+    /// Which part of each block is moved.
+    pub window: Window,
+    /// Parts that each piece is cut into; 1 if it is not.
+    pub parts: u32,
+    /// Whether a message has the length of its pair's block and an empty one is left out, instead
+    /// of every message having the length that its schedule says.
+    pub pairs: bool,
+}
+
+impl UserBuffers<'_> {
+    /// Of operations that move nothing.
+    pub const NONE: Self = Self {
+        send: Side::NONE,
+        recv: Side::NONE,
+        window: Window::Piece { offset: 0, room: 0 },
+        parts: 1,
+        pairs: false,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_every_block_once() {
+        let block = MemoryRange {
+            address: 1000,
+            bytes: 25,
+        };
+        let mut next = block.address;
+        for piece in 0..5 {
+            let (offset, room) = (piece * 10, 10);
+            let part = Window::Piece { offset, room }.of(block);
+            assert_eq!(part.address, next);
+            next += part.bytes;
+        }
+        assert_eq!(next, 1025);
+    }
+
+    #[test]
+    fn a_length_goes_one_way_or_the_other() {
+        for bytes in 0..20 {
+            let block = MemoryRange { address: 64, bytes };
+            let small = Window::UpTo { room: 10 }.of(block).bytes;
+            let large = Window::Above { room: 10 }.of(block).bytes;
+            assert_eq!(small + large, bytes);
+            assert_eq!(small.min(large), 0);
+        }
+    }
+
+    #[test]
+    fn tables_may_reach_backwards() {
+        let memory = [0u8; 32];
+        let base = memory.as_ptr().wrapping_add(16).cast_mut();
+        let table = [
+            Block {
+                offset: -16,
+                bytes: 3,
+            },
+            Block {
+                offset: 8,
+                bytes: 5,
+            },
+        ];
+        let side = Side::table(base, &table);
+        assert_eq!(side.block(0).address, memory.as_ptr() as usize);
+        assert_eq!(side.block_of(1).bytes, 5);
+        assert_eq!(Side::even(base, 1, 7).block_of(9).address, base as usize);
+    }
+}
