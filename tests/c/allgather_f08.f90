@@ -10,7 +10,7 @@ program allgather_f08
   type(MPI_Datatype) :: half_type, pair_type
   type(MPI_Comm) :: half
   integer :: n, peer, i, failures, checks, mine_sum(2), all_sum(2), sizes(6)
-  integer, allocatable :: mine(:), all(:)
+  integer, allocatable :: mine(:), all(:), counts(:), places(:)
   double precision, allocatable :: column(:), table(:, :)
 
   call MPI_INIT_THREAD(MPI_THREAD_SERIALIZED, provided, ierr)
@@ -19,7 +19,7 @@ program allgather_f08
   failures = 0
   checks = 0
   sizes = (/ 0, 1, 2, 17, 500, most /)
-  allocate(mine(most), all(2 * most * ranks), column(8), table(8, ranks))
+  allocate(mine(most), all(2 * most * ranks), counts(ranks), places(ranks), column(8), table(8, ranks))
 
   do i = 1, 6
     n = sizes(i)
@@ -66,6 +66,38 @@ program allgather_f08
     all(peer * n + 1:peer * n + n) = mine(1:n)
   end do
   call MPI_ALLTOALL(MPI_IN_PLACE, n, MPI_INTEGER, all, n, MPI_INTEGER, MPI_COMM_WORLD)
+  call verify(n, ranks)
+
+  ! The vector forms: the same, said with tables.
+  counts = n
+  places = (/ (peer * n, peer = 0, ranks - 1) /)
+  mine(1:n) = (/ (value(rank, peer), peer = 1, n) /)
+  all = -1
+  call MPI_ALLGATHERV(mine, n, MPI_INTEGER, all, counts, places, MPI_INTEGER, &
+                      MPI_COMM_WORLD)
+  call verify(n, ranks)
+  all = -1
+  if (rank == 0) all(1:n) = mine(1:n)
+  if (rank == 0) then
+    call MPI_GATHERV(MPI_IN_PLACE, n, MPI_INTEGER, all, counts, places, MPI_INTEGER, 0, &
+                     MPI_COMM_WORLD)
+    call verify(n, ranks)
+  else
+    call MPI_GATHERV(mine, n, MPI_INTEGER, all, counts, places, MPI_INTEGER, 0, &
+                     MPI_COMM_WORLD)
+    call expect(all(1) == -1)
+  end if
+  mine = -1
+  call MPI_SCATTERV(all, counts, places, MPI_INTEGER, mine, n, MPI_INTEGER, 0, MPI_COMM_WORLD)
+  do i = 1, n
+    call expect(mine(i) == value(rank, i))
+  end do
+  all = -1
+  do peer = 0, ranks - 1
+    all(peer * n + 1:peer * n + n) = mine(1:n)
+  end do
+  call MPI_ALLTOALLV(MPI_IN_PLACE, counts, places, MPI_INTEGER, all, counts, places, &
+                     MPI_INTEGER, MPI_COMM_WORLD)
   call verify(n, ranks)
 
   ! Every second integer of the receive buffer.

@@ -6,11 +6,14 @@ mod alltoall;
 mod barrier;
 mod rooted;
 mod side;
+mod table;
+mod vector;
 
 pub use allgather::Allgather;
 pub use alltoall::Alltoall;
 pub use barrier::Barrier;
 pub use rooted::{Bcast, Gather, Scatter};
+pub use vector::{Allgatherv, Alltoallv, Gatherv, Scatterv};
 
 use crate::error::{CallError, report};
 use crate::runtime::{self, Inside, Local, Session};
@@ -31,6 +34,29 @@ pub struct Buffer {
     pub datatype: usize,
 }
 
+/// Counts and displacements of a vector form as they came in registers: arrays with an entry per
+/// rank.
+#[derive(Clone, Copy)]
+pub struct Table {
+    /// Elements of each block, `int` or `MPI_Count`.
+    pub counts: *const c_void,
+    /// Where each begins, in extents; `int` or `MPI_Aint`.
+    pub displacements: *const c_void,
+    /// Whether the entries have 64 bits.
+    pub large: bool,
+}
+
+impl Table {
+    /// As passed to C.
+    pub fn new<C, D>(counts: *const C, displacements: *const D) -> Self {
+        Self {
+            counts: counts.cast(),
+            displacements: displacements.cast(),
+            large: size_of::<C>() == size_of::<i64>(),
+        }
+    }
+}
+
 /// The arguments as they came in registers. A collective without some of them leaves those of
 /// [`Args::NONE`].
 #[derive(Clone, Copy)]
@@ -39,6 +65,10 @@ pub struct Args {
     pub send: Buffer,
     /// What is received.
     pub recv: Buffer,
+    /// The blocks of `send`, whose count then says nothing.
+    pub send_table: Table,
+    /// The blocks of `recv`, likewise.
+    pub recv_table: Table,
     /// Rank of the root.
     pub root: c_int,
     /// The communicator.
@@ -64,9 +94,16 @@ impl Args {
             count: 0,
             datatype: 0,
         };
+        let no_table = Table {
+            counts: ptr::null(),
+            displacements: ptr::null(),
+            large: false,
+        };
         Self {
             send: none,
             recv: none,
+            send_table: no_table,
+            recv_table: no_table,
             root: 0,
             comm: 0,
         }

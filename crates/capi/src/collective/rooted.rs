@@ -20,7 +20,7 @@ pub struct Scatter;
 
 /// Negative roots are meant for inter-communicators, where the other arguments may mean nothing.
 #[inline]
-fn check_root(args: &Args) -> Result<(), Refusal> {
+pub(super) fn check_root(args: &Args) -> Result<(), Refusal> {
     if args.root < 0 {
         return Err(Refusal::Invalid);
     }
@@ -29,7 +29,7 @@ fn check_root(args: &Args) -> Result<(), Refusal> {
 
 /// The root, if it is a rank of `team`.
 #[inline]
-fn root_of(team: &Team, args: &Args) -> Result<Rank, Refusal> {
+pub(super) fn root_of(team: &Team, args: &Args) -> Result<Rank, Refusal> {
     match u32::try_from(args.root) {
         Ok(root) if root < team.size() => Ok(Rank(root)),
         _ => Err(Refusal::Invalid),
@@ -37,7 +37,7 @@ fn root_of(team: &Team, args: &Args) -> Result<Rank, Refusal> {
 }
 
 /// The side of a rank that is not the root, which cannot be in place.
-fn not_in_place(side: &Side) -> Result<(Elements, usize), Refusal> {
+pub(super) fn not_in_place(side: &Side) -> Result<(Elements, usize), Refusal> {
     match side {
         Side::At(elements) => Ok((*elements, elements.bytes().ok_or(Refusal::Invalid)?)),
         Side::InPlace => Err(Refusal::Invalid),

@@ -1,7 +1,10 @@
 //! Collectives called from C, in two forms: counts are `int`, or `MPI_Count` in names that end in
 //! `_c` (MPI 4.0, section 19.2). Libraries older than MPI 4.0 have the first form only.
 
-use crate::collective::{self, Allgather, Alltoall, Args, Barrier, Bcast, Buffer, Gather, Scatter};
+use crate::collective::{
+    self, Allgather, Allgatherv, Alltoall, Alltoallv, Args, Barrier, Bcast, Buffer, Gather,
+    Gatherv, Scatter, Scatterv, Table,
+};
 use crate::next::{MISSING, Next, call_next};
 use crate::panic_guard::guard;
 use libc::{c_int, c_void};
@@ -28,19 +31,22 @@ macro_rules! entry {
 
 entry!(MPI_Barrier, (comm: usize), Barrier, Args { comm, ..Args::NONE });
 
-/// Defines both forms of functions that have counts, which are of type `Count` below.
+/// Defines both forms of functions that have counts, which are of type `Count` below;
+/// displacements are of type `Displacement`.
 macro_rules! entries {
     ($($name:ident $large:ident $arguments:tt is $kind:ty: $args:expr;)*) => {
         /// Counts are `int`.
         mod int {
             use super::*;
             type Count = c_int;
+            type Displacement = c_int;
             $(entry!($name, $arguments, $kind, $args);)*
         }
         /// Counts are `MPI_Count`.
         mod large {
             use super::*;
             type Count = i64;
+            type Displacement = isize;
             $(entry!($large, $arguments, $kind, $args);)*
         }
     };
@@ -64,6 +70,7 @@ entries! {
         recv: Buffer::new(recv, recv_count, recv_type),
         root,
         comm,
+        ..Args::NONE
     };
 
     MPI_Scatter MPI_Scatter_c (
@@ -74,6 +81,7 @@ entries! {
         recv: Buffer::new(recv, recv_count, recv_type),
         root,
         comm,
+        ..Args::NONE
     };
 
     MPI_Allgather MPI_Allgather_c (
@@ -92,6 +100,57 @@ entries! {
     ) is Alltoall: Args {
         send: Buffer::new(send, send_count, send_type),
         recv: Buffer::new(recv, recv_count, recv_type),
+        comm,
+        ..Args::NONE
+    };
+
+    MPI_Allgatherv MPI_Allgatherv_c (
+        send: *const c_void, send_count: Count, send_type: usize,
+        recv: *mut c_void, counts: *const Count, displacements: *const Displacement,
+        recv_type: usize, comm: usize
+    ) is Allgatherv: Args {
+        send: Buffer::new(send, send_count, send_type),
+        recv: Buffer::new(recv, 0, recv_type),
+        recv_table: Table::new(counts, displacements),
+        comm,
+        ..Args::NONE
+    };
+
+    MPI_Gatherv MPI_Gatherv_c (
+        send: *const c_void, send_count: Count, send_type: usize,
+        recv: *mut c_void, counts: *const Count, displacements: *const Displacement,
+        recv_type: usize, root: c_int, comm: usize
+    ) is Gatherv: Args {
+        send: Buffer::new(send, send_count, send_type),
+        recv: Buffer::new(recv, 0, recv_type),
+        recv_table: Table::new(counts, displacements),
+        root,
+        comm,
+        ..Args::NONE
+    };
+
+    MPI_Scatterv MPI_Scatterv_c (
+        send: *const c_void, counts: *const Count, displacements: *const Displacement,
+        send_type: usize, recv: *mut c_void, recv_count: Count, recv_type: usize,
+        root: c_int, comm: usize
+    ) is Scatterv: Args {
+        send: Buffer::new(send, 0, send_type),
+        send_table: Table::new(counts, displacements),
+        recv: Buffer::new(recv, recv_count, recv_type),
+        root,
+        comm,
+        ..Args::NONE
+    };
+
+    MPI_Alltoallv MPI_Alltoallv_c (
+        send: *const c_void, send_counts: *const Count, send_displacements: *const Displacement,
+        send_type: usize, recv: *mut c_void, recv_counts: *const Count,
+        recv_displacements: *const Displacement, recv_type: usize, comm: usize
+    ) is Alltoallv: Args {
+        send: Buffer::new(send, 0, send_type),
+        send_table: Table::new(send_counts, send_displacements),
+        recv: Buffer::new(recv, 0, recv_type),
+        recv_table: Table::new(recv_counts, recv_displacements),
         comm,
         ..Args::NONE
     };

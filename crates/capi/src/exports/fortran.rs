@@ -6,7 +6,8 @@
 //! of one integer by address, like `mpif.h` does integers; its `ierror` may be absent (null).
 
 use crate::collective::{
-    self, Allgather, Alltoall, Args, Barrier, Bcast, Buffer, Collective, Gather, Scatter,
+    self, Allgather, Allgatherv, Alltoall, Alltoallv, Args, Barrier, Bcast, Buffer, Collective,
+    Gather, Gatherv, Scatter, Scatterv, Table,
 };
 use crate::next::{MISSING, Next, call_next};
 use crate::panic_guard::guard;
@@ -103,6 +104,7 @@ entries! {
         recv: buffer(recv, recv_count, recv_type),
         root: *root,
         comm: *comm as usize,
+        ..Args::NONE
     },
     as mpi_gather mpi_gather_ mpi_gather__ MPI_GATHER mpi_gather_f08_;
 
@@ -114,6 +116,7 @@ entries! {
         recv: buffer(recv, recv_count, recv_type),
         root: *root,
         comm: *comm as usize,
+        ..Args::NONE
     },
     as mpi_scatter mpi_scatter_ mpi_scatter__ MPI_SCATTER mpi_scatter_f08_;
 
@@ -138,6 +141,57 @@ entries! {
         ..Args::NONE
     },
     as mpi_alltoall mpi_alltoall_ mpi_alltoall__ MPI_ALLTOALL mpi_alltoall_f08_;
+
+    (
+        send: *const c_void, send_count: Int, send_type: Int,
+        recv: *mut c_void, counts: Int, displacements: Int, recv_type: Int, comm: Int
+    ) is Allgatherv: Args {
+        send: buffer(send, send_count, send_type),
+        recv: buffer(recv, &0, recv_type),
+        recv_table: Table::new(counts, displacements),
+        comm: *comm as usize,
+        ..Args::NONE
+    },
+    as mpi_allgatherv mpi_allgatherv_ mpi_allgatherv__ MPI_ALLGATHERV mpi_allgatherv_f08_;
+
+    (
+        send: *const c_void, send_count: Int, send_type: Int,
+        recv: *mut c_void, counts: Int, displacements: Int, recv_type: Int, root: Int, comm: Int
+    ) is Gatherv: Args {
+        send: buffer(send, send_count, send_type),
+        recv: buffer(recv, &0, recv_type),
+        recv_table: Table::new(counts, displacements),
+        root: *root,
+        comm: *comm as usize,
+        ..Args::NONE
+    },
+    as mpi_gatherv mpi_gatherv_ mpi_gatherv__ MPI_GATHERV mpi_gatherv_f08_;
+
+    (
+        send: *const c_void, counts: Int, displacements: Int, send_type: Int,
+        recv: *mut c_void, recv_count: Int, recv_type: Int, root: Int, comm: Int
+    ) is Scatterv: Args {
+        send: buffer(send, &0, send_type),
+        send_table: Table::new(counts, displacements),
+        recv: buffer(recv, recv_count, recv_type),
+        root: *root,
+        comm: *comm as usize,
+        ..Args::NONE
+    },
+    as mpi_scatterv mpi_scatterv_ mpi_scatterv__ MPI_SCATTERV mpi_scatterv_f08_;
+
+    (
+        send: *const c_void, send_counts: Int, send_displacements: Int, send_type: Int,
+        recv: *mut c_void, recv_counts: Int, recv_displacements: Int, recv_type: Int, comm: Int
+    ) is Alltoallv: Args {
+        send: buffer(send, &0, send_type),
+        send_table: Table::new(send_counts, send_displacements),
+        recv: buffer(recv, &0, recv_type),
+        recv_table: Table::new(recv_counts, recv_displacements),
+        comm: *comm as usize,
+        ..Args::NONE
+    },
+    as mpi_alltoallv mpi_alltoallv_ mpi_alltoallv__ MPI_ALLTOALLV mpi_alltoallv_f08_;
 }
 
 macro_rules! inits {

@@ -1,0 +1,284 @@
+//! The blocks of a vector form: what the program lists, and the plain bytes that the engine sees.
+
+use super::side::{collect, overlap};
+use super::{Buffer, Refusal, Table};
+use crate::datatype::{self, Elements, Packed};
+use crate::error::CallError;
+use crate::runtime::Session;
+use ferrorail_engine::{Block, Team};
+use libc::{c_int, c_void};
+use std::cell::Cell;
+use std::ops::Range;
+
+thread_local! {
+    /// Lists of blocks to use again: at most one per side.
+    static LISTS: Cell<[Vec<Block>; 2]> = const { Cell::new([const { Vec::new() }; 2]) };
+}
+
+/// A list from the thread's, cleared.
+fn take_list() -> Vec<Block> {
+    let mut lists = LISTS.take();
+    lists.rotate_left(1);
+    let mut list = std::mem::take(&mut lists[1]);
+    LISTS.set(lists);
+    list.clear();
+    list
+}
+
+fn give_list(list: Vec<Block>) {
+    let mut lists = LISTS.take();
+    lists.rotate_left(1);
+    lists[1] = list;
+    LISTS.set(lists);
+}
+
+/// The program's blocks, an entry per rank of the team.
+pub struct Rows {
+    /// The first block's type and layout; no elements.
+    origin: Elements,
+    table: Table,
+    ranks: usize,
+}
+
+impl Rows {
+    /// Checks a buffer with its table.
+    ///
+    /// # Safety
+    /// The table's arrays have an entry per rank of `team`.
+    pub unsafe fn check(
+        session: &Session,
+        team: &Team,
+        buffer: &Buffer,
+        table: &Table,
+    ) -> Result<Self, Refusal> {
+        let datatype = session.host().datatype(buffer.datatype);
+        let layout = datatype::layout(session, datatype).ok_or(Refusal::Invalid)?;
+        if table.counts.is_null() || table.displacements.is_null() {
+            return Err(Refusal::Invalid);
+        }
+        let origin = Elements {
+            address: buffer.address.cast(),
+            count: 0,
+            datatype,
+            layout,
+        };
+        let rows = Self {
+            origin,
+            table: *table,
+            ranks: team.size() as usize,
+        };
+        let mut total = Some(0usize);
+        for rank in 0..rows.ranks {
+            // SAFETY: the caller's contract.
+            let count =
+                usize::try_from(unsafe { rows.count(rank) }).map_err(|_| Refusal::Invalid)?;
+            let bytes = layout.bytes.checked_mul(count);
+            total = total.zip(bytes).and_then(|(a, b)| a.checked_add(b));
+        }
+        total.ok_or(CallError::NoMemory { bytes: usize::MAX })?;
+        let nowhere = |row: Elements| {
+            let address = row.dense();
+            address.is_some_and(|address| address.is_null()) && row.bytes() != Some(0)
+        };
+        if (0..rows.ranks).any(|rank| nowhere(rows.row(rank))) {
+            return Err(Refusal::Invalid);
+        }
+        Ok(rows)
+    }
+
+    /// # Safety
+    /// The arrays have an entry for `rank`.
+    unsafe fn count(&self, rank: usize) -> i64 {
+        // SAFETY: the caller's contract.
+        unsafe { entry(self.table.counts, rank, self.table.large) }
+    }
+
+    /// The elements of the block of `rank`.
+    pub fn row(&self, rank: usize) -> Elements {
+        // SAFETY: checked when made: the arrays have an entry per rank.
+        let (count, displacement) = unsafe {
+            let displacements = self.table.displacements;
+            (
+                self.count(rank),
+                entry(displacements, rank, self.table.large),
+            )
+        };
+        let offset = self
+            .origin
+            .layout
+            .extent
+            .wrapping_mul(displacement as isize);
+        Elements {
+            address: self.origin.address.wrapping_offset(offset),
+            count: count as usize,
+            ..self.origin
+        }
+    }
+
+    /// Bytes of the block of `rank`.
+    pub fn bytes(&self, rank: usize) -> usize {
+        self.origin.layout.bytes * self.row(rank).count
+    }
+
+    /// Bytes of all blocks.
+    fn total(&self) -> usize {
+        (0..self.ranks).map(|rank| self.bytes(rank)).sum()
+    }
+
+    /// Where blocks lie as plain bytes: in the program's memory, or one after the other.
+    fn blocks(&self, dense: Option<*mut u8>) -> Vec<Block> {
+        let mut list = take_list();
+        let mut next = 0;
+        list.extend((0..self.ranks).map(|rank| {
+            let bytes = self.bytes(rank);
+            let offset = match dense.and(self.row(rank).dense()) {
+                Some(address) => (address as isize).wrapping_sub(self.origin.address as isize),
+                None => next as isize,
+            };
+            next += bytes;
+            Block { offset, bytes }
+        }));
+        list
+    }
+
+    /// Addresses that the blocks span, if they are plain bytes in the program's memory.
+    fn hull(&self) -> Range<usize> {
+        let rows = (0..self.ranks).map(|rank| self.row(rank));
+        let ranges = rows.filter_map(|row| Some(row.range(row.dense()?)));
+        let used = ranges.filter(|range| !range.is_empty());
+        used.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
+            .unwrap_or(0..0)
+    }
+}
+
+/// # Safety
+/// `array` has an entry `index`, of 64 bits if `large`.
+unsafe fn entry(array: *const c_void, index: usize, large: bool) -> i64 {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match large {
+            true => array.cast::<i64>().add(index).read(),
+            false => array.cast::<c_int>().add(index).read().into(),
+        }
+    }
+}
+
+/// Plain bytes of a table's blocks: the program's own memory, or packed one after the other.
+pub struct Blocks {
+    base: *mut u8,
+    list: Vec<Block>,
+    packed: Option<Packed>,
+}
+
+impl Blocks {
+    /// To be received into: [`Blocks::finish`] brings what arrived to the program's elements.
+    pub fn to_receive(rows: &Rows) -> Result<Self, CallError> {
+        match rows.origin.dense() {
+            Some(address) => Ok(Self {
+                base: rows.origin.address,
+                list: rows.blocks(Some(address)),
+                packed: None,
+            }),
+            None => Self::packed(rows),
+        }
+    }
+
+    fn packed(rows: &Rows) -> Result<Self, CallError> {
+        let mut packed = Packed::new(rows.total())?;
+        Ok(Self {
+            base: packed.as_mut_ptr(),
+            list: rows.blocks(None),
+            packed: Some(packed),
+        })
+    }
+
+    /// To be sent. They are copied if they have gaps or lie in `output`, which is wrong, but hosts
+    /// that do not check send what was there before.
+    ///
+    /// # Safety
+    /// The elements are readable.
+    pub unsafe fn to_send(
+        session: &Session,
+        rows: &Rows,
+        output: Range<usize>,
+    ) -> Result<Self, CallError> {
+        match rows.origin.dense() {
+            Some(_) if !overlap(&rows.hull(), &output) => Self::to_receive(rows),
+            // SAFETY: the caller's contract.
+            _ => unsafe { Self::copied(session, rows) },
+        }
+    }
+
+    /// A copy, to be sent.
+    ///
+    /// # Safety
+    /// The elements are readable.
+    pub unsafe fn copied(session: &Session, rows: &Rows) -> Result<Self, CallError> {
+        let copy = Self::packed(rows)?;
+        for rank in 0..rows.ranks {
+            // SAFETY: the caller's contract; the copy has room.
+            unsafe { collect(session, &rows.row(rank), copy.address(rank))? };
+        }
+        Ok(copy)
+    }
+
+    /// What offsets count from.
+    pub fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    /// Where the blocks lie.
+    pub fn list(&self) -> &[Block] {
+        &self.list
+    }
+
+    /// First byte of the block of `rank`.
+    pub fn address(&self, rank: usize) -> *mut u8 {
+        self.base.wrapping_offset(self.list[rank].offset)
+    }
+
+    /// Where the program's bytes will be written during the call.
+    pub fn range(&self, rows: &Rows) -> Range<usize> {
+        match self.packed {
+            None => rows.hull(),
+            Some(_) => 0..0,
+        }
+    }
+
+    /// Makes the data that is in the program's block of `rank` part of the bytes.
+    ///
+    /// # Safety
+    /// The block is readable.
+    pub unsafe fn keep(
+        &self,
+        session: &Session,
+        rows: &Rows,
+        rank: usize,
+    ) -> Result<(), CallError> {
+        if self.packed.is_some() {
+            // SAFETY: the caller's contract; the block has room.
+            unsafe { collect(session, &rows.row(rank), self.address(rank))? };
+        }
+        Ok(())
+    }
+
+    /// Brings what was received to the program's elements; gaps keep their bytes.
+    ///
+    /// # Safety
+    /// The elements are writable, all bytes were received.
+    pub unsafe fn finish(self, session: &Session, rows: &Rows) -> Result<(), CallError> {
+        if self.packed.is_some() {
+            for rank in 0..rows.ranks {
+                // SAFETY: the caller's contract.
+                unsafe { rows.row(rank).unpack(session, self.address(rank))? };
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        give_list(std::mem::take(&mut self.list));
+    }
+}

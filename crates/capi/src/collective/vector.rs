@@ -1,0 +1,212 @@
+//! `MPI_Allgatherv`, `MPI_Gatherv`, `MPI_Scatterv`, `MPI_Alltoallv` (MPI 4.1, sections 6.5 to 6.8).
+//! Tables are looked at once the communicator, and so their length, is known.
+
+use super::rooted::{check_root, not_in_place, root_of};
+use super::side::{Input, Output, Side, collect, overlap, same_bytes};
+use super::table::{Blocks, Rows};
+use super::{Args, Collective, Refusal, done};
+use crate::runtime::Session;
+use ferrorail_engine::Team;
+use std::ptr;
+
+/// All-gather of blocks of different sizes.
+pub struct Allgatherv;
+
+/// Gather of blocks of different sizes.
+pub struct Gatherv;
+
+/// Scatter of blocks of different sizes.
+pub struct Scatterv;
+
+/// All-to-all of blocks of different sizes.
+pub struct Alltoallv;
+
+impl Collective for Allgatherv {
+    const NAME: &'static str = "allgatherv";
+    type Call = Side;
+
+    fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
+        Side::check(session, &args.send)
+    }
+
+    fn bytes(call: &Side) -> usize {
+        call.bytes().unwrap_or(0)
+    }
+
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Side,
+    ) -> Result<(), Refusal> {
+        let rank = team.rank().index();
+        // SAFETY: the program's arrays, with an entry per rank.
+        let rows = unsafe { Rows::check(session, team, &args.recv, &args.recv_table)? };
+        let output = Blocks::to_receive(&rows)?;
+        // SAFETY: the program's elements; the own block has room for its own.
+        unsafe {
+            let send = match call {
+                Side::InPlace => {
+                    output.keep(session, &rows, rank)?;
+                    None
+                }
+                Side::At(send) => {
+                    same_bytes(send.bytes().unwrap_or(0), rows.bytes(rank))?;
+                    match send.dense() {
+                        Some(address) if !overlap(&send.range(address), &output.range(&rows)) => {
+                            Some(address.cast_const())
+                        }
+                        _ => {
+                            collect(session, send, output.address(rank))?;
+                            None
+                        }
+                    }
+                }
+            };
+            done(team.allgatherv(send, output.base(), output.list()))?;
+            output.finish(session, &rows)?;
+        }
+        Ok(())
+    }
+}
+
+impl Collective for Gatherv {
+    const NAME: &'static str = "gatherv";
+    type Call = Side;
+
+    fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
+        check_root(args)?;
+        Side::check(session, &args.send)
+    }
+
+    fn bytes(call: &Side) -> usize {
+        call.bytes().unwrap_or(0)
+    }
+
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Side,
+    ) -> Result<(), Refusal> {
+        let root = root_of(team, args)?;
+        if team.rank() != root {
+            let (send, bytes) = not_in_place(call)?;
+            // SAFETY: the program's elements; nothing is received here.
+            return unsafe {
+                let input = Input::new(session, &send, 0..0)?;
+                done(team.gatherv(Some(input.address()), bytes, ptr::null_mut(), &[], root))
+            };
+        }
+        // SAFETY: the program's arrays, with an entry per rank, and its elements.
+        unsafe {
+            let rows = Rows::check(session, team, &args.recv, &args.recv_table)?;
+            let output = Blocks::to_receive(&rows)?;
+            let bytes = rows.bytes(root.index());
+            let input = match call {
+                Side::InPlace => {
+                    output.keep(session, &rows, root.index())?;
+                    None
+                }
+                Side::At(send) => {
+                    same_bytes(send.bytes().unwrap_or(0), bytes)?;
+                    Some(Input::new(session, send, output.range(&rows))?)
+                }
+            };
+            let send = input.as_ref().map(Input::address);
+            done(team.gatherv(send, bytes, output.base(), output.list(), root))?;
+            output.finish(session, &rows)?;
+        }
+        Ok(())
+    }
+}
+
+impl Collective for Scatterv {
+    const NAME: &'static str = "scatterv";
+    type Call = Side;
+
+    fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
+        check_root(args)?;
+        Side::check(session, &args.recv)
+    }
+
+    fn bytes(call: &Side) -> usize {
+        call.bytes().unwrap_or(0)
+    }
+
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Side,
+    ) -> Result<(), Refusal> {
+        let root = root_of(team, args)?;
+        if team.rank() != root {
+            let (recv, bytes) = not_in_place(call)?;
+            let output = Output::new(recv)?;
+            // SAFETY: the program's elements; nothing is sent here.
+            return unsafe {
+                done(team.scatterv(ptr::null(), &[], Some(output.address()), bytes, root))?;
+                Ok(output.finish(session)?)
+            };
+        }
+        // SAFETY: the program's arrays, with an entry per rank, and its elements.
+        unsafe {
+            let rows = Rows::check(session, team, &args.send, &args.send_table)?;
+            let bytes = rows.bytes(root.index());
+            let output = match call {
+                Side::InPlace => None,
+                Side::At(recv) => {
+                    same_bytes(bytes, recv.bytes().unwrap_or(0))?;
+                    Some(Output::new(*recv)?)
+                }
+            };
+            let written = output.as_ref().map_or(0..0, Output::range);
+            let input = Blocks::to_send(session, &rows, written)?;
+            let recv = output.as_ref().map(Output::address);
+            done(team.scatterv(input.base(), input.list(), recv, bytes, root))?;
+            if let Some(output) = output {
+                output.finish(session)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Collective for Alltoallv {
+    const NAME: &'static str = "alltoallv";
+    /// Whether it is in place.
+    type Call = bool;
+
+    fn check(session: &Session, args: &Args) -> Result<bool, Refusal> {
+        Ok(args.send.address as usize == session.host().constants().in_place)
+    }
+
+    fn bytes(_: &bool) -> usize {
+        0
+    }
+
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        &in_place: &bool,
+    ) -> Result<(), Refusal> {
+        let rank = team.rank().index();
+        // SAFETY: the program's arrays, with an entry per rank, and its elements.
+        unsafe {
+            let rows = Rows::check(session, team, &args.recv, &args.recv_table)?;
+            let output = Blocks::to_receive(&rows)?;
+            let input = if in_place {
+                Blocks::copied(session, &rows)?
+            } else {
+                let sent = Rows::check(session, team, &args.send, &args.send_table)?;
+                same_bytes(sent.bytes(rank), rows.bytes(rank))?;
+                Blocks::to_send(session, &sent, output.range(&rows))?
+            };
+            done(team.alltoallv(input.base(), input.list(), output.base(), output.list()))?;
+            output.finish(session, &rows)?;
+        }
+        Ok(())
+    }
+}
