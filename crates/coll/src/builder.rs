@@ -140,6 +140,17 @@ impl<'a> ScheduleBuilder<'a> {
         });
     }
 
+    /// Puts `from`, which is user memory, into scratch at `to`: straight to a rank of this node,
+    /// which shares memory; from `staged`, a copy in scratch, by rail.
+    pub fn put_staged(&mut self, to: Rank, wire: Wire, from: Span, staged: Span, into: Span) {
+        if self.topology.same_node(to, self.rank) {
+            self.put(to, wire, from, into);
+        } else {
+            self.copy(from, staged);
+            self.put(to, wire, staged, into);
+        }
+    }
+
     /// Waits for a put of `blocks` from `from`.
     pub fn await_put(&mut self, from: Rank, wire: Wire, blocks: u32) {
         self.steps.push(Step::Await {

@@ -44,6 +44,12 @@ impl Shape {
         }
     }
 
+    /// Most ranks that are on other nodes than one, exact where nodes have one size.
+    pub(crate) fn ranks_elsewhere(&self) -> u64 {
+        let even = self.nodes * self.node_size == self.ranks;
+        u64::from(self.ranks - if even { self.node_size } else { 1 })
+    }
+
     /// `count` waits in shared memory, or none where every rank has its node to itself.
     pub(crate) fn syncs(&self, count: u64) -> u64 {
         if self.node_size > 1 { count } else { 0 }

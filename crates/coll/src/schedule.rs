@@ -94,7 +94,8 @@ pub enum Order {
 /// Where puts land.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Landing {
-    /// In scratch: no address exchange, one extra copy. Puts read and write `Scratch` or `Node`.
+    /// In scratch: no address exchange, one extra copy. Puts read and write `Scratch` or `Node`;
+    /// those to a rank of the same node may read user memory.
     Scratch,
     /// In the receiver's own buffer, which it announces first: the announcement is also the
     /// permission to send. Puts read `Recv` or `Send` and write `Recv`; scratch is not used.

@@ -7,7 +7,8 @@
 //!
 //! * no rank waits for ever, and every arrival is awaited;
 //! * an access never meets one that may be going on: a put reads its source and writes its
-//!   destination from its being posted until its target's await, a copy at once;
+//!   destination from its being posted until its target's await, a copy at once, as is the reading
+//!   of a put within a node;
 //! * nothing undefined is read, nothing outside the buffers is touched, `Send` is not written;
 //! * both ends agree about origin, port and length; slots are unique and below the limit;
 //! * node phases rise and stay in range; rounds and scratch are declared right on all ranks;
@@ -27,6 +28,7 @@ mod machine;
 mod memory;
 mod outcome;
 mod shape;
+mod signal;
 #[cfg(test)]
 mod tests;
 mod value;

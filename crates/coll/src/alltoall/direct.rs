@@ -1,13 +1,13 @@
 //! Direct all-to-all: everyone puts to everyone else its block, k at a time, in wrap-around order.
 //!
 //! Five ranks, one port: round 1 `p>p+1`, round 2 `p>p+2` and so on. Scratch holds N outgoing
-//! blocks, by destination, and N incoming ones, by source.
+//! blocks, by destination, of which those for other nodes are used, and N incoming ones, by source.
 //!
 //! * Rounds: ⌈(N-1)/k⌉. Messages per rank: N-1. Volume per port: ⌈(N-1)/k⌉ blocks.
 //! * Cost: ⌈(N-1)/k⌉ (α + l β), equation (2). A rank posts all its rounds and awaits afterwards.
 //! * Zero-copy: N-1 announcements per rank; puts go from `Send` to `Recv`.
 
-use super::{alone, work_of_copies};
+use super::alone;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::direct::{Exchange, round, rounds};
@@ -39,8 +39,8 @@ pub fn build(request: &Request<'_>) -> Schedule {
                 builder.put(to, wire(&exchange), block, Span::recv(me, 1));
             } else {
                 let staged = Span::scratch(exchange.to, 1);
-                builder.copy(block, staged);
-                builder.put(to, wire(&exchange), staged, Span::scratch(size + me, 1));
+                let into = Span::scratch(size + me, 1);
+                builder.put_staged(to, wire(&exchange), block, staged, into);
             }
         }
         builder.end_round();
@@ -66,10 +66,14 @@ fn wire(exchange: &Exchange) -> Wire {
 /// Closed form: equation (2).
 pub fn work(shape: &Shape, landing: Landing) -> Work {
     let rounds = u64::from(rounds(shape.ranks, shape.ports));
+    let copies = match landing {
+        Landing::Scratch => u64::from(shape.ranks) + shape.ranks_elsewhere(),
+        Landing::Recv => 1,
+    };
     Work {
         rounds,
         port_blocks: rounds,
         node_sharers: shape.node_size,
-        ..work_of_copies(shape, landing)
+        ..Work::copies(copies)
     }
 }

@@ -40,19 +40,15 @@ pub fn build(request: &Request<'_>) -> Schedule {
             copy_others_out(&mut builder, root, size);
         }
     } else {
-        let (from, into) = match request.landing {
-            Landing::Scratch => (Span::scratch(me, 1), Span::scratch(me, 1)),
-            Landing::Recv => (Span::send(0, 1), Span::recv(me, 1)),
-        };
-        if !zero_copy {
-            builder.copy(Span::send(0, 1), from);
-        }
+        let (own, staged) = (Span::send(0, 1), Span::scratch(me, 1));
         let round = (distance - 1) / ports;
         builder.end_rounds(1 + round);
         if zero_copy {
             builder.await_announcement(request.root, 0);
+            builder.put(request.root, wire(distance), own, Span::recv(me, 1));
+        } else {
+            builder.put_staged(request.root, wire(distance), own, staged, staged);
         }
-        builder.put(request.root, wire(distance), from, into);
         builder.end_rounds(direct::rounds(size, request.ports) - round);
     }
     builder.finish(match request.landing {

@@ -32,8 +32,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
                     builder.put(to, Wire { port, slot }, block, Span::recv(0, 1));
                 } else {
                     let staged = Span::scratch(exchange.to, 1);
-                    builder.copy(block, staged);
-                    builder.put(to, Wire { port, slot }, staged, staged);
+                    builder.put_staged(to, Wire { port, slot }, block, staged, staged);
                 }
             }
             builder.end_round();
@@ -62,7 +61,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 pub fn work(shape: &Shape, landing: Landing) -> Work {
     let rounds = u64::from(direct::rounds(shape.ranks, shape.ports));
     let copies = match landing {
-        Landing::Scratch => u64::from(shape.ranks),
+        Landing::Scratch => 1 + shape.ranks_elsewhere(),
         Landing::Recv => 1,
     };
     Work {

@@ -1,11 +1,12 @@
 //! Executes the schedules of all ranks with vector clocks; `outcome` judges where they end.
 
 use super::memory::{Access, Clock, LOCAL, Memory, Puts, join};
+use super::signal::Signal;
 use super::value::Values;
 use super::{Fault, StepId, Task, VerifyError};
 use crate::registry::Overlap;
 use crate::schedule::{Buffer, Order, Schedule, Slot, Span, Step, slot_limit};
-use ferrorail_base::{NodeRank, Rank};
+use ferrorail_base::Rank;
 
 /// What raised a slot.
 pub(super) struct Arrival {
@@ -21,18 +22,13 @@ pub(super) struct Arrival {
 /// A slot not raised yet.
 const NOTHING: u32 = u32::MAX;
 
-struct Signal {
-    phase: u8,
-    clock: Clock,
-}
-
 pub(super) struct Process {
     pub(super) next: usize,
     pub(super) clock: Clock,
     /// For each slot the index of what raised it, or [`NOTHING`].
     slots: Vec<u32>,
     pub(super) arrivals: Vec<Arrival>,
-    signals: Vec<Signal>,
+    pub(super) signals: Vec<Signal>,
     /// Ranks that have announced, as far as this rank has awaited it.
     permitted: Vec<bool>,
     send: Memory,
@@ -41,7 +37,7 @@ pub(super) struct Process {
 }
 
 /// Whether a step was done.
-enum Progress {
+pub(super) enum Progress {
     Done,
     Blocked,
 }
@@ -197,11 +193,19 @@ impl<'a> Machine<'a> {
         let clock = std::mem::take(&mut self.processes[origin.index()].clock);
         let source = self.owner(origin, from.buffer);
         let destination = self.owner(target, into.buffer);
+        // Within a node the origin itself copies.
+        let reading = match self.task.topology.same_node(origin, target) {
+            true => Access {
+                put: LOCAL,
+                ..access
+            },
+            false => access,
+        };
         let mut result = Ok(());
         for offset in 0..from.count {
             let read = self.processes[source.index()].memory(from.buffer).read(
                 from.first + offset,
-                access,
+                reading,
                 &clock,
                 &self.puts,
             );
@@ -333,52 +337,7 @@ impl<'a> Machine<'a> {
         Ok(Progress::Done)
     }
 
-    fn signal(&mut self, rank: Rank, phase: u8) {
-        let process = &mut self.processes[rank.index()];
-        let mut clock = process.clock.clone();
-        clock[rank.index()] = process.next as u32 + 1;
-        process.signals.push(Signal { phase, clock });
-        let topology = self.task.topology;
-        for &local in topology.ranks_of(topology.node_of(rank)) {
-            if local != rank {
-                self.wake(local);
-            }
-        }
-    }
-
-    /// Waits for one local rank, or all. Only the first signal that suffices is known to have
-    /// happened.
-    fn await_node(&mut self, rank: Rank, of: Option<NodeRank>, phase: u8) -> Progress {
-        let topology = self.task.topology;
-        let node = topology.ranks_of(topology.node_of(rank));
-        let awaited = match of {
-            Some(of) => &node[of.index()..=of.index()],
-            None => node,
-        };
-        let sufficient = |processes: &[Process], local: Rank| {
-            let signals = &processes[local.index()].signals;
-            signals.iter().position(|signal| signal.phase >= phase)
-        };
-        if awaited
-            .iter()
-            .any(|&local| sufficient(&self.processes, local).is_none())
-        {
-            return Progress::Blocked;
-        }
-        let mut clock = std::mem::take(&mut self.processes[rank.index()].clock);
-        for &local in awaited {
-            if let Some(index) = sufficient(&self.processes, local) {
-                join(
-                    &mut clock,
-                    &self.processes[local.index()].signals[index].clock,
-                );
-            }
-        }
-        self.processes[rank.index()].clock = clock;
-        Progress::Done
-    }
-
-    fn wake(&mut self, rank: Rank) {
+    pub(super) fn wake(&mut self, rank: Rank) {
         if self.processes[rank.index()].next < self.schedules[rank.index()].steps.len()
             && self.ready.last() != Some(&rank)
         {

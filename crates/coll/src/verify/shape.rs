@@ -91,7 +91,7 @@ impl<'a> Checker<'a> {
                 self.peer(to)?;
                 self.port(port)?;
                 self.slot(slot)?;
-                self.landing(&from, &into)?;
+                self.landing(to, &from, &into)?;
                 self.put_spans(to, &from, &into)
             }
             Step::Await {
@@ -195,20 +195,20 @@ impl<'a> Checker<'a> {
         inside.then_some(()).ok_or(Fault::OutOfBounds(span.buffer))
     }
 
-    fn landing(&self, from: &Span, into: &Span) -> Result<(), Fault> {
-        if into.buffer == Buffer::Send {
-            return Err(Fault::WritesSend);
+    fn landing(&self, to: Rank, from: &Span, into: &Span) -> Result<(), Fault> {
+        let is_scratch = |span: &Span| matches!(span.buffer, Buffer::Scratch | Buffer::Node);
+        // What a rank of this node gets is copied there by this rank itself.
+        let copied = self.task.topology.same_node(to, self.rank);
+        let (from_allowed, into_allowed) = match self.task.landing {
+            Landing::Scratch => (is_scratch(from) || copied, is_scratch(into)),
+            Landing::Recv => (!is_scratch(from), !is_scratch(into)),
+        };
+        match (into.buffer, from_allowed, into_allowed) {
+            (Buffer::Send, ..) => Err(Fault::WritesSend),
+            (_, false, _) => Err(Fault::Landing(from.buffer)),
+            (_, _, false) => Err(Fault::Landing(into.buffer)),
+            _ => Ok(()),
         }
-        for span in [from, into] {
-            let allowed = match self.task.landing {
-                Landing::Scratch => matches!(span.buffer, Buffer::Scratch | Buffer::Node),
-                Landing::Recv => matches!(span.buffer, Buffer::Send | Buffer::Recv),
-            };
-            if !allowed {
-                return Err(Fault::Landing(span.buffer));
-            }
-        }
-        Ok(())
     }
 }
 
