@@ -10,34 +10,41 @@ BUILD_PACKAGES=(build-essential cmake clang libclang-dev pkg-config libibverbs-d
 release_dir() { echo "${CARGO_TARGET_DIR:-$1/target}/release"; }
 
 # Downloads that outlive a clone are kept here.
-cache_dir() { echo "${XDG_CACHE_HOME:-$HOME/.cache}/ferrorail"; }
-
-# die MESSAGE: the one line a user needs, then the end.
-die() {
-    echo "${0##*/}: $*" >&2
-    exit 1
+cache_dir() {
+    echo "${XDG_CACHE_HOME:-${HOME:?neither XDG_CACHE_HOME nor HOME is set}/.cache}/ferrorail"
 }
 
-# need PACKAGE…: installs those Debian packages that are missing.
+# die MESSAGE: the one line a user needs, then the end. 1, unless the script has a code of its own.
+die() {
+    echo "${0##*/}: $*" >&2
+    exit "${DIE_STATUS:-1}"
+}
+
+# as_root COMMAND…: with sudo where it is needed; fails where there is none.
+as_root() {
+    if ((EUID == 0)); then
+        "$@"
+    else
+        command -v sudo >/dev/null && sudo "$@"
+    fi
+}
+
+# need PACKAGE…: installs those Debian packages that are missing. Says so on stderr: stdout may be
+# a program's.
 need() {
-    local missing=() package sudo=()
+    local missing=() package log
     command -v dpkg-query >/dev/null || die "no dpkg here; install the equivalents of: $*"
     for package; do
         [[ $(dpkg-query --show --showformat '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
             missing+=("$package")
     done
     ((${#missing[@]})) || return 0
-    if ((EUID != 0)); then
-        command -v sudo >/dev/null || die "please install, as root: apt-get install ${missing[*]}"
-        sudo=(sudo)
-    fi
-    echo "installing ${missing[*]}"
-    local log
+    echo "installing ${missing[*]}" >&2
     log=$(mktemp)
-    if ! { "${sudo[@]}" apt-get update && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+    if ! { as_root apt-get update && as_root env DEBIAN_FRONTEND=noninteractive \
         apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
         tail -n 20 "$log" >&2
-        die "apt-get could not install ${missing[*]} (log: $log)"
+        die "please install, as root: apt-get install ${missing[*]} (log: $log)"
     fi
     rm -f "$log"
 }

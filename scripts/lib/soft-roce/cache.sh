@@ -6,17 +6,17 @@
 readonly GUEST_MODULES=(crc32_generic crc32c_generic virtio_pci virtio_console 9pnet_virtio 9p
     overlay virtio_net veth sch_netem ib_uverbs rdma_ucm rdma_rxe)
 
-cache_directory() {
-    local base=${XDG_CACHE_HOME:-${HOME:?neither XDG_CACHE_HOME nor HOME is set}/.cache}
-    echo "$base/ferrorail/soft-roce"
-}
+# The ssh server and client by which guests reach each other: small, and without set-up.
+readonly SSH_PACKAGES=(dropbear-bin libtomcrypt1 libtommath1)
 
-# Sets KERNEL and INITRD, making them first where needed. Safe to run many times at once.
+cache_directory() { echo "$(cache_dir)/soft-roce"; }
+
+# Sets KERNEL, INITRD and SSH_TREE, making them first where needed. Safe to run many times at once.
 prepare_guest() {
     local cache lock
     cache=$(cache_directory)
     mkdir -p "$cache"
-    ensure_packages
+    need "${HOST_PACKAGES[@]}"
     exec {lock}>"$cache/lock"
     flock "$lock"
     if [[ ! -e $cache/kernel/wanted || $(<"$cache/kernel/wanted") != "${GUEST_MODULES[*]}" ]]; then
@@ -29,6 +29,8 @@ prepare_guest() {
     version=$(cat "$LIBRARY/init" "$LIBRARY/cache.sh" "$cache/kernel/release" | sha256sum)
     INITRD=$cache/initrd-${version:0:16}
     if [[ ! -e $INITRD ]]; then prepare_initrd "$cache" "$INITRD"; fi
+    SSH_TREE=$cache/ssh
+    if [[ ! -d $SSH_TREE ]]; then prepare_ssh "$SSH_TREE"; fi
     exec {lock}>&-
 }
 
@@ -64,6 +66,18 @@ prepare_kernel() {
     rm -rf "$part/linux" "$part/busybox"
     echo "${GUEST_MODULES[*]}" >"$part/wanted"
     mv "$part" "$cache/kernel"
+}
+
+# Downloads the ssh server and its libraries into DIRECTORY.
+prepare_ssh() {
+    local directory=$1 package
+    rm -rf "$directory.part"
+    note "fetching ${SSH_PACKAGES[*]} into $directory"
+    for package in "${SSH_PACKAGES[@]}"; do unpack_package "$package" "$directory.part"; done
+    # Not in a directory whose name depends on the processor.
+    mkdir "$directory.part/lib"
+    find "$directory.part/usr/lib" -name 'libtom*.so.*' -exec cp -P -t "$directory.part/lib" {} +
+    mv "$directory.part" "$directory"
 }
 
 # extract_kernel IMAGE FILE: the kernel out of its compressed image, which saves the guest two

@@ -1,43 +1,10 @@
 # shellcheck shell=bash
-# Debian packages: those that the host must have installed, and those only downloaded and unpacked.
+# Debian packages: those that the host must have installed (need.sh does that), and those only
+# downloaded and unpacked.
 
+# shellcheck disable=SC2034 # cache.sh reads it
 readonly HOST_PACKAGES=(qemu-system-x86 kmod cpio xz-utils iproute2 libibverbs1 librdmacm1
     ibverbs-providers ibverbs-utils)
-
-as_root() {
-    if ((EUID == 0)); then
-        "$@"
-    elif command -v sudo >/dev/null; then
-        sudo "$@"
-    else
-        return 1
-    fi
-}
-
-missing_packages() {
-    local package
-    for package in "${HOST_PACKAGES[@]}"; do
-        if [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) != installed ]]; then
-            echo "$package"
-        fi
-    done
-}
-
-# Installs what is missing, or dies with the one line that tells what to install.
-ensure_packages() {
-    if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-        die "no RDMA device here, and the emulated machine needs Debian's apt-get"
-    fi
-    local missing
-    mapfile -t missing < <(missing_packages)
-    if ((${#missing[@]} == 0)); then return; fi
-    note "installing ${missing[*]}"
-    local get=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
-    {
-        as_root "${get[@]}" update &&
-            as_root "${get[@]}" install -y --no-install-recommends "${missing[@]}"
-    } >&2 </dev/null || die "please install as root: apt-get install ${missing[*]}"
-}
 
 # unpack_package NAME DIRECTORY: downloads a package and unpacks it there, without installing it.
 unpack_package() {
