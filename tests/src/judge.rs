@@ -99,6 +99,7 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
         stats.check_taken(forced.filter(|_| case.ranks > 1).map(String::as_str))?;
     }
     stats.check_forwarded(&case.expect.forwarded)?;
+    stats.check_packing(case.expect.packed_by_host)?;
     if case.expect.even_rails {
         stats.check_even_rails()?;
     }

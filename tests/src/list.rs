@@ -64,6 +64,8 @@ pub struct Expect {
     pub forwarded: Vec<String>,
     /// Bytes on every rail, differing by less than 5 %.
     pub even_rails: bool,
+    /// The host packed some data, of types too irregular for ferrorail; else none.
+    pub packed_by_host: bool,
     /// Pieces of text in the output.
     pub output: Vec<String>,
     /// Lines with this beginning are the same, in any order, as over the host alone.
@@ -76,6 +78,7 @@ impl Default for Expect {
             taken: true,
             forwarded: Vec::new(),
             even_rails: false,
+            packed_by_host: false,
             output: Vec::new(),
             as_the_host: None,
         }

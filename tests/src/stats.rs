@@ -13,6 +13,16 @@ pub struct Stats {
     pub rails: Vec<Rail>,
     /// Calls left to the host MPI.
     pub forwarded: Vec<Forwarded>,
+    /// Data that the host MPI packed or unpacked.
+    #[serde(default)]
+    pub host_packing: HostPacking,
+}
+
+/// Data of types too irregular for ferrorail.
+#[derive(Debug, Default, Deserialize)]
+pub struct HostPacking {
+    /// Number of buffers.
+    pub buffers: u64,
 }
 
 /// Calls of one collective, algorithm and size class.
@@ -96,6 +106,17 @@ impl Stats {
                 .any(|row| row.reason.starts_with(reason));
             ensure!(seen, "no call was forwarded with the reason `{reason}`");
         }
+        Ok(())
+    }
+
+    /// Whether the host packed data, just if that is expected.
+    pub fn check_packing(&self, by_host: bool) -> Result<()> {
+        let buffers = self.host_packing.buffers;
+        ensure!(
+            by_host == (buffers > 0),
+            "the host packed {buffers} buffers, expected {}",
+            if by_host { "some" } else { "none" }
+        );
         Ok(())
     }
 

@@ -8,7 +8,7 @@
 //!   `MPI_Init` and `MPI_Finalize`;
 //! * `collective`: argument checks, then the engine or the host;
 //! * `team_cache`: from a communicator to its team, without an MPI call when it was used last;
-//! * `datatype`: predefined types to bytes, derived ones through the host's pack and unpack;
+//! * `datatype`: predefined types to bytes, derived ones flattened once, packed and unpacked;
 //! * `oob_pmpi`: how the ranks of a communicator find each other: the host's `PMPI_*` calls;
 //! * `progress`: keeping the host going while a rank waits in here;
 //! * `next`: the library behind this one, which gets every call that is not accelerated;

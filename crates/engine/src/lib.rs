@@ -42,5 +42,5 @@ pub use rails::{Rails, open_rails};
 pub use report::{RailRow, Report};
 pub use run::Block;
 pub use shared_settings::algorithm_problems;
-pub use stats::{CallRow, ForwardRow, Stats};
+pub use stats::{CallRow, ForwardRow, HostPackingRow, Stats};
 pub use team::Team;

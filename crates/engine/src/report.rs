@@ -1,7 +1,7 @@
 //! The statistics report at finalize: a table, or JSON.
 
 use crate::agree::gather;
-use crate::stats::{CallRow, ForwardRow};
+use crate::stats::{CallRow, ForwardRow, HostPackingRow};
 use crate::{Context, EngineError, Team};
 use ferrorail_base::config::StatsSink;
 use ferrorail_base::units::format_bytes;
@@ -39,6 +39,9 @@ pub struct Report {
     pub rails: Vec<RailRow>,
     /// Calls left to the host MPI, by reason.
     pub forwarded: Vec<ForwardRow>,
+    /// Data of irregular types.
+    #[serde(default)]
+    pub host_packing: HostPackingRow,
 }
 
 impl Context {
@@ -109,6 +112,7 @@ impl Context {
             collectives,
             rails,
             forwarded,
+            host_packing: self.stats().host_packing(),
         }
     }
 
@@ -138,6 +142,8 @@ impl Report {
         let mut sum = reports.next().expect("a team has a rank");
         for report in reports {
             sum.ranks += report.ranks;
+            sum.host_packing.buffers += report.host_packing.buffers;
+            sum.host_packing.bytes += report.host_packing.bytes;
             for row in report.collectives {
                 let same = |s: &&mut CallRow| {
                     (&s.collective, &s.algorithm, &s.landing, s.size_class_bytes)
@@ -206,6 +212,14 @@ impl Report {
                 text,
                 "  rail {:<12} {:<9} {:>12} messages {:>16} bytes",
                 row.rail, row.fabric, row.messages, row.bytes
+            );
+        }
+        let packing = &self.host_packing;
+        if packing.buffers > 0 {
+            let _ = writeln!(
+                text,
+                "  packed by the host {:>12} buffers {:>16} bytes: irregular types",
+                packing.buffers, packing.bytes
             );
         }
         for row in &self.forwarded {

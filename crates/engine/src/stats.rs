@@ -24,6 +24,7 @@ struct Count {
 pub struct Stats {
     calls: Mutex<BTreeMap<CallKey, Count>>,
     forwarded: Mutex<BTreeMap<(&'static str, &'static str), Count>>,
+    host_packing: Mutex<Count>,
 }
 
 /// Calls that ferrorail ran.
@@ -40,6 +41,15 @@ pub struct CallRow {
     /// Number of calls.
     pub calls: u64,
     /// Bytes contributed.
+    pub bytes: u64,
+}
+
+/// Data of types that are too irregular to be packed or unpacked other than by the host MPI.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostPackingRow {
+    /// Buffers packed or unpacked.
+    pub buffers: u64,
+    /// Their bytes.
     pub bytes: u64,
 }
 
@@ -68,7 +78,29 @@ impl Stats {
         add(&self.forwarded, (collective, reason), 1, bytes);
     }
 
-    /// Everything counted so far.
+    /// Counts a buffer that the host MPI packed or unpacked.
+    pub fn packed_by_host(&self, bytes: u64) {
+        let mut count = self
+            .host_packing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        count.calls += 1;
+        count.bytes += bytes;
+    }
+
+    /// What the host MPI packed or unpacked so far.
+    pub fn host_packing(&self) -> HostPackingRow {
+        let count = *self
+            .host_packing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        HostPackingRow {
+            buffers: count.calls,
+            bytes: count.bytes,
+        }
+    }
+
+    /// All calls counted so far.
     pub fn rows(&self) -> (Vec<CallRow>, Vec<ForwardRow>) {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let forwarded = self

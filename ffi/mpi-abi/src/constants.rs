@@ -64,8 +64,8 @@ pub struct Constants {
     pub tag_ub: c_int,
     /// `MPI_COMM_TYPE_SHARED`.
     pub comm_type_shared: c_int,
-    /// `MPI_COMBINER_NAMED`.
-    pub combiner_named: c_int,
+    /// `MPI_ORDER_C`.
+    pub order_c: c_int,
     /// `MPI_THREAD_SINGLE`, `_FUNNELED`, `_SERIALIZED`, `_MULTIPLE`.
     pub thread_levels: [c_int; 4],
     /// `MPI_Status`.
@@ -99,7 +99,7 @@ const OPEN_MPI: Constants = Constants {
     keyval_invalid: -1,
     tag_ub: 0,
     comm_type_shared: 0,
-    combiner_named: 0,
+    order_c: 0,
     thread_levels: [0, 1, 2, 3],
     status: StatusLayout {
         bytes: 24,
@@ -140,7 +140,7 @@ const MPICH: Constants = Constants {
     keyval_invalid: 0x2400_0000,
     tag_ub: 0x6440_0001,
     comm_type_shared: 1,
-    combiner_named: 1,
+    order_c: 56,
     thread_levels: [0, 1, 2, 3],
     status: StatusLayout {
         bytes: 20,
@@ -181,7 +181,7 @@ const STANDARD: Constants = Constants {
     keyval_invalid: 0,
     tag_ub: 501,
     comm_type_shared: 221,
-    combiner_named: 101,
+    order_c: 12,
     thread_levels: [0, 1024, 2048, 4096],
     status: StatusLayout {
         bytes: 32,

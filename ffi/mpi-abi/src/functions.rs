@@ -112,6 +112,9 @@ functions! {
             (Datatype, *mut isize, *mut isize) -> c_int;
         type_get_envelope = "PMPI_Type_get_envelope"
             (Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int;
+        type_get_contents = "PMPI_Type_get_contents"
+            (Datatype, c_int, c_int, c_int, *mut c_int, *mut isize, Out) -> c_int;
+        type_free = "PMPI_Type_free" (*mut Datatype) -> c_int;
         type_get_attr = "PMPI_Type_get_attr" (Datatype, c_int, Out, Flag) -> c_int;
         type_set_attr = "PMPI_Type_set_attr" (Datatype, c_int, Out) -> c_int;
         type_create_keyval = "PMPI_Type_create_keyval"
@@ -143,7 +146,11 @@ functions! {
     optional {
         // MPI 3.0; superseded by the `_c` forms, which older libraries lack.
         type_size_x = "PMPI_Type_size_x" (Datatype, *mut i64);
-        // MPI 4.0, section 5.2.
+        // MPI 4.0, sections 5.1.13 and 5.2.
+        type_get_envelope_c = "PMPI_Type_get_envelope_c"
+            (Datatype, *mut i64, *mut i64, *mut i64, *mut i64, *mut c_int);
+        type_get_contents_c = "PMPI_Type_get_contents_c"
+            (Datatype, i64, i64, i64, i64, *mut c_int, *mut isize, *mut i64, Out);
         pack_c = "PMPI_Pack_c" (In, i64, Datatype, Out, i64, *mut i64, Comm);
         unpack_c = "PMPI_Unpack_c" (In, i64, *mut i64, Out, i64, Datatype, Comm);
     }

@@ -20,6 +20,7 @@
 //! uses the program's. Data is therefore looked up in the global scope first, and only functions
 //! "next" to the caller.
 
+mod combiner;
 mod constants;
 mod datatype;
 mod fortran;
@@ -29,11 +30,12 @@ mod host;
 mod kind;
 mod library;
 
+pub use combiner::Combiner;
 pub use constants::{Constants, ErrorClasses, StatusLayout};
 pub use datatype::{DatatypeTable, PREDEFINED_DATATYPES, PredefinedDatatype};
 pub use fortran::FortranSentinels;
 pub use functions::{CommCopyFn, CommDeleteFn, Functions, TypeCopyFn, TypeDeleteFn};
 pub use handle::{Comm, Datatype, Info, Op, Predefined, Request};
-pub use host::{Host, HostError, MpiError, RequestList, TypeLayout};
+pub use host::{Contents, Envelope, Host, HostError, MpiError, RequestList, TypeLayout};
 pub use kind::AbiKind;
 pub use library::Library;

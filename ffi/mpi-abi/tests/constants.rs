@@ -1,6 +1,6 @@
 //! The tables against each library's own header, as its compiler wrapper sees it.
 
-use ferrorail_mpi_abi::{AbiKind, Constants, PREDEFINED_DATATYPES};
+use ferrorail_mpi_abi::{AbiKind, Combiner, Constants, PREDEFINED_DATATYPES};
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
@@ -44,7 +44,7 @@ fn check(kind: AbiKind, compiler: &str) {
         ("MPI_KEYVAL_INVALID", constants.keyval_invalid),
         ("MPI_TAG_UB", constants.tag_ub),
         ("MPI_COMM_TYPE_SHARED", constants.comm_type_shared),
-        ("MPI_COMBINER_NAMED", constants.combiner_named),
+        ("MPI_ORDER_C", constants.order_c),
         ("MPI_THREAD_SINGLE", constants.thread_levels[0]),
         ("MPI_THREAD_FUNNELED", constants.thread_levels[1]),
         ("MPI_THREAD_SERIALIZED", constants.thread_levels[2]),
@@ -79,6 +79,10 @@ fn check(kind: AbiKind, compiler: &str) {
     for (name, value) in integers {
         assert_eq!(found[name], i128::from(value), "{kind} {name}");
     }
+    for (name, combiner) in combiners() {
+        let value = found[&format!("MPI_COMBINER_{name}")];
+        assert_eq!(Combiner::of(kind, value as i32), combiner, "{kind} {name}");
+    }
     for (name, value) in addresses {
         assert_eq!(found[name], value as i128, "{kind} {name}");
     }
@@ -93,6 +97,27 @@ fn check(kind: AbiKind, compiler: &str) {
             assert_eq!(value as u32, listed, "{kind} {}", datatype.name);
         }
     }
+}
+
+fn combiners() -> [(&'static str, Combiner); 16] {
+    [
+        ("NAMED", Combiner::Named),
+        ("DUP", Combiner::Dup),
+        ("CONTIGUOUS", Combiner::Contiguous),
+        ("VECTOR", Combiner::Vector),
+        ("HVECTOR", Combiner::Hvector),
+        ("INDEXED", Combiner::Indexed),
+        ("HINDEXED", Combiner::Hindexed),
+        ("INDEXED_BLOCK", Combiner::IndexedBlock),
+        ("HINDEXED_BLOCK", Combiner::HindexedBlock),
+        ("STRUCT", Combiner::Struct),
+        ("SUBARRAY", Combiner::Subarray),
+        ("DARRAY", Combiner::Other),
+        ("F90_REAL", Combiner::F90),
+        ("F90_COMPLEX", Combiner::F90),
+        ("F90_INTEGER", Combiner::F90),
+        ("RESIZED", Combiner::Resized),
+    ]
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl Collective for Alltoall {
     ) -> Result<(), Refusal> {
         let ranks = team.size();
         let recv = call.recv.times(ranks)?;
-        let output = Output::new(recv)?;
+        let output = Output::new(recv.clone())?;
         // SAFETY: the program's elements.
         let input = unsafe {
             match &call.send {

@@ -39,7 +39,7 @@ pub(super) fn root_of(team: &Team, args: &Args) -> Result<Rank, Refusal> {
 /// The side of a rank that is not the root, which cannot be in place.
 pub(super) fn not_in_place(side: &Side) -> Result<(Elements, usize), Refusal> {
     match side {
-        Side::At(elements) => Ok((*elements, elements.bytes().ok_or(Refusal::Invalid)?)),
+        Side::At(elements) => Ok((elements.clone(), elements.bytes().ok_or(Refusal::Invalid)?)),
         Side::InPlace => Err(Refusal::Invalid),
     }
 }
@@ -68,7 +68,7 @@ impl Collective for Bcast {
         let root = root_of(team, args)?;
         let bytes = call.bytes().ok_or(Refusal::Invalid)?;
         let is_root = team.rank() == root;
-        let output = Output::new(*call)?;
+        let output = Output::new(call.clone())?;
         // SAFETY: the program's elements. The root's are only read.
         unsafe {
             if is_root {
@@ -175,7 +175,7 @@ impl Collective for Scatter {
                 return done(team.scatter(input.address(), None, bytes, root));
             };
             same_bytes(bytes, recv.bytes().unwrap_or(0))?;
-            let output = Output::new(*recv)?;
+            let output = Output::new(recv.clone())?;
             let input = Input::new(session, &all, output.range())?;
             done(team.scatter(input.address(), Some(output.address()), bytes, root))?;
             output.finish(session)?;

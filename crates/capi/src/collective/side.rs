@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::ptr;
 
 /// A side that may be `MPI_IN_PLACE`.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub enum Side {
     /// The other side's buffer serves.
     InPlace,
@@ -55,8 +55,7 @@ pub fn elements(session: &Session, buffer: &Buffer) -> Result<Elements, Refusal>
         datatype,
         layout,
     };
-    let absent = elements.dense().is_some_and(|address| address.is_null());
-    if absent && count != 0 && layout.bytes != 0 {
+    if elements.is_absent() {
         return Err(Refusal::Invalid);
     }
     elements.bytes().ok_or(Refusal::Invalid)?;
@@ -83,7 +82,7 @@ impl Both {
         let send = if alike && !args.send.address.is_null() && !is_in_place(session, &args.send) {
             Side::At(Elements {
                 address: args.send.address.cast(),
-                ..recv
+                ..recv.clone()
             })
         } else {
             Side::check(session, &args.send)?

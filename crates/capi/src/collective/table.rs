@@ -72,15 +72,11 @@ impl Rows {
             // SAFETY: the caller's contract.
             let count =
                 usize::try_from(unsafe { rows.count(rank) }).map_err(|_| Refusal::Invalid)?;
-            let bytes = layout.bytes.checked_mul(count);
+            let bytes = rows.origin.layout.bytes.checked_mul(count);
             total = total.zip(bytes).and_then(|(a, b)| a.checked_add(b));
         }
         total.ok_or(CallError::NoMemory { bytes: usize::MAX })?;
-        let nowhere = |row: Elements| {
-            let address = row.dense();
-            address.is_some_and(|address| address.is_null()) && row.bytes() != Some(0)
-        };
-        if (0..rows.ranks).any(|rank| nowhere(rows.row(rank))) {
+        if (0..rows.ranks).any(|rank| rows.row(rank).is_absent()) {
             return Err(Refusal::Invalid);
         }
         Ok(rows)
@@ -111,13 +107,14 @@ impl Rows {
         Elements {
             address: self.origin.address.wrapping_offset(offset),
             count: count as usize,
-            ..self.origin
+            ..self.origin.clone()
         }
     }
 
     /// Bytes of the block of `rank`.
     pub fn bytes(&self, rank: usize) -> usize {
-        self.origin.layout.bytes * self.row(rank).count
+        // SAFETY: checked when made: the arrays have an entry per rank.
+        self.origin.layout.bytes * unsafe { self.count(rank) } as usize
     }
 
     /// Bytes of all blocks.

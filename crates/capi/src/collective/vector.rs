@@ -158,7 +158,7 @@ impl Collective for Scatterv {
                 Side::InPlace => None,
                 Side::At(recv) => {
                     same_bytes(bytes, recv.bytes().unwrap_or(0))?;
-                    Some(Output::new(*recv)?)
+                    Some(Output::new(recv.clone())?)
                 }
             };
             let written = output.as_ref().map_or(0..0, Output::range);

@@ -1,9 +1,11 @@
 //! The MPI library of this process.
 
 mod comm;
+mod contents;
 mod message;
 mod types;
 
+pub use contents::{Contents, Envelope};
 pub use message::RequestList;
 pub use types::TypeLayout;
 

@@ -80,26 +80,6 @@ impl Host {
         Ok(bytes as usize)
     }
 
-    /// Whether `datatype` is predefined (`MPI_COMBINER_NAMED`).
-    ///
-    /// # Errors
-    /// The library's, after its error handler.
-    pub fn is_named_type(&self, datatype: Datatype) -> Result<bool, MpiError> {
-        let (mut integers, mut addresses, mut datatypes, mut combiner) = (0, 0, 0, 0);
-        // SAFETY: all results are live.
-        let code = unsafe {
-            (self.functions.type_get_envelope)(
-                datatype,
-                &mut integers,
-                &mut addresses,
-                &mut datatypes,
-                &mut combiner,
-            )
-        };
-        self.check("MPI_Type_get_envelope", code)?;
-        Ok(combiner == self.constants().combiner_named)
-    }
-
     /// A datatype key whose values are not copied to duplicates.
     ///
     /// # Errors

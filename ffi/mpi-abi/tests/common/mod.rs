@@ -1,6 +1,8 @@
 //! A single-rank MPI job inside the test process.
 
-use ferrorail_mpi_abi::{AbiKind, DatatypeTable, Host, PREDEFINED_DATATYPES, RequestList};
+use ferrorail_mpi_abi::{
+    AbiKind, Combiner, DatatypeTable, Host, PREDEFINED_DATATYPES, RequestList,
+};
 use std::ffi::{c_int, c_void};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -104,7 +106,8 @@ fn datatypes(host: &Host) {
     assert_eq!(table.dense_bytes(double_int), None);
     let layout = host.type_layout(double_int).expect("layout");
     assert_eq!((layout.bytes, layout.extent), (12, 16));
-    assert_eq!(host.is_named_type(double_int), Ok(true));
+    let envelope = host.type_envelope(double_int).expect("envelope");
+    assert_eq!(envelope.combiner, Combiner::Named);
     gaps_survive(host, double_int);
 }
 

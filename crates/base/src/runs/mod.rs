@@ -1,0 +1,288 @@
+//! Where the data of a derived datatype lies: runs of bytes, in the order of the type's signature.
+//!
+//! A [`Runs`] is short for what programs describe: a vector is one [`Group`], a vector of vectors
+//! one group that repeats, a struct one group per member. [`Builder`] finds that form, and gives up
+//! when a description stays too long, so that memory is bounded. Packing and unpacking are in
+//! `copy`; neither touches a byte of the gaps.
+
+mod builder;
+mod copy;
+
+pub use builder::Builder;
+
+/// Most groups of one description.
+pub const GROUPS_MAX: usize = 1 << 14;
+
+/// `count` runs of `bytes` bytes each, `stride` apart, the first at `offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// First byte of the first run, from the element's address.
+    pub offset: isize,
+    /// Length of a run.
+    pub bytes: usize,
+    /// Number of runs, at least 1.
+    pub count: usize,
+    /// From one run to the next; may be negative. Without meaning if there is one run.
+    pub stride: isize,
+}
+
+impl Group {
+    fn single(offset: isize, bytes: usize) -> Self {
+        Self {
+            offset,
+            bytes,
+            count: 1,
+            stride: 0,
+        }
+    }
+
+    /// Offset that would continue the group.
+    fn next(&self) -> Option<isize> {
+        let span = self.stride.checked_mul(self.count.try_into().ok()?)?;
+        self.offset.checked_add(span)
+    }
+
+    fn shifted(self, by: isize) -> Option<Self> {
+        let offset = self.offset.checked_add(by)?;
+        Some(Self { offset, ..self })
+    }
+}
+
+/// The data of one element: all groups in order, `times` times, `stride` apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runs {
+    groups: Box<[Group]>,
+    times: usize,
+    stride: isize,
+    bytes: usize,
+}
+
+impl Runs {
+    /// `bytes` bytes without a gap.
+    pub fn dense(bytes: usize) -> Self {
+        let group = Group::single(0, bytes);
+        let groups: &[Group] = if bytes == 0 { &[] } else { &[group] };
+        Self {
+            groups: groups.into(),
+            times: 1,
+            stride: 0,
+            bytes,
+        }
+    }
+
+    /// Bytes that lie at `places`, one by one. `None` if they are too irregular.
+    pub fn of_places(places: impl IntoIterator<Item = isize>) -> Option<Self> {
+        let mut builder = Builder::default();
+        let mut run: Option<Group> = None;
+        for place in places {
+            match &mut run {
+                Some(run) if run.offset + run.bytes as isize == place => run.bytes += 1,
+                _ => {
+                    if let Some(run) = run.replace(Group::single(place, 1)) {
+                        builder.push(run)?;
+                    }
+                }
+            }
+        }
+        if let Some(run) = run {
+            builder.push(run)?;
+        }
+        builder.finish()
+    }
+
+    /// Bytes of data.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where the data begins, if it is one run.
+    pub fn single(&self) -> Option<isize> {
+        match *self.groups {
+            [] => Some(0),
+            [group] if group.count == 1 && self.times == 1 => Some(group.offset),
+            _ => None,
+        }
+    }
+
+    /// Number of groups that describe the data.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Lowest byte and end of the highest one; `None` without data, or if not representable.
+    pub fn bounds(&self) -> Option<(isize, isize)> {
+        let reach = |count: usize, stride: isize| {
+            let last = stride.checked_mul(isize::try_from(count - 1).ok()?)?;
+            Some((last.min(0), last.max(0)))
+        };
+        let mut bounds: Option<(isize, isize)> = None;
+        for group in &self.groups {
+            let (down, up) = reach(group.count, group.stride)?;
+            let low = group.offset.checked_add(down)?;
+            let high = group.offset.checked_add(up)?;
+            let high = high.checked_add_unsigned(group.bytes)?;
+            bounds = Some(bounds.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
+        }
+        let (low, high) = bounds?;
+        let (down, up) = reach(self.times, self.stride)?;
+        Some((low.checked_add(down)?, high.checked_add(up)?))
+    }
+
+    /// `count` of these, `stride` apart (`MPI_Type_create_hvector` of single blocks). `None` if the
+    /// result is too irregular.
+    pub fn repeated(&self, count: usize, stride: isize) -> Option<Self> {
+        let bytes = self.bytes.checked_mul(count)?;
+        if bytes == 0 {
+            return Some(Self::dense(0));
+        }
+        if count == 1 {
+            return Some(self.clone());
+        }
+        let continues = |count: usize, inner: isize| {
+            let span = isize::try_from(count).ok()?.checked_mul(inner)?;
+            Some(span == stride)
+        };
+        if self.times > 1 {
+            return if continues(self.times, self.stride)? {
+                let times = self.times.checked_mul(count)?;
+                Some(Self {
+                    times,
+                    bytes,
+                    ..self.clone()
+                })
+            } else {
+                let mut builder = Builder::default();
+                for index in 0..count {
+                    builder.append(self, stride.checked_mul(index as isize)?)?;
+                }
+                builder.finish()
+            };
+        }
+        let [group] = *self.groups else {
+            return Some(Self {
+                times: count,
+                stride,
+                bytes,
+                ..self.clone()
+            });
+        };
+        let joined = if group.count == 1 && stride == isize::try_from(group.bytes).ok()? {
+            Group { bytes, ..group }
+        } else if group.count == 1 {
+            Group {
+                count,
+                stride,
+                ..group
+            }
+        } else if continues(group.count, group.stride)? {
+            let count = group.count.checked_mul(count)?;
+            Group { count, ..group }
+        } else {
+            return Some(Self {
+                times: count,
+                stride,
+                bytes,
+                ..self.clone()
+            });
+        };
+        Some(Self {
+            groups: [joined].into(),
+            times: 1,
+            stride: 0,
+            bytes,
+        })
+    }
+
+    /// The same, `by` bytes further on.
+    pub fn shifted(&self, by: isize) -> Option<Self> {
+        let groups: Option<Box<[Group]>> =
+            self.groups.iter().map(|group| group.shifted(by)).collect();
+        Some(Self {
+            groups: groups?,
+            ..self.clone()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(offset: isize, bytes: usize, count: usize, stride: isize) -> Group {
+        Group {
+            offset,
+            bytes,
+            count,
+            stride,
+        }
+    }
+
+    #[test]
+    fn what_programs_describe_is_short() {
+        // Two columns of a matrix of 10 ints a row.
+        let column = Runs::dense(8).repeated(5, 40).unwrap();
+        assert_eq!(*column.groups, [group(0, 8, 5, 40)]);
+        let faces = column.repeated(5, 400).unwrap();
+        assert_eq!((faces.groups(), faces.times, faces.stride), (1, 5, 400));
+        assert_eq!(faces.bytes(), 200);
+        assert_eq!(faces.bounds(), Some((0, 4 * 400 + 4 * 40 + 8)));
+        assert_eq!(column.repeated(5, 200).unwrap().groups[0].count, 25);
+        let cube = Runs::dense(40).repeated(5, 40).unwrap();
+        assert_eq!(cube.single(), Some(0));
+        assert_eq!(cube.bytes(), 200);
+    }
+
+    #[test]
+    fn pieces_join_where_they_touch() {
+        let mut builder = Builder::default();
+        for offset in [0, 4, 20, 24, 40] {
+            builder.append(&Runs::dense(4), offset).unwrap();
+        }
+        let runs = builder.finish().unwrap();
+        assert_eq!(*runs.groups, [group(0, 8, 2, 20), group(40, 4, 1, 0)]);
+        assert_eq!(runs.bounds(), Some((0, 44)));
+    }
+
+    #[test]
+    fn order_is_kept_and_offsets_may_be_negative() {
+        let places = [4, 5, 6, 7, -4, -3, -2, -1, -12, -11, -10, -9];
+        let runs = Runs::of_places(places).unwrap();
+        assert_eq!(*runs.groups, [group(4, 4, 3, -8)]);
+        assert_eq!(runs.bounds(), Some((-12, 8)));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let scattered = |n: usize| Runs::of_places((0..n).map(|i| (i * i) as isize * 3));
+        assert!(scattered(GROUPS_MAX).is_some());
+        assert!(scattered(4 * GROUPS_MAX).is_none());
+        // As many pieces, but regular.
+        let mut builder = Builder::default();
+        for index in 0..4 * GROUPS_MAX {
+            builder
+                .append(&Runs::dense(4), 12 * index as isize)
+                .unwrap();
+        }
+        assert_eq!(builder.finish().unwrap().groups(), 1);
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        let empty = Runs::dense(0);
+        assert_eq!((empty.bytes(), empty.bounds()), (0, None));
+        assert_eq!(empty.single(), Some(0));
+        assert_eq!(Runs::dense(8).repeated(0, 8).unwrap(), empty);
+        assert_eq!(Builder::default().finish().unwrap(), empty);
+    }
+
+    #[test]
+    fn what_cannot_be_counted_is_refused() {
+        let column = Runs::dense(8).repeated(1 << 40, 40).unwrap();
+        assert!(column.repeated(1 << 40, 8).is_none());
+        assert!(
+            column
+                .shifted(isize::MAX)
+                .is_some_and(|far| far.bounds().is_none())
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! Elements of a datatype in the program's memory, as plain bytes and back.
+
+use super::Layout;
+use crate::error::CallError;
+use crate::runtime::Session;
+use ferrorail_mpi_abi::Datatype;
+use std::ops::Range;
+
+/// Bytes packed by one call of the host at most, unless a single element has more. An `int` must
+/// hold it.
+const PACK_BYTES_MAX: usize = 1 << 30;
+
+/// `count` elements of a datatype at an address of the program.
+#[derive(Clone, Debug)]
+pub struct Elements {
+    /// Address as passed; may be `MPI_BOTTOM`.
+    pub address: *mut u8,
+    /// Number of elements.
+    pub count: usize,
+    /// Their type.
+    pub datatype: Datatype,
+    /// Its layout.
+    pub layout: Layout,
+}
+
+impl Elements {
+    /// Bytes of data; `None` on overflow.
+    #[inline]
+    pub fn bytes(&self) -> Option<usize> {
+        self.layout.bytes.checked_mul(self.count)
+    }
+
+    /// Address of the data, if it is plain bytes.
+    #[inline]
+    pub fn dense(&self) -> Option<*mut u8> {
+        let offset = match (self.layout.dense_at, &self.layout.runs) {
+            (None, Some(runs)) if self.count == 1 => runs.single(),
+            (dense_at, _) => dense_at,
+        };
+        offset.map(|offset| self.address.wrapping_offset(offset))
+    }
+
+    /// Whether data would lie where no memory is: not even displacements that are addresses
+    /// (`MPI_BOTTOM`) make sense of this buffer.
+    #[inline]
+    pub fn is_absent(&self) -> bool {
+        const FIRST_PAGE: usize = 4096;
+        let lowest = self.address.wrapping_offset(self.layout.lowest) as usize;
+        lowest < FIRST_PAGE && self.count != 0 && self.layout.bytes != 0
+    }
+
+    /// The block of as many elements for rank `index`, counted from this one.
+    pub fn block(&self, index: usize) -> Self {
+        let stride = self
+            .layout
+            .extent
+            .wrapping_mul((self.count * index) as isize);
+        Self {
+            address: self.address.wrapping_offset(stride),
+            ..self.clone()
+        }
+    }
+
+    /// The elements of `ranks` blocks, one after the other.
+    ///
+    /// # Errors
+    /// If their bytes cannot be counted.
+    #[inline]
+    pub fn times(&self, ranks: u32) -> Result<Self, CallError> {
+        let too_many = CallError::NoMemory { bytes: usize::MAX };
+        let Some(count) = self.count.checked_mul(ranks as usize) else {
+            return Err(too_many);
+        };
+        let all = Self {
+            count,
+            ..self.clone()
+        };
+        all.bytes().map(|_| all).ok_or(too_many)
+    }
+
+    /// Addresses of the data, which is plain bytes from `address` on.
+    #[inline]
+    pub fn range(&self, address: *const u8) -> Range<usize> {
+        let bytes = self.bytes().unwrap_or(usize::MAX);
+        address as usize..(address as usize).saturating_add(bytes)
+    }
+
+    /// Calls `act` with element address, element count, offset in packed bytes and bytes, for
+    /// pieces that the host's `int` arguments can express.
+    fn pieces(
+        &self,
+        mut act: impl FnMut(*mut u8, usize, usize, usize) -> Result<(), CallError>,
+    ) -> Result<(), CallError> {
+        let most = (PACK_BYTES_MAX / self.layout.bytes.max(1)).max(1);
+        let mut done = 0;
+        while done < self.count {
+            let count = most.min(self.count - done);
+            let stride = self.layout.extent.wrapping_mul(done as isize);
+            let bytes = self.layout.bytes;
+            act(
+                self.address.wrapping_offset(stride),
+                count,
+                bytes * done,
+                bytes * count,
+            )?;
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// Packs all elements to `to`.
+    ///
+    /// # Safety
+    /// The elements are readable; `to` has room for [`Elements::bytes`].
+    pub unsafe fn pack(&self, session: &Session, to: *mut u8) -> Result<(), CallError> {
+        let layout = &self.layout;
+        if let Some(runs) = &layout.runs {
+            // SAFETY: the caller's contract.
+            unsafe { runs.pack(self.address, self.count, layout.extent, to) }
+            return Ok(());
+        }
+        self.count_host_packing(session);
+        self.pieces(|address, count, offset, bytes| {
+            let to = to.wrapping_add(offset);
+            let comm = session.self_comm;
+            // SAFETY: the caller's contract, piece by piece.
+            unsafe {
+                session
+                    .host()
+                    .pack(address, count, self.datatype, to, bytes, comm)?
+            };
+            Ok(())
+        })
+    }
+
+    /// Unpacks all elements from `from`; bytes in gaps keep their values.
+    ///
+    /// # Safety
+    /// `from` has [`Elements::bytes`] bytes; the elements are writable.
+    pub unsafe fn unpack(&self, session: &Session, from: *const u8) -> Result<(), CallError> {
+        let layout = &self.layout;
+        if let Some(runs) = &layout.runs {
+            // SAFETY: the caller's contract.
+            unsafe { runs.unpack(from, self.address, self.count, layout.extent) }
+            return Ok(());
+        }
+        self.count_host_packing(session);
+        self.pieces(|address, count, offset, bytes| {
+            let from = from.wrapping_add(offset);
+            let comm = session.self_comm;
+            // SAFETY: the caller's contract, piece by piece.
+            unsafe {
+                session
+                    .host()
+                    .unpack(from, bytes, address, count, self.datatype, comm)?
+            };
+            Ok(())
+        })
+    }
+
+    /// The type was too irregular to be flattened.
+    fn count_host_packing(&self, session: &Session) {
+        let bytes = self.bytes().unwrap_or(0);
+        session.context.stats().packed_by_host(bytes as u64);
+    }
+}

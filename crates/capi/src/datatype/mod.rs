@@ -1,0 +1,110 @@
+//! What a datatype means in bytes: predefined ones by a table, derived ones flattened once and kept
+//! with the type.
+//!
+//! * [`layout`]: from a handle to a [`Layout`], cached;
+//! * `flatten`: how that is found out;
+//! * [`Elements`]: elements of the program, packed and unpacked here, or by the host where a type
+//!   is too irregular to be flattened;
+//! * [`Packed`]: memory for packed bytes, used again by the thread's next call.
+
+mod elements;
+mod flatten;
+mod staging;
+
+pub use elements::Elements;
+pub use staging::Packed;
+
+use crate::runtime::Session;
+use ferrorail_base::runs::Runs;
+use ferrorail_mpi_abi::Datatype;
+use libc::{c_int, c_void};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How elements of a datatype lie in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of data in one element.
+    pub bytes: usize,
+    /// Distance between elements.
+    pub extent: isize,
+    /// Offset of the lowest data byte.
+    pub lowest: isize,
+    /// Where data begins, if any number of elements is plain bytes in order and without gaps.
+    pub dense_at: Option<isize>,
+    /// Where data lies, if not dense. `None` if only the host can tell.
+    pub runs: Option<Arc<Runs>>,
+}
+
+/// Facts on predefined types that are not in the fast table (`MPI_DOUBLE_INT`); they never go away.
+static PREDEFINED: Mutex<Option<HashMap<usize, Layout>>> = Mutex::new(None);
+
+/// Layout of `datatype`; `None` if it may not be used for communication (null, not committed).
+#[inline]
+pub fn layout(session: &Session, datatype: Datatype) -> Option<Layout> {
+    match session.datatypes.dense_bytes(datatype) {
+        Some(bytes) => Some(Layout {
+            bytes,
+            extent: bytes as isize,
+            lowest: 0,
+            dense_at: Some(0),
+            runs: None,
+        }),
+        None => derived(session, datatype),
+    }
+}
+
+/// Layout of a type that carries its facts as an attribute, or gets them now.
+#[cold]
+fn derived(session: &Session, datatype: Datatype) -> Option<Layout> {
+    let host = session.host();
+    if datatype == host.predefined().datatype_null {
+        return None;
+    }
+    if let Some(layout) = predefined().get_or_insert_default().get(&datatype.0) {
+        return Some(layout.clone());
+    }
+    let known = host.type_attribute(datatype, session.type_key).ok()?;
+    if let Some(address) = known {
+        // SAFETY: the value is a leaked `Layout`, freed by the delete callback only.
+        return Some(unsafe { &*(address as *const Layout) }.clone());
+    }
+    let layout = flatten::examine(session, datatype)?;
+    if host.type_envelope(datatype).ok()?.combiner.is_predefined() {
+        predefined()
+            .get_or_insert_default()
+            .insert(datatype.0, layout.clone());
+    } else {
+        keep(session, datatype, layout.clone());
+    }
+    Some(layout)
+}
+
+/// Hangs `layout` on its type. Without, the type is examined again at its next use.
+fn keep(session: &Session, datatype: Datatype, layout: Layout) {
+    let address = Box::into_raw(Box::new(layout));
+    let kept = session
+        .host()
+        .set_type_attribute(datatype, session.type_key, address as usize);
+    if kept.is_err() {
+        // SAFETY: the host did not take it.
+        drop(unsafe { Box::from_raw(address) });
+    }
+}
+
+fn predefined() -> MutexGuard<'static, Option<HashMap<usize, Layout>>> {
+    PREDEFINED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Delete callback of the datatype attribute. A call that uses the type meanwhile has its own
+/// reference to the description.
+pub unsafe extern "C" fn on_type_free(
+    _datatype: usize,
+    _key: c_int,
+    value: *mut c_void,
+    _extra: *mut c_void,
+) -> c_int {
+    // SAFETY: the value was leaked from a box when the attribute was set, and is deleted once.
+    drop(unsafe { Box::from_raw(value.cast::<Layout>()) });
+    0
+}

@@ -1,0 +1,90 @@
+//! Memory for packed bytes.
+
+use crate::error::CallError;
+use std::cell::RefCell;
+
+/// Pieces of memory that a thread keeps: a call needs two at most.
+const KEPT: usize = 2;
+
+/// Largest piece that is kept, in bytes.
+const KEPT_BYTES_MAX: usize = 8 << 20;
+
+thread_local! {
+    static FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Memory for packed data, never read before it is written. The thread's next calls use it again.
+pub struct Packed(Vec<u8>);
+
+impl Packed {
+    /// Room for `bytes` bytes.
+    pub fn new(bytes: usize) -> Result<Self, CallError> {
+        let mut memory = take(bytes).unwrap_or_default();
+        memory
+            .try_reserve_exact(bytes)
+            .map_err(|_| CallError::NoMemory { bytes })?;
+        Ok(Self(memory))
+    }
+
+    /// Its first byte.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr()
+    }
+}
+
+impl Drop for Packed {
+    fn drop(&mut self) {
+        let memory = std::mem::take(&mut self.0);
+        if memory.capacity() > KEPT_BYTES_MAX {
+            return;
+        }
+        // A thread that is ending keeps nothing.
+        let _ = FREE.try_with(|free| {
+            let mut free = free.borrow_mut();
+            free.push(memory);
+            if free.len() > KEPT {
+                let (smallest, _) = free
+                    .iter()
+                    .enumerate()
+                    .min_by_key(|(_, memory)| memory.capacity())
+                    .expect("just pushed");
+                free.swap_remove(smallest);
+            }
+        });
+    }
+}
+
+/// The smallest kept piece that has room for `bytes`, or any to be enlarged.
+fn take(bytes: usize) -> Option<Vec<u8>> {
+    let taken = FREE.try_with(|free| {
+        let mut free = free.borrow_mut();
+        let fitting = free
+            .iter()
+            .enumerate()
+            .filter(|(_, memory)| memory.capacity() >= bytes)
+            .min_by_key(|(_, memory)| memory.capacity());
+        let index = fitting.map(|(index, _)| index)?;
+        Some(free.swap_remove(index))
+    });
+    taken.ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_used_again_and_bounded() {
+        let (mut large, small) = (Packed::new(5000).unwrap(), Packed::new(100).unwrap());
+        let address = large.as_mut_ptr() as usize;
+        drop((large, small));
+        assert_eq!(Packed::new(4000).unwrap().as_mut_ptr() as usize, address);
+        drop(Packed::new(KEPT_BYTES_MAX + 1).unwrap());
+        drop([1, 2, 3].map(|n| Packed::new(n).unwrap()));
+        FREE.with(|free| {
+            let kept: Vec<usize> = free.borrow().iter().map(Vec::capacity).collect();
+            assert!(kept.len() <= KEPT && kept.iter().all(|&bytes| bytes <= KEPT_BYTES_MAX));
+            assert!(kept.contains(&5000), "{kept:?}");
+        });
+    }
+}
