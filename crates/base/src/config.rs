@@ -5,7 +5,7 @@ mod parse;
 mod settings;
 
 pub use parse::{Problem, parse};
-pub use settings::{FabricChoice, RailChoice, Settings, ShmKind, StatsSink};
+pub use settings::{FabricChoice, RailChoice, Settings, ShmKind, StatsSink, StripeChoice};
 
 /// Prefix of every environment variable that belongs to the project.
 pub const PREFIX: &str = "FERRORAIL_";
@@ -59,6 +59,10 @@ table! {
         "k of the multi-port algorithms; 0 means the number of rails";
     "FERRORAIL_STRIPE_THRESHOLD", Kind::Bytes, "1K",
         "messages of at least this size are striped over all rails";
+    "FERRORAIL_STRIPE_POLICY", Kind::Word(&["even", "weighted", "adaptive", "round_robin"]), "even",
+        "shares of the rails: equal, by speeds measured at the start, or following completions";
+    "FERRORAIL_STRIPE_MIN", Kind::Bytes, "512",
+        "least stripe; a rail whose share would be smaller is left out";
     "FERRORAIL_NODE_SIZE", Kind::Number(0, u32::MAX as u64), "0",
         "ranks per virtual node; 0 takes nodes as they are";
     "FERRORAIL_ALGORITHM", Kind::Text, "",
@@ -79,8 +83,8 @@ table! {
         "seconds a rank may wait for its peers before the call fails; 0 waits on as long as they live";
     "FERRORAIL_LOOPBACK_LATENCY", Kind::Number(0, 1_000_000_000), "0",
         "modelled latency of a loopback rail in ns";
-    "FERRORAIL_LOOPBACK_BANDWIDTH", Kind::Number(0, 1_000_000), "0",
-        "modelled bandwidth of a loopback rail in MB/s; 0 is unlimited";
+    "FERRORAIL_LOOPBACK_BANDWIDTH", Kind::Text, "0",
+        "modelled bandwidth of loopback rails in MB/s, one for all or one each: 1000,250; 0 is unlimited";
     "FERRORAIL_STATS", Kind::Text, "0",
         "1 prints statistics at finalize, a path writes them there as JSON";
     "FERRORAIL_LOG", Kind::Text, "warn",

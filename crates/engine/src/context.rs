@@ -88,7 +88,7 @@ impl Context {
     }
 
     /// The rails opened so far.
-    pub(crate) fn opened_rails(&self) -> Vec<Arc<Rails>> {
+    pub fn opened_rails(&self) -> Vec<Arc<Rails>> {
         [&self.verbs, &self.loopback]
             .into_iter()
             .filter_map(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).clone())

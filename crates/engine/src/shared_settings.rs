@@ -1,7 +1,8 @@
 //! The settings that every rank of a team must share: rank 0's are in force.
 
 use crate::OFFERED;
-use ferrorail_base::config::{FabricChoice, Problem, Settings, ShmKind};
+use ferrorail_base::config::{FabricChoice, Problem, Settings, ShmKind, StripeChoice};
+use ferrorail_fabric::stripe::Policy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -13,6 +14,8 @@ pub(crate) struct SharedSettings {
     pub node_size: Option<u32>,
     pub ports: Option<u8>,
     pub stripe_threshold: u64,
+    stripe_policy: u8,
+    pub stripe_bytes_min: u64,
     pub algorithm: BTreeMap<String, String>,
     /// Text of the `FERRORAIL_TUNING` file, or why it cannot be read.
     pub tuning: Option<Result<String, String>>,
@@ -36,6 +39,8 @@ impl SharedSettings {
             node_size: settings.node_size,
             ports: settings.ports,
             stripe_threshold: settings.stripe_threshold,
+            stripe_policy: settings.stripe_policy as u8,
+            stripe_bytes_min: settings.stripe_bytes_min,
             algorithm: settings.algorithm.clone(),
             tuning,
             scratch_bytes: settings.scratch_bytes,
@@ -51,6 +56,15 @@ impl SharedSettings {
             f if f == FabricChoice::Loopback as u8 => FabricChoice::Loopback,
             f if f == FabricChoice::Verbs as u8 => FabricChoice::Verbs,
             _ => FabricChoice::Auto,
+        }
+    }
+
+    pub fn stripe_policy(&self) -> Policy {
+        match self.stripe_policy {
+            p if p == StripeChoice::Weighted as u8 => Policy::Weighted,
+            p if p == StripeChoice::Adaptive as u8 => Policy::Adaptive,
+            p if p == StripeChoice::RoundRobin as u8 => Policy::RoundRobin,
+            _ => Policy::Even,
         }
     }
 

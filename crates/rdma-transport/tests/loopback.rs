@@ -37,7 +37,7 @@ fn conforms() {
 fn conforms_with_a_model() {
     let modelled = Settings {
         loopback_latency_ns: 30_000,
-        loopback_bandwidth_mb_s: Some(4000),
+        loopback_bandwidths_mb_s: vec![4000],
         ..settings()
     };
     conformance::run(|| conformance_pair(&modelled));

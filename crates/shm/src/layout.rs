@@ -6,7 +6,7 @@
 //! barrier         arrivals                           1 line
 //! node flags      u64 per rank                       1 line each
 //! inline slots    flag + 56 bytes, 2 parities        2 lines per rank
-//! arrivals        u64 per slot and rail              whole lines per (rank, channel)
+//! arrivals        u64 per slot and chunk             whole lines per (rank, channel)
 //! announcements   64 bytes per slot                  per (rank, channel)
 //! scratch         scratch_bytes, page aligned        per (rank, channel)
 //! ```
@@ -34,7 +34,7 @@ pub struct NodeLayout {
     pub channels: u32,
     /// Arrival slots per rank and channel.
     pub slots: u32,
-    /// Rails, each with a flag of its own in every slot.
+    /// Rails: a message is at most as many chunks, each with a flag of its own in every slot.
     pub rails: u32,
     /// Scratch bytes per rank and channel.
     pub scratch_bytes: u64,
@@ -52,7 +52,7 @@ impl NodeLayout {
         let ranks = u64::from(self.local_ranks);
         let slots = u64::from(self.slots);
         let arrivals = slots
-            .checked_mul(8 * u64::from(self.rails))?
+            .checked_mul(8 * u64::from(self.rails).next_power_of_two())?
             .checked_next_multiple_of(line)?;
         let pairs = ranks.checked_mul(u64::from(self.channels))?;
         let front = pairs
@@ -97,19 +97,19 @@ impl NodeLayout {
         self.inline_slots() + (2 * r.index() + parity as usize) * LINE
     }
 
-    /// The arrival flag (u64) of `slot` at `r`, raised by what arrives over `rail`. The flags of a
-    /// slot are consecutive.
+    /// The arrival flag (u64) of `slot` at `r` for chunk `chunk` of its message. The flags of a slot
+    /// are consecutive and share a cache line, if there are at most eight.
     #[inline]
     #[track_caller]
-    pub fn arrival(&self, r: NodeRank, channel: u32, slot: u16, rail: u8) -> usize {
+    pub fn arrival(&self, r: NodeRank, channel: u32, slot: u16, chunk: u8) -> usize {
         assert!(
-            u32::from(rail) < self.rails,
-            "rail {rail} of {}",
+            u32::from(chunk) < self.rails,
+            "chunk {chunk} of {}",
             self.rails
         );
         let pair = self.pair(r, channel);
         let slot = self.check_slot(slot);
-        let index = slot * self.rails as usize + usize::from(rail);
+        let index = slot * self.slot_flags() + usize::from(chunk);
         self.arrivals() + pair * self.arrival_bytes() + 8 * index
     }
 
@@ -148,8 +148,13 @@ impl NodeLayout {
     }
 
     #[inline]
+    fn slot_flags(&self) -> usize {
+        (self.rails as usize).next_power_of_two()
+    }
+
+    #[inline]
     fn arrival_bytes(&self) -> usize {
-        (self.slots as usize * self.rails as usize * 8).next_multiple_of(LINE)
+        (self.slots as usize * self.slot_flags() * 8).next_multiple_of(LINE)
     }
 
     #[inline]
@@ -277,7 +282,7 @@ mod tests {
         };
         let first = layout.arrival(NodeRank(1), 1, 4, 0);
         assert_eq!(layout.arrival(NodeRank(1), 1, 4, 2), first + 16);
-        assert_eq!(layout.arrival(NodeRank(1), 1, 5, 0), first + 24);
+        assert_eq!(layout.arrival(NodeRank(1), 1, 5, 0), first + 32);
     }
 
     #[test]

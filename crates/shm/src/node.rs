@@ -95,11 +95,11 @@ impl NodeSegment {
             .cells(first, 2 * self.layout.local_ranks as usize)
     }
 
-    /// The arrival flag of `slot` at `r` for `rail`.
+    /// The arrival flag of `slot` at `r` for chunk `chunk` of its message.
     #[inline]
-    pub fn arrival(&self, r: NodeRank, channel: u32, slot: u16, rail: u8) -> &AtomicU64 {
+    pub fn arrival(&self, r: NodeRank, channel: u32, slot: u16, chunk: u8) -> &AtomicU64 {
         self.segment
-            .word(self.layout.arrival(r, channel, slot, rail))
+            .word(self.layout.arrival(r, channel, slot, chunk))
     }
 
     /// The announcement cell of `slot` at `r`: eight words.

@@ -1,6 +1,9 @@
 //! Text to [`Settings`], and the complaints about what could not be read.
 
-use super::{FabricChoice, Kind, PREFIX, RailChoice, Setting, Settings, ShmKind, StatsSink, TABLE};
+use super::{
+    FabricChoice, Kind, PREFIX, RailChoice, Setting, Settings, ShmKind, StatsSink, StripeChoice,
+    TABLE,
+};
 use crate::units;
 use std::collections::HashMap;
 use std::fmt;
@@ -148,6 +151,21 @@ impl Reader {
         RailChoice::Names(text.split(',').map(|name| name.trim().to_owned()).collect())
     }
 
+    /// Whole numbers separated by commas.
+    fn bandwidths(&mut self, name: &str) -> Vec<u64> {
+        const MOST: u64 = 1_000_000;
+        let text = self.text(name);
+        let numbers = text.split(',').map(|part| {
+            let number = part.trim().parse().ok();
+            number.filter(|&number| number <= MOST)
+        });
+        numbers.collect::<Option<_>>().unwrap_or_else(|| {
+            let hint = format!("not whole numbers from 0 to {MOST}, separated by commas");
+            self.complain(name, &text, hint);
+            vec![0]
+        })
+    }
+
     fn algorithm(&mut self) -> std::collections::BTreeMap<String, String> {
         let text = self.text("FERRORAIL_ALGORITHM");
         let mut forced = std::collections::BTreeMap::new();
@@ -184,6 +202,13 @@ impl Reader {
             gid_index: self.auto_or_number("FERRORAIL_GID_INDEX"),
             ports: none_if_zero(self.number("FERRORAIL_PORTS")).map(|k| k as u8),
             stripe_threshold: self.bytes("FERRORAIL_STRIPE_THRESHOLD"),
+            stripe_policy: match self.text("FERRORAIL_STRIPE_POLICY").as_str() {
+                "weighted" => StripeChoice::Weighted,
+                "adaptive" => StripeChoice::Adaptive,
+                "round_robin" => StripeChoice::RoundRobin,
+                _ => StripeChoice::Even,
+            },
+            stripe_bytes_min: self.bytes("FERRORAIL_STRIPE_MIN"),
             node_size: none_if_zero(self.number("FERRORAIL_NODE_SIZE")).map(|q| q as u32),
             algorithm: self.algorithm(),
             tuning: path(self.text("FERRORAIL_TUNING")),
@@ -202,7 +227,7 @@ impl Reader {
             spin: self.auto_or_number("FERRORAIL_SPIN"),
             peer_timeout_s: none_if_zero(self.number("FERRORAIL_PEER_TIMEOUT")),
             loopback_latency_ns: self.number("FERRORAIL_LOOPBACK_LATENCY"),
-            loopback_bandwidth_mb_s: none_if_zero(self.number("FERRORAIL_LOOPBACK_BANDWIDTH")),
+            loopback_bandwidths_mb_s: self.bandwidths("FERRORAIL_LOOPBACK_BANDWIDTH"),
             stats: match self.text("FERRORAIL_STATS").as_str() {
                 "0" | "" => StatsSink::Off,
                 "1" => StatsSink::Print,
@@ -223,6 +248,7 @@ mod tests {
         assert_eq!(problems, []);
         assert_eq!(settings, Settings::default());
         assert_eq!(settings.stripe_threshold, 1024);
+        assert_eq!(settings.stripe_policy, StripeChoice::Even);
         assert_eq!(settings.rails, RailChoice::Auto);
     }
 
@@ -234,6 +260,8 @@ mod tests {
             ("FERRORAIL_NODE_SIZE", "2"),
             ("FERRORAIL_STATS", "out.json"),
             ("FERRORAIL_STRIPE_THRESHOLD", "64K"),
+            ("FERRORAIL_STRIPE_POLICY", "round_robin"),
+            ("FERRORAIL_LOOPBACK_BANDWIDTH", "1000, 250"),
         ]);
         assert_eq!(problems, []);
         assert_eq!(
@@ -244,6 +272,8 @@ mod tests {
         assert_eq!(settings.node_size, Some(2));
         assert_eq!(settings.stats, StatsSink::File("out.json".into()));
         assert_eq!(settings.stripe_threshold, 65536);
+        assert_eq!(settings.stripe_policy, StripeChoice::RoundRobin);
+        assert_eq!(settings.loopback_bandwidths_mb_s, [1000, 250]);
     }
 
     #[test]
@@ -253,6 +283,7 @@ mod tests {
             ("FERRORAIL_FABRIC", "verb"),
             ("FERRORAIL_PORTS", "99"),
             ("FERRORAIL_RAILS", "0"),
+            ("FERRORAIL_LOOPBACK_BANDWIDTH", "100,fast"),
             ("FERRORAIL_ALGORITHM", "bruck"),
         ]);
         assert_eq!(settings.fabric, FabricChoice::Auto);
@@ -263,6 +294,8 @@ mod tests {
                 "FERRORAIL_ALGORITHM=bruck: `bruck` is not of the form collective=algorithm",
                 "FERRORAIL_FABRIC=verb: not one of auto, loopback, verbs; did you mean verbs?",
                 "FERRORAIL_FABRIK=verbs: unknown setting; did you mean FERRORAIL_FABRIC?",
+                "FERRORAIL_LOOPBACK_BANDWIDTH=100,fast: not whole numbers from 0 to 1000000, \
+                 separated by commas",
                 "FERRORAIL_PORTS=99: not a whole number from 0 to 8",
                 "FERRORAIL_RAILS=0: a count of rails is from 1 to 8",
             ]

@@ -36,6 +36,19 @@ pub enum ShmKind {
     Posix,
 }
 
+/// `FERRORAIL_STRIPE_POLICY`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StripeChoice {
+    /// Equal shares.
+    Even,
+    /// By speeds measured when peers connect.
+    Weighted,
+    /// By speeds that follow completions.
+    Adaptive,
+    /// No division: messages take the rails in turn.
+    RoundRobin,
+}
+
 /// `FERRORAIL_STATS`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatsSink {
@@ -62,6 +75,10 @@ pub struct Settings {
     pub ports: Option<u8>,
     /// `FERRORAIL_STRIPE_THRESHOLD` in bytes.
     pub stripe_threshold: u64,
+    /// `FERRORAIL_STRIPE_POLICY`.
+    pub stripe_policy: StripeChoice,
+    /// `FERRORAIL_STRIPE_MIN` in bytes.
+    pub stripe_bytes_min: u64,
     /// `FERRORAIL_NODE_SIZE`; `None` takes nodes as they are.
     pub node_size: Option<u32>,
     /// `FERRORAIL_ALGORITHM`: collective to algorithm.
@@ -82,8 +99,9 @@ pub struct Settings {
     pub peer_timeout_s: Option<u64>,
     /// `FERRORAIL_LOOPBACK_LATENCY` in ns.
     pub loopback_latency_ns: u64,
-    /// `FERRORAIL_LOOPBACK_BANDWIDTH` in MB/s; `None` is unlimited.
-    pub loopback_bandwidth_mb_s: Option<u64>,
+    /// `FERRORAIL_LOOPBACK_BANDWIDTH` in MB/s by rail, 0 is unlimited; the last counts for all that
+    /// follow.
+    pub loopback_bandwidths_mb_s: Vec<u64>,
     /// `FERRORAIL_STATS`.
     pub stats: StatsSink,
     /// `FERRORAIL_LOG`.

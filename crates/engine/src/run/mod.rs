@@ -3,12 +3,14 @@
 //! [`Run::advance`] executes steps until one cannot go on yet, and never blocks. A blocking call
 //! ([`complete`]) advances to the end and waits in between.
 
+mod meter;
 mod put;
 mod registered;
 mod span;
 mod user;
 mod wait;
 
+pub(crate) use meter::Meter;
 pub use user::Block;
 pub(crate) use user::{Side, UserBuffers, Window};
 pub(crate) use wait::Patience;
@@ -22,7 +24,9 @@ use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::schedule::PHASE_MAX;
 use ferrorail_coll::{Buffer, Schedule, Slot, Step};
+use ferrorail_fabric::stripe::flag_parts;
 use ferrorail_fabric::{Fabric, RemoteRegion};
+use put::Sending;
 use registered::Registered;
 use span::Spans;
 
@@ -53,8 +57,8 @@ pub(crate) struct Run<'a> {
     channel: u32,
     /// Next step.
     next: usize,
-    /// Chunks of a striped put that were posted before its rail's queue was full.
-    posted: usize,
+    /// The put that was left half done because a rail's queue was full.
+    sending: Option<Sending>,
     /// The user's contribution, registered for this operation if puts read it.
     send: Registered,
     /// The user's result, registered if peers write it or puts read it.
@@ -76,7 +80,7 @@ impl<'a> Run<'a> {
             op: turn.op,
             channel: turn.channel,
             next: 0,
-            posted: 0,
+            sending: None,
             send: register(route.registers_send, &user.send),
             receive: register(route.registers_recv, &user.recv),
             spans: Spans::new(map, user, turn.channel),
@@ -85,6 +89,7 @@ impl<'a> Run<'a> {
 
     /// Executes steps until the end or until one must wait.
     pub fn advance(&mut self, state: &mut State) -> Result<Advance, EngineError> {
+        self.read_meter(state);
         while let Some(step) = self.schedule.steps.get(self.next) {
             if let Some(blocked) = self.step(*step, state)? {
                 return Ok(Advance::Pending(blocked));
@@ -103,28 +108,25 @@ impl<'a> Run<'a> {
             }
             Step::Put {
                 to,
-                port,
                 slot,
                 from,
                 into,
+                ..
             } => {
                 if self.spans.sent(to, from.count).is_none() {
                     Ok(None)
                 } else if self.map.topology.same_node(to, self.map.rank) {
                     self.put_node(state, to, slot, from, into)
                 } else {
-                    self.put_rails(state, to, port, slot, from, into)
+                    self.put_rails(state, to, slot, from, into)
                 }
             }
             Step::Await {
-                from,
-                port,
-                slot,
-                blocks,
+                from, slot, blocks, ..
             } => Ok(self
                 .spans
                 .received(from, blocks)
-                .and_then(|bytes| self.unless_arrived(from, port, slot, bytes))),
+                .and_then(|_| self.unless_arrived(from, slot))),
             Step::Announce { to, slot } => match self.spans.received(to, 0) {
                 Some(_) => self.announce(state, to, slot),
                 None => Ok(None),
@@ -173,30 +175,31 @@ impl<'a> Run<'a> {
         segment.doorbell().ring();
     }
 
-    fn arrived(&self, slot: Slot, lane: u8) -> bool {
+    /// How many chunks the message of `slot` has, if chunk `chunk` of it has arrived.
+    #[inline]
+    fn arrived(&self, slot: Slot, chunk: u8) -> Option<u8> {
         let flag = self
             .map
             .segment()
-            .arrival(self.map.node_rank, self.channel, slot, lane);
-        flag.load(Ordering::Acquire) >= self.op
+            .arrival(self.map.node_rank, self.channel, slot, chunk);
+        let (op, chunks) = flag_parts(flag.load(Ordering::Acquire));
+        (op >= self.op).then_some(chunks)
     }
 
-    /// `None` if the message of `bytes` bytes from `from` is complete: every lane that carries a
-    /// chunk of it has raised its flag.
-    fn unless_arrived(&self, from: Rank, port: u8, slot: Slot, bytes: usize) -> Option<Blocked> {
-        if self.map.topology.same_node(from, self.map.rank) {
-            return (!self.arrived(slot, 0)).then_some(Blocked::Node);
-        }
-        let rails = self
-            .map
-            .rails
-            .as_ref()
-            .expect("other nodes are reached by rails");
-        let complete = rails
-            .policy
-            .chunks(bytes as u64, port)
-            .all(|chunk| self.arrived(slot, chunk.rail.0));
-        (!complete).then_some(Blocked::Rail)
+    /// `None` if the message from `from` is complete. The flag of its first chunk says how many
+    /// chunks there are, so that only the origin need know how the message is divided, and a
+    /// message of one chunk costs one look.
+    #[inline]
+    fn unless_arrived(&self, from: Rank, slot: Slot) -> Option<Blocked> {
+        let complete = self
+            .arrived(slot, 0)
+            .is_some_and(|chunks| (1..chunks).all(|chunk| self.arrived(slot, chunk).is_some()));
+        let blocked = if self.map.topology.same_node(from, self.map.rank) {
+            Blocked::Node
+        } else {
+            Blocked::Rail
+        };
+        (!complete).then_some(blocked)
     }
 
     fn await_announcement(
@@ -205,7 +208,7 @@ impl<'a> Run<'a> {
         from: Rank,
         slot: Slot,
     ) -> Result<Option<Blocked>, EngineError> {
-        if let Some(blocked) = self.unless_arrived(from, 0, slot, RemoteRegion::WIRE_BYTES) {
+        if let Some(blocked) = self.unless_arrived(from, slot) {
             return Ok(Some(blocked));
         }
         let offset = self
@@ -234,7 +237,14 @@ impl<'a> Run<'a> {
             }
         }
         self.release_user_memory();
+        state.meter.close(&mut state.links);
         Ok(Advance::Done)
+    }
+
+    fn read_meter(&self, state: &mut State) {
+        if let Some(rails) = &self.map.rails {
+            state.meter.read(&*rails.fabric, &mut state.links);
+        }
     }
 
     fn release_user_memory(&mut self) {

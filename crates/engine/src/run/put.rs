@@ -1,5 +1,6 @@
 //! Putting: through shared memory inside the node, over rails between nodes.
 
+use super::meter::Sample;
 use super::span::copy_in;
 use super::{Blocked, Run};
 use crate::EngineError;
@@ -9,9 +10,11 @@ use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
 use ferrorail_coll::{Buffer, Slot, Span};
+use ferrorail_fabric::stripe::{Policy, Stripes, flag_value};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
 };
+use std::time::Instant;
 
 /// A message on its way to another node: where it is, where it goes, and what it raises there.
 struct Message<'m> {
@@ -20,12 +23,19 @@ struct Message<'m> {
     dest: &'m RemoteRegion,
     offset: usize,
     to: Rank,
-    port: u8,
     slot: Slot,
-    tracking: Tracking,
+    /// Whether the source is the caller's again only when the rails have read it.
+    awaited: bool,
 }
 
-impl Run<'_> {
+/// A put under way: its chunks, of which the first `posted` are posted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sending {
+    stripes: Stripes,
+    posted: u8,
+}
+
+impl<'a> Run<'a> {
     /// Puts to a rank of this node.
     pub(super) fn put_node(
         &self,
@@ -62,7 +72,7 @@ impl Run<'_> {
         let to = self.map.topology.node_rank_of(to);
         segment
             .arrival(to, self.channel, slot, 0)
-            .store(self.op, Ordering::Release);
+            .store(flag_value(self.op, 1), Ordering::Release);
         segment.doorbell().ring();
     }
 
@@ -71,13 +81,12 @@ impl Run<'_> {
         &mut self,
         state: &mut State,
         to: Rank,
-        port: u8,
         slot: Slot,
         from: Span,
         into: Span,
     ) -> Result<Option<Blocked>, EngineError> {
         let rails = self.rails();
-        let link = link(state, to);
+        let segment = link(state, to).segment;
         let zero_copy = self.is_landing(into.buffer);
         let region;
         let (source, dest, offset) = if zero_copy {
@@ -97,7 +106,7 @@ impl Run<'_> {
                 .scratch_offset(to, into.buffer == Buffer::Node, self.channel);
             (
                 rails.region(),
-                &link.segment,
+                &segment,
                 base + self.spans.bytes(into.first),
             )
         };
@@ -107,16 +116,11 @@ impl Run<'_> {
             dest,
             offset,
             to,
-            port,
             slot,
-            tracking: if zero_copy {
-                Tracking::Tracked
-            } else {
-                Tracking::Silent
-            },
+            awaited: zero_copy,
         };
-        let left_at = post(self, rails, state, &link, &message)?;
-        Ok(self.resume_at(left_at))
+        self.sending = post(self, rails, state, &message)?;
+        Ok(self.sending.map(|_| Blocked::Rail))
     }
 
     /// Tells `to` where this rank's receive buffer is.
@@ -139,29 +143,23 @@ impl Run<'_> {
             return Ok(None);
         }
         let rails = self.rails();
-        let link = link(state, to);
-        // Own scratch is unused when puts land in user memory; it is the registered source.
+        let segment = link(state, to).segment;
+        // Own scratch is unused when puts land in user memory; it is the registered source. A cell
+        // for each peer: what they are told may differ, and rails may read it late.
         let staging = self.map.segment().scratch(self.map.node_rank, self.channel);
-        let staging = staging.slice(0, RemoteRegion::WIRE_BYTES);
+        let staging = staging.slice(CELL_BYTES * to.index(), RemoteRegion::WIRE_BYTES);
         copy_in(&self.announcement(to).to_wire(), staging);
         let message = Message {
             source: rails.region(),
             from: staging,
-            dest: &link.segment,
+            dest: &segment,
             offset,
             to,
-            port: 0,
             slot,
-            tracking: Tracking::Silent,
+            awaited: false,
         };
-        let left_at = post(self, rails, state, &link, &message)?;
-        Ok(self.resume_at(left_at))
-    }
-
-    /// Remembers where [`post`] left a message because a queue was full, if it did.
-    fn resume_at(&mut self, left_at: Option<usize>) -> Option<Blocked> {
-        self.posted = left_at.unwrap_or(0);
-        left_at.map(|_| Blocked::Rail)
+        self.sending = post(self, rails, state, &message)?;
+        Ok(self.sending.map(|_| Blocked::Rail))
     }
 
     /// What a put to `to` reads: as much as the message is long.
@@ -208,13 +206,17 @@ impl Run<'_> {
         }
     }
 
-    fn rails(&self) -> &'_ TeamRails {
+    fn rails(&self) -> &'a TeamRails {
         self.map
             .rails
             .as_ref()
             .expect("other nodes are reached by rails")
     }
 }
+
+/// Room for an announcement in scratch, which holds as many per rank twice over.
+const CELL_BYTES: usize = 64;
+const _: () = assert!(RemoteRegion::WIRE_BYTES <= CELL_BYTES);
 
 const NO_KEYS: RemoteRegion = RemoteRegion {
     address: 0,
@@ -223,26 +225,41 @@ const NO_KEYS: RemoteRegion = RemoteRegion {
     mapping: 0,
 };
 
-fn link(state: &State, to: Rank) -> Link {
-    state.links[to.index()].expect("a plan's peers are connected before it runs")
+fn link(state: &mut State, to: Rank) -> &mut Link {
+    state.links[to.index()]
+        .as_mut()
+        .expect("a plan's peers are connected before it runs")
 }
 
 fn announced(state: &State, to: Rank) -> RemoteRegion {
     state.announced[to.index()].expect("verified: puts into user memory follow an announcement")
 }
 
-/// Posts the chunks of `message` from the `run.posted`-th on. `Some(n)`: the first n are posted,
-/// then a queue was full.
+/// Posts the chunks of `message` from where `run.sending` left it. What is returned is left to post:
+/// a queue was full.
 fn post(
     run: &Run<'_>,
     rails: &TeamRails,
     state: &mut State,
-    link: &Link,
     message: &Message<'_>,
-) -> Result<Option<usize>, EngineError> {
+) -> Result<Option<Sending>, EngineError> {
     let base = message.from.address - message.source.range.address;
-    let chunks = rails.policy.chunks(message.from.bytes as u64, message.port);
-    for (index, chunk) in chunks.enumerate().skip(run.posted) {
+    let link = state.links[message.to.index()]
+        .as_mut()
+        .expect("a plan's peers are connected before it runs");
+    let Sending { stripes, posted } = run.sending.unwrap_or_else(|| Sending {
+        stripes: rails
+            .planner
+            .plan(&mut link.balance, message.from.bytes as u64),
+        posted: 0,
+    });
+    let timed = stripes.count() > 1 && rails.planner.policy() == Policy::Adaptive;
+    let tracking = match message.awaited || timed {
+        true => Tracking::Tracked,
+        false => Tracking::Silent,
+    };
+    for index in posted..stripes.count() {
+        let chunk = stripes.chunks()[usize::from(index)];
         let from = LocalSlice {
             region: message.source,
             offset: base + chunk.offset as usize,
@@ -254,27 +271,37 @@ fn post(
         };
         let flag = run
             .map
-            .arrival_offset(message.to, run.channel, message.slot, chunk.rail.0);
+            .arrival_offset(message.to, run.channel, message.slot, index);
         let notification = Notification {
             word: RemoteSlice {
                 region: &link.segment,
                 offset: flag,
             },
-            value: run.op,
+            value: flag_value(run.op, stripes.count()),
         };
-        let rail = rails.local(chunk.rail);
+        let start = timed.then(Instant::now);
         // SAFETY: the source is this team's segment or the registered receive buffer, unchanged
         // until every rank of the operation is done; the target registered what it described.
-        let posted = unsafe {
+        let outcome = unsafe {
+            let rail = rails.local(chunk.rail);
             rails
                 .fabric
-                .put_notify(link.peer, rail, from, to, notification, message.tracking)
+                .put_notify(link.peer, rail, from, to, notification, tracking)
         };
-        match posted {
-            Ok(ticket) if message.tracking == Tracking::Tracked => state.tickets.push(ticket),
-            Ok(_) => {}
-            Err(FabricError::WouldBlock) => return Ok(Some(index)),
+        let ticket = match outcome {
+            Ok(ticket) => ticket,
+            Err(FabricError::WouldBlock) => {
+                let posted = index;
+                return Ok(Some(Sending { stripes, posted }));
+            }
             Err(error) => return Err(error.into()),
+        };
+        if message.awaited {
+            state.tickets.push(ticket);
+        }
+        if let Some(start) = start {
+            let sample = Sample::new(message.to, chunk, ticket, start);
+            state.meter.start(&*rails.fabric, &mut link.balance, sample);
         }
     }
     Ok(None)

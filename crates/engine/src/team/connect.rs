@@ -1,7 +1,7 @@
 //! Connecting lazily: a schedule's first run connects the peers it names.
 
 use super::map::Map;
-use super::{Link, State};
+use super::{Link, State, measure};
 use crate::EngineError;
 use ferrorail_base::Rank;
 use ferrorail_fabric::Fabric;
@@ -45,7 +45,11 @@ pub(crate) fn connect(map: &Map, state: &mut State, peers: &[Rank]) -> Result<()
         let linked = id.and_then(|id| {
             rails.fabric.connect(id, address)?;
             let segment = rails.fabric.import(id, &rails.descriptions[peer.index()])?;
-            Ok(Link { peer: id, segment })
+            Ok(Link {
+                peer: id,
+                segment,
+                balance: measure::nominal(rails),
+            })
         });
         ready.push(vec![u8::from(linked.is_ok())]);
         match linked {
@@ -61,7 +65,10 @@ pub(crate) fn connect(map: &Map, state: &mut State, peers: &[Rank]) -> Result<()
         .zip(&theirs)
         .find(|(_, ready)| ready.as_slice() != [1])
     {
-        None => Ok(()),
+        None => {
+            measure::weigh(map, state, &peers);
+            Ok(())
+        }
         Some((&rank, _)) => Err(EngineError::Refused {
             act: "connecting",
             rank,

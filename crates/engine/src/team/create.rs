@@ -6,6 +6,7 @@ use crate::agree::{agree, gather};
 use crate::clock::Clock;
 use crate::plan::Plans;
 use crate::rails::{Rails, RailsKind};
+use crate::run::Meter;
 use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError};
 use ferrorail_base::config::{FabricChoice, Settings};
@@ -77,6 +78,7 @@ impl Team {
             links: vec![None; size],
             announced: vec![None; size],
             tickets: Vec::new(),
+            meter: Meter::default(),
             broken: None,
             freed: false,
         };

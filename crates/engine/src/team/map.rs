@@ -6,7 +6,7 @@ use crate::{Context, EngineError};
 use ferrorail_base::{NodeId, NodeRank, ProcessId, RailId, Rank, Topology};
 use ferrorail_coll::Slot;
 use ferrorail_coll::select::Table;
-use ferrorail_fabric::stripe::StripePolicy;
+use ferrorail_fabric::stripe::Planner;
 use ferrorail_fabric::{Fabric, LocalRegion};
 use ferrorail_shm::{NodeLayout, NodeSegment, WaitPolicy};
 use std::sync::Arc;
@@ -49,8 +49,8 @@ pub(crate) struct TeamRails {
     pub fabric: Arc<Rails>,
     /// Team rail to this process's rail: rails that some rank lacks are left out.
     pub local: Vec<RailId>,
-    /// Stripes over team rails.
-    pub policy: StripePolicy,
+    /// Lays messages over team rails.
+    pub planner: Planner,
     /// This process's registration of the node segment; given back on drop.
     region: Option<LocalRegion>,
     /// Registrations of all ranks as they describe them.
@@ -95,10 +95,10 @@ impl Map {
         &memory.layouts[self.topology.node_of(rank).index()]
     }
 
-    /// Offset of an arrival flag in the segment of `rank`'s node.
-    pub fn arrival_offset(&self, rank: Rank, channel: u32, slot: Slot, lane: u8) -> usize {
+    /// Offset of the arrival flag of a message's chunk in the segment of `rank`'s node.
+    pub fn arrival_offset(&self, rank: Rank, channel: u32, slot: Slot, chunk: u8) -> usize {
         let layout = self.layout_of(rank);
-        layout.arrival(self.topology.node_rank_of(rank), channel, slot, lane)
+        layout.arrival(self.topology.node_rank_of(rank), channel, slot, chunk)
     }
 
     /// Offset of an announcement cell in the segment of `rank`'s node.
@@ -138,13 +138,13 @@ impl TeamRails {
     pub fn new(
         fabric: Arc<Rails>,
         local: Vec<RailId>,
-        policy: StripePolicy,
+        planner: Planner,
         region: LocalRegion,
     ) -> Self {
         Self {
             fabric,
             local,
-            policy,
+            planner,
             region: Some(region),
             descriptions: Vec::new(),
         }

@@ -7,10 +7,10 @@ use crate::agree::{agree, gather};
 use crate::rails::Rails;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_base::{NodeId, RailId, Rank};
+use ferrorail_base::{NodeId, Rank};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::schedule::slot_limit;
-use ferrorail_fabric::stripe::StripePolicy;
+use ferrorail_fabric::stripe::Planner;
 use ferrorail_fabric::{Fabric, LocalRegion, SharedBacking};
 use ferrorail_shm::{NodeLayout, NodeSegment, SegmentHandle, ShmError};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
@@ -42,10 +42,13 @@ pub(super) fn open(
     let mine = description.map(|description| (description, probe));
     let agreed = agree(oob, "registering the node segment", mine);
     if let (Some(AgreedRails { fabric, local }), Ok(Some(region))) = (rails, region) {
-        let lanes: Vec<RailId> = (0..local.len() as u8).map(RailId).collect();
-        let policy = StripePolicy::even(&lanes, map.settings.stripe_threshold);
+        let planner = Planner::new(
+            map.settings.stripe_policy(),
+            map.settings.stripe_threshold,
+            map.settings.stripe_bytes_min,
+        );
         // Before anything is refused: the team's rails give the registration back.
-        map.rails = Some(TeamRails::new(fabric, local, policy, region));
+        map.rails = Some(TeamRails::new(fabric, local, planner, region));
     }
     let (descriptions, probes): (Vec<_>, Vec<_>) = agreed?.into_iter().unzip();
     if let Some(rails) = &mut map.rails {

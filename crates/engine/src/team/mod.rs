@@ -7,13 +7,16 @@ pub(crate) mod connect;
 mod create;
 mod free;
 pub(crate) mod map;
+mod measure;
 mod memory;
 
 use crate::clock::Clock;
 use crate::plan::Plans;
+use crate::run::Meter;
 use crate::{Context, EngineError};
 use ferrorail_base::{PeerId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
+use ferrorail_fabric::stripe::Balance;
 use ferrorail_fabric::{RemoteRegion, Ticket};
 use map::Map;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -38,6 +41,8 @@ pub(crate) struct State {
     pub announced: Vec<Option<RemoteRegion>>,
     /// Tracked puts of the running operation.
     pub tickets: Vec<Ticket>,
+    /// Times the chunks of divided messages, where shares follow completions.
+    pub meter: Meter,
     /// Set by the first error; every later call repeats it.
     pub broken: Option<String>,
     /// Set by [`Team::free`].
@@ -51,6 +56,8 @@ pub(crate) struct Link {
     pub peer: PeerId,
     /// Its node's segment, as registered by it.
     pub segment: RemoteRegion,
+    /// What is known of the rails to it.
+    pub balance: Balance,
 }
 
 impl Team {

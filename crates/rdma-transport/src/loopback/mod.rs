@@ -105,7 +105,7 @@ impl LoopbackFabric {
         let core = Arc::new(Core {
             process,
             image,
-            model: Model::new(settings, rails.len()),
+            model: Model::new(settings, &rails),
             rails,
             keys,
             objects: Mutex::default(),

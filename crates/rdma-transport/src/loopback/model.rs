@@ -15,7 +15,7 @@ use super::{Core, failed};
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, AtomicU64, Ordering, spin_loop, yield_now};
 use ferrorail_base::{PeerId, RailId};
-use ferrorail_fabric::FabricError;
+use ferrorail_fabric::{FabricError, RailInfo};
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use std::collections::VecDeque;
 use std::io;
@@ -33,8 +33,6 @@ const POLL: Duration = Duration::from_micros(50);
 #[derive(Debug)]
 pub(super) struct Model {
     latency: Duration,
-    /// MB/s, as in the setting.
-    bandwidth: Option<u64>,
     rails: Vec<Rail>,
     carrier: OnceLock<Thread>,
     stop: AtomicBool,
@@ -46,6 +44,8 @@ pub(super) struct Model {
 
 #[derive(Debug)]
 struct Rail {
+    /// As in the setting; 0 is unlimited.
+    bandwidth_mb_s: u64,
     /// Held by whoever carries out this rail's operations.
     turn: Mutex<()>,
     queue: Mutex<Queue>,
@@ -80,11 +80,12 @@ struct Acknowledgement {
 
 impl Model {
     /// The model that `settings` ask for; `None` if operations take effect when posted.
-    pub(super) fn new(settings: &Settings, rails: usize) -> Option<Self> {
-        if settings.loopback_latency_ns == 0 && settings.loopback_bandwidth_mb_s.is_none() {
+    pub(super) fn new(settings: &Settings, rails: &[RailInfo]) -> Option<Self> {
+        if settings.loopback_latency_ns == 0 && rails.iter().all(|rail| rail.bandwidth_mb_s == 0) {
             return None;
         }
-        let rail = || Rail {
+        let rail = |info: &RailInfo| Rail {
+            bandwidth_mb_s: info.bandwidth_mb_s,
             turn: Mutex::new(()),
             queue: Mutex::new(Queue {
                 free_at: Instant::now(),
@@ -95,8 +96,7 @@ impl Model {
         };
         Some(Self {
             latency: Duration::from_nanos(settings.loopback_latency_ns),
-            bandwidth: settings.loopback_bandwidth_mb_s,
-            rails: (0..rails).map(|_| rail()).collect(),
+            rails: rails.iter().map(rail).collect(),
             carrier: OnceLock::new(),
             stop: AtomicBool::new(false),
             completions: AtomicU64::new(0),
@@ -120,7 +120,8 @@ impl Model {
             return Err(FabricError::WouldBlock);
         }
         let bytes = operation.bytes();
-        queue.free_at = queue.free_at.max(Instant::now()) + self.transmission(bytes);
+        queue.free_at =
+            queue.free_at.max(Instant::now()) + self.rails[rail.index()].transmission(bytes);
         let due = queue.free_at + self.latency;
         let sequence = lane.count(bytes);
         queue.flights.push_back(Flight {
@@ -225,14 +226,6 @@ impl Model {
         false
     }
 
-    /// Time that `bytes` bytes keep a rail busy.
-    fn transmission(&self, bytes: usize) -> Duration {
-        let ns = self
-            .bandwidth
-            .map_or(0, |mb_s| bytes as u128 * 1000 / u128::from(mb_s.max(1)));
-        Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
-    }
-
     /// Ends the thread; what is in flight is lost, as when a queue pair is destroyed.
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
@@ -266,6 +259,12 @@ impl Model {
 }
 
 impl Rail {
+    /// Time that `bytes` bytes keep it busy.
+    fn transmission(&self, bytes: usize) -> Duration {
+        let ns = (bytes as u128 * 1000).checked_div(u128::from(self.bandwidth_mb_s));
+        Duration::from_nanos(ns.map_or(0, |ns| u64::try_from(ns).unwrap_or(u64::MAX)))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

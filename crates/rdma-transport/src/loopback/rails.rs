@@ -34,11 +34,17 @@ pub(super) fn choose(settings: &Settings) -> Result<(Vec<RailInfo>, Vec<String>)
         port: 0,
         plane: plane as u8,
         address: String::new(),
-        bandwidth_mb_s: settings.loopback_bandwidth_mb_s.unwrap_or(0),
+        bandwidth_mb_s: bandwidth_mb_s(settings, plane),
         mtu_bytes: 0,
         numa_node: None,
     };
     Ok((picks.into_iter().map(rail).collect(), refused))
+}
+
+/// Modelled bandwidth of the rail of `plane`, 0 if it is unlimited.
+fn bandwidth_mb_s(settings: &Settings, plane: usize) -> u64 {
+    let given = &settings.loopback_bandwidths_mb_s;
+    given.get(plane).or(given.last()).copied().unwrap_or(0)
 }
 
 /// Rail `loop<number>`, on the plane of its position in the setting.

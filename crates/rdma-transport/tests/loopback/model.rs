@@ -10,7 +10,7 @@ const LATENCY: Duration = Duration::from_millis(2);
 fn modelled(latency: Duration, bandwidth_mb_s: Option<u64>) -> Pair {
     Pair::open(&Settings {
         loopback_latency_ns: latency.as_nanos() as u64,
-        loopback_bandwidth_mb_s: bandwidth_mb_s,
+        loopback_bandwidths_mb_s: vec![bandwidth_mb_s.unwrap_or(0)],
         ..settings()
     })
 }

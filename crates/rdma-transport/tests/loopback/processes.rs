@@ -241,7 +241,7 @@ fn another_process_is_reached_through_posix_memory() {
 fn another_process_is_reached_over_a_modelled_rail() {
     use_the_offer(Settings {
         loopback_latency_ns: 20_000,
-        loopback_bandwidth_mb_s: Some(1000),
+        loopback_bandwidths_mb_s: vec![1000],
         ..settings()
     });
 }

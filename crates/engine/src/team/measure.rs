@@ -1,0 +1,131 @@
+//! Speeds of the rails to a new peer: nominal, or measured where shares depend on them.
+//!
+//! Measuring writes from the scratch of one synchronisation channel to that of the peer's other one:
+//! nothing else ever uses them, because synchronisations move nothing.
+
+use super::map::{CHANNELS, Map, TeamRails};
+use super::{Link, State};
+use ferrorail_base::{RailId, Rank};
+use ferrorail_fabric::stripe::{Balance, Policy};
+use ferrorail_fabric::{Fabric, FabricError, LocalSlice, RemoteSlice, Tracking};
+use std::time::{Duration, Instant};
+
+/// Bytes written per rail and trial.
+const TRIAL_BYTES: usize = 256 << 10;
+
+/// Trials per rail; the fastest counts, because others may use it at the same time.
+const TRIALS: u32 = 3;
+
+/// A rail that takes longer than this for a trial is not measured.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What the rails' descriptions say of their speeds.
+pub(super) fn nominal(rails: &TeamRails) -> Balance {
+    if matches!(rails.planner.policy(), Policy::Even | Policy::RoundRobin) {
+        return Balance::equal(rails.local.len());
+    }
+    let infos = rails.fabric.rails();
+    let speeds: Vec<u64> = rails
+        .local
+        .iter()
+        .map(|rail| infos[rail.index()].bandwidth_mb_s)
+        .collect();
+    Balance::weighted(&speeds)
+}
+
+/// Measures the rails to `peers`, if shares depend on that.
+pub(super) fn weigh(map: &Map, state: &mut State, peers: &[Rank]) {
+    let Some(rails) = &map.rails else { return };
+    if rails.planner.policy() != Policy::Weighted || rails.local.len() == 1 {
+        return;
+    }
+    for &peer in peers {
+        let Some(link) = state.links[peer.index()] else {
+            continue;
+        };
+        let speeds: Result<Vec<u64>, FabricError> = (0..rails.local.len() as u8)
+            .map(|rail| speed(map, rails, &link, peer, RailId(rail)))
+            .collect();
+        match speeds {
+            Ok(speeds) => {
+                tracing::debug!("rails to rank {peer}: {speeds:?} KB/s");
+                state.links[peer.index()] = Some(Link {
+                    balance: Balance::weighted(&speeds),
+                    ..link
+                });
+            }
+            Err(error) => tracing::warn!("rails to rank {peer} cannot be measured: {error}"),
+        }
+    }
+}
+
+/// Speed of `rail` to `peer` in KB/s, the best of some trials; 0 if it is too slow to tell.
+fn speed(
+    map: &Map,
+    rails: &TeamRails,
+    link: &Link,
+    peer: Rank,
+    rail: RailId,
+) -> Result<u64, FabricError> {
+    let mut best = 0;
+    for _ in 0..TRIALS {
+        let start = Instant::now();
+        if !trial(map, rails, link, peer, rail)? {
+            break;
+        }
+        let elapsed = start.elapsed().as_nanos().max(1);
+        best = best.max(TRIAL_BYTES as u128 * 1_000_000 / elapsed);
+    }
+    Ok(u64::try_from(best).unwrap_or(u64::MAX))
+}
+
+/// Writes [`TRIAL_BYTES`] and waits for their completion; false if that took too long.
+fn trial(
+    map: &Map,
+    rails: &TeamRails,
+    link: &Link,
+    peer: Rank,
+    rail: RailId,
+) -> Result<bool, FabricError> {
+    let fabric = &rails.fabric;
+    let scratch = map.segment().scratch(map.node_rank, CHANNELS);
+    let piece = scratch.bytes.min(TRIAL_BYTES);
+    let from = LocalSlice {
+        region: rails.region(),
+        offset: scratch.address - rails.region().range.address,
+        bytes: piece,
+    };
+    let to = RemoteSlice {
+        region: &link.segment,
+        offset: map.scratch_offset(peer, false, CHANNELS + 1),
+    };
+    let deadline = Instant::now() + TRIAL_TIMEOUT;
+    let mut last = None;
+    let mut left = TRIAL_BYTES.div_ceil(piece);
+    while left > 0 || last.is_some() {
+        if left > 0 {
+            let local = rails.local(rail);
+            // SAFETY: both sides' scratch of a synchronisation channel is registered with the
+            // segment, and nobody reads what lands there.
+            match unsafe { fabric.put(link.peer, local, from, to, Tracking::Tracked) } {
+                Ok(ticket) => {
+                    last = Some(ticket);
+                    left -= 1;
+                    continue;
+                }
+                Err(FabricError::WouldBlock) => {}
+                Err(error) => return Err(error),
+            }
+        } else if let Some(ticket) = last
+            && fabric.is_complete(ticket)?
+        {
+            return Ok(true);
+        }
+        fabric.progress()?;
+        map.context.host().poke();
+        if Instant::now() > deadline {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

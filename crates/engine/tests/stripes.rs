@@ -1,0 +1,99 @@
+//! Striping policies: whatever the shares of the rails, results are right, and traffic follows them.
+
+mod ranks;
+
+use ferrorail_base::RailId;
+use ferrorail_base::config::{Settings, StripeChoice};
+use ferrorail_engine::{Context, Fabric, Team};
+use ranks::{SHAPES, on_ranks, settings};
+
+fn byte(rank: usize, op: usize, i: usize) -> u8 {
+    (rank * 131 + op * 29 + i * 7 + (i >> 8)) as u8
+}
+
+fn allgather(team: &Team, op: usize, bytes: usize) {
+    let (rank, size) = (team.rank().index(), team.size() as usize);
+    let mine: Vec<u8> = (0..bytes).map(|i| byte(rank, op, i)).collect();
+    let mut all = vec![0xee; size * bytes];
+    // SAFETY: the buffers hold `bytes` bytes, and that many per rank.
+    unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), bytes) }.expect("a result");
+    for (from, block) in all.chunks_exact(bytes).enumerate() {
+        let right = block
+            .iter()
+            .enumerate()
+            .all(|(i, &b)| b == byte(from, op, i));
+        assert!(right, "block of {from} at {rank}, op {op}, {bytes} bytes");
+    }
+}
+
+/// Bytes that each rail carried.
+fn traffic(context: &Context) -> Vec<u64> {
+    let fabrics = context.opened_rails();
+    let fabric = &fabrics[0];
+    (0..fabric.rails().len())
+        .map(|rail| fabric.counters(RailId(rail as u8)).bytes)
+        .collect()
+}
+
+/// One fast and one slow rail, with messages large enough for the model to be what limits them.
+fn unequal(policy: StripeChoice) -> Settings {
+    Settings {
+        stripe_policy: policy,
+        loopback_bandwidths_mb_s: vec![100, 10],
+        ..settings(1, 2)
+    }
+}
+
+fn exchange(policy: StripeChoice) -> Vec<u64> {
+    let context = on_ranks(2, &unequal(policy), |team| {
+        for op in 0..8 {
+            allgather(team, op, 1 << 20);
+        }
+    });
+    traffic(&context)
+}
+
+#[test]
+fn even_shares_are_even() {
+    let bytes = exchange(StripeChoice::Even);
+    assert!(bytes[0].abs_diff(bytes[1]) < bytes[0] / 50, "{bytes:?}");
+}
+
+#[test]
+fn measured_shares_spare_the_slow_rail() {
+    let bytes = exchange(StripeChoice::Weighted);
+    assert!(bytes[0] > 2 * bytes[1], "{bytes:?}");
+}
+
+#[test]
+fn adapted_shares_spare_the_slow_rail() {
+    let bytes = exchange(StripeChoice::Adaptive);
+    assert!(bytes[0] > 2 * bytes[1], "{bytes:?}");
+}
+
+#[test]
+fn every_policy_is_right_at_every_size() {
+    for policy in [
+        StripeChoice::Even,
+        StripeChoice::Weighted,
+        StripeChoice::Adaptive,
+        StripeChoice::RoundRobin,
+    ] {
+        for (size, node_size) in SHAPES {
+            let (rails, least) = [(2, 512), (3, 128), (8, 1000)][size as usize % 3];
+            let settings = Settings {
+                stripe_policy: policy,
+                stripe_bytes_min: least,
+                ..settings(node_size, rails)
+            };
+            on_ranks(size, &settings, |team| {
+                for (op, bytes) in [1, 64, 1023, 1024, 4097, 70_000, 300_000]
+                    .into_iter()
+                    .enumerate()
+                {
+                    allgather(team, op, bytes);
+                }
+            });
+        }
+    }
+}

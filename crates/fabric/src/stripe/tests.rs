@@ -1,0 +1,188 @@
+//! Properties of the planner.
+
+use super::*;
+use proptest::prelude::*;
+
+fn even() -> Planner {
+    Planner::new(Policy::Even, 1024, 256)
+}
+
+fn bytes_of(stripes: &Stripes) -> Vec<(u8, u64)> {
+    let of = |chunk: &Chunk| (chunk.rail.0, chunk.bytes);
+    stripes.chunks().iter().map(of).collect()
+}
+
+#[test]
+fn small_messages_take_the_rails_in_turn() {
+    let mut balance = Balance::equal(3);
+    let rails: Vec<u8> = (0..7)
+        .map(|_| even().plan(&mut balance, 1023).chunks()[0].rail.0)
+        .collect();
+    assert_eq!(rails, [0, 1, 2, 0, 1, 2, 0]);
+    assert_eq!(
+        even().plan(&mut balance, 0).count(),
+        1,
+        "an empty message still notifies"
+    );
+}
+
+#[test]
+fn even_stripes_are_even_whatever_the_weights() {
+    let mut balance = Balance::weighted(&[1, 9]);
+    let stripes = even().plan(&mut balance, 1 << 20);
+    assert_eq!(bytes_of(&stripes), [(0, 1 << 19), (1, 1 << 19)]);
+}
+
+#[test]
+fn weights_divide_in_proportion() {
+    let planner = Planner::new(Policy::Weighted, 1024, 256);
+    let mut balance = Balance::weighted(&[1000, 0, 3000]);
+    let stripes = planner.plan(&mut balance, 3 << 20);
+    let parts = bytes_of(&stripes);
+    assert_eq!(parts.len(), 3);
+    for ((_, bytes), expected) in parts.iter().zip([1u64 << 19, 1 << 20, 3 << 19]) {
+        assert!(bytes.abs_diff(expected) < 128, "{parts:?}");
+    }
+}
+
+#[test]
+fn small_messages_follow_the_weights_too() {
+    let mut balance = Balance::weighted(&[100, 300]);
+    let mut counts = [0; 2];
+    for _ in 0..400 {
+        counts[balance.next_rail().index()] += 1;
+    }
+    assert_eq!(counts, [100, 300]);
+}
+
+#[test]
+fn a_stripe_too_light_to_be_worth_it_goes_to_the_others() {
+    let planner = Planner::new(Policy::Weighted, 1024, 4096);
+    let mut balance = Balance::weighted(&[100, 1, 100]);
+    let stripes = planner.plan(&mut balance, 64 << 10);
+    assert_eq!(bytes_of(&stripes), [(0, 32 << 10), (2, 32 << 10)]);
+    let small = planner.plan(&mut balance, 8191);
+    assert_eq!(small.count(), 1, "two stripes of 4096 do not fit");
+}
+
+#[test]
+fn round_robin_never_divides() {
+    let planner = Planner::new(Policy::RoundRobin, 1024, 256);
+    let mut balance = Balance::equal(2);
+    let rails: Vec<u8> = (0..4)
+        .map(|_| {
+            let stripes = planner.plan(&mut balance, 1 << 30);
+            assert_eq!(stripes.count(), 1);
+            stripes.chunks()[0].rail.0
+        })
+        .collect();
+    assert_eq!(rails, [0, 1, 0, 1]);
+}
+
+/// Plays rails of the given speeds (bytes per microsecond) and latency; returns the time of the
+/// last message by even division, and by what adaptation arrived at.
+fn settle(speeds: &[u64], latency_ns: u64, messages: u32) -> (u64, u64) {
+    let planner = Planner::new(Policy::Adaptive, 1024, 256);
+    let mut balance = Balance::equal(speeds.len());
+    let time = |chunk: &Chunk| latency_ns + chunk.bytes * 1000 / speeds[chunk.rail.index()];
+    let ends = |stripes: &Stripes| stripes.chunks().iter().map(time).max().unwrap();
+    let mut last = 0;
+    for _ in 0..messages {
+        let stripes = planner.plan(&mut balance, 1 << 20);
+        for chunk in stripes.chunks() {
+            balance.observe(chunk.rail, chunk.bytes, time(chunk));
+        }
+        last = ends(&stripes);
+    }
+    let mut equal = Balance::equal(speeds.len());
+    (ends(&even().plan(&mut equal, 1 << 20)), last)
+}
+
+#[test]
+fn adaptation_lets_stripes_end_together() {
+    // A rail slowed to a quarter: even stripes wait for it, 2 / 0.25 against 2 / 1.25.
+    let (even, adapted) = settle(&[1000, 250], 5_000, 30);
+    assert!(even * 10 > adapted * 23, "{even} against {adapted}");
+    let (even, adapted) = settle(&[1000, 1000, 1000], 5_000, 30);
+    assert!(adapted * 100 < even * 103, "{even} against {adapted}");
+}
+
+#[test]
+fn a_rail_that_recovers_is_used_again() {
+    let planner = Planner::new(Policy::Adaptive, 1024, 4096);
+    let mut balance = Balance::equal(2);
+    let mut speeds = [1000u64, 1];
+    let mut share = 0;
+    for message in 0..200 {
+        if message == 50 {
+            assert!(share < 1 << 15, "the slow rail still carries {share} bytes");
+            speeds[1] = 1000;
+        }
+        let stripes = planner.plan(&mut balance, 1 << 20);
+        for chunk in stripes.chunks() {
+            balance.observe(
+                chunk.rail,
+                chunk.bytes,
+                1 + chunk.bytes * 1000 / speeds[chunk.rail.index()],
+            );
+        }
+        if stripes.count() == 2 || message < 50 {
+            share = (1 << 20) - stripes.chunks()[0].bytes;
+        }
+    }
+    assert!(
+        share > 400 << 10,
+        "the rail that recovered carries {share} bytes"
+    );
+}
+
+fn policies() -> impl Strategy<Value = Policy> {
+    prop_oneof![
+        Just(Policy::Even),
+        Just(Policy::Weighted),
+        Just(Policy::Adaptive),
+        Just(Policy::RoundRobin)
+    ]
+}
+
+proptest! {
+    #[test]
+    fn chunks_tile_the_message(
+        bytes in prop_oneof![0u64..1 << 14, 0u64..1 << 40],
+        speeds in prop::collection::vec(prop_oneof![Just(0u64), 1u64..1000, 1u64..u64::MAX], 1..=8),
+        policy in policies(),
+        threshold in 0u64..1 << 16,
+        least in 0u64..1 << 14,
+        samples in prop::collection::vec((0u8..8, 0u64..1 << 30, 0u64..1 << 40), 0..20),
+    ) {
+        let planner = Planner::new(policy, threshold, least);
+        let mut balance = Balance::weighted(&speeds);
+        for (rail, bytes, ns) in samples {
+            balance.observe(RailId(rail), bytes, ns);
+        }
+        for _ in 0..3 {
+            let stripes = planner.plan(&mut balance, bytes);
+            let chunks = stripes.chunks();
+            let mut offset = 0;
+            for (i, chunk) in chunks.iter().enumerate() {
+                prop_assert_eq!(chunk.offset, offset);
+                prop_assert!(chunk.rail.index() < speeds.len());
+                prop_assert!(chunk.bytes > 0 || bytes == 0);
+                prop_assert!(chunks[..i].iter().all(|c| c.rail != chunk.rail));
+                prop_assert_eq!(chunk.offset % ALIGNMENT, 0);
+                if chunks.len() > 1 {
+                    prop_assert!(chunk.bytes + ALIGNMENT > least, "{} of {}", chunk.bytes, least);
+                }
+                offset += chunk.bytes;
+            }
+            prop_assert_eq!(offset, bytes);
+            if bytes < threshold { prop_assert_eq!(chunks.len(), 1); }
+        }
+    }
+
+    #[test]
+    fn flags_say_operation_and_count(op in 0u64..1 << 56, chunks in 1u8..=8) {
+        prop_assert_eq!(flag_parts(flag_value(op, chunks)), (op, chunks));
+        prop_assert!(flag_value(op, chunks) < flag_value(op + 1, 1) || op + 1 == 1 << 56);
+    }
+}
