@@ -148,17 +148,22 @@ static void inter_communicator(void)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (ranks < 2)
         return;
-    int side = rank < ranks / 2, mine = rank * 11 + 5, remote;
+    int side = rank < ranks / 2, mine[2] = {rank * 11 + 5, rank * 7}, remote;
     MPI_Comm half, both;
     MPI_Comm_split(MPI_COMM_WORLD, side, rank, &half);
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, side ? ranks / 2 : 0, 3, &both);
     MPI_Comm_remote_size(both, &remote);
-    int *theirs = must(calloc((size_t)remote, sizeof(int)));
+    int *theirs = must(calloc((size_t)remote * 2, sizeof(int)));
     snprintf(context, sizeof context, "inter-communicator");
+    /* In the last round the two groups contribute different amounts. */
     for (int round = 0; round < 3; round++) {
-        MPI_Allgather(&mine, 1, MPI_INT, theirs, 1, MPI_INT, both);
-        for (int i = 0; i < remote; i++)
-            expect(theirs[i] == ((side ? ranks / 2 : 0) + i) * 11 + 5, "block", i, theirs[i]);
+        int to_them = round == 2 && side ? 2 : 1, to_us = round == 2 && !side ? 2 : 1;
+        MPI_Allgather(mine, to_them, MPI_INT, theirs, to_us, MPI_INT, both);
+        for (int i = 0; i < remote; i++) {
+            int from = (side ? ranks / 2 : 0) + i;
+            expect(theirs[i * to_us] == from * 11 + 5, "block", i, theirs[i * to_us]);
+            expect(to_us == 1 || theirs[i * 2 + 1] == from * 7, "second", i, theirs[i * 2 + 1]);
+        }
     }
     free(theirs);
     MPI_Comm_free(&both);

@@ -28,7 +28,7 @@ impl Collective for Allgather {
         _: &Args,
         call: &Both,
     ) -> Result<(), Refusal> {
-        let (bytes, rank) = (call.bytes, team.rank().index());
+        let (bytes, rank) = (call.block_bytes()?, team.rank().index());
         let output = Output::new(call.recv.times(team.size())?)?;
         let own = output.address().wrapping_add(bytes * rank);
         let send = match &call.send {

@@ -26,7 +26,7 @@ impl Collective for Alltoall {
         _: &Args,
         call: &Both,
     ) -> Result<(), Refusal> {
-        let ranks = team.size();
+        let (bytes, ranks) = (call.block_bytes()?, team.size());
         let recv = call.recv.times(ranks)?;
         let output = Output::new(recv.clone())?;
         // SAFETY: the program's elements.
@@ -38,7 +38,7 @@ impl Collective for Alltoall {
         };
         // SAFETY: a block for each rank on either side, in different memory.
         unsafe {
-            done(team.alltoall(input.address(), output.address(), call.bytes))?;
+            done(team.alltoall(input.address(), output.address(), bytes))?;
             output.finish(session)?;
         }
         Ok(())

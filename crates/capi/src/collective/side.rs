@@ -68,12 +68,12 @@ pub struct Both {
     pub send: Side,
     /// What is received.
     pub recv: Elements,
-    /// Bytes of one block.
+    /// Bytes of one block received.
     pub bytes: usize,
 }
 
 impl Both {
-    /// Checks both sides, and that they describe the same amount of data.
+    /// Checks both sides, each by itself.
     #[inline]
     pub fn check(session: &Session, args: &Args) -> Result<Self, Refusal> {
         let recv = elements(session, &args.recv)?;
@@ -87,14 +87,21 @@ impl Both {
         } else {
             Side::check(session, &args.send)?
         };
-        if let Some(send_bytes) = send.bytes() {
-            same_bytes(send_bytes, bytes)?;
-        }
         let aliases = alike && ptr::eq(args.send.address, args.recv.address);
         if aliases && bytes != 0 && session.rejects_aliases() {
             return Err(Refusal::Invalid);
         }
         Ok(Self { send, recv, bytes })
+    }
+
+    /// Bytes of one block. Refuses sides that describe different amounts of data, which is right on
+    /// an inter-communicator and therefore not part of [`Both::check`].
+    #[inline]
+    pub fn block_bytes(&self) -> Result<usize, Refusal> {
+        if let Some(send_bytes) = self.send.bytes() {
+            same_bytes(send_bytes, self.bytes)?;
+        }
+        Ok(self.bytes)
     }
 }
 
