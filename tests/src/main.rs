@@ -11,6 +11,7 @@
 //! | `list.rs` | the test list and its expansion into cases |
 //! | `mpi.rs` | the host MPIs: compilers and launchers |
 //! | `program.rs` | compiling the C and Fortran programs into `target/tests` |
+//! | `mpi4py.rs` | mpi4py's test suite, without and with ferrorail |
 //! | `job.rs` | launching one job, its time limit, what it leaves behind |
 //! | `stats.rs` | reading and judging the statistics file |
 //! | `judge.rs` | one case from launch to verdict |
@@ -23,6 +24,7 @@ mod job;
 mod judge;
 mod list;
 mod mpi;
+mod mpi4py;
 mod program;
 mod scenario;
 mod stats;
@@ -36,8 +38,8 @@ use std::time::Instant;
 /// Runs the integration tests.
 #[derive(Parser)]
 struct Arguments {
-    /// Cases whose name or group contains one of these words; group `verbs` needs RDMA devices and
-    /// runs only when asked for.
+    /// Cases whose name or group contains one of these words. Group `verbs` needs RDMA devices, and
+    /// `mpi4py` needs that built: they run only when asked for.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Folder of libferrorail.so and ferrorail.
@@ -49,6 +51,12 @@ struct Arguments {
     /// Prefix of an MPI library with the MPI-5 ABI.
     #[arg(long)]
     abi_prefix: Option<PathBuf>,
+    /// Prefix of mpi4py and its test suite.
+    #[arg(long)]
+    mpi4py_prefix: Option<PathBuf>,
+    /// All of mpi4py's test suite on many rank counts, which takes an hour.
+    #[arg(long)]
+    full: bool,
     /// Print the names of the cases and stop.
     #[arg(long)]
     list: bool,
@@ -76,6 +84,8 @@ pub struct Setup {
     work: PathBuf,
     /// Prefix of the MPI library with the MPI-5 ABI.
     abi_prefix: PathBuf,
+    /// Prefix of mpi4py and its test suite.
+    mpi4py: PathBuf,
 }
 
 impl Setup {
@@ -113,12 +123,17 @@ fn run(arguments: &Arguments) -> Result<bool> {
         .filter(|scenario| setup.library.is_some() || !scenario.preloads)
         .filter(|scenario| selected(&arguments.only, "scenario", scenario.name))
         .collect();
-    if cases.is_empty() && scenarios.is_empty() {
+    let suites: Vec<_> = mpi4py::suites(arguments.full)
+        .into_iter()
+        .filter(|suite| selected(&arguments.only, "mpi4py", &suite.name))
+        .collect();
+    if cases.is_empty() && scenarios.is_empty() && suites.is_empty() {
         bail!("no case matches {}", arguments.only.join(","));
     }
     if arguments.list {
         cases.iter().for_each(|case| println!("{}", case.name));
         scenarios.iter().for_each(|s| println!("{}", s.name));
+        suites.iter().for_each(|suite| println!("{}", suite.name));
         return Ok(true);
     }
     for case in &cases {
@@ -133,6 +148,9 @@ fn run(arguments: &Arguments) -> Result<bool> {
     }
     for scenario in scenarios {
         tally.run(scenario.name, || (scenario.run)(&setup));
+    }
+    for suite in suites {
+        tally.run(&suite.name, || suite.run(&setup));
     }
     println!("{} passed, {} failed", tally.passed, tally.failed);
     Ok(tally.failed == 0)
@@ -150,19 +168,25 @@ fn prepare(arguments: &Arguments) -> Result<Setup> {
         Some(prefix) => prefix.clone(),
         None => mpi::default_abi_prefix()?,
     };
+    let mpi4py = match &arguments.mpi4py_prefix {
+        Some(prefix) => prefix.clone(),
+        None => mpi4py::default_prefix()?,
+    };
     Ok(Setup {
         root: root.to_owned(),
         library: (!arguments.without_ferrorail).then_some(library),
         command: root.join(&arguments.release).join("ferrorail"),
         work: root.join(&arguments.work),
         abi_prefix,
+        mpi4py,
     })
 }
 
-/// Whether the words ask for this case. Verbs cases must be asked for as such: most machines have
-/// no devices.
+/// Whether the words ask for this case. Some groups must be asked for as such: most machines lack
+/// what they need, or the time.
 fn selected(words: &[String], group: &str, name: &str) -> bool {
-    if group == "verbs" && !words.iter().any(|word| word.contains("verbs")) {
+    let special = ["verbs", "mpi4py"].contains(&group);
+    if special && !words.iter().any(|word| word.contains(group)) {
         return false;
     }
     let matches = |word: &String| group == word || name.contains(word.as_str());

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// Version of the wheel with the MPI-5 ABI; `scripts/lib/mpi_abi.sh` installs it.
-const ABI_FOLDER: &str = "ferrorail/mpi-abi-5.0.2";
+const ABI_FOLDER: &str = "mpi-abi-5.0.2";
 
 /// A host MPI.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -67,18 +67,25 @@ impl Mpi {
                 ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
                 ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
             ],
-            Mpi::Mpich | Mpi::Abi => &[],
+            Mpi::Mpich => &[],
+            // Its ranks spin; without this, jobs of more ranks than cores take several times as long.
+            Mpi::Abi => &[("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")],
         }
     }
 }
 
 /// Where `scripts/test` installs the wheel with the MPI-5 ABI.
 pub fn default_abi_prefix() -> Result<PathBuf> {
+    cache_folder().map(|cache| cache.join(ABI_FOLDER))
+}
+
+/// Where downloads that outlive a clone are kept.
+pub fn cache_folder() -> Result<PathBuf> {
     let cache = match std::env::var_os("XDG_CACHE_HOME") {
         Some(cache) => PathBuf::from(cache),
         None => std::env::home_dir()
             .context("neither XDG_CACHE_HOME nor HOME is set")?
             .join(".cache"),
     };
-    Ok(cache.join(ABI_FOLDER))
+    Ok(cache.join("ferrorail"))
 }

@@ -1,0 +1,287 @@
+//! mpi4py's own test suite, over the host MPI alone and with ferrorail: what passes without has to
+//! pass with. `mpi4py/outcomes.py` runs the modules and writes down what came of each test;
+//! `scripts/lib/mpi4py.sh` builds mpi4py for each host MPI.
+
+use crate::Setup;
+use crate::job::Outcome;
+use crate::judge;
+use crate::list::Environment;
+use crate::mpi::Mpi;
+use crate::stats::Stats;
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Collectives, communicators, datatypes, operations and errors, as far as a few minutes go.
+const USUAL: &[&str] = &[
+    "test_cco_buf",
+    "test_cco_buf_inter",
+    "test_cco_nb_buf",
+    "test_cco_nb_vec",
+    "test_cco_ngh_buf",
+    "test_cco_obj",
+    "test_cco_obj_inter",
+    "test_cco_vec",
+    "test_cco_vec_inter",
+    "test_comm",
+    "test_comm_inter",
+    "test_comm_topo",
+    "test_datatype",
+    "test_errhandler",
+    "test_exceptions",
+    "test_msgzero",
+    "test_op",
+];
+
+/// What else may meet a preloaded library.
+const REST: &[&str] = &[
+    "test_attributes",
+    "test_buffer",
+    "test_cco_ngh_obj",
+    "test_cco_pr_buf",
+    "test_cco_pr_ngh_buf",
+    "test_cco_pr_vec",
+    "test_group",
+    "test_msgspec",
+    "test_pack",
+    "test_pickle",
+    "test_rma",
+    "test_rma_nb",
+    "test_status",
+    "test_threads",
+    "test_util_dtlib",
+    "test_util_pkl5",
+    "test_win",
+];
+
+/// Reasons for which calls may be left to the host: the suite also makes wrong ones.
+const FORWARDED: &[&str] = &["inter-communicator", "invalid arguments"];
+
+/// One run of the suite.
+pub struct Suite {
+    /// `mpi4py/MPI/nRANKS`.
+    pub name: String,
+    mpi: Mpi,
+    ranks: u32,
+    full: bool,
+}
+
+/// The runs: all of the suite on many shapes, or as much as fits into two or three minutes. Debian's
+/// MPICH never yields a core, so that more ranks than cores take minutes.
+pub fn suites(full: bool) -> Vec<Suite> {
+    let shapes: &[(Mpi, &[u32])] = if full {
+        const ALL: &[u32] = &[1, 2, 3, 4, 5, 7];
+        &[(Mpi::Open, ALL), (Mpi::Mpich, ALL), (Mpi::Abi, ALL)]
+    } else {
+        &[
+            (Mpi::Open, &[3, 4]),
+            (Mpi::Mpich, &[2]),
+            (Mpi::Abi, &[1, 3]),
+        ]
+    };
+    let suites = shapes.iter().flat_map(|&(mpi, ranks)| {
+        ranks.iter().map(move |&ranks| Suite {
+            name: format!("mpi4py/{mpi}/n{ranks}"),
+            mpi,
+            ranks,
+            full,
+        })
+    });
+    suites.collect()
+}
+
+/// What came of each test, of the worst rank.
+type Outcomes = BTreeMap<String, String>;
+
+impl Suite {
+    /// Runs the suite twice and compares.
+    pub fn run(&self, setup: &Setup) -> Result<()> {
+        let host = setup.host_alone();
+        let (expected, _) = self.outcomes(&host, &Environment::new())?;
+        let mut settings = Environment::new();
+        for (name, value) in [
+            ("FERRORAIL_FABRIC", "loopback"),
+            ("FERRORAIL_NODE_SIZE", "2"),
+        ] {
+            settings.insert(name.into(), value.into());
+        }
+        let statistics = setup.work.join("mpi4py-stats.json");
+        settings.insert("FERRORAIL_STATS".into(), statistics.display().to_string());
+        let (found, outcome) = self.outcomes(setup, &settings)?;
+        let worse = compare(&expected, &found);
+        ensure!(
+            worse.is_empty(),
+            "other than over the host alone:\n  {}\n{}",
+            worse.join("\n  "),
+            traces(&outcome)
+        );
+        if setup.library.is_some() {
+            check_statistics(&Stats::read(&statistics)?)?;
+        }
+        Ok(())
+    }
+
+    fn outcomes(&self, setup: &Setup, settings: &Environment) -> Result<(Outcomes, Outcome)> {
+        let folder = judge::fresh_folder(setup)?;
+        let job = judge::launch(
+            setup,
+            self.mpi,
+            self.ranks,
+            settings,
+            &self.command(setup, &folder)?,
+            self.limit(),
+        );
+        let outcome = job.run(&folder)?;
+        let outcomes = read(&folder, self.ranks);
+        let particulars = || {
+            let running = outcomes.iter().filter(|(_, outcome)| *outcome == "start");
+            let running: Vec<&str> = running.map(|(test, _)| test.as_str()).collect();
+            let (command, end) = (job.reproduce(), judge::excerpt(&outcome));
+            format!("while running {}\n  {command}\n{end}", running.join(", "))
+        };
+        judge::check_end(&outcome).with_context(particulars)?;
+        ensure!(!outcomes.is_empty(), "no test ran: {}", particulars());
+        Ok((outcomes, outcome))
+    }
+
+    fn command(&self, setup: &Setup, folder: &Path) -> Result<Vec<String>> {
+        let prefix = &setup.mpi4py;
+        let python = prefix.join(self.mpi.to_string()).join("bin/python");
+        ensure!(
+            python.is_file(),
+            "{} is missing: scripts/lib/mpi4py.sh installs it",
+            python.display()
+        );
+        let script = setup.root.join("tests/mpi4py/outcomes.py");
+        let paths = [python, script, prefix.join("suite"), folder.to_owned()];
+        let mut words: Vec<String> = paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        if !self.full {
+            words.push("--without-numpy".into());
+        }
+        words.extend(USUAL.iter().map(|&module| module.to_owned()));
+        if self.full {
+            words.extend(REST.iter().map(|&module| module.to_owned()));
+        }
+        Ok(words)
+    }
+
+    fn limit(&self) -> Duration {
+        Duration::from_secs(if self.full { 3600 } else { 240 })
+    }
+}
+
+/// Reads what the ranks wrote. A test that is worse on one rank counts as that.
+fn read(folder: &Path, ranks: u32) -> Outcomes {
+    let mut worst = Outcomes::new();
+    for rank in 0..ranks {
+        let text = std::fs::read_to_string(folder.join(rank.to_string())).unwrap_or_default();
+        let mut of_rank = Outcomes::new();
+        for (outcome, test) in text.lines().filter_map(|line| line.split_once(' ')) {
+            let known = of_rank.entry(test.to_owned()).or_default();
+            if known != "fail" {
+                outcome.clone_into(known);
+            }
+        }
+        for (test, outcome) in of_rank {
+            let known = worst.entry(test).or_insert_with(|| outcome.clone());
+            if severity(&outcome) > severity(known) {
+                *known = outcome;
+            }
+        }
+    }
+    worst
+}
+
+fn severity(outcome: &str) -> u32 {
+    match outcome {
+        "skip" => 0,
+        "ok" => 1,
+        "expected" => 2,
+        "fail" => 3,
+        _ => 4,
+    }
+}
+
+/// Tests whose outcome differs, unless it is better.
+fn compare(expected: &Outcomes, found: &Outcomes) -> Vec<String> {
+    let mut differing = Vec::new();
+    for (test, outcome) in expected {
+        let now = found.get(test).map_or("absent", String::as_str);
+        let better = outcome == "fail" && now == "ok";
+        if now != outcome && !better {
+            differing.push(format!("{test}: {outcome}, now {now}"));
+        }
+    }
+    let new = found.keys().filter(|test| !expected.contains_key(*test));
+    differing.extend(new.map(|test| format!("{test}: only ran with ferrorail")));
+    differing
+}
+
+/// Lines of the failing tests' traces that say what is wrong.
+fn traces(outcome: &Outcome) -> String {
+    let telling = |line: &&str| {
+        ["FAIL: ", "ERROR: ", "Exception: ", "Error: ", "ferrorail["]
+            .iter()
+            .any(|piece| line.contains(piece))
+    };
+    let mut lines: Vec<&str> = outcome.stderr.lines().filter(telling).collect();
+    lines.truncate(40);
+    lines.iter().map(|line| format!("  | {line}\n")).collect()
+}
+
+/// Calls must have been carried, and those left to the host must be ones that ferrorail leaves.
+fn check_statistics(stats: &Stats) -> Result<()> {
+    stats.check_taken(None)?;
+    for row in stats.forwarded.iter().filter(|row| row.calls > 0) {
+        ensure!(
+            FORWARDED
+                .iter()
+                .any(|reason| row.reason.starts_with(reason)),
+            "{} calls of {} were forwarded: {}",
+            row.calls,
+            row.collective,
+            row.reason
+        );
+    }
+    Ok(())
+}
+
+/// Where `scripts/lib/mpi4py.sh` installs mpi4py.
+pub fn default_prefix() -> Result<PathBuf> {
+    crate::mpi::cache_folder().map(|cache| cache.join("mpi4py-4.1.2"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcomes(pairs: &[(&str, &str)]) -> Outcomes {
+        let owned = |&(test, outcome): &(&str, &str)| (test.to_owned(), outcome.to_owned());
+        pairs.iter().map(owned).collect()
+    }
+
+    #[test]
+    fn only_changes_for_the_worse_count() {
+        let host = outcomes(&[("a", "ok"), ("b", "fail"), ("c", "skip"), ("d", "fail")]);
+        assert!(compare(&host, &host).is_empty());
+        let with = outcomes(&[("a", "fail"), ("b", "ok"), ("d", "start"), ("e", "ok")]);
+        let differing = compare(&host, &with);
+        let starts: Vec<&str> = differing.iter().map(|line| &line[..1]).collect();
+        assert_eq!(starts, ["a", "c", "d", "e"], "{differing:?}");
+    }
+
+    #[test]
+    fn the_worst_rank_counts() {
+        let folder = std::env::temp_dir().join(format!("ferrorail-mpi4py-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("0"), "start a\nok a\nstart b\nok b\n").unwrap();
+        std::fs::write(folder.join("1"), "start a\nfail a\nok a\nstart b\n").unwrap();
+        let read = read(&folder, 2);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(read, outcomes(&[("a", "fail"), ("b", "start")]));
+    }
+}
