@@ -6,7 +6,8 @@
 //! compare for every size; [`predict`] turns that into time, for a million ranks as for two.
 //!
 //! Beyond the paper, which leaves them out: shared-memory copies and waits, ports that share
-//! rails, and ranks that share their node's rails.
+//! rails, ranks that share their node's rails, and the announcement of user memory. [`Bounds`] is
+//! what no algorithm can go below.
 
 use crate::registry::Algorithm;
 use crate::schedule::{Landing, Schedule, Step};
@@ -14,8 +15,11 @@ use ferrorail_base::Topology;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+mod bounds;
 #[cfg(test)]
 mod tests;
+
+pub use bounds::Bounds;
 
 /// A team, as far as costs depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -110,22 +114,39 @@ pub struct Counts {
 
 /// Counts the schedules of all ranks of a team.
 pub fn count(schedules: &[Schedule]) -> Counts {
-    let mut counts = Counts::default();
-    let rounds = schedules.iter().map(|s| s.round_ends.len()).max();
-    let mut round_port_blocks = vec![None; rounds.unwrap_or(0)];
-    let mut per_port: Vec<u64> = Vec::new();
+    let mut counter = Counter::default();
     for schedule in schedules {
+        counter.add(schedule);
+    }
+    counter.finish()
+}
+
+/// Counts schedules one after another, so that a large team's need not exist at once.
+#[derive(Debug, Default)]
+pub struct Counter {
+    counts: Counts,
+    /// For each round, the most blocks through one port; `None` while nobody puts.
+    round_port_blocks: Vec<Option<u64>>,
+    per_port: Vec<u64>,
+}
+
+impl Counter {
+    /// Counts the schedule of one more rank.
+    pub fn add(&mut self, schedule: &Schedule) {
         let (mut messages, mut blocks, mut syncs, mut copied) = (0, 0, 0, 0);
+        let rounds = schedule.round_ends.len().max(self.round_port_blocks.len());
+        self.round_port_blocks.resize(rounds, None);
         for (round, steps) in schedule.rounds().enumerate() {
-            per_port.clear();
+            self.per_port.clear();
             for step in steps {
                 match *step {
                     Step::Put { port, from, .. } => {
                         messages += 1;
                         blocks += u64::from(from.count);
                         let port = usize::from(port);
-                        per_port.resize(per_port.len().max(port + 1), 0);
-                        per_port[port] += u64::from(from.count);
+                        let ports = self.per_port.len().max(port + 1);
+                        self.per_port.resize(ports, 0);
+                        self.per_port[port] += u64::from(from.count);
                     }
                     Step::Copy { from, .. } | Step::Reduce { from, .. } => {
                         copied += u64::from(from.count)
@@ -134,9 +155,10 @@ pub fn count(schedules: &[Schedule]) -> Counts {
                     _ => {}
                 }
             }
-            let busiest = per_port.iter().copied().max();
-            round_port_blocks[round] = busiest.max(round_port_blocks[round]);
+            let busiest = self.per_port.iter().copied().max();
+            self.round_port_blocks[round] = busiest.max(self.round_port_blocks[round]);
         }
+        let counts = &mut self.counts;
         counts.messages += messages;
         counts.blocks += blocks;
         counts.messages_per_rank = counts.messages_per_rank.max(messages);
@@ -144,9 +166,13 @@ pub fn count(schedules: &[Schedule]) -> Counts {
         counts.node_syncs = counts.node_syncs.max(syncs);
         counts.copy_blocks = counts.copy_blocks.max(copied);
     }
-    counts.rounds = round_port_blocks.iter().flatten().count() as u64;
-    counts.port_blocks = round_port_blocks.iter().flatten().sum();
-    counts
+
+    /// What all of them amount to.
+    pub fn finish(mut self) -> Counts {
+        self.counts.rounds = self.round_port_blocks.iter().flatten().count() as u64;
+        self.counts.port_blocks = self.round_port_blocks.iter().flatten().sum();
+        self.counts
+    }
 }
 
 /// Parameters of the machine.
@@ -165,6 +191,8 @@ pub struct Model {
     pub copy_beta_ns_per_byte: f64,
     /// From a flag's being raised to its being seen, within a node.
     pub sync_ns: f64,
+    /// Making a user's buffer known to rails; its announcement is a message on top.
+    pub register_ns: f64,
 }
 
 impl Default for Model {
@@ -177,6 +205,7 @@ impl Default for Model {
             copy_alpha_ns: 20.0,
             copy_beta_ns_per_byte: 0.1,
             sync_ns: 150.0,
+            register_ns: 2000.0,
         }
     }
 }
@@ -196,7 +225,8 @@ impl fmt::Display for Nanos {
 /// algorithm cuts, without building a schedule.
 ///
 /// Copies and network add up here; overlap makes the real figure less. On one node the messages
-/// of flat algorithms cost a wait and a copy each.
+/// of flat algorithms cost a wait and a copy each. Under [`Landing::Recv`] the announcements come
+/// first, all at once.
 pub fn predict(
     algorithm: &Algorithm,
     landing: Landing,
@@ -209,12 +239,56 @@ pub fn predict(
     let copies = 2.0 * model.copy_alpha_ns
         + work.copy_blocks as f64 * bytes * model.copy_beta_ns_per_byte
         + work.node_syncs as f64 * model.sync_ns;
-    let (alpha, beta) = if shape.nodes == 1 {
-        (model.sync_ns, model.copy_beta_ns_per_byte)
+    let (alpha, beta, registration) = if shape.nodes == 1 {
+        (model.sync_ns, model.copy_beta_ns_per_byte, 0.0)
     } else {
-        (model.alpha_ns, effective_beta(&work, shape, bytes, model))
+        let beta = effective_beta(&work, shape, bytes, model);
+        (model.alpha_ns, beta, model.register_ns)
     };
-    Nanos(work.rounds as f64 * alpha + work.port_blocks as f64 * bytes * beta + copies)
+    let announcement = match landing {
+        Landing::Recv if work.rounds > 0 => alpha + registration,
+        _ => 0.0,
+    };
+    let network = work.rounds as f64 * alpha + work.port_blocks as f64 * bytes * beta;
+    Nanos(announcement + network + copies)
+}
+
+/// As [`predict`], for an operation that is moved in pieces of `piece` bytes of each block, one
+/// after the other, because more does not fit into scratch.
+pub fn predict_in_pieces(
+    algorithm: &Algorithm,
+    landing: Landing,
+    shape: &Shape,
+    bytes: u64,
+    piece: u64,
+    model: &Model,
+) -> Nanos {
+    if piece >= bytes {
+        return predict(algorithm, landing, shape, bytes, model);
+    }
+    let of = |bytes| predict(algorithm, landing, shape, bytes, model).0;
+    let rest = bytes % piece;
+    let last = if rest > 0 { of(rest) } else { 0.0 };
+    Nanos((bytes / piece) as f64 * of(piece) + last)
+}
+
+/// Largest piece of a block of `bytes` (of a whole vector, where the algorithm cuts that) with
+/// which a schedule of `scratch_blocks` fits into `scratch_bytes`: a multiple of a cache line per
+/// part, or all of it.
+pub fn piece_bytes(
+    algorithm: &Algorithm,
+    ranks: u32,
+    bytes: u64,
+    scratch_blocks: u32,
+    scratch_bytes: u64,
+) -> u64 {
+    let most = scratch_bytes / u64::from(scratch_blocks.max(1));
+    let parts = u64::from(algorithm.cut.parts(ranks));
+    if bytes.div_ceil(parts) <= most {
+        bytes
+    } else {
+        (most & !63).max(1) * parts
+    }
 }
 
 /// Time per byte of one port's messages, as ports and ranks share rails. A message that is not

@@ -44,6 +44,7 @@ pub mod verify;
 
 pub use builder::ScheduleBuilder;
 pub use registry::{
-    Algorithm, Collective, Cut, RankOrder, Request, UnknownAlgorithm, algorithms, find,
+    Algorithm, Collective, Cut, RankOrder, Request, UnknownAlgorithm, UnknownCollective,
+    algorithms, find, find_collective,
 };
 pub use schedule::{Buffer, Landing, Order, Schedule, Slot, Span, Step};

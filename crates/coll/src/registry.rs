@@ -297,6 +297,33 @@ pub struct UnknownAlgorithm {
     pub nearest: &'static str,
 }
 
+/// No collective has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no collective \"{name}\"; did you mean \"{nearest}\"?")]
+pub struct UnknownCollective {
+    /// What was asked for.
+    pub name: String,
+    /// The collective whose name is most like it.
+    pub nearest: Collective,
+}
+
+/// The collective called `name`.
+///
+/// # Errors
+/// [`UnknownCollective`], with the nearest name there is.
+pub fn find_collective(name: &str) -> Result<Collective, UnknownCollective> {
+    Collective::from_name(name).ok_or_else(|| {
+        let distance = |c: &&Collective| strsim::damerau_levenshtein(name, c.name());
+        UnknownCollective {
+            name: name.to_owned(),
+            nearest: *Collective::ALL
+                .iter()
+                .min_by_key(distance)
+                .expect("there are collectives"),
+        }
+    })
+}
+
 /// All algorithms of `collective`.
 pub fn algorithms(collective: Collective) -> &'static [Algorithm] {
     match collective {
@@ -364,5 +391,8 @@ mod tests {
             error.to_string(),
             "allgather has no algorithm \"smp_bruk\"; did you mean \"smp_bruck\"?"
         );
+        let error = find_collective("allgater").unwrap_err();
+        assert_eq!(error.nearest, Collective::Allgather);
+        assert_eq!(find_collective("bcast"), Ok(Collective::Bcast));
     }
 }

@@ -207,6 +207,7 @@ fn hockney_without_shared_memory_is_the_papers_formula() {
         copy_alpha_ns: 0.0,
         copy_beta_ns_per_byte: 0.0,
         sync_ns: 0.0,
+        register_ns: 0.0,
     };
     let shape = Shape::of(&flat(27), 2, 2);
     let time = |name: &str| {
