@@ -273,8 +273,8 @@ pub fn predict_in_pieces(
 }
 
 /// Largest piece of a block of `bytes` (of a whole vector, where the algorithm cuts that) with
-/// which a schedule of `scratch_blocks` fits into `scratch_bytes`: a multiple of a cache line per
-/// part, or all of it.
+/// which a schedule of `scratch_blocks` fits into `scratch_bytes`: all of it, or a multiple of a
+/// cache line per part where that has room.
 pub fn piece_bytes(
     algorithm: &Algorithm,
     ranks: u32,
@@ -287,7 +287,12 @@ pub fn piece_bytes(
     if bytes.div_ceil(parts) <= most {
         bytes
     } else {
-        (most & !63).max(1) * parts
+        let lines = most & !63;
+        if lines > 0 {
+            lines * parts
+        } else {
+            most.max(1) * parts
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! * [`Context`]: one per process; settings, the host's progress, rails, statistics;
 //! * [`Team`]: one per communicator; made, used and freed collectively;
-//! * `plan`: which algorithm runs for a size, chosen from what every rank knows;
+//! * [`choice`]: which algorithm runs for a size, chosen from what every rank knows, and why;
+//! * `plan`: the choice with its schedule, kept for the next call;
 //! * `run`: the state machine that executes a schedule step by step and never blocks;
 //! * `agree`: how a set-up step counts only if every rank managed it;
 //! * `report`: what `FERRORAIL_STATS` shows.
@@ -22,6 +23,7 @@
 //! ```
 
 mod agree;
+pub mod choice;
 mod clock;
 mod collective;
 mod context;

@@ -3,10 +3,12 @@
 //! A choice is made only from what every rank knows (architecture invariant 1): the collective, the
 //! team, the size class, and the settings agreed at team creation.
 
-use crate::stats::{CallKey, Stats};
+use crate::choice::{Choice, Chooser, ChosenBy, by_length, landing_name, scratch_bytes};
+use crate::stats::{CallCount, CallKey, Stats};
 use crate::team::map::Map;
 use ferrorail_base::Rank;
 use ferrorail_base::units::size_class;
+use ferrorail_coll::cost::{Model, Shape, piece_bytes, predict_in_pieces};
 use ferrorail_coll::select::Query;
 use ferrorail_coll::{Algorithm, Buffer, Collective, Landing, Request, Schedule, Step};
 use std::collections::HashMap;
@@ -36,6 +38,7 @@ pub(crate) struct Plan {
     key: PlanKey,
     pub algorithm: &'static Algorithm,
     pub landing: Landing,
+    by: ChosenBy,
     pub route: Route,
     /// Of a vector form of which no rank knows all lengths: the way into user memory of the
     /// blocks that have no room in scratch, which take `route`.
@@ -48,6 +51,8 @@ pub(crate) struct Plan {
     pub inline: bool,
     calls: u64,
     bytes: u64,
+    /// Operations that ran the schedule: none for an inline call, one for each piece of another.
+    pub runs: u64,
 }
 
 /// A schedule and what it needs of the user's memory.
@@ -100,19 +105,16 @@ impl Plans {
     }
 
     /// Adds the counts since the last time to `stats`.
-    pub fn flush_counts(&mut self, stats: &Stats) {
+    pub fn flush_counts(&mut self, map: &Map, stats: &Stats) {
         for plan in self.last.iter_mut().chain(self.others.values_mut()) {
             let key = CallKey {
                 collective: plan.key.collective.name(),
                 algorithm: plan.algorithm.name,
                 landing: landing_name(plan.landing),
                 size_class_bytes: 1 << plan.key.class,
+                by: plan.by,
             };
-            let counts = (
-                std::mem::take(&mut plan.calls),
-                std::mem::take(&mut plan.bytes),
-            );
-            stats.called(key, counts.0, counts.1);
+            stats.called(key, plan.take_counts(map));
         }
     }
 }
@@ -125,7 +127,11 @@ impl Plan {
             class,
         } = key;
         let topology = &map.topology;
-        let (algorithm, landing) = choose(map, collective, 1 << class.min(62));
+        let Choice {
+            algorithm,
+            landing,
+            by,
+        } = choose(map, collective, 1 << class.min(62));
         let by_length = by_length(collective);
         let both = by_length && landing == Landing::Recv;
         let route = |landing| Route::new(map, algorithm, landing, root);
@@ -134,6 +140,7 @@ impl Plan {
             bytes_max = 1u64 << class.min(62),
             algorithm = algorithm.name,
             landing = landing_name(landing),
+            by = %by,
             "chosen"
         );
         Self {
@@ -141,6 +148,7 @@ impl Plan {
             parts: algorithm.cut.parts(topology.size()),
             algorithm,
             landing,
+            by,
             route: route(if both { Landing::Scratch } else { landing }),
             large: both.then(|| route(Landing::Recv)),
             connected: false,
@@ -150,7 +158,41 @@ impl Plan {
                 && landing == Landing::Scratch,
             calls: 0,
             bytes: 0,
+            runs: 0,
         }
+    }
+
+    /// What has been counted since the last time.
+    fn take_counts(&mut self, map: &Map) -> CallCount {
+        let calls = std::mem::take(&mut self.calls);
+        let bytes = std::mem::take(&mut self.bytes);
+        let runs = std::mem::take(&mut self.runs);
+        let shape = Shape::of(&map.topology, map.ports(), map.rail_count());
+        let puts = |step: &&Step| matches!(step, Step::Put { .. });
+        let puts = self.route.schedule.steps.iter().filter(puts).count() as u64;
+        let mean = bytes.div_ceil(calls.max(1));
+        CallCount {
+            calls,
+            bytes,
+            rounds: runs * (self.algorithm.work)(&shape, self.landing).rounds,
+            messages: runs * puts,
+            predicted_ns: calls as f64 * self.predict(map, &shape, mean),
+        }
+    }
+
+    /// Predicted time of a call of `bytes`.
+    fn predict(&self, map: &Map, shape: &Shape, bytes: u64) -> f64 {
+        let model = Model {
+            stripe_bytes: map.settings.stripe_threshold,
+            ..Model::default()
+        };
+        let blocks = self.route.schedule.scratch_blocks;
+        let scratch = scratch_bytes(map.settings.scratch_bytes, shape.ranks);
+        let piece = match self.landing {
+            Landing::Scratch => piece_bytes(self.algorithm, shape.ranks, bytes, blocks, scratch),
+            Landing::Recv => bytes,
+        };
+        predict_in_pieces(self.algorithm, self.landing, shape, bytes, piece, &model).0
     }
 }
 
@@ -180,55 +222,21 @@ impl Route {
     }
 }
 
-/// Whether messages of `collective` go by the length of their own pair.
-pub(crate) fn by_length(collective: Collective) -> bool {
-    matches!(
-        collective,
-        Collective::Gatherv | Collective::Scatterv | Collective::Alltoallv
-    )
-}
-
-/// The algorithm in force for blocks of `bytes` bytes, and where its puts land.
-fn choose(map: &Map, collective: Collective, bytes: u64) -> (&'static Algorithm, Landing) {
-    let forced = map.settings.algorithm.get(collective.name());
-    // An unknown name was reported when the settings were read.
-    if let Some(Ok(algorithm)) = forced.map(|name| ferrorail_coll::find(collective, name)) {
-        return (algorithm, forced_landing(map, algorithm, bytes));
-    }
-    let choice = map.table().choose(&Query {
+/// The choice in force for blocks of `bytes` bytes.
+fn choose(map: &Map, collective: Collective, bytes: u64) -> Choice {
+    let chooser = Chooser {
+        table: map.table(),
+        forced: &map.settings.algorithm,
+        zero_copy: map.settings.zero_copy,
+    };
+    chooser.choose(&Query {
         collective,
         bytes,
         ranks: map.topology.size(),
         nodes: map.topology.node_count(),
         node_size_max: map.topology.node_size_max(),
-        rails: map
-            .rails
-            .as_ref()
-            .map_or(1, |rails| rails.local.len() as u8),
+        rails: map.rail_count(),
         ports: map.ports(),
         zero_copy: map.zero_copy,
-    });
-    (choice.algorithm, choice.landing)
-}
-
-/// Where a forced algorithm lands: in user memory from this size on, where that is possible.
-pub(crate) const ZERO_COPY_BYTES_MIN: u64 = 32 << 10;
-
-fn forced_landing(map: &Map, algorithm: &Algorithm, bytes: u64) -> Landing {
-    let wanted = map.settings.zero_copy == Some(true)
-        || bytes >= ZERO_COPY_BYTES_MIN
-        || by_length(algorithm.collective);
-    if wanted && map.zero_copy && algorithm.supports(Landing::Recv) {
-        Landing::Recv
-    } else {
-        algorithm.landings[0]
-    }
-}
-
-/// As statistics and tuning tables spell it.
-fn landing_name(landing: Landing) -> &'static str {
-    match landing {
-        Landing::Scratch => "scratch",
-        Landing::Recv => "recv",
-    }
+    })
 }

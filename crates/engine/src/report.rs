@@ -44,6 +44,17 @@ pub struct Report {
     pub host_packing: HostPackingRow,
 }
 
+impl CallRow {
+    /// Adds the counts of the same calls on another rank.
+    fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.bytes += other.bytes;
+        self.rounds += other.rounds;
+        self.messages += other.messages;
+        self.predicted_us += other.predicted_us;
+    }
+}
+
 impl Context {
     /// Ends all use of ferrorail in this process: frees `teams` and reports. `world` is the team of
     /// all processes, if it was ever made: the report then covers them all, and nobody takes down
@@ -83,7 +94,7 @@ impl Context {
         if !world.map.settings.stats {
             return Ok(());
         }
-        state.plans.flush_counts(self.stats());
+        state.plans.flush_counts(&world.map, self.stats());
         let mut own = self.own_report();
         own.nodes = world.map.topology.node_count();
         let reports = gather(&mut *state.oob, "statistics exchange", &own)?;
@@ -146,16 +157,17 @@ impl Report {
             sum.host_packing.bytes += report.host_packing.bytes;
             for row in report.collectives {
                 let same = |s: &&mut CallRow| {
-                    (&s.collective, &s.algorithm, &s.landing, s.size_class_bytes)
-                        == (
-                            &row.collective,
-                            &row.algorithm,
-                            &row.landing,
-                            row.size_class_bytes,
-                        )
+                    s.size_class_bytes == row.size_class_bytes
+                        && (&s.collective, &s.algorithm, &s.landing, &s.chosen_by)
+                            == (
+                                &row.collective,
+                                &row.algorithm,
+                                &row.landing,
+                                &row.chosen_by,
+                            )
                 };
                 match sum.collectives.iter_mut().find(same) {
-                    Some(s) => (s.calls, s.bytes) = (s.calls + row.calls, s.bytes + row.bytes),
+                    Some(s) => s.add(&row),
                     None => sum.collectives.push(row),
                 }
             }
@@ -190,21 +202,38 @@ impl Report {
             "ferrorail {} statistics: {} ranks, {} nodes\n",
             self.version, self.ranks, self.nodes
         );
-        let _ = writeln!(
-            text,
-            "  {:<12} {:<28} {:<8} {:>8} {:>12} {:>16}",
-            "collective", "algorithm", "landing", "up to", "calls", "bytes"
-        );
-        for row in &self.collectives {
+        if !self.collectives.is_empty() {
+            // Calls and bytes are sums; rounds, messages of a rank and time are means per call.
             let _ = writeln!(
                 text,
-                "  {:<12} {:<28} {:<8} {:>8} {:>12} {:>16}",
+                "  {:<20} {:<28} {:<8} {:>8} {:>12} {:>16}  {:<8} {:>6} {:>8} {:>12}",
+                "collective",
+                "algorithm",
+                "landing",
+                "up to",
+                "calls",
+                "bytes",
+                "chosen",
+                "rounds",
+                "messages",
+                "predicted us"
+            );
+        }
+        for row in &self.collectives {
+            let per_call = |sum: f64| sum / row.calls as f64;
+            let _ = writeln!(
+                text,
+                "  {:<20} {:<28} {:<8} {:>8} {:>12} {:>16}  {:<8} {:>6.1} {:>8.1} {:>12.2}",
                 row.collective,
                 row.algorithm,
                 row.landing,
                 format_bytes(row.size_class_bytes),
                 row.calls,
-                row.bytes
+                row.bytes,
+                row.chosen_by,
+                per_call(row.rounds as f64),
+                per_call(row.messages as f64),
+                per_call(row.predicted_us),
             );
         }
         for row in &self.rails {
@@ -225,7 +254,7 @@ impl Report {
         for row in &self.forwarded {
             let _ = writeln!(
                 text,
-                "  forwarded {:<12} {:>12} calls {:>16} bytes: {}",
+                "  forwarded {:<20} {:>12} calls {:>16} bytes: {}",
                 row.collective, row.calls, row.bytes, row.reason
             );
         }

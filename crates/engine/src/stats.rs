@@ -1,5 +1,6 @@
 //! Counters: what ran, on which algorithm, and what was left to the host MPI and why.
 
+use crate::choice::ChosenBy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,6 +12,17 @@ pub(crate) struct CallKey {
     pub algorithm: &'static str,
     pub landing: &'static str,
     pub size_class_bytes: u64,
+    pub by: ChosenBy,
+}
+
+/// What is counted of calls that ran here.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CallCount {
+    pub calls: u64,
+    pub bytes: u64,
+    pub rounds: u64,
+    pub messages: u64,
+    pub predicted_ns: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,13 +34,13 @@ struct Count {
 /// Counters of one process. Teams add to them when they are freed.
 #[derive(Debug, Default)]
 pub struct Stats {
-    calls: Mutex<BTreeMap<CallKey, Count>>,
+    calls: Mutex<BTreeMap<CallKey, CallCount>>,
     forwarded: Mutex<BTreeMap<(&'static str, &'static str), Count>>,
     host_packing: Mutex<Count>,
 }
 
 /// Calls that ferrorail ran.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallRow {
     /// `allgather`, …
     pub collective: String,
@@ -42,6 +54,15 @@ pub struct CallRow {
     pub calls: u64,
     /// Bytes contributed.
     pub bytes: u64,
+    /// What chose the algorithm: `forced`, or `rule` and its index in the table in force.
+    pub chosen_by: String,
+    /// Rounds of all calls, as [`ferrorail_coll::cost`] counts them; none where the payload rode in
+    /// flags.
+    pub rounds: u64,
+    /// Puts of all calls, those within a node too.
+    pub messages: u64,
+    /// Time that Hockney's model predicts for all calls together, in microseconds.
+    pub predicted_us: f64,
 }
 
 /// Data of types that are too irregular to be packed or unpacked other than by the host MPI.
@@ -67,15 +88,28 @@ pub struct ForwardRow {
 }
 
 impl Stats {
-    pub(crate) fn called(&self, key: CallKey, calls: u64, bytes: u64) {
-        if calls > 0 {
-            add(&self.calls, key, calls, bytes);
+    pub(crate) fn called(&self, key: CallKey, count: CallCount) {
+        if count.calls == 0 {
+            return;
         }
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = calls.entry(key).or_default();
+        sum.calls += count.calls;
+        sum.bytes += count.bytes;
+        sum.rounds += count.rounds;
+        sum.messages += count.messages;
+        sum.predicted_ns += count.predicted_ns;
     }
 
     /// Counts a call that was left to the host MPI.
     pub fn forwarded(&self, collective: &'static str, reason: &'static str, bytes: u64) {
-        add(&self.forwarded, (collective, reason), 1, bytes);
+        let mut forwarded = self
+            .forwarded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let count = forwarded.entry((collective, reason)).or_default();
+        count.calls += 1;
+        count.bytes += bytes;
     }
 
     /// Counts a buffer that the host MPI packed or unpacked.
@@ -114,6 +148,10 @@ impl Stats {
             size_class_bytes: key.size_class_bytes,
             calls: count.calls,
             bytes: count.bytes,
+            chosen_by: key.by.to_string(),
+            rounds: count.rounds,
+            messages: count.messages,
+            predicted_us: count.predicted_ns / 1000.0,
         });
         let forwarded = forwarded
             .iter()
@@ -125,11 +163,4 @@ impl Stats {
             });
         (calls.collect(), forwarded.collect())
     }
-}
-
-fn add<K: Ord>(counts: &Mutex<BTreeMap<K, Count>>, key: K, calls: u64, bytes: u64) {
-    let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-    let count = counts.entry(key).or_default();
-    count.calls += calls;
-    count.bytes += bytes;
 }

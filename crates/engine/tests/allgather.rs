@@ -145,5 +145,9 @@ fn calls_are_counted() {
     assert_eq!(calls.iter().map(|row| row.calls).sum::<u64>(), 40);
     assert_eq!(calls[0].size_class_bytes, 4096);
     assert_eq!(calls[0].bytes, 40 * 4096);
+    // Each of 10 times, one round in which both leaders put once.
+    assert_eq!((calls[0].rounds, calls[0].messages), (40, 20));
+    assert!(calls[0].chosen_by.starts_with("rule "), "{calls:?}");
+    assert!(calls[0].predicted_us > 40.0, "{calls:?}");
     assert!(forwarded.is_empty());
 }

@@ -15,6 +15,8 @@
 //! | `alltoall` | (N-1) l | everyone gives everyone else its own |
 //! | `allreduce` | 2(N-1)/N l | a reduction to parts, and their all-gather |
 //!
+//! Vector forms are bounded as if all blocks had the size of the largest.
+//!
 //! The same holds for nodes of q ranks that share memory, as members with q k ports, whose bytes
 //! the rails share.
 
@@ -75,10 +77,13 @@ fn busiest(collective: Collective, ranks: u32, home: u32, members: u32, bytes: u
         Collective::Barrier => 0,
         Collective::Bcast | Collective::Reduce | Collective::Scan | Collective::Exscan => bytes,
         Collective::Gather
+        | Collective::Gatherv
         | Collective::Scatter
+        | Collective::Scatterv
         | Collective::Allgather
+        | Collective::Allgatherv
         | Collective::ReduceScatterBlock => away * bytes,
-        Collective::Alltoall => home * away * bytes,
+        Collective::Alltoall | Collective::Alltoallv => home * away * bytes,
         Collective::Allreduce => 2 * u64::from(members - 1) * bytes / u64::from(members),
     }
 }

@@ -340,3 +340,27 @@ fn logarithmic_rounds_of_trees_barriers_and_scans() {
         }
     }
 }
+
+#[test]
+fn pieces_fit_into_scratch_and_cover_everything() {
+    let bruck = find(Collective::Allgather, "bruck").expect("name");
+    assert_eq!(piece_bytes(bruck, 16, 4096, 16, 65536), 4096);
+    assert_eq!(piece_bytes(bruck, 16, 4097, 16, 65536), 4096);
+    assert_eq!(piece_bytes(bruck, 16, 5000, 15, 65536), 4352);
+    assert_eq!(
+        piece_bytes(bruck, 16, 16, 8192, 65536),
+        8,
+        "no room for cache lines"
+    );
+    let cut = find(Collective::Bcast, "scatter_allgather").expect("name");
+    assert_eq!(piece_bytes(cut, 16, 65536, 16, 65536), 65536);
+    assert_eq!(piece_bytes(cut, 16, 65537, 16, 65536), 65536);
+
+    let shape = Shape::of(&flat(16), 1, 1);
+    let model = Model::default();
+    let of = |bytes| predict(bruck, Landing::Scratch, &shape, bytes, &model).0;
+    let pieces = predict_in_pieces(bruck, Landing::Scratch, &shape, 10_000, 4096, &model);
+    assert_eq!(pieces, Nanos(2.0 * of(4096) + of(10_000 - 2 * 4096)));
+    let whole = predict_in_pieces(bruck, Landing::Scratch, &shape, 4096, 4096, &model);
+    assert_eq!(whole, Nanos(of(4096)));
+}

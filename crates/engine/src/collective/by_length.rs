@@ -6,7 +6,8 @@
 
 use super::{Call, connect_peers, piece_bytes, scheduled, turn};
 use crate::EngineError;
-use crate::plan::{Plan, PlanKey, ZERO_COPY_BYTES_MIN};
+use crate::choice::ZERO_COPY_BYTES_MIN;
+use crate::plan::{Plan, PlanKey};
 use crate::run::{Run, Side, UserBuffers, Window};
 use crate::team::State;
 use crate::team::map::Map;
@@ -29,6 +30,7 @@ pub(super) fn run(
         pairs: true,
     };
     let name = call.collective.name();
+    plan.runs += 1;
     if let Some(large) = &plan.large {
         // One operation: a pair has the same slot in both schedules, and uses it in one of them.
         let turn = turn(map, state, call.collective)?;

@@ -11,15 +11,16 @@ mod by_length;
 mod rooted;
 mod vector;
 
+use crate::choice;
 use crate::clock::Turn;
-use crate::plan::{self, Plan, PlanKey};
+use crate::plan::{Plan, PlanKey};
 use crate::run::{Run, Side, UserBuffers, Window};
 use crate::team::State;
 use crate::team::connect::connect;
 use crate::team::map::Map;
 use crate::{EngineError, Team};
 use ferrorail_base::Rank;
-use ferrorail_coll::registry::Cut;
+use ferrorail_coll::cost;
 use ferrorail_coll::{Collective, Landing};
 
 /// The collectives that teams run; `coll` has algorithms for more.
@@ -66,7 +67,7 @@ impl Team {
         } else if plan.inline && call.bytes <= allgather::INLINE_BYTES_MAX {
             // SAFETY: the entry's caller vouches for its buffers.
             unsafe { allgather::inline(&self.map, state, call) }
-        } else if plan::by_length(call.collective) {
+        } else if choice::by_length(call.collective) {
             by_length::run(&self.map, state, &mut plan, call)
         } else {
             scheduled(&self.map, state, &mut plan, call)
@@ -123,6 +124,7 @@ fn scheduled(
             parts: plan.parts,
             pairs,
         };
+        plan.runs += 1;
         Run::new(map, &plan.route, user, turn).complete(state, call.collective.name())?;
         if proves {
             state.clock.synchronised();
@@ -154,18 +156,11 @@ fn connect_peers(map: &Map, state: &mut State, plan: &mut Plan) -> Result<(), En
     Ok(())
 }
 
-/// Largest piece of a block (of a whole vector, where the algorithm cuts that), a multiple of a
-/// cache line per part, with which the schedule fits into scratch.
+/// Largest piece of a block (of a whole vector, where the algorithm cuts that) with which the
+/// schedule fits into scratch.
 fn piece_bytes(map: &Map, plan: &Plan, bytes: usize) -> usize {
-    let scratch = map.segment().layout().scratch_bytes as usize;
-    let most = scratch / plan.route.schedule.scratch_blocks.max(1) as usize;
-    let parts = match plan.algorithm.cut {
-        Cut::PerRank => plan.parts as usize,
-        Cut::Blocks | Cut::Whole => 1,
-    };
-    if bytes.div_ceil(parts) <= most {
-        bytes
-    } else {
-        (most & !63) * parts
-    }
+    let scratch = map.segment().layout().scratch_bytes;
+    let blocks = plan.route.schedule.scratch_blocks;
+    let ranks = map.topology.size();
+    cost::piece_bytes(plan.algorithm, ranks, bytes as u64, blocks, scratch) as usize
 }

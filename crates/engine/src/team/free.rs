@@ -19,7 +19,9 @@ impl Team {
         if std::mem::replace(&mut state.freed, true) {
             return;
         }
-        state.plans.flush_counts(self.map.context.stats());
+        state
+            .plans
+            .flush_counts(&self.map, self.map.context.stats());
         if state.broken.is_none()
             && let Err(error) = self.flush(&state)
         {

@@ -58,13 +58,16 @@ pub(crate) struct TeamRails {
 }
 
 impl Map {
+    /// Rails of the team; a team on one node counts as having one.
+    pub fn rail_count(&self) -> u8 {
+        self.rails
+            .as_ref()
+            .map_or(1, |rails| rails.local.len() as u8)
+    }
+
     /// k of the multi-port algorithms.
     pub fn ports(&self) -> u8 {
-        let rails = self
-            .rails
-            .as_ref()
-            .map_or(1, |rails| rails.local.len() as u8);
-        self.settings.ports.unwrap_or(rails)
+        self.settings.ports.unwrap_or_else(|| self.rail_count())
     }
 
     /// The selection table in force.

@@ -4,6 +4,7 @@ use super::create::AgreedRails;
 use super::map::{CHANNELS, Map, NodeMemory, SYNC_CHANNELS, TeamRails};
 use crate::EngineError;
 use crate::agree::{agree, gather};
+use crate::choice;
 use crate::rails::Rails;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::sync::{AtomicU64, Ordering};
@@ -72,8 +73,7 @@ fn open_segment(oob: &mut dyn Oob, map: &Map, rails: u32) -> Result<NodeMemory, 
             channels: CHANNELS + SYNC_CHANNELS,
             slots: slot_limit(size),
             rails,
-            // Every schedule's scratch holds at least 64 bytes a block.
-            scratch_bytes: map.settings.scratch_bytes.max(64 * 2 * u64::from(size)),
+            scratch_bytes: choice::scratch_bytes(map.settings.scratch_bytes, size),
         })
         .collect();
     let layout = &layouts[map.node.index()];
