@@ -2,6 +2,7 @@
 
 mod bench;
 mod exec;
+mod explain;
 mod info;
 mod library;
 mod mpi;
@@ -29,6 +30,7 @@ enum Command {
     Exec(exec::Args),
     Run(run::Args),
     Info(info::Args),
+    Explain(explain::Args),
     Bench(bench::Args),
     #[command(hide = true)]
     ProbeMpi(mpi::ProbeArgs),
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Command::Exec(args) => (exec::main(&args), EXIT_LAUNCHER),
         Command::Run(args) => (run::main(&args), EXIT_LAUNCHER),
         Command::Info(args) => (info::main(&args), 1),
+        Command::Explain(args) => (explain::main(&args), 1),
         Command::Bench(args) => (bench::main(&args), 1),
         Command::ProbeMpi(args) => (mpi::probe(&args), 1),
     };

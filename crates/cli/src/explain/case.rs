@@ -1,0 +1,203 @@
+//! The team that is asked about, and the settings it would have.
+
+use anyhow::{Context, Result};
+use ferrorail_base::config::Settings;
+use ferrorail_base::{Rank, Topology};
+use ferrorail_coll::cost::{Counter, Counts, Model, Nanos, Shape, piece_bytes, predict_in_pieces};
+use ferrorail_coll::select::{Query, Table};
+use ferrorail_coll::{Algorithm, Collective, Landing, Request};
+use ferrorail_engine::choice::{Choice, Chooser, by_length, scratch_bytes};
+use ferrorail_engine::{Fabric, open_rails};
+use std::collections::BTreeMap;
+
+/// Largest team whose schedules are all built and counted.
+const COUNTED_RANKS_MAX: u32 = 512;
+/// Largest team of which one schedule is built, to know its scratch; its arrival flags have numbers
+/// of 16 bits.
+const BUILT_RANKS_MAX: u32 = 16 << 10;
+
+/// What the command line says.
+pub struct Wanted {
+    pub collective: Collective,
+    pub ranks: u32,
+    pub node_size: Option<u32>,
+    pub rails: Option<u8>,
+    pub ports: Option<u8>,
+    pub zero_copy: Option<bool>,
+    pub root: u32,
+    pub model: Model,
+}
+
+/// A team, as far as choices and costs depend on it.
+pub struct Case {
+    pub collective: Collective,
+    pub topology: Topology,
+    pub shape: Shape,
+    pub zero_copy: bool,
+    pub root: Rank,
+    pub model: Model,
+    /// Scratch of a rank and channel.
+    pub scratch_bytes: u64,
+    pub table: Table,
+    /// Where the table comes from.
+    pub table_name: String,
+    forced: BTreeMap<String, String>,
+    zero_copy_setting: Option<bool>,
+}
+
+/// One algorithm with one landing, for one size.
+pub struct Candidate {
+    pub algorithm: &'static Algorithm,
+    pub landing: Landing,
+    pub predicted: Nanos,
+    /// Operations that one call takes: more than one where blocks exceed scratch.
+    pub pieces: u64,
+    /// Of a whole call; `None` where the team is too large to build all schedules.
+    pub counts: Option<Counts>,
+    /// Bytes of a block, or of a part of a vector.
+    pub block_bytes: u64,
+    /// Scratch that one operation uses at each rank; `None` where the team is too large.
+    pub scratch_bytes: Option<u64>,
+}
+
+impl Case {
+    /// What `settings` leave open is filled in as a team would.
+    pub fn new(wanted: Wanted, settings: &Settings) -> Result<Self> {
+        let ranks = wanted.ranks;
+        let node_size = wanted.node_size.or(settings.node_size);
+        let keys = vec![0; ranks as usize];
+        let topology = Topology::from_host_keys(&keys, node_size);
+        // A team on one node opens no rails and counts as having one.
+        let rails = match (topology.node_count(), wanted.rails) {
+            (1, _) => 1,
+            (_, Some(rails)) => rails,
+            _ => open_rails(settings)
+                .context("cannot tell the number of rails: give --rails")?
+                .rails()
+                .len() as u8,
+        };
+        let ports = wanted.ports.or(settings.ports).unwrap_or(rails);
+        let (table, table_name) = table(settings)?;
+        Ok(Self {
+            collective: wanted.collective,
+            shape: Shape::of(&topology, ports, rails),
+            topology,
+            zero_copy: wanted.zero_copy.or(settings.zero_copy).unwrap_or(true),
+            root: Rank(wanted.root),
+            model: wanted.model,
+            scratch_bytes: scratch_bytes(settings.scratch_bytes, ranks),
+            table,
+            table_name,
+            forced: settings.algorithm.clone(),
+            zero_copy_setting: settings.zero_copy,
+        })
+    }
+
+    /// The choice for a size class.
+    pub fn choose(&self, class: u32) -> Choice {
+        let chooser = Chooser {
+            table: &self.table,
+            forced: &self.forced,
+            zero_copy: self.zero_copy_setting,
+        };
+        // Where no rank knows all lengths, all sizes are one class.
+        let class = if by_length(self.collective) { 0 } else { class };
+        chooser.choose(&Query {
+            collective: self.collective,
+            bytes: 1 << class,
+            ranks: self.shape.ranks,
+            nodes: self.shape.nodes,
+            node_size_max: self.shape.node_size,
+            rails: self.shape.rails,
+            ports: self.shape.ports,
+            zero_copy: self.zero_copy,
+        })
+    }
+
+    /// Every algorithm and landing that this team could use, fastest prediction first.
+    pub fn candidates(&self, bytes: u64, counted: bool) -> Vec<Candidate> {
+        let mut all: Vec<Candidate> = ferrorail_coll::algorithms(self.collective)
+            .iter()
+            .flat_map(|algorithm| algorithm.landings.iter().map(move |&to| (algorithm, to)))
+            .filter(|&(_, landing)| self.zero_copy || landing == Landing::Scratch)
+            .map(|(algorithm, landing)| self.candidate(algorithm, landing, bytes, counted))
+            .collect();
+        all.sort_by(|a, b| a.predicted.0.total_cmp(&b.predicted.0));
+        all
+    }
+
+    fn candidate(
+        &self,
+        algorithm: &'static Algorithm,
+        landing: Landing,
+        bytes: u64,
+        counted: bool,
+    ) -> Candidate {
+        let Shape { ranks, .. } = self.shape;
+        let block_bytes = bytes.div_ceil(algorithm.cut.parts(ranks).into());
+        let scratch_blocks = self.scratch_blocks(algorithm, landing);
+        let piece = match (landing, scratch_blocks) {
+            (Landing::Scratch, Some(blocks)) => {
+                piece_bytes(algorithm, ranks, bytes, blocks, self.scratch_bytes)
+            }
+            _ => bytes,
+        };
+        let piece_block = piece.div_ceil(algorithm.cut.parts(ranks).into());
+        Candidate {
+            algorithm,
+            landing,
+            predicted: predict_in_pieces(
+                algorithm,
+                landing,
+                &self.shape,
+                bytes,
+                piece,
+                &self.model,
+            ),
+            pieces: bytes.div_ceil(piece.max(1)).max(1),
+            counts: counted.then(|| self.count(algorithm, landing)).flatten(),
+            block_bytes,
+            scratch_bytes: scratch_blocks.map(|blocks| u64::from(blocks) * piece_block),
+        }
+    }
+
+    fn scratch_blocks(&self, algorithm: &Algorithm, landing: Landing) -> Option<u32> {
+        (self.shape.ranks <= BUILT_RANKS_MAX)
+            .then(|| (algorithm.build)(&self.request(self.root, landing)).scratch_blocks)
+    }
+
+    fn count(&self, algorithm: &Algorithm, landing: Landing) -> Option<Counts> {
+        (self.shape.ranks <= COUNTED_RANKS_MAX).then(|| {
+            let mut counter = Counter::default();
+            for rank in 0..self.shape.ranks {
+                counter.add(&(algorithm.build)(&self.request(Rank(rank), landing)));
+            }
+            counter.finish()
+        })
+    }
+
+    fn request(&self, rank: Rank, landing: Landing) -> Request<'_> {
+        Request {
+            topology: &self.topology,
+            rank,
+            ports: self.shape.ports,
+            landing,
+            root: if self.collective.is_rooted() {
+                self.root
+            } else {
+                Rank(0)
+            },
+        }
+    }
+}
+
+fn table(settings: &Settings) -> Result<(Table, String)> {
+    let Some(path) = &settings.tuning else {
+        let shipped = Table::from_json(&Table::shipped().to_json())?;
+        return Ok((shipped, "the shipped table".into()));
+    };
+    let name = format!("FERRORAIL_TUNING={}", path.display());
+    let text = std::fs::read_to_string(path).with_context(|| name.clone())?;
+    let table = Table::from_json(&text).with_context(|| name.clone())?;
+    Ok((table, name))
+}

@@ -1,0 +1,146 @@
+//! `ferrorail explain`: what would run for a collective of a size on a shape, and why.
+//!
+//! Nothing is run and no device is used; teams choose through the same code.
+
+mod case;
+mod facts;
+mod text;
+
+use anyhow::{Context, Result, bail};
+use case::Case;
+use ferrorail_base::units::parse_bytes;
+use ferrorail_coll::cost::Model;
+use ferrorail_coll::{algorithms, find_collective};
+use ferrorail_engine::OFFERED;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Explain which algorithm runs: why, the runner-up, predicted times, messages, lower bounds
+///
+/// Without a collective: what there is. Without --bytes: where the choice changes with the size.
+/// The FERRORAIL_ settings of the environment are in force.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Name of the collective, such as allgather
+    collective: Option<String>,
+    /// Bytes of one block, or of the whole vector of a broadcast or reduction, e.g. 4K
+    #[arg(long, value_parser = bytes)]
+    bytes: Option<u64>,
+    /// Ranks of the communicator
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    ranks: Option<u32>,
+    /// Ranks per node; the last node may have fewer [default: FERRORAIL_NODE_SIZE, else all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    node_size: Option<u32>,
+    /// Rails between nodes [default: as many as open here]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
+    rails: Option<u8>,
+    /// k of the multi-port algorithms [default: FERRORAIL_PORTS, else the number of rails]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
+    ports: Option<u8>,
+    /// Whether user memory can be reached [default: FERRORAIL_ZERO_COPY, else on]
+    #[arg(long, value_name = "on|off", value_parser = on_or_off)]
+    zero_copy: Option<bool>,
+    /// Root of a rooted collective; predictions are for root 0, counts for this one
+    #[arg(long, value_name = "RANK", default_value_t = 0)]
+    root: u32,
+    /// Parameters of the machine: a JSON file in the form that --json shows under "model"
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    parse_bytes(text).ok_or_else(|| "not a size such as 64, 4K or 1M".into())
+}
+
+fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("neither on nor off".into()),
+    }
+}
+
+/// Prints the explanation.
+pub fn main(args: &Args) -> Result<ExitCode> {
+    let settings = crate::settings();
+    for problem in ferrorail_engine::algorithm_problems(&settings) {
+        crate::complain(format_args!("ferrorail: {problem}"));
+    }
+    let Some(name) = &args.collective else {
+        print(args.json, &listing(), text::listing)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let collective = find_collective(name)?;
+    let Some(ranks) = args.ranks else {
+        bail!("explain {collective} needs --ranks");
+    };
+    if args.root >= ranks {
+        bail!("--root {} is not one of {ranks} ranks", args.root);
+    }
+    let model = match &args.model {
+        None => Model {
+            stripe_bytes: settings.stripe_threshold,
+            ..Model::default()
+        },
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            serde_json::from_str(&text).with_context(|| path.display().to_string())?
+        }
+    };
+    let wanted = case::Wanted {
+        collective,
+        ranks,
+        node_size: args.node_size,
+        rails: args.rails,
+        ports: args.ports,
+        zero_copy: args.zero_copy,
+        root: args.root,
+        model,
+    };
+    let case = Case::new(wanted, &settings)?;
+    match args.bytes {
+        Some(bytes) => print(args.json, &facts::of_size(&case, bytes), text::size)?,
+        None => print(args.json, &facts::thresholds(&case), text::thresholds)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(as_json: bool, facts: &Value, text: fn(&Value) -> String) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    if as_json {
+        serde_json::to_writer_pretty(&mut out, facts)?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{}", text(facts))?;
+    }
+    Ok(())
+}
+
+/// Every collective with its algorithms.
+fn listing() -> Value {
+    let rows = ferrorail_coll::Collective::ALL.iter().map(|&collective| {
+        let algorithms = algorithms(collective).iter().map(|algorithm| {
+            json!({
+                "name": algorithm.name,
+                "description": algorithm.description,
+                "landings": algorithm.landings.iter()
+                    .map(|&landing| ferrorail_engine::choice::landing_name(landing))
+                    .collect::<Vec<_>>(),
+                "smp_aware": algorithm.smp_aware,
+            })
+        });
+        json!({
+            "collective": collective.name(),
+            "offered": OFFERED.contains(&collective),
+            "algorithms": algorithms.collect::<Vec<_>>(),
+        })
+    });
+    json!({ "collectives": rows.collect::<Vec<_>>() })
+}

@@ -1,0 +1,229 @@
+//! `ferrorail explain`: the facts by hand, the choice as teams make it, mistakes in one line.
+
+mod common;
+
+use common::{expect_code, ferrorail};
+use ferrorail_coll::{Collective, algorithms};
+use serde_json::Value;
+use std::process::Command;
+
+fn explain(args: &[&str]) -> Command {
+    let mut command = ferrorail();
+    command.arg("explain").args(args);
+    command
+}
+
+fn json(args: &[&str]) -> Value {
+    let (stdout, stderr) = expect_code(explain(args).arg("--json"), 0);
+    assert_eq!(stderr, "");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+const SHAPE: [&str; 7] = [
+    "allgather",
+    "--ranks",
+    "8",
+    "--node-size",
+    "2",
+    "--rails",
+    "2",
+];
+
+fn of_shape<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    SHAPE.iter().copied().chain(more.iter().copied()).collect()
+}
+
+fn row<'a>(facts: &'a Value, algorithm: &str, landing: &str) -> &'a Value {
+    let mut rows = facts["algorithms"].as_array().unwrap().iter();
+    rows.find(|row| row["algorithm"] == algorithm && row["landing"] == landing)
+        .unwrap_or_else(|| panic!("{algorithm} into {landing}: {facts}"))
+}
+
+#[test]
+fn a_size_is_explained_with_counts_and_bounds() {
+    let facts = json(&of_shape(&["--bytes", "1K"]));
+    assert_eq!(facts["chosen"]["algorithm"], "smp_bruck");
+    let because = facts["chosen"]["because"].as_str().unwrap();
+    assert!(
+        because.contains("of the shipped table: allgather"),
+        "{because}"
+    );
+    assert_eq!(facts["shape"]["nodes"], 4);
+
+    // Four leaders, two ports: rounds of 2 puts and 1 put, of 2 and 2 blocks of 1 KiB.
+    let smp = row(&facts, "smp_bruck", "scratch");
+    assert_eq!(
+        (&smp["chosen"], &smp["ratio"]),
+        (&Value::from(true), &Value::from(1.0))
+    );
+    for (name, value) in [
+        ("pieces", 1),
+        ("rounds", 2),
+        ("port_bytes", 4096),
+        ("messages_per_rank", 3),
+        ("messages", 12),
+        ("bytes_per_rank", 6144),
+        ("bytes", 4 * 6144),
+        ("scratch_bytes", 8192),
+    ] {
+        assert_eq!(smp[name], value, "{name}: {smp}");
+    }
+    let bounds = &facts["bounds"];
+    // Two rounds of three-fold knowledge for 8 ranks; 7 blocks over two ports.
+    assert_eq!(
+        (&bounds["rounds"], &bounds["port_bytes"]),
+        (&2.into(), &3584.into())
+    );
+    assert_eq!(
+        (&bounds["node_rounds"], &bounds["rail_bytes"]),
+        (&1.into(), &3072.into())
+    );
+    let least = bounds["time_us"].as_f64().unwrap();
+    let rows = facts["algorithms"].as_array().unwrap();
+    let landings: usize = algorithms(Collective::Allgather)
+        .iter()
+        .map(|algorithm| algorithm.landings.len())
+        .sum();
+    assert_eq!(rows.len(), landings);
+    let times: Vec<f64> = rows
+        .iter()
+        .map(|row| row["predicted_us"].as_f64().unwrap())
+        .collect();
+    assert!(times.is_sorted() && times[0] >= least, "{times:?} {least}");
+    let runner_up = rows.iter().find(|row| row["chosen"] == false).unwrap();
+    assert_eq!(facts["runner_up"]["algorithm"], runner_up["algorithm"]);
+
+    let (text, _) = expect_code(&mut explain(&of_shape(&["--bytes", "1K"])), 0);
+    for part in [
+        "allgather of 1K bytes, 8 ranks on 4 nodes of 2, rails 2, k 2",
+        "* smp_bruck",
+        because,
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn blocks_beyond_scratch_go_in_pieces() {
+    let facts = json(&of_shape(&["--bytes", "64K", "--zero-copy", "off"]));
+    let direct = row(&facts, "direct", "scratch");
+    // 64 KiB of scratch hold 8 blocks of 8 KiB.
+    assert_eq!(
+        (&direct["pieces"], &direct["scratch_bytes"]),
+        (&8.into(), &65536.into())
+    );
+    assert_eq!(
+        (&direct["messages_per_rank"], &direct["bytes_per_rank"]),
+        (&56.into(), &(7 << 16).into())
+    );
+    let rows = facts["algorithms"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["landing"] == "scratch"));
+}
+
+#[test]
+fn settings_are_in_force() {
+    let mut forced = explain(&of_shape(&["--bytes", "8", "--json"]));
+    forced.env("FERRORAIL_ALGORITHM", "allgather=ring");
+    let (stdout, _) = expect_code(&mut forced, 0);
+    let facts: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(facts["chosen"]["algorithm"], "ring");
+    assert_eq!(
+        facts["chosen"]["because"],
+        "FERRORAIL_ALGORITHM forces ring"
+    );
+
+    let file = std::env::temp_dir().join(format!("ferrorail-explain-{}.json", std::process::id()));
+    let table = r#"{"version": 1, "rules": [
+        {"collective": "allgather", "bytes": {"max": 64}, "algorithm": "bruck", "landing": "recv"},
+        {"collective": "allgather", "algorithm": "direct", "landing": "scratch"}]}"#;
+    std::fs::write(&file, table).unwrap();
+    let mut tuned = explain(&of_shape(&["--json"]));
+    let (stdout, _) = expect_code(tuned.env("FERRORAIL_TUNING", &file), 0);
+    let facts: Value = serde_json::from_str(&stdout).unwrap();
+    let rows = facts["thresholds"].as_array().unwrap();
+    let found: Vec<_> = rows
+        .iter()
+        .map(|row| (&row["to_bytes"], &row["algorithm"]))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (&64.into(), &"bruck".into()),
+            (&Value::Null, &"direct".into())
+        ]
+    );
+    let because = rows[0]["because"].as_str().unwrap();
+    assert!(
+        because.ends_with("allgather, bytes up to 64: bruck into recv"),
+        "{because}"
+    );
+
+    std::fs::write(&file, table.replace("bruck", "brook")).unwrap();
+    let mut wrong = explain(&SHAPE);
+    let (_, stderr) = expect_code(wrong.env("FERRORAIL_TUNING", &file), 1);
+    assert!(stderr.contains("did you mean \"bruck\"?"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn every_collective_and_shape_has_an_explanation() {
+    for &collective in Collective::ALL {
+        for shape in [
+            ["1", "1"],
+            ["2", "2"],
+            ["7", "3"],
+            ["6", "1"],
+            ["600", "16"],
+        ] {
+            let shape = ["--ranks", shape[0], "--node-size", shape[1], "--rails", "2"];
+            let args: Vec<&str> = [collective.name()].into_iter().chain(shape).collect();
+            let facts = json(&args);
+            let thresholds = facts["thresholds"].as_array().unwrap();
+            assert_eq!(thresholds[0]["from_bytes"], 0);
+            assert_eq!(thresholds.last().unwrap()["to_bytes"], Value::Null);
+            let sized: Vec<&str> = args.iter().copied().chain(["--bytes", "1000"]).collect();
+            let facts = json(&sized);
+            assert!(facts["chosen"]["predicted_us"].as_f64().unwrap() >= 0.0);
+            let exact = facts["algorithms"][0]["messages"].is_u64();
+            assert_eq!(exact, shape[1] != "600");
+        }
+    }
+}
+
+#[test]
+fn without_a_collective_all_are_listed() {
+    let (stdout, _) = expect_code(&mut explain(&[]), 0);
+    for &collective in Collective::ALL {
+        assert!(
+            stdout
+                .lines()
+                .any(|line| line.split(' ').next() == Some(collective.name()))
+        );
+        for algorithm in algorithms(collective) {
+            assert!(stdout.contains(algorithm.description), "{algorithm:?}");
+        }
+    }
+}
+
+#[test]
+fn mistakes_are_told_in_one_line() {
+    let expect = |args: &[&str], line: &str| {
+        let (_, stderr) = expect_code(&mut explain(args), 1);
+        assert_eq!(stderr, format!("ferrorail: {line}\n"));
+    };
+    expect(
+        &["allgater", "--ranks", "4"],
+        "there is no collective \"allgater\"; did you mean \"allgather\"?",
+    );
+    expect(&["bcast"], "explain bcast needs --ranks");
+    expect(
+        &["bcast", "--ranks", "4", "--root", "4"],
+        "--root 4 is not one of 4 ranks",
+    );
+    let (_, stderr) = expect_code(&mut explain(&["bcast", "--ranks", "4", "--bytes", "x"]), 2);
+    assert!(
+        stderr.starts_with("error: invalid value 'x' for '--bytes"),
+        "{stderr}"
+    );
+}

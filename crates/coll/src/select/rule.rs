@@ -1,0 +1,145 @@
+//! Rules of a table: ranges of facts, and what is chosen within them.
+
+use crate::registry::Collective;
+use crate::schedule::Landing;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Inclusive limits; a missing one does not limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Least value that matches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<u64>,
+    /// Greatest value that matches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<u64>,
+}
+
+impl Limits {
+    fn bounds(&self, least: u64) -> (u64, u64) {
+        (
+            self.min.unwrap_or(0).max(least),
+            self.max.unwrap_or(u64::MAX),
+        )
+    }
+
+    fn is_any(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Where puts land, as tables spell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LandingName {
+    /// [`Landing::Scratch`].
+    Scratch,
+    /// [`Landing::Recv`]; such a rule matches only where zero-copy is available.
+    Recv,
+}
+
+impl From<LandingName> for Landing {
+    fn from(name: LandingName) -> Self {
+        match name {
+            LandingName::Scratch => Self::Scratch,
+            LandingName::Recv => Self::Recv,
+        }
+    }
+}
+
+/// One rule, as written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// The collective it is about.
+    pub collective: Collective,
+    /// Bytes of the largest block.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub bytes: Limits,
+    /// Ranks of the team.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub ranks: Limits,
+    /// Nodes of the team.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub nodes: Limits,
+    /// Ranks of its largest node.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub node_size: Limits,
+    /// Rails.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub rails: Limits,
+    /// k.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub ports: Limits,
+    /// Name of the algorithm.
+    pub algorithm: String,
+    /// Landing of its puts.
+    pub landing: LandingName,
+}
+
+/// `allgather, bytes 8193 and more, nodes up to 1: direct into recv`.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.collective)?;
+        let limits = [
+            ("bytes", self.bytes),
+            ("ranks", self.ranks),
+            ("nodes", self.nodes),
+            ("node size", self.node_size),
+            ("rails", self.rails),
+            ("ports", self.ports),
+        ];
+        for (name, Limits { min, max }) in limits {
+            match (min, max) {
+                (None, None) => {}
+                (Some(min), None) => write!(f, ", {name} {min} and more")?,
+                (None, Some(max)) => write!(f, ", {name} up to {max}")?,
+                (Some(min), Some(max)) => write!(f, ", {name} {min} to {max}")?,
+            }
+        }
+        let landing = match self.landing {
+            LandingName::Scratch => "scratch",
+            LandingName::Recv => "recv",
+        };
+        write!(f, ": {} into {landing}", self.algorithm)
+    }
+}
+
+/// Dimensions of a query, zero-copy apart.
+pub(super) const DIMENSIONS: usize = 6;
+
+/// Least value of each dimension that a query can have.
+const LEAST: [u64; DIMENSIONS] = [0, 1, 1, 1, 1, 1];
+
+impl Rule {
+    /// The box of queries that match.
+    pub(super) fn bounds(&self) -> [(u64, u64); DIMENSIONS] {
+        let limits = [
+            self.bytes,
+            self.ranks,
+            self.nodes,
+            self.node_size,
+            self.rails,
+            self.ports,
+        ];
+        std::array::from_fn(|d| limits[d].bounds(LEAST[d]))
+    }
+
+    /// Whether everything that `other` matches, this one does.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        self.collective == other.collective
+            && (self.landing == LandingName::Scratch || other.landing == LandingName::Recv)
+            && self
+                .bounds()
+                .iter()
+                .zip(other.bounds())
+                .all(|(mine, theirs)| mine.0 <= theirs.0 && mine.1 >= theirs.1)
+    }
+
+    pub(super) fn is_unconditional(&self) -> bool {
+        let everything = LEAST.map(|least| (least, u64::MAX));
+        self.landing == LandingName::Scratch && self.bounds() == everything
+    }
+}

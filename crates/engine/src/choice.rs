@@ -1,0 +1,154 @@
+//! Which algorithm runs, and why: forced, or by the first rule of the table in force that matches.
+//!
+//! Teams and `ferrorail explain` ask here, so that an explanation is what would happen.
+
+use ferrorail_coll::select::{Query, Table};
+use ferrorail_coll::{Algorithm, Collective, Landing, find};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Where a forced algorithm lands: in user memory from this size on, where that is possible.
+pub(crate) const ZERO_COPY_BYTES_MIN: u64 = 32 << 10;
+
+/// What chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChosenBy {
+    /// `FERRORAIL_ALGORITHM`.
+    Forced,
+    /// The rule of this index in the table in force.
+    Rule(usize),
+}
+
+impl fmt::Display for ChosenBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forced => f.write_str("forced"),
+            Self::Rule(index) => write!(f, "rule {index}"),
+        }
+    }
+}
+
+/// An algorithm, where its puts land, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The algorithm.
+    pub algorithm: &'static Algorithm,
+    /// One of its landings.
+    pub landing: Landing,
+    /// What chose it.
+    pub by: ChosenBy,
+}
+
+/// The settings that a choice depends on; alike on all ranks of a team.
+#[derive(Clone, Copy)]
+pub struct Chooser<'a> {
+    /// The table in force.
+    pub table: &'a Table,
+    /// `FERRORAIL_ALGORITHM`: collective to algorithm.
+    pub forced: &'a BTreeMap<String, String>,
+    /// `FERRORAIL_ZERO_COPY`.
+    pub zero_copy: Option<bool>,
+}
+
+impl Chooser<'_> {
+    /// The choice for `query`, whose size is the upper end of its size class.
+    pub fn choose(&self, query: &Query) -> Choice {
+        let forced = self.forced.get(query.collective.name());
+        // An unknown name was reported when the settings were read.
+        if let Some(Ok(algorithm)) = forced.map(|name| find(query.collective, name)) {
+            return Choice {
+                algorithm,
+                landing: self.landing(query, algorithm),
+                by: ChosenBy::Forced,
+            };
+        }
+        let choice = self.table.choose(query);
+        Choice {
+            algorithm: choice.algorithm,
+            landing: choice.landing,
+            by: ChosenBy::Rule(choice.rule),
+        }
+    }
+
+    /// Landing of a forced algorithm.
+    fn landing(&self, query: &Query, algorithm: &Algorithm) -> Landing {
+        let wanted = self.zero_copy == Some(true)
+            || query.bytes >= ZERO_COPY_BYTES_MIN
+            || by_length(query.collective);
+        if wanted && query.zero_copy && algorithm.supports(Landing::Recv) {
+            Landing::Recv
+        } else {
+            algorithm.landings[0]
+        }
+    }
+}
+
+/// Whether messages of `collective` go by the length of their own pair, because no rank knows all
+/// lengths: its algorithm is the same for all sizes.
+pub fn by_length(collective: Collective) -> bool {
+    matches!(
+        collective,
+        Collective::Gatherv | Collective::Scatterv | Collective::Alltoallv
+    )
+}
+
+/// Scratch of a rank and channel, in a team of `ranks` with `FERRORAIL_SCRATCH` set to `setting`:
+/// enough for a cache line from and to each rank.
+pub fn scratch_bytes(setting: u64, ranks: u32) -> u64 {
+    setting.max(64 * 2 * u64::from(ranks))
+}
+
+/// As statistics and tuning tables spell it.
+pub fn landing_name(landing: Landing) -> &'static str {
+    match landing {
+        Landing::Scratch => "scratch",
+        Landing::Recv => "recv",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUERY: Query = Query {
+        collective: Collective::Allgather,
+        bytes: 64,
+        ranks: 8,
+        nodes: 4,
+        node_size_max: 2,
+        rails: 2,
+        ports: 2,
+        zero_copy: true,
+    };
+
+    #[test]
+    fn forced_algorithms_outrank_the_table_and_land_by_size() {
+        let none = BTreeMap::new();
+        let bruck = BTreeMap::from([("allgather".to_owned(), "bruck".to_owned())]);
+        let chooser = |forced, zero_copy| Chooser {
+            table: Table::shipped(),
+            forced,
+            zero_copy,
+        };
+        let by_table = chooser(&none, None).choose(&QUERY);
+        assert_eq!(by_table.algorithm.name, "smp_bruck");
+        assert!(matches!(by_table.by, ChosenBy::Rule(_)));
+        let landing = |setting, bytes, zero_copy| {
+            let query = Query {
+                bytes,
+                zero_copy,
+                ..QUERY
+            };
+            let choice = chooser(&bruck, setting).choose(&query);
+            assert_eq!(
+                (choice.algorithm.name, choice.by),
+                ("bruck", ChosenBy::Forced)
+            );
+            choice.landing
+        };
+        assert_eq!(landing(None, 64, true), Landing::Scratch);
+        assert_eq!(landing(Some(true), 64, true), Landing::Recv);
+        assert_eq!(landing(None, 32 << 10, true), Landing::Recv);
+        assert_eq!(landing(Some(true), 32 << 10, false), Landing::Scratch);
+    }
+}
