@@ -14,35 +14,49 @@ use std::time::Duration;
 pub fn run(setup: &Setup, case: &Case) -> Result<()> {
     let folder = fresh_folder(setup)?;
     let statistics = folder.join("stats.json");
-    let mut job = job(setup, case);
-    if setup.library.is_some() {
-        let file = statistics.display().to_string();
-        job.environment.insert("FERRORAIL_STATS".into(), file);
-    }
+    let file = setup.library.as_ref().map(|_| statistics.as_path());
+    let job = job(setup, case, file)?;
     let outcome = job.run(&folder)?;
     judge(setup, case, &outcome, &statistics)
         .with_context(|| format!("\n  {}\n{}", job.reproduce(), excerpt(&outcome)))
         .map_err(reorder)
 }
 
-/// The job that a case stands for.
-pub fn job(setup: &Setup, case: &Case) -> Job {
+/// The job that a case stands for; it leaves its statistics in the file.
+pub fn job(setup: &Setup, case: &Case, statistics: Option<&Path>) -> Result<Job> {
     let executable = program::path(setup, case.mpi, &case.program);
     let mut arguments = vec![executable.display().to_string()];
     arguments.extend(case.arguments.clone());
     let timeout = Duration::from_secs(case.timeout_s);
-    launch(
+    let mut settings = case.environment.clone();
+    if let Some(file) = statistics {
+        settings.insert("FERRORAIL_STATS".into(), file.display().to_string());
+    }
+    let hosts = setup.hosts(case.hosts)?;
+    let (mpi, ranks) = (case.mpi, case.ranks);
+    let launcher = mpi.launcher(setup, ranks, hosts);
+    if hosts.is_empty() {
+        return Ok(start(setup, mpi, launcher, &settings, &arguments, timeout));
+    }
+    // Launchers differ in which variables reach other hosts: the ranks get them by their words.
+    let mut words = vec!["env".to_owned()];
+    words.extend(
+        settings
+            .iter()
+            .map(|(name, value)| format!("{name}={value}")),
+    );
+    words.extend(arguments);
+    Ok(start(
         setup,
-        case.mpi,
-        case.ranks,
-        &case.environment,
-        &arguments,
+        mpi,
+        launcher,
+        &Environment::new(),
+        &words,
         timeout,
-    )
+    ))
 }
 
-/// A job of `ranks` processes of a program with the library preloaded into them alone: the
-/// launcher is left as it is.
+/// A job of `ranks` processes of a program on this host.
 pub fn launch(
     setup: &Setup,
     mpi: Mpi,
@@ -51,7 +65,19 @@ pub fn launch(
     program: &[String],
     timeout: Duration,
 ) -> Job {
-    let mut words = mpi.launcher(setup, ranks);
+    let launcher = mpi.launcher(setup, ranks, &[]);
+    start(setup, mpi, launcher, settings, program, timeout)
+}
+
+/// The library is preloaded into the ranks alone: the launcher is left as it is.
+fn start(
+    setup: &Setup,
+    mpi: Mpi,
+    mut words: Vec<String>,
+    settings: &Environment,
+    program: &[String],
+    timeout: Duration,
+) -> Job {
     let mut environment = settings.clone();
     for (name, value) in mpi.environment() {
         environment.insert((*name).into(), (*value).into());
@@ -103,6 +129,9 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     if case.expect.even_rails {
         stats.check_even_rails()?;
     }
+    if let Some(wanted) = case.expect.rails_used {
+        stats.check_rails_used(wanted)?;
+    }
     match &case.expect.as_the_host {
         Some(beginning) => check_as_the_host(setup, case, beginning, &outcome.stdout),
         None => Ok(()),
@@ -112,7 +141,7 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
 /// Runs the case over the host alone too; what both print must be the same.
 fn check_as_the_host(setup: &Setup, case: &Case, beginning: &str, printed: &str) -> Result<()> {
     let host = setup.host_alone();
-    let outcome = job(&host, case).run(&fresh_folder(&host)?)?;
+    let outcome = job(&host, case, None)?.run(&fresh_folder(&host)?)?;
     let lines = |text: &str| {
         let lines = text.lines().filter(|line| line.starts_with(beginning));
         let mut lines: Vec<String> = lines.map(str::to_owned).collect();

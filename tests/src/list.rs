@@ -23,7 +23,7 @@ pub struct List {
 #[serde(deny_unknown_fields)]
 struct Row {
     name: String,
-    /// `loopback`, `verbs` and so on: what `--only` selects.
+    /// `loopback`, `verbs`, `nodes` and so on: what `--only` selects.
     group: String,
     /// Source file, relative to `tests/`.
     program: String,
@@ -31,6 +31,9 @@ struct Row {
     arguments: Vec<String>,
     mpi: Vec<Mpi>,
     ranks: Vec<u32>,
+    /// Machines over which the ranks are spread, in blocks.
+    #[serde(default = "default_hosts")]
+    hosts: u32,
     /// Settings that are the same in every case.
     #[serde(default)]
     set: Environment,
@@ -54,6 +57,10 @@ fn default_timeout() -> u64 {
     60
 }
 
+fn default_hosts() -> u32 {
+    1
+}
+
 /// What must be seen besides exit status 0.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -66,6 +73,8 @@ pub struct Expect {
     pub even_rails: bool,
     /// The host packed some data, of types too irregular for ferrorail; else none.
     pub packed_by_host: bool,
+    /// Rails that carried bytes, if it matters.
+    pub rails_used: Option<usize>,
     /// Pieces of text in the output.
     pub output: Vec<String>,
     /// Lines with this beginning are the same, in any order, as over the host alone.
@@ -79,6 +88,7 @@ impl Default for Expect {
             forwarded: Vec::new(),
             even_rails: false,
             packed_by_host: false,
+            rails_used: None,
             output: Vec::new(),
             as_the_host: None,
         }
@@ -100,6 +110,8 @@ pub struct Case {
     pub mpi: Mpi,
     /// Processes to start.
     pub ranks: u32,
+    /// Machines to start them on.
+    pub hosts: u32,
     /// Settings.
     pub environment: Environment,
     /// What must be seen.
@@ -180,6 +192,7 @@ fn case(row: &Row, mpi: Mpi, ranks: u32, varied: &Environment) -> Case {
         arguments: row.arguments.clone(),
         mpi,
         ranks,
+        hosts: row.hosts,
         environment,
         expect: row.expect.clone(),
         timeout_s: row.timeout_s,
@@ -236,6 +249,8 @@ mod tests {
         let cases = expand(&list).unwrap();
         assert!(cases.iter().any(|case| case.group == "verbs"));
         for case in cases {
+            let several = case.group == "nodes";
+            assert_eq!(case.hosts > 1, several, "{}", case.name);
             let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(&case.program);
             assert!(source.is_file(), "{}: no {}", case.name, case.program);
         }

@@ -38,8 +38,8 @@ use std::time::Instant;
 /// Runs the integration tests.
 #[derive(Parser)]
 struct Arguments {
-    /// Cases whose name or group contains one of these words. Group `verbs` needs RDMA devices, and
-    /// `mpi4py` needs that built: they run only when asked for.
+    /// Cases whose name or group contains one of these words. Group `verbs` needs RDMA devices,
+    /// `nodes` several hosts with them, and `mpi4py` needs that built: they run only when asked for.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Folder of libferrorail.so and ferrorail.
@@ -57,6 +57,9 @@ struct Arguments {
     /// All of mpi4py's test suite on many rank counts, which takes an hour.
     #[arg(long)]
     full: bool,
+    /// Hosts that launchers reach, this one first, for the group `nodes`.
+    #[arg(long, value_delimiter = ',')]
+    hosts: Vec<String>,
     /// Print the names of the cases and stop.
     #[arg(long)]
     list: bool,
@@ -86,6 +89,8 @@ pub struct Setup {
     abi_prefix: PathBuf,
     /// Prefix of mpi4py and its test suite.
     mpi4py: PathBuf,
+    /// Hosts for jobs that span several.
+    hosts: Vec<String>,
 }
 
 impl Setup {
@@ -94,6 +99,17 @@ impl Setup {
         Self {
             library: None,
             ..self.clone()
+        }
+    }
+
+    /// As many hosts as a job wants; none if it runs here.
+    fn hosts(&self, wanted: u32) -> Result<&[String]> {
+        match wanted as usize {
+            0 | 1 => Ok(&[]),
+            wanted => self.hosts.get(..wanted).with_context(|| {
+                let known = self.hosts.len();
+                format!("needs {wanted} hosts and knows {known}: see --hosts")
+            }),
         }
     }
 }
@@ -179,13 +195,14 @@ fn prepare(arguments: &Arguments) -> Result<Setup> {
         work: root.join(&arguments.work),
         abi_prefix,
         mpi4py,
+        hosts: arguments.hosts.clone(),
     })
 }
 
 /// Whether the words ask for this case. Some groups must be asked for as such: most machines lack
 /// what they need, or the time.
 fn selected(words: &[String], group: &str, name: &str) -> bool {
-    let special = ["verbs", "mpi4py"].contains(&group);
+    let special = ["verbs", "nodes", "mpi4py"].contains(&group);
     if special && !words.iter().any(|word| word.contains(group)) {
         return false;
     }
@@ -238,6 +255,8 @@ mod tests {
         assert!(!selected(&[], "verbs", "a/openmpi/n2"));
         assert!(selected(&["verbs".into()], "verbs", "a/openmpi/n2"));
         assert!(!selected(&["openmpi".into()], "verbs", "a/openmpi/n2"));
+        assert!(!selected(&["verbs".into()], "nodes", "a/openmpi/n2"));
+        assert!(selected(&["nodes".into()], "nodes", "a/openmpi/n2"));
         assert!(selected(
             &["mpich".into(), "n2".into()],
             "loopback",

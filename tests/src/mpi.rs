@@ -45,18 +45,26 @@ impl Mpi {
         })
     }
 
-    /// The launcher and its arguments, up to the program.
-    pub fn launcher(self, setup: &Setup, ranks: u32) -> Vec<String> {
-        let ranks = ranks.to_string();
-        let words: Vec<&str> = match self {
-            Mpi::Open => vec!["mpirun.openmpi", "--oversubscribe", "-n", &ranks],
-            Mpi::Mpich => vec!["mpirun.mpich", "-n", &ranks],
-            Mpi::Abi => {
-                let launcher = setup.abi_prefix.join("bin/mpiexec");
-                return vec![launcher.display().to_string(), "-n".into(), ranks];
-            }
+    /// The launcher and its arguments, up to the program. On several hosts the ranks are placed in
+    /// blocks.
+    pub fn launcher(self, setup: &Setup, ranks: u32, hosts: &[String]) -> Vec<String> {
+        let mut words: Vec<String> = match self {
+            Mpi::Open => vec!["mpirun.openmpi".into(), "--oversubscribe".into()],
+            Mpi::Mpich => vec!["mpirun.mpich".into()],
+            Mpi::Abi => vec![setup.abi_prefix.join("bin/mpiexec").display().to_string()],
         };
-        words.into_iter().map(str::to_owned).collect()
+        if !hosts.is_empty() {
+            let option = match self {
+                Mpi::Open => "-H",
+                Mpi::Mpich | Mpi::Abi => "-hosts",
+            };
+            words.extend([option.to_owned(), blocks(hosts, ranks)]);
+            if self == Mpi::Open {
+                words.extend(["--map-by", "slot", "--bind-to", "none"].map(str::to_owned));
+            }
+        }
+        words.extend(["-n".to_owned(), ranks.to_string()]);
+        words
     }
 
     /// Environment that the launcher needs on the machines of users and CI alike.
@@ -74,6 +82,15 @@ impl Mpi {
     }
 }
 
+/// The hosts with the number of ranks on each, as all launchers read them: `a:2,b:1`.
+fn blocks(hosts: &[String], ranks: u32) -> String {
+    let count = hosts.len() as u32;
+    let sizes = (0..count).map(|host| ranks / count + u32::from(host < ranks % count));
+    let words = hosts.iter().zip(sizes).filter(|&(_, size)| size > 0);
+    let words: Vec<String> = words.map(|(host, size)| format!("{host}:{size}")).collect();
+    words.join(",")
+}
+
 /// Where `scripts/test` installs the wheel with the MPI-5 ABI.
 pub fn default_abi_prefix() -> Result<PathBuf> {
     cache_folder().map(|cache| cache.join(ABI_FOLDER))
@@ -88,4 +105,17 @@ pub fn cache_folder() -> Result<PathBuf> {
             .join(".cache"),
     };
     Ok(cache.join("ferrorail"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_spread_in_blocks() {
+        let hosts = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(blocks(&hosts, 3), "a:1,b:1,c:1");
+        assert_eq!(blocks(&hosts, 8), "a:3,b:3,c:2");
+        assert_eq!(blocks(&hosts, 2), "a:1,b:1");
+    }
 }

@@ -120,6 +120,13 @@ impl Stats {
         Ok(())
     }
 
+    /// Whether that many rails carried bytes.
+    pub fn check_rails_used(&self, wanted: usize) -> Result<()> {
+        let used = self.rails.iter().filter(|rail| rail.bytes > 0).count();
+        ensure!(used == wanted, "{used} rails carried bytes, not {wanted}");
+        Ok(())
+    }
+
     /// Whether two or more rails carried bytes, differing by less than 5 %.
     pub fn check_even_rails(&self) -> Result<()> {
         let bytes = || self.rails.iter().map(|rail| rail.bytes);
@@ -185,5 +192,12 @@ mod tests {
         assert!(stats(1, [100, 96]).check_even_rails().is_ok());
         assert!(stats(1, [100, 95]).check_even_rails().is_err());
         assert!(stats(1, [0, 0]).check_even_rails().is_err());
+    }
+
+    #[test]
+    fn rails_that_carried_bytes_are_counted() {
+        assert!(stats(1, [100, 1]).check_rails_used(2).is_ok());
+        assert!(stats(1, [100, 0]).check_rails_used(2).is_err());
+        assert!(stats(1, [100, 0]).check_rails_used(1).is_ok());
     }
 }

@@ -36,7 +36,7 @@ pub fn libraries_absent(setup: &Setup) -> Result<()> {
 /// A launcher that inherits the preload prints and does nothing new, and its ranks still work.
 pub fn launcher_undisturbed(setup: &Setup) -> Result<()> {
     for mpi in [Mpi::Open, Mpi::Mpich, Mpi::Abi] {
-        let mut words = mpi.launcher(setup, 2);
+        let mut words = mpi.launcher(setup, 2, &[]);
         words.extend(["sh", "-c", "echo line; echo line >&2; exit 0"].map(str::to_owned));
         compare_with_preload(setup, mpi, words).with_context(|| mpi.to_string())?;
     }
