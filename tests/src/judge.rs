@@ -122,7 +122,8 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     let stats = Stats::read(statistics)?;
     if case.expect.taken {
         let forced = case.environment.get("FERRORAIL_ALGORITHM");
-        stats.check_taken(forced.filter(|_| case.ranks > 1).map(String::as_str))?;
+        let forced = forced.filter(|_| case.expect.forced && case.ranks > 1);
+        stats.check_taken(forced.map(String::as_str))?;
     }
     stats.check_forwarded(&case.expect.forwarded)?;
     stats.check_packing(case.expect.packed_by_host)?;

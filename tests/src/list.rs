@@ -67,6 +67,8 @@ fn default_hosts() -> u32 {
 pub struct Expect {
     /// The statistics show calls that ferrorail carried.
     pub taken: bool,
+    /// Every forced algorithm is among those that ran.
+    pub forced: bool,
     /// Reasons for which calls may be, and have to be, left to the host.
     pub forwarded: Vec<String>,
     /// Bytes on every rail, differing by less than 5 %.
@@ -85,6 +87,7 @@ impl Default for Expect {
     fn default() -> Self {
         Self {
             taken: true,
+            forced: true,
             forwarded: Vec::new(),
             even_rails: false,
             packed_by_host: false,

@@ -12,6 +12,7 @@
 //! | `mpi.rs` | the host MPIs: compilers and launchers |
 //! | `program.rs` | compiling the C and Fortran programs into `target/tests` |
 //! | `mpi4py.rs` | mpi4py's test suite, without and with ferrorail |
+//! | `random.rs` | jobs drawn from a seed |
 //! | `job.rs` | launching one job, its time limit, what it leaves behind |
 //! | `stats.rs` | reading and judging the statistics file |
 //! | `judge.rs` | one case from launch to verdict |
@@ -26,6 +27,7 @@ mod list;
 mod mpi;
 mod mpi4py;
 mod program;
+mod random;
 mod scenario;
 mod stats;
 
@@ -39,7 +41,8 @@ use std::time::Instant;
 #[derive(Parser)]
 struct Arguments {
     /// Cases whose name or group contains one of these words. Group `verbs` needs RDMA devices,
-    /// `nodes` several hosts with them, and `mpi4py` needs that built: they run only when asked for.
+    /// `nodes` several hosts with them, `mpi4py` needs that built, `random` time: they run only when
+    /// asked for.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Folder of libferrorail.so and ferrorail.
@@ -60,6 +63,9 @@ struct Arguments {
     /// Hosts that launchers reach, this one first, for the group `nodes`.
     #[arg(long, value_delimiter = ',')]
     hosts: Vec<String>,
+    /// What the jobs of group `random` are drawn from; another one each time unless given.
+    #[arg(long)]
+    seed: Option<u64>,
     /// Print the names of the cases and stop.
     #[arg(long)]
     list: bool,
@@ -129,7 +135,9 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let setup = prepare(arguments)?;
     let text = std::fs::read_to_string(setup.root.join("tests/testlist.toml"))
         .context("tests/testlist.toml")?;
-    let cases = list::expand(&list::parse(&text)?)?;
+    let mut cases = list::expand(&list::parse(&text)?)?;
+    let seed = arguments.seed.unwrap_or_else(random::new_seed);
+    cases.extend(random::cases(seed));
     let cases: Vec<_> = cases
         .iter()
         .filter(|case| selected(&arguments.only, &case.group, &case.name))
@@ -157,6 +165,9 @@ fn run(arguments: &Arguments) -> Result<bool> {
     }
     if arguments.compile {
         return Ok(true);
+    }
+    if cases.iter().any(|case| random::is_drawn(case)) {
+        println!("jobs are drawn from --seed {seed}");
     }
     let mut tally = Tally::new(arguments.verbose);
     for case in cases {
@@ -202,7 +213,7 @@ fn prepare(arguments: &Arguments) -> Result<Setup> {
 /// Whether the words ask for this case. Some groups must be asked for as such: most machines lack
 /// what they need, or the time.
 fn selected(words: &[String], group: &str, name: &str) -> bool {
-    let special = ["verbs", "nodes", "mpi4py"].contains(&group);
+    let special = ["verbs", "nodes", "mpi4py", "random"].contains(&group);
     if special && !words.iter().any(|word| word.contains(group)) {
         return false;
     }

@@ -1,0 +1,236 @@
+//! Jobs of `c/random_check.c`: their shape and settings are drawn from one seed, as are the cases in
+//! them. Formerly failing seeds run every time.
+
+use crate::list::{Case, Environment, Expect};
+use crate::mpi::Mpi;
+use ferrorail_coll::algorithms;
+
+/// Seeds of jobs that once failed, with what they found.
+const KEPT: &[u64] = &[];
+
+const PROGRAM: &str = "c/random_check.c";
+
+/// Where the jobs run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Loopback,
+    Verbs,
+}
+
+/// Jobs of one kind: how many there are, and how large.
+struct Series {
+    place: Place,
+    mpi: Mpi,
+    jobs: u64,
+    batches: u64,
+    most_ranks: u64,
+}
+
+/// The jobs of one run. Debian's MPICH never yields a core: more ranks than cores would take minutes.
+const SERIES: &[Series] = &[
+    Series {
+        place: Place::Loopback,
+        mpi: Mpi::Open,
+        jobs: 16,
+        batches: 60,
+        most_ranks: 8,
+    },
+    Series {
+        place: Place::Loopback,
+        mpi: Mpi::Mpich,
+        jobs: 6,
+        batches: 60,
+        most_ranks: 2,
+    },
+    Series {
+        place: Place::Loopback,
+        mpi: Mpi::Abi,
+        jobs: 8,
+        batches: 40,
+        most_ranks: 5,
+    },
+    Series {
+        place: Place::Verbs,
+        mpi: Mpi::Open,
+        jobs: 2,
+        batches: 20,
+        most_ranks: 4,
+    },
+];
+
+/// All jobs for a seed, and those that always run.
+pub fn cases(seed: u64) -> Vec<Case> {
+    let mut found = Vec::new();
+    for series in SERIES {
+        for number in 0..series.jobs {
+            let mut draw = Draw(seed ^ (number << 32) ^ series.mpi as u64);
+            found.push(series.case(draw.next() >> 32));
+        }
+    }
+    let first = &SERIES[0];
+    found.extend(KEPT.iter().map(|&seed| first.case(seed)));
+    found
+}
+
+/// A seed that was hardly used before.
+pub fn new_seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(1, |since| since.as_secs())
+}
+
+/// Whether a case is one of [`cases`].
+pub fn is_drawn(case: &Case) -> bool {
+    case.program == PROGRAM
+}
+
+impl Series {
+    /// The job that `seed` stands for.
+    fn case(&self, seed: u64) -> Case {
+        let mut draw = Draw(seed);
+        let (group, fabric, most_bytes) = match self.place {
+            Place::Loopback => ("random", "loopback", "300000"),
+            Place::Verbs => ("verbs", "verbs", "60000"),
+        };
+        let ranks = 2 + draw.below(self.most_ranks - 1);
+        let mut environment = settings(&mut draw);
+        environment.insert("FERRORAIL_FABRIC".into(), fabric.into());
+        environment.extend(of_host(self.mpi));
+        if self.place == Place::Verbs {
+            let rails = (1 + draw.below(2)).to_string();
+            environment.insert("FERRORAIL_RAILS".into(), rails);
+            environment.insert(
+                "FERRORAIL_NODE_SIZE".into(),
+                (1 + draw.below(2)).to_string(),
+            );
+        }
+        let batches = self.batches.to_string();
+        Case {
+            name: format!("random/{}/{fabric}/{seed}", self.mpi),
+            group: group.into(),
+            program: PROGRAM.into(),
+            arguments: [&seed.to_string(), &batches, "0", most_bytes]
+                .map(str::to_owned)
+                .into(),
+            mpi: self.mpi,
+            ranks: u32::try_from(ranks).unwrap_or(2),
+            hosts: 1,
+            environment,
+            expect: Expect {
+                // A forced algorithm does not fit every communicator.
+                forced: false,
+                output: vec!["ok=yes".into()],
+                ..Expect::default()
+            },
+            timeout_s: 120,
+        }
+    }
+}
+
+/// What the host needs to be a reference.
+fn of_host(mpi: Mpi) -> Environment {
+    let pairs: &[(&str, &str)] = match mpi {
+        // MPI_Allgatherv chooses by the local counts and types: ranks with different layouts of the
+        // same data wait for each other for ever, unless one algorithm is forced.
+        Mpi::Open => &[
+            ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
+            ("OMPI_MCA_coll_tuned_allgatherv_algorithm", "3"),
+        ],
+        Mpi::Mpich | Mpi::Abi => &[],
+    };
+    pairs
+        .iter()
+        .map(|&(name, value)| (name.into(), value.into()))
+        .collect()
+}
+
+/// Settings that must make no difference to any result.
+fn settings(draw: &mut Draw) -> Environment {
+    let mut found = Environment::new();
+    let mut vary = |draw: &mut Draw, name: &str, values: &[&str]| {
+        let value = values[draw.below(values.len() as u64) as usize];
+        if !value.is_empty() {
+            found.insert(format!("FERRORAIL_{name}"), value.into());
+        }
+    };
+    // An empty word leaves the setting alone.
+    vary(draw, "NODE_SIZE", &["0", "1", "2", "2", "3"]);
+    vary(draw, "RAILS", &["", "1", "2", "3", "4"]);
+    vary(draw, "PORTS", &["", "1", "2", "3", "5"]);
+    vary(draw, "ZERO_COPY", &["", "on", "off"]);
+    vary(draw, "CMA", &["", "", "off"]);
+    vary(draw, "SHM", &["", "memfd", "posix"]);
+    vary(draw, "SCRATCH", &["", "4K", "16K", "256K"]);
+    vary(draw, "STRIPE_THRESHOLD", &["", "0", "64", "64K"]);
+    vary(draw, "SPIN", &["", "0", "100"]);
+    let mut forced = Vec::new();
+    for &collective in ferrorail_engine::OFFERED {
+        let all = algorithms(collective);
+        if draw.below(2) == 0 {
+            let algorithm = &all[draw.below(all.len() as u64) as usize];
+            forced.push(format!("{}={}", collective.name(), algorithm.name));
+        }
+    }
+    if !forced.is_empty() {
+        found.insert("FERRORAIL_ALGORITHM".into(), forced.join(","));
+    }
+    found
+}
+
+/// splitmix64.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Less than `limit`, which is at least 1.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_seed_stands_for_the_same_jobs() {
+        let names = |seed| {
+            cases(seed)
+                .into_iter()
+                .map(|case| case.name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(7), names(7));
+        assert_ne!(names(7), names(8));
+        let job = &SERIES[0];
+        assert_eq!(job.case(11).environment, job.case(11).environment);
+    }
+
+    #[test]
+    fn every_setting_is_known_and_every_algorithm_is_drawn() {
+        let mut drawn = BTreeSet::new();
+        for seed in 0..400 {
+            let settings = settings(&mut Draw(seed));
+            let (_, problems) = ferrorail_base::config::parse(settings.clone());
+            assert!(problems.is_empty(), "{settings:?}: {problems:?}");
+            let forced = settings
+                .get("FERRORAIL_ALGORITHM")
+                .cloned()
+                .unwrap_or_default();
+            drawn.extend(forced.split(',').map(str::to_owned));
+        }
+        for &collective in ferrorail_engine::OFFERED {
+            for algorithm in algorithms(collective) {
+                let setting = format!("{}={}", collective.name(), algorithm.name);
+                assert!(drawn.contains(&setting), "{setting}");
+            }
+        }
+    }
+}
