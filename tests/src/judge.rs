@@ -133,6 +133,9 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     if let Some(wanted) = case.expect.rails_used {
         stats.check_rails_used(wanted)?;
     }
+    if case.expect.failover {
+        stats.check_failover()?;
+    }
     match &case.expect.as_the_host {
         Some(beginning) => check_as_the_host(setup, case, beginning, &outcome.stdout),
         None => Ok(()),

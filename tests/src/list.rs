@@ -73,6 +73,8 @@ pub struct Expect {
     pub forwarded: Vec<String>,
     /// Bytes on every rail, differing by less than 5 %.
     pub even_rails: bool,
+    /// Lanes failed, and what they owed was carried by others.
+    pub failover: bool,
     /// The host packed some data, of types too irregular for ferrorail; else none.
     pub packed_by_host: bool,
     /// Rails that carried bytes, if it matters.
@@ -90,6 +92,7 @@ impl Default for Expect {
             forced: true,
             forwarded: Vec::new(),
             even_rails: false,
+            failover: false,
             packed_by_host: false,
             rails_used: None,
             output: Vec::new(),

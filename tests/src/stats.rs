@@ -43,6 +43,9 @@ pub struct Rail {
     pub rail: String,
     /// Bytes it carried.
     pub bytes: u64,
+    /// Times that a lane of it failed.
+    #[serde(default)]
+    pub failures: u64,
 }
 
 /// Calls left to the host MPI for one reason.
@@ -124,6 +127,13 @@ impl Stats {
     pub fn check_rails_used(&self, wanted: usize) -> Result<()> {
         let used = self.rails.iter().filter(|rail| rail.bytes > 0).count();
         ensure!(used == wanted, "{used} rails carried bytes, not {wanted}");
+        Ok(())
+    }
+
+    /// Whether a lane of some rail failed.
+    pub fn check_failover(&self) -> Result<()> {
+        let failures: u64 = self.rails.iter().map(|rail| rail.failures).sum();
+        ensure!(failures > 0, "no lane failed, though that was asked for");
         Ok(())
     }
 

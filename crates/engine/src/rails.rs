@@ -6,6 +6,7 @@ use ferrorail_fabric::{
     Capabilities, Fabric, FabricError, LocalRegion, LocalSlice, Notification, RailCounters,
     RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
 };
+use ferrorail_rdma_transport::failover::Failover;
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
 use ferrorail_rdma_transport::verbs::{self, VerbsFabric};
 
@@ -21,16 +22,23 @@ pub(crate) enum RailsKind {
 #[allow(clippy::large_enum_variant)]
 pub enum Rails {
     /// RDMA devices.
-    Verbs(VerbsFabric),
+    Verbs(Failover<VerbsFabric>),
     /// Emulated rails.
-    Loopback(LoopbackFabric),
+    Loopback(Failover<LoopbackFabric>),
 }
 
 impl Rails {
     pub(crate) fn open(kind: RailsKind, settings: &Settings) -> Result<Self, FabricError> {
+        let process = ferrorail_shm::process_id();
         match kind {
-            RailsKind::Verbs => VerbsFabric::open(settings).map(Self::Verbs),
-            RailsKind::Loopback => LoopbackFabric::open(settings).map(Self::Loopback),
+            RailsKind::Verbs => {
+                let fabric = VerbsFabric::open(settings)?;
+                Ok(Self::Verbs(Failover::new(fabric, process, settings)))
+            }
+            RailsKind::Loopback => {
+                let fabric = LoopbackFabric::open(settings)?;
+                Ok(Self::Loopback(Failover::new(fabric, process, settings)))
+            }
         }
     }
 
@@ -171,6 +179,10 @@ impl Fabric for Rails {
 
     fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
         delegate!(self, f => f.is_complete(ticket))
+    }
+
+    fn check(&self, peer: PeerId) -> Result<(), FabricError> {
+        delegate!(self, f => f.check(peer))
     }
 
     fn progress(&self) -> Result<usize, FabricError> {

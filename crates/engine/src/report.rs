@@ -22,6 +22,12 @@ pub struct RailRow {
     pub messages: u64,
     /// Bytes posted.
     pub bytes: u64,
+    /// Times a lane of it failed.
+    pub failures: u64,
+    /// Times a failed lane was taken into use again.
+    pub readmissions: u64,
+    /// Operations that other rails repeated.
+    pub resent: u64,
 }
 
 /// What `FERRORAIL_STATS` writes: sums over `ranks` processes.
@@ -113,6 +119,9 @@ impl Context {
                     rail: info.name.clone(),
                     messages: counters.messages,
                     bytes: counters.bytes,
+                    failures: counters.failures,
+                    readmissions: counters.readmissions,
+                    resent: counters.resent,
                 });
             }
         }
@@ -179,6 +188,9 @@ impl Report {
                 {
                     Some(s) => {
                         (s.messages, s.bytes) = (s.messages + row.messages, s.bytes + row.bytes);
+                        s.failures += row.failures;
+                        s.readmissions += row.readmissions;
+                        s.resent += row.resent;
                     }
                     None => sum.rails.push(row),
                 }
@@ -194,6 +206,31 @@ impl Report {
             }
         }
         sum
+    }
+
+    fn add_rails(&self, text: &mut String) {
+        for row in &self.rails {
+            let _ = writeln!(
+                text,
+                "  rail {:<12} {:<9} {:>12} messages {:>16} bytes",
+                row.rail, row.fabric, row.messages, row.bytes
+            );
+            if row.failures > 0 {
+                let _ = writeln!(
+                    text,
+                    "       {:<12} failed {} times, used again {} times, {} messages resent",
+                    row.rail, row.failures, row.readmissions, row.resent
+                );
+            }
+        }
+        let packing = &self.host_packing;
+        if packing.buffers > 0 {
+            let _ = writeln!(
+                text,
+                "  packed by the host {:>12} buffers {:>16} bytes: irregular types",
+                packing.buffers, packing.bytes
+            );
+        }
     }
 
     /// The table that `FERRORAIL_STATS=1` prints.
@@ -236,21 +273,7 @@ impl Report {
                 per_call(row.predicted_us),
             );
         }
-        for row in &self.rails {
-            let _ = writeln!(
-                text,
-                "  rail {:<12} {:<9} {:>12} messages {:>16} bytes",
-                row.rail, row.fabric, row.messages, row.bytes
-            );
-        }
-        let packing = &self.host_packing;
-        if packing.buffers > 0 {
-            let _ = writeln!(
-                text,
-                "  packed by the host {:>12} buffers {:>16} bytes: irregular types",
-                packing.buffers, packing.bytes
-            );
-        }
+        self.add_rails(&mut text);
         for row in &self.forwarded {
             let _ = writeln!(
                 text,

@@ -45,6 +45,27 @@ pub enum FabricError {
         /// The completion status in words, e.g. `transport retry counter exceeded`.
         status: String,
     },
+    /// A lane, the connection to one peer on one rail, does not get through any more; other rails
+    /// may. Reaches users only from a fabric without failover.
+    #[error("rail {rail} to {peer}: {status}")]
+    LaneDown {
+        /// The lane.
+        lane: crate::LaneId,
+        /// Name of the rail.
+        rail: String,
+        /// The peer, as far as known.
+        peer: String,
+        /// What happened, e.g. `transport retry counter exceeded`.
+        status: String,
+    },
+    /// No rail gets through to a peer any more.
+    #[error("no rail reaches {peer} any more; the last one failed: {status}")]
+    Unreachable {
+        /// The peer.
+        peer: String,
+        /// Why the last rail failed.
+        status: String,
+    },
     /// The peer sent something that is no address or region of this fabric.
     #[error("a peer sent an unusable {what}")]
     BadPeerData {

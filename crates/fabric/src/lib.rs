@@ -20,10 +20,12 @@
 //! [`Tracking::Silent`] complete when a later tracked one on the same (peer, rail) does.
 
 mod error;
+mod lanes;
 mod region;
 pub mod stripe;
 
 pub use error::FabricError;
+pub use lanes::{LaneId, Lanes};
 pub use region::{LocalRegion, RAILS_MAX, RemoteRegion, SharedBacking};
 
 use ferrorail_base::{PeerId, ProcessId, RailId};
@@ -124,9 +126,15 @@ pub struct RailInfo {
     pub numa_node: Option<u32>,
 }
 
-/// Traffic of one rail since the fabric was opened.
+/// Traffic of one rail since the fabric was opened, and what befell it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RailCounters {
+    /// Times that a lane of the rail failed.
+    pub failures: u64,
+    /// Times that a lane which had failed was taken into use again.
+    pub readmissions: u64,
+    /// Operations of failed lanes that other rails repeated.
+    pub resent: u64,
     /// Operations posted (a put with its notification counts once).
     pub messages: u64,
     /// Payload bytes posted.
@@ -271,6 +279,16 @@ pub trait Fabric: Send + Sync + 'static {
     /// # Errors
     /// [`FabricError::Completion`] if it, or one before it on that rail, failed.
     fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError>;
+
+    /// Finds out, without waiting, whether `peer` still answers on every rail that is quiet: for
+    /// whoever has waited long for something from it. What is found shows in later calls.
+    ///
+    /// # Errors
+    /// [`FabricError::Unreachable`] if it is known to be.
+    fn check(&self, peer: PeerId) -> Result<(), FabricError> {
+        let _ = peer;
+        Ok(())
+    }
 
     /// One bounded pass over the completion queues; the number of completions seen.
     ///

@@ -5,7 +5,9 @@
 //!   opened; [`verbs::is_available`] asks without an error.
 //! * [`loopback`]: emulated rails between processes of one host, for machines without RDMA.
 //!
-//! Both pass one conformance suite, `tests/conformance`. It runs on loopback rails everywhere; on
+//! * [`failover`]: either of them with rails that may fail and come back.
+//!
+//! All pass one conformance suite, `tests/conformance`. It runs on loopback rails everywhere; on
 //! verbs it needs devices, and is then run by `scripts/soft-roce` or on real ones:
 //!
 //! ```sh
@@ -17,5 +19,6 @@
 //! among the rails asked for, whether they could be opened or not. Nothing here knows ranks,
 //! collectives or windows; addresses travel by the caller's out-of-band channel.
 
+pub mod failover;
 pub mod loopback;
 pub mod verbs;

@@ -8,7 +8,10 @@ use conformance::memory::Memory;
 use conformance::{Pair, at, whole};
 use ferrorail_base::config::{RailChoice, Settings};
 use ferrorail_base::{PeerId, RailId};
-use ferrorail_fabric::{AtomicScope, Fabric, FabricError, Notification, RemoteRegion, Tracking};
+use ferrorail_fabric::{
+    AtomicScope, Fabric, FabricError, LaneId, Lanes, Notification, RemoteRegion, Tracking,
+};
+use ferrorail_rdma_transport::failover::Failover;
 use ferrorail_rdma_transport::verbs::{self, VerbsFabric};
 use nix::sys::resource::{Resource, setrlimit};
 use std::os::unix::process::CommandExt;
@@ -44,6 +47,54 @@ fn verbs_conform_without_inline_data() {
     let make = || VerbsFabric::open_with_inline(&Settings::default(), 0).expect("rails");
     assert_eq!(make().capabilities().inline_bytes_max, 0);
     conformance::run(|| (make(), make()));
+}
+
+fn pair_with_failover() -> (Failover<VerbsFabric>, Failover<VerbsFabric>) {
+    let settings = Settings {
+        rail_timeout_ms: 1000,
+        rail_probe_ms: Some(100),
+        ..Settings::default()
+    };
+    let make = |index| {
+        let fabric = VerbsFabric::open(&settings).expect("rails");
+        Failover::new(fabric, conformance::process(index), &settings)
+    };
+    (make(1), make(2))
+}
+
+#[test]
+#[ignore = "needs RDMA devices: run by scripts/soft-roce"]
+fn verbs_conform_with_failover() {
+    conformance::run(pair_with_failover);
+}
+
+/// The target's end of a lane vanishes: what was sent arrives over the other rail, and the lane is
+/// used again; many times over.
+#[test]
+#[ignore = "needs RDMA devices: run by scripts/soft-roce"]
+fn a_lane_that_breaks_is_left_and_used_again() {
+    let pair = Pair::new(pair_with_failover());
+    for round in 1..=3u64 {
+        let rail = RailId(round as u8 % 2);
+        let bytes = |rail| pair.a.inner().counters(rail).bytes;
+        conformance::transfers::put_arrives(&pair, rail).expect("a lane in use");
+        let lane = LaneId {
+            peer: pair.ba,
+            rail,
+        };
+        pair.b.inner().end_lane(lane);
+        let other = RailId(1 - rail.0);
+        let before = bytes(other);
+        conformance::transfers::put_arrives(&pair, rail).expect("another rail takes over");
+        assert!(bytes(other) > before, "it travelled by the other rail");
+        pair.until("return", || {
+            let back = |side: &Failover<VerbsFabric>| side.counters(rail).readmissions;
+            back(&pair.a) >= round.div_ceil(2) && back(&pair.b) >= round.div_ceil(2)
+        });
+        let before = bytes(rail);
+        conformance::transfers::put_arrives(&pair, rail).expect("the lane is back");
+        assert!(bytes(rail) > before, "it is used again");
+    }
 }
 
 #[test]

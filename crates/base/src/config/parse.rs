@@ -228,6 +228,9 @@ impl Reader {
             peer_timeout_s: none_if_zero(self.number("FERRORAIL_PEER_TIMEOUT")),
             loopback_latency_ns: self.number("FERRORAIL_LOOPBACK_LATENCY"),
             loopback_bandwidths_mb_s: self.bandwidths("FERRORAIL_LOOPBACK_BANDWIDTH"),
+            loopback_faults: self.text("FERRORAIL_LOOPBACK_FAULTS"),
+            rail_timeout_ms: self.number("FERRORAIL_RAIL_TIMEOUT"),
+            rail_probe_ms: none_if_zero(self.number("FERRORAIL_RAIL_PROBE")),
             stats: match self.text("FERRORAIL_STATS").as_str() {
                 "0" | "" => StatsSink::Off,
                 "1" => StatsSink::Print,

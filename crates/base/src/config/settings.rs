@@ -102,6 +102,12 @@ pub struct Settings {
     /// `FERRORAIL_LOOPBACK_BANDWIDTH` in MB/s by rail, 0 is unlimited; the last counts for all that
     /// follow.
     pub loopback_bandwidths_mb_s: Vec<u64>,
+    /// `FERRORAIL_LOOPBACK_FAULTS`.
+    pub loopback_faults: String,
+    /// `FERRORAIL_RAIL_TIMEOUT` in ms.
+    pub rail_timeout_ms: u64,
+    /// `FERRORAIL_RAIL_PROBE` in ms; `None` is never.
+    pub rail_probe_ms: Option<u64>,
     /// `FERRORAIL_STATS`.
     pub stats: StatsSink,
     /// `FERRORAIL_LOG`.

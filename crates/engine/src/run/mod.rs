@@ -252,12 +252,20 @@ impl<'a> Run<'a> {
         self.receive.release(self.map);
     }
 
+    /// The rank whose message is being waited for.
+    fn awaited(&self) -> Option<Rank> {
+        match self.schedule.steps.get(self.next) {
+            Some(&(Step::Await { from, .. } | Step::AwaitAnnouncement { from, .. })) => Some(from),
+            _ => None,
+        }
+    }
+
     /// Step that is being waited for, for messages.
     pub fn waiting_for(&self) -> String {
+        if let Some(from) = self.awaited() {
+            return format!("rank {from}");
+        }
         match self.schedule.steps.get(self.next) {
-            Some(Step::Await { from, .. } | Step::AwaitAnnouncement { from, .. }) => {
-                format!("rank {from}")
-            }
             Some(&Step::NodeAwait { of, .. }) => self.local_rank(of),
             Some(&Step::NodeAwaitAll { phase }) => {
                 let missing = self.map.segment().flags().missing(self.flag_value(phase));

@@ -29,7 +29,8 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// One idle step after a failed poll. `waiting_for` is asked only for an error's text.
+    /// One idle step after a failed poll; true now and then when it has taken long. `waiting_for` is
+    /// asked only for an error's text.
     ///
     /// # Errors
     /// [`EngineError::PeerDied`], [`EngineError::PeerTimeout`], or a rail's failure.
@@ -37,10 +38,9 @@ impl<'a> Patience<'a> {
         &mut self,
         blocked: Blocked,
         waiting_for: impl FnOnce() -> String,
-    ) -> Result<(), EngineError> {
-        if blocked == Blocked::Rail
-            && let Some(rails) = &self.map.rails
-        {
+    ) -> Result<bool, EngineError> {
+        // Also while waiting for the node: what this rank sent may have to be sent again.
+        if let Some(rails) = &self.map.rails {
             rails.fabric.progress()?;
         }
         let doorbell = (blocked == Blocked::Node).then(|| self.map.segment().doorbell());
@@ -48,7 +48,7 @@ impl<'a> Patience<'a> {
             .idle(doorbell.as_ref(), &mut || self.map.context.host().poke());
         let waited = self.waiter.waited();
         if waited < self.next_check {
-            return Ok(());
+            return Ok(false);
         }
         self.next_check = waited + LIVENESS_INTERVAL;
         if let Some(died) = self.map.dead_peer(self.collective) {
@@ -62,7 +62,7 @@ impl<'a> Patience<'a> {
                     collective: self.collective,
                 })
             }
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 
@@ -90,9 +90,23 @@ impl Run<'_> {
                         step = self.next;
                         patience.renew();
                     }
-                    patience.idle(blocked, || self.waiting_for())?;
+                    if patience.idle(blocked, || self.waiting_for())? {
+                        self.check_awaited(state)?;
+                    }
                 }
             }
+        }
+    }
+
+    /// Finds out whether the rails still reach the rank that is being waited for: who only waits
+    /// sends nothing that could go unanswered.
+    fn check_awaited(&self, state: &State) -> Result<(), EngineError> {
+        let (Some(from), Some(rails)) = (self.awaited(), &self.map.rails) else {
+            return Ok(());
+        };
+        match &state.links[from.index()] {
+            Some(link) => Ok(rails.fabric.check(link.peer)?),
+            None => Ok(()),
         }
     }
 }

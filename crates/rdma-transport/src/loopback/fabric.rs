@@ -4,7 +4,7 @@ use super::keys::{self, Key, PeerKeys};
 use super::operation::{Operation, Refusal, Remote, local, local_word};
 use super::peer::{Link, Peer};
 use super::wire::{Address, Description, Object};
-use super::{LoopbackFabric, failed, refused, set_up};
+use super::{LoopbackFabric, broken, refused, set_up};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Ordering, fence};
 use ferrorail_base::{PeerId, ProcessId, RailId};
@@ -145,11 +145,12 @@ impl Fabric for LoopbackFabric {
         Ok(*peer)
     }
 
-    fn address_for(&self, _peer: PeerId) -> Result<Vec<u8>, FabricError> {
+    fn address_for(&self, peer: PeerId) -> Result<Vec<u8>, FabricError> {
         let core = &*self.core;
         let address = Address {
             process: core.process,
             image: core.image,
+            gate: peer.0,
             probe: core.keys.probe(),
             keys: core.keys.handle().to_wire(),
         };
@@ -189,6 +190,7 @@ impl Fabric for LoopbackFabric {
             same_process,
             attach,
             keys: PeerKeys::new(segment).ok_or_else(unusable)?,
+            gate: PeerId(address.gate),
         });
         Ok(())
     }
@@ -304,7 +306,7 @@ impl Fabric for LoopbackFabric {
             None => Ok(true),
             Some(model) => model
                 .is_complete(lane, ticket.sequence)
-                .map_err(|status| failed(core, peer, ticket.rail.index(), status)),
+                .map_err(|failure| broken(core, ticket.peer, ticket.rail.index(), failure)),
         }
     }
 

@@ -8,20 +8,36 @@
 //! A row is written by its owner under a lock and read by peers without one, as a sequence lock
 //! whose sequence is the key itself: nonces do not repeat for 65 535 registrations.
 //!
+//! Behind the rows lie the gates: for each peer and plane, which life of its lane to this process is
+//! let through, as a queue pair that was destroyed and made anew takes no packet of its former life.
+//!
 //! What is not excluded, unlike on a device: a region given back *between* a peer's check and its
 //! copy. [`Fabric::deregister`](ferrorail_fabric::Fabric::deregister) rules that out by contract.
 
+use ferrorail_base::PeerId;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_base::sync::{Ordering, fence};
+use ferrorail_base::sync::{Ordering, fence, yield_now};
 use ferrorail_fabric::RAILS_MAX;
 use ferrorail_shm::{Segment, SegmentHandle};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Most regions one process has registered at a time.
 pub(super) const REGIONS_MAX: usize = 1 << INDEX_BITS;
 
-/// Bytes of the shared table.
-pub(super) const TABLE_BYTES: usize = HEADER_BYTES + REGIONS_MAX * ROW_BYTES;
+/// Bytes of the shared table; gates that are never used take no memory.
+pub(super) const TABLE_BYTES: usize = GATES + GATED_PEERS * RAILS_MAX * GATE_BYTES;
+
+/// Peers whose lanes have gates; those beyond are let through.
+const GATED_PEERS: usize = 4096;
+const GATES: usize = HEADER_BYTES + REGIONS_MAX * ROW_BYTES;
+/// Life of the lane that is let through, and operations inside.
+const GATE_BYTES: usize = 16;
+
+fn gate(peer: PeerId, plane: u8) -> Option<usize> {
+    let index = peer.index() * RAILS_MAX + usize::from(plane);
+    (peer.index() < GATED_PEERS).then_some(GATES + index * GATE_BYTES)
+}
 
 const INDEX_BITS: u32 = 13;
 const NONCE_BITS: u32 = 16;
@@ -126,6 +142,23 @@ impl KeyTable {
         Some(Key(base))
     }
 
+    /// Life of the lane from `peer` on `plane` that is let through.
+    pub(super) fn life(&self, peer: PeerId, plane: u8) -> u64 {
+        gate(peer, plane).map_or(0, |at| self.segment.word(at).load(Ordering::SeqCst))
+    }
+
+    /// Lets the next life of that lane through, and nothing of the present one any more: waits for
+    /// what is inside, unless its process died there.
+    pub(super) fn close_gate(&self, peer: PeerId, plane: u8) {
+        const PATIENCE: Duration = Duration::from_millis(200);
+        let Some(at) = gate(peer, plane) else { return };
+        self.segment.word(at).fetch_add(1, Ordering::SeqCst);
+        let start = Instant::now();
+        while self.segment.word(at + 8).load(Ordering::SeqCst) != 0 && start.elapsed() < PATIENCE {
+            yield_now();
+        }
+    }
+
     /// Takes the registration back.
     ///
     /// # Panics
@@ -171,6 +204,26 @@ impl PeerKeys {
     pub(super) fn new(segment: Segment) -> Option<Self> {
         let fits = segment.bytes() >= TABLE_BYTES;
         (fits && segment.word(0).load(Ordering::Acquire) == MAGIC).then_some(Self { segment })
+    }
+
+    /// Runs `operation` if the gate that the owner has for `here` lets `life` through.
+    pub(super) fn through_gate<T>(
+        &self,
+        here: PeerId,
+        plane: u8,
+        life: u64,
+        operation: impl FnOnce() -> T,
+    ) -> Option<T> {
+        let Some(at) = gate(here, plane) else {
+            return Some(operation());
+        };
+        // Whoever closes the gate either sees us inside, or we see it closed.
+        let inside = self.segment.word(at + 8);
+        inside.fetch_add(1, Ordering::SeqCst);
+        let open = self.segment.word(at).load(Ordering::SeqCst) == life;
+        let result = open.then(operation);
+        inside.fetch_sub(1, Ordering::SeqCst);
+        result
     }
 
     /// The memory that `rkey` opens on `plane`; `None` if the key is not in force there.

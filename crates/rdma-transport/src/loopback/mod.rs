@@ -19,15 +19,20 @@
 //! waits must watch its peers ([`ferrorail_shm::is_alive`]).
 //!
 //! Modules: `rails` (which there are), `fabric` (the calls), `peer` (peers, their mappings and
-//! lanes), `keys` (the shared table that keys are checked in), `operation` (the copies, and the one
-//! place every operation passes), `model` (latency, bandwidth and the thread that carries them
-//! out), `wire` (what peers exchange).
+//! lanes), `keys` (the shared table that keys are checked in), `lanes` (lanes ended and
+//! begun anew), `faults` (what may befall a modelled rail), `operation` (the copies, and the one
+//! place every operation passes), `model` (latency and bandwidth), `carrier` (the thread that carries
+//! modelled operations out), `wire` (what peers exchange).
 //!
 //! [`AtomicScope::Global`]: ferrorail_fabric::AtomicScope::Global
 //! [`Capabilities::private_memory`]: ferrorail_fabric::Capabilities::private_memory
 
+mod carrier;
 mod fabric;
+mod faults;
 mod keys;
+mod lanes;
+mod late;
 mod model;
 mod operation;
 mod peer;
@@ -37,12 +42,12 @@ mod wire;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::AtomicBool;
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{FabricError, RailInfo, Ticket};
+use ferrorail_fabric::{FabricError, LaneId, RailInfo, Ticket};
 use ferrorail_shm::{Segment, cma_allow, cma_probe};
 use keys::{KeyTable, TABLE_BYTES};
 use model::Model;
 use operation::{Operation, Refusal};
-use peer::{Mappings, Peer};
+use peer::{Failure, Mappings, Peer};
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -105,7 +110,7 @@ impl LoopbackFabric {
         let core = Arc::new(Core {
             process,
             image,
-            model: Model::new(settings, &rails),
+            model: Model::new(settings, &rails)?,
             rails,
             keys,
             objects: Mutex::default(),
@@ -114,7 +119,7 @@ impl LoopbackFabric {
             index: Mutex::default(),
             mappings: Mappings::default(),
         });
-        let carrier = model::start(&core)?;
+        let carrier = carrier::start(&core)?;
         Ok(Self {
             core,
             refused,
@@ -146,9 +151,7 @@ impl LoopbackFabric {
                 unsafe { operation.execute(peer, plane) }.map_err(refuse)?;
                 lane.count(operation.bytes())
             }
-            Some(model) => model
-                .post(lane, peer_id, rail, operation)?
-                .map_err(refuse)?,
+            Some(model) => model.post(core, (peer_id, rail), lane, operation)?,
         };
         Ok(Ticket {
             peer: peer_id,
@@ -225,6 +228,29 @@ fn failed(core: &Core, peer: &Peer, rail: usize, status: String) -> FabricError 
         rail: rail_name(core, rail),
         peer: format!("process {pid}"),
         status,
+    }
+}
+
+/// The error of a lane that broke.
+#[cold]
+fn broken(core: &Core, peer: PeerId, rail: usize, failure: Failure) -> FabricError {
+    let process = core.peers.get(peer.index());
+    match failure.of_path {
+        true => FabricError::LaneDown {
+            lane: LaneId {
+                peer,
+                rail: RailId(rail as u8),
+            },
+            rail: rail_name(core, rail),
+            peer: process.map_or(format!("peer {peer}"), |peer| {
+                format!("process {}", peer.process.pid)
+            }),
+            status: failure.status,
+        },
+        false => match process {
+            Some(peer) => failed(core, peer, rail, failure.status),
+            None => refused(core, peer, RailId(rail as u8), Refusal::Unknown("peer")),
+        },
     }
 }
 

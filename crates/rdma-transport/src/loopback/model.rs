@@ -5,49 +5,51 @@
 //! latency back, as a reliable connection's acknowledgement does. Sources are read when the
 //! operation takes effect, which is late, as a real card may do: a buffer reused too early shows.
 //!
-//! One thread per fabric carries operations out; it sleeps while nothing is in flight. A thread
+//! One thread per fabric (`carrier`) carries operations out; it sleeps while nothing is in flight. A thread
 //! that calls `progress` helps. Whoever it is, a rail's operations are carried out one at a time
 //! and in order.
 
+use super::faults::{self, Faults, Kind};
+use super::late::Late;
 use super::operation::{Operation, Refusal};
 use super::peer::{Failure, Lane, Peer};
-use super::{Core, failed};
+use super::{Core, broken};
 use ferrorail_base::config::Settings;
-use ferrorail_base::sync::{AtomicBool, AtomicU64, Ordering, spin_loop, yield_now};
+use ferrorail_base::sync::{AtomicBool, AtomicU64, Ordering};
 use ferrorail_base::{PeerId, RailId};
-use ferrorail_fabric::{FabricError, RailInfo};
-use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
+use ferrorail_fabric::{FabricError, LaneId, RailInfo};
 use std::collections::VecDeque;
-use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{self, JoinHandle, Thread};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// Operations in flight on one rail, as the depth of a send queue.
 const DEPTH: usize = 1024;
 
-/// Closer than this to the next event the thread polls: timers are not more precise.
-const POLL: Duration = Duration::from_micros(50);
+/// How often what does not get through is tried again.
+const RETRY: Duration = Duration::from_micros(500);
 
 /// The modelled rails of one process.
 #[derive(Debug)]
 pub(super) struct Model {
     latency: Duration,
-    rails: Vec<Rail>,
-    carrier: OnceLock<Thread>,
-    stop: AtomicBool,
+    /// How long an operation may go unanswered before its lane breaks.
+    timeout: Duration,
+    pub(super) rails: Vec<Rail>,
+    pub(super) carrier: OnceLock<Thread>,
+    pub(super) stop: AtomicBool,
     /// Completions since the last call of `progress`.
     completions: AtomicU64,
-    /// First failure since the last call of `progress`.
-    failure: Mutex<Option<FabricError>>,
+    /// Failures since the last call of `progress`.
+    failures: Mutex<Vec<FabricError>>,
 }
 
 #[derive(Debug)]
-struct Rail {
+pub(super) struct Rail {
     /// As in the setting; 0 is unlimited.
     bandwidth_mb_s: u64,
     /// Held by whoever carries out this rail's operations.
-    turn: Mutex<()>,
+    pub(super) turn: Mutex<()>,
     queue: Mutex<Queue>,
 }
 
@@ -59,15 +61,23 @@ struct Queue {
     in_flight: usize,
     flights: VecDeque<Flight>,
     acknowledgements: VecDeque<Acknowledgement>,
+    faults: Faults,
+    posted: u64,
+    /// Since when the front flight has not got through.
+    stalled: Option<Instant>,
+    /// What the network still holds of lanes that broke.
+    late: Late,
 }
 
 /// An operation on its way.
 #[derive(Clone, Copy, Debug)]
-struct Flight {
+pub(super) struct Flight {
     due: Instant,
-    peer: PeerId,
+    pub(super) peer: PeerId,
+    /// Life of the lane it was posted in.
+    pub(super) life: u64,
     sequence: u64,
-    operation: Operation,
+    pub(super) operation: Operation,
 }
 
 /// A completion on its way back.
@@ -76,15 +86,29 @@ struct Acknowledgement {
     due: Instant,
     peer: PeerId,
     sequence: u64,
+    /// It never comes; the lane breaks when it has been waited for long enough.
+    lost: bool,
 }
 
 impl Model {
     /// The model that `settings` ask for; `None` if operations take effect when posted.
-    pub(super) fn new(settings: &Settings, rails: &[RailInfo]) -> Option<Self> {
-        if settings.loopback_latency_ns == 0 && rails.iter().all(|rail| rail.bandwidth_mb_s == 0) {
-            return None;
+    ///
+    /// # Errors
+    /// [`FabricError::NoRails`] if `FERRORAIL_LOOPBACK_FAULTS` cannot be read.
+    pub(super) fn new(
+        settings: &Settings,
+        rails: &[RailInfo],
+    ) -> Result<Option<Self>, FabricError> {
+        let unlimited = rails.iter().all(|rail| rail.bandwidth_mb_s == 0);
+        let faultless = settings.loopback_faults.is_empty();
+        if settings.loopback_latency_ns == 0 && unlimited && faultless {
+            return Ok(None);
         }
-        let rail = |info: &RailInfo| Rail {
+        let faults = faults::parse(&settings.loopback_faults, rails).map_err(|part| {
+            let reason = format!("FERRORAIL_LOOPBACK_FAULTS: `{part}` is no fault of a rail here");
+            FabricError::NoRails { reason }
+        })?;
+        let rail = |(info, faults): (&RailInfo, Faults)| Rail {
             bandwidth_mb_s: info.bandwidth_mb_s,
             turn: Mutex::new(()),
             queue: Mutex::new(Queue {
@@ -92,29 +116,38 @@ impl Model {
                 in_flight: 0,
                 flights: VecDeque::with_capacity(DEPTH),
                 acknowledgements: VecDeque::with_capacity(DEPTH),
+                faults,
+                posted: 0,
+                stalled: None,
+                late: Late::default(),
             }),
         };
-        Some(Self {
+        Ok(Some(Self {
+            timeout: Duration::from_millis(settings.rail_timeout_ms),
             latency: Duration::from_nanos(settings.loopback_latency_ns),
-            rails: rails.iter().map(rail).collect(),
+            rails: rails.iter().zip(faults).map(rail).collect(),
             carrier: OnceLock::new(),
             stop: AtomicBool::new(false),
             completions: AtomicU64::new(0),
-            failure: Mutex::new(None),
-        })
+            failures: Mutex::default(),
+        }))
     }
 
     /// Queues `operation`; its sequence number.
     pub(super) fn post(
         &self,
+        core: &Core,
+        (peer, rail): (PeerId, RailId),
         lane: &Lane,
-        peer: PeerId,
-        rail: RailId,
         operation: Operation,
-    ) -> Result<Result<u64, Refusal>, FabricError> {
+    ) -> Result<u64, FabricError> {
         let mut queue = self.rails[rail.index()].lock();
-        if lane.failure.get().is_some() {
-            return Ok(Err(Refusal::Flushed));
+        if let Some(failure) = lane.failure() {
+            let flushed = Failure {
+                status: Refusal::Flushed.to_string(),
+                ..failure
+            };
+            return Err(broken(core, peer, rail.index(), flushed));
         }
         if queue.in_flight == DEPTH {
             return Err(FabricError::WouldBlock);
@@ -127,26 +160,28 @@ impl Model {
         queue.flights.push_back(Flight {
             due,
             peer,
+            life: lane.life.load(Ordering::Relaxed),
             sequence,
             operation,
         });
         queue.in_flight += 1;
+        queue.posted += 1;
         let idle_before = queue.in_flight == 1;
         drop(queue);
         // Behind an operation in flight this one is not the next event of its rail.
         if idle_before && let Some(carrier) = self.carrier.get() {
             carrier.unpark();
         }
-        Ok(Ok(sequence))
+        Ok(sequence)
     }
 
     /// Whether operation `sequence` is complete.
-    pub(super) fn is_complete(&self, lane: &Lane, sequence: u64) -> Result<bool, String> {
+    pub(super) fn is_complete(&self, lane: &Lane, sequence: u64) -> Result<bool, Failure> {
         if lane.completed.load(Ordering::Acquire) >= sequence {
             return Ok(true);
         }
-        match lane.failure.get() {
-            Some(failure) if failure.sequence <= sequence => Err(failure.status.clone()),
+        match lane.failure() {
+            Some(failure) if failure.sequence <= sequence => Err(failure),
             _ => Ok(false),
         }
     }
@@ -158,72 +193,150 @@ impl Model {
                 self.carry(core, index);
             }
         }
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        match failure.take() {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        match failures.pop() {
             Some(failure) => Err(failure),
             None => Ok(self.completions.swap(0, Ordering::Relaxed) as usize),
         }
     }
 
     /// Carries out what is due on rail `index`; when its next event is. The caller has the turn.
-    fn carry(&self, core: &Core, index: usize) -> Option<Instant> {
+    pub(super) fn carry(&self, core: &Core, index: usize) -> Option<Instant> {
         let rail = &self.rails[index];
         let mut queue = rail.lock();
+        let mut fault = None;
+        let mut retry = None;
         while let Some(&flight) = queue.flights.front()
             && flight.due <= Instant::now()
         {
+            let now = Instant::now();
+            let posted = queue.posted;
+            fault = queue.faults.at(posted, now);
+            if matches!(fault, Some(Kind::Down | Kind::Late)) {
+                let since = *queue.stalled.get_or_insert(now);
+                if now.duration_since(since) < self.timeout {
+                    retry = Some(now + RETRY);
+                    break;
+                }
+                queue.flights.pop_front();
+                queue.in_flight -= 1;
+                if fault == Some(Kind::Late) {
+                    // SAFETY: the flight was in flight: its source is still there.
+                    unsafe { queue.late.hold(flight) };
+                }
+                self.unanswered(core, index, flight.peer, flight.sequence);
+                continue;
+            }
+            queue.stalled = None;
             queue.flights.pop_front();
             drop(queue);
             let carried = self.carry_out(core, index, &flight);
             queue = rail.lock();
             if carried {
+                let lost = fault == Some(Kind::Mute);
+                let back = if lost { self.timeout } else { self.latency };
                 queue.acknowledgements.push_back(Acknowledgement {
-                    due: flight.due + self.latency,
+                    due: flight.due + back,
                     peer: flight.peer,
                     sequence: flight.sequence,
+                    lost,
                 });
             } else {
                 queue.in_flight -= 1;
             }
         }
+        self.acknowledge(core, index, &mut queue);
+        let now = Instant::now();
+        let posted = queue.posted;
+        if fault.or(queue.faults.at(posted, now)).is_none() && !queue.late.is_empty() {
+            queue.late.release(core, index);
+        }
+        // While it holds something back, the end of the fault is an event too.
+        let held = (!queue.late.is_empty()).then_some(now + RETRY);
+        let flight = queue.flights.front().map(|flight| flight.due);
+        let acknowledgement = queue.acknowledgements.front().map(|a| a.due);
+        let flight = retry.or(flight);
+        flight.into_iter().chain(acknowledgement).chain(held).min()
+    }
+
+    /// Completes what has been acknowledged.
+    fn acknowledge(&self, core: &Core, index: usize, queue: &mut Queue) {
         while let Some(&Acknowledgement {
             due,
             peer,
             sequence,
+            lost,
         }) = queue.acknowledgements.front()
             && due <= Instant::now()
         {
             queue.acknowledgements.pop_front();
             queue.in_flight -= 1;
+            if lost {
+                self.unanswered(core, index, peer, sequence);
+                continue;
+            }
             let lane = &core.peers[peer.index()].lanes[index];
             lane.completed.store(sequence, Ordering::Release);
             self.completions.fetch_add(1, Ordering::Relaxed);
         }
-        let flight = queue.flights.front().map(|flight| flight.due);
-        let acknowledgement = queue.acknowledgements.front().map(|a| a.due);
-        flight.into_iter().chain(acknowledgement).min()
     }
 
     /// Carries `flight` out; false if it failed or an earlier one of its lane did.
     fn carry_out(&self, core: &Core, index: usize, flight: &Flight) -> bool {
         let peer: &Peer = &core.peers[flight.peer.index()];
         let lane = &peer.lanes[index];
-        if lane.failure.get().is_some() {
+        if lane.failure().is_some() {
             return false;
         }
-        let plane = core.rails[index].plane;
         // SAFETY: who posted it keeps the memory of both sides until it completes.
-        let Err(refusal) = (unsafe { flight.operation.execute(peer, plane) }) else {
-            return true;
+        match unsafe { flight.execute(core, index) } {
+            Some(Ok(())) => true,
+            Some(Err(refusal)) => {
+                let status = refusal.to_string();
+                self.fail(core, index, flight.peer, flight.sequence, status, false);
+                false
+            }
+            None => {
+                self.unanswered(core, index, flight.peer, flight.sequence);
+                false
+            }
+        }
+    }
+
+    fn unanswered(&self, core: &Core, index: usize, peer: PeerId, sequence: u64) {
+        let status = "transport retry counter exceeded".to_owned();
+        self.fail(core, index, peer, sequence, status, true);
+    }
+
+    /// Breaks a lane and remembers to tell.
+    fn fail(
+        &self,
+        core: &Core,
+        index: usize,
+        peer: PeerId,
+        sequence: u64,
+        status: String,
+        of_path: bool,
+    ) {
+        let failure = Failure {
+            sequence,
+            status,
+            of_path,
         };
-        let status = refusal.to_string();
-        let _ = lane.failure.set(Failure {
-            sequence: flight.sequence,
-            status: status.clone(),
-        });
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.get_or_insert_with(|| failed(core, peer, index, status));
-        false
+        if core.peers[peer.index()].lanes[index].fail(failure.clone()) {
+            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+            failures.push(broken(core, peer, index, failure));
+        }
+    }
+
+    /// Drops what is in flight on `lane`; returns when none of it is being carried out any more.
+    pub(super) fn forget(&self, lane: LaneId) {
+        let rail = &self.rails[lane.rail.index()];
+        let _turn = rail.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = rail.lock();
+        queue.flights.retain(|flight| flight.peer != lane.peer);
+        queue.acknowledgements.retain(|ack| ack.peer != lane.peer);
+        queue.in_flight = queue.flights.len() + queue.acknowledgements.len();
     }
 
     /// Ends the thread; what is in flight is lost, as when a queue pair is destroyed.
@@ -231,29 +344,6 @@ impl Model {
         self.stop.store(true, Ordering::Release);
         if let Some(carrier) = self.carrier.get() {
             carrier.unpark();
-        }
-    }
-
-    fn run(&self, core: &Core) {
-        while !self.stop.load(Ordering::Acquire) {
-            let next = (0..self.rails.len())
-                .filter_map(|index| {
-                    let turn = self.rails[index].turn.lock();
-                    let _turn = turn.unwrap_or_else(PoisonError::into_inner);
-                    self.carry(core, index)
-                })
-                .min();
-            let Some(next) = next else {
-                thread::park();
-                continue;
-            };
-            let left = next.saturating_duration_since(Instant::now());
-            if left > POLL {
-                thread::park_timeout(left - POLL);
-            } else if !left.is_zero() {
-                (0..16).for_each(|_| spin_loop());
-                yield_now();
-            }
         }
     }
 }
@@ -268,40 +358,4 @@ impl Rail {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Starts the thread of a fabric that has a model. It takes no signals: they are the program's.
-pub(super) fn start(core: &Arc<Core>) -> Result<Option<JoinHandle<()>>, FabricError> {
-    let Some(model) = &core.model else {
-        return Ok(None);
-    };
-    let set_up = |verb, source| FabricError::SetUp {
-        verb,
-        object: "the thread of the modelled rails".into(),
-        source,
-    };
-    let mut before = SigSet::empty();
-    pthread_sigmask(
-        SigmaskHow::SIG_BLOCK,
-        Some(&SigSet::all()),
-        Some(&mut before),
-    )
-    .map_err(|errno| set_up("pthread_sigmask", errno.into()))?;
-    let spawned: io::Result<JoinHandle<()>> = {
-        let core = Arc::clone(core);
-        thread::Builder::new()
-            .name("ferrorail-loop".into())
-            .spawn(move || {
-                if let Some(model) = &core.model {
-                    model.run(&core);
-                }
-            })
-    };
-    let restored = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None);
-    let handle = spawned.map_err(|error| set_up("pthread_create", error))?;
-    let _ = model.carrier.set(handle.thread().clone());
-    // An operation cannot have been posted before, but a stop may follow at once.
-    handle.thread().unpark();
-    restored.map_err(|errno| set_up("pthread_sigmask", errno.into()))?;
-    Ok(Some(handle))
 }

@@ -2,13 +2,13 @@
 
 use super::keys::PeerKeys;
 use super::wire::Object;
-use ferrorail_base::ProcessId;
 use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_base::{PeerId, ProcessId};
 use ferrorail_fabric::{FabricError, RAILS_MAX, RemoteRegion};
 use ferrorail_shm::Segment;
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 /// One entry of the peer table; never removed.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(super) struct Link {
     /// Whether cross-memory attach was seen to work with this peer.
     pub(super) attach: bool,
     pub(super) keys: PeerKeys,
+    /// Which of the peer's gates are this process's.
+    pub(super) gate: PeerId,
 }
 
 /// One (peer, rail). On a line of its own: several threads may post to different peers.
@@ -41,15 +43,19 @@ pub(super) struct Lane {
     pub(super) bytes: AtomicU64,
     /// Operations completed, where completion is modelled.
     pub(super) completed: AtomicU64,
+    /// Life of the lane, as the peer's gate must have it.
+    pub(super) life: AtomicU64,
     /// The operation that broke the lane, where completion is modelled.
-    pub(super) failure: OnceLock<Failure>,
+    failure: Mutex<Option<Failure>>,
 }
 
 /// A modelled operation that could not be carried out; everything behind it is flushed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) sequence: u64,
     pub(super) status: String,
+    /// Whether the rail failed, not the request.
+    pub(super) of_path: bool,
 }
 
 /// A part of the peer's address space that is mapped here.
@@ -166,6 +172,29 @@ impl Mappings {
 }
 
 impl Lane {
+    /// What broke the lane, if anything did.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        self.failure_slot().clone()
+    }
+
+    /// Breaks the lane; false if it was broken before.
+    pub(super) fn fail(&self, failure: Failure) -> bool {
+        let mut slot = self.failure_slot();
+        let first = slot.is_none();
+        slot.get_or_insert(failure);
+        first
+    }
+
+    /// Begins the lane's next life.
+    pub(super) fn resume(&self, life: u64) {
+        self.life.store(life, Ordering::Relaxed);
+        *self.failure_slot() = None;
+    }
+
+    fn failure_slot(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts an operation that took effect at once; its sequence number.
     #[inline]
     pub(super) fn count(&self, bytes: usize) -> u64 {

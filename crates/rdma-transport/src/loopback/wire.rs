@@ -17,6 +17,8 @@ pub(super) struct ProcessImage {
 pub(super) struct Address {
     pub(super) process: ProcessId,
     pub(super) image: ProcessImage,
+    /// Index of the addressee's gates in the table of keys.
+    pub(super) gate: u32,
     /// Address and value of the word that proves cross-memory attach.
     pub(super) probe: (u64, u64),
     /// Wire form of the key table's [`SegmentHandle`].
@@ -53,7 +55,7 @@ impl Object {
     }
 }
 
-const ADDRESS_MAGIC: [u8; 4] = *b"FRa1";
+const ADDRESS_MAGIC: [u8; 4] = *b"FRa2";
 const DESCRIPTION_MAGIC: [u8; 4] = *b"FRd1";
 
 impl Address {
@@ -61,6 +63,7 @@ impl Address {
         let mut wire = ADDRESS_MAGIC.to_vec();
         wire.extend(self.process.to_wire());
         wire.extend(self.image.pid.to_le_bytes());
+        wire.extend(self.gate.to_le_bytes());
         for word in [self.image.nonce, self.probe.0, self.probe.1] {
             wire.extend(word.to_le_bytes());
         }
@@ -73,9 +76,14 @@ impl Address {
         if reader.take()? != ADDRESS_MAGIC {
             return None;
         }
+        let process = ProcessId::from_wire(&reader.take::<{ ProcessId::WIRE_BYTES }>()?)?;
+        let pid = u32::from_le_bytes(reader.take()?);
+        let gate = u32::from_le_bytes(reader.take()?);
+        let nonce = reader.u64()?;
         Some(Self {
-            process: ProcessId::from_wire(&reader.take::<{ ProcessId::WIRE_BYTES }>()?)?,
-            image: reader.image()?,
+            process,
+            image: ProcessImage { pid, nonce },
+            gate,
             probe: (reader.u64()?, reader.u64()?),
             keys: reader.0.to_vec(),
         })
@@ -212,6 +220,7 @@ mod tests {
                 started: 3,
             },
             image: ProcessImage { pid: 4, nonce: 5 },
+            gate: 10,
             probe: (6, 7),
             keys: vec![8, 9],
         };

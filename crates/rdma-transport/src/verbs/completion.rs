@@ -1,6 +1,7 @@
 //! Polling a rail's completion queue.
 
 use super::rail::Rail;
+use ferrorail_base::PeerId;
 use rdma_sys::{ibv_wc, ibv_wc_status};
 use std::ffi::CStr;
 use std::io;
@@ -12,11 +13,40 @@ const BATCH: usize = 16;
 /// Polls per pass, which bounds it.
 const POLLS_MAX: usize = 4;
 
+/// What an operation's work requests carry, and its completion brings back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompletionId {
+    /// The peer; below 2^24.
+    pub peer: PeerId,
+    /// The life of the lane that posted it.
+    pub life: u8,
+    /// Low half of the operation's number.
+    pub low: u32,
+}
+
+impl CompletionId {
+    /// As the id of a work request.
+    #[inline]
+    pub fn pack(self) -> u64 {
+        u64::from(self.peer.0) << 40 | u64::from(self.life) << 32 | u64::from(self.low)
+    }
+
+    /// Inverse of [`CompletionId::pack`].
+    #[inline]
+    pub fn unpack(id: u64) -> Self {
+        Self {
+            peer: PeerId((id >> 40) as u32),
+            life: (id >> 32) as u8,
+            low: id as u32,
+        }
+    }
+}
+
 /// One completed work request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The id it was posted with.
-    pub id: u64,
+    pub id: CompletionId,
     /// `None` if it succeeded.
     pub failure: Option<Failure>,
 }
@@ -29,6 +59,19 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Whether it says that the way to the peer failed, not that the request was wrong.
+    pub fn is_of_path(self) -> bool {
+        !matches!(
+            self.status,
+            ibv_wc_status::IBV_WC_LOC_LEN_ERR
+                | ibv_wc_status::IBV_WC_LOC_PROT_ERR
+                | ibv_wc_status::IBV_WC_LOC_ACCESS_ERR
+                | ibv_wc_status::IBV_WC_MW_BIND_ERR
+                | ibv_wc_status::IBV_WC_REM_INV_REQ_ERR
+                | ibv_wc_status::IBV_WC_REM_ACCESS_ERR
+        )
+    }
+
     /// The status in words, with the vendor's code, which their support asks for.
     pub fn words(self) -> String {
         // SAFETY: the library returns static strings, also for unknown codes.
@@ -66,7 +109,7 @@ pub fn poll(rail: &Rail, mut handle: impl FnMut(Completion)) -> io::Result<usize
             let entry = unsafe { entry.assume_init_ref() };
             let success = entry.status == ibv_wc_status::IBV_WC_SUCCESS;
             handle(Completion {
-                id: entry.wr_id,
+                id: CompletionId::unpack(entry.wr_id),
                 failure: (!success).then_some(Failure {
                     status: entry.status,
                     vendor: entry.vendor_err,

@@ -4,16 +4,17 @@ use super::completion::poll;
 use super::device::{self, Pick, Port};
 use super::error::{set_up, with_memlock_hint};
 use super::handles::MemoryRegion;
-use super::lane::{Lane, Operation};
+use super::lane::Lane;
 use super::peer::Peer;
-use super::rail::{INLINE_BYTES, Rail};
-use super::work_request::{Kind, LocalPart, RemotePart};
+use super::rail::{INLINE_BYTES, Rail, capabilities};
+use super::work_request::{Kind, LocalPart, Operation, RemotePart};
 use ferrorail_base::config::Settings;
 use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    AtomicScope, Capabilities, Fabric, FabricError, LocalRegion, LocalSlice, Notification,
-    RAILS_MAX, RailCounters, RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
+    Capabilities, Fabric, FabricError, LocalRegion, LocalSlice, Notification, RAILS_MAX,
+    RailCounters, RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
 };
 use ibverbs_sys::ibv_access_flags;
 use std::collections::HashMap;
@@ -30,7 +31,13 @@ pub struct VerbsFabric {
     rails: Vec<Rail>,
     infos: Vec<RailInfo>,
     capabilities: Capabilities,
+    /// Failures of lanes since the last call of `progress`.
+    failures: Mutex<Vec<FabricError>>,
+    has_failures: AtomicBool,
 }
+
+/// What the ids of completions have room for.
+const PEERS_MAX: u32 = 1 << 24;
 
 /// Registered memory by the handle in its [`LocalRegion`].
 #[derive(Debug, Default)]
@@ -70,13 +77,7 @@ impl VerbsFabric {
             .into_iter()
             .map(|warning| format!("FERRORAIL_RAILS: {warning}"))
             .collect();
-        let rails = open_rails(
-            &ports,
-            &picks,
-            settings.gid_index,
-            inline_bytes,
-            &mut refused,
-        );
+        let rails = open_rails(&ports, &picks, settings, inline_bytes, &mut refused);
         if rails.is_empty() {
             let found = device::describe(&ports);
             let why = refused.join("; ");
@@ -91,6 +92,8 @@ impl VerbsFabric {
             processes: Mutex::default(),
             infos: rails.iter().map(|rail| rail.info.clone()).collect(),
             capabilities: capabilities(&rails),
+            failures: Mutex::default(),
+            has_failures: AtomicBool::new(false),
             rails,
             refused,
         })
@@ -102,7 +105,7 @@ impl VerbsFabric {
     }
 
     #[inline]
-    fn lane(&self, peer: PeerId, rail: RailId) -> Result<(&Rail, &Lane), FabricError> {
+    pub(super) fn lane(&self, peer: PeerId, rail: RailId) -> Result<(&Rail, &Lane), FabricError> {
         let lane = self
             .peers
             .get(peer.index())
@@ -169,14 +172,14 @@ fn remote_part(slice: RemoteSlice<'_>, bytes: usize, plane: usize) -> RemotePart
 fn open_rails(
     ports: &[Port],
     picks: &[Pick],
-    gid_index: Option<u32>,
+    settings: &Settings,
     inline_bytes: u32,
     refused: &mut Vec<String>,
 ) -> Vec<Rail> {
     let mut rails = Vec::with_capacity(picks.len());
     for &pick in picks {
         let port = &ports[pick.port];
-        match Rail::open(port, pick, gid_index, inline_bytes) {
+        match Rail::open(port, pick, settings, inline_bytes) {
             Ok(rail) => {
                 let info = &rail.info;
                 tracing::debug!("rail {} from {}", info.name, info.address);
@@ -186,22 +189,6 @@ fn open_rails(
         }
     }
     rails
-}
-
-fn capabilities(rails: &[Rail]) -> Capabilities {
-    let all = |scope| rails.iter().all(|rail| rail.limits.atomics == scope);
-    let none = |rail: &Rail| rail.limits.atomics == AtomicScope::None;
-    let inline = rails.iter().map(|rail| rail.limits.inline_bytes).min();
-    Capabilities {
-        atomics: match () {
-            () if rails.iter().any(none) => AtomicScope::None,
-            () if all(AtomicScope::Global) => AtomicScope::Global,
-            () => AtomicScope::Rail,
-        },
-        private_memory: true,
-        same_host_only: false,
-        inline_bytes_max: inline.unwrap_or(0) as usize,
-    }
 }
 
 impl Fabric for VerbsFabric {
@@ -289,6 +276,10 @@ impl Fabric for VerbsFabric {
         }
         // Pushed under the lock: the next index is the count.
         let peer = PeerId(self.peers.count() as u32);
+        if peer.0 >= PEERS_MAX {
+            let reason = format!("more than {PEERS_MAX} peers");
+            return Err(FabricError::NoRails { reason });
+        }
         self.peers.push(Peer::new(peer, process));
         processes.insert(process, peer);
         Ok(peer)
@@ -374,17 +365,27 @@ impl Fabric for VerbsFabric {
 
     fn progress(&self) -> Result<usize, FabricError> {
         let mut seen = 0;
-        let mut failure = None;
         for (index, rail) in self.rails.iter().enumerate() {
             let polled = poll(rail, |completion| {
-                let peer = self.peers.get((completion.id >> 32) as usize);
+                let peer = self.peers.get(completion.id.peer.index());
                 if let Some(lane) = peer.and_then(|peer| peer.lane(index)) {
-                    let done = lane.complete(rail, completion.id as u32, completion.failure);
-                    failure = failure.take().or(done.err());
+                    let done = lane.complete(rail, completion.id, completion.failure);
+                    if let Err(failure) = done {
+                        locked(&self.failures).push(failure);
+                        self.has_failures.store(true, Ordering::Relaxed);
+                    }
                 }
             });
             seen += polled.map_err(set_up("ibv_poll_cq", &rail.info.name))?;
         }
+        if !self.has_failures.load(Ordering::Relaxed) {
+            return Ok(seen);
+        }
+        // Several may fail in one pass; each is told, one a call.
+        let mut failures = locked(&self.failures);
+        let failure = failures.pop();
+        self.has_failures
+            .store(!failures.is_empty(), Ordering::Relaxed);
         failure.map_or(Ok(seen), Err)
     }
 }

@@ -4,141 +4,109 @@
 //! everything up to n, so that one counter says what is complete, and the difference between the
 //! two how full the queue is.
 
-use super::completion::Failure;
+use super::completion::{CompletionId, Failure};
+use super::end::{End, Words};
 use super::error::set_up;
-use super::handles::MemoryRegion;
-use super::queue_pair::{Local, QueuePair};
+use super::queue_pair::Local;
 use super::rail::Rail;
 use super::wire::RailAddress;
-use super::work_request::{self, Kind, LocalPart, Mode, RemotePart, Request};
-use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_fabric::FabricError;
-use std::hash::{BuildHasher, Hasher};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use super::work_request::{self, Kind, LocalPart, Mode, Operation, RemotePart, Request};
+use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use ferrorail_fabric::{FabricError, LaneId};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A lane signals at least every so-many-th part of its queue.
 const SIGNALS_PER_QUEUE: u64 = 4;
 
-/// What a caller wants done.
-#[derive(Clone, Copy, Debug)]
-pub struct Operation {
-    /// Write, read or atomic.
-    pub kind: Kind,
-    /// Source of a write, else destination.
-    pub local: LocalPart,
-    /// The peer's memory.
-    pub remote: RemotePart,
-    /// Word to write afterwards, and its value.
-    pub notification: Option<(RemotePart, u64)>,
-    /// Whether its completion is wanted soon.
-    pub tracked: bool,
-}
-
 /// A queue pair to one peer.
 #[derive(Debug)]
 pub struct Lane {
-    /// Low half of completions' ids is the operation, high half this.
-    id: u32,
+    id: LaneId,
     rail: String,
     peer: String,
-    // Before `words`, which its requests may still read.
-    queue_pair: QueuePair,
     local: Local,
     lid: u16,
-    words: Option<Words>,
+    // Before `words`, which requests of its queue pair may still read.
     queue: Mutex<Queue>,
+    words: Option<Words>,
     completed: AtomicU64,
-    connection: OnceLock<RailAddress>,
-    failure: OnceLock<String>,
+    /// Copy of the queue's, for completions.
+    life: AtomicU32,
+    /// Whether there is a `failure`.
+    failed: AtomicBool,
+    failure: Mutex<Option<Down>>,
 }
 
 /// The posting side, under the lane's lock.
 #[derive(Debug)]
 struct Queue {
+    /// `None` while the lane is ended.
+    end: Option<End>,
+    /// Which life of the lane this is; completions of earlier ones mean nothing.
+    life: u8,
+    /// Where the peer is, once connected; kept for the next life.
+    connection: Option<RailAddress>,
     /// Number of the last operation posted.
     posted: u64,
     /// Number of the last read or atomic.
     last_fetch: u64,
 }
 
-/// Registered memory for the values of notifications in flight, on devices without inline data.
-#[derive(Debug)]
-struct Words {
-    // Before `values`, which it covers.
-    region: MemoryRegion,
-    values: Box<[AtomicU64]>,
-}
-
-impl Words {
-    fn new(rail: &Rail) -> std::io::Result<Self> {
-        let count = rail.limits.lane_operations;
-        let values: Box<[AtomicU64]> = (0..count).map(|_| AtomicU64::new(0)).collect();
-        let access = ibverbs_sys::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE;
-        let address = values.as_ptr().cast_mut().cast();
-        // SAFETY: the values live on the heap for longer than the region.
-        let region = unsafe {
-            MemoryRegion::register(&rail.domain, address, size_of_val(&*values), access)
-        }?;
-        Ok(Self { region, values })
-    }
-
-    /// Stores the value of operation `number` where the device finds it.
-    fn store(&self, number: u64, value: u64) -> LocalPart {
-        let word = &self.values[(number % self.values.len() as u64) as usize];
-        word.store(value, Ordering::Relaxed);
-        LocalPart {
-            address: std::ptr::from_ref(word) as u64,
-            bytes: 8,
-            lkey: self.region.lkey(),
-        }
-    }
+/// Why a lane takes no more work.
+#[derive(Clone, Debug)]
+struct Down {
+    status: String,
+    /// Whether another rail may do better.
+    of_path: bool,
 }
 
 impl Lane {
     /// Makes the queue pair, not yet connected.
-    pub fn create(rail: &Rail, id: u32, peer: &str) -> Result<Self, FabricError> {
+    pub fn create(rail: &Rail, id: LaneId, peer: &str) -> Result<Self, FabricError> {
         let object = format!("rail {} to {peer}", rail.info.name);
-        let size = rail.queue_pair_size();
-        let queue_pair = QueuePair::create(&rail.domain, &rail.completions, size)
-            .map_err(set_up("ibv_create_qp", &object))?;
-        queue_pair.initialize(rail.local.port, &object)?;
-        let words = if queue_pair.inline_bytes() < 8 {
+        let end = End::create(rail, &object)?;
+        let words = if end.queue_pair.inline_bytes() < 8 {
             Some(Words::new(rail).map_err(set_up("ibv_reg_mr", &object))?)
         } else {
             None
         };
-        let random = std::hash::RandomState::new().build_hasher().finish();
         Ok(Self {
             id,
             rail: rail.info.name.clone(),
             peer: peer.to_owned(),
-            queue_pair,
-            local: Local {
-                packet_sequence: random as u32 & 0x00ff_ffff,
-                ..rail.local
-            },
+            local: rail.local,
             lid: rail.lid,
-            words,
             queue: Mutex::new(Queue {
+                end: Some(end),
+                life: 0,
+                connection: None,
                 posted: 0,
                 last_fetch: 0,
             }),
+            words,
             completed: AtomicU64::new(0),
-            connection: OnceLock::new(),
-            failure: OnceLock::new(),
+            life: AtomicU32::new(0),
+            failed: AtomicBool::new(false),
+            failure: Mutex::new(None),
         })
+    }
+
+    fn object(&self) -> String {
+        format!("rail {} to {}", self.rail, self.peer)
     }
 
     /// What the peer's lane connects to.
     pub fn address(&self, plane: u8) -> RailAddress {
+        let queue = self.lock();
+        let end = queue.end.as_ref();
         RailAddress {
             plane,
             ethernet: self.local.ethernet,
             mtu: self.local.mtu,
             reads_in: self.local.reads_in,
             lid: self.lid,
-            queue_pair: self.queue_pair.number(),
-            packet_sequence: self.local.packet_sequence,
+            queue_pair: end.map_or(0, |end| end.queue_pair.number()),
+            packet_sequence: end.map_or(0, |end| end.packet_sequence),
             gid: self.local.source.map_or([0; 16], |source| {
                 let raw: ibverbs_sys::ibv_gid = source.gid.into();
                 // SAFETY: both views of the union are plain bytes.
@@ -150,8 +118,10 @@ impl Lane {
     /// Connects to the peer's lane. Again with the same address does nothing. Not to be called by
     /// two threads at once.
     pub fn connect(&self, peer: &RailAddress) -> Result<(), FabricError> {
-        match self.connection.get() {
-            Some(connected) if connected == peer => return Ok(()),
+        let mut queue = self.lock();
+        // In a later life the lanes have exchanged newer addresses than the caller has.
+        match &queue.connection {
+            Some(connected) if connected == peer || queue.life > 0 => return Ok(()),
             Some(_) => {
                 return Err(FabricError::BadPeerData {
                     what: "second address of one rail",
@@ -164,18 +134,52 @@ impl Lane {
                 what: "rail of another link layer",
             });
         }
-        let object = format!("rail {} to {}", self.rail, self.peer);
-        self.queue_pair.connect(&self.local, peer, &object)?;
-        self.connection.get_or_init(|| *peer);
+        if let Some(end) = &mut queue.end {
+            end.connect(self.local, peer, &self.object())?;
+        }
+        queue.connection = Some(*peer);
         Ok(())
     }
 
-    fn failed(&self, status: &str) -> FabricError {
+    /// Refuses an operation that could never be carried out.
+    fn refused(&self, status: &str) -> FabricError {
         FabricError::Completion {
             rail: self.rail.clone(),
             peer: self.peer.clone(),
             status: status.to_owned(),
         }
+    }
+
+    /// The error of everything asked of a lane that has failed.
+    #[cold]
+    fn error(&self) -> FabricError {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*failure {
+            Some(down) if !down.of_path => self.refused(&down.status),
+            down => FabricError::LaneDown {
+                lane: self.id,
+                rail: self.rail.clone(),
+                peer: self.peer.clone(),
+                status: down
+                    .as_ref()
+                    .map_or("ended", |down| &down.status)
+                    .to_owned(),
+            },
+        }
+    }
+
+    /// Records the lane's first failure; false if it had failed before.
+    #[cold]
+    fn fail(&self, status: String, of_path: bool) -> bool {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = failure.is_none();
+        failure.get_or_insert(Down { status, of_path });
+        self.failed.store(true, Ordering::Release);
+        first
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -187,18 +191,18 @@ impl Lane {
     /// # Safety
     /// As for the fabric's methods.
     pub unsafe fn post(&self, rail: &Rail, operation: &Operation) -> Result<u64, FabricError> {
-        if self.connection.get().is_none() {
-            return Err(self.failed("not connected"));
-        }
         let bytes = operation.local.bytes;
         let pieces = bytes.div_ceil(rail.limits.message_bytes).max(1) as u64;
         let room = u64::from(rail.limits.lane_operations);
         if pieces > room {
-            return Err(self.failed("message longer than the queue can hold"));
+            return Err(self.refused("message longer than the queue can hold"));
         }
         let mut queue = self.lock();
-        if let Some(status) = self.failure.get() {
-            return Err(self.failed(status));
+        if self.has_failed() {
+            return Err(self.error());
+        }
+        if !queue.end.as_ref().is_some_and(|end| end.connected) {
+            return Err(self.refused("not connected"));
         }
         let completed = self.completed.load(Ordering::Acquire);
         if queue.posted - completed + pieces > room || !rail.reserve(pieces as u32) {
@@ -223,7 +227,7 @@ impl Lane {
             };
             let number = queue.posted + 1;
             // SAFETY: the caller's promise covers every part.
-            unsafe { self.post_piece(rail, &part, number, queue.last_fetch > completed) }?;
+            unsafe { self.post_piece(rail, &queue, &part, queue.last_fetch > completed) }?;
             queue.posted = number;
             if operation.kind != Kind::Write {
                 queue.last_fetch = number;
@@ -242,10 +246,14 @@ impl Lane {
     unsafe fn post_piece(
         &self,
         rail: &Rail,
+        queue: &Queue,
         piece: &Operation,
-        number: u64,
         fetching: bool,
     ) -> Result<(), FabricError> {
+        let number = queue.posted + 1;
+        let Some(End { queue_pair, .. }) = &queue.end else {
+            return Err(self.refused("not connected"));
+        };
         let data = Request {
             kind: piece.kind,
             local: piece.local,
@@ -275,51 +283,97 @@ impl Lane {
         };
         let interval = (u64::from(rail.limits.lane_operations) / SIGNALS_PER_QUEUE).max(1);
         let mode = Mode {
-            id: (u64::from(self.id) << 32) | (number & u64::from(u32::MAX)),
+            id: CompletionId {
+                peer: self.id.peer,
+                life: queue.life,
+                low: number as u32,
+            }
+            .pack(),
             signalled: piece.tracked || number.is_multiple_of(interval) || rail.is_crowded(),
             fenced: fetching && piece.kind != Kind::Read,
-            inline_bytes: self.queue_pair.inline_bytes(),
+            inline_bytes: queue_pair.inline_bytes(),
         };
         // SAFETY: the caller vouches for its memory; the words are registered.
-        match unsafe { work_request::post(&self.queue_pair, requests, mode) } {
+        match unsafe { work_request::post(queue_pair, requests, mode) } {
             Ok(()) => Ok(()),
             Err((error, partly)) => {
                 let status = format!("ibv_post_send failed: {error}");
                 // Work without an account of it is on the queue, or may be: no way on.
-                self.failure.get_or_init(|| status.clone());
-                tracing::debug!(
-                    "rail {} to {}: {status}, partly: {partly}",
-                    self.rail,
-                    self.peer
-                );
-                Err(self.failed(&status))
+                tracing::debug!("{}: {status}, partly: {partly}", self.object());
+                self.fail(status, true);
+                Err(self.error())
             }
         }
     }
 
-    /// Takes note of a completion, given the low half of its id. Not to be called by two threads
-    /// at once.
+    /// Takes note of a completion. Only for the holder of the rail's `polling`.
     ///
     /// # Errors
     /// If it is the lane's first failure.
     pub fn complete(
         &self,
         rail: &Rail,
-        low: u32,
+        id: CompletionId,
         failure: Option<Failure>,
     ) -> Result<(), FabricError> {
+        if id.life != self.life.load(Ordering::Relaxed) as u8 {
+            return Ok(());
+        }
         if let Some(failure) = failure {
-            if self.failure.get().is_some() {
-                return Ok(()); // Work flushed behind the first failure.
-            }
-            let status = self.failure.get_or_init(|| failure.words());
-            return Err(self.failed(status));
+            return match self.fail(failure.words(), failure.is_of_path()) {
+                true => Err(self.error()),
+                false => Ok(()), // Work flushed behind the first failure.
+            };
         }
         let before = self.completed.load(Ordering::Relaxed);
-        let newly = low.wrapping_sub(before as u32);
+        let newly = id.low.wrapping_sub(before as u32);
         self.completed
             .store(before + u64::from(newly), Ordering::Release);
         rail.release(newly);
+        Ok(())
+    }
+
+    /// Number of the last operation known to be complete.
+    pub fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Acquire)
+    }
+
+    /// Destroys the queue pair: the device is then done with everything posted to it, and answers
+    /// the peer's requests no more.
+    pub fn end(&self, rail: &Rail) {
+        let _polling = rail.polling.lock().unwrap_or_else(PoisonError::into_inner);
+        self.fail("ended".to_owned(), true);
+        let mut queue = self.lock();
+        if queue.end.take().is_some() {
+            rail.release((queue.posted - self.completed()) as u32);
+            queue.life = queue.life.wrapping_add(1);
+            self.life.store(u32::from(queue.life), Ordering::Relaxed);
+        }
+    }
+
+    /// Makes a new queue pair in place of an ended one; its number and first packet sequence number.
+    pub fn renew(&self, rail: &Rail) -> Result<u64, FabricError> {
+        let _polling = rail.polling.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.lock();
+        let end = End::create(rail, &self.object())?;
+        let token = u64::from(end.queue_pair.number()) << 24 | u64::from(end.packet_sequence);
+        queue.end = Some(end);
+        self.completed.store(queue.posted, Ordering::Release);
+        Ok(token)
+    }
+
+    /// Connects the new queue pair to the peer's, given what its `renew` returned.
+    pub fn resume(&self, token: u64) -> Result<(), FabricError> {
+        let mut queue = self.lock();
+        let queue = &mut *queue;
+        let (Some(end), Some(connection)) = (&mut queue.end, &mut queue.connection) else {
+            return Err(self.refused("not connected"));
+        };
+        connection.queue_pair = (token >> 24) as u32 & 0x00ff_ffff;
+        connection.packet_sequence = token as u32 & 0x00ff_ffff;
+        end.connect(self.local, connection, &self.object())?;
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.failed.store(false, Ordering::Release);
         Ok(())
     }
 
@@ -328,9 +382,9 @@ impl Lane {
         if self.completed.load(Ordering::Acquire) >= number {
             return Ok(true);
         }
-        match self.failure.get() {
-            Some(status) => Err(self.failed(status)),
-            None => Ok(false),
+        match self.has_failed() {
+            true => Err(self.error()),
+            false => Ok(false),
         }
     }
 }

@@ -11,11 +11,13 @@
 
 mod completion;
 mod device;
+mod end;
 mod error;
 mod fabric;
 mod gid;
 mod handles;
 mod lane;
+mod lanes;
 mod peer;
 mod queue_pair;
 mod rail;

@@ -3,8 +3,8 @@
 use super::lane::Lane;
 use super::rail::Rail;
 use super::wire::{self, RailAddress};
-use ferrorail_base::{PeerId, ProcessId};
-use ferrorail_fabric::FabricError;
+use ferrorail_base::{PeerId, ProcessId, RailId};
+use ferrorail_fabric::{FabricError, LaneId};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// An entry of the peer table.
@@ -37,8 +37,15 @@ impl Peer {
     /// The lanes, made if need be; the caller holds `set_up`.
     fn lanes(&self, rails: &[Rail]) -> Result<&[Lane], FabricError> {
         if self.lanes.get().is_none() {
-            let create = |rail| Lane::create(rail, self.id.0, &self.name);
-            let lanes = rails.iter().map(create).collect::<Result<_, _>>()?;
+            let create = |(index, rail)| {
+                let lane = LaneId {
+                    peer: self.id,
+                    rail: RailId(index as u8),
+                };
+                Lane::create(rail, lane, &self.name)
+            };
+            let lanes = rails.iter().enumerate().map(create);
+            let lanes = lanes.collect::<Result<_, _>>()?;
             self.lanes.get_or_init(|| lanes);
         }
         Ok(self.lanes.get().map_or(&[], |lanes| lanes))

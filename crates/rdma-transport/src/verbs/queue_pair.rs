@@ -10,11 +10,8 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// An unanswered packet is sent again after 4.096 us * 2^this: 0.5 s. Losses inside a stream are
-/// noticed sooner, through a negative acknowledgement.
-const TIMEOUT: u8 = 17;
-/// Times a packet is sent again before the peer counts as gone, some 4 s after the first (devices
-/// may take up to four times as long). Not the largest value, 7: soft-RoCE takes it for "for ever".
+/// Times a packet is sent again before the lane counts as broken. Not the largest value, 7:
+/// soft-RoCE takes it for "for ever".
 const RETRIES: u8 = 6;
 /// "Receiver not ready" is answered by trying for ever; one-sided operations never cause it.
 const RECEIVER_NOT_READY_RETRIES: u8 = 7;
@@ -51,6 +48,17 @@ pub struct Local {
     pub reads_in: u8,
     /// First packet sequence number sent.
     pub packet_sequence: u32,
+    /// See [`timeout_code`].
+    pub timeout: u8,
+}
+
+/// The code of the time after which an unanswered packet is sent again, 4.096 us * 2^code, such that
+/// a lane breaks about `limit_ms` after the first (devices may take up to four times as long).
+/// Losses inside a stream are noticed sooner, through a negative acknowledgement.
+pub fn timeout_code(limit_ms: u64) -> u8 {
+    let units = limit_ms.saturating_mul(1_000_000) / (u64::from(RETRIES) + 1) / 4096;
+    // Below 2 ms a busy peer would seem gone; 31 is the largest code.
+    units.max(1).ilog2().clamp(9, 31) as u8
 }
 
 /// A reliable connected queue pair.
@@ -186,7 +194,7 @@ impl QueuePair {
             qp_state: ffi::ibv_qp_state::IBV_QPS_RTS,
             sq_psn: local.packet_sequence,
             max_rd_atomic: local.reads_out.min(peer.reads_in),
-            timeout: TIMEOUT,
+            timeout: local.timeout,
             retry_cnt: RETRIES,
             rnr_retry: RECEIVER_NOT_READY_RETRIES,
             ..Default::default()
@@ -231,5 +239,17 @@ impl Drop for QueuePair {
             let error = io::Error::from_raw_os_error(status);
             tracing::warn!("ibv_destroy_qp failed: {error}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::timeout_code;
+
+    #[test]
+    fn timeouts_are_near_the_limit() {
+        assert_eq!(timeout_code(4000), 17, "0.5 s, seven times");
+        assert_eq!(timeout_code(10), 9);
+        assert_eq!(timeout_code(u64::MAX), 31);
     }
 }

@@ -4,9 +4,10 @@ use super::device::{Pick, Port};
 use super::error::set_up;
 use super::gid;
 use super::handles::{CompletionQueue, Context, ProtectionDomain};
-use super::queue_pair::{Local, QueuePair, Size};
+use super::queue_pair::{self, Local, QueuePair, Size};
+use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
-use ferrorail_fabric::{AtomicScope, FabricError, RailCounters, RailInfo};
+use ferrorail_fabric::{AtomicScope, Capabilities, FabricError, RailCounters, RailInfo};
 use ibverbs_sys as ffi;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -64,7 +65,7 @@ impl Rail {
     pub fn open(
         port: &Port,
         pick: Pick,
-        gid_index: Option<u32>,
+        settings: &Settings,
         inline_bytes: u32,
     ) -> Result<Self, FabricError> {
         let name = port.name();
@@ -82,7 +83,7 @@ impl Rail {
             .port_attributes(port.number)
             .map_err(set_up("ibv_query_port", &name))?;
         let ethernet = u32::from(attributes.link_layer) == ffi::IBV_LINK_LAYER_ETHERNET;
-        let source = source(context, port, &attributes, ethernet, gid_index)?;
+        let source = source(context, port, &attributes, ethernet, settings.gid_index)?;
 
         let domain = ProtectionDomain::allocate(context).map_err(set_up("ibv_alloc_pd", &name))?;
         let domain = Arc::new(domain);
@@ -114,6 +115,7 @@ impl Rail {
                 reads_out: device.max_qp_init_rd_atom.clamp(1, READS_MAX) as u8,
                 reads_in: device.max_qp_rd_atom.clamp(1, READS_MAX) as u8,
                 packet_sequence: 0,
+                timeout: queue_pair::timeout_code(settings.rail_timeout_ms),
             },
             lid: attributes.lid,
             domain,
@@ -166,6 +168,7 @@ impl Rail {
         RailCounters {
             messages: self.messages.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
+            ..RailCounters::default()
         }
     }
 }
@@ -256,6 +259,23 @@ fn bandwidth_mb_s(speed: u8, width: u8) -> u64 {
         _ => 0,
     };
     lane_mbit_s * lanes / 8
+}
+
+/// What all of `rails` can do.
+pub fn capabilities(rails: &[Rail]) -> Capabilities {
+    let all = |scope| rails.iter().all(|rail| rail.limits.atomics == scope);
+    let none = |rail: &Rail| rail.limits.atomics == AtomicScope::None;
+    let inline = rails.iter().map(|rail| rail.limits.inline_bytes).min();
+    Capabilities {
+        atomics: match () {
+            () if rails.iter().any(none) => AtomicScope::None,
+            () if all(AtomicScope::Global) => AtomicScope::Global,
+            () => AtomicScope::Rail,
+        },
+        private_memory: true,
+        same_host_only: false,
+        inline_bytes_max: inline.unwrap_or(0) as usize,
+    }
 }
 
 #[cfg(test)]

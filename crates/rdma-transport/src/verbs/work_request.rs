@@ -38,6 +38,21 @@ pub enum Kind {
     CompareSwap(u64, u64),
 }
 
+/// What a caller wants done.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// Write, read or atomic.
+    pub kind: Kind,
+    /// Source of a write, else destination.
+    pub local: LocalPart,
+    /// The peer's memory.
+    pub remote: RemotePart,
+    /// Word to write afterwards, and its value.
+    pub notification: Option<(RemotePart, u64)>,
+    /// Whether its completion is wanted soon.
+    pub tracked: bool,
+}
+
 /// One request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {

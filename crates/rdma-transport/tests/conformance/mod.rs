@@ -56,7 +56,7 @@ pub struct Pair<F> {
 }
 
 /// The identity the suite gives the `index`-th attachment of this process.
-fn process(index: u64) -> ProcessId {
+pub fn process(index: u64) -> ProcessId {
     ProcessId {
         host: 7,
         pid: std::process::id(),

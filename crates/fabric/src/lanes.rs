@@ -1,0 +1,44 @@
+//! What failover needs of a fabric besides its operations: lanes that end and begin anew.
+
+use crate::{Fabric, FabricError};
+use ferrorail_base::{PeerId, RailId};
+
+/// The connection to one peer on one rail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LaneId {
+    /// The peer.
+    pub peer: PeerId,
+    /// The rail.
+    pub rail: RailId,
+}
+
+/// A fabric whose lanes fail one by one ([`FabricError::LaneDown`]) and can be made anew.
+///
+/// Numbers of operations ([`crate::Ticket::sequence`]) go on through all lives of a lane; those of
+/// an earlier life that had no completion count as complete once the lane was renewed.
+pub trait Lanes: Fabric {
+    /// Whether an operation is complete when its post returns, so that none is ever in flight.
+    fn is_immediate(&self) -> bool;
+
+    /// Number of the last operation of `lane` known to be complete, as all before it are.
+    fn completed(&self, lane: LaneId) -> u64;
+
+    /// Ends `lane`. When this returns nothing posted on it reads local memory or leaves this process
+    /// any more, and nothing that the peer posted on its side of it lands here. Posts to it fail with
+    /// [`FabricError::LaneDown`]. Idempotent.
+    fn end_lane(&self, lane: LaneId);
+
+    /// Makes an ended lane anew, not yet connected; nothing sent in its earlier life can reach the
+    /// new one. Returns 48 bits that the peer passes to [`Lanes::resume_lane`].
+    ///
+    /// # Errors
+    /// [`FabricError::SetUp`] if the device refuses.
+    fn renew_lane(&self, lane: LaneId) -> Result<u64, FabricError>;
+
+    /// Connects a renewed lane to the one that the peer renewed. The side that does so first may be
+    /// written to as soon as this returns.
+    ///
+    /// # Errors
+    /// [`FabricError::SetUp`] if the device refuses.
+    fn resume_lane(&self, lane: LaneId, token: u64) -> Result<(), FabricError>;
+}

@@ -1,0 +1,241 @@
+//! What failover does for each call of [`Fabric`].
+
+use super::journal::Entry;
+use super::pair::{Pair, Wired};
+use super::{Failover, MAGIC};
+use ferrorail_base::sync::Ordering;
+use ferrorail_base::{PeerId, ProcessId, RailId};
+use ferrorail_fabric::{
+    Capabilities, Fabric, FabricError, Lanes, LocalRegion, LocalSlice, Notification, RailCounters,
+    RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
+};
+use std::sync::PoisonError;
+
+/// Calls of `progress` between looks at the clock.
+const CALLS_PER_LOOK: u32 = 16;
+
+impl<F: Lanes> Fabric for Failover<F> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn rails(&self) -> &[RailInfo] {
+        self.inner.rails()
+    }
+
+    fn refused(&self) -> &[String] {
+        self.inner.refused()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn counters(&self, rail: RailId) -> RailCounters {
+        let events = &self.events[rail.index()];
+        RailCounters {
+            failures: events.failures.load(Ordering::Relaxed),
+            readmissions: events.readmissions.load(Ordering::Relaxed),
+            resent: events.resent.load(Ordering::Relaxed),
+            ..self.inner.counters(rail)
+        }
+    }
+
+    unsafe fn register(
+        &self,
+        address: *mut u8,
+        bytes: usize,
+        backing: Option<SharedBacking>,
+    ) -> Result<LocalRegion, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        unsafe { self.inner.register(address, bytes, backing) }
+    }
+
+    fn deregister(&self, region: LocalRegion) {
+        self.inner.deregister(region);
+    }
+
+    fn describe(&self, region: &LocalRegion) -> Vec<u8> {
+        self.inner.describe(region)
+    }
+
+    fn import(&self, peer: PeerId, description: &[u8]) -> Result<RemoteRegion, FabricError> {
+        self.inner.import(peer, description)
+    }
+
+    fn release(&self, peer: PeerId, region: RemoteRegion) {
+        self.inner.release(peer, region);
+    }
+
+    fn open_peer(&self, process: ProcessId) -> Result<PeerId, FabricError> {
+        let peer = self.inner.open_peer(process)?;
+        while self.peers.count() <= peer.index() {
+            let board = self.board_of(peer)?;
+            let opening = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.peers.count() == peer.index() {
+                let initiator = self.process.to_wire() < process.to_wire();
+                self.peers.push(Pair::new(peer, process, initiator, board));
+            }
+            drop(opening);
+        }
+        Ok(peer)
+    }
+
+    fn address_for(&self, peer: PeerId) -> Result<Vec<u8>, FabricError> {
+        let pair = self.pair(peer)?;
+        let (board, cell) = pair.cell();
+        let inner = self.inner.address_for(peer)?;
+        let mut address = MAGIC.to_vec();
+        address.push(self.planes);
+        address.extend((cell as u32).to_le_bytes());
+        address.extend((inner.len() as u32).to_le_bytes());
+        address.extend(inner);
+        address.extend(self.inner.describe(&board.region));
+        Ok(address)
+    }
+
+    fn connect(&self, peer: PeerId, address: &[u8]) -> Result<(), FabricError> {
+        let pair = self.pair(peer)?;
+        let unusable = FabricError::BadPeerData {
+            what: "address of rails with failover",
+        };
+        let (inner, planes, cell, board) = Self::unpack(address).ok_or(unusable)?;
+        self.inner.connect(peer, inner)?;
+        let _connecting = pair.recovery();
+        if pair.wired.get().is_some() {
+            return Ok(());
+        }
+        let wired = Wired {
+            board: self.inner.import(peer, board)?,
+            cell,
+            planes: planes & self.planes,
+        };
+        let mut up = 0;
+        for (index, rail) in self.inner.rails().iter().enumerate() {
+            if wired.planes & 1 << rail.plane != 0 {
+                up |= 1 << index;
+                if !self.inner.is_immediate() {
+                    pair.journal(index).reserve();
+                }
+            }
+        }
+        pair.up.store(up, Ordering::Release);
+        pair.wired.get_or_init(|| wired);
+        Ok(())
+    }
+
+    #[inline]
+    unsafe fn put(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        tracking: Tracking,
+    ) -> Result<Ticket, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        let post = |rail| unsafe { self.inner.put(peer, rail, from, to, tracking) };
+        self.post(peer, rail, || Entry::put(&from, &to), post)
+    }
+
+    #[inline]
+    unsafe fn put_notify(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        notification: Notification<'_>,
+        tracking: Tracking,
+    ) -> Result<Ticket, FabricError> {
+        let entry = || Entry::notify(&from, &to, &notification);
+        let post = |rail| {
+            // SAFETY: the caller's contract is the callee's.
+            unsafe {
+                self.inner
+                    .put_notify(peer, rail, from, to, notification, tracking)
+            }
+        };
+        self.post(peer, rail, entry, post)
+    }
+
+    unsafe fn get(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: RemoteSlice<'_>,
+        into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        let post = |rail| unsafe { self.inner.get(peer, rail, from, into) };
+        self.post(peer, rail, || Entry::get(&from, &into), post)
+    }
+
+    unsafe fn fetch_add(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        at: RemoteSlice<'_>,
+        add: u64,
+        into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        let post = |rail| unsafe { self.inner.fetch_add(peer, rail, at, add, into) };
+        self.post(peer, rail, || Entry::atomic(&at, &into), post)
+    }
+
+    unsafe fn compare_swap(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        at: RemoteSlice<'_>,
+        compare: u64,
+        swap: u64,
+        into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        let post = |rail| unsafe { self.inner.compare_swap(peer, rail, at, compare, swap, into) };
+        self.post(peer, rail, || Entry::atomic(&at, &into), post)
+    }
+
+    fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
+        let pair = self.pair(ticket.peer)?;
+        if pair.is_up(ticket.rail.index()) || pair.wired.get().is_none() {
+            match self.inner.is_complete(ticket) {
+                Err(FabricError::LaneDown { lane, status, .. }) => self.lose(lane, &status),
+                other => return other,
+            }
+        }
+        self.account(pair, ticket)
+    }
+
+    fn check(&self, peer: PeerId) -> Result<(), FabricError> {
+        let pair = self.pair(peer)?;
+        match pair.unreachable.get().is_some() {
+            true => Err(self.unreachable(pair)),
+            false => {
+                self.keep_alive(pair);
+                Ok(())
+            }
+        }
+    }
+
+    fn progress(&self) -> Result<usize, FabricError> {
+        let seen = match self.inner.progress() {
+            Err(FabricError::LaneDown { lane, status, .. }) => {
+                self.lose(lane, &status);
+                1
+            }
+            other => other?,
+        };
+        let calls = self.calls.fetch_add(1, Ordering::Relaxed);
+        if calls.is_multiple_of(CALLS_PER_LOOK) || self.attention.load(Ordering::Relaxed) > 0 {
+            self.look_around();
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(failure) = failure.take() {
+                return Err(failure);
+            }
+        }
+        Ok(seen)
+    }
+}

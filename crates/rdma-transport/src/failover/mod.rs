@@ -1,0 +1,209 @@
+//! [`Failover`]: a fabric whose rails may fail and come back without anybody above noticing.
+//!
+//! It keeps a journal of what is in flight on each lane. When a lane fails, posts take another rail;
+//! what had been in flight is accounted for, and what did not arrive is done again on a rail that
+//! works. A lane that failed is tried now and then, and taken into use again. See
+//! `docs/design/0010-failover.md` for why each operation takes effect exactly once.
+//!
+//! Atomics are the exception: one whose completion was lost is reported as failed, because nobody
+//! can tell whether it happened.
+//!
+//! Modules: `word` (what the two sides tell each other), `board` (where), `journal` (what is in
+//! flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course of a failure), `renew` (and of a
+//! lane's return).
+
+mod board;
+mod fabric;
+mod journal;
+mod pair;
+mod recover;
+mod renew;
+mod word;
+
+use board::{Board, PEERS};
+use ferrorail_base::config::{Settings, ShmKind};
+use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64};
+use ferrorail_base::{PeerId, ProcessId, RailId};
+use ferrorail_fabric::{FabricError, LaneId, Lanes, RAILS_MAX, Ticket};
+use journal::Entry;
+use pair::{Pair, Phase};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often control words are looked at while nothing is wrong, and repeated while something is.
+const TICK: Duration = Duration::from_millis(10);
+
+const MAGIC: [u8; 4] = *b"FRF\x01";
+
+/// A fabric with failover. See the [module documentation](self).
+#[derive(Debug)]
+pub struct Failover<F: Lanes> {
+    inner: F,
+    process: ProcessId,
+    shm: ShmKind,
+    /// Time between trials of a lane that failed.
+    probe: Option<Duration>,
+    /// This side's planes, as bits.
+    planes: u8,
+    peers: boxcar::Vec<Pair>,
+    boards: Mutex<Vec<Arc<Board>>>,
+    /// Lanes whose operations are being accounted for.
+    attention: AtomicU32,
+    calls: AtomicU32,
+    ticked: Mutex<Instant>,
+    events: [Events; RAILS_MAX],
+    /// To be told by the next call of `progress`.
+    failure: Mutex<Option<FabricError>>,
+}
+
+/// What befell a rail.
+#[derive(Debug, Default)]
+struct Events {
+    failures: AtomicU64,
+    readmissions: AtomicU64,
+    resent: AtomicU64,
+    warned: AtomicBool,
+}
+
+impl<F: Lanes> Failover<F> {
+    /// Adds failover to `inner`, which was opened by `process` under `settings`
+    /// (`FERRORAIL_RAIL_PROBE`).
+    pub fn new(inner: F, process: ProcessId, settings: &Settings) -> Self {
+        let planes = inner.rails().iter().map(|rail| 1 << rail.plane);
+        Self {
+            planes: planes.fold(0, |all, plane: u8| all | plane),
+            inner,
+            process,
+            shm: settings.shm,
+            probe: settings.rail_probe_ms.map(Duration::from_millis),
+            peers: boxcar::Vec::new(),
+            boards: Mutex::default(),
+            attention: AtomicU32::new(0),
+            calls: AtomicU32::new(0),
+            ticked: Mutex::new(Instant::now()),
+            events: Default::default(),
+            failure: Mutex::default(),
+        }
+    }
+
+    /// The fabric without failover, for tests that break its lanes.
+    pub fn inner(&self) -> &F {
+        &self.inner
+    }
+
+    fn pair(&self, peer: PeerId) -> Result<&Pair, FabricError> {
+        let unknown = FabricError::BadPeerData { what: "peer id" };
+        self.peers.get(peer.index()).ok_or(unknown)
+    }
+
+    fn plane(&self, rail: usize) -> u8 {
+        self.inner.rails()[rail].plane
+    }
+
+    fn unreachable(&self, pair: &Pair) -> FabricError {
+        FabricError::Unreachable {
+            peer: pair.name.clone(),
+            status: pair.unreachable.get().cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Posts through `post` on `rail`, or on another if that has failed, and records `entry`.
+    #[inline]
+    fn post(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        entry: impl FnOnce() -> Entry,
+        mut post: impl FnMut(RailId) -> Result<Ticket, FabricError>,
+    ) -> Result<Ticket, FabricError> {
+        let pair = self.pair(peer)?;
+        if pair.wired.get().is_none() {
+            return post(rail);
+        }
+        loop {
+            let Some(usable) = pair.usable(rail.index()) else {
+                return Err(self.unreachable(pair));
+            };
+            let lane = LaneId {
+                peer,
+                rail: RailId(usable as u8),
+            };
+            let posted = if self.inner.is_immediate() {
+                post(lane.rail)
+            } else {
+                let mut journal = pair.journal(usable);
+                match post(lane.rail) {
+                    Ok(ticket) => {
+                        let completed = self.inner.completed(lane);
+                        journal.record(entry(), ticket.sequence, completed);
+                        return Ok(ticket);
+                    }
+                    other => other,
+                }
+            };
+            match posted {
+                Err(FabricError::LaneDown { status, .. }) => self.lose(lane, &status),
+                other => return other,
+            }
+        }
+    }
+
+    /// What became of an operation on a lane that is not in use, or was not when it was posted.
+    fn account(&self, pair: &Pair, ticket: Ticket) -> Result<bool, FabricError> {
+        let recovery = pair.recovery();
+        let life = &recovery.lanes[ticket.rail.index()];
+        if life.unknown.contains(&ticket.sequence) {
+            return Err(FabricError::Completion {
+                rail: self.inner.rails()[ticket.rail.index()].name.clone(),
+                peer: pair.name.clone(),
+                status: "the rail failed during an atomic; whether it took effect is unknown"
+                    .into(),
+            });
+        }
+        match &life.phase {
+            Phase::Lost(_) if ticket.sequence > life.completed => {
+                match pair.unreachable.get().is_some() {
+                    true => Err(self.unreachable(pair)),
+                    false => Ok(false),
+                }
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// A board with room for `peer`.
+    fn board_of(&self, peer: PeerId) -> Result<Arc<Board>, FabricError> {
+        let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
+        while boards.len() <= peer.index() / PEERS {
+            boards.push(Arc::new(Board::open(&self.inner, self.shm)?));
+        }
+        Ok(boards[peer.index() / PEERS].clone())
+    }
+
+    /// Reads what [`Fabric::address_for`] of the peer's failover wrote: its fabric's address, its
+    /// planes, the place of our cell, and its board.
+    fn unpack(address: &[u8]) -> Option<(&[u8], u8, usize, &[u8])> {
+        let rest = address.strip_prefix(&MAGIC)?;
+        let (&[planes], rest) = rest.split_first_chunk::<1>()?;
+        let (cell, rest) = rest.split_first_chunk::<4>()?;
+        let (bytes, rest) = rest.split_first_chunk::<4>()?;
+        let (inner, board) = rest.split_at_checked(u32::from_le_bytes(*bytes) as usize)?;
+        Some((inner, planes, u32::from_le_bytes(*cell) as usize, board))
+    }
+}
+
+impl<F: Lanes> Drop for Failover<F> {
+    fn drop(&mut self) {
+        // Pairs hold the boards too.
+        drop(std::mem::take(&mut self.peers));
+        let boards = self
+            .boards
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        for board in boards.drain(..) {
+            if let Some(board) = Arc::into_inner(board) {
+                self.inner.deregister(board.region);
+            }
+        }
+    }
+}

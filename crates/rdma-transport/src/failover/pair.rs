@@ -1,0 +1,193 @@
+//! What is known of one peer, and the life of each lane to it.
+
+use super::board::{self, Line};
+use super::journal::{Entry, Journal};
+use super::word::Word;
+use ferrorail_base::sync::{AtomicU8, AtomicU64, Ordering};
+use ferrorail_base::{PeerId, ProcessId};
+use ferrorail_fabric::{LocalSlice, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+/// What connecting found out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wired {
+    /// The peer's board, and where our cell begins in it.
+    pub board: RemoteRegion,
+    pub cell: usize,
+    /// Planes that both sides have, as bits.
+    pub planes: u8,
+}
+
+impl Wired {
+    pub fn word(&self, line: Line, plane: u8) -> RemoteSlice<'_> {
+        RemoteSlice {
+            region: &self.board,
+            offset: board::offset(self.cell, line, plane),
+        }
+    }
+}
+
+/// One peer.
+#[derive(Debug)]
+pub(super) struct Pair {
+    pub id: PeerId,
+    /// Whether this side proposes new lives of lanes.
+    pub initiator: bool,
+    pub name: String,
+    board: Arc<board::Board>,
+    cell: usize,
+    pub wired: OnceLock<Wired>,
+    /// Rails whose lane to the peer is in use, as bits.
+    pub up: AtomicU8,
+    journals: [Mutex<Journal>; RAILS_MAX],
+    recovery: Mutex<Recovery>,
+    /// Why the last rail failed, if all have.
+    pub unreachable: OnceLock<String>,
+}
+
+/// The part of a pair that only failures touch.
+#[derive(Debug, Default)]
+pub(super) struct Recovery {
+    pub lanes: [Life; RAILS_MAX],
+    /// Keep-alive puts under way.
+    pub alive: [Option<Ticket>; RAILS_MAX],
+}
+
+/// One lane's life.
+#[derive(Debug)]
+pub(super) struct Life {
+    /// Which it is.
+    pub number: u16,
+    pub phase: Phase,
+    /// What this side says at present.
+    pub out: Word,
+    /// Operations that completed before the lane failed.
+    pub completed: u64,
+    /// Atomics whose outcome nobody can tell.
+    pub unknown: Vec<u64>,
+    /// Times `out` was said.
+    pub repeats: u32,
+}
+
+impl Default for Life {
+    fn default() -> Self {
+        Self {
+            number: 0,
+            phase: Phase::Up,
+            out: Word::unpack(0),
+            completed: 0,
+            unknown: Vec::new(),
+            repeats: 0,
+        }
+    }
+}
+
+/// Where a lane is in its life.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// In use.
+    Up,
+    /// Failed; what was in flight is being accounted for.
+    Lost(Loss),
+    /// Ended, and nothing is owed. To be tried again at the given time.
+    Down { again: Option<Instant> },
+    /// Initiator: a new life was proposed.
+    Offered,
+    /// Responder: the new life was accepted.
+    Accepted,
+    /// Initiator: a put on the lane itself is under way, or to be posted.
+    Trying { ticket: Option<Ticket> },
+}
+
+/// What a failed lane still owes.
+#[derive(Debug)]
+pub(super) struct Loss {
+    /// Operations not known to have arrived, in order.
+    pub pending: VecDeque<Entry>,
+    pub stage: Stage,
+    /// What other rails carry instead.
+    pub resent: Vec<Ticket>,
+}
+
+/// How far the account is.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Reading the proof of arrival of entry `next - 1`; the later ones have not arrived.
+    /// `ended`: the peer has ended its side, so what is not there will not come.
+    Reading {
+        next: usize,
+        ticket: Option<Ticket>,
+        ended: bool,
+    },
+    /// Waiting for the peer to end its side.
+    Waiting,
+    /// Doing again what did not arrive.
+    Resending,
+}
+
+impl Pair {
+    pub fn new(id: PeerId, process: ProcessId, initiator: bool, board: Arc<board::Board>) -> Self {
+        Self {
+            id,
+            initiator,
+            name: format!("process {} on host {:016x}", process.pid, process.host),
+            board,
+            cell: board::cell(id.index()),
+            wired: OnceLock::new(),
+            up: AtomicU8::new(0),
+            journals: Default::default(),
+            recovery: Mutex::default(),
+            unreachable: OnceLock::new(),
+        }
+    }
+
+    /// The board that holds our words for the peer, and the offset of its cell.
+    pub fn cell(&self) -> (&board::Board, usize) {
+        (&self.board, self.cell)
+    }
+
+    pub fn word(&self, line: Line, plane: u8) -> &AtomicU64 {
+        self.board.word(board::offset(self.cell, line, plane))
+    }
+
+    pub fn slice(&self, line: Line, plane: u8) -> LocalSlice<'_> {
+        self.board.slice(board::offset(self.cell, line, plane), 8)
+    }
+
+    /// What the peer says of the lane of `plane`.
+    pub fn hears(&self, plane: u8) -> Word {
+        Word::unpack(self.word(Line::In, plane).load(Ordering::Acquire))
+    }
+
+    pub fn journal(&self, rail: usize) -> MutexGuard<'_, Journal> {
+        let journal = self.journals[rail].lock();
+        journal.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn recovery(&self) -> MutexGuard<'_, Recovery> {
+        self.recovery.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// [`Pair::recovery`] if nobody is at it.
+    pub fn try_recovery(&self) -> Option<MutexGuard<'_, Recovery>> {
+        self.recovery.try_lock().ok()
+    }
+
+    pub fn is_up(&self, rail: usize) -> bool {
+        self.up.load(Ordering::Acquire) & 1 << rail != 0
+    }
+
+    /// A rail in use: `rail` itself, or the next one that is.
+    #[inline]
+    pub fn usable(&self, rail: usize) -> Option<usize> {
+        let up = self.up.load(Ordering::Acquire);
+        if up & 1 << rail != 0 {
+            return Some(rail);
+        }
+        let ahead = |&step: &usize| up & 1 << ((rail + step) % RAILS_MAX) != 0;
+        let step = (1..RAILS_MAX).find(ahead)?;
+        Some((rail + step) % RAILS_MAX)
+    }
+}

@@ -1,0 +1,372 @@
+//! The course of a failure: from a lane that broke to the last of its operations accounted for.
+
+use super::board::Line;
+use super::journal::Entry;
+use super::pair::{Loss, Pair, Phase, Recovery, Stage};
+use super::word::{Says, Word};
+use super::{Failover, TICK};
+use ferrorail_base::RailId;
+use ferrorail_base::sync::Ordering;
+use ferrorail_fabric::{FabricError, LaneId, Lanes, RemoteSlice, Ticket, Tracking};
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+use std::time::Instant;
+
+/// Times that the last word of a lane in use is repeated to a peer that does not answer it.
+const REPEATS_MAX: u32 = 200;
+
+impl<F: Lanes> Failover<F> {
+    /// Takes `lane` out of use because of `status`.
+    #[cold]
+    pub(super) fn lose(&self, lane: LaneId, status: &str) {
+        if let Ok(pair) = self.pair(lane.peer) {
+            self.lose_locked(pair, &mut pair.recovery(), lane.rail.index(), status);
+        }
+    }
+
+    pub(super) fn lane(&self, pair: &Pair, rail: usize) -> LaneId {
+        LaneId {
+            peer: pair.id,
+            rail: RailId(rail as u8),
+        }
+    }
+
+    /// [`Failover::lose`] for the holder of the pair's `recovery`.
+    pub(super) fn lose_locked(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        rail: usize,
+        status: &str,
+    ) {
+        if !pair.is_up(rail) {
+            return;
+        }
+        let lane = self.lane(pair, rail);
+        self.inner.end_lane(lane);
+        let up = pair.up.fetch_and(!(1 << rail), Ordering::AcqRel) & !(1 << rail);
+        let completed = self.inner.completed(lane);
+        // Whoever posts at this moment holds the journal, and finds the lane ended afterwards.
+        let pending = pair.journal(rail).take(completed);
+        self.warn(pair, rail, status, up != 0);
+        let life = &mut recovery.lanes[rail];
+        life.completed = completed;
+        let next = pending.len();
+        life.phase = Phase::Lost(Loss {
+            pending,
+            stage: Stage::Reading {
+                next,
+                ticket: None,
+                ended: false,
+            },
+            resent: Vec::new(),
+        });
+        recovery.alive[rail] = None;
+        let number = life.number;
+        self.attention.fetch_add(1, Ordering::Relaxed);
+        if up == 0 {
+            pair.unreachable.get_or_init(|| status.to_owned());
+            self.tell_if_owed(pair, recovery);
+        }
+        self.say(pair, recovery, rail, Word::new(number, Says::Down));
+    }
+
+    fn warn(&self, pair: &Pair, rail: usize, status: &str, others: bool) {
+        let events = &self.events[rail];
+        events.failures.fetch_add(1, Ordering::Relaxed);
+        let name = &self.inner.rails()[rail].name;
+        let what = if others {
+            "other rails take over"
+        } else {
+            "no rail is left"
+        };
+        if events.warned.swap(true, Ordering::Relaxed) && others {
+            tracing::debug!("rail {name} to {}: {status}; {what}", pair.name);
+        } else {
+            tracing::warn!("rail {name} to {}: {status}; {what}", pair.name);
+        }
+    }
+
+    /// Without a rail left, what is owed cannot be delivered: somebody must be told.
+    fn tell_if_owed(&self, pair: &Pair, recovery: &Recovery) {
+        let owes = |phase: &Phase| matches!(phase, Phase::Lost(loss) if !loss.pending.is_empty());
+        if recovery.lanes.iter().any(|life| owes(&life.phase)) {
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert_with(|| self.unreachable(pair));
+        }
+    }
+
+    /// Tells the peer `word` about the lane of `rail`, over any rail in use.
+    pub(super) fn say(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, word: Word) {
+        let life = &mut recovery.lanes[rail];
+        if life.out != word {
+            life.out = word;
+            life.repeats = 0;
+        }
+        life.repeats += 1;
+        let plane = self.plane(rail);
+        let (Some(wired), Some(via)) = (pair.wired.get(), pair.usable(rail)) else {
+            return;
+        };
+        let out = pair.word(Line::Out, plane);
+        out.store(word.pack(), Ordering::Release);
+        let from = pair.slice(Line::Out, plane);
+        let to = wired.word(Line::In, plane);
+        let via = RailId(via as u8);
+        // SAFETY: both words belong to boards, which live as long as the fabrics.
+        let said = unsafe { self.inner.put(pair.id, via, from, to, Tracking::Tracked) };
+        if let Err(FabricError::LaneDown { status, .. }) = said {
+            self.lose_locked(pair, recovery, via.index(), &status);
+        }
+    }
+
+    /// Moves on what is under way, and now and then looks at what peers say.
+    #[cold]
+    pub(super) fn look_around(&self) {
+        let now = Instant::now();
+        let due = match self.ticked.try_lock() {
+            Ok(mut ticked) if now.duration_since(*ticked) >= TICK => {
+                *ticked = now;
+                true
+            }
+            _ => false,
+        };
+        if !due && self.attention.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        for (_, pair) in self.peers.iter() {
+            if pair.wired.get().is_some()
+                && let Some(mut recovery) = pair.try_recovery()
+            {
+                self.step(pair, &mut recovery, due, now);
+            }
+        }
+    }
+
+    fn step(&self, pair: &Pair, recovery: &mut Recovery, due: bool, now: Instant) {
+        let planes = pair.wired.get().map_or(0, |wired| wired.planes);
+        for rail in 0..self.inner.rails().len() {
+            let plane = self.plane(rail);
+            if planes & 1 << plane == 0 || pair.unreachable.get().is_some() {
+                continue;
+            }
+            let heard = pair.hears(plane);
+            match &recovery.lanes[rail].phase {
+                Phase::Lost(_) => self.recover(pair, recovery, rail, heard),
+                _ if !due => continue,
+                Phase::Up => self.watch(pair, recovery, rail, heard),
+                _ => self.renew(pair, recovery, rail, heard, now),
+            }
+            let word = recovery.lanes[rail].out;
+            if due && !matches!(recovery.lanes[rail].phase, Phase::Up) {
+                self.say(pair, recovery, rail, word);
+            }
+        }
+    }
+
+    /// Looks whether the peer has ended a lane in use, or has not heard that it is.
+    fn watch(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, heard: Word) {
+        let life = &recovery.lanes[rail];
+        let number = life.number;
+        if heard.life == number {
+            let unheard = matches!(heard.says, Says::Offer | Says::Accept);
+            if heard.says == Says::Down {
+                self.lose_locked(pair, recovery, rail, "the peer ended it");
+            } else if unheard && life.repeats < REPEATS_MAX {
+                self.say(pair, recovery, rail, Word::new(number, Says::Up));
+            }
+        } else if heard.life == super::word::next(number) {
+            // The word that said so was overwritten by the next.
+            self.lose_locked(pair, recovery, rail, "the peer ended it");
+        }
+    }
+
+    /// Accounts for what was in flight on a lost lane.
+    fn recover(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, heard: Word) {
+        let life = &mut recovery.lanes[rail];
+        let number = life.number;
+        let ended = heard.life == super::word::next(number)
+            || heard.life == number && heard.says == Says::Down;
+        let Phase::Lost(loss) = std::mem::replace(&mut life.phase, Phase::Offered) else {
+            return;
+        };
+        let (loss, settled) = self.settle(pair, recovery, rail, ended, loss);
+        if settled {
+            self.attention.fetch_sub(1, Ordering::Relaxed);
+            recovery.lanes[rail].phase = Phase::Down {
+                again: self.probe.map(|probe| Instant::now() + probe),
+            };
+            return;
+        }
+        recovery.lanes[rail].phase = Phase::Lost(loss);
+        if pair.unreachable.get().is_some() {
+            // The last rail failed meanwhile.
+            self.tell_if_owed(pair, recovery);
+        }
+    }
+
+    /// One pass over what a lost lane owes; whether nothing is owed any more.
+    fn settle(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        rail: usize,
+        peer_ended: bool,
+        mut loss: Loss,
+    ) -> (Loss, bool) {
+        match &mut loss.stage {
+            Stage::Reading {
+                next,
+                ticket,
+                ended,
+            } => match self.read_back(pair, recovery, rail, &loss.pending, (next, ticket)) {
+                None => {}
+                Some(arrived) => {
+                    let ended = *ended;
+                    loss.pending.drain(..arrived);
+                    let harmless = loss.pending.iter().all(Entry::is_harmless);
+                    loss.stage = match ended || harmless {
+                        true => Stage::Resending,
+                        false => Stage::Waiting,
+                    };
+                }
+            },
+            Stage::Waiting if peer_ended => {
+                loss.stage = Stage::Reading {
+                    next: loss.pending.len(),
+                    ticket: None,
+                    ended: true,
+                };
+            }
+            Stage::Waiting => {}
+            Stage::Resending => self.resend(pair, recovery, rail, &mut loss),
+        }
+        let sent = matches!(loss.stage, Stage::Resending) && loss.pending.is_empty();
+        let settled = sent && self.all_complete(pair, recovery, &mut loss.resent);
+        (loss, settled)
+    }
+
+    /// Reads the proofs of arrival from the last entry backwards: operations of a lane take effect
+    /// in order, so the last one that has arrived proves all before it. `Some(n)`: the first n have.
+    fn read_back(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        rail: usize,
+        pending: &VecDeque<Entry>,
+        (next, ticket): (&mut usize, &mut Option<Ticket>),
+    ) -> Option<usize> {
+        let plane = self.plane(rail);
+        while *next > 0 {
+            let Some((word, value)) = pending[*next - 1].proof() else {
+                *next -= 1;
+                continue;
+            };
+            let Some(reading) = *ticket else {
+                *ticket = self.read(pair, recovery, rail, &word);
+                return None;
+            };
+            match self.inner.is_complete(reading) {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    *ticket = None;
+                    let via = reading.rail.index();
+                    self.lose_locked(pair, recovery, via, &error.to_string());
+                    return None;
+                }
+            }
+            *ticket = None;
+            let seen = pair.word(Line::Landing, plane).load(Ordering::Acquire);
+            if seen >= value {
+                return Some(*next);
+            }
+            *next -= 1;
+        }
+        Some(0)
+    }
+
+    fn read(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        rail: usize,
+        word: &ferrorail_fabric::RemoteRegion,
+    ) -> Option<Ticket> {
+        let via = pair.usable(rail)?;
+        let from = RemoteSlice {
+            region: word,
+            offset: 0,
+        };
+        let into = pair.slice(Line::Landing, self.plane(rail));
+        // SAFETY: the landing word is this lane's and read only when the ticket is complete; the
+        // peer holds its flags as long as it may be written to.
+        match unsafe { self.inner.get(pair.id, RailId(via as u8), from, into) } {
+            Ok(ticket) => Some(ticket),
+            Err(FabricError::LaneDown { status, .. }) => {
+                self.lose_locked(pair, recovery, via, &status);
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Does the pending operations again, in order, all on one rail.
+    fn resend(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, loss: &mut Loss) {
+        while let Some(entry) = loss.pending.front() {
+            if entry.is_atomic() {
+                recovery.lanes[rail].unknown.push(entry.sequence);
+                loss.pending.pop_front();
+                continue;
+            }
+            let Some(via) = pair.usable(rail) else { return };
+            let lane = self.lane(pair, via);
+            let mut journal = pair.journal(via);
+            // SAFETY: the operation has not completed, so its memory is still the fabric's.
+            match unsafe { entry.post(&self.inner, lane) } {
+                Ok(ticket) => {
+                    journal.record(*entry, ticket.sequence, self.inner.completed(lane));
+                    loss.resent.push(ticket);
+                    loss.pending.pop_front();
+                    self.events[rail].resent.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error) => {
+                    drop(journal);
+                    if let FabricError::LaneDown { status, .. } = error {
+                        self.lose_locked(pair, recovery, via, &status);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether everything in `tickets` is complete, also if another failure came in between.
+    fn all_complete(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        tickets: &mut Vec<Ticket>,
+    ) -> bool {
+        while let Some(&ticket) = tickets.last() {
+            let rail = ticket.rail.index();
+            let complete = if pair.is_up(rail) {
+                match self.inner.is_complete(ticket) {
+                    Ok(complete) => complete,
+                    Err(error) => {
+                        self.lose_locked(pair, recovery, rail, &error.to_string());
+                        false
+                    }
+                }
+            } else {
+                let life = &recovery.lanes[rail];
+                !matches!(life.phase, Phase::Lost(_)) || ticket.sequence <= life.completed
+            };
+            if !complete {
+                return false;
+            }
+            tickets.pop();
+        }
+        true
+    }
+}

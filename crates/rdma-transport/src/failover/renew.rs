@@ -1,0 +1,190 @@
+//! The return of a lane: proposed by one side, accepted by the other, tried, and taken into use.
+
+use super::board::Line;
+use super::pair::{Pair, Phase, Recovery};
+use super::word::{Says, Word, next};
+use super::{Failover, TICK};
+use ferrorail_base::RailId;
+use ferrorail_base::sync::Ordering;
+use ferrorail_fabric::{FabricError, Lanes, LocalSlice, Ticket, Tracking};
+use std::time::Instant;
+
+impl<F: Lanes> Failover<F> {
+    /// One step towards a lane's next life.
+    pub(super) fn renew(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        rail: usize,
+        heard: Word,
+        now: Instant,
+    ) {
+        let number = recovery.lanes[rail].number;
+        let of_next = heard.life == next(number);
+        match recovery.lanes[rail].phase {
+            Phase::Down { again } if pair.initiator => {
+                let ended = heard.life == number && heard.says == Says::Down;
+                if ended && again.is_some_and(|again| now >= again) {
+                    self.offer(pair, recovery, rail);
+                }
+            }
+            Phase::Down { .. } => {
+                if of_next && heard.says == Says::Offer {
+                    self.accept(pair, recovery, rail, heard.token);
+                }
+            }
+            Phase::Offered => {
+                if of_next && heard.says == Says::Down {
+                    recovery.lanes[rail].number = next(number);
+                    self.give_up(pair, recovery, rail, "the peer could not");
+                } else if of_next && heard.says == Says::Accept {
+                    let lane = self.lane(pair, rail);
+                    recovery.lanes[rail].number = next(number);
+                    match self.inner.resume_lane(lane, heard.token) {
+                        Ok(()) => recovery.lanes[rail].phase = Phase::Trying { ticket: None },
+                        Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
+                    }
+                }
+            }
+            Phase::Trying { ticket } => self.try_lane(pair, recovery, rail, ticket),
+            Phase::Accepted => {
+                if of_next || heard.life == number && heard.says == Says::Down {
+                    self.give_up(pair, recovery, rail, "the peer gave up");
+                } else if heard.life == number && heard.says == Says::Up {
+                    self.admit(pair, recovery, rail);
+                }
+            }
+            Phase::Up | Phase::Lost(_) => {}
+        }
+    }
+
+    fn offer(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
+        let number = recovery.lanes[rail].number;
+        match self.inner.renew_lane(self.lane(pair, rail)) {
+            Ok(token) => {
+                recovery.lanes[rail].phase = Phase::Offered;
+                let word = Word {
+                    token,
+                    ..Word::new(next(number), Says::Offer)
+                };
+                self.say(pair, recovery, rail, word);
+            }
+            Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
+        }
+    }
+
+    fn accept(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, offered: u64) {
+        let lane = self.lane(pair, rail);
+        let token = self.inner.renew_lane(lane).and_then(|token| {
+            self.inner.resume_lane(lane, offered)?;
+            Ok(token)
+        });
+        let number = next(recovery.lanes[rail].number);
+        recovery.lanes[rail].number = number;
+        match token {
+            Ok(token) => {
+                recovery.lanes[rail].phase = Phase::Accepted;
+                let word = Word {
+                    token,
+                    ..Word::new(number, Says::Accept)
+                };
+                self.say(pair, recovery, rail, word);
+            }
+            Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
+        }
+    }
+
+    /// Puts a word to the peer on the lane itself; once that is complete the lane is in use.
+    fn try_lane(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, ticket: Option<Ticket>) {
+        let outcome = match ticket {
+            Some(ticket) => self
+                .inner
+                .is_complete(ticket)
+                .map(|done| (Some(ticket), done)),
+            None => self.post_trial(pair, rail).map(|ticket| (ticket, false)),
+        };
+        match outcome {
+            Ok((_, true)) => self.admit(pair, recovery, rail),
+            Ok((ticket, false)) => recovery.lanes[rail].phase = Phase::Trying { ticket },
+            Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
+        }
+    }
+
+    fn post_trial(&self, pair: &Pair, rail: usize) -> Result<Option<Ticket>, FabricError> {
+        let Some(wired) = pair.wired.get() else {
+            return Ok(None);
+        };
+        let plane = self.plane(rail);
+        let from = pair.slice(Line::Out, plane);
+        let to = wired.word(Line::Trial, plane);
+        let rail = RailId(rail as u8);
+        // SAFETY: both words belong to boards, which live as long as the fabrics.
+        match unsafe { self.inner.put(pair.id, rail, from, to, Tracking::Tracked) } {
+            Err(FabricError::WouldBlock) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// Takes the lane into use again.
+    fn admit(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
+        let life = &mut recovery.lanes[rail];
+        life.phase = Phase::Up;
+        let number = life.number;
+        pair.up.fetch_or(1 << rail, Ordering::AcqRel);
+        let events = &self.events[rail];
+        events.readmissions.fetch_add(1, Ordering::Relaxed);
+        events.warned.store(false, Ordering::Relaxed);
+        let name = &self.inner.rails()[rail].name;
+        tracing::info!("rail {name} to {} is in use again", pair.name);
+        self.say(pair, recovery, rail, Word::new(number, Says::Up));
+    }
+
+    /// Ends an attempt; there will be another.
+    fn give_up(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, reason: &str) {
+        let name = &self.inner.rails()[rail].name;
+        tracing::debug!("rail {name} to {} stays out of use: {reason}", pair.name);
+        self.inner.end_lane(self.lane(pair, rail));
+        let life = &mut recovery.lanes[rail];
+        life.phase = Phase::Down {
+            again: self.probe.map(|probe| Instant::now() + probe.max(TICK)),
+        };
+        let number = life.number;
+        self.say(pair, recovery, rail, Word::new(number, Says::Down));
+    }
+
+    /// Posts an empty put on each lane in use that is quiet: a lane that does not answer breaks.
+    pub(super) fn keep_alive(&self, pair: &Pair) {
+        let (Some(wired), Some(mut recovery)) = (pair.wired.get(), pair.try_recovery()) else {
+            return;
+        };
+        for rail in 0..self.inner.rails().len() {
+            if !pair.is_up(rail) {
+                continue;
+            }
+            let outcome = match recovery.alive[rail] {
+                Some(ticket) => self
+                    .inner
+                    .is_complete(ticket)
+                    .map(|done| (!done).then_some(ticket)),
+                None => {
+                    let plane = self.plane(rail);
+                    let from = LocalSlice {
+                        bytes: 0,
+                        ..pair.slice(Line::Out, plane)
+                    };
+                    let to = wired.word(Line::Trial, plane);
+                    let id = RailId(rail as u8);
+                    // SAFETY: an empty put touches no memory.
+                    unsafe { self.inner.put(pair.id, id, from, to, Tracking::Tracked) }.map(Some)
+                }
+            };
+            match outcome {
+                Ok(ticket) => recovery.alive[rail] = ticket,
+                Err(FabricError::LaneDown { status, .. }) => {
+                    self.lose_locked(pair, &mut recovery, rail, &status);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}

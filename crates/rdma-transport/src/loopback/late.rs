@@ -1,0 +1,68 @@
+//! What a network still holds of a lane that broke, and may deliver when nobody expects it.
+
+use super::Core;
+use super::model::Flight;
+use super::operation::{Operation, Refusal};
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::sync::Ordering;
+
+impl Flight {
+    /// Carries the operation out, if the target lets this life of the lane through.
+    ///
+    /// # Safety
+    /// As [`Operation::execute`].
+    pub(super) unsafe fn execute(&self, core: &Core, index: usize) -> Option<Result<(), Refusal>> {
+        let peer = &core.peers[self.peer.index()];
+        let plane = core.rails[index].plane;
+        // SAFETY: the caller's promise.
+        let execute = || unsafe { self.operation.execute(peer, plane) };
+        match peer.link() {
+            Some(link) => link.keys.through_gate(link.gate, plane, self.life, execute),
+            None => Some(execute()),
+        }
+    }
+}
+
+/// Puts on their way, with the bytes they had when they left.
+#[derive(Debug, Default)]
+pub(super) struct Late {
+    held: Vec<(Flight, Vec<u8>)>,
+}
+
+impl Late {
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Holds `flight` back; what is no put is dropped.
+    ///
+    /// # Safety
+    /// Its source is readable.
+    pub(super) unsafe fn hold(&mut self, mut flight: Flight) {
+        let (Operation::Put { from, .. } | Operation::PutNotify { from, .. }) =
+            &mut flight.operation
+        else {
+            return;
+        };
+        let mut bytes = vec![0; from.bytes];
+        let copy = MemoryRange::new(bytes.as_mut_ptr(), bytes.len());
+        // SAFETY: the caller's promise; the copy is ours.
+        unsafe { from.copy_to(copy) };
+        *from = copy;
+        self.held.push((flight, bytes));
+    }
+
+    /// Delivers everything; what the target does not accept any more is lost.
+    pub(super) fn release(&mut self, core: &Core, index: usize) {
+        for (flight, bytes) in self.held.drain(..) {
+            // SAFETY: the source is the copy; the target's table of keys vouches for its side.
+            let outcome = unsafe { flight.execute(core, index) };
+            drop(bytes);
+            let accepted = matches!(outcome, Some(Ok(())));
+            let posted = core.peers[flight.peer.index()].lanes[index]
+                .posted
+                .load(Ordering::Relaxed);
+            tracing::debug!(accepted, posted, "a late put");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! One life of a lane on this side: a queue pair and where its packets begin.
+
+use super::error::set_up;
+use super::handles::MemoryRegion;
+use super::queue_pair::{Local, QueuePair};
+use super::rail::Rail;
+use super::wire::RailAddress;
+use super::work_request::LocalPart;
+use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_fabric::FabricError;
+use std::hash::{BuildHasher, Hasher};
+
+/// This side's end of a connection.
+#[derive(Debug)]
+pub struct End {
+    /// The queue pair.
+    pub queue_pair: QueuePair,
+    /// First packet sequence number it sends.
+    pub packet_sequence: u32,
+    /// Whether it may be posted to.
+    pub connected: bool,
+}
+
+/// Registered memory for the values of notifications in flight, on devices without inline data.
+#[derive(Debug)]
+pub struct Words {
+    // Before `values`, which it covers.
+    region: MemoryRegion,
+    values: Box<[AtomicU64]>,
+}
+
+impl Words {
+    /// As many as operations are in flight.
+    pub fn new(rail: &Rail) -> std::io::Result<Self> {
+        let count = rail.limits.lane_operations;
+        let values: Box<[AtomicU64]> = (0..count).map(|_| AtomicU64::new(0)).collect();
+        let access = ibverbs_sys::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE;
+        let address = values.as_ptr().cast_mut().cast();
+        // SAFETY: the values live on the heap for longer than the region.
+        let region = unsafe {
+            MemoryRegion::register(&rail.domain, address, size_of_val(&*values), access)
+        }?;
+        Ok(Self { region, values })
+    }
+
+    /// Stores the value of operation `number` where the device finds it.
+    pub fn store(&self, number: u64, value: u64) -> LocalPart {
+        let word = &self.values[(number % self.values.len() as u64) as usize];
+        word.store(value, Ordering::Relaxed);
+        LocalPart {
+            address: std::ptr::from_ref(word) as u64,
+            bytes: 8,
+            lkey: self.region.lkey(),
+        }
+    }
+}
+
+impl End {
+    /// Makes a queue pair, not yet connected.
+    pub fn create(rail: &Rail, object: &str) -> Result<Self, FabricError> {
+        let size = rail.queue_pair_size();
+        let queue_pair = QueuePair::create(&rail.domain, &rail.completions, size)
+            .map_err(set_up("ibv_create_qp", object))?;
+        queue_pair.initialize(rail.local.port, object)?;
+        let random = std::hash::RandomState::new().build_hasher().finish();
+        Ok(Self {
+            queue_pair,
+            packet_sequence: random as u32 & 0x00ff_ffff,
+            connected: false,
+        })
+    }
+
+    /// Connects it to `peer`.
+    pub fn connect(
+        &mut self,
+        local: Local,
+        peer: &RailAddress,
+        object: &str,
+    ) -> Result<(), FabricError> {
+        let local = Local {
+            packet_sequence: self.packet_sequence,
+            ..local
+        };
+        self.queue_pair.connect(&local, peer, object)?;
+        self.connected = true;
+        Ok(())
+    }
+}

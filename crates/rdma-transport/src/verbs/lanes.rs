@@ -1,0 +1,31 @@
+//! [`Lanes`] of the verbs fabric: queue pairs destroyed and made anew.
+
+use super::fabric::VerbsFabric;
+use ferrorail_fabric::{FabricError, LaneId, Lanes};
+
+impl Lanes for VerbsFabric {
+    fn is_immediate(&self) -> bool {
+        false
+    }
+
+    fn completed(&self, lane: LaneId) -> u64 {
+        self.lane(lane.peer, lane.rail)
+            .map_or(0, |(_, lane)| lane.completed())
+    }
+
+    fn end_lane(&self, lane: LaneId) {
+        if let Ok((rail, lane)) = self.lane(lane.peer, lane.rail) {
+            lane.end(rail);
+        }
+    }
+
+    fn renew_lane(&self, lane: LaneId) -> Result<u64, FabricError> {
+        let (rail, lane) = self.lane(lane.peer, lane.rail)?;
+        lane.renew(rail)
+    }
+
+    fn resume_lane(&self, lane: LaneId, token: u64) -> Result<(), FabricError> {
+        let (_, lane) = self.lane(lane.peer, lane.rail)?;
+        lane.resume(token)
+    }
+}

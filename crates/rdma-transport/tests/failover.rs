@@ -1,0 +1,309 @@
+//! Failover over loopback rails with faults: nothing is lost, nothing lands twice, rails come back,
+//! and without any rail left an error comes in bounded time.
+
+mod conformance;
+
+#[path = "loopback/support.rs"]
+#[allow(dead_code)]
+mod support;
+
+use ferrorail_base::config::Settings;
+use ferrorail_base::sync::{AtomicBool, Ordering, yield_now};
+use ferrorail_base::{PeerId, ProcessId, RailId};
+use ferrorail_fabric::{
+    Fabric, FabricError, LaneId, Lanes, LocalRegion, Notification, RemoteRegion, Tracking,
+};
+use ferrorail_rdma_transport::failover::Failover;
+use ferrorail_rdma_transport::loopback::LoopbackFabric;
+use ferrorail_shm::Segment;
+use std::time::{Duration, Instant};
+use support::{Pair, Private, at, identity, object, register, slice, until};
+
+type Rails = Failover<LoopbackFabric>;
+
+fn settings(faults: &str) -> Settings {
+    Settings {
+        loopback_faults: faults.into(),
+        rail_timeout_ms: 60,
+        rail_probe_ms: Some(20),
+        ..Settings::default()
+    }
+}
+
+fn open(process: ProcessId, settings: &Settings) -> Rails {
+    let fabric = LoopbackFabric::open_as(process, settings).unwrap();
+    Failover::new(fabric, process, settings)
+}
+
+fn conformance_pair(settings: &Settings) -> (Rails, Rails) {
+    let process = |started| ProcessId {
+        host: 7,
+        pid: std::process::id(),
+        started,
+    };
+    (open(process(1), settings), open(process(2), settings))
+}
+
+#[test]
+fn conforms() {
+    conformance::run(|| conformance_pair(&Settings::default()));
+}
+
+#[test]
+fn conforms_with_a_model() {
+    let modelled = Settings {
+        loopback_latency_ns: 30_000,
+        loopback_bandwidths_mb_s: vec![4000],
+        ..Settings::default()
+    };
+    conformance::run(|| conformance_pair(&modelled));
+}
+
+/// Words of a block on each rail; the flags follow them.
+const WORDS: usize = 128;
+const RAILS: usize = 2;
+const FLAGS: usize = RAILS * WORDS * 8;
+
+/// One of two sides that send each other blocks in turn, always into the same memory.
+struct Side {
+    fabric: Rails,
+    peer: PeerId,
+    /// Source, and what the peer writes.
+    mine: (Segment, LocalRegion),
+    inbox: (Segment, LocalRegion),
+    theirs: Option<RemoteRegion>,
+}
+
+impl Side {
+    fn new(me: u64, other: u64, settings: &Settings) -> Self {
+        let fabric = open(identity(me), settings);
+        let peer = fabric.open_peer(identity(other)).unwrap();
+        let memory = || {
+            let segment = object(FLAGS + 8 * RAILS);
+            let region = register(&fabric, &segment);
+            (segment, region)
+        };
+        let (mine, inbox) = (memory(), memory());
+        Self {
+            fabric,
+            peer,
+            mine,
+            inbox,
+            theirs: None,
+        }
+    }
+
+    /// Sends round `round`: half of it on each rail.
+    fn send(&self, round: u64) -> Result<(), FabricError> {
+        let theirs = self.theirs.as_ref().unwrap();
+        for word in 0..RAILS * WORDS {
+            let value = round * 1_000_003 + word as u64;
+            self.mine.0.word(8 * word).store(value, Ordering::Release);
+        }
+        for rail in 0..RAILS {
+            let (offset, bytes) = (rail * WORDS * 8, WORDS * 8);
+            let notification = Notification {
+                word: at(theirs, FLAGS + 8 * rail),
+                value: round,
+            };
+            let id = RailId(rail as u8);
+            let posted = loop {
+                // SAFETY: the source is not written before the peer has answered.
+                let posted = unsafe {
+                    let (from, to) = (slice(&self.mine.1, offset, bytes), at(theirs, offset));
+                    self.fabric
+                        .put_notify(self.peer, id, from, to, notification, Tracking::Silent)
+                };
+                match posted {
+                    Err(FabricError::WouldBlock) => self.fabric.progress()?,
+                    other => break other,
+                };
+            };
+            posted?;
+        }
+        Ok(())
+    }
+
+    /// Waits for round `round` and checks every word of it, twice: nothing may come after it.
+    fn receive(&self, round: u64) -> Result<(), FabricError> {
+        let start = Instant::now();
+        let flag = |rail: usize| self.inbox.0.word(FLAGS + 8 * rail).load(Ordering::Acquire);
+        let mut checked = Instant::now();
+        while (0..RAILS).any(|rail| flag(rail) < round) {
+            self.fabric.progress()?;
+            if checked.elapsed() > Duration::from_millis(30) {
+                self.fabric.check(self.peer)?;
+                checked = Instant::now();
+            }
+            assert!(
+                start.elapsed() < support::PATIENCE,
+                "round {round} never came"
+            );
+            yield_now();
+        }
+        for _ in 0..2 {
+            for word in 0..RAILS * WORDS {
+                let found = self.inbox.0.word(8 * word).load(Ordering::Acquire);
+                assert_eq!(
+                    found,
+                    round * 1_000_003 + word as u64,
+                    "word {word} of {round}"
+                );
+            }
+            assert!((0..RAILS).all(|rail| flag(rail) == round), "a flag fell");
+            yield_now();
+        }
+        Ok(())
+    }
+
+    /// Sum of failures, readmissions and repetitions over the rails.
+    fn events(&self) -> [u64; 3] {
+        let counters = (0..RAILS).map(|rail| self.fabric.counters(RailId(rail as u8)));
+        counters.fold([0; 3], |[f, a, r], c| {
+            [f + c.failures, a + c.readmissions, r + c.resent]
+        })
+    }
+}
+
+fn sides(a: &Settings, b: &Settings) -> (Side, Side) {
+    let (mut left, mut right) = (Side::new(1, 2, a), Side::new(2, 1, b));
+    let to_left = left.fabric.address_for(left.peer).unwrap();
+    let to_right = right.fabric.address_for(right.peer).unwrap();
+    left.fabric.connect(left.peer, &to_right).unwrap();
+    right.fabric.connect(right.peer, &to_left).unwrap();
+    let of_left = left.fabric.describe(&left.inbox.1);
+    let of_right = right.fabric.describe(&right.inbox.1);
+    left.theirs = Some(left.fabric.import(left.peer, &of_right).unwrap());
+    right.theirs = Some(right.fabric.import(right.peer, &of_left).unwrap());
+    (left, right)
+}
+
+/// Plays rounds back and forth until `enough`, with `faults` at the left side.
+fn play(faults: &str, enough: impl Fn(&Side, u64) -> bool) -> [u64; 3] {
+    let (left, right) = sides(
+        &settings(faults),
+        &settings("loop0:mute:after=18446744073709551615"),
+    );
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (right, stop) = (&right, &stop);
+        scope.spawn(move || {
+            for round in 1.. {
+                right.receive(round).unwrap();
+                right.send(round).unwrap();
+                if stop.load(Ordering::Acquire) {
+                    break;
+                }
+            }
+        });
+        let start = Instant::now();
+        for round in 1.. {
+            left.send(round).unwrap();
+            // The last answer is sent after the flag is seen: one more round settles that.
+            left.receive(round).unwrap();
+            if stop.swap(enough(&left, round), Ordering::AcqRel) {
+                break;
+            }
+            assert!(
+                start.elapsed() < support::PATIENCE,
+                "not enough after {round} rounds"
+            );
+        }
+    });
+    left.events()
+}
+
+#[test]
+fn a_rail_that_goes_down_and_comes_back_is_left_and_used_again() {
+    let back = |left: &Side, round| round > 200 && left.events()[1] > 0;
+    let [failures, readmissions, resent] = play("loop1:down:after=40:for=200", back);
+    assert!(failures >= 1 && readmissions >= 1 && resent >= 1);
+}
+
+#[test]
+fn what_arrived_is_not_sent_again_when_only_its_completion_is_lost() {
+    let back = |left: &Side, round| round > 200 && left.events()[0] > 0;
+    let [failures, _, resent] = play("loop0:mute:after=40:for=10", back);
+    assert!(failures >= 1);
+    assert_eq!(resent, 0);
+}
+
+#[test]
+fn late_packets_of_a_lane_that_broke_land_nowhere() {
+    // They are let go long after the rounds they belong to, into memory that is in use again.
+    let back = |left: &Side, round| round > 300 && left.events()[1] > 0;
+    let [failures, _, resent] = play("loop1:late:after=50:for=150", back);
+    assert!(failures >= 1 && resent >= 1);
+}
+
+#[test]
+fn a_rail_fails_again_and_again() {
+    let faults = "loop1:down:after=30:for=100:every=40,loop1:late:after=200:for=100:every=90";
+    let enough = |left: &Side, _| left.events()[1] >= 4;
+    let [failures, readmissions, _] = play(faults, enough);
+    assert!(failures >= 4 && readmissions >= 4);
+}
+
+#[test]
+fn without_a_rail_left_sender_and_receiver_are_told() {
+    let faults = "loop0:down:after=20,loop1:down:after=20";
+    let (left, right) = sides(&settings(faults), &settings(faults));
+    let start = Instant::now();
+    let outcome = |side: &Side, first: bool| {
+        for round in 1.. {
+            if first || round > 1 {
+                side.send(round - u64::from(!first))?;
+            }
+            side.receive(round)?;
+        }
+        Ok::<(), FabricError>(())
+    };
+    let (at_left, at_right) = std::thread::scope(|scope| {
+        let at_right = scope.spawn(|| outcome(&right, false));
+        (outcome(&left, true), at_right.join().unwrap())
+    });
+    for outcome in [at_left, at_right] {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, FabricError::Unreachable { .. }), "{error}");
+        assert!(error.to_string().contains("no rail reaches"), "{error}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+/// What the account of a failure protects from: a late packet does land while the target keeps its
+/// end of the lane.
+#[test]
+fn late_packets_do_land_where_the_target_has_not_ended_the_lane() {
+    for ended in [false, true] {
+        let pair = Pair::open(&settings("loop1:late:for=200"));
+        let (source, target) = (Private::new(64), Private::new(64));
+        let (from, into) = (source.register(&pair.a), target.register(&pair.b));
+        let remote = RemoteRegion::of(&into);
+        source.store(0, 77);
+        let put = |rail| {
+            // SAFETY: both live until the fabrics are gone.
+            unsafe {
+                let (from, to) = (slice(&from, 0, 8), at(&remote, 0));
+                pair.a
+                    .put(pair.ab, RailId(rail), from, to, Tracking::Tracked)
+            }
+        };
+        let lost = put(1).unwrap();
+        until(|| {
+            let _ = pair.a.progress();
+            pair.a.is_complete(lost).is_err()
+        });
+        assert_eq!(target.load(0), 0);
+        if ended {
+            let lane = LaneId {
+                peer: PeerId(0),
+                rail: RailId(1),
+            };
+            pair.b.end_lane(lane);
+            std::thread::sleep(Duration::from_millis(300));
+            assert_eq!(target.load(0), 0, "the gate is closed");
+        } else {
+            until(|| target.load(0) == 77);
+        }
+    }
+}
