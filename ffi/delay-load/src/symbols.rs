@@ -20,6 +20,7 @@ pub mod verbs {
             ibv_dereg_mr
             ibv_destroy_cq
             ibv_destroy_qp
+            ibv_fork_init
             ibv_free_device_list
             ibv_get_device_guid
             ibv_get_device_list

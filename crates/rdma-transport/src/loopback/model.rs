@@ -143,11 +143,14 @@ impl Model {
     ) -> Result<u64, FabricError> {
         let mut queue = self.rails[rail.index()].lock();
         if let Some(failure) = lane.failure() {
-            let flushed = Failure {
-                status: Refusal::Flushed.to_string(),
-                ..failure
+            let failure = match failure.of_path {
+                true => failure,
+                false => Failure {
+                    status: Refusal::Flushed.to_string(),
+                    ..failure
+                },
             };
-            return Err(broken(core, peer, rail.index(), flushed));
+            return Err(broken(core, peer, rail.index(), failure));
         }
         if queue.in_flight == DEPTH {
             return Err(FabricError::WouldBlock);

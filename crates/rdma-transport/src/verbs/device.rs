@@ -198,6 +198,19 @@ pub fn describe(ports: &[Port]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
+/// Lets the program fork while queues and buffers are registered. Kernels since 5.12 copy pinned pages
+/// at the fork, and this does nothing; with older ones the library keeps registered pages out of the
+/// child, without which a write after the fork would part this process from its device.
+pub fn allow_fork() {
+    // SAFETY: takes no arguments; the library is loaded.
+    let status = unsafe { ibverbs_sys::ibv_fork_init() };
+    if status != 0 {
+        // Somebody, such as the host MPI, registered memory before.
+        let error = std::io::Error::from_raw_os_error(status.abs());
+        tracing::debug!("ibv_fork_init failed: {error}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -70,6 +70,7 @@ impl VerbsFabric {
             reason: format!("{reason}; FERRORAIL_FABRIC=loopback does without RDMA on one host"),
         };
         ferrorail_delay_load::verbs().map_err(|error| no_rails(error.to_string()))?;
+        device::allow_fork();
         let ports = device::survey()
             .map_err(|error| no_rails(format!("RDMA devices cannot be listed: {error}")))?;
         let (picks, warnings) = device::pick(&ports, &settings.rails);
