@@ -9,14 +9,19 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Forwards to the host MPI; says once in which instance it is and what is forced there.
+/// Forwards to the host MPI; says once in which instance it is and what is forced there. Counts
+/// reductions as forwarded, and knows nothing of scans.
 const STAND_IN: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 typedef int (*Allgather)(const void *, int, size_t, void *, int, size_t, size_t);
+typedef int (*Bcast)(void *, int, size_t, int, size_t);
+typedef int (*Fold)(const void *, void *, int, size_t, size_t, size_t);
 static int calls;
+static unsigned long long folded;
 int MPI_Allgather(const void *send, int send_count, size_t send_type,
                   void *recv, int recv_count, size_t recv_type, size_t comm) {
     Allgather next = (Allgather)dlsym(RTLD_DEFAULT, "PMPI_Allgather");
@@ -28,6 +33,16 @@ int MPI_Allgather(const void *send, int send_count, size_t send_type,
     if (getenv("STAND_IN_CORRUPTS") && recv_count > 0)
         ((unsigned char *)recv)[recv_count * 2 - 1] ^= 1;
     return code;
+}
+int MPI_Bcast(void *buffer, int count, size_t type, int root, size_t comm) {
+    return ((Bcast)dlsym(RTLD_DEFAULT, "PMPI_Bcast"))(buffer, count, type, root, comm);
+}
+int MPI_Allreduce(const void *send, void *recv, int count, size_t type, size_t op, size_t comm) {
+    folded++;
+    return ((Fold)dlsym(RTLD_DEFAULT, "PMPI_Allreduce"))(send, recv, count, type, op, comm);
+}
+unsigned long long ferrorail_forwarded(const char *collective) {
+    return strcmp(collective, "allreduce") == 0 ? folded : 0;
 }
 "#;
 
@@ -56,8 +71,14 @@ impl StandIn {
         self.0.join("libferrorail.so")
     }
 
-    /// `mpirun -n 2 ferrorail bench allgather ARGS`.
+    /// `mpirun -n 2 ferrorail bench allgather ARGS`, with few calls.
     fn bench(&self, launcher: &str, args: &[&str]) -> Command {
+        let few = ["allgather", "--blocks", "3", "--iterations", "5"];
+        self.bench_of(launcher, &[&few, args].concat())
+    }
+
+    /// `mpirun -n 2 ferrorail bench ARGS`.
+    fn bench_of(&self, launcher: &str, args: &[&str]) -> Command {
         let mut command = Command::new(launcher);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("FERRORAIL_") {
@@ -74,7 +95,7 @@ impl StandIn {
             .env("FERRORAIL_LIBRARY", self.library())
             .args(["-n", "2"])
             .arg(ferrorail().get_program())
-            .args(["bench", "allgather", "--blocks", "3", "--iterations", "5"])
+            .arg("bench")
             .args(args);
         command
     }
@@ -107,15 +128,16 @@ fn both_implementations_are_measured_in_one_run() {
             .filter(|line| !line.starts_with('#'))
             .map(|line| line.split_whitespace().collect())
             .collect();
-        let sizes: Vec<_> = rows.iter().map(|row| (row[0], row[1])).collect();
-        assert_eq!(sizes, [("0", "auto"), ("8", "auto"), ("16", "auto")]);
+        let sizes: Vec<_> = rows.iter().map(|row| row[..3].join(" ")).collect();
+        let expected = ["0", "8", "16"].map(|bytes| format!("allgather {bytes} auto"));
+        assert_eq!(sizes, expected);
         assert_eq!(stderr.matches("instance <>").count(), 2, "{stderr}");
 
         let report: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
         assert_eq!(report["ranks"], 2);
         assert!(report["mpi"]["version"].as_str().unwrap().contains(family));
         for (row, printed) in report["rows"].as_array().unwrap().iter().zip(&rows) {
-            for (side, column) in [("ferrorail", 2), ("host", 4)] {
+            for (side, column) in [("ferrorail", 3), ("host", 5)] {
                 let blocks = row[side]["blocks_us"].as_array().unwrap();
                 assert_eq!(blocks.len(), 3);
                 let mut times: Vec<f64> = blocks.iter().filter_map(Value::as_f64).collect();
@@ -137,12 +159,64 @@ fn algorithms_are_forced_on_instances_of_their_own() {
         let names: Vec<_> = stdout
             .lines()
             .filter(|line| !line.starts_with('#'))
-            .map(|line| line.split_whitespace().nth(1).unwrap())
+            .map(|line| line.split_whitespace().nth(2).unwrap())
             .collect();
         assert_eq!(names, ["bruck", "direct"]);
         for forced in ["instance <allgather=bruck>", "instance <allgather=direct>"] {
             assert_eq!(stderr.matches(forced).count(), 2, "{stderr}");
         }
+    }
+}
+
+#[test]
+fn what_the_host_ran_is_not_reported_as_ours() {
+    let stand_in = StandIn::new("forwards");
+    for (launcher, _) in LAUNCHERS {
+        let json = stand_in.0.join("all.json");
+        let args = [
+            "--all",
+            "--budget",
+            "2",
+            "--bytes",
+            "4:256:16",
+            "--barrier",
+            "--json",
+        ];
+        let args = [&args[..], &[json.to_str().unwrap()]].concat();
+        let (stdout, _) = expect_code(&mut stand_in.bench_of(launcher, &args), 0);
+        let report: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+        let cells = |collective: &str, barrier: bool| {
+            let rows = report["rows"].as_array().unwrap().iter();
+            let rows =
+                rows.filter(|row| row["collective"] == collective && row["barrier"] == barrier);
+            rows.map(|row| (row["bytes"].as_u64().unwrap(), row["forwarded"] == true))
+                .collect::<Vec<_>>()
+        };
+        let taken = [(4, false), (64, false)];
+        assert_eq!(cells("allgather", false), taken);
+        assert_eq!(
+            (cells("bcast", false), cells("bcast", true)),
+            (taken.to_vec(), taken.to_vec())
+        );
+        assert_eq!(cells("allreduce", false), [(4, true), (64, true)]);
+        assert_eq!(cells("allgather", true), []);
+        assert_eq!(report["missing"].as_array().unwrap().len(), 13);
+        assert_eq!(report["geometric_means"]["allreduce"], Value::Null);
+        assert!(report["geometric_mean"].as_f64().unwrap() > 0.0);
+        for part in [
+            "bcast+barrier ",
+            " forwarded\n",
+            "# Cells left to the host, in no mean: 2",
+        ] {
+            assert!(stdout.contains(part), "{part}: {stdout}");
+        }
+        let missing = stdout
+            .lines()
+            .find(|line| line.starts_with("# Not taken over"));
+        assert!(
+            missing.is_some_and(|line| line.ends_with(", scan, exscan")),
+            "{stdout}"
+        );
     }
 }
 
@@ -155,7 +229,9 @@ fn wrong_data_is_told_once_and_ends_the_job() {
         let (_, stderr) = common::texts(&output);
         assert!(!output.status.success());
         assert!(
-            stderr.contains("wrong data for 8 bytes: rank 1's byte 7 at rank 0"),
+            stderr.contains(
+                "allgather, auto: wrong data for 8 bytes: byte 15 of the result at rank 0"
+            ),
             "{stderr}"
         );
         assert_eq!(stderr.matches("wrong data").count(), 1, "{stderr}");
@@ -175,6 +251,27 @@ fn mistakes_are_named_before_anything_is_measured() {
         stand_in.bench("mpirun.mpich", &["--algorithms", "brück"]),
         "allgather has no algorithm \"brück\"; did you mean \"bruck\"?",
     );
+    for (args, line) in [
+        (
+            &["alreduce"][..],
+            "there is no benchmark \"alreduce\"; did you mean \"allreduce\"?",
+        ),
+        (
+            &["scan", "--bytes", "6"],
+            "scan adds elements of 4 bytes, of which 6 is no multiple",
+        ),
+        (
+            &["--all", "--algorithms", "ring"],
+            "--algorithms is for a single collective",
+        ),
+        (&["bcast", "--root", "2"], "--root 2 is not one of 2 ranks"),
+        (
+            &["bcast", "--bytes", "1G"],
+            "are more than MPI's counts hold",
+        ),
+    ] {
+        expect(stand_in.bench_of("mpirun.mpich", args), line);
+    }
     let mut bench = stand_in.bench("mpirun.mpich", &[]);
     bench.env("FERRORAIL_LIBRARY", "/no/libferrorail.so");
     expect(

@@ -112,6 +112,19 @@ impl Stats {
         count.bytes += bytes;
     }
 
+    /// Calls of `collective`, or of all, that were left to the host MPI so far.
+    pub fn forwarded_calls(&self, collective: Option<&str>) -> u64 {
+        let forwarded = self
+            .forwarded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        forwarded
+            .iter()
+            .filter(|((name, _), _)| collective.is_none_or(|wanted| wanted == *name))
+            .map(|(_, count)| count.calls)
+            .sum()
+    }
+
     /// Counts a buffer that the host MPI packed or unpacked.
     pub fn packed_by_host(&self, bytes: u64) {
         let mut count = self

@@ -4,3 +4,4 @@
 mod collective;
 mod fortran;
 mod init;
+mod statistics;

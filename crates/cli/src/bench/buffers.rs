@@ -1,103 +1,106 @@
 //! Buffers that a benchmark walks through, so that it does not measure one warm cache line.
 
-/// At least so much memory is walked through per rank where there are several buffers: more than
-/// the last-level cache's share of a core.
+/// So much memory is walked through per rank where there are several buffers: more than the
+/// last-level cache's share of a core.
 const POOL_BYTES: usize = 16 << 20;
 const PAIRS_MIN: usize = 2;
 const PAIRS_MAX: usize = 1024;
 /// Buffers start on their own cache lines.
 const ALIGNMENT: usize = 64;
 
-/// Pairs of send and receive buffers for one size.
-pub struct Buffers {
-    bytes: usize,
-    ranks: usize,
+/// Memory for the buffers of all sizes, written once, so that every page is there.
+pub struct Pool {
+    words: Vec<u64>,
+}
+
+/// Pairs of send and receive buffers of one size.
+pub struct Buffers<'a> {
+    start: *mut u8,
+    send_bytes: usize,
+    recv_bytes: usize,
     stride_send: usize,
-    stride_recv: usize,
+    stride: usize,
     pairs: usize,
-    send: Vec<u64>,
-    recv: Vec<u64>,
+    pool: std::marker::PhantomData<&'a mut Pool>,
 }
 
-impl Buffers {
-    /// For messages of `bytes` from each of `ranks`.
-    pub fn new(bytes: usize, ranks: usize) -> Self {
-        let aligned = |bytes: usize| bytes.next_multiple_of(ALIGNMENT).max(ALIGNMENT);
-        let (stride_send, stride_recv) = (aligned(bytes), aligned(bytes * ranks));
-        let pairs = (POOL_BYTES / (stride_send + stride_recv)).clamp(PAIRS_MIN, PAIRS_MAX);
-        let words = |stride: usize| vec![0u64; (stride * pairs + ALIGNMENT) / 8];
+fn aligned(bytes: usize) -> usize {
+    bytes.next_multiple_of(ALIGNMENT).max(ALIGNMENT)
+}
+
+impl Pool {
+    /// Room for buffers of these lengths, the longest that will be asked for together.
+    pub fn new((send_bytes, recv_bytes): (usize, usize)) -> Self {
+        let bytes = PAIRS_MIN * (aligned(send_bytes) + aligned(recv_bytes));
         Self {
-            bytes,
-            ranks,
+            words: vec![1; (bytes.max(POOL_BYTES) + ALIGNMENT) / size_of::<u64>()],
+        }
+    }
+
+    /// Buffers of these lengths.
+    ///
+    /// # Panics
+    /// If the pool is smaller.
+    pub fn buffers(&mut self, (send_bytes, recv_bytes): (usize, usize)) -> Buffers<'_> {
+        let start = self.words.as_mut_ptr().cast::<u8>();
+        let offset = start.align_offset(ALIGNMENT);
+        let room = size_of_val(self.words.as_slice()) - offset;
+        let stride_send = aligned(send_bytes);
+        let stride = stride_send + aligned(recv_bytes);
+        let pairs = (room.min(POOL_BYTES) / stride).clamp(PAIRS_MIN, PAIRS_MAX);
+        assert!(
+            pairs * stride <= room,
+            "the pool is for the longest buffers"
+        );
+        Buffers {
+            start: start.wrapping_add(offset),
+            send_bytes,
+            recv_bytes,
             stride_send,
-            stride_recv,
+            stride,
             pairs,
-            send: words(stride_send),
-            recv: words(stride_recv),
+            pool: std::marker::PhantomData,
         }
     }
+}
 
-    /// Starts of the send and the receive buffer of `pair`; both valid until the next call with
-    /// `&mut self` other than this one.
+impl Buffers<'_> {
+    /// Starts of the send and the receive buffer of `pair`, counted round and round.
     pub fn pair(&mut self, pair: usize) -> (*const u8, *mut u8) {
-        let (send, recv) = (self.send_start(), self.recv_start());
-        let pair = pair % self.pairs;
-        (
-            send.wrapping_add(pair * self.stride_send),
-            recv.wrapping_add(pair * self.stride_recv),
-        )
+        let send = self.start.wrapping_add(pair % self.pairs * self.stride);
+        (send, send.wrapping_add(self.stride_send))
     }
 
-    /// Writes every send buffer as rank `rank` sends it in `round`, and clears every receive buffer.
-    pub fn refill(&mut self, rank: usize, round: u64) {
-        self.recv.fill(u64::MAX);
-        let start = self.send_start() as usize - self.send.as_ptr() as usize;
-        let (bytes, stride, pairs) = (self.bytes, self.stride_send, self.pairs);
-        let send = bytes_of_mut(&mut self.send);
-        for pair in 0..pairs {
-            let from = start + pair * stride;
-            for (at, byte) in send[from..from + bytes].iter_mut().enumerate() {
-                *byte = pattern(rank, pair, round, at);
-            }
+    /// The same, to write what is sent and look at what was received.
+    pub fn slices(&mut self, pair: usize) -> (&mut [u8], &mut [u8]) {
+        let (send, recv) = self.pair(pair);
+        // SAFETY: both lie in the pool that `self` borrows, apart from each other, and every byte
+        // of it is written.
+        unsafe {
+            (
+                std::slice::from_raw_parts_mut(send.cast_mut(), self.send_bytes),
+                std::slice::from_raw_parts_mut(recv, self.recv_bytes),
+            )
         }
     }
-
-    /// The first wrong byte of the receive buffer of `pair` after an all-gather of what
-    /// [`Buffers::refill`] wrote: the rank it should be from, and its offset there.
-    pub fn first_wrong(&mut self, pair: usize, round: u64) -> Option<(usize, usize)> {
-        let pair = pair % self.pairs;
-        let start = self.recv_start() as usize - self.recv.as_ptr() as usize;
-        let from = start + pair * self.stride_recv;
-        let (bytes, ranks) = (self.bytes, self.ranks);
-        let recv = &bytes_of_mut(&mut self.recv)[from..from + bytes * ranks];
-        (0..ranks).find_map(|rank| {
-            let block = &recv[rank * bytes..][..bytes];
-            let wrong = |at: &usize| block[*at] != pattern(rank, pair, round, *at);
-            (0..bytes).find(wrong).map(|at| (rank, at))
-        })
-    }
-
-    fn send_start(&mut self) -> *const u8 {
-        let start = self.send.as_mut_ptr().cast::<u8>();
-        start.wrapping_add(start.align_offset(ALIGNMENT))
-    }
-
-    fn recv_start(&mut self) -> *mut u8 {
-        let start = self.recv.as_mut_ptr().cast::<u8>();
-        start.wrapping_add(start.align_offset(ALIGNMENT))
-    }
 }
 
-/// Differs between ranks, buffers, rounds and neighbouring words. Never 0xff, which is "not written".
-fn pattern(rank: usize, pair: usize, round: u64, at: usize) -> u8 {
-    let word = (rank as u64) << 48 | (pair as u64) << 32 | (at as u64 / 8);
-    let mixed = (word ^ round.rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> (8 * (at % 8))) as u8 % 255
-}
-
-fn bytes_of_mut(words: &mut [u64]) -> &mut [u8] {
-    // SAFETY: every byte of a u64 is a valid u8, and the slice covers exactly the words.
-    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
+/// Writes what `rank` sends in `round`, from byte `first` of its buffer on: elements of 32 bits
+/// from 0 to 2^23, so that sums of 256 of them have no overflow. The last byte of an element is
+/// never 0xff, which stands for "not written".
+pub fn contents(dest: &mut [u8], rank: usize, round: u64, first: usize) {
+    let element = |index: usize| {
+        let word = (rank as u64) << 48 | index as u64;
+        let mixed = (word ^ round.rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((mixed >> 32) as u32 & 0x007f_ffff).to_ne_bytes()
+    };
+    let mut current = element(first / 4);
+    for (at, byte) in (first..).zip(dest) {
+        if at % 4 == 0 {
+            current = element(at / 4);
+        }
+        *byte = current[at % 4];
+    }
 }
 
 #[cfg(test)]
@@ -105,35 +108,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_all_gather_by_hand_passes_and_a_flipped_byte_is_found() {
-        let (bytes, ranks, round) = (37, 3, 5);
-        let mut all: Vec<Buffers> = (0..ranks).map(|_| Buffers::new(bytes, ranks)).collect();
-        for (rank, buffers) in all.iter_mut().enumerate() {
-            buffers.refill(rank, round);
+    fn pairs_lie_apart_and_come_round_again() {
+        let mut pool = Pool::new((37, 100));
+        let mut buffers = pool.buffers((37, 100));
+        for pair in 0..PAIRS_MAX {
+            let (send, recv) = buffers.slices(pair);
+            assert!(send.iter().all(|byte| *byte != 0xff) && recv.iter().all(|byte| *byte != 0xff));
+            send.fill(0xff);
+            recv.fill(0xff);
         }
-        let pair = all[0].pairs - 1;
-        assert_eq!(all[0].first_wrong(pair, round), Some((0, 0)));
-        let (_, recv) = all[0].pair(pair);
-        for (rank, buffers) in all.iter_mut().enumerate() {
-            let (send, _) = buffers.pair(pair);
-            // SAFETY: both buffers are of these sizes and distinct.
-            unsafe { recv.add(rank * bytes).copy_from_nonoverlapping(send, bytes) };
-        }
-        assert_eq!(all[0].first_wrong(pair, round), None);
-        assert!(all[0].first_wrong(pair, round + 1).is_some());
-        // SAFETY: the offset is within the buffer.
-        unsafe { *recv.add(2 * bytes + 36) ^= 1 };
-        assert_eq!(all[0].first_wrong(pair, round), Some((2, 36)));
+        assert_eq!(buffers.pair(3), buffers.pair(3 + PAIRS_MAX));
+        assert_eq!(buffers.pair(0).0 as usize % ALIGNMENT, 0);
+
+        let large = (3 * POOL_BYTES, POOL_BYTES);
+        let mut pool = Pool::new(large);
+        assert_eq!(pool.buffers(large).pairs, PAIRS_MIN);
+        let mut buffers = pool.buffers((0, 0));
+        assert_ne!(buffers.pair(0).0, buffers.pair(0).1.cast_const());
     }
 
     #[test]
-    fn buffers_are_aligned_and_exceed_caches() {
-        for bytes in [0, 1, 64, 5000, 1 << 20] {
-            let mut buffers = Buffers::new(bytes, 4);
-            let (send, recv) = buffers.pair(buffers.pairs + 1);
-            assert_eq!((send as usize | recv as usize) % ALIGNMENT, 0);
-            assert!((PAIRS_MIN..=PAIRS_MAX).contains(&buffers.pairs));
+    fn contents_do_not_depend_on_where_one_begins() {
+        let mut all = [0; 64];
+        contents(&mut all, 3, 5, 0);
+        for first in 0..60 {
+            let mut part = [0; 4];
+            contents(&mut part, 3, 5, first);
+            assert_eq!(part, all[first..first + 4]);
         }
-        assert!(Buffers::new(1 << 20, 4).pairs >= PAIRS_MIN);
+        let differs = |rank, round| {
+            let mut other = [0; 64];
+            contents(&mut other, rank, round, 0);
+            other != all
+        };
+        assert!(differs(2, 5) && differs(3, 6) && !differs(3, 5));
     }
 }

@@ -1,104 +1,113 @@
 //! The preload library, opened instead of preloaded, so that its calls and the host's can be
 //! compared in one run.
 
+use super::operation::Operation;
 use anyhow::{Context, Result, anyhow};
 use ferrorail_base::config;
-use ferrorail_coll::Collective;
-use ferrorail_mpi_abi::{Comm, Datatype};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use std::ffi::{c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::fs::File;
+use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-
-/// `MPI_Allgather`.
-pub type Allgather = unsafe extern "C" fn(
-    *const c_void,
-    c_int,
-    Datatype,
-    *mut c_void,
-    c_int,
-    Datatype,
-    Comm,
-) -> c_int;
+use std::ptr::NonNull;
 
 /// `MPI_Finalize`.
 type Finalize = unsafe extern "C" fn() -> c_int;
+/// `ferrorail_forwarded`.
+type Forwarded = unsafe extern "C" fn(*const c_char) -> u64;
 
 /// The setting that forces an algorithm.
 const ALGORITHM: &str = "FERRORAIL_ALGORITHM";
 
 /// One copy of the library, with settings of its own. It stays loaded.
 pub struct Instance {
-    /// The algorithm that the settings force, or `auto`.
-    pub algorithm: String,
-    /// Its `MPI_Allgather`.
-    pub allgather: Allgather,
-    finalize: Option<Finalize>,
+    /// The algorithm that is forced, if this instance is for one.
+    forced: Option<String>,
+    /// Never closed: the MPI library calls it back until the process ends.
+    library: ManuallyDrop<Library>,
+    forwarded: Forwarded,
 }
 
 impl Instance {
     /// Opens `library` with the settings of the environment. The host MPI must be loaded already:
     /// the library looks for it.
     pub fn open(library: &Path) -> Result<Self> {
-        // The library itself complains about a value that cannot be read.
-        let variable = std::env::var(ALGORITHM).map(|value| (ALGORITHM, value));
-        let (settings, _) = config::parse(variable);
-        let forced = settings.algorithm.get(Collective::Allgather.name());
-        Self::load(library, forced.map_or("auto", String::as_str))
+        Self::load(library, None)
     }
 
-    /// Opens another copy of `library` on which `algorithm` is forced.
+    /// Opens another copy of `library` on which `algorithm` of `operation` is forced.
     ///
     /// The library reads its settings once, at its first call; the caller must make that call
     /// before it opens the next instance.
-    pub fn open_forced(library: &Path, algorithm: &str) -> Result<Self> {
+    pub fn open_forced(library: &Path, operation: &Operation, algorithm: &str) -> Result<Self> {
         // SAFETY: the benchmark has one thread, and those of the MPI library do not change the
         // environment.
-        unsafe { std::env::set_var(ALGORITHM, format!("allgather={algorithm}")) };
+        unsafe { std::env::set_var(ALGORITHM, format!("{}={algorithm}", operation.name)) };
         // The loader gives the same instance for the same file: another file is needed.
         let copy = memfd_create("libferrorail", MFdFlags::MFD_CLOEXEC)?;
         let mut copy = File::from(copy);
         std::io::copy(&mut File::open(library)?, &mut copy)
             .with_context(|| format!("cannot copy {}", library.display()))?;
         let path = format!("/proc/self/fd/{}", copy.as_raw_fd());
-        let instance = Self::load(Path::new(&path), algorithm)?;
+        let instance = Self::load(Path::new(&path), Some(algorithm.to_owned()))?;
         // Its number must not be used again: the loader knows libraries by their names, too.
         std::mem::forget(copy);
         Ok(instance)
     }
 
-    fn load(path: &Path, algorithm: &str) -> Result<Self> {
+    fn load(path: &Path, forced: Option<String>) -> Result<Self> {
         // SAFETY: the preload library runs nothing when it is loaded.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| anyhow!("cannot load {}: {error}", path.display()))?;
-        // SAFETY: the standard defines these signatures for these names; handles are passed as
-        // register values.
-        let (allgather, finalize) = unsafe {
-            (
-                library.get::<Allgather>(b"MPI_Allgather\0").map(|f| *f),
-                library.get::<Finalize>(b"MPI_Finalize\0").map(|f| *f).ok(),
-            )
-        };
-        let allgather = allgather.map_err(|_| {
+        // SAFETY: this is the library's own function.
+        let forwarded = unsafe { library.get::<Forwarded>(b"ferrorail_forwarded\0") };
+        let forwarded = forwarded.map(|f| *f).map_err(|_| {
             anyhow!(
-                "{} is not libferrorail.so: it has no MPI_Allgather",
+                "{} is not libferrorail.so of this version: it has no ferrorail_forwarded",
                 path.display()
             )
         })?;
-        std::mem::forget(library);
         Ok(Self {
-            algorithm: algorithm.to_owned(),
-            allgather,
-            finalize,
+            forced,
+            library: ManuallyDrop::new(library),
+            forwarded,
         })
     }
 
-    /// `MPI_Finalize` through the library, which may print its statistics; `None` if it does not
-    /// take part in that call.
+    /// The algorithm that the settings force for `operation`, or `auto`.
+    pub fn algorithm(&self, operation: &Operation) -> String {
+        if let Some(forced) = &self.forced {
+            return forced.clone();
+        }
+        // The library itself complains about a value that cannot be read.
+        let variable = std::env::var(ALGORITHM).map(|value| (ALGORITHM, value));
+        let (settings, _) = config::parse(variable);
+        let forced = settings.algorithm.get(operation.name);
+        forced.map_or("auto", String::as_str).to_owned()
+    }
+
+    /// Its implementation of `operation`, if it takes that over.
+    pub fn function(&self, operation: &Operation) -> Option<NonNull<c_void>> {
+        let name = format!("MPI_{}\0", operation.symbol);
+        // SAFETY: only the address is taken.
+        let found = unsafe { self.library.get::<*mut c_void>(name.as_bytes()) }.ok()?;
+        NonNull::new(found.into_raw())
+    }
+
+    /// Calls of `operation` that were left to the host so far.
+    pub fn forwarded(&self, operation: &Operation) -> u64 {
+        let name = CString::new(operation.name).expect("names have no zeros");
+        // SAFETY: the name ends in a zero.
+        unsafe { (self.forwarded)(name.as_ptr()) }
+    }
+
+    /// `MPI_Finalize` through the library; `None` if it does not take part in that call.
     pub fn finalize(&self) -> Option<c_int> {
+        // SAFETY: the standard defines this signature for this name.
+        let finalize = unsafe { self.library.get::<Finalize>(b"MPI_Finalize\0") }.ok()?;
         // SAFETY: no argument.
-        self.finalize.map(|finalize| unsafe { finalize() })
+        Some(unsafe { finalize() })
     }
 }

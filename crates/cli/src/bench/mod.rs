@@ -1,32 +1,164 @@
 //! `ferrorail bench`: measurements under mpirun.
 
-mod allgather;
 mod buffers;
+mod call;
 mod instance;
+mod measure;
+mod operation;
 mod report;
 mod sizes;
 mod timing;
 
-use anyhow::Result;
+use crate::{library, mpi};
+use anyhow::{Result, bail};
+use ferrorail_coll::{find, find_collective};
+use measure::{Bench, WrongData};
+use operation::{ELEMENT_BYTES, OPERATIONS, Operation};
+use sizes::Sizes;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-/// Measure ferrorail against the host MPI; start it with mpirun
+/// Measure collectives, ours beside the host's in one run: `mpirun -n 4 ferrorail bench --all`
 ///
-/// The MPI library is the one the launcher belongs to, or FERRORAIL_MPI_LIBRARY.
+/// Blocks of calls of both implementations alternate and walk through rotating buffers; each cell's
+/// data is checked once. The MPI library is the one the launcher belongs to, or
+/// FERRORAIL_MPI_LIBRARY.
 #[derive(clap::Args)]
 pub struct Args {
-    #[command(subcommand)]
-    benchmark: Benchmark,
+    /// Collectives to measure, such as allgather
+    #[arg(
+        value_name = "COLLECTIVE",
+        conflicts_with = "all",
+        required_unless_present = "all"
+    )]
+    collectives: Vec<String>,
+    /// Measure all collectives
+    #[arg(long)]
+    all: bool,
+    /// Bytes of a block, or of a vector: sizes, doubling ranges, ranges with another factor, e.g.
+    /// `0,8:1K,4K:1M:4` [default: 4:1M, with --all 4:1M:4]
+    #[arg(long, value_parser = sizes::parse)]
+    bytes: Option<Sizes>,
+    /// Time for one size of one collective, both implementations together; slow ones take longer
+    #[arg(long, value_name = "MS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    budget: u64,
+    /// Calls per block and implementation [default: what fits into the budget]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    iterations: Option<u32>,
+    /// Blocks per implementation; fewer, but 3 at least, where a call takes long
+    #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
+    blocks: u32,
+    /// Root of rooted collectives
+    #[arg(long, value_name = "RANK", default_value_t = 0)]
+    root: u32,
+    /// Measure rooted collectives also with the host's barrier after each call, without which the
+    /// root may run ahead
+    #[arg(long)]
+    barrier: bool,
+    /// Algorithms of a single collective to force, one after another [default: ferrorail's choice]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    algorithms: Vec<String>,
+    /// Write machine, versions, settings and all blocks to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
-#[derive(clap::Subcommand)]
-enum Benchmark {
-    Allgather(allgather::Args),
+/// What is measured.
+struct Plan {
+    operations: Vec<&'static Operation>,
+    sizes: Vec<usize>,
+    budget: Duration,
+    iterations: Option<u32>,
+    blocks: u32,
+    root: usize,
+    barrier: bool,
+    algorithms: Vec<String>,
+    json: Option<PathBuf>,
 }
 
-/// Runs the benchmark.
+impl Plan {
+    fn new(args: &Args) -> Result<Self> {
+        let operations: Vec<&Operation> = if args.all {
+            OPERATIONS.iter().collect()
+        } else {
+            let named = args.collectives.iter().map(|name| Operation::named(name));
+            named.collect::<Result<_>>()?
+        };
+        let all_sizes = if args.all { "4:1M:4" } else { "4:1M" };
+        let sizes = match &args.bytes {
+            Some(Sizes(sizes)) => sizes.clone(),
+            None => sizes::parse(all_sizes).expect("a range").0,
+        };
+        let uneven = sizes.iter().find(|&&bytes| bytes % ELEMENT_BYTES != 0);
+        if let (Some(bytes), Some(operation)) = (uneven, operations.iter().find(|o| o.reduces())) {
+            let name = operation.name;
+            bail!("{name} adds elements of {ELEMENT_BYTES} bytes, of which {bytes} is no multiple");
+        }
+        if !args.algorithms.is_empty() {
+            let [operation] = operations[..] else {
+                bail!("--algorithms is for a single collective");
+            };
+            let collective = find_collective(operation.name)?;
+            for name in &args.algorithms {
+                find(collective, name)?;
+            }
+        }
+        Ok(Self {
+            operations,
+            sizes,
+            budget: Duration::from_millis(args.budget),
+            iterations: args.iterations,
+            blocks: args.blocks,
+            root: args.root as usize,
+            barrier: args.barrier,
+            algorithms: args.algorithms.clone(),
+            json: args.json.clone(),
+        })
+    }
+
+    /// Counts and displacements of vector forms are of 31 bits.
+    fn check_size(&self, ranks: usize) -> Result<()> {
+        if self.root >= ranks {
+            bail!("--root {} is not one of {ranks} ranks", self.root);
+        }
+        let largest = self.sizes.iter().max().copied().unwrap_or(0);
+        let total = largest.checked_mul(ranks);
+        if total.is_none_or(|total| i32::try_from(total).is_err()) {
+            bail!("{largest} bytes for each of {ranks} ranks are more than MPI's counts hold");
+        }
+        Ok(())
+    }
+}
+
+/// Runs as one rank of an MPI job.
 pub fn main(args: &Args) -> Result<ExitCode> {
-    match &args.benchmark {
-        Benchmark::Allgather(args) => allgather::main(args),
+    let plan = Plan::new(args)?;
+    let library = library::find()?;
+    let host = mpi::open()?;
+    let null = std::ptr::null_mut;
+    // SAFETY: null argument pointers are allowed since MPI 2.0.
+    host.check("MPI_Init", unsafe {
+        (host.functions().init)(null(), null().cast())
+    })?;
+    let mut bench = Bench::new(&host, &plan)?;
+    match bench.run(&library) {
+        Ok(finalized) => {
+            if !finalized {
+                host.finalize()?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => {
+            let Some(wrong) = error.downcast_ref::<WrongData>() else {
+                bench.abort(&error);
+                return Ok(ExitCode::FAILURE);
+            };
+            if wrong.mine {
+                crate::complain(format_args!("ferrorail: {wrong}"));
+            }
+            host.finalize()?;
+            Ok(ExitCode::FAILURE)
+        }
     }
 }

@@ -1,22 +1,33 @@
-//! The table and the JSON file of a benchmark.
+//! The table, the summary and the JSON file of a benchmark.
 
+use super::operation::Operation;
 use super::timing::Timing;
 use crate::mpi;
 use anyhow::{Context, Result};
 use ferrorail_base::config::TABLE;
+use ferrorail_base::units::format_bytes;
 use ferrorail_bootstrap::HostInfo;
 use ferrorail_mpi_abi::Host;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// One size under one algorithm, beside the host's own.
+/// Cells that take longer than this times the host's are listed.
+const SLOWER: f64 = 1.1;
+
+/// One size of one collective under one algorithm, beside the host's own.
 pub struct Row {
-    /// Bytes per rank.
+    /// The collective.
+    pub operation: &'static Operation,
+    /// Whether the host's barrier followed each call.
+    pub barrier: bool,
+    /// Bytes of a block or vector.
     pub bytes: usize,
     /// Forced algorithm or `auto`.
     pub algorithm: String,
     /// Per block and implementation.
     pub iterations: u32,
+    /// Whether ferrorail left calls to the host: the cell then says nothing about it.
+    pub forwarded: bool,
     /// Ours.
     pub ferrorail: Timing,
     /// The host's.
@@ -29,6 +40,11 @@ impl Row {
         self.ferrorail.median_us() / self.host.median_us()
     }
 
+    fn name(&self) -> String {
+        let barrier = if self.barrier { "+barrier" } else { "" };
+        format!("{}{barrier}", self.operation.name)
+    }
+
     fn json(&self) -> Value {
         let timing = |timing: &Timing| {
             json!({
@@ -38,9 +54,12 @@ impl Row {
             })
         };
         json!({
+            "collective": self.operation.name,
+            "barrier": self.barrier,
             "bytes": self.bytes,
             "algorithm": self.algorithm,
             "iterations": self.iterations,
+            "forwarded": self.forwarded,
             "ferrorail": timing(&self.ferrorail),
             "host": timing(&self.host),
             "ratio": self.ratio(),
@@ -48,43 +67,128 @@ impl Row {
     }
 }
 
+/// Geometric mean of the ratios of the cells that ferrorail took; `None` if there is none.
+fn geometric_mean<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<f64> {
+    let logarithms: Vec<f64> = rows
+        .filter(|row| !row.forwarded)
+        .map(|row| row.ratio().ln())
+        .collect();
+    let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
+    (!logarithms.is_empty()).then(|| mean.exp())
+}
+
+/// Cells slower than the host's, slowest first.
+fn slower(rows: &[Row]) -> Vec<&Row> {
+    let is_slower = |row: &&Row| !row.forwarded && row.ratio() > SLOWER;
+    let mut slower: Vec<&Row> = rows.iter().filter(is_slower).collect();
+    slower.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
+    slower
+}
+
+/// Names of the benchmarks in order.
+fn names(rows: &[Row]) -> Vec<String> {
+    let mut names: Vec<String> = rows.iter().map(Row::name).collect();
+    names.dedup();
+    names
+}
+
 /// Prints the head of the table.
-pub fn print_head(ranks: u32, host: &Host) {
+pub fn print_head(ranks: usize, host: &Host) {
     println!(
-        "# ferrorail {} all-gather, {ranks} ranks, beside {}",
+        "# ferrorail {}, {ranks} ranks, beside {}",
         env!("CARGO_PKG_VERSION"),
         host.short_version()
     );
     println!("# us per call of the slowest rank: median and minimum over blocks; ratio of medians");
     println!(
-        "{:<10} {:<20} {:>12} {:>12} {:>12} {:>12} {:>8}",
-        "# Bytes", "Algorithm", "ferrorail", "min", "host", "min", "ratio"
+        "{:<20} {:<10} {:<20} {:>12} {:>12} {:>12} {:>12} {:>8}",
+        "# Collective", "Bytes", "Algorithm", "ferrorail", "min", "host", "min", "ratio"
     );
 }
 
 /// Prints one line of the table.
 pub fn print_row(row: &Row) {
     println!(
-        "{:<10} {:<20} {:>12.3} {:>12.3} {:>12.3} {:>12.3} {:>8.3}",
+        "{:<20} {:<10} {:<20} {:>12.3} {:>12.3} {:>12.3} {:>12.3} {:>8.3}{}",
+        row.name(),
         row.bytes,
         row.algorithm,
         row.ferrorail.median_us(),
         row.ferrorail.min_us(),
         row.host.median_us(),
         row.host.min_us(),
-        row.ratio()
+        row.ratio(),
+        if row.forwarded { " forwarded" } else { "" }
     );
 }
 
+/// Prints means, and what is slower than the host's or was not measured.
+pub fn print_summary(rows: &[Row], missing: &[&str]) {
+    println!("#\n# Geometric means of the ratios");
+    for name in names(rows) {
+        let of_it = rows.iter().filter(|row| row.name() == name);
+        match geometric_mean(of_it) {
+            Some(mean) => println!("# {name:<30} {mean:>8.3}"),
+            None => println!("# {name:<30} forwarded"),
+        }
+    }
+    if let Some(mean) = geometric_mean(rows.iter()) {
+        println!("# {:<30} {mean:>8.3}", "all");
+    }
+    let taken = rows.iter().filter(|row| !row.forwarded).count();
+    let slower = slower(rows);
+    println!(
+        "# Cells slower than {SLOWER} times the host's: {} of {taken}",
+        slower.len()
+    );
+    for row in slower {
+        let bytes = format_bytes(row.bytes as u64);
+        println!(
+            "# {:<20} {bytes:<10} {:<20} {:>8.3}",
+            row.name(),
+            row.algorithm,
+            row.ratio()
+        );
+    }
+    if taken < rows.len() {
+        println!(
+            "# Cells left to the host, in no mean: {}",
+            rows.len() - taken
+        );
+    }
+    if !missing.is_empty() {
+        println!("# Not taken over by this library: {}", missing.join(", "));
+    }
+}
+
 /// Writes everything that is needed to judge the numbers later.
-pub fn write_json(path: &Path, ranks: u32, host: &Host, rows: &[Row]) -> Result<()> {
+pub fn write_json(
+    path: &Path,
+    ranks: usize,
+    host: &Host,
+    rows: &[Row],
+    missing: &[&str],
+) -> Result<()> {
+    let means = names(rows).into_iter().map(|name| {
+        let mean = geometric_mean(rows.iter().filter(|row| row.name() == name));
+        (name, json!(mean))
+    });
     let report = json!({
-        "benchmark": "allgather",
+        "benchmark": "collectives",
         "ranks": ranks,
         "machine": machine(),
         "ferrorail": { "version": env!("CARGO_PKG_VERSION"), "library": crate::library::find()? },
         "mpi": mpi::describe(host),
         "settings": given_settings(),
+        "geometric_mean": geometric_mean(rows.iter()),
+        "geometric_means": Value::Object(means.collect()),
+        "slower": slower(rows).into_iter().map(|row| json!({
+            "collective": row.name(),
+            "bytes": row.bytes,
+            "algorithm": row.algorithm,
+            "ratio": row.ratio(),
+        })).collect::<Vec<_>>(),
+        "missing": missing,
         "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
     });
     let text = serde_json::to_string_pretty(&report)? + "\n";
@@ -121,4 +225,45 @@ fn given_settings() -> Value {
         ))
     });
     Value::Object(given.collect::<Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str, bytes: usize, ours: f64, forwarded: bool) -> Row {
+        let timing = |us| Timing {
+            blocks_us: vec![us],
+        };
+        Row {
+            operation: Operation::named(name).unwrap(),
+            barrier: false,
+            bytes,
+            algorithm: "auto".into(),
+            iterations: 1,
+            forwarded,
+            ferrorail: timing(ours),
+            host: timing(2.0),
+        }
+    }
+
+    #[test]
+    fn forwarded_cells_count_nowhere() {
+        let rows = [
+            row("bcast", 4, 1.0, false),
+            row("bcast", 16, 4.0, false),
+            row("gather", 4, 2.4, false),
+            row("scan", 4, 9.0, true),
+        ];
+        let mean = |rows: &[Row]| geometric_mean(rows.iter());
+        assert_eq!(mean(&rows[..2]), Some(1.0));
+        assert!((mean(&rows).unwrap() - 1.2f64.powf(1.0 / 3.0)).abs() < 1e-12);
+        assert_eq!(mean(&rows[3..]), None);
+        let slower: Vec<_> = slower(&rows)
+            .iter()
+            .map(|row| (row.name(), row.bytes))
+            .collect();
+        assert_eq!(slower, [("bcast".into(), 16), ("gather".into(), 4)]);
+        assert_eq!(names(&rows), ["bcast", "gather", "scan"]);
+    }
 }

@@ -1,4 +1,4 @@
-//! Message sizes as options: `4:1M`, `8,64,1K`, `0,8:64`.
+//! Message sizes as options: `4:1M`, `8,64,1K`, `0,8:64`, `4:1M:4`.
 
 use ferrorail_base::units::parse_bytes;
 
@@ -9,7 +9,7 @@ const BYTES_MAX: usize = 1 << 30;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizes(pub Vec<usize>);
 
-/// Reads a list of sizes and doubling ranges `first:last`.
+/// Reads a list of sizes and ranges `first:last`, which double, or `first:last:factor`.
 pub fn parse(text: &str) -> Result<Sizes, String> {
     let mut sizes = Vec::new();
     for part in text.split(',') {
@@ -17,12 +17,16 @@ pub fn parse(text: &str) -> Result<Sizes, String> {
             sizes.push(size(part)?);
             continue;
         };
+        let (last, factor) = last.split_once(':').unwrap_or((last, "2"));
         let (first, last) = (size(first)?, size(last)?);
-        if first == 0 || first > last {
-            return Err("a range doubles from its first size, above 0, up to its last".into());
+        let factor: usize = factor.parse().unwrap_or(0);
+        if first == 0 || first > last || factor < 2 {
+            let reason = "a range goes from its first size, above 0, up to its last by a factor of \
+                          2 or more";
+            return Err(reason.into());
         }
-        let doubling = std::iter::successors(Some(first), |bytes| bytes.checked_mul(2));
-        sizes.extend(doubling.take_while(|&bytes| bytes <= last));
+        let growing = std::iter::successors(Some(first), |bytes| bytes.checked_mul(factor));
+        sizes.extend(growing.take_while(|&bytes| bytes <= last));
     }
     Ok(Sizes(sizes))
 }
@@ -45,8 +49,9 @@ mod tests {
         assert_eq!(parse("3:10").unwrap().0, [3, 6]);
         assert_eq!(parse("512K:1M").unwrap().0, [1 << 19, 1 << 20]);
         assert_eq!(parse("0,7,1K").unwrap().0, [0, 7, 1024]);
+        assert_eq!(parse("4:100:4").unwrap().0, [4, 16, 64]);
         assert_eq!(parse("0,8:32").unwrap().0, [0, 8, 16, 32]);
-        for wrong in ["", "x", "0:8", "8:4", "2G", "8,", "1:2:3"] {
+        for wrong in ["", "x", "0:8", "8:4", "2G", "8,", "1:2:1", "1:2:3:4"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,0 +1,312 @@
+//! The measurement itself, as one rank sees it.
+
+use super::Plan;
+use super::buffers::{Buffers, Pool, contents};
+use super::call::{Arguments, Function};
+use super::instance::Instance;
+use super::operation::{Form, Operation, Place};
+use super::report::{self, Row};
+use super::timing::Timing;
+use crate::mpi;
+use anyhow::{Result, anyhow};
+use ferrorail_mpi_abi::{Comm, Host};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const ITERATIONS_MAX: u32 = 20_000;
+const BLOCKS_MIN: u32 = 3;
+const WARM_UP: u32 = 10;
+/// Between the last words and MPI_Abort.
+const ABORT_DELAY: Duration = Duration::from_millis(200);
+
+/// A rank received wrong data. Every rank knows, so that the job can end in order.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct WrongData {
+    /// Whether this is the rank that tells.
+    pub mine: bool,
+    reason: String,
+}
+
+/// One rank's view.
+pub struct Bench<'a> {
+    host: &'a Host,
+    plan: &'a Plan,
+    world: Comm,
+    place: Place,
+    /// Number of the current contents of the buffers.
+    round: u64,
+}
+
+/// One size of one collective, ready to be called.
+struct Cell<'a> {
+    operation: &'static Operation,
+    bytes: usize,
+    arguments: Arguments,
+    buffers: Buffers<'a>,
+    /// Whether the host's barrier follows each call.
+    barrier: bool,
+}
+
+impl<'a> Bench<'a> {
+    pub fn new(host: &'a Host, plan: &'a Plan) -> Result<Self> {
+        let world = host.predefined().comm_world;
+        Ok(Self {
+            host,
+            plan,
+            world,
+            place: Place {
+                rank: host.comm_rank(world)? as usize,
+                size: host.comm_size(world)? as usize,
+                root: plan.root,
+            },
+            round: 0,
+        })
+    }
+
+    /// Returns whether MPI was finalised on the way.
+    pub fn run(&mut self, library: &Path) -> Result<bool> {
+        let Place { rank, size, .. } = self.place;
+        mpi::check_size(self.host, size as u32)?;
+        self.plan.check_size(size)?;
+        let longest = |side: fn((usize, usize)) -> usize| {
+            let all = self.plan.operations.iter().flat_map(|operation| {
+                let sizes = self.plan.sizes.iter();
+                sizes.map(|&bytes| side(operation.lengths(self.place, bytes)))
+            });
+            all.max().unwrap_or(0)
+        };
+        let mut pool = Pool::new((longest(|both| both.0), longest(|both| both.1)));
+        let instances = self.open_instances(library, &mut pool)?;
+        if rank == 0 {
+            report::print_head(size, self.host);
+        }
+        let mut rows = Vec::new();
+        let mut missing = Vec::new();
+        for &operation in &self.plan.operations {
+            if instances[0].function(operation).is_none() {
+                missing.push(operation.name);
+                continue;
+            }
+            rows.extend(self.measure_sizes(operation, &instances, &mut pool)?);
+        }
+        if rank == 0 {
+            report::print_summary(&rows, &missing);
+            if let Some(path) = &self.plan.json {
+                report::write_json(path, size, self.host, &rows, &missing)?;
+            }
+        }
+        match instances.last().and_then(Instance::finalize) {
+            Some(code) => {
+                self.host.check("MPI_Finalize", code)?;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn open_instances(&mut self, library: &Path, pool: &mut Pool) -> Result<Vec<Instance>> {
+        if self.plan.algorithms.is_empty() {
+            return Ok(vec![Instance::open(library)?]);
+        }
+        let operation = self.plan.operations[0];
+        let mut instances = Vec::new();
+        for algorithm in &self.plan.algorithms {
+            let instance = Instance::open_forced(library, operation, algorithm)?;
+            if let Some(function) = self.ours(&instance, operation) {
+                // The first call makes it read its settings.
+                let bytes = self.plan.sizes.iter().min().copied().unwrap_or(0);
+                let mut cell = self.cell(operation, bytes, pool, false);
+                self.verify(&mut cell, function, algorithm)?;
+            }
+            instances.push(instance);
+        }
+        Ok(instances)
+    }
+
+    fn ours(&self, instance: &Instance, operation: &Operation) -> Option<Function> {
+        let address = instance.function(operation)?;
+        // SAFETY: the library has the MPI function of that name there.
+        Some(unsafe { Function::new(operation, address) })
+    }
+
+    fn cell<'p>(
+        &self,
+        operation: &'static Operation,
+        bytes: usize,
+        pool: &'p mut Pool,
+        barrier: bool,
+    ) -> Cell<'p> {
+        let Place { size, root, .. } = self.place;
+        Cell {
+            operation,
+            bytes,
+            arguments: Arguments::new(self.host, operation, size, root, bytes),
+            buffers: pool.buffers(operation.lengths(self.place, bytes)),
+            barrier,
+        }
+    }
+
+    fn measure_sizes(
+        &mut self,
+        operation: &'static Operation,
+        instances: &[Instance],
+        pool: &mut Pool,
+    ) -> Result<Vec<Row>> {
+        let symbol = format!("PMPI_{}", operation.symbol);
+        let address = self.host.function(&symbol);
+        let address = address.ok_or_else(|| anyhow!("the MPI library has no {symbol}"))?;
+        // SAFETY: the host has the MPI function of that name there.
+        let host = unsafe { Function::new(operation, address) };
+        let sizes = match operation.form {
+            Form::Barrier => &[0],
+            _ => self.plan.sizes.as_slice(),
+        };
+        let modes = match self.plan.barrier && operation.is_rooted() {
+            true => &[false, true][..],
+            false => &[false],
+        };
+        let mut rows = Vec::new();
+        for (&barrier, &bytes) in modes.iter().flat_map(|m| sizes.iter().map(move |s| (m, s))) {
+            let mut cell = self.cell(operation, bytes, pool, barrier);
+            let measured = self.measure(&mut cell, host, instances)?;
+            if self.place.rank == 0 {
+                measured.iter().for_each(report::print_row);
+            }
+            rows.extend(measured);
+        }
+        Ok(rows)
+    }
+
+    /// One row per instance.
+    fn measure(
+        &mut self,
+        cell: &mut Cell<'_>,
+        host: Function,
+        instances: &[Instance],
+    ) -> Result<Vec<Row>> {
+        let operation = cell.operation;
+        let forwarded = || instances.iter().map(|i| i.forwarded(operation)).collect();
+        let before: Vec<u64> = forwarded();
+        self.verify(cell, host, "the host MPI")?;
+        let mut functions = vec![host];
+        for instance in instances {
+            let ours = self.ours(instance, operation).expect("looked for before");
+            self.verify(cell, ours, &instance.algorithm(operation))?;
+            functions.push(ours);
+        }
+        let (blocks, iterations) = self.amount(cell, &functions)?;
+        let mut timings = vec![Timing::default(); functions.len()];
+        for _ in 0..blocks {
+            for (function, timing) in functions.iter().zip(&mut timings) {
+                let block = self.block(cell, *function, iterations)?;
+                timing.blocks_us.push(block);
+            }
+        }
+        let after = forwarded();
+        let host = timings.remove(0);
+        let rows = instances.iter().zip(timings).enumerate();
+        let rows = rows.map(|(index, (instance, ferrorail))| Row {
+            operation,
+            barrier: cell.barrier,
+            bytes: cell.bytes,
+            algorithm: instance.algorithm(operation),
+            iterations,
+            forwarded: before[index] != after[index] || after[index] == u64::MAX,
+            ferrorail,
+            host: host.clone(),
+        });
+        Ok(rows.collect())
+    }
+
+    /// Warms up; blocks per function and calls per block that fit into the budget.
+    fn amount(&mut self, cell: &mut Cell<'_>, functions: &[Function]) -> Result<(u32, u32)> {
+        let budget_us = self.plan.budget.as_secs_f64() * 1e6;
+        let mut round_us = f64::MIN_POSITIVE;
+        for &function in functions {
+            let first_us = self.block(cell, function, 1)?;
+            let affordable = budget_us / 10.0 / functions.len() as f64 / first_us.max(0.01);
+            round_us += self.block(cell, function, (affordable as u32).clamp(1, WARM_UP))?;
+        }
+        let rounds = budget_us / round_us;
+        let blocks = (rounds as u32).clamp(BLOCKS_MIN.min(self.plan.blocks), self.plan.blocks);
+        let fitting = (rounds / f64::from(blocks)) as u32;
+        let fitting = fitting.clamp(1, ITERATIONS_MAX);
+        Ok(match self.plan.iterations {
+            Some(iterations) => (self.plan.blocks, iterations),
+            None => (blocks, fitting),
+        })
+    }
+
+    /// Time per call of the slowest rank in µs, the same number at every rank.
+    fn block(&mut self, cell: &mut Cell<'_>, call: Function, iterations: u32) -> Result<f64> {
+        self.host.barrier(self.world)?;
+        let start = Instant::now();
+        for iteration in 0..iterations as usize {
+            self.call(cell, call, iteration)?;
+            if cell.barrier {
+                self.host.barrier(self.world)?;
+            }
+        }
+        let mine = start.elapsed().as_secs_f64() * 1e6 / f64::from(iterations);
+        let mut all = vec![0; 8 * self.place.size];
+        self.host
+            .allgather_bytes(&mine.to_le_bytes(), &mut all, self.world)?;
+        let times = all
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|&bytes| f64::from_le_bytes(bytes));
+        Ok(times.fold(0.0, f64::max))
+    }
+
+    /// Calls once and compares every byte, at every rank.
+    fn verify(&mut self, cell: &mut Cell<'_>, call: Function, name: &str) -> Result<()> {
+        self.round += 1;
+        let (place, pair) = (self.place, self.round as usize);
+        let (send, recv) = cell.buffers.slices(pair);
+        contents(send, place.rank, self.round, 0);
+        recv.fill(0xff);
+        if cell.operation.form == Form::Bcast && place.rank == place.root {
+            contents(recv, place.rank, self.round, 0);
+        }
+        self.call(cell, call, pair)?;
+        let expected = cell.operation.expected(place, cell.bytes, self.round);
+        let (_, recv) = cell.buffers.slices(pair);
+        let wrong = expected.and_then(|expected| {
+            let mut bytes = recv.iter().zip(&expected);
+            bytes.position(|(found, expected)| found != expected)
+        });
+        let mine = wrong.map_or(i32::MAX, |_| place.rank as i32);
+        let first = self.host.allreduce_min(mine, self.world)?;
+        if first == i32::MAX {
+            return Ok(());
+        }
+        let (operation, bytes, at) = (cell.operation.name, cell.bytes, wrong.unwrap_or(0));
+        let reason = format!(
+            "{operation}, {name}: wrong data for {bytes} bytes: byte {at} of the result at rank {first}"
+        );
+        Err(WrongData {
+            mine: first == mine,
+            reason,
+        }
+        .into())
+    }
+
+    /// Ends the job: other ranks may be waiting in a call that this one will not make.
+    pub fn abort(&self, error: &anyhow::Error) {
+        let rank = self.place.rank;
+        crate::complain(format_args!("ferrorail: rank {rank}: {error:#}"));
+        // Launchers drop output that comes together with the end of the job.
+        std::thread::sleep(ABORT_DELAY);
+        // SAFETY: MPI is initialised.
+        unsafe { (self.host.functions().abort)(self.world, 1) };
+    }
+
+    fn call(&self, cell: &mut Cell<'_>, call: Function, pair: usize) -> Result<()> {
+        let (send, recv) = cell.buffers.pair(pair);
+        // SAFETY: the buffers have the lengths that the operation states for these arguments.
+        let code = unsafe { call.call(&cell.arguments, send, recv) };
+        Ok(self.host.check(cell.operation.symbol, code)?)
+    }
+}
