@@ -9,28 +9,43 @@ type In = *const c_void;
 type Out = *mut c_void;
 type Ints = *const c_int;
 
-/// Prototypes (MPI 4.1, chapter 6); handles are passed as register values.
-#[derive(Clone, Copy)]
-enum Prototype {
-    Barrier(unsafe extern "C" fn(Comm) -> c_int),
-    Bcast(unsafe extern "C" fn(Out, c_int, Datatype, c_int, Comm) -> c_int),
-    Blocks(unsafe extern "C" fn(In, c_int, Datatype, Out, c_int, Datatype, Comm) -> c_int),
-    RootedBlocks(
-        unsafe extern "C" fn(In, c_int, Datatype, Out, c_int, Datatype, c_int, Comm) -> c_int,
-    ),
-    Gatherv(
-        unsafe extern "C" fn(In, c_int, Datatype, Out, Ints, Ints, Datatype, c_int, Comm) -> c_int,
-    ),
-    Scatterv(
-        unsafe extern "C" fn(In, Ints, Ints, Datatype, Out, c_int, Datatype, c_int, Comm) -> c_int,
-    ),
-    Allgatherv(unsafe extern "C" fn(In, c_int, Datatype, Out, Ints, Ints, Datatype, Comm) -> c_int),
-    Alltoallv(
-        unsafe extern "C" fn(In, Ints, Ints, Datatype, Out, Ints, Ints, Datatype, Comm) -> c_int,
-    ),
-    Reduce(unsafe extern "C" fn(In, Out, c_int, Datatype, Op, c_int, Comm) -> c_int),
-    Fold(unsafe extern "C" fn(In, Out, c_int, Datatype, Op, Comm) -> c_int),
-    ReduceScatter(unsafe extern "C" fn(In, Out, Ints, Datatype, Op, Comm) -> c_int),
+macro_rules! prototypes {
+    ($($form:ident($($argument:ty),*);)*) => {
+        /// Prototypes (MPI 4.1, chapter 6); handles are passed as register values.
+        #[derive(Clone, Copy)]
+        enum Prototype {
+            $($form(unsafe extern "C" fn($($argument),*) -> c_int),)*
+        }
+
+        impl Function {
+            /// # Safety
+            /// `address` is the MPI function that `operation` names.
+            pub unsafe fn new(operation: &Operation, address: NonNull<c_void>) -> Self {
+                let address = address.as_ptr();
+                Self(match operation.form {
+                    $(Form::$form => {
+                        type F = unsafe extern "C" fn($($argument),*) -> c_int;
+                        // SAFETY: the standard defines this prototype for the form.
+                        Prototype::$form(unsafe { std::mem::transmute::<*mut c_void, F>(address) })
+                    })*
+                })
+            }
+        }
+    };
+}
+
+prototypes! {
+    Barrier(Comm);
+    Bcast(Out, c_int, Datatype, c_int, Comm);
+    Blocks(In, c_int, Datatype, Out, c_int, Datatype, Comm);
+    RootedBlocks(In, c_int, Datatype, Out, c_int, Datatype, c_int, Comm);
+    Gatherv(In, c_int, Datatype, Out, Ints, Ints, Datatype, c_int, Comm);
+    Scatterv(In, Ints, Ints, Datatype, Out, c_int, Datatype, c_int, Comm);
+    Allgatherv(In, c_int, Datatype, Out, Ints, Ints, Datatype, Comm);
+    Alltoallv(In, Ints, Ints, Datatype, Out, Ints, Ints, Datatype, Comm);
+    Reduce(In, Out, c_int, Datatype, Op, c_int, Comm);
+    Fold(In, Out, c_int, Datatype, Op, Comm);
+    ReduceScatter(In, Out, Ints, Datatype, Op, Comm);
 }
 
 /// One implementation of one operation.
@@ -81,34 +96,6 @@ impl Arguments {
 }
 
 impl Function {
-    /// # Safety
-    /// `address` is the MPI function that `operation` names.
-    pub unsafe fn new(operation: &Operation, address: NonNull<c_void>) -> Self {
-        macro_rules! of {
-            ($($form:ident),*) => {
-                match operation.form {
-                    $(Form::$form => Prototype::$form(
-                        // SAFETY: the standard defines this prototype for the form.
-                        unsafe { std::mem::transmute::<*mut c_void, _>(address.as_ptr()) },
-                    ),)*
-                }
-            };
-        }
-        Self(of!(
-            Barrier,
-            Bcast,
-            Blocks,
-            RootedBlocks,
-            Gatherv,
-            Scatterv,
-            Allgatherv,
-            Alltoallv,
-            Reduce,
-            Fold,
-            ReduceScatter
-        ))
-    }
-
     /// Calls it.
     ///
     /// # Safety
