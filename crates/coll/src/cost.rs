@@ -282,17 +282,31 @@ pub fn piece_bytes(
     scratch_blocks: u32,
     scratch_bytes: u64,
 ) -> u64 {
+    let piece = element_piece_bytes(algorithm, ranks, bytes, scratch_blocks, scratch_bytes, 1);
+    piece.max(bytes.min(1))
+}
+
+/// As [`piece_bytes`], in whole elements of `element_bytes` per part. 0 if not one has room.
+pub fn element_piece_bytes(
+    algorithm: &Algorithm,
+    ranks: u32,
+    bytes: u64,
+    scratch_blocks: u32,
+    scratch_bytes: u64,
+    element_bytes: u64,
+) -> u64 {
     let most = scratch_bytes / u64::from(scratch_blocks.max(1));
     let parts = u64::from(algorithm.cut.parts(ranks));
-    if bytes.div_ceil(parts) <= most {
-        bytes
-    } else {
-        let lines = most & !63;
-        if lines > 0 {
-            lines * parts
-        } else {
-            most.max(1) * parts
-        }
+    if bytes.div_ceil(parts).next_multiple_of(element_bytes) <= most {
+        return bytes;
+    }
+    let lines = match 64 % element_bytes {
+        0 => most - most % 64,
+        _ => 0,
+    };
+    match lines {
+        0 => (most - most % element_bytes) * parts,
+        _ => lines * parts,
     }
 }
 

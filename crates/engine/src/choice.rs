@@ -2,7 +2,8 @@
 //!
 //! Teams and `ferrorail explain` ask here, so that an explanation is what would happen.
 
-use ferrorail_coll::select::{Query, Table};
+use ferrorail_base::Topology;
+use ferrorail_coll::select::{Choice as TableChoice, Query, Table};
 use ferrorail_coll::{Algorithm, Collective, Landing, find};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,16 +54,37 @@ pub struct Chooser<'a> {
 impl Chooser<'_> {
     /// The choice for `query`, whose size is the upper end of its size class.
     pub fn choose(&self, query: &Query) -> Choice {
+        self.choose_where(query, |_| true, |query| self.table.choose(query))
+    }
+
+    /// As [`choose`](Self::choose), for a reduction with an operation that does not commute. What
+    /// is forced gives way where it would combine ranks out of order.
+    pub fn choose_in_rank_order(&self, query: &Query, topology: &Topology) -> Choice {
+        self.choose_where(
+            query,
+            |algorithm| !algorithm.commutative_only(topology),
+            |query| self.table.choose_in_rank_order(query, topology),
+        )
+    }
+
+    fn choose_where(
+        &self,
+        query: &Query,
+        admits: impl FnOnce(&Algorithm) -> bool,
+        by_table: impl FnOnce(&Query) -> TableChoice,
+    ) -> Choice {
         let forced = self.forced.get(query.collective.name());
         // An unknown name was reported when the settings were read.
-        if let Some(Ok(algorithm)) = forced.map(|name| find(query.collective, name)) {
+        if let Some(Ok(algorithm)) = forced.map(|name| find(query.collective, name))
+            && admits(algorithm)
+        {
             return Choice {
                 algorithm,
                 landing: self.landing(query, algorithm),
                 by: ChosenBy::Forced,
             };
         }
-        let choice = self.table.choose(query);
+        let choice = by_table(query);
         Choice {
             algorithm: choice.algorithm,
             landing: choice.landing,
@@ -150,5 +172,26 @@ mod tests {
         assert_eq!(landing(Some(true), 64, true), Landing::Recv);
         assert_eq!(landing(None, 32 << 10, true), Landing::Recv);
         assert_eq!(landing(Some(true), 32 << 10, false), Landing::Scratch);
+    }
+
+    #[test]
+    fn what_is_forced_gives_way_to_rank_order() {
+        let query = Query {
+            collective: Collective::Allreduce,
+            ..QUERY
+        };
+        let smp = "smp_recursive_multiplying".to_owned();
+        let chooser = Chooser {
+            table: Table::shipped(),
+            forced: &BTreeMap::from([("allreduce".to_owned(), smp)]),
+            zero_copy: None,
+        };
+        let consecutive = Topology::from_sizes(&[2; 4]);
+        let choice = chooser.choose_in_rank_order(&query, &consecutive);
+        assert_eq!(choice.by, ChosenBy::Forced);
+        let interleaved = Topology::from_host_keys(&[0, 1, 2, 3, 0, 1, 2, 3], None);
+        let choice = chooser.choose_in_rank_order(&query, &interleaved);
+        assert!(matches!(choice.by, ChosenBy::Rule(_)));
+        assert!(!choice.algorithm.commutative_only(&interleaved));
     }
 }

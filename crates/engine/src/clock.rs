@@ -3,6 +3,7 @@
 //! Every rank's clock shows the same, because all ranks call the same operations in the same order.
 
 use crate::team::map::{CHANNELS, SYNC_CHANNELS};
+use ferrorail_base::NodeRank;
 
 /// Counts a team's operations.
 ///
@@ -18,6 +19,36 @@ pub(crate) struct Clock {
     proven: u64,
     syncs: u64,
     inlines: u64,
+    /// The last inline operation, and who read the slots of the one before.
+    last_inline: u64,
+    readers: [Option<Readers>; 2],
+}
+
+/// Who reads the slots of an inline operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// Every rank.
+    All,
+    /// One.
+    One(NodeRank),
+}
+
+impl Readers {
+    /// Whether `rank` is one.
+    #[inline]
+    pub fn include(self, rank: NodeRank) -> bool {
+        self == Self::All || self == Self::One(rank)
+    }
+}
+
+/// Number and slots of one inline operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InlineTurn {
+    pub op: u64,
+    pub parity: u32,
+    /// The slot may be written once the slots of the other parity of these ranks have reached this
+    /// operation; at once if `None`.
+    pub after: Option<(Readers, u64)>,
 }
 
 /// Number and channel of one operation.
@@ -54,12 +85,25 @@ impl Clock {
         }
     }
 
-    /// The next operation, carried by inline slots: its number and the slots' parity. Inline
-    /// operations prove each other's slots free whatever runs between them.
-    pub fn next_inline(&mut self) -> (u64, u32) {
+    /// The next operation, carried by inline slots, which `readers` will read. Inline operations
+    /// prove each other's slots free whatever runs between them: whoever has entered one has read
+    /// the slots of the one before, and where all read the last one, all are known to have entered
+    /// it. Where not, the readers' slots of the last one tell.
+    pub fn next_inline(&mut self, readers: Readers) -> InlineTurn {
         self.op += 1;
         self.inlines += 1;
-        (self.op, (self.inlines % 2) as u32)
+        let [last, same_slots] = std::mem::replace(&mut self.readers, [Some(readers), None]);
+        self.readers[1] = last;
+        let after = match (last, same_slots) {
+            (Some(Readers::One(_)), Some(before)) => Some((before, self.last_inline)),
+            _ => None,
+        };
+        self.last_inline = self.op;
+        InlineTurn {
+            op: self.op,
+            parity: (self.inlines % 2) as u32,
+            after,
+        }
     }
 
     /// The last operation has finished here, and depended on every rank.
@@ -111,10 +155,26 @@ mod tests {
     #[test]
     fn inline_slots_alternate_whatever_runs_between() {
         let mut clock = Clock::default();
-        let (_, first) = clock.next_inline();
+        let first = clock.next_inline(Readers::All);
         clock.synchronised();
         clock.next();
-        let (_, second) = clock.next_inline();
-        assert_ne!(first, second);
+        let second = clock.next_inline(Readers::All);
+        assert_ne!(first.parity, second.parity);
+        assert_eq!((first.after, second.after), (None, None));
+    }
+
+    #[test]
+    fn inline_slots_wait_for_their_readers_after_a_rooted_operation() {
+        let root = Readers::One(NodeRank(3));
+        let mut clock = Clock::default();
+        assert_eq!(clock.next_inline(Readers::All).after, None);
+        let rooted = clock.next_inline(root);
+        assert_eq!(rooted.after, None, "all have entered an all-gather");
+        clock.next();
+        let third = clock.next_inline(root);
+        assert_eq!(third.after, Some((Readers::All, rooted.op)));
+        let fourth = clock.next_inline(Readers::All);
+        assert_eq!(fourth.after, Some((root, third.op)));
+        assert_eq!(clock.next_inline(root).after, None);
     }
 }

@@ -89,6 +89,20 @@ pub enum EngineError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// One element of a reduction is larger than what scratch has room for. Nothing was done.
+    #[error("an element of {bytes} bytes has no room in scratch (FERRORAIL_SCRATCH)")]
+    ElementTooLarge {
+        /// Its length.
+        bytes: usize,
+    },
+    /// An operation of the program, or of the host MPI, failed.
+    #[error("the reduction operation failed: {reason}")]
+    Operation {
+        /// What its owner says.
+        reason: String,
+        /// The host MPI's error class.
+        mpi_class: i32,
+    },
     /// No algorithm fits what was asked.
     #[error("selection: {0}")]
     Selection(String),
@@ -100,6 +114,7 @@ impl EngineError {
         match self {
             Self::Fabric(FabricError::RegisterMemory { .. })
             | Self::BufferRefused { .. }
+            | Self::ElementTooLarge { .. }
             | Self::Shm(_) => ErrorClass::NoMemory,
             Self::PeerDied { .. } => ErrorClass::ProcessFailed,
             Self::Selection(_) => ErrorClass::Internal,
@@ -111,6 +126,7 @@ impl EngineError {
     pub fn mpi_class(&self) -> Option<i32> {
         match self {
             Self::Oob(error) => error.mpi_class,
+            Self::Operation { mpi_class, .. } => Some(*mpi_class),
             _ => None,
         }
     }

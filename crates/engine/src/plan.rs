@@ -4,6 +4,7 @@
 //! team, the size class, and the settings agreed at team creation.
 
 use crate::choice::{Choice, Chooser, ChosenBy, by_length, landing_name, scratch_bytes};
+use crate::collective::inline;
 use crate::stats::{CallCount, CallKey, Stats};
 use crate::team::map::Map;
 use ferrorail_base::Rank;
@@ -19,6 +20,7 @@ pub(crate) struct PlanKey {
     collective: Collective,
     root: Rank,
     class: u32,
+    in_rank_order: bool,
 }
 
 impl PlanKey {
@@ -29,6 +31,16 @@ impl PlanKey {
             collective,
             root,
             class: size_class(bytes as u64),
+            in_rank_order: false,
+        }
+    }
+
+    /// For a reduction whose operands may not change places, if so.
+    #[inline]
+    pub fn in_rank_order(self, in_rank_order: bool) -> Self {
+        Self {
+            in_rank_order,
+            ..self
         }
     }
 }
@@ -125,13 +137,14 @@ impl Plan {
             collective,
             root,
             class,
+            in_rank_order,
         } = key;
         let topology = &map.topology;
         let Choice {
             algorithm,
             landing,
             by,
-        } = choose(map, collective, 1 << class.min(62));
+        } = choose(map, collective, 1 << class.min(62), in_rank_order);
         let by_length = by_length(collective);
         let both = by_length && landing == Landing::Recv;
         let route = |landing| Route::new(map, algorithm, landing, root);
@@ -152,7 +165,7 @@ impl Plan {
             route: route(if both { Landing::Scratch } else { landing }),
             large: both.then(|| route(Landing::Recv)),
             connected: false,
-            inline: matches!(collective, Collective::Allgather | Collective::Allgatherv)
+            inline: inline::has_form(collective)
                 && topology.node_count() == 1
                 && algorithm.smp_aware
                 && landing == Landing::Scratch,
@@ -223,13 +236,13 @@ impl Route {
 }
 
 /// The choice in force for blocks of `bytes` bytes.
-fn choose(map: &Map, collective: Collective, bytes: u64) -> Choice {
+fn choose(map: &Map, collective: Collective, bytes: u64, in_rank_order: bool) -> Choice {
     let chooser = Chooser {
         table: map.table(),
         forced: &map.settings.algorithm,
         zero_copy: map.settings.zero_copy,
     };
-    chooser.choose(&Query {
+    let query = Query {
         collective,
         bytes,
         ranks: map.topology.size(),
@@ -238,5 +251,9 @@ fn choose(map: &Map, collective: Collective, bytes: u64) -> Choice {
         rails: map.rail_count(),
         ports: map.ports(),
         zero_copy: map.zero_copy,
-    })
+    };
+    match in_rank_order {
+        true => chooser.choose_in_rank_order(&query, &map.topology),
+        false => chooser.choose(&query),
+    }
 }

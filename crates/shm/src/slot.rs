@@ -107,6 +107,12 @@ impl InlineSlot {
         true
     }
 
+    /// Whether `value` or a later one has been published: its owner has come that far.
+    #[inline]
+    pub fn has_reached(&self, value: u64) -> bool {
+        self.value.load(Ordering::Acquire) >= value
+    }
+
     /// Whether `value` has been published, for operations without payload.
     #[inline]
     pub fn is_published(&self, value: u64) -> bool {
@@ -188,6 +194,7 @@ mod tests {
             );
             slot.publish(value, &sent);
             assert!(slot.is_published(value));
+            assert!(slot.has_reached(value) && !slot.has_reached(value + 1));
             assert!(slot.try_read(value, &mut out[1..=bytes]));
             assert_eq!(out[1..=bytes], sent, "{bytes} bytes");
             assert_eq!((out[0], out[bytes + 1]), (0, 0), "bytes around it are kept");

@@ -31,6 +31,7 @@ impl Team {
             send: Side::even(send.cast_mut(), self.size(), bytes),
             recv: Side::even(recv, self.size(), bytes),
             bytes,
+            reducer: None,
         })
     }
 }

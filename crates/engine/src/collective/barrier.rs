@@ -22,6 +22,7 @@ impl Team {
             send: Side::NONE,
             recv: Side::NONE,
             bytes: 0,
+            reducer: None,
         })
     }
 }

@@ -21,13 +21,14 @@ pub(super) fn run(
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
     connect_peers(map, state, plan)?;
-    let room = piece_bytes(map, plan, ZERO_COPY_BYTES_MIN as usize);
+    let room = piece_bytes(map, plan, ZERO_COPY_BYTES_MIN as usize, 1);
     let user = |window| UserBuffers {
         send: call.send,
         recv: call.recv,
         window,
         parts: 1,
         pairs: true,
+        reducer: None,
     };
     let name = call.collective.name();
     plan.runs += 1;
@@ -63,6 +64,7 @@ fn longest(map: &Map, state: &mut State, call: &Call<'_>) -> Result<usize, Engin
         send: Side::even((&raw mut own).cast(), 1, bytes),
         recv: Side::even(all.as_mut_ptr().cast(), map.topology.size(), bytes),
         bytes,
+        reducer: None,
     };
     let key = PlanKey::new(exchange.collective, exchange.root, bytes);
     let mut plan = state.plans.take(map, key);

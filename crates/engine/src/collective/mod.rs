@@ -8,12 +8,15 @@ mod allgather;
 mod alltoall;
 mod barrier;
 mod by_length;
+pub(crate) mod inline;
+mod reduction;
 mod rooted;
 mod vector;
 
 use crate::choice;
 use crate::clock::Turn;
 use crate::plan::{Plan, PlanKey};
+use crate::reducer::Reducer;
 use crate::run::{Run, Side, UserBuffers, Window};
 use crate::team::State;
 use crate::team::connect::connect;
@@ -35,6 +38,11 @@ pub const OFFERED: &[Collective] = &[
     Collective::Gatherv,
     Collective::Scatterv,
     Collective::Alltoallv,
+    Collective::Allreduce,
+    Collective::Reduce,
+    Collective::ReduceScatterBlock,
+    Collective::Scan,
+    Collective::Exscan,
 ];
 
 /// One call of a collective.
@@ -48,6 +56,8 @@ struct Call<'a> {
     recv: Side<'a>,
     /// Length of the longest block, as far as all ranks know it; 0 where they do not.
     bytes: usize,
+    /// Of a reduction, what it does.
+    reducer: Option<Reducer<'a>>,
 }
 
 impl Team {
@@ -58,22 +68,25 @@ impl Team {
     fn call(&self, call: &Call<'_>) -> Result<(), EngineError> {
         let mut state = self.enter()?;
         let state = &mut *state;
-        let key = PlanKey::new(call.collective, call.root, call.bytes);
+        let in_rank_order = call.reducer.is_some_and(|reducer| !reducer.commutes);
+        let key = PlanKey::new(call.collective, call.root, call.bytes).in_rank_order(in_rank_order);
         let mut plan = state.plans.take(&self.map, key);
         let outcome = if self.map.topology.size() == 1 {
             // SAFETY: the entry's caller vouches for its buffers; one block each.
             unsafe { alone(call) };
             Ok(())
-        } else if plan.inline && call.bytes <= allgather::INLINE_BYTES_MAX {
+        } else if plan.inline && inline::fits(call) {
             // SAFETY: the entry's caller vouches for its buffers.
-            unsafe { allgather::inline(&self.map, state, call) }
+            unsafe { inline::run(&self.map, state, call) }
         } else if choice::by_length(call.collective) {
             by_length::run(&self.map, state, &mut plan, call)
         } else {
             scheduled(&self.map, state, &mut plan, call)
         };
         state.plans.put_back(plan, call.bytes);
-        if let Err(error) = &outcome {
+        if let Err(error) = &outcome
+            && !matches!(error, EngineError::ElementTooLarge { .. })
+        {
             state.broken = Some(error.to_string());
         }
         outcome
@@ -103,10 +116,14 @@ fn scheduled(
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
     connect_peers(map, state, plan)?;
+    let unit = call.reducer.map_or(1, |reducer| reducer.element_bytes);
     let piece = match plan.landing {
         Landing::Recv => call.bytes,
-        Landing::Scratch => piece_bytes(map, plan, call.bytes),
+        Landing::Scratch => piece_bytes(map, plan, call.bytes, unit),
     };
+    if piece == 0 && call.bytes > 0 {
+        return Err(EngineError::ElementTooLarge { bytes: unit });
+    }
     // Known lengths, straight into blocks that lie anywhere: one message per pair.
     let pairs = call.collective == Collective::Allgatherv && plan.landing == Landing::Recv;
     let proves = call.collective.synchronising() && !(pairs && call.recv.has_empty_block());
@@ -123,6 +140,7 @@ fn scheduled(
             },
             parts: plan.parts,
             pairs,
+            reducer: call.reducer,
         };
         plan.runs += 1;
         Run::new(map, &plan.route, user, turn).complete(state, call.collective.name())?;
@@ -157,10 +175,11 @@ fn connect_peers(map: &Map, state: &mut State, plan: &mut Plan) -> Result<(), En
 }
 
 /// Largest piece of a block (of a whole vector, where the algorithm cuts that) with which the
-/// schedule fits into scratch.
-fn piece_bytes(map: &Map, plan: &Plan, bytes: usize) -> usize {
+/// schedule fits into scratch, in whole elements of `unit` bytes. 0 if not one element fits.
+fn piece_bytes(map: &Map, plan: &Plan, bytes: usize, unit: usize) -> usize {
     let scratch = map.segment().layout().scratch_bytes;
     let blocks = plan.route.schedule.scratch_blocks;
     let ranks = map.topology.size();
-    cost::piece_bytes(plan.algorithm, ranks, bytes as u64, blocks, scratch) as usize
+    let (bytes, unit) = (bytes as u64, unit as u64);
+    cost::element_piece_bytes(plan.algorithm, ranks, bytes, blocks, scratch, unit) as usize
 }

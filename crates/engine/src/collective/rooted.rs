@@ -30,6 +30,7 @@ impl Team {
             send: Side::NONE,
             recv: Side::even(buffer, 1, bytes),
             bytes,
+            reducer: None,
         })
     }
 
@@ -61,6 +62,7 @@ impl Team {
             send: Side::even(send.unwrap_or(own).cast_mut(), 1, bytes),
             recv: Side::even(recv, if is_root { self.size() } else { 0 }, bytes),
             bytes,
+            reducer: None,
         })
     }
 
@@ -95,6 +97,7 @@ impl Team {
             ),
             recv: Side::even(recv.unwrap_or(own), 1, bytes),
             bytes,
+            reducer: None,
         })
     }
 }

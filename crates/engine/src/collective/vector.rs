@@ -38,6 +38,7 @@ impl Team {
             send: Side::even(send, 1, own.bytes),
             recv,
             bytes,
+            reducer: None,
         })
     }
 
@@ -75,6 +76,7 @@ impl Team {
             send,
             recv,
             bytes: 0,
+            reducer: None,
         })
     }
 
@@ -111,6 +113,7 @@ impl Team {
             send,
             recv,
             bytes: 0,
+            reducer: None,
         })
     }
 
@@ -134,6 +137,7 @@ impl Team {
             send: Side::table(send.cast_mut(), send_blocks),
             recv: Side::table(recv, recv_blocks),
             bytes: 0,
+            reducer: None,
         })
     }
 }

@@ -135,9 +135,10 @@ impl<'a> Run<'a> {
                 Some(_) => self.await_announcement(state, from, slot),
                 None => Ok(None),
             },
-            Step::Reduce { .. } => Err(EngineError::Selection(
-                "reductions are not offered by this version".into(),
-            )),
+            Step::Reduce { from, into, order } => {
+                self.spans.reduce(from, into, order)?;
+                Ok(None)
+            }
             Step::NodeSignal { phase } => {
                 self.signal(phase);
                 Ok(None)

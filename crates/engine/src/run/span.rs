@@ -1,10 +1,11 @@
 //! Blocks to bytes: where spans lie in memory, and copies between them.
 
 use super::user::{Blocks, Side, UserBuffers, Window};
+use crate::EngineError;
 use crate::team::map::Map;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
-use ferrorail_coll::{Buffer, Span};
+use ferrorail_coll::{Buffer, Order, Span};
 
 /// Addresses of the four buffers of one run.
 pub(super) struct Spans<'a> {
@@ -18,9 +19,11 @@ pub(super) struct Spans<'a> {
 impl<'a> Spans<'a> {
     pub fn new(map: &Map, user: UserBuffers<'a>, channel: u32) -> Self {
         let segment = map.segment();
+        let unit = user.reducer.map_or(1, |reducer| reducer.element_bytes);
+        let part = user.window.room().div_ceil(user.parts as usize);
         Self {
             user,
-            block_bytes: user.window.room().div_ceil(user.parts as usize),
+            block_bytes: part.next_multiple_of(unit),
             scratch: segment.scratch(map.node_rank, channel),
             node: segment.scratch(NodeRank(0), channel),
         }
@@ -137,6 +140,29 @@ impl<'a> Spans<'a> {
             let bytes = from.bytes.min(into.bytes);
             copy_range(from.slice(0, bytes), into.slice(0, bytes));
         }
+    }
+
+    /// Reduces each block of `from` with that of `into`.
+    pub fn reduce(&self, from: Span, into: Span, order: Order) -> Result<(), EngineError> {
+        debug_assert_eq!(from.count, into.count);
+        let reducer = self.user.reducer.as_ref().ok_or_else(|| {
+            EngineError::Selection("the schedule reduces in a collective that does not".into())
+        })?;
+        let reduce = |from: MemoryRange, into: MemoryRange| {
+            // A block, or a part, may be shorter than its room in scratch.
+            let bytes = from.bytes.min(into.bytes);
+            // SAFETY: user ranges are inside the buffers the caller vouched for, the others are
+            // slices of the node segment; the verified schedule orders this with every other access.
+            unsafe { reducer.run(from.as_ptr(), into.as_ptr(), bytes, order) }
+        };
+        if self.is_dense(from.buffer) && self.is_dense(into.buffer) {
+            return reduce(self.range(from), self.range(into));
+        }
+        for block in 0..from.count {
+            let one = |span: Span| self.range(Span::new(span.buffer, span.first + block, 1));
+            reduce(one(from), one(into))?;
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The caller's memory as blocks, and which part of each an operation moves.
 
+use crate::reducer::Reducer;
 use ferrorail_base::memory::MemoryRange;
 
 /// One block of a vector form: where it lies from its buffer's first byte on, and its length.
@@ -145,6 +146,8 @@ pub(crate) struct UserBuffers<'a> {
     /// Whether a message has the length of its pair's block and an empty one is left out, instead
     /// of every message having the length that its schedule says.
     pub pairs: bool,
+    /// Of a reduction, what it does.
+    pub reducer: Option<Reducer<'a>>,
 }
 
 impl UserBuffers<'_> {
@@ -155,6 +158,7 @@ impl UserBuffers<'_> {
         window: Window::Piece { offset: 0, room: 0 },
         parts: 1,
         pairs: false,
+        reducer: None,
     };
 }
 
