@@ -31,7 +31,8 @@ pub enum CallError {
 }
 
 impl CallError {
-    fn class(&self, host: &Host) -> c_int {
+    /// The host's class for it.
+    pub fn class(&self, host: &Host) -> c_int {
         let errors = &host.constants().errors;
         match self {
             Self::Engine(error) => error.mpi_class().unwrap_or_else(|| match error.class() {

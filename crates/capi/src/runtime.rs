@@ -1,5 +1,6 @@
 //! The host MPI of this process, and the session between its `MPI_Init` and `MPI_Finalize`.
 
+use crate::operation::Operations;
 use crate::progress::Progress;
 use crate::team_cache::Recents;
 use crate::{logging, team_cache};
@@ -36,6 +37,8 @@ pub struct Session {
     pub datatypes: DatatypeTable,
     /// Whether the host refuses equal send and receive buffers; found when first needed.
     rejects_aliases: OnceLock<bool>,
+    /// Predefined operations; found when first needed.
+    operations: OnceLock<Operations>,
 }
 
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
@@ -201,6 +204,7 @@ impl Session {
             type_key,
             datatypes: DatatypeTable::load(host),
             rejects_aliases: OnceLock::new(),
+            operations: OnceLock::new(),
         })
     }
 
@@ -208,6 +212,12 @@ impl Session {
     #[inline]
     pub fn host(&self) -> &'static Host {
         &self.runtime.host
+    }
+
+    /// What reduction operations mean.
+    #[inline]
+    pub fn operations(&self) -> &Operations {
+        self.operations.get_or_init(|| Operations::load(self))
     }
 
     /// Whether the host reports equal send and receive buffers as an error (MPICH does unless built

@@ -21,6 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub mod reason {
     /// The arguments are wrong; the host says how.
     pub const INVALID: &str = "invalid arguments";
+    /// One element of a reduction exceeds scratch.
+    pub const LARGE_ELEMENT: &str = "element larger than FERRORAIL_SCRATCH allows";
     /// Two groups.
     pub const INTER_COMM: &str = "inter-communicator";
     /// Switched off on some rank.

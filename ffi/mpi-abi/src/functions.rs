@@ -130,6 +130,8 @@ functions! {
             (In, c_int, Datatype, Out, Ints, Ints, Datatype, Comm) -> c_int;
         alltoall = "PMPI_Alltoall" (In, c_int, Datatype, Out, c_int, Datatype, Comm) -> c_int;
         allreduce = "PMPI_Allreduce" (In, Out, c_int, Datatype, Op, Comm) -> c_int;
+        op_commutative = "PMPI_Op_commutative" (Op, *mut c_int) -> c_int;
+        reduce_local = "PMPI_Reduce_local" (In, Out, c_int, Datatype, Op) -> c_int;
         // Messages. Statuses may be the host's "ignore" sentinels.
         send = "PMPI_Send" (In, c_int, Datatype, c_int, c_int, Comm) -> c_int;
         recv = "PMPI_Recv" (Out, c_int, Datatype, c_int, c_int, Comm, Out) -> c_int;
@@ -161,12 +163,14 @@ functions! {
 pub(crate) struct FromFortran {
     pub comm: unsafe extern "C" fn(c_int) -> Comm,
     pub datatype: unsafe extern "C" fn(c_int) -> Datatype,
+    pub op: unsafe extern "C" fn(c_int) -> Op,
 }
 
 impl FromFortran {
     pub(crate) fn load(library: &Library) -> Option<Self> {
         let comm = library.function("PMPI_Comm_f2c")?.as_ptr();
         let datatype = library.function("PMPI_Type_f2c")?.as_ptr();
+        let op = library.function("PMPI_Op_f2c")?.as_ptr();
         // SAFETY: MPI 4.1 section 19.3.4 defines these signatures; MPI_Fint is `int`.
         unsafe {
             Some(Self {
@@ -174,6 +178,7 @@ impl FromFortran {
                 datatype: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> Datatype>(
                     datatype,
                 ),
+                op: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> Op>(op),
             })
         }
     }

@@ -7,6 +7,7 @@
 //! * [`Constants`]: sentinels, special ranks, status layout, error classes;
 //! * [`Comm`], [`Datatype`], …: handles as the host's own register values, [`Predefined`] ones;
 //! * [`DatatypeTable`]: bytes of predefined datatypes, in a few instructions;
+//! * [`HandleTable`]: any facts by handle, as fast; [`PREDEFINED_OPERATIONS`]: what to reduce with;
 //! * [`Functions`]: the `PMPI_*` entry points, called with every handle as a `usize`;
 //! * [`Host`]: all of the above for the MPI library of this process, and checked wrappers;
 //! * [`FortranSentinels`]: where Open MPI's Fortran constants live.
@@ -29,6 +30,7 @@ mod handle;
 mod host;
 mod kind;
 mod library;
+mod operation;
 
 pub use combiner::Combiner;
 pub use constants::{Constants, ErrorClasses, StatusLayout};
@@ -39,3 +41,4 @@ pub use handle::{Comm, Datatype, Info, Op, Predefined, Request};
 pub use host::{Contents, Envelope, Host, HostError, MpiError, RequestList, TypeLayout};
 pub use kind::AbiKind;
 pub use library::Library;
+pub use operation::{HandleTable, PREDEFINED_OPERATIONS, PredefinedOperation};

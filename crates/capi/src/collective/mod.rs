@@ -4,6 +4,7 @@
 mod allgather;
 mod alltoall;
 mod barrier;
+mod reduction;
 mod rooted;
 mod side;
 mod table;
@@ -12,6 +13,7 @@ mod vector;
 pub use allgather::Allgather;
 pub use alltoall::Alltoall;
 pub use barrier::Barrier;
+pub use reduction::{Allreduce, Exscan, Reduce, ReduceScatterBlock, Scan};
 pub use rooted::{Bcast, Gather, Scatter};
 pub use vector::{Allgatherv, Alltoallv, Gatherv, Scatterv};
 
@@ -19,7 +21,7 @@ use crate::error::{CallError, report};
 use crate::runtime::{self, Inside, Local, Session};
 use crate::team_cache::{self, Entry, reason};
 use ferrorail_engine::{EngineError, Team};
-use ferrorail_mpi_abi::{Comm, Datatype};
+use ferrorail_mpi_abi::{Comm, Datatype, Op};
 use libc::{c_int, c_void};
 use std::ptr;
 
@@ -71,6 +73,8 @@ pub struct Args {
     pub recv_table: Table,
     /// Rank of the root.
     pub root: c_int,
+    /// The operation of a reduction.
+    pub op: usize,
     /// The communicator.
     pub comm: usize,
 }
@@ -105,6 +109,7 @@ impl Args {
             send_table: no_table,
             recv_table: no_table,
             root: 0,
+            op: 0,
             comm: 0,
         }
     };
@@ -116,7 +121,8 @@ impl Args {
         let host = session.host();
         let sentinels = host.fortran_sentinels()?;
         let types = [self.send.datatype as c_int, self.recv.datatype as c_int];
-        let (Comm(comm), types) = host.from_fortran(self.comm as c_int, types)?;
+        let (Comm(comm), types, Op(op)) =
+            host.from_fortran(self.comm as c_int, types, self.op as c_int)?;
         let to_c = |buffer: Buffer, Datatype(datatype)| Buffer {
             address: sentinels.to_c(buffer.address as usize, host.constants()) as *mut c_void,
             datatype,
@@ -125,6 +131,7 @@ impl Args {
         Some(Self {
             send: to_c(self.send, types[0]),
             recv: to_c(self.recv, types[1]),
+            op,
             comm,
             ..self
         })
@@ -135,6 +142,8 @@ impl Args {
 pub enum Refusal {
     /// It is left to the host, which says what is wrong with it.
     Invalid,
+    /// It is left to the host on all ranks, for this reason.
+    Left(&'static str),
     /// It fails here.
     Error(CallError),
 }
@@ -217,6 +226,7 @@ unsafe fn run_on<C: Collective>(
             let reason = invalid(session, args.root, comm);
             forwarded(session, C::NAME, reason, 0, forward)
         }
+        Err(Refusal::Left(reason)) => forwarded(session, C::NAME, reason, 0, forward),
         Err(Refusal::Error(error)) => report(session, comm, C::NAME, &error),
     }
 }
@@ -256,5 +266,8 @@ fn forwarded(
 /// What the engine says, as a refusal of the call.
 #[inline]
 fn done(outcome: Result<(), EngineError>) -> Result<(), Refusal> {
-    outcome.map_err(Refusal::from)
+    outcome.map_err(|error| match error {
+        EngineError::ElementTooLarge { .. } => Refusal::Left(reason::LARGE_ELEMENT),
+        error => Refusal::from(error),
+    })
 }

@@ -4,6 +4,7 @@ use super::{Args, Buffer, Refusal};
 use crate::datatype::{self, Elements, Packed};
 use crate::error::CallError;
 use crate::runtime::Session;
+use libc::c_void;
 use std::ops::Range;
 use std::ptr;
 
@@ -36,16 +37,21 @@ impl Side {
     }
 }
 
-fn is_in_place(session: &Session, buffer: &Buffer) -> bool {
+/// Whether `MPI_IN_PLACE` was passed.
+#[inline]
+pub fn is_in_place(session: &Session, buffer: &Buffer) -> bool {
     buffer.address as usize == session.host().constants().in_place
 }
 
 /// Checks a side that may not be `MPI_IN_PLACE`. The byte count of the result does not overflow.
 #[inline]
 pub fn elements(session: &Session, buffer: &Buffer) -> Result<Elements, Refusal> {
-    if is_in_place(session, buffer) {
-        return Err(Refusal::Invalid);
-    }
+    at(session, &typed(session, buffer)?, buffer.address)
+}
+
+/// Checks count and datatype, but not the address. The byte count of the result does not overflow.
+#[inline]
+pub fn typed(session: &Session, buffer: &Buffer) -> Result<Elements, Refusal> {
     let count = usize::try_from(buffer.count).map_err(|_| Refusal::Invalid)?;
     let datatype = session.host().datatype(buffer.datatype);
     let layout = datatype::layout(session, datatype).ok_or(Refusal::Invalid)?;
@@ -55,10 +61,25 @@ pub fn elements(session: &Session, buffer: &Buffer) -> Result<Elements, Refusal>
         datatype,
         layout,
     };
-    if elements.is_absent() {
+    elements.bytes().ok_or(Refusal::Invalid)?;
+    Ok(elements)
+}
+
+/// Such elements at `address`, if that is one.
+#[inline]
+pub fn at(
+    session: &Session,
+    elements: &Elements,
+    address: *mut c_void,
+) -> Result<Elements, Refusal> {
+    let elements = Elements {
+        address: address.cast(),
+        ..elements.clone()
+    };
+    let in_place = address as usize == session.host().constants().in_place;
+    if in_place || elements.is_absent() {
         return Err(Refusal::Invalid);
     }
-    elements.bytes().ok_or(Refusal::Invalid)?;
     Ok(elements)
 }
 
@@ -182,13 +203,21 @@ impl Output {
                 elements,
                 packed: None,
             }),
-            None => Self::packed(elements),
+            None => Self::packed(elements, &elements),
+        }
+    }
+
+    /// Room for the bytes of `elements`, which are the first of `more`, if any.
+    pub fn with_room(elements: Elements, more: Option<Elements>) -> Result<Self, CallError> {
+        match elements.dense() {
+            Some(_) => Self::new(elements),
+            None => Self::packed(elements, &more.unwrap_or(elements)),
         }
     }
 
     #[cold]
-    fn packed(elements: Elements) -> Result<Self, CallError> {
-        let mut packed = Packed::new(size_of(&elements)?)?;
+    fn packed(elements: Elements, all: &Elements) -> Result<Self, CallError> {
+        let mut packed = Packed::new(size_of(all)?)?;
         Ok(Self {
             address: packed.as_mut_ptr(),
             elements,

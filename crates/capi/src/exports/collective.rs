@@ -2,8 +2,8 @@
 //! `_c` (MPI 4.0, section 19.2). Libraries older than MPI 4.0 have the first form only.
 
 use crate::collective::{
-    self, Allgather, Allgatherv, Alltoall, Alltoallv, Args, Barrier, Bcast, Buffer, Gather,
-    Gatherv, Scatter, Scatterv, Table,
+    self, Allgather, Allgatherv, Allreduce, Alltoall, Alltoallv, Args, Barrier, Bcast, Buffer,
+    Exscan, Gather, Gatherv, Reduce, ReduceScatterBlock, Scan, Scatter, Scatterv, Table,
 };
 use crate::next::{MISSING, Next, call_next};
 use crate::panic_guard::guard;
@@ -151,6 +151,62 @@ entries! {
         send_table: Table::new(send_counts, send_displacements),
         recv: Buffer::new(recv, 0, recv_type),
         recv_table: Table::new(recv_counts, recv_displacements),
+        comm,
+        ..Args::NONE
+    };
+
+    MPI_Allreduce MPI_Allreduce_c (
+        send: *const c_void, recv: *mut c_void, count: Count, datatype: usize, op: usize,
+        comm: usize
+    ) is Allreduce: Args {
+        send: Buffer::new(send, count, datatype),
+        recv: Buffer::new(recv, count, datatype),
+        op,
+        comm,
+        ..Args::NONE
+    };
+
+    MPI_Reduce MPI_Reduce_c (
+        send: *const c_void, recv: *mut c_void, count: Count, datatype: usize, op: usize,
+        root: c_int, comm: usize
+    ) is Reduce: Args {
+        send: Buffer::new(send, count, datatype),
+        recv: Buffer::new(recv, count, datatype),
+        op,
+        root,
+        comm,
+        ..Args::NONE
+    };
+
+    MPI_Reduce_scatter_block MPI_Reduce_scatter_block_c (
+        send: *const c_void, recv: *mut c_void, count: Count, datatype: usize, op: usize,
+        comm: usize
+    ) is ReduceScatterBlock: Args {
+        send: Buffer::new(send, count, datatype),
+        recv: Buffer::new(recv, count, datatype),
+        op,
+        comm,
+        ..Args::NONE
+    };
+
+    MPI_Scan MPI_Scan_c (
+        send: *const c_void, recv: *mut c_void, count: Count, datatype: usize, op: usize,
+        comm: usize
+    ) is Scan: Args {
+        send: Buffer::new(send, count, datatype),
+        recv: Buffer::new(recv, count, datatype),
+        op,
+        comm,
+        ..Args::NONE
+    };
+
+    MPI_Exscan MPI_Exscan_c (
+        send: *const c_void, recv: *mut c_void, count: Count, datatype: usize, op: usize,
+        comm: usize
+    ) is Exscan: Args {
+        send: Buffer::new(send, count, datatype),
+        recv: Buffer::new(recv, count, datatype),
+        op,
         comm,
         ..Args::NONE
     };

@@ -6,8 +6,9 @@
 //! of one integer by address, like `mpif.h` does integers; its `ierror` may be absent (null).
 
 use crate::collective::{
-    self, Allgather, Allgatherv, Alltoall, Alltoallv, Args, Barrier, Bcast, Buffer, Collective,
-    Gather, Gatherv, Scatter, Scatterv, Table,
+    self, Allgather, Allgatherv, Allreduce, Alltoall, Alltoallv, Args, Barrier, Bcast, Buffer,
+    Collective, Exscan, Gather, Gatherv, Reduce, ReduceScatterBlock, Scan, Scatter, Scatterv,
+    Table,
 };
 use crate::next::{MISSING, Next, call_next};
 use crate::panic_guard::guard;
@@ -192,6 +193,62 @@ entries! {
         ..Args::NONE
     },
     as mpi_alltoallv mpi_alltoallv_ mpi_alltoallv__ MPI_ALLTOALLV mpi_alltoallv_f08_;
+
+    (
+        send: *const c_void, recv: *mut c_void, count: Int, datatype: Int, op: Int, comm: Int
+    ) is Allreduce: Args {
+        send: buffer(send, count, datatype),
+        recv: buffer(recv, count, datatype),
+        op: *op as usize,
+        comm: *comm as usize,
+        ..Args::NONE
+    },
+    as mpi_allreduce mpi_allreduce_ mpi_allreduce__ MPI_ALLREDUCE mpi_allreduce_f08_;
+
+    (
+        send: *const c_void, recv: *mut c_void, count: Int, datatype: Int, op: Int, root: Int, comm: Int
+    ) is Reduce: Args {
+        send: buffer(send, count, datatype),
+        recv: buffer(recv, count, datatype),
+        op: *op as usize,
+        root: *root,
+        comm: *comm as usize,
+        ..Args::NONE
+    },
+    as mpi_reduce mpi_reduce_ mpi_reduce__ MPI_REDUCE mpi_reduce_f08_;
+
+    (
+        send: *const c_void, recv: *mut c_void, count: Int, datatype: Int, op: Int, comm: Int
+    ) is ReduceScatterBlock: Args {
+        send: buffer(send, count, datatype),
+        recv: buffer(recv, count, datatype),
+        op: *op as usize,
+        comm: *comm as usize,
+        ..Args::NONE
+    },
+    as mpi_reduce_scatter_block mpi_reduce_scatter_block_ mpi_reduce_scatter_block__ MPI_REDUCE_SCATTER_BLOCK mpi_reduce_scatter_block_f08_;
+
+    (
+        send: *const c_void, recv: *mut c_void, count: Int, datatype: Int, op: Int, comm: Int
+    ) is Scan: Args {
+        send: buffer(send, count, datatype),
+        recv: buffer(recv, count, datatype),
+        op: *op as usize,
+        comm: *comm as usize,
+        ..Args::NONE
+    },
+    as mpi_scan mpi_scan_ mpi_scan__ MPI_SCAN mpi_scan_f08_;
+
+    (
+        send: *const c_void, recv: *mut c_void, count: Int, datatype: Int, op: Int, comm: Int
+    ) is Exscan: Args {
+        send: buffer(send, count, datatype),
+        recv: buffer(recv, count, datatype),
+        op: *op as usize,
+        comm: *comm as usize,
+        ..Args::NONE
+    },
+    as mpi_exscan mpi_exscan_ mpi_exscan__ MPI_EXSCAN mpi_exscan_f08_;
 }
 
 macro_rules! inits {

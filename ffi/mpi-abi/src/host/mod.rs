@@ -3,6 +3,7 @@
 mod comm;
 mod contents;
 mod message;
+mod reduction;
 mod types;
 
 pub use contents::{Contents, Envelope};
@@ -13,7 +14,8 @@ use crate::functions::FromFortran;
 use crate::kind::library_version;
 use crate::library::Library;
 use crate::{
-    AbiKind, Comm, Constants, Datatype, FortranSentinels, Functions, Predefined, PredefinedDatatype,
+    AbiKind, Comm, Constants, Datatype, FortranSentinels, Functions, Op, Predefined,
+    PredefinedDatatype,
 };
 use libc::{c_char, c_int, c_void};
 use std::path::Path;
@@ -187,6 +189,11 @@ impl Host {
         }
     }
 
+    /// Address of an object of Open MPI's, as the program sees it.
+    pub(crate) fn data(&self, name: &str) -> Option<usize> {
+        self.library.data(name).map(|a| a.as_ptr() as usize)
+    }
+
     /// Where Open MPI's Fortran constants are. `None` for other libraries.
     pub fn fortran_sentinels(&self) -> Option<&FortranSentinels> {
         (self.kind == AbiKind::OpenMpi).then(|| {
@@ -195,13 +202,14 @@ impl Host {
         })
     }
 
-    /// Handles of Fortran arguments as C handles: communicator and datatypes. `None` if the
-    /// library offers no conversion.
+    /// Handles of Fortran arguments as C handles: communicator, datatypes and operation. `None` if
+    /// the library offers no conversion.
     pub fn from_fortran(
         &self,
         comm: c_int,
         datatypes: [c_int; 2],
-    ) -> Option<(Comm, [Datatype; 2])> {
+        op: c_int,
+    ) -> Option<(Comm, [Datatype; 2], Op)> {
         let convert = (*self
             .from_fortran
             .get_or_init(|| FromFortran::load(&self.library)))?;
@@ -210,6 +218,7 @@ impl Host {
             Some((
                 (convert.comm)(comm),
                 datatypes.map(|datatype| (convert.datatype)(datatype)),
+                (convert.op)(op),
             ))
         }
     }

@@ -1,0 +1,288 @@
+//! `MPI_Reduce`, `MPI_Allreduce`, `MPI_Reduce_scatter_block`, `MPI_Reduce_scatter`, `MPI_Scan`,
+//! `MPI_Exscan` (MPI 4.1, sections 6.9 to 6.11).
+
+use super::rooted::{check_root, root_of};
+use super::side::{Input, Output, at, is_in_place, typed};
+use super::{Args, Collective, Refusal, done};
+use crate::datatype::Elements;
+use crate::operation::Operation;
+use crate::runtime::Session;
+use ferrorail_engine::{Reducer, Team};
+use ferrorail_mpi_abi::AbiKind;
+use std::ptr;
+
+/// All-reduce.
+pub struct Allreduce;
+
+/// Reduce to a root.
+pub struct Reduce;
+
+/// Reduce-scatter of equal blocks.
+pub struct ReduceScatterBlock;
+
+/// Scan.
+pub struct Scan;
+
+/// Exclusive scan.
+pub struct Exscan;
+
+/// Arguments that are significant on all ranks: how many elements of which type, and what is done
+/// with them. Where they are is another matter.
+pub struct Vector {
+    elements: Elements,
+    operation: Operation,
+}
+
+impl Vector {
+    #[inline]
+    fn check(session: &Session, args: &Args) -> Result<Self, Refusal> {
+        let elements = typed(session, &args.recv)?;
+        let op = session.host().operation(args.op);
+        let operation = session.operations().find(session, op, &elements);
+        Ok(Self {
+            elements,
+            operation: operation.ok_or(Refusal::Invalid)?,
+        })
+    }
+
+    /// As [`Vector::check`], with buffers that are significant on all ranks.
+    #[inline]
+    fn check_both(session: &Session, args: &Args) -> Result<Self, Refusal> {
+        let vector = Self::check(session, args)?;
+        vector.received(session, args, false)?;
+        Ok(vector)
+    }
+
+    fn bytes(&self) -> usize {
+        self.elements.bytes().unwrap_or(0)
+    }
+
+    /// Where the result goes. Send and receive buffer may be the same unless that is `wrong`, or
+    /// the host always says so.
+    #[inline]
+    fn received(&self, session: &Session, args: &Args, wrong: bool) -> Result<Elements, Refusal> {
+        let recv = at(session, &self.elements, args.recv.address)?;
+        let aliases = ptr::eq(args.send.address, args.recv.address) && self.bytes() != 0;
+        if aliases && (wrong || session.rejects_aliases()) {
+            return Err(Refusal::Invalid);
+        }
+        Ok(recv)
+    }
+
+    /// Runs `act` with the contribution of `send` elements, `None` if it is in `output`, and the
+    /// operation.
+    ///
+    /// # Safety
+    /// The program's elements are readable.
+    #[inline]
+    unsafe fn with(
+        &self,
+        session: &Session,
+        args: &Args,
+        send: &Elements,
+        output: &Output,
+        act: impl FnOnce(Option<*const u8>, &Reducer<'_>) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let input = match is_in_place(session, &args.send) {
+            true => {
+                // SAFETY: the program's elements, from the first of the output's on.
+                unsafe { output.keep(session, send, 0)? };
+                None
+            }
+            false => {
+                let send = at(session, send, args.send.address)?;
+                // SAFETY: the caller's contract.
+                Some(unsafe { Input::new(session, &send, output.range())? })
+            }
+        };
+        let send = input.as_ref().map(Input::address);
+        let act = |reducer: &Reducer<'_>| act(send, reducer);
+        let outcome = self.operation.with_reducer(session, &self.elements, act);
+        outcome.ok_or(Refusal::Invalid)?
+    }
+}
+
+impl Collective for Allreduce {
+    const NAME: &'static str = "allreduce";
+    type Call = Vector;
+
+    #[inline]
+    fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
+        Vector::check_both(session, args)
+    }
+
+    fn bytes(call: &Vector) -> usize {
+        call.bytes()
+    }
+
+    #[inline]
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Vector,
+    ) -> Result<(), Refusal> {
+        let recv = at(session, &call.elements, args.recv.address)?;
+        let output = Output::new(recv)?;
+        // SAFETY: the program's elements; overlap is removed.
+        unsafe {
+            call.with(session, args, &recv, &output, |send, reducer| {
+                done(team.allreduce(send, output.address(), recv.count, reducer))
+            })?;
+            output.finish(session)?;
+        }
+        Ok(())
+    }
+}
+
+impl Collective for Reduce {
+    const NAME: &'static str = "reduce";
+    type Call = Vector;
+
+    #[inline]
+    fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
+        check_root(args)?;
+        Vector::check(session, args)
+    }
+
+    fn bytes(call: &Vector) -> usize {
+        call.bytes()
+    }
+
+    #[inline]
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Vector,
+    ) -> Result<(), Refusal> {
+        let root = root_of(team, args)?;
+        let is_root = team.rank() == root;
+        if !is_root && is_in_place(session, &args.send) {
+            return Err(Refusal::Invalid);
+        }
+        let recv = match is_root {
+            true => {
+                // Open MPI, too, looks for equal buffers here, though not in all-reduce.
+                let checks = session.host().kind() == AbiKind::OpenMpi;
+                call.received(session, args, checks)?
+            }
+            false => Elements {
+                count: 0,
+                ..call.elements
+            },
+        };
+        let output = Output::new(recv)?;
+        let count = call.elements.count;
+        let send = match is_root {
+            true => recv,
+            false => call.elements,
+        };
+        // SAFETY: the program's elements; overlap is removed.
+        unsafe {
+            call.with(session, args, &send, &output, |send, reducer| {
+                done(team.reduce(send, output.address(), count, root, reducer))
+            })?;
+            output.finish(session)?;
+        }
+        Ok(())
+    }
+}
+
+impl Collective for ReduceScatterBlock {
+    const NAME: &'static str = "reduce_scatter_block";
+    type Call = Vector;
+
+    fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
+        Vector::check_both(session, args)
+    }
+
+    fn bytes(call: &Vector) -> usize {
+        call.bytes()
+    }
+
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Vector,
+    ) -> Result<(), Refusal> {
+        let recv = at(session, &call.elements, args.recv.address)?;
+        let all = recv.times(team.size())?;
+        // In place the whole vector is where only its first block is written.
+        let output = Output::with_room(recv, is_in_place(session, &args.send).then_some(all))?;
+        // SAFETY: the program's elements; overlap is removed.
+        unsafe {
+            call.with(session, args, &all, &output, |send, reducer| {
+                let count = recv.count;
+                done(team.reduce_scatter_block(send, output.address(), count, reducer))
+            })?;
+            output.finish(session)?;
+        }
+        Ok(())
+    }
+}
+
+impl Collective for Scan {
+    const NAME: &'static str = "scan";
+    type Call = Vector;
+
+    fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
+        Vector::check_both(session, args)
+    }
+
+    fn bytes(call: &Vector) -> usize {
+        call.bytes()
+    }
+
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Vector,
+    ) -> Result<(), Refusal> {
+        let recv = at(session, &call.elements, args.recv.address)?;
+        let output = Output::new(recv)?;
+        // SAFETY: the program's elements; overlap is removed.
+        unsafe {
+            call.with(session, args, &recv, &output, |send, reducer| {
+                done(team.scan(send, output.address(), recv.count, reducer))
+            })?;
+            output.finish(session)?;
+        }
+        Ok(())
+    }
+}
+
+impl Collective for Exscan {
+    const NAME: &'static str = "exscan";
+    type Call = Vector;
+
+    fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
+        Vector::check_both(session, args)
+    }
+
+    fn bytes(call: &Vector) -> usize {
+        call.bytes()
+    }
+
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Vector,
+    ) -> Result<(), Refusal> {
+        let recv = at(session, &call.elements, args.recv.address)?;
+        let output = Output::new(recv)?;
+        // SAFETY: the program's elements; overlap is removed. Rank 0 receives nothing.
+        unsafe {
+            call.with(session, args, &recv, &output, |send, reducer| {
+                done(team.exscan(send, output.address(), recv.count, reducer))
+            })?;
+            if team.rank().0 > 0 {
+                output.finish(session)?;
+            }
+        }
+        Ok(())
+    }
+}

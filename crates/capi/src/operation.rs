@@ -1,0 +1,309 @@
+//! What a reduction operation means: ferrorail's own kernels for predefined operations on
+//! predefined types, the host's local reduction for all else.
+
+use crate::datatype::{self, Elements};
+use crate::local_reduction::HostOperation;
+use crate::runtime::Session;
+use ferrorail_engine::{Combine, Reducer};
+use ferrorail_mpi_abi::{
+    Datatype, HandleTable, Op, PREDEFINED_DATATYPES, PREDEFINED_OPERATIONS, PredefinedDatatype,
+    PredefinedOperation,
+};
+use ferrorail_reduce::{Group, Kernel, Number, Operator, kernel};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Largest element that the host is asked about: predefined ones have 32 bytes at most.
+const PROBE_BYTES: usize = 256;
+
+/// Predefined operations and the numbers they work on, by handle.
+pub struct Operations {
+    /// `None` for those that collectives do not take.
+    operators: HandleTable<Option<Operator>>,
+    numbers: HandleTable<(Group, Number)>,
+    /// Whether the host applies an operation to a type of which no kernel is known.
+    accepted: Mutex<HashMap<(Op, Datatype), bool>>,
+}
+
+/// An operation on elements of one type.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    op: Op,
+    commutes: bool,
+    kernel: Option<Kernel>,
+}
+
+impl Operations {
+    /// Asks the host for its handles and sizes.
+    pub fn load(session: &Session) -> Self {
+        let host = session.host();
+        let operators: Vec<_> = PREDEFINED_OPERATIONS
+            .iter()
+            .filter_map(|operation| {
+                let Op(handle) = host.operation_named(operation)?;
+                Some((handle, operator_of(operation)))
+            })
+            .collect();
+        let numbers: Vec<_> = PREDEFINED_DATATYPES
+            .iter()
+            .filter_map(|predefined| {
+                let datatype = host.datatype_named(predefined)?;
+                let layout = datatype::layout(session, datatype)?;
+                Some((datatype.0, number_of(predefined, layout.bytes)?))
+            })
+            .collect();
+        Self {
+            operators: HandleTable::new(&operators),
+            numbers: HandleTable::new(&numbers),
+            accepted: Mutex::default(),
+        }
+    }
+
+    /// `op` on `elements`; `None` if the host, too, refuses it.
+    #[inline]
+    pub fn find(&self, session: &Session, op: Op, elements: &Elements) -> Option<Operation> {
+        let Some(operator) = self.operators.get(op.0) else {
+            return defined_by_program(session, op);
+        };
+        let operator = operator?;
+        let number = self.numbers.get(elements.datatype.0);
+        let own = number.filter(|(group, _)| group.permits(operator));
+        match own.and_then(|(_, number)| kernel(operator, number)) {
+            Some(kernel) => Some(Operation {
+                op,
+                commutes: true,
+                kernel: Some(kernel),
+            }),
+            None => self.computed_by_host(session, op, elements),
+        }
+    }
+
+    /// A predefined operation on a type that Rust has no number for (`MPI_LONG_DOUBLE`), or that
+    /// only some hosts allow.
+    #[cold]
+    fn computed_by_host(
+        &self,
+        session: &Session,
+        op: Op,
+        elements: &Elements,
+    ) -> Option<Operation> {
+        let datatype = elements.datatype;
+        let known = self.accepted().get(&(op, datatype)).copied();
+        let accepted = known.unwrap_or_else(|| {
+            let accepted = host_accepts(session, op, datatype);
+            // Handles of other types may come to mean something else.
+            if session.host().is_named_type(datatype).unwrap_or(false) {
+                self.accepted().insert((op, datatype), accepted);
+            }
+            accepted
+        });
+        accepted.then_some(Operation {
+            op,
+            commutes: true,
+            kernel: None,
+        })
+    }
+
+    fn accepted(&self) -> MutexGuard<'_, HashMap<(Op, Datatype), bool>> {
+        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An operation made by `MPI_Op_create`.
+fn defined_by_program(session: &Session, op: Op) -> Option<Operation> {
+    let host = session.host();
+    if op == host.predefined().op_null || op.0 == 0 {
+        return None;
+    }
+    Some(Operation {
+        op,
+        commutes: host.is_commutative(op).ok()?,
+        kernel: None,
+    })
+}
+
+fn host_accepts(session: &Session, op: Op, datatype: Datatype) -> bool {
+    let Ok(layout) = session.host().type_layout(datatype) else {
+        return false;
+    };
+    let begin = usize::try_from(layout.true_lower_bound).unwrap_or(usize::MAX);
+    let end = begin.saturating_add(usize::try_from(layout.true_extent).unwrap_or(usize::MAX));
+    let mut element = [0u128; PROBE_BYTES / size_of::<u128>()];
+    // SAFETY: an element of zeros, as long as it says.
+    end <= PROBE_BYTES
+        && unsafe {
+            let element = element.as_mut_ptr().cast();
+            session
+                .host()
+                .accepts(op, datatype, element, session.self_comm)
+        }
+}
+
+impl Operation {
+    /// Calls `act` with what the engine needs for elements like these. `None` if the host does not
+    /// say how they lie.
+    #[inline]
+    pub fn with_reducer<R>(
+        &self,
+        session: &Session,
+        elements: &Elements,
+        act: impl FnOnce(&Reducer<'_>) -> R,
+    ) -> Option<R> {
+        let host;
+        let combine = match self.kernel {
+            Some(kernel) => Combine::Kernel(kernel),
+            None => {
+                host = HostOperation::new(session, self.op, elements)?;
+                Combine::Call(&host)
+            }
+        };
+        Some(act(&Reducer {
+            element_bytes: elements.layout.bytes,
+            commutes: self.commutes,
+            combine,
+        }))
+    }
+}
+
+fn operator_of(operation: &PredefinedOperation) -> Option<Operator> {
+    Some(match operation.name {
+        "MPI_MAX" => Operator::Max,
+        "MPI_MIN" => Operator::Min,
+        "MPI_SUM" => Operator::Sum,
+        "MPI_PROD" => Operator::Prod,
+        "MPI_LAND" => Operator::Land,
+        "MPI_BAND" => Operator::Band,
+        "MPI_LOR" => Operator::Lor,
+        "MPI_BOR" => Operator::Bor,
+        "MPI_LXOR" => Operator::Lxor,
+        "MPI_BXOR" => Operator::Bxor,
+        "MPI_MAXLOC" => Operator::Maxloc,
+        "MPI_MINLOC" => Operator::Minloc,
+        _ => return None,
+    })
+}
+
+/// What kind of number a type is, whatever its size.
+enum Kind {
+    Signed,
+    Unsigned,
+    Float,
+    Complex,
+    FortranLogical,
+    /// Value and index.
+    Pair(&'static [Number]),
+}
+
+/// Group and number of a predefined type of `bytes` bytes of data, if reductions take it and Rust
+/// has such a number (MPI 4.1, sections 6.9.2 and 6.9.4).
+fn number_of(datatype: &PredefinedDatatype, bytes: usize) -> Option<(Group, Number)> {
+    use Number as N;
+    let (group, kind) = kind_of(datatype.name)?;
+    let number = match (kind, bytes) {
+        (Kind::Signed, 1) => N::I8,
+        (Kind::Signed, 2) => N::I16,
+        (Kind::Signed, 4) => N::I32,
+        (Kind::Signed, 8) => N::I64,
+        (Kind::Unsigned, 1) => N::U8,
+        (Kind::Unsigned, 2) => N::U16,
+        (Kind::Unsigned, 4) => N::U32,
+        (Kind::Unsigned, 8) => N::U64,
+        (Kind::Float, 4) => N::F32,
+        (Kind::Float, 8) => N::F64,
+        (Kind::Complex, 8) => N::C32,
+        (Kind::Complex, 16) => N::C64,
+        (Kind::FortranLogical, 1) => N::L8,
+        (Kind::FortranLogical, 2) => N::L16,
+        (Kind::FortranLogical, 4) => N::L32,
+        (Kind::FortranLogical, 8) => N::L64,
+        (Kind::Pair(numbers), _) => *numbers.iter().find(|number| number.bytes() == bytes)?,
+        _ => return None,
+    };
+    Some((group, number))
+}
+
+fn kind_of(name: &str) -> Option<(Group, Kind)> {
+    use Number as N;
+    Some(match name.strip_prefix("MPI_")? {
+        "SIGNED_CHAR" | "SHORT" | "INT" | "LONG" | "LONG_LONG_INT" | "INT8_T" | "INT16_T"
+        | "INT32_T" | "INT64_T" => (Group::CInteger, Kind::Signed),
+        "UNSIGNED_CHAR" | "UNSIGNED_SHORT" | "UNSIGNED" | "UNSIGNED_LONG"
+        | "UNSIGNED_LONG_LONG" | "UINT8_T" | "UINT16_T" | "UINT32_T" | "UINT64_T" => {
+            (Group::CInteger, Kind::Unsigned)
+        }
+        "INTEGER" | "INTEGER1" | "INTEGER2" | "INTEGER4" | "INTEGER8" => {
+            (Group::FortranInteger, Kind::Signed)
+        }
+        "AINT" | "OFFSET" | "COUNT" => (Group::MultiLanguage, Kind::Signed),
+        // `long double` may have 8 bytes, and is `double` then.
+        "FLOAT" | "DOUBLE" | "LONG_DOUBLE" | "REAL" | "DOUBLE_PRECISION" | "REAL4" | "REAL8" => {
+            (Group::Floating, Kind::Float)
+        }
+        "C_FLOAT_COMPLEX"
+        | "C_DOUBLE_COMPLEX"
+        | "C_LONG_DOUBLE_COMPLEX"
+        | "CXX_FLOAT_COMPLEX"
+        | "CXX_DOUBLE_COMPLEX"
+        | "COMPLEX"
+        | "DOUBLE_COMPLEX"
+        | "COMPLEX8"
+        | "COMPLEX16" => (Group::Complex, Kind::Complex),
+        "LOGICAL" | "LOGICAL1" | "LOGICAL2" | "LOGICAL4" | "LOGICAL8" => {
+            (Group::Logical, Kind::FortranLogical)
+        }
+        "C_BOOL" | "CXX_BOOL" => (Group::Logical, Kind::Unsigned),
+        "BYTE" => (Group::Byte, Kind::Unsigned),
+        "FLOAT_INT" => (Group::Pair, Kind::Pair(&[N::F32I32])),
+        "DOUBLE_INT" => (Group::Pair, Kind::Pair(&[N::F64I32])),
+        "LONG_INT" => (Group::Pair, Kind::Pair(&[N::I32I32, N::I64I32])),
+        "SHORT_INT" => (Group::Pair, Kind::Pair(&[N::I16I32])),
+        "2INT" => (Group::Pair, Kind::Pair(&[N::I32I32])),
+        "2INTEGER" => (Group::Pair, Kind::Pair(&[N::I32I32, N::I64I64])),
+        "2REAL" | "2DOUBLE_PRECISION" => (Group::Pair, Kind::Pair(&[N::F32F32, N::F64F64])),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_predefined_operation_is_known() {
+        for operation in PREDEFINED_OPERATIONS {
+            assert_eq!(
+                operator_of(operation).is_some(),
+                operation.is_for_collectives()
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_have_the_bytes_of_their_types() {
+        let mut known = 0;
+        for datatype in PREDEFINED_DATATYPES {
+            for bytes in 1..=32 {
+                if let Some((group, number)) = number_of(datatype, bytes) {
+                    assert_eq!(number.bytes(), bytes, "{}", datatype.name);
+                    let allowed = Operator::ALL.into_iter().filter(|&op| group.permits(op));
+                    for operator in allowed {
+                        assert!(kernel(operator, number).is_some(), "{}", datatype.name);
+                    }
+                    known += 1;
+                }
+            }
+        }
+        assert!(known > 100, "{known}");
+        let named = |name| {
+            PREDEFINED_DATATYPES
+                .iter()
+                .find(|d| d.name == name)
+                .unwrap()
+        };
+        assert_eq!(number_of(named("MPI_LONG_DOUBLE"), 16), None);
+        assert_eq!(number_of(named("MPI_PACKED"), 1), None);
+        assert_eq!(number_of(named("MPI_CHAR"), 1), None, "not for arithmetic");
+        let double_int = Some((Group::Pair, Number::F64I32));
+        assert_eq!(number_of(named("MPI_DOUBLE_INT"), 12), double_int);
+    }
+}
