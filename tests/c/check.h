@@ -65,7 +65,7 @@ static int finish(const char *name)
     int rank, ranks;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    MPI_Allreduce(mine, all, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    PMPI_Allreduce(mine, all, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) {
         printf("%s ranks=%d checks=%ld failures=%ld ok=%s\n", name, ranks, all[0], all[1],
                all[1] == 0 ? "yes" : "no");

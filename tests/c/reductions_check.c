@@ -1,0 +1,594 @@
+/* MPI_Allreduce, MPI_Reduce, MPI_Reduce_scatter_block, MPI_Reduce_scatter, MPI_Scan and MPI_Exscan
+ * against local reductions in rank order, byte by byte: every predefined operation on the types it
+ * is for, operations that do not commute, derived types whose gaps must stay, MPI_IN_PLACE, every
+ * root, arguments that are significant at the root alone, zero counts, sizes up to some MB,
+ * sub-communicators in odd orders; and all of them in random order. Floating-point numbers are such
+ * that every order of operations gives the same, but where rounding is what is looked at: then all
+ * ranks must have the same bits.
+ *
+ *     mpirun -n P reductions_check [largest vector in bytes, default 1000000] [seed, default 1]
+ */
+#include "layout.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { ALLREDUCE, REDUCE, BLOCK, SCATTER, SCAN, EXSCAN, KINDS };
+
+static const char *const kinds[] = {"allreduce", "reduce", "reduce_scatter_block",
+                                    "reduce_scatter", "scan", "exscan"};
+static long rounds;
+
+/* What an element holds.
+ *
+ * WORD: any bits; INTEGER: a number that neither overflows (Open MPI 4.1 saturates short integers)
+ * nor, if NATURAL, has the highest bit (which Open MPI 4.1 takes for a sign in maxima). */
+typedef enum { WORD, INTEGER, NATURAL, TRUTH, FLOAT, DOUBLE, LONG_DOUBLE, LOGICAL,
+               FLOAT_INT, DOUBLE_INT, LONG_INT, SHORT_INT, INT_INT, LONG_DOUBLE_INT } content_t;
+
+typedef struct {
+    layout_t layout;
+    content_t content;
+} element_t;
+
+typedef struct {
+    const char *name;
+    MPI_Op op;
+} operation_t;
+
+static unsigned draw(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(*state >> 33);
+}
+
+/* A whole number near 0; of products, a power of 2 or its negative. */
+static int small(uint64_t *state, int product)
+{
+    unsigned value = draw(state);
+    if (product)
+        return value % 2 ? 1 + (int)(value / 2 % 2) : -1;
+    return (int)(value % 9) - 4;
+}
+
+/* Writes one element of a rank's data, in packed order, to `to`. */
+static void compose_element(const element_t *element, int product, uint64_t *state,
+                            unsigned char *to)
+{
+    int bytes = element->layout.bytes, value = small(state, product), at = 0;
+    int32_t index = (int32_t)(draw(state) % 5);
+    float single = (float)value;
+    double twice = value;
+    long double longer = value;
+    long whole = value;
+    short little = (short)value;
+    int32_t integer = value;
+#define PAIR(first) (memcpy(to, &(first), sizeof(first)), memcpy(to + sizeof(first), &index, 4))
+    switch (element->content) {
+    case WORD:
+        for (; at < bytes; at++)
+            to[at] = (unsigned char)(draw(state) >> 5);
+        return;
+    case INTEGER:
+    case NATURAL:
+        whole = bytes < 4 || product ? value : (long)draw(state) << 24 ^ (long)draw(state) << 8;
+        whole = element->content == NATURAL ? labs(whole) : whole;
+        memcpy(to, &whole, (size_t)bytes);
+        if (element->content == NATURAL)
+            to[bytes - 1] &= 0x7f;
+        return;
+    case TRUTH:
+    case LOGICAL:
+        memset(to, 0, (size_t)bytes);
+        to[0] = value > 0;
+        return;
+    case FLOAT: /* of complex numbers, several; and so on */
+        for (; at < bytes; at += 4, single = (float)small(state, product))
+            memcpy(to + at, &single, 4);
+        return;
+    case DOUBLE:
+        for (; at < bytes; at += 8, twice = small(state, product))
+            memcpy(to + at, &twice, 8);
+        return;
+    case LONG_DOUBLE:
+        for (; at < bytes; at += (int)sizeof longer, longer = small(state, product))
+            memcpy(to + at, &longer, sizeof longer);
+        return;
+    case FLOAT_INT: PAIR(single); return;
+    case DOUBLE_INT: PAIR(twice); return;
+    case LONG_INT: PAIR(whole); return;
+    case SHORT_INT: PAIR(little); return;
+    case INT_INT: PAIR(integer); return;
+    case LONG_DOUBLE_INT: PAIR(longer); return;
+    }
+}
+
+/* Whether byte `i` of an element tells: those of an x87 number behind the tenth do not. */
+static int tells(const element_t *element, int i)
+{
+    return LDBL_MANT_DIG != 64 || element->content != LONG_DOUBLE_INT || i < 10
+        || i >= (int)sizeof(long double);
+}
+
+/* Whether two elements, packed, are the same numbers: the signs of zeros depend on the order. */
+static int same(const element_t *element, const unsigned char *a, const unsigned char *b)
+{
+#define EQUAL(type)                                             \
+    for (int at = 0; at < element->layout.bytes; at += (int)sizeof(type)) { \
+        type p, q;                                              \
+        memcpy(&p, a + at, sizeof p);                           \
+        memcpy(&q, b + at, sizeof q);                           \
+        if (p != q)                                             \
+            return 0;                                           \
+    }                                                           \
+    return 1
+    switch (element->content) {
+    case FLOAT: EQUAL(float);
+    case DOUBLE: EQUAL(double);
+    case LONG_DOUBLE: EQUAL(long double);
+    default:
+        for (int i = 0; i < element->layout.bytes; i++)
+            if (tells(element, i) && a[i] != b[i])
+                return 0;
+        return 1;
+    }
+#undef EQUAL
+}
+
+/* Memory of elements, with guards. */
+typedef struct {
+    const element_t *element;
+    long count;
+    unsigned char *all, *first;
+    size_t bytes;
+} memory_t;
+
+static memory_t memory_of(const element_t *element, long count)
+{
+    memory_t memory = {.element = element, .count = count};
+    memory.all = elements(&element->layout, count, &memory.first, &memory.bytes);
+    return memory;
+}
+
+static void fill_elements(memory_t *memory, int product, int rank)
+{
+    uint64_t state = (uint64_t)rounds * 0x9e3779b97f4a7c15u + (uint64_t)rank * 77777 + 5;
+    unsigned char packed[256];
+    const layout_t *layout = &memory->element->layout;
+    for (long e = 0; e < memory->count; e++) {
+        compose_element(memory->element, product, &state, packed);
+        for (int i = 0; i < layout->bytes; i++)
+            memory->first[e * layout->extent + layout->place[i]] = packed[i];
+    }
+}
+
+/* Elements of `got` below `data` equal those of `wanted`; all else is as in `before`. */
+static void verify(const memory_t *got, const memory_t *wanted, const memory_t *before, long data)
+{
+    const layout_t *layout = &got->element->layout;
+    unsigned char *rest = must(malloc(got->bytes));
+    long wrong = -1;
+    memcpy(rest, got->all, got->bytes);
+    for (long e = 0; e < data; e++) {
+        unsigned char a[256], b[256];
+        for (int i = 0; i < layout->bytes; i++) {
+            long at = e * layout->extent + layout->place[i];
+            a[i] = got->first[at];
+            b[i] = wanted->first[at];
+            rest[at + (got->first - got->all)] = before->first[at];
+        }
+        if (wrong < 0 && !same(got->element, a, b))
+            wrong = e;
+    }
+    expect(wrong < 0, "wrong result, element", wrong, data);
+    expect(memcmp(rest, before->all, got->bytes) == 0, "memory around the result", 0, 0);
+    free(rest);
+}
+
+static int call(int kind, const void *send, void *recv, int count, const int *counts,
+                MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm)
+{
+    switch (kind) {
+    case ALLREDUCE: return MPI_Allreduce(send, recv, count, type, op, comm);
+    case REDUCE: return MPI_Reduce(send, recv, count, type, op, root, comm);
+    case BLOCK: return MPI_Reduce_scatter_block(send, recv, count, type, op, comm);
+    case SCATTER: return MPI_Reduce_scatter(send, recv, counts, type, op, comm);
+    case SCAN: return MPI_Scan(send, recv, count, type, op, comm);
+    default: return MPI_Exscan(send, recv, count, type, op, comm);
+    }
+}
+
+/* What `count` elements from `skip` on, of vectors of `all`, come to over ranks 0 to `end` - 1, as
+ * the host's local reduction says, in rank order. */
+static memory_t answer(const element_t *element, long all, long skip, long count, int end,
+                       operation_t op)
+{
+    memory_t result = memory_of(element, all);
+    fill_elements(&result, op.op == MPI_PROD, 0);
+    for (int rank = 1; rank < end; rank++) {
+        memory_t right = memory_of(element, all);
+        fill_elements(&right, op.op == MPI_PROD, rank);
+        long at = skip * element->layout.extent;
+        if (count > 0)
+            PMPI_Reduce_local(result.first + at, right.first + at, (int)count,
+                              element->layout.type, op.op);
+        free(result.all);
+        result = right;
+    }
+    memmove(result.first, result.first + skip * element->layout.extent,
+            (size_t)(result.all + result.bytes - result.first)
+                - (size_t)(skip * element->layout.extent));
+    return result;
+}
+
+/* One reduction of `count` elements, or blocks of about as many for each rank. */
+static void one(int kind, MPI_Comm comm, const element_t *element, long count, operation_t op,
+                int root, int in_place)
+{
+    int rank, size, counts[64];
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    snprintf(context, sizeof context, "round %ld: %s of %ld %s by %s%s, root %d of %d", ++rounds,
+             kinds[kind], count, element->layout.name, op.name, in_place ? " in place" : "", root,
+             size);
+    long all = count, mine = count, skip = 0;
+    if (kind == BLOCK) {
+        all = count * size;
+        skip = count * rank;
+    } else if (kind == SCATTER) {
+        all = 0;
+        for (int peer = 0; peer < size; peer++) {
+            skip = peer == rank ? all : skip;
+            all += counts[peer] = (int)(count * ((peer + rounds) % 3) / 2 + (peer + rounds) % 2);
+        }
+        mine = counts[rank];
+    }
+    int receives = kind != REDUCE || rank == root, end = size;
+    if (kind == SCAN || kind == EXSCAN)
+        end = rank + (kind == SCAN);
+    in_place = in_place && receives;
+    memory_t send = memory_of(element, all), kept = memory_of(element, all);
+    memory_t got = memory_of(element, in_place ? all : mine), before = got;
+    fill_elements(&send, op.op == MPI_PROD, rank);
+    fill_elements(&kept, op.op == MPI_PROD, rank);
+    if (in_place)
+        fill_elements(&got, op.op == MPI_PROD, rank);
+    before = memory_of(element, got.count);
+    memcpy(before.all, got.all, got.bytes);
+    int code = call(kind, in_place ? MPI_IN_PLACE : send.first, receives ? got.first : (void *)64,
+                    (int)count, counts, element->layout.type, op.op, root, comm);
+    expect(code == MPI_SUCCESS, "code", code, 0);
+    expect(memcmp(kept.all, send.all, send.bytes) == 0, "send buffer changed", 0, 0);
+    long data = receives && end > 0 ? mine : 0;
+    /* In place the rest of the vector of a reduce-scatter is the library's to use. */
+    if (in_place && (kind == BLOCK || kind == SCATTER))
+        for (long e = data; e < all; e++)
+            for (int i = 0; i < element->layout.bytes; i++) {
+                long at = e * element->layout.extent + element->layout.place[i];
+                got.first[at] = before.first[at];
+            }
+    memory_t wanted = answer(element, all, skip, data, end, op);
+    verify(&got, &wanted, &before, data);
+    free(send.all);
+    free(kept.all);
+    free(got.all);
+    free(wanted.all);
+    free(before.all);
+}
+
+/* A few kinds that change from call to call, all-reduce always. */
+static void some(MPI_Comm comm, const element_t *element, long count, operation_t op)
+{
+    int size;
+    static int turn;
+    MPI_Comm_size(comm, &size);
+    int other = 1 + turn % (KINDS - 1), in_place = turn / 3 % 2, root = turn % size;
+    turn++;
+    one(ALLREDUCE, comm, element, count, op, 0, !in_place);
+    one(other, comm, element, count, op, root, in_place);
+}
+
+static void all_kinds(MPI_Comm comm, const element_t *element, long count, operation_t op)
+{
+    int size;
+    MPI_Comm_size(comm, &size);
+    for (int in_place = 0; in_place < 2; in_place++) {
+        for (int kind = 0; kind < KINDS; kind++)
+            if (kind != REDUCE)
+                one(kind, comm, element, count, op, 0, in_place);
+        for (int root = 0; root < size; root++)
+            one(REDUCE, comm, element, count, op, root, in_place);
+    }
+}
+
+#define OP(name) {#name, name}
+#define ELEMENT(type, content) {describe(#type, type), content}
+
+/* Every operation of `ops` on every one of `all`. */
+static void group(MPI_Comm comm, element_t *all, int count, const operation_t *ops, int op_count)
+{
+    for (int i = 0; i < count; i++) {
+        for (int o = 0; o < op_count && all[i].layout.bytes > 0; o++) {
+            some(comm, &all[i], 1, ops[o]);
+            some(comm, &all[i], 7, ops[o]);
+            some(comm, &all[i], o % 2 ? 0 : 200, ops[o]);
+        }
+        free(all[i].layout.place);
+    }
+}
+
+#define GROUP(comm, all, ops) \
+    group(comm, all, (int)(sizeof all / sizeof *all), ops, (int)(sizeof ops / sizeof *ops))
+
+static void predefined(MPI_Comm comm)
+{
+    const operation_t any[] = {OP(MPI_MAX), OP(MPI_MIN), OP(MPI_SUM), OP(MPI_PROD)};
+    const operation_t logical[] = {OP(MPI_LAND), OP(MPI_LOR), OP(MPI_LXOR)};
+    const operation_t bits[] = {OP(MPI_BAND), OP(MPI_BOR), OP(MPI_BXOR)};
+    const operation_t located[] = {OP(MPI_MAXLOC), OP(MPI_MINLOC)};
+    element_t integers[] = {
+        ELEMENT(MPI_SIGNED_CHAR, INTEGER), ELEMENT(MPI_UNSIGNED_CHAR, NATURAL), ELEMENT(MPI_SHORT, INTEGER),
+        ELEMENT(MPI_UNSIGNED_SHORT, NATURAL), ELEMENT(MPI_INT, INTEGER), ELEMENT(MPI_UNSIGNED, NATURAL),
+        ELEMENT(MPI_LONG, INTEGER), ELEMENT(MPI_UNSIGNED_LONG, NATURAL), ELEMENT(MPI_LONG_LONG, INTEGER),
+        ELEMENT(MPI_UNSIGNED_LONG_LONG, NATURAL), ELEMENT(MPI_INT8_T, INTEGER),
+        ELEMENT(MPI_UINT8_T, NATURAL), ELEMENT(MPI_INT16_T, INTEGER), ELEMENT(MPI_UINT16_T, NATURAL),
+        ELEMENT(MPI_INT32_T, INTEGER), ELEMENT(MPI_UINT32_T, NATURAL), ELEMENT(MPI_INT64_T, INTEGER),
+        ELEMENT(MPI_UINT64_T, NATURAL), ELEMENT(MPI_AINT, INTEGER), ELEMENT(MPI_OFFSET, INTEGER),
+        ELEMENT(MPI_COUNT, INTEGER),
+    };
+    GROUP(comm, integers, any);
+    element_t words[] = {
+        ELEMENT(MPI_SIGNED_CHAR, WORD), ELEMENT(MPI_UNSIGNED_SHORT, WORD), ELEMENT(MPI_INT, WORD),
+        ELEMENT(MPI_UNSIGNED_LONG, WORD), ELEMENT(MPI_C_BOOL, TRUTH),
+    };
+    GROUP(comm, words, logical);
+    element_t patterns[] = {
+        ELEMENT(MPI_UNSIGNED_CHAR, WORD), ELEMENT(MPI_SHORT, WORD), ELEMENT(MPI_UNSIGNED, WORD),
+        ELEMENT(MPI_LONG_LONG, WORD), ELEMENT(MPI_BYTE, WORD), ELEMENT(MPI_AINT, WORD),
+    };
+    GROUP(comm, patterns, bits);
+    element_t floats[] = {
+        ELEMENT(MPI_FLOAT, FLOAT), ELEMENT(MPI_DOUBLE, DOUBLE),
+        ELEMENT(MPI_LONG_DOUBLE, LONG_DOUBLE),
+    };
+    GROUP(comm, floats, any);
+    element_t complexes[] = {
+        ELEMENT(MPI_C_FLOAT_COMPLEX, FLOAT), ELEMENT(MPI_C_DOUBLE_COMPLEX, DOUBLE),
+        ELEMENT(MPI_C_LONG_DOUBLE_COMPLEX, LONG_DOUBLE),
+    };
+    group(comm, complexes, 3, any + 2, 2);
+    element_t pairs[] = {
+        ELEMENT(MPI_FLOAT_INT, FLOAT_INT), ELEMENT(MPI_DOUBLE_INT, DOUBLE_INT),
+        ELEMENT(MPI_LONG_INT, LONG_INT), ELEMENT(MPI_SHORT_INT, SHORT_INT),
+        ELEMENT(MPI_2INT, INT_INT), ELEMENT(MPI_LONG_DOUBLE_INT, LONG_DOUBLE_INT),
+    };
+    GROUP(comm, pairs, located);
+}
+
+/* Where the host has Fortran: its types, with Fortran's representation of truth. */
+static void fortran(MPI_Comm comm)
+{
+    const operation_t any[] = {OP(MPI_MAX), OP(MPI_SUM), OP(MPI_PROD)};
+    const operation_t logical[] = {OP(MPI_LAND), OP(MPI_LOR), OP(MPI_LXOR)};
+    const operation_t located[] = {OP(MPI_MAXLOC), OP(MPI_MINLOC)};
+    element_t numbers[] = {
+        ELEMENT(MPI_INTEGER, INTEGER), ELEMENT(MPI_REAL, FLOAT), ELEMENT(MPI_DOUBLE_PRECISION, DOUBLE),
+    };
+    GROUP(comm, numbers, any);
+    element_t complexes[] = {ELEMENT(MPI_COMPLEX, FLOAT), ELEMENT(MPI_DOUBLE_COMPLEX, DOUBLE)};
+    group(comm, complexes, 2, any + 1, 2);
+    element_t truths[] = {ELEMENT(MPI_LOGICAL, LOGICAL)};
+    GROUP(comm, truths, logical);
+    element_t pairs[] = {
+        ELEMENT(MPI_2INTEGER, INT_INT), ELEMENT(MPI_2REAL, FLOAT),
+        ELEMENT(MPI_2DOUBLE_PRECISION, DOUBLE),
+    };
+    GROUP(comm, pairs, located);
+}
+
+/* The type that operations of this program work on. */
+static const layout_t *current;
+
+static uint32_t word_at(const unsigned char *element, int word)
+{
+    uint32_t value = 0;
+    for (int i = 0; i < 4; i++)
+        value |= (uint32_t)element[current->place[4 * word + i]] << (8 * i);
+    return value;
+}
+
+static void handed(const int *count, const MPI_Datatype *type)
+{
+    MPI_Aint lower, extent;
+    MPI_Type_get_extent(*type, &lower, &extent);
+    if (extent != current->extent || *count < 1)
+        expect(0, "wrong type handed to the operation: extent, count", (long)extent, *count);
+}
+
+/* Each word is a map x -> a x + b of integers modulo 2^16; composition does not commute. */
+static void compose_maps(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    handed(count, type);
+    for (long e = 0; e < *count; e++) {
+        const unsigned char *left = (unsigned char *)in + e * current->extent;
+        unsigned char *right = (unsigned char *)inout + e * current->extent;
+        for (int word = 0; word < current->bytes / 4; word++) {
+            uint32_t f = word_at(left, word), g = word_at(right, word);
+            uint32_t a = (f >> 16) * (g >> 16), b = (f >> 16) * (g & 0xffff) + (f & 0xffff);
+            uint32_t both = a << 16 | (b & 0xffff);
+            for (int i = 0; i < 4; i++)
+                right[current->place[4 * word + i]] = (unsigned char)(both >> (8 * i));
+        }
+    }
+}
+
+/* Commutes, though its arguments are not treated alike: bytes of the sum. */
+static void add_bytes(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    handed(count, type);
+    for (long e = 0; e < *count; e++)
+        for (int i = 0; i < current->bytes; i++) {
+            long at = e * current->extent + current->place[i];
+            ((unsigned char *)inout)[at] =
+                (unsigned char)(((unsigned char *)inout)[at] + ((unsigned char *)in)[at]);
+        }
+}
+
+static void defined_here(MPI_Comm comm, const element_t *derived, int derived_count)
+{
+    operation_t maps = {"composition", MPI_OP_NULL}, sums = {"sum of bytes", MPI_OP_NULL};
+    MPI_Op_create(compose_maps, 0, &maps.op);
+    MPI_Op_create(add_bytes, 1, &sums.op);
+    element_t ints = ELEMENT(MPI_INT, WORD), pairs = ELEMENT(MPI_2INT, WORD);
+    current = &ints.layout;
+    for (long count = 0; count <= 3000; count = count * 14 + 1)
+        all_kinds(comm, &ints, count, maps);
+    all_kinds(comm, &ints, 50, sums);
+    current = &pairs.layout;
+    all_kinds(comm, &pairs, 20, maps);
+    for (int i = 0; i < derived_count; i++) {
+        current = &derived[i].layout;
+        some(comm, &derived[i], 1, maps);
+        some(comm, &derived[i], 2, sums);
+        all_kinds(comm, &derived[i], 30, maps);
+        some(comm, &derived[i], 1500, maps);
+    }
+    free(ints.layout.place);
+    free(pairs.layout.place);
+    MPI_Op_free(&maps.op);
+    MPI_Op_free(&sums.op);
+}
+
+static void sizes(MPI_Comm comm, long largest)
+{
+    const operation_t sum = OP(MPI_SUM), max = OP(MPI_MAX);
+    element_t doubles = ELEMENT(MPI_DOUBLE, DOUBLE), shorts = ELEMENT(MPI_SHORT, INTEGER);
+    int size, step = 0;
+    MPI_Comm_size(comm, &size);
+    for (long bytes = 8; bytes <= largest; bytes = bytes * 3 + 8, step++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            long count = kind == BLOCK || kind == SCATTER ? bytes / size : bytes;
+            one(kind, comm, &doubles, count / 8, sum, step % size, step % 2);
+            one(kind, comm, &shorts, count / 2, max, (step + 1) % size, step % 3 == 0);
+        }
+    for (int kind = 0; kind < KINDS; kind++)
+        one(kind, comm, &doubles, largest / 8 / (kind == BLOCK ? size : 1), sum, size - 1, 0);
+    free(doubles.layout.place);
+    free(shorts.layout.place);
+}
+
+/* Sums that round: near the host's, and the same bits everywhere. */
+static void rounded(MPI_Comm comm)
+{
+    int rank, size;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    for (long count = 1; count <= 20000; count = count * 5 + 2) {
+        snprintf(context, sizeof context, "%ld sums that round, of %d", count, size);
+        double *mine = must(malloc((size_t)count * 8)), *got = must(malloc((size_t)count * 8));
+        double *wanted = must(malloc((size_t)count * 8));
+        double *all = must(malloc((size_t)(count * size) * 8));
+        for (long i = 0; i < count; i++)
+            mine[i] = 1.0 / (3.0 + (double)i + 1000.0 * rank);
+        MPI_Allreduce(mine, got, (int)count, MPI_DOUBLE, MPI_SUM, comm);
+        PMPI_Allreduce(mine, wanted, (int)count, MPI_DOUBLE, MPI_SUM, comm);
+        PMPI_Allgather(got, (int)count, MPI_DOUBLE, all, (int)count, MPI_DOUBLE, comm);
+        long far = 0, other = 0;
+        for (long i = 0; i < count; i++)
+            far += fabs(got[i] - wanted[i]) > 1e-12 * fabs(wanted[i]);
+        for (int peer = 0; peer < size; peer++)
+            other += memcmp(all + peer * count, got, (size_t)count * 8) != 0;
+        expect(far == 0 && other == 0, "sums far from the host's, ranks that differ", far, other);
+        free(mine);
+        free(got);
+        free(wanted);
+        free(all);
+    }
+}
+
+/* All ranks draw alike. */
+static void mixed(MPI_Comm *comms, int comm_count, uint64_t seed)
+{
+    const operation_t ops[] = {OP(MPI_SUM), OP(MPI_MAX), OP(MPI_BXOR)};
+    element_t types[] = {ELEMENT(MPI_INT, INTEGER), ELEMENT(MPI_UNSIGNED_LONG, NATURAL),
+                         ELEMENT(MPI_SHORT, INTEGER)};
+    const long counts[] = {1, 1, 1, 2, 5, 7, 40, 300, 3000};
+    for (int i = 0; i < 500; i++) {
+        MPI_Comm comm = comms[draw(&seed) % (unsigned)comm_count];
+        int kind = (int)(draw(&seed) % KINDS), size;
+        long count = counts[draw(&seed) % 9];
+        unsigned choice = draw(&seed), root = draw(&seed);
+        MPI_Comm_size(comm, &size);
+        rounds = 1000000 + i;
+        one(kind, comm, &types[choice % 3], count, ops[choice / 3 % 3],
+             (int)(root % (unsigned)size), choice / 9 % 3 == 0);
+    }
+    for (int i = 0; i < 3; i++)
+        free(types[i].layout.place);
+}
+
+/* Without anything between them: results are sums of what is known of every rank. */
+static void in_a_row(void)
+{
+    int rank, ranks;
+    long wrong = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    snprintf(context, sizeof context, "20000 in a row");
+    for (long i = 0; i < 20000; i++) {
+        long mine[2] = {i + rank, -i}, sum[2] = {0, 0};
+        int root = (int)(i / 5 % ranks), rooted = i % 7 < 5;
+        if (rooted)
+            MPI_Reduce(mine, sum, 2, MPI_LONG, MPI_SUM, root, MPI_COMM_WORLD);
+        else
+            MPI_Allreduce(mine, sum, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        long first = i * ranks + (long)ranks * (ranks - 1) / 2;
+        if (!rooted || rank == root)
+            wrong += sum[0] != first || sum[1] != -i * ranks;
+    }
+    expect(wrong == 0, "wrong sums", wrong, 0);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    long largest = argc > 1 ? atol(argv[1]) : 1000000;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    int rank, ranks, fortran_bytes = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    layout_t types[16];
+    element_t derived[16];
+    int type_count = derived_types(types);
+    for (int i = 0; i < type_count; i++)
+        derived[i] = (element_t){types[i], WORD};
+    /* The same order, the reverse, every second one, and nodes interleaved. */
+    MPI_Comm comms[4] = {MPI_COMM_WORLD};
+    MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - rank, &comms[1]);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comms[2]);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, rank % 2 * ranks + rank, &comms[3]);
+
+    predefined(MPI_COMM_WORLD);
+    MPI_Type_size(MPI_INTEGER, &fortran_bytes);
+    if (fortran_bytes > 0)
+        fortran(MPI_COMM_WORLD);
+    for (int i = 0; i < 4; i++) {
+        rounds = 100000 * (i + 1); /* smaller communicators have fewer */
+        defined_here(comms[i], derived, i % 3 == 0 ? type_count : 2);
+        rounded(comms[i]);
+    }
+    rounds = 500000;
+    defined_here(MPI_COMM_SELF, derived, type_count);
+    predefined(MPI_COMM_SELF);
+    sizes(MPI_COMM_WORLD, largest);
+    mixed(comms, 4, seed);
+    in_a_row();
+
+    for (int i = 1; i < 4; i++)
+        MPI_Comm_free(&comms[i]);
+    for (int i = 0; i < type_count; i++) {
+        free(types[i].place);
+        MPI_Type_free(&types[i].type);
+    }
+    return finish("reductions_check");
+}
