@@ -37,8 +37,11 @@ static void report(int rank, const char *name, int code, int own_handler)
 static void wrong_calls(MPI_Comm comm, int rank, int size, int own_handler)
 {
     int mine = rank, *all = must(calloc((size_t)size + 1, sizeof(int)));
-    MPI_Datatype loose;
+    double pair[4] = {0};
+    MPI_Datatype loose, tight;
     MPI_Type_vector(2, 1, 2, MPI_INT, &loose);
+    MPI_Type_contiguous(2, MPI_INT, &tight);
+    MPI_Type_commit(&tight);
 #define CASE(name, ...) report(rank, name, MPI_Allgather(__VA_ARGS__), own_handler)
     CASE("negative_send_count", &mine, -1, MPI_INT, all, 1, MPI_INT, comm);
     CASE("negative_recv_count", &mine, 1, MPI_INT, all, -1, MPI_INT, comm);
@@ -54,9 +57,18 @@ static void wrong_calls(MPI_Comm comm, int rank, int size, int own_handler)
     CASE("bcast_root_negative", MPI_Bcast(all, 1, MPI_INT, -99, comm));
     CASE("gather_root_too_high", MPI_Gather(&mine, 1, MPI_INT, all, 1, MPI_INT, size, comm));
     CASE("scatter_root_too_high", MPI_Scatter(all, 1, MPI_INT, &mine, 1, MPI_INT, size, comm));
+    CASE("reduce_root_too_high", MPI_Reduce(&mine, all, 1, MPI_INT, MPI_SUM, size, comm));
+    CASE("negative_allreduce_count", MPI_Allreduce(&mine, all, -1, MPI_INT, MPI_SUM, comm));
+    CASE("null_operation", MPI_Allreduce(&mine, all, 1, MPI_INT, MPI_OP_NULL, comm));
+    CASE("maximum_of_complex",
+         MPI_Allreduce(pair, pair + 2, 1, MPI_C_FLOAT_COMPLEX, MPI_MAX, comm));
+    CASE("bits_of_double", MPI_Scan(pair, pair + 2, 1, MPI_DOUBLE, MPI_BAND, comm));
+    CASE("sum_of_pairs", MPI_Reduce(pair, pair + 2, 1, MPI_DOUBLE_INT, MPI_SUM, 0, comm));
+    CASE("sum_of_derived", MPI_Allreduce(pair, pair + 2, 1, tight, MPI_SUM, comm));
     CASE("negative_alltoall_count", MPI_Alltoall(all, -1, MPI_INT, all + 1, 1, MPI_INT, comm));
 #undef CASE
     MPI_Type_free(&loose);
+    MPI_Type_free(&tight);
     snprintf(context, sizeof context, "after the errors");
     expect(MPI_Allgather(&mine, 1, MPI_INT, all, 1, MPI_INT, comm) == MPI_SUCCESS, "code", 0, 0);
     for (int peer = 0; peer < size; peer++)

@@ -96,7 +96,7 @@ impl<'a> HostOperation<'a> {
         if order == Order::FromFirst {
             let (from, into) = (from.wrapping_offset(origin), into.wrapping_offset(origin));
             // SAFETY: the caller's contract; data begins at the addresses passed to this.
-            return Ok(unsafe { self.reduce(from, into, elements)? });
+            return unsafe { self.reduce(from, into, elements) }.map_err(CallError::from);
         }
         let chunk = (CHUNK_BYTES / self.bytes).clamp(1, elements);
         Memory::with(chunk * self.bytes, |right| {
