@@ -58,7 +58,9 @@ static void wrong_calls(MPI_Comm comm, int rank, int size, int own_handler)
     CASE("gather_root_too_high", MPI_Gather(&mine, 1, MPI_INT, all, 1, MPI_INT, size, comm));
     CASE("scatter_root_too_high", MPI_Scatter(all, 1, MPI_INT, &mine, 1, MPI_INT, size, comm));
     CASE("reduce_root_too_high", MPI_Reduce(&mine, all, 1, MPI_INT, MPI_SUM, size, comm));
+#ifdef OPEN_MPI /* MPICH 4.0 crashes */
     CASE("negative_allreduce_count", MPI_Allreduce(&mine, all, -1, MPI_INT, MPI_SUM, comm));
+#endif
     CASE("null_operation", MPI_Allreduce(&mine, all, 1, MPI_INT, MPI_OP_NULL, comm));
     CASE("maximum_of_complex",
          MPI_Allreduce(pair, pair + 2, 1, MPI_C_FLOAT_COMPLEX, MPI_MAX, comm));

@@ -9,49 +9,57 @@ use crate::datatype::{Elements, Packed};
 use crate::error::CallError;
 use crate::runtime::Session;
 use ferrorail_engine::{EngineError, LocalReduction, Order};
-use ferrorail_mpi_abi::{Datatype, MpiError, Op, TypeLayout};
+use ferrorail_mpi_abi::{MpiError, Op};
 use libc::c_int;
 use std::ptr;
 
 /// Bytes of elements that are laid out at a time, unless a single element has more.
 const CHUNK_BYTES: usize = 32 << 10;
 
-/// Operands of this size are held on the stack.
-const SMALL_BYTES: usize = 1024;
-
-/// Memory for operands, aligned for any type.
-#[repr(C, align(64))]
-struct Small([u8; SMALL_BYTES]);
+/// Alignment of operands, enough for any type.
+const ALIGNMENT: usize = 64;
 
 /// An operation on elements of one type.
 pub struct HostOperation<'a> {
     session: &'a Session,
     op: Op,
-    datatype: Datatype,
-    /// Bytes of one packed element.
-    bytes: usize,
-    /// Where data begins, if elements are plain bytes.
-    dense_at: Option<isize>,
-    /// Of elements that are not.
-    layout: Option<TypeLayout>,
+    /// One element, wherever.
+    element: Elements,
+    /// Distance from an element's lowest byte to the end of its highest.
+    reach: usize,
 }
 
 impl<'a> HostOperation<'a> {
-    /// `op` on elements like these; `None` if the host does not say how they lie.
+    /// `op` on elements like these; `None` if the host does not say how far one reaches.
     pub fn new(session: &'a Session, op: Op, elements: &Elements) -> Option<Self> {
-        let dense_at = elements.layout.dense_at;
-        let layout = match dense_at {
-            Some(_) => None,
-            None => Some(session.host().type_layout(elements.datatype).ok()?),
+        let layout = elements.layout.clone();
+        let reach = match layout.dense_at {
+            Some(_) => layout.bytes,
+            None => {
+                let facts = session.host().type_layout(elements.datatype).ok()?;
+                usize::try_from(facts.true_extent).ok()?
+            }
         };
         Some(Self {
             session,
             op,
-            datatype: elements.datatype,
-            bytes: elements.layout.bytes,
-            dense_at,
-            layout,
+            element: Elements {
+                address: ptr::null_mut(),
+                count: 1,
+                datatype: elements.datatype,
+                layout,
+            },
+            reach,
         })
+    }
+
+    /// Elements of this type at `address`.
+    fn at(&self, address: *const u8, count: usize) -> Elements {
+        Elements {
+            address: address.cast_mut(),
+            count,
+            ..self.element.clone()
+        }
     }
 
     /// # Safety
@@ -62,25 +70,22 @@ impl<'a> HostOperation<'a> {
         into: *mut u8,
         elements: usize,
     ) -> Result<(), MpiError> {
-        let (host, most) = (self.session.host(), c_int::MAX as usize);
-        let extent = match &self.layout {
-            Some(layout) => layout.extent,
-            None => self.bytes as isize,
-        };
+        let host = self.session.host();
         let mut done = 0;
         while done < elements {
-            let count = (elements - done).min(most);
-            let skip = extent.wrapping_mul(done as isize);
+            let count = (elements - done).min(c_int::MAX as usize);
+            let skip = self.element.layout.extent.wrapping_mul(done as isize);
             let (from, into) = (from.wrapping_offset(skip), into.wrapping_offset(skip));
+            let datatype = self.element.datatype;
             // SAFETY: the caller's contract, for the elements from `done` on.
-            unsafe { host.reduce_local(from, into, count as c_int, self.datatype, self.op)? };
+            unsafe { host.reduce_local(from, into, count as c_int, datatype, self.op)? };
             done += count;
         }
         Ok(())
     }
 
-    /// Elements that lie as they are packed. The host's result takes the place of the right
-    /// operand, so that is copied where it must not.
+    /// Elements that lie as they are packed, their data `begin` bytes from their addresses. The
+    /// host's result takes the place of the right operand, so that is copied where it must not.
     ///
     /// # Safety
     /// As [`LocalReduction::combine`].
@@ -90,35 +95,31 @@ impl<'a> HostOperation<'a> {
         into: *mut u8,
         elements: usize,
         order: Order,
-        at: isize,
+        begin: isize,
     ) -> Result<(), CallError> {
-        let origin = at.wrapping_neg();
+        let origin = begin.wrapping_neg();
         if order == Order::FromFirst {
             let (from, into) = (from.wrapping_offset(origin), into.wrapping_offset(origin));
             // SAFETY: the caller's contract; data begins at the addresses passed to this.
             return unsafe { self.reduce(from, into, elements) }.map_err(CallError::from);
         }
-        let chunk = (CHUNK_BYTES / self.bytes).clamp(1, elements);
-        Memory::with(chunk * self.bytes, |right| {
-            for first in (0..elements).step_by(chunk) {
-                let count = chunk.min(elements - first);
-                let (skip, bytes) = (first * self.bytes, count * self.bytes);
-                let left = into.wrapping_add(skip);
-                // SAFETY: the caller's contract, for a chunk; `right` has room for one.
-                unsafe {
-                    ptr::copy_nonoverlapping(from.wrapping_add(skip), right, bytes);
-                    let (left, right) =
-                        (left.wrapping_offset(origin), right.wrapping_offset(origin));
-                    self.reduce(left, right, count)?;
-                    ptr::copy_nonoverlapping(
-                        right.wrapping_offset(at),
-                        left.wrapping_offset(at),
-                        bytes,
-                    );
-                }
+        let bytes = self.element.layout.bytes;
+        let chunk = (CHUNK_BYTES / bytes).clamp(1, elements);
+        let mut memory = Operands::new(chunk * bytes)?;
+        let right = memory.first();
+        for first in (0..elements).step_by(chunk) {
+            let count = chunk.min(elements - first);
+            let skip = first * bytes;
+            let left = into.wrapping_add(skip);
+            // SAFETY: the caller's contract, for a chunk; `right` has room for one.
+            unsafe {
+                ptr::copy_nonoverlapping(from.wrapping_add(skip), right, count * bytes);
+                let operands = (left.wrapping_offset(origin), right.wrapping_offset(origin));
+                self.reduce(operands.0, operands.1, count)?;
+                ptr::copy_nonoverlapping(right, left, count * bytes);
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     /// Elements with gaps.
@@ -131,42 +132,41 @@ impl<'a> HostOperation<'a> {
         into: *mut u8,
         elements: usize,
         order: Order,
-        layout: &TypeLayout,
     ) -> Result<(), CallError> {
+        let layout = &self.element.layout;
         let stride = layout.extent.unsigned_abs();
-        let one = layout.true_extent.unsigned_abs();
-        let chunk = (CHUNK_BYTES / stride.max(one).max(1)).clamp(1, elements);
-        // Room for one side, its end rounded so that the other is as aligned.
-        let side = (one + (chunk - 1) * stride).next_multiple_of(64);
-        // Elements may follow one another downwards.
-        let lowest = if layout.extent < 0 {
-            (chunk - 1) * stride
-        } else {
-            0
+        let chunk = (CHUNK_BYTES / stride.max(self.reach).max(1)).clamp(1, elements);
+        let side = self.reach + (chunk - 1) * stride;
+        let side = side.next_multiple_of(ALIGNMENT);
+        let mut memory = Operands::new(2 * side)?;
+        // Elements may follow one another downwards, and their data begin before or behind them.
+        let below = match layout.extent {
+            ..0 => (chunk - 1) * stride,
+            _ => 0,
         };
-        let origin = (lowest as isize).wrapping_sub(layout.true_lower_bound);
-        let (host, comm) = (self.session.host(), self.session.self_comm);
-        Memory::with(2 * side, |memory| {
-            let left = memory.wrapping_offset(origin);
-            let right = left.wrapping_add(side);
-            for first in (0..elements).step_by(chunk) {
-                let count = chunk.min(elements - first);
-                let (skip, bytes) = (first * self.bytes, count * self.bytes);
-                let (from, into) = (from.wrapping_add(skip), into.wrapping_add(skip));
-                let (a, b) = match order {
-                    Order::FromFirst => (from, into.cast_const()),
-                    Order::IntoFirst => (into.cast_const(), from),
-                };
-                // SAFETY: the caller's contract, for a chunk; each side has room for one.
-                unsafe {
-                    host.unpack(a, bytes, left, count, self.datatype, comm)?;
-                    host.unpack(b, bytes, right, count, self.datatype, comm)?;
-                    self.reduce(left, right, count)?;
-                    host.pack(right, count, self.datatype, into, bytes, comm)?;
-                }
+        let left = memory
+            .first()
+            .wrapping_add(below)
+            .wrapping_offset(layout.lowest.wrapping_neg());
+        let right = left.wrapping_add(side);
+        for first in (0..elements).step_by(chunk) {
+            let count = chunk.min(elements - first);
+            let skip = first * layout.bytes;
+            let (from, into) = (from.wrapping_add(skip), into.wrapping_add(skip));
+            let (a, b) = match order {
+                Order::FromFirst => (from, into.cast_const()),
+                Order::IntoFirst => (into.cast_const(), from),
+            };
+            let (left, right) = (self.at(left, count), self.at(right, count));
+            // SAFETY: the caller's contract, for a chunk; each side has room for one.
+            unsafe {
+                left.unpack(self.session, a)?;
+                right.unpack(self.session, b)?;
+                self.reduce(left.address, right.address, count)?;
+                right.pack(self.session, into)?;
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 }
 
@@ -180,9 +180,9 @@ impl LocalReduction for HostOperation<'_> {
     ) -> Result<(), EngineError> {
         // SAFETY: the caller's contract.
         let outcome = unsafe {
-            match (self.dense_at, &self.layout) {
-                (None, Some(layout)) => self.spread(from, into, elements, order, layout),
-                (at, _) => self.dense(from, into, elements, order, at.unwrap_or(0)),
+            match self.element.layout.dense_at {
+                Some(begin) => self.dense(from, into, elements, order, begin),
+                None => self.spread(from, into, elements, order),
             }
         };
         outcome.map_err(|error| EngineError::Operation {
@@ -192,20 +192,16 @@ impl LocalReduction for HostOperation<'_> {
     }
 }
 
-/// Memory for the time of one call.
-struct Memory;
+/// Memory for operands, aligned for any type.
+struct Operands(Packed);
 
-impl Memory {
-    /// Calls `act` with `bytes` bytes of zeros, aligned for any type.
-    fn with(
-        bytes: usize,
-        act: impl FnOnce(*mut u8) -> Result<(), CallError>,
-    ) -> Result<(), CallError> {
-        if bytes <= SMALL_BYTES {
-            return act(Small([0; SMALL_BYTES]).0.as_mut_ptr());
-        }
-        let mut memory = Packed::zeroed(bytes + 64)?;
-        let address = memory.as_mut_ptr();
-        act(address.wrapping_add(address.align_offset(64)))
+impl Operands {
+    fn new(bytes: usize) -> Result<Self, CallError> {
+        Packed::new(bytes + ALIGNMENT).map(Self)
+    }
+
+    fn first(&mut self) -> *mut u8 {
+        let address = self.0.as_mut_ptr();
+        address.wrapping_add(address.align_offset(ALIGNMENT))
     }
 }

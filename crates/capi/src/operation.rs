@@ -92,7 +92,8 @@ impl Operations {
         let accepted = known.unwrap_or_else(|| {
             let accepted = host_accepts(session, op, datatype);
             // Handles of other types may come to mean something else.
-            if session.host().is_named_type(datatype).unwrap_or(false) {
+            let envelope = session.host().type_envelope(datatype);
+            if envelope.is_ok_and(|envelope| envelope.combiner.is_predefined()) {
                 self.accepted().insert((op, datatype), accepted);
             }
             accepted

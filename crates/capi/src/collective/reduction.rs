@@ -61,7 +61,7 @@ impl Vector {
     /// the host always says so.
     #[inline]
     fn received(&self, session: &Session, args: &Args, wrong: bool) -> Result<Elements, Refusal> {
-        let recv = at(session, &self.elements, args.recv.address)?;
+        let recv = at(session, self.elements.clone(), args.recv.address)?;
         let aliases = ptr::eq(args.send.address, args.recv.address) && self.bytes() != 0;
         if aliases && (wrong || session.rejects_aliases()) {
             return Err(Refusal::Invalid);
@@ -90,7 +90,7 @@ impl Vector {
                 None
             }
             false => {
-                let send = at(session, send, args.send.address)?;
+                let send = at(session, send.clone(), args.send.address)?;
                 // SAFETY: the caller's contract.
                 Some(unsafe { Input::new(session, &send, output.range())? })
             }
@@ -122,8 +122,8 @@ impl Collective for Allreduce {
         args: &Args,
         call: &Vector,
     ) -> Result<(), Refusal> {
-        let recv = at(session, &call.elements, args.recv.address)?;
-        let output = Output::new(recv)?;
+        let recv = at(session, call.elements.clone(), args.recv.address)?;
+        let output = Output::new(recv.clone())?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
             call.with(session, args, &recv, &output, |send, reducer| {
@@ -169,14 +169,14 @@ impl Collective for Reduce {
             }
             false => Elements {
                 count: 0,
-                ..call.elements
+                ..call.elements.clone()
             },
         };
-        let output = Output::new(recv)?;
+        let output = Output::new(recv.clone())?;
         let count = call.elements.count;
         let send = match is_root {
-            true => recv,
-            false => call.elements,
+            true => recv.clone(),
+            false => call.elements.clone(),
         };
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
@@ -207,10 +207,15 @@ impl Collective for ReduceScatterBlock {
         args: &Args,
         call: &Vector,
     ) -> Result<(), Refusal> {
-        let recv = at(session, &call.elements, args.recv.address)?;
+        let recv = at(session, call.elements.clone(), args.recv.address)?;
         let all = recv.times(team.size())?;
         // In place the whole vector is where only its first block is written.
-        let output = Output::with_room(recv, is_in_place(session, &args.send).then_some(all))?;
+        let output = match all.dense() {
+            None if is_in_place(session, &args.send) => {
+                Output::with_room(recv.clone(), all.bytes().unwrap_or(0))?
+            }
+            _ => Output::new(recv.clone())?,
+        };
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
             call.with(session, args, &all, &output, |send, reducer| {
@@ -241,8 +246,8 @@ impl Collective for Scan {
         args: &Args,
         call: &Vector,
     ) -> Result<(), Refusal> {
-        let recv = at(session, &call.elements, args.recv.address)?;
-        let output = Output::new(recv)?;
+        let recv = at(session, call.elements.clone(), args.recv.address)?;
+        let output = Output::new(recv.clone())?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
             call.with(session, args, &recv, &output, |send, reducer| {
@@ -272,8 +277,8 @@ impl Collective for Exscan {
         args: &Args,
         call: &Vector,
     ) -> Result<(), Refusal> {
-        let recv = at(session, &call.elements, args.recv.address)?;
-        let output = Output::new(recv)?;
+        let recv = at(session, call.elements.clone(), args.recv.address)?;
+        let output = Output::new(recv.clone())?;
         // SAFETY: the program's elements; overlap is removed. Rank 0 receives nothing.
         unsafe {
             call.with(session, args, &recv, &output, |send, reducer| {

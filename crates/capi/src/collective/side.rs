@@ -46,7 +46,7 @@ pub fn is_in_place(session: &Session, buffer: &Buffer) -> bool {
 /// Checks a side that may not be `MPI_IN_PLACE`. The byte count of the result does not overflow.
 #[inline]
 pub fn elements(session: &Session, buffer: &Buffer) -> Result<Elements, Refusal> {
-    at(session, &typed(session, buffer)?, buffer.address)
+    at(session, typed(session, buffer)?, buffer.address)
 }
 
 /// Checks count and datatype, but not the address. The byte count of the result does not overflow.
@@ -69,12 +69,12 @@ pub fn typed(session: &Session, buffer: &Buffer) -> Result<Elements, Refusal> {
 #[inline]
 pub fn at(
     session: &Session,
-    elements: &Elements,
+    elements: Elements,
     address: *mut c_void,
 ) -> Result<Elements, Refusal> {
     let elements = Elements {
         address: address.cast(),
-        ..elements.clone()
+        ..elements
     };
     let in_place = address as usize == session.host().constants().in_place;
     if in_place || elements.is_absent() {
@@ -203,21 +203,14 @@ impl Output {
                 elements,
                 packed: None,
             }),
-            None => Self::packed(elements, &elements),
+            None => Self::with_room(elements, 0),
         }
     }
 
-    /// Room for the bytes of `elements`, which are the first of `more`, if any.
-    pub fn with_room(elements: Elements, more: Option<Elements>) -> Result<Self, CallError> {
-        match elements.dense() {
-            Some(_) => Self::new(elements),
-            None => Self::packed(elements, &more.unwrap_or(elements)),
-        }
-    }
-
+    /// Memory to unpack `elements` from, which are the first of at least `room` bytes.
     #[cold]
-    fn packed(elements: Elements, all: &Elements) -> Result<Self, CallError> {
-        let mut packed = Packed::new(size_of(all)?)?;
+    pub fn with_room(elements: Elements, room: usize) -> Result<Self, CallError> {
+        let mut packed = Packed::new(size_of(&elements)?.max(room))?;
         Ok(Self {
             address: packed.as_mut_ptr(),
             elements,

@@ -3,8 +3,9 @@
 use crate::error::CallError;
 use std::cell::RefCell;
 
-/// Pieces of memory that a thread keeps: a call needs two at most.
-const KEPT: usize = 2;
+/// Pieces of memory that a thread keeps: a call needs one for each side, and one for the operands
+/// of a reduction.
+const KEPT: usize = 3;
 
 /// Largest piece that is kept, in bytes.
 const KEPT_BYTES_MAX: usize = 8 << 20;
@@ -80,7 +81,7 @@ mod tests {
         drop((large, small));
         assert_eq!(Packed::new(4000).unwrap().as_mut_ptr() as usize, address);
         drop(Packed::new(KEPT_BYTES_MAX + 1).unwrap());
-        drop([1, 2, 3].map(|n| Packed::new(n).unwrap()));
+        drop([1, 2, 3, 4].map(|n| Packed::new(n).unwrap()));
         FREE.with(|free| {
             let kept: Vec<usize> = free.borrow().iter().map(Vec::capacity).collect();
             assert!(kept.len() <= KEPT && kept.iter().all(|&bytes| bytes <= KEPT_BYTES_MAX));
