@@ -357,8 +357,16 @@ fn pieces_fit_into_scratch_and_cover_everything() {
     assert_eq!(piece_bytes(cut, 16, 65537, 16, 65536), 65536);
     let elements = |bytes, unit| element_piece_bytes(cut, 16, bytes, 16, 65536, unit);
     assert_eq!(elements(16 * 4000, 1000), 16 * 4000);
-    assert_eq!(elements(16 * 4096, 12), 16 * 4092, "a part is whole elements");
-    assert_eq!(elements(1 << 20, 8), 16 * 4096, "and cache lines, if these are");
+    assert_eq!(
+        elements(16 * 4096, 12),
+        16 * 4092,
+        "a part is whole elements"
+    );
+    assert_eq!(
+        elements(1 << 20, 8),
+        16 * 4096,
+        "and cache lines, if these are"
+    );
     assert_eq!(elements(1 << 20, 5000), 0, "not one has room");
 
     let shape = Shape::of(&flat(16), 1, 1);
