@@ -3,7 +3,7 @@
 //! Every rank's clock shows the same, because all ranks call the same operations in the same order.
 
 use crate::team::map::{CHANNELS, SYNC_CHANNELS};
-use ferrorail_base::NodeRank;
+use ferrorail_shm::INLINE_SLOTS;
 
 /// Counts a team's operations.
 ///
@@ -11,44 +11,50 @@ use ferrorail_base::NodeRank;
 /// every rank has entered `n` and so finished `n - 1`. A rooted one proves nothing: when it would
 /// use a channel again that is not proven free, the team synchronises first, once per
 /// [`CHANNELS`] operations (the delayed synchronisation of Yu et al. 2005, section 3.3, applied to
-/// all rooted operations).
+/// all operations). Inline slots are another such row, of [`INLINE_SLOTS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
     op: u64,
-    /// The last operation that every rank is known to have finished.
-    proven: u64,
+    channels: Row<CHANNELS>,
+    inline: Row<INLINE_SLOTS>,
     syncs: u64,
-    inlines: u64,
-    /// The last inline operation, and who read the slots of the one before.
-    last_inline: u64,
-    readers: [Option<Readers>; 2],
+    last: Kind,
 }
 
-/// Who reads the slots of an inline operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Readers {
-    /// Every rank.
-    All,
-    /// One.
-    One(NodeRank),
+/// Places that operations use in turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Row<const PLACES: u32> {
+    uses: u64,
+    /// The uses that every rank is known to have finished.
+    proven: u64,
 }
 
-impl Readers {
-    /// Whether `rank` is one.
-    #[inline]
-    pub fn include(self, rank: NodeRank) -> bool {
-        self == Self::All || self == Self::One(rank)
+impl<const PLACES: u32> Row<PLACES> {
+    fn is_full(&self) -> bool {
+        self.uses + 1 > self.proven + u64::from(PLACES)
+    }
+
+    fn next(&mut self) -> u32 {
+        debug_assert!(!self.is_full());
+        self.uses += 1;
+        (self.uses % u64::from(PLACES)) as u32
     }
 }
 
-/// Number and slots of one inline operation.
+/// What an operation uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    Channel,
+    Inline,
+    #[default]
+    Sync,
+}
+
+/// Number and inline slot of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InlineTurn {
     pub op: u64,
-    pub parity: u32,
-    /// The slot may be written once the slots of the other parity of these ranks have reached this
-    /// operation; at once if `None`.
-    pub after: Option<(Readers, u64)>,
+    pub slot: u32,
 }
 
 /// Number and channel of one operation.
@@ -59,56 +65,52 @@ pub(crate) struct Turn {
 }
 
 impl Clock {
-    /// Whether the team must synchronise before the next operation.
+    /// Whether the team must synchronise before the next operation in a channel.
     pub fn must_synchronise(&self) -> bool {
-        self.op + 1 > self.proven + u64::from(CHANNELS)
+        self.channels.is_full()
+    }
+
+    /// Whether it must before the next inline operation.
+    pub fn must_synchronise_inline(&self) -> bool {
+        self.inline.is_full()
+    }
+
+    fn count(&mut self, kind: Kind) -> u64 {
+        self.last = kind;
+        self.op += 1;
+        self.op
     }
 
     /// The next operation, in a scratch channel.
     pub fn next(&mut self) -> Turn {
-        debug_assert!(!self.must_synchronise());
-        self.op += 1;
         Turn {
-            op: self.op,
-            channel: (self.op % u64::from(CHANNELS)) as u32,
+            op: self.count(Kind::Channel),
+            channel: self.channels.next(),
         }
     }
 
     /// The next operation, a synchronisation. It has channels of its own, whose flags no unfinished
     /// operation awaits; each proves the other free.
     pub fn next_sync(&mut self) -> Turn {
-        self.op += 1;
         self.syncs += 1;
         Turn {
-            op: self.op,
+            op: self.count(Kind::Sync),
             channel: CHANNELS + (self.syncs % u64::from(SYNC_CHANNELS)) as u32,
         }
     }
 
-    /// The next operation, carried by inline slots, which `readers` will read. Inline operations
-    /// prove each other's slots free whatever runs between them: whoever has entered one has read
-    /// the slots of the one before, and where all read the last one, all are known to have entered
-    /// it. Where not, the readers' slots of the last one tell.
-    pub fn next_inline(&mut self, readers: Readers) -> InlineTurn {
-        self.op += 1;
-        self.inlines += 1;
-        let [last, same_slots] = std::mem::replace(&mut self.readers, [Some(readers), None]);
-        self.readers[1] = last;
-        let after = match (last, same_slots) {
-            (Some(Readers::One(_)), Some(before)) => Some((before, self.last_inline)),
-            _ => None,
-        };
-        self.last_inline = self.op;
+    /// The next operation, carried by inline slots.
+    pub fn next_inline(&mut self) -> InlineTurn {
         InlineTurn {
-            op: self.op,
-            parity: (self.inlines % 2) as u32,
-            after,
+            op: self.count(Kind::Inline),
+            slot: self.inline.next(),
         }
     }
 
     /// The last operation has finished here, and depended on every rank.
     pub fn synchronised(&mut self) {
-        self.proven = self.op - 1;
+        self.channels.proven = self.channels.uses - u64::from(self.last == Kind::Channel);
+        self.inline.proven = self.inline.uses - u64::from(self.last == Kind::Inline);
     }
 }
 
@@ -153,28 +155,22 @@ mod tests {
     }
 
     #[test]
-    fn inline_slots_alternate_whatever_runs_between() {
+    fn inline_slots_are_used_again_only_when_proven_free() {
         let mut clock = Clock::default();
-        let first = clock.next_inline(Readers::All);
+        for _ in 0..INLINE_SLOTS {
+            assert!(!clock.must_synchronise_inline());
+            clock.next_inline();
+        }
+        assert!(clock.must_synchronise_inline());
+        assert!(!clock.must_synchronise(), "channels are free");
+        clock.next();
         clock.synchronised();
-        clock.next();
-        let second = clock.next_inline(Readers::All);
-        assert_ne!(first.parity, second.parity);
-        assert_eq!((first.after, second.after), (None, None));
-    }
-
-    #[test]
-    fn inline_slots_wait_for_their_readers_after_a_rooted_operation() {
-        let root = Readers::One(NodeRank(3));
-        let mut clock = Clock::default();
-        assert_eq!(clock.next_inline(Readers::All).after, None);
-        let rooted = clock.next_inline(root);
-        assert_eq!(rooted.after, None, "all have entered an all-gather");
-        clock.next();
-        let third = clock.next_inline(root);
-        assert_eq!(third.after, Some((Readers::All, rooted.op)));
-        let fourth = clock.next_inline(Readers::All);
-        assert_eq!(fourth.after, Some((root, third.op)));
-        assert_eq!(clock.next_inline(root).after, None);
+        assert!(!clock.must_synchronise_inline());
+        let first = clock.next_inline();
+        clock.synchronised();
+        let second = clock.next_inline();
+        assert_ne!(first.slot, second.slot);
+        clock.synchronised();
+        assert_eq!(clock.inline.proven, clock.inline.uses - 1, "the last one");
     }
 }

@@ -4,7 +4,7 @@
 //! team, the size class, and the settings agreed at team creation.
 
 use crate::choice::{Choice, Chooser, ChosenBy, by_length, landing_name, scratch_bytes};
-use crate::collective::inline;
+use crate::collective::inline::{self, Form};
 use crate::stats::{CallCount, CallKey, Stats};
 use crate::team::map::Map;
 use ferrorail_base::Rank;
@@ -59,8 +59,8 @@ pub(crate) struct Plan {
     pub parts: u32,
     /// Whether every peer the schedule names is connected.
     pub connected: bool,
-    /// Whether the payload may ride in the flag's cache line: one node, all ranks see each other.
-    pub inline: bool,
+    /// How the payload rides in the flag's cache line: on one node all ranks see each other.
+    pub inline: Option<Form>,
     calls: u64,
     bytes: u64,
     /// Operations that ran the schedule: none for an inline call, one for each piece of another.
@@ -165,10 +165,10 @@ impl Plan {
             route: route(if both { Landing::Scratch } else { landing }),
             large: both.then(|| route(Landing::Recv)),
             connected: false,
-            inline: inline::has_form(collective)
-                && topology.node_count() == 1
-                && algorithm.smp_aware
-                && landing == Landing::Scratch,
+            inline: inline::form(collective).filter(|_| {
+                let shared = algorithm.smp_aware && landing == Landing::Scratch;
+                topology.node_count() == 1 && (shared || by_length)
+            }),
             calls: 0,
             bytes: 0,
             runs: 0,

@@ -77,19 +77,20 @@ fn run(ranks: u32, policy: &WaitPolicy) -> f64 {
 
 /// Exchanges until the time is over, which rank 0 tells in its payload.
 fn exchange(node: &NodeSegment, me: NodeRank, policy: &WaitPolicy) {
-    let slots = node.inline_slots();
     let doorbell = node.doorbell();
     let start = Instant::now();
     for operation in 1.. {
-        let parity = (operation % 2) as usize;
+        let parity = (operation % 2) as u32;
         let over = me.0 == 0 && operation % 16 == 0 && start.elapsed() > RUN;
-        slots[2 * me.index() + parity].publish(operation, &u64::from(over).to_ne_bytes());
+        node.inline_slot(me, parity)
+            .publish(operation, &u64::from(over).to_ne_bytes());
         doorbell.ring();
         let mut first = [0; 8];
-        for (rank, pair) in slots.chunks_exact(2).enumerate() {
+        for rank in 0..node.layout().local_ranks {
+            let slot = node.inline_slot(NodeRank(rank), parity);
             let mut out = [0; 8];
             let mut waiter = Waiter::new(policy);
-            while !pair[parity].try_read(operation, &mut out) {
+            while !slot.try_read(operation, &mut out) {
                 waiter.idle(Some(&doorbell), &mut || ());
             }
             if rank == 0 {

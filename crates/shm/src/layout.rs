@@ -5,7 +5,7 @@
 //! doorbell        sleepers, sequence                 1 line
 //! barrier         arrivals                           1 line
 //! node flags      u64 per rank                       1 line each
-//! inline slots    flag + 56 bytes, 2 parities        2 lines per rank
+//! inline slots    flag + 56 bytes, in turn           32 lines per rank
 //! arrivals        u64 per slot and chunk             whole lines per (rank, channel)
 //! announcements   64 bytes per slot                  per (rank, channel)
 //! scratch         scratch_bytes, page aligned        per (rank, channel)
@@ -18,12 +18,16 @@ use ferrorail_base::NodeRank;
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
+/// Inline slots of a rank, which its operations use in turn.
+pub const INLINE_SLOTS: u32 = 32;
 /// Alignment of scratch, in bytes.
 pub const PAGE: usize = 4096;
 
 const DOORBELL: usize = LINE;
 const BARRIER: usize = 2 * LINE;
 const FLAGS: usize = 3 * LINE;
+/// A node flag and the inline slots.
+const LINES_PER_RANK: u64 = 1 + INLINE_SLOTS as u64;
 
 /// Geometry of a node segment; every rank of the node computes the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +61,7 @@ impl NodeLayout {
         let pairs = ranks.checked_mul(u64::from(self.channels))?;
         let front = pairs
             .checked_mul(arrivals.checked_add(slots * line)?)?
-            .checked_add(FLAGS as u64 + ranks * 3 * line)?
+            .checked_add(FLAGS as u64 + ranks * LINES_PER_RANK * line)?
             .checked_next_multiple_of(page)?;
         let scratch = self.scratch_bytes.checked_next_multiple_of(page)?;
         front.checked_add(pairs.checked_mul(scratch)?)
@@ -88,13 +92,13 @@ impl NodeLayout {
         FLAGS + r.index() * LINE
     }
 
-    /// `r`'s inline slot of `parity` (one line).
+    /// `r`'s inline slot number `index` (one line).
     #[inline]
     #[track_caller]
-    pub fn inline_slot(&self, r: NodeRank, parity: u32) -> usize {
+    pub fn inline_slot(&self, r: NodeRank, index: u32) -> usize {
         self.check(r);
-        assert!(parity < 2, "a parity is 0 or 1");
-        self.inline_slots() + (2 * r.index() + parity as usize) * LINE
+        assert!(index < INLINE_SLOTS, "an inline slot below {INLINE_SLOTS}");
+        self.inline_slots() + (INLINE_SLOTS as usize * r.index() + index as usize) * LINE
     }
 
     /// The arrival flag (u64) of `slot` at `r` for chunk `chunk` of its message. The flags of a slot
@@ -144,7 +148,7 @@ impl NodeLayout {
 
     #[inline]
     fn arrivals(&self) -> usize {
-        FLAGS + self.local_ranks as usize * 3 * LINE
+        FLAGS + (u64::from(self.local_ranks) * LINES_PER_RANK) as usize * LINE
     }
 
     #[inline]
@@ -210,12 +214,9 @@ mod tests {
         ];
         for r in (0..layout.local_ranks).map(NodeRank) {
             cells.push((layout.node_flag(r), 8, format!("flag {r}")));
-            for parity in 0..2 {
-                cells.push((
-                    layout.inline_slot(r, parity),
-                    64,
-                    format!("inline {r} {parity}"),
-                ));
+            for index in 0..INLINE_SLOTS {
+                let at = layout.inline_slot(r, index);
+                cells.push((at, 64, format!("inline {r} {index}")));
             }
             for channel in 0..layout.channels {
                 for slot in 0..layout.slots as u16 {
@@ -310,7 +311,7 @@ mod tests {
             std::panic::catch_unwind(f).is_err()
         };
         assert!(panics(&|| layout.node_flag(NodeRank(2))));
-        assert!(panics(&|| layout.inline_slot(NodeRank(0), 2)));
+        assert!(panics(&|| layout.inline_slot(NodeRank(0), INLINE_SLOTS)));
         assert!(panics(&|| layout.arrival(NodeRank(0), 1, 0, 0)));
         assert!(panics(&|| layout.arrival(NodeRank(0), 0, 3, 0)));
         assert!(panics(&|| layout.arrival(NodeRank(0), 0, 0, 1)));

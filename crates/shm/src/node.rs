@@ -81,18 +81,10 @@ impl NodeSegment {
         Barrier::new(cell, self.layout.local_ranks, episodes)
     }
 
-    /// `r`'s inline slot for operations of `parity` (operation number modulo 2).
+    /// `r`'s inline slot number `index`, below [`INLINE_SLOTS`](crate::INLINE_SLOTS).
     #[inline]
-    pub fn inline_slot(&self, r: NodeRank, parity: u32) -> &InlineSlot {
-        self.segment.cell(self.layout.inline_slot(r, parity))
-    }
-
-    /// The inline slots of all ranks, `[2 * r + parity]`.
-    #[inline]
-    pub fn inline_slots(&self) -> &[InlineSlot] {
-        let first = self.layout.inline_slot(NodeRank(0), 0);
-        self.segment
-            .cells(first, 2 * self.layout.local_ranks as usize)
+    pub fn inline_slot(&self, r: NodeRank, index: u32) -> &InlineSlot {
+        self.segment.cell(self.layout.inline_slot(r, index))
     }
 
     /// The arrival flag of `slot` at `r` for chunk `chunk` of its message.
@@ -161,7 +153,7 @@ mod tests {
             assert!(there.flags().reached(NodeRank(2), 9));
             here.inline_slot(NodeRank(1), 1).publish(7, b"payload");
             let mut out = [0; 7];
-            assert!(there.inline_slots()[3].try_read(7, &mut out));
+            assert!(there.inline_slot(NodeRank(1), 1).try_read(7, &mut out));
             assert_eq!(&out, b"payload");
             here.arrival(NodeRank(0), 1, 37, 1)
                 .store(5, Ordering::Release);

@@ -4,16 +4,16 @@
 //! once. The payload is held in atomic words: with the operation protocol below no word is ever read
 //! while it is written, but a reader that polls must not make that a data race.
 //!
-//! Protocol: operation `n` uses the slot of parity `n % 2`, and a rank publishes `n + 2` only after
-//! all ranks finished reading `n`. An operation whose completion depends on every rank proves that
-//! for its predecessor, which is why two parities suffice.
+//! Protocol: operations use a rank's slots in turn, and a slot is written again only after all ranks
+//! finished reading what it held. An operation whose completion depends on every rank proves that
+//! for all before it.
 
 use ferrorail_base::memory::ShareSafe;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 
 const WORDS: usize = 7;
 
-/// One rank's slot of one parity.
+/// One slot of a rank.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct InlineSlot {
@@ -107,12 +107,6 @@ impl InlineSlot {
         true
     }
 
-    /// Whether `value` or a later one has been published: its owner has come that far.
-    #[inline]
-    pub fn has_reached(&self, value: u64) -> bool {
-        self.value.load(Ordering::Acquire) >= value
-    }
-
     /// Whether `value` has been published, for operations without payload.
     #[inline]
     pub fn is_published(&self, value: u64) -> bool {
@@ -194,7 +188,6 @@ mod tests {
             );
             slot.publish(value, &sent);
             assert!(slot.is_published(value));
-            assert!(slot.has_reached(value) && !slot.has_reached(value + 1));
             assert!(slot.try_read(value, &mut out[1..=bytes]));
             assert_eq!(out[1..=bytes], sent, "{bytes} bytes");
             assert_eq!((out[0], out[bytes + 1]), (0, 0), "bytes around it are kept");

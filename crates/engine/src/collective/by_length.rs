@@ -1,10 +1,10 @@
 //! Vector forms of which no rank knows all lengths: each message goes by the length of its pair.
 //!
-//! What has room in scratch takes it. What has not goes straight into user memory, once its
+//! On one node what is short enough rides in the flags' cache lines. What has room in scratch takes it. What has not goes straight into user memory, once its
 //! receiver has announced where; both ends know which of the two it is. Where user memory cannot be
 //! reached, the ranks first agree how many pieces the longest message takes.
 
-use super::{Call, connect_peers, piece_bytes, scheduled, turn};
+use super::{Call, connect_peers, inline, piece_bytes, scheduled, turn};
 use crate::EngineError;
 use crate::choice::ZERO_COPY_BYTES_MIN;
 use crate::plan::{Plan, PlanKey};
@@ -33,10 +33,21 @@ pub(super) fn run(
     let name = call.collective.name();
     plan.runs += 1;
     if let Some(large) = &plan.large {
+        let mut above = 0;
+        if let Some(form) = plan.inline {
+            above = form.share(map.topology.size());
+            // SAFETY: the entry's caller vouches for its buffers.
+            unsafe { inline::run_short_blocks(map, state, call, form)? };
+        }
         // One operation: a pair has the same slot in both schedules, and uses it in one of them.
         let turn = turn(map, state, call.collective)?;
-        Run::new(map, &plan.route, user(Window::UpTo { room }), turn).complete(state, name)?;
-        return Run::new(map, large, user(Window::Above { room }), turn).complete(state, name);
+        if call.send.has_block_above(above) || call.recv.has_block_above(above) {
+            let scratch = user(Window::Between { above, room });
+            Run::new(map, &plan.route, scratch, turn).complete(state, name)?;
+            let direct = user(Window::Above { room });
+            Run::new(map, large, direct, turn).complete(state, name)?;
+        }
+        return Ok(());
     }
     let longest = longest(map, state, call)?;
     let mut offset = 0;

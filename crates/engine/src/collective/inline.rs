@@ -1,21 +1,23 @@
 //! Tiny calls on one node: the payload rides in the cache line of the flag that announces it.
 //!
-//! Everyone publishes its contribution in its slot of the operation's parity, then reads those it
-//! needs. One way to do that, and per collective what becomes of what is read. `crate::clock` says
-//! when a slot may be written again.
+//! Those that have something to say publish it in their slot of the operation, those that are to
+//! know read it there; `crate::clock` says when a slot may be written again. A call whose lengths
+//! all ranks know goes this way as a whole. Of a vector form that goes by length, this is the way of
+//! the blocks that fit.
 
 use super::Call;
 use crate::EngineError;
-use crate::clock::{InlineTurn, Readers};
+use crate::clock::InlineTurn;
 use crate::reducer::Reducer;
 use crate::run::{Blocked, Patience};
 use crate::team::State;
 use crate::team::map::Map;
+use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, Order};
 use ferrorail_shm::InlineSlot;
 
-/// Largest contribution that rides in the flag's cache line.
+/// Largest payload that rides in the flag's cache line.
 const BYTES_MAX: usize = InlineSlot::PAYLOAD_BYTES;
 
 /// Payload of one slot. Operations that a program defined expect it to be aligned.
@@ -26,140 +28,248 @@ impl Payload {
     const EMPTY: Self = Self([0; BYTES_MAX]);
 }
 
-/// Whether calls of `collective` have an inline form.
-pub(crate) fn has_form(collective: Collective) -> bool {
-    matches!(
-        collective,
-        Collective::Allgather
-            | Collective::Allgatherv
-            | Collective::Allreduce
-            | Collective::Reduce
-            | Collective::ReduceScatterBlock
-    )
+/// Some ranks of a team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ranks {
+    All,
+    Root,
 }
 
-/// Whether the contributions of `call` fit; the same on all ranks.
-#[inline]
-pub(super) fn fits(call: &Call<'_>) -> bool {
-    let blocks = match call.collective {
-        Collective::ReduceScatterBlock => call.send.count() as usize,
-        _ => 1,
+/// Who says what to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    publishers: Ranks,
+    readers: Ranks,
+    /// Whether what is published has a block for each reader.
+    block_per_reader: bool,
+}
+
+/// The inline form of `collective`, if it has one.
+pub(crate) fn form(collective: Collective) -> Option<Form> {
+    use Ranks::{All, Root};
+    let (publishers, readers, block_per_reader) = match collective {
+        Collective::Allgather | Collective::Allgatherv => (All, All, false),
+        Collective::Allreduce | Collective::Scan | Collective::Exscan => (All, All, false),
+        Collective::Alltoall | Collective::Alltoallv => (All, All, true),
+        Collective::ReduceScatterBlock => (All, All, true),
+        Collective::Gather | Collective::Gatherv | Collective::Reduce => (All, Root, false),
+        Collective::Bcast => (Root, All, false),
+        Collective::Scatter | Collective::Scatterv => (Root, All, true),
+        _ => return None,
     };
-    call.bytes <= BYTES_MAX && blocks * call.bytes <= BYTES_MAX
+    Some(Form {
+        publishers,
+        readers,
+        block_per_reader,
+    })
 }
 
-/// Runs a call that [`fits`], on a team of one node.
+impl Form {
+    /// Longest block that fits in a team of `size`.
+    #[inline]
+    pub fn share(self, size: u32) -> usize {
+        match self.block_per_reader {
+            true => BYTES_MAX / size as usize,
+            false => BYTES_MAX,
+        }
+    }
+}
+
+/// Runs a call whose blocks fit, on a team of one node.
 ///
 /// # Safety
 /// The buffers are the entry's, whose caller vouches for them.
 #[inline]
-pub(super) unsafe fn run(map: &Map, state: &mut State, call: &Call<'_>) -> Result<(), EngineError> {
-    let readers = match call.collective {
-        Collective::Reduce => Readers::One(map.topology.node_rank_of(call.root)),
-        _ => Readers::All,
-    };
-    let turn = state.clock.next_inline(readers);
-    let mut exchange = Exchange {
-        map,
-        call,
-        turn,
-        own: Payload::EMPTY,
-        patience: None,
-    };
-    exchange.await_readers()?;
-    // SAFETY: the caller vouches for the buffers.
-    unsafe {
-        exchange.publish();
-        match &call.reducer {
-            None => exchange.gather()?,
-            Some(reducer) if readers.include(map.node_rank) => exchange.reduce(reducer)?,
-            Some(_) => {}
-        }
-    }
-    if readers == Readers::All {
+pub(super) unsafe fn run(
+    map: &Map,
+    state: &mut State,
+    call: &Call<'_>,
+    form: Form,
+) -> Result<(), EngineError> {
+    // SAFETY: the caller's contract.
+    unsafe { exchange(map, state, call, form, call.bytes, false)? };
+    if call.collective.synchronising() {
         state.clock.synchronised();
     }
     Ok(())
 }
 
+/// Exchanges those blocks of a vector form that have bytes and fit.
+///
+/// # Safety
+/// As [`run`].
+pub(super) unsafe fn run_short_blocks(
+    map: &Map,
+    state: &mut State,
+    call: &Call<'_>,
+    form: Form,
+) -> Result<(), EngineError> {
+    // SAFETY: the caller's contract.
+    unsafe {
+        exchange(
+            map,
+            state,
+            call,
+            form,
+            form.share(map.topology.size()),
+            true,
+        )
+    }
+}
+
+/// # Safety
+/// As [`run`].
+#[inline]
+unsafe fn exchange(
+    map: &Map,
+    state: &mut State,
+    call: &Call<'_>,
+    form: Form,
+    share: usize,
+    by_length: bool,
+) -> Result<(), EngineError> {
+    if state.clock.must_synchronise_inline() {
+        super::barrier::synchronise(map, state)?;
+    }
+    let mut exchange = Exchange {
+        map,
+        call,
+        form,
+        share,
+        by_length,
+        turn: state.clock.next_inline(),
+        own: Payload::EMPTY,
+        patience: None,
+    };
+    let includes = |ranks| ranks == Ranks::All || map.rank == call.root;
+    // SAFETY: the caller's contract.
+    unsafe {
+        if includes(form.publishers) {
+            exchange.publish();
+        }
+        match &call.reducer {
+            _ if !includes(form.readers) => Ok(()),
+            None => exchange.collect(),
+            Some(reducer) => exchange.reduce(reducer),
+        }
+    }
+}
+
 struct Exchange<'a> {
     map: &'a Map,
     call: &'a Call<'a>,
+    form: Form,
+    /// Room for each block of what is published.
+    share: usize,
+    /// Whether only blocks that have bytes and fit are exchanged.
+    by_length: bool,
     turn: InlineTurn,
     own: Payload,
     patience: Option<Patience<'a>>,
 }
 
-impl<'a> Exchange<'a> {
-    /// Waits until the slot about to be written has been read by all who had to.
+impl Exchange<'_> {
     #[inline]
-    fn await_readers(&mut self) -> Result<(), EngineError> {
-        let Some((readers, value)) = self.turn.after else {
-            return Ok(());
-        };
-        for rank in 0..self.map.topology.size() {
-            if !readers.include(NodeRank(rank)) || rank == self.map.rank.0 {
-                continue;
-            }
-            let other = 1 - self.turn.parity;
-            let slot = self.map.segment().inline_slot(NodeRank(rank), other);
-            while !slot.has_reached(value) {
-                self.idle(Rank(rank))?;
-            }
-        }
-        Ok(())
+    fn takes_part(&self, block: MemoryRange) -> bool {
+        !self.by_length || (1..=self.share).contains(&block.bytes)
     }
 
     /// # Safety
     /// The contribution is readable.
     #[inline]
     unsafe fn publish(&mut self) {
-        // Blocks of a contribution lie one after another.
-        let first = self.call.send.block(0);
-        let bytes = first.bytes * self.call.send.count() as usize;
-        let own = &mut self.own.0[..bytes];
-        // SAFETY: the caller vouches for `send`; the length is that of `own`.
-        unsafe { core::ptr::copy_nonoverlapping(first.as_ptr(), own.as_mut_ptr(), bytes) }
+        let side = match self.call.collective {
+            Collective::Bcast => &self.call.recv,
+            _ => &self.call.send,
+        };
+        let mut end = None;
+        for index in 0..side.count() {
+            let block = side.block(index);
+            if self.takes_part(block) {
+                let at = index as usize * self.share;
+                let room = &mut self.own.0[at..at + block.bytes];
+                // SAFETY: the caller vouches for the block; the lengths are the same.
+                unsafe {
+                    let from = block.as_ptr();
+                    core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), block.bytes);
+                }
+                end = Some(at + block.bytes);
+            }
+        }
+        let Some(end) = end else { return };
         let segment = self.map.segment();
         segment
-            .inline_slot(self.map.node_rank, self.turn.parity)
-            .publish(self.turn.op, own);
+            .inline_slot(self.map.node_rank, self.turn.slot)
+            .publish(self.turn.op, &self.own.0[..end]);
         segment.doorbell().ring();
     }
 
-    /// Everyone's block, by rank.
+    /// The block that each publisher has for this rank.
     ///
     /// # Safety
     /// The result is writable.
     #[inline]
-    unsafe fn gather(&mut self) -> Result<(), EngineError> {
-        for rank in 0..self.map.topology.size() {
-            let dest = self.call.recv.block(rank);
+    unsafe fn collect(&mut self) -> Result<(), EngineError> {
+        let publishers = match self.form.publishers {
+            Ranks::All => 0..self.map.topology.size(),
+            Ranks::Root => self.call.root.0..self.call.root.0 + 1,
+        };
+        let first = self.offset();
+        for rank in publishers {
+            let dest = self.call.recv.block_of(rank);
+            if !self.takes_part(dest) || self.is_there(rank, dest) {
+                continue;
+            }
             let mut theirs = Payload::EMPTY;
-            let from = self.read(rank, dest.bytes, &mut theirs)?;
+            let from = self.read(rank, first + dest.bytes, &mut theirs)?;
             // SAFETY: the caller vouches for `recv`; the payload is private.
-            unsafe { core::ptr::copy_nonoverlapping(from, dest.as_ptr(), dest.bytes) }
+            unsafe {
+                let from = from.wrapping_add(first);
+                core::ptr::copy_nonoverlapping(from, dest.as_ptr(), dest.bytes);
+            }
         }
         Ok(())
     }
 
-    /// Everyone's vectors, reduced in rank order; of vectors with a block for each, the own block.
+    /// Where in a payload this rank's block begins.
+    #[inline]
+    fn offset(&self) -> usize {
+        match self.form.block_per_reader {
+            true => self.map.rank.index() * self.share,
+            false => 0,
+        }
+    }
+
+    /// Whether `dest` is where this rank's own block for itself lies.
+    #[inline]
+    fn is_there(&self, rank: u32, dest: MemoryRange) -> bool {
+        rank == self.map.rank.0
+            && (self.call.collective == Collective::Bcast
+                || dest.address == self.call.send.block_of(rank).address)
+    }
+
+    /// Vectors of all ranks, or of those up to this one, reduced in rank order; of vectors with a
+    /// block for each reader, this rank's.
     ///
     /// # Safety
     /// The result is writable.
     #[inline]
     unsafe fn reduce(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
-        let dest = self.call.recv.block(0);
-        let all = dest.bytes * self.call.send.count() as usize;
-        let first = match self.call.send.count() {
-            1 => 0,
-            _ => self.map.rank.index() * dest.bytes,
+        let end = match self.call.collective {
+            Collective::Scan => self.map.rank.0 + 1,
+            Collective::Exscan => self.map.rank.0,
+            _ => self.map.topology.size(),
         };
+        if end == 0 {
+            return Ok(());
+        }
+        let dest = self.call.recv.block(0);
+        let first = self.offset();
         let mut result = Payload::EMPTY;
-        for rank in 0..self.map.topology.size() {
+        for rank in 0..end {
             let mut theirs = Payload::EMPTY;
-            let from = self.read(rank, all, &mut theirs)?.wrapping_add(first);
-            let into = result.0.as_mut_ptr();
+            let from = self.read(rank, first + dest.bytes, &mut theirs)?;
+            let (from, into) = (from.wrapping_add(first), result.0.as_mut_ptr());
             // SAFETY: both are private and hold a block.
             unsafe {
                 match rank {
@@ -187,7 +297,7 @@ impl<'a> Exchange<'a> {
             return Ok(self.own.0.as_ptr());
         }
         let segment = self.map.segment();
-        let slot = segment.inline_slot(NodeRank(rank), self.turn.parity);
+        let slot = segment.inline_slot(NodeRank(rank), self.turn.slot);
         while !slot.try_read(self.turn.op, &mut theirs.0[..bytes]) {
             self.idle(Rank(rank))?;
         }

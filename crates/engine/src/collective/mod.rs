@@ -75,11 +75,13 @@ impl Team {
             // SAFETY: the entry's caller vouches for its buffers; one block each.
             unsafe { alone(call) };
             Ok(())
-        } else if plan.inline && inline::fits(call) {
-            // SAFETY: the entry's caller vouches for its buffers.
-            unsafe { inline::run(&self.map, state, call) }
         } else if choice::by_length(call.collective) {
             by_length::run(&self.map, state, &mut plan, call)
+        } else if let Some(form) = plan.inline
+            && call.bytes <= form.share(self.map.topology.size())
+        {
+            // SAFETY: the entry's caller vouches for its buffers.
+            unsafe { inline::run(&self.map, state, call, form) }
         } else {
             scheduled(&self.map, state, &mut plan, call)
         };

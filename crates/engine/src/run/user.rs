@@ -84,6 +84,11 @@ impl<'a> Side<'a> {
         (0..self.count()).any(|index| self.block(index).bytes == 0)
     }
 
+    /// Whether some block has more than `bytes` bytes.
+    pub fn has_block_above(&self, bytes: usize) -> bool {
+        (0..self.count()).any(|index| self.block(index).bytes > bytes)
+    }
+
     /// All of it, which is one piece of memory if blocks are of one length.
     pub fn whole(&self) -> MemoryRange {
         match self.blocks {
@@ -98,8 +103,8 @@ impl<'a> Side<'a> {
 pub(crate) enum Window {
     /// At most `room` bytes from `offset` on: what exceeds scratch takes several operations.
     Piece { offset: usize, room: usize },
-    /// Blocks of at most `room` bytes, and nothing of others.
-    UpTo { room: usize },
+    /// Blocks of more than `above` and at most `room` bytes, and nothing of others.
+    Between { above: usize, room: usize },
     /// Blocks of more than `room` bytes, and nothing of others.
     Above { room: usize },
 }
@@ -109,7 +114,7 @@ impl Window {
     #[inline]
     pub fn room(self) -> usize {
         match self {
-            Self::Piece { room, .. } | Self::UpTo { room } => room,
+            Self::Piece { room, .. } | Self::Between { room, .. } => room,
             Self::Above { .. } => 0,
         }
     }
@@ -122,7 +127,10 @@ impl Window {
                 let offset = offset.min(block.bytes);
                 (offset, room.min(block.bytes - offset))
             }
-            Self::UpTo { room } => (0, if block.bytes <= room { block.bytes } else { 0 }),
+            Self::Between { above, room } => {
+                let inside = above < block.bytes && block.bytes <= room;
+                (0, if inside { block.bytes } else { 0 })
+            }
             Self::Above { room } => (0, if block.bytes > room { block.bytes } else { 0 }),
         };
         MemoryRange {
@@ -186,9 +194,10 @@ mod tests {
     fn a_length_goes_one_way_or_the_other() {
         for bytes in 0..20 {
             let block = MemoryRange { address: 64, bytes };
-            let small = Window::UpTo { room: 10 }.of(block).bytes;
-            let large = Window::Above { room: 10 }.of(block).bytes;
-            assert_eq!(small + large, bytes);
+            let (above, room) = (3, 10);
+            let small = Window::Between { above, room }.of(block).bytes;
+            let large = Window::Above { room }.of(block).bytes;
+            assert_eq!(small + large, if bytes > above { bytes } else { 0 });
             assert_eq!(small.min(large), 0);
         }
     }
