@@ -308,6 +308,7 @@ impl Exchange<'_> {
         let (map, name) = (self.map, self.call.collective.name());
         self.patience
             .get_or_insert_with(|| Patience::new(map, name))
-            .idle(Blocked::Node, || format!("rank {of}"))
+            .idle(Blocked::Node, || format!("rank {of}"))?;
+        Ok(())
     }
 }
