@@ -37,6 +37,7 @@ impl CallError {
         match self {
             Self::Engine(error) => error.mpi_class().unwrap_or_else(|| match error.class() {
                 ErrorClass::NoMemory => errors.no_mem,
+                ErrorClass::Truncate => errors.truncate,
                 ErrorClass::ProcessFailed => process_failed(host).unwrap_or(errors.other),
                 ErrorClass::Internal => errors.intern,
                 _ => errors.other,

@@ -21,7 +21,8 @@
 //!
 //! Calls that are wrong on one rank (negative count, null handle) are left to the host on that
 //! rank, whose error handler then runs as without ferrorail. Its peers wait, as they would in the
-//! host; `FERRORAIL_PEER_TIMEOUT` bounds that.
+//! host; `FERRORAIL_PEER_TIMEOUT` bounds that. Amounts of data that differ between ranks are
+//! `MPI_ERR_TRUNCATE` at a rank that notices; the communicator is unusable then.
 
 mod collective;
 mod datatype;

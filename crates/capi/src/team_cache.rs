@@ -25,6 +25,8 @@ pub mod reason {
     pub const LARGE_ELEMENT: &str = "element larger than FERRORAIL_SCRATCH allows";
     /// Two groups.
     pub const INTER_COMM: &str = "inter-communicator";
+    /// The collective is none of ours.
+    pub const NOT_OFFERED: &str = "not offered";
     /// Switched off on some rank.
     pub const SWITCHED_OFF: &str = "FERRORAIL_ENABLE=0";
     /// The team could not be made.

@@ -2,7 +2,10 @@
 //!
 //! Every rank's clock shows the same, because all ranks call the same operations in the same order.
 
+use crate::run::mark::mark;
 use crate::team::map::{CHANNELS, SYNC_CHANNELS};
+use ferrorail_base::Rank;
+use ferrorail_coll::Collective;
 use ferrorail_shm::INLINE_SLOTS;
 
 /// Counts a team's operations.
@@ -53,15 +56,38 @@ enum Kind {
 /// Number and inline slot of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InlineTurn {
+    /// The number, or its mark.
     pub op: u64,
     pub slot: u32,
+}
+
+impl InlineTurn {
+    /// As [`Turn::marked`].
+    #[inline]
+    pub fn marked(self, collective: Collective, root: Rank, bytes: usize) -> Self {
+        Self {
+            op: mark(self.op, collective, root, bytes),
+            ..self
+        }
+    }
 }
 
 /// Number and channel of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
+    /// The number, or its mark.
     pub op: u64,
     pub channel: u32,
+}
+
+impl Turn {
+    /// With the number replaced by the mark of this call.
+    pub fn marked(self, collective: Collective, root: Rank, bytes: usize) -> Self {
+        Self {
+            op: mark(self.op, collective, root, bytes),
+            ..self
+        }
+    }
 }
 
 impl Clock {
@@ -105,6 +131,12 @@ impl Clock {
             op: self.count(Kind::Inline),
             slot: self.inline.next(),
         }
+    }
+
+    /// The next operation, of no bytes, which needs no channel and proves nothing.
+    pub fn skip(&mut self) -> u64 {
+        self.op += 1;
+        self.op
     }
 
     /// The last operation has finished here, and depended on every rank.

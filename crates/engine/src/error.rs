@@ -12,6 +12,8 @@ pub enum ErrorClass {
     NoMemory,
     /// `MPI_ERR_PROC_FAILED` where the host has it, else `MPI_ERR_OTHER`.
     ProcessFailed,
+    /// `MPI_ERR_TRUNCATE`.
+    Truncate,
     /// `MPI_ERR_OTHER`.
     Other,
     /// `MPI_ERR_INTERN`: a defect of ferrorail.
@@ -69,6 +71,20 @@ pub enum EngineError {
         /// The operation this rank was in.
         collective: &'static str,
     },
+    /// A peer passed other arguments to the same collective: another amount of data, another root,
+    /// or it called another collective.
+    #[error("{} does not describe the same collective, root and amount of data as this rank",
+        .rank.map_or("some rank".into(), |rank| format!("rank {rank}")))]
+    Mismatch {
+        /// The peer, where it is known.
+        rank: Option<Rank>,
+    },
+    /// A peer had an error during an operation, and takes part in nothing more.
+    #[error("rank {rank} left the communicator after an error")]
+    PeerGaveUp {
+        /// The peer.
+        rank: Rank,
+    },
     /// An earlier error left the team's memory undefined.
     #[error("the communicator is unusable after an earlier error: {0}")]
     Unusable(String),
@@ -116,6 +132,7 @@ impl EngineError {
             | Self::BufferRefused { .. }
             | Self::ElementTooLarge { .. }
             | Self::Shm(_) => ErrorClass::NoMemory,
+            Self::Mismatch { .. } => ErrorClass::Truncate,
             Self::PeerDied { .. } => ErrorClass::ProcessFailed,
             Self::Selection(_) => ErrorClass::Internal,
             _ => ErrorClass::Other,

@@ -4,16 +4,22 @@
 
 use ferrorail_base::NodeRank;
 use ferrorail_base::memory::ShareSafe;
-use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// One word alone on its cache line, so that its writer disturbs nobody else's polling.
+/// One word alone on its cache line, so that its writer disturbs nobody else's polling; and a card
+/// beside it, which is written and read by those only who have waited long, or do nothing.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Flag {
     value: AtomicU64,
+    card: AtomicU64,
+    recent: [AtomicU32; RECENT],
 }
 
-// SAFETY: `repr(C)`, one atomic integer and padding, no pointer and no drop glue.
+/// How many operations a rank is remembered to have been in: more than it may be ahead of others.
+const RECENT: usize = 12;
+
+// SAFETY: `repr(C)`, atomic integers and padding, no pointer and no drop glue.
 unsafe impl ShareSafe for Flag {}
 
 impl Flag {
@@ -58,6 +64,35 @@ impl<'a> NodeFlags<'a> {
         self.flags
             .iter()
             .all(|flag| flag.value.load(Ordering::Acquire) >= value)
+    }
+
+    /// What `rank` has signalled; its writes from before are visible.
+    #[inline]
+    pub fn value(&self, rank: NodeRank) -> u64 {
+        self.flags[rank.index()].value.load(Ordering::Acquire)
+    }
+
+    /// Notes what operation number `op` is for `rank`, before it signals in it.
+    #[inline]
+    pub fn note(&self, rank: NodeRank, op: u64, what: u32) {
+        // On the line that is about to be written; the signal publishes it.
+        self.flags[rank.index()].recent[op as usize % RECENT].store(what, Ordering::Relaxed);
+    }
+
+    /// What operation number `op` was for `rank`, or a later one that took its place.
+    #[inline]
+    pub fn noted(&self, rank: NodeRank, op: u64) -> u32 {
+        self.flags[rank.index()].recent[op as usize % RECENT].load(Ordering::Relaxed)
+    }
+
+    /// Writes the card of `rank`, which only itself may do.
+    pub fn show(&self, rank: NodeRank, card: u64) {
+        self.flags[rank.index()].card.store(card, Ordering::Release);
+    }
+
+    /// The card of `rank`.
+    pub fn card(&self, rank: NodeRank) -> u64 {
+        self.flags[rank.index()].card.load(Ordering::Acquire)
     }
 
     /// The first rank that has not signalled `value` yet: whom a stalled operation waits for.

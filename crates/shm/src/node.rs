@@ -114,7 +114,7 @@ impl NodeSegment {
 const HEADER_WORDS: usize = 5;
 const MAGIC: u64 = u64::from_be_bytes(*b"ferroral");
 /// Changes whenever a cell moves or changes its meaning.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// The words of the header, magic first. They fit the line that the layout reserves.
 fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {

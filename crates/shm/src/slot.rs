@@ -107,6 +107,11 @@ impl InlineSlot {
         true
     }
 
+    /// What was published last, whatever it is.
+    pub fn value(&self) -> u64 {
+        self.value.load(Ordering::Acquire)
+    }
+
     /// Whether `value` has been published, for operations without payload.
     #[inline]
     pub fn is_published(&self, value: u64) -> bool {

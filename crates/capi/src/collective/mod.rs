@@ -263,6 +263,21 @@ fn forwarded(
     forward()
 }
 
+/// A collective that is never taken: `forward`s it and says so in the statistics.
+pub fn left(name: &'static str, forward: impl FnOnce() -> c_int) -> c_int {
+    match runtime::session() {
+        Some(session) => forwarded(session, name, reason::NOT_OFFERED, 0, forward),
+        None => forward(),
+    }
+}
+
+/// [`left`] for a call from Fortran, which is counted unless it comes by again as one from C.
+pub fn left_by_fortran(name: &'static str, forward: impl FnOnce() -> c_int) -> c_int {
+    let own =
+        runtime::session().is_some_and(|session| session.host().fortran_sentinels().is_some());
+    if own { left(name, forward) } else { forward() }
+}
+
 /// What the engine says, as a refusal of the call.
 #[inline]
 fn done(outcome: Result<(), EngineError>) -> Result<(), Refusal> {

@@ -4,4 +4,5 @@
 mod collective;
 mod fortran;
 mod init;
+mod left;
 mod statistics;

@@ -33,7 +33,10 @@ pub(super) fn synchronise(map: &Map, state: &mut State) -> Result<(), EngineErro
         .plans
         .take(map, PlanKey::new(Collective::Barrier, Rank(0), 0));
     connect_peers(map, state, &mut plan)?;
-    let turn = state.clock.next_sync();
+    let turn = state
+        .clock
+        .next_sync()
+        .marked(Collective::Barrier, Rank(0), 0);
     let outcome =
         Run::new(map, &plan.route, UserBuffers::NONE, turn).complete(state, "synchronisation");
     state.plans.keep(plan);

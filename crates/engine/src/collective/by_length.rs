@@ -40,7 +40,7 @@ pub(super) fn run(
             unsafe { inline::run_short_blocks(map, state, call, form)? };
         }
         // One operation: a pair has the same slot in both schedules, and uses it in one of them.
-        let turn = turn(map, state, call.collective)?;
+        let turn = turn(map, state, call)?;
         if call.send.has_block_above(above) || call.recv.has_block_above(above) {
             let scratch = user(Window::Between { above, room });
             Run::new(map, &plan.route, scratch, turn).complete(state, name)?;
@@ -52,7 +52,7 @@ pub(super) fn run(
     let longest = longest(map, state, call)?;
     let mut offset = 0;
     while offset < longest {
-        let turn = turn(map, state, call.collective)?;
+        let turn = turn(map, state, call)?;
         let window = Window::Piece { offset, room };
         Run::new(map, &plan.route, user(window), turn).complete(state, name)?;
         offset += room;

@@ -9,6 +9,7 @@ use super::Call;
 use crate::EngineError;
 use crate::clock::InlineTurn;
 use crate::reducer::Reducer;
+use crate::run::mark::{Expected, Messages};
 use crate::run::{Blocked, Patience};
 use crate::team::State;
 use crate::team::map::Map;
@@ -137,7 +138,10 @@ unsafe fn exchange(
         form,
         share,
         by_length,
-        turn: state.clock.next_inline(),
+        turn: state
+            .clock
+            .next_inline()
+            .marked(call.collective, call.root, call.bytes),
         own: Payload::EMPTY,
         patience: None,
     };
@@ -307,7 +311,12 @@ impl Exchange<'_> {
     fn idle(&mut self, of: Rank) -> Result<(), EngineError> {
         let (map, name) = (self.map, self.call.collective.name());
         self.patience
-            .get_or_insert_with(|| Patience::new(map, name))
+            .get_or_insert_with(|| {
+                Patience::new(map, name).expecting(Expected {
+                    mark: self.turn.op,
+                    messages: Messages::None,
+                })
+            })
             .idle(Blocked::Node, || format!("rank {of}"))?;
         Ok(())
     }

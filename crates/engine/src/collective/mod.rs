@@ -17,6 +17,7 @@ use crate::choice;
 use crate::clock::Turn;
 use crate::plan::{Plan, PlanKey};
 use crate::reducer::Reducer;
+use crate::run::mark::{self, mark};
 use crate::run::{Run, Side, UserBuffers, Window};
 use crate::team::State;
 use crate::team::connect::connect;
@@ -90,8 +91,19 @@ impl Team {
             && !matches!(error, EngineError::ElementTooLarge { .. })
         {
             state.broken = Some(error.to_string());
+            mark::give_up(&self.map);
         }
         outcome
+    }
+
+    /// A call that moves nothing. Its number is shown to ranks that think otherwise.
+    fn nothing(&self, collective: Collective, root: Rank) -> Result<(), EngineError> {
+        let mut state = self.enter()?;
+        if self.map.topology.size() > 1 {
+            let op = state.clock.skip();
+            mark::show(&self.map, mark(op, collective, root, 0));
+        }
+        Ok(())
     }
 }
 
@@ -131,7 +143,7 @@ fn scheduled(
     let proves = call.collective.synchronising() && !(pairs && call.recv.has_empty_block());
     let mut offset = 0;
     loop {
-        let turn = turn(map, state, call.collective)?;
+        let turn = turn(map, state, call)?;
         let room = piece.min(call.bytes - offset);
         let user = UserBuffers {
             send: call.send,
@@ -156,15 +168,17 @@ fn scheduled(
     }
 }
 
-/// The next operation's number and channel; synchronises where no channel is free.
-fn turn(map: &Map, state: &mut State, collective: Collective) -> Result<Turn, EngineError> {
-    if collective == Collective::Barrier {
-        return Ok(state.clock.next_sync());
-    }
-    if state.clock.must_synchronise() {
-        barrier::synchronise(map, state)?;
-    }
-    Ok(state.clock.next())
+/// The next operation's mark and channel; synchronises where no channel is free.
+fn turn(map: &Map, state: &mut State, call: &Call<'_>) -> Result<Turn, EngineError> {
+    let turn = if call.collective == Collective::Barrier {
+        state.clock.next_sync()
+    } else {
+        if state.clock.must_synchronise() {
+            barrier::synchronise(map, state)?;
+        }
+        state.clock.next()
+    };
+    Ok(turn.marked(call.collective, call.root, call.bytes))
 }
 
 /// Connects the peers that `plan` names, at its first run.

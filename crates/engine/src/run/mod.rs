@@ -3,6 +3,7 @@
 //! [`Run::advance`] executes steps until one cannot go on yet, and never blocks. A blocking call
 //! ([`complete`]) advances to the end and waits in between.
 
+pub(crate) mod mark;
 mod meter;
 mod put;
 mod registered;
@@ -53,6 +54,7 @@ pub(crate) struct Run<'a> {
     map: &'a Map,
     schedule: &'a Schedule,
     spans: Spans<'a>,
+    /// The operation's mark.
     op: u64,
     channel: u32,
     /// Next step.
@@ -126,7 +128,7 @@ impl<'a> Run<'a> {
             } => Ok(self
                 .spans
                 .received(from, blocks)
-                .and_then(|_| self.unless_arrived(from, slot))),
+                .and_then(|bytes| self.unless_arrived(from, slot, self.message_mark(bytes)))),
             Step::Announce { to, slot } => match self.spans.received(to, 0) {
                 Some(_) => self.announce(state, to, slot),
                 None => Ok(None),
@@ -144,21 +146,28 @@ impl<'a> Run<'a> {
                 Ok(None)
             }
             Step::NodeAwait { of, phase } => {
-                let reached = self
-                    .map
-                    .segment()
-                    .flags()
-                    .reached(of, self.flag_value(phase));
+                let flags = self.map.segment().flags();
+                let reached = mark::has_reached(&flags, of, self.flag_value(phase));
                 Ok((!reached).then_some(Blocked::Node))
             }
             Step::NodeAwaitAll { phase } => {
-                let all = self
-                    .map
-                    .segment()
-                    .flags()
-                    .all_reached(self.flag_value(phase));
+                let wanted = self.flag_value(phase);
+                let flags = self.map.segment().flags();
+                let ranks = self.map.segment().layout().local_ranks;
+                let mut all = (0..ranks).map(NodeRank);
+                let all = all.all(|rank| mark::has_reached(&flags, rank, wanted));
                 Ok((!all).then_some(Blocked::Node))
             }
+        }
+    }
+
+    /// What the flag of a message of `bytes` bytes holds.
+    #[inline]
+    fn message_mark(&self, bytes: usize) -> u64 {
+        if self.spans.user().pairs {
+            mark::with_length(self.op, bytes)
+        } else {
+            self.op
         }
     }
 
@@ -170,31 +179,30 @@ impl<'a> Run<'a> {
 
     fn signal(&self, phase: u8) {
         let segment = self.map.segment();
-        segment
-            .flags()
-            .signal(self.map.node_rank, self.flag_value(phase));
+        let value = self.flag_value(phase);
+        mark::signal(&segment.flags(), self.map.node_rank, value);
         segment.doorbell().ring();
     }
 
-    /// How many chunks the message of `slot` has, if chunk `chunk` of it has arrived.
+    /// How many chunks the message of `slot` has, if chunk `chunk` of it has arrived with `mark`.
     #[inline]
-    fn arrived(&self, slot: Slot, chunk: u8) -> Option<u8> {
+    fn arrived(&self, slot: Slot, chunk: u8, mark: u64) -> Option<u8> {
         let flag = self
             .map
             .segment()
             .arrival(self.map.node_rank, self.channel, slot, chunk);
-        let (op, chunks) = flag_parts(flag.load(Ordering::Acquire));
-        (op >= self.op).then_some(chunks)
+        let (seen, chunks) = flag_parts(flag.load(Ordering::Acquire));
+        mark::has_come(seen, mark).then_some(chunks)
     }
 
     /// `None` if the message from `from` is complete. The flag of its first chunk says how many
     /// chunks there are, so that only the origin need know how the message is divided, and a
     /// message of one chunk costs one look.
     #[inline]
-    fn unless_arrived(&self, from: Rank, slot: Slot) -> Option<Blocked> {
-        let complete = self
-            .arrived(slot, 0)
-            .is_some_and(|chunks| (1..chunks).all(|chunk| self.arrived(slot, chunk).is_some()));
+    fn unless_arrived(&self, from: Rank, slot: Slot, mark: u64) -> Option<Blocked> {
+        let arrived = |chunk| self.arrived(slot, chunk, mark);
+        let complete =
+            arrived(0).is_some_and(|chunks| (1..chunks).all(|chunk| arrived(chunk).is_some()));
         let blocked = if self.map.topology.same_node(from, self.map.rank) {
             Blocked::Node
         } else {
@@ -209,7 +217,7 @@ impl<'a> Run<'a> {
         from: Rank,
         slot: Slot,
     ) -> Result<Option<Blocked>, EngineError> {
-        if let Some(blocked) = self.unless_arrived(from, slot) {
+        if let Some(blocked) = self.unless_arrived(from, slot, self.op) {
             return Ok(Some(blocked));
         }
         let offset = self

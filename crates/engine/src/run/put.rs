@@ -24,6 +24,8 @@ struct Message<'m> {
     offset: usize,
     to: Rank,
     slot: Slot,
+    /// What its flags hold, besides the number of chunks.
+    mark: u64,
     /// Whether the source is the caller's again only when the rails have read it.
     awaited: bool,
 }
@@ -48,7 +50,9 @@ impl<'a> Run<'a> {
         let source = self.source(to, from);
         if self.is_landing(into.buffer) {
             let region = announced(state, to);
-            let address = region.address + self.landing_offset(into) as u64;
+            let offset = self.landing_offset(into);
+            self.check_room(&region, offset, source.bytes, to)?;
+            let address = region.address + offset as u64;
             let pid = self.map.processes[to.index()].pid;
             // SAFETY: the peer announced this memory for this operation and waits for our flag.
             unsafe { ferrorail_shm::cma_write(pid, source, address) }
@@ -63,16 +67,34 @@ impl<'a> Run<'a> {
             // orders this write with every other access.
             unsafe { source.copy_to(dest) }
         }
-        self.raise_node(to, slot);
+        self.raise_node(to, slot, self.sent_mark(to, from));
         Ok(None)
     }
 
-    fn raise_node(&self, to: Rank, slot: Slot) {
+    /// Whether the announced memory is as large as arguments that agree make it.
+    fn check_room(
+        &self,
+        region: &RemoteRegion,
+        offset: usize,
+        bytes: usize,
+        to: Rank,
+    ) -> Result<(), EngineError> {
+        let end = (offset + bytes) as u64;
+        let fits = match self.spans.user().pairs {
+            true => end == region.bytes,
+            false => end <= region.bytes,
+        };
+        (fits || bytes == 0)
+            .then_some(())
+            .ok_or(EngineError::Mismatch { rank: Some(to) })
+    }
+
+    fn raise_node(&self, to: Rank, slot: Slot, mark: u64) {
         let segment = self.map.segment();
         let to = self.map.topology.node_rank_of(to);
         segment
             .arrival(to, self.channel, slot, 0)
-            .store(flag_value(self.op, 1), Ordering::Release);
+            .store(flag_value(mark, 1), Ordering::Release);
         segment.doorbell().ring();
     }
 
@@ -99,7 +121,9 @@ impl<'a> Run<'a> {
                 rank: self.map.rank,
             };
             let source = source.block(from.first).ok_or(refused)?;
-            (source, &region, self.landing_offset(into))
+            let offset = self.landing_offset(into);
+            self.check_room(&region, offset, self.source(to, from).bytes, to)?;
+            (source, &region, offset)
         } else {
             let base = self
                 .map
@@ -117,6 +141,7 @@ impl<'a> Run<'a> {
             offset,
             to,
             slot,
+            mark: self.sent_mark(to, from),
             awaited: zero_copy,
         };
         self.sending = post(self, rails, state, &message)?;
@@ -139,7 +164,7 @@ impl<'a> Run<'a> {
                 .range()
                 .slice(offset, RemoteRegion::WIRE_BYTES);
             copy_in(&self.announcement(to).to_wire(), cell);
-            self.raise_node(to, slot);
+            self.raise_node(to, slot, self.op);
             return Ok(None);
         }
         let rails = self.rails();
@@ -156,10 +181,16 @@ impl<'a> Run<'a> {
             offset,
             to,
             slot,
+            mark: self.op,
             awaited: false,
         };
         self.sending = post(self, rails, state, &message)?;
         Ok(self.sending.map(|_| Blocked::Rail))
+    }
+
+    /// What the flag of a message to `to` holds.
+    fn sent_mark(&self, to: Rank, from: Span) -> u64 {
+        self.message_mark(self.spans.sent(to, from.count).unwrap_or(0))
     }
 
     /// What a put to `to` reads: as much as the message is long.
@@ -277,7 +308,7 @@ fn post(
                 region: &link.segment,
                 offset: flag,
             },
-            value: flag_value(run.op, stripes.count()),
+            value: flag_value(message.mark, stripes.count()),
         };
         let start = timed.then(Instant::now);
         // SAFETY: the source is this team's segment or the registered receive buffer, unchanged

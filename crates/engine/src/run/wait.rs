@@ -1,14 +1,19 @@
 //! Waiting inside a blocking call: never a silent hang.
 
+use super::mark::{self, Expected, Messages};
 use super::{Advance, Blocked, Run};
 use crate::EngineError;
 use crate::team::State;
 use crate::team::map::Map;
+use ferrorail_coll::Step;
 use ferrorail_fabric::Fabric;
 use ferrorail_shm::Waiter;
 use std::time::Duration;
 
-/// How often a rank that has long waited looks whether its peers are alive.
+/// When a waiting rank first looks whether its peers are alive, and mean the same call.
+const FIRST_CHECK: Duration = Duration::from_millis(100);
+
+/// How often it looks again.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The patience of one blocking call.
@@ -17,6 +22,8 @@ pub(crate) struct Patience<'a> {
     collective: &'static str,
     waiter: Waiter,
     next_check: Duration,
+    /// What the operation's flags hold where all agree.
+    expected: Option<Expected>,
 }
 
 impl<'a> Patience<'a> {
@@ -25,15 +32,23 @@ impl<'a> Patience<'a> {
             map,
             collective,
             waiter: Waiter::new(&map.wait),
-            next_check: LIVENESS_INTERVAL,
+            next_check: FIRST_CHECK,
+            expected: None,
         }
+    }
+
+    /// Looks for peers whose arguments differ.
+    pub fn expecting(mut self, expected: Expected) -> Self {
+        self.expected = Some(expected);
+        self
     }
 
     /// One idle step after a failed poll; true now and then when it has taken long. `waiting_for` is
     /// asked only for an error's text.
     ///
     /// # Errors
-    /// [`EngineError::PeerDied`], [`EngineError::PeerTimeout`], or a rail's failure.
+    /// [`EngineError::PeerDied`], [`EngineError::PeerTimeout`], [`EngineError::Mismatch`],
+    /// [`EngineError::PeerGaveUp`], or a rail's failure.
     pub fn idle(
         &mut self,
         blocked: Blocked,
@@ -54,6 +69,11 @@ impl<'a> Patience<'a> {
         if let Some(died) = self.map.dead_peer(self.collective) {
             return Err(died);
         }
+        if let Some(expected) = &self.expected
+            && let Some(error) = mark::disagreement(self.map, expected)
+        {
+            return Err(error);
+        }
         match self.map.context.settings().peer_timeout_s {
             Some(seconds) if waited >= Duration::from_secs(seconds) => {
                 Err(EngineError::PeerTimeout {
@@ -69,11 +89,31 @@ impl<'a> Patience<'a> {
     /// Something arrived: patience starts anew.
     pub fn renew(&mut self) {
         self.waiter.reset();
-        self.next_check = LIVENESS_INTERVAL;
+        self.next_check = FIRST_CHECK;
     }
 }
 
 impl Run<'_> {
+    /// What flags hold if all ranks agree.
+    fn expected(&self) -> Expected {
+        let step = self.schedule.steps.get(self.next);
+        let messages = if !self.spans.user().pairs {
+            Messages::Channel(self.channel)
+        } else if let Some(&Step::Await {
+            from, slot, blocks, ..
+        }) = step
+        {
+            let bytes = self.spans.received(from, blocks).unwrap_or(0);
+            Messages::Slot(self.channel, slot, self.message_mark(bytes))
+        } else {
+            Messages::None
+        };
+        Expected {
+            mark: self.op,
+            messages,
+        }
+    }
+
     /// Runs to the end.
     pub fn complete(
         &mut self,
@@ -90,6 +130,7 @@ impl Run<'_> {
                         step = self.next;
                         patience.renew();
                     }
+                    patience.expected = Some(self.expected());
                     if patience.idle(blocked, || self.waiting_for())? {
                         self.check_awaited(state)?;
                     }

@@ -1,0 +1,113 @@
+/* Ranks that disagree on a collective: another count, nothing at all, another collective. Each case
+ * has a communicator of its own. Nobody may hang, nobody may write beyond a buffer, and some rank
+ * gets MPI_ERR_TRUNCATE; a rank that noticed nothing may have success. Rank 1 is the odd one.
+ *
+ * For ferrorail, on one node: host MPIs promise less, and hang in some of the cases.
+ *
+ *     mpirun -n P mismatch
+ */
+#include "check.h"
+
+enum { ROOM = 400000 };
+
+static int rank, size, truncated, others;
+static unsigned char *send_buffer, *recv_buffer;
+
+/* Bytes beyond what this rank said it would receive must be as they were. */
+static void finish_case(const char *name, MPI_Comm *comm, int code, size_t may_write)
+{
+    int class = 0;
+    snprintf(context, sizeof context, "%s", name);
+    if (code != MPI_SUCCESS)
+        MPI_Error_class(code, &class);
+    int mine[2] = {class == MPI_ERR_TRUNCATE, class != MPI_ERR_TRUNCATE && code != MPI_SUCCESS};
+    int all[2];
+    MPI_Allreduce(mine, all, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    truncated = all[0], others = all[1];
+    expect(truncated >= 1, "nobody noticed", truncated, others);
+    size_t beyond = 0;
+    for (size_t at = may_write; at < 2 * (size_t)size * ROOM; at++)
+        beyond += recv_buffer[at] != 0xa5;
+    expect(beyond == 0, "bytes beyond the buffer", (long)beyond, (long)may_write);
+    MPI_Comm_free(comm);
+}
+
+static MPI_Comm begin_case(void)
+{
+    MPI_Comm comm;
+    int value = rank, sum = 0;
+    memset(send_buffer, rank, 2 * (size_t)size * ROOM);
+    memset(recv_buffer, 0xa5, 2 * (size_t)size * ROOM);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    /* A call that is right, so that the communicator is in use. */
+    int *all = must(calloc((size_t)size, sizeof(int)));
+    MPI_Allgather(&value, 1, MPI_INT, all, 1, MPI_INT, comm);
+    for (int peer = 0; peer < size; peer++)
+        sum += all[peer];
+    free(all);
+    snprintf(context, sizeof context, "before");
+    expect(sum == size * (size - 1) / 2, "all-gather", sum, size);
+    return comm;
+}
+
+/* Everybody has `usual` bytes, rank 1 has `odd`. */
+static void counts(int usual, int odd)
+{
+    char name[80];
+    int n = rank == 1 ? odd : usual;
+    MPI_Comm comm;
+#define NAME(what) (snprintf(name, sizeof name, what ", %d and %d bytes", usual, odd), name)
+    comm = begin_case();
+    int code = MPI_Bcast(recv_buffer, n, MPI_BYTE, 0, comm);
+    finish_case(NAME("bcast"), &comm, code, (size_t)n);
+    comm = begin_case();
+    code = MPI_Allgather(send_buffer, n, MPI_BYTE, recv_buffer, n, MPI_BYTE, comm);
+    finish_case(NAME("allgather"), &comm, code, (size_t)n * size);
+    comm = begin_case();
+    code = MPI_Alltoall(send_buffer, n, MPI_BYTE, recv_buffer, n, MPI_BYTE, comm);
+    finish_case(NAME("alltoall"), &comm, code, (size_t)n * size);
+    if (usual != 0) { /* a root that gathers nothing looks at nobody */
+        comm = begin_case();
+        code = MPI_Gather(send_buffer, n, MPI_BYTE, recv_buffer, n, MPI_BYTE, 0, comm);
+        finish_case(NAME("gather"), &comm, code, rank == 0 ? (size_t)n * size : 0);
+    }
+    comm = begin_case();
+    code = MPI_Scatter(send_buffer, n, MPI_BYTE, recv_buffer, n, MPI_BYTE, 0, comm);
+    finish_case(NAME("scatter"), &comm, code, (size_t)n);
+#undef NAME
+}
+
+static void other_collective(void)
+{
+    int code;
+    MPI_Comm comm = begin_case();
+    if (rank == 1)
+        code = MPI_Barrier(comm);
+    else
+        code = MPI_Allgather(send_buffer, 8, MPI_BYTE, recv_buffer, 8, MPI_BYTE, comm);
+    finish_case("allgather and barrier", &comm, code, 8 * (size_t)size);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    send_buffer = must(malloc(2 * (size_t)size * ROOM));
+    recv_buffer = must(malloc(2 * (size_t)size * ROOM));
+    if (size > 1) {
+        counts(20, 40);
+        counts(40, 20);
+        counts(8, 4000);
+        counts(200000, 100);
+        counts(100, 200000);
+        counts(200000, 400000);
+        counts(400000, 200000);
+        counts(0, 40);
+        other_collective();
+    }
+    free(send_buffer);
+    free(recv_buffer);
+    return finish("mismatch");
+}
