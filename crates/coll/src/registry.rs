@@ -1,19 +1,12 @@
 //! The table of collectives and algorithms.
 
-use crate::allgather;
-use crate::allreduce;
-use crate::alltoall;
-use crate::barrier;
-use crate::bcast;
 use crate::cost::{Shape, Work};
-use crate::gather;
-use crate::reduce;
-use crate::reduce_scatter_block;
-use crate::scan;
-use crate::scatter;
 use crate::schedule::{Landing, Schedule};
 pub use crate::semantics::{Content, Instance, Overlap, Semantics};
-use crate::vector;
+use crate::{
+    allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter_block, scan,
+    scatter, vector,
+};
 use ferrorail_base::{NodeId, Rank, Topology};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -40,6 +33,8 @@ pub enum Collective {
     Reduce,
     /// Everyone receives its block of the reduction (section 6.10.1).
     ReduceScatterBlock,
+    /// As that, with blocks of different sizes (section 6.10.2).
+    ReduceScatter,
     /// Everyone receives the reduction up to itself (section 6.11.1).
     Scan,
     /// Everyone receives the reduction up to the rank before it (section 6.11.2).
@@ -66,6 +61,7 @@ impl Collective {
         Self::Allreduce,
         Self::Reduce,
         Self::ReduceScatterBlock,
+        Self::ReduceScatter,
         Self::Scan,
         Self::Exscan,
         Self::Allgatherv,
@@ -86,6 +82,7 @@ impl Collective {
             Self::Allreduce => "allreduce",
             Self::Reduce => "reduce",
             Self::ReduceScatterBlock => "reduce_scatter_block",
+            Self::ReduceScatter => "reduce_scatter",
             Self::Scan => "scan",
             Self::Exscan => "exscan",
             Self::Allgatherv => "allgatherv",
@@ -131,6 +128,7 @@ impl Collective {
             Self::Allreduce => allreduce::SEMANTICS,
             Self::Reduce => reduce::SEMANTICS,
             Self::ReduceScatterBlock => reduce_scatter_block::SEMANTICS,
+            Self::ReduceScatter => reduce_scatter_block::SEMANTICS,
             Self::Scan => scan::SEMANTICS,
             Self::Exscan => scan::EXCLUSIVE_SEMANTICS,
             Self::Allgatherv => allgather::SEMANTICS,
@@ -336,6 +334,7 @@ pub fn algorithms(collective: Collective) -> &'static [Algorithm] {
         Collective::Allreduce => allreduce::ALGORITHMS,
         Collective::Reduce => reduce::ALGORITHMS,
         Collective::ReduceScatterBlock => reduce_scatter_block::ALGORITHMS,
+        Collective::ReduceScatter => vector::REDUCE_SCATTER,
         Collective::Scan => scan::ALGORITHMS,
         Collective::Exscan => scan::EXCLUSIVE_ALGORITHMS,
         Collective::Allgatherv => vector::ALLGATHER,

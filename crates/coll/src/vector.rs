@@ -1,4 +1,4 @@
-//! Vector forms: blocks of different sizes (MPI 4.1, sections 6.5 to 6.8).
+//! Vector forms: blocks of different sizes (MPI 4.1, sections 6.5 to 6.8 and 6.10.2).
 //!
 //! They run the schedules of the collectives whose forms they are; who executes one knows the
 //! length of each block that passes here.
@@ -8,16 +8,17 @@
 //! | `allgatherv` | everyone knows all | those of all-gather; scratch has room for the longest |
 //! | `gatherv` | the root and its sender | `direct` |
 //! | `scatterv` | the root and its receiver | `direct` |
+//! | `reduce_scatter` | everyone knows all | `direct`; scratch has room for the longest |
 //! | `alltoallv` | sender and receiver | `direct` |
 //!
-//! In the last three no rank may choose by length, and a message goes by the length of its own
+//! In `gatherv`, `scatterv` and `alltoallv` no rank may choose by length, and a message goes by the length of its own
 //! pair: an empty one is left out at both ends. The others need both landings at once, as what has
 //! room in scratch takes it and what has not goes straight into user memory; `direct` gives a
 //! pair one message, and under [`Landing::Recv`] one announcement, so that leaving pairs out of
 //! either schedule leaves the rest as proven.
 
 use crate::registry::{Algorithm, Collective, SCRATCH, Semantics};
-use crate::{allgather, alltoall, gather, scatter};
+use crate::{allgather, alltoall, gather, reduce_scatter_block, scatter};
 
 /// Pairs without data do not wait for each other.
 pub(crate) const ALLTOALL_SEMANTICS: Semantics = Semantics {
@@ -54,6 +55,13 @@ pub const GATHER: &[Algorithm] = &[form_of(gather::DIRECT, Collective::Gatherv)]
 
 /// Every scatter algorithm for blocks of different sizes.
 pub const SCATTER: &[Algorithm] = &[form_of(scatter::DIRECT, Collective::Scatterv)];
+
+/// Every reduce-scatter algorithm for blocks of different sizes. Such a one reduces into `Recv`
+/// only: elsewhere a block's room may be longer than what is defined there.
+pub const REDUCE_SCATTER: &[Algorithm] = &[form_of(
+    reduce_scatter_block::DIRECT,
+    Collective::ReduceScatter,
+)];
 
 /// Every all-to-all algorithm for blocks of different sizes.
 pub const ALLTOALL: &[Algorithm] = &[form_of(alltoall::DIRECT, Collective::Alltoallv)];

@@ -5,7 +5,7 @@ mod ranks;
 
 use ferrorail_base::Rank;
 use ferrorail_coll::{Collective, algorithms};
-use ferrorail_engine::{Combine, EngineError, LocalReduction, Order, Reducer, Team};
+use ferrorail_engine::{Block, Combine, EngineError, LocalReduction, Order, Reducer, Team};
 use ferrorail_reduce::{Number, Operator, kernel};
 use ranks::{SHAPES, on_ranks, settings};
 
@@ -140,15 +140,35 @@ impl Buffers {
     }
 }
 
+/// Elements of each rank's block; of a whole vector, as if rank 0 had it.
+fn lengths(collective: Collective, size: u32, op: usize, elements: usize) -> Vec<usize> {
+    let of = |rank: usize| match collective {
+        Collective::ReduceScatterBlock => elements,
+        Collective::ReduceScatter => elements * ((rank + op) % 3) / 2 + (rank + op) % 2,
+        _ if rank == 0 => elements,
+        _ => 0,
+    };
+    (0..size as usize).map(of).collect()
+}
+
 fn one(team: &Team, collective: Collective, op: usize, elements: usize, root: u32, in_place: bool) {
     let (rank, size) = (team.rank().0, team.size());
     let what = format!("{collective} {op} of {elements}, root {root}, in place {in_place}");
-    let blocks = match collective {
-        Collective::ReduceScatterBlock => size as usize,
-        _ => 1,
+    let lengths = lengths(collective, size, op, elements);
+    let total: usize = lengths.iter().sum();
+    let skip = lengths[..rank as usize].iter().sum();
+    let elements = match collective {
+        Collective::ReduceScatterBlock | Collective::ReduceScatter => lengths[rank as usize],
+        _ => elements,
     };
+    let table: Vec<Block> = (0..size as usize)
+        .map(|peer| Block {
+            offset: (lengths[..peer].iter().sum::<usize>() * MAP_BYTES) as isize,
+            bytes: lengths[peer] * MAP_BYTES,
+        })
+        .collect();
     let in_place = in_place && (collective != Collective::Reduce || rank == root);
-    let mine = vector(rank, op, elements * blocks);
+    let mine = vector(rank, op, total);
     let mut buffers = Buffers::new(mine, elements * MAP_BYTES, in_place);
     let (send, recv) = (buffers.send(), buffers.recv.as_mut_ptr());
     // SAFETY: the buffers hold a vector and are this thread's.
@@ -167,7 +187,11 @@ fn one(team: &Team, collective: Collective, op: usize, elements: usize, root: u3
             ),
             Collective::ReduceScatterBlock => (
                 team.reduce_scatter_block(send, recv, elements, &COMPOSE),
-                reduced(size, op, rank as usize * elements, elements),
+                reduced(size, op, skip, elements),
+            ),
+            Collective::ReduceScatter => (
+                team.reduce_scatter(send, recv, &table, &COMPOSE),
+                reduced(size, op, skip, elements),
             ),
             Collective::Scan => (
                 team.scan(send, recv, elements, &COMPOSE),
@@ -222,6 +246,7 @@ fn reductions_by_every_algorithm() {
 #[test]
 fn scattered_reductions_by_every_algorithm() {
     every_algorithm(Collective::ReduceScatterBlock);
+    every_algorithm(Collective::ReduceScatter);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod allgather;
 mod alltoall;
 mod barrier;
+mod reduce_scatter;
 mod reduction;
 mod rooted;
 mod side;
@@ -13,7 +14,8 @@ mod vector;
 pub use allgather::Allgather;
 pub use alltoall::Alltoall;
 pub use barrier::Barrier;
-pub use reduction::{Allreduce, Exscan, Reduce, ReduceScatterBlock, Scan};
+pub use reduce_scatter::{ReduceScatter, ReduceScatterBlock};
+pub use reduction::{Allreduce, Exscan, Reduce, Scan};
 pub use rooted::{Bcast, Gather, Scatter};
 pub use vector::{Allgatherv, Alltoallv, Gatherv, Scatterv};
 

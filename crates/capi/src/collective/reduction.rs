@@ -1,5 +1,4 @@
-//! `MPI_Reduce`, `MPI_Allreduce`, `MPI_Reduce_scatter_block`, `MPI_Reduce_scatter`, `MPI_Scan`,
-//! `MPI_Exscan` (MPI 4.1, sections 6.9 to 6.11).
+//! `MPI_Reduce`, `MPI_Allreduce`, `MPI_Scan`, `MPI_Exscan` (MPI 4.1, sections 6.9 and 6.11).
 
 use super::rooted::{check_root, root_of};
 use super::side::{Input, Output, at, is_in_place, typed};
@@ -17,9 +16,6 @@ pub struct Allreduce;
 /// Reduce to a root.
 pub struct Reduce;
 
-/// Reduce-scatter of equal blocks.
-pub struct ReduceScatterBlock;
-
 /// Scan.
 pub struct Scan;
 
@@ -29,13 +25,13 @@ pub struct Exscan;
 /// Arguments that are significant on all ranks: how many elements of which type, and what is done
 /// with them. Where they are is another matter.
 pub struct Vector {
-    elements: Elements,
+    pub(super) elements: Elements,
     operation: Operation,
 }
 
 impl Vector {
     #[inline]
-    fn check(session: &Session, args: &Args) -> Result<Self, Refusal> {
+    pub(super) fn check(session: &Session, args: &Args) -> Result<Self, Refusal> {
         let elements = typed(session, &args.recv)?;
         let op = session.host().operation(args.op);
         let operation = session.operations().find(session, op, &elements);
@@ -47,13 +43,13 @@ impl Vector {
 
     /// As [`Vector::check`], with buffers that are significant on all ranks.
     #[inline]
-    fn check_both(session: &Session, args: &Args) -> Result<Self, Refusal> {
+    pub(super) fn check_both(session: &Session, args: &Args) -> Result<Self, Refusal> {
         let vector = Self::check(session, args)?;
         vector.received(session, args, false)?;
         Ok(vector)
     }
 
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.elements.bytes().unwrap_or(0)
     }
 
@@ -75,7 +71,7 @@ impl Vector {
     /// # Safety
     /// The program's elements are readable.
     #[inline]
-    unsafe fn with(
+    pub(super) unsafe fn with(
         &self,
         session: &Session,
         args: &Args,
@@ -182,45 +178,6 @@ impl Collective for Reduce {
         unsafe {
             call.with(session, args, &send, &output, |send, reducer| {
                 done(team.reduce(send, output.address(), count, root, reducer))
-            })?;
-            output.finish(session)?;
-        }
-        Ok(())
-    }
-}
-
-impl Collective for ReduceScatterBlock {
-    const NAME: &'static str = "reduce_scatter_block";
-    type Call = Vector;
-
-    fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
-        Vector::check_both(session, args)
-    }
-
-    fn bytes(call: &Vector) -> usize {
-        call.bytes()
-    }
-
-    unsafe fn perform(
-        session: &Session,
-        team: &Team,
-        args: &Args,
-        call: &Vector,
-    ) -> Result<(), Refusal> {
-        let recv = at(session, call.elements.clone(), args.recv.address)?;
-        let all = recv.times(team.size())?;
-        // In place the whole vector is where only its first block is written.
-        let output = match all.dense() {
-            None if is_in_place(session, &args.send) => {
-                Output::with_room(recv.clone(), all.bytes().unwrap_or(0))?
-            }
-            _ => Output::new(recv.clone())?,
-        };
-        // SAFETY: the program's elements; overlap is removed.
-        unsafe {
-            call.with(session, args, &all, &output, |send, reducer| {
-                let count = recv.count;
-                done(team.reduce_scatter_block(send, output.address(), count, reducer))
             })?;
             output.finish(session)?;
         }

@@ -1,7 +1,7 @@
 //! The blocks of a vector form: what the program lists, and the plain bytes that the engine sees.
 
 use super::side::{collect, overlap};
-use super::{Buffer, Refusal, Table};
+use super::{Args, Buffer, Refusal, Table};
 use crate::datatype::{self, Elements, Packed};
 use crate::error::CallError;
 use crate::runtime::Session;
@@ -275,6 +275,61 @@ impl Blocks {
 }
 
 impl Drop for Blocks {
+    fn drop(&mut self) {
+        give_list(std::mem::take(&mut self.list));
+    }
+}
+
+/// Lengths of blocks that lie one after another, as plain bytes from offset 0 on.
+pub struct Consecutive {
+    list: Vec<Block>,
+    elements: usize,
+}
+
+impl Consecutive {
+    /// Checks the counts of `args.recv_table`, of elements of `bytes` bytes.
+    ///
+    /// # Safety
+    /// The array has an entry per rank of `team`.
+    pub unsafe fn check(team: &Team, args: &Args, bytes: usize) -> Result<Self, Refusal> {
+        let table = &args.recv_table;
+        if table.counts.is_null() {
+            return Err(Refusal::Invalid);
+        }
+        let mut all = Self {
+            list: take_list(),
+            elements: 0,
+        };
+        for rank in 0..team.size() as usize {
+            // SAFETY: the caller's contract.
+            let count = unsafe { entry(table.counts, rank, table.large) };
+            let count = usize::try_from(count).map_err(|_| Refusal::Invalid)?;
+            let end = all.elements.checked_add(count);
+            let end = end.filter(|&end| {
+                let reach = bytes.checked_mul(end);
+                reach.is_some_and(|reach| isize::try_from(reach).is_ok())
+            });
+            all.list.push(Block {
+                offset: (all.elements * bytes) as isize,
+                bytes: count.wrapping_mul(bytes),
+            });
+            all.elements = end.ok_or(CallError::NoMemory { bytes: usize::MAX })?;
+        }
+        Ok(all)
+    }
+
+    /// Where the blocks lie.
+    pub fn list(&self) -> &[Block] {
+        &self.list
+    }
+
+    /// Elements of all blocks.
+    pub fn elements(&self) -> usize {
+        self.elements
+    }
+}
+
+impl Drop for Consecutive {
     fn drop(&mut self) {
         give_list(std::mem::take(&mut self.list));
     }

@@ -3,11 +3,13 @@
 
 use crate::collective::{
     self, Allgather, Allgatherv, Allreduce, Alltoall, Alltoallv, Args, Barrier, Bcast, Buffer,
-    Exscan, Gather, Gatherv, Reduce, ReduceScatterBlock, Scan, Scatter, Scatterv, Table,
+    Exscan, Gather, Gatherv, Reduce, ReduceScatter, ReduceScatterBlock, Scan, Scatter, Scatterv,
+    Table,
 };
 use crate::next::{MISSING, Next, call_next};
 use crate::panic_guard::guard;
 use libc::{c_int, c_void};
+use std::ptr;
 
 /// Defines one `MPI_*` function: its arguments, and what these are to which collective.
 macro_rules! entry {
@@ -184,6 +186,18 @@ entries! {
     ) is ReduceScatterBlock: Args {
         send: Buffer::new(send, count, datatype),
         recv: Buffer::new(recv, count, datatype),
+        op,
+        comm,
+        ..Args::NONE
+    };
+
+    MPI_Reduce_scatter MPI_Reduce_scatter_c (
+        send: *const c_void, recv: *mut c_void, counts: *const Count, datatype: usize, op: usize,
+        comm: usize
+    ) is ReduceScatter: Args {
+        send: Buffer::new(send, 0, datatype),
+        recv: Buffer::new(recv, 0, datatype),
+        recv_table: Table::new(counts, ptr::null::<Displacement>()),
         op,
         comm,
         ..Args::NONE

@@ -7,13 +7,14 @@
 
 use crate::collective::{
     self, Allgather, Allgatherv, Allreduce, Alltoall, Alltoallv, Args, Barrier, Bcast, Buffer,
-    Collective, Exscan, Gather, Gatherv, Reduce, ReduceScatterBlock, Scan, Scatter, Scatterv,
-    Table,
+    Collective, Exscan, Gather, Gatherv, Reduce, ReduceScatter, ReduceScatterBlock, Scan, Scatter,
+    Scatterv, Table,
 };
 use crate::next::{MISSING, Next, call_next};
 use crate::panic_guard::guard;
 use crate::runtime::after_init;
 use libc::{c_int, c_void};
+use std::ptr;
 
 type Int = *const c_int;
 type Error = *mut c_int;
@@ -227,6 +228,19 @@ entries! {
         ..Args::NONE
     },
     as mpi_reduce_scatter_block mpi_reduce_scatter_block_ mpi_reduce_scatter_block__ MPI_REDUCE_SCATTER_BLOCK mpi_reduce_scatter_block_f08_;
+
+    (
+        send: *const c_void, recv: *mut c_void, counts: Int, datatype: Int, op: Int, comm: Int
+    ) is ReduceScatter: Args {
+        send: buffer(send, &0, datatype),
+        recv: buffer(recv, &0, datatype),
+        recv_table: Table::new(counts, ptr::null::<c_int>()),
+        op: *op as usize,
+        comm: *comm as usize,
+        ..Args::NONE
+    },
+    as mpi_reduce_scatter mpi_reduce_scatter_ mpi_reduce_scatter__ MPI_REDUCE_SCATTER
+       mpi_reduce_scatter_f08_;
 
     (
         send: *const c_void, recv: *mut c_void, count: Int, datatype: Int, op: Int, comm: Int

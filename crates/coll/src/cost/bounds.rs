@@ -82,7 +82,8 @@ fn busiest(collective: Collective, ranks: u32, home: u32, members: u32, bytes: u
         | Collective::Scatterv
         | Collective::Allgather
         | Collective::Allgatherv
-        | Collective::ReduceScatterBlock => away * bytes,
+        | Collective::ReduceScatterBlock
+        | Collective::ReduceScatter => away * bytes,
         Collective::Alltoall | Collective::Alltoallv => home * away * bytes,
         Collective::Allreduce => 2 * u64::from(members - 1) * bytes / u64::from(members),
     }

@@ -27,8 +27,8 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     })
 };
 
-/// Every algorithm of reduce-scatter of equal blocks.
-pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
+/// The only one that serves blocks of different sizes, too.
+pub(crate) const DIRECT: Algorithm = Algorithm {
     name: "direct",
     collective: Collective::ReduceScatterBlock,
     description: "everyone puts each block to its owner, which reduces in rank order",
@@ -38,7 +38,10 @@ pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
     rank_order: RankOrder::Always,
     build: direct::build,
     work: direct::work,
-}];
+};
+
+/// Every algorithm of reduce-scatter of equal blocks.
+pub const ALGORITHMS: &[Algorithm] = &[DIRECT];
 
 /// As [`direct::work`], for a team of one.
 fn work_alone(shape: &Shape) -> Option<Work> {

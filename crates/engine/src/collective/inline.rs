@@ -52,7 +52,7 @@ pub(crate) fn form(collective: Collective) -> Option<Form> {
         Collective::Allgather | Collective::Allgatherv => (All, All, false),
         Collective::Allreduce | Collective::Scan | Collective::Exscan => (All, All, false),
         Collective::Alltoall | Collective::Alltoallv => (All, All, true),
-        Collective::ReduceScatterBlock => (All, All, true),
+        Collective::ReduceScatterBlock | Collective::ReduceScatter => (All, All, true),
         Collective::Gather | Collective::Gatherv | Collective::Reduce => (All, Root, false),
         Collective::Bcast => (Root, All, false),
         Collective::Scatter | Collective::Scatterv => (Root, All, true),

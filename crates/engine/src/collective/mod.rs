@@ -42,6 +42,7 @@ pub const OFFERED: &[Collective] = &[
     Collective::Allreduce,
     Collective::Reduce,
     Collective::ReduceScatterBlock,
+    Collective::ReduceScatter,
     Collective::Scan,
     Collective::Exscan,
 ];

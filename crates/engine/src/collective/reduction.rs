@@ -3,7 +3,7 @@
 
 use super::Call;
 use crate::reducer::Reducer;
-use crate::run::Side;
+use crate::run::{Block, Side};
 use crate::{EngineError, Team};
 use ferrorail_base::Rank;
 use ferrorail_coll::Collective;
@@ -86,6 +86,30 @@ impl Team {
                 (send, Side::even(recv, 1, bytes))
             },
         )
+    }
+
+    /// As [`Team::reduce_scatter_block`], with a block of `blocks` for each rank, which lie from
+    /// `send`, or from `recv` if that is `None`, on: one after another from offset 0, whole elements
+    /// each. All ranks pass the same lengths.
+    ///
+    /// # Errors
+    /// As [`Team::allreduce`].
+    ///
+    /// # Safety
+    /// As [`Team::reduce_scatter_block`].
+    pub unsafe fn reduce_scatter(
+        &self,
+        send: Option<*const u8>,
+        recv: *mut u8,
+        blocks: &[Block],
+        reducer: &Reducer<'_>,
+    ) -> Result<(), EngineError> {
+        let longest = blocks.iter().map(|block| block.bytes).max().unwrap_or(0);
+        self.reduction(Collective::ReduceScatter, Rank(0), longest, reducer, || {
+            let send = Side::table(send.unwrap_or(recv).cast_mut(), blocks);
+            let own = blocks[self.rank().index()].bytes;
+            (send, Side::even(recv, 1, own))
+        })
     }
 
     /// Reduces the vectors of ranks 0 up to this one into `recv`.

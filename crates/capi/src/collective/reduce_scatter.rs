@@ -1,0 +1,111 @@
+//! `MPI_Reduce_scatter_block`, `MPI_Reduce_scatter` (MPI 4.1, section 6.10).
+
+use super::reduction::Vector;
+use super::side::{Output, at, is_in_place};
+use super::table::Consecutive;
+use super::{Args, Collective, Refusal, done};
+use crate::datatype::Elements;
+use crate::runtime::Session;
+use ferrorail_engine::Team;
+use std::ptr;
+
+/// Reduce-scatter of equal blocks.
+pub struct ReduceScatterBlock;
+
+/// Reduce-scatter of blocks of different sizes.
+pub struct ReduceScatter;
+
+impl Collective for ReduceScatterBlock {
+    const NAME: &'static str = "reduce_scatter_block";
+    type Call = Vector;
+
+    fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
+        Vector::check_both(session, args)
+    }
+
+    fn bytes(call: &Vector) -> usize {
+        call.bytes()
+    }
+
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Vector,
+    ) -> Result<(), Refusal> {
+        let recv = at(session, call.elements.clone(), args.recv.address)?;
+        let all = recv.times(team.size())?;
+        // In place the whole vector is where only its first block is written.
+        let output = match all.dense() {
+            None if is_in_place(session, &args.send) => {
+                Output::with_room(recv.clone(), all.bytes().unwrap_or(0))?
+            }
+            _ => Output::new(recv.clone())?,
+        };
+        // SAFETY: the program's elements; overlap is removed.
+        unsafe {
+            call.with(session, args, &all, &output, |send, reducer| {
+                let count = recv.count;
+                done(team.reduce_scatter_block(send, output.address(), count, reducer))
+            })?;
+            output.finish(session)?;
+        }
+        Ok(())
+    }
+}
+
+impl Collective for ReduceScatter {
+    const NAME: &'static str = "reduce_scatter";
+    type Call = Vector;
+
+    /// How many elements there are is known once the communicator is.
+    fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
+        Vector::check(session, args)
+    }
+
+    fn bytes(call: &Vector) -> usize {
+        call.bytes()
+    }
+
+    unsafe fn perform(
+        session: &Session,
+        team: &Team,
+        args: &Args,
+        call: &Vector,
+    ) -> Result<(), Refusal> {
+        let element = &call.elements;
+        // SAFETY: the program's array, with an entry per rank.
+        let blocks = unsafe { Consecutive::check(team, args, element.layout.bytes)? };
+        let of = |count| Elements {
+            count,
+            ..element.clone()
+        };
+        let own = blocks.list()[team.rank().index()].bytes / element.layout.bytes.max(1);
+        let all = of(blocks.elements());
+        let in_place = is_in_place(session, &args.send);
+        // In place the whole vector is where only its first elements are written.
+        let there = if in_place { all.clone() } else { of(own) };
+        at(session, there, args.recv.address)?;
+        let recv = at(session, of(own), args.recv.address)?;
+        let aliases = ptr::eq(args.send.address, args.recv.address) && all.bytes() != Some(0);
+        if aliases && session.rejects_aliases() {
+            return Err(Refusal::Invalid);
+        }
+        let all = Elements {
+            address: recv.address,
+            ..all
+        };
+        let output = match all.dense() {
+            None if in_place => Output::with_room(recv, all.bytes().unwrap_or(0))?,
+            _ => Output::new(recv)?,
+        };
+        // SAFETY: the program's elements; overlap is removed.
+        unsafe {
+            call.with(session, args, &all, &output, |send, reducer| {
+                done(team.reduce_scatter(send, output.address(), blocks.list(), reducer))
+            })?;
+            output.finish(session)?;
+        }
+        Ok(())
+    }
+}
