@@ -242,7 +242,12 @@ pub fn predict(
     let (alpha, beta, registration) = if shape.nodes == 1 {
         (model.sync_ns, model.copy_beta_ns_per_byte, 0.0)
     } else {
-        let beta = effective_beta(&work, shape, bytes, model);
+        let members = if algorithm.smp_aware {
+            shape.nodes
+        } else {
+            shape.ranks
+        };
+        let beta = effective_beta(&work, shape, members - 1, bytes, model);
         (model.alpha_ns, beta, model.register_ns)
     };
     let announcement = match landing {
@@ -310,14 +315,15 @@ pub fn element_piece_bytes(
     }
 }
 
-/// Time per byte of one port's messages, as ports and ranks share rails. A message that is not
-/// striped uses one rail however many there are.
-fn effective_beta(work: &Work, shape: &Shape, bytes: f64, model: &Model) -> f64 {
+/// Time per byte of one port's messages, as ports and ranks share rails; with fewer `peers` than
+/// ports the others idle. A message that is not striped uses one rail however many there are.
+fn effective_beta(work: &Work, shape: &Shape, peers: u32, bytes: f64, model: &Model) -> f64 {
     let ports = if work.ports == 0 {
         shape.ports
     } else {
         work.ports
     };
+    let ports = u32::from(ports).min(peers);
     let per_rail = f64::from(ports) * f64::from(work.node_sharers) / f64::from(shape.rails);
     let message = work.port_blocks as f64 * bytes / (work.rounds as f64).max(1.0);
     if message >= model.stripe_bytes as f64 {

@@ -2,8 +2,9 @@
 //!
 //! A rule states ranges of facts; the first one that matches wins. Facts are those that every rank
 //! of a team knows alike, because two ranks that choose differently wait for each other for ever.
-//! The shipped table (`select/default_tuning.json`) starts from the thresholds of the paper's
-//! section 7; a user's own replaces it for each collective that it mentions.
+//! The shipped table (`select/default_tuning.json`) follows the cost model between nodes, which a
+//! test repeats, and measurements inside a node; a user's own replaces it for each collective that
+//! it mentions.
 //!
 //! ```json
 //! { "version": 1, "rules": [
@@ -20,6 +21,8 @@ use ferrorail_base::Topology;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
+#[cfg(test)]
+mod against_model;
 mod rule;
 #[cfg(test)]
 mod tests;

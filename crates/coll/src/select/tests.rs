@@ -26,13 +26,20 @@ fn shipped_table_has_the_measured_thresholds() {
         assert_eq!(at(bytes), ("smp_bruck", Landing::Scratch));
     }
     for bytes in [32769, 65536, u64::MAX] {
-        assert_eq!(at(bytes), ("direct", Landing::Recv));
+        assert_eq!(at(bytes), ("ring", Landing::Recv));
+        let apart = Query {
+            bytes,
+            nodes: 16,
+            node_size_max: 1,
+            ..QUERY
+        };
+        assert_eq!(chosen(apart), ("direct", Landing::Recv));
         let without = Query {
             bytes,
             zero_copy: false,
             ..QUERY
         };
-        assert_eq!(chosen(without), ("direct", Landing::Scratch));
+        assert_eq!(chosen(without), ("smp_bruck", Landing::Scratch));
     }
     for bytes in [0, 8, 1 << 20] {
         let one_node = Query {
@@ -116,21 +123,31 @@ fn a_zero_copy_rule_does_not_hide_the_one_without() {
 }
 
 #[test]
-fn thresholds_of_the_paper_for_the_other_collectives() {
-    let named = |collective, bytes, nodes| {
-        chosen(Query {
-            collective,
-            bytes,
-            nodes,
-            ..QUERY
-        })
-        .0
+fn thresholds_of_the_other_collectives() {
+    let query = |collective, bytes| Query {
+        collective,
+        bytes,
+        ..QUERY
     };
-    assert_eq!(named(Collective::Gather, 256, 4), "smp_tree");
-    assert_eq!(named(Collective::Gather, 257, 4), "smp_direct");
-    assert_eq!(named(Collective::Gather, 8193, 4), "direct");
-    assert_eq!(named(Collective::Alltoall, 64, 4), "bruck");
-    assert_eq!(named(Collective::Alltoall, 65, 4), "direct");
+    let named = |collective, bytes, nodes| {
+        let query = Query {
+            nodes,
+            ..query(collective, bytes)
+        };
+        chosen(query).0
+    };
+    assert_eq!(named(Collective::Gather, 8, 4), "smp_tree");
+    assert_eq!(named(Collective::Gather, 1 << 20, 4), "smp_tree");
+    let on_pairs = Query {
+        nodes: 8,
+        node_size_max: 2,
+        ..query(Collective::Gather, 32768)
+    };
+    assert_eq!(chosen(on_pairs), ("direct", Landing::Recv));
+    assert_eq!(named(Collective::Alltoall, 1024, 4), "smp_direct");
+    assert_eq!(named(Collective::Alltoall, 1025, 4), "direct");
+    assert_eq!(named(Collective::Alltoall, 512, 8), "bruck");
+    assert_eq!(named(Collective::Bcast, 1 << 20, 4), "smp_knomial");
     for collective in Collective::ALL.iter().copied() {
         let algorithm = find(collective, named(collective, 8, 1)).expect("chosen");
         let has_none = algorithms(collective).iter().all(|a| !a.smp_aware);
