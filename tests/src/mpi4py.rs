@@ -236,7 +236,7 @@ fn traces(outcome: &Outcome) -> String {
 /// Calls must have been carried, and those left to the host must be ones that ferrorail leaves.
 fn check_statistics(stats: &Stats) -> Result<()> {
     stats.check_taken(None)?;
-    for row in stats.forwarded.iter().filter(|row| row.calls > 0) {
+    for row in stats.unexplained() {
         ensure!(
             FORWARDED
                 .iter()

@@ -130,8 +130,10 @@ impl Series {
 fn of_host(mpi: Mpi) -> Environment {
     let pairs: &[(&str, &str)] = match mpi {
         // MPI_Allgatherv chooses by the local counts and types: ranks with different layouts of the
-        // same data wait for each other for ever, unless one algorithm is forced.
+        // same data wait for each other for ever, unless one algorithm is forced. Its AVX sums of
+        // short integers saturate instead of wrapping around, as the others' do.
         Mpi::Open => &[
+            ("OMPI_MCA_op", "^avx"),
             ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
             ("OMPI_MCA_coll_tuned_allgatherv_algorithm", "3"),
         ],
