@@ -2,7 +2,9 @@
  * place, and on the odd and even ranks apart; every byte and the guards around them are compared.
  * Short, so that it can run under every forced algorithm, rank count and node shape.
  *
- *     mpirun -n P sizes [largest block in bytes, default 1048576]
+ *     mpirun -n P sizes [largest block in bytes, default 1048576] [least duration in ms, default 0]
+ *
+ * With a duration all is done again until that has passed: faults that take a while then show.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -80,13 +82,29 @@ static data_t prepare(size_t largest, int ranks)
     return data;
 }
 
-int main(int argc, char **argv)
+/* Once through all sizes, from round `round` on; the next round. */
+static long series(data_t *data, MPI_Comm parity, long round, size_t largest)
 {
     static const size_t sizes[] = {0,    1,    2,    7,     8,     9,     56,    57,     64,
                                    100,  511,  512,  1023,  1024,  1025,  2000,  4096,   4097,
                                    8192, 16384, 20000, 32768, 65536, 65537, 131072, 262144, 262145,
                                    524288, 1000000, 1048576};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] <= largest; i++) {
+        gather(data, MPI_COMM_WORLD, round++, sizes[i], 0);
+        gather(data, MPI_COMM_WORLD, round++, sizes[i], 1);
+        if (sizes[i] <= 65537)
+            gather(data, parity, round++, sizes[i], 0);
+    }
+    /* Without a pause between them, as fast ranks run ahead of slow ones. */
+    for (int i = 0; i < 300; i++)
+        gather(data, MPI_COMM_WORLD, round++, (size_t)(i * 7 % 600), 0);
+    return round;
+}
+
+int main(int argc, char **argv)
+{
     size_t largest = argc > 1 ? strtoul(argv[1], NULL, 10) : 1048576;
+    long milliseconds = argc > 2 ? atol(argv[2]) : 0;
     int rank, ranks;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -94,16 +112,14 @@ int main(int argc, char **argv)
     data_t data = prepare(largest, ranks);
     MPI_Comm parity;
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &parity);
+    double start = MPI_Wtime();
     long round = 0;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] <= largest; i++) {
-        gather(&data, MPI_COMM_WORLD, round++, sizes[i], 0);
-        gather(&data, MPI_COMM_WORLD, round++, sizes[i], 1);
-        if (sizes[i] <= 65537)
-            gather(&data, parity, round++, sizes[i], 0);
-    }
-    /* Without a pause between them, as fast ranks run ahead of slow ones. */
-    for (int i = 0; i < 300; i++)
-        gather(&data, MPI_COMM_WORLD, round++, (size_t)(i * 7 % 600), 0);
+    int again;
+    do {
+        round = series(&data, parity, round, largest);
+        again = (MPI_Wtime() - start) * 1e3 < milliseconds;
+        MPI_Bcast(&again, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    } while (again);
     MPI_Comm_free(&parity);
     long mine[2] = {data.checks, data.failures}, all[2];
     MPI_Allreduce(mine, all, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
