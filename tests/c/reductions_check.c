@@ -7,6 +7,7 @@
  * ranks must have the same bits.
  *
  *     mpirun -n P reductions_check [largest vector in bytes, default 1000000] [seed, default 1]
+ *                                  [N: only the sizes, and N calls in random order]
  */
 #include "reduction.h"
 
@@ -243,13 +244,13 @@ static void rounded(MPI_Comm comm)
 }
 
 /* All ranks draw alike. */
-static void mixed(MPI_Comm *comms, int comm_count, uint64_t seed)
+static void mixed(MPI_Comm *comms, int comm_count, uint64_t seed, int calls)
 {
     const operation_t ops[] = {OP(MPI_SUM), OP(MPI_MAX), OP(MPI_BXOR)};
     element_t types[] = {ELEMENT(MPI_INT, INTEGER), ELEMENT(MPI_UNSIGNED_LONG, NATURAL),
                          ELEMENT(MPI_SHORT, INTEGER)};
     const long counts[] = {1, 1, 1, 2, 5, 7, 40, 300, 3000};
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < calls; i++) {
         MPI_Comm comm = comms[draw(&seed) % (unsigned)comm_count];
         int kind = (int)(draw(&seed) % KINDS), size;
         long count = counts[draw(&seed) % 9];
@@ -290,6 +291,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     long largest = argc > 1 ? atol(argv[1]) : 1000000;
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    int everything = argc <= 3, calls = everything ? 500 : atoi(argv[3]);
     int rank, ranks, fortran_bytes = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -304,21 +306,24 @@ int main(int argc, char **argv)
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comms[2]);
     MPI_Comm_split(MPI_COMM_WORLD, 0, rank % 2 * ranks + rank, &comms[3]);
 
-    predefined(MPI_COMM_WORLD);
+    if (everything)
+        predefined(MPI_COMM_WORLD);
     MPI_Type_size(MPI_INTEGER, &fortran_bytes);
-    if (fortran_bytes > 0)
+    if (everything && fortran_bytes > 0)
         fortran(MPI_COMM_WORLD);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; everything && i < 4; i++) {
         rounds = 100000 * (i + 1); /* smaller communicators have fewer */
         defined_here(comms[i], derived, i % 3 == 0 ? type_count : 2);
         rounded(comms[i]);
     }
     rounds = 500000;
     defined_here(MPI_COMM_SELF, derived, type_count);
-    predefined(MPI_COMM_SELF);
+    if (everything)
+        predefined(MPI_COMM_SELF);
     sizes(MPI_COMM_WORLD, largest);
-    mixed(comms, 4, seed);
-    in_a_row();
+    mixed(comms, 4, seed, calls);
+    if (everything)
+        in_a_row();
 
     for (int i = 1; i < 4; i++)
         MPI_Comm_free(&comms[i]);

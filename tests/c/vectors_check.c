@@ -2,6 +2,7 @@
  * size, among them none, in any order with gaps, of types that differ between ranks.
  *
  *     mpirun -n P vectors_check [largest block in bytes, default 400000] [seed, default 1]
+ *                               [rounds on the world, default 30]
  */
 #include "layout.h"
 
@@ -203,6 +204,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     largest = argc > 1 ? atol(argv[1]) : 400000;
     seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    int repeat = argc > 3 ? atoi(argv[3]) : 30;
     int rank, ranks;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -211,13 +213,13 @@ int main(int argc, char **argv)
     MPI_Comm reversed, half;
     MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - rank, &reversed);
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
-    everything(MPI_COMM_WORLD, 30);
+    everything(MPI_COMM_WORLD, repeat);
     rounds = 1000;
-    everything(reversed, 10);
+    everything(reversed, (repeat + 2) / 3);
     rounds = 2000;
-    everything(half, 10);
+    everything(half, (repeat + 2) / 3);
     rounds = 3000;
-    everything(MPI_COMM_SELF, 5);
+    everything(MPI_COMM_SELF, (repeat + 5) / 6);
     MPI_Comm_free(&reversed);
     MPI_Comm_free(&half);
     for (int i = 0; i < type_count; i++) {
