@@ -10,47 +10,56 @@ use ferrorail_shm::INLINE_SLOTS;
 
 /// Counts a team's operations.
 ///
-/// An operation whose result depends on every rank proves, on completing `n` at one rank, that
-/// every rank has entered `n` and so finished `n - 1`. A rooted one proves nothing: when it would
-/// use a channel again that is not proven free, the team synchronises first, once per
-/// [`CHANNELS`] operations (the delayed synchronisation of Yu et al. 2005, section 3.3, applied to
-/// all operations). Inline slots are another such row, of [`INLINE_SLOTS`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Operations use channels, or inline slots, in turn. One may be used again when all ranks have
+/// finished the operation that used it last. That is known in two ways:
+///
+/// * An operation whose result depends on every rank proves, on completing `n` at one rank, that
+///   every rank has entered `n` and so finished `n - 1`.
+/// * Rooted ones prove nothing. Between nodes the team then synchronises, once per [`CHANNELS`]
+///   operations (the delayed synchronisation of Yu et al. 2005, section 3.3, applied to all
+///   operations). On one node each rank says in shared memory what it has finished, and a rank that
+///   is a whole row ahead looks there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
     op: u64,
-    channels: Row<CHANNELS>,
-    inline: Row<INLINE_SLOTS>,
+    /// All ranks are known to have finished this operation and those before it.
+    proven: u64,
+    channels: Row<{ CHANNELS as usize }>,
+    inline: Row<{ INLINE_SLOTS as usize }>,
     syncs: u64,
-    last: Kind,
 }
 
 /// Places that operations use in turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Row<const PLACES: u32> {
-    uses: u64,
-    /// The uses that every rank is known to have finished.
-    proven: u64,
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Row<const PLACES: usize> {
+    uses: usize,
+    /// The operation that used each place last.
+    last: [u64; PLACES],
 }
 
-impl<const PLACES: u32> Row<PLACES> {
-    fn is_full(&self) -> bool {
-        self.uses + 1 > self.proven + u64::from(PLACES)
+impl<const PLACES: usize> Default for Row<PLACES> {
+    fn default() -> Self {
+        Self {
+            uses: 0,
+            last: [0; PLACES],
+        }
+    }
+}
+
+impl<const PLACES: usize> Row<PLACES> {
+    /// The operation that used last what the use after `later` others will use.
+    #[inline]
+    fn blocker(&self, later: usize) -> u64 {
+        self.last[(self.uses + 1 + later) % PLACES]
     }
 
-    fn next(&mut self) -> u32 {
-        debug_assert!(!self.is_full());
+    #[inline]
+    fn next(&mut self, op: u64) -> u32 {
         self.uses += 1;
-        (self.uses % u64::from(PLACES)) as u32
+        let place = self.uses % PLACES;
+        self.last[place] = op;
+        place as u32
     }
-}
-
-/// What an operation uses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
-    Channel,
-    Inline,
-    #[default]
-    Sync,
 }
 
 /// Number and inline slot of one operation.
@@ -91,27 +100,42 @@ impl Turn {
 }
 
 impl Clock {
-    /// Whether the team must synchronise before the next operation in a channel.
-    pub fn must_synchronise(&self) -> bool {
-        self.channels.is_full()
+    /// Whether the next operation in a channel must wait until more is proven.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.channels.blocker(0) > self.proven
     }
 
-    /// Whether it must before the next inline operation.
-    pub fn must_synchronise_inline(&self) -> bool {
-        self.inline.is_full()
+    /// Whether the next inline operation must.
+    #[inline]
+    pub fn is_full_inline(&self) -> bool {
+        self.inline.blocker(0) > self.proven
     }
 
-    fn count(&mut self, kind: Kind) -> u64 {
-        self.last = kind;
+    /// What must have been finished everywhere for half of both rows to be free.
+    pub fn half_a_row_ago(&self) -> u64 {
+        let channels = self.channels.blocker(CHANNELS as usize / 2);
+        channels.max(self.inline.blocker(INLINE_SLOTS as usize / 2))
+    }
+
+    /// The last operation's number.
+    #[inline]
+    pub fn op(&self) -> u64 {
+        self.op
+    }
+
+    #[inline]
+    fn count(&mut self) -> u64 {
         self.op += 1;
         self.op
     }
 
     /// The next operation, in a scratch channel.
     pub fn next(&mut self) -> Turn {
+        let op = self.count();
         Turn {
-            op: self.count(Kind::Channel),
-            channel: self.channels.next(),
+            op,
+            channel: self.channels.next(op),
         }
     }
 
@@ -120,29 +144,35 @@ impl Clock {
     pub fn next_sync(&mut self) -> Turn {
         self.syncs += 1;
         Turn {
-            op: self.count(Kind::Sync),
+            op: self.count(),
             channel: CHANNELS + (self.syncs % u64::from(SYNC_CHANNELS)) as u32,
         }
     }
 
     /// The next operation, carried by inline slots.
+    #[inline]
     pub fn next_inline(&mut self) -> InlineTurn {
+        let op = self.count();
         InlineTurn {
-            op: self.count(Kind::Inline),
-            slot: self.inline.next(),
+            op,
+            slot: self.inline.next(op),
         }
     }
 
     /// The next operation, of no bytes, which needs no channel and proves nothing.
     pub fn skip(&mut self) -> u64 {
-        self.op += 1;
-        self.op
+        self.count()
     }
 
     /// The last operation has finished here, and depended on every rank.
+    #[inline]
     pub fn synchronised(&mut self) {
-        self.channels.proven = self.channels.uses - u64::from(self.last == Kind::Channel);
-        self.inline.proven = self.inline.uses - u64::from(self.last == Kind::Inline);
+        self.proven = self.op - 1;
+    }
+
+    /// Every rank has finished operation `op`.
+    pub fn all_finished(&mut self, op: u64) {
+        self.proven = self.proven.max(op);
     }
 }
 
@@ -154,7 +184,7 @@ mod tests {
     fn operations_that_synchronise_never_wait() {
         let mut clock = Clock::default();
         for _ in 0..100 {
-            assert!(!clock.must_synchronise());
+            assert!(!clock.is_full());
             clock.next();
             clock.synchronised();
         }
@@ -166,7 +196,7 @@ mod tests {
         let mut last_in = [0; CHANNELS as usize];
         let mut finished_everywhere = 0;
         for _ in 0..10 * CHANNELS {
-            if clock.must_synchronise() {
+            if clock.is_full() {
                 let sync = clock.next_sync();
                 assert!(sync.channel >= CHANNELS);
                 finished_everywhere = sync.op - 1;
@@ -190,19 +220,40 @@ mod tests {
     fn inline_slots_are_used_again_only_when_proven_free() {
         let mut clock = Clock::default();
         for _ in 0..INLINE_SLOTS {
-            assert!(!clock.must_synchronise_inline());
+            assert!(!clock.is_full_inline());
             clock.next_inline();
         }
-        assert!(clock.must_synchronise_inline());
-        assert!(!clock.must_synchronise(), "channels are free");
+        assert!(clock.is_full_inline());
+        assert!(!clock.is_full(), "channels are free");
         clock.next();
         clock.synchronised();
-        assert!(!clock.must_synchronise_inline());
+        assert!(!clock.is_full_inline());
         let first = clock.next_inline();
         clock.synchronised();
         let second = clock.next_inline();
         assert_ne!(first.slot, second.slot);
         clock.synchronised();
-        assert_eq!(clock.inline.proven, clock.inline.uses - 1, "the last one");
+        assert_eq!(clock.proven, second.op - 1, "not the last one");
+    }
+
+    #[test]
+    fn a_row_ahead_of_the_slowest() {
+        let mut clock = Clock::default();
+        for op in 1..=u64::from(CHANNELS) {
+            assert!(!clock.is_full());
+            assert_eq!(clock.next().op, op);
+        }
+        assert!(clock.is_full());
+        assert_eq!(clock.half_a_row_ago(), u64::from(CHANNELS) / 2 + 1);
+        clock.all_finished(1);
+        assert!(!clock.is_full());
+        // One that needs no proof, as nothing of it passes here: later ones need it all the more.
+        clock.next();
+        clock.next();
+        assert!(clock.is_full());
+        clock.all_finished(2);
+        assert!(clock.is_full());
+        clock.all_finished(3);
+        assert!(!clock.is_full());
     }
 }

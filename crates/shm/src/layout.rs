@@ -5,7 +5,8 @@
 //! doorbell        sleepers, sequence                 1 line
 //! barrier         arrivals                           1 line
 //! node flags      u64 per rank                       1 line each
-//! inline slots    flag + 56 bytes, in turn           32 lines per rank
+//! finished        u64 per rank                       1 line each
+//! inline slots    flag + 568 bytes, in turn          32 slots of 9 lines per rank
 //! arrivals        u64 per slot and chunk             whole lines per (rank, channel)
 //! announcements   64 bytes per slot                  per (rank, channel)
 //! scratch         scratch_bytes, page aligned        per (rank, channel)
@@ -14,6 +15,7 @@
 //! Cells of different writers never share a cache line, except arrival flags of one rank and
 //! channel, which different peers raise rarely.
 
+use crate::InlineSlot;
 use ferrorail_base::NodeRank;
 
 /// Bytes of a cache line.
@@ -26,8 +28,9 @@ pub const PAGE: usize = 4096;
 const DOORBELL: usize = LINE;
 const BARRIER: usize = 2 * LINE;
 const FLAGS: usize = 3 * LINE;
-/// A node flag and the inline slots.
-const LINES_PER_RANK: u64 = 1 + INLINE_SLOTS as u64;
+const SLOT: usize = size_of::<InlineSlot>();
+/// A node flag, the number of what was finished, and the inline slots.
+const LINES_PER_RANK: u64 = 2 + (INLINE_SLOTS as usize * SLOT / LINE) as u64;
 
 /// Geometry of a node segment; every rank of the node computes the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,13 +95,21 @@ impl NodeLayout {
         FLAGS + r.index() * LINE
     }
 
-    /// `r`'s inline slot number `index` (one line).
+    /// `r`'s word (u64, alone on its line) that says which operations it has finished.
+    #[inline]
+    #[track_caller]
+    pub fn finished(&self, r: NodeRank) -> usize {
+        self.check(r);
+        FLAGS + (self.local_ranks as usize + r.index()) * LINE
+    }
+
+    /// `r`'s inline slot number `index`.
     #[inline]
     #[track_caller]
     pub fn inline_slot(&self, r: NodeRank, index: u32) -> usize {
         self.check(r);
         assert!(index < INLINE_SLOTS, "an inline slot below {INLINE_SLOTS}");
-        self.inline_slots() + (INLINE_SLOTS as usize * r.index() + index as usize) * LINE
+        self.inline_slots() + (INLINE_SLOTS as usize * r.index() + index as usize) * SLOT
     }
 
     /// The arrival flag (u64) of `slot` at `r` for chunk `chunk` of its message. The flags of a slot
@@ -143,7 +154,7 @@ impl NodeLayout {
 
     #[inline]
     fn inline_slots(&self) -> usize {
-        FLAGS + self.local_ranks as usize * LINE
+        FLAGS + 2 * self.local_ranks as usize * LINE
     }
 
     #[inline]
@@ -214,9 +225,10 @@ mod tests {
         ];
         for r in (0..layout.local_ranks).map(NodeRank) {
             cells.push((layout.node_flag(r), 8, format!("flag {r}")));
+            cells.push((layout.finished(r), 8, format!("finished {r}")));
             for index in 0..INLINE_SLOTS {
                 let at = layout.inline_slot(r, index);
-                cells.push((at, 64, format!("inline {r} {index}")));
+                cells.push((at, SLOT, format!("inline {r} {index}")));
             }
             for channel in 0..layout.channels {
                 for slot in 0..layout.slots as u16 {

@@ -81,6 +81,12 @@ impl NodeSegment {
         Barrier::new(cell, self.layout.local_ranks, episodes)
     }
 
+    /// The number of the last operation that `r` has finished, with all before it.
+    #[inline]
+    pub fn finished(&self, r: NodeRank) -> &AtomicU64 {
+        self.segment.word(self.layout.finished(r))
+    }
+
     /// `r`'s inline slot number `index`, below [`INLINE_SLOTS`](crate::INLINE_SLOTS).
     #[inline]
     pub fn inline_slot(&self, r: NodeRank, index: u32) -> &InlineSlot {
@@ -114,7 +120,7 @@ impl NodeSegment {
 const HEADER_WORDS: usize = 5;
 const MAGIC: u64 = u64::from_be_bytes(*b"ferroral");
 /// Changes whenever a cell moves or changes its meaning.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// The words of the header, magic first. They fit the line that the layout reserves.
 fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {

@@ -1,20 +1,20 @@
-//! Inline slots: a flag and up to 56 bytes of payload on one cache line.
+//! Inline slots: a flag and up to 568 bytes of payload behind it, the first 56 on its cache line.
 //!
-//! A small contribution and the news that it is there travel together, so a reader misses its cache
-//! once. The payload is held in atomic words: with the operation protocol below no word is ever read
+//! A small contribution and the news that it is there travel together, so the reader of a tiny one
+//! misses its cache once. The payload is held in atomic words: with the operation protocol below no word is ever read
 //! while it is written, but a reader that polls must not make that a data race.
 //!
 //! Protocol: operations use a rank's slots in turn, and a slot is written again only after all ranks
-//! finished reading what it held. An operation whose completion depends on every rank proves that
-//! for all before it.
+//! finished reading what it held.
 
 use ferrorail_base::memory::ShareSafe;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 
-const WORDS: usize = 7;
+/// Words of nine cache lines but for the flag.
+const WORDS: usize = 9 * 8 - 1;
 
 /// One slot of a rank.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(C, align(64))]
 pub struct InlineSlot {
     value: AtomicU64,
@@ -24,9 +24,21 @@ pub struct InlineSlot {
 // SAFETY: `repr(C)`, atomic integers only, no pointer and no drop glue.
 unsafe impl ShareSafe for InlineSlot {}
 
+impl Default for InlineSlot {
+    fn default() -> Self {
+        Self {
+            value: AtomicU64::default(),
+            words: std::array::from_fn(|_| AtomicU64::default()),
+        }
+    }
+}
+
 impl InlineSlot {
     /// Most payload bytes.
     pub const PAYLOAD_BYTES: usize = 8 * WORDS;
+
+    /// Where a part of the payload may begin: at multiples of this.
+    pub const PART_ALIGNMENT: usize = 8;
 
     /// Publishes `payload` under the operation number `value` (not 0, ever rising).
     ///
@@ -35,24 +47,23 @@ impl InlineSlot {
     #[inline]
     pub fn publish(&self, value: u64, payload: &[u8]) {
         // SAFETY: a slice is readable for its length.
-        unsafe { self.publish_raw(value, payload.as_ptr(), payload.len()) }
+        unsafe { self.write(0, payload.as_ptr(), payload.len()) };
+        self.announce(value);
     }
 
-    /// [`InlineSlot::publish`] from memory that must not become a reference.
+    /// Writes the part of the payload that begins at byte `at`; nobody reads it before
+    /// [`InlineSlot::announce`].
     ///
     /// # Safety
     /// `bytes` bytes at `payload` are readable.
     ///
     /// # Panics
-    /// As [`InlineSlot::publish`].
+    /// If the part begins between words, or reaches past the payload.
     #[inline]
-    pub unsafe fn publish_raw(&self, value: u64, payload: *const u8, bytes: usize) {
-        assert!(
-            bytes <= Self::PAYLOAD_BYTES,
-            "{bytes} bytes do not fit an inline slot"
-        );
+    pub unsafe fn write(&self, at: usize, payload: *const u8, bytes: usize) {
+        let words = self.part(at, bytes);
         let whole = bytes / 8;
-        for (index, word) in self.words.iter().enumerate().take(whole) {
+        for (index, word) in words.iter().enumerate().take(whole) {
             // SAFETY: `8 * index + 8 <= bytes`, readable by the caller's word.
             let bits = unsafe { payload.add(8 * index).cast::<u64>().read_unaligned() };
             word.store(bits, Ordering::Relaxed);
@@ -61,8 +72,13 @@ impl InlineSlot {
         if rest != 0 {
             // SAFETY: `rest` bytes follow the whole words.
             let bits = unsafe { load_short(payload.add(8 * whole), rest) };
-            self.words[whole].store(bits, Ordering::Relaxed);
+            words[whole].store(bits, Ordering::Relaxed);
         }
+    }
+
+    /// Publishes what was written, under the operation number `value` (not 0, ever rising).
+    #[inline]
+    pub fn announce(&self, value: u64) {
         self.value.store(value, Ordering::Release);
     }
 
@@ -73,38 +89,47 @@ impl InlineSlot {
     #[inline]
     pub fn try_read(&self, value: u64, out: &mut [u8]) -> bool {
         // SAFETY: a mutable slice is writable for its length.
-        unsafe { self.try_read_raw(value, out.as_mut_ptr(), out.len()) }
+        unsafe { self.try_read_raw(value, 0, out.as_mut_ptr(), out.len()) }
     }
 
-    /// [`InlineSlot::try_read`] into memory that must not become a reference.
+    /// [`InlineSlot::try_read`] of the part that begins at byte `at`, into memory that must not
+    /// become a reference.
     ///
     /// # Safety
     /// `bytes` bytes at `out` are writable and nobody else touches them meanwhile.
     ///
     /// # Panics
-    /// As [`InlineSlot::try_read`].
+    /// As [`InlineSlot::write`].
     #[inline]
-    pub unsafe fn try_read_raw(&self, value: u64, out: *mut u8, bytes: usize) -> bool {
-        assert!(
-            bytes <= Self::PAYLOAD_BYTES,
-            "{bytes} bytes do not fit an inline slot"
-        );
+    pub unsafe fn try_read_raw(&self, value: u64, at: usize, out: *mut u8, bytes: usize) -> bool {
+        let words = self.part(at, bytes);
         if self.value.load(Ordering::Acquire) != value {
             return false;
         }
         let whole = bytes / 8;
-        for (index, word) in self.words.iter().enumerate().take(whole) {
+        for (index, word) in words.iter().enumerate().take(whole) {
             let bits = word.load(Ordering::Relaxed);
             // SAFETY: `8 * index + 8 <= bytes`, writable by the caller's word.
             unsafe { out.add(8 * index).cast::<u64>().write_unaligned(bits) };
         }
         let rest = bytes % 8;
         if rest != 0 {
-            let bits = self.words[whole].load(Ordering::Relaxed);
+            let bits = words[whole].load(Ordering::Relaxed);
             // SAFETY: `rest` bytes follow the whole words.
             unsafe { store_short(out.add(8 * whole), rest, bits) };
         }
         true
+    }
+
+    /// The words of a part of the payload.
+    #[inline]
+    #[track_caller]
+    fn part(&self, at: usize, bytes: usize) -> &[AtomicU64] {
+        assert!(
+            at.is_multiple_of(Self::PART_ALIGNMENT) && at + bytes <= Self::PAYLOAD_BYTES,
+            "{bytes} bytes at {at} do not fit an inline slot"
+        );
+        &self.words[at / 8..]
     }
 
     /// What was published last, whatever it is.
@@ -178,7 +203,7 @@ mod tests {
     fn every_length_survives() {
         assert_eq!(
             (size_of::<InlineSlot>(), align_of::<InlineSlot>()),
-            (64, 64)
+            (576, 64)
         );
         let slot = InlineSlot::default();
         for bytes in 0..=InlineSlot::PAYLOAD_BYTES {
@@ -203,8 +228,28 @@ mod tests {
     #[test]
     fn too_long_a_payload_is_refused() {
         let slot = InlineSlot::default();
-        assert!(std::panic::catch_unwind(|| slot.publish(1, &[0; 57])).is_err());
+        assert!(std::panic::catch_unwind(|| slot.publish(1, &[0; 569])).is_err());
         assert!(!slot.is_published(1));
+    }
+
+    #[test]
+    fn parts_are_apart() {
+        let slot = InlineSlot::default();
+        let parts = [[1u8; 13], [2; 13], [3; 13]];
+        for (index, part) in parts.iter().enumerate() {
+            // SAFETY: an array is readable for its length.
+            unsafe { slot.write(16 * index, part.as_ptr(), part.len()) };
+        }
+        assert!(!slot.is_published(1));
+        slot.announce(1);
+        for (index, part) in parts.iter().enumerate() {
+            let mut out = [0; 13];
+            // SAFETY: an array is writable for its length.
+            let there = unsafe { slot.try_read_raw(1, 16 * index, out.as_mut_ptr(), out.len()) };
+            assert!(there && out == *part);
+        }
+        let between = || slot.part(4, 4).len();
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(between)).is_err());
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //! |---|---|---|
 //! | `recursive_doubling` | ⌈log_{k+1} N⌉ | ⌈log_{k+1} N⌉ vectors |
 //! | `smp_linear` | V-1 | V-1 vectors |
+//! | `chain` | N-1 | N-1 vectors |
 //!
-//! Both keep rank order on every team. An exclusive scan gives rank 0 nothing; its buffer is not
+//! All keep rank order on every team. An exclusive scan gives rank 0 nothing; its buffer is not
 //! touched.
 
 use crate::cost::{Shape, Work};
@@ -16,6 +17,7 @@ use crate::registry::{
 };
 use crate::schedule::{Landing, Schedule};
 
+pub mod chain;
 pub mod recursive_doubling;
 pub mod smp_linear;
 
@@ -68,6 +70,7 @@ const fn row(
 
 const DOUBLING: &str = "partial results of k+1 times as many ranks after each round";
 const LINEAR: &str = "everyone reduces what precedes it in its node, nodes pass on their total";
+const CHAIN: &str = "each adds its own to what comes from the rank before, and passes it on";
 
 /// Every scan algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[
@@ -86,6 +89,14 @@ pub const ALGORITHMS: &[Algorithm] = &[
         smp_linear::build_inclusive,
         smp_linear::work_inclusive,
         LINEAR,
+    ),
+    row(
+        Collective::Scan,
+        "chain",
+        false,
+        chain::build_inclusive,
+        chain::work_inclusive,
+        CHAIN,
     ),
 ];
 
@@ -106,5 +117,13 @@ pub const EXCLUSIVE_ALGORITHMS: &[Algorithm] = &[
         smp_linear::build_exclusive,
         smp_linear::work_exclusive,
         LINEAR,
+    ),
+    row(
+        Collective::Exscan,
+        "chain",
+        false,
+        chain::build_exclusive,
+        chain::work_exclusive,
+        CHAIN,
     ),
 ];

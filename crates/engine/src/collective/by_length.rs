@@ -4,7 +4,7 @@
 //! receiver has announced where; both ends know which of the two it is. Where user memory cannot be
 //! reached, the ranks first agree how many pieces the longest message takes.
 
-use super::{Call, connect_peers, inline, piece_bytes, scheduled, turn};
+use super::{Call, connect_peers, finish, inline, piece_bytes, scheduled, turn};
 use crate::EngineError;
 use crate::choice::ZERO_COPY_BYTES_MIN;
 use crate::plan::{Plan, PlanKey};
@@ -40,8 +40,16 @@ pub(super) fn run(
             unsafe { inline::run_short_blocks(map, state, call, form)? };
         }
         // One operation: a pair has the same slot in both schedules, and uses it in one of them.
-        let turn = turn(map, state, call)?;
-        if call.send.has_block_above(above) || call.recv.has_block_above(above) {
+        let passes = call.send.has_block_above(above) || call.recv.has_block_above(above);
+        let turn = match passes || map.topology.node_count() > 1 {
+            true => turn(map, state, call)?,
+            // Nothing passes here; who waits for a free channel does not need this rank for it.
+            false => state
+                .clock
+                .next()
+                .marked(call.collective, call.root, call.bytes),
+        };
+        if passes {
             let scratch = user(Window::Between { above, room });
             Run::new(map, &plan.route, scratch, turn).complete(state, name)?;
             let direct = user(Window::Above { room });
@@ -55,6 +63,7 @@ pub(super) fn run(
         let turn = turn(map, state, call)?;
         let window = Window::Piece { offset, room };
         Run::new(map, &plan.route, user(window), turn).complete(state, name)?;
+        finish(map, state);
         offset += room;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Tiny calls on one node: the payload rides in the cache line of the flag that announces it.
+//! Tiny calls on one node: the payload rides in the cache lines of the flag that announces it.
 //!
 //! Those that have something to say publish it in their slot of the operation, those that are to
 //! know read it there; `crate::clock` says when a slot may be written again. A call whose lengths
@@ -17,16 +17,21 @@ use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, Order};
 use ferrorail_shm::InlineSlot;
+use std::mem::MaybeUninit;
 
-/// Largest payload that rides in the flag's cache line.
+/// Largest payload that rides in a slot.
 const BYTES_MAX: usize = InlineSlot::PAYLOAD_BYTES;
 
-/// Payload of one slot. Operations that a program defined expect it to be aligned.
+/// A block out of a slot. Operations that a program defined expect it to be aligned.
 #[repr(C, align(64))]
-struct Payload([u8; BYTES_MAX]);
+struct Block(MaybeUninit<[u8; BYTES_MAX]>);
 
-impl Payload {
-    const EMPTY: Self = Self([0; BYTES_MAX]);
+impl Block {
+    const EMPTY: Self = Self(MaybeUninit::uninit());
+
+    fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
 }
 
 /// Some ranks of a team.
@@ -66,11 +71,20 @@ pub(crate) fn form(collective: Collective) -> Option<Form> {
 }
 
 impl Form {
+    /// What a block of `bytes` bytes takes.
+    #[inline]
+    fn room(self, bytes: usize) -> usize {
+        match self.block_per_reader {
+            true => bytes.next_multiple_of(InlineSlot::PART_ALIGNMENT),
+            false => 0,
+        }
+    }
+
     /// Longest block that fits in a team of `size`.
     #[inline]
     pub fn share(self, size: u32) -> usize {
         match self.block_per_reader {
-            true => BYTES_MAX / size as usize,
+            true => BYTES_MAX / size as usize & !(InlineSlot::PART_ALIGNMENT - 1),
             false => BYTES_MAX,
         }
     }
@@ -88,7 +102,7 @@ pub(super) unsafe fn run(
     form: Form,
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's contract.
-    unsafe { exchange(map, state, call, form, call.bytes, false)? };
+    unsafe { exchange(map, state, call, form, form.room(call.bytes), false)? };
     if call.collective.synchronising() {
         state.clock.synchronised();
     }
@@ -129,8 +143,8 @@ unsafe fn exchange(
     share: usize,
     by_length: bool,
 ) -> Result<(), EngineError> {
-    if state.clock.must_synchronise_inline() {
-        super::barrier::synchronise(map, state)?;
+    if state.clock.is_full_inline() {
+        super::make_room(map, state)?;
     }
     let mut exchange = Exchange {
         map,
@@ -142,12 +156,16 @@ unsafe fn exchange(
             .clock
             .next_inline()
             .marked(call.collective, call.root, call.bytes),
-        own: Payload::EMPTY,
         patience: None,
     };
     let includes = |ranks| ranks == Ranks::All || map.rank == call.root;
     // SAFETY: the caller's contract.
     unsafe {
+        if let (Some(reducer), Collective::Scan | Collective::Exscan) =
+            (&call.reducer, call.collective)
+        {
+            return exchange.pass_on(reducer);
+        }
         if includes(form.publishers) {
             exchange.publish();
         }
@@ -168,7 +186,6 @@ struct Exchange<'a> {
     /// Whether only blocks that have bytes and fit are exchanged.
     by_length: bool,
     turn: InlineTurn,
-    own: Payload,
     patience: Option<Patience<'a>>,
 }
 
@@ -186,26 +203,21 @@ impl Exchange<'_> {
             Collective::Bcast => &self.call.recv,
             _ => &self.call.send,
         };
-        let mut end = None;
+        let segment = self.map.segment();
+        let slot = segment.inline_slot(self.map.node_rank, self.turn.slot);
+        let mut any = false;
         for index in 0..side.count() {
             let block = side.block(index);
             if self.takes_part(block) {
-                let at = index as usize * self.share;
-                let room = &mut self.own.0[at..at + block.bytes];
-                // SAFETY: the caller vouches for the block; the lengths are the same.
-                unsafe {
-                    let from = block.as_ptr();
-                    core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), block.bytes);
-                }
-                end = Some(at + block.bytes);
+                // SAFETY: the caller vouches for the block.
+                unsafe { slot.write(index as usize * self.share, block.as_ptr(), block.bytes) };
+                any = true;
             }
         }
-        let Some(end) = end else { return };
-        let segment = self.map.segment();
-        segment
-            .inline_slot(self.map.node_rank, self.turn.slot)
-            .publish(self.turn.op, &self.own.0[..end]);
-        segment.doorbell().ring();
+        if any {
+            slot.announce(self.turn.op);
+            segment.doorbell().ring();
+        }
     }
 
     /// The block that each publisher has for this rank.
@@ -218,18 +230,11 @@ impl Exchange<'_> {
             Ranks::All => 0..self.map.topology.size(),
             Ranks::Root => self.call.root.0..self.call.root.0 + 1,
         };
-        let first = self.offset();
         for rank in publishers {
             let dest = self.call.recv.block_of(rank);
-            if !self.takes_part(dest) || self.is_there(rank, dest) {
-                continue;
-            }
-            let mut theirs = Payload::EMPTY;
-            let from = self.read(rank, first + dest.bytes, &mut theirs)?;
-            // SAFETY: the caller vouches for `recv`; the payload is private.
-            unsafe {
-                let from = from.wrapping_add(first);
-                core::ptr::copy_nonoverlapping(from, dest.as_ptr(), dest.bytes);
+            if self.takes_part(dest) && !self.is_there(rank, dest) {
+                // SAFETY: the caller vouches for `recv`.
+                unsafe { self.read(rank, dest)? };
             }
         }
         Ok(())
@@ -252,60 +257,104 @@ impl Exchange<'_> {
                 || dest.address == self.call.send.block_of(rank).address)
     }
 
-    /// Vectors of all ranks, or of those up to this one, reduced in rank order; of vectors with a
-    /// block for each reader, this rank's.
+    /// Vectors of all ranks reduced in rank order; of vectors with a block for each reader, this
+    /// rank's.
     ///
     /// # Safety
     /// The result is writable.
     #[inline]
     unsafe fn reduce(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
-        let end = match self.call.collective {
-            Collective::Scan => self.map.rank.0 + 1,
-            Collective::Exscan => self.map.rank.0,
-            _ => self.map.topology.size(),
-        };
-        if end == 0 {
-            return Ok(());
-        }
         let dest = self.call.recv.block(0);
-        let first = self.offset();
-        let mut result = Payload::EMPTY;
-        for rank in 0..end {
-            let mut theirs = Payload::EMPTY;
-            let from = self.read(rank, first + dest.bytes, &mut theirs)?;
-            let (from, into) = (from.wrapping_add(first), result.0.as_mut_ptr());
-            // SAFETY: both are private and hold a block.
-            unsafe {
-                match rank {
-                    0 => core::ptr::copy_nonoverlapping(from, into, dest.bytes),
-                    _ => reducer.run(from, into, dest.bytes, Order::IntoFirst)?,
-                }
-            }
-        }
-        // SAFETY: the caller vouches for `recv`.
+        let (mut result, mut theirs) = (Block::EMPTY, Block::EMPTY);
+        let of = |block: &mut Block| MemoryRange {
+            address: block.as_mut_ptr() as usize,
+            bytes: dest.bytes,
+        };
+        // SAFETY: both are private and have room for a block; the caller vouches for `recv`.
         unsafe {
-            core::ptr::copy_nonoverlapping(result.0.as_ptr(), dest.as_ptr(), dest.bytes);
+            self.read(0, of(&mut result))?;
+            for rank in 1..self.map.topology.size() {
+                self.read(rank, of(&mut theirs))?;
+                let (from, into) = (theirs.as_mut_ptr(), result.as_mut_ptr());
+                reducer.run(from, into, dest.bytes, Order::IntoFirst)?;
+            }
+            of(&mut result).copy_to(dest);
         }
         Ok(())
     }
 
-    /// Waits for the contribution of `rank`: `bytes` bytes, in `theirs` or this rank's own.
+    /// A scan: adds this rank's vector to the reduction of those before and publishes that. The ranks
+    /// of a node together read one slot each, where all of those before would be half of them each.
+    ///
+    /// # Safety
+    /// The contribution is readable, the result writable.
+    unsafe fn pass_on(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
+        let (rank, size) = (self.map.rank.0, self.map.topology.size());
+        let (own, dest) = (self.call.send.block(0), self.call.recv.block(0));
+        let (mut before, mut total) = (Block::EMPTY, Block::EMPTY);
+        let of = |block: &mut Block| MemoryRange {
+            address: block.as_mut_ptr() as usize,
+            bytes: dest.bytes,
+        };
+        // SAFETY: the blocks are private and have room; the caller vouches for the others.
+        unsafe {
+            own.copy_to(of(&mut total));
+            if rank > 0 {
+                self.read(rank - 1, of(&mut before))?;
+                let (from, into) = (before.as_mut_ptr(), total.as_mut_ptr());
+                reducer.run(from, into, dest.bytes, Order::FromFirst)?;
+            }
+            if rank + 1 < size {
+                self.publish_block(of(&mut total));
+            }
+            match self.call.collective {
+                Collective::Scan => of(&mut total).copy_to(dest),
+                _ if rank > 0 => of(&mut before).copy_to(dest),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes one block that all readers are to have.
+    ///
+    /// # Safety
+    /// The block is readable.
+    unsafe fn publish_block(&self, block: MemoryRange) {
+        let segment = self.map.segment();
+        let slot = segment.inline_slot(self.map.node_rank, self.turn.slot);
+        // SAFETY: the caller's contract.
+        unsafe { slot.write(0, block.as_ptr(), block.bytes) };
+        slot.announce(self.turn.op);
+        segment.doorbell().ring();
+    }
+
+    /// Waits for the contribution of `rank` and copies what it has for this one.
+    ///
+    /// # Safety
+    /// `into` is writable.
     #[inline]
-    fn read(
-        &mut self,
-        rank: u32,
-        bytes: usize,
-        theirs: &mut Payload,
-    ) -> Result<*const u8, EngineError> {
+    unsafe fn read(&mut self, rank: u32, into: MemoryRange) -> Result<(), EngineError> {
         if rank == self.map.rank.0 {
-            return Ok(self.own.0.as_ptr());
+            let own = self.call.send.block_of(rank);
+            // SAFETY: the caller vouches for both.
+            unsafe {
+                MemoryRange {
+                    bytes: into.bytes,
+                    ..own
+                }
+                .copy_to(into)
+            };
+            return Ok(());
         }
         let segment = self.map.segment();
         let slot = segment.inline_slot(NodeRank(rank), self.turn.slot);
-        while !slot.try_read(self.turn.op, &mut theirs.0[..bytes]) {
+        let at = self.offset();
+        // SAFETY: the caller vouches for `into`.
+        while !unsafe { slot.try_read_raw(self.turn.op, at, into.as_ptr(), into.bytes) } {
             self.idle(Rank(rank))?;
         }
-        Ok(theirs.0.as_ptr())
+        Ok(())
     }
 
     fn idle(&mut self, of: Rank) -> Result<(), EngineError> {

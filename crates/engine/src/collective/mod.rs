@@ -18,12 +18,13 @@ use crate::clock::Turn;
 use crate::plan::{Plan, PlanKey};
 use crate::reducer::Reducer;
 use crate::run::mark::{self, mark};
-use crate::run::{Run, Side, UserBuffers, Window};
+use crate::run::{Blocked, Patience, Run, Side, UserBuffers, Window};
 use crate::team::State;
 use crate::team::connect::connect;
 use crate::team::map::Map;
 use crate::{EngineError, Team};
-use ferrorail_base::Rank;
+use ferrorail_base::sync::Ordering;
+use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::cost;
 use ferrorail_coll::{Collective, Landing};
 
@@ -88,6 +89,9 @@ impl Team {
             scheduled(&self.map, state, &mut plan, call)
         };
         state.plans.put_back(plan, call.bytes);
+        if outcome.is_ok() {
+            finish(&self.map, state);
+        }
         if let Err(error) = &outcome
             && !matches!(error, EngineError::ElementTooLarge { .. })
         {
@@ -159,6 +163,7 @@ fn scheduled(
         };
         plan.runs += 1;
         Run::new(map, &plan.route, user, turn).complete(state, call.collective.name())?;
+        finish(map, state);
         if proves {
             state.clock.synchronised();
         }
@@ -169,13 +174,49 @@ fn scheduled(
     }
 }
 
-/// The next operation's mark and channel; synchronises where no channel is free.
+/// Waits until the next channel and the next inline slot are free everywhere.
+#[cold]
+fn make_room(map: &Map, state: &mut State) -> Result<(), EngineError> {
+    if map.topology.node_count() > 1 {
+        return barrier::synchronise(map, state);
+    }
+    // Half a row at once, as who waits for each place anew is woken up for each.
+    let wanted = state.clock.half_a_row_ago();
+    let mut patience = Patience::new(map, "run-ahead");
+    for rank in (0..map.topology.size()).filter(|&rank| rank != map.rank.0) {
+        let finished = map.segment().finished(NodeRank(rank));
+        while finished.load(Ordering::Acquire) < wanted {
+            patience.idle(Blocked::Node, || format!("rank {rank}"))?;
+        }
+    }
+    state.clock.all_finished(wanted);
+    Ok(())
+}
+
+/// How often who waits in [`make_room`] is woken up, in operations.
+const RING_INTERVAL: u64 = 4;
+
+/// Says on one node that this rank has finished the last operation. After each, also of those that
+/// make one call together: a rank may be a row ahead within one.
+#[inline]
+fn finish(map: &Map, state: &State) {
+    if map.topology.size() == 1 || map.topology.node_count() > 1 {
+        return;
+    }
+    let (segment, op) = (map.segment(), state.clock.op());
+    segment.finished(map.node_rank).store(op, Ordering::Release);
+    if op.is_multiple_of(RING_INTERVAL) {
+        segment.doorbell().ring();
+    }
+}
+
+/// The next operation's mark and channel; waits where no channel is free.
 fn turn(map: &Map, state: &mut State, call: &Call<'_>) -> Result<Turn, EngineError> {
     let turn = if call.collective == Collective::Barrier {
         state.clock.next_sync()
     } else {
-        if state.clock.must_synchronise() {
-            barrier::synchronise(map, state)?;
+        if state.clock.is_full() {
+            make_room(map, state)?;
         }
         state.clock.next()
     };

@@ -103,8 +103,17 @@ pub(crate) enum Messages {
     Slot(u32, Slot, u64),
 }
 
-/// Looks for a rank of this node that disagrees with, or that left, the operation, and for messages
-/// of ranks that do. To be asked by those who have waited long.
+/// Looks for a rank of this node that takes part in nothing more.
+pub(super) fn left(map: &Map) -> Option<EngineError> {
+    let flags = map.segment().flags();
+    let mut others = (0..map.segment().layout().local_ranks).map(NodeRank);
+    let gone = others.find(|&local| local != map.node_rank && flags.card(local) == GONE)?;
+    let rank = map.topology.ranks_of(map.node)[gone.index()];
+    Some(EngineError::PeerGaveUp { rank })
+}
+
+/// Looks for a rank of this node that disagrees with the operation, and for messages of ranks that
+/// do. To be asked by those who have waited long.
 pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError> {
     let mark = expected.mark;
     show(map, mark);
@@ -112,17 +121,14 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
     let (flags, layout) = (segment.flags(), segment.layout());
     let ranks = map.topology.ranks_of(map.node);
     for local in (0..layout.local_ranks).map(NodeRank) {
-        let rank = Rank(ranks[local.index()].0);
-        if local != map.node_rank && flags.card(local) == GONE {
-            return Some(EngineError::PeerGaveUp { rank });
-        }
         let inline = (0..INLINE_SLOTS).map(|slot| segment.inline_slot(local, slot).value());
         let mut shown = [flags.value(local) >> 8, flags.card(local)]
             .into_iter()
             .chain(inline);
         let differs = shown.any(|seen| contradicts(seen, mark));
         if differs || differed(&flags, local, mark) {
-            return Some(EngineError::Mismatch { rank: Some(rank) });
+            let rank = Some(ranks[local.index()]);
+            return Some(EngineError::Mismatch { rank });
         }
     }
     let (channel, slots, mark) = match expected.messages {

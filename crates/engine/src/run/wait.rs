@@ -69,9 +69,9 @@ impl<'a> Patience<'a> {
         if let Some(died) = self.map.dead_peer(self.collective) {
             return Err(died);
         }
-        if let Some(expected) = &self.expected
-            && let Some(error) = mark::disagreement(self.map, expected)
-        {
+        let disagreement = |expected| mark::disagreement(self.map, expected);
+        let left = mark::left(self.map);
+        if let Some(error) = left.or_else(|| self.expected.as_ref().and_then(disagreement)) {
             return Err(error);
         }
         match self.map.context.settings().peer_timeout_s {
