@@ -6,7 +6,7 @@
 //! barrier         arrivals                           1 line
 //! node flags      u64 per rank                       1 line each
 //! finished        u64 per rank                       1 line each
-//! inline slots    flag + 568 bytes, in turn          32 slots of 9 lines per rank
+//! inline slots    flag + 568 bytes, in turn          128 slots of 9 lines per rank
 //! arrivals        u64 per slot and chunk             whole lines per (rank, channel)
 //! announcements   64 bytes per slot                  per (rank, channel)
 //! scratch         scratch_bytes, page aligned        per (rank, channel)
@@ -20,8 +20,9 @@ use ferrorail_base::NodeRank;
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
-/// Inline slots of a rank, which its operations use in turn.
-pub const INLINE_SLOTS: u32 = 32;
+/// Inline slots of a rank, which its operations use in turn: that many a root may be ahead, which is
+/// worth their room where ranks share cores, as it makes context switches rare.
+pub const INLINE_SLOTS: u32 = 128;
 /// Alignment of scratch, in bytes.
 pub const PAGE: usize = 4096;
 
