@@ -136,6 +136,9 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     if case.expect.failover {
         stats.check_failover()?;
     }
+    if case.expect.damaged {
+        stats.check_damaged()?;
+    }
     match &case.expect.as_the_host {
         Some(beginning) => check_as_the_host(setup, case, beginning, &outcome.stdout),
         None => Ok(()),

@@ -75,6 +75,8 @@ pub struct Expect {
     pub even_rails: bool,
     /// Lanes failed, and what they owed was carried by others.
     pub failover: bool,
+    /// Chunks arrived damaged, and were sent again.
+    pub damaged: bool,
     /// The host packed some data, of types too irregular for ferrorail; else none.
     pub packed_by_host: bool,
     /// Rails that carried bytes, if it matters.
@@ -93,6 +95,7 @@ impl Default for Expect {
             forwarded: Vec::new(),
             even_rails: false,
             failover: false,
+            damaged: false,
             packed_by_host: false,
             rails_used: None,
             output: Vec::new(),

@@ -46,6 +46,9 @@ pub struct Rail {
     /// Times that a lane of it failed.
     #[serde(default)]
     pub failures: u64,
+    /// Chunks of checked messages that it damaged.
+    #[serde(default)]
+    pub damaged: u64,
 }
 
 /// Calls left to the host MPI for one reason.
@@ -148,6 +151,16 @@ impl Stats {
     pub fn check_failover(&self) -> Result<()> {
         let failures: u64 = self.rails.iter().map(|rail| rail.failures).sum();
         ensure!(failures > 0, "no lane failed, though that was asked for");
+        Ok(())
+    }
+
+    /// Whether some rail damaged chunks that were checked.
+    pub fn check_damaged(&self) -> Result<()> {
+        let damaged: u64 = self.rails.iter().map(|rail| rail.damaged).sum();
+        ensure!(
+            damaged > 0,
+            "nothing was damaged, though that was asked for"
+        );
         Ok(())
     }
 

@@ -86,11 +86,13 @@ table! {
     "FERRORAIL_LOOPBACK_BANDWIDTH", Kind::Text, "0",
         "modelled bandwidth of loopback rails in MB/s, one for all or one each: 1000,250; 0 is unlimited";
     "FERRORAIL_LOOPBACK_FAULTS", Kind::Text, "",
-        "faults of loopback rails, for tests: rail:kind[:after=OPS][:for=MS][:every=OPS], kind down, mute or late";
+        "faults of loopback rails, for tests: rail:kind[:after=OPS][:for=MS][:every=OPS], kind down, mute, late, delay or corrupt";
     "FERRORAIL_RAIL_TIMEOUT", Kind::Number(10, 600_000), "4000",
         "milliseconds that a rail to a peer may not answer before other rails take over";
     "FERRORAIL_RAIL_PROBE", Kind::Number(0, 3_600_000), "1000",
         "milliseconds between trials of a rail that failed; 0 never uses it again";
+    "FERRORAIL_RELIABLE", Kind::Switch, "0",
+        "1 checks what comes over rails by CRC32C before it is used; what is damaged is sent again";
     "FERRORAIL_STATS", Kind::Text, "0",
         "1 prints statistics at finalize, a path writes them there as JSON";
     "FERRORAIL_LOG", Kind::Text, "warn",

@@ -97,6 +97,16 @@ pub enum EngineError {
         /// The rank that could not.
         rank: Rank,
     },
+    /// What one rank sent another was damaged on its way each time (`FERRORAIL_RELIABLE`).
+    #[error("data from rank {from} to rank {to} was damaged on its way {attempts} times")]
+    Damaged {
+        /// Who sent it.
+        from: Rank,
+        /// Where it arrived.
+        to: Rank,
+        /// Times that it was sent.
+        attempts: u8,
+    },
     /// A cross-memory copy failed.
     #[error("cross-memory copy to rank {rank} failed: {source}; FERRORAIL_CMA=off avoids it")]
     CrossMemory {

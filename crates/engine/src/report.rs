@@ -28,6 +28,9 @@ pub struct RailRow {
     pub readmissions: u64,
     /// Operations that other rails repeated.
     pub resent: u64,
+    /// Chunks that arrived damaged and were sent again (`FERRORAIL_RELIABLE`).
+    #[serde(default)]
+    pub damaged: u64,
 }
 
 /// What `FERRORAIL_STATS` writes: sums over `ranks` processes.
@@ -48,6 +51,9 @@ pub struct Report {
     /// Data of irregular types.
     #[serde(default)]
     pub host_packing: HostPackingRow,
+    /// Messages that were checked end to end (`FERRORAIL_RELIABLE`).
+    #[serde(default)]
+    pub checked_messages: u64,
 }
 
 impl CallRow {
@@ -122,6 +128,7 @@ impl Context {
                     failures: counters.failures,
                     readmissions: counters.readmissions,
                     resent: counters.resent,
+                    damaged: self.stats().damaged_chunks(fabric.name(), &info.name),
                 });
             }
         }
@@ -133,6 +140,7 @@ impl Context {
             rails,
             forwarded,
             host_packing: self.stats().host_packing(),
+            checked_messages: self.stats().checked_messages(),
         }
     }
 
@@ -164,6 +172,7 @@ impl Report {
             sum.ranks += report.ranks;
             sum.host_packing.buffers += report.host_packing.buffers;
             sum.host_packing.bytes += report.host_packing.bytes;
+            sum.checked_messages += report.checked_messages;
             for row in report.collectives {
                 let same = |s: &&mut CallRow| {
                     s.size_class_bytes == row.size_class_bytes
@@ -191,6 +200,7 @@ impl Report {
                         s.failures += row.failures;
                         s.readmissions += row.readmissions;
                         s.resent += row.resent;
+                        s.damaged += row.damaged;
                     }
                     None => sum.rails.push(row),
                 }
@@ -222,6 +232,21 @@ impl Report {
                     row.rail, row.failures, row.readmissions, row.resent
                 );
             }
+            if row.damaged > 0 {
+                let _ = writeln!(
+                    text,
+                    "       {:<12} damaged {} chunks",
+                    row.rail, row.damaged
+                );
+            }
+        }
+        if self.checked_messages > 0 {
+            let damaged: u64 = self.rails.iter().map(|row| row.damaged).sum();
+            let _ = writeln!(
+                text,
+                "  checked end to end {:>12} messages, {damaged} chunks damaged and sent again",
+                self.checked_messages
+            );
         }
         let packing = &self.host_packing;
         if packing.buffers > 0 {

@@ -24,6 +24,7 @@ pub(crate) struct SharedSettings {
     shm: u8,
     pub cma: bool,
     pub stats: bool,
+    pub reliable: bool,
 }
 
 impl SharedSettings {
@@ -48,6 +49,7 @@ impl SharedSettings {
             shm: settings.shm as u8,
             cma: settings.cma,
             stats: settings.stats != ferrorail_base::config::StatsSink::Off,
+            reliable: settings.reliable,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Counters: what ran, on which algorithm, and what was left to the host MPI and why.
 
 use crate::choice::ChosenBy;
+use ferrorail_base::sync::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -37,6 +38,9 @@ pub struct Stats {
     calls: Mutex<BTreeMap<CallKey, CallCount>>,
     forwarded: Mutex<BTreeMap<(&'static str, &'static str), Count>>,
     host_packing: Mutex<Count>,
+    checked: AtomicU64,
+    /// Damaged chunks by fabric and rail.
+    damaged: Mutex<BTreeMap<(&'static str, String), u64>>,
 }
 
 /// Calls that ferrorail ran.
@@ -123,6 +127,29 @@ impl Stats {
             .filter(|((name, _), _)| collective.is_none_or(|wanted| wanted == *name))
             .map(|(_, count)| count.calls)
             .sum()
+    }
+
+    /// Counts a message that is checked end to end.
+    pub(crate) fn checked(&self) {
+        self.checked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Messages that were checked end to end so far.
+    pub fn checked_messages(&self) -> u64 {
+        self.checked.load(Ordering::Relaxed)
+    }
+
+    /// Counts a chunk that `rail` damaged.
+    pub(crate) fn damaged(&self, fabric: &'static str, rail: &str) {
+        let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        *damaged.entry((fabric, rail.to_owned())).or_default() += 1;
+    }
+
+    /// Chunks that `rail` damaged so far.
+    pub fn damaged_chunks(&self, fabric: &'static str, rail: &str) -> u64 {
+        let damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = damaged.get(&(fabric, rail.to_owned()));
+        count.copied().unwrap_or(0)
     }
 
     /// Counts a buffer that the host MPI packed or unpacked.

@@ -59,6 +59,7 @@ fn run(pairs: u32, bytes: usize, method: Method) -> f64 {
         slots: 1,
         rails: 1,
         scratch_bytes: BYTES_MAX as u64,
+        check_bytes: 0,
     };
     let node = NodeSegment::create(ShmKind::Memfd, layout).expect("node segment");
     let messages = ((8 << 20) / bytes).clamp(4, 2000) as u64;

@@ -51,6 +51,7 @@ fn run(ranks: u32, policy: &WaitPolicy) -> f64 {
         slots: 1,
         rails: 1,
         scratch_bytes: 0,
+        check_bytes: 0,
     };
     let node = NodeSegment::create(ShmKind::Memfd, layout).expect("node segment");
     let children: Vec<Pid> = (0..ranks)

@@ -9,6 +9,7 @@
 //! inline slots    flag + 568 bytes, in turn          128 slots of 9 lines per rank
 //! arrivals        u64 per slot and chunk             whole lines per (rank, channel)
 //! announcements   64 bytes per slot                  per (rank, channel)
+//! checks          two cells and a word per slot      per (rank, channel), if there are any
 //! scratch         scratch_bytes, page aligned        per (rank, channel)
 //! ```
 //!
@@ -46,6 +47,8 @@ pub struct NodeLayout {
     pub rails: u32,
     /// Scratch bytes per rank and channel.
     pub scratch_bytes: u64,
+    /// Bytes of a check cell, in whole lines; 0 if messages are not checked.
+    pub check_bytes: u32,
 }
 
 impl NodeLayout {
@@ -63,8 +66,14 @@ impl NodeLayout {
             .checked_mul(8 * u64::from(self.rails).next_power_of_two())?
             .checked_next_multiple_of(line)?;
         let pairs = ranks.checked_mul(u64::from(self.channels))?;
+        let checks = match self.check_bytes {
+            0 => 0,
+            bytes => slots
+                .checked_mul(2 * u64::from(bytes))?
+                .checked_add((8 * slots).checked_next_multiple_of(line)?)?,
+        };
         let front = pairs
-            .checked_mul(arrivals.checked_add(slots * line)?)?
+            .checked_mul(arrivals.checked_add(slots * line)?.checked_add(checks)?)?
             .checked_add(FLAGS as u64 + ranks * LINES_PER_RANK * line)?
             .checked_next_multiple_of(page)?;
         let scratch = self.scratch_bytes.checked_next_multiple_of(page)?;
@@ -92,7 +101,7 @@ impl NodeLayout {
     #[inline]
     #[track_caller]
     pub fn node_flag(&self, r: NodeRank) -> usize {
-        self.check(r);
+        self.check_rank(r);
         FLAGS + r.index() * LINE
     }
 
@@ -100,7 +109,7 @@ impl NodeLayout {
     #[inline]
     #[track_caller]
     pub fn finished(&self, r: NodeRank) -> usize {
-        self.check(r);
+        self.check_rank(r);
         FLAGS + (self.local_ranks as usize + r.index()) * LINE
     }
 
@@ -108,7 +117,7 @@ impl NodeLayout {
     #[inline]
     #[track_caller]
     pub fn inline_slot(&self, r: NodeRank, index: u32) -> usize {
-        self.check(r);
+        self.check_rank(r);
         assert!(index < INLINE_SLOTS, "an inline slot below {INLINE_SLOTS}");
         self.inline_slots() + (INLINE_SLOTS as usize * r.index() + index as usize) * SLOT
     }
@@ -138,14 +147,56 @@ impl NodeLayout {
         self.announcements() + (pair * self.slots as usize + slot) * LINE
     }
 
+    /// The check cell of `slot` at `r`: `check_bytes` bytes that the origin of the message writes.
+    #[track_caller]
+    pub fn check(&self, r: NodeRank, channel: u32, slot: u16) -> usize {
+        self.checks(r, channel) + self.check_slot(slot) * self.check_bytes as usize
+    }
+
+    /// The cell in which `r` prepares the check of the `index`-th message that it sends.
+    #[track_caller]
+    pub fn own_check(&self, r: NodeRank, channel: u32, index: u16) -> usize {
+        let before = self.slots as usize + self.check_slot(index);
+        self.checks(r, channel) + before * self.check_bytes as usize
+    }
+
+    /// The word (u64) in which `r` is told what became of the `index`-th message that it sends.
+    #[track_caller]
+    pub fn verdict(&self, r: NodeRank, channel: u32, index: u16) -> usize {
+        let cells = 2 * self.slots as usize * self.check_bytes as usize;
+        self.checks(r, channel) + cells + 8 * self.check_slot(index)
+    }
+
     /// `r`'s scratch of `channel`: `scratch_bytes` bytes, page aligned.
     #[inline]
     #[track_caller]
     pub fn scratch(&self, r: NodeRank, channel: u32) -> usize {
         let pair = self.pair(r, channel);
-        let start = (self.announcements() + self.pairs() * self.slots as usize * LINE)
-            .next_multiple_of(PAGE);
+        let checks = self.all_checks() + self.pairs() * self.pair_checks();
+        let start = checks.next_multiple_of(PAGE);
         start + pair * (self.scratch_bytes as usize).next_multiple_of(PAGE)
+    }
+
+    /// Where the checks of a pair of rank and channel begin.
+    #[track_caller]
+    fn checks(&self, r: NodeRank, channel: u32) -> usize {
+        assert!(self.check_bytes > 0, "messages are not checked");
+        self.all_checks() + self.pair(r, channel) * self.pair_checks()
+    }
+
+    #[inline]
+    fn all_checks(&self) -> usize {
+        self.announcements() + self.pairs() * self.slots as usize * LINE
+    }
+
+    #[inline]
+    fn pair_checks(&self) -> usize {
+        match self.check_bytes as usize {
+            0 => 0,
+            bytes => {
+                2 * self.slots as usize * bytes + (8 * self.slots as usize).next_multiple_of(LINE)
+            }
+        }
     }
 
     #[inline]
@@ -180,7 +231,7 @@ impl NodeLayout {
 
     #[inline]
     #[track_caller]
-    fn check(&self, r: NodeRank) {
+    fn check_rank(&self, r: NodeRank) {
         assert!(
             r.0 < self.local_ranks,
             "node rank {r} of {}",
@@ -191,7 +242,7 @@ impl NodeLayout {
     #[inline]
     #[track_caller]
     fn pair(&self, r: NodeRank, channel: u32) -> usize {
-        self.check(r);
+        self.check_rank(r);
         assert!(
             channel < self.channels,
             "channel {channel} of {}",
@@ -239,6 +290,15 @@ mod tests {
                     }
                     let at = layout.announcement(r, channel, slot);
                     cells.push((at, 64, format!("announcement {r} {channel} {slot}")));
+                    if layout.check_bytes > 0 {
+                        let bytes = layout.check_bytes as usize;
+                        let at = layout.check(r, channel, slot);
+                        cells.push((at, bytes, format!("check {r} {channel} {slot}")));
+                        let at = layout.own_check(r, channel, slot);
+                        cells.push((at, bytes, format!("own check {r} {channel} {slot}")));
+                        let at = layout.verdict(r, channel, slot);
+                        cells.push((at, 8, format!("verdicts {r} {channel}")));
+                    }
                 }
                 let at = layout.scratch(r, channel);
                 assert_eq!(at % PAGE, 0);
@@ -251,11 +311,11 @@ mod tests {
 
     #[test]
     fn cells_neither_overlap_nor_share_lines() {
-        for (local_ranks, channels, slots, rails, scratch_bytes) in [
-            (1, 1, 1, 1, 1),
-            (2, 2, 34, 2, 4096),
-            (5, 3, 42, 3, 5000),
-            (3, 1, 33, 8, 0),
+        for (local_ranks, channels, slots, rails, scratch_bytes, check_bytes) in [
+            (1, 1, 1, 1, 1, 0),
+            (2, 2, 34, 2, 4096, 64),
+            (5, 3, 42, 3, 5000, 0),
+            (3, 1, 33, 8, 0, 192),
         ] {
             let layout = NodeLayout {
                 local_ranks,
@@ -263,6 +323,7 @@ mod tests {
                 slots,
                 rails,
                 scratch_bytes,
+                check_bytes,
             };
             let total = layout.total_bytes() as usize;
             let mut lines: BTreeMap<usize, String> = BTreeMap::new();
@@ -293,6 +354,7 @@ mod tests {
             slots: 9,
             rails: 3,
             scratch_bytes: 1,
+            check_bytes: 0,
         };
         let first = layout.arrival(NodeRank(1), 1, 4, 0);
         assert_eq!(layout.arrival(NodeRank(1), 1, 4, 2), first + 16);
@@ -307,6 +369,7 @@ mod tests {
             slots: u32::MAX,
             rails: u32::MAX,
             scratch_bytes: u64::MAX,
+            check_bytes: u32::MAX,
         };
         assert_eq!(layout.total_bytes(), u64::MAX);
     }
@@ -319,6 +382,7 @@ mod tests {
             slots: 3,
             rails: 1,
             scratch_bytes: 1,
+            check_bytes: 0,
         };
         let panics = |f: &(dyn Fn() -> usize + std::panic::RefUnwindSafe)| {
             std::panic::catch_unwind(f).is_err()

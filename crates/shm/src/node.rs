@@ -107,6 +107,23 @@ impl NodeSegment {
             .cells(self.layout.announcement(r, channel, slot), 8)
     }
 
+    /// The check cell of `slot` at `r`; its first word is the flag of the check's arrival.
+    pub fn check(&self, r: NodeRank, channel: u32, slot: u16) -> MemoryRange {
+        let bytes = self.layout.check_bytes as usize;
+        let at = self.layout.check(r, channel, slot);
+        self.segment.range().slice(at, bytes)
+    }
+
+    /// The flag of the check of `slot` at `r`.
+    pub fn check_flag(&self, r: NodeRank, channel: u32, slot: u16) -> &AtomicU64 {
+        self.segment.word(self.layout.check(r, channel, slot))
+    }
+
+    /// The word in which `r` is told what became of the `index`-th message that it sends.
+    pub fn verdict(&self, r: NodeRank, channel: u32, index: u16) -> &AtomicU64 {
+        self.segment.word(self.layout.verdict(r, channel, index))
+    }
+
     /// `r`'s scratch of `channel`.
     #[inline]
     pub fn scratch(&self, r: NodeRank, channel: u32) -> MemoryRange {
@@ -117,7 +134,7 @@ impl NodeSegment {
     }
 }
 
-const HEADER_WORDS: usize = 5;
+const HEADER_WORDS: usize = 6;
 const MAGIC: u64 = u64::from_be_bytes(*b"ferroral");
 /// Changes whenever a cell moves or changes its meaning.
 const VERSION: u64 = 3;
@@ -130,6 +147,7 @@ fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {
         u64::from(layout.local_ranks) << 32 | u64::from(layout.channels),
         u64::from(layout.slots) << 32 | u64::from(layout.rails),
         layout.scratch_bytes,
+        u64::from(layout.check_bytes),
     ]
 }
 
@@ -147,6 +165,7 @@ mod tests {
         slots: 38,
         rails: 2,
         scratch_bytes: 10_000,
+        check_bytes: 0,
     };
 
     #[test]

@@ -282,6 +282,7 @@ fn many_processes_meet() {
         slots: 1,
         rails: 1,
         scratch_bytes: 4096,
+        check_bytes: 0,
     };
     let node = NodeSegment::create(ShmKind::Memfd, layout).unwrap();
     let handle = node.segment().handle();

@@ -231,6 +231,7 @@ impl Reader {
             loopback_faults: self.text("FERRORAIL_LOOPBACK_FAULTS"),
             rail_timeout_ms: self.number("FERRORAIL_RAIL_TIMEOUT"),
             rail_probe_ms: none_if_zero(self.number("FERRORAIL_RAIL_PROBE")),
+            reliable: self.text("FERRORAIL_RELIABLE") == "1",
             stats: match self.text("FERRORAIL_STATS").as_str() {
                 "0" | "" => StatsSink::Off,
                 "1" => StatsSink::Print,

@@ -108,6 +108,8 @@ pub struct Settings {
     pub rail_timeout_ms: u64,
     /// `FERRORAIL_RAIL_PROBE` in ms; `None` is never.
     pub rail_probe_ms: Option<u64>,
+    /// `FERRORAIL_RELIABLE`.
+    pub reliable: bool,
     /// `FERRORAIL_STATS`.
     pub stats: StatsSink,
     /// `FERRORAIL_LOG`.

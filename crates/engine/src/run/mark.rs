@@ -30,6 +30,12 @@ pub(crate) fn mark(op: u64, collective: Collective, root: Rank, bytes: usize) ->
     op << SIGNATURE_BITS | hashed(kind ^ (bytes as u64).rotate_left(8))
 }
 
+/// The number of the operation of `mark`.
+#[inline]
+pub(crate) fn number(mark: u64) -> u64 {
+    mark >> SIGNATURE_BITS
+}
+
 /// `mark`, of one message of `bytes` bytes, where each pair of ranks has a length of its own.
 #[inline]
 pub(super) fn with_length(mark: u64, bytes: usize) -> u64 {

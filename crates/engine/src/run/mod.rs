@@ -3,6 +3,7 @@
 //! [`Run::advance`] executes steps until one cannot go on yet, and never blocks. A blocking call
 //! ([`complete`]) advances to the end and waits in between.
 
+pub(crate) mod checked;
 pub(crate) mod mark;
 mod meter;
 mod put;
@@ -21,6 +22,7 @@ use crate::clock::Turn;
 use crate::plan::Route;
 use crate::team::State;
 use crate::team::map::Map;
+use checked::Checking;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::schedule::PHASE_MAX;
@@ -61,6 +63,8 @@ pub(crate) struct Run<'a> {
     next: usize,
     /// The put that was left half done because a rail's queue was full.
     sending: Option<Sending>,
+    /// The check of the message that is being waited for.
+    checking: Checking,
     /// The user's contribution, registered for this operation if puts read it.
     send: Registered,
     /// The user's result, registered if peers write it or puts read it.
@@ -83,6 +87,7 @@ impl<'a> Run<'a> {
             channel: turn.channel,
             next: 0,
             sending: None,
+            checking: Checking::default(),
             send: register(route.registers_send, &user.send),
             receive: register(route.registers_recv, &user.recv),
             spans: Spans::new(map, user, turn.channel),
@@ -91,7 +96,7 @@ impl<'a> Run<'a> {
 
     /// Executes steps until the end or until one must wait.
     pub fn advance(&mut self, state: &mut State) -> Result<Advance, EngineError> {
-        self.read_meter(state);
+        self.look_at_rails(state)?;
         while let Some(step) = self.schedule.steps.get(self.next) {
             if let Some(blocked) = self.step(*step, state)? {
                 return Ok(Advance::Pending(blocked));
@@ -125,10 +130,13 @@ impl<'a> Run<'a> {
             }
             Step::Await {
                 from, slot, blocks, ..
-            } => Ok(self
-                .spans
-                .received(from, blocks)
-                .and_then(|bytes| self.unless_arrived(from, slot, self.message_mark(bytes)))),
+            } => match self.spans.received(from, blocks) {
+                Some(bytes) => {
+                    let mark = self.message_mark(bytes);
+                    self.await_message(state, from, slot, mark, blocks > 0)
+                }
+                None => Ok(None),
+            },
             Step::Announce { to, slot } => match self.spans.received(to, 0) {
                 Some(_) => self.announce(state, to, slot),
                 None => Ok(None),
@@ -195,19 +203,34 @@ impl<'a> Run<'a> {
         mark::has_come(seen, mark).then_some(chunks)
     }
 
-    /// `None` if the message from `from` is complete. The flag of its first chunk says how many
+    /// `None` if the message from `from` is complete, and undamaged if it is `checked`, as what has
+    /// bytes is where checks are on.
+    #[inline]
+    fn await_message(
+        &mut self,
+        state: &mut State,
+        from: Rank,
+        slot: Slot,
+        mark: u64,
+        has_bytes: bool,
+    ) -> Result<Option<Blocked>, EngineError> {
+        if self.map.topology.same_node(from, self.map.rank) {
+            return Ok(self.unless_arrived(slot, mark, Blocked::Node));
+        }
+        if has_bytes && self.map.settings.reliable {
+            return self.unless_checked(state, from, slot, mark);
+        }
+        Ok(self.unless_arrived(slot, mark, Blocked::Rail))
+    }
+
+    /// `blocked` unless the message in `slot` is complete. The flag of its first chunk says how many
     /// chunks there are, so that only the origin need know how the message is divided, and a
     /// message of one chunk costs one look.
     #[inline]
-    fn unless_arrived(&self, from: Rank, slot: Slot, mark: u64) -> Option<Blocked> {
+    fn unless_arrived(&self, slot: Slot, mark: u64, blocked: Blocked) -> Option<Blocked> {
         let arrived = |chunk| self.arrived(slot, chunk, mark);
         let complete =
             arrived(0).is_some_and(|chunks| (1..chunks).all(|chunk| arrived(chunk).is_some()));
-        let blocked = if self.map.topology.same_node(from, self.map.rank) {
-            Blocked::Node
-        } else {
-            Blocked::Rail
-        };
         (!complete).then_some(blocked)
     }
 
@@ -217,7 +240,7 @@ impl<'a> Run<'a> {
         from: Rank,
         slot: Slot,
     ) -> Result<Option<Blocked>, EngineError> {
-        if let Some(blocked) = self.unless_arrived(from, slot, self.op) {
+        if let Some(blocked) = self.await_message(state, from, slot, self.op, true)? {
             return Ok(Some(blocked));
         }
         let offset = self
@@ -244,16 +267,23 @@ impl<'a> Run<'a> {
                 }
                 state.tickets.pop();
             }
+            if !state.ledger.is_settled() {
+                return Ok(Advance::Pending(Blocked::Rail));
+            }
         }
         self.release_user_memory();
         state.meter.close(&mut state.links);
         Ok(Advance::Done)
     }
 
-    fn read_meter(&self, state: &mut State) {
+    fn look_at_rails(&self, state: &mut State) -> Result<(), EngineError> {
         if let Some(rails) = &self.map.rails {
             state.meter.read(&*rails.fabric, &mut state.links);
+            if !state.ledger.is_settled() {
+                self.read_verdicts(state)?;
+            }
         }
+        Ok(())
     }
 
     fn release_user_memory(&mut self) {

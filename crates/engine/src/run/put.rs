@@ -17,17 +17,18 @@ use ferrorail_fabric::{
 use std::time::Instant;
 
 /// A message on its way to another node: where it is, where it goes, and what it raises there.
-struct Message<'m> {
-    source: &'m LocalRegion,
-    from: MemoryRange,
-    dest: &'m RemoteRegion,
-    offset: usize,
-    to: Rank,
-    slot: Slot,
+pub(super) struct Message<'m> {
+    pub source: &'m LocalRegion,
+    pub from: MemoryRange,
+    pub dest: &'m RemoteRegion,
+    pub offset: usize,
+    pub to: Rank,
+    pub slot: Slot,
     /// What its flags hold, besides the number of chunks.
-    mark: u64,
-    /// Whether the source is the caller's again only when the rails have read it.
-    awaited: bool,
+    pub mark: u64,
+    /// Whether it goes from and to user memory: the source is the caller's again only when the rails
+    /// have read it.
+    pub into_user: bool,
 }
 
 /// A put under way: its chunks, of which the first `posted` are posted.
@@ -142,9 +143,9 @@ impl<'a> Run<'a> {
             to,
             slot,
             mark: self.sent_mark(to, from),
-            awaited: zero_copy,
+            into_user: zero_copy,
         };
-        self.sending = post(self, rails, state, &message)?;
+        self.sending = self.send(rails, state, &message, from.count > 0)?;
         Ok(self.sending.map(|_| Blocked::Rail))
     }
 
@@ -182,10 +183,26 @@ impl<'a> Run<'a> {
             to,
             slot,
             mark: self.op,
-            awaited: false,
+            into_user: false,
         };
-        self.sending = post(self, rails, state, &message)?;
+        self.sending = self.send(rails, state, &message, true)?;
         Ok(self.sending.map(|_| Blocked::Rail))
+    }
+
+    /// Sends `message` over rails, checked if it has bytes and checks are on. What is returned is
+    /// left to post.
+    fn send(
+        &self,
+        rails: &TeamRails,
+        state: &mut State,
+        message: &Message<'_>,
+        has_bytes: bool,
+    ) -> Result<Option<Sending>, EngineError> {
+        if has_bytes && self.map.settings.reliable {
+            self.send_checked(rails, state, message)?;
+            return Ok(None);
+        }
+        post(self, rails, state, message)
     }
 
     /// What the flag of a message to `to` holds.
@@ -211,14 +228,19 @@ impl<'a> Run<'a> {
     }
 
     /// Where `to` may put: all of this rank's result, or the block that is for `to` if every pair
-    /// has one. Address 0 says that it could not be registered.
+    /// has one.
+    pub(super) fn announced_memory(&self, to: Rank) -> MemoryRange {
+        let user = self.spans.user();
+        match user.pairs {
+            true => user.recv.block_of(to.0),
+            false => user.recv.whole(),
+        }
+    }
+
+    /// How `to` is told of that. Address 0 says that it could not be registered.
     fn announcement(&self, to: Rank) -> RemoteRegion {
         let user = self.spans.user();
-        let memory = if user.pairs {
-            user.recv.block_of(to.0)
-        } else {
-            user.recv.whole()
-        };
+        let memory = self.announced_memory(to);
         let region = RemoteRegion {
             address: memory.address as u64,
             bytes: memory.bytes as u64,
@@ -237,7 +259,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn rails(&self) -> &'a TeamRails {
+    pub(super) fn rails(&self) -> &'a TeamRails {
         self.map
             .rails
             .as_ref()
@@ -267,7 +289,7 @@ fn announced(state: &State, to: Rank) -> RemoteRegion {
 }
 
 /// Posts the chunks of `message` from where `run.sending` left it. What is returned is left to post:
-/// a queue was full.
+/// a queue was full. A checked operation ends with nothing on its way, so that it awaits all of them.
 fn post(
     run: &Run<'_>,
     rails: &TeamRails,
@@ -285,7 +307,8 @@ fn post(
         posted: 0,
     });
     let timed = stripes.count() > 1 && rails.planner.policy() == Policy::Adaptive;
-    let tracking = match message.awaited || timed {
+    let awaited = message.into_user || run.map.settings.reliable;
+    let tracking = match awaited || timed {
         true => Tracking::Tracked,
         false => Tracking::Silent,
     };
@@ -327,7 +350,7 @@ fn post(
             }
             Err(error) => return Err(error.into()),
         };
-        if message.awaited {
+        if awaited {
             state.tickets.push(ticket);
         }
         if let Some(start) = start {

@@ -139,15 +139,17 @@ impl Run<'_> {
         }
     }
 
-    /// Finds out whether the rails still reach the rank that is being waited for: who only waits
+    /// Finds out whether the rails still reach the ranks that are being waited for: who only waits
     /// sends nothing that could go unanswered.
     fn check_awaited(&self, state: &State) -> Result<(), EngineError> {
-        let (Some(from), Some(rails)) = (self.awaited(), &self.map.rails) else {
+        let Some(rails) = &self.map.rails else {
             return Ok(());
         };
-        match &state.links[from.index()] {
-            Some(link) => Ok(rails.fabric.check(link.peer)?),
-            None => Ok(()),
+        for rank in self.awaited().into_iter().chain(state.ledger.debtors()) {
+            if let Some(link) = &state.links[rank.index()] {
+                rails.fabric.check(link.peer)?;
+            }
         }
+        Ok(())
     }
 }

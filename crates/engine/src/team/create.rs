@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::plan::Plans;
 use crate::rails::{Rails, RailsKind};
 use crate::run::Meter;
+use crate::run::checked::Ledger;
 use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError};
 use ferrorail_base::config::{FabricChoice, Settings};
@@ -78,6 +79,7 @@ impl Team {
             links: vec![None; size],
             announced: vec![None; size],
             tickets: Vec::new(),
+            ledger: Ledger::default(),
             meter: Meter::default(),
             broken: None,
             freed: false,

@@ -110,6 +110,19 @@ impl Map {
         layout.announcement(self.topology.node_rank_of(rank), channel, slot)
     }
 
+    /// Offset of the check cell of a message in the segment of `rank`'s node.
+    pub fn check_offset(&self, rank: Rank, channel: u32, slot: Slot) -> usize {
+        let layout = self.layout_of(rank);
+        layout.check(self.topology.node_rank_of(rank), channel, slot)
+    }
+
+    /// Offset of the word, in the segment of `rank`'s node, for what became of its `index`-th
+    /// message.
+    pub fn verdict_offset(&self, rank: Rank, channel: u32, index: u16) -> usize {
+        let layout = self.layout_of(rank);
+        layout.verdict(self.topology.node_rank_of(rank), channel, index)
+    }
+
     /// Offset of `rank`'s scratch in the segment of its node.
     pub fn scratch_offset(&self, rank: Rank, node_wide: bool, channel: u32) -> usize {
         let layout = self.layout_of(rank);

@@ -6,6 +6,7 @@ use crate::EngineError;
 use crate::agree::{agree, gather};
 use crate::choice;
 use crate::rails::Rails;
+use crate::run::checked::cell_bytes;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_base::{NodeId, Rank};
@@ -74,6 +75,10 @@ fn open_segment(oob: &mut dyn Oob, map: &Map, rails: u32) -> Result<NodeMemory, 
             slots: slot_limit(size),
             rails,
             scratch_bytes: choice::scratch_bytes(map.settings.scratch_bytes, size),
+            check_bytes: match map.settings.reliable && map.topology.node_count() > 1 {
+                true => cell_bytes(rails),
+                false => 0,
+            },
         })
         .collect();
     let layout = &layouts[map.node.index()];

@@ -13,6 +13,7 @@ mod memory;
 use crate::clock::Clock;
 use crate::plan::Plans;
 use crate::run::Meter;
+use crate::run::checked::Ledger;
 use crate::{Context, EngineError};
 use ferrorail_base::{PeerId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
@@ -41,6 +42,8 @@ pub(crate) struct State {
     pub announced: Vec<Option<RemoteRegion>>,
     /// Tracked puts of the running operation.
     pub tickets: Vec<Ticket>,
+    /// Checked messages without a verdict.
+    pub ledger: Ledger,
     /// Times the chunks of divided messages, where shares follow completions.
     pub meter: Meter,
     /// Set by the first error; every later call repeats it.

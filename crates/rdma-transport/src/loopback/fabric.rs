@@ -93,6 +93,9 @@ impl Fabric for LoopbackFabric {
     fn deregister(&self, region: LocalRegion) {
         let core = &*self.core;
         core.keys.revoke(Key::from_handle(region.handle));
+        if let Some(model) = &core.model {
+            model.forget_memory(region.range);
+        }
         let mut objects = core.objects.lock().unwrap_or_else(PoisonError::into_inner);
         objects.remove(&region.handle);
     }

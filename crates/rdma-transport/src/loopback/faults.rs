@@ -8,6 +8,11 @@
 //! * `mute`: operations take effect, but their completions are lost, which breaks the lane.
 //! * `late`: as `down`, but what broke its lane takes effect when the fault ends, as packets do that
 //!   were held up in a network, unless the target has ended the lane by then.
+//! * `delay`: one operation, and those behind it, take `for` milliseconds longer.
+//! * `corrupt`: one message (a put with bytes and a notification) arrives with a flipped bit.
+//!
+//! The last two befall the first operation from number `after` on, and the first from each `every`
+//! further on; `corrupt` has no duration.
 
 use ferrorail_fabric::RailInfo;
 use std::time::{Duration, Instant};
@@ -21,6 +26,10 @@ pub(super) enum Kind {
     Mute,
     /// What fails takes effect afterwards.
     Late,
+    /// One operation is held back.
+    Delay,
+    /// One message is damaged.
+    Corrupt,
 }
 
 /// One fault of one rail.
@@ -41,6 +50,8 @@ impl Fault {
             "down" => Kind::Down,
             "mute" => Kind::Mute,
             "late" => Kind::Late,
+            "delay" => Kind::Delay,
+            "corrupt" => Kind::Corrupt,
             _ => return None,
         };
         let mut fault = Self {
@@ -60,7 +71,21 @@ impl Fault {
                 _ => return None,
             }
         }
-        Some(fault)
+        (fault.kind != Kind::Delay || fault.lasts.is_some()).then_some(fault)
+    }
+
+    /// Whether it befalls single operations.
+    fn is_single(&self) -> bool {
+        matches!(self.kind, Kind::Delay | Kind::Corrupt)
+    }
+
+    /// Whether it befalls operation number `number`, which it then does once.
+    fn befalls(&mut self, number: u64) -> bool {
+        let befalls = number >= self.after;
+        if befalls {
+            self.after = self.every.map_or(u64::MAX, |every| number + every);
+        }
+        befalls
     }
 
     /// What it does at `now`, when `posted` operations have been posted on the rail.
@@ -87,7 +112,24 @@ pub(super) struct Faults(Vec<Fault>);
 impl Faults {
     /// What befalls the rail at `now`.
     pub(super) fn at(&mut self, posted: u64, now: Instant) -> Option<Kind> {
-        self.0.iter_mut().find_map(|fault| fault.at(posted, now))
+        let lasting = self.0.iter_mut().filter(|fault| !fault.is_single());
+        lasting.into_iter().find_map(|fault| fault.at(posted, now))
+    }
+
+    /// How much longer operation `number` takes.
+    pub(super) fn delay(&mut self, number: u64) -> Duration {
+        let delays = self.0.iter_mut().filter(|fault| fault.kind == Kind::Delay);
+        let delays = delays.filter_map(|fault| fault.befalls(number).then_some(fault.lasts?));
+        delays.sum()
+    }
+
+    /// Whether message `number`, counting operations, is damaged.
+    pub(super) fn corrupts(&mut self, number: u64) -> bool {
+        let corrupt = self
+            .0
+            .iter_mut()
+            .filter(|fault| fault.kind == Kind::Corrupt);
+        corrupt.fold(false, |any, fault| fault.befalls(number) | any)
     }
 }
 
@@ -130,12 +172,27 @@ mod tests {
     }
 
     #[test]
+    fn single_operations_are_befallen_once() {
+        let text = "loop0:corrupt:after=2:every=3,loop0:delay:after=4:for=7";
+        let (rails, _) = super::super::rails::choose(&Default::default()).unwrap();
+        let mut faults = parse(text, &rails).unwrap().swap_remove(0);
+        let corrupt: Vec<u64> = (0..12).filter(|&n| faults.corrupts(n)).collect();
+        assert_eq!(corrupt, [2, 5, 8, 11]);
+        let late: Vec<u64> = (0..12)
+            .filter(|&n| faults.delay(n) == Duration::from_millis(7))
+            .collect();
+        assert_eq!(late, [4]);
+        assert_eq!(faults.at(100, Instant::now()), None);
+    }
+
+    #[test]
     fn nonsense_is_named() {
         let Err(part) = parse("loop0:down", &[]) else {
             panic!("there is no such rail");
         };
         assert_eq!(part, "loop0:down");
         assert!(Fault::parse(&["up"]).is_none());
+        assert!(Fault::parse(&["delay"]).is_none());
         assert!(Fault::parse(&["down", "for"]).is_none());
         assert!(Fault::parse(&["down", "for=x"]).is_none());
     }

@@ -1,12 +1,31 @@
-//! What a network still holds of a lane that broke, and may deliver when nobody expects it.
+//! What a network does to what it carries: it holds back what it has of a lane that broke, and may
+//! deliver it when nobody expects it; it damages bytes.
 
 use super::Core;
 use super::model::Flight;
-use super::operation::{Operation, Refusal};
-use ferrorail_base::memory::MemoryRange;
+use super::operation::Refusal;
 use ferrorail_base::sync::Ordering;
 
 impl Flight {
+    /// This put, with one bit of a copy of its payload flipped if `damaged`; the copy is to outlive
+    /// it.
+    ///
+    /// # Safety
+    /// Its source is readable.
+    pub(super) unsafe fn damaged_if(mut self, damaged: bool) -> (Self, Option<Vec<u8>>) {
+        if !damaged {
+            return (self, None);
+        }
+        // SAFETY: the caller's promise.
+        let mut copy = unsafe { self.operation.detach_payload() };
+        if let Some(payload) = copy.as_mut().filter(|payload| !payload.is_empty()) {
+            let at = self.number as usize % payload.len();
+            payload[at] ^= 1 << (self.number % 8);
+            tracing::debug!(byte = at, of = payload.len(), "a damaged message");
+        }
+        (self, copy)
+    }
+
     /// Carries the operation out, if the target lets this life of the lane through.
     ///
     /// # Safety
@@ -39,16 +58,10 @@ impl Late {
     /// # Safety
     /// Its source is readable.
     pub(super) unsafe fn hold(&mut self, mut flight: Flight) {
-        let (Operation::Put { from, .. } | Operation::PutNotify { from, .. }) =
-            &mut flight.operation
-        else {
+        // SAFETY: the caller's promise.
+        let Some(bytes) = (unsafe { flight.operation.detach_payload() }) else {
             return;
         };
-        let mut bytes = vec![0; from.bytes];
-        let copy = MemoryRange::new(bytes.as_mut_ptr(), bytes.len());
-        // SAFETY: the caller's promise; the copy is ours.
-        unsafe { from.copy_to(copy) };
-        *from = copy;
         self.held.push((flight, bytes));
     }
 

@@ -15,6 +15,7 @@ use super::operation::{Operation, Refusal};
 use super::peer::{Failure, Lane, Peer};
 use super::{Core, broken};
 use ferrorail_base::config::Settings;
+use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicBool, AtomicU64, Ordering};
 use ferrorail_base::{PeerId, RailId};
 use ferrorail_fabric::{FabricError, LaneId, RailInfo};
@@ -77,6 +78,8 @@ pub(super) struct Flight {
     /// Life of the lane it was posted in.
     pub(super) life: u64,
     sequence: u64,
+    /// Position among all operations of its rail, from 0.
+    pub(super) number: u64,
     pub(super) operation: Operation,
 }
 
@@ -158,6 +161,10 @@ impl Model {
         let bytes = operation.bytes();
         queue.free_at =
             queue.free_at.max(Instant::now()) + self.rails[rail.index()].transmission(bytes);
+        let posted = queue.posted;
+        let delay = queue.faults.delay(posted);
+        // What follows comes later too: operations of a rail are carried out in order.
+        queue.free_at += delay;
         let due = queue.free_at + self.latency;
         let sequence = lane.count(bytes);
         queue.flights.push_back(Flight {
@@ -165,6 +172,7 @@ impl Model {
             peer,
             life: lane.life.load(Ordering::Relaxed),
             sequence,
+            number: posted,
             operation,
         });
         queue.in_flight += 1;
@@ -232,8 +240,12 @@ impl Model {
             }
             queue.stalled = None;
             queue.flights.pop_front();
+            let damaged = flight.operation.is_message() && queue.faults.corrupts(flight.number);
             drop(queue);
+            // SAFETY: who posted it keeps the memory of both sides until it completes.
+            let (flight, copy) = unsafe { flight.damaged_if(damaged) };
             let carried = self.carry_out(core, index, &flight);
+            drop(copy);
             queue = rail.lock();
             if carried {
                 let lost = fault == Some(Kind::Mute);
@@ -340,6 +352,18 @@ impl Model {
         queue.flights.retain(|flight| flight.peer != lane.peer);
         queue.acknowledgements.retain(|ack| ack.peer != lane.peer);
         queue.in_flight = queue.flights.len() + queue.acknowledgements.len();
+    }
+
+    /// Drops what is in flight from or to `memory` here, which is about to go; returns when none of
+    /// it is being carried out any more. As with a device, what lacks its memory never completes.
+    pub(super) fn forget_memory(&self, memory: MemoryRange) {
+        let inside = |flight: &Flight| flight.operation.uses(memory);
+        for rail in &self.rails {
+            let _turn = rail.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut queue = rail.lock();
+            queue.flights.retain(|flight| !inside(flight));
+            queue.in_flight = queue.flights.len() + queue.acknowledgements.len();
+        }
     }
 
     /// Ends the thread; what is in flight is lost, as when a queue pair is destroyed.

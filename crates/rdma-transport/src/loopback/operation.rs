@@ -157,6 +157,38 @@ impl Operation {
         }
     }
 
+    /// Whether it reads or writes some of `memory` of this process.
+    pub(super) fn uses(&self, memory: MemoryRange) -> bool {
+        let (at, bytes) = match *self {
+            Self::Put { from, .. } | Self::PutNotify { from, .. } => (from.address, from.bytes),
+            Self::Get { into, .. } => (into.address, into.bytes),
+            Self::FetchAdd { into, .. } | Self::CompareSwap { into, .. } => (into, WORD),
+        };
+        at < memory.address + memory.bytes && memory.address < at + bytes
+    }
+
+    /// Whether it brings bytes and says so.
+    pub(super) fn is_message(&self) -> bool {
+        matches!(self, Self::PutNotify { from, .. } if from.bytes > 0)
+    }
+
+    /// Copies what a put writes; it reads the copy from then on, which the caller keeps that long.
+    /// `None` for what is no put.
+    ///
+    /// # Safety
+    /// The source is readable.
+    pub(super) unsafe fn detach_payload(&mut self) -> Option<Vec<u8>> {
+        let (Self::Put { from, .. } | Self::PutNotify { from, .. }) = self else {
+            return None;
+        };
+        let mut bytes = vec![0; from.bytes];
+        let copy = MemoryRange::new(bytes.as_mut_ptr(), bytes.len());
+        // SAFETY: the caller's promise; the copy is ours.
+        unsafe { from.copy_to(copy) };
+        *from = copy;
+        Some(bytes)
+    }
+
     /// Carries the operation out, wholly or, if it is refused by a check, not at all.
     ///
     /// # Safety

@@ -1,0 +1,35 @@
+//! Messages over rails that are checked end to end (`FERRORAIL_RELIABLE`).
+//!
+//! A checked message travels as chunks, like any other, and a record with the CRC32C of each
+//! chunk, in a cell of its own beside the arrival flags. The target sums up what has landed before
+//! its schedule goes on, and answers with a verdict: one bit for each damaged chunk. Those are sent
+//! again, each over the next rail, until none is left or [`ATTEMPTS_MAX`] is reached. The origin
+//! keeps its memory as it was until the verdict, so an operation ends only when all its messages
+//! have arrived undamaged. See `docs/design/0015-checked-messages.md`.
+//!
+//! Modules: `record` (what travels), `ledger` (the origin), `verify` (the target).
+
+mod ledger;
+mod record;
+mod verify;
+
+pub(crate) use ledger::Ledger;
+pub(crate) use record::cell_bytes;
+pub(super) use verify::Checking;
+
+/// Times that a chunk is sent before the operation fails.
+const ATTEMPTS_MAX: u8 = 8;
+
+/// Bits of a flag's low byte that hold the number of chunks; the others hold the attempt.
+const COUNT_BITS: u32 = 4;
+const _: () = assert!(ferrorail_fabric::RAILS_MAX < 1 << COUNT_BITS && ATTEMPTS_MAX <= 16);
+
+/// The low byte of the arrival flags of a message of `count` chunks.
+const fn low_byte(count: u8, attempt: u8) -> u8 {
+    attempt << COUNT_BITS | count
+}
+
+/// Number of chunks, and attempt, in a flag's low byte.
+const fn parts_of(low: u8) -> (u8, u8) {
+    (low & ((1 << COUNT_BITS) - 1), low >> COUNT_BITS)
+}

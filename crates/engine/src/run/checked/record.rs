@@ -1,0 +1,269 @@
+//! What travels beside a checked message: where it lies, how it is divided, the CRC32C of each
+//! chunk, and the words by which both sides tell how far they are.
+
+use crate::run::span::copy_out;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_fabric::RAILS_MAX;
+
+/// Bytes of a record before its chunks.
+const HEAD: usize = 24;
+
+/// Bytes of a record per chunk.
+const PER_CHUNK: usize = 16;
+
+const RECORD_MAX: usize = HEAD + PER_CHUNK * RAILS_MAX;
+
+/// The word before a record in its cell: the flag of its arrival.
+pub(crate) const FLAG_BYTES: usize = 8;
+
+/// Bytes that a sum takes at a time out of memory that others write.
+const BLOCK: usize = 4096;
+
+/// Bytes of a check cell where messages have up to `rails` chunks; whole cache lines.
+pub(crate) const fn cell_bytes(rails: u32) -> u32 {
+    ((FLAG_BYTES + HEAD + PER_CHUNK * rails as usize) as u32).next_multiple_of(64)
+}
+
+/// Where a checked message lies at its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// At this offset of the target's segment.
+    Segment(u64),
+    /// At this offset of the user memory that the target announced.
+    User(u64),
+}
+
+/// A chunk as its origin sent it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    /// One past its last byte, in the message.
+    pub end: u64,
+    /// Of its bytes.
+    pub crc: u32,
+}
+
+/// A record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub place: Place,
+    pub count: u8,
+    pub sums: [Sum; RAILS_MAX],
+}
+
+/// Length of a record of `chunks` chunks.
+pub(super) const fn record_bytes(chunks: u8) -> usize {
+    HEAD + PER_CHUNK * chunks as usize
+}
+
+impl Record {
+    /// The chunks in order.
+    pub fn sums(&self) -> &[Sum] {
+        &self.sums[..usize::from(self.count)]
+    }
+
+    /// Part of the message that chunk `index` is: first byte, and length.
+    pub fn part(&self, index: u8) -> (u64, u64) {
+        let start = match index {
+            0 => 0,
+            index => self.sums[usize::from(index) - 1].end,
+        };
+        let end = self.sums[usize::from(index)].end;
+        (start, end.saturating_sub(start))
+    }
+
+    /// As it travels, little endian; protected by a sum of its own that depends on the message's
+    /// `mark`, so that an older record is not taken for it.
+    pub fn to_wire(self, mark: u64) -> ([u8; RECORD_MAX], usize) {
+        let mut wire = [0; RECORD_MAX];
+        let (kind, at) = match self.place {
+            Place::Segment(at) => (0u8, at),
+            Place::User(at) => (1, at),
+        };
+        wire[..8].copy_from_slice(&at.to_le_bytes());
+        wire[8] = kind;
+        wire[9] = self.count;
+        let entries = wire[HEAD..].chunks_exact_mut(PER_CHUNK);
+        for (entry, sum) in entries.zip(self.sums()) {
+            entry[..8].copy_from_slice(&sum.end.to_le_bytes());
+            entry[8..12].copy_from_slice(&sum.crc.to_le_bytes());
+        }
+        let bytes = record_bytes(self.count);
+        let own = own_sum(&wire[..bytes], mark);
+        wire[16..20].copy_from_slice(&own.to_le_bytes());
+        (wire, bytes)
+    }
+
+    /// Reads a record of `count` chunks out of its cell; `None` if it is damaged.
+    pub fn read(cell: MemoryRange, count: u8, mark: u64) -> Option<Self> {
+        let bytes = record_bytes(count);
+        let mut wire = [0; RECORD_MAX];
+        copy_out(cell.slice(FLAG_BYTES, bytes), &mut wire[..bytes]);
+        let word = |at: usize| {
+            let bytes = wire[at..at + 8].try_into();
+            u64::from_le_bytes(bytes.expect("eight bytes"))
+        };
+        let own = word(16) as u32;
+        wire[16..20].fill(0);
+        if own_sum(&wire[..bytes], mark) != own || wire[9] != count {
+            return None;
+        }
+        let word = |at: usize| {
+            let bytes = wire[at..at + 8].try_into();
+            u64::from_le_bytes(bytes.expect("eight bytes"))
+        };
+        let mut sums = [Sum::default(); RAILS_MAX];
+        for (index, sum) in sums.iter_mut().enumerate().take(usize::from(count)) {
+            let at = HEAD + PER_CHUNK * index;
+            *sum = Sum {
+                end: word(at),
+                crc: word(at + 8) as u32,
+            };
+        }
+        Some(Self {
+            place: match wire[8] {
+                0 => Place::Segment(word(0)),
+                _ => Place::User(word(0)),
+            },
+            count,
+            sums,
+        })
+    }
+}
+
+fn own_sum(wire: &[u8], mark: u64) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&mark.to_le_bytes()), wire)
+}
+
+/// CRC32C of memory that others may write; what they write meanwhile shows as damage.
+pub(super) fn sum_of(memory: MemoryRange) -> u32 {
+    let mut block = [0; BLOCK];
+    let mut sum = 0;
+    let mut offset = 0;
+    while offset < memory.bytes {
+        let bytes = BLOCK.min(memory.bytes - offset);
+        copy_out(memory.slice(offset, bytes), &mut block[..bytes]);
+        sum = crc32c::crc32c_append(sum, &block[..bytes]);
+        offset += bytes;
+    }
+    sum
+}
+
+/// Value of the flag of a record: attempt `attempt` of message number `index` of its origin in
+/// operation `number`. Rises with operations and attempts.
+pub(super) const fn record_flag(number: u64, attempt: u8, index: u16) -> u64 {
+    number << 20 | (attempt as u64) << 16 | index as u64
+}
+
+/// The index in a record's flag, if it belongs to this operation and attempt.
+pub(super) const fn index_in(flag: u64, number: u64, attempt: u8) -> Option<u16> {
+    match flag >> 16 == number << 4 | attempt as u64 {
+        true => Some(flag as u16),
+        false => None,
+    }
+}
+
+/// What a target says of attempt `attempt`: a bit for each chunk that is damaged. Rises with
+/// operations and attempts.
+pub(super) const fn verdict(number: u64, attempt: u8, damaged: u8) -> u64 {
+    number << 20 | (attempt as u64 + 1) << 8 | damaged as u64
+}
+
+/// The damaged chunks in a verdict, if it is about this operation and attempt.
+pub(super) const fn damaged_in(word: u64, number: u64, attempt: u8) -> Option<u8> {
+    match word >> 8 == verdict(number, attempt, 0) >> 8 {
+        true => Some(word as u8),
+        false => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARK: u64 = 77 << 12 | 5;
+
+    fn record() -> Record {
+        let mut sums = [Sum::default(); RAILS_MAX];
+        sums[0] = Sum { end: 64, crc: 1 };
+        sums[1] = Sum {
+            end: 1 << 40,
+            crc: u32::MAX,
+        };
+        Record {
+            place: Place::User(12_345),
+            count: 2,
+            sums,
+        }
+    }
+
+    fn cell(record: Record, mark: u64) -> Vec<u64> {
+        let (wire, bytes) = record.to_wire(mark);
+        let mut cell = vec![0; cell_bytes(2) as usize / 8];
+        for (word, bytes) in cell[1..].iter_mut().zip(wire[..bytes].chunks_exact(8)) {
+            *word = u64::from_le_bytes(bytes.try_into().unwrap());
+        }
+        cell
+    }
+
+    fn range(cell: &[u64]) -> MemoryRange {
+        MemoryRange::new(cell.as_ptr().cast(), 8 * cell.len())
+    }
+
+    #[test]
+    fn records_survive_the_wire() {
+        let cell = cell(record(), MARK);
+        let read = Record::read(range(&cell), 2, MARK).unwrap();
+        assert_eq!(read, record());
+        assert_eq!(
+            (read.part(0), read.part(1)),
+            ((0, 64), (64, (1 << 40) - 64))
+        );
+        assert_eq!(
+            Record::read(range(&cell), 2, MARK + 1),
+            None,
+            "an older one"
+        );
+        assert_eq!(Record::read(range(&cell), 1, MARK), None);
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_record_shows() {
+        let good = cell(record(), MARK);
+        for bit in 0..8 * record_bytes(2) {
+            let mut bad = good.clone();
+            bad[1 + bit / 64] ^= 1 << (bit % 64);
+            assert_eq!(Record::read(range(&bad), 2, MARK), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn sums_cover_every_byte_across_blocks() {
+        let mut memory: Vec<u8> = (0..3 * BLOCK + 5).map(|i| (i * 31) as u8).collect();
+        let sum = |memory: &[u8]| sum_of(MemoryRange::new(memory.as_ptr(), memory.len()));
+        let right = sum(&memory);
+        assert_eq!(right, crc32c::crc32c(&memory));
+        for at in [0, BLOCK - 1, BLOCK, 3 * BLOCK + 4] {
+            memory[at] ^= 0x10;
+            assert_ne!(sum(&memory), right);
+            memory[at] ^= 0x10;
+        }
+    }
+
+    #[test]
+    fn words_rise_and_belong_to_one_attempt() {
+        let flags = [
+            record_flag(4, 3, 7),
+            record_flag(5, 0, 65_535),
+            record_flag(5, 1, 0),
+        ];
+        assert!(flags.is_sorted());
+        assert_eq!(index_in(flags[1], 5, 0), Some(65_535));
+        assert_eq!(index_in(flags[1], 5, 1), None);
+        assert_eq!(index_in(flags[0], 5, 3), None);
+        let verdicts = [verdict(4, 9, 0), verdict(5, 0, 0xff), verdict(5, 1, 0)];
+        assert!(verdicts.is_sorted());
+        assert_eq!(damaged_in(verdicts[1], 5, 0), Some(0xff));
+        assert_eq!(damaged_in(verdicts[1], 5, 1), None);
+        assert_eq!(damaged_in(0, 0, 0), None, "fresh memory says nothing");
+    }
+}

@@ -1,0 +1,188 @@
+//! The target's side: whether what has landed is what was sent.
+
+use super::record::{Place, Record, index_in, sum_of, verdict};
+use super::{ATTEMPTS_MAX, low_byte, parts_of};
+use crate::EngineError;
+use crate::run::mark::number;
+use crate::run::{Blocked, Run};
+use crate::team::State;
+use ferrorail_base::Rank;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::sync::Ordering;
+use ferrorail_coll::Slot;
+use ferrorail_fabric::stripe::flag_parts;
+use ferrorail_fabric::{Fabric, FabricError, LocalSlice, Notification, RemoteSlice, Tracking};
+
+/// How far the check of the awaited message is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::run) struct Checking {
+    attempt: u8,
+    /// Chunks that this attempt brings, as bits.
+    wanted: u8,
+    /// What was found, if it remains to be told: the message's index at its origin, and the
+    /// damaged chunks.
+    found: Option<(u16, u8)>,
+}
+
+impl Default for Checking {
+    fn default() -> Self {
+        Self {
+            attempt: 0,
+            wanted: u8::MAX,
+            found: None,
+        }
+    }
+}
+
+impl Run<'_> {
+    /// `None` if the message from `from`, a rank of another node, has arrived undamaged; it is
+    /// told.
+    ///
+    /// # Errors
+    /// [`EngineError::Damaged`] when it has been damaged too often.
+    pub(in crate::run) fn unless_checked(
+        &mut self,
+        state: &mut State,
+        from: Rank,
+        slot: Slot,
+        mark: u64,
+    ) -> Result<Option<Blocked>, EngineError> {
+        let Checking { attempt, found, .. } = self.checking;
+        let (index, damaged) = match found {
+            Some(found) => found,
+            None => match self.arrived_whole(slot, mark) {
+                None => return Ok(Some(Blocked::Rail)),
+                Some((index, count)) => (index, self.damaged(from, slot, mark, count)?),
+            },
+        };
+        if !self.tell(state, from, index, verdict(number(mark), attempt, damaged))? {
+            self.checking.found = Some((index, damaged));
+            return Ok(Some(Blocked::Rail));
+        }
+        self.checking = Checking::default();
+        if damaged == 0 {
+            return Ok(None);
+        }
+        if attempt + 1 == ATTEMPTS_MAX {
+            return Err(EngineError::Damaged {
+                from,
+                to: self.map.rank,
+                attempts: ATTEMPTS_MAX,
+            });
+        }
+        self.checking = Checking {
+            attempt: attempt + 1,
+            wanted: damaged,
+            found: None,
+        };
+        Ok(Some(Blocked::Rail))
+    }
+
+    /// The message's index at its origin and its number of chunks, when every chunk of the present
+    /// attempt has arrived, and the record.
+    fn arrived_whole(&self, slot: Slot, mark: u64) -> Option<(u16, u8)> {
+        let Checking {
+            attempt, wanted, ..
+        } = self.checking;
+        let segment = self.map.segment();
+        let flag = |chunk| {
+            let flag = segment.arrival(self.map.node_rank, self.channel, slot, chunk);
+            flag_parts(flag.load(Ordering::Acquire))
+        };
+        let (seen, low) = flag(0);
+        let (count, _) = parts_of(low);
+        if seen != mark || count == 0 || u32::from(count) > segment.layout().rails {
+            return None;
+        }
+        let expected = (mark, low_byte(count, attempt));
+        let mut chunks = (0..count).filter(|chunk| wanted & 1 << chunk != 0);
+        if !chunks.all(|chunk| flag(chunk) == expected) {
+            return None;
+        }
+        let record = segment.check_flag(self.map.node_rank, self.channel, slot);
+        let index = index_in(record.load(Ordering::Acquire), number(mark), attempt)?;
+        Some((index, count))
+    }
+
+    /// Which of the chunks that this attempt brought are damaged, as bits.
+    fn damaged(&self, from: Rank, slot: Slot, mark: u64, count: u8) -> Result<u8, EngineError> {
+        let segment = self.map.segment();
+        let cell = segment.check(self.map.node_rank, self.channel, slot);
+        let all = ((1u16 << count) - 1) as u8;
+        let wanted = self.checking.wanted & all;
+        let Some(record) = Record::read(cell, count, mark) else {
+            return Ok(wanted);
+        };
+        let mut damaged = 0;
+        for chunk in (0..count).filter(|chunk| wanted & 1 << chunk != 0) {
+            let place = self.place(from, &record, chunk);
+            let place = place.ok_or(EngineError::Mismatch { rank: Some(from) })?;
+            if sum_of(place) != record.sums[usize::from(chunk)].crc {
+                damaged |= 1 << chunk;
+            }
+        }
+        Ok(damaged)
+    }
+
+    /// Where `chunk` has landed; `None` if that is not memory that `from` may write.
+    fn place(&self, from: Rank, record: &Record, chunk: u8) -> Option<MemoryRange> {
+        let (memory, at) = match record.place {
+            Place::Segment(at) => (self.map.segment().segment().range(), at),
+            Place::User(at) => (self.announced_memory(from), at),
+        };
+        let (start, bytes) = record.part(chunk);
+        let start = usize::try_from(at.checked_add(start)?).ok()?;
+        let bytes = usize::try_from(bytes).ok()?;
+        let inside = start <= memory.bytes && bytes <= memory.bytes - start;
+        inside.then(|| memory.slice(start, bytes))
+    }
+
+    /// Puts a verdict to `to`; false if there is no room for it yet.
+    fn tell(
+        &self,
+        state: &mut State,
+        to: Rank,
+        index: u16,
+        value: u64,
+    ) -> Result<bool, EngineError> {
+        let rails = self.rails();
+        let link = state.links[to.index()]
+            .as_mut()
+            .expect("a plan's peers are connected before it runs");
+        let rail = rails.planner.plan(&mut link.balance, 0).chunks()[0].rail;
+        let nothing = LocalSlice {
+            region: rails.region(),
+            offset: 0,
+            bytes: 0,
+        };
+        let nowhere = RemoteSlice {
+            region: &link.segment,
+            offset: 0,
+        };
+        let word = RemoteSlice {
+            region: &link.segment,
+            offset: self.map.verdict_offset(to, self.channel, index),
+        };
+        let notification = Notification { word, value };
+        // SAFETY: an empty put reads nothing; the word belongs to the peer's registered segment.
+        let told = unsafe {
+            rails.fabric.put_notify(
+                link.peer,
+                rails.local(rail),
+                nothing,
+                nowhere,
+                notification,
+                Tracking::Tracked,
+            )
+        };
+        match told {
+            Ok(ticket) => {
+                // It has to be there before this rank goes its own way.
+                state.tickets.push(ticket);
+                Ok(true)
+            }
+            Err(FabricError::WouldBlock) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Checks end to end (`FERRORAIL_RELIABLE`): results are right over rails that damage what they carry,
+//! and without the checks they are not.
+
+mod ranks;
+
+use ferrorail_base::config::{Settings, StripeChoice};
+use ferrorail_base::{RailId, Rank, Topology};
+use ferrorail_coll::schedule::slot_limit;
+use ferrorail_coll::{Collective, Step, algorithms};
+use ferrorail_engine::{Context, EngineError, ErrorClass, Fabric, Team};
+use ranks::{SHAPES, on_ranks, settings};
+use std::sync::Mutex;
+
+const SIZES: [usize; 7] = [1, 60, 1023, 1025, 4097, 70_000, 300_000];
+
+fn byte(rank: u32, op: usize, i: usize) -> u8 {
+    (rank as usize * 131 + op * 29 + i * 7 + (i >> 8)) as u8
+}
+
+fn contents(rank: u32, op: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|i| byte(rank, op, i)).collect()
+}
+
+/// Whether an all-gather of `bytes` bytes is right.
+fn allgather(team: &Team, op: usize, bytes: usize) -> Result<bool, EngineError> {
+    let mine = contents(team.rank().0, op, bytes);
+    let mut all = vec![0xee; team.size() as usize * bytes];
+    // SAFETY: the buffers hold `bytes` bytes, and that many per rank.
+    unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), bytes) }?;
+    let blocks = (0..).zip(all.chunks_exact(bytes));
+    Ok(blocks
+        .into_iter()
+        .all(|(from, block)| block == contents(from, op, bytes)))
+}
+
+/// Whether a broadcast is right.
+fn bcast(team: &Team, op: usize, bytes: usize) -> bool {
+    let root = Rank(op as u32 % team.size());
+    let mut data = match team.rank() == root {
+        true => contents(root.0, op, bytes),
+        false => vec![0xee; bytes],
+    };
+    // SAFETY: the buffer holds `bytes` bytes.
+    unsafe { team.bcast(data.as_mut_ptr(), bytes, root) }.expect("a result");
+    data == contents(root.0, op, bytes)
+}
+
+fn damaging(node_size: u32, rails: u8, faults: &str) -> Settings {
+    Settings {
+        reliable: true,
+        loopback_faults: faults.into(),
+        ..settings(node_size, rails)
+    }
+}
+
+fn damaged(context: &Context) -> u64 {
+    let fabrics = context.opened_rails();
+    let stats = context.stats();
+    let rails = fabrics.iter().flat_map(|fabric| {
+        let rails = fabric.rails().iter();
+        rails.map(|rail| stats.damaged_chunks(fabric.name(), &rail.name))
+    });
+    rails.sum()
+}
+
+#[test]
+fn every_algorithm_is_right_over_rails_that_damage() {
+    let faults = "loop0:corrupt:every=7,loop1:corrupt:after=1:every=11";
+    for algorithm in algorithms(Collective::Allgather) {
+        for (size, node_size) in SHAPES {
+            let mut settings = damaging(node_size, 2, faults);
+            settings
+                .algorithm
+                .insert("allgather".into(), algorithm.name.into());
+            let context = on_ranks(size, &settings, |team| {
+                for (op, bytes) in SIZES.into_iter().enumerate() {
+                    assert!(
+                        allgather(team, op, bytes).expect("a result"),
+                        "{bytes} bytes"
+                    );
+                }
+            });
+            if size > node_size {
+                assert!(damaged(&context) > 0, "{} {size}", algorithm.name);
+                assert!(context.stats().checked_messages() > 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_policy_and_landing_is_right() {
+    let policies = [
+        StripeChoice::Even,
+        StripeChoice::Weighted,
+        StripeChoice::Adaptive,
+        StripeChoice::RoundRobin,
+    ];
+    for stripe_policy in policies {
+        for zero_copy in [Some(true), Some(false)] {
+            let settings = Settings {
+                stripe_policy,
+                zero_copy,
+                ..damaging(2, 3, "loop2:corrupt:every=5,loop0:corrupt:every=11")
+            };
+            let context = on_ranks(5, &settings, |team| {
+                for (op, bytes) in SIZES.into_iter().enumerate() {
+                    assert!(
+                        allgather(team, op, bytes).expect("a result"),
+                        "{bytes} bytes"
+                    );
+                    assert!(bcast(team, op, bytes), "{bytes} bytes");
+                }
+            });
+            assert!(damaged(&context) > 0);
+        }
+    }
+}
+
+#[test]
+fn rails_may_fail_and_damage_at_once() {
+    let settings = Settings {
+        rail_timeout_ms: 20,
+        rail_probe_ms: Some(10),
+        ..damaging(
+            1,
+            2,
+            "loop0:corrupt:every=7,loop1:corrupt:every=9,loop1:mute:after=30:for=60:every=80",
+        )
+    };
+    let context = on_ranks(4, &settings, |team| {
+        for op in 0..60 {
+            let bytes = SIZES[op % SIZES.len()];
+            assert!(
+                allgather(team, op, bytes).expect("a result"),
+                "{bytes} bytes"
+            );
+        }
+    });
+    let fabric = &context.opened_rails()[0];
+    assert!(damaged(&context) > 0 && fabric.counters(RailId(1)).failures > 0);
+}
+
+#[test]
+fn without_checks_damage_is_delivered() {
+    let settings = Settings {
+        reliable: false,
+        ..damaging(1, 1, "loop0:corrupt:after=2:every=3")
+    };
+    let wrong = Mutex::new(0);
+    let context = on_ranks(2, &settings, |team| {
+        for op in 0..8 {
+            // Scratch only: a damaged announcement would be refused instead.
+            if !allgather(team, op, 1000).expect("a result") {
+                *wrong.lock().unwrap() += 1;
+            }
+        }
+    });
+    assert!(wrong.into_inner().unwrap() > 0);
+    assert_eq!(context.stats().checked_messages(), 0);
+}
+
+#[test]
+fn a_rail_that_damages_everything_is_an_error_on_both_sides() {
+    let settings = damaging(1, 1, "loop0:corrupt:every=1");
+    let errors = Mutex::new(Vec::new());
+    on_ranks(2, &settings, |team| {
+        let error = allgather(team, 0, 5000).expect_err("nothing gets through");
+        assert_eq!(error.class(), ErrorClass::Other);
+        errors.lock().unwrap().push(error.to_string());
+    });
+    let errors = errors.into_inner().unwrap();
+    let damage = errors
+        .iter()
+        .filter(|error| error.contains("damaged on its way"));
+    assert_eq!(damage.count(), 2, "{errors:?}");
+}
+
+/// There are as many cells for what a rank sends in one operation as arrival slots.
+#[test]
+fn no_rank_sends_more_messages_than_there_are_cells() {
+    for size in 2..=40 {
+        for node_size in [1, 2, 3] {
+            let topology = Topology::from_host_keys(&vec![7; size], Some(node_size));
+            for algorithm in Collective::ALL.iter().flat_map(|&c| algorithms(c)) {
+                for ports in [1, 3, 8] {
+                    for &landing in algorithm.landings {
+                        let schedules = algorithm.build_rooted(&topology, ports, landing, Rank(0));
+                        for (rank, schedule) in (0..).map(Rank).zip(&schedules) {
+                            let sends = |step: &&Step| match step {
+                                Step::Put { to, .. } | Step::Announce { to, .. } => {
+                                    !topology.same_node(*to, rank)
+                                }
+                                _ => false,
+                            };
+                            let sent = schedule.steps.iter().filter(sends).count();
+                            assert!(
+                                sent <= slot_limit(size as u32) as usize,
+                                "{algorithm:?} {sent}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
