@@ -84,7 +84,7 @@ impl Form {
     #[inline]
     pub fn share(self, size: u32) -> usize {
         match self.block_per_reader {
-            true => BYTES_MAX / size as usize & !(InlineSlot::PART_ALIGNMENT - 1),
+            true => (BYTES_MAX / size as usize) & !(InlineSlot::PART_ALIGNMENT - 1),
             false => BYTES_MAX,
         }
     }
