@@ -4,6 +4,7 @@ use crate::rails::{Rails, RailsKind};
 use crate::stats::Stats;
 use ferrorail_base::config::Settings;
 use ferrorail_fabric::{Fabric, FabricError};
+use ferrorail_rdma_transport::failover::Guard;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,6 +29,8 @@ pub struct Context {
     stats: Stats,
     verbs: Mutex<Option<Arc<Rails>>>,
     loopback: Mutex<Option<Arc<Rails>>>,
+    /// Of the rails opened so far.
+    guards: Mutex<Vec<Guard>>,
     warned: Mutex<HashSet<String>>,
 }
 
@@ -40,6 +43,7 @@ impl Context {
             stats: Stats::default(),
             verbs: Mutex::new(None),
             loopback: Mutex::new(None),
+            guards: Mutex::default(),
             warned: Mutex::default(),
         })
     }
@@ -73,8 +77,16 @@ impl Context {
             rails = ?rails.rails().iter().map(|rail| rail.name.as_str()).collect::<Vec<_>>(),
             "rails opened"
         );
+        let mut guards = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
+        guards.extend(rails.guard()?);
         *slot = Some(rails.clone());
         Ok(rails)
+    }
+
+    /// Ends the threads that look after rails.
+    pub(crate) fn dismiss_guards(&self) {
+        let mut guards = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
+        guards.clear();
     }
 
     /// Says each line once in the life of the process.

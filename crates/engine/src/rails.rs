@@ -6,9 +6,10 @@ use ferrorail_fabric::{
     Capabilities, Fabric, FabricError, LocalRegion, LocalSlice, Notification, RailCounters,
     RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
 };
-use ferrorail_rdma_transport::failover::Failover;
+use ferrorail_rdma_transport::failover::{Failover, Guard};
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
 use ferrorail_rdma_transport::verbs::{self, VerbsFabric};
+use std::sync::Arc;
 
 /// A fabric chosen at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,15 @@ pub enum Rails {
     Loopback(Failover<LoopbackFabric>),
 }
 
+macro_rules! delegate {
+    ($self:ident, $fabric:ident => $call:expr) => {
+        match $self {
+            Rails::Verbs($fabric) => $call,
+            Rails::Loopback($fabric) => $call,
+        }
+    };
+}
+
 impl Rails {
     pub(crate) fn open(kind: RailsKind, settings: &Settings) -> Result<Self, FabricError> {
         let process = ferrorail_shm::process_id();
@@ -42,19 +52,28 @@ impl Rails {
         }
     }
 
+    /// A thread that looks after the rails, if they need that.
+    pub(crate) fn guard(self: &Arc<Self>) -> Result<Option<Guard>, FabricError> {
+        let this = &**self;
+        if !delegate!(this, f => f.wants_guard()) {
+            return Ok(None);
+        }
+        let rails = Arc::clone(self);
+        let guard = Guard::start(move || {
+            let rails = &*rails;
+            delegate!(rails, f => f.tend())
+        });
+        guard.map(Some).map_err(|source| FabricError::SetUp {
+            verb: "pthread_create",
+            object: "the thread that looks after the rails".into(),
+            source,
+        })
+    }
+
     /// Whether verbs rails could be opened here.
     pub(crate) fn verbs_available() -> bool {
         verbs::is_available()
     }
-}
-
-macro_rules! delegate {
-    ($self:ident, $fabric:ident => $call:expr) => {
-        match $self {
-            Rails::Verbs($fabric) => $call,
-            Rails::Loopback($fabric) => $call,
-        }
-    };
 }
 
 impl Fabric for Rails {

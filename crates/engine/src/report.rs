@@ -93,6 +93,7 @@ impl Context {
                 }
             }
         }
+        self.dismiss_guards();
     }
 
     /// Waits for everybody, then gathers the report. All ranks of a team share `FERRORAIL_STATS`'s

@@ -21,4 +21,5 @@
 
 pub mod failover;
 pub mod loopback;
+mod thread;
 pub mod verbs;

@@ -10,10 +10,11 @@
 //!
 //! Modules: `word` (what the two sides tell each other), `board` (where), `journal` (what is in
 //! flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course of a failure), `renew` (and of a
-//! lane's return).
+//! lane's return), `guard` (a thread for when nobody calls).
 
 mod board;
 mod fabric;
+mod guard;
 mod journal;
 mod pair;
 mod recover;
@@ -25,6 +26,7 @@ use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{FabricError, LaneId, Lanes, RAILS_MAX, Ticket};
+pub use guard::Guard;
 use journal::Entry;
 use pair::{Pair, Phase};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,6 +52,8 @@ pub struct Failover<F: Lanes> {
     /// Lanes whose operations are being accounted for.
     attention: AtomicU32,
     calls: AtomicU32,
+    /// What `calls` was when the guard last looked.
+    tended: AtomicU32,
     ticked: Mutex<Instant>,
     events: [Events; RAILS_MAX],
     /// To be told by the next call of `progress`.
@@ -80,6 +84,7 @@ impl<F: Lanes> Failover<F> {
             boards: Mutex::default(),
             attention: AtomicU32::new(0),
             calls: AtomicU32::new(0),
+            tended: AtomicU32::new(0),
             ticked: Mutex::new(Instant::now()),
             events: Default::default(),
             failure: Mutex::default(),

@@ -224,6 +224,11 @@ impl<F: Lanes> Failover<F> {
                 Some(arrived) => {
                     let ended = *ended;
                     loss.pending.drain(..arrived);
+                    let (name, left) = (&self.inner.rails()[rail].name, loss.pending.len());
+                    tracing::debug!(
+                        "rail {name} to {}: {arrived} operations had arrived, {left} had not",
+                        pair.name
+                    );
                     let harmless = loss.pending.iter().all(Entry::is_harmless);
                     loss.stage = match ended || harmless {
                         true => Stage::Resending,

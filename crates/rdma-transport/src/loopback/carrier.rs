@@ -2,10 +2,9 @@
 
 use super::Core;
 use super::model::Model;
+use crate::thread::spawn_quietly;
 use ferrorail_base::sync::{Ordering, spin_loop, yield_now};
 use ferrorail_fabric::FabricError;
-use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
-use std::io;
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -38,38 +37,24 @@ impl Model {
     }
 }
 
-/// Starts the thread of a fabric that has a model. It takes no signals: they are the program's.
+/// Starts the thread of a fabric that has a model.
 pub(super) fn start(core: &Arc<Core>) -> Result<Option<JoinHandle<()>>, FabricError> {
     let Some(model) = &core.model else {
         return Ok(None);
     };
-    let set_up = |verb, source| FabricError::SetUp {
-        verb,
+    let core = Arc::clone(core);
+    let spawned = spawn_quietly("ferrorail-loop", move || {
+        if let Some(model) = &core.model {
+            model.run(&core);
+        }
+    });
+    let handle = spawned.map_err(|source| FabricError::SetUp {
+        verb: "pthread_create",
         object: "the thread of the modelled rails".into(),
         source,
-    };
-    let mut before = SigSet::empty();
-    pthread_sigmask(
-        SigmaskHow::SIG_BLOCK,
-        Some(&SigSet::all()),
-        Some(&mut before),
-    )
-    .map_err(|errno| set_up("pthread_sigmask", errno.into()))?;
-    let spawned: io::Result<JoinHandle<()>> = {
-        let core = Arc::clone(core);
-        thread::Builder::new()
-            .name("ferrorail-loop".into())
-            .spawn(move || {
-                if let Some(model) = &core.model {
-                    model.run(&core);
-                }
-            })
-    };
-    let restored = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None);
-    let handle = spawned.map_err(|error| set_up("pthread_create", error))?;
+    })?;
     let _ = model.carrier.set(handle.thread().clone());
     // An operation cannot have been posted before, but a stop may follow at once.
     handle.thread().unpark();
-    restored.map_err(|errno| set_up("pthread_sigmask", errno.into()))?;
     Ok(Some(handle))
 }
