@@ -108,6 +108,16 @@ impl Running {
         read(&self.folder.join("stdout"))
     }
 
+    /// What the ranks and the launcher have complained of so far.
+    pub fn stderr(&self) -> String {
+        read(&self.folder.join("stderr"))
+    }
+
+    /// Whether it has ended, or should have.
+    pub fn is_over(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_some() || Instant::now() >= self.deadline)
+    }
+
     /// Waits for the end, or for the time limit, and looks at what is left.
     pub fn finish(mut self) -> Result<Outcome> {
         let status = self.wait_until(self.deadline)?;

@@ -34,9 +34,28 @@ pub fn job(setup: &Setup, case: &Case, statistics: Option<&Path>) -> Result<Job>
     }
     let hosts = setup.hosts(case.hosts)?;
     let (mpi, ranks) = (case.mpi, case.ranks);
+    Ok(launch_on(
+        setup,
+        mpi,
+        (ranks, hosts),
+        &settings,
+        &arguments,
+        timeout,
+    ))
+}
+
+/// A job of so many processes of a program on `hosts`, or on this one if there are none.
+pub fn launch_on(
+    setup: &Setup,
+    mpi: Mpi,
+    (ranks, hosts): (u32, &[String]),
+    settings: &Environment,
+    program: &[String],
+    timeout: Duration,
+) -> Job {
     let launcher = mpi.launcher(setup, ranks, hosts);
     if hosts.is_empty() {
-        return Ok(start(setup, mpi, launcher, &settings, &arguments, timeout));
+        return start(setup, mpi, launcher, settings, program, timeout);
     }
     // Launchers differ in which variables reach other hosts: the ranks get them by their words.
     let mut words = vec!["env".to_owned()];
@@ -45,15 +64,9 @@ pub fn job(setup: &Setup, case: &Case, statistics: Option<&Path>) -> Result<Job>
             .iter()
             .map(|(name, value)| format!("{name}={value}")),
     );
-    words.extend(arguments);
-    Ok(start(
-        setup,
-        mpi,
-        launcher,
-        &Environment::new(),
-        &words,
-        timeout,
-    ))
+    words.extend_from_slice(program);
+    let none = Environment::new();
+    start(setup, mpi, launcher, &none, &words, timeout)
 }
 
 /// A job of `ranks` processes of a program on this host.
@@ -65,8 +78,7 @@ pub fn launch(
     program: &[String],
     timeout: Duration,
 ) -> Job {
-    let launcher = mpi.launcher(setup, ranks, &[]);
-    start(setup, mpi, launcher, settings, program, timeout)
+    launch_on(setup, mpi, (ranks, &[]), settings, program, timeout)
 }
 
 /// The library is preloaded into the ranks alone: the launcher is left as it is.
@@ -138,6 +150,9 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     }
     if case.expect.damaged {
         stats.check_damaged()?;
+    }
+    if case.expect.readmissions {
+        stats.check_readmissions()?;
     }
     match &case.expect.as_the_host {
         Some(beginning) => check_as_the_host(setup, case, beginning, &outcome.stdout),

@@ -77,6 +77,8 @@ pub struct Expect {
     pub failover: bool,
     /// Chunks arrived damaged, and were sent again.
     pub damaged: bool,
+    /// Lanes failed and were used again.
+    pub readmissions: bool,
     /// The host packed some data, of types too irregular for ferrorail; else none.
     pub packed_by_host: bool,
     /// Rails that carried bytes, if it matters.
@@ -96,6 +98,7 @@ impl Default for Expect {
             even_rails: false,
             failover: false,
             damaged: false,
+            readmissions: false,
             packed_by_host: false,
             rails_used: None,
             output: Vec::new(),

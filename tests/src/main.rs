@@ -63,9 +63,13 @@ struct Arguments {
     /// Hosts that launchers reach, this one first, for the group `nodes`.
     #[arg(long, value_delimiter = ',')]
     hosts: Vec<String>,
-    /// What the jobs of group `random` are drawn from; another one each time unless given.
+    /// What the jobs of group `random` and the faults of group `nodes` are drawn from; another one
+    /// each time unless given.
     #[arg(long)]
     seed: Option<u64>,
+    /// How often a rail fails in `nodes-failing-rails`.
+    #[arg(long, default_value_t = 4)]
+    failures: u32,
     /// Print the names of the cases and stop.
     #[arg(long)]
     list: bool,
@@ -97,6 +101,10 @@ pub struct Setup {
     mpi4py: PathBuf,
     /// Hosts for jobs that span several.
     hosts: Vec<String>,
+    /// What faults are drawn from.
+    seed: u64,
+    /// How often a rail fails.
+    failures: u32,
 }
 
 impl Setup {
@@ -136,7 +144,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let text = std::fs::read_to_string(setup.root.join("tests/testlist.toml"))
         .context("tests/testlist.toml")?;
     let mut cases = list::expand(&list::parse(&text)?)?;
-    let seed = arguments.seed.unwrap_or_else(random::new_seed);
+    let seed = setup.seed;
     cases.extend(random::cases(seed));
     let cases: Vec<_> = cases
         .iter()
@@ -145,7 +153,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let scenarios: Vec<_> = scenario::ALL
         .iter()
         .filter(|scenario| setup.library.is_some() || !scenario.preloads)
-        .filter(|scenario| selected(&arguments.only, "scenario", scenario.name))
+        .filter(|scenario| selected(&arguments.only, scenario.group, scenario.name))
         .collect();
     let suites: Vec<_> = mpi4py::suites(arguments.full)
         .into_iter()
@@ -163,11 +171,15 @@ fn run(arguments: &Arguments) -> Result<bool> {
     for case in &cases {
         program::build(&setup, case.mpi, &case.program)?;
     }
+    for &(mpi, program) in scenarios.iter().flat_map(|scenario| scenario.programs) {
+        program::build(&setup, mpi, program)?;
+    }
     if arguments.compile {
         return Ok(true);
     }
-    if cases.iter().any(|case| random::is_drawn(case)) {
-        println!("jobs are drawn from --seed {seed}");
+    let drawn = cases.iter().any(|case| random::is_drawn(case));
+    if drawn || scenarios.iter().any(|s| s.group == "nodes") {
+        println!("jobs and faults are drawn from --seed {seed}");
     }
     let mut tally = Tally::new(arguments.verbose);
     for case in cases {
@@ -207,6 +219,8 @@ fn prepare(arguments: &Arguments) -> Result<Setup> {
         abi_prefix,
         mpi4py,
         hosts: arguments.hosts.clone(),
+        seed: arguments.seed.unwrap_or_else(random::new_seed),
+        failures: arguments.failures,
     })
 }
 

@@ -179,10 +179,11 @@ fn settings(draw: &mut Draw) -> Environment {
 }
 
 /// splitmix64.
-struct Draw(u64);
+pub struct Draw(pub u64);
 
 impl Draw {
-    fn next(&mut self) -> u64 {
+    /// Any number.
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -191,7 +192,7 @@ impl Draw {
     }
 
     /// Less than `limit`, which is at least 1.
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 }

@@ -49,6 +49,9 @@ pub struct Rail {
     /// Chunks of checked messages that it damaged.
     #[serde(default)]
     pub damaged: u64,
+    /// Times that one was taken into use again.
+    #[serde(default)]
+    pub readmissions: u64,
 }
 
 /// Calls left to the host MPI for one reason.
@@ -161,6 +164,14 @@ impl Stats {
             damaged > 0,
             "nothing was damaged, though that was asked for"
         );
+        Ok(())
+    }
+
+    /// Whether lanes failed, and came back.
+    pub fn check_readmissions(&self) -> Result<()> {
+        self.check_failover()?;
+        let readmissions: u64 = self.rails.iter().map(|rail| rail.readmissions).sum();
+        ensure!(readmissions > 0, "no lane was used again");
         Ok(())
     }
 

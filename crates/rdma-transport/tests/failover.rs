@@ -8,12 +8,12 @@ mod conformance;
 mod support;
 
 use ferrorail_base::config::Settings;
-use ferrorail_base::sync::{AtomicBool, Ordering, yield_now};
+use ferrorail_base::sync::{AtomicBool, AtomicU32, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
     Fabric, FabricError, LaneId, Lanes, LocalRegion, Notification, RemoteRegion, Tracking,
 };
-use ferrorail_rdma_transport::failover::Failover;
+use ferrorail_rdma_transport::failover::{Failover, Guard};
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
 use ferrorail_shm::Segment;
 use std::time::{Duration, Instant};
@@ -223,7 +223,7 @@ fn a_rail_that_goes_down_and_comes_back_is_left_and_used_again() {
 #[test]
 fn what_arrived_is_not_sent_again_when_only_its_completion_is_lost() {
     let back = |left: &Side, round| round > 200 && left.events()[0] > 0;
-    let [failures, _, resent] = play("loop0:mute:after=40:for=10", back);
+    let [failures, _, resent] = play("loop0:mute:after=40:for=10:every=200", back);
     assert!(failures >= 1);
     assert_eq!(resent, 0);
 }
@@ -306,4 +306,43 @@ fn late_packets_do_land_where_the_target_has_not_ended_the_lane() {
             until(|| target.load(0) == 77);
         }
     }
+}
+
+/// Who has sent its last message and does something else meanwhile is still the only one who can
+/// send it again.
+#[test]
+fn what_was_lost_is_sent_again_by_the_guard_while_nobody_calls() {
+    let (left, right) = sides(&settings("loop1:down:after=1:for=150"), &settings(""));
+    left.send(1).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // The guard's thread owns what it tends; here the two sides outlive it.
+        let tending = scope.spawn(|| {
+            while !stop.load(Ordering::Acquire) {
+                left.fabric.tend();
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        right.receive(1).unwrap();
+        stop.store(true, Ordering::Release);
+        tending.join().unwrap();
+    });
+    let [failures, _, resent] = left.events();
+    assert!(failures >= 1 && resent >= 1, "{failures} {resent}");
+}
+
+#[test]
+fn a_guard_tends_until_it_is_dropped() {
+    let calls = std::sync::Arc::new(AtomicU32::new(0));
+    let counted = calls.clone();
+    let guard = Guard::start(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        false
+    })
+    .unwrap();
+    until(|| calls.load(Ordering::Relaxed) >= 2);
+    drop(guard);
+    let last = calls.load(Ordering::Relaxed);
+    std::thread::sleep(Duration::from_millis(250));
+    assert_eq!(calls.load(Ordering::Relaxed), last);
 }

@@ -1,6 +1,7 @@
 //! Tests that a row of the list cannot say: faults, and unusual surroundings.
 
 mod faults;
+mod rails;
 mod surroundings;
 
 use crate::Setup;
@@ -17,6 +18,10 @@ use std::time::Duration;
 pub struct Scenario {
     /// What it shows.
     pub name: &'static str,
+    /// `scenario`, or one that must be asked for.
+    pub group: &'static str,
+    /// Programs that it runs, compiled beforehand.
+    pub programs: &'static [(Mpi, &'static str)],
     /// Whether it makes sense only with the library.
     pub preloads: bool,
     /// Runs it.
@@ -26,8 +31,19 @@ pub struct Scenario {
 const fn scenario(name: &'static str, run: fn(&Setup) -> Result<()>) -> Scenario {
     Scenario {
         name,
+        group: "scenario",
+        programs: &[],
         preloads: true,
         run,
+    }
+}
+
+/// A scenario on several hosts: programs are compiled where there is a compiler.
+const fn on_nodes(name: &'static str, run: fn(&Setup) -> Result<()>) -> Scenario {
+    Scenario {
+        group: "nodes",
+        programs: rails::PROGRAMS,
+        ..scenario(name, run)
     }
 }
 
@@ -50,6 +66,11 @@ pub const ALL: &[Scenario] = &[
         "rail-that-cannot-be-opened",
         faults::rail_that_cannot_be_opened,
     ),
+    scenario("rails-lost/openmpi", |setup| rails::lost(setup, Mpi::Open)),
+    scenario("rails-lost/mpich", |setup| rails::lost(setup, Mpi::Mpich)),
+    on_nodes("nodes-failing-rails", rails::failing),
+    on_nodes("nodes-rails-lost", rails::lost_between_nodes),
+    on_nodes("nodes-shares", rails::shares),
     scenario("tiny-dev-shm", faults::tiny_dev_shm),
     scenario("libraries-absent", surroundings::libraries_absent),
     scenario("launcher-undisturbed", surroundings::launcher_undisturbed),

@@ -23,8 +23,8 @@ const ALGORITHM: &str = "FERRORAIL_ALGORITHM";
 
 /// One copy of the library, with settings of its own. It stays loaded.
 pub struct Instance {
-    /// The algorithm that is forced, if this instance is for one.
-    forced: Option<String>,
+    /// The value that makes this instance differ from others, if there are several.
+    label: Option<String>,
     /// Never closed: the MPI library calls it back until the process ends.
     library: ManuallyDrop<Library>,
     forwarded: Forwarded,
@@ -37,27 +37,34 @@ impl Instance {
         Self::load(library, None)
     }
 
-    /// Opens another copy of `library` on which `algorithm` of `operation` is forced.
+    /// Opens another copy of `library` on which `algorithm` of `operation` is forced. See
+    /// [`Instance::open_with`].
+    pub fn open_forced(library: &Path, operation: &Operation, algorithm: &str) -> Result<Self> {
+        let value = format!("{}={algorithm}", operation.name);
+        Self::open_with(library, (ALGORITHM, &value), algorithm)
+    }
+
+    /// Opens another copy of `library` with one setting of its own; `label` stands for it in tables.
     ///
     /// The library reads its settings once, at its first call; the caller must make that call
     /// before it opens the next instance.
-    pub fn open_forced(library: &Path, operation: &Operation, algorithm: &str) -> Result<Self> {
-        // SAFETY: the benchmark has one thread, and those of the MPI library do not change the
-        // environment.
-        unsafe { std::env::set_var(ALGORITHM, format!("{}={algorithm}", operation.name)) };
+    pub fn open_with(library: &Path, (name, value): (&str, &str), label: &str) -> Result<Self> {
+        // SAFETY: the benchmark has one thread, those of the MPI library do not change the
+        // environment, and those of instances opened before do not look at it.
+        unsafe { std::env::set_var(name, value) };
         // The loader gives the same instance for the same file: another file is needed.
         let copy = memfd_create("libferrorail", MFdFlags::MFD_CLOEXEC)?;
         let mut copy = File::from(copy);
         std::io::copy(&mut File::open(library)?, &mut copy)
             .with_context(|| format!("cannot copy {}", library.display()))?;
         let path = format!("/proc/self/fd/{}", copy.as_raw_fd());
-        let instance = Self::load(Path::new(&path), Some(algorithm.to_owned()))?;
+        let instance = Self::load(Path::new(&path), Some(label.to_owned()))?;
         // Its number must not be used again: the loader knows libraries by their names, too.
         std::mem::forget(copy);
         Ok(instance)
     }
 
-    fn load(path: &Path, forced: Option<String>) -> Result<Self> {
+    fn load(path: &Path, label: Option<String>) -> Result<Self> {
         // SAFETY: the preload library runs nothing when it is loaded.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| anyhow!("cannot load {}: {error}", path.display()))?;
@@ -70,16 +77,17 @@ impl Instance {
             )
         })?;
         Ok(Self {
-            forced,
+            label,
             library: ManuallyDrop::new(library),
             forwarded,
         })
     }
 
-    /// The algorithm that the settings force for `operation`, or `auto`.
+    /// The value by which this instance differs from others; else the algorithm that the settings
+    /// force for `operation`, or `auto`.
     pub fn algorithm(&self, operation: &Operation) -> String {
-        if let Some(forced) = &self.forced {
-            return forced.clone();
+        if let Some(label) = &self.label {
+            return label.clone();
         }
         // The library itself complains about a value that cannot be read.
         let variable = std::env::var(ALGORITHM).map(|value| (ALGORITHM, value));

@@ -1,12 +1,12 @@
 //! The measurement itself, as one rank sees it.
 
-use super::Plan;
 use super::buffers::{Buffers, Pool, contents};
 use super::call::{Arguments, Function};
 use super::instance::Instance;
 use super::operation::{Form, Operation, Place};
 use super::report::{self, Row};
 use super::timing::Timing;
+use super::{Plan, Variants};
 use crate::mpi;
 use anyhow::{Result, anyhow};
 use ferrorail_mpi_abi::{Comm, Host};
@@ -106,22 +106,38 @@ impl<'a> Bench<'a> {
     }
 
     fn open_instances(&mut self, library: &Path, pool: &mut Pool) -> Result<Vec<Instance>> {
-        if self.plan.algorithms.is_empty() {
-            return Ok(vec![Instance::open(library)?]);
-        }
         let operation = self.plan.operations[0];
         let mut instances = Vec::new();
+        if let Some(Variants { setting, values }) = &self.plan.variants {
+            for value in values {
+                let instance = Instance::open_with(library, (setting, value), value)?;
+                instances.push(self.begin(instance, operation, pool, value)?);
+            }
+        }
         for algorithm in &self.plan.algorithms {
             let instance = Instance::open_forced(library, operation, algorithm)?;
-            if let Some(function) = self.ours(&instance, operation) {
-                // The first call makes it read its settings.
-                let bytes = self.plan.sizes.iter().min().copied().unwrap_or(0);
-                let mut cell = self.cell(operation, bytes, pool, false);
-                self.verify(&mut cell, function, algorithm)?;
-            }
-            instances.push(instance);
+            instances.push(self.begin(instance, operation, pool, algorithm)?);
+        }
+        if instances.is_empty() {
+            instances.push(Instance::open(library)?);
         }
         Ok(instances)
+    }
+
+    /// Makes the first call, at which an instance reads its settings.
+    fn begin(
+        &mut self,
+        instance: Instance,
+        operation: &'static Operation,
+        pool: &mut Pool,
+        name: &str,
+    ) -> Result<Instance> {
+        if let Some(function) = self.ours(&instance, operation) {
+            let bytes = self.plan.sizes.iter().min().copied().unwrap_or(0);
+            let mut cell = self.cell(operation, bytes, pool, false);
+            self.verify(&mut cell, function, name)?;
+        }
+        Ok(instance)
     }
 
     fn ours(&self, instance: &Instance, operation: &Operation) -> Option<Function> {

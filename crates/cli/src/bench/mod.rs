@@ -11,6 +11,7 @@ mod timing;
 
 use crate::{library, mpi};
 use anyhow::{Result, bail};
+use ferrorail_base::config;
 use ferrorail_coll::{find, find_collective};
 use measure::{Bench, WrongData};
 use operation::{ELEMENT_BYTES, OPERATIONS, Operation};
@@ -59,9 +60,39 @@ pub struct Args {
     /// Algorithms of a single collective to force, one after another [default: ferrorail's choice]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     algorithms: Vec<String>,
+    /// Values of a setting to compare in one run, such as
+    /// `FERRORAIL_STRIPE_POLICY=even,weighted,adaptive`; they stand where the algorithm does
+    #[arg(long, value_parser = variants, value_name = "SETTING=VALUES", conflicts_with = "algorithms")]
+    vary: Option<Variants>,
     /// Write machine, versions, settings and all blocks to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+/// A setting, and the values of it that are compared.
+#[derive(Clone)]
+struct Variants {
+    setting: String,
+    values: Vec<String>,
+}
+
+fn variants(text: &str) -> Result<Variants, String> {
+    let (setting, values) = text
+        .split_once('=')
+        .ok_or("a setting and its values, as in A=1,2")?;
+    if !config::TABLE.iter().any(|row| row.name == setting) {
+        return Err(format!("there is no setting {setting}"));
+    }
+    for value in values.split(',') {
+        let (_, problems) = config::parse([(setting, value)]);
+        if !problems.is_empty() {
+            return Err(format!("{setting} cannot be `{value}`"));
+        }
+    }
+    Ok(Variants {
+        setting: setting.to_owned(),
+        values: values.split(',').map(str::to_owned).collect(),
+    })
 }
 
 /// What is measured.
@@ -74,6 +105,7 @@ struct Plan {
     root: usize,
     barrier: bool,
     algorithms: Vec<String>,
+    variants: Option<Variants>,
     json: Option<PathBuf>,
 }
 
@@ -113,6 +145,7 @@ impl Plan {
             root: args.root as usize,
             barrier: args.barrier,
             algorithms: args.algorithms.clone(),
+            variants: args.vary.clone(),
             json: args.json.clone(),
         })
     }

@@ -1,0 +1,261 @@
+//! Rails that fail and come back, that are all lost, or that differ in speed. Between nodes the
+//! command `rail` of `scripts/soft-roce` does that to them.
+
+use super::{LIMIT, environment};
+use crate::Setup;
+use crate::job::{Job, Outcome, Running};
+use crate::judge;
+use crate::list::Environment;
+use crate::mpi::Mpi;
+use crate::program;
+use crate::random::Draw;
+use crate::stats::Stats;
+use anyhow::{Context, Result, bail, ensure};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const MIXED: &str = "c/mixed_loop.c";
+const SIZES: &str = "apps/sizes.c";
+
+/// What the scenarios on nodes run.
+pub const PROGRAMS: &[(Mpi, &str)] = &[(Mpi::Open, MIXED), (Mpi::Open, SIZES)];
+
+const RANKS: u32 = 4;
+
+/// Longest that a step may take on emulated machines that share two cores.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// All rails go down: every rank gets an error through its handler, soon, and nobody hangs.
+pub fn lost(setup: &Setup, mpi: Mpi) -> Result<()> {
+    let program = words(setup, mpi, MIXED, &["1", "30000", "100000", "3000"])?;
+    let settings = environment(&[
+        ("FERRORAIL_FABRIC", "loopback"),
+        ("FERRORAIL_NODE_SIZE", "2"),
+        ("FERRORAIL_RAIL_TIMEOUT", "40"),
+        ("FERRORAIL_LOG", "off"),
+        (
+            "FERRORAIL_LOOPBACK_FAULTS",
+            "loop1:down:after=200,loop0:down:after=300",
+        ),
+    ]);
+    let job = judge::launch(setup, mpi, RANKS, &settings, &program, LIMIT);
+    let outcome = job.run(&judge::fresh_folder(setup)?)?;
+    explained(&job, &outcome, check_lost(&outcome))
+}
+
+fn check_lost(outcome: &Outcome) -> Result<()> {
+    judge::check_end(outcome)?;
+    let told = outcome.stdout.matches("lost: class").count();
+    ensure!(told == RANKS as usize, "{told} of {RANKS} ranks were told");
+    Ok(())
+}
+
+fn explained<T>(job: &Job, outcome: &Outcome, result: Result<T>) -> Result<T> {
+    result.with_context(|| format!("{}\n{}", job.reproduce(), judge::excerpt(outcome)))
+}
+
+fn words(setup: &Setup, mpi: Mpi, source: &str, arguments: &[&str]) -> Result<Vec<String>> {
+    let executable = program::build(setup, mpi, source)?;
+    let mut words = vec![executable.display().to_string()];
+    words.extend(arguments.iter().map(|&word| word.to_owned()));
+    Ok(words)
+}
+
+/// Settings of jobs between nodes. Their log says when lanes fail and come back.
+fn between_nodes() -> Environment {
+    environment(&[
+        ("FERRORAIL_FABRIC", "verbs"),
+        ("FERRORAIL_RAILS", "2"),
+        ("FERRORAIL_RAIL_TIMEOUT", "1000"),
+        ("FERRORAIL_RAIL_PROBE", "200"),
+        ("FERRORAIL_LOG", "ferrorail_rdma_transport=debug"),
+    ])
+}
+
+/// What is done to a rail, and what undoes it.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Down,
+    Cut,
+}
+
+/// `rail` in the guests: `host` is one of them, or `all`.
+fn rail(host: &str, rail: u64, act: &[&str]) -> Result<()> {
+    let number = rail.to_string();
+    let mut command = Command::new("rail");
+    command.args(["--on", host, &number]).args(act);
+    let status = command
+        .status()
+        .context("cannot run `rail`: this needs the guests of scripts/soft-roce")?;
+    ensure!(status.success(), "rail {rail} {}: {status}", act.join(" "));
+    Ok(())
+}
+
+/// Random rails fail at random moments while collectives run, and come back: no wrong byte, no hang,
+/// and every lane that failed is used again.
+pub fn failing(setup: &Setup) -> Result<()> {
+    let folder = judge::fresh_folder(setup)?;
+    let stop = folder.join("stop");
+    let seed = setup.seed.to_string();
+    let stop_word = stop.display().to_string();
+    let program = words(setup, Mpi::Open, MIXED, &[&seed, &stop_word, "60000"])?;
+    let statistics = folder.join("stats.json");
+    let mut settings = between_nodes();
+    settings.insert("FERRORAIL_STATS".into(), statistics.display().to_string());
+    let limit = PATIENCE * (2 + setup.failures);
+    let hosts = (RANKS, setup.hosts(2)?);
+    let job = judge::launch_on(setup, Mpi::Open, hosts, &settings, &program, limit);
+    let mut running = job.start(&folder)?;
+    let broken = break_rails(setup, &mut running);
+    std::fs::write(&stop, "").context("cannot end the job")?;
+    let outcome = running.finish()?;
+    let judged = broken.and_then(|()| check_failing(&outcome, &statistics));
+    explained(&job, &outcome, judged).with_context(|| format!("--seed {seed}"))
+}
+
+fn check_failing(outcome: &Outcome, statistics: &Path) -> Result<()> {
+    judge::check_end(outcome)?;
+    ensure!(outcome.stdout.contains("ok=yes"), "wrong data");
+    let stats = Stats::read(statistics)?;
+    stats.check_readmissions()?;
+    for row in &stats.rails {
+        let (failures, readmissions) = (row.failures, row.readmissions);
+        println!(
+            "     {}: failed {failures} times, used again {readmissions} times",
+            row.rail
+        );
+    }
+    Ok(())
+}
+
+/// One failure after another. Between them all lanes are in use: the job cannot do without both
+/// rails at once.
+fn break_rails(setup: &Setup, running: &mut Running) -> Result<()> {
+    let mut draw = Draw(setup.seed);
+    wait_for(running, "the loop to begin", |job| {
+        job.stdout().contains("running")
+    })?;
+    for number in 0..setup.failures {
+        std::thread::sleep(Duration::from_millis(draw.below(1500)));
+        let place = draw.below(3) as usize;
+        let host = ["all", &setup.hosts[0], &setup.hosts[1]][place];
+        let index = draw.below(2);
+        let act = [Act::Down, Act::Cut][draw.below(2) as usize];
+        let lasts = Duration::from_millis(200 + draw.below(4000));
+        let word = match act {
+            Act::Down => "down",
+            Act::Cut => "cut",
+        };
+        println!("     failure {number}: rail {index} of {host} {word} for {lasts:?}");
+        rail(host, index, &[word])?;
+        std::thread::sleep(lasts);
+        rail(host, index, &["restore"])?;
+        // What the fault did may still show for as long as a lane takes to break.
+        std::thread::sleep(Duration::from_millis(2500));
+        wait_for(running, "all lanes to be in use again", all_in_use)
+            .with_context(|| format!("after failure {number}"))?;
+    }
+    Ok(())
+}
+
+/// Whether every lane that failed was taken into use again, by what the ranks have logged.
+fn all_in_use(running: &Running) -> bool {
+    let log = running.stderr();
+    log.matches("other rails take over").count() == log.matches("is in use again").count()
+}
+
+fn wait_for(
+    running: &mut Running,
+    what: &str,
+    mut seen: impl FnMut(&Running) -> bool,
+) -> Result<()> {
+    let patience = Instant::now() + PATIENCE;
+    while !seen(running) {
+        ensure!(
+            !running.is_over()?,
+            "the job ended while it waited for {what}"
+        );
+        ensure!(Instant::now() < patience, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+/// Both rails between the nodes are cut: every rank gets an error in bounded time.
+pub fn lost_between_nodes(setup: &Setup) -> Result<()> {
+    // A lane may take four times its time-out to break, and whoever only waits looks every 500 ms.
+    let program = words(setup, Mpi::Open, MIXED, &["1", "120000", "20000", "15000"])?;
+    let hosts = (RANKS, setup.hosts(2)?);
+    let job = judge::launch_on(
+        setup,
+        Mpi::Open,
+        hosts,
+        &between_nodes(),
+        &program,
+        2 * LIMIT,
+    );
+    let folder = judge::fresh_folder(setup)?;
+    let mut running = job.start(&folder)?;
+    let cut = wait_for(&mut running, "the loop to begin", |job| {
+        job.stdout().contains("running")
+    })
+    .and_then(|()| rail("all", 0, &["cut"]))
+    .and_then(|()| rail("all", 1, &["cut"]));
+    let outcome = running.finish()?;
+    for index in [0, 1] {
+        rail("all", index, &["restore"])?;
+    }
+    let judged = cut.and_then(|()| check_lost(&outcome));
+    explained(&job, &outcome, judged)
+}
+
+/// One rail has a quarter of the other's speed: `even` does not mind, `weighted` and `adaptive` send
+/// over it what it can take.
+pub fn shares(setup: &Setup) -> Result<()> {
+    let rates = ["160mbit", "40mbit"];
+    for (index, rate) in (0..).zip(rates) {
+        rail("all", index, &["slow", "rate", rate])?;
+    }
+    let judged = ["even", "weighted", "adaptive"]
+        .into_iter()
+        .try_for_each(|policy| {
+            let stats = run_policy(setup, policy).with_context(|| policy.to_owned())?;
+            let [fast, slow] = stats.rails.as_slice() else {
+                bail!("{policy}: {} rails", stats.rails.len());
+            };
+            println!("     {policy}: {} and {} bytes", fast.bytes, slow.bytes);
+            let right = match policy {
+                "even" => slow.bytes.abs_diff(fast.bytes) * 20 < fast.bytes,
+                _ => slow.bytes * 2 < fast.bytes,
+            };
+            ensure!(
+                right,
+                "{policy}: {} bytes over the fast rail, {} over one of a quarter of its speed",
+                fast.bytes,
+                slow.bytes
+            );
+            Ok(())
+        });
+    for index in [0, 1] {
+        rail("all", index, &["restore"])?;
+    }
+    judged
+}
+
+fn run_policy(setup: &Setup, policy: &str) -> Result<Stats> {
+    let folder = judge::fresh_folder(setup)?;
+    let statistics = folder.join("stats.json");
+    let mut settings = between_nodes();
+    settings.remove("FERRORAIL_LOG");
+    // Queues of a slow rail are long.
+    settings.insert("FERRORAIL_RAIL_TIMEOUT".into(), "20000".into());
+    settings.insert("FERRORAIL_STRIPE_POLICY".into(), policy.into());
+    settings.insert("FERRORAIL_STATS".into(), statistics.display().to_string());
+    let program = words(setup, Mpi::Open, SIZES, &["1048576"])?;
+    let hosts = (2, setup.hosts(2)?);
+    let job = judge::launch_on(setup, Mpi::Open, hosts, &settings, &program, 2 * LIMIT);
+    let outcome = job.run(&folder)?;
+    explained(&job, &outcome, judge::check_end(&outcome))?;
+    Stats::read(&statistics)
+}
