@@ -15,22 +15,31 @@ pub(crate) struct Sample {
     to: Rank,
     chunk: Chunk,
     ticket: Ticket,
+    /// When the first chunk of the message was posted: chunks should end together, not take the
+    /// same time.
+    of_message: Instant,
     start: Instant,
 }
 
 impl Sample {
-    /// A chunk posted to `to` from `start` on.
-    pub fn new(to: Rank, chunk: Chunk, ticket: Ticket, start: Instant) -> Self {
+    /// A chunk posted to `to` from `start` on, of a message that was begun at `of_message`.
+    pub fn new(
+        to: Rank,
+        chunk: Chunk,
+        ticket: Ticket,
+        (of_message, start): (Instant, Instant),
+    ) -> Self {
         Self {
             to,
             chunk,
             ticket,
+            of_message,
             start,
         }
     }
 
-    fn tell(&self, balance: &mut Balance) {
-        let elapsed = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    fn tell(&self, balance: &mut Balance, since: Instant) {
+        let elapsed = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         balance.observe(self.chunk.rail, self.chunk.bytes, elapsed);
     }
 
@@ -48,10 +57,10 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Starts timing a chunk that was just posted. One that is complete already was moved during
-    /// the post, and is told at once: what is posted next must not count.
+    /// the post, and is told at once: what is posted next or was before must not count.
     pub fn start(&mut self, fabric: &impl Fabric, balance: &mut Balance, sample: Sample) {
         if sample.is_complete(fabric) {
-            sample.tell(balance);
+            sample.tell(balance, sample.start);
         } else if self.samples.len() < SAMPLES_MAX {
             self.samples.push(sample);
         }
@@ -63,7 +72,7 @@ impl Meter {
         self.samples.retain(|sample| {
             let complete = sample.is_complete(fabric);
             if complete && let Some(link) = &mut links[sample.to.index()] {
-                sample.tell(&mut link.balance);
+                sample.tell(&mut link.balance, sample.of_message);
             }
             !complete
         });
@@ -75,7 +84,7 @@ impl Meter {
     pub fn close(&mut self, links: &mut [Option<Link>]) {
         for sample in self.samples.drain(..) {
             if let Some(link) = &mut links[sample.to.index()] {
-                sample.tell(&mut link.balance);
+                sample.tell(&mut link.balance, sample.of_message);
             }
         }
     }

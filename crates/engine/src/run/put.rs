@@ -36,6 +36,8 @@ pub(super) struct Message<'m> {
 pub(super) struct Sending {
     stripes: Stripes,
     posted: u8,
+    /// When the first chunk was posted, if they are timed.
+    begun: Option<Instant>,
 }
 
 impl<'a> Run<'a> {
@@ -288,6 +290,28 @@ fn announced(state: &State, to: Rank) -> RemoteRegion {
     state.announced[to.index()].expect("verified: puts into user memory follow an announcement")
 }
 
+impl Run<'_> {
+    /// What tells the target that chunk `index` of `count` has arrived.
+    fn arrival<'l>(
+        &self,
+        link: &'l Link,
+        message: &Message<'_>,
+        index: u8,
+        count: u8,
+    ) -> Notification<'l> {
+        let offset = self
+            .map
+            .arrival_offset(message.to, self.channel, message.slot, index);
+        Notification {
+            word: RemoteSlice {
+                region: &link.segment,
+                offset,
+            },
+            value: flag_value(message.mark, count),
+        }
+    }
+}
+
 /// Posts the chunks of `message` from where `run.sending` left it. What is returned is left to post:
 /// a queue was full. A checked operation ends with nothing on its way, so that it awaits all of them.
 fn post(
@@ -300,18 +324,23 @@ fn post(
     let link = state.links[message.to.index()]
         .as_mut()
         .expect("a plan's peers are connected before it runs");
-    let Sending { stripes, posted } = run.sending.unwrap_or_else(|| Sending {
+    let sending = run.sending.unwrap_or_else(|| Sending {
         stripes: rails
             .planner
             .plan(&mut link.balance, message.from.bytes as u64),
         posted: 0,
+        begun: None,
     });
+    let Sending {
+        stripes, posted, ..
+    } = sending;
     let timed = stripes.count() > 1 && rails.planner.policy() == Policy::Adaptive;
     let awaited = message.into_user || run.map.settings.reliable;
     let tracking = match awaited || timed {
         true => Tracking::Tracked,
         false => Tracking::Silent,
     };
+    let mut begun = sending.begun;
     for index in posted..stripes.count() {
         let chunk = stripes.chunks()[usize::from(index)];
         let from = LocalSlice {
@@ -323,17 +352,9 @@ fn post(
             region: message.dest,
             offset: message.offset + chunk.offset as usize,
         };
-        let flag = run
-            .map
-            .arrival_offset(message.to, run.channel, message.slot, index);
-        let notification = Notification {
-            word: RemoteSlice {
-                region: &link.segment,
-                offset: flag,
-            },
-            value: flag_value(message.mark, stripes.count()),
-        };
+        let notification = run.arrival(link, message, index, stripes.count());
         let start = timed.then(Instant::now);
+        begun = begun.or(start);
         // SAFETY: the source is this team's segment or the registered receive buffer, unchanged
         // until every rank of the operation is done; the target registered what it described.
         let outcome = unsafe {
@@ -346,15 +367,19 @@ fn post(
             Ok(ticket) => ticket,
             Err(FabricError::WouldBlock) => {
                 let posted = index;
-                return Ok(Some(Sending { stripes, posted }));
+                return Ok(Some(Sending {
+                    stripes,
+                    posted,
+                    begun,
+                }));
             }
             Err(error) => return Err(error.into()),
         };
         if awaited {
             state.tickets.push(ticket);
         }
-        if let Some(start) = start {
-            let sample = Sample::new(message.to, chunk, ticket, start);
+        if let (Some(begun), Some(start)) = (begun, start) {
+            let sample = Sample::new(message.to, chunk, ticket, (begun, start));
             state.meter.start(&*rails.fabric, &mut link.balance, sample);
         }
     }

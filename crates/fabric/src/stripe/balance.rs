@@ -9,8 +9,12 @@ const UNKNOWN: u32 = 1 << 10;
 /// Largest weight: sums and products of all rails' stay far from overflow.
 const WEIGHT_MAX: u32 = 1 << 28;
 
-/// A new sample of a rail's speed counts for a quarter.
-const SMOOTHING: u32 = 4;
+/// A new sample of a rail's speed counts for a quarter,
+const SMOOTHING: i64 = 4;
+
+/// if it is of at least so many bytes, and the less the shorter it is: what is short takes as long
+/// as the latency and the scheduler make it, and says little of the speed.
+const SAMPLE_BYTES: u64 = 64 << 10;
 
 /// Relative speeds of the rails to one peer, and whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +107,8 @@ impl Balance {
         RailId(best as u8)
     }
 
-    /// Takes note that a chunk of `bytes` bytes on `rail` took `nanoseconds` from its posting to
-    /// its completion, waiting for others included: what counts is when it ends.
+    /// Takes note that a chunk of `bytes` bytes on `rail` took `nanoseconds` from the posting of its
+    /// message to its completion, waiting for others included: what counts is when it ends.
     pub fn observe(&mut self, rail: RailId, bytes: u64, nanoseconds: u64) {
         let index = rail.index();
         if index >= self.rail_count() || bytes == 0 {
@@ -122,8 +126,11 @@ impl Balance {
         self.weights[index] = if self.measured & bit == 0 {
             speed
         } else {
-            let weight = self.weights[index];
-            (weight - weight / SMOOTHING + speed / SMOOTHING).max(1)
+            let weight = i64::from(self.weights[index]);
+            let difference = i64::from(speed) - weight;
+            let counts = bytes.min(SAMPLE_BYTES) as i64;
+            let change = difference * counts / (SMOOTHING * SAMPLE_BYTES as i64);
+            (weight + change).clamp(1, i64::from(WEIGHT_MAX)) as u32
         };
         self.measured |= bit;
     }
