@@ -3,7 +3,7 @@
  *
  *     mpirun -n P mixed_loop SEED MILLISECONDS|FILE [most bytes, default 100000] [limit in ms]
  *
- * goes on for that long, or until the file exists on rank 0's machine. Rank 0 prints `running` when
+ * goes on for that long, but 200 rounds at least, or until the file exists on rank 0's machine. Rank 0 prints `running` when
  * every rank is in the loop. With a limit the loop ends with an error: a call fails at every rank, in
  * at most that time after it was entered, and the line with its class begins with `lost`. All calls
  * are then on MPI_COMM_WORLD: a rank that has given up comes to no other communicator.
@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-enum { COMMS = 4, OFFSETS = 1 << 16, GUARD = 64, ROUNDS_PER_LOOK = 8 };
+enum { COMMS = 4, OFFSETS = 1 << 16, GUARD = 64, ROUNDS_PER_LOOK = 8, ROUNDS_MIN = 200 };
 
 typedef struct {
     MPI_Comm comm;
@@ -242,7 +242,7 @@ int main(int argc, char **argv)
         }
         if (round % (8 * ROUNDS_PER_LOOK) == 0 && limit_ms == 0)
             renew(1 + (int)below(COMMS - 1));
-        goes_on = by_file ? access(argv[2], F_OK) != 0 : (MPI_Wtime() - start) * 1e3 < duration_ms;
+        goes_on = by_file ? access(argv[2], F_OK) != 0 : round < ROUNDS_MIN || (MPI_Wtime() - start) * 1e3 < duration_ms;
         double entered = MPI_Wtime();
         int code = MPI_Bcast(&goes_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
         if (code != MPI_SUCCESS)

@@ -16,9 +16,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const MIXED: &str = "c/mixed_loop.c";
+const SIZES: &str = "apps/sizes.c";
 
 /// What the scenarios on nodes run.
-pub const PROGRAMS: &[(Mpi, &str)] = &[(Mpi::Open, MIXED)];
+pub const PROGRAMS: &[(Mpi, &str)] = &[(Mpi::Open, MIXED), (Mpi::Open, SIZES)];
 
 const RANKS: u32 = 4;
 
@@ -252,7 +253,7 @@ fn run_policy(setup: &Setup, policy: &str) -> Result<Stats> {
     settings.insert("FERRORAIL_RAIL_TIMEOUT".into(), "40000".into());
     settings.insert("FERRORAIL_STRIPE_POLICY".into(), policy.into());
     settings.insert("FERRORAIL_STATS".into(), statistics.display().to_string());
-    let program = words(setup, Mpi::Open, MIXED, &["1", "5000", "1500000"])?;
+    let program = words(setup, Mpi::Open, SIZES, &["1048576"])?;
     let hosts = (2, setup.hosts(2)?);
     let job = judge::launch_on(setup, Mpi::Open, hosts, &settings, &program, 2 * LIMIT);
     let outcome = job.run(&folder)?;
