@@ -9,7 +9,7 @@ set -euo pipefail
 
 # What ranks leave on their own machine the launched jobs show; of the others' it is asked here.
 # shellcheck disable=SC2016 # the inner shells expand them
-exec scripts/soft-roce --nodes 2 --rails 2 --timeout 540 bash -c '
+exec scripts/soft-roce --nodes 2 --rails 2 --timeout 780 bash -c '
     status=0
     "$@" --hosts "$SOFT_ROCE_HOSTS" --only nodes --verbose || status=1
     for host in ${SOFT_ROCE_HOSTS//,/ }; do
