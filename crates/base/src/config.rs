@@ -57,6 +57,8 @@ table! {
         "GID index on RoCE ports; auto takes RoCE v2 with an IPv4-mapped address";
     "FERRORAIL_PORTS", Kind::Number(0, 8), "0",
         "k of the multi-port algorithms; 0 means the number of rails";
+    "FERRORAIL_LEADERS", Kind::Number(0, 8), "0",
+        "most leaders per node, each with its own rails; 0 means one for each of the k ports";
     "FERRORAIL_STRIPE_THRESHOLD", Kind::Bytes, "1K",
         "messages of at least this size are striped over all rails";
     "FERRORAIL_STRIPE_POLICY", Kind::Word(&["even", "weighted", "adaptive", "round_robin"]), "even",

@@ -48,6 +48,9 @@ pub struct ScheduleBuilder<'a> {
     phase: u8,
     /// Slots from here on are not for puts.
     put_slots: u32,
+    /// Port of the rank that algorithms call 0.
+    first_port: u8,
+    own_rails: bool,
 }
 
 impl<'a> ScheduleBuilder<'a> {
@@ -60,7 +63,16 @@ impl<'a> ScheduleBuilder<'a> {
             round_ends: Vec::new(),
             phase: 0,
             put_slots: announce_base(topology.size()),
+            first_port: 0,
+            own_rails: false,
         }
+    }
+
+    /// From now on port 0 of puts and awaits is port `first`, and puts keep to their port's rail:
+    /// this rank is one of several leaders.
+    pub fn drive_ports_from(&mut self, first: u8) {
+        self.first_port = first;
+        self.own_rails = true;
     }
 
     /// Gives the slots of announcements to puts. All ranks of an operation must do so.
@@ -88,6 +100,7 @@ impl<'a> ScheduleBuilder<'a> {
             steps: self.steps,
             round_ends: self.round_ends,
             scratch_blocks,
+            own_rails: self.own_rails,
         }
     }
 
@@ -116,9 +129,19 @@ impl<'a> ScheduleBuilder<'a> {
 
     /// Reduces `from` with `into`. Nothing for no blocks.
     pub fn reduce(&mut self, from: Span, into: Span, order: Order) {
+        self.reduce_like(None, from, into, order);
+    }
+
+    /// As [`reduce`](Self::reduce), in scratch, of blocks as long as those of `Send` from `like`.
+    pub fn reduce_like(&mut self, like: Option<u32>, from: Span, into: Span, order: Order) {
         assert_eq!(from.count, into.count, "a reduction has one length");
         if from.count > 0 {
-            self.steps.push(Step::Reduce { from, into, order });
+            self.steps.push(Step::Reduce {
+                from,
+                into,
+                order,
+                like,
+            });
         }
     }
 
@@ -133,7 +156,7 @@ impl<'a> ScheduleBuilder<'a> {
         debug_assert_eq!(from.count, into.count, "a put has one length");
         self.steps.push(Step::Put {
             to,
-            port: wire.port,
+            port: self.first_port + wire.port,
             slot: self.put_slot(wire.slot),
             from,
             into,
@@ -155,7 +178,7 @@ impl<'a> ScheduleBuilder<'a> {
     pub fn await_put(&mut self, from: Rank, wire: Wire, blocks: u32) {
         self.steps.push(Step::Await {
             from,
-            port: wire.port,
+            port: self.first_port + wire.port,
             slot: self.put_slot(wire.slot),
             blocks,
         });
@@ -202,6 +225,15 @@ impl<'a> ScheduleBuilder<'a> {
         self.signal();
     }
 
+    /// The first `speakers` local ranks say that they have come here; [`node_await`](Self::node_await)
+    /// waits for one of them.
+    pub fn node_say(&mut self, speakers: u32) {
+        self.next_phase();
+        if self.topology.node_rank_of(self.rank).0 < speakers {
+            self.signal();
+        }
+    }
+
     /// As [`node_broadcast`](Self::node_broadcast), from local rank `by`.
     pub fn node_release(&mut self, by: NodeRank) {
         self.next_phase();
@@ -242,7 +274,8 @@ impl<'a> ScheduleBuilder<'a> {
         self.node_await_gather();
     }
 
-    fn node_size(&self) -> usize {
+    /// Ranks of this rank's node.
+    pub fn node_size(&self) -> usize {
         self.topology
             .ranks_of(self.topology.node_of(self.rank))
             .len()
@@ -277,87 +310,4 @@ fn continues(last: &Span, next: &Span) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::schedule::Buffer;
-
-    fn span(buffer: Buffer, first: u32, count: u32) -> Span {
-        Span::new(buffer, first, count)
-    }
-
-    #[test]
-    fn adjacent_copies_of_one_round_become_one() {
-        let topology = Topology::from_sizes(&[1]);
-        let mut builder = ScheduleBuilder::new(&topology, Rank(0));
-        let copy = |builder: &mut ScheduleBuilder<'_>, from, into, count| {
-            builder.copy(
-                span(Buffer::Scratch, from, count),
-                span(Buffer::Recv, into, count),
-            );
-        };
-        copy(&mut builder, 0, 4, 2);
-        copy(&mut builder, 2, 6, 1);
-        copy(&mut builder, 3, 0, 1);
-        copy(&mut builder, 4, 1, 0);
-        builder.end_round();
-        copy(&mut builder, 4, 1, 1);
-        let schedule = builder.finish(5);
-        let counts: Vec<u32> = schedule
-            .steps
-            .iter()
-            .map(|step| match step {
-                Step::Copy { from, .. } => from.count,
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        assert_eq!(counts, [3, 1, 1]);
-        assert_eq!(schedule.round_ends, [2, 3]);
-    }
-
-    #[test]
-    fn node_helpers_keep_phases_in_step() {
-        let topology = Topology::from_sizes(&[2, 1]);
-        let build = |rank| {
-            let mut builder = ScheduleBuilder::new(&topology, Rank(rank));
-            builder.node_gather(rank);
-            builder.node_await_gather();
-            builder.node_broadcast();
-            builder.node_barrier();
-            builder.finish(3).steps.split_off(1)
-        };
-        let leader = NodeRank(0);
-        assert_eq!(
-            build(0),
-            [
-                Step::NodeSignal { phase: 1 },
-                Step::NodeAwaitAll { phase: 1 },
-                Step::NodeSignal { phase: 2 },
-                Step::NodeSignal { phase: 3 },
-                Step::NodeAwaitAll { phase: 3 },
-            ]
-        );
-        assert_eq!(
-            build(1)[2..],
-            [
-                Step::NodeAwait {
-                    of: leader,
-                    phase: 2
-                },
-                Step::NodeSignal { phase: 3 },
-                Step::NodeAwaitAll { phase: 3 },
-            ]
-        );
-        assert_eq!(build(2), [], "a rank alone waits for nobody");
-    }
-
-    #[test]
-    #[should_panic(expected = "slots of puts")]
-    fn slots_of_announcements_are_not_for_puts() {
-        let topology = Topology::from_sizes(&[2]);
-        let wire = Wire {
-            port: 0,
-            slot: announce_base(2),
-        };
-        ScheduleBuilder::new(&topology, Rank(0)).await_put(Rank(1), wire, 1);
-    }
-}
+mod tests;

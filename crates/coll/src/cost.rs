@@ -9,6 +9,7 @@
 //! rails, ranks that share their node's rails, and the announcement of user memory. [`Bounds`] is
 //! what no algorithm can go below.
 
+use crate::leaders::Leaders;
 use crate::registry::Algorithm;
 use crate::schedule::{Landing, Schedule, Step};
 use ferrorail_base::Topology;
@@ -34,10 +35,33 @@ pub struct Shape {
     pub ports: u8,
     /// Rails of a node, from 1.
     pub rails: u8,
+    /// L: leaders of a node that algorithms of several leaders have, from 1.
+    pub leaders: u8,
 }
 
 impl Shape {
-    /// The shape of a team.
+    /// `nodes` of `node_size` ranks, with as many leaders as that allows.
+    pub fn even(nodes: u32, node_size: u32, ports: u8, rails: u8) -> Self {
+        Self {
+            ranks: nodes * node_size,
+            nodes,
+            node_size,
+            ports,
+            rails,
+            leaders: Leaders::new(ports, node_size, ports).count as u8,
+        }
+    }
+
+    /// The shape with at most `leaders` leaders of a node, in a team on `topology`.
+    pub fn led_by(self, topology: &Topology, leaders: u8) -> Self {
+        let leaders = Leaders::new(leaders, topology.node_size_min(), self.ports);
+        Self {
+            leaders: leaders.count as u8,
+            ..self
+        }
+    }
+
+    /// The shape of a team with as many leaders of a node as ports allow.
     pub fn of(topology: &Topology, ports: u8, rails: u8) -> Self {
         Self {
             ranks: topology.size(),
@@ -45,7 +69,9 @@ impl Shape {
             node_size: topology.node_size_max(),
             ports,
             rails,
+            leaders: 1,
         }
+        .led_by(topology, ports)
     }
 
     /// Most ranks that are on other nodes than one, exact where nodes have one size.

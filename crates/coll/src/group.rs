@@ -6,6 +6,7 @@
 //! nodes are interleaved. [`Group::copy_out`] puts blocks into the right places of `Recv`.
 
 use crate::builder::ScheduleBuilder;
+use crate::leaders::Leaders;
 use crate::schedule::{Buffer, Span};
 use ferrorail_base::{NodeId, Rank, Topology};
 
@@ -16,6 +17,9 @@ pub struct Group<'a> {
     buffer: Buffer,
     /// For nodes: first block of each in member order, and the total.
     firsts: Option<Vec<u32>>,
+    /// For nodes: which of these leaders speaks for each.
+    leaders: Leaders,
+    leader: u32,
 }
 
 impl<'a> Group<'a> {
@@ -25,6 +29,8 @@ impl<'a> Group<'a> {
             topology,
             buffer: Buffer::Scratch,
             firsts: None,
+            leaders: Leaders::one(1),
+            leader: 0,
         }
     }
 
@@ -41,6 +47,17 @@ impl<'a> Group<'a> {
             topology,
             buffer: Buffer::Node,
             firsts: Some(firsts),
+            leaders: Leaders::one(1),
+            leader: 0,
+        }
+    }
+
+    /// As [`nodes`](Self::nodes), spoken for by leader `leader` of several.
+    pub fn led_by(topology: &'a Topology, leaders: Leaders, leader: u32) -> Self {
+        Self {
+            leaders,
+            leader,
+            ..Self::nodes(topology)
         }
     }
 
@@ -69,7 +86,7 @@ impl<'a> Group<'a> {
     pub fn rank(&self, member: u32) -> Rank {
         match self.firsts {
             None => Rank(member),
-            Some(_) => self.topology.leader_of(NodeId(member)),
+            Some(_) => self.topology.ranks_of(NodeId(member))[self.leader as usize],
         }
     }
 
@@ -114,6 +131,14 @@ impl<'a> Group<'a> {
     pub fn members(&self, member: u32, count: u32) -> Span {
         let first = self.first(member);
         self.span(first, self.first(member + count) - first)
+    }
+
+    /// The blocks of `member` that the leader who speaks for it here is to carry: all, if there is
+    /// one.
+    pub fn share(&self, member: u32) -> Span {
+        let all = self.members(member, 1);
+        let share = self.leaders.share(self.leader, all.count);
+        self.span(all.first + share.start, share.end - share.start)
     }
 
     /// Copies the blocks of `count` members from `member` (around the end), which lie from `at`,

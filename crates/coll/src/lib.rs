@@ -8,6 +8,7 @@
 //! * [`builder`]: writes schedules, hands out arrival slots and node phases;
 //! * [`pattern`]: who talks to whom when, as pure arithmetic on indices;
 //! * [`group`]: ranks, or nodes led by their leaders, as members that own runs of blocks;
+//! * [`leaders`]: several leaders of a node, each with its own ports;
 //! * [`allgather`], [`bcast`] and so on: a folder per collective, a file per algorithm;
 //! * [`vector`]: which of them serve the forms with blocks of different sizes;
 //! * [`registry`]: the table of all algorithms by name; [`semantics`]: what collectives mean;
@@ -29,6 +30,7 @@ pub mod builder;
 pub mod cost;
 pub mod gather;
 pub mod group;
+pub mod leaders;
 pub mod pattern;
 pub mod reduce;
 pub mod reduce_scatter_block;

@@ -12,6 +12,16 @@ pub(crate) fn fold(
     spans: impl IntoIterator<Item = Span>,
     into: Span,
 ) {
+    fold_like(builder, None, spans, into);
+}
+
+/// As [`fold`], in scratch, of blocks as long as those of `Send` from `like`.
+pub(crate) fn fold_like(
+    builder: &mut ScheduleBuilder<'_>,
+    like: Option<u32>,
+    spans: impl IntoIterator<Item = Span>,
+    into: Span,
+) {
     let mut spans = spans.into_iter();
     if let Some(first) = spans.next()
         && first != into
@@ -19,7 +29,7 @@ pub(crate) fn fold(
         builder.copy(first, into);
     }
     for span in spans {
-        builder.reduce(span, into, Order::IntoFirst);
+        builder.reduce_like(like, span, into, Order::IntoFirst);
     }
 }
 

@@ -174,6 +174,8 @@ pub enum RankOrder {
     Always,
     /// Where the ranks of every node are consecutive.
     ConsecutiveNodes,
+    /// Nowhere.
+    Never,
 }
 
 /// Whether the ranks of every node are consecutive.
@@ -198,6 +200,8 @@ pub struct Request<'a> {
     pub rank: Rank,
     /// k of the multi-port model, from 1.
     pub ports: u8,
+    /// Most leaders that a node may have ([`Leaders`](crate::leaders::Leaders)).
+    pub leaders: u8,
     /// Where puts land; one of the algorithm's.
     pub landing: Landing,
     /// Root of a rooted collective, 0 otherwise.
@@ -239,6 +243,7 @@ impl Algorithm {
         match self.rank_order {
             RankOrder::Always => false,
             RankOrder::ConsecutiveNodes => !has_consecutive_nodes(topology),
+            RankOrder::Never => true,
         }
     }
 
@@ -261,6 +266,7 @@ impl Algorithm {
                     topology,
                     rank: Rank(rank),
                     ports,
+                    leaders: ports,
                     landing,
                     root,
                 })
@@ -363,35 +369,4 @@ pub fn find(collective: Collective, name: &str) -> Result<&'static Algorithm, Un
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_unique_and_found() {
-        for &collective in Collective::ALL {
-            assert_eq!(Collective::from_name(collective.name()), Some(collective));
-            for algorithm in algorithms(collective) {
-                assert_eq!(algorithm.collective, collective);
-                assert_eq!(find(collective, algorithm.name), Ok(algorithm));
-                assert!(!algorithm.landings.is_empty());
-                assert!(!algorithm.description.contains('\n'));
-            }
-            let names: std::collections::HashSet<_> =
-                algorithms(collective).iter().map(|a| a.name).collect();
-            assert_eq!(names.len(), algorithms(collective).len());
-        }
-    }
-
-    #[test]
-    fn unknown_names_come_with_the_nearest() {
-        let error = find(Collective::Allgather, "smp_bruk").unwrap_err();
-        assert_eq!(error.nearest, "smp_bruck");
-        assert_eq!(
-            error.to_string(),
-            "allgather has no algorithm \"smp_bruk\"; did you mean \"smp_bruck\"?"
-        );
-        let error = find_collective("allgater").unwrap_err();
-        assert_eq!(error.nearest, Collective::Allgather);
-        assert_eq!(find_collective("bcast"), Ok(Collective::Bcast));
-    }
-}
+mod tests;

@@ -23,7 +23,8 @@
 //! ([`Cut::PerRank`](crate::registry::Cut)): block i of `Send` and `Recv` is then part i. The
 //! executor cuts between elements, so parts may differ in length, alike on all ranks. Every block
 //! of scratch has room for the longest part; puts between scratch move that much per block. A copy
-//! or reduction of a cut vector has `Send` or `Recv` on one side at least, which gives its lengths.
+//! of a cut vector has `Send` or `Recv` on one side at least, which gives its lengths; a reduction
+//! in scratch says which part it reduces.
 
 use ferrorail_base::{NodeRank, Rank};
 
@@ -171,6 +172,9 @@ pub enum Step {
         into: Span,
         /// Which operand is the left one.
         order: Order,
+        /// The first block of `Send` whose length these blocks have, where neither side is user
+        /// memory: blocks of scratch do not say how much of their room is in use.
+        like: Option<u32>,
     },
     /// Raises this rank's node flag to `phase` (1 ..= [`PHASE_MAX`], rising within an operation):
     /// all its earlier steps are visible to local ranks that see it.
@@ -204,6 +208,9 @@ pub struct Schedule {
     /// Blocks of scratch that must exist at every rank: largest `first + count` of `Scratch` and
     /// `Node` spans over all ranks.
     pub scratch_blocks: u32,
+    /// Whether a put goes over the rail of its port, as other ranks of the node drive the others,
+    /// where there are not more rails than ports. Otherwise rails are taken as they come.
+    pub own_rails: bool,
 }
 
 impl Schedule {

@@ -180,7 +180,7 @@ impl Plan {
         let calls = std::mem::take(&mut self.calls);
         let bytes = std::mem::take(&mut self.bytes);
         let runs = std::mem::take(&mut self.runs);
-        let shape = Shape::of(&map.topology, map.ports(), map.rail_count());
+        let shape = map.shape();
         let puts = |step: &&Step| matches!(step, Step::Put { .. });
         let puts = self.route.schedule.steps.iter().filter(puts).count() as u64;
         let mean = bytes.div_ceil(calls.max(1));
@@ -215,6 +215,7 @@ impl Route {
             topology: &map.topology,
             rank: map.rank,
             ports: map.ports(),
+            leaders: map.leaders(),
             landing,
             root,
         });

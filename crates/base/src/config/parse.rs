@@ -201,6 +201,7 @@ impl Reader {
             rails: self.rails(),
             gid_index: self.auto_or_number("FERRORAIL_GID_INDEX"),
             ports: none_if_zero(self.number("FERRORAIL_PORTS")).map(|k| k as u8),
+            leaders: none_if_zero(self.number("FERRORAIL_LEADERS")).map(|l| l as u8),
             stripe_threshold: self.bytes("FERRORAIL_STRIPE_THRESHOLD"),
             stripe_policy: match self.text("FERRORAIL_STRIPE_POLICY").as_str() {
                 "weighted" => StripeChoice::Weighted,

@@ -73,6 +73,8 @@ pub struct Settings {
     pub gid_index: Option<u32>,
     /// `FERRORAIL_PORTS`; `None` is the number of rails.
     pub ports: Option<u8>,
+    /// `FERRORAIL_LEADERS`; `None` is the number of ports.
+    pub leaders: Option<u8>,
     /// `FERRORAIL_STRIPE_THRESHOLD` in bytes.
     pub stripe_threshold: u64,
     /// `FERRORAIL_STRIPE_POLICY`.

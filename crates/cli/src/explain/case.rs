@@ -80,7 +80,8 @@ impl Case {
         let (table, table_name) = table(settings)?;
         Ok(Self {
             collective: wanted.collective,
-            shape: Shape::of(&topology, ports, rails),
+            shape: Shape::of(&topology, ports, rails)
+                .led_by(&topology, settings.leaders.unwrap_or(ports)),
             topology,
             zero_copy: wanted.zero_copy.or(settings.zero_copy).unwrap_or(true),
             root: Rank(wanted.root),
@@ -181,6 +182,7 @@ impl Case {
             topology: &self.topology,
             rank,
             ports: self.shape.ports,
+            leaders: self.shape.leaders,
             landing,
             root: if self.collective.is_rooted() {
                 self.root

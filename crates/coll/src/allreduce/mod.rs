@@ -7,8 +7,9 @@
 //! | `recursive_multiplying` | log_{k+1} N, else ⌊log_{k+1} N⌋ + 2 | as many | whole |
 //! | `reduce_scatter_allgather` | 2⌈(N-1)/k⌉ | 2⌈(N-1)/k⌉/N | per rank |
 //! | `smp_recursive_multiplying` | log_{k+1} V, else ⌊log_{k+1} V⌋ + 2 | as many | whole |
+//! | `multi_leader_recursive_multiplying` | as that over V nodes and k/L ports | that, 1/L of it | per rank |
 //!
-//! All combine in rank order, `smp_` where nodes are consecutive, and with one bracketing on all
+//! All combine in rank order, `smp_` and `multi_leader_` where nodes are consecutive, and with one bracketing on all
 //! ranks: results are the same to the bit everywhere.
 
 use crate::cost::{Shape, Work};
@@ -16,6 +17,7 @@ use crate::reduction::{rank_order, reduced, semantics};
 use crate::registry::{Algorithm, Collective, Cut, Request, SCRATCH, Semantics};
 use crate::schedule::{Landing, Schedule};
 
+pub mod multi_leader;
 pub mod recursive_multiplying;
 pub mod reduce_scatter_allgather;
 pub mod smp_recursive_multiplying;
@@ -72,5 +74,13 @@ pub const ALGORITHMS: &[Algorithm] = &[
         smp_recursive_multiplying::build,
         smp_recursive_multiplying::work,
         "leaders reduce their nodes and exchange; on one node everyone reduces for itself",
+    ),
+    row(
+        "multi_leader_recursive_multiplying",
+        true,
+        Cut::PerRank,
+        multi_leader::build,
+        multi_leader::work,
+        "each leader of a node reduces and exchanges its slice over its own rail",
     ),
 ];

@@ -21,7 +21,7 @@ use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::exchange::{Pattern, Role};
-use crate::reduction::{alone, fold};
+use crate::reduction::{alone, fold_like};
 use crate::registry::Request;
 use crate::schedule::{Landing, Order, Schedule, Span};
 
@@ -40,11 +40,15 @@ pub fn build(request: &Request<'_>) -> Schedule {
     builder.finish(exchange.end())
 }
 
-/// All-reduce among the members of a group.
+/// All-reduce of some parts of their vectors among the members of a group.
 pub(super) struct Exchange<'a> {
     group: &'a Group<'a>,
     pattern: Pattern,
     ports: u32,
+    /// First part, and how many; a vector that is not cut is one part.
+    parts: (u32, u32),
+    /// Blocks from one vector to the next.
+    stride: u32,
     own: u32,
     first: u32,
 }
@@ -56,8 +60,19 @@ impl<'a> Exchange<'a> {
             group,
             pattern: Pattern::new(group.size(), ports),
             ports: u32::from(ports),
+            parts: (0, 1),
+            stride: 1,
             own,
             first,
+        }
+    }
+
+    /// Of parts `parts` of vectors of `stride` parts, which are what `own` and `first` count.
+    pub fn of_parts(self, parts: &std::ops::Range<u32>, stride: u32) -> Self {
+        Self {
+            parts: (parts.start, parts.end - parts.start),
+            stride,
+            ..self
         }
     }
 
@@ -70,13 +85,28 @@ impl<'a> Exchange<'a> {
         self.group.size().div_ceil(self.pattern.cores) - 1
     }
 
+    /// The parts of vector `index` of a member's memory.
+    pub fn vector(&self, index: u32) -> Span {
+        let (first, count) = self.parts;
+        self.group.span(index * self.stride + first, count)
+    }
+
+    fn own(&self) -> Span {
+        self.vector(self.own)
+    }
+
+    /// Where what comes from an extra, or to it, arrives.
+    fn correction(&self, port: u8) -> Span {
+        self.vector(self.first + u32::from(port))
+    }
+
     /// Where the message through `port` of `step` arrives.
     fn arrival(&self, step: u32, port: u8) -> Span {
         let place = self.extras_max() + step * (self.pattern.radix - 1) + u32::from(port);
-        self.group.span(self.first + place, 1)
+        self.vector(self.first + place)
     }
 
-    /// One past the last block in use.
+    /// One past the last vector in use.
     pub fn end(&self) -> u32 {
         let arrivals = self.extras_max() + self.pattern.steps * (self.pattern.radix - 1);
         self.first + arrivals
@@ -86,42 +116,53 @@ impl<'a> Exchange<'a> {
         Wire::of_round(step + 1, self.ports as u8, port)
     }
 
+    /// What combines in blocks of scratch says how long it is, if vectors are cut.
+    fn like(&self) -> Option<u32> {
+        (self.stride > 1).then_some(self.parts.0)
+    }
+
     /// Runs all rounds of `me`; returns where its result is.
     pub fn run(&self, builder: &mut ScheduleBuilder<'_>, me: u32) -> Span {
         match self.pattern.role(me) {
             Role::Extra { core, port } => self.run_extra(builder, core, port),
             Role::Core(core) => self.run_core(builder, core),
         }
+        self.result(me)
     }
 
-    fn run_extra(&self, builder: &mut ScheduleBuilder<'_>, core: u32, port: u8) -> Span {
+    /// Where the result of `member` is in its memory.
+    pub fn result(&self, member: u32) -> Span {
+        match self.pattern.role(member) {
+            Role::Extra { .. } => self.correction(0),
+            Role::Core(core) => (0..self.pattern.steps).fold(self.own(), |own, step| {
+                let operands = self.operands(core, step, own);
+                // Own memory is being read by the puts.
+                operands[usize::from(operands[0] == own)]
+            }),
+        }
+    }
+
+    fn run_extra(&self, builder: &mut ScheduleBuilder<'_>, core: u32, port: u8) {
         let core = self.group.rank(self.pattern.member(core));
         let slot = u32::from(port);
-        let into = self.group.span(self.first + slot, 1);
-        builder.put(
-            core,
-            Wire { port, slot },
-            self.group.span(self.own, 1),
-            into,
-        );
+        let into = self.correction(port);
+        builder.put(core, Wire { port, slot }, self.own(), into);
         builder.end_rounds(1 + self.pattern.steps);
-        let result = self.group.span(self.first, 1);
-        builder.await_put(core, Wire { port, slot }, 1);
+        builder.await_put(core, Wire { port, slot }, into.count);
         builder.end_round();
-        result
     }
 
-    fn run_core(&self, builder: &mut ScheduleBuilder<'_>, core: u32) -> Span {
-        let mut result = self.group.span(self.own, 1);
+    fn run_core(&self, builder: &mut ScheduleBuilder<'_>, core: u32) {
+        let mut result = self.own();
         let extras = || self.pattern.team(core).skip(1).zip(0u8..);
         if self.pattern.has_extras() {
             for (extra, port) in extras() {
                 let slot = u32::from(port);
-                builder.await_put(self.group.rank(extra), Wire { port, slot }, 1);
+                builder.await_put(self.group.rank(extra), Wire { port, slot }, result.count);
             }
-            let arrivals =
-                extras().map(|(_, port)| self.group.span(self.first + u32::from(port), 1));
-            fold(builder, std::iter::once(result).chain(arrivals), result);
+            let arrivals = extras().map(|(_, port)| self.correction(port));
+            let operands = std::iter::once(result).chain(arrivals);
+            fold_like(builder, self.like(), operands, result);
             builder.end_round();
         }
         for step in 0..self.pattern.steps {
@@ -131,12 +172,22 @@ impl<'a> Exchange<'a> {
         if self.pattern.has_extras() {
             for (extra, port) in extras() {
                 let slot = u32::from(port);
-                let into = self.group.span(self.first, 1);
+                let into = self.correction(0);
                 builder.put(self.group.rank(extra), Wire { port, slot }, result, into);
             }
             builder.end_round();
         }
-        result
+    }
+
+    /// The vectors that `core` combines in `step`, in order, of which `own` is one.
+    fn operands(&self, core: u32, step: u32, own: Span) -> Vec<Span> {
+        let arrivals = self.pattern.step(core, step);
+        let mut operands: Vec<(u32, Span)> = arrivals
+            .map(|message| (message.from, self.arrival(step, message.port)))
+            .chain([(core, own)])
+            .collect();
+        operands.sort_unstable_by_key(|&(core, _)| core);
+        operands.into_iter().map(|(_, span)| span).collect()
     }
 
     /// Exchanges `own` in the group of `step`. Own memory is being read by the puts, so the result
@@ -148,23 +199,22 @@ impl<'a> Exchange<'a> {
             let into = self.arrival(step, message.port);
             builder.put(to, self.wire(step, message.port), own, into);
         }
-        let mut operands = vec![(core, own)];
         for message in pattern.step(core, step) {
             let from = self.group.rank(pattern.member(message.from));
-            builder.await_put(from, self.wire(step, message.port), 1);
-            operands.push((message.from, self.arrival(step, message.port)));
+            builder.await_put(from, self.wire(step, message.port), own.count);
         }
-        operands.sort_unstable_by_key(|&(core, _)| core);
-        let mut operands = operands.into_iter().map(|(_, span)| span);
-        let (left, right) = (operands.next(), operands.next());
-        let (left, right) = left.zip(right).expect("a group has two members at least");
+        let operands = self.operands(core, step, own);
+        let (left, right) = (operands[0], operands[1]);
         let (result, other, order) = if left == own {
             (right, left, Order::FromFirst)
         } else {
             (left, right, Order::IntoFirst)
         };
-        builder.reduce(other, result, order);
-        operands.for_each(|span| builder.reduce(span, result, Order::IntoFirst));
+        let like = self.like();
+        builder.reduce_like(like, other, result, order);
+        for &operand in &operands[2..] {
+            builder.reduce_like(like, operand, result, Order::IntoFirst);
+        }
         result
     }
 }

@@ -102,13 +102,7 @@ mod tests {
 
     #[test]
     fn values_by_hand() {
-        let shape = |nodes, node_size, ports| Shape {
-            ranks: nodes * node_size,
-            nodes,
-            node_size,
-            ports,
-            rails: ports,
-        };
+        let shape = |nodes, node_size, ports| Shape::even(nodes, node_size, ports, ports);
         let of = |collective, shape: &Shape| Bounds::of(collective, shape, 100);
         let flat = shape(27, 1, 2);
         let gather = of(Collective::Allgather, &flat);
@@ -158,13 +152,7 @@ mod tests {
         for algorithm in all() {
             for (nodes, node_size) in [(1, 8), (2, 4), (3, 1), (4, 4), (8, 2), (9, 3), (64, 16)] {
                 for (ports, rails) in [(1, 1), (1, 2), (2, 2), (2, 1), (4, 4)] {
-                    let shape = Shape {
-                        ranks: nodes * node_size,
-                        nodes,
-                        node_size,
-                        ports,
-                        rails,
-                    };
+                    let shape = Shape::even(nodes, node_size, ports, rails);
                     for bytes in [1, 64, 4096, 1 << 20] {
                         let least = Bounds::of(algorithm.collective, &shape, bytes);
                         let least = least.time(&shape, &model);

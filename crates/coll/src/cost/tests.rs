@@ -177,13 +177,7 @@ fn smp_forms_take_their_rounds_over_nodes() {
 
 #[test]
 fn a_million_ranks_are_predicted_at_once() {
-    let shape = Shape {
-        ranks: 1 << 20,
-        nodes: 1 << 14,
-        node_size: 64,
-        ports: 4,
-        rails: 4,
-    };
+    let shape = Shape::even(1 << 14, 64, 4, 4);
     let model = Model::default();
     let time = |name: &str, bytes| {
         let algorithm = find(Collective::Allgather, name).expect("name");
@@ -231,6 +225,7 @@ fn large_teams_build_quickly() {
                 topology: &topology,
                 rank: ferrorail_base::Rank(1008),
                 ports: 2,
+                leaders: 2,
                 landing,
                 root: ferrorail_base::Rank(0),
             };

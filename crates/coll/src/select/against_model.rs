@@ -38,6 +38,7 @@ fn candidates(collective: Collective, topology: &Topology, ports: u8) -> Vec<Can
             topology,
             rank: Rank(0),
             ports,
+            leaders: ports,
             landing,
             root: Rank(0),
         });

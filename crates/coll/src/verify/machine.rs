@@ -172,7 +172,12 @@ impl<'a> Machine<'a> {
                 };
                 self.transfer(rank, &from, rank, &into, access)?;
             }
-            Step::Reduce { from, into, order } => self.reduce(rank, index, &from, &into, order)?,
+            Step::Reduce {
+                from,
+                into,
+                order,
+                like,
+            } => self.reduce(rank, index, [&from, &into], order, like)?,
             Step::NodeSignal { phase } => self.signal(rank, phase),
             Step::NodeAwait { of, phase } => return Ok(self.await_node(rank, Some(of), phase)),
             Step::NodeAwaitAll { phase } => return Ok(self.await_node(rank, None, phase)),
@@ -226,9 +231,9 @@ impl<'a> Machine<'a> {
         &mut self,
         rank: Rank,
         step: u32,
-        from: &Span,
-        into: &Span,
+        [from, into]: [&Span; 2],
         order: Order,
+        like: Option<u32>,
     ) -> Result<(), Fault> {
         let (from, into) = (self.in_place(rank, from), self.in_place(rank, into));
         let (source, destination) = (self.owner(rank, from.buffer), self.owner(rank, into.buffer));
@@ -250,6 +255,9 @@ impl<'a> Machine<'a> {
                 Order::IntoFirst => self.values.combine(old, from)?,
             };
             memory.write(into_block, token, access, &clock, &self.puts)?;
+            if like.is_some_and(|first| self.values.part(token) != first + offset) {
+                return Err(Fault::Cut);
+            }
         }
         Ok(())
     }

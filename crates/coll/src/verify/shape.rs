@@ -109,9 +109,18 @@ impl<'a> Checker<'a> {
                     Landing::Scratch => Err(Fault::AnnouncesScratch),
                 }
             }
-            Step::Copy { from, into } | Step::Reduce { from, into, .. } => {
+            Step::Copy { from, into } => {
                 self.spans(&from, &into)?;
-                self.local(&from, &into)
+                self.local(&from, &into, false)
+            }
+            Step::Reduce {
+                from, into, like, ..
+            } => {
+                self.spans(&from, &into)?;
+                if let Some(first) = like {
+                    self.bounds(&Span::send(first, from.count))?;
+                }
+                self.local(&from, &into, like.is_some())
             }
             Step::NodeSignal { phase: next } => {
                 let rises = std::mem::replace(phase, next) < next;
@@ -166,12 +175,12 @@ impl<'a> Checker<'a> {
         self.bounds(into)
     }
 
-    /// What a step without a peer may name.
-    fn local(&self, from: &Span, into: &Span) -> Result<(), Fault> {
+    /// What a step without a peer may name, which says itself how long it is or not.
+    fn local(&self, from: &Span, into: &Span, says_length: bool) -> Result<(), Fault> {
         let scratch = |span: &&Span| matches!(span.buffer, Buffer::Scratch | Buffer::Node);
         match [from, into].iter().copied().filter(scratch).count() {
             0 if self.task.parts > 1 && from.first != into.first => Err(Fault::Cut),
-            2 if self.task.parts > 1 => Err(Fault::Cut),
+            2 if self.task.parts > 1 && !says_length => Err(Fault::Cut),
             0 => Ok(()),
             _ if self.task.landing == Landing::Recv => Err(Fault::Landing(Buffer::Scratch)),
             _ => Ok(()),

@@ -29,7 +29,8 @@ impl Values {
         }
     }
 
-    fn part(&self, token: u32) -> u32 {
+    /// Part, or block of `Send`, that `token` stands for.
+    pub fn part(&self, token: u32) -> u32 {
         match token.checked_sub(self.leaves) {
             None => token / self.size,
             Some(result) => self.results[result as usize].part,

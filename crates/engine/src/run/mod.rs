@@ -5,6 +5,7 @@
 
 pub(crate) mod checked;
 pub(crate) mod mark;
+mod message;
 mod meter;
 mod put;
 mod registered;
@@ -115,17 +116,17 @@ impl<'a> Run<'a> {
             }
             Step::Put {
                 to,
+                port,
                 slot,
                 from,
                 into,
-                ..
             } => {
                 if self.spans.sent(to, from.count).is_none() {
                     Ok(None)
                 } else if self.map.topology.same_node(to, self.map.rank) {
                     self.put_node(state, to, slot, from, into)
                 } else {
-                    self.put_rails(state, to, slot, from, into)
+                    self.put_rails(state, to, port, slot, from, into)
                 }
             }
             Step::Await {
@@ -145,8 +146,13 @@ impl<'a> Run<'a> {
                 Some(_) => self.await_announcement(state, from, slot),
                 None => Ok(None),
             },
-            Step::Reduce { from, into, order } => {
-                self.spans.reduce(from, into, order)?;
+            Step::Reduce {
+                from,
+                into,
+                order,
+                like,
+            } => {
+                self.spans.reduce(from, into, order, like)?;
                 Ok(None)
             }
             Step::NodeSignal { phase } => {

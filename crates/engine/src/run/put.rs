@@ -1,5 +1,6 @@
 //! Putting: through shared memory inside the node, over rails between nodes.
 
+use super::message::Message;
 use super::meter::Sample;
 use super::span::copy_in;
 use super::{Blocked, Run};
@@ -12,24 +13,9 @@ use ferrorail_base::sync::Ordering;
 use ferrorail_coll::{Buffer, Slot, Span};
 use ferrorail_fabric::stripe::{Policy, Stripes, flag_value};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
+    Fabric, FabricError, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
 };
 use std::time::Instant;
-
-/// A message on its way to another node: where it is, where it goes, and what it raises there.
-pub(super) struct Message<'m> {
-    pub source: &'m LocalRegion,
-    pub from: MemoryRange,
-    pub dest: &'m RemoteRegion,
-    pub offset: usize,
-    pub to: Rank,
-    pub slot: Slot,
-    /// What its flags hold, besides the number of chunks.
-    pub mark: u64,
-    /// Whether it goes from and to user memory: the source is the caller's again only when the rails
-    /// have read it.
-    pub into_user: bool,
-}
 
 /// A put under way: its chunks, of which the first `posted` are posted.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +92,7 @@ impl<'a> Run<'a> {
         &mut self,
         state: &mut State,
         to: Rank,
+        port: u8,
         slot: Slot,
         from: Span,
         into: Span,
@@ -146,6 +133,7 @@ impl<'a> Run<'a> {
             slot,
             mark: self.sent_mark(to, from),
             into_user: zero_copy,
+            rail: self.own_rail(port),
         };
         self.sending = self.send(rails, state, &message, from.count > 0)?;
         Ok(self.sending.map(|_| Blocked::Rail))
@@ -186,6 +174,7 @@ impl<'a> Run<'a> {
             slot,
             mark: self.op,
             into_user: false,
+            rail: None,
         };
         self.sending = self.send(rails, state, &message, true)?;
         Ok(self.sending.map(|_| Blocked::Rail))
@@ -325,9 +314,7 @@ fn post(
         .as_mut()
         .expect("a plan's peers are connected before it runs");
     let sending = run.sending.unwrap_or_else(|| Sending {
-        stripes: rails
-            .planner
-            .plan(&mut link.balance, message.from.bytes as u64),
+        stripes: message.stripes(rails, &mut link.balance),
         posted: 0,
         begun: None,
     });

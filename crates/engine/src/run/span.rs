@@ -142,8 +142,15 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// Reduces each block of `from` with that of `into`.
-    pub fn reduce(&self, from: Span, into: Span, order: Order) -> Result<(), EngineError> {
+    /// Reduces each block of `from` with that of `into`, which are as long as those of `Send` from
+    /// `like` where that is given.
+    pub fn reduce(
+        &self,
+        from: Span,
+        into: Span,
+        order: Order,
+        like: Option<u32>,
+    ) -> Result<(), EngineError> {
         debug_assert_eq!(from.count, into.count);
         let reducer = self.user.reducer.as_ref().ok_or_else(|| {
             EngineError::Selection("the schedule reduces in a collective that does not".into())
@@ -155,12 +162,17 @@ impl<'a> Spans<'a> {
             // slices of the node segment; the verified schedule orders this with every other access.
             unsafe { reducer.run(from.as_ptr(), into.as_ptr(), bytes, order) }
         };
-        if self.is_dense(from.buffer) && self.is_dense(into.buffer) {
+        let alike = like.is_none() || self.is_dense(Buffer::Send);
+        if alike && self.is_dense(from.buffer) && self.is_dense(into.buffer) {
             return reduce(self.range(from), self.range(into));
         }
         for block in 0..from.count {
             let one = |span: Span| self.range(Span::new(span.buffer, span.first + block, 1));
-            reduce(one(from), one(into))?;
+            let (from, into) = (one(from), one(into));
+            let used = like.map_or(from.bytes, |first| {
+                one(Span::send(first, 1)).bytes.min(from.bytes)
+            });
+            reduce(from.slice(0, used), into)?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError};
 use ferrorail_base::{NodeId, NodeRank, ProcessId, RailId, Rank, Topology};
 use ferrorail_coll::Slot;
+use ferrorail_coll::cost::Shape;
 use ferrorail_coll::select::Table;
 use ferrorail_fabric::stripe::Planner;
 use ferrorail_fabric::{Fabric, LocalRegion};
@@ -68,6 +69,17 @@ impl Map {
     /// k of the multi-port algorithms.
     pub fn ports(&self) -> u8 {
         self.settings.ports.unwrap_or_else(|| self.rail_count())
+    }
+
+    /// Most leaders that a node may have.
+    pub fn leaders(&self) -> u8 {
+        self.settings.leaders.unwrap_or_else(|| self.ports())
+    }
+
+    /// What costs depend on.
+    pub fn shape(&self) -> Shape {
+        Shape::of(&self.topology, self.ports(), self.rail_count())
+            .led_by(&self.topology, self.leaders())
     }
 
     /// The selection table in force.

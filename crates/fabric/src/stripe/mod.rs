@@ -196,8 +196,9 @@ impl Stripes {
         }
     }
 
+    /// One chunk.
     #[inline]
-    fn whole(rail: RailId, bytes: u64) -> Self {
+    pub fn whole(rail: RailId, bytes: u64) -> Self {
         let mut stripes = Self::none();
         stripes.push(Chunk {
             rail,

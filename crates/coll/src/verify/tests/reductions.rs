@@ -123,6 +123,7 @@ fn another_bracketing_of_one_rank_is_refused() {
         from: Span::node(block, 1),
         into: result,
         order,
+        like: None,
     };
     steps[first] = reduce(2, Order::IntoFirst);
     steps[first + 1] = reduce(0, Order::FromFirst);

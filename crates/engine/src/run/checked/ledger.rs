@@ -7,7 +7,7 @@ use super::{ATTEMPTS_MAX, low_byte};
 use crate::EngineError;
 use crate::run::Run;
 use crate::run::mark::number;
-use crate::run::put::Message;
+use crate::run::message::Message;
 use crate::run::span::copy_in;
 use crate::team::State;
 use crate::team::map::{Map, TeamRails};
@@ -95,7 +95,7 @@ impl Run<'_> {
             .as_mut()
             .expect("a plan's peers are connected before it runs");
         let bytes = message.from.bytes as u64;
-        let stripes = rails.planner.plan(&mut link.balance, bytes);
+        let stripes = message.stripes(rails, &mut link.balance);
         let mut sums = [Sum::default(); RAILS_MAX];
         for (sum, chunk) in sums.iter_mut().zip(stripes.chunks()) {
             let part = message

@@ -1,0 +1,32 @@
+//! Names.
+
+use super::*;
+
+#[test]
+fn names_are_unique_and_found() {
+    for &collective in Collective::ALL {
+        assert_eq!(Collective::from_name(collective.name()), Some(collective));
+        for algorithm in algorithms(collective) {
+            assert_eq!(algorithm.collective, collective);
+            assert_eq!(find(collective, algorithm.name), Ok(algorithm));
+            assert!(!algorithm.landings.is_empty());
+            assert!(!algorithm.description.contains('\n'));
+        }
+        let names: std::collections::HashSet<_> =
+            algorithms(collective).iter().map(|a| a.name).collect();
+        assert_eq!(names.len(), algorithms(collective).len());
+    }
+}
+
+#[test]
+fn unknown_names_come_with_the_nearest() {
+    let error = find(Collective::Allgather, "smp_bruk").unwrap_err();
+    assert_eq!(error.nearest, "smp_bruck");
+    assert_eq!(
+        error.to_string(),
+        "allgather has no algorithm \"smp_bruk\"; did you mean \"smp_bruck\"?"
+    );
+    let error = find_collective("allgater").unwrap_err();
+    assert_eq!(error.nearest, Collective::Allgather);
+    assert_eq!(find_collective("bcast"), Ok(Collective::Bcast));
+}
