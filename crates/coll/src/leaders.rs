@@ -51,6 +51,17 @@ impl Leaders {
         }
     }
 
+    /// Everyone, on the only node of a team of `ranks`, where no ports are to be shared out.
+    pub fn or_everyone(self, nodes: u32, ranks: u32) -> Self {
+        match nodes {
+            1 => Self {
+                count: ranks,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     /// Which of `count` things are leader `index`'s: as many for each as can be.
     pub fn share(&self, index: u32, count: u32) -> Range<u32> {
         let cut = |index| (u64::from(count) * u64::from(index) / u64::from(self.count)) as u32;

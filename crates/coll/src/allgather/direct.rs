@@ -84,7 +84,7 @@ fn all(me: u32, size: u32, ports: u8) -> impl Iterator<Item = (u32, Exchange)> {
 
 /// Posts the puts of member `me`'s blocks to all others, a round each.
 pub(super) fn post(builder: &mut ScheduleBuilder<'_>, group: &Group<'_>, me: u32, ports: u8) {
-    let own = group.members(me, 1);
+    let own = group.share(me);
     for r in 0..rounds(group.size(), ports) {
         for exchange in round(me, group.size(), ports, r) {
             let wire = Wire::of_round(r, ports, exchange.port);
@@ -114,7 +114,7 @@ pub(super) fn await_portion(
     for r in portion {
         for exchange in round(me, group.size(), ports, r) {
             let wire = Wire::of_round(r, ports, exchange.port);
-            let blocks = group.members(exchange.from, 1).count;
+            let blocks = group.share(exchange.from).count;
             builder.await_put(group.rank(exchange.from), wire, blocks);
         }
     }

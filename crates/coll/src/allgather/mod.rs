@@ -11,6 +11,7 @@
 //! | `ring` | N-1 | N-1 | scratch, recv |
 //! | `tree_gather_broadcast` | 2⌈log_{k+1} N⌉ | about N/k + N⌈log_{k+1} N⌉ | scratch |
 //! | `smp_direct` | ⌈(V-1)/k⌉ | q⌈(V-1)/k⌉ | scratch |
+//! | `multi_leader_direct` | ⌈(V-1)L/k⌉ | ⌈q/L⌉⌈(V-1)L/k⌉ | scratch |
 //! | `smp_bruck` | ⌈log_{k+1} V⌉ | q⌈(V-1)/k⌉ | scratch |
 //! | `smp_gather_broadcast_tree` | 2⌈log_{k+1} V⌉ | about N/k + N⌈log_{k+1} V⌉ | scratch |
 //! | `smp_gather_broadcast_direct` | ⌈(V-1)/k⌉ + ⌈log_{k+1} V⌉ | q⌈(V-1)/k⌉ + N⌈log_{k+1} V⌉ | scratch |
@@ -123,6 +124,14 @@ pub const ALGORITHMS: &[Algorithm] = &[
         smp_direct::build,
         smp_direct::work,
         "node gather, Direct between leaders, overlapped node broadcast",
+    ),
+    row(
+        "multi_leader_direct",
+        SCRATCH,
+        true,
+        smp_direct::build_multi_leader,
+        smp_direct::work_multi_leader,
+        "as smp_direct, with leaders that carry their share of blocks over their own rails",
     ),
     row(
         "smp_bruck",

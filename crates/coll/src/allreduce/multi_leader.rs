@@ -25,17 +25,6 @@ use crate::reduction::{alone, fold_like};
 use crate::registry::Request;
 use crate::schedule::{Landing, Schedule, Span};
 
-/// On one node no ports are shared out: everyone leads.
-fn leaders(nodes: u32, ranks: u32, leaders: Leaders) -> Leaders {
-    match nodes {
-        1 => Leaders {
-            count: ranks,
-            ..leaders
-        },
-        _ => leaders,
-    }
-}
-
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
     let topology = request.topology;
@@ -43,7 +32,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
     if let Some(schedule) = alone(request) {
         return schedule;
     }
-    let leaders = leaders(topology.node_count(), parts, Leaders::of(request));
+    let leaders = Leaders::of(request).or_everyone(topology.node_count(), parts);
     let local = topology.node_rank_of(request.rank);
     let groups = (0..leaders.count).map(|leader| Group::led_by(topology, leaders, leader));
     let groups: Vec<Group<'_>> = groups.collect();
@@ -84,7 +73,7 @@ pub fn work(shape: &Shape, _: Landing) -> Work {
     if shape.ranks == 1 {
         return Work::copies(1);
     }
-    let leaders = leaders(shape.nodes, shape.ranks, Leaders::of_shape(shape));
+    let leaders = Leaders::of_shape(shape).or_everyone(shape.nodes, shape.ranks);
     let (rounds, reductions) = counts(shape.nodes, leaders.ports);
     let slice = u64::from(leaders.share_max(shape.ranks));
     let reductions = u64::from(shape.node_size) - 1 + reductions;

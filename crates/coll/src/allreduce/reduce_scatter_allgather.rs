@@ -48,7 +48,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 }
 
 /// Puts to everyone and awaits everyone, on slots from `first_slot`.
-fn exchange(
+pub(crate) fn exchange(
     builder: &mut ScheduleBuilder<'_>,
     me: u32,
     size: u32,

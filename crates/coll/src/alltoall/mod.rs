@@ -10,6 +10,7 @@
 //! | `pairwise` | N-1 | N-1 | scratch, recv |
 //! | `permission_to_send` | N-1 | N-1 | scratch, recv |
 //! | `smp_direct` | ⌈(V-1)/k⌉ | q²⌈(V-1)/k⌉ | scratch |
+//! | `multi_leader_direct` | ⌈(V-1)L/k⌉ | ⌈q/L⌉q⌈(V-1)L/k⌉ | scratch |
 //!
 //! Source: Qian and Afsahi, Cluster Computing 11 (2008), sections 3.1 and 5.1.3.
 //!
@@ -117,6 +118,14 @@ pub const ALGORITHMS: &[Algorithm] = &[
         smp_direct::build,
         smp_direct::work,
         "leaders exchange what their nodes have for each other",
+    ),
+    row(
+        "multi_leader_direct",
+        SCRATCH,
+        true,
+        smp_direct::build_multi_leader,
+        smp_direct::work_multi_leader,
+        "as smp_direct, with leaders that carry their share of rows over their own rails",
     ),
 ];
 

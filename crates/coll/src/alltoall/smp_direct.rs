@@ -1,5 +1,7 @@
 //! SMP-aware Direct all-to-all: leaders exchange what their nodes have for each other, as one
-//! message per pair of nodes.
+//! message per pair of nodes. Two names: `smp_direct` with one leader per node,
+//! `multi_leader_direct` with several, each of which carries what its share of the node's ranks
+//! sends, over its own rail.
 //!
 //! Node memory of a node of q ranks: q N outgoing blocks, by destination node, then source, then
 //! destination; q N incoming ones, by source node, then source, then destination here. Four ranks
@@ -13,57 +15,63 @@
 //!
 //! * Rounds: ⌈(V-1)/k⌉. Messages per leader: V-1. Volume per port: q² ⌈(V-1)/k⌉ blocks.
 //! * Cost: ⌈(V-1)/k⌉ (α + q² l β) and two copies in shared memory.
+//! * Of L leaders with k/L ports ([`Leaders`]) each takes ⌈(V-1)L/k⌉ rounds with ⌈q/L⌉ q blocks:
+//!   in `multi_leader_direct` above `0>2: 02 03`, `1>3: 12 13`, and so on.
 //! * One node: everyone copies in, one wait for all, everyone copies out.
 
 use super::alone;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
+use crate::leaders::Leaders;
 use crate::pattern::direct::{round, rounds};
 use crate::registry::Request;
 use crate::schedule::{Landing, Schedule, Span};
 use ferrorail_base::{NodeId, NodeRank, Rank, Topology};
 
-/// One rank's schedule.
+/// One rank's schedule of `smp_direct`.
 pub fn build(request: &Request<'_>) -> Schedule {
+    build_led(request, Leaders::one(request.ports))
+}
+
+/// One rank's schedule of `multi_leader_direct`.
+pub fn build_multi_leader(request: &Request<'_>) -> Schedule {
+    build_led(request, Leaders::of(request))
+}
+
+fn build_led(request: &Request<'_>, leaders: Leaders) -> Schedule {
     if let Some(schedule) = alone(request) {
         return schedule;
     }
-    let (topology, ports) = (request.topology, request.ports);
-    let group = Group::nodes(topology);
+    let topology = request.topology;
+    let local = topology.node_rank_of(request.rank);
+    let leader = leaders.index(local);
+    let group = Group::led_by(topology, leaders, leader.unwrap_or(0));
     let places = Places {
         topology,
         group: &group,
         node: group.member_of(request.rank),
-        local: topology.node_rank_of(request.rank),
+        local,
     };
-    let (node, nodes) = (places.node, group.size());
     let mut builder = ScheduleBuilder::new(topology, request.rank);
     places.copy_in(&mut builder);
     builder.node_arrive();
     builder.node_await_gather();
     builder.end_round();
-    let leads = group.speaks(request.rank);
-    for r in 0..rounds(nodes, ports) {
-        for exchange in round(node, nodes, ports, r).filter(|_| leads) {
-            let (from, into) = (places.outgoing(exchange.to), places.at_peer(exchange.to));
-            let wire = Wire::of_round(r, ports, exchange.port);
-            builder.put(group.rank(exchange.to), wire, from, into);
-        }
-        builder.end_round();
+    if let Some(leader) = leader {
+        leaders.take_ports(&mut builder, leader);
+        places.post(&mut builder, leaders.ports);
+    } else {
+        builder.end_rounds(rounds(group.size(), leaders.ports));
     }
-    places.copy_out(&mut builder, node);
-    for r in 0..rounds(nodes, ports) {
-        for exchange in round(node, nodes, ports, r).filter(|_| leads) {
-            let blocks = places.incoming(exchange.from).count;
-            let wire = Wire::of_round(r, ports, exchange.port);
-            builder.await_put(group.rank(exchange.from), wire, blocks);
-        }
+    places.copy_out(&mut builder, places.node);
+    if leader.is_some() {
+        places.await_all(&mut builder, leaders.ports);
     }
-    if nodes > 1 {
-        builder.node_broadcast();
+    if group.size() > 1 {
+        leaders.release(&mut builder);
     }
-    for other in (0..nodes).filter(|&other| other != node) {
+    for other in (0..group.size()).filter(|&other| other != places.node) {
         places.copy_out(&mut builder, other);
     }
     builder.finish(scratch_blocks(&group))
@@ -79,6 +87,43 @@ struct Places<'a> {
 impl Places<'_> {
     fn length(&self, node: u32) -> u32 {
         self.group.members(node, 1).count
+    }
+
+    /// Posts what this leader carries, a round at a time.
+    fn post(&self, builder: &mut ScheduleBuilder<'_>, ports: u8) {
+        let nodes = self.group.size();
+        for r in 0..rounds(nodes, ports) {
+            for exchange in round(self.node, nodes, ports, r) {
+                let wire = Wire::of_round(r, ports, exchange.port);
+                let from = self.shared(self.outgoing(exchange.to), self.node);
+                let into = self.shared(self.at_peer(exchange.to), self.node);
+                builder.put(self.group.rank(exchange.to), wire, from, into);
+            }
+            builder.end_round();
+        }
+    }
+
+    fn await_all(&self, builder: &mut ScheduleBuilder<'_>, ports: u8) {
+        let nodes = self.group.size();
+        for r in 0..rounds(nodes, ports) {
+            for exchange in round(self.node, nodes, ports, r) {
+                let wire = Wire::of_round(r, ports, exchange.port);
+                let blocks = self
+                    .shared(self.incoming(exchange.from), exchange.from)
+                    .count;
+                builder.await_put(self.group.rank(exchange.from), wire, blocks);
+            }
+        }
+    }
+
+    /// Of an area with a row for each rank of `from`, the rows of the leader's share.
+    fn shared(&self, area: Span, from: u32) -> Span {
+        let (all, share) = (self.group.members(from, 1), self.group.share(from));
+        let row = area.count / all.count;
+        Span::node(
+            area.first + (share.first - all.first) * row,
+            share.count * row,
+        )
     }
 
     /// What this node has for node `to`.
@@ -142,17 +187,33 @@ fn scratch_blocks(group: &Group<'_>) -> u32 {
     (0..nodes).map(end).max().unwrap_or(0)
 }
 
-/// Closed form: equation (2) over nodes, q² blocks a message.
+/// Closed form of `smp_direct`: equation (2) over nodes, q² blocks a message.
 pub fn work(shape: &Shape, _: Landing) -> Work {
+    work_led(shape, Leaders::one(shape.ports))
+}
+
+/// Closed form of `multi_leader_direct`.
+pub fn work_multi_leader(shape: &Shape, _: Landing) -> Work {
+    work_led(shape, Leaders::of_shape(shape))
+}
+
+fn work_led(shape: &Shape, leaders: Leaders) -> Work {
     if shape.ranks == 1 {
         return Work::copies(1);
     }
-    let rounds = u64::from(rounds(shape.nodes, shape.ports));
-    let node_size = u64::from(shape.node_size);
+    let rounds = u64::from(rounds(shape.nodes, leaders.ports));
+    let message = leaders.share_max(shape.node_size) * shape.node_size;
+    let waits = match (shape.nodes, leaders.count) {
+        (1, _) => 0,
+        (_, 1) => 1,
+        _ => leaders.release_syncs(shape.node_size),
+    };
     Work {
         rounds,
-        port_blocks: rounds * node_size * node_size,
-        node_syncs: shape.syncs(1 + u64::from(shape.nodes > 1)),
+        port_blocks: rounds * u64::from(message),
+        ports: leaders.ports,
+        node_sharers: leaders.count,
+        node_syncs: shape.syncs(1 + waits),
         ..Work::copies(2 * u64::from(shape.ranks))
     }
 }

@@ -9,6 +9,7 @@
 //! | `scatter_allgather` | ⌈log_{k+1} N⌉ + ⌈(N-1)/k⌉ | about 2/k | scratch |
 //! | `pipelined` | 2(N-1) | 2(N-1)/N | scratch |
 //! | `smp_knomial` | ⌈log_{k+1} V⌉ | ⌈log_{k+1} V⌉ | scratch |
+//! | `multi_leader_knomial` | ⌈log_{k/L+1} V⌉ | 1/L ⌈log_{k/L+1} V⌉ | scratch |
 
 use crate::cost::{Shape, Work};
 use crate::registry::{
@@ -17,6 +18,7 @@ use crate::registry::{
 use crate::schedule::{Landing, Schedule};
 
 pub mod knomial;
+pub mod multi_leader;
 pub mod pipelined;
 pub mod scatter_allgather;
 pub mod smp_knomial;
@@ -91,5 +93,14 @@ pub const ALGORITHMS: &[Algorithm] = &[
         smp_knomial::build,
         smp_knomial::work,
         "tree between leaders, concurrent copies out of node memory",
+    ),
+    row(
+        "multi_leader_knomial",
+        SCRATCH,
+        true,
+        Cut::PerRank,
+        multi_leader::build,
+        multi_leader::work,
+        "each leader of a node passes its slice on over its own rail",
     ),
 ];

@@ -36,35 +36,33 @@ pub fn build(request: &Request<'_>) -> Schedule {
     };
     builder.copy(Span::send(0, 1), own);
     builder.end_round();
-    up(&mut builder, &group, &tree, me, ports, own, 1);
+    let arrival = |place| Span::scratch(1 + place, 1);
+    let from = (None, arrival);
+    up(&mut builder, (&group, me), &tree, ports, own, from);
     builder.finish(1 + arrivals(size, ports))
 }
 
-/// Reduces members' `own` vectors at the root; a round per level. Arrivals take the blocks of the
-/// group's memory from `first`.
+/// Reduces members' `own` vectors, or slices, at the root; a round per level. The message through
+/// `port` of `level` arrives at place `level * ports + port` of `arrivals`, in the group's memory.
 pub(super) fn up(
     builder: &mut ScheduleBuilder<'_>,
-    group: &Group<'_>,
+    (group, me): (&Group<'_>, u32),
     tree: &Tree,
-    me: u32,
     ports: u8,
     own: Span,
-    first: u32,
+    (like, arrivals): (Option<u32>, impl Fn(u32) -> Span),
 ) {
     for level in 0..tree.levels() {
-        let arrival = |port: u8| {
-            let place = first + level * u32::from(ports) + u32::from(port);
-            group.span(place, 1)
-        };
+        let arrival = |port: u8| arrivals(level * u32::from(ports) + u32::from(port));
         for edge in tree.children(me, level) {
             let wire = Wire::of_round(level, ports, edge.port);
-            builder.await_put(group.rank(edge.member), wire, 1);
+            builder.await_put(group.rank(edge.member), wire, own.count);
         }
         for edge in tree.children(me, level).filter(|edge| !edge.before) {
-            builder.reduce(arrival(edge.port), own, Order::IntoFirst);
+            builder.reduce_like(like, arrival(edge.port), own, Order::IntoFirst);
         }
         for edge in tree.children(me, level).rev().filter(|edge| edge.before) {
-            builder.reduce(arrival(edge.port), own, Order::FromFirst);
+            builder.reduce_like(like, arrival(edge.port), own, Order::FromFirst);
         }
         if let Some(edge) = tree.parent(me, level) {
             let wire = Wire::of_round(level, ports, edge.port);

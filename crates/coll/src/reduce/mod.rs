@@ -3,7 +3,9 @@
 //! | name | rounds | volume | in rank order |
 //! |---|---|---|---|
 //! | `knomial` | ⌈log_{k+1} N⌉ | ⌈log_{k+1} N⌉ vectors | always |
+//! | `reduce_scatter_gather` | 2⌈(N-1)/k⌉ | 2⌈(N-1)/k⌉/N vectors | always |
 //! | `smp_knomial` | ⌈log_{k+1} V⌉ | ⌈log_{k+1} V⌉ vectors | where nodes are consecutive |
+//! | `multi_leader_knomial` | ⌈log_{k/L+1} V⌉ | 1/L ⌈log_{k/L+1} V⌉ vectors | where nodes are consecutive |
 
 use crate::cost::{Shape, Work};
 use crate::reduction::{rank_order, reduced, semantics};
@@ -11,6 +13,8 @@ use crate::registry::{Algorithm, Collective, Cut, Overlap, Request, SCRATCH, Sem
 use crate::schedule::{Landing, Schedule};
 
 pub mod knomial;
+pub mod multi_leader;
+pub mod reduce_scatter_gather;
 pub mod smp_knomial;
 
 pub(crate) const SEMANTICS: Semantics = Semantics {
@@ -33,6 +37,7 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
 const fn row(
     name: &'static str,
     smp_aware: bool,
+    cut: Cut,
     build: fn(&Request<'_>) -> Schedule,
     work: fn(&Shape, Landing) -> Work,
     description: &'static str,
@@ -43,7 +48,7 @@ const fn row(
         description,
         landings: SCRATCH,
         smp_aware,
-        cut: Cut::Whole,
+        cut,
         rank_order: rank_order(smp_aware),
         build,
         work,
@@ -55,15 +60,33 @@ pub const ALGORITHMS: &[Algorithm] = &[
     row(
         "knomial",
         false,
+        Cut::Whole,
         knomial::build,
         knomial::work,
         "tree of radix k+1 that combines neighbours, in rank order for any root",
     ),
     row(
+        "reduce_scatter_gather",
+        false,
+        Cut::PerRank,
+        reduce_scatter_gather::build,
+        reduce_scatter_gather::work,
+        "everyone reduces its part and puts it to the root; best for large vectors",
+    ),
+    row(
         "smp_knomial",
         true,
+        Cut::Whole,
         smp_knomial::build,
         smp_knomial::work,
         "leaders reduce their nodes, tree between leaders",
+    ),
+    row(
+        "multi_leader_knomial",
+        true,
+        Cut::PerRank,
+        multi_leader::build,
+        multi_leader::work,
+        "each leader of a node reduces its slice and passes it up over its own rail",
     ),
 ];

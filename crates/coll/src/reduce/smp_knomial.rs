@@ -43,7 +43,9 @@ pub fn build(request: &Request<'_>) -> Schedule {
         fold(&mut builder, contributions, own);
         builder.end_round();
         let first = topology.node_size_max();
-        up(&mut builder, &group, &tree, node, ports, own, first);
+        let arrival = |place| Span::node(first + place, 1);
+        let from = (None, arrival);
+        up(&mut builder, (&group, node), &tree, ports, own, from);
     } else {
         builder.end_rounds(1 + tree.levels());
     }

@@ -1,0 +1,83 @@
+//! Reduce by reduce-scatter and gather, both Direct: rank r reduces part r and puts it to the root.
+//!
+//! Three ranks, root 0, one port; `r.p` is part p of rank r:
+//!
+//! ```text
+//! round 1   0>1: 0.1   1>2: 1.2   2>0: 2.0
+//! round 2   0>2: 0.2   1>0: 1.0   2>1: 2.1
+//! 0 reduces 0.0 1.0 2.0 in this order, and so on
+//! round 3   1>0: part 1       round 4   2>0: part 2
+//! ```
+//!
+//! * Rounds: 2⌈(N-1)/k⌉. Messages: (N-1)(N+1). Volume per port: 2⌈(N-1)/k⌉ parts of l/N bytes,
+//!   about 2 l/k bytes. Each rank reduces l bytes. Any size, any root, rank order always.
+
+use crate::allreduce::reduce_scatter_allgather::exchange;
+use crate::builder::{ScheduleBuilder, Wire};
+use crate::cost::{Shape, Work};
+use crate::pattern::direct::{round, rounds};
+use crate::reduction::{alone, fold, fold_like};
+use crate::registry::Request;
+use crate::schedule::{Landing, Schedule, Span};
+use ferrorail_base::Rank;
+
+/// One rank's schedule.
+pub fn build(request: &Request<'_>) -> Schedule {
+    if let Some(schedule) = alone(request) {
+        return schedule;
+    }
+    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
+    let root = request.root;
+    let mut builder = ScheduleBuilder::new(request.topology, request.rank).without_announcements();
+    builder.copy(Span::send(0, size), Span::scratch(0, size));
+    builder.end_round();
+    exchange(&mut builder, me, size, ports, 0, |exchange| {
+        (Span::scratch(exchange.to, 1), Span::scratch(size + me, 1))
+    });
+    let contribution = |rank| match rank == me {
+        true => Span::scratch(me, 1),
+        false => Span::scratch(size + rank, 1),
+    };
+    let contributions = (0..size).map(contribution);
+    // The second half of the slots; a distance is that from the root.
+    let wire = |exchange: &crate::pattern::direct::Exchange| Wire {
+        port: exchange.port,
+        slot: size - 1 + exchange.distance - 1,
+    };
+    let to_root = |r| round(root.0, size, ports, r);
+    if request.rank == root {
+        fold(&mut builder, contributions, Span::recv(me, 1));
+        builder.end_rounds(rounds(size, ports));
+        for exchange in (0..rounds(size, ports)).flat_map(to_root) {
+            builder.await_put(Rank(exchange.to), wire(&exchange), 1);
+        }
+        for (first, count) in [(0, me), (me + 1, size - me - 1)] {
+            builder.copy(Span::scratch(first, count), Span::recv(first, count));
+        }
+    } else {
+        let result = contribution(0);
+        fold_like(&mut builder, Some(me), contributions, result);
+        for r in 0..rounds(size, ports) {
+            for exchange in to_root(r).filter(|exchange| exchange.to == me) {
+                // Part `me` of the root's scratch was put here, and awaited.
+                builder.put(root, wire(&exchange), result, Span::scratch(me, 1));
+            }
+            builder.end_round();
+        }
+    }
+    builder.finish(2 * size)
+}
+
+/// Closed form, in parts.
+pub fn work(shape: &Shape, _: Landing) -> Work {
+    if shape.ranks == 1 {
+        return Work::copies(1);
+    }
+    let rounds = 2 * u64::from(rounds(shape.ranks, shape.ports));
+    Work {
+        rounds,
+        port_blocks: rounds,
+        node_sharers: shape.node_size,
+        ..Work::copies(3 * u64::from(shape.ranks) - 1)
+    }
+}
