@@ -8,7 +8,7 @@
 //! | `allgatherv` | everyone knows all | those of all-gather; scratch has room for the longest |
 //! | `gatherv` | the root and its sender | `direct` |
 //! | `scatterv` | the root and its receiver | `direct` |
-//! | `reduce_scatter` | everyone knows all | `direct`; scratch has room for the longest |
+//! | `reduce_scatter` | everyone knows all | those of the block form; scratch has room for the longest |
 //! | `alltoallv` | sender and receiver | `direct` |
 //!
 //! In `gatherv`, `scatterv` and `alltoallv` no rank may choose by length, and a message goes by the length of its own
@@ -56,12 +56,21 @@ pub const GATHER: &[Algorithm] = &[form_of(gather::DIRECT, Collective::Gatherv)]
 /// Every scatter algorithm for blocks of different sizes.
 pub const SCATTER: &[Algorithm] = &[form_of(scatter::DIRECT, Collective::Scatterv)];
 
-/// Every reduce-scatter algorithm for blocks of different sizes. Such a one reduces into `Recv`
-/// only: elsewhere a block's room may be longer than what is defined there.
-pub const REDUCE_SCATTER: &[Algorithm] = &[form_of(
-    reduce_scatter_block::DIRECT,
-    Collective::ReduceScatter,
-)];
+const REDUCE_SCATTER_COUNT: usize = reduce_scatter_block::ALGORITHMS.len();
+
+/// Every reduce-scatter algorithm for blocks of different sizes.
+pub const REDUCE_SCATTER: &[Algorithm] = &{
+    let mut rows = [reduce_scatter_block::ALGORITHMS[0]; REDUCE_SCATTER_COUNT];
+    let mut row = 0;
+    while row < REDUCE_SCATTER_COUNT {
+        rows[row] = form_of(
+            reduce_scatter_block::ALGORITHMS[row],
+            Collective::ReduceScatter,
+        );
+        row += 1;
+    }
+    rows
+};
 
 /// Every all-to-all algorithm for blocks of different sizes.
 pub const ALLTOALL: &[Algorithm] = &[form_of(alltoall::DIRECT, Collective::Alltoallv)];
@@ -69,7 +78,7 @@ pub const ALLTOALL: &[Algorithm] = &[form_of(alltoall::DIRECT, Collective::Allto
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::{Landing, Schedule, Step};
+    use crate::schedule::{Buffer, Landing, Schedule, Step};
     use ferrorail_base::{Rank, Topology};
 
     #[test]
@@ -77,6 +86,21 @@ mod tests {
         for algorithm in ALLGATHER {
             let direct = algorithm.name == "direct";
             assert_eq!(algorithm.supports(Landing::Recv), direct, "{algorithm:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_reduced_in_scratch_says_which_block_it_is() {
+        for algorithm in REDUCE_SCATTER {
+            let topology = Topology::from_host_keys(&[0, 0, 1, 0, 1, 2, 1], None);
+            for schedule in algorithm.build_all(&topology, 2, Landing::Scratch) {
+                for step in &schedule.steps {
+                    if let Step::Reduce { into, like, .. } = step {
+                        let known = into.buffer == Buffer::Recv || like.is_some();
+                        assert!(known, "{algorithm:?}: {step:?}");
+                    }
+                }
+            }
         }
     }
 

@@ -1,17 +1,28 @@
 //! Reduce-scatter of equal blocks: rank r receives the reduction of everyone's block r (MPI 4.1,
 //! section 6.10.1).
 //!
-//! | name | rounds | volume | in rank order |
+//! N ranks on V nodes of q, k ports, L leaders per node.
+//!
+//! | name | rounds | volume in blocks | in rank order |
 //! |---|---|---|---|
-//! | `direct` | ⌈(N-1)/k⌉ | ⌈(N-1)/k⌉ blocks | always |
+//! | `direct` | ⌈(N-1)/k⌉ | ⌈(N-1)/k⌉ | always |
+//! | `bruck` | ⌈log_{k+1} N⌉ | ⌈(N-1)/k⌉ | never |
+//! | `smp_direct` | ⌈(V-1)/k⌉ | q⌈(V-1)/k⌉ | where nodes are consecutive |
+//! | `multi_leader_direct` | ⌈(V-1)L/k⌉ | ⌈q/L⌉⌈(V-1)L/k⌉ | where nodes are consecutive |
+//!
+//! They serve blocks of different sizes, too: where one reduces elsewhere than in `Recv`, it says
+//! which block that is.
 
 use crate::cost::{Shape, Work};
 use crate::reduction::semantics;
 use crate::registry::{
-    Algorithm, Collective, Content, Cut, Overlap, RankOrder, SCRATCH, Semantics,
+    Algorithm, Collective, Content, Cut, Overlap, RankOrder, Request, SCRATCH, Semantics,
 };
+use crate::schedule::{Landing, Schedule};
 
+pub mod bruck;
 pub mod direct;
+pub mod smp_direct;
 
 /// Token b N + r is block b of rank r.
 pub(crate) const SEMANTICS: Semantics = Semantics {
@@ -27,21 +38,57 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     })
 };
 
-/// The only one that serves blocks of different sizes, too.
-pub(crate) const DIRECT: Algorithm = Algorithm {
-    name: "direct",
-    collective: Collective::ReduceScatterBlock,
-    description: "everyone puts each block to its owner, which reduces in rank order",
-    landings: SCRATCH,
-    smp_aware: false,
-    cut: Cut::Blocks,
-    rank_order: RankOrder::Always,
-    build: direct::build,
-    work: direct::work,
-};
+const fn row(
+    name: &'static str,
+    rank_order: RankOrder,
+    build: fn(&Request<'_>) -> Schedule,
+    work: fn(&Shape, Landing) -> Work,
+    description: &'static str,
+) -> Algorithm {
+    Algorithm {
+        name,
+        collective: Collective::ReduceScatterBlock,
+        description,
+        landings: SCRATCH,
+        smp_aware: matches!(rank_order, RankOrder::ConsecutiveNodes),
+        cut: Cut::Blocks,
+        rank_order,
+        build,
+        work,
+    }
+}
 
 /// Every algorithm of reduce-scatter of equal blocks.
-pub const ALGORITHMS: &[Algorithm] = &[DIRECT];
+pub const ALGORITHMS: &[Algorithm] = &[
+    row(
+        "direct",
+        RankOrder::Always,
+        direct::build,
+        direct::work,
+        "everyone puts each block to its owner, which reduces in rank order",
+    ),
+    row(
+        "bruck",
+        RankOrder::Never,
+        bruck::build,
+        bruck::work,
+        "Bruck's all-gather backwards: fewest rounds, for operations that commute",
+    ),
+    row(
+        "smp_direct",
+        RankOrder::ConsecutiveNodes,
+        smp_direct::build,
+        smp_direct::work,
+        "leaders reduce what their nodes have for each other",
+    ),
+    row(
+        "multi_leader_direct",
+        RankOrder::ConsecutiveNodes,
+        smp_direct::build_multi_leader,
+        smp_direct::work_multi_leader,
+        "as smp_direct, with leaders that reduce and carry their share over their own rails",
+    ),
+];
 
 /// As [`direct::work`], for a team of one.
 fn work_alone(shape: &Shape) -> Option<Work> {
