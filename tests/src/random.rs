@@ -158,6 +158,7 @@ fn settings(draw: &mut Draw) -> Environment {
     vary(draw, "NODE_SIZE", &["0", "1", "2", "2", "3"]);
     vary(draw, "RAILS", &["", "1", "2", "3", "4"]);
     vary(draw, "PORTS", &["", "1", "2", "3", "5"]);
+    vary(draw, "LEADERS", &["", "", "1", "2", "3"]);
     vary(draw, "ZERO_COPY", &["", "on", "off"]);
     vary(draw, "CMA", &["", "", "off"]);
     vary(draw, "SHM", &["", "memfd", "posix"]);

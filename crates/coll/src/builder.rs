@@ -68,11 +68,11 @@ impl<'a> ScheduleBuilder<'a> {
         }
     }
 
-    /// From now on port 0 of puts and awaits is port `first`, and puts keep to their port's rail:
-    /// this rank is one of several leaders.
-    pub fn drive_ports_from(&mut self, first: u8) {
+    /// From now on port 0 of puts and awaits is port `first`: this rank is one of several leaders.
+    /// With `own_rails` puts keep to their port's rail.
+    pub fn drive_ports_from(&mut self, first: u8, own_rails: bool) {
         self.first_port = first;
-        self.own_rails = true;
+        self.own_rails = own_rails;
     }
 
     /// Gives the slots of announcements to puts. All ranks of an operation must do so.

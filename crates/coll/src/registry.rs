@@ -167,8 +167,8 @@ impl Cut {
 }
 
 /// Where a reduction combines contributions in rank order, as an operation that does not commute
-/// needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// needs; each variant on fewer teams than the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RankOrder {
     /// On every team; also said of what reduces nothing.
     Always,

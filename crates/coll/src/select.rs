@@ -177,7 +177,10 @@ impl Table {
         let mut entries = Vec::with_capacity(rules.len());
         for (index, rule) in rules.iter().enumerate() {
             entries.push(check(index, rule)?);
-            if let Some(by) = rules[..index].iter().position(|r| r.covers(rule)) {
+            // An earlier rule may be passed over for an operation that does not commute.
+            let order = |index: usize| entries[index].algorithm.rank_order;
+            let covers = |&by: &usize| rules[by].covers(rule) && order(by) <= order(index);
+            if let Some(by) = (0..index).find(covers) {
                 return Err(TableError::Unreachable { rule: index, by });
             }
         }

@@ -4,6 +4,8 @@ use super::*;
 use crate::pattern::{ceil_log, floor_log};
 use crate::registry::{Collective, algorithms, find};
 
+mod leaders;
+
 fn counted(name: &str, topology: &Topology, ports: u8) -> Counts {
     let algorithm = find(Collective::Allgather, name).expect("name");
     count(&algorithm.build_all(topology, ports, Landing::Scratch))
@@ -260,6 +262,20 @@ fn equation_1_tree_gather_and_scatter() {
                     assert!(counts.port_blocks <= most, "{size} {root}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn equation_1_bruck_reduce_scatter() {
+    for collective in [Collective::ReduceScatterBlock, Collective::ReduceScatter] {
+        for (size, ports) in (2..=64u32).flat_map(|size| (1..=4u8).map(move |k| (size, k))) {
+            let counts = counted_of(collective, "bruck", size, ports, 0);
+            let rounds = u64::from(ceil_log(size, u32::from(ports) + 1));
+            let volume = u64::from((size - 1).div_ceil(u32::from(ports)));
+            assert_eq!((counts.rounds, counts.port_blocks), (rounds, volume));
+            assert_eq!(counts.blocks_per_rank, u64::from(size - 1));
+            assert!(counts.messages_per_rank <= rounds * u64::from(ports));
         }
     }
 }

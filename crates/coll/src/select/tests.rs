@@ -147,7 +147,17 @@ fn thresholds_of_the_other_collectives() {
     assert_eq!(named(Collective::Alltoall, 1024, 4), "smp_direct");
     assert_eq!(named(Collective::Alltoall, 1025, 4), "direct");
     assert_eq!(named(Collective::Alltoall, 512, 8), "bruck");
-    assert_eq!(named(Collective::Bcast, 1 << 20, 4), "smp_knomial");
+    assert_eq!(named(Collective::Bcast, 1 << 16, 4), "smp_knomial");
+    assert_eq!(named(Collective::Bcast, 1 << 20, 4), "multi_leader_knomial");
+    assert_eq!(
+        named(Collective::Reduce, 1 << 20, 4),
+        "multi_leader_knomial"
+    );
+    let reduced = |bytes| named(Collective::Allreduce, bytes, 4);
+    assert_eq!(reduced(1024), "smp_recursive_multiplying");
+    assert_eq!(reduced(4096), "multi_leader_recursive_multiplying");
+    assert_eq!(named(Collective::ReduceScatterBlock, 64, 4), "smp_direct");
+    assert_eq!(named(Collective::ReduceScatter, 4096, 8), "bruck");
     for collective in Collective::ALL.iter().copied() {
         let algorithm = find(collective, named(collective, 8, 1)).expect("chosen");
         let has_none = algorithms(collective).iter().all(|a| !a.smp_aware);
