@@ -1,12 +1,13 @@
 /* Collectives in random order, sizes and communicators, round after round, while somebody breaks and
  * mends what they travel on; every byte is compared. Communicators are freed and made anew meanwhile.
  *
- *     mpirun -n P mixed_loop SEED MILLISECONDS|FILE [most bytes, default 100000] [limit in ms]
+ *     mpirun -n P mixed_loop SEED MILLISECONDS|FILE [most bytes, default 100000] [limit in ms, 0] [keep]
  *
  * goes on for that long, but 200 rounds at least, or until the file exists on rank 0's machine. Rank 0 prints `running` when
  * every rank is in the loop. With a limit the loop ends with an error: a call fails at every rank, in
  * at most that time after it was entered, and the line with its class begins with `lost`. All calls
- * are then on MPI_COMM_WORLD: a rank that has given up comes to no other communicator.
+ * are then on MPI_COMM_WORLD: a rank that has given up comes to no other communicator. With `keep`
+ * communicators are made once.
  */
 #include "check.h"
 
@@ -224,13 +225,13 @@ int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     if (argc < 3) {
-        fprintf(stderr, "usage: mixed_loop SEED MILLISECONDS|FILE [MOST BYTES] [LIMIT IN MS]\n");
+        fprintf(stderr, "usage: mixed_loop SEED MILLISECONDS|FILE [MOST BYTES] [LIMIT IN MS] [keep]\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     prepare(argc, argv);
     char *end;
     double duration_ms = strtod(argv[2], &end), start = MPI_Wtime();
-    int goes_on = 1, by_file = *end != '\0';
+    int goes_on = 1, by_file = *end != '\0', keeps = limit_ms > 0 || argc > 5;
     long round = 0;
     while (goes_on) {
         play(round);
@@ -240,7 +241,7 @@ int main(int argc, char **argv)
             printf("running\n");
             fflush(stdout);
         }
-        if (round % (8 * ROUNDS_PER_LOOK) == 0 && limit_ms == 0)
+        if (round % (8 * ROUNDS_PER_LOOK) == 0 && !keeps)
             renew(1 + (int)below(COMMS - 1));
         goes_on = by_file ? access(argv[2], F_OK) != 0 : round < ROUNDS_MIN || (MPI_Wtime() - start) * 1e3 < duration_ms;
         double entered = MPI_Wtime();

@@ -353,11 +353,10 @@ fn post(
         let ticket = match outcome {
             Ok(ticket) => ticket,
             Err(FabricError::WouldBlock) => {
-                let posted = index;
                 return Ok(Some(Sending {
-                    stripes,
-                    posted,
+                    posted: index,
                     begun,
+                    ..sending
                 }));
             }
             Err(error) => return Err(error.into()),
