@@ -94,7 +94,6 @@ impl Run<'_> {
         let link = state.links[message.to.index()]
             .as_mut()
             .expect("a plan's peers are connected before it runs");
-        let bytes = message.from.bytes as u64;
         let stripes = message.stripes(rails, &mut link.balance);
         let mut sums = [Sum::default(); RAILS_MAX];
         for (sum, chunk) in sums.iter_mut().zip(stripes.chunks()) {
