@@ -1,13 +1,12 @@
 /* Collectives in random order, sizes and communicators, round after round, while somebody breaks and
  * mends what they travel on; every byte is compared. Communicators are freed and made anew meanwhile.
  *
- *     mpirun -n P mixed_loop SEED MILLISECONDS|FILE [most bytes, default 100000] [limit in ms, 0] [keep]
+ *     mpirun -n P mixed_loop SEED MILLISECONDS|FILE [most bytes, default 100000] [limit in ms, 0]
  *
  * goes on for that long, but 200 rounds at least, or until the file exists on rank 0's machine. Rank 0 prints `running` when
  * every rank is in the loop. With a limit the loop ends with an error: a call fails at every rank, in
  * at most that time after it was entered, and the line with its class begins with `lost`. All calls
- * are then on MPI_COMM_WORLD: a rank that has given up comes to no other communicator. With `keep`
- * communicators are made once.
+ * are then on MPI_COMM_WORLD: a rank that has given up comes to no other communicator.
  */
 #include "check.h"
 
@@ -225,13 +224,13 @@ int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     if (argc < 3) {
-        fprintf(stderr, "usage: mixed_loop SEED MILLISECONDS|FILE [MOST BYTES] [LIMIT IN MS] [keep]\n");
+        fprintf(stderr, "usage: mixed_loop SEED MILLISECONDS|FILE [MOST BYTES] [LIMIT IN MS]\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     prepare(argc, argv);
     char *end;
     double duration_ms = strtod(argv[2], &end), start = MPI_Wtime();
-    int goes_on = 1, by_file = *end != '\0', keeps = limit_ms > 0 || argc > 5;
+    int goes_on = 1, by_file = *end != '\0', keeps = limit_ms > 0;
     long round = 0;
     while (goes_on) {
         play(round);

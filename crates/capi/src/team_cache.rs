@@ -13,9 +13,10 @@ use ferrorail_engine::{EngineError, Team};
 use ferrorail_mpi_abi::{Comm, Host, MpiError};
 use libc::{c_int, c_void};
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// Reasons for leaving a communicator's collectives to the host.
 pub mod reason {
@@ -172,6 +173,28 @@ fn forget(address: usize) -> Option<Arc<Entry>> {
     entry
 }
 
+/// Teams of freed communicators whose memory peers may still read, with when that ends.
+static RETIRED: Mutex<VecDeque<(Instant, Arc<Team>)>> = Mutex::new(VecDeque::new());
+
+/// Most such teams, for programs that make and free communicators all the time.
+const RETIRED_MAX: usize = 32;
+
+/// Frees `team`, but keeps its memory as long as peers may look at it.
+fn retire(team: &Arc<Team>) {
+    let kept = team
+        .retire()
+        .then(|| (Instant::now() + team.readable_for(), team.clone()));
+    let mut retired = RETIRED.lock().unwrap_or_else(PoisonError::into_inner);
+    retired.extend(kept);
+    let is_over = |(end, _): &(Instant, _)| *end <= Instant::now();
+    let mut over = Vec::new();
+    while retired.len() > RETIRED_MAX || retired.front().is_some_and(is_over) {
+        over.extend(retired.pop_front());
+    }
+    // Taking teams down takes time; nobody need wait for it.
+    drop(retired);
+}
+
 /// Delete callback of the communicator attribute. Runs at a time of the host's choosing, on ranks
 /// one by one: leaving a team waits for nobody.
 pub unsafe extern "C" fn on_comm_free(
@@ -183,7 +206,7 @@ pub unsafe extern "C" fn on_comm_free(
     crate::panic_guard::guard(None, || {
         let _inside = Inside::enter();
         if let Some(Entry::Team(team)) = forget(value as usize).as_deref() {
-            team.free();
+            retire(team);
         }
         0
     })
@@ -210,4 +233,7 @@ pub fn finalize(session: &Session) {
     session
         .context
         .finalize(world_team.as_deref(), &teams, Rank(rank));
+    drop(std::mem::take(
+        &mut *RETIRED.lock().unwrap_or_else(PoisonError::into_inner),
+    ));
 }

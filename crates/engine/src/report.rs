@@ -88,7 +88,7 @@ impl Context {
                 world.free();
                 // A rank that leaves takes its rails along; what others sent it is complete now.
                 let mut state = world.state().lock().unwrap_or_else(PoisonError::into_inner);
-                if intact && let Err(error) = state.oob.barrier() {
+                if intact && let Err(error) = state.oob().barrier() {
                     tracing::debug!("at finalize: {error}");
                 }
             }
@@ -103,14 +103,14 @@ impl Context {
         if state.broken.is_some() {
             return Ok(());
         }
-        state.oob.barrier()?;
+        state.oob().barrier()?;
         if !world.map.settings.stats {
             return Ok(());
         }
         state.plans.flush_counts(&world.map, self.stats());
         let mut own = self.own_report();
         own.nodes = world.map.topology.node_count();
-        let reports = gather(&mut *state.oob, "statistics exchange", &own)?;
+        let reports = gather(state.oob(), "statistics exchange", &own)?;
         self.emit(&Report::sum(reports), world.map.rank);
         Ok(())
     }

@@ -99,8 +99,7 @@ pub fn failing(setup: &Setup) -> Result<()> {
     let stop = folder.join("stop");
     let seed = setup.seed.to_string();
     let stop_word = stop.display().to_string();
-    // Communicators are kept: docs/design/0010-failover.md knows a gap where they are freed.
-    let arguments = [&seed, &stop_word, "60000", "0", "keep"];
+    let arguments = [&seed, &stop_word, "60000"];
     let program = words(setup, Mpi::Open, MIXED, &arguments)?;
     let statistics = folder.join("stats.json");
     let mut settings = between_nodes();

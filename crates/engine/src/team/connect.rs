@@ -38,7 +38,7 @@ pub(crate) fn connect(map: &Map, state: &mut State, peers: &[Rank]) -> Result<()
         ids.push(id);
         addresses.push(address);
     }
-    let theirs = state.oob.exchange(&peers, &addresses)?;
+    let theirs = state.oob().exchange(&peers, &addresses)?;
     let mut outcome = Ok(());
     let mut ready = Vec::with_capacity(peers.len());
     for ((peer, id), address) in peers.iter().zip(ids).zip(&theirs) {
@@ -58,7 +58,7 @@ pub(crate) fn connect(map: &Map, state: &mut State, peers: &[Rank]) -> Result<()
         }
     }
     // Nobody may send before the other side is ready to receive.
-    let theirs = state.oob.exchange(&peers, &ready)?;
+    let theirs = state.oob().exchange(&peers, &ready)?;
     outcome?;
     match peers
         .iter()

@@ -73,7 +73,7 @@ impl Team {
         log_team(&map);
         let size = map.topology.size() as usize;
         let state = State {
-            oob,
+            oob: Some(oob),
             clock: Clock::default(),
             plans: Plans::default(),
             links: vec![None; size],

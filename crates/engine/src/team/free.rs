@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// A rail whose peer has left may never answer; leaving does not wait for it longer than this.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// What it takes two sides to account for a lane, once its failure is noticed.
+const ACCOUNTING: Duration = Duration::from_millis(500);
+
 impl Team {
     /// Ends the team's use; its memory goes when it is dropped. Collective in the sense that every
     /// rank does it, but nobody waits for another: what peers still read of this rank's memory is
@@ -28,6 +31,21 @@ impl Team {
             tracing::debug!("while leaving a team: {error}");
         }
         state.broken.get_or_insert_with(|| "it was freed".into());
+    }
+
+    /// Frees the team, and gives back its out-of-band exchange. Whether peers may still look at its
+    /// memory is returned: one whose rail failed reads flags back to learn what arrived. It is to be
+    /// dropped [`Team::readable_for`] later then.
+    pub fn retire(&self) -> bool {
+        self.free();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.oob = None;
+        state.links.iter().any(Option::is_some)
+    }
+
+    /// How long peers may need to account for what they sent, when a rail failed.
+    pub fn readable_for(&self) -> Duration {
+        3 * Duration::from_millis(self.map.context.settings().rail_timeout_ms) + ACCOUNTING
     }
 
     /// Waits until everything this rank posted has left its memory: an empty tracked put on each

@@ -30,8 +30,8 @@ pub struct Team {
 
 /// What operations change.
 pub(crate) struct State {
-    /// Out-of-band exchange, for connecting.
-    pub oob: Box<dyn Oob>,
+    /// Out-of-band exchange, for connecting, until the team is retired.
+    oob: Option<Box<dyn Oob>>,
     /// Numbers the operations; the same on all ranks.
     pub clock: Clock,
     /// Chosen algorithms with their schedules.
@@ -61,6 +61,14 @@ pub(crate) struct Link {
     pub segment: RemoteRegion,
     /// What is known of the rails to it.
     pub balance: Balance,
+}
+
+impl State {
+    /// Out-of-band exchange of a team in use.
+    pub fn oob(&mut self) -> &mut dyn Oob {
+        let oob = self.oob.as_deref_mut();
+        oob.expect("nothing is exchanged in a retired team")
+    }
 }
 
 impl Team {
