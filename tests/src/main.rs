@@ -60,6 +60,9 @@ struct Arguments {
     /// All of mpi4py's test suite on many rank counts, which takes an hour.
     #[arg(long)]
     full: bool,
+    /// Rank counts of mpi4py's test suite, under every MPI, such as 1,2,5
+    #[arg(long, value_delimiter = ',')]
+    mpi4py_ranks: Option<Vec<u32>>,
     /// Hosts that launchers reach, this one first, for the group `nodes`.
     #[arg(long, value_delimiter = ',')]
     hosts: Vec<String>,
@@ -155,7 +158,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         .filter(|scenario| setup.library.is_some() || !scenario.preloads)
         .filter(|scenario| selected(&arguments.only, scenario.group, scenario.name))
         .collect();
-    let suites: Vec<_> = mpi4py::suites(arguments.full)
+    let suites: Vec<_> = mpi4py::suites(arguments.full, arguments.mpi4py_ranks.as_deref())
         .into_iter()
         .filter(|suite| selected(&arguments.only, "mpi4py", &suite.name))
         .collect();

@@ -67,20 +67,20 @@ pub struct Suite {
     full: bool,
 }
 
-/// The runs: all of the suite on many shapes, or as much as fits into two or three minutes. Debian's
+/// The runs: as much as fits into two or three minutes; with `ranks`, on those under every MPI; with
+/// `full`, all of the suite. Debian's
 /// MPICH never yields a core, so that more ranks than cores take minutes.
-pub fn suites(full: bool) -> Vec<Suite> {
-    let shapes: &[(Mpi, &[u32])] = if full {
-        const ALL: &[u32] = &[1, 2, 3, 4, 5, 7];
-        &[(Mpi::Open, ALL), (Mpi::Mpich, ALL), (Mpi::Abi, ALL)]
-    } else {
-        &[
+pub fn suites(full: bool, ranks: Option<&[u32]>) -> Vec<Suite> {
+    const ALL: &[u32] = &[1, 2, 3, 4, 5, 7];
+    let shapes: [(Mpi, &[u32]); 3] = match (ranks, full) {
+        (None, false) => [
             (Mpi::Open, &[3, 4]),
             (Mpi::Mpich, &[2]),
             (Mpi::Abi, &[1, 3]),
-        ]
+        ],
+        (ranks, _) => [Mpi::Open, Mpi::Mpich, Mpi::Abi].map(|mpi| (mpi, ranks.unwrap_or(ALL))),
     };
-    let suites = shapes.iter().flat_map(|&(mpi, ranks)| {
+    let suites = shapes.into_iter().flat_map(|(mpi, ranks)| {
         ranks.iter().map(move |&ranks| Suite {
             name: format!("mpi4py/{mpi}/n{ranks}"),
             mpi,
