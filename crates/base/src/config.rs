@@ -91,6 +91,8 @@ table! {
         "faults of loopback rails, for tests: rail:kind[:after=OPS][:for=MS][:every=OPS], kind down, mute, late, delay or corrupt";
     "FERRORAIL_RAIL_TIMEOUT", Kind::Number(10, 600_000), "4000",
         "milliseconds that a rail to a peer may not answer before other rails take over";
+    "FERRORAIL_RAIL_RETRIES", Kind::Number(1, 7), "6",
+        "times a verbs rail sends a packet again within that time; some devices take 7 for ever";
     "FERRORAIL_RAIL_PROBE", Kind::Number(0, 3_600_000), "1000",
         "milliseconds between trials of a rail that failed; 0 never uses it again";
     "FERRORAIL_RELIABLE", Kind::Switch, "0",

@@ -231,6 +231,7 @@ impl Reader {
             loopback_bandwidths_mb_s: self.bandwidths("FERRORAIL_LOOPBACK_BANDWIDTH"),
             loopback_faults: self.text("FERRORAIL_LOOPBACK_FAULTS"),
             rail_timeout_ms: self.number("FERRORAIL_RAIL_TIMEOUT"),
+            rail_retries: self.number("FERRORAIL_RAIL_RETRIES") as u8,
             rail_probe_ms: none_if_zero(self.number("FERRORAIL_RAIL_PROBE")),
             reliable: self.text("FERRORAIL_RELIABLE") == "1",
             stats: match self.text("FERRORAIL_STATS").as_str() {

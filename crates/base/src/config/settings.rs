@@ -108,6 +108,8 @@ pub struct Settings {
     pub loopback_faults: String,
     /// `FERRORAIL_RAIL_TIMEOUT` in ms.
     pub rail_timeout_ms: u64,
+    /// `FERRORAIL_RAIL_RETRIES`.
+    pub rail_retries: u8,
     /// `FERRORAIL_RAIL_PROBE` in ms; `None` is never.
     pub rail_probe_ms: Option<u64>,
     /// `FERRORAIL_RELIABLE`.

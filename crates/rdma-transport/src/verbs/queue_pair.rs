@@ -10,9 +10,6 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Times a packet is sent again before the lane counts as broken. Not the largest value, 7:
-/// soft-RoCE takes it for "for ever".
-const RETRIES: u8 = 6;
 /// "Receiver not ready" is answered by trying for ever; one-sided operations never cause it.
 const RECEIVER_NOT_READY_RETRIES: u8 = 7;
 /// Code for 0.64 ms between such tries.
@@ -50,13 +47,15 @@ pub struct Local {
     pub packet_sequence: u32,
     /// See [`timeout_code`].
     pub timeout: u8,
+    /// Times a packet is sent again before the lane counts as broken.
+    pub retries: u8,
 }
 
 /// The code of the time after which an unanswered packet is sent again, 4.096 us * 2^code, such that
-/// a lane breaks about `limit_ms` after the first (devices may take up to four times as long).
+/// a lane breaks about `limit_ms` after the first of `retries + 1` (devices may take up to four times as long).
 /// Losses inside a stream are noticed sooner, through a negative acknowledgement.
-pub fn timeout_code(limit_ms: u64) -> u8 {
-    let units = limit_ms.saturating_mul(1_000_000) / (u64::from(RETRIES) + 1) / 4096;
+pub fn timeout_code(limit_ms: u64, retries: u8) -> u8 {
+    let units = limit_ms.saturating_mul(1_000_000) / (u64::from(retries) + 1) / 4096;
     // Below 2 ms a busy peer would seem gone; 31 is the largest code.
     units.max(1).ilog2().clamp(9, 31) as u8
 }
@@ -195,7 +194,7 @@ impl QueuePair {
             sq_psn: local.packet_sequence,
             max_rd_atomic: local.reads_out.min(peer.reads_in),
             timeout: local.timeout,
-            retry_cnt: RETRIES,
+            retry_cnt: local.retries,
             rnr_retry: RECEIVER_NOT_READY_RETRIES,
             ..Default::default()
         };
@@ -248,8 +247,8 @@ mod tests {
 
     #[test]
     fn timeouts_are_near_the_limit() {
-        assert_eq!(timeout_code(4000), 17, "0.5 s, seven times");
-        assert_eq!(timeout_code(10), 9);
-        assert_eq!(timeout_code(u64::MAX), 31);
+        assert_eq!(timeout_code(4000, 6), 17, "0.5 s, seven times");
+        assert_eq!(timeout_code(10, 6), 9);
+        assert_eq!(timeout_code(u64::MAX, 1), 31);
     }
 }
