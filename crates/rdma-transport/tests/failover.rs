@@ -8,7 +8,7 @@ mod conformance;
 mod support;
 
 use ferrorail_base::config::Settings;
-use ferrorail_base::sync::{AtomicBool, AtomicU32, Ordering, yield_now};
+use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
     Fabric, FabricError, LaneId, Lanes, LocalRegion, Notification, RemoteRegion, Tracking,
@@ -184,31 +184,42 @@ fn play(faults: &str, enough: impl Fn(&Side, u64) -> bool) -> [u64; 3] {
         &settings(faults),
         &settings("loop0:mute:after=18446744073709551615"),
     );
-    let stop = AtomicBool::new(false);
+    // Set before that round is sent, so that whoever receives it knows.
+    let last = AtomicU64::new(0);
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (right, stop) = (&right, &stop);
+        let (right, last, is_over) = (&right, &last, &is_over);
         scope.spawn(move || {
             for round in 1.. {
                 right.receive(round).unwrap();
                 right.send(round).unwrap();
-                if stop.load(Ordering::Acquire) {
+                if last.load(Ordering::Acquire) == round {
                     break;
                 }
+            }
+            // The last answer may be lost with a rail, and nobody else can send it again.
+            let start = Instant::now();
+            while !is_over.load(Ordering::Acquire) && start.elapsed() < support::PATIENCE {
+                right.fabric.progress().unwrap();
+                yield_now();
             }
         });
         let start = Instant::now();
         for round in 1.. {
             left.send(round).unwrap();
-            // The last answer is sent after the flag is seen: one more round settles that.
             left.receive(round).unwrap();
-            if stop.swap(enough(&left, round), Ordering::AcqRel) {
+            if last.load(Ordering::Acquire) == round {
                 break;
+            }
+            if enough(&left, round) {
+                last.store(round + 1, Ordering::Release);
             }
             assert!(
                 start.elapsed() < support::PATIENCE,
                 "not enough after {round} rounds"
             );
         }
+        is_over.store(true, Ordering::Release);
     });
     left.events()
 }
