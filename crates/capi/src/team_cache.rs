@@ -176,8 +176,9 @@ fn forget(address: usize) -> Option<Arc<Entry>> {
 /// Teams of freed communicators whose memory peers may still read, with when that ends.
 static RETIRED: Mutex<VecDeque<(Instant, Arc<Team>)>> = Mutex::new(VecDeque::new());
 
-/// Most such teams, for programs that make and free communicators all the time.
-const RETIRED_MAX: usize = 32;
+/// Most such teams. Few suffice: who misses a completion waits for it in its own call that frees the
+/// communicator, and the others soon wait for that rank.
+const RETIRED_MAX: usize = 8;
 
 /// Frees `team`, but keeps its memory as long as peers may look at it.
 fn retire(team: &Arc<Team>) {
