@@ -59,7 +59,7 @@ table! {
         "k of the multi-port algorithms; 0 means the number of rails";
     "FERRORAIL_LEADERS", Kind::Number(0, 8), "0",
         "most leaders per node, each with its own rails; 0 means one for each of the k ports";
-    "FERRORAIL_STRIPE_THRESHOLD", Kind::Bytes, "1K",
+    "FERRORAIL_STRIPE_THRESHOLD", Kind::Bytes, "8K",
         "messages of at least this size are striped over all rails";
     "FERRORAIL_STRIPE_POLICY", Kind::Word(&["even", "weighted", "adaptive", "round_robin"]), "even",
         "shares of the rails: equal, by speeds measured at the start, or following completions";

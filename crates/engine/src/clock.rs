@@ -3,7 +3,7 @@
 //! Every rank's clock shows the same, because all ranks call the same operations in the same order.
 
 use crate::run::mark::mark;
-use crate::team::map::{CHANNELS, SYNC_CHANNELS};
+use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
 use ferrorail_base::Rank;
 use ferrorail_coll::Collective;
 use ferrorail_shm::INLINE_SLOTS;
@@ -17,7 +17,7 @@ use ferrorail_shm::INLINE_SLOTS;
 ///   every rank has entered `n` and so finished `n - 1`.
 /// * Rooted ones prove nothing. Between nodes the team then synchronises, once per [`CHANNELS`]
 ///   operations (the delayed synchronisation of Yu et al. 2005, section 3.3, applied to all
-///   operations). On one node each rank says in shared memory what it has finished, and a rank that
+///   operations), or once per [`SMALL_CHANNELS`] of few bytes. On one node each rank says in shared memory what it has finished, and a rank that
 ///   is a whole row ahead looks there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
@@ -25,6 +25,7 @@ pub(crate) struct Clock {
     /// All ranks are known to have finished this operation and those before it.
     proven: u64,
     channels: Row<{ CHANNELS as usize }>,
+    small: Row<{ SMALL_CHANNELS as usize }>,
     inline: Row<{ INLINE_SLOTS as usize }>,
     syncs: u64,
 }
@@ -106,6 +107,12 @@ impl Clock {
         self.channels.blocker(0) > self.proven
     }
 
+    /// Whether the next one in a small channel must.
+    #[inline]
+    pub fn is_full_small(&self) -> bool {
+        self.small.blocker(0) > self.proven
+    }
+
     /// Whether the next inline operation must.
     #[inline]
     pub fn is_full_inline(&self) -> bool {
@@ -136,6 +143,15 @@ impl Clock {
         Turn {
             op,
             channel: self.channels.next(op),
+        }
+    }
+
+    /// The next operation, in a small channel. They are numbered after all others.
+    pub fn next_small(&mut self) -> Turn {
+        let op = self.count();
+        Turn {
+            op,
+            channel: CHANNELS + SYNC_CHANNELS + self.small.next(op),
         }
     }
 
@@ -214,6 +230,20 @@ mod tests {
             "{} synchronisations",
             clock.syncs
         );
+    }
+
+    #[test]
+    fn small_channels_are_a_row_of_their_own() {
+        let mut clock = Clock::default();
+        for n in 1..=SMALL_CHANNELS {
+            assert!(!clock.is_full_small());
+            let turn = clock.next_small();
+            assert_eq!(turn.channel, CHANNELS + SYNC_CHANNELS + n % SMALL_CHANNELS);
+        }
+        assert!(clock.is_full_small() && !clock.is_full());
+        clock.next_sync();
+        clock.synchronised();
+        assert!(!clock.is_full_small());
     }
 
     #[test]

@@ -56,6 +56,7 @@ fn run(pairs: u32, bytes: usize, method: Method) -> f64 {
     let layout = NodeLayout {
         local_ranks: 2 * pairs,
         channels: 1,
+        small_channels: 0,
         slots: 1,
         rails: 1,
         scratch_bytes: BYTES_MAX as u64,

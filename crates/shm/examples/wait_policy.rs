@@ -48,6 +48,7 @@ fn run(ranks: u32, policy: &WaitPolicy) -> f64 {
     let layout = NodeLayout {
         local_ranks: ranks,
         channels: 1,
+        small_channels: 0,
         slots: 1,
         rails: 1,
         scratch_bytes: 0,

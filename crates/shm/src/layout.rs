@@ -7,11 +7,16 @@
 //! node flags      u64 per rank                       1 line each
 //! finished        u64 per rank                       1 line each
 //! inline slots    flag + 568 bytes, in turn          128 slots of 9 lines per rank
-//! arrivals        u64 per slot and chunk             whole lines per (rank, channel)
+//! arrivals        u64 per slot and chunk             whole lines per (rank, channel), small ones too
 //! announcements   64 bytes per slot                  per (rank, channel)
 //! checks          two cells and a word per slot      per (rank, channel), if there are any
 //! scratch         scratch_bytes, page aligned        per (rank, channel)
+//! small scratch   4096 bytes                         per (rank, small channel)
+//! letters         16 of 256 bytes to come, 16 to go  per (rank, small channel)
 //! ```
+//!
+//! Channels are numbered through: the small ones follow the others. They have no announcements and
+//! no checks.
 //!
 //! Cells of different writers never share a cache line, except arrival flags of one rank and
 //! channel, which different peers raise rarely.
@@ -26,11 +31,19 @@ pub const LINE: usize = 64;
 pub const INLINE_SLOTS: u32 = 128;
 /// Alignment of scratch, in bytes.
 pub const PAGE: usize = 4096;
+/// Scratch of a rank and small channel, in bytes.
+pub const SMALL_SCRATCH: usize = PAGE;
+/// Bytes of a letter: a short message with its flag, which is the last word of its room.
+pub const LETTER: usize = 256;
+/// The first slots of a small channel, those that have room for letters.
+pub const LETTERS: u16 = 16;
 
 const DOORBELL: usize = LINE;
 const BARRIER: usize = 2 * LINE;
 const FLAGS: usize = 3 * LINE;
 const SLOT: usize = size_of::<InlineSlot>();
+/// Letters of a rank and small channel, to come and to go.
+const LETTERS_BYTES: usize = 2 * LETTERS as usize * LETTER;
 /// A node flag, the number of what was finished, and the inline slots.
 const LINES_PER_RANK: u64 = 2 + (INLINE_SLOTS as usize * SLOT / LINE) as u64;
 
@@ -41,6 +54,8 @@ pub struct NodeLayout {
     pub local_ranks: u32,
     /// Scratch channels of the team.
     pub channels: u32,
+    /// Channels for operations of few bytes.
+    pub small_channels: u32,
     /// Arrival slots per rank and channel.
     pub slots: u32,
     /// Rails: a message is at most as many chunks, each with a flag of its own in every slot.
@@ -66,6 +81,7 @@ impl NodeLayout {
             .checked_mul(8 * u64::from(self.rails).next_power_of_two())?
             .checked_next_multiple_of(line)?;
         let pairs = ranks.checked_mul(u64::from(self.channels))?;
+        let small = ranks.checked_mul(u64::from(self.small_channels))?;
         let checks = match self.check_bytes {
             0 => 0,
             bytes => slots
@@ -74,10 +90,13 @@ impl NodeLayout {
         };
         let front = pairs
             .checked_mul(arrivals.checked_add(slots * line)?.checked_add(checks)?)?
+            .checked_add(small.checked_mul(arrivals)?)?
             .checked_add(FLAGS as u64 + ranks * LINES_PER_RANK * line)?
             .checked_next_multiple_of(page)?;
         let scratch = self.scratch_bytes.checked_next_multiple_of(page)?;
-        front.checked_add(pairs.checked_mul(scratch)?)
+        front
+            .checked_add(pairs.checked_mul(scratch)?)?
+            .checked_add(small.checked_mul((SMALL_SCRATCH + LETTERS_BYTES) as u64)?)
     }
 
     /// The header: magic, version and geometry, written by the creator, checked by attachers.
@@ -132,7 +151,10 @@ impl NodeLayout {
             "chunk {chunk} of {}",
             self.rails
         );
-        let pair = self.pair(r, channel);
+        let pair = match self.small(channel) {
+            None => self.pair(r, channel),
+            Some(channel) => self.pairs() + self.small_pair(r, channel),
+        };
         let slot = self.check_slot(slot);
         let index = slot * self.slot_flags() + usize::from(chunk);
         self.arrivals() + pair * self.arrival_bytes() + 8 * index
@@ -167,14 +189,86 @@ impl NodeLayout {
         self.checks(r, channel) + cells + 8 * self.check_slot(index)
     }
 
-    /// `r`'s scratch of `channel`: `scratch_bytes` bytes, page aligned.
+    /// `r`'s scratch of `channel`: [`NodeLayout::channel_bytes`], page aligned.
     #[inline]
     #[track_caller]
     pub fn scratch(&self, r: NodeRank, channel: u32) -> usize {
-        let pair = self.pair(r, channel);
-        let checks = self.all_checks() + self.pairs() * self.pair_checks();
-        let start = checks.next_multiple_of(PAGE);
-        start + pair * (self.scratch_bytes as usize).next_multiple_of(PAGE)
+        match self.small(channel) {
+            None => self.all_scratch() + self.pair(r, channel) * self.scratch_stride(),
+            Some(small) => self.all_small() + self.small_pair(r, small) * SMALL_SCRATCH,
+        }
+    }
+
+    /// Bytes of a rank's scratch of `channel`.
+    #[inline]
+    pub fn channel_bytes(&self, channel: u32) -> u64 {
+        match self.small(channel) {
+            None => self.scratch_bytes,
+            Some(_) => SMALL_SCRATCH as u64,
+        }
+    }
+
+    /// Whether `slot` of `channel` has room for letters.
+    #[inline]
+    pub fn has_letter(&self, channel: u32, slot: u16) -> bool {
+        channel >= self.channels && slot < LETTERS
+    }
+
+    /// Room of the letter to come in `slot` at `r`.
+    #[inline]
+    #[track_caller]
+    pub fn letter(&self, r: NodeRank, channel: u32, slot: u16) -> usize {
+        self.letters(r, channel, slot)
+    }
+
+    /// Room in which `r` writes its `index`-th letter to go.
+    #[inline]
+    #[track_caller]
+    pub fn own_letter(&self, r: NodeRank, channel: u32, index: u16) -> usize {
+        self.letters(r, channel, index) + LETTERS as usize * LETTER
+    }
+
+    #[inline]
+    #[track_caller]
+    fn letters(&self, r: NodeRank, channel: u32, index: u16) -> usize {
+        assert!(index < LETTERS, "letter {index} of {LETTERS}");
+        let small = self.small(channel).expect("a small channel");
+        let small_pairs = self.local_ranks as usize * self.small_channels as usize;
+        let start = self.all_small() + small_pairs * SMALL_SCRATCH;
+        start + self.small_pair(r, small) * LETTERS_BYTES + usize::from(index) * LETTER
+    }
+
+    /// The number of a small channel among them.
+    #[inline]
+    fn small(&self, channel: u32) -> Option<u32> {
+        channel.checked_sub(self.channels)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn small_pair(&self, r: NodeRank, small: u32) -> usize {
+        self.check_rank(r);
+        assert!(
+            small < self.small_channels,
+            "small channel {small} of {}",
+            self.small_channels
+        );
+        r.index() * self.small_channels as usize + small as usize
+    }
+
+    #[inline]
+    fn scratch_stride(&self) -> usize {
+        (self.scratch_bytes as usize).next_multiple_of(PAGE)
+    }
+
+    #[inline]
+    fn all_scratch(&self) -> usize {
+        (self.all_checks() + self.pairs() * self.pair_checks()).next_multiple_of(PAGE)
+    }
+
+    #[inline]
+    fn all_small(&self) -> usize {
+        self.all_scratch() + self.pairs() * self.scratch_stride()
     }
 
     /// Where the checks of a pair of rank and channel begin.
@@ -226,7 +320,8 @@ impl NodeLayout {
 
     #[inline]
     fn announcements(&self) -> usize {
-        self.arrivals() + self.pairs() * self.arrival_bytes()
+        let small = self.local_ranks as usize * self.small_channels as usize;
+        self.arrivals() + (self.pairs() + small) * self.arrival_bytes()
     }
 
     #[inline]
@@ -264,134 +359,4 @@ impl NodeLayout {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-
-    /// Every cell of a layout as (offset, bytes, owner).
-    fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
-        let mut cells = vec![
-            (NodeLayout::header(), LINE, "header".into()),
-            (layout.doorbell(), 8, "doorbell".into()),
-            (layout.barrier(), 8, "barrier".into()),
-        ];
-        for r in (0..layout.local_ranks).map(NodeRank) {
-            cells.push((layout.node_flag(r), 8, format!("flag {r}")));
-            cells.push((layout.finished(r), 8, format!("finished {r}")));
-            for index in 0..INLINE_SLOTS {
-                let at = layout.inline_slot(r, index);
-                cells.push((at, SLOT, format!("inline {r} {index}")));
-            }
-            for channel in 0..layout.channels {
-                for slot in 0..layout.slots as u16 {
-                    for rail in 0..layout.rails as u8 {
-                        let at = layout.arrival(r, channel, slot, rail);
-                        cells.push((at, 8, format!("arrivals {r} {channel}")));
-                    }
-                    let at = layout.announcement(r, channel, slot);
-                    cells.push((at, 64, format!("announcement {r} {channel} {slot}")));
-                    if layout.check_bytes > 0 {
-                        let bytes = layout.check_bytes as usize;
-                        let at = layout.check(r, channel, slot);
-                        cells.push((at, bytes, format!("check {r} {channel} {slot}")));
-                        let at = layout.own_check(r, channel, slot);
-                        cells.push((at, bytes, format!("own check {r} {channel} {slot}")));
-                        let at = layout.verdict(r, channel, slot);
-                        cells.push((at, 8, format!("verdicts {r} {channel}")));
-                    }
-                }
-                let at = layout.scratch(r, channel);
-                assert_eq!(at % PAGE, 0);
-                let bytes = layout.scratch_bytes as usize;
-                cells.push((at, bytes, format!("scratch {r} {channel}")));
-            }
-        }
-        cells
-    }
-
-    #[test]
-    fn cells_neither_overlap_nor_share_lines() {
-        for (local_ranks, channels, slots, rails, scratch_bytes, check_bytes) in [
-            (1, 1, 1, 1, 1, 0),
-            (2, 2, 34, 2, 4096, 64),
-            (5, 3, 42, 3, 5000, 0),
-            (3, 1, 33, 8, 0, 192),
-        ] {
-            let layout = NodeLayout {
-                local_ranks,
-                channels,
-                slots,
-                rails,
-                scratch_bytes,
-                check_bytes,
-            };
-            let total = layout.total_bytes() as usize;
-            let mut lines: BTreeMap<usize, String> = BTreeMap::new();
-            let mut ends = Vec::new();
-            for (at, bytes, owner) in cells(&layout) {
-                assert_eq!(at % 8, 0);
-                assert!(at + bytes <= total, "{owner} leaves the segment");
-                for line in at / LINE..(at + bytes).div_ceil(LINE) {
-                    let before = lines.insert(line, owner.clone());
-                    assert!(before.is_none_or(|b| b == owner), "{owner} shares a line");
-                }
-                ends.push((at, at + bytes));
-            }
-            ends.sort_unstable();
-            assert!(
-                ends.windows(2).all(|pair| pair[0].1 <= pair[1].0),
-                "overlap"
-            );
-            assert_eq!(total % PAGE, 0);
-        }
-    }
-
-    #[test]
-    fn arrival_flags_of_a_slot_are_consecutive() {
-        let layout = NodeLayout {
-            local_ranks: 2,
-            channels: 2,
-            slots: 9,
-            rails: 3,
-            scratch_bytes: 1,
-            check_bytes: 0,
-        };
-        let first = layout.arrival(NodeRank(1), 1, 4, 0);
-        assert_eq!(layout.arrival(NodeRank(1), 1, 4, 2), first + 16);
-        assert_eq!(layout.arrival(NodeRank(1), 1, 5, 0), first + 32);
-    }
-
-    #[test]
-    fn absurd_geometry_saturates() {
-        let layout = NodeLayout {
-            local_ranks: u32::MAX,
-            channels: u32::MAX,
-            slots: u32::MAX,
-            rails: u32::MAX,
-            scratch_bytes: u64::MAX,
-            check_bytes: u32::MAX,
-        };
-        assert_eq!(layout.total_bytes(), u64::MAX);
-    }
-
-    #[test]
-    fn indices_are_checked() {
-        let layout = NodeLayout {
-            local_ranks: 2,
-            channels: 1,
-            slots: 3,
-            rails: 1,
-            scratch_bytes: 1,
-            check_bytes: 0,
-        };
-        let panics = |f: &(dyn Fn() -> usize + std::panic::RefUnwindSafe)| {
-            std::panic::catch_unwind(f).is_err()
-        };
-        assert!(panics(&|| layout.node_flag(NodeRank(2))));
-        assert!(panics(&|| layout.inline_slot(NodeRank(0), INLINE_SLOTS)));
-        assert!(panics(&|| layout.arrival(NodeRank(0), 1, 0, 0)));
-        assert!(panics(&|| layout.arrival(NodeRank(0), 0, 3, 0)));
-        assert!(panics(&|| layout.arrival(NodeRank(0), 0, 0, 1)));
-        assert!(panics(&|| layout.scratch(NodeRank(0), 1)));
-    }
-}
+mod tests;

@@ -40,7 +40,7 @@ pub mod segment;
 
 pub use barrier::Barrier;
 pub use flags::{Flag, NodeFlags};
-pub use layout::{INLINE_SLOTS, NodeLayout};
+pub use layout::{INLINE_SLOTS, LETTER, LETTERS, NodeLayout, SMALL_SCRATCH};
 pub use slot::InlineSlot;
 pub use wait::Doorbell;
 

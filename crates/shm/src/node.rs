@@ -1,7 +1,7 @@
 //! A node segment: shared memory that all ranks of a (virtual) node lay out alike.
 
 use crate::segment::{Segment, SegmentHandle, ShmError};
-use crate::{Barrier, Doorbell, InlineSlot, NodeFlags, NodeLayout};
+use crate::{Barrier, Doorbell, InlineSlot, LETTER, NodeFlags, NodeLayout};
 use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
@@ -128,16 +128,36 @@ impl NodeSegment {
     #[inline]
     pub fn scratch(&self, r: NodeRank, channel: u32) -> MemoryRange {
         let at = self.layout.scratch(r, channel);
-        self.segment
-            .range()
-            .slice(at, self.layout.scratch_bytes as usize)
+        let bytes = self.layout.channel_bytes(channel) as usize;
+        self.segment.range().slice(at, bytes)
+    }
+
+    /// Room of the letter to come in `slot` at `r`; its last word is the flag.
+    #[inline]
+    pub fn letter(&self, r: NodeRank, channel: u32, slot: u16) -> MemoryRange {
+        let at = self.layout.letter(r, channel, slot);
+        self.segment.range().slice(at, LETTER)
+    }
+
+    /// The flag of the letter to come in `slot` at `r`.
+    #[inline]
+    pub fn letter_flag(&self, r: NodeRank, channel: u32, slot: u16) -> &AtomicU64 {
+        let at = self.layout.letter(r, channel, slot);
+        self.segment.word(at + LETTER - size_of::<u64>())
+    }
+
+    /// Room in which `r` writes its `index`-th letter to go.
+    #[inline]
+    pub fn own_letter(&self, r: NodeRank, channel: u32, index: u16) -> MemoryRange {
+        let at = self.layout.own_letter(r, channel, index);
+        self.segment.range().slice(at, LETTER)
     }
 }
 
-const HEADER_WORDS: usize = 6;
+const HEADER_WORDS: usize = 7;
 const MAGIC: u64 = u64::from_be_bytes(*b"ferroral");
 /// Changes whenever a cell moves or changes its meaning.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// The words of the header, magic first. They fit the line that the layout reserves.
 fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {
@@ -148,6 +168,7 @@ fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {
         u64::from(layout.slots) << 32 | u64::from(layout.rails),
         layout.scratch_bytes,
         u64::from(layout.check_bytes),
+        u64::from(layout.small_channels),
     ]
 }
 
@@ -162,6 +183,7 @@ mod tests {
     const LAYOUT: NodeLayout = NodeLayout {
         local_ranks: 3,
         channels: 2,
+        small_channels: 1,
         slots: 38,
         rails: 2,
         scratch_bytes: 10_000,

@@ -279,6 +279,7 @@ fn many_processes_meet() {
     let layout = NodeLayout {
         local_ranks: RANKS,
         channels: 1,
+        small_channels: 0,
         slots: 1,
         rails: 1,
         scratch_bytes: 4096,

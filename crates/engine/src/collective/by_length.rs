@@ -42,7 +42,7 @@ pub(super) fn run(
         // One operation: a pair has the same slot in both schedules, and uses it in one of them.
         let passes = call.send.has_block_above(above) || call.recv.has_block_above(above);
         let turn = match passes || map.topology.node_count() > 1 {
-            true => turn(map, state, call)?,
+            true => turn(map, state, call, false)?,
             // Nothing passes here; who waits for a free channel does not need this rank for it.
             false => state
                 .clock
@@ -60,7 +60,7 @@ pub(super) fn run(
     let longest = longest(map, state, call)?;
     let mut offset = 0;
     while offset < longest {
-        let turn = turn(map, state, call)?;
+        let turn = turn(map, state, call, false)?;
         let window = Window::Piece { offset, room };
         Run::new(map, &plan.route, user(window), turn).complete(state, name)?;
         finish(map, state);

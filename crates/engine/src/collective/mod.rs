@@ -27,6 +27,7 @@ use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::cost;
 use ferrorail_coll::{Collective, Landing};
+use ferrorail_shm::SMALL_SCRATCH;
 
 /// The collectives that teams run; `coll` has algorithms for more.
 pub const OFFERED: &[Collective] = &[
@@ -143,12 +144,13 @@ fn scheduled(
     if piece == 0 && call.bytes > 0 {
         return Err(EngineError::ElementTooLarge { bytes: unit });
     }
+    let small = plan.landing == Landing::Scratch && is_small(map, plan, call.bytes, unit);
     // Known lengths, straight into blocks that lie anywhere: one message per pair.
     let pairs = call.collective == Collective::Allgatherv && plan.landing == Landing::Recv;
     let proves = call.collective.synchronising() && !(pairs && call.recv.has_empty_block());
     let mut offset = 0;
     loop {
-        let turn = turn(map, state, call)?;
+        let turn = turn(map, state, call, small)?;
         let room = piece.min(call.bytes - offset);
         let user = UserBuffers {
             send: call.send,
@@ -211,9 +213,14 @@ fn finish(map: &Map, state: &State) {
 }
 
 /// The next operation's mark and channel; waits where no channel is free.
-fn turn(map: &Map, state: &mut State, call: &Call<'_>) -> Result<Turn, EngineError> {
+fn turn(map: &Map, state: &mut State, call: &Call<'_>, small: bool) -> Result<Turn, EngineError> {
     let turn = if call.collective == Collective::Barrier {
         state.clock.next_sync()
+    } else if small {
+        if state.clock.is_full_small() {
+            make_room(map, state)?;
+        }
+        state.clock.next_small()
     } else {
         if state.clock.is_full() {
             make_room(map, state)?;
@@ -236,6 +243,16 @@ fn connect_peers(map: &Map, state: &mut State, plan: &mut Plan) -> Result<(), En
 /// schedule fits into scratch, in whole elements of `unit` bytes. 0 if not one element fits.
 fn piece_bytes(map: &Map, plan: &Plan, bytes: usize, unit: usize) -> usize {
     let scratch = map.segment().layout().scratch_bytes;
+    piece_in(scratch, map, plan, bytes, unit)
+}
+
+/// Whether the schedule fits into a small channel as a whole.
+fn is_small(map: &Map, plan: &Plan, bytes: usize, unit: usize) -> bool {
+    let scratch = SMALL_SCRATCH as u64;
+    map.segment().layout().small_channels > 0 && piece_in(scratch, map, plan, bytes, unit) == bytes
+}
+
+fn piece_in(scratch: u64, map: &Map, plan: &Plan, bytes: usize, unit: usize) -> usize {
     let blocks = plan.route.schedule.scratch_blocks;
     let ranks = map.topology.size();
     let (bytes, unit) = (bytes as u64, unit as u64);

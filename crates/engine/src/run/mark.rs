@@ -3,6 +3,7 @@
 //! is not taken for what was expected. Ranks that wait long look for such marks, and leave their own on a card for others
 //! who do; nothing of that costs a call that does not wait.
 
+use super::letter;
 use crate::EngineError;
 use crate::team::map::Map;
 use ferrorail_base::sync::Ordering;
@@ -142,6 +143,9 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
         Messages::Channel(channel) => (channel, 0..layout.slots as Slot, mark),
         Messages::Slot(channel, slot, mark) => (channel, slot..slot + 1, mark),
     };
+    if letter::marks(map, channel).any(|seen| contradicts(seen, mark)) {
+        return Some(EngineError::Mismatch { rank: None });
+    }
     let rails = layout.rails as u8;
     let mut flags = slots.flat_map(|slot| (0..rails).map(move |rail| (slot, rail)));
     let other = flags.any(|(slot, rail)| {

@@ -18,6 +18,8 @@ pub(super) struct Message<'m> {
     pub slot: Slot,
     /// What its flags hold, besides the number of chunks.
     pub mark: u64,
+    /// Whether the flag is part of it.
+    pub is_letter: bool,
     /// Whether it goes from and to user memory: the source is the caller's again only when the rails
     /// have read it.
     pub into_user: bool,

@@ -4,6 +4,7 @@
 //! ([`complete`]) advances to the end and waits in between.
 
 pub(crate) mod checked;
+mod letter;
 pub(crate) mod mark;
 mod message;
 mod meter;
@@ -33,6 +34,7 @@ use ferrorail_fabric::{Fabric, RemoteRegion};
 use put::Sending;
 use registered::Registered;
 use span::Spans;
+use std::cell::Cell;
 
 /// What a run that cannot go on is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,8 @@ pub(crate) struct Run<'a> {
     next: usize,
     /// The put that was left half done because a rail's queue was full.
     sending: Option<Sending>,
+    /// Letters written so far.
+    letters: Cell<u16>,
     /// The check of the message that is being waited for.
     checking: Checking,
     /// The user's contribution, registered for this operation if puts read it.
@@ -88,6 +92,7 @@ impl<'a> Run<'a> {
             channel: turn.channel,
             next: 0,
             sending: None,
+            letters: Cell::new(0),
             checking: Checking::default(),
             send: register(route.registers_send, &user.send),
             receive: register(route.registers_recv, &user.recv),
@@ -225,6 +230,9 @@ impl<'a> Run<'a> {
         }
         if has_bytes && self.map.settings.reliable {
             return self.unless_checked(state, from, slot, mark);
+        }
+        if has_bytes && self.take_letter(slot)? {
+            return Ok(None);
         }
         Ok(self.unless_arrived(slot, mark, Blocked::Rail))
     }

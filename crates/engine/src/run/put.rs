@@ -124,14 +124,21 @@ impl<'a> Run<'a> {
                 base + self.spans.bytes(into.first),
             )
         };
+        let payload = self.source(to, from);
+        if !zero_copy && let Some(letter) = self.letter(&segment, to, (port, slot), payload, offset)
+        {
+            self.sending = post(self, rails, state, &letter)?;
+            return Ok(self.sending.map(|_| Blocked::Rail));
+        }
         let message = Message {
             source,
-            from: self.source(to, from),
+            from: payload,
             dest,
             offset,
             to,
             slot,
             mark: self.sent_mark(to, from),
+            is_letter: false,
             into_user: zero_copy,
             rail: self.own_rail(port),
         };
@@ -173,6 +180,7 @@ impl<'a> Run<'a> {
             to,
             slot,
             mark: self.op,
+            is_letter: false,
             into_user: false,
             rail: None,
         };
@@ -339,16 +347,18 @@ fn post(
             region: message.dest,
             offset: message.offset + chunk.offset as usize,
         };
-        let notification = run.arrival(link, message, index, stripes.count());
         let start = timed.then(Instant::now);
         begun = begun.or(start);
+        let rail = rails.local(chunk.rail);
+        let flag = (!message.is_letter).then(|| run.arrival(link, message, index, stripes.count()));
         // SAFETY: the source is this team's segment or the registered receive buffer, unchanged
         // until every rank of the operation is done; the target registered what it described.
         let outcome = unsafe {
-            let rail = rails.local(chunk.rail);
-            rails
-                .fabric
-                .put_notify(link.peer, rail, from, to, notification, tracking)
+            let fabric = &rails.fabric;
+            match flag {
+                None => fabric.put(link.peer, rail, from, to, tracking),
+                Some(flag) => fabric.put_notify(link.peer, rail, from, to, flag, tracking),
+            }
         };
         let ticket = match outcome {
             Ok(ticket) => ticket,

@@ -18,6 +18,9 @@ pub(crate) const CHANNELS: u32 = 8;
 /// Channels of synchronisations, which prove the others free and take turns.
 pub(crate) const SYNC_CHANNELS: u32 = 2;
 
+/// Channels of a few pages for operations of few bytes, which are many in a row more often.
+pub(crate) const SMALL_CHANNELS: u32 = 64;
+
 /// The fixed part of a team.
 pub(crate) struct Map {
     pub context: Arc<Context>,
@@ -120,6 +123,12 @@ impl Map {
     pub fn announcement_offset(&self, rank: Rank, channel: u32, slot: Slot) -> usize {
         let layout = self.layout_of(rank);
         layout.announcement(self.topology.node_rank_of(rank), channel, slot)
+    }
+
+    /// Offset of the room of a letter in the segment of `rank`'s node.
+    pub fn letter_offset(&self, rank: Rank, channel: u32, slot: Slot) -> usize {
+        let layout = self.layout_of(rank);
+        layout.letter(self.topology.node_rank_of(rank), channel, slot)
     }
 
     /// Offset of the check cell of a message in the segment of `rank`'s node.

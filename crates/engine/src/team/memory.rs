@@ -1,7 +1,7 @@
 //! A team's memory: the node segment, its registration on the rails, and who reaches whose memory.
 
 use super::create::AgreedRails;
-use super::map::{CHANNELS, Map, NodeMemory, SYNC_CHANNELS, TeamRails};
+use super::map::{CHANNELS, Map, NodeMemory, SMALL_CHANNELS, SYNC_CHANNELS, TeamRails};
 use crate::EngineError;
 use crate::agree::{agree, gather};
 use crate::choice;
@@ -17,6 +17,9 @@ use ferrorail_fabric::{Fabric, LocalRegion, SharedBacking};
 use ferrorail_shm::{NodeLayout, NodeSegment, SegmentHandle, ShmError};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::unistd::geteuid;
+
+/// Bytes of flags per rank with which a channel still counts as small.
+const SMALL_FLAGS_MAX: u32 = 8192;
 
 /// Opens the node's segment, registers it on `rails`, and finds out whether puts may land in user
 /// memory. Collective.
@@ -72,6 +75,10 @@ fn open_segment(oob: &mut dyn Oob, map: &Map, rails: u32) -> Result<NodeMemory, 
             local_ranks: map.topology.ranks_of(NodeId(node)).len() as u32,
             // Synchronisations move nothing; the layout gives them scratch all the same.
             channels: CHANNELS + SYNC_CHANNELS,
+            small_channels: match map.settings.reliable || map.topology.node_count() == 1 {
+                true => 0,
+                false => small_channels(size, rails),
+            },
             slots: slot_limit(size),
             rails,
             scratch_bytes: choice::scratch_bytes(map.settings.scratch_bytes, size),
@@ -99,6 +106,15 @@ fn open_segment(oob: &mut dyn Oob, map: &Map, rails: u32) -> Result<NodeMemory, 
         segment: result?,
         layouts,
     })
+}
+
+/// Small channels between nodes, unless the flags of one, of which every slot has some, take more
+/// room than what they are about.
+fn small_channels(size: u32, rails: u32) -> u32 {
+    match 8 * slot_limit(size) * rails.next_power_of_two() {
+        0..=SMALL_FLAGS_MAX => SMALL_CHANNELS,
+        _ => 0,
+    }
 }
 
 fn try_segment(

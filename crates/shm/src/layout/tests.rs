@@ -1,0 +1,164 @@
+//! Cells of a layout neither overlap nor leave it.
+
+use super::*;
+use std::collections::BTreeMap;
+
+/// Every cell of a layout as (offset, bytes, owner).
+fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
+    let mut cells = vec![
+        (NodeLayout::header(), LINE, "header".into()),
+        (layout.doorbell(), 8, "doorbell".into()),
+        (layout.barrier(), 8, "barrier".into()),
+    ];
+    for r in (0..layout.local_ranks).map(NodeRank) {
+        cells.push((layout.node_flag(r), 8, format!("flag {r}")));
+        cells.push((layout.finished(r), 8, format!("finished {r}")));
+        for index in 0..INLINE_SLOTS {
+            let at = layout.inline_slot(r, index);
+            cells.push((at, SLOT, format!("inline {r} {index}")));
+        }
+        for channel in 0..layout.channels {
+            for slot in 0..layout.slots as u16 {
+                for rail in 0..layout.rails as u8 {
+                    let at = layout.arrival(r, channel, slot, rail);
+                    cells.push((at, 8, format!("arrivals {r} {channel}")));
+                }
+                let at = layout.announcement(r, channel, slot);
+                cells.push((at, 64, format!("announcement {r} {channel} {slot}")));
+                if layout.check_bytes > 0 {
+                    let bytes = layout.check_bytes as usize;
+                    let at = layout.check(r, channel, slot);
+                    cells.push((at, bytes, format!("check {r} {channel} {slot}")));
+                    let at = layout.own_check(r, channel, slot);
+                    cells.push((at, bytes, format!("own check {r} {channel} {slot}")));
+                    let at = layout.verdict(r, channel, slot);
+                    cells.push((at, 8, format!("verdicts {r} {channel}")));
+                }
+            }
+            let at = layout.scratch(r, channel);
+            assert_eq!(at % PAGE, 0);
+            let bytes = layout.scratch_bytes as usize;
+            cells.push((at, bytes, format!("scratch {r} {channel}")));
+        }
+        for small in 0..layout.small_channels {
+            small_cells(layout, r, layout.channels + small, &mut cells);
+        }
+    }
+    cells
+}
+
+fn small_cells(
+    layout: &NodeLayout,
+    r: NodeRank,
+    channel: u32,
+    cells: &mut Vec<(usize, usize, String)>,
+) {
+    for slot in 0..layout.slots as u16 {
+        for rail in 0..layout.rails as u8 {
+            let at = layout.arrival(r, channel, slot, rail);
+            cells.push((at, 8, format!("arrivals {r} {channel}")));
+        }
+        assert_eq!(layout.has_letter(channel, slot), slot < LETTERS);
+    }
+    for slot in 0..LETTERS {
+        let at = layout.letter(r, channel, slot);
+        cells.push((at, LETTER, format!("letter {r} {channel} {slot}")));
+        let at = layout.own_letter(r, channel, slot);
+        cells.push((at, LETTER, format!("own letter {r} {channel} {slot}")));
+    }
+    assert_eq!(layout.channel_bytes(channel), SMALL_SCRATCH as u64);
+    let at = layout.scratch(r, channel);
+    cells.push((at, SMALL_SCRATCH, format!("scratch {r} {channel}")));
+}
+
+#[test]
+fn cells_neither_overlap_nor_share_lines() {
+    for (local_ranks, channels, small_channels, slots, rails, scratch_bytes, check_bytes) in [
+        (1, 1, 0, 1, 1, 1, 0),
+        (2, 2, 0, 34, 2, 4096, 64),
+        (5, 3, 4, 42, 3, 5000, 0),
+        (3, 1, 2, 33, 8, 0, 192),
+    ] {
+        let layout = NodeLayout {
+            local_ranks,
+            channels,
+            small_channels,
+            slots,
+            rails,
+            scratch_bytes,
+            check_bytes,
+        };
+        let total = layout.total_bytes() as usize;
+        let mut lines: BTreeMap<usize, String> = BTreeMap::new();
+        let mut ends = Vec::new();
+        for (at, bytes, owner) in cells(&layout) {
+            assert_eq!(at % 8, 0);
+            assert!(at + bytes <= total, "{owner} leaves the segment");
+            for line in at / LINE..(at + bytes).div_ceil(LINE) {
+                let before = lines.insert(line, owner.clone());
+                assert!(before.is_none_or(|b| b == owner), "{owner} shares a line");
+            }
+            ends.push((at, at + bytes));
+        }
+        ends.sort_unstable();
+        assert!(
+            ends.windows(2).all(|pair| pair[0].1 <= pair[1].0),
+            "overlap"
+        );
+        assert_eq!(total % PAGE, 0);
+    }
+}
+
+#[test]
+fn arrival_flags_of_a_slot_are_consecutive() {
+    let layout = NodeLayout {
+        local_ranks: 2,
+        channels: 2,
+        small_channels: 1,
+        slots: 9,
+        rails: 3,
+        scratch_bytes: 1,
+        check_bytes: 0,
+    };
+    let first = layout.arrival(NodeRank(1), 1, 4, 0);
+    assert_eq!(layout.arrival(NodeRank(1), 1, 4, 2), first + 16);
+    assert_eq!(layout.arrival(NodeRank(1), 1, 5, 0), first + 32);
+}
+
+#[test]
+fn absurd_geometry_saturates() {
+    let layout = NodeLayout {
+        local_ranks: u32::MAX,
+        channels: u32::MAX,
+        small_channels: u32::MAX,
+        slots: u32::MAX,
+        rails: u32::MAX,
+        scratch_bytes: u64::MAX,
+        check_bytes: u32::MAX,
+    };
+    assert_eq!(layout.total_bytes(), u64::MAX);
+}
+
+#[test]
+fn indices_are_checked() {
+    let layout = NodeLayout {
+        local_ranks: 2,
+        channels: 1,
+        small_channels: 1,
+        slots: 3,
+        rails: 1,
+        scratch_bytes: 1,
+        check_bytes: 0,
+    };
+    let panics =
+        |f: &(dyn Fn() -> usize + std::panic::RefUnwindSafe)| std::panic::catch_unwind(f).is_err();
+    assert!(panics(&|| layout.node_flag(NodeRank(2))));
+    assert!(panics(&|| layout.inline_slot(NodeRank(0), INLINE_SLOTS)));
+    assert!(panics(&|| layout.arrival(NodeRank(0), 2, 0, 0)));
+    assert!(panics(&|| layout.arrival(NodeRank(0), 0, 3, 0)));
+    assert!(panics(&|| layout.arrival(NodeRank(0), 0, 0, 1)));
+    assert!(panics(&|| layout.scratch(NodeRank(0), 2)));
+    assert!(panics(&|| layout.announcement(NodeRank(0), 1, 0)));
+    assert!(panics(&|| layout.letter(NodeRank(0), 0, 0)));
+    assert!(panics(&|| layout.letter(NodeRank(0), 1, LETTERS)));
+}
