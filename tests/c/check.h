@@ -49,7 +49,7 @@ static inline int expect_pattern(const unsigned char *got, size_t bytes, long ro
     return expect(1, "", 0, 0);
 }
 
-static void *must(void *memory)
+static inline void *must(void *memory)
 {
     if (memory == NULL) {
         fprintf(stderr, "no memory\n");

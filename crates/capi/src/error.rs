@@ -2,7 +2,7 @@
 
 use crate::runtime::Session;
 use ferrorail_engine::{EngineError, ErrorClass};
-use ferrorail_mpi_abi::{AbiKind, Comm, Host, MpiError};
+use ferrorail_mpi_abi::{AbiKind, Comm, Host, MpiError, Win};
 use libc::c_int;
 
 /// Why a call that began inside ferrorail failed.
@@ -22,6 +22,9 @@ pub enum CallError {
         /// Bytes that the receive arguments describe for one rank.
         recv_bytes: usize,
     },
+    /// An argument of a call on a window is wrong.
+    #[error("{0}")]
+    Wrong(Wrong),
     /// No memory for packed data.
     #[error("no memory for {bytes} bytes of packed data")]
     NoMemory {
@@ -40,13 +43,76 @@ impl CallError {
                 ErrorClass::Truncate => errors.truncate,
                 ErrorClass::ProcessFailed => process_failed(host).unwrap_or(errors.other),
                 ErrorClass::Internal => errors.intern,
+                ErrorClass::Synchronisation => host.window_constants().errors.rma_sync,
+                ErrorClass::Rank => errors.rank,
+                ErrorClass::Displacement => host.window_constants().errors.disp,
+                ErrorClass::Range => host.window_constants().errors.rma_range,
+                ErrorClass::Argument => errors.arg,
                 _ => errors.other,
             }),
             Self::Mpi(error) => error.class,
             Self::Signature { .. } => errors.truncate,
             Self::NoMemory { .. } => errors.no_mem,
+            Self::Wrong(wrong) => wrong.class(host),
         }
     }
+}
+
+/// What is wrong with an argument of a call on a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    Buffer,
+    Count,
+    Datatype,
+    Operation,
+    LockType,
+    Assertion,
+    Group,
+    Rank,
+    Flavour,
+}
+
+impl Wrong {
+    fn class(self, host: &Host) -> c_int {
+        let (general, window) = (&host.constants().errors, &host.window_constants().errors);
+        match self {
+            Self::Buffer => general.buffer,
+            Self::Count => general.count,
+            Self::Datatype => general.datatype,
+            Self::Operation => general.op,
+            Self::LockType => window.locktype,
+            Self::Assertion => window.assert,
+            Self::Group => window.group,
+            Self::Rank => general.rank,
+            Self::Flavour => window.rma_flavor,
+        }
+    }
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Buffer => "there is no buffer",
+            Self::Count => "a count is negative",
+            Self::Datatype => "a datatype may not be used here",
+            Self::Operation => "the operation may not be used for accumulation",
+            Self::LockType => "no such type of lock",
+            Self::Assertion => "no such assertion",
+            Self::Group => "the group is not one of the window's ranks",
+            Self::Rank => "no such rank",
+            Self::Flavour => "the window is not of that kind",
+        })
+    }
+}
+
+/// [`report`] to the error handler of `window`.
+#[cold]
+pub fn report_window(session: &Session, window: Win, call: &str, error: &CallError) -> c_int {
+    let host = &session.runtime.host;
+    let class = error.class(host);
+    tracing::error!("{call}: {error}");
+    host.call_window_error_handler(window, class);
+    class
 }
 
 /// Reports `error` to the error handler of `comm` (MPI 4.1, section 9.3) and returns the code for

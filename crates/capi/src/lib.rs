@@ -7,6 +7,7 @@
 //! * `runtime`: the host MPI, found at the first wrapped call, and the session between
 //!   `MPI_Init` and `MPI_Finalize`;
 //! * `collective`: argument checks, then the engine or the host;
+//! * `window`: one-sided communication, likewise;
 //! * `team_cache`: from a communicator to its team, without an MPI call when it was used last;
 //! * `datatype`: predefined types to bytes, derived ones flattened once, packed and unpacked;
 //! * `operation`, `local_reduction`: reduction operations to kernels, or to the host's `PMPI_Reduce_local`;
@@ -37,3 +38,4 @@ mod panic_guard;
 mod progress;
 mod runtime;
 mod team_cache;
+mod window;

@@ -21,6 +21,9 @@ pub struct Operations {
     /// `None` for those that collectives do not take.
     operators: HandleTable<Option<Operator>>,
     numbers: HandleTable<(Group, Number)>,
+    /// `MPI_REPLACE` and `MPI_NO_OP`.
+    replace: Option<Op>,
+    no_op: Option<Op>,
     /// Whether the host applies an operation to a type of which no kernel is known.
     accepted: Mutex<HashMap<(Op, Datatype), bool>>,
 }
@@ -31,6 +34,17 @@ pub struct Operation {
     op: Op,
     commutes: bool,
     kernel: Option<Kernel>,
+}
+
+/// What an accumulation does.
+#[derive(Clone, Copy, Debug)]
+pub enum Accumulation {
+    /// `MPI_REPLACE`.
+    Replace,
+    /// `MPI_NO_OP`.
+    Keep,
+    /// A reduction.
+    Operation(Operation),
 }
 
 impl Operations {
@@ -52,7 +66,13 @@ impl Operations {
                 Some((datatype.0, number_of(predefined, layout.bytes)?))
             })
             .collect();
+        let named = |name: &str| {
+            let operation = PREDEFINED_OPERATIONS.iter().find(|op| op.name == name)?;
+            host.operation_named(operation)
+        };
         Self {
+            replace: named("MPI_REPLACE"),
+            no_op: named("MPI_NO_OP"),
             operators: HandleTable::new(&operators),
             numbers: HandleTable::new(&numbers),
             accepted: Mutex::default(),
@@ -76,6 +96,25 @@ impl Operations {
             }),
             None => self.computed_by_host(session, op, elements),
         }
+    }
+
+    /// What `op` does in an accumulation of `elements`, of a predefined type. `None` if it may not
+    /// be used there: operations of the program may not.
+    pub fn accumulation(
+        &self,
+        session: &Session,
+        op: Op,
+        elements: &Elements,
+    ) -> Option<Accumulation> {
+        if Some(op) == self.replace {
+            return Some(Accumulation::Replace);
+        }
+        if Some(op) == self.no_op {
+            return Some(Accumulation::Keep);
+        }
+        self.operators.get(op.0)?;
+        self.find(session, op, elements)
+            .map(Accumulation::Operation)
     }
 
     /// A predefined operation on a type that Rust has no number for (`MPI_LONG_DOUBLE`), or that
@@ -141,6 +180,11 @@ fn host_accepts(session: &Session, op: Op, datatype: Datatype) -> bool {
 }
 
 impl Operation {
+    /// The loop that computes it, if that is one of ferrorail's own.
+    pub fn kernel(&self) -> Option<Kernel> {
+        self.kernel
+    }
+
     /// Calls `act` with what the engine needs for elements like these. `None` if the host does not
     /// say how they lie.
     #[inline]

@@ -3,6 +3,7 @@
 use crate::operation::Operations;
 use crate::progress::Progress;
 use crate::team_cache::Recents;
+use crate::window::RecentWindows;
 use crate::{logging, team_cache};
 use ferrorail_base::config::{self, Problem, Settings};
 use ferrorail_base::sync::{AtomicBool, Ordering};
@@ -51,11 +52,19 @@ pub struct Local {
     inside: Cell<bool>,
     /// Communicators it used last.
     pub recents: Recents,
+    /// Windows it used last.
+    pub recent_windows: RecentWindows,
 }
 
 thread_local! {
     static LOCAL: Local =
-        const { Local { inside: Cell::new(false), recents: Recents::new() } };
+        const {
+        Local {
+            inside: Cell::new(false),
+            recents: Recents::new(),
+            recent_windows: RecentWindows::new(),
+        }
+    };
 }
 
 /// Runs `call` with this thread's own things.
@@ -249,6 +258,7 @@ unsafe extern "C" fn on_finalize(
     crate::panic_guard::guard(None, || {
         if let Some(session) = session() {
             let _inside = Inside::enter();
+            crate::window::finalize();
             team_cache::finalize(session);
             FINALIZED.store(true, Ordering::Relaxed);
             session.progress.stop();

@@ -28,6 +28,8 @@ pub mod reason {
     pub const INTER_COMM: &str = "inter-communicator";
     /// The collective is none of ours.
     pub const NOT_OFFERED: &str = "not offered";
+    /// It was left to the host when it was made, or does not exist.
+    pub const NO_WINDOW: &str = "not a window of ferrorail";
     /// Switched off on some rank.
     pub const SWITCHED_OFF: &str = "FERRORAIL_ENABLE=0";
     /// The team could not be made.

@@ -3,6 +3,7 @@
 use ferrorail_base::Rank;
 use ferrorail_bootstrap::OobError;
 use ferrorail_fabric::FabricError;
+use ferrorail_onesided::window::WindowError;
 use ferrorail_shm::ShmError;
 
 /// What a caller branches on; the preload library translates it to the host's MPI error class.
@@ -14,6 +15,16 @@ pub enum ErrorClass {
     ProcessFailed,
     /// `MPI_ERR_TRUNCATE`.
     Truncate,
+    /// `MPI_ERR_RMA_SYNC`.
+    Synchronisation,
+    /// `MPI_ERR_RANK`.
+    Rank,
+    /// `MPI_ERR_DISP`.
+    Displacement,
+    /// `MPI_ERR_RMA_RANGE`.
+    Range,
+    /// `MPI_ERR_ARG`.
+    Argument,
     /// `MPI_ERR_OTHER`.
     Other,
     /// `MPI_ERR_INTERN`: a defect of ferrorail.
@@ -129,6 +140,9 @@ pub enum EngineError {
         /// The host MPI's error class.
         mpi_class: i32,
     },
+    /// A call on a window failed.
+    #[error(transparent)]
+    Window(#[from] WindowError),
     /// No algorithm fits what was asked.
     #[error("selection: {0}")]
     Selection(String),
@@ -145,6 +159,7 @@ impl EngineError {
             Self::Mismatch { .. } => ErrorClass::Truncate,
             Self::PeerDied { .. } => ErrorClass::ProcessFailed,
             Self::Selection(_) => ErrorClass::Internal,
+            Self::Window(error) => class_of(error),
             _ => ErrorClass::Other,
         }
     }
@@ -154,7 +169,26 @@ impl EngineError {
         match self {
             Self::Oob(error) => error.mpi_class,
             Self::Operation { mpi_class, .. } => Some(*mpi_class),
+            Self::Window(WindowError::Operation(error) | WindowError::Peer(error)) => {
+                error.downcast_ref::<Self>()?.mpi_class()
+            }
             _ => None,
         }
+    }
+}
+
+/// The class of what a window says.
+fn class_of(error: &WindowError) -> ErrorClass {
+    match error {
+        WindowError::Synchronisation(_) => ErrorClass::Synchronisation,
+        WindowError::Rank { .. } => ErrorClass::Rank,
+        WindowError::Displacement(_) => ErrorClass::Displacement,
+        WindowError::Range { .. } => ErrorClass::Range,
+        WindowError::Lengths { .. } => ErrorClass::Argument,
+        WindowError::Fabric(FabricError::RegisterMemory { .. }) => ErrorClass::NoMemory,
+        WindowError::Operation(error) | WindowError::Peer(error) => error
+            .downcast_ref::<EngineError>()
+            .map_or(ErrorClass::Other, EngineError::class),
+        _ => ErrorClass::Other,
     }
 }

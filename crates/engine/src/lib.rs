@@ -5,6 +5,7 @@
 //! * [`choice`]: which algorithm runs for a size, chosen from what every rank knows, and why;
 //! * `plan`: the choice with its schedule, kept for the next call;
 //! * `run`: the state machine that executes a schedule step by step and never blocks;
+//! * `window`: one per MPI window; made from a team, then on its own ([`Window`]);
 //! * `agree`: how a set-up step counts only if every rank managed it;
 //! * `report`: what `FERRORAIL_STATS` shows.
 //!
@@ -36,6 +37,7 @@ mod run;
 mod shared_settings;
 mod stats;
 mod team;
+mod window;
 
 pub use collective::OFFERED;
 pub use context::{Context, Host, NoHost};
@@ -49,3 +51,6 @@ pub use run::Block;
 pub use shared_settings::algorithm_problems;
 pub use stats::{CallRow, ForwardRow, HostPackingRow, Stats};
 pub use team::Team;
+pub use window::{
+    HostUpdate, LockMode, Memory, OneSided, Shape, Update, Window, WindowError, WindowSpec,
+};

@@ -1,4 +1,6 @@
-//! One-sided communication: the locks of passive-target synchronisation.
+//! One-sided communication: windows, and the locks of passive-target synchronisation.
+//!
+//! [`window`] holds windows: how memory of other ranks is reached, operations, epochs.
 //!
 //! [`lock`] holds the lock algorithms, each written once against the words that one contender of
 //! one lock can reach ([`lock::LockSite`], [`lock::RemoteWord`]): a single word at the target, and
@@ -15,6 +17,6 @@
 //! to the progress of the library; [`lock::block_on`] runs one to its end. This crate knows
 //! neither verbs nor the network.
 
-#![forbid(unsafe_code)]
-
 pub mod lock;
+#[cfg(not(loom))]
+pub mod window;

@@ -2,7 +2,7 @@
 //! `MPI_Count` an `i64`.
 
 use crate::library::Library;
-use crate::{Comm, Datatype, Info, Op, Request};
+use crate::{Comm, Datatype, Group, Info, Op, Request, Win};
 use libc::{c_char, c_double, c_int, c_void};
 
 /// `MPI_Comm_copy_attr_function`.
@@ -144,6 +144,18 @@ functions! {
         testall = "PMPI_Testall" (c_int, Out, Flag, Out) -> c_int;
         waitall = "PMPI_Waitall" (c_int, Out, Out) -> c_int;
         iprobe = "PMPI_Iprobe" (c_int, c_int, Comm, Flag, Out) -> c_int;
+        // Windows and groups.
+        win_create = "PMPI_Win_create" (Out, isize, c_int, Info, Comm, *mut Win) -> c_int;
+        win_create_dynamic = "PMPI_Win_create_dynamic" (Info, Comm, *mut Win) -> c_int;
+        win_allocate = "PMPI_Win_allocate" (isize, c_int, Info, Comm, Out, *mut Win) -> c_int;
+        win_free = "PMPI_Win_free" (*mut Win) -> c_int;
+        win_call_errhandler = "PMPI_Win_call_errhandler" (Win, c_int) -> c_int;
+        win_get_group = "PMPI_Win_get_group" (Win, *mut Group) -> c_int;
+        group_size = "PMPI_Group_size" (Group, Flag) -> c_int;
+        group_translate_ranks = "PMPI_Group_translate_ranks"
+            (Group, c_int, Ints, Group, *mut c_int) -> c_int;
+        group_free = "PMPI_Group_free" (*mut Group) -> c_int;
+        info_get = "PMPI_Info_get" (Info, *const c_char, c_int, *mut c_char, Flag) -> c_int;
     }
     optional {
         // MPI 3.0; superseded by the `_c` forms, which older libraries lack.

@@ -4,6 +4,7 @@
 //! shares with Intel MPI, MVAPICH and Cray MPI, and the standard one of MPI 5.0 (chapter 20).
 //!
 //! * [`AbiKind`]: detection, which needs no `MPI_Init`;
+//! * [`WindowConstants`]: what one-sided communication has of its own;
 //! * [`Constants`]: sentinels, special ranks, status layout, error classes;
 //! * [`Comm`], [`Datatype`], …: handles as the host's own register values, [`Predefined`] ones;
 //! * [`DatatypeTable`]: bytes of predefined datatypes, in a few instructions;
@@ -31,14 +32,16 @@ mod host;
 mod kind;
 mod library;
 mod operation;
+mod window;
 
 pub use combiner::Combiner;
 pub use constants::{Constants, ErrorClasses, StatusLayout};
 pub use datatype::{DatatypeTable, PREDEFINED_DATATYPES, PredefinedDatatype};
 pub use fortran::FortranSentinels;
 pub use functions::{CommCopyFn, CommDeleteFn, Functions, TypeCopyFn, TypeDeleteFn};
-pub use handle::{Comm, Datatype, Info, Op, Predefined, Request};
+pub use handle::{Comm, Datatype, Group, Info, Op, Predefined, Request, Win};
 pub use host::{Contents, Envelope, Host, HostError, MpiError, RequestList, TypeLayout};
 pub use kind::AbiKind;
 pub use library::Library;
 pub use operation::{HandleTable, PREDEFINED_OPERATIONS, PredefinedOperation};
+pub use window::{WindowConstants, WindowErrors};

@@ -7,8 +7,10 @@
 
 mod builder;
 mod copy;
+mod pieces;
 
 pub use builder::Builder;
+pub use pieces::{Piece, Pieces};
 
 /// Most groups of one description.
 pub const GROUPS_MAX: usize = 1 << 14;

@@ -248,8 +248,9 @@ fn invalid(session: &Session, root: c_int, comm: Comm) -> &'static str {
     }
 }
 
+/// Calls `forward` and counts it, for `reason`.
 #[cold]
-fn forwarded(
+pub fn forwarded(
     session: &Session,
     name: &'static str,
     reason: &'static str,

@@ -6,3 +6,4 @@ mod fortran;
 mod init;
 mod left;
 mod statistics;
+mod window;

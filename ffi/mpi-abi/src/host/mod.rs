@@ -5,6 +5,7 @@ mod contents;
 mod message;
 mod reduction;
 mod types;
+mod window;
 
 pub use contents::{Contents, Envelope};
 pub use message::RequestList;
@@ -15,7 +16,7 @@ use crate::kind::library_version;
 use crate::library::Library;
 use crate::{
     AbiKind, Comm, Constants, Datatype, FortranSentinels, Functions, Op, Predefined,
-    PredefinedDatatype,
+    PredefinedDatatype, Win, WindowConstants,
 };
 use libc::{c_char, c_int, c_void};
 use std::path::Path;
@@ -126,6 +127,12 @@ impl Host {
         Constants::of(self.kind)
     }
 
+    /// What its one-sided communication has of its own.
+    #[inline]
+    pub fn window_constants(&self) -> &'static WindowConstants {
+        WindowConstants::of(self.kind)
+    }
+
     /// Its predefined handles.
     #[inline]
     pub fn predefined(&self) -> &Predefined {
@@ -171,6 +178,12 @@ impl Host {
     #[inline]
     pub fn datatype(&self, register: usize) -> Datatype {
         Datatype(register & self.kind.handle_mask())
+    }
+
+    /// A window handle as a C program passed it in a register.
+    #[inline]
+    pub fn window(&self, register: usize) -> Win {
+        Win(register & self.kind.handle_mask())
     }
 
     /// This library's handle of a predefined datatype, if it has one. It may still be unsupported:

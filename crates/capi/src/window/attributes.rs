@@ -1,0 +1,111 @@
+//! What a program may ask of a window (MPI 4.1, sections 12.2.2 and 12.2.7).
+
+use super::{Entry, find};
+use crate::error::{CallError, Wrong};
+use crate::runtime::{self, Session};
+use ferrorail_base::Rank;
+use ferrorail_engine::{Memory, Window};
+use libc::{c_int, c_void};
+use std::ptr;
+
+/// Predefined attributes; programs get the addresses of all but the base.
+pub struct Attributes {
+    base: usize,
+    size: isize,
+    unit: c_int,
+    flavour: c_int,
+    model: c_int,
+}
+
+impl Attributes {
+    /// Those of `window`.
+    pub fn of(session: &Session, window: &Window) -> Self {
+        let constants = session.host().window_constants();
+        let spec = window.spec();
+        Self {
+            base: window.base(),
+            size: spec.bytes as isize,
+            unit: spec.unit as c_int,
+            flavour: constants.flavors[match spec.memory {
+                Memory::Create { .. } => 0,
+                Memory::Allocate => 1,
+                Memory::Shared { .. } => 3,
+            }],
+            model: constants.unified,
+        }
+    }
+
+    fn value(&self, session: &Session, key: c_int) -> Option<*const c_void> {
+        let constants = session.host().window_constants();
+        Some(if key == constants.base {
+            self.base as *const c_void
+        } else if key == constants.size {
+            (&raw const self.size).cast()
+        } else if key == constants.disp_unit {
+            (&raw const self.unit).cast()
+        } else if key == constants.create_flavor {
+            (&raw const self.flavour).cast()
+        } else if key == constants.model {
+            (&raw const self.model).cast()
+        } else {
+            return None;
+        })
+    }
+}
+
+/// `MPI_Win_get_attr`: predefined keys of our windows; all else is the host's, and not counted.
+///
+/// # Safety
+/// The program's arguments.
+pub unsafe fn attribute(
+    window: usize,
+    key: c_int,
+    value: *mut c_void,
+    flag: *mut c_int,
+    forward: impl FnOnce() -> c_int,
+) -> c_int {
+    let own = runtime::with_local(|local| {
+        let session = runtime::session_of(local)?;
+        let handle = session.host().window(window);
+        // SAFETY: the program does not free a window that it asks about.
+        let entry = unsafe { find(&local.recent_windows, handle) }?;
+        let found = entry.attributes.value(session, key)?;
+        Some((found, session.host().constants().success))
+    });
+    let Some((found, success)) = own else {
+        return forward();
+    };
+    // SAFETY: the program's output arguments.
+    unsafe {
+        value.cast::<*const c_void>().write_unaligned(found);
+        *flag = 1;
+    }
+    success
+}
+
+/// `MPI_Win_shared_query`: address, length and unit of the memory of `rank`, or, for
+/// `MPI_PROC_NULL`, of the lowest rank that has some.
+pub fn shared_query(
+    session: &Session,
+    entry: &Entry,
+    rank: c_int,
+) -> Result<(*mut c_void, isize, c_int), CallError> {
+    let window = &entry.window;
+    if !matches!(window.spec().memory, Memory::Shared { .. }) {
+        return Err(Wrong::Flavour.into());
+    }
+    let (address, bytes, unit) = match entry.target(session, rank)? {
+        Some(rank) => window.mapped(rank).ok_or(Wrong::Rank)?,
+        None => {
+            let all = (0..entry.onesided().size()).map(Rank);
+            let mut mapped = all.filter_map(|rank| window.mapped(rank));
+            mapped.find(|(_, bytes, _)| *bytes > 0).unwrap_or((0, 0, 1))
+        }
+    };
+    let address = if bytes == 0 && rank == session.host().constants().proc_null {
+        ptr::null_mut()
+    } else {
+        address as *mut c_void
+    };
+    Ok((address, bytes as isize, unit as c_int))
+}

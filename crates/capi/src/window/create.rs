@@ -1,0 +1,218 @@
+//! Making and freeing windows (MPI 4.1, section 12.2).
+
+use super::{Attributes, Entry, find, forget, remember};
+use crate::collective::forwarded;
+use crate::error::report_window;
+use crate::runtime::{self, Inside, Session};
+use crate::team_cache::{self, reason};
+use ferrorail_engine::{Memory, Team, Window, WindowSpec};
+use ferrorail_mpi_abi::{AbiKind, Comm, Host, Info, MpiError, Win};
+use libc::{c_int, c_void};
+use std::ffi::CStr;
+
+/// Which memory a new window gets.
+#[derive(Clone, Copy)]
+pub enum Allocation {
+    /// The program's.
+    None {
+        /// First byte.
+        base: *mut c_void,
+    },
+    /// Ours.
+    Private {
+        /// Where the program wants to know its address: a pointer to a pointer.
+        base: *mut c_void,
+    },
+    /// Ours, that others load and store.
+    Shared {
+        /// As above.
+        base: *mut c_void,
+    },
+}
+
+/// The arguments of a call that makes a window.
+#[derive(Clone, Copy)]
+pub struct NewWindow {
+    /// Length in bytes.
+    pub bytes: i64,
+    /// Displacement unit.
+    pub unit: i64,
+    /// The memory.
+    pub allocation: Allocation,
+    /// Hints.
+    pub info: usize,
+    /// The ranks.
+    pub comm: usize,
+    /// Where the handle goes.
+    pub window: *mut c_void,
+}
+
+/// Makes a window, or has the host make it and says so in the statistics.
+///
+/// # Safety
+/// The program's arguments.
+pub unsafe fn create(
+    name: &'static str,
+    args: &NewWindow,
+    forward: impl FnOnce() -> c_int,
+) -> c_int {
+    let Some(session) = runtime::session() else {
+        return forward();
+    };
+    let comm = session.host().comm(args.comm);
+    // SAFETY: the caller's contract.
+    match unsafe { try_create(session, comm, args) } {
+        Ok(()) => session.host().constants().success,
+        Err(why) => forwarded(session, name, why, 0, forward),
+    }
+}
+
+/// # Safety
+/// As [`create`].
+unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<(), &'static str> {
+    let null = args.window.is_null() || args.bytes < 0 || args.unit <= 0;
+    let no_memory = match args.allocation {
+        Allocation::None { base } => base.is_null() && args.bytes > 0,
+        Allocation::Private { base } | Allocation::Shared { base } => base.is_null(),
+    };
+    if null || no_memory {
+        return Err(reason::INVALID);
+    }
+    let host = session.host();
+    let info = Info(args.info & host.kind().handle_mask());
+    let spec = WindowSpec {
+        memory: match args.allocation {
+            Allocation::None { base } => Memory::Create {
+                address: base as usize,
+            },
+            Allocation::Private { .. } => Memory::Allocate,
+            Allocation::Shared { .. } => Memory::Shared {
+                apart: is_set(host, info, c"alloc_shared_noncontig"),
+            },
+        },
+        bytes: args.bytes as u64,
+        unit: args.unit as u64,
+    };
+    let entry = runtime::with_local(|local| {
+        // SAFETY: a communicator in use by this call is not freed meanwhile.
+        unsafe { team_cache::entry(session, &local.recents, comm) }
+    });
+    let team = match entry {
+        Some(team_cache::Entry::Team(team)) => team.clone(),
+        Some(team_cache::Entry::Forward(why)) => return Err(why),
+        None => return Err(reason::INVALID),
+    };
+    let _inside = Inside::enter();
+    // SAFETY: MPI forbids to free memory of a window in use.
+    let window = unsafe { make(session, &team, comm, spec) }?;
+    let handle = handle(host, comm, info).map_err(|error| {
+        tracing::warn!("the host MPI makes no window: {error}");
+        reason::NO_WINDOW
+    })?;
+    // SAFETY: the program's output arguments.
+    unsafe {
+        match args.allocation {
+            Allocation::None { .. } => {}
+            Allocation::Private { base } | Allocation::Shared { base } => {
+                base.cast::<usize>().write_unaligned(window.base());
+            }
+        }
+        write_handle(host, args.window, handle);
+    }
+    remember(Entry {
+        handle,
+        attributes: Attributes::of(session, &window),
+        window,
+    });
+    Ok(())
+}
+
+/// # Safety
+/// As [`Window::create`].
+unsafe fn make(
+    session: &Session,
+    team: &Team,
+    comm: Comm,
+    spec: WindowSpec,
+) -> Result<Window, &'static str> {
+    // SAFETY: the caller's contract.
+    unsafe { Window::create(team, spec) }.map_err(|error| {
+        if session.host().comm_rank(comm) == Ok(0) {
+            tracing::warn!("a window is left to the host MPI: {error}");
+        }
+        reason::NO_TEAM
+    })
+}
+
+/// A bare window of the host, on all ranks or none.
+fn handle(host: &Host, comm: Comm, info: Info) -> Result<Win, MpiError> {
+    let private = host.private_comm(comm)?;
+    let made = host.bare_window(private, info);
+    let all = host.allreduce_min(c_int::from(made.is_ok()), private)?;
+    host.free_comm(private)?;
+    match made {
+        // Freeing is collective, and some rank has nothing to free: it is left behind.
+        Ok(_) if all == 0 => Err(MpiError {
+            function: "MPI_Win_create_dynamic on another rank",
+            code: host.constants().errors.other,
+            class: host.constants().errors.other,
+        }),
+        made => made,
+    }
+}
+
+/// Whether a hint says `true`.
+fn is_set(host: &Host, info: Info, key: &CStr) -> bool {
+    host.info_value(info, key)
+        .is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+}
+
+/// # Safety
+/// `to` is the address of a handle.
+unsafe fn write_handle(host: &Host, to: *mut c_void, Win(handle): Win) {
+    // SAFETY: the caller's contract; handles are as large as the library's kind says.
+    unsafe {
+        match host.kind() {
+            AbiKind::Mpich => to.cast::<u32>().write_unaligned(handle as u32),
+            AbiKind::OpenMpi | AbiKind::Standard => to.cast::<usize>().write_unaligned(handle),
+        }
+    }
+}
+
+/// # Safety
+/// `from` is the address of a handle.
+unsafe fn read_handle(host: &Host, from: *const c_void) -> Win {
+    // SAFETY: as above.
+    unsafe {
+        Win(match host.kind() {
+            AbiKind::Mpich => from.cast::<u32>().read_unaligned() as usize,
+            AbiKind::OpenMpi | AbiKind::Standard => from.cast::<usize>().read_unaligned(),
+        })
+    }
+}
+
+/// `MPI_Win_free`: ours ends, then the host's, whose attribute callbacks still find it.
+///
+/// # Safety
+/// The program's argument.
+pub unsafe fn free(window: *mut c_void, forward: impl FnOnce() -> c_int) -> c_int {
+    let Some(session) = runtime::session().filter(|_| !window.is_null()) else {
+        return forward();
+    };
+    // SAFETY: the program's handle.
+    let handle = unsafe { read_handle(session.host(), window) };
+    // SAFETY: nobody else frees it meanwhile.
+    let found = runtime::with_local(|local| unsafe { find(&local.recent_windows, handle) });
+    let Some(entry) = found else {
+        return forwarded(session, "win_free", reason::NO_WINDOW, 0, forward);
+    };
+    if let Err(error) = entry.window.quit() {
+        return report_window(session, handle, "win_free", &error.into());
+    }
+    let code = {
+        let _inside = Inside::enter();
+        forward()
+    };
+    drop(forget(handle));
+    code
+}

@@ -1,0 +1,196 @@
+//! One-sided communication: argument checks, then the engine; the host keeps handles, names,
+//! attributes, info and error handlers.
+//!
+//! A window that ferrorail makes has a bare window of the host for a handle, which holds no memory
+//! and sees no operation. Windows that could not be made here are the host's altogether.
+
+mod attributes;
+mod create;
+mod operation;
+mod synchronise;
+
+pub use attributes::{attribute, shared_query};
+pub use create::{Allocation, NewWindow, create, free};
+pub use operation::{Accumulate, Place, accumulate, compare_and_swap, get, put};
+pub use synchronise::{
+    complete, fence, flush, flush_all, lock, lock_all, post, start, sync, test, unlock, unlock_all,
+    wait,
+};
+
+use crate::collective;
+use crate::error::{CallError, Wrong, report_window};
+use crate::runtime::{self, Local, Session};
+use crate::team_cache::reason;
+use attributes::Attributes;
+use ferrorail_base::Rank;
+use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_engine::{EngineError, OneSided, Window, WindowError};
+use ferrorail_mpi_abi::Win;
+use libc::c_int;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A window of ferrorail's.
+pub struct Entry {
+    /// The host's handle.
+    pub handle: Win,
+    /// What it does.
+    pub window: Window,
+    /// What the program may ask of it.
+    pub attributes: Attributes,
+}
+
+/// Windows by handle.
+static WINDOWS: Mutex<Option<HashMap<usize, Arc<Entry>>>> = Mutex::new(None);
+
+/// Number of windows freed so far, plus one: a host may give a freed handle to a new window.
+static GENERATION: AtomicU64 = AtomicU64::new(1);
+
+/// Windows that a thread remembers.
+const RECENT: usize = 4;
+
+#[derive(Clone, Copy)]
+struct Recent {
+    handle: Win,
+    /// 0 matches nothing.
+    generation: u64,
+    entry: *const Entry,
+}
+
+/// What a thread remembers.
+pub struct RecentWindows([Cell<Recent>; RECENT]);
+
+impl RecentWindows {
+    /// Nothing yet.
+    pub const fn new() -> Self {
+        const NONE: Recent = Recent {
+            handle: Win(0),
+            generation: 0,
+            entry: ptr::null(),
+        };
+        Self([const { Cell::new(NONE) }; RECENT])
+    }
+}
+
+#[inline]
+fn slot_of(handle: Win) -> usize {
+    (handle.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (64 - RECENT.ilog2())
+}
+
+fn windows() -> MutexGuard<'static, Option<HashMap<usize, Arc<Entry>>>> {
+    WINDOWS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The window behind `handle`, if it is one of ours.
+///
+/// # Safety
+/// The program does not free the window while the entry is used, as MPI demands.
+#[inline]
+unsafe fn find<'a>(recents: &RecentWindows, handle: Win) -> Option<&'a Entry> {
+    let generation = GENERATION.load(Ordering::Acquire);
+    let slot = &recents.0[slot_of(handle)];
+    let recent = slot.get();
+    if recent.handle == handle && recent.generation == generation {
+        // SAFETY: nothing was freed since this entry was found.
+        return Some(unsafe { &*recent.entry });
+    }
+    let entry = windows().as_ref()?.get(&handle.0).map(Arc::as_ptr)?;
+    slot.set(Recent {
+        handle,
+        generation,
+        entry,
+    });
+    // SAFETY: the entry lives until the program frees the window.
+    Some(unsafe { &*entry })
+}
+
+fn remember(entry: Entry) {
+    let mut windows = windows();
+    windows
+        .get_or_insert_default()
+        .insert(entry.handle.0, Arc::new(entry));
+}
+
+/// Takes a window out of use; whoever drops the result takes it down.
+fn forget(handle: Win) -> Option<Arc<Entry>> {
+    let entry = windows().as_mut()?.remove(&handle.0);
+    GENERATION.fetch_add(1, Ordering::Release);
+    entry
+}
+
+/// Takes down what the program did not free.
+pub fn finalize() {
+    let left = windows().take();
+    GENERATION.fetch_add(1, Ordering::Release);
+    drop(left);
+}
+
+/// Runs `call` on the window that came in a register, or forwards it and says so in the statistics.
+///
+/// # Safety
+/// The program does not free the window meanwhile.
+#[inline]
+pub unsafe fn run(
+    name: &'static str,
+    window: usize,
+    forward: impl FnOnce() -> c_int,
+    call: impl FnOnce(&Session, &Entry) -> Result<(), CallError>,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    runtime::with_local(|local| unsafe { run_on(local, name, window, forward, call) })
+}
+
+/// # Safety
+/// As [`run`].
+#[inline]
+unsafe fn run_on(
+    local: &Local,
+    name: &'static str,
+    window: usize,
+    forward: impl FnOnce() -> c_int,
+    call: impl FnOnce(&Session, &Entry) -> Result<(), CallError>,
+) -> c_int {
+    let Some(session) = runtime::session_of(local) else {
+        return forward();
+    };
+    let handle = session.host().window(window);
+    // SAFETY: the caller's contract.
+    let Some(entry) = (unsafe { find(&local.recent_windows, handle) }) else {
+        return collective::forwarded(session, name, reason::NO_WINDOW, 0, forward);
+    };
+    match call(session, entry) {
+        Ok(()) => session.host().constants().success,
+        Err(error) => report_window(session, handle, name, &error),
+    }
+}
+
+impl Entry {
+    #[inline]
+    fn onesided(&self) -> &OneSided {
+        self.window.onesided()
+    }
+
+    /// The target of an operation; `None` for `MPI_PROC_NULL`.
+    #[inline]
+    fn target(&self, session: &Session, rank: c_int) -> Result<Option<Rank>, CallError> {
+        if rank == session.host().constants().proc_null {
+            return Ok(None);
+        }
+        let rank = self.onesided().checked_rank(i64::from(rank));
+        Ok(Some(rank.map_err(EngineError::from)?))
+    }
+}
+
+impl From<WindowError> for CallError {
+    fn from(error: WindowError) -> Self {
+        Self::Engine(error.into())
+    }
+}
+
+impl From<Wrong> for CallError {
+    fn from(wrong: Wrong) -> Self {
+        Self::Wrong(wrong)
+    }
+}

@@ -1,0 +1,251 @@
+//! Making a window: every step is agreed on before the next, so that all ranks succeed or all fail.
+//!
+//! All ranks connect to all others here, because a passive target takes no part in anything later.
+
+use super::ground::{Ground, refused};
+use super::link::{link, peers_by_rail};
+use super::memory::{Memory, Placement, Share};
+use super::register::{Description, Registered, register};
+use super::segment::open_segment;
+use super::surroundings::Processes;
+use super::{OneSided, Window};
+use crate::agree::agree;
+use crate::team::Team;
+use crate::{EngineError, Rails};
+use ferrorail_base::{PeerId, Rank};
+use ferrorail_bootstrap::Oob;
+use ferrorail_fabric::stripe::Balance;
+use ferrorail_fabric::{AtomicScope, Fabric, FabricError};
+use ferrorail_onesided::lock::{LockAlgorithm, SEATS};
+use ferrorail_onesided::window::{self, Link, Parts, Target, WindowRails};
+use ferrorail_shm::Segment;
+
+/// What a window shall be. Ranks may differ in all but the kind of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowSpec {
+    /// The memory.
+    pub memory: Memory,
+    /// Its length here, in bytes.
+    pub bytes: u64,
+    /// Bytes by which displacements count here.
+    pub unit: u64,
+}
+
+/// # Safety
+/// As [`Window::create`].
+pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, EngineError> {
+    let mut state = team.enter()?;
+    let map = &team.map;
+    let ground = Ground::new(map, spec.memory)?;
+    let address = match spec.memory {
+        Memory::Create { address } => address as u64,
+        _ => 0,
+    };
+    let share = Share {
+        bytes: spec.bytes,
+        unit: spec.unit,
+        address,
+    };
+    let shares = agree(state.oob(), "collecting window sizes", Ok(share))?;
+    let atomics = ground
+        .rails
+        .map(|rails| rails.fabric.capabilities().atomics);
+    let usable = match atomics {
+        Some(AtomicScope::None) => Err("the rails have no remote atomics".to_owned()),
+        _ => Ok(()),
+    };
+    agree(state.oob(), "choosing atomics", usable)?;
+    let placement = Placement::new(
+        &ground.topology,
+        ground.rails.is_some(),
+        spec.memory,
+        &shares,
+    )
+    .ok_or_else(|| refused(map, "laying out the window", "it is too large"))?;
+    let segment = open_segment(state.oob(), &ground, &placement)?;
+    // SAFETY: the caller keeps memory that it brings; the segment is kept beside its registration.
+    let made = unsafe { register(state.oob(), &ground, &segment, &spec, &shares) }?;
+    let by_rail = peers_by_rail(&ground, atomics);
+    let links = link(&mut state, &ground, &by_rail)?;
+    finish(
+        state.oob(),
+        &ground,
+        segment,
+        spec,
+        shares,
+        &placement,
+        made,
+        links,
+    )
+}
+
+/// Which lock algorithm: the fair one as far as its word has room.
+fn lock_algorithm(ranks: u32) -> LockAlgorithm {
+    match ranks <= SEATS {
+        true => LockAlgorithm::Queue,
+        false => LockAlgorithm::TestAndSet,
+    }
+}
+
+fn finish(
+    oob: &mut dyn Oob,
+    ground: &Ground<'_>,
+    segment: Segment,
+    spec: WindowSpec,
+    shares: Vec<Share>,
+    placement: &Placement,
+    mut registered: Registered<'_>,
+    links: Vec<(Rank, PeerId, Balance)>,
+) -> Result<Window, EngineError> {
+    let mut targets: Vec<Target> = ground
+        .ranks()
+        .map(|rank| near(ground, rank, spec.memory, &shares, placement, &segment))
+        .collect();
+    let (rails, imported) = reach(ground, &mut registered, &links, placement, &mut targets);
+    agree(oob, "importing a window's memory", imported)?;
+    let local = |rank: Rank| match targets[rank.index()].memory {
+        window::Memory::Mapped(address) => Some(address),
+        _ => None,
+    };
+    let mapped: Vec<Option<usize>> = ground.ranks().map(local).collect();
+    let base = match spec.memory {
+        Memory::Create { address } => address,
+        _ => mapped[ground.map.rank.index()].unwrap_or(0),
+    };
+    tracing::debug!(
+        ranks = targets.len(),
+        rails = rails.is_some(),
+        "window made"
+    );
+    Ok(Window {
+        context: ground.map.context.clone(),
+        onesided: OneSided::new(Parts {
+            rank: ground.map.rank,
+            control: placement.control(&ground.topology, ground.map.rank),
+            segment,
+            layout: placement.layouts[ground.node.index()],
+            targets,
+            rails,
+            lock: lock_algorithm(ground.topology.size()),
+            surroundings: Box::new(Processes::of(ground.map)),
+        }),
+        spec,
+        base,
+        mapped,
+    })
+}
+
+/// Imports the memory of all `links`, and completes what is known of those `targets`.
+fn reach(
+    ground: &Ground<'_>,
+    registered: &mut Registered<'_>,
+    links: &[(Rank, PeerId, Balance)],
+    placement: &Placement,
+    targets: &mut [Target],
+) -> (Option<WindowRails<Rails>>, Result<(), String>) {
+    let (Some(used), Some(segment)) = (registered.rails, registered.segment.take()) else {
+        return (None, Ok(()));
+    };
+    let mut balances = vec![Balance::equal(used.local.len()); targets.len()];
+    for (rank, _, balance) in links {
+        balances[rank.index()] = *balance;
+    }
+    let bounce = placement.layouts[ground.node.index()].bounce(ground.node_rank.0);
+    let (fabric, local) = (used.fabric.clone(), used.local.clone());
+    let memory = registered.memory.take();
+    let mut rails = WindowRails::new(
+        fabric,
+        local,
+        used.planner,
+        segment,
+        memory,
+        bounce,
+        balances,
+    );
+    let mut outcome = Ok(());
+    for &(rank, peer, _) in links {
+        let described = &registered.descriptions[rank.index()];
+        let place = (
+            placement.control(&ground.topology, rank),
+            placement.offsets[rank.index()],
+        );
+        let target = &mut targets[rank.index()];
+        if let Err(error) = import(&mut rails, rank, peer, described, target, place) {
+            outcome = Err(error.to_string());
+        }
+    }
+    (Some(rails), outcome)
+}
+
+/// A rank as its node sees it; of others, what is not known yet is left open.
+fn near(
+    ground: &Ground<'_>,
+    rank: Rank,
+    memory: Memory,
+    shares: &[Share],
+    placement: &Placement,
+    segment: &Segment,
+) -> Target {
+    let share = &shares[rank.index()];
+    let same_node = ground.is_near(rank);
+    let reach = if !same_node {
+        window::Memory::Mapped(0)
+    } else if memory.is_allocated() {
+        window::Memory::Mapped(segment.range().address + placement.offsets[rank.index()])
+    } else if rank == ground.map.rank {
+        window::Memory::Mapped(share.address as usize)
+    } else {
+        window::Memory::Attach {
+            pid: ground.map.processes[rank.index()].pid,
+            address: share.address,
+        }
+    };
+    Target {
+        bytes: share.bytes,
+        unit: share.unit,
+        memory: reach,
+        control: same_node.then(|| placement.control(&ground.topology, rank)),
+        link: None,
+    }
+}
+
+/// Imports what `rank` registered. `place` is its control block's and its memory's offset.
+fn import(
+    rails: &mut WindowRails<Rails>,
+    rank: Rank,
+    peer: PeerId,
+    described: &Description,
+    target: &mut Target,
+    place: (usize, usize),
+) -> Result<(), FabricError> {
+    let fabric = rails.fabric().clone();
+    let segment = fabric.import(peer, &described.segment)?;
+    let link = Link {
+        peer,
+        segment,
+        control: place.0,
+    };
+    let far = target.control.is_none();
+    let memory = match &described.memory {
+        Some(memory) if far => match fabric.import(peer, memory) {
+            Ok(memory) => Some(memory),
+            Err(error) => {
+                fabric.release(peer, segment);
+                return Err(error);
+            }
+        },
+        _ => None,
+    };
+    rails.link(rank, link, memory);
+    target.link = Some(link);
+    if far {
+        target.memory = match memory {
+            Some(region) => window::Memory::Rails { region, offset: 0 },
+            None => window::Memory::Rails {
+                region: segment,
+                offset: place.1,
+            },
+        };
+    }
+    Ok(())
+}

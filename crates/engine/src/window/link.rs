@@ -1,0 +1,93 @@
+//! Connecting to all ranks that are reached over rails.
+
+use super::ground::Ground;
+use crate::EngineError;
+use crate::agree::agree;
+use crate::team::State;
+use crate::team::connect::connect;
+use crate::team::map::TeamRails;
+use ferrorail_base::{PeerId, Rank};
+use ferrorail_bootstrap::Oob;
+use ferrorail_fabric::stripe::Balance;
+use ferrorail_fabric::{AtomicScope, Fabric};
+
+/// Ranks to which atomics go by rail: those of other nodes, and all if the CPU's and the rails'
+/// atomics do not exclude each other.
+pub(super) fn peers_by_rail(ground: &Ground<'_>, atomics: Option<AtomicScope>) -> Vec<Rank> {
+    let all = ground.ranks();
+    match atomics {
+        None => Vec::new(),
+        Some(AtomicScope::Global) => all.filter(|&rank| !ground.is_near(rank)).collect(),
+        Some(_) => all.collect(),
+    }
+}
+
+/// Connects to `peers`; the fabric's names and what is known of the rails, by peer.
+pub(super) fn link(
+    state: &mut State,
+    ground: &Ground<'_>,
+    peers: &[Rank],
+) -> Result<Vec<(Rank, PeerId, Balance)>, EngineError> {
+    let Some(rails) = ground.rails else {
+        return Ok(Vec::new());
+    };
+    let (far, near): (Vec<Rank>, Vec<Rank>) =
+        peers.iter().partition(|&&peer| !ground.is_near(peer));
+    let connected = connect(ground.map, state, &far).map_err(|error| error.to_string());
+    agree(state.oob(), "connecting a window's nodes", connected)?;
+    let mut links: Vec<(Rank, PeerId, Balance)> = far
+        .iter()
+        .filter_map(|peer| {
+            let link = state.links[peer.index()]?;
+            Some((*peer, link.peer, link.balance))
+        })
+        .collect();
+    let balance = Balance::equal(rails.local.len());
+    for (rank, peer) in connect_near(state.oob(), ground, rails, &near)? {
+        links.push((rank, peer, balance));
+    }
+    Ok(links)
+}
+
+/// Connects to ranks of this node, this one included.
+fn connect_near(
+    oob: &mut dyn Oob,
+    ground: &Ground<'_>,
+    rails: &TeamRails,
+    peers: &[Rank],
+) -> Result<Vec<(Rank, PeerId)>, EngineError> {
+    let open = |peer: &Rank| {
+        let id = rails.fabric.open_peer(ground.map.processes[peer.index()])?;
+        Ok((id, rails.fabric.address_for(id)?))
+    };
+    let opened: Result<Vec<_>, ferrorail_fabric::FabricError> = peers.iter().map(open).collect();
+    let said = opened.as_ref().map(|_| ()).map_err(ToString::to_string);
+    agree(oob, "opening lanes inside nodes", said)?;
+    let opened = opened?;
+    let others: Vec<Rank> = peers
+        .iter()
+        .copied()
+        .filter(|&p| p != ground.map.rank)
+        .collect();
+    let mine: Vec<Vec<u8>> = peers
+        .iter()
+        .zip(&opened)
+        .filter(|(peer, _)| **peer != ground.map.rank)
+        .map(|(_, (_, address))| address.clone())
+        .collect();
+    let theirs = oob.exchange(&others, &mine)?;
+    let mut theirs = theirs.into_iter();
+    let mut outcome = Ok(());
+    for (peer, (id, address)) in peers.iter().zip(&opened) {
+        let address = match *peer == ground.map.rank {
+            true => address.clone(),
+            false => theirs.next().unwrap_or_default(),
+        };
+        if let Err(error) = rails.fabric.connect(*id, &address) {
+            outcome = Err(error.to_string());
+        }
+    }
+    agree(oob, "connecting lanes inside nodes", outcome)?;
+    let ids = opened.into_iter().map(|(id, _)| id);
+    Ok(peers.iter().copied().zip(ids).collect())
+}

@@ -1,0 +1,120 @@
+//! Where the memory of each rank of a window lies.
+
+use ferrorail_base::{NodeId, Rank, Topology};
+use ferrorail_onesided::window::WindowLayout;
+use ferrorail_onesided::window::layout::PAGE;
+use serde::{Deserialize, Serialize};
+
+/// What memory a window has (MPI 4.1, section 12.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// The program's own, from this address on (`MPI_Win_create`).
+    Create {
+        /// First byte.
+        address: usize,
+    },
+    /// Of the window (`MPI_Win_allocate`).
+    Allocate,
+    /// Of the window, which all ranks load and store directly (`MPI_Win_allocate_shared`).
+    Shared {
+        /// Ranks' parts need not follow one another (`alloc_shared_noncontig`).
+        apart: bool,
+    },
+}
+
+impl Memory {
+    /// Whether the window brings the memory.
+    pub(super) fn is_allocated(self) -> bool {
+        !matches!(self, Self::Create { .. })
+    }
+}
+
+/// What each rank says of its part.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Share {
+    pub bytes: u64,
+    pub unit: u64,
+    /// Of memory that the program brings.
+    pub address: u64,
+}
+
+/// Offsets, in the segments of all nodes, of each rank's memory, and the lengths of segments.
+pub(super) struct Placement {
+    pub layouts: Vec<WindowLayout>,
+    /// By rank, in the segment of its node.
+    pub offsets: Vec<usize>,
+    /// By node.
+    pub bytes: Vec<usize>,
+}
+
+impl Placement {
+    /// `None` if some segment would be larger than memory can be.
+    pub fn new(topology: &Topology, rails: bool, memory: Memory, shares: &[Share]) -> Option<Self> {
+        let mut placement = Self {
+            layouts: Vec::new(),
+            offsets: vec![0; shares.len()],
+            bytes: Vec::new(),
+        };
+        for node in 0..topology.node_count() {
+            let ranks = topology.ranks_of(NodeId(node));
+            let layout = WindowLayout {
+                ranks: topology.size(),
+                local_ranks: ranks.len() as u32,
+                rails,
+            };
+            let mut next = layout.memory();
+            if memory.is_allocated() {
+                for rank in ranks {
+                    placement.offsets[rank.index()] = next;
+                    let bytes = usize::try_from(shares[rank.index()].bytes).ok()?;
+                    next = next.checked_add(bytes)?;
+                    if memory != (Memory::Shared { apart: false }) {
+                        next = next.checked_next_multiple_of(PAGE)?;
+                    }
+                }
+            }
+            isize::try_from(next).ok()?;
+            placement.layouts.push(layout);
+            placement.bytes.push(next);
+        }
+        Some(placement)
+    }
+
+    /// Offset of `rank`'s control block in the segment of its node.
+    pub fn control(&self, topology: &Topology, rank: Rank) -> usize {
+        let layout = &self.layouts[topology.node_of(rank).index()];
+        layout.control(topology.node_rank_of(rank).0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(bytes: u64) -> Share {
+        Share {
+            bytes,
+            unit: 1,
+            address: 0,
+        }
+    }
+
+    #[test]
+    fn shared_memory_is_contiguous_unless_it_need_not_be() {
+        let topology = Topology::from_sizes(&[2, 3]);
+        let shares = [10, 0, 100, 7, 5000].map(share);
+        let memory = |apart| Memory::Shared { apart };
+        let tight = Placement::new(&topology, true, memory(false), &shares).expect("fits");
+        assert_eq!(tight.offsets[3], tight.offsets[2] + 100);
+        assert_eq!(tight.offsets[4], tight.offsets[3] + 7);
+        assert_eq!(tight.bytes[1], tight.offsets[4] + 5000);
+        assert_eq!(tight.offsets[2] % PAGE, 0, "the first of a node");
+        let apart = Placement::new(&topology, true, memory(true), &shares).expect("fits");
+        assert!(apart.offsets.iter().all(|offset| offset % PAGE == 0));
+        assert_eq!(apart.offsets[1], apart.offsets[0] + PAGE);
+        let huge = [u64::MAX - 5; 5].map(share);
+        assert!(Placement::new(&topology, true, Memory::Allocate, &huge).is_none());
+        let none = Placement::new(&topology, false, Memory::Create { address: 1 }, &huge);
+        assert!(none.is_some_and(|none| none.bytes[0] == none.layouts[0].memory()));
+    }
+}

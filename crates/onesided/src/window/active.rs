@@ -1,0 +1,288 @@
+//! Active-target synchronisation: fence, and post/start/complete/wait (MPI 4.1, sections 12.5.1
+//! and 12.5.2; thesis, chapter 3).
+//!
+//! Every word has one writer and counts up, so nothing is ever reset. A fence is a dissemination
+//! barrier over words of control blocks. Posting tells each origin how often it was posted to;
+//! completing tells each target how often it was completed. An access epoch waits for a target's
+//! post at the first operation on it, or at its end.
+
+use super::layout::{self, PeerWord};
+use super::{Waiting, Window, WindowError};
+use ferrorail_base::Rank;
+use ferrorail_base::sync::{Ordering, fence};
+use ferrorail_fabric::Fabric;
+
+/// What an operation finds of the epochs that are not locks of single targets.
+pub(super) mod mode {
+    /// None.
+    pub const NONE: u8 = 0;
+    /// Between fences, without an operation yet.
+    pub const FENCE: u8 = 1;
+    /// Between fences.
+    pub const FENCE_USED: u8 = 2;
+    /// Between start and complete.
+    pub const STARTED: u8 = 3;
+    /// Between `lock_all` and `unlock_all`.
+    pub const LOCKED_ALL: u8 = 4;
+}
+
+/// A rank of the group of an access epoch.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    target: Rank,
+    /// It has posted.
+    ready: bool,
+}
+
+/// Epochs and their counts.
+pub(super) struct Active {
+    fences: u64,
+    started: Vec<Start>,
+    posted: Option<Vec<Rank>>,
+    /// By rank: how often this rank posted to it, and expected a post of it.
+    posts: Vec<(u64, u64)>,
+    /// By rank: how often this rank completed to it, and expected a completion of it.
+    completions: Vec<(u64, u64)>,
+}
+
+impl Active {
+    pub fn new(ranks: usize) -> Self {
+        Self {
+            fences: 0,
+            started: Vec::new(),
+            posted: None,
+            posts: vec![(0, 0); ranks],
+            completions: vec![(0, 0); ranks],
+        }
+    }
+}
+
+const OUTSIDE: WindowError = WindowError::Synchronisation("no epoch is open for the target");
+
+impl<F: Fabric> Window<F> {
+    /// All ranks.
+    pub(super) fn ranks(&self) -> impl Iterator<Item = Rank> + use<F> {
+        (0..self.size()).map(Rank)
+    }
+
+    /// Ends an epoch between fences in which nothing happened; refuses all others.
+    pub(super) fn leave_unused_fence(&self, what: &'static str) -> Result<(), WindowError> {
+        let unused = self.mode.compare_exchange(
+            mode::FENCE,
+            mode::NONE,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        match unused {
+            Ok(_) | Err(mode::NONE) => Ok(()),
+            Err(_) => Err(WindowError::Synchronisation(what)),
+        }
+    }
+
+    /// Whether an operation on a target that is not locked is in order; waits for its post.
+    #[inline]
+    pub(super) fn enter_active(&self, target: Rank) -> Result<(), WindowError> {
+        match self.mode.load(Ordering::Relaxed) {
+            mode::FENCE_USED => Ok(()),
+            mode::FENCE => {
+                self.mode.store(mode::FENCE_USED, Ordering::Relaxed);
+                Ok(())
+            }
+            mode::STARTED => self.await_post(&mut self.active(), target),
+            _ => Err(OUTSIDE),
+        }
+    }
+
+    fn await_post(&self, active: &mut Active, target: Rank) -> Result<(), WindowError> {
+        let start = active
+            .started
+            .iter_mut()
+            .find(|start| start.target == target);
+        let start = start.ok_or(OUTSIDE)?;
+        if start.ready {
+            return Ok(());
+        }
+        let expected = active.posts[target.index()].1;
+        let word = self.own_peer_word(target, PeerWord::Posted);
+        self.wait_until("waiting for a post", Waiting::Word(target), || {
+            Ok(word.load(Ordering::Acquire) >= expected)
+        })?;
+        start.ready = true;
+        Ok(())
+    }
+
+    /// `MPI_Win_fence`. The epoch it opens is one for accesses unless `last` (`MPI_MODE_NOSUCCEED`).
+    ///
+    /// # Errors
+    /// [`WindowError::Synchronisation`] in an epoch of another kind.
+    pub fn fence(&self, last: bool) -> Result<(), WindowError> {
+        let mut active = self.active();
+        let mode = self.mode.load(Ordering::Relaxed);
+        let other = mode == mode::STARTED || mode == mode::LOCKED_ALL || active.posted.is_some();
+        if other || self.locked.load(Ordering::Relaxed) > 0 {
+            return Err(WindowError::Synchronisation(
+                "a fence in an epoch of another kind",
+            ));
+        }
+        self.ranks().try_for_each(|rank| self.settle(rank))?;
+        self.meet(&mut active)?;
+        let next = if last { mode::NONE } else { mode::FENCE };
+        self.mode.store(next, Ordering::Relaxed);
+        self.counters.epochs.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Waits until all ranks are here. What each stored and put before, all see after.
+    fn meet(&self, active: &mut Active) -> Result<(), WindowError> {
+        fence(Ordering::SeqCst);
+        let size = self.size();
+        active.fences += 1;
+        let (mut distance, mut round) = (1, 0);
+        while distance < size {
+            let to = Rank((self.rank.0 + distance) % size);
+            let from = Rank((self.rank.0 + size - distance) % size);
+            let offset = layout::fence(round);
+            self.tell(to, offset, active.fences)?;
+            let word = self.own_word(offset);
+            self.wait_until("in a fence", Waiting::Word(from), || {
+                Ok(word.load(Ordering::Acquire) >= active.fences)
+            })?;
+            distance *= 2;
+            round += 1;
+        }
+        Ok(())
+    }
+
+    /// `MPI_Win_post`: the origins may access this rank's memory.
+    ///
+    /// # Errors
+    /// [`WindowError::Synchronisation`] if an exposure epoch is open.
+    pub fn post(&self, origins: &[Rank]) -> Result<(), WindowError> {
+        let mut active = self.active();
+        if active.posted.is_some() {
+            return Err(WindowError::Synchronisation("posted twice"));
+        }
+        // The fence's epoch is one of exposure as well.
+        if self.mode.load(Ordering::Relaxed) == mode::FENCE_USED {
+            return Err(WindowError::Synchronisation("posted between fences"));
+        }
+        fence(Ordering::SeqCst);
+        active.posted = Some(origins.to_vec());
+        for &origin in origins {
+            active.completions[origin.index()].1 += 1;
+            active.posts[origin.index()].0 += 1;
+            let posts = active.posts[origin.index()].0;
+            self.tell(origin, layout::peer(self.rank.0, PeerWord::Posted), posts)?;
+        }
+        self.counters.epochs.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// `MPI_Win_start`.
+    ///
+    /// # Errors
+    /// [`WindowError::Synchronisation`] if an access epoch is open.
+    pub fn start(&self, targets: &[Rank]) -> Result<(), WindowError> {
+        let mut active = self.active();
+        if self.locked.load(Ordering::Relaxed) > 0 {
+            return Err(WindowError::Synchronisation(
+                "started while a target is locked",
+            ));
+        }
+        self.leave_unused_fence("started in an access epoch")?;
+        active.started.clear();
+        for &target in targets {
+            active.posts[target.index()].1 += 1;
+            active.started.push(Start {
+                target,
+                ready: false,
+            });
+        }
+        self.mode.store(mode::STARTED, Ordering::Relaxed);
+        self.counters.epochs.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// `MPI_Win_complete`: all operations of the access epoch are complete at their targets.
+    ///
+    /// # Errors
+    /// [`WindowError::Synchronisation`] without [`Window::start`].
+    pub fn complete(&self) -> Result<(), WindowError> {
+        let mut active = self.active();
+        if self.mode.load(Ordering::Relaxed) != mode::STARTED {
+            return Err(WindowError::Synchronisation("completed without a start"));
+        }
+        for index in 0..active.started.len() {
+            let target = active.started[index].target;
+            self.await_post(&mut active, target)?;
+            self.settle(target)?;
+            active.completions[target.index()].0 += 1;
+            let completions = active.completions[target.index()].0;
+            let word = layout::peer(self.rank.0, PeerWord::Completed);
+            self.tell(target, word, completions)?;
+        }
+        self.mode.store(mode::NONE, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// `MPI_Win_wait`.
+    ///
+    /// # Errors
+    /// [`WindowError::Synchronisation`] without [`Window::post`].
+    pub fn wait(&self) -> Result<(), WindowError> {
+        let mut active = self.active();
+        let posted = active.posted.as_ref().ok_or(NOT_POSTED)?;
+        for &origin in posted {
+            let expected = active.completions[origin.index()].1;
+            let word = self.own_peer_word(origin, PeerWord::Completed);
+            self.wait_until("waiting for completion", Waiting::Word(origin), || {
+                Ok(word.load(Ordering::Acquire) >= expected)
+            })?;
+        }
+        active.posted = None;
+        Ok(())
+    }
+
+    /// `MPI_Win_test`: whether the exposure epoch is over, which ends it.
+    ///
+    /// # Errors
+    /// [`WindowError::Synchronisation`] without [`Window::post`].
+    pub fn test(&self) -> Result<bool, WindowError> {
+        let mut active = self.active();
+        let posted = active.posted.as_ref().ok_or(NOT_POSTED)?;
+        let over = posted.iter().all(|&origin| {
+            let word = self.own_peer_word(origin, PeerWord::Completed);
+            word.load(Ordering::Acquire) >= active.completions[origin.index()].1
+        });
+        if over {
+            active.posted = None;
+        } else {
+            self.surroundings.poke();
+            if let Some(rails) = &self.rails {
+                rails.progress()?;
+            }
+        }
+        Ok(over)
+    }
+
+    /// Leaves the window: when it returns nobody operates on this rank's memory any more, and
+    /// nothing of this rank's is under way. Collective.
+    ///
+    /// # Errors
+    /// [`WindowError::Synchronisation`] in an epoch, before anybody is waited for.
+    pub fn quit(&self) -> Result<(), WindowError> {
+        let mut active = self.active();
+        let mode = self.mode.load(Ordering::Relaxed);
+        let idle = matches!(mode, mode::NONE | mode::FENCE) && active.posted.is_none();
+        if !idle || self.locked.load(Ordering::Relaxed) > 0 {
+            return Err(WindowError::Synchronisation(
+                "the window is freed in an epoch",
+            ));
+        }
+        self.ranks().try_for_each(|rank| self.settle(rank))?;
+        self.meet(&mut active)?;
+        self.ranks().try_for_each(|rank| self.settle(rank))
+    }
+}
+
+const NOT_POSTED: WindowError = WindowError::Synchronisation("waited without a post");

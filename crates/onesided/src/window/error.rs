@@ -1,0 +1,73 @@
+//! What can be wrong with a call, and what can go wrong in one.
+
+use crate::lock::LockError;
+use ferrorail_fabric::FabricError;
+
+/// Why a call on a window failed. Unless it says otherwise, no memory was touched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WindowError {
+    /// The call has no place in the present epoch (`MPI_ERR_RMA_SYNC`).
+    #[error("wrong synchronisation: {0}")]
+    Synchronisation(&'static str),
+    /// No such rank (`MPI_ERR_RANK`).
+    #[error("rank {rank} is not one of the {size} of the window")]
+    Rank {
+        /// The rank asked for.
+        rank: i64,
+        /// Number of ranks.
+        size: u32,
+    },
+    /// Negative displacement (`MPI_ERR_DISP`).
+    #[error("displacement {0} is negative")]
+    Displacement(i64),
+    /// The memory is not part of the target's window (`MPI_ERR_RMA_RANGE`).
+    #[error("bytes {low} to {high} leave the window of rank {rank}, which has {bytes} bytes")]
+    Range {
+        /// The target.
+        rank: u32,
+        /// First byte from the window's base.
+        low: i128,
+        /// End of the last byte.
+        high: i128,
+        /// Length of the target's memory.
+        bytes: u64,
+    },
+    /// The two sides describe different amounts of data (`MPI_ERR_ARG`).
+    #[error("{origin} bytes at the origin, {target} at the target")]
+    Lengths {
+        /// Bytes that the origin's arguments describe.
+        origin: usize,
+        /// Bytes that the target's describe.
+        target: usize,
+    },
+    /// Memory of a rank of this host could not be reached; some may have been written.
+    #[error("cross-memory copy with rank {rank} failed: {source}")]
+    CrossMemory {
+        /// The target.
+        rank: u32,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A rail failed.
+    #[error(transparent)]
+    Fabric(#[from] FabricError),
+    /// The lock refused.
+    #[error("{0}")]
+    Lock(String),
+    /// An operation that is not computed here failed.
+    #[error("the reduction operation failed: {0}")]
+    Operation(Box<dyn std::error::Error + Send + Sync>),
+    /// Whoever is being waited for cannot answer any more.
+    #[error(transparent)]
+    Peer(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<LockError<Self>> for WindowError {
+    fn from(error: LockError<Self>) -> Self {
+        match error {
+            LockError::Access(error) => error,
+            other => Self::Lock(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Where everything lies in the segment that the ranks of a node share for one window.
+//!
+//! ```text
+//! doorbell | control block per local rank | bounce slots per local rank | memory of local ranks
+//! ```
+//!
+//! A control block holds what peers write of one rank: the words of its locks, its fence, and a
+//! line for each rank of the window, whose words have one writer each.
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// Memory of windows begins at multiples of this.
+pub const PAGE: usize = 4096;
+/// Slots of registered memory that small transfers over rails pass through.
+pub const BOUNCE_SLOTS: usize = 64;
+/// Bytes of such a slot.
+pub const BOUNCE_BYTES: usize = 2048;
+/// Rounds of a fence: enough for any number of ranks.
+const FENCE_ROUNDS: usize = 32;
+
+/// Words of a line that one rank keeps for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerWord {
+    /// How often that rank posted an exposure epoch to this one.
+    Posted,
+    /// How often that rank completed an access epoch to this one.
+    Completed,
+    /// Mailboxes of this rank as a contender for that rank's lock.
+    LockMailbox(usize),
+    /// Mailboxes of this rank as a contender for that rank's accumulate lock.
+    AccumulateMailbox(usize),
+    /// Where atomics of this rank on words of that rank's lock leave the old value.
+    LockResult,
+    /// The same for its accumulate lock.
+    AccumulateResult,
+}
+
+impl PeerWord {
+    const fn index(self) -> usize {
+        match self {
+            Self::Posted => 0,
+            Self::Completed => 1,
+            Self::LockMailbox(which) => 2 + which,
+            Self::AccumulateMailbox(which) => 4 + which,
+            Self::LockResult => 6,
+            Self::AccumulateResult => 7,
+        }
+    }
+}
+
+/// Offset, in a control block, of the lock of passive-target synchronisation.
+pub const LOCK: usize = 0;
+/// Offset, in a control block, of the lock that accumulations take.
+pub const ACCUMULATE: usize = LINE;
+const FENCE: usize = 2 * LINE;
+const PEERS: usize = FENCE + 8 * FENCE_ROUNDS;
+
+/// Offset, in a control block, of the word for round `round` of fences.
+pub const fn fence(round: u32) -> usize {
+    FENCE + 8 * round as usize
+}
+
+/// Offset, in a control block, of a word of the line for `peer`.
+pub const fn peer(peer: u32, word: PeerWord) -> usize {
+    PEERS + LINE * peer as usize + 8 * word.index()
+}
+
+/// The segment of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowLayout {
+    /// Ranks of the window.
+    pub ranks: u32,
+    /// Those that share the segment.
+    pub local_ranks: u32,
+    /// Whether there are rails, hence bounce slots.
+    pub rails: bool,
+}
+
+impl WindowLayout {
+    /// Offset of the doorbell's two words.
+    pub const DOORBELL: usize = 0;
+
+    const fn control_bytes(&self) -> usize {
+        PEERS + LINE * self.ranks as usize
+    }
+
+    /// Offset of a local rank's control block.
+    pub const fn control(&self, node_rank: u32) -> usize {
+        LINE + self.control_bytes() * node_rank as usize
+    }
+
+    /// Offset of a local rank's first bounce slot.
+    pub const fn bounce(&self, node_rank: u32) -> usize {
+        let slots = if self.rails {
+            BOUNCE_SLOTS * BOUNCE_BYTES
+        } else {
+            0
+        };
+        self.control(self.local_ranks) + slots * node_rank as usize
+    }
+
+    /// Offset of the memory of windows.
+    pub const fn memory(&self) -> usize {
+        self.bounce(self.local_ranks).next_multiple_of(PAGE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_block_do_not_overlap() {
+        let words = [
+            PeerWord::Posted,
+            PeerWord::Completed,
+            PeerWord::LockMailbox(0),
+            PeerWord::LockMailbox(1),
+            PeerWord::AccumulateMailbox(0),
+            PeerWord::AccumulateMailbox(1),
+            PeerWord::LockResult,
+            PeerWord::AccumulateResult,
+        ];
+        let mut offsets = vec![LOCK, ACCUMULATE];
+        offsets.extend((0..FENCE_ROUNDS as u32).map(fence));
+        for rank in 0..3 {
+            offsets.extend(words.map(|word| peer(rank, word)));
+        }
+        offsets.sort_unstable();
+        assert!(offsets.windows(2).all(|pair| pair[0] + 8 <= pair[1]));
+        let layout = WindowLayout {
+            ranks: 3,
+            local_ranks: 2,
+            rails: true,
+        };
+        let last = offsets.last().expect("some") + 8;
+        assert!(layout.control(0) + last <= layout.control(1));
+        assert!(layout.control(1) + last <= layout.bounce(0));
+        assert!(layout.bounce(1) + BOUNCE_SLOTS * BOUNCE_BYTES <= layout.memory());
+        assert_eq!(layout.memory() % PAGE, 0);
+    }
+}

@@ -1,0 +1,369 @@
+//! A window: memory of every rank that all of them reach, and the rules of when.
+//!
+//! * [`layout`]: control blocks and window memory in the segment of a node;
+//! * [`Parts`]: what a window is made of; whoever makes it (collectively) fills them in;
+//! * `target`: what is known of one rank, and how its memory is reached: by load and store, by
+//!   cross-memory attach, or over rails;
+//! * `rails`: operations on rails, bounce slots, registrations of user memory; `outstanding`: those
+//!   under way;
+//! * `word`: the words of a target's locks as the lock algorithms see them;
+//! * `transfer`: put and get; `accumulate`: everything atomic;
+//! * `active`: fence and post/start/complete/wait; `passive`: lock, flush, unlock.
+//!
+//! No operation and no passive synchronisation needs anything of the target: its control block and
+//! memory are written from outside. All peers are therefore connected when the window is made.
+//!
+//! # Atomicity
+//!
+//! Every accumulating operation (accumulate, get-accumulate, fetch-and-op, compare-and-swap), of any
+//! type and length, is a read-modify-write under the accumulate lock of its target, so all of them
+//! exclude each other. An origin that holds the target's lock exclusively leaves that out. The words
+//! of locks have one path each: the CPU's atomics where the window lies on one node, the rails'
+//! where it spans nodes; ranks of the target's node take part by CPU there only if the rails'
+//! atomics and the CPU's exclude each other ([`AtomicScope::Global`](ferrorail_fabric::AtomicScope)).
+//! All atomics on one target's words use the same rail, since devices do not exclude each other.
+//!
+//! # Threads
+//!
+//! Every method may be called by several threads at once. A thread that waits for a target's lock
+//! holds up others only at that target.
+
+mod accumulate;
+mod active;
+mod error;
+pub mod layout;
+mod outstanding;
+mod passive;
+mod rails;
+mod shape;
+mod target;
+mod transfer;
+mod word;
+
+pub use accumulate::{Combine, Update};
+pub use error::WindowError;
+pub use layout::WindowLayout;
+pub use rails::WindowRails;
+pub use shape::{Cutter, Shape, zip};
+pub use target::{Link, Memory, Target};
+
+use crate::lock::{AnyLock, LockAlgorithm};
+use active::Active;
+use ferrorail_base::Rank;
+use ferrorail_base::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use ferrorail_fabric::Fabric;
+use ferrorail_shm::{Doorbell, Segment, WaitPolicy, Waiter};
+use layout::PeerWord;
+use passive::Passive;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// When a waiting rank first looks whether its peers are alive.
+const FIRST_CHECK: Duration = Duration::from_millis(100);
+/// How often it looks again.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// What a waiting window needs of the process it is in.
+pub trait Surroundings: Send + Sync {
+    /// How patient each step of waiting is.
+    fn wait_policy(&self) -> &WaitPolicy;
+
+    /// Drives the host MPI's progress a little.
+    fn poke(&self);
+
+    /// Asked now and then during a long wait.
+    ///
+    /// # Errors
+    /// If there is no hope: a peer is gone, or patience ended.
+    fn check(
+        &self,
+        doing: &'static str,
+        waited: Duration,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+}
+
+/// What a window is made of.
+pub struct Parts<F: Fabric> {
+    /// This process.
+    pub rank: Rank,
+    /// The segment of its node.
+    pub segment: Segment,
+    /// What is in that.
+    pub layout: WindowLayout,
+    /// Offset of this process's control block.
+    pub control: usize,
+    /// All ranks, this one included.
+    pub targets: Vec<Target>,
+    /// Where ranks of other nodes are reached.
+    pub rails: Option<WindowRails<F>>,
+    /// The lock of passive-target synchronisation.
+    pub lock: LockAlgorithm,
+    /// The process.
+    pub surroundings: Box<dyn Surroundings>,
+}
+
+/// Operations of this rank on one window so far.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Puts.
+    pub puts: AtomicU64,
+    /// Gets.
+    pub gets: AtomicU64,
+    /// Accumulating operations.
+    pub accumulates: AtomicU64,
+    /// Acquisitions of a target's lock.
+    pub locks: AtomicU64,
+    /// Fences, and epochs started or posted.
+    pub epochs: AtomicU64,
+}
+
+/// One rank's side of a window.
+pub struct Window<F: Fabric> {
+    /// Before the segment whose registration it holds.
+    rails: Option<WindowRails<F>>,
+    segment: Segment,
+    rank: Rank,
+    control: usize,
+    targets: Vec<Target>,
+    surroundings: Box<dyn Surroundings>,
+    lock: LockAlgorithm,
+    active: Mutex<Active>,
+    /// What of `active` an operation looks at: see `active::mode`.
+    mode: AtomicU8,
+    /// Targets locked one by one.
+    locked: AtomicU32,
+    passive: Vec<Mutex<Passive>>,
+    counters: Counters,
+}
+
+impl<F: Fabric> Window<F> {
+    /// Puts a window together. All ranks must have got this far before anybody uses it.
+    #[must_use]
+    pub fn new(parts: Parts<F>) -> Self {
+        let ranks = parts.targets.len();
+        // Words of an accumulate lock have as many contenders.
+        let fair = ranks as u32 <= crate::lock::SEATS;
+        let accumulate = match fair {
+            true => LockAlgorithm::Queue,
+            false => LockAlgorithm::TestAndSet,
+        };
+        let passive = || {
+            Mutex::new(Passive::new(
+                AnyLock::new(parts.lock),
+                AnyLock::new(accumulate),
+            ))
+        };
+        Self {
+            passive: (0..ranks).map(|_| passive()).collect(),
+            rails: parts.rails,
+            segment: parts.segment,
+            rank: parts.rank,
+            control: parts.control,
+            targets: parts.targets,
+            surroundings: parts.surroundings,
+            lock: parts.lock,
+            active: Mutex::new(Active::new(ranks)),
+            mode: AtomicU8::new(active::mode::NONE),
+            locked: AtomicU32::new(0),
+            counters: Counters::default(),
+        }
+    }
+
+    /// This process.
+    #[must_use]
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// Number of ranks.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        self.targets.len() as u32
+    }
+
+    /// What is known of `rank`.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    #[must_use]
+    pub fn target(&self, rank: Rank) -> &Target {
+        &self.targets[rank.index()]
+    }
+
+    /// The lock algorithm.
+    #[must_use]
+    pub fn lock_algorithm(&self) -> LockAlgorithm {
+        self.lock
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Which atomics the locks use: `cpu`, or `nic`.
+    #[must_use]
+    pub fn atomics(&self) -> &'static str {
+        match self.rails {
+            None => "cpu",
+            Some(_) => "nic",
+        }
+    }
+
+    /// The index of a rank as a program passes it.
+    ///
+    /// # Errors
+    /// [`WindowError::Rank`].
+    #[inline]
+    pub fn checked_rank(&self, rank: i64) -> Result<Rank, WindowError> {
+        match usize::try_from(rank) {
+            Ok(index) if index < self.targets.len() => Ok(Rank(index as u32)),
+            _ => Err(WindowError::Rank {
+                rank,
+                size: self.size(),
+            }),
+        }
+    }
+
+    fn doorbell(&self) -> Doorbell<'_> {
+        let at = WindowLayout::DOORBELL;
+        Doorbell::new(self.segment.word32(at), self.segment.word32(at + 4))
+    }
+
+    /// A word of this rank's control block.
+    #[inline]
+    fn own_word(&self, offset: usize) -> &AtomicU64 {
+        self.segment.word(self.control + offset)
+    }
+
+    /// A word of the line that this rank keeps for `peer`.
+    #[inline]
+    fn own_peer_word(&self, peer: Rank, word: PeerWord) -> &AtomicU64 {
+        self.own_word(layout::peer(peer.0, word))
+    }
+
+    fn passive(&self, target: Rank) -> MutexGuard<'_, Passive> {
+        self.passive[target.index()]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn active(&self) -> MutexGuard<'_, Active> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stores `value` in a word of `to`'s control block that this rank alone writes. What was put
+    /// there before, and completed, is seen by whoever sees the value.
+    fn tell(&self, to: Rank, offset: usize, value: u64) -> Result<(), WindowError> {
+        let target = &self.targets[to.index()];
+        if let Some(control) = target.control {
+            self.segment
+                .word(control + offset)
+                .store(value, Ordering::Release);
+            self.doorbell().ring();
+            return Ok(());
+        }
+        self.on_rails(to, |rails| rails.notify(to, offset, value))
+    }
+
+    /// Runs `post` until the rail takes it.
+    fn on_rails<R>(
+        &self,
+        to: Rank,
+        mut post: impl FnMut(&WindowRails<F>) -> Result<Option<R>, WindowError>,
+    ) -> Result<R, WindowError> {
+        let rails = self.rails();
+        if let Some(done) = post(rails)? {
+            return Ok(done);
+        }
+        let mut patience = self.patience("waiting for room on a rail");
+        loop {
+            patience.idle(Waiting::Rail(to))?;
+            if let Some(done) = post(rails)? {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// # Panics
+    /// In a window on one node.
+    fn rails(&self) -> &WindowRails<F> {
+        self.rails
+            .as_ref()
+            .expect("ranks of other nodes are reached by rails")
+    }
+
+    fn patience(&self, doing: &'static str) -> Patience<'_, F> {
+        Patience {
+            window: self,
+            doing,
+            waiter: Waiter::new(self.surroundings.wait_policy()),
+            next_check: FIRST_CHECK,
+        }
+    }
+
+    /// Waits until `done` says so.
+    fn wait_until(
+        &self,
+        doing: &'static str,
+        waiting: Waiting,
+        mut done: impl FnMut() -> Result<bool, WindowError>,
+    ) -> Result<(), WindowError> {
+        if done()? {
+            return Ok(());
+        }
+        let mut patience = self.patience(doing);
+        loop {
+            patience.idle(waiting)?;
+            if done()? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// What a rank waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// A word that this rank writes, which rings the doorbell if it is on this node.
+    Word(Rank),
+    /// Completion of operations on that rank.
+    Rail(Rank),
+}
+
+/// The patience of one wait.
+struct Patience<'a, F: Fabric> {
+    window: &'a Window<F>,
+    doing: &'static str,
+    waiter: Waiter,
+    next_check: Duration,
+}
+
+impl<F: Fabric> Patience<'_, F> {
+    /// One idle step after a poll that failed.
+    fn idle(&mut self, waiting: Waiting) -> Result<(), WindowError> {
+        let window = self.window;
+        let (Waiting::Word(rank) | Waiting::Rail(rank)) = waiting;
+        let target = &window.targets[rank.index()];
+        if let Some(rails) = &window.rails {
+            rails.progress()?;
+        }
+        let rings = matches!(waiting, Waiting::Word(_)) && target.control.is_some();
+        let doorbell = rings.then(|| window.doorbell());
+        self.waiter
+            .idle(doorbell.as_ref(), &mut || window.surroundings.poke());
+        let waited = self.waiter.waited();
+        if waited < self.next_check {
+            return Ok(());
+        }
+        self.next_check = waited + CHECK_INTERVAL;
+        if let Some(rails) = &window.rails {
+            rails.check(rank)?;
+        }
+        window
+            .surroundings
+            .check(self.doing, waited)
+            .map_err(WindowError::Peer)
+    }
+}

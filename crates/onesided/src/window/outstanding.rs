@@ -1,0 +1,80 @@
+//! What is under way on the rails of a window.
+
+use super::WindowError;
+use super::layout::BOUNCE_SLOTS;
+use ferrorail_base::Rank;
+use ferrorail_fabric::stripe::Balance;
+use ferrorail_fabric::{FabricError, LocalRegion, RAILS_MAX, Ticket};
+
+/// What is under way.
+pub(super) struct Outstanding {
+    pub pending: Vec<Pending>,
+    /// Operations under way by target.
+    pub counts: Vec<u32>,
+    /// Free bounce slots as bits.
+    pub free: u64,
+    pub balances: Vec<Balance>,
+}
+
+const _: () = assert!(BOUNCE_SLOTS == u64::BITS as usize);
+
+pub(super) struct Pending {
+    pub target: Rank,
+    pub tickets: [Option<Ticket>; RAILS_MAX],
+    pub after: After,
+}
+
+/// What is left to do when an operation is complete.
+pub(super) enum After {
+    Nothing,
+    FreeSlot(u32),
+    /// Result of a get: from a slot to the caller's buffer.
+    CopyOut {
+        slot: u32,
+        to: *mut u8,
+        bytes: usize,
+    },
+    Deregister(LocalRegion),
+}
+
+// SAFETY: the address is that of a buffer which the caller leaves to the window until the operation
+// is complete, from whatever thread.
+unsafe impl Send for After {}
+
+impl Outstanding {
+    /// Nothing, to so many ranks.
+    pub fn new(balances: Vec<Balance>) -> Self {
+        Self {
+            pending: Vec::new(),
+            counts: vec![0; balances.len()],
+            free: u64::MAX,
+            balances,
+        }
+    }
+
+    pub fn begin(&mut self, target: Rank, tickets: &[Ticket], after: After) {
+        let mut all = [None; RAILS_MAX];
+        for (place, ticket) in all.iter_mut().zip(tickets) {
+            *place = Some(*ticket);
+        }
+        self.begin_all(target, all, after);
+    }
+
+    pub fn begin_all(&mut self, target: Rank, tickets: [Option<Ticket>; RAILS_MAX], after: After) {
+        self.counts[target.index()] += 1;
+        self.pending.push(Pending {
+            target,
+            tickets,
+            after,
+        });
+    }
+}
+
+/// `None` if the rail's queue is full.
+pub(super) fn accepted(posted: Result<Ticket, FabricError>) -> Result<Option<Ticket>, WindowError> {
+    match posted {
+        Ok(ticket) => Ok(Some(ticket)),
+        Err(FabricError::WouldBlock) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,374 @@
+//! Operations on rails: posting, bounce slots, registrations of user memory, completion.
+//!
+//! Short data passes through registered slots of this rank's own, so that the caller's buffer is
+//! free, or waited for, without being registered; longer data goes straight from or to the caller's
+//! buffer, registered for that operation and divided over rails by the planner.
+
+use super::WindowError;
+use super::layout::BOUNCE_BYTES;
+use super::outstanding::{After, Outstanding, accepted};
+use super::target::Link;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::{RailId, Rank};
+use ferrorail_fabric::stripe::{Balance, Planner};
+use ferrorail_fabric::{
+    Fabric, LocalRegion, LocalSlice, Notification, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket,
+    Tracking,
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The rails of one window.
+pub struct WindowRails<F: Fabric> {
+    fabric: Arc<F>,
+    /// Window rail to this process's rail.
+    local: Vec<RailId>,
+    planner: Planner,
+    /// The node's segment as registered by this process.
+    segment: Option<LocalRegion>,
+    /// This process's window memory, if that lies elsewhere.
+    memory: Option<LocalRegion>,
+    /// Offset in the segment of this rank's bounce slots.
+    bounce: usize,
+    /// How each rank is reached.
+    links: Vec<Option<Link>>,
+    /// What was imported, to be released.
+    imported: Vec<(ferrorail_base::PeerId, RemoteRegion)>,
+    outstanding: Mutex<Outstanding>,
+}
+
+/// What operations on rails a window has for one side of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Put,
+    Get,
+}
+
+impl<F: Fabric> WindowRails<F> {
+    /// Takes over `segment` and `memory`, which are given back to `fabric` on drop, as `imported` is.
+    #[must_use]
+    pub fn new(
+        fabric: Arc<F>,
+        local: Vec<RailId>,
+        planner: Planner,
+        segment: LocalRegion,
+        memory: Option<LocalRegion>,
+        bounce: usize,
+        balances: Vec<Balance>,
+    ) -> Self {
+        let ranks = balances.len();
+        Self {
+            fabric,
+            local,
+            planner,
+            segment: Some(segment),
+            memory,
+            bounce,
+            links: vec![None; ranks],
+            imported: Vec::new(),
+            outstanding: Mutex::new(Outstanding::new(balances)),
+        }
+    }
+
+    /// The fabric.
+    pub fn fabric(&self) -> &Arc<F> {
+        &self.fabric
+    }
+
+    /// Says how `rank` is reached. `link`'s segment and `memory` are released on drop.
+    pub fn link(&mut self, rank: Rank, link: Link, memory: Option<RemoteRegion>) {
+        self.imported.push((link.peer, link.segment));
+        self.imported
+            .extend(memory.map(|memory| (link.peer, memory)));
+        self.links[rank.index()] = Some(link);
+    }
+
+    pub(super) fn segment(&self) -> &LocalRegion {
+        self.segment.as_ref().expect("held until drop")
+    }
+
+    /// # Panics
+    /// If atomics on the words of `rank` do not go over rails.
+    pub(super) fn link_of(&self, rank: Rank) -> &Link {
+        self.links[rank.index()]
+            .as_ref()
+            .expect("peers are connected when the window is made")
+    }
+
+    /// The rail for all that must stay in order, or exclude each other.
+    pub(super) fn first_rail(&self) -> RailId {
+        self.local[0]
+    }
+
+    fn outstanding(&self) -> MutexGuard<'_, Outstanding> {
+        self.outstanding
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks after completions, without waiting.
+    pub(super) fn progress(&self) -> Result<(), WindowError> {
+        self.fabric.progress()?;
+        self.reap(&mut self.outstanding())
+    }
+
+    fn reap(&self, outstanding: &mut Outstanding) -> Result<(), WindowError> {
+        let mut index = 0;
+        while let Some(pending) = outstanding.pending.get_mut(index) {
+            let mut complete = true;
+            for ticket in &mut pending.tickets {
+                if let Some(open) = *ticket {
+                    if self.fabric.is_complete(open)? {
+                        *ticket = None;
+                    } else {
+                        complete = false;
+                    }
+                }
+            }
+            if !complete {
+                index += 1;
+                continue;
+            }
+            let done = outstanding.pending.swap_remove(index);
+            outstanding.counts[done.target.index()] -= 1;
+            match done.after {
+                After::Nothing => {}
+                After::FreeSlot(slot) => outstanding.free |= 1 << slot,
+                After::CopyOut { slot, to, bytes } => {
+                    let from = self.slot_range(slot, bytes);
+                    // SAFETY: the slot is this operation's until just below, the buffer until the
+                    // caller is told of its completion.
+                    unsafe { from.copy_to(MemoryRange::new(to, bytes)) };
+                    outstanding.free |= 1 << slot;
+                }
+                After::Deregister(region) => self.fabric.deregister(region),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is under way to `target`.
+    pub(super) fn is_idle(&self, target: Rank) -> Result<bool, WindowError> {
+        let mut outstanding = self.outstanding();
+        if outstanding.counts[target.index()] > 0 {
+            self.fabric.progress()?;
+            self.reap(&mut outstanding)?;
+        }
+        Ok(outstanding.counts[target.index()] == 0)
+    }
+
+    /// Finds out whether `rank` still answers.
+    pub(super) fn check(&self, rank: Rank) -> Result<(), WindowError> {
+        if let Some(link) = &self.links[rank.index()] {
+            self.fabric.check(link.peer)?;
+        }
+        Ok(())
+    }
+
+    fn slot_offset(&self, slot: u32) -> usize {
+        self.bounce + BOUNCE_BYTES * slot as usize
+    }
+
+    fn slot_range(&self, slot: u32, bytes: usize) -> MemoryRange {
+        self.segment().range.slice(self.slot_offset(slot), bytes)
+    }
+
+    /// Stores `value` in a word of `to`'s control block; `None` if the rail is full.
+    pub(super) fn notify(
+        &self,
+        to: Rank,
+        offset: usize,
+        value: u64,
+    ) -> Result<Option<()>, WindowError> {
+        let link = self.link_of(to);
+        let word = RemoteSlice {
+            region: &link.segment,
+            offset: link.control + offset,
+        };
+        let nothing = LocalSlice {
+            region: self.segment(),
+            offset: self.bounce,
+            bytes: 0,
+        };
+        let mut outstanding = self.outstanding();
+        // SAFETY: an empty put; the word is the peer's to be written by this rank.
+        let posted = unsafe {
+            let notification = Notification { word, value };
+            let rail = self.first_rail();
+            self.fabric.put_notify(
+                link.peer,
+                rail,
+                nothing,
+                word,
+                notification,
+                Tracking::Tracked,
+            )
+        };
+        let Some(ticket) = accepted(posted)? else {
+            return Ok(None);
+        };
+        outstanding.begin(to, &[ticket], After::Nothing);
+        Ok(Some(()))
+    }
+
+    /// Starts moving `bytes` bytes between `here` and `there`; `None` if nothing was posted because
+    /// no rail or slot is free.
+    ///
+    /// # Safety
+    /// `here` is the caller's buffer, left to the window until nothing is under way to `target`;
+    /// `there` is memory that the target registered.
+    pub(super) unsafe fn transfer(
+        &self,
+        target: Rank,
+        direction: Direction,
+        here: MemoryRange,
+        there: RemoteSlice<'_>,
+    ) -> Result<Option<()>, WindowError> {
+        let mut outstanding = self.outstanding();
+        if here.bytes > BOUNCE_BYTES {
+            // SAFETY: the caller's contract.
+            return unsafe { self.zero_copy(&mut outstanding, target, direction, here, there) };
+        }
+        if outstanding.free == 0 {
+            self.fabric.progress()?;
+            self.reap(&mut outstanding)?;
+        }
+        let slot = outstanding.free.trailing_zeros();
+        if slot == u64::BITS {
+            return Ok(None);
+        }
+        let rail = {
+            let balance = &mut outstanding.balances[target.index()];
+            let stripes = self.planner.plan(balance, 0);
+            self.local[stripes.chunks()[0].rail.index()]
+        };
+        let local = LocalSlice {
+            region: self.segment(),
+            offset: self.slot_offset(slot),
+            bytes: here.bytes,
+        };
+        let peer = self.link_of(target).peer;
+        let (posted, after) = match direction {
+            Direction::Put => {
+                // SAFETY: a free slot is nobody's; the caller's buffer is readable.
+                unsafe { here.copy_to(self.slot_range(slot, here.bytes)) };
+                // SAFETY: the slot is taken until the ticket is complete; `there` as promised.
+                let posted =
+                    unsafe { self.fabric.put(peer, rail, local, there, Tracking::Tracked) };
+                (posted, After::FreeSlot(slot))
+            }
+            Direction::Get => {
+                let after = After::CopyOut {
+                    slot,
+                    to: here.as_ptr(),
+                    bytes: here.bytes,
+                };
+                // SAFETY: as above.
+                (unsafe { self.fabric.get(peer, rail, there, local) }, after)
+            }
+        };
+        let Some(ticket) = accepted(posted)? else {
+            return Ok(None);
+        };
+        outstanding.free &= !(1 << slot);
+        outstanding.begin(target, &[ticket], after);
+        Ok(Some(()))
+    }
+
+    /// [`WindowRails::transfer`] straight from or to the caller's buffer.
+    ///
+    /// # Safety
+    /// As [`WindowRails::transfer`].
+    unsafe fn zero_copy(
+        &self,
+        outstanding: &mut Outstanding,
+        target: Rank,
+        direction: Direction,
+        here: MemoryRange,
+        there: RemoteSlice<'_>,
+    ) -> Result<Option<()>, WindowError> {
+        // SAFETY: the caller leaves the buffer to the window until the operation is complete.
+        let region = unsafe { self.fabric.register(here.as_ptr(), here.bytes, None)? };
+        // SAFETY: the caller's contract.
+        let posted = unsafe { self.divide(outstanding, target, direction, &region, there) };
+        match posted {
+            Ok((_, 0)) => {
+                self.fabric.deregister(region);
+                Ok(None)
+            }
+            Ok((tickets, _)) => {
+                outstanding.begin_all(target, tickets, After::Deregister(region));
+                Ok(Some(()))
+            }
+            // What was posted may still use the buffer: the registration is kept for ever.
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Posts the chunks of a message, waiting for room on rails once the first is posted. What it
+    /// returns is the tickets and how many there are: none if the first found no room.
+    ///
+    /// # Safety
+    /// As [`WindowRails::transfer`].
+    unsafe fn divide(
+        &self,
+        outstanding: &mut Outstanding,
+        target: Rank,
+        direction: Direction,
+        region: &LocalRegion,
+        there: RemoteSlice<'_>,
+    ) -> Result<([Option<Ticket>; RAILS_MAX], usize), WindowError> {
+        let peer = self.link_of(target).peer;
+        let balance = &mut outstanding.balances[target.index()];
+        let stripes = self.planner.plan(balance, region.range.bytes as u64);
+        let mut tickets = [None; RAILS_MAX];
+        let mut posted = 0;
+        for chunk in stripes.chunks() {
+            let here = LocalSlice {
+                region,
+                offset: chunk.offset as usize,
+                bytes: chunk.bytes as usize,
+            };
+            let there = RemoteSlice {
+                region: there.region,
+                offset: there.offset + chunk.offset as usize,
+            };
+            let rail = self.local[chunk.rail.index()];
+            let ticket = loop {
+                // SAFETY: the caller's contract, for a part.
+                let outcome = unsafe {
+                    match direction {
+                        Direction::Put => {
+                            self.fabric.put(peer, rail, here, there, Tracking::Tracked)
+                        }
+                        Direction::Get => self.fabric.get(peer, rail, there, here),
+                    }
+                };
+                match accepted(outcome)? {
+                    Some(ticket) => break ticket,
+                    None if posted == 0 => return Ok((tickets, 0)),
+                    None => {
+                        self.fabric.progress()?;
+                        std::thread::yield_now();
+                    }
+                }
+            };
+            tickets[posted] = Some(ticket);
+            posted += 1;
+        }
+        Ok((tickets, posted))
+    }
+}
+
+impl<F: Fabric> Drop for WindowRails<F> {
+    fn drop(&mut self) {
+        for (peer, region) in self.imported.drain(..) {
+            self.fabric.release(peer, region);
+        }
+        for region in [self.memory.take(), self.segment.take()]
+            .into_iter()
+            .flatten()
+        {
+            self.fabric.deregister(region);
+        }
+    }
+}

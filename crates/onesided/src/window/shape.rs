@@ -1,0 +1,210 @@
+//! Elements of a datatype in some memory, on either side of an operation.
+
+use ferrorail_base::runs::{Piece, Pieces, Runs};
+use std::iter::Once;
+
+/// How elements lie, from the address (or displacement) that was passed.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape<'a> {
+    /// Bytes without a gap.
+    Dense(Piece),
+    /// Elements of a datatype with gaps, or otherwise out of order.
+    Runs {
+        /// One element.
+        runs: &'a Runs,
+        /// Number of elements.
+        count: usize,
+        /// From one to the next.
+        extent: isize,
+    },
+}
+
+impl<'a> Shape<'a> {
+    /// `bytes` bytes from the address on.
+    #[must_use]
+    pub const fn bytes_at(offset: isize, bytes: usize) -> Self {
+        Self::Dense(Piece { offset, bytes })
+    }
+
+    /// Bytes of data.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Dense(piece) => piece.bytes,
+            Self::Runs { runs, count, .. } => runs.bytes().saturating_mul(*count),
+        }
+    }
+
+    /// First and end of the last byte, relative to the address; nothing without data.
+    #[must_use]
+    pub fn bounds(&self) -> Option<(i128, i128)> {
+        if self.bytes() == 0 {
+            return None;
+        }
+        match *self {
+            Self::Dense(Piece { offset, bytes }) => {
+                Some((offset as i128, offset as i128 + bytes as i128))
+            }
+            Self::Runs {
+                runs,
+                count,
+                extent,
+            } => {
+                // Runs that no address reaches have no bounds: report them as reaching everywhere.
+                let (low, high) = runs.bounds().unwrap_or((isize::MIN, isize::MAX));
+                let last = extent as i128 * (count as i128 - 1);
+                Some((low as i128 + last.min(0), high as i128 + last.max(0)))
+            }
+        }
+    }
+
+    /// The pieces in the order of the signature.
+    #[must_use]
+    pub fn pieces(&self) -> ShapePieces<'a> {
+        match *self {
+            Self::Dense(piece) => ShapePieces::Dense(std::iter::once(piece)),
+            Self::Runs {
+                runs,
+                count,
+                extent,
+            } => ShapePieces::Runs(runs.pieces(count, extent)),
+        }
+    }
+
+    /// The data, if it is one piece.
+    #[inline]
+    #[must_use]
+    pub fn single(&self) -> Option<Piece> {
+        match self {
+            Self::Dense(piece) => Some(*piece),
+            Self::Runs { .. } => None,
+        }
+    }
+}
+
+/// Iterator of [`Shape::pieces`].
+#[derive(Clone, Debug)]
+pub enum ShapePieces<'a> {
+    /// Of bytes without a gap.
+    Dense(Once<Piece>),
+    /// Of elements.
+    Runs(Pieces<'a>),
+}
+
+impl Iterator for ShapePieces<'_> {
+    type Item = Piece;
+
+    fn next(&mut self) -> Option<Piece> {
+        match self {
+            Self::Dense(piece) => piece.next(),
+            Self::Runs(pieces) => pieces.next(),
+        }
+    }
+}
+
+/// Cuts pieces to lengths that are asked for, going on where it stopped.
+#[derive(Clone, Debug)]
+pub struct Cutter<'a> {
+    pieces: ShapePieces<'a>,
+    rest: Piece,
+}
+
+impl<'a> Cutter<'a> {
+    /// From the first byte of `shape` on.
+    #[must_use]
+    pub fn new(shape: &Shape<'a>) -> Self {
+        Self {
+            pieces: shape.pieces(),
+            rest: Piece {
+                offset: 0,
+                bytes: 0,
+            },
+        }
+    }
+
+    /// The next piece, of at most `bytes` bytes; `None` at the end.
+    pub fn take(&mut self, bytes: usize) -> Option<Piece> {
+        while self.rest.bytes == 0 {
+            self.rest = self.pieces.next()?;
+        }
+        let taken = Piece {
+            bytes: self.rest.bytes.min(bytes),
+            ..self.rest
+        };
+        self.rest.offset = self.rest.offset.wrapping_add(taken.bytes as isize);
+        self.rest.bytes -= taken.bytes;
+        Some(taken)
+    }
+
+    /// Length of what is left of the present piece, or of the next.
+    pub fn left(&mut self) -> Option<usize> {
+        while self.rest.bytes == 0 {
+            self.rest = self.pieces.next()?;
+        }
+        Some(self.rest.bytes)
+    }
+}
+
+/// Calls `act` with offsets on both sides and a length for each run that is contiguous on both.
+///
+/// # Errors
+/// That of `act`, which ends it.
+pub fn zip<E>(
+    one: &Shape<'_>,
+    other: &Shape<'_>,
+    mut act: impl FnMut(isize, isize, usize) -> Result<(), E>,
+) -> Result<(), E> {
+    let (mut one, mut other) = (Cutter::new(one), Cutter::new(other));
+    while let (Some(a), Some(b)) = (one.left(), other.left()) {
+        let bytes = a.min(b);
+        let (Some(a), Some(b)) = (one.take(bytes), other.take(bytes)) else {
+            break;
+        };
+        act(a.offset, b.offset, bytes)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_both_sides_are_cut_to_each_other() {
+        let threes = Runs::dense(3).repeated(4, 10).expect("regular");
+        let fours = Runs::dense(4).repeated(3, 5).expect("regular");
+        let one = Shape::Runs {
+            runs: &threes,
+            count: 1,
+            extent: 40,
+        };
+        let other = Shape::Runs {
+            runs: &fours,
+            count: 1,
+            extent: 15,
+        };
+        let mut cuts = Vec::new();
+        zip::<()>(&one, &other, |a, b, bytes| {
+            cuts.push((a, b, bytes));
+            Ok(())
+        })
+        .expect("never fails");
+        let expected = [
+            (0, 0, 3),
+            (10, 3, 1),
+            (11, 5, 2),
+            (20, 7, 2),
+            (22, 10, 1),
+            (30, 11, 3),
+        ];
+        assert_eq!(cuts, expected);
+        assert_eq!(one.bounds(), Some((0, 33)));
+        assert_eq!(Shape::bytes_at(5, 0).bounds(), None);
+        let back = Shape::Runs {
+            runs: &fours,
+            count: 2,
+            extent: -100,
+        };
+        assert_eq!(back.bounds(), Some((-100, 14)));
+    }
+}

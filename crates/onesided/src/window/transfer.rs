@@ -1,0 +1,158 @@
+//! Put and get (MPI 4.1, section 12.3).
+
+use super::rails::Direction;
+use super::shape::{Shape, zip};
+use super::target::Memory;
+use super::{Window, WindowError};
+use ferrorail_base::Rank;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::sync::Ordering;
+use ferrorail_fabric::{Fabric, RemoteSlice};
+use std::ptr;
+
+impl<F: Fabric> Window<F> {
+    /// `MPI_Put`: starts writing `origin`, as `shape` says, to `displacement` at `target`, as `there`
+    /// says. Complete when the epoch ends, or after a flush.
+    ///
+    /// # Errors
+    /// Wrong arguments and epochs, before anything is written; failures of the way there.
+    ///
+    /// # Safety
+    /// `origin` is readable as `shape` says, and not changed before the operation is complete.
+    #[inline]
+    pub unsafe fn put(
+        &self,
+        origin: *const u8,
+        shape: &Shape<'_>,
+        target: Rank,
+        displacement: i64,
+        there: &Shape<'_>,
+    ) -> Result<(), WindowError> {
+        self.counters.puts.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's contract; a put only reads there.
+        unsafe {
+            self.move_all(
+                Direction::Put,
+                origin.cast_mut(),
+                shape,
+                target,
+                displacement,
+                there,
+            )
+        }
+    }
+
+    /// `MPI_Get`: as [`Window::put`] the other way.
+    ///
+    /// # Errors
+    /// As [`Window::put`].
+    ///
+    /// # Safety
+    /// `origin` is writable as `shape` says, and left alone before the operation is complete.
+    #[inline]
+    pub unsafe fn get(
+        &self,
+        origin: *mut u8,
+        shape: &Shape<'_>,
+        target: Rank,
+        displacement: i64,
+        there: &Shape<'_>,
+    ) -> Result<(), WindowError> {
+        self.counters.gets.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's contract.
+        unsafe { self.move_all(Direction::Get, origin, shape, target, displacement, there) }
+    }
+
+    #[inline]
+    unsafe fn move_all(
+        &self,
+        direction: Direction,
+        origin: *mut u8,
+        shape: &Shape<'_>,
+        target: Rank,
+        displacement: i64,
+        there: &Shape<'_>,
+    ) -> Result<(), WindowError> {
+        same_length(shape, there)?;
+        let base = self.targets[target.index()].place(target, displacement, there)?;
+        drop(self.enter(target)?);
+        if let (Some(here), Some(there)) = (shape.single(), there.single()) {
+            let here = MemoryRange::new(origin.wrapping_offset(here.offset), here.bytes);
+            // SAFETY: the caller's contract; the target's bytes were checked.
+            return unsafe { self.move_run(target, direction, here, base + there.offset) };
+        }
+        zip(shape, there, |here, there, bytes| {
+            let here = MemoryRange::new(origin.wrapping_offset(here), bytes);
+            // SAFETY: as above, for a part.
+            unsafe { self.move_run(target, direction, here, base.wrapping_add(there)) }
+        })
+    }
+
+    /// Starts moving `here` to or from the bytes at `offset` of `target`'s memory.
+    ///
+    /// # Safety
+    /// `here` is valid until the operation is complete; the bytes at `offset` are inside.
+    #[inline]
+    pub(super) unsafe fn move_run(
+        &self,
+        target: Rank,
+        direction: Direction,
+        here: MemoryRange,
+        offset: isize,
+    ) -> Result<(), WindowError> {
+        if here.bytes == 0 {
+            return Ok(());
+        }
+        match self.targets[target.index()].memory {
+            Memory::Mapped(base) => {
+                let there = (base as *mut u8).wrapping_offset(offset);
+                // SAFETY: inside the target's mapped memory; the two may overlap, and others may
+                // write there, which is for the program to prevent.
+                unsafe {
+                    match direction {
+                        Direction::Put => ptr::copy(here.as_ptr(), there, here.bytes),
+                        Direction::Get => ptr::copy(there, here.as_ptr(), here.bytes),
+                    }
+                }
+                Ok(())
+            }
+            Memory::Attach { pid, address } => {
+                let there = address.wrapping_add_signed(offset as i64);
+                // SAFETY: inside what the target made the window of; else as above.
+                let copied = unsafe {
+                    match direction {
+                        Direction::Put => ferrorail_shm::cma_write(pid, here, there),
+                        Direction::Get => ferrorail_shm::cma_read(pid, there, here),
+                    }
+                };
+                copied.map_err(|source| WindowError::CrossMemory {
+                    rank: target.0,
+                    source,
+                })
+            }
+            Memory::Rails {
+                region,
+                offset: base,
+            } => {
+                let there = RemoteSlice {
+                    region: &region,
+                    offset: base.wrapping_add_signed(offset),
+                };
+                self.on_rails(target, |rails| {
+                    // SAFETY: the caller's contract; the target registered the bytes.
+                    unsafe { rails.transfer(target, direction, here, there) }
+                })
+            }
+        }
+    }
+}
+
+/// Whether both sides describe as much data.
+#[inline]
+pub(super) fn same_length(origin: &Shape<'_>, target: &Shape<'_>) -> Result<(), WindowError> {
+    let (origin, target) = (origin.bytes(), target.bytes());
+    match origin == target {
+        true => Ok(()),
+        false => Err(WindowError::Lengths { origin, target }),
+    }
+}

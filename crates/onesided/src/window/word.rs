@@ -1,0 +1,263 @@
+//! The words of a target's locks, as lock algorithms see them.
+
+use super::layout::{self, PeerWord};
+use super::outstanding::accepted;
+use super::{Window, WindowError};
+use crate::lock::{LockSite, Mailbox, Pause, RemoteWord};
+use ferrorail_base::Rank;
+use ferrorail_base::sync::{AtomicU64, Ordering, fence};
+use ferrorail_fabric::{Fabric, LocalSlice, Notification, RemoteSlice, Ticket, Tracking};
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// Which of a target's two locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Of passive-target synchronisation.
+    Lock,
+    /// Of accumulations.
+    Accumulate,
+}
+
+impl Which {
+    const fn home(self) -> usize {
+        match self {
+            Self::Lock => layout::LOCK,
+            Self::Accumulate => layout::ACCUMULATE,
+        }
+    }
+
+    const fn mailbox(self, mailbox: Mailbox) -> PeerWord {
+        match self {
+            Self::Lock => PeerWord::LockMailbox(mailbox.index()),
+            Self::Accumulate => PeerWord::AccumulateMailbox(mailbox.index()),
+        }
+    }
+
+    const fn result(self) -> PeerWord {
+        match self {
+            Self::Lock => PeerWord::LockResult,
+            Self::Accumulate => PeerWord::AccumulateResult,
+        }
+    }
+}
+
+/// One lock of one target. At any time one thread at most uses it.
+pub(super) struct Site<'w, F: Fabric> {
+    window: &'w Window<F>,
+    target: Rank,
+    which: Which,
+}
+
+impl<F: Fabric> Window<F> {
+    pub(super) fn site(&self, target: Rank, which: Which) -> Site<'_, F> {
+        Site {
+            window: self,
+            target,
+            which,
+        }
+    }
+}
+
+/// A word of some rank's control block.
+pub(super) struct Word<'s, F: Fabric> {
+    site: &'s Site<'s, F>,
+    of: Rank,
+    offset: usize,
+}
+
+/// Lets one poll pass.
+async fn pass() {
+    let mut passed = false;
+    poll_fn(|_| match std::mem::replace(&mut passed, true) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await;
+}
+
+impl<'s, F: Fabric> Word<'s, F> {
+    /// The word itself, if it is accessed by the CPU.
+    #[inline]
+    fn mapped(&self, atomically: bool) -> Option<&'s AtomicU64> {
+        let target = &self.site.window.targets[self.of.index()];
+        let control = target.control?;
+        let by_rail = atomically && target.link.is_some();
+        (!by_rail).then(|| self.site.window.segment.word(control + self.offset))
+    }
+
+    /// After a change that a rank of this node may wait for.
+    #[inline]
+    fn ring(&self) {
+        self.site.window.doorbell().ring();
+    }
+
+    /// Runs an operation on the rail that leaves a value in this lock's result word.
+    async fn remotely(
+        &self,
+        post: impl Fn(
+            &F,
+            RemoteSlice<'_>,
+            LocalSlice<'_>,
+        ) -> Result<Ticket, ferrorail_fabric::FabricError>,
+    ) -> Result<u64, WindowError> {
+        let Site {
+            window,
+            target,
+            which,
+        } = *self.site;
+        let rails = window.rails();
+        let link = rails.link_of(self.of);
+        let at = RemoteSlice {
+            region: &link.segment,
+            offset: link.control + self.offset,
+        };
+        let result = layout::peer(target.0, which.result());
+        let into = LocalSlice {
+            region: rails.segment(),
+            offset: window.control + result,
+            bytes: size_of::<u64>(),
+        };
+        let fabric = &**rails.fabric();
+        let ticket = loop {
+            match accepted(post(fabric, at, into))? {
+                Some(ticket) => break ticket,
+                None => pass().await,
+            }
+        };
+        while !fabric.is_complete(ticket)? {
+            rails.progress()?;
+            if !fabric.is_complete(ticket)? {
+                pass().await;
+            }
+        }
+        Ok(window.own_word(result).load(Ordering::Acquire))
+    }
+
+    fn link(&self) -> (ferrorail_base::PeerId, ferrorail_base::RailId) {
+        let rails = self.site.window.rails();
+        (rails.link_of(self.of).peer, rails.first_rail())
+    }
+}
+
+impl<F: Fabric> RemoteWord for Word<'_, F> {
+    type Error = WindowError;
+
+    async fn load(&self) -> Result<u64, WindowError> {
+        if let Some(word) = self.mapped(true) {
+            return Ok(word.load(Ordering::Acquire));
+        }
+        let (peer, rail) = self.link();
+        // SAFETY: the word is the peer's control block; the result word is this lock's.
+        self.remotely(|fabric, at, into| unsafe { fabric.get(peer, rail, at, into) })
+            .await
+    }
+
+    async fn store(&self, value: u64) -> Result<(), WindowError> {
+        // Words that are stored to are never updated atomically.
+        if let Some(word) = self.mapped(false) {
+            word.store(value, Ordering::Release);
+            self.ring();
+            return Ok(());
+        }
+        let (peer, rail) = self.link();
+        self.remotely(|fabric, at, into| {
+            let nothing = LocalSlice { bytes: 0, ..into };
+            let notification = Notification { word: at, value };
+            // SAFETY: an empty put; the word is this rank's to write.
+            unsafe { fabric.put_notify(peer, rail, nothing, at, notification, Tracking::Tracked) }
+        })
+        .await?;
+        Ok(())
+    }
+
+    async fn compare_swap(&self, compare: u64, swap: u64) -> Result<u64, WindowError> {
+        if let Some(word) = self.mapped(true) {
+            let outcome = word.compare_exchange(compare, swap, Ordering::SeqCst, Ordering::SeqCst);
+            if outcome.is_ok() {
+                self.ring();
+            }
+            let (Ok(before) | Err(before)) = outcome;
+            return Ok(before);
+        }
+        let (peer, rail) = self.link();
+        self.remotely(|fabric, at, into| {
+            // SAFETY: aligned words, of the peer's control block and of this lock.
+            unsafe { fabric.compare_swap(peer, rail, at, compare, swap, into) }
+        })
+        .await
+    }
+
+    async fn fetch_add(&self, add: u64) -> Result<u64, WindowError> {
+        if let Some(word) = self.mapped(true) {
+            let before = word.fetch_add(add, Ordering::SeqCst);
+            self.ring();
+            return Ok(before);
+        }
+        let (peer, rail) = self.link();
+        self.remotely(|fabric, at, into| {
+            // SAFETY: as above.
+            unsafe { fabric.fetch_add(peer, rail, at, add, into) }
+        })
+        .await
+    }
+}
+
+impl<F: Fabric> LockSite for Site<'_, F> {
+    type Error = WindowError;
+    type Word<'a>
+        = Word<'a, F>
+    where
+        Self: 'a;
+
+    fn contender(&self) -> u32 {
+        self.window.rank.0
+    }
+
+    fn contenders(&self) -> u32 {
+        self.window.size()
+    }
+
+    fn home(&self) -> Word<'_, F> {
+        Word {
+            site: self,
+            of: self.target,
+            offset: self.which.home(),
+        }
+    }
+
+    fn mailbox(&self, contender: u32, mailbox: Mailbox) -> Word<'_, F> {
+        Word {
+            site: self,
+            of: Rank(contender),
+            offset: layout::peer(self.target.0, self.which.mailbox(mailbox)),
+        }
+    }
+
+    fn own(&self, mailbox: Mailbox) -> u64 {
+        let word = self.which.mailbox(mailbox);
+        let word = self.window.own_peer_word(self.target, word);
+        word.load(Ordering::Acquire)
+    }
+
+    fn clear(&self, mailbox: Mailbox) {
+        let word = self.which.mailbox(mailbox);
+        let word = self.window.own_peer_word(self.target, word);
+        word.store(0, Ordering::Relaxed);
+        if self.window.rails.is_some() {
+            // Before the request goes out by a device.
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    async fn pause(&self, why: Pause) -> Result<(), WindowError> {
+        let polls = match why {
+            Pause::Mailbox => 1,
+            Pause::Backoff(round_trips) => round_trips,
+        };
+        for _ in 0..polls {
+            pass().await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! Windows: the host's handles, on which the program hangs names, attributes and error handlers.
+
+use super::{Host, MpiError};
+use crate::{Comm, Group, Info, Win};
+use libc::{c_char, c_int};
+use std::ffi::CStr;
+
+impl Host {
+    /// A window over the ranks of `comm` without memory. Of one rank it is made as one that
+    /// allocates nothing, since Debian's Open MPI 4.1.4 makes no other kind there. Collective.
+    ///
+    /// # Errors
+    /// The library's, after the error handler of `comm`.
+    pub fn bare_window(&self, comm: Comm, info: Info) -> Result<Win, MpiError> {
+        let mut window = Win(0);
+        if self.comm_size(comm)? == 1 {
+            let mut base = 0usize;
+            // SAFETY: `window` and `base` are live and as large as any handle or pointer.
+            let code = unsafe {
+                let base = (&raw mut base).cast();
+                (self.functions.win_allocate)(0, 1, info, comm, base, &mut window)
+            };
+            self.check("MPI_Win_allocate", code)?;
+        } else {
+            // SAFETY: `window` is live and as large as any handle.
+            let code = unsafe { (self.functions.win_create_dynamic)(info, comm, &mut window) };
+            self.check("MPI_Win_create_dynamic", code)?;
+        }
+        Ok(window)
+    }
+
+    /// Calls the error handler of `window` with an error class (which is also an error code).
+    /// Returns only if the handler does.
+    pub fn call_window_error_handler(&self, window: Win, class: c_int) {
+        // SAFETY: any class may be reported on a live window.
+        unsafe { (self.functions.win_call_errhandler)(window, class) };
+    }
+
+    /// The ranks in `window`'s group of the members of `group`, which is a group of the program.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn ranks_in_window(&self, window: Win, group: Group) -> Result<Vec<u32>, MpiError> {
+        let mut size = 0;
+        // SAFETY: `size` is live.
+        let code = unsafe { (self.functions.group_size)(group, &mut size) };
+        self.check("MPI_Group_size", code)?;
+        let mut all = Group(0);
+        // SAFETY: `all` is live and as large as any handle.
+        let code = unsafe { (self.functions.win_get_group)(window, &mut all) };
+        self.check("MPI_Win_get_group", code)?;
+        let members: Vec<c_int> = (0..size).collect();
+        let mut ranks = vec![0; members.len()];
+        // SAFETY: both arrays have `size` entries; both groups are live.
+        let code = unsafe {
+            let (from, to) = (members.as_ptr(), ranks.as_mut_ptr());
+            (self.functions.group_translate_ranks)(group, size, from, all, to)
+        };
+        let translated = self.check("MPI_Group_translate_ranks", code);
+        // SAFETY: a group made above, given back once.
+        unsafe { (self.functions.group_free)(&mut all) };
+        translated?;
+        Ok(ranks.into_iter().map(|rank| rank as u32).collect())
+    }
+
+    /// The value of `key` in `info`, if that has it.
+    pub fn info_value(&self, info: Info, key: &CStr) -> Option<String> {
+        /// Longest value that is looked at, in bytes.
+        const LENGTH: usize = 255;
+        if info == self.predefined.info_null {
+            return None;
+        }
+        let mut text = [0u8; LENGTH + 1];
+        let mut found = 0;
+        // SAFETY: `text` has room for the length and a final 0; `found` is live.
+        let code = unsafe {
+            let to = text.as_mut_ptr().cast::<c_char>();
+            (self.functions.info_get)(info, key.as_ptr(), LENGTH as c_int, to, &mut found)
+        };
+        if code != self.constants().success || found == 0 {
+            return None;
+        }
+        let value = CStr::from_bytes_until_nul(&text).ok()?;
+        Some(value.to_string_lossy().into_owned())
+    }
+}
