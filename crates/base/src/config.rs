@@ -88,7 +88,7 @@ table! {
     "FERRORAIL_LOOPBACK_BANDWIDTH", Kind::Text, "0",
         "modelled bandwidth of loopback rails in MB/s, one for all or one each: 1000,250; 0 is unlimited";
     "FERRORAIL_LOOPBACK_FAULTS", Kind::Text, "",
-        "faults of loopback rails, for tests: rail:kind[:after=OPS][:for=MS][:every=OPS], kind down, mute, late, delay or corrupt";
+        "faults of loopback rails, for tests: rail:kind[:after=OPS][:for=MS][:every=OPS], kind down, mute, late, delay, corrupt or refuse; or rail:limit:bytes=BYTES";
     "FERRORAIL_RAIL_TIMEOUT", Kind::Number(10, 600_000), "4000",
         "milliseconds that a rail to a peer may not answer before other rails take over";
     "FERRORAIL_RAIL_RETRIES", Kind::Number(1, 7), "6",

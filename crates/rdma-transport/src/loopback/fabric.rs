@@ -68,7 +68,16 @@ impl Fabric for LoopbackFabric {
             .transpose()
             .map_err(|error| failed("identifying the shared object", error))?;
         let range = MemoryRange::new(address, bytes);
+        if let Some(model) = &core.model
+            && model.refuses(bytes, backing.is_none())
+        {
+            let fault = "FERRORAIL_LOOPBACK_FAULTS has it refused";
+            return Err(failed("registering memory", io::Error::other(fault)));
+        }
         let key = core.keys.publish(range).ok_or_else(|| {
+            if let Some(model) = &core.model {
+                model.give_back(bytes);
+            }
             let full = format!("{} regions are registered already", keys::REGIONS_MAX);
             failed("registering memory", io::Error::other(full))
         })?;
@@ -95,6 +104,7 @@ impl Fabric for LoopbackFabric {
         core.keys.revoke(Key::from_handle(region.handle));
         if let Some(model) = &core.model {
             model.forget_memory(region.range);
+            model.give_back(region.range.bytes);
         }
         let mut objects = core.objects.lock().unwrap_or_else(PoisonError::into_inner);
         objects.remove(&region.handle);

@@ -10,9 +10,13 @@
 //!   were held up in a network, unless the target has ended the lane by then.
 //! * `delay`: one operation, and those behind it, take `for` milliseconds longer.
 //! * `corrupt`: one message (a put with bytes and a notification) arrives with a flipped bit.
+//! * `refuse`: one registration of private memory is refused.
+//! * `limit`: registrations of any memory are refused that would have more than `bytes=BYTES`
+//!   registered at a time, as under a limit of locked memory.
 //!
-//! The last two befall the first operation from number `after` on, and the first from each `every`
-//! further on; `corrupt` has no duration.
+//! `delay` and `corrupt` befall the first operation from number `after` on, and the first from each
+//! `every` further on; `refuse` counts registrations of private memory instead. `corrupt` and
+//! `refuse` have no duration. A registration that one rail refuses fails.
 
 use ferrorail_fabric::RailInfo;
 use std::time::{Duration, Instant};
@@ -30,6 +34,10 @@ pub(super) enum Kind {
     Delay,
     /// One message is damaged.
     Corrupt,
+    /// One registration is refused.
+    Refuse,
+    /// So much may be registered.
+    Limit,
 }
 
 /// One fault of one rail.
@@ -39,6 +47,8 @@ pub(super) struct Fault {
     after: u64,
     lasts: Option<Duration>,
     every: Option<u64>,
+    /// Of a limit, its bytes.
+    bytes: Option<u64>,
     /// End of the present occurrence, while there is one; `None` inside is never.
     present: Option<Option<Instant>>,
 }
@@ -52,6 +62,8 @@ impl Fault {
             "late" => Kind::Late,
             "delay" => Kind::Delay,
             "corrupt" => Kind::Corrupt,
+            "refuse" => Kind::Refuse,
+            "limit" => Kind::Limit,
             _ => return None,
         };
         let mut fault = Self {
@@ -59,6 +71,7 @@ impl Fault {
             after: 0,
             lasts: None,
             every: None,
+            bytes: None,
             present: None,
         };
         for option in options {
@@ -68,15 +81,18 @@ impl Fault {
                 "after" => fault.after = number,
                 "for" => fault.lasts = (number > 0).then(|| Duration::from_millis(number)),
                 "every" => fault.every = (number > 0).then_some(number),
+                "bytes" => fault.bytes = Some(number),
                 _ => return None,
             }
         }
-        (fault.kind != Kind::Delay || fault.lasts.is_some()).then_some(fault)
+        let complete = fault.kind != Kind::Delay || fault.lasts.is_some();
+        let limits = fault.kind == Kind::Limit;
+        (complete && limits == fault.bytes.is_some()).then_some(fault)
     }
 
-    /// Whether it befalls single operations.
-    fn is_single(&self) -> bool {
-        matches!(self.kind, Kind::Delay | Kind::Corrupt)
+    /// Whether it befalls the rail for some time.
+    fn lasts(&self) -> bool {
+        matches!(self.kind, Kind::Down | Kind::Mute | Kind::Late)
     }
 
     /// Whether it befalls operation number `number`, which it then does once.
@@ -107,29 +123,60 @@ impl Fault {
 
 /// The faults of one rail.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Faults(Vec<Fault>);
+pub(super) struct Faults {
+    faults: Vec<Fault>,
+    /// Registrations of private memory so far.
+    registrations: u64,
+    /// Bytes that are registered.
+    registered: u64,
+}
 
 impl Faults {
     /// What befalls the rail at `now`.
     pub(super) fn at(&mut self, posted: u64, now: Instant) -> Option<Kind> {
-        let lasting = self.0.iter_mut().filter(|fault| !fault.is_single());
-        lasting.into_iter().find_map(|fault| fault.at(posted, now))
+        let mut lasting = self.faults.iter_mut().filter(|fault| fault.lasts());
+        lasting.find_map(|fault| fault.at(posted, now))
     }
 
     /// How much longer operation `number` takes.
     pub(super) fn delay(&mut self, number: u64) -> Duration {
-        let delays = self.0.iter_mut().filter(|fault| fault.kind == Kind::Delay);
+        let delays = self.of_kind(Kind::Delay);
         let delays = delays.filter_map(|fault| fault.befalls(number).then_some(fault.lasts?));
         delays.sum()
     }
 
     /// Whether message `number`, counting operations, is damaged.
     pub(super) fn corrupts(&mut self, number: u64) -> bool {
-        let corrupt = self
-            .0
-            .iter_mut()
-            .filter(|fault| fault.kind == Kind::Corrupt);
+        let corrupt = self.of_kind(Kind::Corrupt);
         corrupt.fold(false, |any, fault| fault.befalls(number) | any)
+    }
+
+    /// Whether the registration of `bytes` bytes, which are `private` or shared, is refused. If it
+    /// is not, [`Faults::give_back`] undoes it.
+    pub(super) fn refuses(&mut self, bytes: u64, private: bool) -> bool {
+        let after = self.registered.saturating_add(bytes);
+        let limit = |fault: &Fault| fault.bytes.is_some_and(|bytes| bytes < after);
+        let mut refused = self.faults.iter().any(limit);
+        if private {
+            let number = self.registrations;
+            self.registrations += 1;
+            let refuse = self.of_kind(Kind::Refuse);
+            refused |= refuse.fold(false, |any, fault| fault.befalls(number) | any);
+        }
+        if !refused {
+            self.registered = after;
+        }
+        refused
+    }
+
+    /// Takes note that `bytes` bytes are no longer registered.
+    pub(super) fn give_back(&mut self, bytes: u64) {
+        self.registered -= bytes;
+    }
+
+    fn of_kind(&mut self, kind: Kind) -> impl Iterator<Item = &mut Fault> {
+        let of_kind = move |fault: &&mut Fault| fault.kind == kind;
+        self.faults.iter_mut().filter(of_kind)
     }
 }
 
@@ -145,7 +192,7 @@ pub(super) fn parse(text: &str, rails: &[RailInfo]) -> Result<Vec<Faults>, Strin
         let rail = rails.iter().position(|rail| rail.name == words[0]);
         let fault = Fault::parse(&words[1..]);
         match (rail, fault) {
-            (Some(rail), Some(fault)) => faults[rail].0.push(fault),
+            (Some(rail), Some(fault)) => faults[rail].faults.push(fault),
             _ => return Err(part.to_owned()),
         }
     }
@@ -186,6 +233,27 @@ mod tests {
     }
 
     #[test]
+    fn registrations_are_refused_by_number_and_by_limit() {
+        let (rails, _) = super::super::rails::choose(&Default::default()).unwrap();
+        let faults = |text| parse(text, &rails).unwrap().swap_remove(0);
+        let mut third = faults("loop0:refuse:after=2:every=3");
+        let refused: Vec<u64> = (0..9).filter(|_| third.refuses(1, true)).collect();
+        assert_eq!(refused.len(), 3);
+        assert!(
+            (0..9).all(|_| !third.refuses(1, false)),
+            "shared memory is not"
+        );
+        let mut all = faults("loop0:refuse:every=1");
+        assert!((0..5).all(|_| all.refuses(1, true)));
+        let mut limited = faults("loop0:limit:bytes=100");
+        assert!(!limited.refuses(60, false) && limited.refuses(41, true));
+        assert!(!limited.refuses(40, true) && limited.refuses(1, true));
+        limited.give_back(40);
+        assert!(!limited.refuses(40, true));
+        assert_eq!(limited.at(100, Instant::now()), None);
+    }
+
+    #[test]
     fn nonsense_is_named() {
         let Err(part) = parse("loop0:down", &[]) else {
             panic!("there is no such rail");
@@ -193,6 +261,8 @@ mod tests {
         assert_eq!(part, "loop0:down");
         assert!(Fault::parse(&["up"]).is_none());
         assert!(Fault::parse(&["delay"]).is_none());
+        assert!(Fault::parse(&["limit"]).is_none());
+        assert!(Fault::parse(&["down", "bytes=5"]).is_none());
         assert!(Fault::parse(&["down", "for"]).is_none());
         assert!(Fault::parse(&["down", "for=x"]).is_none());
     }

@@ -37,6 +37,7 @@ mod model;
 mod operation;
 mod peer;
 mod rails;
+mod refusals;
 mod wire;
 
 use ferrorail_base::config::Settings;

@@ -55,14 +55,14 @@ pub(super) struct Rail {
 }
 
 #[derive(Debug)]
-struct Queue {
+pub(super) struct Queue {
     /// When the last byte posted so far has left.
     free_at: Instant,
     /// Posted and neither completed nor failed.
     in_flight: usize,
     flights: VecDeque<Flight>,
     acknowledgements: VecDeque<Acknowledgement>,
-    faults: Faults,
+    pub(super) faults: Faults,
     posted: u64,
     /// Since when the front flight has not got through.
     stalled: Option<Instant>,
@@ -382,7 +382,7 @@ impl Rail {
         Duration::from_nanos(ns.map_or(0, |ns| u64::try_from(ns).unwrap_or(u64::MAX)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
