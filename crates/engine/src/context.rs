@@ -99,6 +99,14 @@ impl Context {
         }
     }
 
+    /// Says the first of the lines about `subject` in the life of the process.
+    pub fn warn_once_about(&self, subject: &str, line: impl FnOnce() -> String) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.insert(subject.to_owned()) {
+            tracing::warn!("{}", line());
+        }
+    }
+
     /// The rails opened so far.
     pub fn opened_rails(&self) -> Vec<Arc<Rails>> {
         [&self.verbs, &self.loopback]

@@ -102,12 +102,6 @@ pub enum EngineError {
     /// Two threads called a collective on one communicator at once.
     #[error("two threads are in a collective on one communicator")]
     Concurrent,
-    /// A user buffer could not be registered on every rail.
-    #[error("rank {rank} could not register its buffer; FERRORAIL_ZERO_COPY=off avoids it")]
-    BufferRefused {
-        /// The rank that could not.
-        rank: Rank,
-    },
     /// What one rank sent another was damaged on its way each time (`FERRORAIL_RELIABLE`).
     #[error("data from rank {from} to rank {to} was damaged on its way {attempts} times")]
     Damaged {
@@ -153,7 +147,6 @@ impl EngineError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Fabric(FabricError::RegisterMemory { .. })
-            | Self::BufferRefused { .. }
             | Self::ElementTooLarge { .. }
             | Self::Shm(_) => ErrorClass::NoMemory,
             Self::Mismatch { .. } => ErrorClass::Truncate,

@@ -49,7 +49,7 @@ pub use reducer::{Combine, LocalReduction, Reducer};
 pub use report::{RailRow, Report};
 pub use run::Block;
 pub use shared_settings::algorithm_problems;
-pub use stats::{CallRow, ForwardRow, HostPackingRow, Stats};
+pub use stats::{CallRow, ForwardRow, HostPackingRow, Stats, ZeroCopyRow};
 pub use team::Team;
 pub use window::{
     HostUpdate, LockMode, Memory, OneSided, Shape, Update, Window, WindowError, WindowSpec,

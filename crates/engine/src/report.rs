@@ -1,7 +1,7 @@
 //! The statistics report at finalize: a table, or JSON.
 
 use crate::agree::gather;
-use crate::stats::{CallRow, ForwardRow, HostPackingRow};
+use crate::stats::{CallRow, ForwardRow, HostPackingRow, ZeroCopyRow};
 use crate::{Context, EngineError, Team};
 use ferrorail_base::config::StatsSink;
 use ferrorail_base::units::format_bytes;
@@ -54,6 +54,9 @@ pub struct Report {
     /// Messages that were checked end to end (`FERRORAIL_RELIABLE`).
     #[serde(default)]
     pub checked_messages: u64,
+    /// User buffers that large messages go straight into, or come from.
+    #[serde(default)]
+    pub zero_copy: ZeroCopyRow,
 }
 
 impl CallRow {
@@ -64,6 +67,16 @@ impl CallRow {
         self.rounds += other.rounds;
         self.messages += other.messages;
         self.predicted_us += other.predicted_us;
+    }
+}
+
+impl ZeroCopyRow {
+    /// Adds the counts of another rank.
+    fn add(&mut self, other: &Self) {
+        self.registered += other.registered;
+        self.refused += other.refused;
+        self.bounced_messages += other.bounced_messages;
+        self.bounced_bytes += other.bounced_bytes;
     }
 }
 
@@ -142,6 +155,7 @@ impl Context {
             forwarded,
             host_packing: self.stats().host_packing(),
             checked_messages: self.stats().checked_messages(),
+            zero_copy: self.stats().zero_copy(),
         }
     }
 
@@ -174,6 +188,7 @@ impl Report {
             sum.host_packing.buffers += report.host_packing.buffers;
             sum.host_packing.bytes += report.host_packing.bytes;
             sum.checked_messages += report.checked_messages;
+            sum.zero_copy.add(&report.zero_copy);
             for row in report.collectives {
                 let same = |s: &&mut CallRow| {
                     s.size_class_bytes == row.size_class_bytes
@@ -247,6 +262,14 @@ impl Report {
                 text,
                 "  checked end to end {:>12} messages, {damaged} chunks damaged and sent again",
                 self.checked_messages
+            );
+        }
+        let direct = &self.zero_copy;
+        if direct.registered + direct.refused > 0 {
+            let _ = writeln!(
+                text,
+                "  user buffers {:>18} registered {:>8} refused; {} messages of {} bytes in pieces",
+                direct.registered, direct.refused, direct.bounced_messages, direct.bounced_bytes
             );
         }
         let packing = &self.host_packing;

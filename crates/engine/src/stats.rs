@@ -39,6 +39,10 @@ pub struct Stats {
     forwarded: Mutex<BTreeMap<(&'static str, &'static str), Count>>,
     host_packing: Mutex<Count>,
     checked: AtomicU64,
+    registered: AtomicU64,
+    refused: AtomicU64,
+    bounced: AtomicU64,
+    bounced_bytes: AtomicU64,
     /// Damaged chunks by fabric and rail.
     damaged: Mutex<BTreeMap<(&'static str, String), u64>>,
 }
@@ -76,6 +80,19 @@ pub struct HostPackingRow {
     pub buffers: u64,
     /// Their bytes.
     pub bytes: u64,
+}
+
+/// What became of user buffers that large messages go straight into, or come from, over rails.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZeroCopyRow {
+    /// Registrations, of a buffer or of a block of one; each for one operation, with every rail.
+    pub registered: u64,
+    /// Registrations that were refused, e.g. by the limit of locked memory.
+    pub refused: u64,
+    /// Messages that therefore went through scratch in pieces.
+    pub bounced_messages: u64,
+    /// Their bytes.
+    pub bounced_bytes: u64,
 }
 
 /// Calls left to the host MPI.
@@ -137,6 +154,33 @@ impl Stats {
     /// Messages that were checked end to end so far.
     pub fn checked_messages(&self) -> u64 {
         self.checked.load(Ordering::Relaxed)
+    }
+
+    /// Counts a registration of user memory.
+    pub(crate) fn registered(&self) {
+        self.registered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a registration of user memory that was refused.
+    pub(crate) fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a message of `bytes` bytes that this process sent in pieces.
+    pub(crate) fn bounced(&self, bytes: u64) {
+        self.bounced.fetch_add(1, Ordering::Relaxed);
+        self.bounced_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// What became of user buffers so far.
+    pub fn zero_copy(&self) -> ZeroCopyRow {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ZeroCopyRow {
+            registered: read(&self.registered),
+            refused: read(&self.refused),
+            bounced_messages: read(&self.bounced),
+            bounced_bytes: read(&self.bounced_bytes),
+        }
     }
 
     /// Counts a chunk that `rail` damaged.

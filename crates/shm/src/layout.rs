@@ -194,7 +194,7 @@ impl NodeLayout {
     #[track_caller]
     pub fn scratch(&self, r: NodeRank, channel: u32) -> usize {
         match self.small(channel) {
-            None => self.all_scratch() + self.pair(r, channel) * self.scratch_stride(),
+            None => self.all_scratch() + self.pair(r, channel) * self.scratch_room(),
             Some(small) => self.all_small() + self.small_pair(r, small) * SMALL_SCRATCH,
         }
     }
@@ -256,8 +256,9 @@ impl NodeLayout {
         r.index() * self.small_channels as usize + small as usize
     }
 
+    /// Bytes of scratch that a rank and channel has in fact: whole pages.
     #[inline]
-    fn scratch_stride(&self) -> usize {
+    pub fn scratch_room(&self) -> usize {
         (self.scratch_bytes as usize).next_multiple_of(PAGE)
     }
 
@@ -268,7 +269,7 @@ impl NodeLayout {
 
     #[inline]
     fn all_small(&self) -> usize {
-        self.all_scratch() + self.pairs() * self.scratch_stride()
+        self.all_scratch() + self.pairs() * self.scratch_room()
     }
 
     /// Where the checks of a pair of rank and channel begin.

@@ -1,12 +1,17 @@
 //! Messages over rails: where they are, where they go, and how they are laid over rails.
 
 use super::Run;
+use crate::EngineError;
 use crate::team::map::TeamRails;
+use crate::team::{Link, State};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
 use ferrorail_fabric::stripe::{Balance, Policy, Stripes};
-use ferrorail_fabric::{LocalRegion, RemoteRegion};
+use ferrorail_fabric::{
+    Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Ticket,
+    Tracking,
+};
 
 /// A message on its way to another node: where it is, where it goes, and what it raises there.
 pub(super) struct Message<'m> {
@@ -25,6 +30,14 @@ pub(super) struct Message<'m> {
     pub into_user: bool,
     /// The rail it keeps to.
     pub rail: Option<RailId>,
+}
+
+/// A word in the segment of `to`'s node, and the value that it is to take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Word {
+    pub to: Rank,
+    pub offset: usize,
+    pub value: u64,
 }
 
 impl Message<'_> {
@@ -50,4 +63,53 @@ impl Run<'_> {
         (self.schedule.own_rails && !weighed && rails <= self.map.ports())
             .then(|| RailId(port % rails))
     }
+
+    /// The rail whose turn it is to take something short to `to`.
+    pub(super) fn next_rail(&self, state: &mut State, to: Rank) -> RailId {
+        let balance = &mut link_to(&mut state.links, to).balance;
+        self.rails().planner.plan(balance, 0).chunks()[0].rail
+    }
+
+    /// Puts `word`, and nothing else; `None` if there is no room for it yet.
+    pub(super) fn post_word(
+        &self,
+        state: &mut State,
+        rail: RailId,
+        word: Word,
+        tracking: Tracking,
+    ) -> Result<Option<Ticket>, EngineError> {
+        let rails = self.rails();
+        let link = link_to(&mut state.links, word.to);
+        let nothing = LocalSlice {
+            region: rails.region(),
+            offset: 0,
+            bytes: 0,
+        };
+        let at = |offset| RemoteSlice {
+            region: &link.segment,
+            offset,
+        };
+        let notification = Notification {
+            word: at(word.offset),
+            value: word.value,
+        };
+        let rail = rails.local(rail);
+        // SAFETY: an empty put reads nothing; the word belongs to the peer's registered segment.
+        let posted = unsafe {
+            let fabric = &rails.fabric;
+            fabric.put_notify(link.peer, rail, nothing, at(0), notification, tracking)
+        };
+        match posted {
+            Ok(ticket) => Ok(Some(ticket)),
+            Err(FabricError::WouldBlock) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The connection to `to`.
+pub(super) fn link_to(links: &mut [Option<Link>], to: Rank) -> &mut Link {
+    links[to.index()]
+        .as_mut()
+        .expect("a plan's peers are connected before it runs")
 }

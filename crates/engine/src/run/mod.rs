@@ -3,6 +3,8 @@
 //! [`Run::advance`] executes steps until one cannot go on yet, and never blocks. A blocking call
 //! ([`complete`]) advances to the end and waits in between.
 
+mod announce;
+mod bounce;
 pub(crate) mod checked;
 mod letter;
 pub(crate) mod mark;
@@ -14,6 +16,7 @@ mod span;
 mod user;
 mod wait;
 
+pub(crate) use bounce::Bounce;
 pub(crate) use meter::Meter;
 pub use user::Block;
 pub(crate) use user::{Side, UserBuffers, Window};
@@ -24,13 +27,14 @@ use crate::clock::Turn;
 use crate::plan::Route;
 use crate::team::State;
 use crate::team::map::Map;
+use bounce::Outgoing;
 use checked::Checking;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::schedule::PHASE_MAX;
 use ferrorail_coll::{Buffer, Schedule, Slot, Step};
+use ferrorail_fabric::Fabric;
 use ferrorail_fabric::stripe::flag_parts;
-use ferrorail_fabric::{Fabric, RemoteRegion};
 use put::Sending;
 use registered::Registered;
 use span::Spans;
@@ -68,6 +72,10 @@ pub(crate) struct Run<'a> {
     sending: Option<Sending>,
     /// Letters written so far.
     letters: Cell<u16>,
+    /// The put that goes in pieces, if the present one does.
+    bouncing: Option<Box<Outgoing>>,
+    /// Whether peers may ask this rank to take messages in pieces.
+    serves: bool,
     /// The check of the message that is being waited for.
     checking: Checking,
     /// The user's contribution, registered for this operation if puts read it.
@@ -79,7 +87,7 @@ pub(crate) struct Run<'a> {
 impl<'a> Run<'a> {
     /// A run of `route` as the operation that the team's clock gave out.
     ///
-    /// A buffer that cannot be registered is an error of [`Run::advance`]: peers wait to be told.
+    /// Messages from and to a buffer that cannot be registered go in pieces.
     pub fn new(map: &'a Map, route: &'a Route, user: UserBuffers<'a>, turn: Turn) -> Self {
         let register = |wanted: bool, side| match wanted {
             true => Registered::new(map, side, user.window),
@@ -93,6 +101,8 @@ impl<'a> Run<'a> {
             next: 0,
             sending: None,
             letters: Cell::new(0),
+            bouncing: None,
+            serves: route.registers_recv && map.rails.is_some(),
             checking: Checking::default(),
             send: register(route.registers_send, &user.send),
             receive: register(route.registers_recv, &user.recv),
@@ -105,7 +115,9 @@ impl<'a> Run<'a> {
         self.look_at_rails(state)?;
         while let Some(step) = self.schedule.steps.get(self.next) {
             if let Some(blocked) = self.step(*step, state)? {
-                return Ok(Advance::Pending(blocked));
+                // Those who wait for this rank to take their pieces do not ring the node's doorbell.
+                let idle = state.bounce.is_idle();
+                return Ok(Advance::Pending(if idle { blocked } else { Blocked::Rail }));
             }
             self.next += 1;
         }
@@ -248,30 +260,6 @@ impl<'a> Run<'a> {
         (!complete).then_some(blocked)
     }
 
-    fn await_announcement(
-        &mut self,
-        state: &mut State,
-        from: Rank,
-        slot: Slot,
-    ) -> Result<Option<Blocked>, EngineError> {
-        if let Some(blocked) = self.await_message(state, from, slot, self.op, true)? {
-            return Ok(Some(blocked));
-        }
-        let offset = self
-            .map
-            .announcement_offset(self.map.rank, self.channel, slot);
-        let segment = self.map.segment().segment().range();
-        let cell = segment.slice(offset, RemoteRegion::WIRE_BYTES);
-        let mut wire = [0; RemoteRegion::WIRE_BYTES];
-        span::copy_out(cell, &mut wire);
-        let region = RemoteRegion::from_wire(&wire);
-        if region.address == 0 {
-            return Err(EngineError::BufferRefused { rank: from });
-        }
-        state.announced[from.index()] = Some(region);
-        Ok(None)
-    }
-
     /// Waits until the rails no longer read the user's memory, then gives its registration back.
     fn drain(&mut self, state: &mut State) -> Result<Advance, EngineError> {
         if let Some(rails) = &self.map.rails {
@@ -281,7 +269,7 @@ impl<'a> Run<'a> {
                 }
                 state.tickets.pop();
             }
-            if !state.ledger.is_settled() {
+            if !state.ledger.is_settled() || !state.bounce.is_idle() {
                 return Ok(Advance::Pending(Blocked::Rail));
             }
         }
@@ -295,6 +283,9 @@ impl<'a> Run<'a> {
             state.meter.read(&*rails.fabric, &mut state.links);
             if !state.ledger.is_settled() {
                 self.read_verdicts(state)?;
+            }
+            if self.serves {
+                self.serve(state)?;
             }
         }
         Ok(())
@@ -315,8 +306,9 @@ impl<'a> Run<'a> {
 
     /// Step that is being waited for, for messages.
     pub fn waiting_for(&self) -> String {
-        if let Some(from) = self.awaited() {
-            return format!("rank {from}");
+        let peer = self.bouncing.as_ref().map(|outgoing| outgoing.to());
+        if let Some(peer) = peer.or_else(|| self.awaited()) {
+            return format!("rank {peer}");
         }
         match self.schedule.steps.get(self.next) {
             Some(&Step::NodeAwait { of, .. }) => self.local_rank(of),

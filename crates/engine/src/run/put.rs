@@ -1,8 +1,9 @@
 //! Putting: through shared memory inside the node, over rails between nodes.
 
-use super::message::Message;
+use super::announce::REFUSED;
+use super::bounce::Parcel;
+use super::message::{Message, link_to};
 use super::meter::Sample;
-use super::span::copy_in;
 use super::{Blocked, Run};
 use crate::EngineError;
 use crate::team::map::TeamRails;
@@ -78,7 +79,7 @@ impl<'a> Run<'a> {
             .ok_or(EngineError::Mismatch { rank: Some(to) })
     }
 
-    fn raise_node(&self, to: Rank, slot: Slot, mark: u64) {
+    pub(super) fn raise_node(&self, to: Rank, slot: Slot, mark: u64) {
         let segment = self.map.segment();
         let to = self.map.topology.node_rank_of(to);
         segment
@@ -97,100 +98,101 @@ impl<'a> Run<'a> {
         from: Span,
         into: Span,
     ) -> Result<Option<Blocked>, EngineError> {
+        if self.is_landing(into.buffer) {
+            return self.put_user(state, to, port, slot, from, into);
+        }
         let rails = self.rails();
-        let segment = link(state, to).segment;
-        let zero_copy = self.is_landing(into.buffer);
-        let region;
-        let (source, dest, offset) = if zero_copy {
-            region = announced(state, to);
-            let source = match from.buffer {
-                Buffer::Send => &self.send,
-                _ => &self.receive,
-            };
-            let refused = EngineError::BufferRefused {
-                rank: self.map.rank,
-            };
-            let source = source.block(from.first).ok_or(refused)?;
-            let offset = self.landing_offset(into);
-            self.check_room(&region, offset, self.source(to, from).bytes, to)?;
-            (source, &region, offset)
-        } else {
-            let base = self
-                .map
-                .scratch_offset(to, into.buffer == Buffer::Node, self.channel);
-            (
-                rails.region(),
-                &segment,
-                base + self.spans.bytes(into.first),
-            )
-        };
+        let segment = link_to(&mut state.links, to).segment;
+        let base = self
+            .map
+            .scratch_offset(to, into.buffer == Buffer::Node, self.channel);
+        let offset = base + self.spans.bytes(into.first);
         let payload = self.source(to, from);
-        if !zero_copy && let Some(letter) = self.letter(&segment, to, (port, slot), payload, offset)
-        {
+        if let Some(letter) = self.letter(&segment, to, (port, slot), payload, offset) {
             self.sending = post(self, rails, state, &letter)?;
             return Ok(self.sending.map(|_| Blocked::Rail));
         }
         let message = Message {
-            source,
+            source: rails.region(),
             from: payload,
-            dest,
+            dest: &segment,
             offset,
             to,
             slot,
             mark: self.sent_mark(to, from),
             is_letter: false,
-            into_user: zero_copy,
+            into_user: false,
             rail: self.own_rail(port),
         };
         self.sending = self.send(rails, state, &message, from.count > 0)?;
         Ok(self.sending.map(|_| Blocked::Rail))
     }
 
-    /// Tells `to` where this rank's receive buffer is.
-    pub(super) fn announce(
+    /// Puts from user memory to that of a rank of another node; in pieces through scratch if either
+    /// could not be registered.
+    fn put_user(
         &mut self,
         state: &mut State,
         to: Rank,
+        port: u8,
         slot: Slot,
+        from: Span,
+        into: Span,
     ) -> Result<Option<Blocked>, EngineError> {
-        let offset = self.map.announcement_offset(to, self.channel, slot);
-        if self.map.topology.same_node(to, self.map.rank) {
-            let cell = self
-                .map
-                .segment()
-                .segment()
-                .range()
-                .slice(offset, RemoteRegion::WIRE_BYTES);
-            copy_in(&self.announcement(to).to_wire(), cell);
-            self.raise_node(to, slot, self.op);
-            return Ok(None);
-        }
-        let rails = self.rails();
-        let segment = link(state, to).segment;
-        // Own scratch is unused when puts land in user memory; it is the registered source. A cell
-        // for each peer: what they are told may differ, and rails may read it late.
-        let staging = self.map.segment().scratch(self.map.node_rank, self.channel);
-        let staging = staging.slice(CELL_BYTES * to.index(), RemoteRegion::WIRE_BYTES);
-        copy_in(&self.announcement(to).to_wire(), staging);
-        let message = Message {
-            source: rails.region(),
-            from: staging,
-            dest: &segment,
+        let region = announced(state, to);
+        let bytes = self.source(to, from);
+        let mark = self.sent_mark(to, from);
+        let offset = self.landing_offset(into);
+        self.check_room(&region, offset, bytes.bytes, to)?;
+        let source = match from.buffer {
+            Buffer::Send => &self.send,
+            _ => &self.receive,
+        };
+        let message = |source, from, dest, offset, into_user| Message {
+            source,
+            from,
+            dest,
             offset,
             to,
             slot,
-            mark: self.op,
+            mark,
             is_letter: false,
-            into_user: false,
-            rail: None,
+            into_user,
+            rail: self.own_rail(port),
         };
-        self.sending = self.send(rails, state, &message, true)?;
-        Ok(self.sending.map(|_| Blocked::Rail))
+        let rails = self.rails();
+        let sending = match source.block(from.first) {
+            Some(source) if region.address != REFUSED => {
+                let message = message(source, bytes, &region, offset, true);
+                self.send(rails, state, &message, from.count > 0)?
+            }
+            _ if bytes.bytes > 0 => {
+                let from = bytes;
+                return self.bounce(
+                    state,
+                    Parcel {
+                        to,
+                        slot,
+                        mark,
+                        from,
+                        offset,
+                    },
+                );
+            }
+            _ => {
+                let segment = link_to(&mut state.links, to).segment;
+                let nothing = rails.region().range.slice(0, 0);
+                let message = message(rails.region(), nothing, &segment, 0, false);
+                self.send(rails, state, &message, from.count > 0)?
+            }
+        };
+        self.sending = sending;
+        Ok(sending.map(|_| Blocked::Rail))
     }
 
     /// Sends `message` over rails, checked if it has bytes and checks are on. What is returned is
     /// left to post.
-    fn send(
+    pub(super) fn send(
         &self,
         rails: &TeamRails,
         state: &mut State,
@@ -226,61 +228,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Where `to` may put: all of this rank's result, or the block that is for `to` if every pair
-    /// has one.
-    pub(super) fn announced_memory(&self, to: Rank) -> MemoryRange {
-        let user = self.spans.user();
-        match user.pairs {
-            true => user.recv.block_of(to.0),
-            false => user.recv.whole(),
-        }
-    }
-
-    /// How `to` is told of that. Address 0 says that it could not be registered.
-    fn announcement(&self, to: Rank) -> RemoteRegion {
-        let user = self.spans.user();
-        let memory = self.announced_memory(to);
-        let region = RemoteRegion {
-            address: memory.address as u64,
-            bytes: memory.bytes as u64,
-            ..NO_KEYS
-        };
-        if self.map.rails.is_none() || self.map.topology.same_node(to, self.map.rank) {
-            return region;
-        }
-        let single = user.recv.count() == 1;
-        match self.receive.block(if single { 0 } else { to.0 }) {
-            Some(registered) => RemoteRegion {
-                rkeys: registered.rkeys,
-                ..region
-            },
-            None => NO_KEYS,
-        }
-    }
-
     pub(super) fn rails(&self) -> &'a TeamRails {
         self.map
             .rails
             .as_ref()
             .expect("other nodes are reached by rails")
     }
-}
-
-/// Room for an announcement in scratch, which holds as many per rank twice over.
-const CELL_BYTES: usize = 64;
-const _: () = assert!(RemoteRegion::WIRE_BYTES <= CELL_BYTES);
-
-const NO_KEYS: RemoteRegion = RemoteRegion {
-    address: 0,
-    bytes: 0,
-    rkeys: [0; ferrorail_fabric::RAILS_MAX],
-    mapping: 0,
-};
-
-fn link(state: &mut State, to: Rank) -> &mut Link {
-    state.links[to.index()]
-        .as_mut()
-        .expect("a plan's peers are connected before it runs")
 }
 
 fn announced(state: &State, to: Rank) -> RemoteRegion {
@@ -318,9 +271,7 @@ fn post(
     message: &Message<'_>,
 ) -> Result<Option<Sending>, EngineError> {
     let base = message.from.address - message.source.range.address;
-    let link = state.links[message.to.index()]
-        .as_mut()
-        .expect("a plan's peers are connected before it runs");
+    let link = link_to(&mut state.links, message.to);
     let sending = run.sending.unwrap_or_else(|| Sending {
         stripes: message.stripes(rails, &mut link.balance),
         posted: 0,

@@ -21,8 +21,7 @@ pub(super) enum Registered {
 impl Registered {
     /// Registers `side` on the team's rails, as far as an operation over `window` needs it.
     ///
-    /// What is refused stays unregistered; the operation fails where it would be used, as peers
-    /// wait to be told.
+    /// What is refused stays unregistered: its messages go in pieces.
     pub fn new(map: &Map, side: &Side<'_>, window: Window) -> Self {
         if map.rails.is_none() {
             return Self::Nothing;
@@ -73,9 +72,18 @@ fn register(map: &Map, memory: MemoryRange) -> Option<LocalRegion> {
     // SAFETY: MPI forbids the caller to free or reuse the buffer before the call returns, and
     // the run gives the registration back before it does.
     match unsafe { rails.fabric.register(memory.as_ptr(), memory.bytes, None) } {
-        Ok(region) => Some(region),
+        Ok(region) => {
+            map.context.stats().registered();
+            Some(region)
+        }
         Err(error) => {
-            tracing::warn!("user buffer: {error}");
+            map.context.stats().refused();
+            map.context.warn_once_about("user buffers", || {
+                format!(
+                    "large buffers go through scratch in pieces, which is slower and counted in \
+                     the statistics: {error}"
+                )
+            });
             None
         }
     }

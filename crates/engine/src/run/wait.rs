@@ -121,17 +121,19 @@ impl Run<'_> {
         collective: &'static str,
     ) -> Result<(), EngineError> {
         let mut patience = Patience::new(self.map, collective);
-        let mut step = self.next;
+        let mut seen = (self.next, state.bounce.moved());
         loop {
             match self.advance(state)? {
                 Advance::Done => return Ok(()),
                 Advance::Pending(blocked) => {
-                    if self.next != step {
-                        step = self.next;
+                    let now = (self.next, state.bounce.moved());
+                    if now != seen {
+                        seen = now;
                         patience.renew();
                     }
                     patience.expected = Some(self.expected());
                     if patience.idle(blocked, || self.waiting_for())? {
+                        state.bounce.look_again();
                         self.check_awaited(state)?;
                     }
                 }
@@ -145,7 +147,8 @@ impl Run<'_> {
         let Some(rails) = &self.map.rails else {
             return Ok(());
         };
-        for rank in self.awaited().into_iter().chain(state.ledger.debtors()) {
+        let owing = state.ledger.debtors().chain(self.bouncing_with(state));
+        for rank in self.awaited().into_iter().chain(owing) {
             if let Some(link) = &state.links[rank.index()] {
                 rails.fabric.check(link.peer)?;
             }

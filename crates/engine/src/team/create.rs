@@ -6,8 +6,8 @@ use crate::agree::{agree, gather};
 use crate::clock::Clock;
 use crate::plan::Plans;
 use crate::rails::{Rails, RailsKind};
-use crate::run::Meter;
 use crate::run::checked::Ledger;
+use crate::run::{Bounce, Meter};
 use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError};
 use ferrorail_base::config::{FabricChoice, Settings};
@@ -80,6 +80,7 @@ impl Team {
             announced: vec![None; size],
             tickets: Vec::new(),
             ledger: Ledger::default(),
+            bounce: Bounce::default(),
             meter: Meter::default(),
             broken: None,
             freed: false,

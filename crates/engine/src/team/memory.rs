@@ -15,8 +15,6 @@ use ferrorail_coll::schedule::slot_limit;
 use ferrorail_fabric::stripe::Planner;
 use ferrorail_fabric::{Fabric, LocalRegion, SharedBacking};
 use ferrorail_shm::{NodeLayout, NodeSegment, SegmentHandle, ShmError};
-use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
-use nix::unistd::geteuid;
 
 /// Bytes of flags per rank with which a channel still counts as small.
 const SMALL_FLAGS_MAX: u32 = 8192;
@@ -168,8 +166,8 @@ fn register(map: &Map, fabric: &Rails) -> Result<LocalRegion, EngineError> {
 }
 
 /// Whether this rank can write every other's private memory: by cross-memory attach inside the
-/// node (and the host, for loopback rails), by the rails elsewhere, where no memlock limit bounds
-/// what may be registered.
+/// node (and the host, for loopback rails), by the rails elsewhere. What cannot be registered when it
+/// comes to that goes in pieces.
 fn reaches_all(map: &Map, probes: &[(u64, u64)]) -> bool {
     let capabilities = map.rails.as_ref().map(|rails| rails.fabric.capabilities());
     let one_host = capabilities.is_some_and(|capabilities| capabilities.same_host_only);
@@ -182,14 +180,5 @@ fn reaches_all(map: &Map, probes: &[(u64, u64)]) -> bool {
         .map(Rank)
         .filter(|&peer| peer != map.rank && (one_host || map.topology.same_node(peer, map.rank)))
         .all(reaches);
-    let between = capabilities.is_none_or(|capabilities| {
-        capabilities.private_memory && (capabilities.same_host_only || memlock_unlimited())
-    });
-    inside && between
-}
-
-/// Whether registrations are bounded by the memlock limit only in theory.
-fn memlock_unlimited() -> bool {
-    let soft = getrlimit(Resource::RLIMIT_MEMLOCK).map_or(0, |(soft, _)| soft);
-    soft == RLIM_INFINITY || geteuid().is_root()
+    inside && capabilities.is_none_or(|capabilities| capabilities.private_memory)
 }

@@ -12,8 +12,8 @@ mod memory;
 
 use crate::clock::Clock;
 use crate::plan::Plans;
-use crate::run::Meter;
 use crate::run::checked::Ledger;
+use crate::run::{Bounce, Meter};
 use crate::{Context, EngineError};
 use ferrorail_base::{PeerId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
@@ -44,6 +44,8 @@ pub(crate) struct State {
     pub tickets: Vec<Ticket>,
     /// Checked messages without a verdict.
     pub ledger: Ledger,
+    /// Messages that go in pieces, as user memory could not be registered.
+    pub bounce: Bounce,
     /// Times the chunks of divided messages, where shares follow completions.
     pub meter: Meter,
     /// Set by the first error; every later call repeats it.

@@ -7,7 +7,7 @@ use super::{ATTEMPTS_MAX, low_byte};
 use crate::EngineError;
 use crate::run::Run;
 use crate::run::mark::number;
-use crate::run::message::Message;
+use crate::run::message::{Message, link_to};
 use crate::run::span::copy_in;
 use crate::team::State;
 use crate::team::map::{Map, TeamRails};
@@ -91,9 +91,7 @@ impl Run<'_> {
     ) -> Result<(), EngineError> {
         let layout = self.map.segment().layout();
         let index = state.ledger.next(self.op, layout.slots)?;
-        let link = state.links[message.to.index()]
-            .as_mut()
-            .expect("a plan's peers are connected before it runs");
+        let link = link_to(&mut state.links, message.to);
         let stripes = message.stripes(rails, &mut link.balance);
         let mut sums = [Sum::default(); RAILS_MAX];
         for (sum, chunk) in sums.iter_mut().zip(stripes.chunks()) {
@@ -143,6 +141,11 @@ impl Run<'_> {
         sent.post(self.map, rails, state)?;
         state.ledger.open.push(sent);
         Ok(())
+    }
+
+    /// Counts something to `to` that `rail` damaged.
+    pub(in crate::run) fn note_damage(&self, rail: RailId, to: Rank) {
+        note_damage(self.map, self.rails(), rail, to);
     }
 
     /// Reads the verdicts that have come, and sends again what they call damaged.
@@ -196,12 +199,7 @@ impl Sent {
     ) -> Result<(), EngineError> {
         let chunks = usize::from(self.stripes.count());
         for index in (0..chunks).filter(|index| damaged & 1 << index != 0) {
-            let rail = &rails.fabric.rails()[self.rails[index].index()].name;
-            map.context.stats().damaged(rails.fabric.name(), rail);
-            map.context.warn_once([format!(
-                "rail {rail} to rank {} damages data; it is sent again, and counted in the statistics",
-                self.to
-            )]);
+            note_damage(map, rails, self.rails[index], self.to);
         }
         self.attempt += 1;
         if self.attempt == ATTEMPTS_MAX {
@@ -287,4 +285,13 @@ impl Sent {
         }
         Ok(())
     }
+}
+
+/// Counts a chunk to `to` that `rail` damaged, and says so once.
+fn note_damage(map: &Map, rails: &TeamRails, rail: RailId, to: Rank) {
+    let rail = &rails.fabric.rails()[rail.index()].name;
+    map.context.stats().damaged(rails.fabric.name(), rail);
+    map.context.warn_once([format!(
+        "rail {rail} to rank {to} damages data; it is sent again, and counted in the statistics"
+    )]);
 }

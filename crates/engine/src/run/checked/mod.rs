@@ -15,6 +15,7 @@ mod verify;
 
 pub(crate) use ledger::Ledger;
 pub(crate) use record::cell_bytes;
+pub(super) use record::sum_on;
 pub(super) use verify::Checking;
 
 /// Times that a chunk is sent before the operation fails.
@@ -27,6 +28,16 @@ const _: () = assert!(ferrorail_fabric::RAILS_MAX < 1 << COUNT_BITS && ATTEMPTS_
 /// The low byte of the arrival flags of a message of `count` chunks.
 const fn low_byte(count: u8, attempt: u8) -> u8 {
     attempt << COUNT_BITS | count
+}
+
+/// The low byte of the flag of a message that came in pieces, which were checked one by one: a
+/// number of chunks that no message has.
+const BOUNCED: u8 = (1 << COUNT_BITS) - 1;
+const _: () = assert!(ferrorail_fabric::RAILS_MAX < BOUNCED as usize);
+
+/// What the target of a message that came in pieces puts into its flag's low byte.
+pub(super) const fn bounced_flag(checked: bool) -> u8 {
+    if checked { BOUNCED } else { 1 }
 }
 
 /// Number of chunks, and attempt, in a flag's low byte.

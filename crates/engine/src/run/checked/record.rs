@@ -136,8 +136,12 @@ fn own_sum(wire: &[u8], mark: u64) -> u32 {
 
 /// CRC32C of memory that others may write; what they write meanwhile shows as damage.
 pub(super) fn sum_of(memory: MemoryRange) -> u32 {
+    sum_on(0, memory)
+}
+
+/// As [`sum_of`], on top of the `sum` of what comes before.
+pub(in crate::run) fn sum_on(mut sum: u32, memory: MemoryRange) -> u32 {
     let mut block = [0; BLOCK];
-    let mut sum = 0;
     let mut offset = 0;
     while offset < memory.bytes {
         let bytes = BLOCK.min(memory.bytes - offset);

@@ -1,17 +1,18 @@
 //! The target's side: whether what has landed is what was sent.
 
 use super::record::{Place, Record, index_in, sum_of, verdict};
-use super::{ATTEMPTS_MAX, low_byte, parts_of};
+use super::{ATTEMPTS_MAX, BOUNCED, low_byte, parts_of};
 use crate::EngineError;
 use crate::run::mark::number;
+use crate::run::message::Word;
 use crate::run::{Blocked, Run};
 use crate::team::State;
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
 use ferrorail_coll::Slot;
+use ferrorail_fabric::Tracking;
 use ferrorail_fabric::stripe::flag_parts;
-use ferrorail_fabric::{Fabric, FabricError, LocalSlice, Notification, RemoteSlice, Tracking};
 
 /// How far the check of the awaited message is.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +48,9 @@ impl Run<'_> {
         slot: Slot,
         mark: u64,
     ) -> Result<Option<Blocked>, EngineError> {
+        if self.has_bounced(slot, mark) {
+            return Ok(None);
+        }
         let Checking { attempt, found, .. } = self.checking;
         let (index, damaged) = match found {
             Some(found) => found,
@@ -76,6 +80,13 @@ impl Run<'_> {
             found: None,
         };
         Ok(Some(Blocked::Rail))
+    }
+
+    /// Whether the message came in pieces, each of which has been checked.
+    fn has_bounced(&self, slot: Slot, mark: u64) -> bool {
+        let segment = self.map.segment();
+        let flag = segment.arrival(self.map.node_rank, self.channel, slot, 0);
+        flag_parts(flag.load(Ordering::Acquire)) == (mark, BOUNCED)
     }
 
     /// The message's index at its origin and its number of chunks, when every chunk of the present
@@ -145,44 +156,12 @@ impl Run<'_> {
         index: u16,
         value: u64,
     ) -> Result<bool, EngineError> {
-        let rails = self.rails();
-        let link = state.links[to.index()]
-            .as_mut()
-            .expect("a plan's peers are connected before it runs");
-        let rail = rails.planner.plan(&mut link.balance, 0).chunks()[0].rail;
-        let nothing = LocalSlice {
-            region: rails.region(),
-            offset: 0,
-            bytes: 0,
-        };
-        let nowhere = RemoteSlice {
-            region: &link.segment,
-            offset: 0,
-        };
-        let word = RemoteSlice {
-            region: &link.segment,
-            offset: self.map.verdict_offset(to, self.channel, index),
-        };
-        let notification = Notification { word, value };
-        // SAFETY: an empty put reads nothing; the word belongs to the peer's registered segment.
-        let told = unsafe {
-            rails.fabric.put_notify(
-                link.peer,
-                rails.local(rail),
-                nothing,
-                nowhere,
-                notification,
-                Tracking::Tracked,
-            )
-        };
-        match told {
-            Ok(ticket) => {
-                // It has to be there before this rank goes its own way.
-                state.tickets.push(ticket);
-                Ok(true)
-            }
-            Err(FabricError::WouldBlock) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        let rail = self.next_rail(state, to);
+        let offset = self.map.verdict_offset(to, self.channel, index);
+        let word = Word { to, offset, value };
+        // It has to be there before this rank goes its own way.
+        let told = self.post_word(state, rail, word, Tracking::Tracked)?;
+        state.tickets.extend(told);
+        Ok(told.is_some())
     }
 }

@@ -1,0 +1,218 @@
+//! The target's side: whose turn it is, and what becomes of the pieces.
+
+use super::origin::piece_mark;
+use super::places::{HEADER_BYTES, Header, Places};
+use super::{Answer, Bounce};
+use crate::EngineError;
+use crate::run::Run;
+use crate::run::checked::bounced_flag;
+use crate::run::mark::number;
+use crate::run::message::Word;
+use crate::team::State;
+use ferrorail_base::Rank;
+use ferrorail_base::sync::Ordering;
+use ferrorail_fabric::Tracking;
+use ferrorail_fabric::stripe::{flag_parts, flag_value};
+
+/// The origin that has the area, and for which turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Incoming {
+    from: Rank,
+    turn: u64,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// To be told that it is its turn.
+    Grant,
+    /// Its piece is on the way.
+    Granted,
+    /// To be told what became of it.
+    Tell(Answer),
+}
+
+impl Incoming {
+    /// Whose piece it is.
+    pub fn from(&self) -> Rank {
+        self.from
+    }
+}
+
+impl Bounce {
+    /// The next rank that has asked, and its turn.
+    fn next(&mut self) -> Option<(Rank, u64)> {
+        let ranks = self.wanted.len() as u32;
+        let after = |step| (self.last + step) % ranks;
+        let asks = |rank: &u32| self.wanted[*rank as usize] > self.served[*rank as usize];
+        let next = (1..=ranks).map(after).find(asks);
+        self.waiting = next.is_some();
+        let next = next?;
+        self.last = next;
+        Some((Rank(next), self.wanted[next as usize]))
+    }
+}
+
+impl Run<'_> {
+    /// Lets peers bounce what they have for this rank, if one has asked. Does not wait.
+    #[inline]
+    pub(in crate::run) fn serve(&self, state: &mut State) -> Result<(), EngineError> {
+        let own = Places::of(self.map, self.map.rank);
+        let bell = self.map.segment().segment().word(own.bell());
+        let bell = bell.load(Ordering::Acquire);
+        if bell == state.bounce.bell && state.bounce.is_idle() {
+            return Ok(());
+        }
+        self.serve_in_turn(state, own, bell)
+    }
+
+    #[cold]
+    fn serve_in_turn(&self, state: &mut State, own: Places, bell: u64) -> Result<(), EngineError> {
+        if bell != state.bounce.bell {
+            state.bounce.bell = bell;
+            self.read_requests(state, own);
+        }
+        loop {
+            let Some(Incoming { from, turn, phase }) = state.bounce.incoming else {
+                let Some((from, turn)) = state.bounce.next() else {
+                    return Ok(());
+                };
+                let phase = Phase::Grant;
+                state.bounce.incoming = Some(Incoming { from, turn, phase });
+                continue;
+            };
+            let over = match phase {
+                Phase::Grant => {
+                    if !self.answer(state, from, Answer::Granted.about(turn), Tracking::Silent)? {
+                        return Ok(());
+                    }
+                    Some(Phase::Granted)
+                }
+                Phase::Granted if !self.piece_has_come(own, from, turn) => return Ok(()),
+                Phase::Granted => self.take_piece(state, own, from, turn)?.map(Phase::Tell),
+                Phase::Tell(answer) => {
+                    // The origin has to know before this rank goes its own way.
+                    if !self.answer(state, from, answer.about(turn), Tracking::Tracked)? {
+                        return Ok(());
+                    }
+                    None
+                }
+            };
+            state.bounce.incoming = over.map(|phase| Incoming { from, turn, phase });
+            if over.is_none() {
+                state.bounce.served[from.index()] = turn;
+            }
+        }
+    }
+
+    /// Takes note of who asks.
+    fn read_requests(&self, state: &mut State, own: Places) {
+        let topology = &self.map.topology;
+        state.bounce.make_room(topology.size());
+        let segment = self.map.segment().segment();
+        for rank in (0..topology.size()).map(Rank) {
+            let asked = segment.word(own.request(rank)).load(Ordering::Acquire);
+            let wanted = &mut state.bounce.wanted[rank.index()];
+            *wanted = asked.max(*wanted);
+        }
+        state.bounce.waiting = true;
+    }
+
+    fn piece_has_come(&self, own: Places, from: Rank, turn: u64) -> bool {
+        let flag = |chunk| {
+            let flag = self.map.segment().segment().word(own.flag(chunk));
+            flag_parts(flag.load(Ordering::Acquire))
+        };
+        let (mark, chunks) = flag(0);
+        let wanted = piece_mark(from, turn);
+        mark == wanted && (1..chunks).all(|chunk| flag(chunk).0 == wanted)
+    }
+
+    /// Copies a piece to where it belongs. What is to be told; nothing if the next turn tells it.
+    fn take_piece(
+        &self,
+        state: &mut State,
+        own: Places,
+        from: Rank,
+        turn: u64,
+    ) -> Result<Option<Answer>, EngineError> {
+        state.bounce.moved += 1;
+        let checked = self.map.settings.reliable;
+        let mismatch = || EngineError::Mismatch { rank: Some(from) };
+        let segment = self.map.segment();
+        let area = HEADER_BYTES + own.piece_bytes();
+        let area = segment.segment().range().slice(own.incoming(), area);
+        let Some(header) = Header::read(area, turn, checked) else {
+            return match checked {
+                true => Ok(Some(Answer::Damaged)),
+                false => Err(mismatch()),
+            };
+        };
+        let memory = self.announced_memory(from);
+        let bytes = header.bytes as usize;
+        let offset = usize::try_from(header.offset).map_err(|_| mismatch())?;
+        let inside = offset <= memory.bytes && bytes <= memory.bytes - offset;
+        let known = number(header.mark) == number(self.op)
+            && u32::from(header.slot) < segment.layout().slots;
+        if !inside || !known {
+            return Err(mismatch());
+        }
+        // SAFETY: the piece has come, and its origin sends nothing more until it is told; the caller
+        // vouched for its buffer, and the verified schedule orders this write as the message's.
+        unsafe {
+            area.slice(HEADER_BYTES, bytes)
+                .copy_to(memory.slice(offset, bytes));
+        }
+        if !header.last {
+            // The next turn is asked for as well, and its grant says that this one is over.
+            state.bounce.wanted[from.index()] = turn + 1;
+            state.bounce.waiting = true;
+            return Ok(None);
+        }
+        let flag = segment.arrival(self.map.node_rank, self.channel, header.slot, 0);
+        let value = flag_value(header.mark, bounced_flag(checked));
+        flag.store(value, Ordering::Release);
+        Ok(Some(Answer::Taken))
+    }
+
+    /// Puts an answer to `to`; false if there is no room for it yet.
+    fn answer(
+        &self,
+        state: &mut State,
+        to: Rank,
+        value: u64,
+        tracking: Tracking,
+    ) -> Result<bool, EngineError> {
+        let offset = Places::of(self.map, to).answer(self.map.rank);
+        let rail = self.next_rail(state, to);
+        let word = Word { to, offset, value };
+        let ticket = self.post_word(state, rail, word, tracking)?;
+        if tracking == Tracking::Tracked {
+            state.tickets.extend(ticket);
+        }
+        Ok(ticket.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_is_served_in_turn() {
+        let mut bounce = Bounce::default();
+        bounce.make_room(4);
+        assert_eq!(bounce.next(), None);
+        bounce.wanted = vec![0, 3, 0, 1];
+        assert_eq!(bounce.next(), Some((Rank(1), 3)));
+        bounce.served[1] = 3;
+        bounce.wanted[1] = 4;
+        assert_eq!(bounce.next(), Some((Rank(3), 1)), "the others first");
+        bounce.served[3] = 1;
+        assert_eq!(bounce.next(), Some((Rank(1), 4)));
+        bounce.served[1] = 4;
+        assert!(!bounce.is_idle());
+        assert_eq!(bounce.next(), None);
+        assert!(bounce.is_idle());
+    }
+}
