@@ -4,11 +4,11 @@
 //! receiver has announced where; both ends know which of the two it is. Where user memory cannot be
 //! reached, the ranks first agree how many pieces the longest message takes.
 
-use super::{Call, connect_peers, finish, inline, piece_bytes, scheduled, turn};
+use super::{Call, connect_peers, finish, inline, piece_in, scheduled, turn};
 use crate::EngineError;
 use crate::choice::ZERO_COPY_BYTES_MIN;
 use crate::plan::{Plan, PlanKey};
-use crate::run::{Run, Side, UserBuffers, Window};
+use crate::run::{Run, Side, UserBuffers, Window, beside_cells};
 use crate::team::State;
 use crate::team::map::Map;
 use ferrorail_base::Rank;
@@ -21,7 +21,11 @@ pub(super) fn run(
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
     connect_peers(map, state, plan)?;
-    let room = piece_bytes(map, plan, ZERO_COPY_BYTES_MIN as usize, 1);
+    let mut scratch = map.segment().layout().scratch_bytes;
+    if plan.large.is_some() {
+        scratch = beside_cells(scratch as usize, map.topology.size()) as u64;
+    }
+    let room = piece_in(scratch, map, plan, ZERO_COPY_BYTES_MIN as usize, 1);
     let user = |window| UserBuffers {
         send: call.send,
         recv: call.recv,

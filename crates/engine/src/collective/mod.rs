@@ -252,6 +252,7 @@ fn is_small(map: &Map, plan: &Plan, bytes: usize, unit: usize) -> bool {
     map.segment().layout().small_channels > 0 && piece_in(scratch, map, plan, bytes, unit) == bytes
 }
 
+/// As [`piece_bytes`], into `scratch` bytes.
 fn piece_in(scratch: u64, map: &Map, plan: &Plan, bytes: usize, unit: usize) -> usize {
     let blocks = plan.route.schedule.scratch_blocks;
     let ranks = map.topology.size();

@@ -14,6 +14,13 @@ use ferrorail_fabric::{RAILS_MAX, RemoteRegion};
 const CELL_BYTES: usize = 64;
 const _: () = assert!(RemoteRegion::WIRE_BYTES <= CELL_BYTES);
 
+/// How much of `scratch` bytes is left beside the announcements that a rank lays out for `ranks`
+/// others: they are at its end, since other messages of the operation may be on their way from the
+/// rest, in the vector forms that let short ones land there.
+pub(crate) fn beside_cells(scratch: usize, ranks: u32) -> usize {
+    (scratch - CELL_BYTES * ranks as usize) / CELL_BYTES * CELL_BYTES
+}
+
 /// Address that announces memory which could not be registered.
 pub(super) const REFUSED: u64 = 0;
 
@@ -39,10 +46,10 @@ impl Run<'_> {
         }
         let rails = self.rails();
         let segment = link_to(&mut state.links, to).segment;
-        // Own scratch is unused when puts land in user memory; it is the registered source. A cell
-        // for each peer: what they are told may differ, and rails may read it late.
-        let staging = self.map.segment().scratch(self.map.node_rank, self.channel);
-        let staging = staging.slice(CELL_BYTES * to.index(), RemoteRegion::WIRE_BYTES);
+        // A cell for each peer: what they are told may differ, and rails may read it late.
+        let scratch = self.map.segment().scratch(self.map.node_rank, self.channel);
+        let cell = beside_cells(scratch.bytes, self.map.topology.size()) + CELL_BYTES * to.index();
+        let staging = scratch.slice(cell, RemoteRegion::WIRE_BYTES);
         copy_in(&self.announcement(to).to_wire(), staging);
         let message = Message {
             source: rails.region(),

@@ -16,6 +16,7 @@ mod span;
 mod user;
 mod wait;
 
+pub(crate) use announce::beside_cells;
 pub(crate) use bounce::Bounce;
 pub(crate) use meter::Meter;
 pub use user::Block;
