@@ -7,6 +7,7 @@ use crate::mpi::Mpi;
 use crate::program;
 use crate::stats::Stats;
 use anyhow::{Context, Result, bail, ensure};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -115,6 +116,9 @@ pub fn fresh_folder(setup: &Setup) -> Result<PathBuf> {
         std::fs::remove_dir_all(&folder).context("cannot empty the folder of the last job")?;
     }
     std::fs::create_dir_all(&folder).context("cannot make a folder for the job")?;
+    // Some jobs run as another user.
+    let everybody = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(&folder, everybody).context("cannot open the folder of the job")?;
     Ok(folder)
 }
 
@@ -151,6 +155,7 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     if case.expect.damaged {
         stats.check_damaged()?;
     }
+    stats.check_bounced(case.expect.bounced)?;
     if case.expect.readmissions {
         stats.check_readmissions()?;
     }

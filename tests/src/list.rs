@@ -77,6 +77,8 @@ pub struct Expect {
     pub failover: bool,
     /// Chunks arrived damaged, and were sent again.
     pub damaged: bool,
+    /// Registrations of user memory were refused, and messages went in pieces; else none.
+    pub bounced: bool,
     /// Lanes failed and were used again.
     pub readmissions: bool,
     /// The host packed some data, of types too irregular for ferrorail; else none.
@@ -98,6 +100,7 @@ impl Default for Expect {
             even_rails: false,
             failover: false,
             damaged: false,
+            bounced: false,
             readmissions: false,
             packed_by_host: false,
             rails_used: None,

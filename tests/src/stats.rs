@@ -16,6 +16,9 @@ pub struct Stats {
     /// Data that the host MPI packed or unpacked.
     #[serde(default)]
     pub host_packing: HostPacking,
+    /// What became of user buffers.
+    #[serde(default)]
+    pub zero_copy: ZeroCopy,
 }
 
 /// Data of types too irregular for ferrorail.
@@ -23,6 +26,15 @@ pub struct Stats {
 pub struct HostPacking {
     /// Number of buffers.
     pub buffers: u64,
+}
+
+/// User buffers that messages go straight into, or come from.
+#[derive(Debug, Default, Deserialize)]
+pub struct ZeroCopy {
+    /// Registrations that were refused.
+    pub refused: u64,
+    /// Bytes that therefore went in pieces.
+    pub bounced_bytes: u64,
 }
 
 /// Calls of one collective, algorithm and size class.
@@ -154,6 +166,19 @@ impl Stats {
     pub fn check_failover(&self) -> Result<()> {
         let failures: u64 = self.rails.iter().map(|rail| rail.failures).sum();
         ensure!(failures > 0, "no lane failed, though that was asked for");
+        Ok(())
+    }
+
+    /// Whether registrations were refused and messages went in pieces, just if that is expected.
+    pub fn check_bounced(&self, wanted: bool) -> Result<()> {
+        let ZeroCopy {
+            refused,
+            bounced_bytes,
+        } = self.zero_copy;
+        ensure!(
+            wanted == (refused > 0) && wanted == (bounced_bytes > 0),
+            "{refused} registrations were refused, and {bounced_bytes} bytes went in pieces"
+        );
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use crate::runtime::{Inside, Session};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_engine::{EngineError, Team};
-use ferrorail_mpi_abi::{Comm, Host, MpiError};
+use ferrorail_mpi_abi::{Comm, MpiError};
 use libc::{c_int, c_void};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -150,16 +150,23 @@ fn create(session: &Session, comm: Comm) -> Result<Entry, MpiError> {
     let oob = OobPmpi::create(host, comm)?;
     Ok(match Team::create(&session.context, Box::new(oob)) {
         Ok(team) => Entry::Team(Arc::new(team)),
-        Err(error) => Entry::Forward(refused(host, comm, &error)),
+        Err(error) => Entry::Forward(refused(session, comm, &error)),
     })
 }
 
-fn refused(host: &Host, comm: Comm, error: &EngineError) -> &'static str {
+fn refused(session: &Session, comm: Comm, error: &EngineError) -> &'static str {
     if let EngineError::SwitchedOff { .. } = error {
         return reason::SWITCHED_OFF;
     }
-    if host.comm_rank(comm) == Ok(0) {
-        tracing::warn!("collectives of a communicator are left to the host MPI: {error}");
+    if session.host().comm_rank(comm) == Ok(0) {
+        // Communicators that are made one after another mostly fail alike.
+        let act = match error {
+            EngineError::Refused { act, .. } => act,
+            _ => "making a team",
+        };
+        session.context.warn_once_about(act, || {
+            format!("collectives of a communicator are left to the host MPI: {error}")
+        });
     }
     reason::NO_TEAM
 }

@@ -1,6 +1,7 @@
 //! Tests that a row of the list cannot say: faults, and unusual surroundings.
 
 mod faults;
+mod memlock;
 mod rails;
 mod surroundings;
 
@@ -47,6 +48,15 @@ const fn on_nodes(name: &'static str, run: fn(&Setup) -> Result<()>) -> Scenario
     }
 }
 
+/// A scenario on RDMA devices: programs are compiled where there is a compiler.
+const fn with_devices(name: &'static str, run: fn(&Setup) -> Result<()>) -> Scenario {
+    Scenario {
+        group: "verbs",
+        programs: memlock::PROGRAMS,
+        ..scenario(name, run)
+    }
+}
+
 /// Every scenario.
 pub const ALL: &[Scenario] = &[
     Scenario {
@@ -72,6 +82,19 @@ pub const ALL: &[Scenario] = &[
     on_nodes("nodes-rails-lost", rails::lost_between_nodes),
     on_nodes("nodes-shares", rails::shares),
     scenario("tiny-dev-shm", faults::tiny_dev_shm),
+    scenario("memlock-modelled", memlock::modelled),
+    with_devices("verbs-memlock-nothing/openmpi", |setup| {
+        memlock::nothing_fits(setup, Mpi::Open)
+    }),
+    with_devices("verbs-memlock-nothing/mpich", |setup| {
+        memlock::nothing_fits(setup, Mpi::Mpich)
+    }),
+    with_devices("verbs-memlock-segments/openmpi", |setup| {
+        memlock::segments_fit(setup, Mpi::Open)
+    }),
+    with_devices("verbs-memlock-segments/mpich", |setup| {
+        memlock::segments_fit(setup, Mpi::Mpich)
+    }),
     scenario("libraries-absent", surroundings::libraries_absent),
     scenario("launcher-undisturbed", surroundings::launcher_undisturbed),
     scenario(

@@ -1,0 +1,108 @@
+//! Limits of locked memory: where nothing can be registered, and where large buffers cannot.
+
+use super::{environment, one_line, run};
+use crate::Setup;
+use crate::job::Job;
+use crate::judge;
+use crate::mpi::Mpi;
+use crate::program;
+use crate::stats::Stats;
+use anyhow::{Context, Result, ensure};
+use std::time::Duration;
+
+const MOVING: &str = "c/moving_memory.c";
+
+/// What the scenarios on devices run.
+pub const PROGRAMS: &[(Mpi, &str)] = &[(Mpi::Open, MOVING), (Mpi::Mpich, MOVING)];
+
+/// An ordinary limit, in bytes: not even a node segment can be registered.
+const ORDINARY: u64 = 64 << 10;
+
+/// A limit under which two ranks' node segments can be registered, but not the buffers of four
+/// ranks' blocks of [`BLOCK`] bytes.
+const MIDDLE: u64 = 2 << 20;
+
+const BLOCK: &str = "200000";
+
+/// Emulated machines are slow.
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn job(setup: &Setup, mpi: Mpi, settings: &[(&str, &str)]) -> Result<Job> {
+    let executable = program::build(setup, mpi, MOVING)?;
+    let program = [executable.display().to_string(), BLOCK.into(), "1".into()];
+    let mut all = environment(&[("FERRORAIL_NODE_SIZE", "2"), ("FERRORAIL_RAILS", "2")]);
+    all.extend(environment(settings));
+    Ok(judge::launch(setup, mpi, 4, &all, &program, LIMIT))
+}
+
+/// The job as a user without privileges, who may lock `bytes` bytes.
+fn limited(setup: &Setup, mpi: Mpi, bytes: u64) -> Result<Job> {
+    let mut job = job(setup, mpi, &[("FERRORAIL_FABRIC", "verbs")])?;
+    let nobody = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+    ];
+    let mut words: Vec<String> = nobody.map(str::to_owned).into();
+    let limit = format!("--memlock={bytes}:{bytes}");
+    let rest = ["prlimit", &limit, "env", "HOME=/tmp", "TMPDIR=/tmp"];
+    words.extend(rest.map(str::to_owned));
+    words.append(&mut job.words);
+    job.words = words;
+    Ok(job)
+}
+
+/// Where nothing can be registered one line says so, and the host's collectives run.
+pub fn nothing_fits(setup: &Setup, mpi: Mpi) -> Result<()> {
+    check_nothing(setup, limited(setup, mpi, ORDINARY)?, "ulimit -l")
+}
+
+/// Where user buffers cannot be registered, ferrorail's collectives run all the same.
+pub fn segments_fit(setup: &Setup, mpi: Mpi) -> Result<()> {
+    check_pieces(setup, limited(setup, mpi, MIDDLE)?)
+}
+
+/// Both on loopback rails that refuse as devices do.
+pub fn modelled(setup: &Setup) -> Result<()> {
+    for (limit, pieces) in [(ORDINARY, false), (MIDDLE, true)] {
+        let faults = format!("loop1:limit:bytes={limit}");
+        let settings = [
+            ("FERRORAIL_FABRIC", "loopback"),
+            ("FERRORAIL_LOOPBACK_FAULTS", faults.as_str()),
+        ];
+        let job = job(setup, Mpi::Open, &settings)?;
+        match pieces {
+            true => check_pieces(setup, job)?,
+            false => check_nothing(setup, job, "left to the host MPI")?,
+        }
+    }
+    Ok(())
+}
+
+fn check_nothing(setup: &Setup, job: Job, word: &str) -> Result<()> {
+    let (outcome, stats) = run(setup, job)?;
+    let check = || -> Result<()> {
+        ensure!(outcome.stdout.contains("ok=yes"), "the data is wrong");
+        one_line(&outcome, word)?;
+        let carried: u64 = stats.collectives.iter().map(|row| row.calls).sum();
+        ensure!(carried == 0, "{carried} calls ran");
+        stats.check_forwarded(&["no team".to_owned()])
+    };
+    check().with_context(|| judge::excerpt(&outcome))
+}
+
+fn check_pieces(setup: &Setup, job: Job) -> Result<()> {
+    let (outcome, stats) = run(setup, job)?;
+    let check = |stats: &Stats| -> Result<()> {
+        ensure!(outcome.stdout.contains("ok=yes"), "the data is wrong");
+        // Each process says it once.
+        let lines = outcome.stderr.lines();
+        let lines = lines.filter(|line| line.contains("in pieces")).count();
+        ensure!((1..=4).contains(&lines), "{lines} lines about it");
+        stats.check_taken(None)?;
+        stats.check_forwarded(&[])?;
+        stats.check_bounced(true)
+    };
+    check(&stats).with_context(|| judge::excerpt(&outcome))
+}
