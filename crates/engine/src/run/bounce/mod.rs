@@ -66,6 +66,8 @@ pub(crate) struct Bounce {
     wanted: Vec<u64>,
     /// By rank: the last of them that is over.
     served: Vec<u64>,
+    /// By rank: how often its present piece has come damaged.
+    damaged: Vec<u8>,
     /// The bell as it was last seen.
     bell: u64,
     /// Whether some turn may be waiting.
@@ -101,6 +103,7 @@ impl Bounce {
         for turns in [&mut self.asked, &mut self.wanted, &mut self.served] {
             turns.resize(size as usize, 0);
         }
+        self.damaged.resize(size as usize, 0);
     }
 }
 

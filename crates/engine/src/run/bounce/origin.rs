@@ -124,54 +124,22 @@ impl Run<'_> {
     fn push(&self, state: &mut State, outgoing: &mut Outgoing) -> Result<bool, EngineError> {
         let to = outgoing.parcel.to;
         let own = Places::of(self.map, self.map.rank);
-        let theirs = Places::of(self.map, to);
+        let answer = self.map.segment().segment().word(own.answer(to));
         loop {
             let turn = outgoing.turn;
-            let answer = self.map.segment().segment().word(own.answer(to));
             let answer = answer.load(Ordering::Acquire);
-            match &mut outgoing.phase {
-                Phase::Ask => {
-                    let rail = self.next_rail(state, to);
-                    let offset = theirs.request(self.map.rank);
-                    let word = Word {
-                        to,
-                        offset,
-                        value: turn,
-                    };
-                    if self
-                        .post_word(state, rail, word, Tracking::Silent)?
-                        .is_none()
-                    {
-                        return Ok(false);
-                    }
-                    outgoing.phase = Phase::Ring(rail);
-                }
-                Phase::Ring(rail) => {
-                    let value = ring(self.map.rank, turn);
-                    let offset = theirs.bell();
-                    let word = Word { to, offset, value };
-                    if self
-                        .post_word(state, *rail, word, Tracking::Silent)?
-                        .is_none()
-                    {
-                        return Ok(false);
-                    }
-                    outgoing.phase = Phase::Asked;
-                }
+            outgoing.phase = match &mut outgoing.phase {
+                Phase::Ask | Phase::Ring(_) => match self.ask(state, outgoing)? {
+                    Some(phase) => phase,
+                    None => return Ok(false),
+                },
                 Phase::Asked if answer == Answer::Granted.about(turn) => {
-                    outgoing.phase = Phase::Send(self.lay_out(state, outgoing));
+                    Phase::Send(self.lay_out(state, outgoing))
                 }
-                Phase::Send(sending) => {
-                    let mut sent = *sending;
-                    let posted = self.post_piece(state, to, turn, &mut sent)?;
-                    outgoing.phase = match posted {
-                        true => Phase::Sent(sent),
-                        false => Phase::Send(sent),
-                    };
-                    if !posted {
-                        return Ok(false);
-                    }
-                }
+                Phase::Send(sending) => match self.post_piece(state, to, turn, sending)? {
+                    true => Phase::Sent(*sending),
+                    false => return Ok(false),
+                },
                 Phase::Sent(_) if answer == Answer::Taken.about(turn) => {
                     state.bounce.moved += 1;
                     return Ok(true);
@@ -181,11 +149,10 @@ impl Run<'_> {
                     outgoing.done += self.piece(outgoing).bytes;
                     outgoing.turn = state.bounce.next_turn(to);
                     outgoing.attempt = 0;
-                    outgoing.phase = Phase::Send(self.lay_out(state, outgoing));
+                    Phase::Send(self.lay_out(state, outgoing))
                 }
                 Phase::Sent(sending) if answer == Answer::Damaged.about(turn) => {
-                    let rail = sending.rails[0];
-                    self.note_damage(rail, to);
+                    self.note_damage(sending.rails[0], to);
                     outgoing.attempt += 1;
                     if outgoing.attempt == ATTEMPTS_MAX {
                         return Err(EngineError::Damaged {
@@ -195,11 +162,32 @@ impl Run<'_> {
                         });
                     }
                     outgoing.turn = state.bounce.next_turn(to);
-                    outgoing.phase = Phase::Ask;
+                    Phase::Ask
                 }
                 Phase::Asked | Phase::Sent(_) => return Ok(false),
             }
         }
+    }
+
+    /// Asks for the turn, and then rings; what comes next, or `None` if there is no room for it yet.
+    fn ask(&self, state: &mut State, outgoing: &Outgoing) -> Result<Option<Phase>, EngineError> {
+        let Outgoing { turn, parcel, .. } = *outgoing;
+        let theirs = Places::of(self.map, parcel.to);
+        let (rail, offset, value, next) = match outgoing.phase {
+            Phase::Ring(rail) => {
+                let value = ring(self.map.rank, turn);
+                (rail, theirs.bell(), value, Phase::Asked)
+            }
+            _ => {
+                let rail = self.next_rail(state, parcel.to);
+                let offset = theirs.request(self.map.rank);
+                (rail, offset, turn, Phase::Ring(rail))
+            }
+        };
+        let to = parcel.to;
+        let word = Word { to, offset, value };
+        let posted = self.post_word(state, rail, word, Tracking::Silent)?;
+        Ok(posted.map(|_| next))
     }
 
     /// The present piece, in user memory.

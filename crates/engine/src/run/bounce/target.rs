@@ -2,7 +2,7 @@
 
 use super::origin::piece_mark;
 use super::places::{HEADER_BYTES, Header, Places};
-use super::{Answer, Bounce};
+use super::{ATTEMPTS_MAX, Answer, Bounce};
 use crate::EngineError;
 use crate::run::Run;
 use crate::run::checked::bounced_flag;
@@ -95,6 +95,13 @@ impl Run<'_> {
                     if !self.answer(state, from, answer.about(turn), Tracking::Tracked)? {
                         return Ok(());
                     }
+                    if state.bounce.damaged[from.index()] == ATTEMPTS_MAX {
+                        return Err(EngineError::Damaged {
+                            from,
+                            to: self.map.rank,
+                            attempts: ATTEMPTS_MAX,
+                        });
+                    }
                     None
                 }
             };
@@ -144,10 +151,14 @@ impl Run<'_> {
         let area = segment.segment().range().slice(own.incoming(), area);
         let Some(header) = Header::read(area, turn, checked) else {
             return match checked {
-                true => Ok(Some(Answer::Damaged)),
+                true => {
+                    state.bounce.damaged[from.index()] += 1;
+                    Ok(Some(Answer::Damaged))
+                }
                 false => Err(mismatch()),
             };
         };
+        state.bounce.damaged[from.index()] = 0;
         let memory = self.announced_memory(from);
         let bytes = header.bytes as usize;
         let offset = usize::try_from(header.offset).map_err(|_| mismatch())?;
