@@ -20,7 +20,7 @@ const ORDINARY: u64 = 64 << 10;
 
 /// A limit under which two ranks' node segments can be registered, but not the buffers of four
 /// ranks' blocks of [`BLOCK`] bytes.
-const MIDDLE: u64 = 2 << 20;
+const MIDDLE: u64 = 4 << 20;
 
 const BLOCK: &str = "200000";
 
