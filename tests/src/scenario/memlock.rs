@@ -18,9 +18,11 @@ pub const PROGRAMS: &[(Mpi, &str)] = &[(Mpi::Open, MOVING), (Mpi::Mpich, MOVING)
 /// An ordinary limit, in bytes: not even a node segment can be registered.
 const ORDINARY: u64 = 64 << 10;
 
-/// A limit under which two ranks' node segments can be registered, but not the buffers of four
-/// ranks' blocks of [`BLOCK`] bytes.
-const MIDDLE: u64 = 4 << 20;
+/// What a limit may leave beside node segments, so that the receive buffers of four ranks' blocks of
+/// [`BLOCK`] bytes cannot be registered.
+const SPARE: u64 = 512 << 10;
+
+const RAILS: u64 = 2;
 
 const BLOCK: &str = "200000";
 
@@ -53,45 +55,46 @@ fn limited(setup: &Setup, mpi: Mpi, bytes: u64) -> Result<Job> {
     Ok(job)
 }
 
-/// Where nothing can be registered one line says so, and the host's collectives run.
-pub fn nothing_fits(setup: &Setup, mpi: Mpi) -> Result<()> {
-    check_nothing(setup, limited(setup, mpi, ORDINARY)?, "ulimit -l")
+/// On RDMA devices.
+pub fn on_devices(setup: &Setup, mpi: Mpi) -> Result<()> {
+    let segment = check_nothing(setup, limited(setup, mpi, ORDINARY)?)?;
+    // Each rail locks memory of its own.
+    check_pieces(setup, limited(setup, mpi, RAILS * segment + SPARE)?)
 }
 
-/// Where user buffers cannot be registered, ferrorail's collectives run all the same.
-pub fn segments_fit(setup: &Setup, mpi: Mpi) -> Result<()> {
-    check_pieces(setup, limited(setup, mpi, MIDDLE)?)
-}
-
-/// Both on loopback rails that refuse as devices do.
+/// On loopback rails that refuse as devices do, each by itself.
 pub fn modelled(setup: &Setup) -> Result<()> {
-    for (limit, pieces) in [(ORDINARY, false), (MIDDLE, true)] {
+    let modelled = |limit: u64| {
         let faults = format!("loop1:limit:bytes={limit}");
         let settings = [
             ("FERRORAIL_FABRIC", "loopback"),
             ("FERRORAIL_LOOPBACK_FAULTS", faults.as_str()),
         ];
-        let job = job(setup, Mpi::Open, &settings)?;
-        match pieces {
-            true => check_pieces(setup, job)?,
-            false => check_nothing(setup, job, "left to the host MPI")?,
-        }
-    }
-    Ok(())
+        job(setup, Mpi::Open, &settings)
+    };
+    let segment = check_nothing(setup, modelled(ORDINARY)?)?;
+    check_pieces(setup, modelled(segment + SPARE)?)
 }
 
-fn check_nothing(setup: &Setup, job: Job, word: &str) -> Result<()> {
+/// Where nothing can be registered one line says so, and the host's collectives run. The length of
+/// the node segment that the line names.
+fn check_nothing(setup: &Setup, job: Job) -> Result<u64> {
     let (outcome, stats) = run(setup, job)?;
-    let check = || -> Result<()> {
+    let check = || -> Result<u64> {
         ensure!(outcome.stdout.contains("ok=yes"), "the data is wrong");
-        one_line(&outcome, word)?;
+        let line = one_line(&outcome, "WARN")?;
+        ensure!(line.contains("left to the host MPI"), "{line}");
         let carried: u64 = stats.collectives.iter().map(|row| row.calls).sum();
         ensure!(carried == 0, "{carried} calls ran");
-        stats.check_forwarded(&["no team".to_owned()])
+        stats.check_forwarded(&["no team".to_owned()])?;
+        let (_, bytes) = line.split_once(" failed for ").context("no length")?;
+        let bytes = bytes.split(' ').next().unwrap_or_default();
+        Ok(bytes.parse()?)
     };
     check().with_context(|| judge::excerpt(&outcome))
 }
 
+/// Where user buffers cannot be registered, ferrorail's collectives run all the same.
 fn check_pieces(setup: &Setup, job: Job) -> Result<()> {
     let (outcome, stats) = run(setup, job)?;
     let check = |stats: &Stats| -> Result<()> {

@@ -83,17 +83,11 @@ pub const ALL: &[Scenario] = &[
     on_nodes("nodes-shares", rails::shares),
     scenario("tiny-dev-shm", faults::tiny_dev_shm),
     scenario("memlock-modelled", memlock::modelled),
-    with_devices("verbs-memlock-nothing/openmpi", |setup| {
-        memlock::nothing_fits(setup, Mpi::Open)
+    with_devices("verbs-memlock/openmpi", |setup| {
+        memlock::on_devices(setup, Mpi::Open)
     }),
-    with_devices("verbs-memlock-nothing/mpich", |setup| {
-        memlock::nothing_fits(setup, Mpi::Mpich)
-    }),
-    with_devices("verbs-memlock-segments/openmpi", |setup| {
-        memlock::segments_fit(setup, Mpi::Open)
-    }),
-    with_devices("verbs-memlock-segments/mpich", |setup| {
-        memlock::segments_fit(setup, Mpi::Mpich)
+    with_devices("verbs-memlock/mpich", |setup| {
+        memlock::on_devices(setup, Mpi::Mpich)
     }),
     scenario("libraries-absent", surroundings::libraries_absent),
     scenario("launcher-undisturbed", surroundings::launcher_undisturbed),
