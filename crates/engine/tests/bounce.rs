@@ -7,7 +7,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_coll::{Collective, Landing, algorithms};
 use ferrorail_engine::{Context, Team};
-use ranks::{on_ranks, settings};
+use ranks::{SHAPES, on_ranks, settings};
 
 const SIZES: [usize; 3] = [1, 5000, 70_001];
 
@@ -98,7 +98,7 @@ fn every_algorithm_is_right_whoever_is_refused() {
     for collective in COLLECTIVES {
         let direct = algorithms(collective).iter();
         for algorithm in direct.filter(|algorithm| algorithm.supports(Landing::Recv)) {
-            for (ranks, node_size) in [(3, 1), (5, 2)] {
+            for (ranks, node_size) in [SHAPES[2], SHAPES[4], SHAPES[5]] {
                 for faults in ["loop0:refuse:every=1", "loop1:refuse:every=2"] {
                     let mut settings = refusing(node_size, 2, faults);
                     let name = algorithm.name.into();
