@@ -87,6 +87,8 @@ table! {
         "modelled latency of a loopback rail in ns";
     "FERRORAIL_LOOPBACK_BANDWIDTH", Kind::Text, "0",
         "modelled bandwidth of loopback rails in MB/s, one for all or one each: 1000,250; 0 is unlimited";
+    "FERRORAIL_LOOPBACK_NUMA", Kind::Text, "",
+        "NUMA nodes that loopback rails pretend to be on, for tests: 0,1; none by default";
     "FERRORAIL_LOOPBACK_FAULTS", Kind::Text, "",
         "faults of loopback rails, for tests: rail:kind[:after=OPS][:for=MS][:every=OPS], kind down, mute, late, delay, corrupt or refuse; or rail:limit:bytes=BYTES";
     "FERRORAIL_RAIL_TIMEOUT", Kind::Number(10, 600_000), "4000",

@@ -141,6 +141,48 @@ pub struct RailCounters {
     pub bytes: u64,
 }
 
+/// What connects this process with a peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Planes that carry, as bits.
+    pub planes: u8,
+    /// Why others do not though both sides have them: a line each, with both ends and a remedy.
+    pub refused: Vec<String>,
+}
+
+/// Connections of this process, and what they take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Processes connected to.
+    pub peers: u64,
+    /// Queue pairs made for them; loopback rails have none.
+    pub queue_pairs: u64,
+    /// Memory for them in bytes: queues, registered words, journals, control words.
+    pub bytes: u64,
+}
+
+impl Connections {
+    /// Both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            peers: self.peers + other.peers,
+            queue_pairs: self.queue_pairs + other.queue_pairs,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+
+    /// So many of them.
+    #[must_use]
+    pub fn times(self, count: u64) -> Self {
+        Self {
+            peers: self.peers * count,
+            queue_pairs: self.queue_pairs * count,
+            bytes: self.bytes * count,
+        }
+    }
+}
+
 /// One process's attachment to its rails. See the module documentation for ordering.
 ///
 /// All methods may be called from several threads at once.
@@ -198,6 +240,54 @@ pub trait Fabric: Send + Sync + 'static {
     /// have. Idempotent. After the peer has done
     /// the same, operations to it may be posted.
     fn connect(&self, peer: PeerId, address: &[u8]) -> Result<(), FabricError>;
+
+    /// What other processes need for [`Fabric::could_reach`]: this process's end of each rail.
+    fn ends(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// What connecting to a process with these [`Fabric::ends`] would come to, as far as this side
+    /// can tell.
+    ///
+    /// # Errors
+    /// [`FabricError::BadPeerData`] if they are no ends of such a fabric.
+    fn could_reach(&self, ends: &[u8]) -> Result<Reach, FabricError> {
+        let _ = ends;
+        Ok(Reach {
+            planes: self.planes(),
+            refused: Vec::new(),
+        })
+    }
+
+    /// What connecting to `peer` came to.
+    ///
+    /// # Errors
+    /// [`FabricError::BadPeerData`] if there is no such peer.
+    fn reach(&self, peer: PeerId) -> Result<Reach, FabricError> {
+        let _ = peer;
+        self.could_reach(&[])
+    }
+
+    /// Uses no other planes than `planes` to `peer`, because the peer reaches this process over
+    /// those. Before the first operation to it.
+    ///
+    /// # Errors
+    /// [`FabricError::BadPeerData`] if there is no such peer.
+    fn keep_planes(&self, peer: PeerId, planes: u8) -> Result<(), FabricError> {
+        let _ = (peer, planes);
+        Ok(())
+    }
+
+    /// Planes of all opened rails, as bits.
+    fn planes(&self) -> u8 {
+        let bits = self.rails().iter().map(|rail| 1 << rail.plane);
+        bits.fold(0, |all, plane: u8| all | plane)
+    }
+
+    /// Connections so far.
+    fn connections(&self) -> Connections {
+        Connections::default()
+    }
 
     /// Writes `from` to `to`.
     ///

@@ -59,6 +59,20 @@ fn conforms_with_a_model() {
     conformance::run(|| conformance_pair(&modelled));
 }
 
+/// A plane that leads one way only carries nothing, whoever asks for it.
+#[test]
+fn planes_that_are_not_kept_carry_nothing() {
+    let pair = conformance::Pair::new(conformance_pair(&settings("")));
+    let bytes = |rail| pair.a.counters(RailId(rail)).bytes;
+    pair.a.keep_planes(pair.ab, 0b10).unwrap();
+    let before = (bytes(0), bytes(1));
+    for rail in [0, 1, 0] {
+        conformance::transfers::put_arrives(&pair, RailId(rail)).expect("the other rail");
+    }
+    assert_eq!(bytes(0), before.0);
+    assert!(bytes(1) > before.1);
+}
+
 /// Words of a block on each rail; the flags follow them.
 const WORDS: usize = 128;
 const RAILS: usize = 2;

@@ -3,6 +3,8 @@
 //! Needs RDMA devices, at least two ports of them: `scripts/soft-roce` runs it with `--ignored`.
 
 mod conformance;
+#[path = "verbs/reach.rs"]
+mod reach;
 
 use conformance::memory::Memory;
 use conformance::{Pair, at, whole};

@@ -152,9 +152,12 @@ impl Reader {
     }
 
     /// Whole numbers separated by commas.
-    fn bandwidths(&mut self, name: &str) -> Vec<u64> {
+    fn numbers(&mut self, name: &str) -> Vec<u64> {
         const MOST: u64 = 1_000_000;
         let text = self.text(name);
+        if text.trim().is_empty() {
+            return Vec::new();
+        }
         let numbers = text.split(',').map(|part| {
             let number = part.trim().parse().ok();
             number.filter(|&number| number <= MOST)
@@ -162,7 +165,7 @@ impl Reader {
         numbers.collect::<Option<_>>().unwrap_or_else(|| {
             let hint = format!("not whole numbers from 0 to {MOST}, separated by commas");
             self.complain(name, &text, hint);
-            vec![0]
+            Vec::new()
         })
     }
 
@@ -228,7 +231,8 @@ impl Reader {
             spin: self.auto_or_number("FERRORAIL_SPIN"),
             peer_timeout_s: none_if_zero(self.number("FERRORAIL_PEER_TIMEOUT")),
             loopback_latency_ns: self.number("FERRORAIL_LOOPBACK_LATENCY"),
-            loopback_bandwidths_mb_s: self.bandwidths("FERRORAIL_LOOPBACK_BANDWIDTH"),
+            loopback_bandwidths_mb_s: self.numbers("FERRORAIL_LOOPBACK_BANDWIDTH"),
+            loopback_numa: self.numbers("FERRORAIL_LOOPBACK_NUMA"),
             loopback_faults: self.text("FERRORAIL_LOOPBACK_FAULTS"),
             rail_timeout_ms: self.number("FERRORAIL_RAIL_TIMEOUT"),
             rail_retries: self.number("FERRORAIL_RAIL_RETRIES") as u8,
@@ -253,7 +257,7 @@ mod tests {
         let (settings, problems) = parse([("PATH", "/bin")]);
         assert_eq!(problems, []);
         assert_eq!(settings, Settings::default());
-        assert_eq!(settings.stripe_threshold, 1024);
+        assert_eq!(settings.stripe_threshold, 8192);
         assert_eq!(settings.stripe_policy, StripeChoice::Even);
         assert_eq!(settings.rails, RailChoice::Auto);
     }

@@ -104,6 +104,8 @@ pub struct Settings {
     /// `FERRORAIL_LOOPBACK_BANDWIDTH` in MB/s by rail, 0 is unlimited; the last counts for all that
     /// follow.
     pub loopback_bandwidths_mb_s: Vec<u64>,
+    /// `FERRORAIL_LOOPBACK_NUMA`: NUMA nodes by rail.
+    pub loopback_numa: Vec<u64>,
     /// `FERRORAIL_LOOPBACK_FAULTS`.
     pub loopback_faults: String,
     /// `FERRORAIL_RAIL_TIMEOUT` in ms.

@@ -24,6 +24,10 @@ pub struct Balance {
     credit: [i64; RAILS_MAX],
     /// Rails whose speed was measured, as bits.
     measured: u8,
+    /// Rails that carry nothing to this peer, as bits.
+    excluded: u8,
+    /// Rails that undivided messages keep to, as bits.
+    near: u8,
     rails: u8,
     ticks: u32,
 }
@@ -41,9 +45,38 @@ impl Balance {
             weights,
             credit: [0; RAILS_MAX],
             measured: 0,
+            excluded: 0,
+            near: u8::MAX,
             rails: rails as u8,
             ticks: 0,
         }
+    }
+
+    /// Without the rails of these bits, for good: they do not reach the peer.
+    ///
+    /// # Panics
+    /// If none is left.
+    #[must_use]
+    pub fn without(mut self, excluded: u8) -> Self {
+        self.excluded |= excluded;
+        for rail in 0..self.rail_count() {
+            if self.excluded & 1 << rail != 0 {
+                (self.weights[rail], self.credit[rail]) = (0, 0);
+            }
+        }
+        assert!(
+            self.weights.iter().any(|&weight| weight > 0),
+            "a rail is left"
+        );
+        self
+    }
+
+    /// With undivided messages keeping to the rails of these bits, as long as one of them carries:
+    /// what is short goes where the way from memory to device is short.
+    #[must_use]
+    pub fn near(mut self, near: u8) -> Self {
+        self.near = near;
+        self
     }
 
     /// Rails of these speeds, in any unit; 0 is unknown and counts as the mean of the others.
@@ -87,15 +120,28 @@ impl Balance {
         self.ticks
     }
 
-    /// The rail of the next undivided message: rails come in turn, as often as their weights say,
-    /// and k messages in a row over k equal rails take all of them.
+    /// The rail of the next undivided message: near rails come in turn, as often as their weights
+    /// say, and k messages in a row over k equal ones take all of them.
     #[inline]
     pub fn next_rail(&mut self) -> RailId {
+        self.next_of(self.near & !self.excluded)
+    }
+
+    /// [`Balance::next_rail`] among all rails.
+    #[inline]
+    pub(super) fn next_of_all(&mut self) -> RailId {
+        self.next_of(u8::MAX)
+    }
+
+    #[inline]
+    fn next_of(&mut self, wanted: u8) -> RailId {
         if self.rails == 1 {
             return RailId(0);
         }
-        let (mut best, mut total) = (0, 0);
-        for rail in 0..self.rail_count() {
+        let all = ((1u16 << self.rails) - 1) as u8 & !self.excluded;
+        let wanted = if wanted & all == 0 { all } else { wanted & all };
+        let (mut best, mut total) = (wanted.trailing_zeros() as usize, 0);
+        for rail in (0..self.rail_count()).filter(|rail| wanted & 1 << rail != 0) {
             let weight = i64::from(self.weights[rail]);
             self.credit[rail] += weight;
             total += weight;
@@ -111,7 +157,7 @@ impl Balance {
     /// message to its completion, waiting for others included: what counts is when it ends.
     pub fn observe(&mut self, rail: RailId, bytes: u64, nanoseconds: u64) {
         let index = rail.index();
-        if index >= self.rail_count() || bytes == 0 {
+        if index >= self.rail_count() || bytes == 0 || self.excluded & 1 << index != 0 {
             return;
         }
         // Bytes per millisecond: 1 KB/s to 268 GB/s are told apart.
@@ -119,7 +165,11 @@ impl Balance {
         let speed = speed.clamp(1, u128::from(WEIGHT_MAX)) as u32;
         if self.measured == 0 {
             // Rails nobody has measured yet count as this one: they will be tried.
-            self.weights[..usize::from(self.rails)].fill(speed);
+            for rail in 0..self.rail_count() {
+                if self.excluded & 1 << rail == 0 {
+                    self.weights[rail] = speed;
+                }
+            }
             self.credit = [0; RAILS_MAX];
         }
         let bit = 1 << index;

@@ -113,7 +113,11 @@ impl Planner {
                 return stripes;
             }
         }
-        Stripes::whole(balance.next_rail(), bytes)
+        let rail = match self.policy {
+            Policy::RoundRobin => balance.next_of_all(),
+            _ => balance.next_rail(),
+        };
+        Stripes::whole(rail, bytes)
     }
 
     fn divide(&self, balance: &mut Balance, bytes: u64) -> Stripes {

@@ -186,3 +186,52 @@ proptest! {
         prop_assert!(flag_value(op, chunks) < flag_value(op + 1, 1) || op + 1 == 1 << 56);
     }
 }
+
+#[test]
+fn undivided_messages_keep_to_near_rails_and_large_ones_take_all() {
+    let mut balance = Balance::equal(4).near(0b1100);
+    let mut rail = |planner: Planner, bytes| planner.plan(&mut balance, bytes).chunks()[0].rail.0;
+    let rails: Vec<u8> = (0..4).map(|_| rail(even(), 64)).collect();
+    assert_eq!(rails, [2, 3, 2, 3]);
+    let in_turn = Planner::new(Policy::RoundRobin, 1024, 256);
+    let mut taken: Vec<u8> = (0..4).map(|_| rail(in_turn, 1 << 20)).collect();
+    taken.sort_unstable();
+    assert_eq!(taken, [0, 1, 2, 3], "bandwidth is all rails' together");
+    assert_eq!(even().plan(&mut balance, 1 << 20).count(), 4);
+}
+
+#[test]
+fn where_no_near_rail_reaches_the_others_are_near() {
+    let mut balance = Balance::equal(3).near(0b001).without(0b001);
+    let rails: Vec<u8> = (0..4).map(|_| balance.next_rail().0).collect();
+    assert_eq!(rails, [1, 2, 1, 2]);
+}
+
+proptest! {
+    /// Whatever is measured, and whichever policy: a rail that does not reach the peer carries nothing.
+    #[test]
+    fn excluded_rails_carry_nothing(
+        speeds in proptest::collection::vec(0u64..1 << 40, 2..=8),
+        excluded in any::<u8>(),
+        near in any::<u8>(),
+        messages in proptest::collection::vec((0u64..1 << 22, 0usize..8, 1u64..1 << 30), 1..40),
+        policy in prop_oneof![
+            Just(Policy::Even), Just(Policy::Weighted), Just(Policy::Adaptive), Just(Policy::RoundRobin)
+        ],
+    ) {
+        let all = ((1u16 << speeds.len()) - 1) as u8;
+        prop_assume!(excluded & all != all);
+        let planner = Planner::new(policy, 1024, 256);
+        let mut balance = Balance::weighted(&speeds).without(excluded).near(near);
+        for (bytes, rail, nanoseconds) in messages {
+            let stripes = planner.plan(&mut balance, bytes);
+            let sum: u64 = stripes.chunks().iter().map(|chunk| chunk.bytes).sum();
+            prop_assert_eq!(sum, bytes);
+            for chunk in stripes.chunks() {
+                prop_assert!(chunk.rail.index() < speeds.len());
+                prop_assert!(excluded & 1 << chunk.rail.0 == 0, "rail {}", chunk.rail);
+            }
+            balance.observe(RailId(rail as u8), bytes, nanoseconds);
+        }
+    }
+}

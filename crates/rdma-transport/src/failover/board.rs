@@ -17,7 +17,8 @@ use std::io;
 pub(super) const PEERS: usize = 64;
 
 const LINE: usize = 8 * RAILS_MAX;
-const CELL: usize = 4 * LINE;
+/// Bytes of a peer's cell.
+pub(super) const CELL: usize = 4 * LINE;
 
 /// Which line of a peer's cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

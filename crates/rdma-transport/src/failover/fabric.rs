@@ -6,8 +6,8 @@ use super::{Failover, MAGIC};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Capabilities, Fabric, FabricError, Lanes, LocalRegion, LocalSlice, Notification, RailCounters,
-    RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
+    Capabilities, Connections, Fabric, FabricError, Lanes, LocalRegion, LocalSlice, Notification,
+    RailCounters, RailInfo, Reach, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
 };
 use std::sync::PoisonError;
 
@@ -108,19 +108,56 @@ impl<F: Lanes> Fabric for Failover<F> {
         let wired = Wired {
             board: self.inner.import(peer, board)?,
             cell,
-            planes: planes & self.planes,
         };
+        let planes = planes & self.planes & self.inner.reach(peer)?.planes;
         let mut up = 0;
         for (index, rail) in self.inner.rails().iter().enumerate() {
-            if wired.planes & 1 << rail.plane != 0 {
+            if planes & 1 << rail.plane != 0 {
                 up |= 1 << index;
                 if !self.inner.is_immediate() {
                     pair.journal(index).reserve();
                 }
             }
         }
+        pair.planes.store(planes, Ordering::Release);
         pair.up.store(up, Ordering::Release);
         pair.wired.get_or_init(|| wired);
+        Ok(())
+    }
+
+    fn connections(&self) -> Connections {
+        let wired = |(_, pair): &(usize, &Pair)| pair.wired.get().is_some();
+        let peers = self.peers.iter().filter(wired).count() as u64;
+        let rails = match self.inner.is_immediate() {
+            true => 0,
+            false => self.inner.rails().len() as u64,
+        };
+        let mut all = self.inner.connections();
+        all.bytes += peers * super::pair_bytes(rails);
+        all
+    }
+
+    fn ends(&self) -> Vec<u8> {
+        self.inner.ends()
+    }
+
+    fn could_reach(&self, ends: &[u8]) -> Result<Reach, FabricError> {
+        self.inner.could_reach(ends)
+    }
+
+    fn reach(&self, peer: PeerId) -> Result<Reach, FabricError> {
+        self.inner.reach(peer)
+    }
+
+    fn keep_planes(&self, peer: PeerId, planes: u8) -> Result<(), FabricError> {
+        let pair = self.pair(peer)?;
+        let _connecting = pair.recovery();
+        let planes = planes & pair.planes.fetch_and(planes, Ordering::AcqRel);
+        for (index, rail) in self.inner.rails().iter().enumerate() {
+            if planes & 1 << rail.plane == 0 {
+                pair.up.fetch_and(!(1 << index), Ordering::AcqRel);
+            }
+        }
         Ok(())
     }
 

@@ -161,6 +161,9 @@ pub(super) struct Journal {
 }
 
 impl Journal {
+    /// Memory of the entries that there is room for from the beginning.
+    pub const FIRST_BYTES: u64 = (ROOM * size_of::<Entry>()) as u64;
+
     /// Makes room for what is usually in flight.
     pub fn reserve(&mut self) {
         self.entries.reserve(ROOM);

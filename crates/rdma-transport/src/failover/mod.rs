@@ -27,7 +27,7 @@ use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{FabricError, LaneId, Lanes, RAILS_MAX, Ticket};
 pub use guard::Guard;
-use journal::Entry;
+use journal::{Entry, Journal};
 use pair::{Pair, Phase};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -58,6 +58,12 @@ pub struct Failover<F: Lanes> {
     events: [Events; RAILS_MAX],
     /// To be told by the next call of `progress`.
     failure: Mutex<Option<FabricError>>,
+}
+
+/// Memory that failover keeps for each peer, with journals of `rails` lanes at their first size; a
+/// fabric that completes at once needs none.
+pub fn pair_bytes(rails: u64) -> u64 {
+    size_of::<Pair>() as u64 + board::CELL as u64 + rails * Journal::FIRST_BYTES
 }
 
 /// What befell a rail.

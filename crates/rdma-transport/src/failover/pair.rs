@@ -16,8 +16,6 @@ pub(super) struct Wired {
     /// The peer's board, and where our cell begins in it.
     pub board: RemoteRegion,
     pub cell: usize,
-    /// Planes that both sides have, as bits.
-    pub planes: u8,
 }
 
 impl Wired {
@@ -39,6 +37,8 @@ pub(super) struct Pair {
     board: Arc<board::Board>,
     cell: usize,
     pub wired: OnceLock<Wired>,
+    /// Planes that lead from each side to the other, as bits.
+    pub planes: AtomicU8,
     /// Rails whose lane to the peer is in use, as bits.
     pub up: AtomicU8,
     journals: [Mutex<Journal>; RAILS_MAX],
@@ -136,6 +136,7 @@ impl Pair {
             board,
             cell: board::cell(id.index()),
             wired: OnceLock::new(),
+            planes: AtomicU8::new(0),
             up: AtomicU8::new(0),
             journals: Default::default(),
             recovery: Mutex::default(),

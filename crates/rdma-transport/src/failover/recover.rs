@@ -144,7 +144,7 @@ impl<F: Lanes> Failover<F> {
     }
 
     fn step(&self, pair: &Pair, recovery: &mut Recovery, due: bool, now: Instant) {
-        let planes = pair.wired.get().map_or(0, |wired| wired.planes);
+        let planes = pair.planes.load(Ordering::Acquire);
         for rail in 0..self.inner.rails().len() {
             let plane = self.plane(rail);
             if planes & 1 << plane == 0 || pair.unreachable.get().is_some() {

@@ -40,6 +40,7 @@ mod rails;
 mod refusals;
 mod wire;
 
+pub use fabric::connection;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::AtomicBool;
 use ferrorail_base::{PeerId, ProcessId, RailId};

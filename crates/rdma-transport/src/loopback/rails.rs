@@ -36,7 +36,7 @@ pub(super) fn choose(settings: &Settings) -> Result<(Vec<RailInfo>, Vec<String>)
         address: String::new(),
         bandwidth_mb_s: bandwidth_mb_s(settings, plane),
         mtu_bytes: 0,
-        numa_node: None,
+        numa_node: numa_node(settings, plane),
     };
     Ok((picks.into_iter().map(rail).collect(), refused))
 }
@@ -45,6 +45,12 @@ pub(super) fn choose(settings: &Settings) -> Result<(Vec<RailInfo>, Vec<String>)
 fn bandwidth_mb_s(settings: &Settings, plane: usize) -> u64 {
     let given = &settings.loopback_bandwidths_mb_s;
     given.get(plane).or(given.last()).copied().unwrap_or(0)
+}
+
+/// NUMA node that the rail of `plane` pretends to be on.
+fn numa_node(settings: &Settings, plane: usize) -> Option<u32> {
+    let given = settings.loopback_numa.get(plane)?;
+    u32::try_from(*given).ok()
 }
 
 /// Rail `loop<number>`, on the plane of its position in the setting.

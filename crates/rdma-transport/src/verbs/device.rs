@@ -1,30 +1,28 @@
-//! Which devices and ports there are, and which of them become rails.
+//! Which devices and ports there are.
 
-use super::handles::Context;
-use ferrorail_base::config::RailChoice;
-use ferrorail_fabric::RAILS_MAX;
+use super::choice::{self, Port, State};
+use super::gid::{self, Source};
+use super::handles::{Context, PortAttributes};
+use super::reach::{End, Here, Link};
+use super::{speed, sysfs};
 use ibverbs_sys as ffi;
+use nix::ifaddrs::InterfaceAddress;
 use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A port as surveyed.
 #[derive(Clone, Debug)]
-pub struct Port {
-    /// Device name, e.g. `mlx5_0`.
-    pub device: String,
-    /// 1-based port number.
-    pub number: u8,
-    /// The opened device, or why it could not be opened.
-    pub context: Result<Arc<Context>, String>,
-    /// Whether the link is up (state `ACTIVE`).
-    pub active: bool,
-}
-
-impl Port {
-    /// `device:port`.
-    pub fn name(&self) -> String {
-        format!("{}:{}", self.device, self.number)
-    }
+pub struct Surveyed {
+    /// What choices depend on.
+    pub port: Port,
+    /// The opened device, if it could be opened.
+    pub context: Option<Arc<Context>>,
+    /// Where packets come from, if it has a GID.
+    pub source: Option<Source>,
+    /// This end of its connections, unless the port is unusable.
+    pub here: Option<Here>,
 }
 
 /// libibverbs' list of devices.
@@ -58,32 +56,45 @@ impl Drop for DeviceList {
     }
 }
 
-/// All ports of all devices: every device's first port, then the second ports, and so on, because
-/// two ports of one device share its bandwidth. Devices are in the order of their names.
-pub fn survey() -> io::Result<Vec<Port>> {
+/// All ports of all devices, arranged as [`choice`] wants them, each with the address at `gid_index`
+/// of its table or the best one.
+pub fn survey(gid_index: Option<u32>) -> io::Result<Vec<Surveyed>> {
     let list = match DeviceList::get() {
         // A kernel without RDMA.
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => return Ok(Vec::new()),
         list => list?,
     };
-    let mut ports = Vec::new();
+    let mut surveyed = Vec::new();
     for device in list.devices() {
         let name = ibverbs::Device::from(device).name();
         let Some(name) = name.and_then(|name| name.to_str().ok()) else {
             continue;
         };
-        ports.extend(ports_of(name, *device));
+        surveyed.extend(ports_of(name, *device, gid_index));
     }
-    ports.sort_by(|a, b| (a.number, natural(&a.device)).cmp(&(b.number, natural(&b.device))));
-    Ok(ports)
+    let ports: Vec<Port> = surveyed.iter().map(|one| one.port.clone()).collect();
+    let order = choice::arrange(&ports);
+    Ok(order.into_iter().map(|at| surveyed[at].clone()).collect())
 }
 
-fn ports_of(device: &str, raw: *mut ffi::ibv_device) -> Vec<Port> {
-    let port = |number, context, active| Port {
-        device: device.to_owned(),
-        number,
-        context,
-        active,
+fn ports_of(device: &str, raw: *mut ffi::ibv_device, gid_index: Option<u32>) -> Vec<Surveyed> {
+    let place = sysfs::place(Path::new(sysfs::CLASSES), device);
+    let nothing = |number, reason: String| Surveyed {
+        port: Port {
+            device: device.to_owned(),
+            number,
+            card: place.card.clone(),
+            numa_node: place.numa_node,
+            state: State::Unusable(reason),
+            rate_mb_s: 0,
+            slot_mb_s: place.slot_mb_s,
+            mtu_bytes: 0,
+            end: None,
+            lid: 0,
+        },
+        context: None,
+        source: None,
+        here: None,
     };
     // SAFETY: an entry of the list, which the caller holds.
     let opened = unsafe { Context::open(raw) }.map_err(|error| format!("ibv_open_device: {error}"));
@@ -92,110 +103,118 @@ fn ports_of(device: &str, raw: *mut ffi::ibv_device) -> Vec<Port> {
         Err(error) => Err(format!("ibv_query_device: {error}")),
     });
     match attributes {
-        Err(reason) => vec![port(1, Err(reason), false)],
+        Err(reason) => vec![nothing(1, reason)],
         Ok((context, attributes)) => (1..=attributes.phys_port_cnt)
             .map(|number| match context.port_attributes(number) {
-                Ok(found) => {
-                    let active = found.state == rdma_sys::ibv_port_state::IBV_PORT_ACTIVE;
-                    port(number, Ok(Arc::clone(&context)), active)
-                }
-                Err(error) => port(number, Err(format!("ibv_query_port: {error}")), false),
+                Ok(found) => look_at(&context, nothing(number, String::new()), &found, gid_index),
+                Err(error) => nothing(number, format!("ibv_query_port: {error}")),
             })
             .collect(),
     }
 }
 
-/// Sort key that puts `mlx5_2` before `mlx5_10`.
-fn natural(name: &str) -> (&str, u64, &str) {
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    (stem, name[stem.len()..].parse().unwrap_or(0), name)
+/// Fills in what a port says of itself.
+fn look_at(
+    context: &Arc<Context>,
+    mut surveyed: Surveyed,
+    found: &PortAttributes,
+    gid_index: Option<u32>,
+) -> Surveyed {
+    let ethernet = u32::from(found.link_layer) == ffi::IBV_LINK_LAYER_ETHERNET;
+    let port = &mut surveyed.port;
+    let speed = match found.active_speed_ex {
+        0 => u32::from(found.active_speed),
+        extended => extended,
+    };
+    port.rate_mb_s = match speed::port_mb_s(speed, found.active_width, ethernet) {
+        0 => sysfs::port_rate_mb_s(Path::new(sysfs::CLASSES), &port.device, port.number),
+        rate => rate,
+    };
+    port.mtu_bytes = 128 << found.active_mtu;
+    port.lid = found.lid;
+    let source = source(context, port.number, found, ethernet, gid_index);
+    let link = match source {
+        _ if !ethernet => Link::InfiniBand,
+        Ok(Some(source)) if !source.roce_v2 => Link::RoceV1,
+        _ => Link::RoceV2,
+    };
+    port.state = match (link_state(found.state), &source) {
+        (Some(reason), _) => State::Unusable(reason.to_owned()),
+        (None, Err(reason)) => State::Unusable(reason.clone()),
+        (None, Ok(_)) => State::Active,
+    };
+    if let Ok(source) = source {
+        let end = End {
+            link,
+            gid: source.map_or([0; 16], |source| source.octets()),
+        };
+        port.end = Some(end);
+        surveyed.source = source;
+        surveyed.here = Some(Here {
+            end,
+            prefix_bits: prefix_bits(end.address()),
+            interface: source.map_or(0, |source| source.interface),
+        });
+    }
+    surveyed.context = Some(Arc::clone(context));
+    surveyed
 }
 
-/// A port to open, and the plane it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pick {
-    /// Index into the surveyed ports.
-    pub port: usize,
-    /// Position among the requested rails.
-    pub plane: u8,
-}
-
-/// Chooses ports; the strings say which requested ones cannot be had, and why.
-pub fn pick(ports: &[Port], choice: &RailChoice) -> (Vec<Pick>, Vec<String>) {
-    match choice {
-        RailChoice::Auto => (automatic(ports, RAILS_MAX), Vec::new()),
-        RailChoice::Count(count) => {
-            let picks = automatic(ports, usize::from(*count));
-            let missing = usize::from(*count) - picks.len();
-            let warning = format!("{missing} of the {count} rails asked for do not exist");
-            (
-                picks,
-                if missing > 0 {
-                    vec![warning]
-                } else {
-                    Vec::new()
-                },
-            )
+/// Why a port in that state carries nothing.
+fn link_state(state: ffi::ibv_port_state::Type) -> Option<&'static str> {
+    match state {
+        ffi::ibv_port_state::IBV_PORT_ACTIVE => None,
+        ffi::ibv_port_state::IBV_PORT_INIT | ffi::ibv_port_state::IBV_PORT_ARMED => {
+            Some("its port is not active: no subnet manager has set it up")
         }
-        RailChoice::Names(names) => by_name(ports, names),
+        _ => Some("its port is not active: the link is down"),
     }
 }
 
-/// The first `count` active ports. Inactive ones keep their planes, so that hosts on which
-/// different links are down still agree, unless there are more ports than planes.
-fn automatic(ports: &[Port], count: usize) -> Vec<Pick> {
-    let keep_planes = ports.len() <= RAILS_MAX;
-    let active = ports.iter().enumerate().filter(|(_, port)| port.active);
-    let picks = active.enumerate().map(|(nth, (port, _))| Pick {
-        port,
-        plane: if keep_planes { port } else { nth } as u8,
-    });
-    picks.take(count.min(RAILS_MAX)).collect()
+fn source(
+    context: &Context,
+    number: u8,
+    found: &PortAttributes,
+    ethernet: bool,
+    gid_index: Option<u32>,
+) -> Result<Option<Source>, String> {
+    let entries_max = found.gid_tbl_len.max(0) as usize * usize::from(number);
+    let table = context
+        .gid_table(entries_max.max(256))
+        .map_err(|error| format!("ibv_query_gid_table: {error}"))?;
+    let source = gid::choose(&table, number, ethernet, gid_index);
+    match gid_index {
+        _ if source.is_some() => Ok(source),
+        Some(index) => Err(format!(
+            "GID index {index} is empty; see FERRORAIL_GID_INDEX"
+        )),
+        None if ethernet => {
+            Err("no RoCE address; give the port's network interface an IP address".to_owned())
+        }
+        None => Ok(None),
+    }
 }
 
-fn by_name(ports: &[Port], names: &[String]) -> (Vec<Pick>, Vec<String>) {
-    let mut picks: Vec<Pick> = Vec::new();
-    let mut warnings = Vec::new();
-    for (plane, name) in names.iter().enumerate() {
-        if plane >= RAILS_MAX {
-            warnings.push(format!("rail {name} is not used: {RAILS_MAX} is the most"));
-            continue;
-        }
-        let matching = |port: &&Port| port.device == *name || port.name() == *name;
-        let mut found = ports.iter().filter(matching);
-        let active = ports.iter().position(|port| port.active && matching(&port));
-        match (active, found.next()) {
-            (Some(port), _) if picks.iter().any(|pick| pick.port == port) => {
-                warnings.push(format!("rail {name} is named twice"));
-            }
-            (Some(port), _) => picks.push(Pick {
-                port,
-                plane: plane as u8,
-            }),
-            (None, Some(port)) => warnings.push(match &port.context {
-                Ok(_) => format!("rail {name} is not used: its port is not active"),
-                Err(reason) => format!("rail {name} cannot be opened: {reason}"),
-            }),
-            (None, None) => {
-                let have = describe(ports);
-                warnings.push(format!("rail {name} does not exist; there is {have}"));
-            }
-        }
-    }
-    (picks, warnings)
+/// Bits of the netmask that this host has given to `address`.
+fn prefix_bits(address: Ipv6Addr) -> Option<u8> {
+    let wanted = match address.to_ipv4_mapped() {
+        Some(v4) => IpAddr::V4(v4),
+        None => IpAddr::V6(address),
+    };
+    let interfaces = nix::ifaddrs::getifaddrs().ok()?;
+    let ones = |mask: IpAddr| match mask {
+        IpAddr::V4(mask) => mask.to_bits().count_ones() as u8,
+        IpAddr::V6(mask) => mask.to_bits().count_ones() as u8,
+    };
+    let mut found = interfaces.filter(|interface| ip(&interface.address) == Some(wanted));
+    let interface: InterfaceAddress = found.next()?;
+    ip(&interface.netmask).map(ones)
 }
 
-/// The surveyed ports and their states, for messages.
-pub fn describe(ports: &[Port]) -> String {
-    if ports.is_empty() {
-        return "no RDMA device".to_owned();
-    }
-    let words = ports.iter().map(|port| match &port.context {
-        Ok(_) if port.active => format!("{} (active)", port.name()),
-        Ok(_) => format!("{} (not active)", port.name()),
-        Err(reason) => format!("{} ({reason})", port.name()),
-    });
-    words.collect::<Vec<_>>().join(", ")
+fn ip(address: &Option<nix::sys::socket::SockaddrStorage>) -> Option<IpAddr> {
+    let address = address.as_ref()?;
+    let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+    v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
 }
 
 /// Lets the program fork while queues and buffers are registered. Kernels since 5.12 copy pinned pages
@@ -215,61 +234,10 @@ pub fn allow_fork() {
 mod tests {
     use super::*;
 
-    /// Ports that were never opened; only picking looks at them.
-    fn ports(list: &[(&str, u8, bool)]) -> Vec<Port> {
-        let port = |&(device, number, active): &(&str, u8, bool)| Port {
-            device: device.to_owned(),
-            number,
-            context: Err("ibv_open_device: denied".to_owned()),
-            active,
-        };
-        list.iter().map(port).collect()
-    }
-
-    fn planes(picks: &[Pick]) -> Vec<(usize, u8)> {
-        picks.iter().map(|pick| (pick.port, pick.plane)).collect()
-    }
-
     #[test]
-    fn names_sort_naturally() {
-        let mut names = ["mlx5_10", "rxe0", "mlx5_2", "mlx5_bond"];
-        names.sort_by_key(|name| natural(name));
-        assert_eq!(names, ["mlx5_2", "mlx5_10", "mlx5_bond", "rxe0"]);
-    }
-
-    #[test]
-    fn automatic_takes_active_ports_and_keeps_planes() {
-        let ports = ports(&[("a0", 1, true), ("a1", 1, false), ("a0", 2, true)]);
-        let (picks, warnings) = pick(&ports, &RailChoice::Auto);
-        assert_eq!((planes(&picks), warnings.len()), (vec![(0, 0), (2, 2)], 0));
-        let (picks, warnings) = pick(&ports, &RailChoice::Count(1));
-        assert_eq!((planes(&picks), warnings.len()), (vec![(0, 0)], 0));
-        let (_, warnings) = pick(&ports, &RailChoice::Count(3));
-        assert_eq!(warnings, ["1 of the 3 rails asked for do not exist"]);
-    }
-
-    #[test]
-    fn more_ports_than_planes_count_only_active_ones() {
-        let list: Vec<_> = (0..12).map(|i| ("a", i, i >= 3)).collect();
-        let (picks, _) = pick(&ports(&list), &RailChoice::Auto);
-        assert_eq!(planes(&picks)[0], (3, 0));
-        assert_eq!(picks.len(), RAILS_MAX);
-    }
-
-    #[test]
-    fn named_rails_keep_their_order_and_each_failure_is_said() {
-        let ports = ports(&[("a0", 1, true), ("a1", 1, false), ("a0", 2, true)]);
-        let names = ["a0:2", "a1", "zz", "a0:2", "a0"].map(str::to_owned);
-        let (picks, warnings) = pick(&ports, &RailChoice::Names(names.to_vec()));
-        assert_eq!(planes(&picks), [(2, 0), (0, 4)]);
-        assert_eq!(
-            warnings,
-            [
-                "rail a1 cannot be opened: ibv_open_device: denied",
-                "rail zz does not exist; there is a0:1 (ibv_open_device: denied), a1:1 \
-                 (ibv_open_device: denied), a0:2 (ibv_open_device: denied)",
-                "rail a0:2 is named twice",
-            ]
-        );
+    fn netmasks_are_found() {
+        let loopback = std::net::Ipv4Addr::LOCALHOST.to_ipv6_mapped();
+        assert_eq!(prefix_bits(loopback), Some(8));
+        assert_eq!(prefix_bits("2001:db8::1".parse().unwrap()), None);
     }
 }

@@ -43,6 +43,11 @@ impl Words {
         Ok(Self { region, values })
     }
 
+    /// Their memory.
+    pub fn bytes(&self) -> u64 {
+        size_of_val(&*self.values) as u64
+    }
+
     /// Stores the value of operation `number` where the device finds it.
     pub fn store(&self, number: u64, value: u64) -> LocalPart {
         let word = &self.values[(number % self.values.len() as u64) as usize];

@@ -1,20 +1,23 @@
 //! [`VerbsFabric`]: opening, regions, peers, and the seam's operations turned into lanes' ones.
 
+use super::choice::{self, Port};
 use super::completion::poll;
-use super::device::{self, Pick, Port};
+use super::device;
 use super::error::{set_up, with_memlock_hint};
 use super::handles::MemoryRegion;
 use super::lane::Lane;
-use super::peer::Peer;
-use super::rail::{INLINE_BYTES, Rail, capabilities};
+use super::peer::{Peer, could_reach, ends};
+use super::rail::{self, INLINE_BYTES, Rail, capabilities};
+use super::wire;
 use super::work_request::{Kind, LocalPart, Operation, RemotePart};
 use ferrorail_base::config::Settings;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Capabilities, Fabric, FabricError, LocalRegion, LocalSlice, Notification, RAILS_MAX,
-    RailCounters, RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
+    Capabilities, Connections, Fabric, FabricError, LocalRegion, LocalSlice, Notification,
+    RAILS_MAX, RailCounters, RailInfo, Reach, RemoteRegion, RemoteSlice, SharedBacking, Ticket,
+    Tracking,
 };
 use ibverbs_sys::ibv_access_flags;
 use std::collections::HashMap;
@@ -71,16 +74,24 @@ impl VerbsFabric {
         };
         ferrorail_delay_load::verbs().map_err(|error| no_rails(error.to_string()))?;
         device::allow_fork();
-        let ports = device::survey()
+        let surveyed = device::survey(settings.gid_index)
             .map_err(|error| no_rails(format!("RDMA devices cannot be listed: {error}")))?;
-        let (picks, warnings) = device::pick(&ports, &settings.rails);
-        let mut refused: Vec<String> = warnings
+        let ports: Vec<Port> = surveyed.iter().map(|one| one.port.clone()).collect();
+        let chosen = choice::choose(&ports, &settings.rails);
+        let mut refused: Vec<String> = chosen
+            .warnings
             .into_iter()
             .map(|warning| format!("FERRORAIL_RAILS: {warning}"))
             .collect();
-        let rails = open_rails(&ports, &picks, settings, inline_bytes, &mut refused);
+        let rails = rail::open_all(
+            &surveyed,
+            &chosen.picks,
+            settings,
+            inline_bytes,
+            &mut refused,
+        );
         if rails.is_empty() {
-            let found = device::describe(&ports);
+            let found = choice::describe(&ports);
             let why = refused.join("; ");
             return Err(no_rails(format!(
                 "found {found}; {why}; a port must be active, named by FERRORAIL_RAILS if that is set, \
@@ -168,28 +179,6 @@ fn remote_part(slice: RemoteSlice<'_>, bytes: usize, plane: usize) -> RemotePart
         address: slice.region.address + slice.offset as u64,
         rkey: slice.region.rkeys[plane],
     }
-}
-
-fn open_rails(
-    ports: &[Port],
-    picks: &[Pick],
-    settings: &Settings,
-    inline_bytes: u32,
-    refused: &mut Vec<String>,
-) -> Vec<Rail> {
-    let mut rails = Vec::with_capacity(picks.len());
-    for &pick in picks {
-        let port = &ports[pick.port];
-        match Rail::open(port, pick, settings, inline_bytes) {
-            Ok(rail) => {
-                let info = &rail.info;
-                tracing::debug!("rail {} from {}", info.name, info.address);
-                rails.push(rail);
-            }
-            Err(error) => refused.push(format!("rail {} is not used: {error}", port.name())),
-        }
-    }
-    rails
 }
 
 impl Fabric for VerbsFabric {
@@ -292,6 +281,23 @@ impl Fabric for VerbsFabric {
 
     fn connect(&self, peer: PeerId, address: &[u8]) -> Result<(), FabricError> {
         self.peer(peer)?.connect(&self.rails, address)
+    }
+
+    fn ends(&self) -> Vec<u8> {
+        wire::pack(&ends(&self.rails, self.rails.iter().map(Rail::end)))
+    }
+
+    fn could_reach(&self, ends: &[u8]) -> Result<Reach, FabricError> {
+        Ok(could_reach(&self.rails, &wire::unpack(ends)?))
+    }
+
+    fn connections(&self) -> Connections {
+        let peers = self.peers.iter().map(|(_, peer)| peer.connections());
+        peers.fold(Connections::default(), Connections::plus)
+    }
+
+    fn reach(&self, peer: PeerId) -> Result<Reach, FabricError> {
+        Ok(self.peer(peer)?.reach())
     }
 
     unsafe fn put(

@@ -13,12 +13,16 @@ pub struct Source {
     pub index: u8,
     /// The address itself.
     pub gid: Gid,
+    /// Whether packets from it are RoCE v2.
+    pub roce_v2: bool,
+    /// The network interface it belongs to, 0 if none.
+    pub interface: u32,
 }
 
 impl Source {
-    /// As users write it: `::ffff:10.0.0.1`.
-    pub fn address(&self) -> String {
-        address(&self.gid).to_string()
+    /// The address in network order.
+    pub fn octets(&self) -> [u8; 16] {
+        address(&self.gid).octets()
     }
 }
 
@@ -52,6 +56,8 @@ pub fn choose(table: &[GidEntry], port: u8, ethernet: bool, forced: Option<u32>)
     chosen.map(|entry| Source {
         index: entry.gid_index as u8,
         gid: entry.gid,
+        roce_v2: entry.gid_type == ROCE_V2,
+        interface: entry.ndev_ifindex,
     })
 }
 
@@ -90,8 +96,8 @@ mod tests {
         let mut table = table();
         let source = choose(&table, 1, true, None).unwrap();
         assert_eq!(
-            (source.index, source.address().as_str()),
-            (4, "::ffff:10.0.0.1")
+            (source.index, Ipv6Addr::from(source.octets()).to_string()),
+            (4, "::ffff:10.0.0.1".to_owned())
         );
         table.remove(4);
         assert_eq!(index(&table, None), Some(2));

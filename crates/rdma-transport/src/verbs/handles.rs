@@ -29,6 +29,16 @@ fn released(verb: &'static str, status: i32) {
     }
 }
 
+/// What a port says of itself.
+pub type PortAttributes = ffi::ibv_port_attr;
+
+type QueryPort = unsafe extern "C" fn(
+    *mut rdma_sys::ibv_context,
+    u8,
+    *mut rdma_sys::ibv_port_attr,
+    usize,
+) -> i32;
+
 /// An opened device.
 #[derive(Debug)]
 pub struct Context(NonNull<ffi::ibv_context>);
@@ -59,14 +69,50 @@ impl Context {
     }
 
     /// `ibv_query_port`.
-    pub fn port_attributes(&self, port: u8) -> io::Result<rdma_sys::ibv_port_attr> {
-        // SAFETY: plain integers, for which zero is a value.
-        let mut attributes: rdma_sys::ibv_port_attr = unsafe { std::mem::zeroed() };
-        let context = self.0.as_ptr().cast();
-        // SAFETY: the context is open and the structure is ours.
-        match unsafe { rdma_sys::___ibv_query_port(context, port, &raw mut attributes) } {
+    pub fn port_attributes(&self, port: u8) -> io::Result<PortAttributes> {
+        let mut attributes = PortAttributes::default();
+        // SAFETY: the context is open.
+        let status = match unsafe { self.extended_query() } {
+            Some(query) => {
+                let (context, into) = (self.0.as_ptr().cast(), (&raw mut attributes).cast());
+                // SAFETY: the context is open, and the structure is ours and as long as it says.
+                unsafe { query(context, port, into, size_of::<PortAttributes>()) }
+            }
+            // An old library, whose structure is a beginning of ours.
+            // SAFETY: as above.
+            None => unsafe {
+                let into = (&raw mut attributes).cast();
+                rdma_sys::ibv_query_port(self.0.as_ptr().cast(), port, into)
+            },
+        };
+        match status {
             0 => Ok(attributes),
             errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+
+    /// The library's call that fills in as much of the attributes as it knows. What verbs.h does
+    /// inline; rdma-sys' version of it knows neither the extended calls of 64-bit hosts nor the
+    /// structure's last member, the speed beyond 8 bits.
+    ///
+    /// # Safety
+    /// The context is open.
+    unsafe fn extended_query(&self) -> Option<QueryPort> {
+        let context: *mut rdma_sys::ibv_context = self.0.as_ptr().cast();
+        let before = std::mem::offset_of!(rdma_sys::verbs_context, context);
+        let from_end = size_of::<rdma_sys::verbs_context>()
+            - std::mem::offset_of!(rdma_sys::verbs_context, query_port);
+        // SAFETY: a context whose `abi_compat` is all ones is the last member of a larger structure,
+        // which says how far back it reaches; `query_port` is looked at if that is far enough.
+        unsafe {
+            if (*context).abi_compat as usize != usize::MAX {
+                return None;
+            }
+            let extended: *const rdma_sys::verbs_context = context.byte_sub(before).cast();
+            if (*extended).sz < from_end {
+                return None;
+            }
+            (*extended).query_port
         }
     }
 

@@ -101,17 +101,12 @@ impl Lane {
         let end = queue.end.as_ref();
         RailAddress {
             plane,
-            ethernet: self.local.ethernet,
             mtu: self.local.mtu,
             reads_in: self.local.reads_in,
             lid: self.lid,
             queue_pair: end.map_or(0, |end| end.queue_pair.number()),
             packet_sequence: end.map_or(0, |end| end.packet_sequence),
-            gid: self.local.source.map_or([0; 16], |source| {
-                let raw: ibverbs_sys::ibv_gid = source.gid.into();
-                // SAFETY: both views of the union are plain bytes.
-                unsafe { raw.raw }
-            }),
+            end: self.local.here.end,
         }
     }
 
@@ -128,11 +123,6 @@ impl Lane {
                 });
             }
             None => {}
-        }
-        if peer.ethernet != self.local.ethernet {
-            return Err(FabricError::BadPeerData {
-                what: "rail of another link layer",
-            });
         }
         if let Some(end) = &mut queue.end {
             end.connect(self.local, peer, &self.object())?;
@@ -331,6 +321,14 @@ impl Lane {
             .store(before + u64::from(newly), Ordering::Release);
         rail.release(newly);
         Ok(())
+    }
+
+    /// Memory that it takes here: the queues, words in flight, and the account. `None` while ended.
+    pub fn bytes(&self) -> Option<u64> {
+        let queue = self.lock();
+        let queues = queue.end.as_ref()?.queue_pair.bytes();
+        let words = self.words.as_ref().map_or(0, Words::bytes);
+        Some(queues + words + size_of::<Self>() as u64)
     }
 
     /// Number of the last operation known to be complete.

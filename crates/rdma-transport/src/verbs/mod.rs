@@ -1,7 +1,8 @@
 //! Rails over RDMA devices: [`VerbsFabric`].
 //!
-//! From the outside in: `device` surveys ports and picks rails, `gid` picks their addresses, `rail`
-//! opens one; `peer` holds one `lane` per rail to each process ever talked to, connected through
+//! From the outside in: `device` surveys ports, with what `sysfs`, `speed` and `gid` tell of their
+//! places, data rates and addresses; `choice` picks rails among them; `rail` opens one. `reach` judges,
+//! with the help of `route`, which ends can talk to each other. `peer` holds one `lane` per rail to each process ever talked to, connected through
 //! the bytes of `wire`; `lane` accounts for operations, `work_request` posts them on its
 //! `queue_pair`, `completion` polls what became of them. `handles` owns the C objects.
 //!
@@ -9,6 +10,7 @@
 //! between processes (one may lack a rail that another has); its *plane* does not, so keys in
 //! regions and addresses on the wire go by plane.
 
+mod choice;
 mod completion;
 mod device;
 mod end;
@@ -21,14 +23,45 @@ mod lanes;
 mod peer;
 mod queue_pair;
 mod rail;
+mod reach;
+mod route;
+mod speed;
+mod sysfs;
 mod wire;
 mod work_request;
 
+pub use choice::{Choice, Pick, Port, State};
 pub use fabric::VerbsFabric;
+pub use reach::{End, Link};
 
-/// Whether libibverbs can be loaded and at least one port is up. Opens nothing that it does not
-/// close again.
+use ferrorail_base::config::Settings;
+use ferrorail_fabric::Connections;
+
+/// Whether libibverbs can be loaded and at least one port carries data. Opens nothing that it does
+/// not close again.
 pub fn is_available() -> bool {
+    let active = |one: &device::Surveyed| one.port.state == State::Active;
     ferrorail_delay_load::verbs().is_ok()
-        && device::survey().is_ok_and(|ports| ports.iter().any(|port| port.active))
+        && device::survey(None).is_ok_and(|ports| ports.iter().any(active))
+}
+
+/// What a connection over `rails` rails takes on devices with the usual limits.
+pub fn usual_connection(rails: u8) -> Connections {
+    let lane = rail::USUAL_SIZE.bytes() + size_of::<lane::Lane>() as u64;
+    Connections {
+        peers: 1,
+        queue_pairs: rails.into(),
+        bytes: u64::from(rails) * lane,
+    }
+}
+
+/// All ports of this host, and which of them `settings` make rails (`FERRORAIL_RAILS`,
+/// `FERRORAIL_GID_INDEX`), without opening those. `None` where nothing can be known, without
+/// libibverbs or RDMA.
+pub fn ports(settings: &Settings) -> Option<(Vec<Port>, Choice)> {
+    ferrorail_delay_load::verbs().ok()?;
+    let surveyed = device::survey(settings.gid_index).ok()?;
+    let ports: Vec<Port> = surveyed.into_iter().map(|one| one.port).collect();
+    let choice = choice::choose(&ports, &settings.rails);
+    Some((ports, choice))
 }

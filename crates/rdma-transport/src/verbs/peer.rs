@@ -1,10 +1,11 @@
 //! A process we talk to: one lane per rail.
 
 use super::lane::Lane;
-use super::rail::Rail;
-use super::wire::{self, RailAddress};
+use super::rail::{Rail, address};
+use super::route;
+use super::wire::{self, Ends, RailAddress};
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{FabricError, LaneId};
+use ferrorail_fabric::{Connections, FabricError, LaneId, Reach};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// An entry of the peer table.
@@ -13,6 +14,8 @@ pub struct Peer {
     id: PeerId,
     name: String,
     lanes: OnceLock<Box<[Lane]>>,
+    /// What connecting came to.
+    reach: OnceLock<Reach>,
     /// Held while lanes are made or connected.
     set_up: Mutex<()>,
 }
@@ -24,6 +27,7 @@ impl Peer {
             id,
             name: format!("process {} on host {:016x}", process.pid, process.host),
             lanes: OnceLock::new(),
+            reach: OnceLock::new(),
             set_up: Mutex::new(()),
         }
     }
@@ -51,32 +55,121 @@ impl Peer {
         Ok(self.lanes.get().map_or(&[], |lanes| lanes))
     }
 
+    /// What it takes.
+    pub fn connections(&self) -> Connections {
+        let lanes = self.lanes.get().map_or(&[][..], |lanes| lanes);
+        let sizes = lanes.iter().filter_map(Lane::bytes);
+        let none = Connections {
+            peers: u64::from(self.reach.get().is_some()),
+            ..Connections::default()
+        };
+        sizes.fold(none, |sum, bytes| Connections {
+            queue_pairs: sum.queue_pairs + 1,
+            bytes: sum.bytes + bytes,
+            ..sum
+        })
+    }
+
+    /// What connecting came to; nothing before that.
+    pub fn reach(&self) -> Reach {
+        self.reach.get().cloned().unwrap_or_default()
+    }
+
     /// What the peer connects to.
     pub fn address(&self, rails: &[Rail]) -> Result<Vec<u8>, FabricError> {
         let _guard = self.set_up.lock().unwrap_or_else(PoisonError::into_inner);
-        let lanes = self.lanes(rails)?.iter().zip(rails);
-        let addresses: Vec<RailAddress> = lanes
-            .map(|(lane, rail)| lane.address(rail.info.plane))
-            .collect();
-        Ok(wire::pack(&addresses))
+        let lanes = self.lanes(rails)?.iter();
+        let addresses = lanes
+            .zip(rails)
+            .map(|(lane, rail)| lane.address(rail.info.plane));
+        Ok(wire::pack(&ends(rails, addresses)))
     }
 
-    /// Connects every plane that both sides have.
+    /// Connects every plane that both sides have and that leads from one to the other.
     pub fn connect(&self, rails: &[Rail], address: &[u8]) -> Result<(), FabricError> {
-        let addresses = wire::unpack(address)?;
+        let theirs = wire::unpack(address)?;
         let _guard = self.set_up.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut connected = 0;
+        let known = self.reach.get();
+        let mut reach = known.map_or_else(|| could_reach(rails, &theirs), Reach::clone);
         for (lane, rail) in self.lanes(rails)?.iter().zip(rails) {
             let plane = rail.info.plane;
-            if let Some(theirs) = addresses.iter().find(|theirs| theirs.plane == plane) {
-                lane.connect(theirs)?;
-                connected += 1;
+            let end = theirs.rails.iter().find(|(end, _)| end.plane == plane);
+            let Some((end, name)) = end.filter(|_| reach.planes & 1 << plane != 0) else {
+                continue;
+            };
+            if let Err(error) = lane.connect(end) {
+                if known.is_some() {
+                    return Err(error);
+                }
+                reach.planes &= !(1 << plane);
+                let (why, remedy) = (
+                    error.to_string(),
+                    "see whether these addresses reach each other",
+                );
+                let line = refusal(rail, (end, name), &theirs.host, &why, remedy);
+                reach.refused.push(line);
             }
         }
-        if connected == 0 {
-            let reason = format!("{} has rails, but none in common with this one", self.name);
+        if reach.planes == 0 {
+            let refused = reach.refused.join("; ");
+            let reason = match refused.is_empty() {
+                true => format!("{} has rails, but none in common with this one", self.name),
+                false => refused,
+            };
             return Err(FabricError::NoRails { reason });
         }
+        self.reach.get_or_init(|| reach);
         Ok(())
     }
+}
+
+/// The ends of `rails` as peers are told of them, given the address of each rail.
+pub fn ends(rails: &[Rail], address: impl Iterator<Item = RailAddress>) -> Ends {
+    let host = nix::unistd::gethostname().unwrap_or_default();
+    let named = address.zip(rails.iter().map(|rail| rail.info.name.clone()));
+    Ends {
+        host: host.to_string_lossy().into_owned(),
+        rails: named.collect(),
+    }
+}
+
+/// Which planes lead to `theirs`, as far as this side can tell.
+pub fn could_reach(rails: &[Rail], theirs: &Ends) -> Reach {
+    let mut reach = Reach::default();
+    for rail in rails {
+        let mut ends = theirs.rails.iter();
+        let Some((end, name)) = ends.find(|(end, _)| end.plane == rail.info.plane) else {
+            continue;
+        };
+        match rail.local.here.obstacle(&end.end, route::leads) {
+            None => reach.planes |= 1 << end.plane,
+            Some(obstacle) => {
+                let (why, remedy) = obstacle.words();
+                let line = refusal(rail, (end, name), &theirs.host, why, remedy);
+                reach.refused.push(line);
+            }
+        }
+    }
+    reach
+}
+
+/// The line that says why a plane is not used between two ends.
+fn refusal(
+    rail: &Rail,
+    (end, name): (&RailAddress, &str),
+    host: &str,
+    why: &str,
+    remedy: &str,
+) -> String {
+    let here = nix::unistd::gethostname().unwrap_or_default();
+    format!(
+        "rail {} of {} ({}, {}) and rail {name} of {host} ({}, {}) are not used together: {why}; \
+         {remedy}",
+        rail.info.name,
+        here.to_string_lossy(),
+        rail.local.here.end.link,
+        rail.info.address,
+        end.end.link,
+        address(end.end.gid, end.lid),
+    )
 }

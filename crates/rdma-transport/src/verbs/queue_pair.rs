@@ -3,6 +3,7 @@
 use super::error::set_up;
 use super::gid::Source;
 use super::handles::{CompletionQueue, ProtectionDomain};
+use super::reach::Here;
 use super::wire::RailAddress;
 use ferrorail_fabric::FabricError;
 use ibverbs_sys as ffi;
@@ -28,6 +29,36 @@ pub struct Size {
     pub inline_bytes: u32,
 }
 
+impl Size {
+    fn capacities(self) -> ffi::ibv_qp_cap {
+        ffi::ibv_qp_cap {
+            max_send_wr: self.work_requests,
+            max_recv_wr: 1,
+            max_send_sge: 1,
+            max_recv_sge: 1,
+            max_inline_data: self.inline_bytes,
+        }
+    }
+
+    /// Memory of the queues of a pair of this size.
+    pub fn bytes(self) -> u64 {
+        queue_bytes(&self.capacities())
+    }
+}
+
+/// Memory of the queues of a pair with these capacities: a send request is a control and an address
+/// segment of 16 bytes each, then either a segment of 16 bytes per piece of data or the data with 4
+/// bytes before it, in whole blocks of 64 bytes; a queue has a power of two of them. So it is with
+/// mlx5, and much alike elsewhere; what the device itself keeps, some hundred bytes, is not seen.
+fn queue_bytes(capacities: &ffi::ibv_qp_cap) -> u64 {
+    let gathered = 16 * u64::from(capacities.max_send_sge);
+    let inline = (u64::from(capacities.max_inline_data) + 4).next_multiple_of(16);
+    let send = (32 + gathered.max(inline)).next_multiple_of(64);
+    let receive = (16 * u64::from(capacities.max_recv_sge)).next_power_of_two();
+    send * u64::from(capacities.max_send_wr).next_power_of_two()
+        + receive * u64::from(capacities.max_recv_wr).next_power_of_two()
+}
+
 /// The local end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Local {
@@ -35,8 +66,8 @@ pub struct Local {
     pub port: u8,
     /// Its address, if it has one.
     pub source: Option<Source>,
-    /// Whether it speaks Ethernet.
-    pub ethernet: bool,
+    /// What peers see of it.
+    pub here: Here,
     /// Largest packet, as `enum ibv_mtu`.
     pub mtu: u8,
     /// Reads and atomics the device keeps in flight per queue pair.
@@ -65,6 +96,7 @@ pub fn timeout_code(limit_ms: u64, retries: u8) -> u8 {
 pub struct QueuePair {
     raw: NonNull<ffi::ibv_qp>,
     inline_bytes: u32,
+    bytes: u64,
     _domain: Arc<ProtectionDomain>,
     _completions: Arc<CompletionQueue>,
 }
@@ -84,13 +116,7 @@ impl QueuePair {
         let mut attributes = ffi::ibv_qp_init_attr {
             send_cq: completions.as_ptr(),
             recv_cq: completions.as_ptr(),
-            cap: ffi::ibv_qp_cap {
-                max_send_wr: size.work_requests,
-                max_recv_wr: 1,
-                max_send_sge: 1,
-                max_recv_sge: 1,
-                max_inline_data: size.inline_bytes,
-            },
+            cap: size.capacities(),
             qp_type: ffi::ibv_qp_type::IBV_QPT_RC,
             ..Default::default()
         };
@@ -100,6 +126,7 @@ impl QueuePair {
         Ok(Self {
             raw,
             inline_bytes: attributes.cap.max_inline_data,
+            bytes: queue_bytes(&attributes.cap),
             _domain: Arc::clone(domain),
             _completions: Arc::clone(completions),
         })
@@ -108,6 +135,11 @@ impl QueuePair {
     /// Bytes a request may carry inline: what was asked for, or more.
     pub fn inline_bytes(&self) -> u32 {
         self.inline_bytes
+    }
+
+    /// Memory of its queues, from the sizes that the device has made of those asked for.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The number peers send to; 24 bits.
@@ -208,24 +240,21 @@ impl QueuePair {
     }
 }
 
-/// The way to `peer`: by GID on Ethernet and between InfiniBand subnets, by LID inside one.
+/// The way to `peer`: by GID on Ethernet, by LID inside an InfiniBand fabric; routers between
+/// fabrics are not supported.
 fn path(local: &Local, peer: &RailAddress) -> ffi::ibv_ah_attr {
-    let subnet = |gid: &[u8; 16]| gid[..8] != peer.gid[..8];
     let mut attributes = ffi::ibv_ah_attr {
         dlid: peer.lid,
         port_num: local.port,
         ..Default::default()
     };
-    if let Some(source) = local.source {
-        let raw: ffi::ibv_gid = source.gid.into();
-        // SAFETY: both views of the union are plain bytes.
-        let other_subnet = subnet(unsafe { &raw.raw });
-        if local.ethernet || other_subnet {
-            attributes.is_global = 1;
-            attributes.grh.dgid = ffi::ibv_gid { raw: peer.gid };
-            attributes.grh.sgid_index = source.index;
-            attributes.grh.hop_limit = HOPS_MAX;
-        }
+    if let Some(source) = local.source
+        && local.here.end.link.is_ethernet()
+    {
+        attributes.is_global = 1;
+        attributes.grh.dgid = ffi::ibv_gid { raw: peer.end.gid };
+        attributes.grh.sgid_index = source.index;
+        attributes.grh.hop_limit = HOPS_MAX;
     }
     attributes
 }
@@ -243,7 +272,17 @@ impl Drop for QueuePair {
 
 #[cfg(test)]
 mod tests {
-    use super::timeout_code;
+    use super::*;
+
+    #[test]
+    fn queues_are_as_large_as_their_requests() {
+        let size = |work_requests, inline_bytes| Size {
+            work_requests,
+            inline_bytes,
+        };
+        assert_eq!(size(256, 64).bytes(), 256 * 128 + 16);
+        assert_eq!(size(200, 0).bytes(), 256 * 64 + 16, "a power of two");
+    }
 
     #[test]
     fn timeouts_are_near_the_limit() {

@@ -1,10 +1,11 @@
 //! A rail: one port, what belongs to it on this process's side, and its traffic.
 
-use super::device::{Pick, Port};
+use super::choice::{Pick, State};
+use super::device::Surveyed;
 use super::error::set_up;
-use super::gid;
-use super::handles::{CompletionQueue, Context, ProtectionDomain};
+use super::handles::{CompletionQueue, ProtectionDomain};
 use super::queue_pair::{self, Local, QueuePair, Size};
+use super::wire::RailAddress;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
 use ferrorail_fabric::{AtomicScope, Capabilities, FabricError, RailCounters, RailInfo};
@@ -37,6 +38,12 @@ pub struct Limits {
     pub atomics: AtomicScope,
 }
 
+/// Size of queue pairs on a device that bounds neither their number of requests nor inline data.
+pub const USUAL_SIZE: Size = Size {
+    work_requests: LANE_OPERATIONS_MAX * WORK_REQUESTS_PER_OPERATION,
+    inline_bytes: INLINE_BYTES,
+};
+
 /// An opened rail.
 #[derive(Debug)]
 pub struct Rail {
@@ -63,18 +70,19 @@ pub struct Rail {
 impl Rail {
     /// Opens a surveyed port, with `inline_bytes` of inline data or none.
     pub fn open(
-        port: &Port,
+        surveyed: &Surveyed,
         pick: Pick,
         settings: &Settings,
         inline_bytes: u32,
     ) -> Result<Self, FabricError> {
+        let port = &surveyed.port;
         let name = port.name();
-        let context = match &port.context {
-            Ok(context) => context,
-            Err(reason) => {
-                let source = io::Error::other(reason.clone());
-                return Err(set_up("ibv_open_device", &name)(source));
-            }
+        let (Some(context), Some(here)) = (&surveyed.context, surveyed.here) else {
+            let reason = match &port.state {
+                State::Unusable(reason) => reason.clone(),
+                State::Active => "it has no address".to_owned(),
+            };
+            return Err(set_up("opening", &name)(io::Error::other(reason)));
         };
         let device = context
             .device_attributes()
@@ -82,8 +90,6 @@ impl Rail {
         let attributes = context
             .port_attributes(port.number)
             .map_err(set_up("ibv_query_port", &name))?;
-        let ethernet = u32::from(attributes.link_layer) == ffi::IBV_LINK_LAYER_ETHERNET;
-        let source = source(context, port, &attributes, ethernet, settings.gid_index)?;
 
         let domain = ProtectionDomain::allocate(context).map_err(set_up("ibv_alloc_pd", &name))?;
         let domain = Arc::new(domain);
@@ -96,7 +102,7 @@ impl Rail {
             .map_err(set_up("ibv_create_qp", &name))?;
 
         Ok(Self {
-            info: info(port, pick.plane, &attributes, source),
+            info: info(surveyed, pick),
             limits: Limits {
                 lane_operations,
                 inline_bytes,
@@ -109,8 +115,8 @@ impl Rail {
             },
             local: Local {
                 port: port.number,
-                source,
-                ethernet,
+                source: surveyed.source,
+                here,
                 mtu: attributes.active_mtu as u8,
                 reads_out: device.max_qp_init_rd_atom.clamp(1, READS_MAX) as u8,
                 reads_in: device.max_qp_rd_atom.clamp(1, READS_MAX) as u8,
@@ -127,6 +133,19 @@ impl Rail {
             messages: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
         })
+    }
+
+    /// Its end of a connection whose queue pair is not made yet.
+    pub fn end(&self) -> RailAddress {
+        RailAddress {
+            plane: self.info.plane,
+            mtu: self.local.mtu,
+            reads_in: self.local.reads_in,
+            lid: self.lid,
+            queue_pair: 0,
+            packet_sequence: 0,
+            end: self.local.here.end,
+        }
     }
 
     /// Size of its queue pairs.
@@ -174,31 +193,6 @@ impl Rail {
     }
 }
 
-fn source(
-    context: &Context,
-    port: &Port,
-    attributes: &rdma_sys::ibv_port_attr,
-    ethernet: bool,
-    gid_index: Option<u32>,
-) -> Result<Option<gid::Source>, FabricError> {
-    let name = port.name();
-    let entries_max = attributes.gid_tbl_len.max(0) as usize * usize::from(port.number);
-    let table = context
-        .gid_table(entries_max.max(256))
-        .map_err(set_up("ibv_query_gid_table", &name))?;
-    let source = gid::choose(&table, port.number, ethernet, gid_index);
-    if source.is_none() && (ethernet || gid_index.is_some()) {
-        let reason = match gid_index {
-            Some(index) => format!("GID index {index} is empty; see FERRORAIL_GID_INDEX"),
-            None => "no RoCE address; give the port's network interface an IP address".to_owned(),
-        };
-        return Err(set_up("ibv_query_gid_table", &name)(io::Error::other(
-            reason,
-        )));
-    }
-    Ok(source)
-}
-
 /// Makes a queue pair as lanes will have it, and destroys it: no attribute tells how many inline
 /// bytes a device takes, and some refuse to make one when asked for too many.
 fn probe_inline(
@@ -217,49 +211,49 @@ fn probe_inline(
     QueuePair::create(domain, completions, size(0)).map(|_| 0)
 }
 
-fn info(
-    port: &Port,
-    plane: u8,
-    attributes: &rdma_sys::ibv_port_attr,
-    source: Option<gid::Source>,
-) -> RailInfo {
-    let numa = format!("/sys/class/infiniband/{}/device/numa_node", port.device);
-    let numa = std::fs::read_to_string(numa).unwrap_or_default();
+fn info(surveyed: &Surveyed, pick: Pick) -> RailInfo {
+    let port = &surveyed.port;
     RailInfo {
         name: port.name(),
         device: port.device.clone(),
         port: port.number,
-        plane,
-        address: source.map_or(format!("lid {}", attributes.lid), |source| source.address()),
-        bandwidth_mb_s: bandwidth_mb_s(attributes.active_speed, attributes.active_width),
-        mtu_bytes: 128 << attributes.active_mtu,
-        numa_node: numa.trim().parse().ok(),
+        plane: pick.plane,
+        address: address(port.end.map_or([0; 16], |end| end.gid), port.lid),
+        bandwidth_mb_s: pick.bandwidth_mb_s,
+        mtu_bytes: port.mtu_bytes,
+        numa_node: port.numa_node,
     }
 }
 
-/// Nominal data rate from the codes of a port's speed and width (InfiniBand specification 1.4,
-/// volume 1, section 14.2.5.6; RoCE ports use the same codes). 0 if unknown.
-fn bandwidth_mb_s(speed: u8, width: u8) -> u64 {
-    let lane_mbit_s = match speed {
-        1 => 2_500,
-        2 => 5_000,
-        4 => 10_000,
-        8 => 10_312,
-        16 => 14_062,
-        32 => 25_781,
-        64 => 53_125,
-        128 => 106_250,
-        _ => 0,
-    };
-    let lanes = match width {
-        1 => 1,
-        2 => 4,
-        4 => 8,
-        8 => 12,
-        16 => 2,
-        _ => 0,
-    };
-    lane_mbit_s * lanes / 8
+/// An address for people: the GID, or the LID where there is none.
+pub fn address(gid: [u8; 16], lid: u16) -> String {
+    if gid == [0; 16] {
+        return format!("lid {lid}");
+    }
+    std::net::Ipv6Addr::from(gid).to_string()
+}
+
+/// Opens what was picked; `refused` gains a line for each port that cannot be opened.
+pub fn open_all(
+    surveyed: &[Surveyed],
+    picks: &[Pick],
+    settings: &Settings,
+    inline_bytes: u32,
+    refused: &mut Vec<String>,
+) -> Vec<Rail> {
+    let mut rails = Vec::with_capacity(picks.len());
+    for &pick in picks {
+        let port = &surveyed[pick.port];
+        match Rail::open(port, pick, settings, inline_bytes) {
+            Ok(rail) => {
+                let info = &rail.info;
+                tracing::debug!("rail {} from {}", info.name, info.address);
+                rails.push(rail);
+            }
+            Err(error) => refused.push(format!("rail {} is not used: {error}", port.port.name())),
+        }
+    }
+    rails
 }
 
 /// What all of `rails` can do.
@@ -276,17 +270,5 @@ pub fn capabilities(rails: &[Rail]) -> Capabilities {
         private_memory: true,
         same_host_only: false,
         inline_bytes_max: inline.unwrap_or(0) as usize,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bandwidth_is_speed_times_width() {
-        assert_eq!(bandwidth_mb_s(4, 2), 5_000, "QDR 4x or 40 Gb/s Ethernet");
-        assert_eq!(bandwidth_mb_s(128, 2), 53_125, "NDR 4x");
-        assert_eq!(bandwidth_mb_s(0, 1), 0);
     }
 }

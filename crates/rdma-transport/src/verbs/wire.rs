@@ -1,17 +1,28 @@
 //! What a peer needs to connect its queue pairs to ours, as bytes for the out-of-band exchange.
 
+use super::reach::{End, Link};
 use ferrorail_fabric::{FabricError, RAILS_MAX};
 
 /// Start of every address; the last byte is the version of the format.
-const MAGIC: [u8; 4] = *b"FRV\x01";
+const MAGIC: [u8; 4] = *b"FRV\x02";
+
+/// Longest name on the wire, in bytes.
+const NAME_MAX: usize = 63;
+
+/// A process's ends of its rails, with names for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Its host.
+    pub host: String,
+    /// The rails.
+    pub rails: Vec<(RailAddress, String)>,
+}
 
 /// One rail's end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RailAddress {
     /// Peers connect equal planes.
     pub plane: u8,
-    /// Whether the port speaks Ethernet (RoCE) rather than InfiniBand.
-    pub ethernet: bool,
     /// Largest packet, as `enum ibv_mtu`: 1 is 256 bytes, 5 is 4096.
     pub mtu: u8,
     /// RDMA reads and atomics the device accepts at a time per queue pair.
@@ -22,19 +33,24 @@ pub struct RailAddress {
     pub queue_pair: u32,
     /// First packet sequence number it sends.
     pub packet_sequence: u32,
-    /// Address of the port.
-    pub gid: [u8; 16],
+    /// What the port speaks, and its address.
+    pub end: End,
 }
 
 impl RailAddress {
     const BYTES: usize = 30;
 
     fn pack(&self, wire: &mut Vec<u8>) {
-        wire.extend([self.plane, u8::from(self.ethernet), self.mtu, self.reads_in]);
+        let link = match self.end.link {
+            Link::InfiniBand => 0,
+            Link::RoceV1 => 1,
+            Link::RoceV2 => 2,
+        };
+        wire.extend([self.plane, link, self.mtu, self.reads_in]);
         wire.extend(self.lid.to_le_bytes());
         wire.extend(self.queue_pair.to_le_bytes());
         wire.extend(self.packet_sequence.to_le_bytes());
-        wire.extend(self.gid);
+        wire.extend(self.end.gid);
     }
 
     fn unpack(wire: &[u8; Self::BYTES]) -> Option<Self> {
@@ -43,16 +59,19 @@ impl RailAddress {
         gid.copy_from_slice(&wire[14..]);
         let address = Self {
             plane: wire[0],
-            ethernet: wire[1] == 1,
             mtu: wire[2],
             reads_in: wire[3],
             lid: u16::from_le_bytes([wire[4], wire[5]]),
             queue_pair: word(6),
             packet_sequence: word(10),
-            gid,
+            end: End {
+                link: [Link::InfiniBand, Link::RoceV1, Link::RoceV2]
+                    .get(usize::from(wire[1]))
+                    .copied()?,
+                gid,
+            },
         };
         let sound = usize::from(address.plane) < RAILS_MAX
-            && wire[1] <= 1
             && (1..=5).contains(&address.mtu)
             && address.queue_pair < 1 << 24
             && address.packet_sequence < 1 << 24;
@@ -60,29 +79,55 @@ impl RailAddress {
     }
 }
 
-/// All rails of one end.
-pub fn pack(rails: &[RailAddress]) -> Vec<u8> {
-    let mut wire = Vec::with_capacity(MAGIC.len() + 1 + rails.len() * RailAddress::BYTES);
-    wire.extend(MAGIC);
-    wire.push(rails.len() as u8);
-    for rail in rails {
+/// The bytes of `ends`.
+pub fn pack(ends: &Ends) -> Vec<u8> {
+    let mut wire = MAGIC.to_vec();
+    wire.push(ends.rails.len() as u8);
+    pack_name(&mut wire, &ends.host);
+    for (rail, name) in &ends.rails {
         rail.pack(&mut wire);
+        pack_name(&mut wire, name);
     }
     wire
 }
 
+fn pack_name(wire: &mut Vec<u8>, name: &str) {
+    let fits = |&end: &usize| end <= name.len() && name.is_char_boundary(end);
+    let end = (0..=NAME_MAX).rev().find(fits).unwrap_or(0);
+    let name = &name[..end];
+    wire.push(name.len() as u8);
+    wire.extend(name.as_bytes());
+}
+
 /// Inverse of [`pack`].
-pub fn unpack(wire: &[u8]) -> Result<Vec<RailAddress>, FabricError> {
+pub fn unpack(wire: &[u8]) -> Result<Ends, FabricError> {
     try_unpack(wire).ok_or(FabricError::BadPeerData {
         what: "address of verbs rails",
     })
 }
 
-fn try_unpack(wire: &[u8]) -> Option<Vec<RailAddress>> {
-    let (&count, rails) = wire.strip_prefix(&MAGIC)?.split_first()?;
-    let (rails, rest) = rails.as_chunks();
-    let sound = rest.is_empty() && rails.len() == usize::from(count) && rails.len() <= RAILS_MAX;
-    sound.then(|| rails.iter().map(RailAddress::unpack).collect())?
+fn try_unpack(wire: &[u8]) -> Option<Ends> {
+    let (&count, mut rest) = wire.strip_prefix(&MAGIC)?.split_first()?;
+    if usize::from(count) > RAILS_MAX {
+        return None;
+    }
+    let host = unpack_name(&mut rest)?;
+    let mut rails = Vec::with_capacity(usize::from(count));
+    for _ in 0..count {
+        let (rail, after) = rest.split_first_chunk()?;
+        rest = after;
+        rails.push((RailAddress::unpack(rail)?, unpack_name(&mut rest)?));
+    }
+    rest.is_empty().then_some(Ends { host, rails })
+}
+
+fn unpack_name(wire: &mut &[u8]) -> Option<String> {
+    let (&bytes, rest) = wire.split_first()?;
+    let (name, rest) = rest.split_at_checked(usize::from(bytes))?;
+    *wire = rest;
+    let name = std::str::from_utf8(name).ok()?;
+    // Names go to the terminal.
+    (!name.contains(char::is_control)).then(|| name.to_owned())
 }
 
 #[cfg(test)]
@@ -92,30 +137,54 @@ mod tests {
     fn rail(plane: u8) -> RailAddress {
         RailAddress {
             plane,
-            ethernet: plane == 1,
             mtu: 5,
             reads_in: 16,
             lid: 0x1234,
             queue_pair: 0x00ab_cdef,
             packet_sequence: 0x0012_3456,
-            gid: [plane; 16],
+            end: End {
+                link: [Link::InfiniBand, Link::RoceV1, Link::RoceV2][usize::from(plane % 3)],
+                gid: [plane; 16],
+            },
+        }
+    }
+
+    fn ends(planes: &[u8]) -> Ends {
+        let named = |&plane: &u8| (rail(plane), format!("mlx5_{plane}:1"));
+        Ends {
+            host: "node17".to_owned(),
+            rails: planes.iter().map(named).collect(),
         }
     }
 
     #[test]
     fn addresses_survive_the_wire() {
-        let rails = [rail(0), rail(1), rail(7)];
-        assert_eq!(unpack(&pack(&rails)).unwrap(), rails);
-        assert_eq!(unpack(&pack(&[])).unwrap(), []);
+        for ends in [ends(&[0, 1, 2, 7]), ends(&[])] {
+            assert_eq!(unpack(&pack(&ends)).unwrap(), ends);
+        }
+        let long = Ends {
+            host: "ä".repeat(40),
+            ..ends(&[])
+        };
+        assert_eq!(unpack(&pack(&long)).unwrap().host, "ä".repeat(31));
     }
 
     #[test]
     fn anything_else_is_refused() {
-        let wire = pack(&[rail(0), rail(1)]);
+        let wire = pack(&ends(&[0, 1]));
         for cut in 0..wire.len() {
             assert!(unpack(&wire[..cut]).is_err());
         }
-        for (at, byte) in [(3, 2), (4, 1), (5, 8), (6, 2), (7, 0), (14, 1)] {
+        for (at, byte) in [
+            (3, 1),
+            (4, 1),
+            (5, 7),
+            (6, 7),
+            (12, 8),
+            (13, 3),
+            (14, 0),
+            (21, 1),
+        ] {
             let mut wire = wire.clone();
             wire[at] = byte;
             assert!(unpack(&wire).is_err(), "byte {at} = {byte}");
