@@ -85,6 +85,8 @@ pub struct Expect {
     pub packed_by_host: bool,
     /// Rails that carried bytes, if it matters.
     pub rails_used: Option<usize>,
+    /// Connections and memory are as `ferrorail info --estimate` would have it.
+    pub estimated: bool,
     /// Pieces of text in the output.
     pub output: Vec<String>,
     /// Lines with this beginning are the same, in any order, as over the host alone.
@@ -104,6 +106,7 @@ impl Default for Expect {
             readmissions: false,
             packed_by_host: false,
             rails_used: None,
+            estimated: false,
             output: Vec::new(),
             as_the_host: None,
         }

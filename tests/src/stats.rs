@@ -1,6 +1,10 @@
 //! The statistics file that `FERRORAIL_STATS=path` leaves, and what it must show.
 
 use anyhow::{Context, Result, ensure};
+use ferrorail_base::Topology;
+use ferrorail_base::config::{FabricChoice, Settings};
+use ferrorail_engine::ConnectionRow;
+use ferrorail_engine::estimate::{Asked, total};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -19,6 +23,9 @@ pub struct Stats {
     /// What became of user buffers.
     #[serde(default)]
     pub zero_copy: ZeroCopy,
+    /// Connections, and memory.
+    #[serde(default)]
+    pub connections: ConnectionRow,
 }
 
 /// Data of types too irregular for ferrorail.
@@ -44,6 +51,8 @@ pub struct Carried {
     pub collective: String,
     /// Such as `smp_bruck`.
     pub algorithm: String,
+    /// Such as `scratch`.
+    pub landing: String,
     /// Number of calls.
     pub calls: u64,
 }
@@ -151,6 +160,41 @@ impl Stats {
             by_host == (buffers > 0),
             "the host packed {buffers} buffers, expected {}",
             if by_host { "some" } else { "none" }
+        );
+        Ok(())
+    }
+
+    /// Whether connections and memory are as estimated for the algorithms that ran, in a job of
+    /// `ranks` on one host whose only communicator with collectives is the world.
+    pub fn check_estimate(&self, ranks: u32, settings: &Settings) -> Result<()> {
+        let asked = Asked {
+            topology: Topology::from_host_keys(&vec![0; ranks as usize], settings.node_size),
+            rails: self.rails.len() as u8,
+            ports: None,
+        };
+        let used = self.collectives.iter();
+        let used = used.map(|row| (&*row.collective, &*row.algorithm, &*row.landing));
+        let estimated = total(&asked, settings, used)?;
+        let found = &self.connections;
+        let alike = (
+            found.peers,
+            found.peers_max,
+            found.queue_pairs,
+            found.segment_bytes,
+        ) == (
+            estimated.peers,
+            estimated.peers_max,
+            estimated.queue_pairs,
+            estimated.segment_bytes,
+        );
+        // Devices may make queues larger than they are asked to.
+        let bytes = match settings.fabric {
+            FabricChoice::Loopback => found.bytes == estimated.bytes,
+            _ => (estimated.bytes..=2 * estimated.bytes).contains(&found.bytes),
+        };
+        ensure!(
+            alike && bytes && found.peers > 0,
+            "the statistics show {found:?}, the estimate is {estimated:?}"
         );
         Ok(())
     }

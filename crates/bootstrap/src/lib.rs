@@ -4,7 +4,7 @@
 //! * [`oob`]: the [`Oob`] trait (slow but safe exchange) and its implementations; [`from_env`] gives
 //!   a program started by `ferrorail run` its world;
 //! * [`run_env`]: the variables through which `ferrorail run` tells a process its place;
-//! * [`probe`]: host and process identity, cores, NUMA nodes, locality of devices.
+//! * [`probe`]: host and process identity, cores, NUMA nodes.
 //!
 //! Everything here may block and allocate: it serves start-up and team creation, never a collective.
 //! A call that needs a rank which has died fails; none waits for it.

@@ -104,7 +104,7 @@ pub enum Landing {
 }
 
 /// Index of an arrival flag at the receiver, unique per operation there; below [`slot_limit`].
-pub type Slot = u16;
+pub type Slot = u32;
 
 /// Number of arrival slots every rank of a team of `size` has per channel.
 pub const fn slot_limit(size: u32) -> u32 {

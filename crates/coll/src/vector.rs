@@ -105,7 +105,7 @@ mod tests {
     }
 
     /// Peers and slots of a schedule's messages, one per pair.
-    fn messages(schedule: &Schedule) -> Vec<(bool, Rank, u16, u32)> {
+    fn messages(schedule: &Schedule) -> Vec<(bool, Rank, crate::Slot, u32)> {
         let message = |step: &Step| match *step {
             Step::Put { to, slot, from, .. } => Some((true, to, slot, from.count)),
             Step::Await {

@@ -3,10 +3,11 @@
 use crate::rails::{Rails, RailsKind};
 use crate::stats::Stats;
 use ferrorail_base::config::Settings;
-use ferrorail_fabric::{Fabric, FabricError};
+use ferrorail_bootstrap::HostInfo;
+use ferrorail_fabric::{Fabric, FabricError, RailInfo};
 use ferrorail_rdma_transport::failover::Guard;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The surroundings that a waiting rank must keep going.
 pub trait Host: Send + Sync {
@@ -32,6 +33,8 @@ pub struct Context {
     /// Of the rails opened so far.
     guards: Mutex<Vec<Guard>>,
     warned: Mutex<HashSet<String>>,
+    /// Where this process runs, once asked.
+    numa_node: OnceLock<Option<u32>>,
 }
 
 impl Context {
@@ -45,6 +48,7 @@ impl Context {
             loopback: Mutex::new(None),
             guards: Mutex::default(),
             warned: Mutex::default(),
+            numa_node: OnceLock::new(),
         })
     }
 
@@ -105,6 +109,19 @@ impl Context {
         if warned.insert(subject.to_owned()) {
             tracing::warn!("{}", line());
         }
+    }
+
+    /// Takes `lines` as said: another rank says them.
+    pub(crate) fn know(&self, lines: impl IntoIterator<Item = String>) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        warned.extend(lines);
+    }
+
+    /// The NUMA node that this process is bound to, if any, and if it matters for `rails`.
+    pub(crate) fn numa_node_for(&self, rails: &[RailInfo]) -> Option<u32> {
+        let matters = rails.iter().any(|rail| rail.numa_node.is_some());
+        let probe = || HostInfo::probe().numa_node;
+        matters.then(|| *self.numa_node.get_or_init(probe))?
     }
 
     /// The rails opened so far.

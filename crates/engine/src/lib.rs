@@ -7,6 +7,7 @@
 //! * `run`: the state machine that executes a schedule step by step and never blocks;
 //! * `window`: one per MPI window; made from a team, then on its own ([`Window`]);
 //! * `agree`: how a set-up step counts only if every rank managed it;
+//! * [`estimate`]: what connections and memory a team of some shape would take;
 //! * `report`: what `FERRORAIL_STATS` shows.
 //!
 //! This is the only crate that knows which [`ferrorail_fabric::Fabric`] is real. It imports neither
@@ -29,6 +30,8 @@ mod clock;
 mod collective;
 mod context;
 mod error;
+pub mod estimate;
+mod near;
 mod plan;
 mod rails;
 mod reducer;
@@ -44,12 +47,15 @@ pub use context::{Context, Host, NoHost};
 pub use error::{EngineError, ErrorClass};
 pub use ferrorail_coll::Order;
 pub use ferrorail_fabric::{Capabilities, Fabric, FabricError, RailCounters, RailInfo};
+pub use ferrorail_rdma_transport::verbs::{
+    Choice as PortChoice, Port, State as PortState, ports as survey_ports,
+};
 pub use rails::{Rails, open_rails};
 pub use reducer::{Combine, LocalReduction, Reducer};
 pub use report::{RailRow, Report};
 pub use run::Block;
 pub use shared_settings::algorithm_problems;
-pub use stats::{CallRow, ForwardRow, HostPackingRow, Stats, ZeroCopyRow};
+pub use stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, Stats, ZeroCopyRow};
 pub use team::Team;
 pub use window::{
     HostUpdate, LockMode, Memory, OneSided, Shape, Update, Window, WindowError, WindowSpec,

@@ -3,11 +3,11 @@
 use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Capabilities, Fabric, FabricError, LocalRegion, LocalSlice, Notification, RailCounters,
-    RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
+    Capabilities, Connections, Fabric, FabricError, LocalRegion, LocalSlice, Notification,
+    RailCounters, RailInfo, Reach, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
 };
-use ferrorail_rdma_transport::failover::{Failover, Guard};
-use ferrorail_rdma_transport::loopback::LoopbackFabric;
+use ferrorail_rdma_transport::failover::{Failover, Guard, pair_bytes};
+use ferrorail_rdma_transport::loopback::{self, LoopbackFabric};
 use ferrorail_rdma_transport::verbs::{self, VerbsFabric};
 use std::sync::Arc;
 
@@ -135,6 +135,26 @@ impl Fabric for Rails {
         delegate!(self, f => f.connect(peer, address))
     }
 
+    fn connections(&self) -> Connections {
+        delegate!(self, f => f.connections())
+    }
+
+    fn ends(&self) -> Vec<u8> {
+        delegate!(self, f => f.ends())
+    }
+
+    fn could_reach(&self, ends: &[u8]) -> Result<Reach, FabricError> {
+        delegate!(self, f => f.could_reach(ends))
+    }
+
+    fn reach(&self, peer: PeerId) -> Result<Reach, FabricError> {
+        delegate!(self, f => f.reach(peer))
+    }
+
+    fn keep_planes(&self, peer: PeerId, planes: u8) -> Result<(), FabricError> {
+        delegate!(self, f => f.keep_planes(peer, planes))
+    }
+
     unsafe fn put(
         &self,
         peer: PeerId,
@@ -207,6 +227,18 @@ impl Fabric for Rails {
     fn progress(&self) -> Result<usize, FabricError> {
         delegate!(self, f => f.progress())
     }
+}
+
+/// What a connection to a process takes over `rails` rails of `fabric`, as a run's statistics would
+/// count it on devices with the usual limits: [`Fabric::connections`] asks the same functions.
+/// Loopback rails are taken to be without a model.
+pub(crate) fn connection(fabric: RailsKind, rails: u8) -> Connections {
+    let (mut connection, journals) = match fabric {
+        RailsKind::Verbs => (verbs::usual_connection(rails), rails.into()),
+        RailsKind::Loopback => (loopback::connection(), 0),
+    };
+    connection.bytes += pair_bytes(journals);
+    connection
 }
 
 /// Opens the rails that a team under `settings` would use on this host, without a team: what

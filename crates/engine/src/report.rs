@@ -1,12 +1,12 @@
 //! The statistics report at finalize: a table, or JSON.
 
 use crate::agree::gather;
-use crate::stats::{CallRow, ForwardRow, HostPackingRow, ZeroCopyRow};
+use crate::stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, ZeroCopyRow};
 use crate::{Context, EngineError, Team};
 use ferrorail_base::config::StatsSink;
 use ferrorail_base::units::format_bytes;
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::{Connections, Fabric};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::sync::{Arc, PoisonError};
@@ -57,6 +57,9 @@ pub struct Report {
     /// User buffers that large messages go straight into, or come from.
     #[serde(default)]
     pub zero_copy: ZeroCopyRow,
+    /// Connections, and memory.
+    #[serde(default)]
+    pub connections: ConnectionRow,
 }
 
 impl CallRow {
@@ -156,6 +159,23 @@ impl Context {
             host_packing: self.stats().host_packing(),
             checked_messages: self.stats().checked_messages(),
             zero_copy: self.stats().zero_copy(),
+            connections: self.connections(),
+        }
+    }
+
+    /// Connections over all rails opened so far, and memory of teams.
+    pub fn connections(&self) -> ConnectionRow {
+        let opened = self.opened_rails();
+        let all = opened.iter().map(|fabric| fabric.connections());
+        let all = all.fold(Connections::default(), Connections::plus);
+        let (segments, segment_bytes) = self.stats().segments();
+        ConnectionRow {
+            peers: all.peers,
+            peers_max: all.peers,
+            queue_pairs: all.queue_pairs,
+            bytes: all.bytes,
+            segments,
+            segment_bytes,
         }
     }
 
@@ -189,6 +209,7 @@ impl Report {
             sum.host_packing.bytes += report.host_packing.bytes;
             sum.checked_messages += report.checked_messages;
             sum.zero_copy.add(&report.zero_copy);
+            sum.connections.add(&report.connections);
             for row in report.collectives {
                 let same = |s: &&mut CallRow| {
                     s.size_class_bytes == row.size_class_bytes
@@ -282,6 +303,24 @@ impl Report {
         }
     }
 
+    fn add_connections(&self, text: &mut String) {
+        let row = &self.connections;
+        if row.peers > 0 {
+            let _ = writeln!(
+                text,
+                "  connections {:>12} ({} of one rank at most), {} queue pairs, {} bytes",
+                row.peers, row.peers_max, row.queue_pairs, row.bytes
+            );
+        }
+        if row.segments > 0 {
+            let _ = writeln!(
+                text,
+                "  node segments {:>10}, {} bytes of flags and scratch",
+                row.segments, row.segment_bytes
+            );
+        }
+    }
+
     /// The table that `FERRORAIL_STATS=1` prints.
     pub fn table(&self) -> String {
         let mut text = format!(
@@ -323,6 +362,7 @@ impl Report {
             );
         }
         self.add_rails(&mut text);
+        self.add_connections(&mut text);
         for row in &self.forwarded {
             let _ = writeln!(
                 text,

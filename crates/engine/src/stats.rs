@@ -43,8 +43,39 @@ pub struct Stats {
     refused: AtomicU64,
     bounced: AtomicU64,
     bounced_bytes: AtomicU64,
+    segments: AtomicU64,
+    segment_bytes: AtomicU64,
     /// Damaged chunks by fabric and rail.
     damaged: Mutex<BTreeMap<(&'static str, String), u64>>,
+}
+
+/// Connections to ranks of other nodes, and the memory of teams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionRow {
+    /// Peers connected to; both ends of a connection count it.
+    pub peers: u64,
+    /// The most that one rank has.
+    pub peers_max: u64,
+    /// Queue pairs made; loopback rails have none.
+    pub queue_pairs: u64,
+    /// Memory of connections in bytes: queues, registered words, journals, control words.
+    pub bytes: u64,
+    /// Node segments made, one for each node and communicator in use.
+    pub segments: u64,
+    /// Their bytes: flags, announcements and scratch of all ranks.
+    pub segment_bytes: u64,
+}
+
+impl ConnectionRow {
+    /// Adds those of other ranks.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.peers += other.peers;
+        self.peers_max = self.peers_max.max(other.peers_max);
+        self.queue_pairs += other.queue_pairs;
+        self.bytes += other.bytes;
+        self.segments += other.segments;
+        self.segment_bytes += other.segment_bytes;
+    }
 }
 
 /// Calls that ferrorail ran.
@@ -144,6 +175,18 @@ impl Stats {
             .filter(|((name, _), _)| collective.is_none_or(|wanted| wanted == *name))
             .map(|(_, count)| count.calls)
             .sum()
+    }
+
+    /// Counts a node segment that this process made for a team.
+    pub(crate) fn segment(&self, bytes: u64) {
+        self.segments.fetch_add(1, Ordering::Relaxed);
+        self.segment_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Node segments made so far, and their bytes together.
+    pub fn segments(&self) -> (u64, u64) {
+        let segments = self.segments.load(Ordering::Relaxed);
+        (segments, self.segment_bytes.load(Ordering::Relaxed))
     }
 
     /// Counts a message that is checked end to end.

@@ -97,3 +97,28 @@ fn every_policy_is_right_at_every_size() {
         }
     }
 }
+
+/// What is short keeps to the rails of the rank's own NUMA node, what is long takes all.
+#[test]
+fn near_rails_carry_what_is_short() {
+    // Where this process is bound to no node, none is near, and all rails take turns.
+    let bound = ferrorail_bootstrap::HostInfo::probe().numa_node;
+    let here = bound.map_or(0, u64::from);
+    let settings = Settings {
+        loopback_numa: vec![here + 1, here],
+        ..settings(1, 2)
+    };
+    let bytes_of = |bytes| {
+        let context = on_ranks(2, &settings, |team| {
+            for op in 0..8 {
+                allgather(team, op, bytes);
+            }
+        });
+        traffic(&context)
+    };
+    let short = bytes_of(64);
+    assert_eq!(short[0] == 0, bound.is_some(), "{short:?}");
+    assert!(short[1] > 0, "{short:?}");
+    let long = bytes_of(1 << 20);
+    assert!(long[0].abs_diff(long[1]) < long[0] / 50, "{long:?}");
+}

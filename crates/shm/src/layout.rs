@@ -36,7 +36,7 @@ pub const SMALL_SCRATCH: usize = PAGE;
 /// Bytes of a letter: a short message with its flag, which is the last word of its room.
 pub const LETTER: usize = 256;
 /// The first slots of a small channel, those that have room for letters.
-pub const LETTERS: u16 = 16;
+pub const LETTERS: u32 = 16;
 
 const DOORBELL: usize = LINE;
 const BARRIER: usize = 2 * LINE;
@@ -145,7 +145,7 @@ impl NodeLayout {
     /// are consecutive and share a cache line, if there are at most eight.
     #[inline]
     #[track_caller]
-    pub fn arrival(&self, r: NodeRank, channel: u32, slot: u16, chunk: u8) -> usize {
+    pub fn arrival(&self, r: NodeRank, channel: u32, slot: u32, chunk: u8) -> usize {
         assert!(
             u32::from(chunk) < self.rails,
             "chunk {chunk} of {}",
@@ -163,7 +163,7 @@ impl NodeLayout {
     /// The announcement cell of `slot` at `r`: one line that holds a remote region's wire form.
     #[inline]
     #[track_caller]
-    pub fn announcement(&self, r: NodeRank, channel: u32, slot: u16) -> usize {
+    pub fn announcement(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
         let pair = self.pair(r, channel);
         let slot = self.check_slot(slot);
         self.announcements() + (pair * self.slots as usize + slot) * LINE
@@ -171,14 +171,14 @@ impl NodeLayout {
 
     /// The check cell of `slot` at `r`: `check_bytes` bytes that the origin of the message writes.
     #[track_caller]
-    pub fn check(&self, r: NodeRank, channel: u32, slot: u16) -> usize {
+    pub fn check(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
         self.checks(r, channel) + self.check_slot(slot) * self.check_bytes as usize
     }
 
     /// The cell in which `r` prepares the check of the `index`-th message that it sends.
     #[track_caller]
     pub fn own_check(&self, r: NodeRank, channel: u32, index: u16) -> usize {
-        let before = self.slots as usize + self.check_slot(index);
+        let before = self.slots as usize + self.check_slot(index.into());
         self.checks(r, channel) + before * self.check_bytes as usize
     }
 
@@ -186,7 +186,7 @@ impl NodeLayout {
     #[track_caller]
     pub fn verdict(&self, r: NodeRank, channel: u32, index: u16) -> usize {
         let cells = 2 * self.slots as usize * self.check_bytes as usize;
-        self.checks(r, channel) + cells + 8 * self.check_slot(index)
+        self.checks(r, channel) + cells + 8 * self.check_slot(index.into())
     }
 
     /// `r`'s scratch of `channel`: [`NodeLayout::channel_bytes`], page aligned.
@@ -210,32 +210,32 @@ impl NodeLayout {
 
     /// Whether `slot` of `channel` has room for letters.
     #[inline]
-    pub fn has_letter(&self, channel: u32, slot: u16) -> bool {
+    pub fn has_letter(&self, channel: u32, slot: u32) -> bool {
         channel >= self.channels && slot < LETTERS
     }
 
     /// Room of the letter to come in `slot` at `r`.
     #[inline]
     #[track_caller]
-    pub fn letter(&self, r: NodeRank, channel: u32, slot: u16) -> usize {
+    pub fn letter(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
         self.letters(r, channel, slot)
     }
 
     /// Room in which `r` writes its `index`-th letter to go.
     #[inline]
     #[track_caller]
-    pub fn own_letter(&self, r: NodeRank, channel: u32, index: u16) -> usize {
+    pub fn own_letter(&self, r: NodeRank, channel: u32, index: u32) -> usize {
         self.letters(r, channel, index) + LETTERS as usize * LETTER
     }
 
     #[inline]
     #[track_caller]
-    fn letters(&self, r: NodeRank, channel: u32, index: u16) -> usize {
+    fn letters(&self, r: NodeRank, channel: u32, index: u32) -> usize {
         assert!(index < LETTERS, "letter {index} of {LETTERS}");
         let small = self.small(channel).expect("a small channel");
         let small_pairs = self.local_ranks as usize * self.small_channels as usize;
         let start = self.all_small() + small_pairs * SMALL_SCRATCH;
-        start + self.small_pair(r, small) * LETTERS_BYTES + usize::from(index) * LETTER
+        start + self.small_pair(r, small) * LETTERS_BYTES + index as usize * LETTER
     }
 
     /// The number of a small channel among them.
@@ -349,13 +349,9 @@ impl NodeLayout {
 
     #[inline]
     #[track_caller]
-    fn check_slot(&self, slot: u16) -> usize {
-        assert!(
-            u32::from(slot) < self.slots,
-            "slot {slot} of {}",
-            self.slots
-        );
-        usize::from(slot)
+    fn check_slot(&self, slot: u32) -> usize {
+        assert!(slot < self.slots, "slot {slot} of {}", self.slots);
+        slot as usize
     }
 }
 

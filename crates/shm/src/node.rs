@@ -95,27 +95,27 @@ impl NodeSegment {
 
     /// The arrival flag of `slot` at `r` for chunk `chunk` of its message.
     #[inline]
-    pub fn arrival(&self, r: NodeRank, channel: u32, slot: u16, chunk: u8) -> &AtomicU64 {
+    pub fn arrival(&self, r: NodeRank, channel: u32, slot: u32, chunk: u8) -> &AtomicU64 {
         self.segment
             .word(self.layout.arrival(r, channel, slot, chunk))
     }
 
     /// The announcement cell of `slot` at `r`: eight words.
     #[inline]
-    pub fn announcement(&self, r: NodeRank, channel: u32, slot: u16) -> &[AtomicU64] {
+    pub fn announcement(&self, r: NodeRank, channel: u32, slot: u32) -> &[AtomicU64] {
         self.segment
             .cells(self.layout.announcement(r, channel, slot), 8)
     }
 
     /// The check cell of `slot` at `r`; its first word is the flag of the check's arrival.
-    pub fn check(&self, r: NodeRank, channel: u32, slot: u16) -> MemoryRange {
+    pub fn check(&self, r: NodeRank, channel: u32, slot: u32) -> MemoryRange {
         let bytes = self.layout.check_bytes as usize;
         let at = self.layout.check(r, channel, slot);
         self.segment.range().slice(at, bytes)
     }
 
     /// The flag of the check of `slot` at `r`.
-    pub fn check_flag(&self, r: NodeRank, channel: u32, slot: u16) -> &AtomicU64 {
+    pub fn check_flag(&self, r: NodeRank, channel: u32, slot: u32) -> &AtomicU64 {
         self.segment.word(self.layout.check(r, channel, slot))
     }
 
@@ -134,21 +134,21 @@ impl NodeSegment {
 
     /// Room of the letter to come in `slot` at `r`; its last word is the flag.
     #[inline]
-    pub fn letter(&self, r: NodeRank, channel: u32, slot: u16) -> MemoryRange {
+    pub fn letter(&self, r: NodeRank, channel: u32, slot: u32) -> MemoryRange {
         let at = self.layout.letter(r, channel, slot);
         self.segment.range().slice(at, LETTER)
     }
 
     /// The flag of the letter to come in `slot` at `r`.
     #[inline]
-    pub fn letter_flag(&self, r: NodeRank, channel: u32, slot: u16) -> &AtomicU64 {
+    pub fn letter_flag(&self, r: NodeRank, channel: u32, slot: u32) -> &AtomicU64 {
         let at = self.layout.letter(r, channel, slot);
         self.segment.word(at + LETTER - size_of::<u64>())
     }
 
     /// Room in which `r` writes its `index`-th letter to go.
     #[inline]
-    pub fn own_letter(&self, r: NodeRank, channel: u32, index: u16) -> MemoryRange {
+    pub fn own_letter(&self, r: NodeRank, channel: u32, index: u32) -> MemoryRange {
         let at = self.layout.own_letter(r, channel, index);
         self.segment.range().slice(at, LETTER)
     }

@@ -1,4 +1,4 @@
-//! What this process can know about its host: identity, cores, NUMA nodes, where a device sits.
+//! What this process can know about its host: identity, cores, NUMA nodes.
 
 mod hardware;
 mod identity;
@@ -6,4 +6,3 @@ mod sysfs;
 
 pub use hardware::{HostInfo, Source};
 pub use identity::{host_id, host_key};
-pub use sysfs::device_numa_node;

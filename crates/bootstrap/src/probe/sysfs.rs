@@ -1,32 +1,7 @@
-//! Locality read from `/sys`: of devices always (the hwloc2 crate cannot turn on hwloc's discovery
-//! of input/output devices), of NUMA nodes where libhwloc is absent.
+//! NUMA nodes read from `/sys`, where libhwloc is absent.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-
-/// NUMA node of an RDMA or network device (`mlx5_0`, `eth0`) by its operating system index; `None`
-/// if the host has no such device or it is close to no node in particular.
-///
-/// A software device such as soft-RoCE's `rxe0` has the locality of the network device below it.
-pub fn device_numa_node(device: &str) -> Option<u32> {
-    device_numa_node_in(Path::new("/sys/class"), device)
-}
-
-fn device_numa_node_in(classes: &Path, device: &str) -> Option<u32> {
-    // The name comes from settings or drivers: it must stay one path component.
-    if device.is_empty() || device.contains('/') || device.starts_with('.') {
-        return None;
-    }
-    let node = |path: PathBuf| -> Option<u32> {
-        let node: i64 = fs::read_to_string(path).ok()?.trim().parse().ok()?;
-        u32::try_from(node).ok()
-    };
-    let rdma = classes.join("infiniband").join(device);
-    let net = |name: &str| node(classes.join("net").join(name).join("device/numa_node"));
-    node(rdma.join("device/numa_node"))
-        .or_else(|| net(fs::read_to_string(rdma.join("parent")).ok()?.trim()))
-        .or_else(|| net(device))
-}
+use std::path::Path;
 
 /// NUMA nodes that have memory or processors, with their processors.
 pub(super) fn numa_nodes(nodes: &Path) -> Vec<(u32, Vec<u32>)> {
@@ -70,6 +45,7 @@ fn parse_list(text: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     /// A directory that is removed on drop.
     struct Tree(PathBuf);
@@ -97,27 +73,6 @@ mod tests {
         assert_eq!(parse_list("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
         assert_eq!(parse_list("\n"), [0; 0]);
         assert_eq!(parse_list("x,2-,5"), [5]);
-    }
-
-    #[test]
-    fn devices_are_located() {
-        let tree = Tree::new(
-            "ferrorail-devices",
-            &[
-                ("infiniband/mlx5_0/device/numa_node", "1\n"),
-                ("infiniband/mlx5_1/device/numa_node", "-1\n"),
-                ("infiniband/rxe0/parent", "eth1\n"),
-                ("net/eth1/device/numa_node", "0\n"),
-            ],
-        );
-        let node = |device| device_numa_node_in(&tree.0, device);
-        assert_eq!(node("mlx5_0"), Some(1));
-        assert_eq!(node("mlx5_1"), None);
-        assert_eq!(node("rxe0"), Some(0));
-        assert_eq!(node("eth1"), Some(0));
-        assert_eq!(node("absent"), None);
-        assert_eq!(node("../infiniband/mlx5_0"), None);
-        assert_eq!(node(""), None);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! The report as data and as text.
 
-use super::settings;
+use super::{settings, tree};
 use crate::{library, mpi};
 use anyhow::Result;
 use ferrorail_base::config::Settings;
 use ferrorail_bootstrap::{HostInfo, probe};
 use ferrorail_coll::algorithms;
-use ferrorail_engine::{Fabric, OFFERED, RailInfo, open_rails};
+use ferrorail_engine::{
+    Fabric, OFFERED, Port, PortChoice, PortState, RailInfo, open_rails, survey_ports,
+};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -54,26 +56,58 @@ fn mpi_libraries() -> Result<Vec<Value>> {
 }
 
 fn rails(settings: &Settings) -> Value {
-    match open_rails(settings) {
+    let mut rails = match open_rails(settings) {
         Ok(fabric) => json!({
             "fabric": fabric.name(),
             "rails": fabric.rails().iter().map(rail).collect::<Vec<_>>(),
             "refused": fabric.refused(),
         }),
         Err(error) => json!({ "error": error.to_string(), "rails": [] }),
-    }
+    };
+    let surveyed = survey_ports(settings);
+    rails["ports"] = surveyed.map_or_else(|| json!([]), |(all, choice)| ports(&all, &choice));
+    rails
 }
 
 fn rail(rail: &RailInfo) -> Value {
     json!({
         "name": rail.name,
+        "plane": rail.plane,
         "device": rail.device,
         "port": rail.port,
         "address": rail.address,
         "bandwidth_mb_s": rail.bandwidth_mb_s,
         "mtu_bytes": rail.mtu_bytes,
-        "numa_node": rail.numa_node.or_else(|| probe::device_numa_node(&rail.device)),
+        "numa_node": rail.numa_node,
     })
+}
+
+/// Every port of every RDMA device, and what becomes of it.
+pub fn ports(ports: &[Port], choice: &PortChoice) -> Value {
+    let rows = ports.iter().enumerate().map(|(index, port)| {
+        let pick = choice.picks.iter().find(|pick| pick.port == index);
+        json!({
+            "name": port.name(),
+            "device": port.device,
+            "port": port.number,
+            "card": port.card,
+            "numa_node": port.numa_node,
+            "state": match port.state {
+                PortState::Active => "active",
+                PortState::Unusable(_) => "unusable",
+            },
+            "link": port.end.map(|end| end.link.to_string()),
+            "address": port.end.map(|end| end.address().to_string()),
+            "lid": port.lid,
+            "rate_mb_s": port.rate_mb_s,
+            "slot_mb_s": port.slot_mb_s,
+            "mtu_bytes": port.mtu_bytes,
+            "plane": pick.map(|pick| pick.plane),
+            "bandwidth_mb_s": pick.map(|pick| pick.bandwidth_mb_s),
+            "left_out": choice.left_out[index],
+        })
+    });
+    rows.collect()
 }
 
 fn algorithms_of_all() -> Vec<Value> {
@@ -134,7 +168,7 @@ pub fn text(report: &Value) -> String {
         line(&mut out, "none found", "set FERRORAIL_MPI_LIBRARY to one");
     }
 
-    rails_text(&mut out, &report["rails"]);
+    rails_text(&mut out, host, &report["rails"]);
 
     heading(&mut out, "Settings (* set in the environment)");
     for setting in rows(&report["settings"]) {
@@ -159,36 +193,14 @@ pub fn text(report: &Value) -> String {
     out
 }
 
-fn rails_text(out: &mut String, rails: &Value) {
-    let Some(fabric) = rails["fabric"].as_str() else {
-        heading(out, "Rails");
+fn rails_text(out: &mut String, host: &Value, rails: &Value) {
+    match rails["fabric"].as_str() {
+        Some(fabric) => heading(out, &format!("Rails ({fabric})")),
+        None => heading(out, "Rails"),
+    }
+    out.push_str(&tree::text(host, rails));
+    if !rails["error"].is_null() {
         line(out, "none", plain(&rails["error"]));
-        return;
-    };
-    heading(out, &format!("Rails ({fabric})"));
-    for rail in rows(&rails["rails"]) {
-        let mut facts = Vec::new();
-        if rail["port"] != 0 {
-            facts.push(format!(
-                "device {} port {}",
-                plain(&rail["device"]),
-                rail["port"]
-            ));
-        }
-        if rail["address"] != "" {
-            facts.push(format!("GID {}", plain(&rail["address"])));
-        }
-        facts.push(match rail["bandwidth_mb_s"].as_u64() {
-            None | Some(0) => "speed unknown".into(),
-            Some(speed) => format!("{speed} MB/s"),
-        });
-        if rail["mtu_bytes"] != 0 {
-            facts.push(format!("MTU {}", rail["mtu_bytes"]));
-        }
-        if let Some(node) = rail["numa_node"].as_u64() {
-            facts.push(format!("NUMA node {node}"));
-        }
-        line(out, &plain(&rail["name"]), facts.join(", "));
     }
     for reason in rows(&rails["refused"]) {
         line(out, "refused", plain(reason));
@@ -203,7 +215,7 @@ fn line(out: &mut String, name: &str, value: impl std::fmt::Display) {
     let _ = writeln!(out, "  {name:<38} {value}");
 }
 
-fn rows(value: &Value) -> &[Value] {
+pub fn rows(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
@@ -217,7 +229,7 @@ fn list(value: &Value) -> String {
 }
 
 /// A value without the quotes of JSON.
-fn plain(value: &Value) -> String {
+pub fn plain(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)

@@ -297,7 +297,7 @@ impl<'a> Machine<'a> {
         let mut clock = self.processes[origin.index()].clock.clone();
         clock[origin.index()] = step + 1;
         let process = &mut self.processes[target.index()];
-        let raised = &mut process.slots[usize::from(slot)];
+        let raised = &mut process.slots[slot as usize];
         if *raised != NOTHING {
             return Err(Fault::SlotReused { slot, target });
         }
@@ -323,7 +323,7 @@ impl<'a> Machine<'a> {
         put: Option<(u8, u32)>,
     ) -> Result<Progress, Fault> {
         let process = &mut self.processes[rank.index()];
-        let raised = process.slots[usize::from(slot)];
+        let raised = process.slots[slot as usize];
         if raised == NOTHING {
             return Ok(Progress::Blocked);
         }

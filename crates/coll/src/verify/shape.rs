@@ -147,7 +147,7 @@ impl<'a> Checker<'a> {
     }
 
     fn slot(&self, slot: Slot) -> Result<(), Fault> {
-        let valid = u32::from(slot) < slot_limit(self.size);
+        let valid = slot < slot_limit(self.size);
         valid.then_some(()).ok_or(Fault::SlotLimit(slot))
     }
 

@@ -61,7 +61,7 @@ impl Run<'_> {
         );
         let rails = self.map.rail_count();
         (self.schedule.own_rails && !weighed && rails <= self.map.ports())
-            .then(|| RailId(port % rails))
+            .then(|| self.rails().lanes[usize::from(port % rails)])
     }
 
     /// The rail whose turn it is to take something short to `to`.

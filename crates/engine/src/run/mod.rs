@@ -72,7 +72,7 @@ pub(crate) struct Run<'a> {
     /// The put that was left half done because a rail's queue was full.
     sending: Option<Sending>,
     /// Letters written so far.
-    letters: Cell<u16>,
+    letters: Cell<u32>,
     /// The put that goes in pieces, if the present one does.
     bouncing: Option<Box<Outgoing>>,
     /// Whether peers may ask this rank to take messages in pieces.

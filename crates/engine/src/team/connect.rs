@@ -1,10 +1,10 @@
 //! Connecting lazily: a schedule's first run connects the peers it names.
 
-use super::map::Map;
+use super::map::{Map, TeamRails};
 use super::{Link, State, measure};
 use crate::EngineError;
-use ferrorail_base::Rank;
-use ferrorail_fabric::Fabric;
+use ferrorail_base::{PeerId, Rank};
+use ferrorail_fabric::{Fabric, FabricError};
 
 /// Connects to those of `peers` that are on other nodes and not connected yet.
 ///
@@ -41,38 +41,75 @@ pub(crate) fn connect(map: &Map, state: &mut State, peers: &[Rank]) -> Result<()
     let theirs = state.oob().exchange(&peers, &addresses)?;
     let mut outcome = Ok(());
     let mut ready = Vec::with_capacity(peers.len());
-    for ((peer, id), address) in peers.iter().zip(ids).zip(&theirs) {
-        let linked = id.and_then(|id| {
-            rails.fabric.connect(id, address)?;
-            let segment = rails.fabric.import(id, &rails.descriptions[peer.index()])?;
-            Ok(Link {
-                peer: id,
-                segment,
-                balance: measure::nominal(rails),
-            })
-        });
-        ready.push(vec![u8::from(linked.is_ok())]);
+    for ((&peer, id), address) in peers.iter().zip(ids).zip(&theirs) {
+        let linked = id.and_then(|id| link(map, rails, peer, id, address));
+        // The planes that this side reaches the peer by: none if it failed.
+        ready.push(vec![linked.as_ref().map_or(0, |link| link.planes)]);
         match linked {
             Ok(link) => state.links[peer.index()] = Some(link),
             Err(error) => outcome = Err(EngineError::from(error)),
         }
     }
-    // Nobody may send before the other side is ready to receive.
+    // Nobody may send before the other side is ready to receive, nor where the other cannot.
     let theirs = state.oob().exchange(&peers, &ready)?;
     outcome?;
-    match peers
-        .iter()
-        .zip(&theirs)
-        .find(|(_, ready)| ready.as_slice() != [1])
-    {
-        None => {
-            measure::weigh(map, state, &peers);
-            Ok(())
-        }
-        Some((&rank, _)) => Err(EngineError::Refused {
-            act: "connecting",
-            rank,
-            reason: format!("it could not connect to rank {}", map.rank),
-        }),
+    for (&peer, theirs) in peers.iter().zip(&theirs) {
+        let link = state.links[peer.index()].as_mut();
+        let link = link.expect("all are linked where nothing failed");
+        settle(rails, peer, link, theirs)?;
     }
+    measure::weigh(map, state, &peers);
+    Ok(())
+}
+
+/// Connects this side to `peer`.
+fn link(
+    map: &Map,
+    rails: &TeamRails,
+    peer: Rank,
+    id: PeerId,
+    address: &[u8],
+) -> Result<Link, FabricError> {
+    rails.fabric.connect(id, address)?;
+    let segment = rails.fabric.import(id, &rails.descriptions[peer.index()])?;
+    let reach = rails.fabric.reach(id)?;
+    // The team's creation has said what could be known then; a line for each pair is enough.
+    if map.rank < peer {
+        map.context.warn_once(reach.refused);
+    }
+    Ok(Link {
+        peer: id,
+        segment,
+        planes: reach.planes,
+        balance: measure::nominal(rails, u8::MAX),
+    })
+}
+
+/// Keeps to the planes that lead both ways.
+fn settle(
+    rails: &TeamRails,
+    peer: Rank,
+    link: &mut Link,
+    theirs: &[u8],
+) -> Result<(), EngineError> {
+    let refused = |reason: &str| EngineError::Refused {
+        act: "connecting",
+        rank: peer,
+        reason: reason.to_owned(),
+    };
+    let theirs = match theirs {
+        [0] | [] => return Err(refused("it could not connect to this rank")),
+        theirs => theirs[0],
+    };
+    let planes = link.planes & theirs;
+    let every_rail = ((1u16 << rails.local.len()) - 1) as u8;
+    if rails.beyond(planes) == every_rail {
+        return Err(refused("no rail leads both there and back"));
+    }
+    if planes != link.planes {
+        rails.fabric.keep_planes(link.peer, planes)?;
+    }
+    link.planes = planes;
+    link.balance = measure::nominal(rails, planes);
+    Ok(())
 }

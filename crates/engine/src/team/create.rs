@@ -1,25 +1,24 @@
 //! Making a team: every step is agreed on before the next, so that all ranks succeed or all fail.
 
 use super::map::Map;
-use super::{State, Team, memory};
-use crate::agree::{agree, gather};
+use super::{State, Team, memory, rails};
+use crate::agree::gather;
 use crate::clock::Clock;
 use crate::plan::Plans;
-use crate::rails::{Rails, RailsKind};
 use crate::run::checked::Ledger;
 use crate::run::{Bounce, Meter};
 use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError};
-use ferrorail_base::config::{FabricChoice, Settings};
-use ferrorail_base::{ProcessId, RailId, Rank, Topology};
+use ferrorail_base::config::Settings;
+use ferrorail_base::{ProcessId, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::select::Table;
-use ferrorail_fabric::Fabric;
 use ferrorail_shm::WaitPolicy;
 use std::sync::{Arc, Mutex};
 
-/// Arrival slots are 16 bits wide and two per rank.
-const SIZE_MAX: u32 = 32_000;
+/// Records of checked messages number them with 16 bits, two per rank; and with more ranks the
+/// cells of arrival flags take gigabytes of each node.
+pub(crate) const SIZE_MAX: u32 = 32_000;
 
 impl Team {
     /// Makes a team of the ranks of `oob`. Collective: all ranks get a team, or all an error.
@@ -37,7 +36,7 @@ impl Team {
         }
         if oob.size() > SIZE_MAX {
             return Err(EngineError::Selection(format!(
-                "{} ranks exceed the {SIZE_MAX} that arrival slots can number",
+                "{} ranks exceed the {SIZE_MAX} that a team may have",
                 oob.size()
             )));
         }
@@ -67,7 +66,7 @@ impl Team {
             topology,
         };
         if map.topology.size() > 1 {
-            let rails = open_rails(&mut *oob, &map, &keys)?;
+            let rails = rails::open(&mut *oob, &map, &keys)?;
             memory::open(&mut *oob, &mut map, rails)?;
         }
         log_team(&map);
@@ -110,7 +109,7 @@ fn introduce(
 }
 
 /// The table of `FERRORAIL_TUNING`, if that is set.
-fn load_table(settings: &SharedSettings) -> Result<Option<Table>, EngineError> {
+pub(crate) fn load_table(settings: &SharedSettings) -> Result<Option<Table>, EngineError> {
     match &settings.tuning {
         None => Ok(None),
         Some(Err(reason)) => Err(EngineError::Selection(reason.clone())),
@@ -118,87 +117,6 @@ fn load_table(settings: &SharedSettings) -> Result<Option<Table>, EngineError> {
             .map(Some)
             .map_err(|error| EngineError::Selection(format!("FERRORAIL_TUNING: {error}"))),
     }
-}
-
-/// Rails that every rank opened, and this process's name for each.
-pub(super) struct AgreedRails {
-    pub fabric: Arc<Rails>,
-    pub local: Vec<RailId>,
-}
-
-fn open_rails(
-    oob: &mut dyn Oob,
-    map: &Map,
-    host_keys: &[u64],
-) -> Result<Option<AgreedRails>, EngineError> {
-    if map.topology.node_count() == 1 {
-        return Ok(None);
-    }
-    let one_host = host_keys.iter().all(|key| *key == host_keys[0]);
-    let kinds: &[RailsKind] = match map.settings.fabric() {
-        FabricChoice::Verbs => &[RailsKind::Verbs],
-        FabricChoice::Loopback => &[RailsKind::Loopback],
-        FabricChoice::Auto if one_host => &[RailsKind::Verbs, RailsKind::Loopback],
-        FabricChoice::Auto => &[RailsKind::Verbs],
-    };
-    if kinds == [RailsKind::Loopback] && !one_host {
-        return Err(EngineError::Refused {
-            act: "opening rails",
-            rank: map.rank,
-            reason: "FERRORAIL_FABRIC=loopback, but the ranks are on several hosts".into(),
-        });
-    }
-    let mut result = Err(EngineError::Selection("no fabric to try".into()));
-    for &kind in kinds {
-        result = try_rails(oob, map, kind, kinds.len() > 1);
-        if result.is_ok() {
-            break;
-        }
-    }
-    result.map(Some)
-}
-
-fn try_rails(
-    oob: &mut dyn Oob,
-    map: &Map,
-    kind: RailsKind,
-    probing: bool,
-) -> Result<AgreedRails, EngineError> {
-    let opened = if probing && kind == RailsKind::Verbs && !Rails::verbs_available() {
-        Err("no RDMA device with an active port".to_owned())
-    } else {
-        map.context.rails(kind).map_err(|error| error.to_string())
-    };
-    let mine = opened.as_ref().map_err(String::clone).map(|fabric| {
-        let planes: Vec<u8> = fabric.rails().iter().map(|rail| rail.plane).collect();
-        (planes, fabric.refused().to_vec())
-    });
-    let (all, refused): (Vec<_>, Vec<_>) = agree(oob, "opening rails", mine)?.into_iter().unzip();
-    if map.rank == Rank(0) {
-        map.context.warn_once(refused.into_iter().flatten());
-    }
-    let fabric = opened.map_err(EngineError::Selection)?;
-    let mine = &all[map.rank.index()];
-    let local: Vec<RailId> = (0..mine.len())
-        .filter(|&rail| all.iter().all(|planes| planes.contains(&mine[rail])))
-        .map(|rail| RailId(rail as u8))
-        .collect();
-    if local.is_empty() {
-        return Err(EngineError::Refused {
-            act: "opening rails",
-            rank: map.rank,
-            reason: "no rail is open on every rank".into(),
-        });
-    }
-    if local.len() < mine.len() && map.rank == Rank(0) {
-        let used = format!(
-            "{} of {} rails are open on every rank",
-            local.len(),
-            mine.len()
-        );
-        map.context.warn_once([used]);
-    }
-    Ok(AgreedRails { fabric, local })
 }
 
 fn log_team(map: &Map) {

@@ -1,5 +1,6 @@
 //! What is fixed when a team has been made.
 
+use super::rails::AgreedRails;
 use crate::rails::Rails;
 use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError};
@@ -53,6 +54,10 @@ pub(crate) struct TeamRails {
     pub fabric: Arc<Rails>,
     /// Team rail to this process's rail: rails that some rank lacks are left out.
     pub local: Vec<RailId>,
+    /// Rails near this rank, as bits of team rails.
+    pub near: u8,
+    /// The team rail of each port, where ports have their own.
+    pub lanes: Vec<RailId>,
     /// Lays messages over team rails.
     pub planner: Planner,
     /// This process's registration of the node segment; given back on drop.
@@ -172,15 +177,12 @@ impl Map {
 
 impl TeamRails {
     /// Takes over `region`, which is given back to `fabric` on drop.
-    pub fn new(
-        fabric: Arc<Rails>,
-        local: Vec<RailId>,
-        planner: Planner,
-        region: LocalRegion,
-    ) -> Self {
+    pub(super) fn new(rails: AgreedRails, planner: Planner, region: LocalRegion) -> Self {
         Self {
-            fabric,
-            local,
+            fabric: rails.fabric,
+            local: rails.local,
+            near: rails.near,
+            lanes: rails.lanes,
             planner,
             region: Some(region),
             descriptions: Vec::new(),
@@ -191,6 +193,14 @@ impl TeamRails {
     #[inline]
     pub fn region(&self) -> &LocalRegion {
         self.region.as_ref().expect("held until drop")
+    }
+
+    /// Team rails that are not of `planes`, as bits.
+    pub fn beyond(&self, planes: u8) -> u8 {
+        let infos = self.fabric.rails();
+        let lacks = |rail: &usize| planes & 1 << infos[self.local[*rail].index()].plane == 0;
+        let bits = (0..self.local.len()).filter(lacks);
+        bits.fold(0, |all, rail| all | 1 << rail)
     }
 
     /// This process's rail for a team rail.

@@ -22,18 +22,18 @@ const LONG_TRIAL: Duration = Duration::from_millis(20);
 /// A rail that takes longer than this for a trial is not measured.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the rails' descriptions say of their speeds.
-pub(super) fn nominal(rails: &TeamRails) -> Balance {
-    if matches!(rails.planner.policy(), Policy::Even | Policy::RoundRobin) {
-        return Balance::equal(rails.local.len());
-    }
-    let infos = rails.fabric.rails();
-    let speeds: Vec<u64> = rails
-        .local
-        .iter()
-        .map(|rail| infos[rail.index()].bandwidth_mb_s)
-        .collect();
-    Balance::weighted(&speeds)
+/// What is known of the rails to a peer that `planes` lead to: what their descriptions say.
+pub(super) fn nominal(rails: &TeamRails, planes: u8) -> Balance {
+    let balance = match rails.planner.policy() {
+        Policy::Even | Policy::RoundRobin => Balance::equal(rails.local.len()),
+        Policy::Weighted | Policy::Adaptive => {
+            let infos = rails.fabric.rails();
+            let speed = |rail: &RailId| infos[rail.index()].bandwidth_mb_s;
+            let speeds: Vec<u64> = rails.local.iter().map(speed).collect();
+            Balance::weighted(&speeds)
+        }
+    };
+    balance.without(rails.beyond(planes)).near(rails.near)
 }
 
 /// Measures the rails to `peers`, if shares depend on that.
@@ -46,14 +46,20 @@ pub(super) fn weigh(map: &Map, state: &mut State, peers: &[Rank]) {
         let Some(link) = state.links[peer.index()] else {
             continue;
         };
+        let excluded = rails.beyond(link.planes);
         let speeds: Result<Vec<u64>, FabricError> = (0..rails.local.len() as u8)
-            .map(|rail| speed(map, rails, &link, peer, RailId(rail)))
+            .map(|rail| match excluded & 1 << rail {
+                0 => speed(map, rails, &link, peer, RailId(rail)),
+                _ => Ok(0),
+            })
             .collect();
         match speeds {
             Ok(speeds) => {
                 tracing::debug!("rails to rank {peer}: {speeds:?} KB/s");
                 state.links[peer.index()] = Some(Link {
-                    balance: Balance::weighted(&speeds),
+                    balance: Balance::weighted(&speeds)
+                        .without(excluded)
+                        .near(rails.near),
                     ..link
                 });
             }

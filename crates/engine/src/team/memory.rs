@@ -1,15 +1,16 @@
 //! A team's memory: the node segment, its registration on the rails, and who reaches whose memory.
 
-use super::create::AgreedRails;
 use super::map::{CHANNELS, Map, NodeMemory, SMALL_CHANNELS, SYNC_CHANNELS, TeamRails};
+use super::rails::AgreedRails;
 use crate::EngineError;
 use crate::agree::{agree, gather};
 use crate::choice;
 use crate::rails::Rails;
 use crate::run::checked::cell_bytes;
+use crate::shared_settings::SharedSettings;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_base::{NodeId, Rank};
+use ferrorail_base::{NodeId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::schedule::slot_limit;
 use ferrorail_fabric::stripe::Planner;
@@ -44,14 +45,14 @@ pub(super) fn open(
     let probe = (&raw const word as u64, word.load(Ordering::Relaxed));
     let mine = description.map(|description| (description, probe));
     let agreed = agree(oob, "registering the node segment", mine);
-    if let (Some(AgreedRails { fabric, local }), Ok(Some(region))) = (rails, region) {
+    if let (Some(rails), Ok(Some(region))) = (rails, region) {
         let planner = Planner::new(
             map.settings.stripe_policy(),
             map.settings.stripe_threshold,
             map.settings.stripe_bytes_min,
         );
         // Before anything is refused: the team's rails give the registration back.
-        map.rails = Some(TeamRails::new(fabric, local, planner, region));
+        map.rails = Some(TeamRails::new(rails, planner, region));
     }
     let (descriptions, probes): (Vec<_>, Vec<_>) = agreed?.into_iter().unzip();
     if let Some(rails) = &mut map.rails {
@@ -66,26 +67,35 @@ pub(super) fn open(
     Ok(())
 }
 
-fn open_segment(oob: &mut dyn Oob, map: &Map, rails: u32) -> Result<NodeMemory, EngineError> {
-    let size = map.topology.size();
-    let layouts: Vec<NodeLayout> = (0..map.topology.node_count())
+/// Layouts of all nodes' segments in a team over `rails` rails.
+pub(crate) fn layouts(
+    topology: &Topology,
+    settings: &SharedSettings,
+    rails: u32,
+) -> Vec<NodeLayout> {
+    let size = topology.size();
+    (0..topology.node_count())
         .map(|node| NodeLayout {
-            local_ranks: map.topology.ranks_of(NodeId(node)).len() as u32,
+            local_ranks: topology.ranks_of(NodeId(node)).len() as u32,
             // Synchronisations move nothing; the layout gives them scratch all the same.
             channels: CHANNELS + SYNC_CHANNELS,
-            small_channels: match map.settings.reliable || map.topology.node_count() == 1 {
+            small_channels: match settings.reliable || topology.node_count() == 1 {
                 true => 0,
                 false => small_channels(size, rails),
             },
             slots: slot_limit(size),
             rails,
-            scratch_bytes: choice::scratch_bytes(map.settings.scratch_bytes, size),
-            check_bytes: match map.settings.reliable && map.topology.node_count() > 1 {
+            scratch_bytes: choice::scratch_bytes(settings.scratch_bytes, size),
+            check_bytes: match settings.reliable && topology.node_count() > 1 {
                 true => cell_bytes(rails),
                 false => 0,
             },
         })
-        .collect();
+        .collect()
+}
+
+fn open_segment(oob: &mut dyn Oob, map: &Map, rails: u32) -> Result<NodeMemory, EngineError> {
+    let layouts = layouts(&map.topology, &map.settings, rails);
     let layout = &layouts[map.node.index()];
     let kinds: &[ShmKind] = match map.settings.shm() {
         ShmKind::Auto => &[ShmKind::Memfd, ShmKind::Posix],
@@ -100,10 +110,11 @@ fn open_segment(oob: &mut dyn Oob, map: &Map, rails: u32) -> Result<NodeMemory, 
             Err(error) => tracing::debug!("{kind:?} segment: {error}"),
         }
     }
-    Ok(NodeMemory {
-        segment: result?,
-        layouts,
-    })
+    let segment = result?;
+    if map.topology.is_leader(map.rank) {
+        map.context.stats().segment(layout.total_bytes());
+    }
+    Ok(NodeMemory { segment, layouts })
 }
 
 /// Small channels between nodes, unless the flags of one, of which every slot has some, take more

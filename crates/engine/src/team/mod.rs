@@ -4,11 +4,12 @@
 //! operation at a time.
 
 pub(crate) mod connect;
-mod create;
+pub(crate) mod create;
 mod free;
 pub(crate) mod map;
 mod measure;
-mod memory;
+pub(crate) mod memory;
+mod rails;
 
 use crate::clock::Clock;
 use crate::plan::Plans;
@@ -61,6 +62,8 @@ pub(crate) struct Link {
     pub peer: PeerId,
     /// Its node's segment, as registered by it.
     pub segment: RemoteRegion,
+    /// Planes that lead to it, as bits.
+    pub planes: u8,
     /// What is known of the rails to it.
     pub balance: Balance,
 }

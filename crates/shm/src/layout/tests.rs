@@ -18,7 +18,7 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
             cells.push((at, SLOT, format!("inline {r} {index}")));
         }
         for channel in 0..layout.channels {
-            for slot in 0..layout.slots as u16 {
+            for slot in 0..layout.slots {
                 for rail in 0..layout.rails as u8 {
                     let at = layout.arrival(r, channel, slot, rail);
                     cells.push((at, 8, format!("arrivals {r} {channel}")));
@@ -29,9 +29,9 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
                     let bytes = layout.check_bytes as usize;
                     let at = layout.check(r, channel, slot);
                     cells.push((at, bytes, format!("check {r} {channel} {slot}")));
-                    let at = layout.own_check(r, channel, slot);
+                    let at = layout.own_check(r, channel, slot as u16);
                     cells.push((at, bytes, format!("own check {r} {channel} {slot}")));
-                    let at = layout.verdict(r, channel, slot);
+                    let at = layout.verdict(r, channel, slot as u16);
                     cells.push((at, 8, format!("verdicts {r} {channel}")));
                 }
             }
@@ -53,7 +53,7 @@ fn small_cells(
     channel: u32,
     cells: &mut Vec<(usize, usize, String)>,
 ) {
-    for slot in 0..layout.slots as u16 {
+    for slot in 0..layout.slots {
         for rail in 0..layout.rails as u8 {
             let at = layout.arrival(r, channel, slot, rail);
             cells.push((at, 8, format!("arrivals {r} {channel}")));

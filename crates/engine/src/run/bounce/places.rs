@@ -105,7 +105,7 @@ pub(super) struct Header {
     /// Length of its data.
     pub bytes: u64,
     /// The message's flag at the target.
-    pub slot: u16,
+    pub slot: u32,
     /// Whether it is the message's last.
     pub last: bool,
 }
@@ -121,8 +121,8 @@ impl Header {
         wire[..8].copy_from_slice(&self.mark.to_le_bytes());
         wire[8..16].copy_from_slice(&self.offset.to_le_bytes());
         wire[16..24].copy_from_slice(&self.bytes.to_le_bytes());
-        wire[24..26].copy_from_slice(&self.slot.to_le_bytes());
-        wire[26] = u8::from(self.last);
+        wire[24..28].copy_from_slice(&self.slot.to_le_bytes());
+        wire[28] = u8::from(self.last);
         if with_sum {
             let data = piece.slice(HEADER_BYTES, self.bytes as usize);
             let sum = sum_of(&wire, data, turn);
@@ -144,8 +144,8 @@ impl Header {
             mark: word(0),
             offset: word(8),
             bytes: word(16),
-            slot: u16::from_le_bytes([wire[24], wire[25]]),
-            last: wire[26] != 0,
+            slot: word(24) as u32,
+            last: wire[28] != 0,
         };
         if header.bytes > (area.bytes - HEADER_BYTES) as u64 {
             return None;

@@ -163,8 +163,7 @@ impl Run<'_> {
         let bytes = header.bytes as usize;
         let offset = usize::try_from(header.offset).map_err(|_| mismatch())?;
         let inside = offset <= memory.bytes && bytes <= memory.bytes - offset;
-        let known = number(header.mark) == number(self.op)
-            && u32::from(header.slot) < segment.layout().slots;
+        let known = number(header.mark) == number(self.op) && header.slot < segment.layout().slots;
         if !inside || !known {
             return Err(mismatch());
         }

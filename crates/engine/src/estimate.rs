@@ -1,0 +1,371 @@
+//! What a communicator of some shape takes before it exists: connections, queue pairs and memory.
+//!
+//! Nothing is guessed: algorithms are those that [`crate::choice`] chooses, peers those that their
+//! schedules name, sizes what the code that allocates computes.
+
+use crate::EngineError;
+use crate::choice::{Chooser, by_length, landing_name};
+use crate::collective::OFFERED;
+use crate::rails::{RailsKind, connection};
+use crate::shared_settings::SharedSettings;
+use crate::team::create::{SIZE_MAX, load_table};
+use crate::team::memory::layouts;
+use ferrorail_base::config::{FabricChoice, Settings};
+use ferrorail_base::{NodeId, Rank, Topology};
+use ferrorail_coll::select::{Query, Table};
+use ferrorail_coll::{Algorithm, Collective, Landing, Request, find, find_collective};
+use ferrorail_fabric::Connections;
+use ferrorail_shm::NodeLayout;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Largest size class looked at: 16 MB.
+const CLASS_MAX: u32 = 24;
+
+/// Largest team of which every rank is looked at; of larger ones, those of two nodes.
+const WHOLE_MAX: u32 = 256;
+
+/// What is asked about.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Which rank is on which node.
+    pub topology: Topology,
+    /// Rails of each node, from 1.
+    pub rails: u8,
+    /// k; `None` as `FERRORAIL_PORTS` or the rails say.
+    pub ports: Option<u8>,
+}
+
+/// Connections of a rank and of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Need {
+    /// Peers of the rank that has most.
+    pub peers_of_rank: u64,
+    /// Queue pairs of that rank.
+    pub queue_pairs_of_rank: u64,
+    /// Memory of that rank's connections in bytes.
+    pub bytes_of_rank: u64,
+    /// Queue pairs of the ranks of one node together, the most that a node has.
+    pub queue_pairs_of_node: u64,
+    /// Memory of their connections in bytes.
+    pub bytes_of_node: u64,
+}
+
+/// One collective at sizes for which the choice is one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// The collective.
+    pub collective: &'static str,
+    /// The algorithm chosen.
+    pub algorithm: &'static str,
+    /// Where its puts land.
+    pub landing: &'static str,
+    /// Smallest size in bytes.
+    pub from_bytes: u64,
+    /// Largest, if there is one.
+    pub to_bytes: Option<u64>,
+    /// What it connects. Of a rooted collective: with rank 0 for its root.
+    pub need: Need,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// N.
+    pub ranks: u32,
+    /// V.
+    pub nodes: u32,
+    /// Ranks of the largest node.
+    pub node_size: u32,
+    /// Rails of a node.
+    pub rails: u8,
+    /// k.
+    pub ports: u8,
+    /// Whose connections are counted: `verbs` or `loopback`.
+    pub fabric: &'static str,
+    /// Most ranks that a team may have; communicators with more are left to the host MPI.
+    pub ranks_max: u32,
+    /// Bytes of one connection.
+    pub connection_bytes: u64,
+    /// Scratch of a rank in all channels, in bytes.
+    pub scratch_bytes_of_rank: u64,
+    /// Flags, announcements and inline slots of a rank, in bytes.
+    pub flag_bytes_of_rank: u64,
+    /// The whole segment of the largest node, in bytes.
+    pub segment_bytes_of_node: u64,
+    /// By collective and size.
+    pub rows: Vec<Row>,
+    /// All collectives at all sizes, but those in which everyone has data for everyone.
+    pub without_all_to_all: Need,
+    /// All collectives at all sizes.
+    pub all: Need,
+    /// Everyone connected to everyone on other nodes: roots that change can come to that.
+    pub worst: Need,
+}
+
+/// What a communicator like `asked` takes under `settings`.
+///
+/// # Errors
+/// [`EngineError::Selection`] if the table of `FERRORAIL_TUNING` cannot be read.
+pub fn estimate(asked: &Asked, settings: &Settings) -> Result<Estimate, EngineError> {
+    let shared = SharedSettings::of(settings);
+    let tuning = load_table(&shared)?;
+    let team = Imagined::new(asked, settings, &shared, tuning.as_ref());
+    let mut rows: Vec<Row> = Vec::new();
+    let mut all = team.nobody();
+    let mut without = team.nobody();
+    for &collective in OFFERED {
+        let mut last = None;
+        for class in 0..=if by_length(collective) { 0 } else { CLASS_MAX } {
+            let choice = team.choose(collective, class);
+            if last != Some(choice) {
+                let peers = team.peers(collective, choice.0, choice.1);
+                rows.push(Row {
+                    collective: collective.name(),
+                    algorithm: choice.0.name,
+                    landing: landing_name(choice.1),
+                    from_bytes: if class == 0 {
+                        0
+                    } else {
+                        (1 << (class - 1)) + 1
+                    },
+                    to_bytes: None,
+                    need: team.need(&peers),
+                });
+                join(&mut all, &peers);
+                if !is_all_to_all(collective) {
+                    join(&mut without, &peers);
+                }
+                last = Some(choice);
+            }
+            if let Some(row) = rows.last_mut().filter(|_| class < CLASS_MAX) {
+                row.to_bytes = (!by_length(collective)).then_some(1 << class);
+            }
+        }
+        if let Some(row) = rows.last_mut() {
+            row.to_bytes = None;
+        }
+    }
+    Ok(team.finish(rows, &without, &all))
+}
+
+/// What a real team of that kind takes, all ranks together: to compare with its statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Total {
+    /// Peers, as [`crate::ConnectionRow`] counts them.
+    pub peers: u64,
+    /// Peers of the rank that has most.
+    pub peers_max: u64,
+    /// Queue pairs.
+    pub queue_pairs: u64,
+    /// Memory of connections, on devices with the usual limits.
+    pub bytes: u64,
+    /// Memory of all nodes' segments.
+    pub segment_bytes: u64,
+}
+
+/// What a team like `asked` takes for these algorithms with these landings, each by its name as in
+/// [`crate::CallRow`]. Roots are rank 0.
+///
+/// # Errors
+/// [`EngineError::Selection`] if a name is none, or if the team is too large to look at every rank.
+pub fn total<'n>(
+    asked: &Asked,
+    settings: &Settings,
+    used: impl IntoIterator<Item = (&'n str, &'n str, &'n str)>,
+) -> Result<Total, EngineError> {
+    let none = |error: &dyn std::fmt::Display| EngineError::Selection(error.to_string());
+    if asked.topology.size() > WHOLE_MAX {
+        return Err(none(&format!("more than {WHOLE_MAX} ranks")));
+    }
+    let shared = SharedSettings::of(settings);
+    let team = Imagined::new(asked, settings, &shared, None);
+    let mut all = team.nobody();
+    for (collective, algorithm, landing) in used {
+        let collective = find_collective(collective).map_err(|error| none(&error))?;
+        let algorithm = find(collective, algorithm).map_err(|error| none(&error))?;
+        let landings = [Landing::Scratch, Landing::Recv];
+        let landing = landings.into_iter().find(|&to| landing_name(to) == landing);
+        let landing = landing.ok_or_else(|| none(&"no such landing"))?;
+        join(&mut all, &team.peers(collective, algorithm, landing));
+    }
+    let counts = all.iter().map(|peers| peers.len() as u64);
+    let peers: u64 = counts.clone().sum();
+    let connections = team.connection.times(peers);
+    let layouts = layouts(team.topology, &shared, team.rails.into());
+    Ok(Total {
+        peers,
+        peers_max: counts.max().unwrap_or(0),
+        queue_pairs: connections.queue_pairs,
+        bytes: connections.bytes,
+        segment_bytes: layouts.iter().map(NodeLayout::total_bytes).sum(),
+    })
+}
+
+fn is_all_to_all(collective: Collective) -> bool {
+    matches!(collective, Collective::Alltoall | Collective::Alltoallv)
+}
+
+/// A team that nobody has made.
+struct Imagined<'a> {
+    topology: &'a Topology,
+    settings: &'a Settings,
+    shared: &'a SharedSettings,
+    table: &'a Table,
+    rails: u8,
+    ports: u8,
+    connection: Connections,
+    fabric: &'static str,
+    /// Ranks looked at, whole nodes.
+    looked_at: Vec<Rank>,
+}
+
+/// Peers of each rank looked at.
+type Peers = Vec<BTreeSet<Rank>>;
+
+fn join(all: &mut Peers, more: &Peers) {
+    for (all, more) in all.iter_mut().zip(more) {
+        all.extend(more);
+    }
+}
+
+impl<'a> Imagined<'a> {
+    fn new(
+        asked: &'a Asked,
+        settings: &'a Settings,
+        shared: &'a SharedSettings,
+        tuning: Option<&'a Table>,
+    ) -> Self {
+        let topology = &asked.topology;
+        let (kind, fabric) = match settings.fabric {
+            FabricChoice::Loopback => (RailsKind::Loopback, "loopback"),
+            FabricChoice::Verbs | FabricChoice::Auto => (RailsKind::Verbs, "verbs"),
+        };
+        // A team on one node opens no rails and counts as having one.
+        let rails = if topology.node_count() == 1 {
+            1
+        } else {
+            asked.rails
+        };
+        let nodes: BTreeSet<u32> = match topology.size() {
+            ..=WHOLE_MAX => (0..topology.node_count()).collect(),
+            // The first has the roots; the middle is far from both ends of lines and trees.
+            _ => [0, topology.node_count() / 2].into(),
+        };
+        let of_node = |node: &u32| topology.ranks_of(NodeId(*node)).iter().copied();
+        Self {
+            looked_at: nodes.iter().flat_map(of_node).collect(),
+            topology,
+            settings,
+            shared,
+            table: tuning.unwrap_or_else(|| Table::shipped()),
+            rails,
+            ports: asked.ports.or(settings.ports).unwrap_or(rails),
+            connection: connection(kind, rails),
+            fabric,
+        }
+    }
+
+    fn choose(&self, collective: Collective, class: u32) -> (&'static Algorithm, Landing) {
+        let chooser = Chooser {
+            table: self.table,
+            forced: &self.settings.algorithm,
+            zero_copy: self.settings.zero_copy,
+        };
+        let choice = chooser.choose(&Query {
+            collective,
+            bytes: 1 << class,
+            ranks: self.topology.size(),
+            nodes: self.topology.node_count(),
+            node_size_max: self.topology.node_size_max(),
+            rails: self.rails,
+            ports: self.ports,
+            zero_copy: self.settings.zero_copy.unwrap_or(true),
+        });
+        (choice.algorithm, choice.landing)
+    }
+
+    fn nobody(&self) -> Peers {
+        vec![BTreeSet::new(); self.looked_at.len()]
+    }
+
+    /// Peers on other nodes that the schedules name.
+    fn peers(&self, collective: Collective, algorithm: &Algorithm, landing: Landing) -> Peers {
+        let both = by_length(collective) && landing == Landing::Recv;
+        let of_rank = |&rank: &Rank| {
+            let of_landing = |landing| {
+                let request = Request {
+                    topology: self.topology,
+                    rank,
+                    ports: self.ports,
+                    leaders: self.settings.leaders.unwrap_or(self.ports),
+                    landing,
+                    root: Rank(0),
+                };
+                (algorithm.build)(&request).peers()
+            };
+            let mut peers = of_landing(landing);
+            if both {
+                peers.extend(of_landing(Landing::Scratch));
+            }
+            let elsewhere = |peer: &Rank| !self.topology.same_node(*peer, rank);
+            peers.into_iter().filter(elsewhere).collect()
+        };
+        self.looked_at.iter().map(of_rank).collect()
+    }
+
+    fn need(&self, peers: &Peers) -> Need {
+        let counts = peers.iter().map(|peers| peers.len() as u64);
+        self.need_of(&counts.collect::<Vec<_>>())
+    }
+
+    /// Given the number of peers of each rank looked at.
+    fn need_of(&self, counts: &[u64]) -> Need {
+        let rank = counts.iter().copied().max().unwrap_or(0);
+        let mut by_node = vec![0; self.topology.node_count() as usize];
+        for (rank, count) in self.looked_at.iter().zip(counts) {
+            by_node[self.topology.node_of(*rank).index()] += count;
+        }
+        let node = by_node.into_iter().max().unwrap_or(0);
+        let (rank, node) = (self.connection.times(rank), self.connection.times(node));
+        Need {
+            peers_of_rank: rank.peers,
+            queue_pairs_of_rank: rank.queue_pairs,
+            bytes_of_rank: rank.bytes,
+            queue_pairs_of_node: node.queue_pairs,
+            bytes_of_node: node.bytes,
+        }
+    }
+
+    fn finish(&self, rows: Vec<Row>, without: &Peers, all: &Peers) -> Estimate {
+        let topology = self.topology;
+        let everyone = |rank: &Rank| {
+            let node = topology.ranks_of(topology.node_of(*rank)).len() as u64;
+            u64::from(topology.size()) - node
+        };
+        let everyone: Vec<u64> = self.looked_at.iter().map(everyone).collect();
+        let layouts = layouts(topology, self.shared, self.rails.into());
+        let largest = layouts.iter().max_by_key(|layout| layout.local_ranks);
+        let largest = largest.expect("a team has a node");
+        let channels = 0..largest.channels + largest.small_channels;
+        let scratch: u64 = channels.map(|channel| largest.channel_bytes(channel)).sum();
+        let segment = largest.total_bytes();
+        Estimate {
+            ranks: topology.size(),
+            nodes: topology.node_count(),
+            node_size: topology.node_size_max(),
+            rails: self.rails,
+            ports: self.ports,
+            fabric: self.fabric,
+            ranks_max: SIZE_MAX,
+            connection_bytes: self.connection.bytes,
+            scratch_bytes_of_rank: scratch,
+            flag_bytes_of_rank: (segment / u64::from(largest.local_ranks)).saturating_sub(scratch),
+            segment_bytes_of_node: segment,
+            rows,
+            without_all_to_all: self.need(without),
+            all: self.need(all),
+            worst: self.need_of(&everyone),
+        }
+    }
+}

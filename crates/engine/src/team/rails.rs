@@ -1,0 +1,180 @@
+//! Opening a team's rails: those that every rank has, and which of them are near.
+
+use super::map::Map;
+use crate::EngineError;
+use crate::agree::agree;
+use crate::near::{self, Site};
+use crate::rails::{Rails, RailsKind};
+use ferrorail_base::config::FabricChoice;
+use ferrorail_base::{RailId, Rank};
+use ferrorail_bootstrap::Oob;
+use ferrorail_coll::leaders::Leaders;
+use ferrorail_fabric::Fabric;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Rails that every rank opened, and this process's name for each.
+pub(super) struct AgreedRails {
+    pub fabric: Arc<Rails>,
+    pub local: Vec<RailId>,
+    /// Rails near this rank, as bits.
+    pub near: u8,
+    /// The rail of each port, where ports have their own.
+    pub lanes: Vec<RailId>,
+}
+
+/// What a rank tells the others of its rails.
+#[derive(Serialize, Deserialize)]
+struct Opened {
+    planes: Vec<u8>,
+    refused: Vec<String>,
+    /// Where the rank runs, if its rails are near to somewhere.
+    numa_node: Option<u32>,
+    ends: Vec<u8>,
+}
+
+/// Opens the rails of the team. Collective.
+pub(super) fn open(
+    oob: &mut dyn Oob,
+    map: &Map,
+    host_keys: &[u64],
+) -> Result<Option<AgreedRails>, EngineError> {
+    if map.topology.node_count() == 1 {
+        return Ok(None);
+    }
+    let one_host = host_keys.iter().all(|key| *key == host_keys[0]);
+    let kinds: &[RailsKind] = match map.settings.fabric() {
+        FabricChoice::Verbs => &[RailsKind::Verbs],
+        FabricChoice::Loopback => &[RailsKind::Loopback],
+        FabricChoice::Auto if one_host => &[RailsKind::Verbs, RailsKind::Loopback],
+        FabricChoice::Auto => &[RailsKind::Verbs],
+    };
+    if kinds == [RailsKind::Loopback] && !one_host {
+        return Err(EngineError::Refused {
+            act: "opening rails",
+            rank: map.rank,
+            reason: "FERRORAIL_FABRIC=loopback, but the ranks are on several hosts".into(),
+        });
+    }
+    let mut result = Err(EngineError::Selection("no fabric to try".into()));
+    for &kind in kinds {
+        result = try_rails(oob, map, kind, kinds.len() > 1);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result.map(Some)
+}
+
+fn try_rails(
+    oob: &mut dyn Oob,
+    map: &Map,
+    kind: RailsKind,
+    probing: bool,
+) -> Result<AgreedRails, EngineError> {
+    let opened = if probing && kind == RailsKind::Verbs && !Rails::verbs_available() {
+        Err("no RDMA device with an active port".to_owned())
+    } else {
+        map.context.rails(kind).map_err(|error| error.to_string())
+    };
+    let mine = opened.as_ref().map_err(String::clone).map(|fabric| Opened {
+        planes: fabric.rails().iter().map(|rail| rail.plane).collect(),
+        refused: fabric.refused().to_vec(),
+        numa_node: map.context.numa_node_for(fabric.rails()),
+        ends: fabric.ends(),
+    });
+    let all = agree(oob, "opening rails", mine)?;
+    if map.rank == Rank(0) {
+        let refused = all.iter().flat_map(|opened| opened.refused.clone());
+        map.context.warn_once(refused);
+    }
+    let fabric = opened.map_err(EngineError::Selection)?;
+    let local = common(map, &all)?;
+    if !fabric.capabilities().same_host_only {
+        let reached = reach(map, &fabric, &local, &all);
+        agree(oob, "reaching the other ranks", reached)?;
+    }
+    let site = |rail: &RailId| {
+        let info = &fabric.rails()[rail.index()];
+        Site {
+            numa_node: info.numa_node,
+            bandwidth_mb_s: info.bandwidth_mb_s,
+        }
+    };
+    let sites: Vec<Site> = local.iter().map(site).collect();
+    let near = near::near(&sites, all[map.rank.index()].numa_node);
+    let lanes = near::lanes(&sites, &leaders(map, &all, local.len() as u8));
+    tracing::debug!("near rails {near:#010b}, rails by port {lanes:?}");
+    Ok(AgreedRails {
+        fabric,
+        local,
+        near,
+        lanes,
+    })
+}
+
+/// The rails that every rank has opened.
+fn common(map: &Map, all: &[Opened]) -> Result<Vec<RailId>, EngineError> {
+    let mine = &all[map.rank.index()].planes;
+    let local: Vec<RailId> = (0..mine.len())
+        .filter(|&rail| all.iter().all(|one| one.planes.contains(&mine[rail])))
+        .map(|rail| RailId(rail as u8))
+        .collect();
+    if local.is_empty() {
+        return Err(EngineError::Refused {
+            act: "opening rails",
+            rank: map.rank,
+            reason: "no rail is open on every rank".into(),
+        });
+    }
+    if local.len() < mine.len() && map.rank == Rank(0) {
+        let used = format!(
+            "{} of {} rails are open on every rank",
+            local.len(),
+            mine.len()
+        );
+        map.context.warn_once([used]);
+    }
+    Ok(local)
+}
+
+/// Whether some rail leads to each rank of another node, as far as this side can tell. Rails that do
+/// not are said once for each pair of nodes, by the leader of the first.
+fn reach(map: &Map, fabric: &Rails, local: &[RailId], all: &[Opened]) -> Result<(), String> {
+    let plane = |rail: &RailId| fabric.rails()[rail.index()].plane;
+    let planes = local.iter().fold(0, |all, rail| all | 1 << plane(rail));
+    let mut known = HashSet::new();
+    for (peer, opened) in all.iter().enumerate() {
+        let peer = Rank(peer as u32);
+        // The ranks of a host have the same ends.
+        if map.topology.same_node(peer, map.rank) || !known.insert(&opened.ends) {
+            continue;
+        }
+        let reach = fabric
+            .could_reach(&opened.ends)
+            .map_err(|e| e.to_string())?;
+        if reach.planes & planes == 0 {
+            let refused = reach.refused.join("; ");
+            return Err(format!("no rail leads to rank {peer}: {refused}"));
+        }
+        let says = map.topology.is_leader(map.rank) && map.node < map.topology.node_of(peer);
+        match says {
+            true => map.context.warn_once(reach.refused),
+            false => map.context.know(reach.refused),
+        }
+    }
+    Ok(())
+}
+
+/// Where the leader of each port runs, on this node.
+fn leaders(map: &Map, all: &[Opened], rails: u8) -> Vec<Option<u32>> {
+    let ports = map.settings.ports.unwrap_or(rails);
+    let wanted = map.settings.leaders.unwrap_or(ports);
+    let leaders = Leaders::new(wanted, map.topology.node_size_min(), ports);
+    let ranks = map.topology.ranks_of(map.node);
+    let leader = |port: u8| ranks[usize::from(port / leaders.ports)];
+    (0..ports)
+        .map(|port| all[leader(port).index()].numa_node)
+        .collect()
+}

@@ -1,0 +1,111 @@
+//! Estimates of teams that nobody makes. That real runs take what they say is checked by the rows of
+//! the test list that expect it.
+
+use ferrorail_base::Topology;
+use ferrorail_base::config::{FabricChoice, Settings};
+use ferrorail_engine::estimate::{Asked, Estimate, Need, estimate};
+
+fn of(nodes: u32, node_size: u32, rails: u8, settings: &Settings) -> Estimate {
+    let asked = Asked {
+        topology: Topology::from_sizes(&vec![node_size; nodes as usize]),
+        rails,
+        ports: None,
+    };
+    estimate(&asked, settings).expect("the shipped table")
+}
+
+fn within(less: Need, more: Need) {
+    assert!(
+        less.peers_of_rank <= more.peers_of_rank,
+        "{less:?} {more:?}"
+    );
+    assert!(less.queue_pairs_of_node <= more.queue_pairs_of_node);
+    assert!(less.bytes_of_node <= more.bytes_of_node);
+}
+
+#[test]
+fn parts_are_within_wholes() {
+    let settings = Settings::default();
+    for (nodes, node_size, rails) in [(1, 4, 1), (2, 1, 1), (4, 2, 2), (3, 5, 4), (40, 8, 2)] {
+        let estimate = of(nodes, node_size, rails, &settings);
+        assert_eq!(estimate.ranks, nodes * node_size);
+        for row in &estimate.rows {
+            within(row.need, estimate.all);
+        }
+        within(estimate.without_all_to_all, estimate.all);
+        within(estimate.all, estimate.worst);
+        let others = u64::from((nodes - 1) * node_size);
+        assert_eq!(estimate.worst.peers_of_rank, others);
+        let rails = u64::from(estimate.rails);
+        assert_eq!(estimate.worst.queue_pairs_of_rank, others * rails);
+        let node = others * rails * u64::from(node_size);
+        assert_eq!(estimate.worst.queue_pairs_of_node, node);
+        assert_eq!(
+            estimate.worst.bytes_of_rank,
+            others * estimate.connection_bytes
+        );
+        assert!(
+            u64::from(node_size) * estimate.scratch_bytes_of_rank <= estimate.segment_bytes_of_node
+        );
+    }
+}
+
+#[test]
+fn leaders_connect_and_others_do_not() {
+    let settings = Settings {
+        algorithm: [("allgather".to_owned(), "smp_bruck".to_owned())].into(),
+        leaders: Some(1),
+        ..Settings::default()
+    };
+    let estimate = of(8, 4, 1, &settings);
+    let row = estimate
+        .rows
+        .iter()
+        .find(|row| row.collective == "allgather")
+        .expect("a row");
+    assert_eq!(
+        (row.algorithm, row.to_bytes, row.from_bytes),
+        ("smp_bruck", None, 0)
+    );
+    // Bruck's distances 1, 2 and 4 among 8 nodes, in both directions; 4 is its own opposite.
+    assert_eq!(row.need.peers_of_rank, 5);
+    assert_eq!(row.need.queue_pairs_of_node, 5, "the leader's");
+}
+
+#[test]
+fn scratch_follows_its_setting_and_loopback_has_no_queue_pairs() {
+    let settings = |scratch_bytes| Settings {
+        fabric: FabricChoice::Loopback,
+        scratch_bytes,
+        ..Settings::default()
+    };
+    let (small, large) = (
+        of(2, 2, 2, &settings(64 << 10)),
+        of(2, 2, 2, &settings(1 << 20)),
+    );
+    let more = large.scratch_bytes_of_rank - small.scratch_bytes_of_rank;
+    assert_eq!(more, 10 * ((1 << 20) - (64 << 10)), "ten channels");
+    assert!(large.segment_bytes_of_node >= small.segment_bytes_of_node + 2 * more);
+    assert_eq!(
+        (small.fabric, small.worst.queue_pairs_of_rank),
+        ("loopback", 0)
+    );
+    assert_eq!(small.worst.peers_of_rank, 2);
+}
+
+#[test]
+fn a_large_machine_is_estimated() {
+    let (nodes, node_size) = (32_100, 1);
+    let estimate = of(nodes, node_size, 4, &Settings::default());
+    assert!(
+        estimate.ranks > estimate.ranks_max,
+        "left to the host, and said so"
+    );
+    let others = u64::from((nodes - 1) * node_size);
+    assert_eq!(estimate.worst.peers_of_rank, others);
+    assert_eq!(estimate.worst.queue_pairs_of_rank, 4 * others);
+    let barrier = estimate.rows.iter().find(|row| row.collective == "barrier");
+    let leader = barrier.expect("a row").need.peers_of_rank;
+    // Seven rounds to the base of five, four peers each, there and back.
+    assert!((1..=56).contains(&leader), "{leader}");
+}
