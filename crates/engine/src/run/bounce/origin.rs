@@ -113,7 +113,11 @@ impl Run<'_> {
         let mut outgoing =
             begun.unwrap_or_else(|| Box::new(Outgoing::new(parcel, &mut state.bounce, ranks)));
         if self.push(state, &mut outgoing)? {
-            self.map.context.stats().bounced(parcel.from.bytes as u64);
+            let stats = self.map.context.stats();
+            stats.bounced(parcel.from.bytes as u64);
+            if self.map.settings.reliable {
+                stats.checked();
+            }
             return Ok(None);
         }
         self.bouncing = Some(outgoing);
