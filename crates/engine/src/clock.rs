@@ -15,30 +15,40 @@ use ferrorail_shm::INLINE_SLOTS;
 ///
 /// * An operation whose result depends on every rank proves, on completing `n` at one rank, that
 ///   every rank has entered `n` and so finished `n - 1`.
-/// * Rooted ones prove nothing. Between nodes the team then synchronises, once per [`CHANNELS`]
-///   operations (the delayed synchronisation of Yu et al. 2005, section 3.3, applied to all
-///   operations), or once per [`SMALL_CHANNELS`] of few bytes. On one node each rank says in shared memory what it has finished, and a rank that
-///   is a whole row ahead looks there.
+/// * Rooted ones prove nothing. Each rank says in shared memory what it has finished. On one node a
+///   rank that is a whole row ahead looks there; between nodes leaders pass it on
+///   ([`crate::proof`]), once in half a row of operations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
     op: u64,
     /// All ranks are known to have finished this operation and those before it.
     proven: u64,
-    channels: Row<{ CHANNELS as usize }>,
-    small: Row<{ SMALL_CHANNELS as usize }>,
-    inline: Row<{ INLINE_SLOTS as usize }>,
+    /// The last operation that was proven finished or wanted so, as all ranks know.
+    wanted: u64,
+    channels: Places<{ CHANNELS as usize }>,
+    small: Places<{ SMALL_CHANNELS as usize }>,
+    inline: Places<{ INLINE_SLOTS as usize }>,
     syncs: u64,
+}
+
+/// The channels among which an operation's is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Row {
+    /// Those with much scratch.
+    Channels,
+    /// Those with little, numbered after all others.
+    Small,
 }
 
 /// Places that operations use in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Row<const PLACES: usize> {
+struct Places<const PLACES: usize> {
     uses: usize,
     /// The operation that used each place last.
     last: [u64; PLACES],
 }
 
-impl<const PLACES: usize> Default for Row<PLACES> {
+impl<const PLACES: usize> Default for Places<PLACES> {
     fn default() -> Self {
         Self {
             uses: 0,
@@ -47,7 +57,7 @@ impl<const PLACES: usize> Default for Row<PLACES> {
     }
 }
 
-impl<const PLACES: usize> Row<PLACES> {
+impl<const PLACES: usize> Places<PLACES> {
     /// The operation that used last what the use after `later` others will use.
     #[inline]
     fn blocker(&self, later: usize) -> u64 {
@@ -101,16 +111,33 @@ impl Turn {
 }
 
 impl Clock {
-    /// Whether the next operation in a channel must wait until more is proven.
+    /// What must have been finished everywhere before the next operation of `row`.
     #[inline]
-    pub fn is_full(&self) -> bool {
-        self.channels.blocker(0) > self.proven
+    pub fn needed(&self, row: Row) -> u64 {
+        match row {
+            Row::Channels => self.channels.blocker(0),
+            Row::Small => self.small.blocker(0),
+        }
     }
 
-    /// Whether the next one in a small channel must.
+    /// Whether the next operation of `row` must wait until more is proven.
     #[inline]
-    pub fn is_full_small(&self) -> bool {
-        self.small.blocker(0) > self.proven
+    pub fn is_full(&self, row: Row) -> bool {
+        self.needed(row) > self.proven
+    }
+
+    /// The operation to prove finished now, so that half a row later nobody needs to wait for it; none
+    /// if that is under way, or known. The same on all ranks.
+    #[inline]
+    pub fn want(&mut self, row: Row) -> Option<u64> {
+        let due = match row {
+            Row::Channels => self.channels.blocker(CHANNELS as usize / 2),
+            Row::Small => self.small.blocker(SMALL_CHANNELS as usize / 2),
+        };
+        (due > self.wanted).then(|| {
+            self.wanted = self.op;
+            self.op
+        })
     }
 
     /// Whether the next inline operation must.
@@ -137,26 +164,18 @@ impl Clock {
         self.op
     }
 
-    /// The next operation, in a scratch channel.
-    pub fn next(&mut self) -> Turn {
+    /// The next operation, in a channel of `row`.
+    pub fn next(&mut self, row: Row) -> Turn {
         let op = self.count();
-        Turn {
-            op,
-            channel: self.channels.next(op),
-        }
+        let channel = match row {
+            Row::Channels => self.channels.next(op),
+            Row::Small => CHANNELS + SYNC_CHANNELS + self.small.next(op),
+        };
+        Turn { op, channel }
     }
 
-    /// The next operation, in a small channel. They are numbered after all others.
-    pub fn next_small(&mut self) -> Turn {
-        let op = self.count();
-        Turn {
-            op,
-            channel: CHANNELS + SYNC_CHANNELS + self.small.next(op),
-        }
-    }
-
-    /// The next operation, a synchronisation. It has channels of its own, whose flags no unfinished
-    /// operation awaits; each proves the other free.
+    /// The next operation, a barrier. It has channels of its own, whose flags no unfinished operation
+    /// awaits; each proves the other free.
     pub fn next_sync(&mut self) -> Turn {
         self.syncs += 1;
         Turn {
@@ -184,6 +203,7 @@ impl Clock {
     #[inline]
     pub fn synchronised(&mut self) {
         self.proven = self.op - 1;
+        self.wanted = self.wanted.max(self.proven);
     }
 
     /// Every rank has finished operation `op`.
@@ -200,50 +220,49 @@ mod tests {
     fn operations_that_synchronise_never_wait() {
         let mut clock = Clock::default();
         for _ in 0..100 {
-            assert!(!clock.is_full());
-            clock.next();
+            assert!(!clock.is_full(Row::Channels));
+            assert_eq!(clock.want(Row::Channels), None);
+            clock.next(Row::Channels);
             clock.synchronised();
         }
     }
 
     #[test]
-    fn rooted_operations_synchronise_once_per_round_of_channels() {
-        let mut clock = Clock::default();
-        let mut last_in = [0; CHANNELS as usize];
-        let mut finished_everywhere = 0;
-        for _ in 0..10 * CHANNELS {
-            if clock.is_full() {
-                let sync = clock.next_sync();
-                assert!(sync.channel >= CHANNELS);
-                finished_everywhere = sync.op - 1;
-                clock.synchronised();
+    fn rooted_operations_want_proof_once_in_half_a_row() {
+        for (row, places) in [(Row::Channels, CHANNELS), (Row::Small, SMALL_CHANNELS)] {
+            let mut clock = Clock::default();
+            let mut last_in = [0; (CHANNELS + SYNC_CHANNELS + SMALL_CHANNELS) as usize];
+            let (mut proofs, mut wanted) = (0, 0);
+            for _ in 0..10 * places {
+                if let Some(op) = clock.want(row) {
+                    assert_eq!(op, clock.op());
+                    wanted = op;
+                    proofs += 1;
+                }
+                if clock.is_full(row) {
+                    assert!(clock.needed(row) <= wanted, "waits for what nobody proves");
+                    clock.all_finished(clock.needed(row));
+                }
+                let turn = clock.next(row);
+                let before = std::mem::replace(&mut last_in[turn.channel as usize], turn.op);
+                assert!(before <= wanted, "channel used again too early");
             }
-            let turn = clock.next();
-            let before = std::mem::replace(&mut last_in[turn.channel as usize], turn.op);
-            assert!(
-                before <= finished_everywhere,
-                "channel used again too early"
-            );
+            assert!((18..=21).contains(&proofs), "{proofs} proofs");
         }
-        assert!(
-            (9..=11).contains(&clock.syncs),
-            "{} synchronisations",
-            clock.syncs
-        );
     }
 
     #[test]
     fn small_channels_are_a_row_of_their_own() {
         let mut clock = Clock::default();
         for n in 1..=SMALL_CHANNELS {
-            assert!(!clock.is_full_small());
-            let turn = clock.next_small();
+            assert!(!clock.is_full(Row::Small));
+            let turn = clock.next(Row::Small);
             assert_eq!(turn.channel, CHANNELS + SYNC_CHANNELS + n % SMALL_CHANNELS);
         }
-        assert!(clock.is_full_small() && !clock.is_full());
+        assert!(clock.is_full(Row::Small) && !clock.is_full(Row::Channels));
         clock.next_sync();
         clock.synchronised();
-        assert!(!clock.is_full_small());
+        assert!(!clock.is_full(Row::Small));
     }
 
     #[test]
@@ -254,8 +273,8 @@ mod tests {
             clock.next_inline();
         }
         assert!(clock.is_full_inline());
-        assert!(!clock.is_full(), "channels are free");
-        clock.next();
+        assert!(!clock.is_full(Row::Channels), "channels are free");
+        clock.next(Row::Channels);
         clock.synchronised();
         assert!(!clock.is_full_inline());
         let first = clock.next_inline();
@@ -270,20 +289,20 @@ mod tests {
     fn a_row_ahead_of_the_slowest() {
         let mut clock = Clock::default();
         for op in 1..=u64::from(CHANNELS) {
-            assert!(!clock.is_full());
-            assert_eq!(clock.next().op, op);
+            assert!(!clock.is_full(Row::Channels));
+            assert_eq!(clock.next(Row::Channels).op, op);
         }
-        assert!(clock.is_full());
+        assert!(clock.is_full(Row::Channels));
         assert_eq!(clock.half_a_row_ago(), u64::from(CHANNELS) / 2 + 1);
         clock.all_finished(1);
-        assert!(!clock.is_full());
+        assert!(!clock.is_full(Row::Channels));
         // One that needs no proof, as nothing of it passes here: later ones need it all the more.
-        clock.next();
-        clock.next();
-        assert!(clock.is_full());
+        clock.next(Row::Channels);
+        clock.next(Row::Channels);
+        assert!(clock.is_full(Row::Channels));
         clock.all_finished(2);
-        assert!(clock.is_full());
+        assert!(clock.is_full(Row::Channels));
         clock.all_finished(3);
-        assert!(!clock.is_full());
+        assert!(!clock.is_full(Row::Channels));
     }
 }

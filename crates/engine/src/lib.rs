@@ -33,6 +33,7 @@ mod error;
 pub mod estimate;
 mod near;
 mod plan;
+mod proof;
 mod rails;
 mod reducer;
 mod report;

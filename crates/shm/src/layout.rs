@@ -4,6 +4,7 @@
 //! header          magic, version, geometry           1 line
 //! doorbell        sleepers, sequence                 1 line
 //! barrier         arrivals                           1 line
+//! proof           u64 per round, u64 proven          2 lines, 1 line
 //! node flags      u64 per rank                       1 line each
 //! finished        u64 per rank                       1 line each
 //! inline slots    flag + 568 bytes, in turn          128 slots of 9 lines per rank
@@ -33,6 +34,8 @@ pub const INLINE_SLOTS: u32 = 128;
 pub const PAGE: usize = 4096;
 /// Scratch of a rank and small channel, in bytes.
 pub const SMALL_SCRATCH: usize = PAGE;
+/// Most rounds of a proof: enough for 65536 nodes.
+pub const PROOF_ROUNDS: u32 = 16;
 /// Bytes of a letter: a short message with its flag, which is the last word of its room.
 pub const LETTER: usize = 256;
 /// The first slots of a small channel, those that have room for letters.
@@ -40,7 +43,9 @@ pub const LETTERS: u32 = 16;
 
 const DOORBELL: usize = LINE;
 const BARRIER: usize = 2 * LINE;
-const FLAGS: usize = 3 * LINE;
+const PROOF: usize = 3 * LINE;
+const PROVEN: usize = 5 * LINE;
+const FLAGS: usize = 6 * LINE;
 const SLOT: usize = size_of::<InlineSlot>();
 /// Letters of a rank and small channel, to come and to go.
 const LETTERS_BYTES: usize = 2 * LETTERS as usize * LETTER;
@@ -114,6 +119,21 @@ impl NodeLayout {
     #[inline]
     pub const fn barrier(&self) -> usize {
         BARRIER
+    }
+
+    /// The word (u64) in which the node's leader hears of round `round` of a proof; alike in all
+    /// segments.
+    #[inline]
+    #[track_caller]
+    pub const fn proof_word(&self, round: u32) -> usize {
+        assert!(round < PROOF_ROUNDS, "a round of a proof");
+        PROOF + 8 * round as usize
+    }
+
+    /// The word (u64) that says what all ranks of all nodes have finished.
+    #[inline]
+    pub const fn proven(&self) -> usize {
+        PROVEN
     }
 
     /// `r`'s node flag (u64, alone on its line); flags of consecutive ranks are consecutive lines.

@@ -87,6 +87,18 @@ impl NodeSegment {
         self.segment.word(self.layout.finished(r))
     }
 
+    /// What the node's leader heard in round `round` of a proof.
+    #[inline]
+    pub fn proof_word(&self, round: u32) -> &AtomicU64 {
+        self.segment.word(self.layout.proof_word(round))
+    }
+
+    /// The number of the last operation that all ranks of all nodes are known to have finished.
+    #[inline]
+    pub fn proven(&self) -> &AtomicU64 {
+        self.segment.word(self.layout.proven())
+    }
+
     /// `r`'s inline slot number `index`, below [`INLINE_SLOTS`](crate::INLINE_SLOTS).
     #[inline]
     pub fn inline_slot(&self, r: NodeRank, index: u32) -> &InlineSlot {

@@ -1,11 +1,7 @@
-//! Barrier: nobody leaves before everybody has entered (MPI-4.1, 6.3); and the team's own
-//! synchronisation, which is the same schedule.
+//! Barrier: nobody leaves before everybody has entered (MPI-4.1, 6.3).
 
-use super::{Call, connect_peers};
-use crate::plan::PlanKey;
-use crate::run::{Run, Side, UserBuffers};
-use crate::team::State;
-use crate::team::map::Map;
+use super::Call;
+use crate::run::Side;
 use crate::{EngineError, Team};
 use ferrorail_base::Rank;
 use ferrorail_coll::Collective;
@@ -25,22 +21,4 @@ impl Team {
             reducer: None,
         })
     }
-}
-
-/// Proves every channel free: after it, every rank has finished all operations before it.
-pub(super) fn synchronise(map: &Map, state: &mut State) -> Result<(), EngineError> {
-    let mut plan = state
-        .plans
-        .take(map, PlanKey::new(Collective::Barrier, Rank(0), 0));
-    connect_peers(map, state, &mut plan)?;
-    let turn = state
-        .clock
-        .next_sync()
-        .marked(Collective::Barrier, Rank(0), 0);
-    let outcome =
-        Run::new(map, &plan.route, UserBuffers::NONE, turn).complete(state, "synchronisation");
-    state.plans.keep(plan);
-    outcome?;
-    state.clock.synchronised();
-    Ok(())
 }

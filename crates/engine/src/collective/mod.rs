@@ -14,8 +14,9 @@ mod rooted;
 mod vector;
 
 use crate::choice;
-use crate::clock::Turn;
+use crate::clock::{Row, Turn};
 use crate::plan::{Plan, PlanKey};
+use crate::proof;
 use crate::reducer::Reducer;
 use crate::run::mark::{self, mark};
 use crate::run::{Blocked, Patience, Run, Side, UserBuffers, Window};
@@ -144,13 +145,16 @@ fn scheduled(
     if piece == 0 && call.bytes > 0 {
         return Err(EngineError::ElementTooLarge { bytes: unit });
     }
-    let small = plan.landing == Landing::Scratch && is_small(map, plan, call.bytes, unit);
+    let row = match plan.landing == Landing::Scratch && is_small(map, plan, call.bytes, unit) {
+        true => Row::Small,
+        false => Row::Channels,
+    };
     // Known lengths, straight into blocks that lie anywhere: one message per pair.
     let pairs = call.collective == Collective::Allgatherv && plan.landing == Landing::Recv;
     let proves = call.collective.synchronising() && !(pairs && call.recv.has_empty_block());
     let mut offset = 0;
     loop {
-        let turn = turn(map, state, call, small)?;
+        let turn = turn(map, state, call, row)?;
         let room = piece.min(call.bytes - offset);
         let user = UserBuffers {
             send: call.send,
@@ -176,12 +180,9 @@ fn scheduled(
     }
 }
 
-/// Waits until the next channel and the next inline slot are free everywhere.
+/// Waits until the next channel and the next inline slot are free everywhere, on one node.
 #[cold]
 fn make_room(map: &Map, state: &mut State) -> Result<(), EngineError> {
-    if map.topology.node_count() > 1 {
-        return barrier::synchronise(map, state);
-    }
     // Half a row at once, as who waits for each place anew is woken up for each.
     let wanted = state.clock.half_a_row_ago();
     let mut patience = Patience::new(map, "run-ahead");
@@ -198,11 +199,11 @@ fn make_room(map: &Map, state: &mut State) -> Result<(), EngineError> {
 /// How often who waits in [`make_room`] is woken up, in operations.
 const RING_INTERVAL: u64 = 4;
 
-/// Says on one node that this rank has finished the last operation. After each, also of those that
+/// Says on the node that this rank has finished the last operation. After each, also of those that
 /// make one call together: a rank may be a row ahead within one.
 #[inline]
 fn finish(map: &Map, state: &State) {
-    if map.topology.size() == 1 || map.topology.node_count() > 1 {
+    if map.topology.size() == 1 {
         return;
     }
     let (segment, op) = (map.segment(), state.clock.op());
@@ -213,21 +214,32 @@ fn finish(map: &Map, state: &State) {
 }
 
 /// The next operation's mark and channel; waits where no channel is free.
-fn turn(map: &Map, state: &mut State, call: &Call<'_>, small: bool) -> Result<Turn, EngineError> {
+fn turn(map: &Map, state: &mut State, call: &Call<'_>, row: Row) -> Result<Turn, EngineError> {
     let turn = if call.collective == Collective::Barrier {
         state.clock.next_sync()
-    } else if small {
-        if state.clock.is_full_small() {
-            make_room(map, state)?;
-        }
-        state.clock.next_small()
     } else {
-        if state.clock.is_full() {
+        if map.topology.node_count() > 1 {
+            keep_pace(map, state, row)?;
+        } else if state.clock.is_full(row) {
             make_room(map, state)?;
         }
-        state.clock.next()
+        state.clock.next(row)
     };
     Ok(turn.marked(call.collective, call.root, call.bytes))
+}
+
+/// Between nodes, has channels proven free before they are wanted, and waits for the next one to be.
+fn keep_pace(map: &Map, state: &mut State, row: Row) -> Result<(), EngineError> {
+    if state.proof.is_pending() {
+        proof::advance(map, state)?;
+    }
+    if let Some(op) = state.clock.want(row) {
+        proof::want(map, state, op)?;
+    }
+    match state.clock.is_full(row) {
+        true => proof::wait(map, state, state.clock.needed(row)),
+        false => Ok(()),
+    }
 }
 
 /// Connects the peers that `plan` names, at its first run.

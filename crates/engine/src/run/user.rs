@@ -158,18 +158,6 @@ pub(crate) struct UserBuffers<'a> {
     pub reducer: Option<Reducer<'a>>,
 }
 
-impl UserBuffers<'_> {
-    /// Of operations that move nothing.
-    pub const NONE: Self = Self {
-        send: Side::NONE,
-        recv: Side::NONE,
-        window: Window::Piece { offset: 0, room: 0 },
-        parts: 1,
-        pairs: false,
-        reducer: None,
-    };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ use super::{State, Team, memory, rails};
 use crate::agree::gather;
 use crate::clock::Clock;
 use crate::plan::Plans;
+use crate::proof::Proof;
 use crate::run::checked::Ledger;
 use crate::run::{Bounce, Meter};
 use crate::shared_settings::SharedSettings;
@@ -74,6 +75,7 @@ impl Team {
         let state = State {
             oob: Some(oob),
             clock: Clock::default(),
+            proof: Proof::default(),
             plans: Plans::default(),
             links: vec![None; size],
             announced: vec![None; size],

@@ -1,7 +1,7 @@
 //! Leaving a team.
 
 use super::{State, Team};
-use crate::EngineError;
+use crate::{EngineError, proof};
 use ferrorail_base::RailId;
 use ferrorail_fabric::{Fabric, FabricError, LocalSlice, RemoteSlice, Ticket, Tracking};
 use std::sync::PoisonError;
@@ -26,7 +26,7 @@ impl Team {
             .plans
             .flush_counts(&self.map, self.map.context.stats());
         if state.broken.is_none()
-            && let Err(error) = self.flush(&state)
+            && let Err(error) = self.settle(&mut state).and_then(|()| self.flush(&state))
         {
             tracing::debug!("while leaving a team: {error}");
         }
@@ -46,6 +46,19 @@ impl Team {
     /// How long peers may need to account for what they sent, when a rail failed.
     pub fn readable_for(&self) -> Duration {
         3 * Duration::from_millis(self.map.context.settings().rail_timeout_ms) + ACCOUNTING
+    }
+
+    /// Ends a leader's part in a proof, so that no word of it comes later.
+    fn settle(&self, state: &mut State) -> Result<(), EngineError> {
+        let deadline = Instant::now() + FLUSH_TIMEOUT;
+        while proof::advance(&self.map, state)?.is_some() && Instant::now() < deadline {
+            if let Some(rails) = &self.map.rails {
+                rails.fabric.progress()?;
+            }
+            self.map.context.host().poke();
+            std::thread::yield_now();
+        }
+        Ok(())
     }
 
     /// Waits until everything this rank posted has left its memory: an empty tracked put on each

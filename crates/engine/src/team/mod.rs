@@ -13,6 +13,7 @@ mod rails;
 
 use crate::clock::Clock;
 use crate::plan::Plans;
+use crate::proof::Proof;
 use crate::run::checked::Ledger;
 use crate::run::{Bounce, Meter};
 use crate::{Context, EngineError};
@@ -35,6 +36,8 @@ pub(crate) struct State {
     oob: Option<Box<dyn Oob>>,
     /// Numbers the operations; the same on all ranks.
     pub clock: Clock,
+    /// What is being proven finished everywhere.
+    pub proof: Proof,
     /// Chosen algorithms with their schedules.
     pub plans: Plans,
     /// Connections, by rank; `None` for ranks of this node and not yet connected ones.

@@ -9,7 +9,11 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
         (NodeLayout::header(), LINE, "header".into()),
         (layout.doorbell(), 8, "doorbell".into()),
         (layout.barrier(), 8, "barrier".into()),
+        (layout.proven(), 8, "proven".into()),
     ];
+    for round in 0..PROOF_ROUNDS {
+        cells.push((layout.proof_word(round), 8, "proof".into()));
+    }
     for r in (0..layout.local_ranks).map(NodeRank) {
         cells.push((layout.node_flag(r), 8, format!("flag {r}")));
         cells.push((layout.finished(r), 8, format!("finished {r}")));

@@ -1,0 +1,172 @@
+//! Proof that every rank has finished an operation, found between nodes while later ones run: the
+//! delayed synchronisation of Yu et al. 2005, section 3.3, that nobody need wait in.
+//!
+//! Each rank says in its node's segment what it has finished. When an operation is to be proven
+//! finished, which [`crate::clock`] wants at the same call on all ranks, each node's leader waits
+//! until its ranks have finished it and then takes part in a dissemination among leaders: in round r it
+//! tells the leader 2^r nodes on, once it has heard as much from the one 2^r nodes before. What it tells
+//! is the number of the operation, which only rises, so nothing is reset. Who has heard of every round
+//! shows the number to the node.
+//!
+//! Leaders look on between operations. A rank waits only for the place of operation i to be proven free,
+//! by a proof that all ranks want before i. Leaders take proofs in turn and leave none out: who has
+//! shown that one has told all that others need of it, and who has not does not get past i either.
+
+use crate::EngineError;
+use crate::run::{Blocked, Patience};
+use crate::team::State;
+use crate::team::connect::connect;
+use crate::team::map::Map;
+use ferrorail_base::sync::Ordering;
+use ferrorail_base::{NodeId, NodeRank, Rank};
+use ferrorail_fabric::{Fabric, FabricError, LocalSlice, Notification, RemoteSlice, Tracking};
+use std::collections::VecDeque;
+
+/// What is under way, at a leader.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Proof {
+    /// Operations to be proven finished, the one under way first.
+    wanted: VecDeque<u64>,
+    /// Of that one.
+    round: u32,
+    /// Whether this round's word is sent.
+    told: bool,
+}
+
+impl Proof {
+    /// Whether anything is under way.
+    #[inline]
+    pub fn is_pending(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+}
+
+/// Rounds among `nodes` leaders.
+fn rounds(nodes: u32) -> u32 {
+    nodes.next_power_of_two().trailing_zeros()
+}
+
+/// The node `distance` on from `node`, going around.
+fn node_after(map: &Map, distance: u32) -> NodeId {
+    NodeId((map.node.0 + distance) % map.topology.node_count())
+}
+
+/// Wants operation `op`, the last one, proven finished. At the same call on all ranks.
+#[cold]
+pub(crate) fn want(map: &Map, state: &mut State, op: u64) -> Result<(), EngineError> {
+    if !map.topology.is_leader(map.rank) {
+        return Ok(());
+    }
+    let nodes = map.topology.node_count();
+    let mut peers: Vec<Rank> = (0..rounds(nodes))
+        .flat_map(|round| [1 << round, nodes - (1 << round)])
+        .map(|distance| map.topology.leader_of(node_after(map, distance)))
+        .collect();
+    peers.sort_unstable();
+    peers.dedup();
+    connect(map, state, &peers)?;
+    state.proof.wanted.push_back(op);
+    advance(map, state).map(|_| ())
+}
+
+/// A leader's part, as far as it goes without waiting. What it waits for is returned.
+pub(crate) fn advance(map: &Map, state: &mut State) -> Result<Option<Blocked>, EngineError> {
+    if !state.proof.is_pending() {
+        return Ok(None);
+    }
+    let segment = map.segment();
+    let rounds = rounds(map.topology.node_count());
+    while let Some(&op) = state.proof.wanted.front() {
+        let finished = |rank| segment.finished(NodeRank(rank)).load(Ordering::Acquire);
+        let ranks = segment.layout().local_ranks;
+        if state.proof.round == 0 && (0..ranks).any(|rank| finished(rank) < op) {
+            return Ok(Some(Blocked::Node));
+        }
+        while state.proof.round < rounds {
+            if !tell(map, state, op)? {
+                return Ok(Some(Blocked::Rail));
+            }
+            let proof = &mut state.proof;
+            if segment.proof_word(proof.round).load(Ordering::Acquire) < op {
+                return Ok(Some(Blocked::Rail));
+            }
+            proof.round += 1;
+            proof.told = false;
+        }
+        state.proof.round = 0;
+        state.proof.wanted.pop_front();
+        segment.proven().store(op, Ordering::Release);
+        segment.doorbell().ring();
+    }
+    Ok(None)
+}
+
+/// Sends this round's word, unless that is done; false if a queue is full. Always by the same rail,
+/// so that words arrive in order.
+fn tell(map: &Map, state: &mut State, op: u64) -> Result<bool, EngineError> {
+    if state.proof.told {
+        return Ok(true);
+    }
+    let round = state.proof.round;
+    let rails = map.rails.as_ref().expect("nodes are joined by rails");
+    let to = map.topology.leader_of(node_after(map, 1 << round));
+    let link = state.links[to.index()].as_ref();
+    let link = link.expect("leaders are connected before they tell each other");
+    let nothing = LocalSlice {
+        region: rails.region(),
+        offset: 0,
+        bytes: 0,
+    };
+    let word = RemoteSlice {
+        region: &link.segment,
+        offset: map.segment().layout().proof_word(round),
+    };
+    let notification = Notification { word, value: op };
+    // SAFETY: nothing is read; the word is in the segment that the peer registered.
+    let posted = unsafe {
+        let (peer, rail) = (link.peer, rails.local[0]);
+        rails
+            .fabric
+            .put_notify(peer, rail, nothing, word, notification, Tracking::Silent)
+    };
+    match posted {
+        Ok(_) => {
+            state.proof.told = true;
+            Ok(true)
+        }
+        Err(FabricError::WouldBlock) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until all ranks are known to have finished operation `op`, which was wanted.
+#[cold]
+pub(crate) fn wait(map: &Map, state: &mut State, op: u64) -> Result<(), EngineError> {
+    let mut patience = Patience::new(map, "run-ahead");
+    loop {
+        let blocked = advance(map, state)?.unwrap_or(Blocked::Node);
+        let proven = map.segment().proven().load(Ordering::Acquire);
+        if proven >= op {
+            state.clock.all_finished(proven);
+            return Ok(());
+        }
+        patience.idle(blocked, || "a rank that is a row of channels behind".into())?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounds;
+
+    #[test]
+    fn rounds_reach_every_node() {
+        for nodes in 2..=70u32 {
+            let mut heard = 1u32;
+            for round in 0..rounds(nodes) {
+                assert!(1 << round < nodes);
+                heard += 1 << round;
+            }
+            assert!(heard >= nodes, "{nodes} nodes");
+        }
+    }
+}
