@@ -47,6 +47,7 @@ impl CallError {
                 ErrorClass::Rank => errors.rank,
                 ErrorClass::Displacement => host.window_constants().errors.disp,
                 ErrorClass::Range => host.window_constants().errors.rma_range,
+                ErrorClass::Attachment => host.window_constants().errors.rma_attach,
                 ErrorClass::Argument => errors.arg,
                 _ => errors.other,
             }),
@@ -68,8 +69,8 @@ pub enum Wrong {
     LockType,
     Assertion,
     Group,
-    Rank,
     Flavour,
+    Size,
 }
 
 impl Wrong {
@@ -83,8 +84,8 @@ impl Wrong {
             Self::LockType => window.locktype,
             Self::Assertion => window.assert,
             Self::Group => window.group,
-            Self::Rank => general.rank,
             Self::Flavour => window.rma_flavor,
+            Self::Size => window.size,
         }
     }
 }
@@ -99,8 +100,8 @@ impl std::fmt::Display for Wrong {
             Self::LockType => "no such type of lock",
             Self::Assertion => "no such assertion",
             Self::Group => "the group is not one of the window's ranks",
-            Self::Rank => "no such rank",
             Self::Flavour => "the window is not of that kind",
+            Self::Size => "a length is negative",
         })
     }
 }

@@ -113,6 +113,10 @@ impl Operations {
             return Some(Accumulation::Keep);
         }
         self.operators.get(op.0)?;
+        if elements.count == 0 {
+            // Hosts do not ask whether it is for the type either.
+            return Some(Accumulation::Keep);
+        }
         self.find(session, op, elements)
             .map(Accumulation::Operation)
     }

@@ -23,6 +23,8 @@ pub enum ErrorClass {
     Displacement,
     /// `MPI_ERR_RMA_RANGE`.
     Range,
+    /// `MPI_ERR_RMA_ATTACH`.
+    Attachment,
     /// `MPI_ERR_ARG`.
     Argument,
     /// `MPI_ERR_OTHER`.
@@ -177,6 +179,7 @@ fn class_of(error: &WindowError) -> ErrorClass {
         WindowError::Rank { .. } => ErrorClass::Rank,
         WindowError::Displacement(_) => ErrorClass::Displacement,
         WindowError::Range { .. } => ErrorClass::Range,
+        WindowError::Attachment(_) => ErrorClass::Attachment,
         WindowError::Lengths { .. } => ErrorClass::Argument,
         WindowError::Fabric(FabricError::RegisterMemory { .. }) => ErrorClass::NoMemory,
         WindowError::Operation(error) | WindowError::Peer(error) => error

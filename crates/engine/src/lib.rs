@@ -59,5 +59,6 @@ pub use shared_settings::algorithm_problems;
 pub use stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, Stats, ZeroCopyRow};
 pub use team::Team;
 pub use window::{
-    HostUpdate, LockMode, Memory, OneSided, Shape, Update, Window, WindowError, WindowSpec,
+    HostUpdate, LockAlgorithm, LockMode, Memory, OneSided, Shape, Update, Window, WindowError,
+    WindowSpec,
 };

@@ -1,7 +1,9 @@
 //! The settings that every rank of a team must share: rank 0's are in force.
 
 use crate::OFFERED;
-use ferrorail_base::config::{FabricChoice, Problem, Settings, ShmKind, StripeChoice};
+use ferrorail_base::config::{
+    AtomicsChoice, FabricChoice, Problem, Settings, ShmKind, StripeChoice,
+};
 use ferrorail_fabric::stripe::Policy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,6 +28,8 @@ pub(crate) struct SharedSettings {
     pub cma: bool,
     pub stats: bool,
     pub reliable: bool,
+    pub lock: Option<String>,
+    atomics: u8,
 }
 
 impl SharedSettings {
@@ -52,6 +56,8 @@ impl SharedSettings {
             cma: settings.cma,
             stats: settings.stats != ferrorail_base::config::StatsSink::Off,
             reliable: settings.reliable,
+            lock: settings.lock.clone(),
+            atomics: settings.atomics as u8,
         }
     }
 
@@ -69,6 +75,14 @@ impl SharedSettings {
             p if p == StripeChoice::Adaptive as u8 => Policy::Adaptive,
             p if p == StripeChoice::RoundRobin as u8 => Policy::RoundRobin,
             _ => Policy::Even,
+        }
+    }
+
+    pub fn atomics(&self) -> AtomicsChoice {
+        match self.atomics {
+            a if a == AtomicsChoice::Cpu as u8 => AtomicsChoice::Cpu,
+            a if a == AtomicsChoice::Nic as u8 => AtomicsChoice::Nic,
+            _ => AtomicsChoice::Auto,
         }
     }
 

@@ -1,7 +1,9 @@
 //! Open MPI's Fortran constants: addresses of common blocks, whose names depend on the compiler.
 
-use crate::Constants;
+use crate::functions::FromFortran;
 use crate::library::Library;
+use crate::{Comm, Constants, Datatype, Group, Info, Op, Request, Win};
+use libc::c_int;
 
 /// Addresses that mean `MPI_IN_PLACE` and `MPI_BOTTOM` when a Fortran routine of Open MPI is
 /// called (`ompi/mpi/fortran/base/constants.h`). An unused spelling is 0, which no argument equals.
@@ -45,6 +47,72 @@ impl FortranSentinels {
             constants.bottom
         } else {
             address
+        }
+    }
+}
+
+/// Handles of Fortran arguments as C handles, and back.
+#[derive(Clone, Copy, Debug)]
+pub struct FortranHandles(Option<FromFortran>);
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident: $handle:ident;)*) => {
+        impl FortranHandles {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name(&self, handle: c_int) -> $handle {
+                    match &self.0 {
+                        // SAFETY: any integer is accepted; wrong ones become the null handle.
+                        Some(convert) => unsafe { (convert.$name)(handle) },
+                        None => $handle(handle as u32 as usize),
+                    }
+                }
+            )*
+        }
+    };
+}
+
+handles! {
+    /// A communicator.
+    comm: Comm;
+    /// A datatype.
+    datatype: Datatype;
+    /// An operation.
+    op: Op;
+    /// Hints.
+    info: Info;
+    /// A group.
+    group: Group;
+    /// A window.
+    win: Win;
+}
+
+impl FortranHandles {
+    /// Fortran's handles are C's (MPICH).
+    pub(crate) const SAME: Self = Self(None);
+
+    pub(crate) fn converted(by: FromFortran) -> Self {
+        Self(Some(by))
+    }
+
+    /// A window's handle in Fortran.
+    #[must_use]
+    pub fn win_back(&self, handle: Win) -> c_int {
+        match &self.0 {
+            // SAFETY: a live handle.
+            Some(convert) => unsafe { (convert.win_back)(handle) },
+            None => handle.0 as c_int,
+        }
+    }
+
+    /// A request's handle in Fortran.
+    #[must_use]
+    pub fn request_back(&self, handle: Request) -> c_int {
+        match &self.0 {
+            // SAFETY: a live handle.
+            Some(convert) => unsafe { (convert.request_back)(handle) },
+            None => handle.0 as c_int,
         }
     }
 }

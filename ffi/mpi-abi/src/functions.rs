@@ -29,6 +29,15 @@ pub type TypeCopyFn = CommCopyFn;
 /// `MPI_Type_delete_attr_function`.
 pub type TypeDeleteFn = CommDeleteFn;
 
+/// `MPI_Grequest_query_function`.
+pub type RequestQueryFn = unsafe extern "C" fn(extra: *mut c_void, status: *mut c_void) -> c_int;
+
+/// `MPI_Grequest_free_function`.
+pub type RequestFreeFn = unsafe extern "C" fn(extra: *mut c_void) -> c_int;
+
+/// `MPI_Grequest_cancel_function`.
+pub type RequestCancelFn = unsafe extern "C" fn(extra: *mut c_void, complete: c_int) -> c_int;
+
 macro_rules! functions {
     (
         required { $($name:ident = $symbol:literal ($($arg:ty),*) $(-> $ret:ty)?;)* }
@@ -144,6 +153,11 @@ functions! {
         testall = "PMPI_Testall" (c_int, Out, Flag, Out) -> c_int;
         waitall = "PMPI_Waitall" (c_int, Out, Out) -> c_int;
         iprobe = "PMPI_Iprobe" (c_int, c_int, Comm, Flag, Out) -> c_int;
+        grequest_start = "PMPI_Grequest_start"
+            (RequestQueryFn, RequestFreeFn, RequestCancelFn, Out, Out) -> c_int;
+        grequest_complete = "PMPI_Grequest_complete" (Request) -> c_int;
+        status_set_elements = "PMPI_Status_set_elements" (Out, Datatype, c_int) -> c_int;
+        status_set_cancelled = "PMPI_Status_set_cancelled" (Out, c_int) -> c_int;
         // Windows and groups.
         win_create = "PMPI_Win_create" (Out, isize, c_int, Info, Comm, *mut Win) -> c_int;
         win_create_dynamic = "PMPI_Win_create_dynamic" (Info, Comm, *mut Win) -> c_int;
@@ -170,28 +184,36 @@ functions! {
     }
 }
 
-/// Open MPI's conversions of Fortran handles; macros or absent elsewhere.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FromFortran {
-    pub comm: unsafe extern "C" fn(c_int) -> Comm,
-    pub datatype: unsafe extern "C" fn(c_int) -> Datatype,
-    pub op: unsafe extern "C" fn(c_int) -> Op,
+macro_rules! conversions {
+    ($($name:ident = $symbol:literal $from:ty => $to:ty;)*) => {
+        /// Open MPI's conversions of Fortran handles; macros or absent elsewhere.
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct FromFortran {
+            $(pub $name: unsafe extern "C" fn($from) -> $to,)*
+        }
+
+        impl FromFortran {
+            pub(crate) fn load(library: &Library) -> Option<Self> {
+                Some(Self {
+                    $($name: {
+                        let address = library.function($symbol)?.as_ptr();
+                        type F = unsafe extern "C" fn($from) -> $to;
+                        // SAFETY: MPI 4.1, section 19.3.4, defines this signature; MPI_Fint is `int`.
+                        unsafe { std::mem::transmute::<*mut c_void, F>(address) }
+                    },)*
+                })
+            }
+        }
+    };
 }
 
-impl FromFortran {
-    pub(crate) fn load(library: &Library) -> Option<Self> {
-        let comm = library.function("PMPI_Comm_f2c")?.as_ptr();
-        let datatype = library.function("PMPI_Type_f2c")?.as_ptr();
-        let op = library.function("PMPI_Op_f2c")?.as_ptr();
-        // SAFETY: MPI 4.1 section 19.3.4 defines these signatures; MPI_Fint is `int`.
-        unsafe {
-            Some(Self {
-                comm: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> Comm>(comm),
-                datatype: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> Datatype>(
-                    datatype,
-                ),
-                op: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> Op>(op),
-            })
-        }
-    }
+conversions! {
+    comm = "PMPI_Comm_f2c" c_int => Comm;
+    datatype = "PMPI_Type_f2c" c_int => Datatype;
+    op = "PMPI_Op_f2c" c_int => Op;
+    info = "PMPI_Info_f2c" c_int => Info;
+    group = "PMPI_Group_f2c" c_int => Group;
+    win = "PMPI_Win_f2c" c_int => Win;
+    win_back = "PMPI_Win_c2f" Win => c_int;
+    request_back = "PMPI_Request_c2f" Request => c_int;
 }

@@ -37,8 +37,11 @@ mod window;
 pub use combiner::Combiner;
 pub use constants::{Constants, ErrorClasses, StatusLayout};
 pub use datatype::{DatatypeTable, PREDEFINED_DATATYPES, PredefinedDatatype};
-pub use fortran::FortranSentinels;
-pub use functions::{CommCopyFn, CommDeleteFn, Functions, TypeCopyFn, TypeDeleteFn};
+pub use fortran::{FortranHandles, FortranSentinels};
+pub use functions::{
+    CommCopyFn, CommDeleteFn, Functions, RequestCancelFn, RequestFreeFn, RequestQueryFn,
+    TypeCopyFn, TypeDeleteFn,
+};
 pub use handle::{Comm, Datatype, Group, Info, Op, Predefined, Request, Win};
 pub use host::{Contents, Envelope, Host, HostError, MpiError, RequestList, TypeLayout};
 pub use kind::AbiKind;

@@ -1,8 +1,8 @@
 //! Text to [`Settings`], and the complaints about what could not be read.
 
 use super::{
-    FabricChoice, Kind, PREFIX, RailChoice, Setting, Settings, ShmKind, StatsSink, StripeChoice,
-    TABLE,
+    AtomicsChoice, FabricChoice, Kind, PREFIX, RailChoice, Setting, Settings, ShmKind, StatsSink,
+    StripeChoice, TABLE,
 };
 use crate::units;
 use std::collections::HashMap;
@@ -238,6 +238,15 @@ impl Reader {
             rail_retries: self.number("FERRORAIL_RAIL_RETRIES") as u8,
             rail_probe_ms: none_if_zero(self.number("FERRORAIL_RAIL_PROBE")),
             reliable: self.text("FERRORAIL_RELIABLE") == "1",
+            lock: match self.text("FERRORAIL_LOCK") {
+                auto if auto == "auto" => None,
+                name => Some(name),
+            },
+            atomics: match self.text("FERRORAIL_ATOMICS").as_str() {
+                "cpu" => AtomicsChoice::Cpu,
+                "nic" => AtomicsChoice::Nic,
+                _ => AtomicsChoice::Auto,
+            },
             stats: match self.text("FERRORAIL_STATS").as_str() {
                 "0" | "" => StatsSink::Off,
                 "1" => StatsSink::Print,

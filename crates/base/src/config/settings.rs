@@ -49,6 +49,17 @@ pub enum StripeChoice {
     RoundRobin,
 }
 
+/// `FERRORAIL_ATOMICS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicsChoice {
+    /// As the rails promise.
+    Auto,
+    /// The CPU's inside nodes.
+    Cpu,
+    /// The rails' everywhere.
+    Nic,
+}
+
 /// `FERRORAIL_STATS`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatsSink {
@@ -116,6 +127,10 @@ pub struct Settings {
     pub rail_probe_ms: Option<u64>,
     /// `FERRORAIL_RELIABLE`.
     pub reliable: bool,
+    /// `FERRORAIL_LOCK`; `None` is automatic.
+    pub lock: Option<String>,
+    /// `FERRORAIL_ATOMICS`.
+    pub atomics: AtomicsChoice,
     /// `FERRORAIL_STATS`.
     pub stats: StatsSink,
     /// `FERRORAIL_LOG`.

@@ -3,6 +3,7 @@
 
 mod collective;
 mod fortran;
+mod fortran_window;
 mod init;
 mod left;
 mod statistics;

@@ -1,12 +1,11 @@
 //! What a program may ask of a window (MPI 4.1, sections 12.2.2 and 12.2.7).
 
 use super::{Entry, find};
-use crate::error::{CallError, Wrong};
+use crate::error::CallError;
 use crate::runtime::{self, Session};
 use ferrorail_base::Rank;
 use ferrorail_engine::{Memory, Window};
 use libc::{c_int, c_void};
-use std::ptr;
 
 /// Predefined attributes; programs get the addresses of all but the base.
 pub struct Attributes {
@@ -29,6 +28,7 @@ impl Attributes {
             flavour: constants.flavors[match spec.memory {
                 Memory::Create { .. } => 0,
                 Memory::Allocate => 1,
+                Memory::Dynamic => 2,
                 Memory::Shared { .. } => 3,
             }],
             model: constants.unified,
@@ -83,29 +83,44 @@ pub unsafe fn attribute(
     success
 }
 
+/// What Fortran programs get for an attribute whose C value is `value`.
+///
+/// # Safety
+/// [`attribute`] found `value` for `key`.
+pub unsafe fn attribute_value(key: c_int, value: *const c_void) -> isize {
+    let Some(session) = runtime::session() else {
+        return value as isize;
+    };
+    let constants = session.host().window_constants();
+    // SAFETY: the caller's contract; see `Attributes::value`.
+    unsafe {
+        if key == constants.base {
+            value as isize
+        } else if key == constants.size {
+            *value.cast::<isize>()
+        } else {
+            *value.cast::<c_int>() as isize
+        }
+    }
+}
+
 /// `MPI_Win_shared_query`: address, length and unit of the memory of `rank`, or, for
-/// `MPI_PROC_NULL`, of the lowest rank that has some.
+/// `MPI_PROC_NULL`, of the lowest rank that has some. Memory that this process cannot load and store
+/// counts as none, in windows of any kind (MPI 4.1, section 12.2.3).
 pub fn shared_query(
     session: &Session,
     entry: &Entry,
     rank: c_int,
 ) -> Result<(*mut c_void, isize, c_int), CallError> {
     let window = &entry.window;
-    if !matches!(window.spec().memory, Memory::Shared { .. }) {
-        return Err(Wrong::Flavour.into());
-    }
-    let (address, bytes, unit) = match entry.target(session, rank)? {
-        Some(rank) => window.mapped(rank).ok_or(Wrong::Rank)?,
+    let found = match entry.target(session, rank)? {
+        Some(rank) => window.mapped(rank),
         None => {
             let all = (0..entry.onesided().size()).map(Rank);
             let mut mapped = all.filter_map(|rank| window.mapped(rank));
-            mapped.find(|(_, bytes, _)| *bytes > 0).unwrap_or((0, 0, 1))
+            mapped.find(|(_, bytes, _)| *bytes > 0)
         }
     };
-    let address = if bytes == 0 && rank == session.host().constants().proc_null {
-        ptr::null_mut()
-    } else {
-        address as *mut c_void
-    };
-    Ok((address, bytes as isize, unit as c_int))
+    let (address, bytes, unit) = found.unwrap_or((0, 0, 1));
+    Ok((address as *mut c_void, bytes as isize, unit as c_int))
 }

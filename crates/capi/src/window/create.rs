@@ -2,10 +2,10 @@
 
 use super::{Attributes, Entry, find, forget, remember};
 use crate::collective::forwarded;
-use crate::error::report_window;
+use crate::error::{CallError, Wrong, report_window};
 use crate::runtime::{self, Inside, Session};
 use crate::team_cache::{self, reason};
-use ferrorail_engine::{Memory, Team, Window, WindowSpec};
+use ferrorail_engine::{LockAlgorithm, Memory, Team, Window, WindowSpec};
 use ferrorail_mpi_abi::{AbiKind, Comm, Host, Info, MpiError, Win};
 use libc::{c_int, c_void};
 use std::ffi::CStr;
@@ -23,6 +23,8 @@ pub enum Allocation {
         /// Where the program wants to know its address: a pointer to a pointer.
         base: *mut c_void,
     },
+    /// Attached later.
+    Dynamic,
     /// Ours, that others load and store.
     Shared {
         /// As above.
@@ -72,6 +74,7 @@ pub unsafe fn create(
 unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<(), &'static str> {
     let null = args.window.is_null() || args.bytes < 0 || args.unit <= 0;
     let no_memory = match args.allocation {
+        Allocation::Dynamic => false,
         Allocation::None { base } => base.is_null() && args.bytes > 0,
         Allocation::Private { base } | Allocation::Shared { base } => base.is_null(),
     };
@@ -86,12 +89,14 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
                 address: base as usize,
             },
             Allocation::Private { .. } => Memory::Allocate,
+            Allocation::Dynamic => Memory::Dynamic,
             Allocation::Shared { .. } => Memory::Shared {
                 apart: is_set(host, info, c"alloc_shared_noncontig"),
             },
         },
         bytes: args.bytes as u64,
         unit: args.unit as u64,
+        lock: lock_algorithm(host, info),
     };
     let entry = runtime::with_local(|local| {
         // SAFETY: a communicator in use by this call is not freed meanwhile.
@@ -112,12 +117,12 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
     // SAFETY: the program's output arguments.
     unsafe {
         match args.allocation {
-            Allocation::None { .. } => {}
+            Allocation::None { .. } | Allocation::Dynamic => {}
             Allocation::Private { base } | Allocation::Shared { base } => {
                 base.cast::<usize>().write_unaligned(window.base());
             }
         }
-        write_handle(host, args.window, handle);
+        write_handle(host, args.window, handle.0);
     }
     remember(Entry {
         handle,
@@ -161,6 +166,16 @@ fn handle(host: &Host, comm: Comm, info: Info) -> Result<Win, MpiError> {
     }
 }
 
+/// The lock algorithm that the info key `ferrorail_lock` names.
+fn lock_algorithm(host: &Host, info: Info) -> Option<LockAlgorithm> {
+    let name = host.info_value(info, c"ferrorail_lock")?;
+    let known = LockAlgorithm::from_name(name.trim());
+    if known.is_none() {
+        tracing::warn!("ferrorail_lock={name}: no such lock algorithm");
+    }
+    known
+}
+
 /// Whether a hint says `true`.
 fn is_set(host: &Host, info: Info, key: &CStr) -> bool {
     host.info_value(info, key)
@@ -169,7 +184,7 @@ fn is_set(host: &Host, info: Info, key: &CStr) -> bool {
 
 /// # Safety
 /// `to` is the address of a handle.
-unsafe fn write_handle(host: &Host, to: *mut c_void, Win(handle): Win) {
+pub(super) unsafe fn write_handle(host: &Host, to: *mut c_void, handle: usize) {
     // SAFETY: the caller's contract; handles are as large as the library's kind says.
     unsafe {
         match host.kind() {
@@ -215,4 +230,28 @@ pub unsafe fn free(window: *mut c_void, forward: impl FnOnce() -> c_int) -> c_in
     };
     drop(forget(handle));
     code
+}
+
+/// `MPI_Win_attach`.
+///
+/// # Safety
+/// The program keeps the memory until it is detached.
+pub unsafe fn attach(entry: &Entry, base: *mut c_void, bytes: isize) -> Result<(), CallError> {
+    let bytes = usize::try_from(bytes).map_err(|_| Wrong::Size)?;
+    is_dynamic(entry)?;
+    // SAFETY: the caller's contract.
+    Ok(unsafe { entry.onesided().attach(base.cast(), bytes) }?)
+}
+
+/// `MPI_Win_detach`.
+pub fn detach(entry: &Entry, base: *const c_void) -> Result<(), CallError> {
+    is_dynamic(entry)?;
+    Ok(entry.onesided().detach(base.cast())?)
+}
+
+fn is_dynamic(entry: &Entry) -> Result<(), CallError> {
+    match entry.window.spec().memory {
+        Memory::Dynamic => Ok(()),
+        _ => Err(Wrong::Flavour.into()),
+    }
 }

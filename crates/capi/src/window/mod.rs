@@ -4,17 +4,21 @@
 //! A window that ferrorail makes has a bare window of the host for a handle, which holds no memory
 //! and sees no operation. Windows that could not be made here are the host's altogether.
 
+mod accumulate;
 mod attributes;
 mod create;
+mod fortran;
 mod operation;
 mod synchronise;
 
-pub use attributes::{attribute, shared_query};
-pub use create::{Allocation, NewWindow, create, free};
-pub use operation::{Accumulate, Place, accumulate, compare_and_swap, get, put};
+pub use accumulate::{Accumulate, accumulate, compare_and_swap};
+pub use attributes::{attribute, attribute_value, shared_query};
+pub use create::{Allocation, NewWindow, attach, create, detach, free};
+pub use fortran::{Int, Translation};
+pub use operation::{Place, get, put, requested};
 pub use synchronise::{
-    complete, fence, flush, flush_all, lock, lock_all, post, start, sync, test, unlock, unlock_all,
-    wait,
+    complete, fence, flush, flush_all, flush_local, flush_local_all, lock, lock_all, post, start,
+    sync, test, unlock, unlock_all, wait,
 };
 
 use crate::collective;

@@ -139,13 +139,24 @@ pub fn unlock(session: &Session, entry: &Entry, rank: c_int) -> Result<(), CallE
     at(session, entry, rank, OneSided::unlock)
 }
 
-/// `MPI_Win_flush` and `MPI_Win_flush_local`.
+/// `MPI_Win_flush_local`.
+#[inline]
+pub fn flush_local(session: &Session, entry: &Entry, rank: c_int) -> Result<(), CallError> {
+    at(session, entry, rank, OneSided::flush_local)
+}
+
+/// `MPI_Win_flush_local_all`.
+pub fn flush_local_all(_: &Session, entry: &Entry) -> Result<(), CallError> {
+    Ok(entry.onesided().flush_local_all()?)
+}
+
+/// `MPI_Win_flush`.
 #[inline]
 pub fn flush(session: &Session, entry: &Entry, rank: c_int) -> Result<(), CallError> {
     at(session, entry, rank, OneSided::flush)
 }
 
-/// `MPI_Win_flush_all` and `MPI_Win_flush_local_all`.
+/// `MPI_Win_flush_all`.
 pub fn flush_all(_: &Session, entry: &Entry) -> Result<(), CallError> {
     Ok(entry.onesided().flush_all()?)
 }

@@ -12,6 +12,7 @@ use super::{OneSided, Window};
 use crate::agree::agree;
 use crate::team::Team;
 use crate::{EngineError, Rails};
+use ferrorail_base::config::AtomicsChoice;
 use ferrorail_base::{PeerId, Rank};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::stripe::Balance;
@@ -29,6 +30,8 @@ pub struct WindowSpec {
     pub bytes: u64,
     /// Bytes by which displacements count here.
     pub unit: u64,
+    /// The lock algorithm, instead of that of `FERRORAIL_LOCK`; rank 0's counts.
+    pub lock: Option<LockAlgorithm>,
 }
 
 /// # Safety
@@ -45,13 +48,21 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         bytes: spec.bytes,
         unit: spec.unit,
         address,
+        lock: spec.lock.map(|lock| lock as u8),
     };
     let shares = agree(state.oob(), "collecting window sizes", Ok(share))?;
     let atomics = ground
         .rails
         .map(|rails| rails.fabric.capabilities().atomics);
-    let usable = match atomics {
-        Some(AtomicScope::None) => Err("the rails have no remote atomics".to_owned()),
+    let atomics = match (map.settings.atomics(), atomics) {
+        (AtomicsChoice::Nic, Some(AtomicScope::Global)) => Some(AtomicScope::Rail),
+        (_, found) => found,
+    };
+    let usable = match (map.settings.atomics(), atomics) {
+        (_, Some(AtomicScope::None)) => Err("the rails have no remote atomics".to_owned()),
+        (AtomicsChoice::Cpu, Some(AtomicScope::Rail)) => {
+            Err("FERRORAIL_ATOMICS=cpu, but the rails' atomics do not exclude the CPU's".into())
+        }
         _ => Ok(()),
     };
     agree(state.oob(), "choosing atomics", usable)?;
@@ -79,11 +90,25 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
     )
 }
 
-/// Which lock algorithm: the fair one as far as its word has room.
-fn lock_algorithm(ranks: u32) -> LockAlgorithm {
-    match ranks <= SEATS {
-        true => LockAlgorithm::Queue,
-        false => LockAlgorithm::TestAndSet,
+/// Which lock algorithm: what rank 0 says, else the fair one, as far as that has room.
+fn lock_algorithm(ground: &Ground<'_>, shares: &[Share]) -> LockAlgorithm {
+    let asked = shares[0].lock.and_then(|index| {
+        let mut all = LockAlgorithm::ALL.into_iter();
+        all.find(|known| *known as u8 == index)
+    });
+    let set = || LockAlgorithm::from_name(ground.map.settings.lock.as_deref()?);
+    let fits = ground.topology.size() <= SEATS;
+    match asked.or_else(set) {
+        Some(LockAlgorithm::Queue) if !fits => {
+            if ground.map.rank == Rank(0) {
+                let line = format!("lock queue serves {SEATS} ranks at most: test_and_set it is");
+                ground.map.context.warn_once([line]);
+            }
+            LockAlgorithm::TestAndSet
+        }
+        Some(algorithm) => algorithm,
+        None if fits => LockAlgorithm::Queue,
+        None => LockAlgorithm::TestAndSet,
     }
 }
 
@@ -126,7 +151,7 @@ fn finish(
             layout: placement.layouts[ground.node.index()],
             targets,
             rails,
-            lock: lock_algorithm(ground.topology.size()),
+            lock: lock_algorithm(ground, &shares),
             surroundings: Box::new(Processes::of(ground.map)),
         }),
         spec,
@@ -162,6 +187,7 @@ fn reach(
         bounce,
         balances,
     );
+    let dynamic = placement.layouts[ground.node.index()].dynamic;
     let mut outcome = Ok(());
     for &(rank, peer, _) in links {
         let described = &registered.descriptions[rank.index()];
@@ -170,7 +196,7 @@ fn reach(
             placement.offsets[rank.index()],
         );
         let target = &mut targets[rank.index()];
-        if let Err(error) = import(&mut rails, rank, peer, described, target, place) {
+        if let Err(error) = import(&mut rails, rank, peer, described, target, place, dynamic) {
             outcome = Err(error.to_string());
         }
     }
@@ -217,6 +243,7 @@ fn import(
     described: &Description,
     target: &mut Target,
     place: (usize, usize),
+    dynamic: bool,
 ) -> Result<(), FabricError> {
     let fabric = rails.fabric().clone();
     let segment = fabric.import(peer, &described.segment)?;
@@ -240,6 +267,7 @@ fn import(
     target.link = Some(link);
     if far {
         target.memory = match memory {
+            _ if dynamic => window::Memory::Attached,
             Some(region) => window::Memory::Rails { region, offset: 0 },
             None => window::Memory::Rails {
                 region: segment,

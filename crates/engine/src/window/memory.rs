@@ -20,12 +20,14 @@ pub enum Memory {
         /// Ranks' parts need not follow one another (`alloc_shared_noncontig`).
         apart: bool,
     },
+    /// Attached later (`MPI_Win_create_dynamic`).
+    Dynamic,
 }
 
 impl Memory {
     /// Whether the window brings the memory.
     pub(super) fn is_allocated(self) -> bool {
-        !matches!(self, Self::Create { .. })
+        matches!(self, Self::Allocate | Self::Shared { .. })
     }
 }
 
@@ -36,6 +38,8 @@ pub(super) struct Share {
     pub unit: u64,
     /// Of memory that the program brings.
     pub address: u64,
+    /// Index of the lock algorithm asked for.
+    pub lock: Option<u8>,
 }
 
 /// Offsets, in the segments of all nodes, of each rank's memory, and the lengths of segments.
@@ -61,6 +65,7 @@ impl Placement {
                 ranks: topology.size(),
                 local_ranks: ranks.len() as u32,
                 rails,
+                dynamic: memory == Memory::Dynamic,
             };
             let mut next = layout.memory();
             if memory.is_allocated() {
@@ -96,6 +101,7 @@ mod tests {
             bytes,
             unit: 1,
             address: 0,
+            lock: None,
         }
     }
 

@@ -13,7 +13,7 @@ mod segment;
 mod surroundings;
 
 pub use create::WindowSpec;
-pub use ferrorail_onesided::lock::Mode as LockMode;
+pub use ferrorail_onesided::lock::{LockAlgorithm, Mode as LockMode};
 pub use ferrorail_onesided::window::{Shape, Update, WindowError};
 pub use memory::Memory;
 

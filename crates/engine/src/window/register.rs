@@ -80,7 +80,9 @@ pub(super) unsafe fn register<'a>(
     });
     registered.descriptions = agree(oob, "registering a window", mine)?;
     let unreached = match spec.memory {
-        Memory::Create { .. } => unreached(ground, shares, &registered.descriptions),
+        Memory::Create { .. } | Memory::Dynamic => {
+            unreached(ground, spec.memory, shares, &registered.descriptions)
+        }
         _ => None,
     };
     let reached = match unreached {
@@ -136,7 +138,12 @@ unsafe fn register_here(
 }
 
 /// The first rank of this node whose memory this one cannot reach.
-fn unreached(ground: &Ground<'_>, shares: &[Share], descriptions: &[Description]) -> Option<Rank> {
+fn unreached(
+    ground: &Ground<'_>,
+    memory: Memory,
+    shares: &[Share],
+    descriptions: &[Description],
+) -> Option<Rank> {
     let reaches = |rank: Rank| {
         let (address, expect) = descriptions[rank.index()].probe;
         let pid = ground.map.processes[rank.index()].pid;
@@ -144,6 +151,7 @@ fn unreached(ground: &Ground<'_>, shares: &[Share], descriptions: &[Description]
     };
     let local = ground.topology.ranks_of(ground.node).iter().copied();
     local
-        .filter(|&rank| rank != ground.map.rank && shares[rank.index()].bytes > 0)
+        .filter(|&rank| rank != ground.map.rank)
+        .filter(|&rank| memory == Memory::Dynamic || shares[rank.index()].bytes > 0)
         .find(|&rank| !reaches(rank))
 }

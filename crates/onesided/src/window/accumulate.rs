@@ -100,7 +100,7 @@ impl<F: Fabric> Window<F> {
         for side in [&origin, &result].into_iter().flatten() {
             same_length(side.shape, there)?;
         }
-        let base = self.targets[target.index()].place(target, displacement, there)?;
+        let base = self.place(target, displacement, there)?;
         let mut passive = self.enter(target)?;
         self.counters.accumulates.fetch_add(1, Ordering::Relaxed);
         if there.bytes() == 0 {
@@ -136,7 +136,7 @@ impl<F: Fabric> Window<F> {
         bytes: usize,
     ) -> Result<(), WindowError> {
         let there = Shape::bytes_at(0, bytes);
-        let base = self.targets[target.index()].place(target, displacement, &there)?;
+        let base = self.place(target, displacement, &there)?;
         let mut passive = self.enter(target)?;
         self.counters.accumulates.fetch_add(1, Ordering::Relaxed);
         if bytes > SWAP_BYTES_MAX {

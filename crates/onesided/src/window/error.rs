@@ -33,6 +33,9 @@ pub enum WindowError {
         /// Length of the target's memory.
         bytes: u64,
     },
+    /// Memory cannot be attached or detached (`MPI_ERR_RMA_ATTACH`).
+    #[error("attaching: {0}")]
+    Attachment(&'static str),
     /// The two sides describe different amounts of data (`MPI_ERR_ARG`).
     #[error("{origin} bytes at the origin, {target} at the target")]
     Lengths {

@@ -50,6 +50,8 @@ impl PeerWord {
 
 /// Offset, in a control block, of the lock of passive-target synchronisation.
 pub const LOCK: usize = 0;
+/// Offset, in a control block, of the word that counts holders where the lock alone lets in one.
+pub const HOLDERS: usize = 8;
 /// Offset, in a control block, of the lock that accumulations take.
 pub const ACCUMULATE: usize = LINE;
 const FENCE: usize = 2 * LINE;
@@ -65,6 +67,22 @@ pub const fn peer(peer: u32, word: PeerWord) -> usize {
     PEERS + LINE * peer as usize + 8 * word.index()
 }
 
+/// Most pieces of memory that a rank attaches to a dynamic window at a time.
+pub const TABLE_ENTRIES: usize = 1023;
+/// Bytes of one in a table, whose head is as long.
+pub const ENTRY_BYTES: usize = LINE;
+
+/// Offset, in a control block of a dynamic window of `ranks` ranks, of the word in which `peer` says
+/// how often its table has changed.
+pub const fn changes(ranks: u32, peer: u32) -> usize {
+    PEERS + LINE * ranks as usize + 8 * peer as usize
+}
+
+/// Offset, in such a control block, of the owner's table.
+pub const fn table(ranks: u32) -> usize {
+    changes(ranks, ranks).next_multiple_of(LINE)
+}
+
 /// The segment of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowLayout {
@@ -74,6 +92,8 @@ pub struct WindowLayout {
     pub local_ranks: u32,
     /// Whether there are rails, hence bounce slots.
     pub rails: bool,
+    /// Whether memory is attached later.
+    pub dynamic: bool,
 }
 
 impl WindowLayout {
@@ -81,7 +101,10 @@ impl WindowLayout {
     pub const DOORBELL: usize = 0;
 
     const fn control_bytes(&self) -> usize {
-        PEERS + LINE * self.ranks as usize
+        match self.dynamic {
+            false => PEERS + LINE * self.ranks as usize,
+            true => table(self.ranks) + ENTRY_BYTES * (TABLE_ENTRIES + 1),
+        }
     }
 
     /// Offset of a local rank's control block.
@@ -121,7 +144,7 @@ mod tests {
             PeerWord::LockResult,
             PeerWord::AccumulateResult,
         ];
-        let mut offsets = vec![LOCK, ACCUMULATE];
+        let mut offsets = vec![LOCK, HOLDERS, ACCUMULATE];
         offsets.extend((0..FENCE_ROUNDS as u32).map(fence));
         for rank in 0..3 {
             offsets.extend(words.map(|word| peer(rank, word)));
@@ -132,8 +155,11 @@ mod tests {
             ranks: 3,
             local_ranks: 2,
             rails: true,
+            dynamic: true,
         };
-        let last = offsets.last().expect("some") + 8;
+        offsets.extend((0..3).map(|rank| changes(3, rank)));
+        assert!(offsets.iter().all(|offset| offset + 8 <= table(3)));
+        let last = offsets.iter().max().expect("some") + 8;
         assert!(layout.control(0) + last <= layout.control(1));
         assert!(layout.control(1) + last <= layout.bounce(0));
         assert!(layout.bounce(1) + BOUNCE_SLOTS * BOUNCE_BYTES <= layout.memory());

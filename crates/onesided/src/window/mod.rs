@@ -8,6 +8,7 @@
 //!   under way;
 //! * `word`: the words of a target's locks as the lock algorithms see them;
 //! * `transfer`: put and get; `accumulate`: everything atomic;
+//! * `dynamic`: memory that is attached later;
 //! * `active`: fence and post/start/complete/wait; `passive`: lock, flush, unlock.
 //!
 //! No operation and no passive synchronisation needs anything of the target: its control block and
@@ -30,6 +31,7 @@
 
 mod accumulate;
 mod active;
+mod dynamic;
 mod error;
 pub mod layout;
 mod outstanding;
@@ -49,6 +51,7 @@ pub use target::{Link, Memory, Target};
 
 use crate::lock::{AnyLock, LockAlgorithm};
 use active::Active;
+use dynamic::Dynamic;
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use ferrorail_fabric::Fabric;
@@ -133,6 +136,8 @@ pub struct Window<F: Fabric> {
     /// Targets locked one by one.
     locked: AtomicU32,
     passive: Vec<Mutex<Passive>>,
+    /// Of a dynamic window.
+    dynamic: Option<Dynamic>,
     counters: Counters,
 }
 
@@ -155,6 +160,7 @@ impl<F: Fabric> Window<F> {
         };
         Self {
             passive: (0..ranks).map(|_| passive()).collect(),
+            dynamic: parts.layout.dynamic.then(|| Dynamic::new(ranks)),
             rails: parts.rails,
             segment: parts.segment,
             rank: parts.rank,
@@ -320,6 +326,12 @@ impl<F: Fabric> Window<F> {
                 return Ok(());
             }
         }
+    }
+}
+
+impl<F: Fabric> Drop for Window<F> {
+    fn drop(&mut self) {
+        self.detach_all();
     }
 }
 

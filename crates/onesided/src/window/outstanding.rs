@@ -52,6 +52,16 @@ impl Outstanding {
         }
     }
 
+    /// Whether something that is under way to `target` uses a buffer of the caller's.
+    pub fn uses_buffers(&self, target: Rank) -> bool {
+        let uses = |after: &After| matches!(after, After::CopyOut { .. } | After::Deregister(_));
+        self.counts[target.index()] > 0
+            && self
+                .pending
+                .iter()
+                .any(|pending| pending.target == target && uses(&pending.after))
+    }
+
     pub fn begin(&mut self, target: Rank, tickets: &[Ticket], after: After) {
         let mut all = [None; RAILS_MAX];
         for (place, ticket) in all.iter_mut().zip(tickets) {

@@ -8,7 +8,7 @@ use super::active::mode;
 use super::target::Memory;
 use super::word::Which;
 use super::{Waiting, Window, WindowError};
-use crate::lock::{AnyLock, LockError, Mode, RemoteLock};
+use crate::lock::{AnyLock, LockError, Mode, RemoteLock, TestAndSetLock};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::Fabric;
@@ -36,6 +36,8 @@ pub(super) struct Passive {
     /// By `lock_all`.
     pub by_all: bool,
     pub lock: AnyLock,
+    /// Who may enter beside others, for a lock that does not know.
+    pub holders: TestAndSetLock,
     pub accumulate: AnyLock,
 }
 
@@ -45,6 +47,7 @@ impl Passive {
             held: Held::Nothing,
             by_all: false,
             lock,
+            holders: TestAndSetLock::default(),
             accumulate,
         }
     }
@@ -104,12 +107,17 @@ impl<F: Fabric> Window<F> {
         let Held::Wanted(mode) = passive.held else {
             return Ok(());
         };
+        let doing = "waiting for a lock";
         let site = self.site(target, Which::Lock);
-        self.drive(
-            target,
-            "waiting for a lock",
-            passive.lock.acquire(&site, mode),
-        )?;
+        self.drive(target, doing, passive.lock.acquire(&site, mode))?;
+        if let AnyLock::Mcs(lock) = &mut passive.lock {
+            // It knows exclusive holders only, but shared ones may wait for each other inside.
+            let holders = self.site(target, Which::Holders);
+            self.drive(target, doing, passive.holders.acquire(&holders, mode))?;
+            if mode == Mode::Shared {
+                self.drive(target, doing, lock.release(&site))?;
+            }
+        }
         passive.held = Held::Acquired(mode);
         Ok(())
     }
@@ -131,11 +139,19 @@ impl<F: Fabric> Window<F> {
     fn leave(&self, target: Rank, passive: &mut Passive) -> Result<(), WindowError> {
         self.acquire(target, passive)?;
         self.settle(target)?;
-        if let Held::Acquired(_) = std::mem::replace(&mut passive.held, Held::Nothing) {
-            let site = self.site(target, Which::Lock);
-            self.drive(target, "giving a lock back", passive.lock.release(&site))?;
+        let Held::Acquired(mode) = std::mem::replace(&mut passive.held, Held::Nothing) else {
+            return Ok(());
+        };
+        let doing = "giving a lock back";
+        if let AnyLock::Mcs(_) = passive.lock {
+            let holders = self.site(target, Which::Holders);
+            self.drive(target, doing, passive.holders.release(&holders))?;
+            if mode == Mode::Shared {
+                return Ok(());
+            }
         }
-        Ok(())
+        let site = self.site(target, Which::Lock);
+        self.drive(target, doing, passive.lock.release(&site))
     }
 
     /// `MPI_Win_lock_all`.
@@ -180,7 +196,35 @@ impl<F: Fabric> Window<F> {
         Ok(())
     }
 
-    /// `MPI_Win_flush`, and `MPI_Win_flush_local`, which here does as much.
+    /// `MPI_Win_flush_local`: the buffers of operations on the target are the caller's again.
+    ///
+    /// # Errors
+    /// [`WindowError::Synchronisation`] without a lock.
+    pub fn flush_local(&self, target: Rank) -> Result<(), WindowError> {
+        if self.passive(target).held == Held::Nothing {
+            return Err(NOT_LOCKED);
+        }
+        self.settled_here(target)
+    }
+
+    /// `MPI_Win_flush_local_all`.
+    ///
+    /// # Errors
+    /// [`WindowError::Synchronisation`] if no target is locked.
+    pub fn flush_local_all(&self) -> Result<(), WindowError> {
+        self.check_any_locked()?;
+        self.ranks().try_for_each(|rank| self.settled_here(rank))
+    }
+
+    fn check_any_locked(&self) -> Result<(), WindowError> {
+        let all = self.mode.load(Ordering::Relaxed) == mode::LOCKED_ALL;
+        match all || self.locked.load(Ordering::Relaxed) > 0 {
+            true => Ok(()),
+            false => Err(NOT_LOCKED),
+        }
+    }
+
+    /// `MPI_Win_flush`: operations on the target are complete there.
     ///
     /// # Errors
     /// [`WindowError::Synchronisation`] without a lock.
@@ -193,15 +237,12 @@ impl<F: Fabric> Window<F> {
         self.settle(target)
     }
 
-    /// `MPI_Win_flush_all` and `MPI_Win_flush_local_all`.
+    /// `MPI_Win_flush_all`.
     ///
     /// # Errors
     /// [`WindowError::Synchronisation`] if no target is locked.
     pub fn flush_all(&self) -> Result<(), WindowError> {
-        let all = self.mode.load(Ordering::Relaxed) == mode::LOCKED_ALL;
-        if !all && self.locked.load(Ordering::Relaxed) == 0 {
-            return Err(NOT_LOCKED);
-        }
+        self.check_any_locked()?;
         self.ranks().try_for_each(|rank| self.settle(rank))
     }
 
@@ -216,6 +257,19 @@ impl<F: Fabric> Window<F> {
     /// A rail's failure.
     pub fn settled(&self, target: Rank) -> Result<(), WindowError> {
         self.settle(target)
+    }
+
+    /// Waits until nothing that was started on `target` uses the caller's buffers.
+    ///
+    /// # Errors
+    /// A rail's failure.
+    pub fn settled_here(&self, target: Rank) -> Result<(), WindowError> {
+        let Some(rails) = &self.rails else {
+            return Ok(());
+        };
+        self.wait_until("completing operations", Waiting::Rail(target), || {
+            rails.is_idle_here(target)
+        })
     }
 
     /// Waits until nothing is under way to `target`: it is complete there too then.

@@ -156,6 +156,17 @@ impl<F: Fabric> WindowRails<F> {
         Ok(outstanding.counts[target.index()] == 0)
     }
 
+    /// Whether nothing that is under way to `target` uses a buffer of the caller's.
+    pub(super) fn is_idle_here(&self, target: Rank) -> Result<bool, WindowError> {
+        let mut outstanding = self.outstanding();
+        if !outstanding.uses_buffers(target) {
+            return Ok(true);
+        }
+        self.fabric.progress()?;
+        self.reap(&mut outstanding)?;
+        Ok(!outstanding.uses_buffers(target))
+    }
+
     /// Finds out whether `rank` still answers.
     pub(super) fn check(&self, rank: Rank) -> Result<(), WindowError> {
         if let Some(link) = &self.links[rank.index()] {

@@ -35,6 +35,8 @@ pub enum Memory {
         /// First byte, relative to the region.
         offset: usize,
     },
+    /// Whatever a rank on another node has attached.
+    Attached,
 }
 
 /// What is known of one rank.

@@ -63,6 +63,20 @@ impl<F: Fabric> Window<F> {
         unsafe { self.move_all(Direction::Get, origin, shape, target, displacement, there) }
     }
 
+    /// Where elements of `shape` are, `displacement` units from `target`'s base.
+    #[inline]
+    pub(super) fn place(
+        &self,
+        target: Rank,
+        displacement: i64,
+        shape: &Shape<'_>,
+    ) -> Result<isize, WindowError> {
+        match self.dynamic {
+            None => self.targets[target.index()].place(target, displacement, shape),
+            Some(_) => self.place_dynamic(target, displacement, shape),
+        }
+    }
+
     #[inline]
     unsafe fn move_all(
         &self,
@@ -74,7 +88,7 @@ impl<F: Fabric> Window<F> {
         there: &Shape<'_>,
     ) -> Result<(), WindowError> {
         same_length(shape, there)?;
-        let base = self.targets[target.index()].place(target, displacement, there)?;
+        let base = self.place(target, displacement, there)?;
         drop(self.enter(target)?);
         if let (Some(here), Some(there)) = (shape.single(), there.single()) {
             let here = MemoryRange::new(origin.wrapping_offset(here.offset), here.bytes);
@@ -130,13 +144,11 @@ impl<F: Fabric> Window<F> {
                     source,
                 })
             }
-            Memory::Rails {
-                region,
-                offset: base,
-            } => {
+            Memory::Rails { .. } | Memory::Attached => {
+                let (region, offset) = self.over_rails(target, offset, here.bytes)?;
                 let there = RemoteSlice {
                     region: &region,
-                    offset: base.wrapping_add_signed(offset),
+                    offset,
                 };
                 self.on_rails(target, |rails| {
                     // SAFETY: the caller's contract; the target registered the bytes.

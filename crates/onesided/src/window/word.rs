@@ -10,11 +10,13 @@ use ferrorail_fabric::{Fabric, LocalSlice, Notification, RemoteSlice, Ticket, Tr
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Which of a target's two locks.
+/// Which of a target's locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
     /// Of passive-target synchronisation.
     Lock,
+    /// Its holders, where that one lets in one at a time.
+    Holders,
     /// Of accumulations.
     Accumulate,
 }
@@ -23,20 +25,21 @@ impl Which {
     const fn home(self) -> usize {
         match self {
             Self::Lock => layout::LOCK,
+            Self::Holders => layout::HOLDERS,
             Self::Accumulate => layout::ACCUMULATE,
         }
     }
 
     const fn mailbox(self, mailbox: Mailbox) -> PeerWord {
         match self {
-            Self::Lock => PeerWord::LockMailbox(mailbox.index()),
+            Self::Lock | Self::Holders => PeerWord::LockMailbox(mailbox.index()),
             Self::Accumulate => PeerWord::AccumulateMailbox(mailbox.index()),
         }
     }
 
     const fn result(self) -> PeerWord {
         match self {
-            Self::Lock => PeerWord::LockResult,
+            Self::Lock | Self::Holders => PeerWord::LockResult,
             Self::Accumulate => PeerWord::AccumulateResult,
         }
     }

@@ -4,6 +4,7 @@ mod comm;
 mod contents;
 mod message;
 mod reduction;
+mod request;
 mod types;
 mod window;
 
@@ -15,8 +16,8 @@ use crate::functions::FromFortran;
 use crate::kind::library_version;
 use crate::library::Library;
 use crate::{
-    AbiKind, Comm, Constants, Datatype, FortranSentinels, Functions, Op, Predefined,
-    PredefinedDatatype, Win, WindowConstants,
+    AbiKind, Comm, Constants, Datatype, FortranHandles, FortranSentinels, Functions, Op,
+    Predefined, PredefinedDatatype, Win, WindowConstants,
 };
 use libc::{c_char, c_int, c_void};
 use std::path::Path;
@@ -223,17 +224,20 @@ impl Host {
         datatypes: [c_int; 2],
         op: c_int,
     ) -> Option<(Comm, [Datatype; 2], Op)> {
-        let convert = (*self
-            .from_fortran
-            .get_or_init(|| FromFortran::load(&self.library)))?;
-        // SAFETY: the conversions accept any integer and return the null handle for wrong ones.
-        unsafe {
-            Some((
-                (convert.comm)(comm),
-                datatypes.map(|datatype| (convert.datatype)(datatype)),
-                (convert.op)(op),
-            ))
+        let handles = self.fortran_handles()?;
+        let datatypes = datatypes.map(|datatype| handles.datatype(datatype));
+        Some((handles.comm(comm), datatypes, handles.op(op)))
+    }
+
+    /// What Fortran's handles are in C. `None` if the library does not say.
+    pub fn fortran_handles(&self) -> Option<FortranHandles> {
+        if self.kind == AbiKind::Mpich {
+            return Some(FortranHandles::SAME);
         }
+        let convert = self
+            .from_fortran
+            .get_or_init(|| FromFortran::load(&self.library));
+        convert.map(FortranHandles::converted)
     }
 
     /// `Ok` for `MPI_SUCCESS`, else the error with its class.

@@ -1,0 +1,217 @@
+//! Accumulating operations (MPI 4.1, sections 12.3.4 and 12.3.5).
+
+use super::Entry;
+use super::operation::{Place, here, shape, shape_there, typed};
+use crate::collective::Buffer;
+use crate::datatype::{self, Elements, Packed};
+use crate::error::{CallError, Wrong};
+use crate::local_reduction::HostOperation;
+use crate::operation::Accumulation;
+use crate::runtime::{Inside, Session};
+use ferrorail_base::Rank;
+use ferrorail_engine::{HostUpdate, Shape, Update};
+use ferrorail_mpi_abi::Datatype;
+use libc::c_void;
+use std::ptr;
+
+/// Most types inside one another that are looked through for the predefined one.
+const DEPTH_MAX: u32 = 64;
+
+/// The arguments of an accumulating operation.
+#[derive(Clone, Copy)]
+pub struct Accumulate {
+    /// Operands.
+    pub origin: Buffer,
+    /// Where the target's elements go before they change, if anywhere.
+    pub result: Option<Buffer>,
+    /// The target.
+    pub place: Place,
+    /// The operation.
+    pub op: usize,
+}
+
+/// The predefined type that `datatype` consists of.
+fn basis(session: &Session, datatype: Datatype, depth: u32) -> Option<Datatype> {
+    if session.datatypes.dense_bytes(datatype).is_some() {
+        return Some(datatype);
+    }
+    let host = session.host();
+    let envelope = host.type_envelope(datatype).ok()?;
+    if envelope.combiner.is_predefined() {
+        return Some(datatype);
+    }
+    if depth == DEPTH_MAX {
+        return None;
+    }
+    let inner = host.with_type_contents(datatype, &envelope, |contents| {
+        let mut found = None;
+        for &inner in &contents.datatypes {
+            let inner = basis(session, inner, depth + 1)?;
+            // MPI 4.1, section 12.3.4: all of the same predefined type.
+            if found.replace(inner).is_some_and(|before| before != inner) {
+                return None;
+            }
+        }
+        found
+    });
+    inner.ok()?
+}
+
+/// `MPI_Accumulate`, `MPI_Get_accumulate`, `MPI_Fetch_and_op`.
+///
+/// # Safety
+/// The program's arguments.
+pub unsafe fn accumulate(
+    session: &Session,
+    entry: &Entry,
+    args: &Accumulate,
+) -> Result<(), CallError> {
+    let place = &args.place;
+    let Some(target) = entry.target(session, place.rank)? else {
+        return Ok(());
+    };
+    let there = typed(session, ptr::null_mut(), place.count, place.datatype)?;
+    let element = {
+        let _inside = Inside::enter();
+        let basis = basis(session, there.datatype, 0).ok_or(Wrong::Datatype)?;
+        Elements {
+            address: ptr::null_mut(),
+            count: there.count.min(1),
+            datatype: basis,
+            layout: datatype::layout(session, basis).ok_or(Wrong::Datatype)?,
+        }
+    };
+    let op = session.host().operation(args.op);
+    let what = session.operations().accumulation(session, op, &element);
+    let what = what.ok_or(Wrong::Operation)?;
+    let origin = match what {
+        // Not even its count means anything.
+        Accumulation::Keep => there.clone(),
+        _ => here(session, &args.origin)?,
+    };
+    let result = args.result.as_ref().map(|result| here(session, result));
+    let result = result.transpose()?;
+    let call = Call {
+        entry,
+        target,
+        displacement: place.displacement,
+        there: &there,
+        element_bytes: element.layout.bytes.max(1),
+    };
+    // SAFETY: the caller's contract.
+    unsafe {
+        match what {
+            Accumulation::Replace => call.run(session, &origin, result.as_ref(), Update::Replace),
+            Accumulation::Keep => call.run(session, &origin, result.as_ref(), Update::Keep),
+            Accumulation::Operation(operation) => match operation.kernel() {
+                Some(kernel) => call.run(session, &origin, result.as_ref(), Update::Kernel(kernel)),
+                None => {
+                    let host = HostOperation::new(session, op, &element).ok_or(Wrong::Datatype)?;
+                    let update = HostUpdate(&host);
+                    call.run(session, &origin, result.as_ref(), Update::Call(&update))
+                }
+            },
+        }
+    }
+}
+
+/// A checked accumulating operation.
+struct Call<'a> {
+    entry: &'a Entry,
+    target: Rank,
+    displacement: i64,
+    there: &'a Elements,
+    element_bytes: usize,
+}
+
+impl Call<'_> {
+    /// # Safety
+    /// The program's buffers.
+    unsafe fn run(
+        &self,
+        session: &Session,
+        origin: &Elements,
+        result: Option<&Elements>,
+        update: Update<'_>,
+    ) -> Result<(), CallError> {
+        let there = shape_there(self.there)?;
+        let reads = !matches!(update, Update::Keep);
+        let (mut packed, mut into);
+        let from = match shape(origin) {
+            Some(shape) => (origin.address.cast_const(), shape),
+            None => {
+                packed = Packed::new(origin.bytes().unwrap_or(0))?;
+                let address = packed.as_mut_ptr();
+                if reads {
+                    // SAFETY: the caller's contract; the copy has room.
+                    unsafe { origin.pack(session, address)? };
+                }
+                (
+                    address.cast_const(),
+                    Shape::bytes_at(0, origin.bytes().unwrap_or(0)),
+                )
+            }
+        };
+        let shaped = result.map(|result| (result, shape(result)));
+        let to = match &shaped {
+            None => None,
+            Some((result, Some(shape))) => Some((result.address, *shape)),
+            Some((result, None)) => {
+                into = Packed::new(result.bytes().unwrap_or(0))?;
+                let bytes = result.bytes().unwrap_or(0);
+                Some((into.as_mut_ptr(), Shape::bytes_at(0, bytes)))
+            }
+        };
+        // SAFETY: the caller's contract; copies have room.
+        unsafe {
+            self.entry.onesided().accumulate(
+                (from.0, &from.1),
+                to.as_ref().map(|(address, shape)| (*address, shape)),
+                self.target,
+                self.displacement,
+                &there,
+                self.element_bytes,
+                update,
+            )?;
+            if let (Some((result, None)), Some((address, _))) = (&shaped, &to) {
+                result.unpack(session, *address)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `MPI_Compare_and_swap`.
+///
+/// # Safety
+/// The program's arguments: buffers of one element each.
+pub unsafe fn compare_and_swap(
+    session: &Session,
+    entry: &Entry,
+    buffers: [*mut c_void; 3],
+    place: &Place,
+) -> Result<(), CallError> {
+    let Some(target) = entry.target(session, place.rank)? else {
+        return Ok(());
+    };
+    let [origin, compare, result] = buffers;
+    let element = typed(session, origin, 1, place.datatype)?;
+    if element.layout.dense_at != Some(0) {
+        return Err(Wrong::Datatype.into());
+    }
+    if buffers.iter().any(|buffer| buffer.is_null()) {
+        return Err(Wrong::Buffer.into());
+    }
+    // SAFETY: the caller's contract.
+    unsafe {
+        entry.onesided().compare_and_swap(
+            origin.cast(),
+            compare.cast(),
+            result.cast(),
+            target,
+            place.displacement,
+            element.layout.bytes,
+        )?;
+    }
+    Ok(())
+}
