@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Collectives, communicators, datatypes, operations and errors, as far as a few minutes go.
+/// Collectives, windows, communicators, datatypes, operations and errors, as far as a few minutes go.
 const USUAL: &[&str] = &[
     "test_cco_buf",
     "test_cco_buf_inter",
@@ -32,6 +32,9 @@ const USUAL: &[&str] = &[
     "test_exceptions",
     "test_msgzero",
     "test_op",
+    "test_rma",
+    "test_rma_nb",
+    "test_win",
 ];
 
 /// What else may meet a preloaded library.
@@ -46,13 +49,10 @@ const REST: &[&str] = &[
     "test_msgspec",
     "test_pack",
     "test_pickle",
-    "test_rma",
-    "test_rma_nb",
     "test_status",
     "test_threads",
     "test_util_dtlib",
     "test_util_pkl5",
-    "test_win",
 ];
 
 /// Reasons for which calls may be left to the host: the suite also makes wrong ones.

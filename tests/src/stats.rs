@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use ferrorail_base::Topology;
 use ferrorail_base::config::{FabricChoice, Settings};
-use ferrorail_engine::ConnectionRow;
 use ferrorail_engine::estimate::{Asked, total};
+use ferrorail_engine::{ConnectionRow, WindowRow};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -26,6 +26,9 @@ pub struct Stats {
     /// Connections, and memory.
     #[serde(default)]
     pub connections: ConnectionRow,
+    /// Windows, and operations on them.
+    #[serde(default)]
+    pub windows: Vec<WindowRow>,
 }
 
 /// Data of types too irregular for ferrorail.
@@ -103,7 +106,9 @@ impl Stats {
 
     /// Whether calls were carried, with every forced algorithm among those that carried them.
     pub fn check_taken(&self, forced: Option<&str>) -> Result<()> {
-        let calls: u64 = self.collectives.iter().map(|row| row.calls).sum();
+        let collectives = self.collectives.iter().map(|row| row.calls);
+        let operations = |row: &WindowRow| row.puts + row.gets + row.accumulates;
+        let calls: u64 = collectives.chain(self.windows.iter().map(operations)).sum();
         ensure!(calls > 0, "ferrorail carried no call");
         let settings = forced.into_iter().flat_map(|text| text.split(','));
         for (collective, algorithm) in settings.filter_map(|one| one.split_once('=')) {

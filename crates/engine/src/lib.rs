@@ -58,6 +58,7 @@ pub use run::Block;
 pub use shared_settings::algorithm_problems;
 pub use stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, Stats, ZeroCopyRow};
 pub use team::Team;
+pub use window::statistics::WindowRow;
 pub use window::{
     HostUpdate, LockAlgorithm, LockMode, Memory, OneSided, Shape, Update, Window, WindowError,
     WindowSpec,

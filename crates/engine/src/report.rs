@@ -2,6 +2,7 @@
 
 use crate::agree::gather;
 use crate::stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, ZeroCopyRow};
+use crate::window::statistics::{self, WindowRow};
 use crate::{Context, EngineError, Team};
 use ferrorail_base::config::StatsSink;
 use ferrorail_base::units::format_bytes;
@@ -60,6 +61,9 @@ pub struct Report {
     /// Connections, and memory.
     #[serde(default)]
     pub connections: ConnectionRow,
+    /// Windows by kind.
+    #[serde(default)]
+    pub windows: Vec<WindowRow>,
 }
 
 impl CallRow {
@@ -160,6 +164,7 @@ impl Context {
             checked_messages: self.stats().checked_messages(),
             zero_copy: self.stats().zero_copy(),
             connections: self.connections(),
+            windows: self.stats().windows().rows(),
         }
     }
 
@@ -210,6 +215,9 @@ impl Report {
             sum.checked_messages += report.checked_messages;
             sum.zero_copy.add(&report.zero_copy);
             sum.connections.add(&report.connections);
+            for row in &report.windows {
+                statistics::add(&mut sum.windows, row);
+            }
             for row in report.collectives {
                 let same = |s: &&mut CallRow| {
                     s.size_class_bytes == row.size_class_bytes
@@ -361,6 +369,7 @@ impl Report {
                 per_call(row.predicted_us),
             );
         }
+        statistics::table(&self.windows, &mut text);
         self.add_rails(&mut text);
         self.add_connections(&mut text);
         for row in &self.forwarded {

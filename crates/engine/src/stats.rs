@@ -1,6 +1,7 @@
 //! Counters: what ran, on which algorithm, and what was left to the host MPI and why.
 
 use crate::choice::ChosenBy;
+use crate::window::statistics::WindowRows;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ struct Count {
 /// Counters of one process. Teams add to them when they are freed.
 #[derive(Debug, Default)]
 pub struct Stats {
+    windows: WindowRows,
     calls: Mutex<BTreeMap<CallKey, CallCount>>,
     forwarded: Mutex<BTreeMap<(&'static str, &'static str), Count>>,
     host_packing: Mutex<Count>,
@@ -140,6 +142,11 @@ pub struct ForwardRow {
 }
 
 impl Stats {
+    /// What was done on windows that are freed.
+    pub fn windows(&self) -> &WindowRows {
+        &self.windows
+    }
+
     pub(crate) fn called(&self, key: CallKey, count: CallCount) {
         if count.calls == 0 {
             return;

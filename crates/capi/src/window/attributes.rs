@@ -116,9 +116,10 @@ pub fn shared_query(
     let found = match entry.target(session, rank)? {
         Some(rank) => window.mapped(rank),
         None => {
-            let all = (0..entry.onesided().size()).map(Rank);
-            let mut mapped = all.filter_map(|rank| window.mapped(rank));
-            mapped.find(|(_, bytes, _)| *bytes > 0)
+            let onesided = entry.onesided();
+            let mut all = (0..onesided.size()).map(Rank);
+            let first = all.find(|rank| onesided.target(*rank).bytes > 0);
+            first.and_then(|rank| window.mapped(rank))
         }
     };
     let (address, bytes, unit) = found.unwrap_or((0, 0, 1));

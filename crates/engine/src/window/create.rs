@@ -3,7 +3,7 @@
 //! All ranks connect to all others here, because a passive target takes no part in anything later.
 
 use super::ground::{Ground, refused};
-use super::link::{link, peers_by_rail};
+use super::link::{link, peers_by_rail, word_rail};
 use super::memory::{Memory, Placement, Share};
 use super::register::{Description, Registered, register};
 use super::segment::open_segment;
@@ -13,7 +13,7 @@ use crate::agree::agree;
 use crate::team::Team;
 use crate::{EngineError, Rails};
 use ferrorail_base::config::AtomicsChoice;
-use ferrorail_base::{PeerId, Rank};
+use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::stripe::Balance;
 use ferrorail_fabric::{AtomicScope, Fabric, FabricError};
@@ -126,7 +126,14 @@ fn finish(
         .ranks()
         .map(|rank| near(ground, rank, spec.memory, &shares, placement, &segment))
         .collect();
-    let (rails, imported) = reach(ground, &mut registered, &links, placement, &mut targets);
+    let words = word_rail(oob, ground, &links)?;
+    let (rails, imported) = reach(
+        ground,
+        &mut registered,
+        (&links, words),
+        placement,
+        &mut targets,
+    );
     agree(oob, "importing a window's memory", imported)?;
     let local = |rank: Rank| match targets[rank.index()].memory {
         window::Memory::Mapped(address) => Some(address),
@@ -164,7 +171,7 @@ fn finish(
 fn reach(
     ground: &Ground<'_>,
     registered: &mut Registered<'_>,
-    links: &[(Rank, PeerId, Balance)],
+    (links, words): (&[(Rank, PeerId, Balance)], RailId),
     placement: &Placement,
     targets: &mut [Target],
 ) -> (Option<WindowRails<Rails>>, Result<(), String>) {
@@ -181,6 +188,7 @@ fn reach(
     let mut rails = WindowRails::new(
         fabric,
         local,
+        words,
         used.planner,
         segment,
         memory,

@@ -1,12 +1,12 @@
 //! Connecting to all ranks that are reached over rails.
 
-use super::ground::Ground;
+use super::ground::{Ground, refused};
 use crate::EngineError;
 use crate::agree::agree;
 use crate::team::State;
 use crate::team::connect::connect;
 use crate::team::map::TeamRails;
-use ferrorail_base::{PeerId, Rank};
+use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::stripe::Balance;
 use ferrorail_fabric::{AtomicScope, Fabric};
@@ -90,4 +90,35 @@ fn connect_near(
     agree(oob, "connecting lanes inside nodes", outcome)?;
     let ids = opened.into_iter().map(|(id, _)| id);
     Ok(peers.iter().copied().zip(ids).collect())
+}
+
+/// The team rail for the words of locks, on which all must meet: the first that leads from everybody
+/// to everybody.
+pub(super) fn word_rail(
+    oob: &mut dyn Oob,
+    ground: &Ground<'_>,
+    links: &[(Rank, PeerId, Balance)],
+) -> Result<RailId, EngineError> {
+    let act = "choosing the rail of a window's locks";
+    let mut usable = u8::MAX;
+    for (_, _, balance) in links {
+        for (rail, weight) in balance.weights().iter().enumerate() {
+            if *weight == 0 {
+                usable &= !(1 << rail);
+            }
+        }
+    }
+    let all = agree(oob, act, Ok(usable))?;
+    let usable = all.into_iter().fold(u8::MAX, |common, own| common & own);
+    let rails = ground.rails.map_or(1, |rails| rails.local.len());
+    (0..rails as u8)
+        .find(|rail| usable & 1 << rail != 0)
+        .map(RailId)
+        .ok_or_else(|| {
+            refused(
+                ground.map,
+                act,
+                "no rail leads from every rank to every other",
+            )
+        })
 }

@@ -25,6 +25,16 @@ pub enum Memory {
 }
 
 impl Memory {
+    /// Stable name in statistics.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Create { .. } => "create",
+            Self::Allocate => "allocate",
+            Self::Shared { .. } => "shared",
+            Self::Dynamic => "dynamic",
+        }
+    }
+
     /// Whether the window brings the memory.
     pub(super) fn is_allocated(self) -> bool {
         matches!(self, Self::Allocate | Self::Shared { .. })

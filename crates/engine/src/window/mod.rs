@@ -10,6 +10,7 @@ mod link;
 mod memory;
 mod register;
 mod segment;
+pub mod statistics;
 mod surroundings;
 
 pub use create::WindowSpec;
@@ -20,7 +21,6 @@ pub use memory::Memory;
 use crate::rails::Rails;
 use crate::{Context, EngineError, LocalReduction, Team};
 use ferrorail_base::Rank;
-use ferrorail_base::sync::Ordering;
 use ferrorail_coll::Order;
 use ferrorail_onesided::window;
 use std::sync::Arc;
@@ -101,18 +101,8 @@ impl Window {
     /// [`window::WindowError::Synchronisation`] in an epoch: nothing is ended then.
     pub fn quit(&self) -> Result<(), EngineError> {
         self.onesided.quit()?;
-        let counters = self.onesided.counters();
-        let count = |counter: &ferrorail_base::sync::AtomicU64| counter.load(Ordering::Relaxed);
-        tracing::debug!(
-            atomics = self.onesided.atomics(),
-            lock = self.onesided.lock_algorithm().name(),
-            puts = count(&counters.puts),
-            gets = count(&counters.gets),
-            accumulates = count(&counters.accumulates),
-            locks = count(&counters.locks),
-            epochs = count(&counters.epochs),
-            "window freed"
-        );
+        let rows = self.context.stats().windows();
+        rows.freed(self.spec.memory, &self.onesided);
         Ok(())
     }
 

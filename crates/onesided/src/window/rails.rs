@@ -22,6 +22,8 @@ pub struct WindowRails<F: Fabric> {
     fabric: Arc<F>,
     /// Window rail to this process's rail.
     local: Vec<RailId>,
+    /// Window rail of all words.
+    words: RailId,
     planner: Planner,
     /// The node's segment as registered by this process.
     segment: Option<LocalRegion>,
@@ -44,11 +46,12 @@ pub(super) enum Direction {
 }
 
 impl<F: Fabric> WindowRails<F> {
-    /// Takes over `segment` and `memory`, which are given back to `fabric` on drop, as `imported` is.
+    /// `words` is the window rail that leads from every rank to every other. Takes over `segment` and `memory`, which are given back to `fabric` on drop, as `imported` is.
     #[must_use]
     pub fn new(
         fabric: Arc<F>,
         local: Vec<RailId>,
+        words: RailId,
         planner: Planner,
         segment: LocalRegion,
         memory: Option<LocalRegion>,
@@ -59,6 +62,7 @@ impl<F: Fabric> WindowRails<F> {
         Self {
             fabric,
             local,
+            words,
             planner,
             segment: Some(segment),
             memory,
@@ -95,8 +99,8 @@ impl<F: Fabric> WindowRails<F> {
     }
 
     /// The rail for all that must stay in order, or exclude each other.
-    pub(super) fn first_rail(&self) -> RailId {
-        self.local[0]
+    pub(super) fn word_rail(&self) -> RailId {
+        self.local[self.words.index()]
     }
 
     fn outstanding(&self) -> MutexGuard<'_, Outstanding> {
@@ -204,7 +208,7 @@ impl<F: Fabric> WindowRails<F> {
         // SAFETY: an empty put; the word is the peer's to be written by this rank.
         let posted = unsafe {
             let notification = Notification { word, value };
-            let rail = self.first_rail();
+            let rail = self.word_rail();
             self.fabric.put_notify(
                 link.peer,
                 rail,

@@ -139,7 +139,7 @@ impl<'s, F: Fabric> Word<'s, F> {
 
     fn link(&self) -> (ferrorail_base::PeerId, ferrorail_base::RailId) {
         let rails = self.site.window.rails();
-        (rails.link_of(self.of).peer, rails.first_rail())
+        (rails.link_of(self.of).peer, rails.word_rail())
     }
 }
 

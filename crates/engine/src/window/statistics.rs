@@ -1,0 +1,125 @@
+//! What the statistics say of windows.
+
+use super::{Memory, OneSided};
+use ferrorail_base::sync::{AtomicU64, Ordering};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+/// Windows of one kind, and what ranks did on them. None of it needs the target's progress.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowRow {
+    /// `create`, `allocate`, `shared` or `dynamic`.
+    pub memory: String,
+    /// Whose atomics its locks use: `cpu` or `nic`.
+    pub atomics: String,
+    /// The lock algorithm of passive-target synchronisation.
+    pub lock: String,
+    /// Sides of windows: as many per window as it has ranks.
+    pub windows: u64,
+    /// Puts.
+    pub puts: u64,
+    /// Gets.
+    pub gets: u64,
+    /// Accumulating operations: read-modify-write under the target's accumulate lock.
+    pub accumulates: u64,
+    /// Locks of a target, or of all.
+    pub locks: u64,
+    /// Fences, and epochs started or posted.
+    pub epochs: u64,
+}
+
+/// Rows of windows freed so far.
+#[derive(Debug, Default)]
+pub struct WindowRows(Mutex<Vec<WindowRow>>);
+
+impl WindowRows {
+    /// Counts a window that is freed.
+    pub(super) fn freed(&self, memory: Memory, window: &OneSided) {
+        let counters = window.counters();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let row = WindowRow {
+            memory: memory.name().into(),
+            atomics: window.atomics().into(),
+            lock: window.lock_algorithm().name().into(),
+            windows: 1,
+            puts: count(&counters.puts),
+            gets: count(&counters.gets),
+            accumulates: count(&counters.accumulates),
+            locks: count(&counters.locks),
+            epochs: count(&counters.epochs),
+        };
+        add(
+            &mut self.0.lock().unwrap_or_else(PoisonError::into_inner),
+            &row,
+        );
+    }
+
+    /// All rows.
+    pub fn rows(&self) -> Vec<WindowRow> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// Adds `row` to that of its kind.
+pub fn add(rows: &mut Vec<WindowRow>, row: &WindowRow) {
+    let key = |row: &WindowRow| (row.memory.clone(), row.atomics.clone(), row.lock.clone());
+    match rows.iter_mut().find(|known| key(known) == key(row)) {
+        None => rows.push(row.clone()),
+        Some(sum) => {
+            sum.windows += row.windows;
+            sum.puts += row.puts;
+            sum.gets += row.gets;
+            sum.accumulates += row.accumulates;
+            sum.locks += row.locks;
+            sum.epochs += row.epochs;
+        }
+    }
+}
+
+/// Lines of the table.
+pub fn table(rows: &[WindowRow], text: &mut String) {
+    for row in rows {
+        let _ = writeln!(
+            text,
+            "  windows {:<8} {:>6}  {} atomics, lock {}: {} puts, {} gets, {} accumulates, {} locks, \
+             {} epochs",
+            row.memory,
+            row.windows,
+            row.atomics,
+            row.lock,
+            row.puts,
+            row.gets,
+            row.accumulates,
+            row.locks,
+            row.epochs
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_of_a_kind_are_added_up() {
+        let row = |memory: &str, puts| WindowRow {
+            memory: memory.into(),
+            windows: 1,
+            puts,
+            ..WindowRow::default()
+        };
+        let mut rows = Vec::new();
+        for one in [row("create", 2), row("shared", 5), row("create", 3)] {
+            add(&mut rows, &one);
+        }
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[0].windows, rows[0].puts, rows[1].puts), (2, 5, 5));
+        let mut text = String::new();
+        table(&rows, &mut text);
+        assert!(text.contains("5 puts"), "{text}");
+    }
+}
