@@ -2,8 +2,9 @@
 //!
 //! A team has L leaders per node, its first local ranks, and each of them has k/L ports. L is the
 //! largest divisor of k that neither exceeds what was asked for nor the ranks of the smallest node,
-//! so that no port idles and every node has as many. With k rails and L = k every leader has a
-//! rail to itself; otherwise its messages are striped like all others. Leader i of a node exchanges messages only with the leaders i of other nodes.
+//! so that no port idles and every node has as many. With k rails and L = k every leader has a rail
+//! to itself; otherwise its messages are striped like all others. Leader i of a node exchanges
+//! messages only with the leaders i of other nodes.
 
 use crate::builder::ScheduleBuilder;
 use crate::cost::Shape;

@@ -1,8 +1,8 @@
 //! A schedule: what one rank does in one collective, as data.
 //!
-//! An algorithm is a pure function from (topology, rank, ports, landing, root) to a [`Schedule`]. The same
-//! value is run by the engine, verified symbolically, costed and drawn. Steps run in order; a round
-//! is a group of steps that the paper counts as one communication step.
+//! An algorithm is a pure function from (topology, rank, ports, landing, root) to a [`Schedule`].
+//! The same value is run by the engine, verified symbolically, costed and drawn. Steps run in
+//! order; a round is a group of steps that the paper counts as one communication step.
 //!
 //! # Buffers
 //!

@@ -11,11 +11,11 @@
 //! | `reduce_scatter` | everyone knows all | those of the block form; scratch has room for the longest |
 //! | `alltoallv` | sender and receiver | `direct` |
 //!
-//! In `gatherv`, `scatterv` and `alltoallv` no rank may choose by length, and a message goes by the length of its own
-//! pair: an empty one is left out at both ends. The others need both landings at once, as what has
-//! room in scratch takes it and what has not goes straight into user memory; `direct` gives a
-//! pair one message, and under [`Landing::Recv`](crate::Landing::Recv) one announcement, so that leaving pairs out of
-//! either schedule leaves the rest as proven.
+//! In `gatherv`, `scatterv` and `alltoallv` no rank may choose by length, and a message goes by the
+//! length of its own pair: an empty one is left out at both ends. The others need both landings at
+//! once, as what has room in scratch takes it and what has not goes straight into user memory;
+//! `direct` gives a pair one message, and under [`Landing::Recv`](crate::Landing::Recv) one
+//! announcement, so that leaving pairs out of either schedule leaves the rest as proven.
 
 use crate::registry::{Algorithm, Collective, SCRATCH, Semantics};
 use crate::{allgather, alltoall, gather, reduce_scatter_block, scatter};

@@ -3,14 +3,15 @@
 //!
 //! Each rank says in its node's segment what it has finished. When an operation is to be proven
 //! finished, which [`crate::clock`] wants at the same call on all ranks, each node's leader waits
-//! until its ranks have finished it and then takes part in a dissemination among leaders: in round r it
-//! tells the leader 2^r nodes on, once it has heard as much from the one 2^r nodes before. What it tells
-//! is the number of the operation, which only rises, so nothing is reset. Who has heard of every round
-//! shows the number to the node.
+//! until its ranks have finished it and then takes part in a dissemination among leaders: in round
+//! r it tells the leader 2^r nodes on, once it has heard as much from the one 2^r nodes before.
+//! What it tells is the number of the operation, which only rises, so nothing is reset. Who has
+//! heard of every round shows the number to the node.
 //!
-//! Leaders look on between operations. A rank waits only for the place of operation i to be proven free,
-//! by a proof that all ranks want before i. Leaders take proofs in turn and leave none out: who has
-//! shown that one has told all that others need of it, and who has not does not get past i either.
+//! Leaders look on between operations. A rank waits only for the place of operation i to be proven
+//! free, by a proof that all ranks want before i. Leaders take proofs in turn and leave none out:
+//! who has shown that one has told all that others need of it, and who has not does not get past i
+//! either.
 
 use crate::EngineError;
 use crate::run::{Blocked, Patience};

@@ -1,8 +1,8 @@
 //! Inline slots: a flag and up to 568 bytes of payload behind it, the first 56 on its cache line.
 //!
 //! A small contribution and the news that it is there travel together, so the reader of a tiny one
-//! misses its cache once. The payload is held in atomic words: with the operation protocol below no word is ever read
-//! while it is written, but a reader that polls must not make that a data race.
+//! misses its cache once. The payload is held in atomic words: with the operation protocol below no
+//! word is ever read while it is written, but a reader that polls must not make that a data race.
 //!
 //! Protocol: operations use a rank's slots in turn, and a slot is written again only after all ranks
 //! finished reading what it held.

@@ -9,8 +9,8 @@
 //! | `smp_recursive_multiplying` | log_{k+1} V, else ⌊log_{k+1} V⌋ + 2 | as many | whole |
 //! | `multi_leader_recursive_multiplying` | as that over V nodes and k/L ports | that, 1/L of it | per rank |
 //!
-//! All combine in rank order, `smp_` and `multi_leader_` where nodes are consecutive, and with one bracketing on all
-//! ranks: results are the same to the bit everywhere.
+//! All combine in rank order, `smp_` and `multi_leader_` where nodes are consecutive, and with one
+//! bracketing on all ranks: results are the same to the bit everywhere.
 
 use crate::cost::{Shape, Work};
 use crate::reduction::{rank_order, reduced, semantics};

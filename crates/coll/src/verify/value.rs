@@ -11,7 +11,8 @@ struct Value {
 }
 
 /// Every reduced value of an execution. A token below `size * size` is a contribution, as no vector
-/// has more parts or blocks than there are ranks; one from there on is a result, equal to another exactly if contributions and bracketing are.
+/// has more parts or blocks than there are ranks; one from there on is a result, equal to another
+/// exactly if contributions and bracketing are.
 pub(super) struct Values {
     size: u32,
     leaves: u32,

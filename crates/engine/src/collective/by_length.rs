@@ -1,8 +1,9 @@
 //! Vector forms of which no rank knows all lengths: each message goes by the length of its pair.
 //!
-//! On one node what is short enough rides in the flags' cache lines. What has room in scratch takes it. What has not goes straight into user memory, once its
-//! receiver has announced where; both ends know which of the two it is. Where user memory cannot be
-//! reached, the ranks first agree how many pieces the longest message takes.
+//! On one node what is short enough rides in the flags' cache lines. What has room in scratch takes
+//! it. What has not goes straight into user memory, once its receiver has announced where; both
+//! ends know which of the two it is. Where user memory cannot be reached, the ranks first agree how
+//! many pieces the longest message takes.
 
 use super::{Call, connect_peers, finish, inline, piece_in, scheduled, turn};
 use crate::EngineError;

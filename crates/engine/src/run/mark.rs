@@ -1,7 +1,7 @@
 //! Marks: what flags hold. An operation's number tells it from others on the team, and a signature
-//! of its arguments tells a rank whose arguments differ (but for one case in 4096), so that its data
-//! is not taken for what was expected. Ranks that wait long look for such marks, and leave their own on a card for others
-//! who do; nothing of that costs a call that does not wait.
+//! of its arguments tells a rank whose arguments differ (but for one case in 4096), so that its
+//! data is not taken for what was expected. Ranks that wait long look for such marks, and leave
+//! their own on a card for others who do; nothing of that costs a call that does not wait.
 
 use super::letter;
 use crate::EngineError;

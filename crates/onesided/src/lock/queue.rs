@@ -6,9 +6,9 @@
 //! which leaves returns all who wait.
 //!
 //! **The turn.** Somebody has the turn as long as any reader or writer bit is set. A contender adds
-//! its bit; if there was none, it takes the turn, otherwise it waits at its own mailbox. Only who has the turn
-//! admits shared holders or lets an exclusive one in, so the number of holders can only fall while
-//! it looks.
+//! its bit; if there was none, it takes the turn, otherwise it waits at its own mailbox. Only who
+//! has the turn admits shared holders or lets an exclusive one in, so the number of holders can
+//! only fall while it looks.
 //!
 //! * A *writer* keeps its bit while it holds the lock. With the turn and no shared holders it
 //!   holds at once; otherwise it is named in the word, and the last shared holder wakes it.
@@ -18,8 +18,8 @@
 //!   names the next writer, if one waits; without readers, the next writer gets the lock. Writers follow each other by
 //!   rank, going around. If nobody waits, the turn is free.
 //!
-//! So a reader waits for at most one writer once the writer ahead has left, and a writer for at most every other
-//! writer once, with the readers between them.
+//! So a reader waits for at most one writer once the writer ahead has left, and a writer for at
+//! most every other writer once, with the readers between them.
 //!
 //! **Messages** of one acquisition and its release, each charged to whom it serves:
 //!

@@ -9,8 +9,8 @@
 //! can tell whether it happened.
 //!
 //! Modules: `word` (what the two sides tell each other), `board` (where), `journal` (what is in
-//! flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course of a failure), `renew` (and of a
-//! lane's return), `guard` (a thread for when nobody calls).
+//! flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course of a failure),
+//! `renew` (and of a lane's return), `guard` (a thread for when nobody calls).
 
 mod board;
 mod fabric;

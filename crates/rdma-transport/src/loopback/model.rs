@@ -5,9 +5,9 @@
 //! latency back, as a reliable connection's acknowledgement does. Sources are read when the
 //! operation takes effect, which is late, as a real card may do: a buffer reused too early shows.
 //!
-//! One thread per fabric (`carrier`) carries operations out; it sleeps while nothing is in flight. A thread
-//! that calls `progress` helps. Whoever it is, a rail's operations are carried out one at a time
-//! and in order.
+//! One thread per fabric (`carrier`) carries operations out; it sleeps while nothing is in flight.
+//! A thread that calls `progress` helps. Whoever it is, a rail's operations are carried out one at
+//! a time and in order.
 
 use super::faults::{self, Faults, Kind};
 use super::late::Late;

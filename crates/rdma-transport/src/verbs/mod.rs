@@ -1,10 +1,11 @@
 //! Rails over RDMA devices: [`VerbsFabric`].
 //!
 //! From the outside in: `device` surveys ports, with what `sysfs`, `speed` and `gid` tell of their
-//! places, data rates and addresses; `choice` picks rails among them; `rail` opens one. `reach` judges,
-//! with the help of `route`, which ends can talk to each other. `peer` holds one `lane` per rail to each process ever talked to, connected through
-//! the bytes of `wire`; `lane` accounts for operations, `work_request` posts them on its
-//! `queue_pair`, `completion` polls what became of them. `handles` owns the C objects.
+//! places, data rates and addresses; `choice` picks rails among them; `rail` opens one. `reach`
+//! judges, with the help of `route`, which ends can talk to each other. `peer` holds one `lane` per
+//! rail to each process ever talked to, connected through the bytes of `wire`; `lane` accounts for
+//! operations, `work_request` posts them on its `queue_pair`, `completion` polls what became of
+//! them. `handles` owns the C objects.
 //!
 //! Queue pairs are made when a peer's address is asked for, never before. A rail's index may differ
 //! between processes (one may lack a rail that another has); its *plane* does not, so keys in

@@ -82,9 +82,10 @@ pub struct Local {
     pub retries: u8,
 }
 
-/// The code of the time after which an unanswered packet is sent again, 4.096 us * 2^code, such that
-/// a lane breaks about `limit_ms` after the first of `retries + 1` (devices may take up to four times as long).
-/// Losses inside a stream are noticed sooner, through a negative acknowledgement.
+/// The code of the time after which an unanswered packet is sent again, 4.096 us * 2^code, such
+/// that a lane breaks about `limit_ms` after the first of `retries + 1` (devices may take up to
+/// four times as long). Losses inside a stream are noticed sooner, through a negative
+/// acknowledgement.
 pub fn timeout_code(limit_ms: u64, retries: u8) -> u8 {
     let units = limit_ms.saturating_mul(1_000_000) / (u64::from(retries) + 1) / 4096;
     // Below 2 ms a busy peer would seem gone; 31 is the largest code.

@@ -80,7 +80,8 @@ impl SharedLock {
     }
 
     /// What a holder does: an exclusive one adds one to the data. All accesses to the data are
-    /// relaxed, so that only the lock can order them; the updates of `inside` see the latest value always.
+    /// relaxed, so that only the lock can order them; the updates of `inside` see the latest value
+    /// always.
     pub fn critical_section(&self, mode: Mode, stay: impl FnOnce()) {
         let unit = match mode {
             Mode::Shared => 1,
