@@ -73,11 +73,7 @@ pub struct Suite {
 pub fn suites(full: bool, ranks: Option<&[u32]>) -> Vec<Suite> {
     const ALL: &[u32] = &[1, 2, 3, 4, 5, 7];
     let shapes: [(Mpi, &[u32]); 3] = match (ranks, full) {
-        (None, false) => [
-            (Mpi::Open, &[3, 4]),
-            (Mpi::Mpich, &[2]),
-            (Mpi::Abi, &[1, 3]),
-        ],
+        (None, false) => [(Mpi::Open, &[4]), (Mpi::Mpich, &[2]), (Mpi::Abi, &[1, 3])],
         (ranks, _) => [Mpi::Open, Mpi::Mpich, Mpi::Abi].map(|mpi| (mpi, ranks.unwrap_or(ALL))),
     };
     let suites = shapes.into_iter().flat_map(|(mpi, ranks)| {
