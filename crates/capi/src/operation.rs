@@ -98,6 +98,25 @@ impl Operations {
         }
     }
 
+    /// What `op` does in an accumulation of elements of `datatype`, if ferrorail has a loop for that.
+    #[inline]
+    pub fn plain(&self, op: Op, datatype: Datatype) -> Option<Accumulation> {
+        if Some(op) == self.replace {
+            return Some(Accumulation::Replace);
+        }
+        if Some(op) == self.no_op {
+            return Some(Accumulation::Keep);
+        }
+        let operator = self.operators.get(op.0)??;
+        let (group, number) = self.numbers.get(datatype.0)?;
+        let kernel = kernel(operator, number).filter(|_| group.permits(operator))?;
+        Some(Accumulation::Operation(Operation {
+            op,
+            commutes: true,
+            kernel: Some(kernel),
+        }))
+    }
+
     /// What `op` does in an accumulation of `elements`, of a predefined type. `None` if it may not
     /// be used there: operations of the program may not.
     pub fn accumulation(

@@ -1,7 +1,7 @@
 //! Accumulating operations (MPI 4.1, sections 12.3.4 and 12.3.5).
 
 use super::Entry;
-use super::operation::{Place, here, shape, shape_there, typed};
+use super::operation::{Place, here, plain, shape, shape_there, typed};
 use crate::collective::Buffer;
 use crate::datatype::{self, Elements, Packed};
 use crate::error::{CallError, Wrong};
@@ -70,6 +70,23 @@ pub unsafe fn accumulate(
     let Some(target) = entry.target(session, place.rank)? else {
         return Ok(());
     };
+    if let Some(plain) = Plain::of(session, args) {
+        let at = Shape::bytes_at(0, plain.bytes);
+        let result = args.result.map(|result| (result.address.cast(), &at));
+        // SAFETY: the caller's contract.
+        unsafe {
+            entry.onesided().accumulate(
+                (args.origin.address.cast_const().cast(), &at),
+                result,
+                target,
+                place.displacement,
+                &at,
+                plain.element_bytes,
+                plain.update,
+            )?;
+        }
+        return Ok(());
+    }
     let there = typed(session, ptr::null_mut(), place.count, place.datatype)?;
     let element = {
         let _inside = Inside::enter();
@@ -112,6 +129,41 @@ pub unsafe fn accumulate(
                 }
             },
         }
+    }
+}
+
+/// An operation on plain bytes of one predefined type on all sides, by one of ferrorail's own loops.
+struct Plain {
+    bytes: usize,
+    element_bytes: usize,
+    update: Update<'static>,
+}
+
+impl Plain {
+    /// `None` for all others, wrong arguments included.
+    #[inline]
+    fn of(session: &Session, args: &Accumulate) -> Option<Self> {
+        let (place, origin) = (&args.place, &args.origin);
+        let alike = |side: &Buffer| {
+            (side.count, side.datatype) == (place.count, place.datatype) && !side.address.is_null()
+        };
+        let sides = alike(origin) && args.result.as_ref().is_none_or(alike);
+        let bytes = plain(session, place.count, place.datatype).filter(|_| sides)?;
+        if bytes == 0 {
+            return None;
+        }
+        let op = session.host().operation(args.op);
+        let datatype = session.host().datatype(place.datatype);
+        let update = match session.operations().plain(op, datatype)? {
+            Accumulation::Replace => Update::Replace,
+            Accumulation::Keep => Update::Keep,
+            Accumulation::Operation(operation) => Update::Kernel(operation.kernel()?),
+        };
+        Some(Self {
+            bytes,
+            element_bytes: bytes / place.count as usize,
+            update,
+        })
     }
 }
 

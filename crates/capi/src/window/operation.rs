@@ -97,6 +97,28 @@ pub(super) fn shape_there(elements: &Elements) -> Result<Shape<'_>, CallError> {
     Ok(shape(elements).ok_or(Wrong::Datatype)?)
 }
 
+/// Bytes of elements that are plain bytes from their address on, of a predefined type. Anything else,
+/// wrong arguments included, is left to the long way.
+#[inline]
+pub(super) fn plain(session: &Session, count: i64, datatype: usize) -> Option<usize> {
+    let datatype = session.host().datatype(datatype);
+    let bytes = session.datatypes.dense_bytes(datatype)?;
+    bytes.checked_mul(usize::try_from(count).ok()?)
+}
+
+/// [`plain`] of both sides of an operation.
+#[inline]
+fn plain_both(session: &Session, origin: &Buffer, place: &Place) -> Option<(usize, usize)> {
+    let here = plain(session, origin.count, origin.datatype)?;
+    let alike = (origin.count, origin.datatype) == (place.count, place.datatype);
+    let there = match alike {
+        true => here,
+        false => plain(session, place.count, place.datatype)?,
+    };
+    let absent = origin.address.is_null() && here > 0;
+    (!absent).then_some((here, there))
+}
+
 /// `MPI_Put`.
 ///
 /// # Safety
@@ -111,10 +133,17 @@ pub unsafe fn put(
     let Some(target) = entry.target(session, place.rank)? else {
         return Ok(());
     };
+    let window = entry.onesided();
+    if let Some((here, there)) = plain_both(session, origin, place) {
+        let (from, at) = (Shape::bytes_at(0, here), Shape::bytes_at(0, there));
+        let address = origin.address.cast();
+        // SAFETY: the program's buffer, which it leaves alone until the epoch ends.
+        unsafe { window.put(address, &from, target, place.displacement, &at)? };
+        return Ok(());
+    }
     let origin = here(session, origin)?;
     let there = typed(session, ptr::null_mut(), place.count, place.datatype)?;
     let at = shape_there(&there)?;
-    let window = entry.onesided();
     // SAFETY: the program's buffer, which it leaves alone until the epoch ends; a packed copy lives
     // until the target is settled.
     unsafe {
@@ -146,10 +175,17 @@ pub unsafe fn get(
     let Some(target) = entry.target(session, place.rank)? else {
         return Ok(());
     };
+    let window = entry.onesided();
+    if let Some((here, there)) = plain_both(session, origin, place) {
+        let (into, at) = (Shape::bytes_at(0, here), Shape::bytes_at(0, there));
+        let address = origin.address.cast();
+        // SAFETY: as in `put`.
+        unsafe { window.get(address, &into, target, place.displacement, &at)? };
+        return Ok(());
+    }
     let origin = here(session, origin)?;
     let there = typed(session, ptr::null_mut(), place.count, place.datatype)?;
     let at = shape_there(&there)?;
-    let window = entry.onesided();
     // SAFETY: as in `put`.
     unsafe {
         match shape(&origin) {

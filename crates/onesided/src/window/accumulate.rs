@@ -7,7 +7,7 @@ use super::shape::{Cutter, Shape};
 use super::target::Memory;
 use super::transfer::same_length;
 use super::word::Which;
-use super::{Waiting, Window, WindowError};
+use super::{Waiting, Window, WindowError, count};
 use crate::lock::RemoteLock;
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
@@ -102,7 +102,7 @@ impl<F: Fabric> Window<F> {
         }
         let base = self.place(target, displacement, there)?;
         let mut passive = self.enter(target)?;
-        self.counters.accumulates.fetch_add(1, Ordering::Relaxed);
+        count(&self.counters.accumulates);
         if there.bytes() == 0 {
             return Ok(());
         }
@@ -138,7 +138,7 @@ impl<F: Fabric> Window<F> {
         let there = Shape::bytes_at(0, bytes);
         let base = self.place(target, displacement, &there)?;
         let mut passive = self.enter(target)?;
-        self.counters.accumulates.fetch_add(1, Ordering::Relaxed);
+        count(&self.counters.accumulates);
         if bytes > SWAP_BYTES_MAX {
             return Err(WindowError::Lock(format!(
                 "elements of {bytes} bytes cannot be compared and swapped"

@@ -7,7 +7,7 @@
 //! post at the first operation on it, or at its end.
 
 use super::layout::{self, PeerWord};
-use super::{Waiting, Window, WindowError};
+use super::{Waiting, Window, WindowError, count};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{Ordering, fence};
 use ferrorail_fabric::Fabric;
@@ -128,7 +128,7 @@ impl<F: Fabric> Window<F> {
         self.meet(&mut active)?;
         let next = if last { mode::NONE } else { mode::FENCE };
         self.mode.store(next, Ordering::Relaxed);
-        self.counters.epochs.fetch_add(1, Ordering::Relaxed);
+        count(&self.counters.epochs);
         Ok(())
     }
 
@@ -174,7 +174,7 @@ impl<F: Fabric> Window<F> {
             let posts = active.posts[origin.index()].0;
             self.tell(origin, layout::peer(self.rank.0, PeerWord::Posted), posts)?;
         }
-        self.counters.epochs.fetch_add(1, Ordering::Relaxed);
+        count(&self.counters.epochs);
         Ok(())
     }
 
@@ -199,7 +199,7 @@ impl<F: Fabric> Window<F> {
             });
         }
         self.mode.store(mode::STARTED, Ordering::Relaxed);
-        self.counters.epochs.fetch_add(1, Ordering::Relaxed);
+        count(&self.counters.epochs);
         Ok(())
     }
 

@@ -7,7 +7,7 @@
 use super::active::mode;
 use super::target::Memory;
 use super::word::Which;
-use super::{Waiting, Window, WindowError};
+use super::{Waiting, Window, WindowError, count};
 use crate::lock::{AnyLock, LockError, Mode, RemoteLock, TestAndSetLock};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Ordering;
@@ -79,7 +79,7 @@ impl<F: Fabric> Window<F> {
         }
         self.want(target, &mut passive, mode, nocheck)?;
         self.locked.fetch_add(1, Ordering::Relaxed);
-        self.counters.locks.fetch_add(1, Ordering::Relaxed);
+        count(&self.counters.locks);
         Ok(())
     }
 
@@ -171,7 +171,7 @@ impl<F: Fabric> Window<F> {
             self.want(rank, &mut passive, Mode::Shared, nocheck)?;
         }
         self.mode.store(mode::LOCKED_ALL, Ordering::Relaxed);
-        self.counters.locks.fetch_add(1, Ordering::Relaxed);
+        count(&self.counters.locks);
         Ok(())
     }
 

@@ -3,10 +3,9 @@
 use super::rails::Direction;
 use super::shape::{Shape, zip};
 use super::target::Memory;
-use super::{Window, WindowError};
+use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::{Fabric, RemoteSlice};
 use std::ptr;
 
@@ -28,7 +27,7 @@ impl<F: Fabric> Window<F> {
         displacement: i64,
         there: &Shape<'_>,
     ) -> Result<(), WindowError> {
-        self.counters.puts.fetch_add(1, Ordering::Relaxed);
+        count(&self.counters.puts);
         // SAFETY: the caller's contract; a put only reads there.
         unsafe {
             self.move_all(
@@ -58,7 +57,7 @@ impl<F: Fabric> Window<F> {
         displacement: i64,
         there: &Shape<'_>,
     ) -> Result<(), WindowError> {
-        self.counters.gets.fetch_add(1, Ordering::Relaxed);
+        count(&self.counters.gets);
         // SAFETY: the caller's contract.
         unsafe { self.move_all(Direction::Get, origin, shape, target, displacement, there) }
     }
