@@ -167,6 +167,19 @@ impl Fabric for Rails {
         unsafe { delegate!(self, f => f.put(peer, rail, from, to, tracking)) }
     }
 
+    unsafe fn put_sealed(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        seal: u64,
+        tracking: Tracking,
+    ) -> Result<Ticket, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        unsafe { delegate!(self, f => f.put_sealed(peer, rail, from, to, seal, tracking)) }
+    }
+
     unsafe fn put_notify(
         &self,
         peer: PeerId,

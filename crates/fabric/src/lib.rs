@@ -21,11 +21,13 @@
 
 mod error;
 mod lanes;
+mod rail;
 mod region;
 pub mod stripe;
 
 pub use error::FabricError;
 pub use lanes::{LaneId, Lanes};
+pub use rail::{RailCounters, RailInfo};
 pub use region::{LocalRegion, RAILS_MAX, RemoteRegion, SharedBacking};
 
 use ferrorail_base::{PeerId, ProcessId, RailId};
@@ -102,43 +104,6 @@ pub struct Capabilities {
     pub same_host_only: bool,
     /// Largest put that needs no registered source, in bytes (verbs inline data).
     pub inline_bytes_max: usize,
-}
-
-/// One rail as users see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RailInfo {
-    /// Stable name: `rxe0:1` (device:port), `loop0`.
-    pub name: String,
-    /// Device, e.g. `mlx5_0`.
-    pub device: String,
-    /// Physical port, 1-based; 0 for loopback.
-    pub port: u8,
-    /// Position in the list of requested rails, counting those that could not be opened. Peers
-    /// connect plane to plane, so a rail missing on one rank does not shift the others.
-    pub plane: u8,
-    /// Source address, e.g. the GID; empty for loopback.
-    pub address: String,
-    /// Nominal bandwidth in MB/s, 0 if unknown.
-    pub bandwidth_mb_s: u64,
-    /// Largest packet in bytes (RDMA MTU), 0 if unlimited.
-    pub mtu_bytes: u32,
-    /// NUMA node of the device, if known.
-    pub numa_node: Option<u32>,
-}
-
-/// Traffic of one rail since the fabric was opened, and what befell it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RailCounters {
-    /// Times that a lane of the rail failed.
-    pub failures: u64,
-    /// Times that a lane which had failed was taken into use again.
-    pub readmissions: u64,
-    /// Operations of failed lanes that other rails repeated.
-    pub resent: u64,
-    /// Operations posted (a put with its notification counts once).
-    pub messages: u64,
-    /// Payload bytes posted.
-    pub bytes: u64,
 }
 
 /// What connects this process with a peer.
@@ -322,6 +287,29 @@ pub trait Fabric: Send + Sync + 'static {
         notification: Notification<'_>,
         tracking: Tracking,
     ) -> Result<Ticket, FabricError>;
+
+    /// [`Fabric::put`] of what ends with its own notification: a word of `from`, which holds `seal`
+    /// and only ever rises at the target, tells whether it has arrived. Nothing is promised about
+    /// the order in which its bytes do.
+    ///
+    /// # Errors
+    /// As [`Fabric::put`].
+    ///
+    /// # Safety
+    /// As [`Fabric::put`]; `to` ends at a multiple of eight bytes.
+    unsafe fn put_sealed(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        seal: u64,
+        tracking: Tracking,
+    ) -> Result<Ticket, FabricError> {
+        let _ = seal;
+        // SAFETY: the caller's contract.
+        unsafe { self.put(peer, rail, from, to, tracking) }
+    }
 
     /// Reads `from` at the peer into `into`. Always tracked.
     ///

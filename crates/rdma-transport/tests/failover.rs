@@ -11,7 +11,7 @@ use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Fabric, FabricError, LaneId, Lanes, LocalRegion, Notification, RemoteRegion, Tracking,
+    Fabric, FabricError, LaneId, Lanes, LocalRegion, Notification, RemoteRegion, Ticket, Tracking,
 };
 use ferrorail_rdma_transport::failover::{Failover, Guard};
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
@@ -77,6 +77,8 @@ fn planes_that_are_not_kept_carry_nothing() {
 const WORDS: usize = 128;
 const RAILS: usize = 2;
 const FLAGS: usize = RAILS * WORDS * 8;
+/// A sealed word on each rail: the word, then its seal.
+const SEALED: usize = FLAGS + RAILS * 8;
 
 /// One of two sides that send each other blocks in turn, always into the same memory.
 struct Side {
@@ -93,7 +95,7 @@ impl Side {
         let fabric = open(identity(me), settings);
         let peer = fabric.open_peer(identity(other)).unwrap();
         let memory = || {
-            let segment = object(FLAGS + 8 * RAILS);
+            let segment = object(SEALED + 16 * RAILS);
             let region = register(&fabric, &segment);
             (segment, region)
         };
@@ -107,6 +109,18 @@ impl Side {
         }
     }
 
+    fn post(
+        &self,
+        post: impl Fn(&Rails) -> Result<Ticket, FabricError>,
+    ) -> Result<Ticket, FabricError> {
+        loop {
+            match post(&self.fabric) {
+                Err(FabricError::WouldBlock) => self.fabric.progress()?,
+                other => return other,
+            };
+        }
+    }
+
     /// Sends round `round`: half of it on each rail.
     fn send(&self, round: u64) -> Result<(), FabricError> {
         let theirs = self.theirs.as_ref().unwrap();
@@ -115,25 +129,29 @@ impl Side {
             self.mine.0.word(8 * word).store(value, Ordering::Release);
         }
         for rail in 0..RAILS {
+            for (word, value) in [(0, !round), (8, round)] {
+                let word = self.mine.0.word(SEALED + 16 * rail + word);
+                word.store(value, Ordering::Release);
+            }
+        }
+        for rail in 0..RAILS {
             let (offset, bytes) = (rail * WORDS * 8, WORDS * 8);
             let notification = Notification {
                 word: at(theirs, FLAGS + 8 * rail),
                 value: round,
             };
             let id = RailId(rail as u8);
-            let posted = loop {
-                // SAFETY: the source is not written before the peer has answered.
-                let posted = unsafe {
-                    let (from, to) = (slice(&self.mine.1, offset, bytes), at(theirs, offset));
-                    self.fabric
-                        .put_notify(self.peer, id, from, to, notification, Tracking::Silent)
-                };
-                match posted {
-                    Err(FabricError::WouldBlock) => self.fabric.progress()?,
-                    other => break other,
-                };
-            };
-            posted?;
+            let (from, to) = (slice(&self.mine.1, offset, bytes), at(theirs, offset));
+            // SAFETY: the source is not written before the peer has answered.
+            self.post(|fabric| unsafe {
+                fabric.put_notify(self.peer, id, from, to, notification, Tracking::Silent)
+            })?;
+            let offset = SEALED + 16 * rail;
+            let (from, to) = (slice(&self.mine.1, offset, 16), at(theirs, offset));
+            // SAFETY: as above.
+            self.post(|fabric| unsafe {
+                fabric.put_sealed(self.peer, id, from, to, round, Tracking::Silent)
+            })?;
         }
         Ok(())
     }
@@ -143,7 +161,10 @@ impl Side {
         let start = Instant::now();
         let flag = |rail: usize| self.inbox.0.word(FLAGS + 8 * rail).load(Ordering::Acquire);
         let mut checked = Instant::now();
-        while (0..RAILS).any(|rail| flag(rail) < round) {
+        let sealed = |rail, word| self.inbox.0.word(SEALED + 16 * rail + word);
+        let seal = |rail: usize| sealed(rail, 8).load(Ordering::Acquire);
+        let come = |rail| flag(rail) >= round && seal(rail) >= round;
+        while !(0..RAILS).all(come) {
             self.fabric.progress()?;
             if checked.elapsed() > Duration::from_millis(30) {
                 self.fabric.check(self.peer)?;
@@ -164,7 +185,10 @@ impl Side {
                     "word {word} of {round}"
                 );
             }
-            assert!((0..RAILS).all(|rail| flag(rail) == round), "a flag fell");
+            for rail in 0..RAILS {
+                assert_eq!((flag(rail), seal(rail)), (round, round), "a flag fell");
+                assert_eq!(sealed(rail, 0).load(Ordering::Acquire), !round);
+            }
             yield_now();
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::team::{Link, State};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
-use ferrorail_fabric::stripe::{Balance, Policy, Stripes};
+use ferrorail_fabric::stripe::{Balance, Policy, Stripes, flag_value};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Ticket,
     Tracking,
@@ -41,6 +41,11 @@ pub(super) struct Word {
 }
 
 impl Message<'_> {
+    /// The flag of a message of one chunk.
+    pub fn seal(&self) -> u64 {
+        flag_value(self.mark, 1)
+    }
+
     /// How it is laid over rails.
     pub fn stripes(&self, rails: &TeamRails, balance: &mut Balance) -> Stripes {
         let bytes = self.from.bytes as u64;

@@ -307,7 +307,7 @@ fn post(
         let outcome = unsafe {
             let fabric = &rails.fabric;
             match flag {
-                None => fabric.put(link.peer, rail, from, to, tracking),
+                None => fabric.put_sealed(link.peer, rail, from, to, message.seal(), tracking),
                 Some(flag) => fabric.put_notify(link.peer, rail, from, to, flag, tracking),
             }
         };

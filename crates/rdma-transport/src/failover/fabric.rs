@@ -176,6 +176,21 @@ impl<F: Lanes> Fabric for Failover<F> {
     }
 
     #[inline]
+    unsafe fn put_sealed(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        seal: u64,
+        tracking: Tracking,
+    ) -> Result<Ticket, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        let post = |rail| unsafe { self.inner.put(peer, rail, from, to, tracking) };
+        self.post(peer, rail, || Entry::sealed(&from, &to, seal), post)
+    }
+
+    #[inline]
     unsafe fn put_notify(
         &self,
         peer: PeerId,

@@ -21,6 +21,7 @@ struct Here {
 #[derive(Clone, Copy, Debug)]
 enum What {
     Put,
+    Sealed(u64),
     Notify(RemoteRegion, u64),
     Get,
     Atomic,
@@ -82,6 +83,10 @@ impl Entry {
         Self::new(What::Put, from, to)
     }
 
+    pub fn sealed(from: &LocalSlice<'_>, to: &RemoteSlice<'_>, seal: u64) -> Self {
+        Self::new(What::Sealed(seal), from, to)
+    }
+
     pub fn notify(from: &LocalSlice<'_>, to: &RemoteSlice<'_>, tell: &Notification<'_>) -> Self {
         Self::new(What::Notify(part(&tell.word, 8), tell.value), from, to)
     }
@@ -98,6 +103,13 @@ impl Entry {
     pub fn proof(&self) -> Option<(RemoteRegion, u64)> {
         match self.what {
             What::Notify(word, value) => Some((word, value)),
+            What::Sealed(seal) => {
+                let end = RemoteSlice {
+                    region: &self.there,
+                    offset: self.here.range.bytes - size_of::<u64>(),
+                };
+                Some((part(&end, size_of::<u64>()), seal))
+            }
             _ => None,
         }
     }
@@ -107,7 +119,7 @@ impl Entry {
         match self.what {
             What::Get => true,
             What::Put => self.here.range.bytes == 0,
-            What::Notify(..) | What::Atomic => false,
+            What::Sealed(..) | What::Notify(..) | What::Atomic => false,
         }
     }
 
@@ -135,7 +147,7 @@ impl Entry {
         let tracked = Tracking::Tracked;
         match self.what {
             // SAFETY: the caller's promise.
-            What::Put => unsafe { fabric.put(peer, rail, here, there, tracked) },
+            What::Put | What::Sealed(_) => unsafe { fabric.put(peer, rail, here, there, tracked) },
             What::Notify(word, value) => {
                 let word = RemoteSlice {
                     region: &word,
