@@ -1,5 +1,5 @@
-//! Jobs of `c/random_check.c`: their shape and settings are drawn from one seed, as are the cases in
-//! them. Formerly failing seeds run every time.
+//! Jobs of `c/random_check.c` and `c/win_random.c`: their shape and settings are drawn from one seed,
+//! as are the cases in them. Formerly failing seeds run every time.
 
 use crate::list::{Case, Environment, Expect};
 use crate::mpi::Mpi;
@@ -9,6 +9,9 @@ use ferrorail_coll::algorithms;
 const KEPT: &[u64] = &[];
 
 const PROGRAM: &str = "c/random_check.c";
+
+/// One-sided communication.
+const WINDOWS: &str = "c/win_random.c";
 
 /// Where the jobs run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,6 +61,38 @@ const SERIES: &[Series] = &[
     },
 ];
 
+/// The jobs of one-sided communication; a batch is an epoch.
+const WINDOW_SERIES: &[Series] = &[
+    Series {
+        place: Place::Loopback,
+        mpi: Mpi::Open,
+        jobs: 24,
+        batches: 40,
+        most_ranks: 7,
+    },
+    Series {
+        place: Place::Loopback,
+        mpi: Mpi::Mpich,
+        jobs: 5,
+        batches: 40,
+        most_ranks: 2,
+    },
+    Series {
+        place: Place::Loopback,
+        mpi: Mpi::Abi,
+        jobs: 5,
+        batches: 20,
+        most_ranks: 4,
+    },
+    Series {
+        place: Place::Verbs,
+        mpi: Mpi::Open,
+        jobs: 2,
+        batches: 20,
+        most_ranks: 4,
+    },
+];
+
 /// All jobs for a seed, and those that always run.
 pub fn cases(seed: u64) -> Vec<Case> {
     let mut found = Vec::new();
@@ -65,6 +100,12 @@ pub fn cases(seed: u64) -> Vec<Case> {
         for number in 0..series.jobs {
             let mut draw = Draw(seed ^ (number << 32) ^ series.mpi as u64);
             found.push(series.case(draw.next() >> 32));
+        }
+    }
+    for series in WINDOW_SERIES {
+        for number in 0..series.jobs {
+            let mut draw = Draw(!seed ^ (number << 32) ^ series.mpi as u64);
+            found.push(series.windows(draw.next() >> 32));
         }
     }
     let first = &SERIES[0];
@@ -80,7 +121,7 @@ pub fn new_seed() -> u64 {
 
 /// Whether a case is one of [`cases`].
 pub fn is_drawn(case: &Case) -> bool {
-    case.program == PROGRAM
+    case.program == PROGRAM || case.program == WINDOWS
 }
 
 impl Series {
@@ -123,6 +164,28 @@ impl Series {
             },
             timeout_s: 120,
         }
+    }
+}
+
+impl Series {
+    /// The job of one-sided communication that `seed` stands for: one rank is enough for it.
+    fn windows(&self, seed: u64) -> Case {
+        let mut case = self.case(seed);
+        let mut draw = Draw(!seed);
+        let most = if self.place == Place::Verbs {
+            20_000
+        } else {
+            100_000
+        };
+        case.name = case.name.replacen("random", "random-windows", 1);
+        case.program = WINDOWS.into();
+        case.arguments = vec![seed.to_string(), self.batches.to_string(), most.to_string()];
+        case.ranks = 1 + u32::try_from(draw.below(self.most_ranks)).unwrap_or(0);
+        // Without it MPI_Win_create is left to the host, as nothing else reaches the memory.
+        case.environment.remove("FERRORAIL_CMA");
+        // The verdict names its seed.
+        case.expect.output.push(format!("win_random seed={seed} "));
+        case
     }
 }
 
