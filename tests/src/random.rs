@@ -66,7 +66,7 @@ const WINDOW_SERIES: &[Series] = &[
     Series {
         place: Place::Loopback,
         mpi: Mpi::Open,
-        jobs: 24,
+        jobs: 14,
         batches: 40,
         most_ranks: 7,
     },
