@@ -84,13 +84,6 @@ const WINDOW_SERIES: &[Series] = &[
         batches: 20,
         most_ranks: 4,
     },
-    Series {
-        place: Place::Verbs,
-        mpi: Mpi::Open,
-        jobs: 2,
-        batches: 20,
-        most_ranks: 4,
-    },
 ];
 
 /// All jobs for a seed, and those that always run.
