@@ -219,7 +219,8 @@ pub unsafe fn free(window: *mut c_void, forward: impl FnOnce() -> c_int) -> c_in
     // SAFETY: nobody else frees it meanwhile.
     let found = runtime::with_local(|local| unsafe { find(&local.recent_windows, handle) });
     let Some(entry) = found else {
-        return forwarded(session, "win_free", reason::NO_WINDOW, 0, forward);
+        let why = super::why_not_ours(session, handle);
+        return forwarded(session, "win_free", why, 0, forward);
     };
     if let Err(error) = entry.window.quit() {
         return report_window(session, handle, "win_free", &error.into());

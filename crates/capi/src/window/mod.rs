@@ -162,11 +162,19 @@ unsafe fn run_on(
     let handle = session.host().window(window);
     // SAFETY: the caller's contract.
     let Some(entry) = (unsafe { find(&local.recent_windows, handle) }) else {
-        return collective::forwarded(session, name, reason::NO_WINDOW, 0, forward);
+        return collective::forwarded(session, name, why_not_ours(session, handle), 0, forward);
     };
     match call(session, entry) {
         Ok(()) => session.host().constants().success,
         Err(error) => report_window(session, handle, name, &error),
+    }
+}
+
+/// Why a call on a window that ferrorail did not make is the host's: it refuses the null one.
+fn why_not_ours(session: &Session, window: Win) -> &'static str {
+    match window == session.host().predefined().win_null {
+        true => reason::INVALID,
+        false => reason::NO_WINDOW,
     }
 }
 
