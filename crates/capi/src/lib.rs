@@ -12,6 +12,7 @@
 //! * `datatype`: predefined types to bytes, derived ones flattened once, packed and unpacked;
 //! * `operation`, `local_reduction`: reduction operations to kernels, or to the host's `PMPI_Reduce_local`;
 //! * `oob_pmpi`: how the ranks of a communicator find each other: the host's `PMPI_*` calls;
+//! * `recents`: what a thread remembers of the communicators and windows it used last;
 //! * `progress`: keeping the host going while a rank waits in here;
 //! * `next`: the library behind this one, which gets every call that is not accelerated;
 //! * `error`, `panic_guard`, `logging`.
@@ -36,6 +37,7 @@ mod oob_pmpi;
 mod operation;
 mod panic_guard;
 mod progress;
+mod recents;
 mod runtime;
 mod team_cache;
 mod window;

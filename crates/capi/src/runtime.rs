@@ -2,9 +2,8 @@
 
 use crate::operation::Operations;
 use crate::progress::Progress;
-use crate::team_cache::Recents;
-use crate::window::RecentWindows;
-use crate::{logging, team_cache};
+use crate::recents::Recents;
+use crate::{logging, team_cache, window};
 use ferrorail_base::config::{self, Problem, Settings};
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_engine::Context;
@@ -51,9 +50,9 @@ pub struct Local {
     /// Set while ferrorail itself calls the host: what the host calls back is not ours to take.
     inside: Cell<bool>,
     /// Communicators it used last.
-    pub recents: Recents,
+    pub recents: Recents<team_cache::Entry>,
     /// Windows it used last.
-    pub recent_windows: RecentWindows,
+    pub recent_windows: Recents<window::Entry>,
 }
 
 thread_local! {
@@ -62,7 +61,7 @@ thread_local! {
         Local {
             inside: Cell::new(false),
             recents: Recents::new(),
-            recent_windows: RecentWindows::new(),
+            recent_windows: Recents::new(),
         }
     };
 }

@@ -6,15 +6,14 @@
 //! because a host may give a freed communicator's handle to a new one.
 
 use crate::oob_pmpi::OobPmpi;
+use crate::recents::Recents;
 use crate::runtime::{Inside, Session};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_engine::{EngineError, Team};
 use ferrorail_mpi_abi::{Comm, MpiError};
 use libc::{c_int, c_void};
-use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
-use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -50,37 +49,6 @@ static ENTRIES: Mutex<Option<HashMap<usize, Arc<Entry>>>> = Mutex::new(None);
 /// Number of entries deleted so far, plus one.
 static GENERATION: AtomicU64 = AtomicU64::new(1);
 
-/// Entries that a thread remembers; rows and columns of a process grid fit.
-const RECENT: usize = 4;
-
-#[derive(Clone, Copy)]
-struct Recent {
-    comm: Comm,
-    /// 0 matches nothing.
-    generation: u64,
-    entry: *const Entry,
-}
-
-/// What a thread remembers.
-pub struct Recents([Cell<Recent>; RECENT]);
-
-impl Recents {
-    /// Nothing yet.
-    pub const fn new() -> Self {
-        const NONE: Recent = Recent {
-            comm: Comm(0),
-            generation: 0,
-            entry: ptr::null(),
-        };
-        Self([const { Cell::new(NONE) }; RECENT])
-    }
-}
-
-#[inline]
-fn slot_of(comm: Comm) -> usize {
-    (comm.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (64 - RECENT.ilog2())
-}
-
 /// The entry of `comm`, made if this is the first call on it (then collective). `None` if `comm`
 /// is not a communicator.
 ///
@@ -88,21 +56,14 @@ fn slot_of(comm: Comm) -> usize {
 /// The program keeps `comm` for as long as the entry is used, as MPI demands of a communicator in
 /// use by a collective.
 #[inline]
-pub unsafe fn entry<'a>(session: &'a Session, recents: &Recents, comm: Comm) -> Option<&'a Entry> {
+pub unsafe fn entry<'a>(
+    session: &'a Session,
+    recents: &Recents<Entry>,
+    comm: Comm,
+) -> Option<&'a Entry> {
     let generation = GENERATION.load(Ordering::Acquire);
-    let slot = &recents.0[slot_of(comm)];
-    let recent = slot.get();
-    if recent.comm == comm && recent.generation == generation {
-        // SAFETY: nothing was deleted since this entry was found on this communicator.
-        return Some(unsafe { &*recent.entry });
-    }
-    let entry = find(session, comm)?;
-    slot.set(Recent {
-        comm,
-        generation,
-        entry,
-    });
-    // SAFETY: the entry lives until the attribute is deleted.
+    let entry = recents.get_or_find(comm.0, generation, || find(session, comm))?;
+    // SAFETY: the entry lives until the attribute is deleted, and none was since it was found.
     Some(unsafe { &*entry })
 }
 

@@ -23,6 +23,7 @@ pub use synchronise::{
 
 use crate::collective;
 use crate::error::{CallError, Wrong, report_window};
+use crate::recents::Recents;
 use crate::runtime::{self, Local, Session};
 use crate::team_cache::reason;
 use attributes::Attributes;
@@ -31,9 +32,7 @@ use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_engine::{EngineError, OneSided, Window, WindowError};
 use ferrorail_mpi_abi::Win;
 use libc::c_int;
-use std::cell::Cell;
 use std::collections::HashMap;
-use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A window of ferrorail's.
@@ -52,37 +51,6 @@ static WINDOWS: Mutex<Option<HashMap<usize, Arc<Entry>>>> = Mutex::new(None);
 /// Number of windows freed so far, plus one: a host may give a freed handle to a new window.
 static GENERATION: AtomicU64 = AtomicU64::new(1);
 
-/// Windows that a thread remembers.
-const RECENT: usize = 4;
-
-#[derive(Clone, Copy)]
-struct Recent {
-    handle: Win,
-    /// 0 matches nothing.
-    generation: u64,
-    entry: *const Entry,
-}
-
-/// What a thread remembers.
-pub struct RecentWindows([Cell<Recent>; RECENT]);
-
-impl RecentWindows {
-    /// Nothing yet.
-    pub const fn new() -> Self {
-        const NONE: Recent = Recent {
-            handle: Win(0),
-            generation: 0,
-            entry: ptr::null(),
-        };
-        Self([const { Cell::new(NONE) }; RECENT])
-    }
-}
-
-#[inline]
-fn slot_of(handle: Win) -> usize {
-    (handle.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (64 - RECENT.ilog2())
-}
-
 fn windows() -> MutexGuard<'static, Option<HashMap<usize, Arc<Entry>>>> {
     WINDOWS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -92,21 +60,11 @@ fn windows() -> MutexGuard<'static, Option<HashMap<usize, Arc<Entry>>>> {
 /// # Safety
 /// The program does not free the window while the entry is used, as MPI demands.
 #[inline]
-unsafe fn find<'a>(recents: &RecentWindows, handle: Win) -> Option<&'a Entry> {
+unsafe fn find<'a>(recents: &Recents<Entry>, handle: Win) -> Option<&'a Entry> {
     let generation = GENERATION.load(Ordering::Acquire);
-    let slot = &recents.0[slot_of(handle)];
-    let recent = slot.get();
-    if recent.handle == handle && recent.generation == generation {
-        // SAFETY: nothing was freed since this entry was found.
-        return Some(unsafe { &*recent.entry });
-    }
-    let entry = windows().as_ref()?.get(&handle.0).map(Arc::as_ptr)?;
-    slot.set(Recent {
-        handle,
-        generation,
-        entry,
-    });
-    // SAFETY: the entry lives until the program frees the window.
+    let known = || windows().as_ref()?.get(&handle.0).map(Arc::as_ptr);
+    let entry = recents.get_or_find(handle.0, generation, known)?;
+    // SAFETY: the entry lives until the program frees the window, and none was since it was found.
     Some(unsafe { &*entry })
 }
 

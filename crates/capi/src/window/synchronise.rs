@@ -102,10 +102,9 @@ pub fn lock(
         return Err(Wrong::LockType.into());
     };
     check_assertion(assert, &[bits.nocheck])?;
-    match entry.target(session, rank)? {
-        Some(target) => Ok(entry.onesided().lock(target, mode, assert != 0)?),
-        None => Ok(()),
-    }
+    at(session, entry, rank, |window, target| {
+        window.lock(target, mode, assert != 0)
+    })
 }
 
 /// `MPI_Win_lock_all`.
