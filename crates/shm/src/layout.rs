@@ -238,24 +238,18 @@ impl NodeLayout {
     #[inline]
     #[track_caller]
     pub fn letter(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
-        self.letters(r, channel, slot)
+        assert!(slot < LETTERS, "letter {slot} of {LETTERS}");
+        let small = self.small(channel).expect("a small channel");
+        let small_pairs = self.local_ranks as usize * self.small_channels as usize;
+        let start = self.all_small() + small_pairs * SMALL_SCRATCH;
+        start + self.small_pair(r, small) * LETTERS_BYTES + slot as usize * LETTER
     }
 
     /// Room in which `r` writes its `index`-th letter to go.
     #[inline]
     #[track_caller]
     pub fn own_letter(&self, r: NodeRank, channel: u32, index: u32) -> usize {
-        self.letters(r, channel, index) + LETTERS as usize * LETTER
-    }
-
-    #[inline]
-    #[track_caller]
-    fn letters(&self, r: NodeRank, channel: u32, index: u32) -> usize {
-        assert!(index < LETTERS, "letter {index} of {LETTERS}");
-        let small = self.small(channel).expect("a small channel");
-        let small_pairs = self.local_ranks as usize * self.small_channels as usize;
-        let start = self.all_small() + small_pairs * SMALL_SCRATCH;
-        start + self.small_pair(r, small) * LETTERS_BYTES + index as usize * LETTER
+        self.letter(r, channel, index) + LETTERS as usize * LETTER
     }
 
     /// The number of a small channel among them.
