@@ -95,11 +95,8 @@ impl Context {
 
     /// Says each line once in the life of the process.
     pub(crate) fn warn_once(&self, lines: impl IntoIterator<Item = String>) {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         for line in lines {
-            if warned.insert(line.clone()) {
-                tracing::warn!("{line}");
-            }
+            self.warn_once_about(&line, || line.clone());
         }
     }
 

@@ -34,14 +34,6 @@ pub(crate) struct Proof {
     told: bool,
 }
 
-impl Proof {
-    /// Whether anything is under way.
-    #[inline]
-    pub fn is_pending(&self) -> bool {
-        !self.wanted.is_empty()
-    }
-}
-
 /// Rounds among `nodes` leaders.
 fn rounds(nodes: u32) -> u32 {
     nodes.next_power_of_two().trailing_zeros()
@@ -70,9 +62,9 @@ pub(crate) fn want(map: &Map, state: &mut State, op: u64) -> Result<(), EngineEr
     advance(map, state).map(|_| ())
 }
 
-/// A leader's part, as far as it goes without waiting. What it waits for is returned.
+/// A leader's part of what is wanted, as far as it goes without waiting. What it waits for is returned.
 pub(crate) fn advance(map: &Map, state: &mut State) -> Result<Option<Blocked>, EngineError> {
-    if !state.proof.is_pending() {
+    if state.proof.wanted.is_empty() {
         return Ok(None);
     }
     let segment = map.segment();

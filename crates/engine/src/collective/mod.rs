@@ -230,9 +230,7 @@ fn turn(map: &Map, state: &mut State, call: &Call<'_>, row: Row) -> Result<Turn,
 
 /// Between nodes, has channels proven free before they are wanted, and waits for the next one to be.
 fn keep_pace(map: &Map, state: &mut State, row: Row) -> Result<(), EngineError> {
-    if state.proof.is_pending() {
-        proof::advance(map, state)?;
-    }
+    proof::advance(map, state)?;
     if let Some(op) = state.clock.want(row) {
         proof::want(map, state, op)?;
     }

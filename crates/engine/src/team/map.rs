@@ -13,10 +13,10 @@ use ferrorail_fabric::{Fabric, LocalRegion};
 use ferrorail_shm::{NodeLayout, NodeSegment, WaitPolicy};
 use std::sync::Arc;
 
-/// Channels of scratch: how many rooted operations may run before the team synchronises.
+/// Channels of scratch: how many rooted operations a rank may be ahead of the slowest.
 pub(crate) const CHANNELS: u32 = 8;
 
-/// Channels of synchronisations, which prove the others free and take turns.
+/// Channels of barriers, which prove the others free and take turns.
 pub(crate) const SYNC_CHANNELS: u32 = 2;
 
 /// Channels of a few pages for operations of few bytes, which are many in a row more often.
