@@ -33,7 +33,7 @@ impl<'a> HostOperation<'a> {
     /// `op` on elements like these; `None` if the host does not say how far one reaches.
     pub fn new(session: &'a Session, op: Op, elements: &Elements) -> Option<Self> {
         let layout = elements.layout.clone();
-        let reach = match layout.dense_at {
+        let reach = match layout.dense_at() {
             Some(_) => layout.bytes,
             None => {
                 let facts = session.host().type_layout(elements.datatype).ok()?;
@@ -74,7 +74,7 @@ impl<'a> HostOperation<'a> {
         let mut done = 0;
         while done < elements {
             let count = (elements - done).min(c_int::MAX as usize);
-            let skip = self.element.layout.extent.wrapping_mul(done as isize);
+            let skip = self.element.layout.extent().wrapping_mul(done as isize);
             let (from, into) = (from.wrapping_offset(skip), into.wrapping_offset(skip));
             let datatype = self.element.datatype;
             // SAFETY: the caller's contract, for the elements from `done` on.
@@ -134,20 +134,20 @@ impl<'a> HostOperation<'a> {
         order: Order,
     ) -> Result<(), CallError> {
         let layout = &self.element.layout;
-        let stride = layout.extent.unsigned_abs();
+        let stride = layout.extent().unsigned_abs();
         let chunk = (CHUNK_BYTES / stride.max(self.reach).max(1)).clamp(1, elements);
         let side = self.reach + (chunk - 1) * stride;
         let side = side.next_multiple_of(ALIGNMENT);
         let mut memory = Operands::new(2 * side)?;
         // Elements may follow one another downwards, and their data begin before or behind them.
-        let below = match layout.extent {
+        let below = match layout.extent() {
             ..0 => (chunk - 1) * stride,
             _ => 0,
         };
         let left = memory
             .first()
             .wrapping_add(below)
-            .wrapping_offset(layout.lowest.wrapping_neg());
+            .wrapping_offset(layout.lowest().wrapping_neg());
         let right = left.wrapping_add(side);
         for first in (0..elements).step_by(chunk) {
             let count = chunk.min(elements - first);
@@ -180,7 +180,7 @@ impl LocalReduction for HostOperation<'_> {
     ) -> Result<(), EngineError> {
         // SAFETY: the caller's contract.
         let outcome = unsafe {
-            match self.element.layout.dense_at {
+            match self.element.layout.dense_at() {
                 Some(begin) => self.dense(from, into, elements, order, begin),
                 None => self.spread(from, into, elements, order),
             }

@@ -29,7 +29,8 @@ impl Collective for Allgather {
         call: &Both,
     ) -> Result<(), Refusal> {
         let (bytes, rank) = (call.block_bytes()?, team.rank().index());
-        let output = Output::new(call.recv.times(team.size())?)?;
+        let all = call.recv.times(team.size())?;
+        let output = Output::new(&all)?;
         let own = output.address().wrapping_add(bytes * rank);
         let send = match &call.send {
             Side::InPlace => {

@@ -28,7 +28,7 @@ impl Collective for Alltoall {
     ) -> Result<(), Refusal> {
         let (bytes, ranks) = (call.block_bytes()?, team.size());
         let recv = call.recv.times(ranks)?;
-        let output = Output::new(recv.clone())?;
+        let output = Output::new(&recv)?;
         // SAFETY: the program's elements.
         let input = unsafe {
             match &call.send {

@@ -146,13 +146,13 @@ pub enum Refusal {
     Invalid,
     /// It is left to the host on all ranks, for this reason.
     Left(&'static str),
-    /// It fails here.
-    Error(CallError),
+    /// It fails here. In a box, as outcomes are handed up on every call.
+    Error(Box<CallError>),
 }
 
 impl<E: Into<CallError>> From<E> for Refusal {
     fn from(error: E) -> Self {
-        Self::Error(error.into())
+        Self::Error(Box::new(error.into()))
     }
 }
 
@@ -189,19 +189,15 @@ pub trait Collective {
 /// # Safety
 /// The arguments obey the standard, or are wrong in ways the host MPI itself would notice.
 #[inline]
-pub unsafe fn run<C: Collective>(args: Args, forward: impl FnOnce() -> c_int) -> c_int {
+pub unsafe fn run<C: Collective>(args: &Args, forward: &impl Fn() -> c_int) -> c_int {
     // SAFETY: the caller's contract.
-    runtime::with_local(|local| unsafe { run_on::<C>(local, &args, forward) })
+    runtime::with_local(|local| unsafe { run_on::<C>(local, args, forward) })
 }
 
 /// # Safety
 /// As [`run`].
 #[inline]
-unsafe fn run_on<C: Collective>(
-    local: &Local,
-    args: &Args,
-    forward: impl FnOnce() -> c_int,
-) -> c_int {
+unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() -> c_int) -> c_int {
     let Some(session) = runtime::session_of(local) else {
         return forward();
     };

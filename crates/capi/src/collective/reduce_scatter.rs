@@ -1,7 +1,7 @@
 //! `MPI_Reduce_scatter_block`, `MPI_Reduce_scatter` (MPI 4.1, section 6.10).
 
 use super::reduction::Vector;
-use super::side::{Output, at, is_in_place};
+use super::side::{Output, check_address, is_in_place};
 use super::table::Consecutive;
 use super::{Args, Collective, Refusal, done};
 use crate::datatype::Elements;
@@ -33,14 +33,14 @@ impl Collective for ReduceScatterBlock {
         args: &Args,
         call: &Vector,
     ) -> Result<(), Refusal> {
-        let recv = at(session, call.elements.clone(), args.recv.address)?;
+        let recv = &call.elements;
         let all = recv.times(team.size())?;
         // In place the whole vector is where only its first block is written.
         let output = match all.dense() {
             None if is_in_place(session, &args.send) => {
-                Output::with_room(recv.clone(), all.bytes().unwrap_or(0))?
+                Output::with_room(recv, all.bytes().unwrap_or(0))?
             }
-            _ => Output::new(recv.clone())?,
+            _ => Output::new(recv)?,
         };
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
@@ -84,20 +84,15 @@ impl Collective for ReduceScatter {
         let all = of(blocks.elements());
         let in_place = is_in_place(session, &args.send);
         // In place the whole vector is where only its first elements are written.
-        let there = if in_place { all.clone() } else { of(own) };
-        at(session, there, args.recv.address)?;
-        let recv = at(session, of(own), args.recv.address)?;
+        let recv = of(own);
+        check_address(session, if in_place { &all } else { &recv })?;
         let aliases = ptr::eq(args.send.address, args.recv.address) && all.bytes() != Some(0);
         if aliases && session.rejects_aliases() {
             return Err(Refusal::Invalid);
         }
-        let all = Elements {
-            address: recv.address,
-            ..all
-        };
         let output = match all.dense() {
-            None if in_place => Output::with_room(recv, all.bytes().unwrap_or(0))?,
-            _ => Output::new(recv)?,
+            None if in_place => Output::with_room(&recv, all.bytes().unwrap_or(0))?,
+            _ => Output::new(&recv)?,
         };
         // SAFETY: the program's elements; overlap is removed.
         unsafe {

@@ -1,7 +1,7 @@
 //! `MPI_Reduce`, `MPI_Allreduce`, `MPI_Scan`, `MPI_Exscan` (MPI 4.1, sections 6.9 and 6.11).
 
 use super::rooted::{check_root, root_of};
-use super::side::{Input, Output, at, is_in_place, typed};
+use super::side::{Input, Output, check_address, is_in_place, typed};
 use super::{Args, Collective, Refusal, done};
 use crate::datatype::Elements;
 use crate::operation::Operation;
@@ -30,7 +30,7 @@ pub struct Vector {
 }
 
 impl Vector {
-    #[inline]
+    #[inline(always)]
     pub(super) fn check(session: &Session, args: &Args) -> Result<Self, Refusal> {
         let elements = typed(session, &args.recv)?;
         let op = session.host().operation(args.op);
@@ -42,10 +42,10 @@ impl Vector {
     }
 
     /// As [`Vector::check`], with buffers that are significant on all ranks.
-    #[inline]
+    #[inline(always)]
     pub(super) fn check_both(session: &Session, args: &Args) -> Result<Self, Refusal> {
         let vector = Self::check(session, args)?;
-        vector.received(session, args, false)?;
+        vector.check_result(session, args, false)?;
         Ok(vector)
     }
 
@@ -53,16 +53,16 @@ impl Vector {
         self.elements.bytes().unwrap_or(0)
     }
 
-    /// Where the result goes. Send and receive buffer may be the same unless that is `wrong`, or
-    /// the host always says so.
+    /// Checks where the result goes. Send and receive buffer may be the same unless that is `wrong`,
+    /// or the host always says so.
     #[inline]
-    fn received(&self, session: &Session, args: &Args, wrong: bool) -> Result<Elements, Refusal> {
-        let recv = at(session, self.elements.clone(), args.recv.address)?;
+    fn check_result(&self, session: &Session, args: &Args, wrong: bool) -> Result<(), Refusal> {
+        check_address(session, &self.elements)?;
         let aliases = ptr::eq(args.send.address, args.recv.address) && self.bytes() != 0;
         if aliases && (wrong || session.rejects_aliases()) {
             return Err(Refusal::Invalid);
         }
-        Ok(recv)
+        Ok(())
     }
 
     /// Runs `act` with the contribution of `send` elements, `None` if it is in `output`, and the
@@ -76,7 +76,7 @@ impl Vector {
         session: &Session,
         args: &Args,
         send: &Elements,
-        output: &Output,
+        output: &Output<'_>,
         act: impl FnOnce(Option<*const u8>, &Reducer<'_>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let input = match is_in_place(session, &args.send) {
@@ -86,7 +86,11 @@ impl Vector {
                 None
             }
             false => {
-                let send = at(session, send.clone(), args.send.address)?;
+                let send = Elements {
+                    address: args.send.address.cast(),
+                    ..send.clone()
+                };
+                check_address(session, &send)?;
                 // SAFETY: the caller's contract.
                 Some(unsafe { Input::new(session, &send, output.range())? })
             }
@@ -118,11 +122,11 @@ impl Collective for Allreduce {
         args: &Args,
         call: &Vector,
     ) -> Result<(), Refusal> {
-        let recv = at(session, call.elements.clone(), args.recv.address)?;
-        let output = Output::new(recv.clone())?;
+        let recv = &call.elements;
+        let output = Output::new(recv)?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
-            call.with(session, args, &recv, &output, |send, reducer| {
+            call.with(session, args, recv, &output, |send, reducer| {
                 done(team.allreduce(send, output.address(), recv.count, reducer))
             })?;
             output.finish(session)?;
@@ -157,26 +161,21 @@ impl Collective for Reduce {
         if !is_root && is_in_place(session, &args.send) {
             return Err(Refusal::Invalid);
         }
-        let recv = match is_root {
-            true => {
-                // Open MPI, too, looks for equal buffers here, though not in all-reduce.
-                let checks = session.host().kind() == AbiKind::OpenMpi;
-                call.received(session, args, checks)?
-            }
-            false => Elements {
-                count: 0,
-                ..call.elements.clone()
-            },
+        if is_root {
+            // Open MPI, too, looks for equal buffers here, though not in all-reduce.
+            let checks = session.host().kind() == AbiKind::OpenMpi;
+            call.check_result(session, args, checks)?;
+        }
+        let send = &call.elements;
+        let count = send.count;
+        let recv = Elements {
+            count: if is_root { count } else { 0 },
+            ..send.clone()
         };
-        let output = Output::new(recv.clone())?;
-        let count = call.elements.count;
-        let send = match is_root {
-            true => recv.clone(),
-            false => call.elements.clone(),
-        };
+        let output = Output::new(&recv)?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
-            call.with(session, args, &send, &output, |send, reducer| {
+            call.with(session, args, send, &output, |send, reducer| {
                 done(team.reduce(send, output.address(), count, root, reducer))
             })?;
             output.finish(session)?;
@@ -203,11 +202,11 @@ impl Collective for Scan {
         args: &Args,
         call: &Vector,
     ) -> Result<(), Refusal> {
-        let recv = at(session, call.elements.clone(), args.recv.address)?;
-        let output = Output::new(recv.clone())?;
+        let recv = &call.elements;
+        let output = Output::new(recv)?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
-            call.with(session, args, &recv, &output, |send, reducer| {
+            call.with(session, args, recv, &output, |send, reducer| {
                 done(team.scan(send, output.address(), recv.count, reducer))
             })?;
             output.finish(session)?;
@@ -234,11 +233,11 @@ impl Collective for Exscan {
         args: &Args,
         call: &Vector,
     ) -> Result<(), Refusal> {
-        let recv = at(session, call.elements.clone(), args.recv.address)?;
-        let output = Output::new(recv.clone())?;
+        let recv = &call.elements;
+        let output = Output::new(recv)?;
         // SAFETY: the program's elements; overlap is removed. Rank 0 receives nothing.
         unsafe {
-            call.with(session, args, &recv, &output, |send, reducer| {
+            call.with(session, args, recv, &output, |send, reducer| {
                 done(team.exscan(send, output.address(), recv.count, reducer))
             })?;
             if team.rank().0 > 0 {

@@ -37,9 +37,10 @@ pub(super) fn root_of(team: &Team, args: &Args) -> Result<Rank, Refusal> {
 }
 
 /// The side of a rank that is not the root, which cannot be in place.
-pub(super) fn not_in_place(side: &Side) -> Result<(Elements, usize), Refusal> {
+#[inline]
+pub(super) fn not_in_place(side: &Side) -> Result<(&Elements, usize), Refusal> {
     match side {
-        Side::At(elements) => Ok((elements.clone(), elements.bytes().ok_or(Refusal::Invalid)?)),
+        Side::At(elements) => Ok((elements, elements.bytes().ok_or(Refusal::Invalid)?)),
         Side::InPlace => Err(Refusal::Invalid),
     }
 }
@@ -68,7 +69,7 @@ impl Collective for Bcast {
         let root = root_of(team, args)?;
         let bytes = call.bytes().ok_or(Refusal::Invalid)?;
         let is_root = team.rank() == root;
-        let output = Output::new(call.clone())?;
+        let output = Output::new(call)?;
         // SAFETY: the program's elements. The root's are only read.
         unsafe {
             if is_root {
@@ -107,13 +108,14 @@ impl Collective for Gather {
             let (send, bytes) = not_in_place(call)?;
             // SAFETY: the program's elements; nothing is received here.
             return unsafe {
-                let input = Input::new(session, &send, 0..0)?;
+                let input = Input::new(session, send, 0..0)?;
                 done(team.gather(Some(input.address()), ptr::null_mut(), bytes, root))
             };
         }
         let recv = elements(session, &args.recv)?;
         let bytes = recv.bytes().ok_or(Refusal::Invalid)?;
-        let output = Output::new(recv.times(team.size())?)?;
+        let all = recv.times(team.size())?;
+        let output = Output::new(&all)?;
         // SAFETY: the program's elements; a block for each rank to receive.
         unsafe {
             let input = match call {
@@ -175,7 +177,7 @@ impl Collective for Scatter {
                 return done(team.scatter(input.address(), None, bytes, root));
             };
             same_bytes(bytes, recv.bytes().unwrap_or(0))?;
-            let output = Output::new(recv.clone())?;
+            let output = Output::new(recv)?;
             let input = Input::new(session, &all, output.range())?;
             done(team.scatter(input.address(), Some(output.address()), bytes, root))?;
             output.finish(session)?;

@@ -4,7 +4,6 @@ use super::{Args, Buffer, Refusal};
 use crate::datatype::{self, Elements, Packed};
 use crate::error::CallError;
 use crate::runtime::Session;
-use libc::c_void;
 use std::ops::Range;
 use std::ptr;
 
@@ -46,11 +45,13 @@ pub fn is_in_place(session: &Session, buffer: &Buffer) -> bool {
 /// Checks a side that may not be `MPI_IN_PLACE`. The byte count of the result does not overflow.
 #[inline]
 pub fn elements(session: &Session, buffer: &Buffer) -> Result<Elements, Refusal> {
-    at(session, typed(session, buffer)?, buffer.address)
+    let elements = typed(session, buffer)?;
+    check_address(session, &elements)?;
+    Ok(elements)
 }
 
 /// Checks count and datatype, but not the address. The byte count of the result does not overflow.
-#[inline]
+#[inline(always)]
 pub fn typed(session: &Session, buffer: &Buffer) -> Result<Elements, Refusal> {
     let count = usize::try_from(buffer.count).map_err(|_| Refusal::Invalid)?;
     let datatype = session.host().datatype(buffer.datatype);
@@ -65,22 +66,14 @@ pub fn typed(session: &Session, buffer: &Buffer) -> Result<Elements, Refusal> {
     Ok(elements)
 }
 
-/// Such elements at `address`, if that is one.
+/// Checks the address of `elements`.
 #[inline]
-pub fn at(
-    session: &Session,
-    elements: Elements,
-    address: *mut c_void,
-) -> Result<Elements, Refusal> {
-    let elements = Elements {
-        address: address.cast(),
-        ..elements
-    };
-    let in_place = address as usize == session.host().constants().in_place;
+pub fn check_address(session: &Session, elements: &Elements) -> Result<(), Refusal> {
+    let in_place = elements.address as usize == session.host().constants().in_place;
     if in_place || elements.is_absent() {
         return Err(Refusal::Invalid);
     }
-    Ok(elements)
+    Ok(())
 }
 
 /// The two sides of a collective in which every rank sends and receives.
@@ -132,7 +125,7 @@ pub fn same_bytes(send_bytes: usize, recv_bytes: usize) -> Result<(), Refusal> {
     if send_bytes == recv_bytes {
         return Ok(());
     }
-    Err(Refusal::Error(CallError::Signature {
+    Err(Refusal::from(CallError::Signature {
         send_bytes,
         recv_bytes,
     }))
@@ -187,16 +180,16 @@ impl Input {
 }
 
 /// Plain bytes to receive into: the program's own memory, or memory to unpack from.
-pub struct Output {
+pub struct Output<'a> {
     address: *mut u8,
-    elements: Elements,
+    elements: &'a Elements,
     packed: Option<Packed>,
 }
 
-impl Output {
+impl<'a> Output<'a> {
     /// Room for the bytes of `elements`.
     #[inline]
-    pub fn new(elements: Elements) -> Result<Self, CallError> {
+    pub fn new(elements: &'a Elements) -> Result<Self, CallError> {
         match elements.dense() {
             Some(address) => Ok(Self {
                 address,
@@ -209,8 +202,8 @@ impl Output {
 
     /// Memory to unpack `elements` from, which are the first of at least `room` bytes.
     #[cold]
-    pub fn with_room(elements: Elements, room: usize) -> Result<Self, CallError> {
-        let mut packed = Packed::new(size_of(&elements)?.max(room))?;
+    pub fn with_room(elements: &'a Elements, room: usize) -> Result<Self, CallError> {
+        let mut packed = Packed::new(size_of(elements)?.max(room))?;
         Ok(Self {
             address: packed.as_mut_ptr(),
             elements,

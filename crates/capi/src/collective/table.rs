@@ -12,24 +12,28 @@ use std::ops::Range;
 
 thread_local! {
     /// Lists of blocks to use again: at most one per side.
-    static LISTS: Cell<[Vec<Block>; 2]> = const { Cell::new([const { Vec::new() }; 2]) };
+    static LISTS: [Cell<Vec<Block>>; 2] = const { [const { Cell::new(Vec::new()) }; 2] };
 }
 
 /// A list from the thread's, cleared.
 fn take_list() -> Vec<Block> {
-    let mut lists = LISTS.take();
-    lists.rotate_left(1);
-    let mut list = std::mem::take(&mut lists[1]);
-    LISTS.set(lists);
-    list.clear();
-    list
+    LISTS.with(|[first, second]| {
+        let mut list = first.take();
+        if list.capacity() == 0 {
+            list = second.take();
+        }
+        list.clear();
+        list
+    })
 }
 
 fn give_list(list: Vec<Block>) {
-    let mut lists = LISTS.take();
-    lists.rotate_left(1);
-    lists[1] = list;
-    LISTS.set(lists);
+    LISTS.with(|[first, second]| {
+        let other = first.replace(list);
+        if other.capacity() != 0 {
+            second.set(other);
+        }
+    });
 }
 
 /// The program's blocks, an entry per rank of the team.
@@ -102,7 +106,7 @@ impl Rows {
         let offset = self
             .origin
             .layout
-            .extent
+            .extent()
             .wrapping_mul(displacement as isize);
         Elements {
             address: self.origin.address.wrapping_offset(offset),

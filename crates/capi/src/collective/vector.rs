@@ -94,7 +94,7 @@ impl Collective for Gatherv {
             let (send, bytes) = not_in_place(call)?;
             // SAFETY: the program's elements; nothing is received here.
             return unsafe {
-                let input = Input::new(session, &send, 0..0)?;
+                let input = Input::new(session, send, 0..0)?;
                 done(team.gatherv(Some(input.address()), bytes, ptr::null_mut(), &[], root))
             };
         }
@@ -158,7 +158,7 @@ impl Collective for Scatterv {
                 Side::InPlace => None,
                 Side::At(recv) => {
                     same_bytes(bytes, recv.bytes().unwrap_or(0))?;
-                    Some(Output::new(recv.clone())?)
+                    Some(Output::new(recv)?)
                 }
             };
             let written = output.as_ref().map_or(0..0, Output::range);

@@ -33,11 +33,8 @@ impl Elements {
     /// Address of the data, if it is plain bytes.
     #[inline]
     pub fn dense(&self) -> Option<*mut u8> {
-        let offset = match (self.layout.dense_at, &self.layout.runs) {
-            (None, Some(runs)) if self.count == 1 => runs.single(),
-            (dense_at, _) => dense_at,
-        };
-        offset.map(|offset| self.address.wrapping_offset(offset))
+        let offset = self.layout.dense_for(self.count)?;
+        Some(self.address.wrapping_offset(offset))
     }
 
     /// Whether data would lie where no memory is: not even displacements that are addresses
@@ -45,7 +42,7 @@ impl Elements {
     #[inline]
     pub fn is_absent(&self) -> bool {
         const FIRST_PAGE: usize = 4096;
-        let lowest = self.address.wrapping_offset(self.layout.lowest) as usize;
+        let lowest = self.address.wrapping_offset(self.layout.lowest()) as usize;
         lowest < FIRST_PAGE && self.count != 0 && self.layout.bytes != 0
     }
 
@@ -53,7 +50,7 @@ impl Elements {
     pub fn block(&self, index: usize) -> Self {
         let stride = self
             .layout
-            .extent
+            .extent()
             .wrapping_mul((self.count * index) as isize);
         Self {
             address: self.address.wrapping_offset(stride),
@@ -95,7 +92,7 @@ impl Elements {
         let mut done = 0;
         while done < self.count {
             let count = most.min(self.count - done);
-            let stride = self.layout.extent.wrapping_mul(done as isize);
+            let stride = self.layout.extent().wrapping_mul(done as isize);
             let bytes = self.layout.bytes;
             act(
                 self.address.wrapping_offset(stride),
@@ -114,9 +111,9 @@ impl Elements {
     /// The elements are readable; `to` has room for [`Elements::bytes`].
     pub unsafe fn pack(&self, session: &Session, to: *mut u8) -> Result<(), CallError> {
         let layout = &self.layout;
-        if let Some(runs) = &layout.runs {
+        if let Some(runs) = layout.runs() {
             // SAFETY: the caller's contract.
-            unsafe { runs.pack(self.address, self.count, layout.extent, to) }
+            unsafe { runs.pack(self.address, self.count, layout.extent(), to) }
             return Ok(());
         }
         self.count_host_packing(session);
@@ -139,9 +136,9 @@ impl Elements {
     /// `from` has [`Elements::bytes`] bytes; the elements are writable.
     pub unsafe fn unpack(&self, session: &Session, from: *const u8) -> Result<(), CallError> {
         let layout = &self.layout;
-        if let Some(runs) = &layout.runs {
+        if let Some(runs) = layout.runs() {
             // SAFETY: the caller's contract.
-            unsafe { runs.unpack(from, self.address, self.count, layout.extent) }
+            unsafe { runs.unpack(from, self.address, self.count, layout.extent()) }
             return Ok(());
         }
         self.count_host_packing(session);

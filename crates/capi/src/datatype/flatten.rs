@@ -7,7 +7,6 @@ use ferrorail_base::runs::{Builder, GROUPS_MAX, Runs};
 use ferrorail_mpi_abi::{Combiner, Contents, Datatype, Envelope, TypeLayout};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::Arc;
 
 /// Largest element that is found out by packing, gaps included, in bytes.
 const PROBE_BYTES_MAX: usize = 1 << 24;
@@ -44,16 +43,12 @@ pub fn examine(session: &Session, datatype: Datatype) -> Option<Layout> {
             "a datatype is left to the host's packing"
         );
     }
-    let single = runs.as_ref().and_then(Runs::single);
-    let joins = facts.bytes == 0 || facts.extent == facts.bytes as isize;
-    let dense_at = single.filter(|_| joins);
-    Some(Layout {
-        bytes: facts.bytes,
-        extent: facts.extent,
-        lowest: facts.true_lower_bound,
-        dense_at,
-        runs: runs.filter(|_| dense_at.is_none()).map(Arc::new),
-    })
+    Some(Layout::new(
+        facts.bytes,
+        facts.extent,
+        facts.true_lower_bound,
+        runs,
+    ))
 }
 
 /// Whether `runs` is as long and reaches as far as the host says.
@@ -78,7 +73,7 @@ fn read(session: &Session, datatype: Datatype, depth: u32) -> Option<Runs> {
         return if depth == 0 {
             None
         } else {
-            whole(layout(session, datatype)?)
+            whole(&layout(session, datatype)?)
         };
     }
     if envelope.combiner == Combiner::Other {
@@ -89,10 +84,10 @@ fn read(session: &Session, datatype: Datatype, depth: u32) -> Option<Runs> {
 }
 
 /// A layout's data as runs.
-fn whole(layout: Layout) -> Option<Runs> {
-    match layout.dense_at {
+fn whole(layout: &Layout) -> Option<Runs> {
+    match layout.dense_at() {
         Some(offset) => Runs::dense(layout.bytes).shifted(offset),
-        None => layout.runs.map(Arc::unwrap_or_clone),
+        None => layout.runs().cloned(),
     }
 }
 

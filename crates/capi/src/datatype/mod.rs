@@ -9,32 +9,18 @@
 
 mod elements;
 mod flatten;
+mod layout;
 mod staging;
 
 pub use elements::Elements;
+pub use layout::Layout;
 pub use staging::Packed;
 
 use crate::runtime::Session;
-use ferrorail_base::runs::Runs;
 use ferrorail_mpi_abi::Datatype;
 use libc::{c_int, c_void};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// How elements of a datatype lie in memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// Bytes of data in one element.
-    pub bytes: usize,
-    /// Distance between elements.
-    pub extent: isize,
-    /// Offset of the lowest data byte.
-    pub lowest: isize,
-    /// Where data begins, if any number of elements is plain bytes in order and without gaps.
-    pub dense_at: Option<isize>,
-    /// Where data lies, if not dense. `None` if only the host can tell.
-    pub runs: Option<Arc<Runs>>,
-}
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Facts on predefined types that are not in the fast table (`MPI_DOUBLE_INT`); they never go away.
 static PREDEFINED: Mutex<Option<HashMap<usize, Layout>>> = Mutex::new(None);
@@ -43,13 +29,7 @@ static PREDEFINED: Mutex<Option<HashMap<usize, Layout>>> = Mutex::new(None);
 #[inline]
 pub fn layout(session: &Session, datatype: Datatype) -> Option<Layout> {
     match session.datatypes.dense_bytes(datatype) {
-        Some(bytes) => Some(Layout {
-            bytes,
-            extent: bytes as isize,
-            lowest: 0,
-            dense_at: Some(0),
-            runs: None,
-        }),
+        Some(bytes) => Some(Layout::plain(bytes)),
         None => derived(session, datatype),
     }
 }

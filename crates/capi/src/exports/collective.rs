@@ -25,7 +25,7 @@ macro_rules! entry {
             guard(Some(args.comm), || {
                 let forward = || call_next!(NEXT, ($($arg => $ty),*) -> c_int, else MISSING);
                 // SAFETY: the program called the function with these arguments.
-                unsafe { collective::run::<$kind>(args, forward) }
+                unsafe { collective::run::<$kind>(&args, &forward) }
             })
         }
     };

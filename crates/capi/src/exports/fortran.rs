@@ -23,12 +23,12 @@ type Error = *mut c_int;
 /// `args` reads a Fortran program's arguments; handles are Fortran's. `error` is its `ierror`.
 unsafe fn call<C: Collective>(
     args: impl FnOnce() -> Args,
-    forward: impl FnOnce() -> c_int,
+    forward: impl Fn() -> c_int,
     error: Error,
 ) {
     let code = guard(None, || match args().translated() {
         // SAFETY: the arguments are those of the program's call.
-        Some(args) => unsafe { collective::run::<C>(args, forward) },
+        Some(args) => unsafe { collective::run::<C>(&args, &forward) },
         None => forward(),
     });
     if !error.is_null() {

@@ -248,7 +248,7 @@ pub unsafe fn compare_and_swap(
     };
     let [origin, compare, result] = buffers;
     let element = typed(session, origin, 1, place.datatype)?;
-    if element.layout.dense_at != Some(0) {
+    if element.layout.dense_at() != Some(0) {
         return Err(Wrong::Datatype.into());
     }
     if buffers.iter().any(|buffer| buffer.is_null()) {

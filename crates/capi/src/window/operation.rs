@@ -73,21 +73,16 @@ pub(super) fn here(session: &Session, buffer: &Buffer) -> Result<Elements, CallE
 #[inline]
 pub(super) fn shape(elements: &Elements) -> Option<Shape<'_>> {
     let layout = &elements.layout;
-    let dense = match (layout.dense_at, &layout.runs) {
-        (Some(offset), _) => Some(offset),
-        (None, Some(runs)) if elements.count == 1 => runs.single(),
-        _ => None,
-    };
-    if let Some(offset) = dense {
+    if let Some(offset) = layout.dense_for(elements.count) {
         return Some(Shape::Dense(Piece {
             offset,
             bytes: layout.bytes * elements.count,
         }));
     }
-    layout.runs.as_ref().map(|runs| Shape::Runs {
+    layout.runs().map(|runs| Shape::Runs {
         runs,
         count: elements.count,
-        extent: layout.extent,
+        extent: layout.extent(),
     })
 }
 
@@ -229,6 +224,7 @@ pub unsafe fn requested(
 mod tests {
     use super::*;
     use crate::datatype::Layout;
+    use ferrorail_base::runs::Runs;
     use ferrorail_mpi_abi::Datatype;
 
     #[test]
@@ -237,13 +233,7 @@ mod tests {
             address: ptr::null_mut(),
             count: 3,
             datatype: Datatype(0),
-            layout: Layout {
-                bytes: 8,
-                extent: 8,
-                lowest: 4,
-                dense_at: Some(4),
-                runs: None,
-            },
+            layout: Layout::new(8, 8, 4, Runs::dense(8).shifted(4)),
         };
         let piece = shape(&elements).and_then(|shape| shape.single());
         let expected = Piece {

@@ -91,16 +91,23 @@ impl Team {
             scheduled(&self.map, state, &mut plan, call)
         };
         state.plans.put_back(plan, call.bytes);
-        if outcome.is_ok() {
-            finish(&self.map, state);
+        match outcome {
+            Ok(()) => {
+                finish(&self.map, state);
+                Ok(())
+            }
+            Err(error) => Err(self.failed(state, error)),
         }
-        if let Err(error) = &outcome
-            && !matches!(error, EngineError::ElementTooLarge { .. })
-        {
+    }
+
+    /// After `error` peers may be anywhere.
+    #[cold]
+    fn failed(&self, state: &mut State, error: EngineError) -> EngineError {
+        if !matches!(error, EngineError::ElementTooLarge { .. }) {
             state.broken = Some(error.to_string());
             mark::give_up(&self.map);
         }
-        outcome
+        error
     }
 
     /// A call that moves nothing. Its number is shown to ranks that think otherwise.
