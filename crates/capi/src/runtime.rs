@@ -53,6 +53,8 @@ pub struct Local {
     pub recents: Recents<team_cache::Entry>,
     /// Windows it used last.
     pub recent_windows: Recents<window::Entry>,
+    /// What it accumulated last.
+    pub recent_update: Cell<Option<window::PlainUpdate>>,
 }
 
 thread_local! {
@@ -62,6 +64,7 @@ thread_local! {
             inside: Cell::new(false),
             recents: Recents::new(),
             recent_windows: Recents::new(),
+            recent_update: Cell::new(None),
         }
     };
 }
@@ -69,7 +72,11 @@ thread_local! {
 /// Runs `call` with this thread's own things.
 #[inline]
 pub fn with_local<R>(call: impl FnOnce(&Local) -> R) -> R {
-    LOCAL.with(call)
+    const { assert!(!std::mem::needs_drop::<Local>()) };
+    // Only the address comes out of the closure: what `call` captured is not copied into it.
+    let local = LOCAL.with(std::ptr::from_ref);
+    // SAFETY: what needs no destructor lives as long as its thread.
+    call(unsafe { &*local })
 }
 
 /// Marks this thread as being inside ferrorail until dropped.

@@ -7,7 +7,7 @@ use crate::datatype::{self, Elements, Packed};
 use crate::error::{CallError, Wrong};
 use crate::local_reduction::HostOperation;
 use crate::operation::Accumulation;
-use crate::runtime::{Inside, Session};
+use crate::runtime::{self, Inside, Session};
 use ferrorail_base::Rank;
 use ferrorail_engine::{HostUpdate, Shape, Update};
 use ferrorail_mpi_abi::Datatype;
@@ -61,6 +61,7 @@ fn basis(session: &Session, datatype: Datatype, depth: u32) -> Option<Datatype> 
 ///
 /// # Safety
 /// The program's arguments.
+#[inline]
 pub unsafe fn accumulate(
     session: &Session,
     entry: &Entry,
@@ -70,8 +71,8 @@ pub unsafe fn accumulate(
     let Some(target) = entry.target(session, place.rank)? else {
         return Ok(());
     };
-    if let Some(plain) = Plain::of(session, args) {
-        let at = Shape::bytes_at(0, plain.bytes);
+    if let Some((bytes, plain)) = plain_update(session, args) {
+        let at = Shape::bytes_at(0, bytes);
         let result = args.result.map(|result| (result.address.cast(), &at));
         // SAFETY: the caller's contract.
         unsafe {
@@ -87,6 +88,22 @@ pub unsafe fn accumulate(
         }
         return Ok(());
     }
+    // SAFETY: the caller's contract.
+    unsafe { accumulate_typed(session, entry, target, args) }
+}
+
+/// [`accumulate`] of elements of any types.
+///
+/// # Safety
+/// As [`accumulate`].
+#[cold]
+unsafe fn accumulate_typed(
+    session: &Session,
+    entry: &Entry,
+    target: Rank,
+    args: &Accumulate,
+) -> Result<(), CallError> {
+    let place = &args.place;
     let there = typed(session, ptr::null_mut(), place.count, place.datatype)?;
     let element = {
         let _inside = Inside::enter();
@@ -132,39 +149,66 @@ pub unsafe fn accumulate(
     }
 }
 
-/// An operation on plain bytes of one predefined type on all sides, by one of ferrorail's own loops.
-struct Plain {
-    bytes: usize,
+/// An operation on plain bytes of one predefined type, by one of ferrorail's own loops.
+#[derive(Clone, Copy)]
+pub struct PlainUpdate {
+    op: usize,
+    datatype: usize,
     element_bytes: usize,
     update: Update<'static>,
 }
 
-impl Plain {
-    /// `None` for all others, wrong arguments included.
-    #[inline]
-    fn of(session: &Session, args: &Accumulate) -> Option<Self> {
-        let (place, origin) = (&args.place, &args.origin);
-        let alike = |side: &Buffer| {
-            (side.count, side.datatype) == (place.count, place.datatype) && !side.address.is_null()
-        };
-        let sides = alike(origin) && args.result.as_ref().is_none_or(alike);
-        let bytes = plain(session, place.count, place.datatype).filter(|_| sides)?;
-        if bytes == 0 {
-            return None;
-        }
-        let op = session.host().operation(args.op);
-        let datatype = session.host().datatype(place.datatype);
-        let update = match session.operations().plain(op, datatype)? {
+impl PlainUpdate {
+    /// What these handles, as they came in registers, mean; `None` for all others, wrong ones included.
+    fn find(session: &Session, op: usize, datatype: usize) -> Option<Self> {
+        let element_bytes = plain(session, 1, datatype).filter(|&bytes| bytes > 0)?;
+        let (op_handle, type_handle) = (
+            session.host().operation(op),
+            session.host().datatype(datatype),
+        );
+        let update = match session.operations().plain(op_handle, type_handle)? {
             Accumulation::Replace => Update::Replace,
             Accumulation::Keep => Update::Keep,
             Accumulation::Operation(operation) => Update::Kernel(operation.kernel()?),
         };
         Some(Self {
-            bytes,
-            element_bytes: bytes / place.count as usize,
+            op,
+            datatype,
+            element_bytes,
             update,
         })
     }
+
+    /// [`PlainUpdate::find`], remembered by the thread: handles of predefined things never change.
+    #[inline]
+    fn of(session: &Session, op: usize, datatype: usize) -> Option<Self> {
+        runtime::with_local(|local| {
+            let recent = local.recent_update.get();
+            if let Some(recent) = recent
+                && (recent.op, recent.datatype) == (op, datatype)
+            {
+                return Some(recent);
+            }
+            let found = Self::find(session, op, datatype)?;
+            local.recent_update.set(Some(found));
+            Some(found)
+        })
+    }
+}
+
+/// The length in bytes of an operation on plain elements, alike on all sides, and what it does. `None`
+/// for all others, wrong arguments included.
+#[inline]
+fn plain_update(session: &Session, args: &Accumulate) -> Option<(usize, PlainUpdate)> {
+    let (place, origin) = (&args.place, &args.origin);
+    let alike = |side: &Buffer| {
+        side.count == place.count && side.datatype == place.datatype && !side.address.is_null()
+    };
+    let sides = alike(origin) && args.result.as_ref().is_none_or(alike);
+    let count = usize::try_from(place.count).ok().filter(|_| sides)?;
+    let update = PlainUpdate::of(session, args.op, place.datatype)?;
+    let bytes = update.element_bytes.checked_mul(count)?;
+    (bytes > 0).then_some((bytes, update))
 }
 
 /// A checked accumulating operation.

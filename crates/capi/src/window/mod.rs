@@ -11,7 +11,7 @@ mod fortran;
 mod operation;
 mod synchronise;
 
-pub use accumulate::{Accumulate, accumulate, compare_and_swap};
+pub use accumulate::{Accumulate, PlainUpdate, accumulate, compare_and_swap};
 pub use attributes::{attribute, attribute_value, shared_query};
 pub use create::{Allocation, NewWindow, attach, create, detach, free};
 pub use fortran::{Int, Translation};

@@ -1,6 +1,6 @@
 //! One of the algorithms, chosen while running.
 
-use super::{LockError, LockSite, McsLock, Mode, QueueLock, RemoteLock, TestAndSetLock};
+use super::{LockError, LockSite, McsLock, Mode, QueueLock, RemoteLock, SEATS, TestAndSetLock};
 
 /// The lock algorithms by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +24,15 @@ impl LockAlgorithm {
             Self::TestAndSet => TestAndSetLock::NAME,
             Self::Mcs => McsLock::NAME,
             Self::Queue => QueueLock::NAME,
+        }
+    }
+
+    /// What suits so many contenders best that need no thread at the target.
+    #[must_use]
+    pub const fn for_ranks(ranks: u32) -> Self {
+        match ranks <= SEATS {
+            true => Self::Queue,
+            false => Self::TestAndSet,
         }
     }
 

@@ -4,6 +4,7 @@ mod any;
 mod counted;
 mod mcs;
 mod queue;
+mod shortcut;
 mod test_and_set;
 #[cfg(test)]
 mod tests;

@@ -52,6 +52,14 @@ pub struct QueueLock {
 impl QueueLock {
     /// Stable name of the algorithm.
     pub const NAME: &'static str = "queue";
+
+    /// Takes over a lock that was got without it.
+    pub(super) fn adopt(&mut self, mode: Mode) {
+        self.held = Some(match mode {
+            Mode::Shared => Held::Shared,
+            Mode::Exclusive => Held::Exclusive { named: false },
+        });
+    }
 }
 
 /// Adds to the lock word; the word after it.

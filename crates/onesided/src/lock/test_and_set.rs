@@ -45,6 +45,11 @@ impl TestAndSetLock {
         }
     }
 
+    /// Takes over a lock that was got without it.
+    pub(super) fn adopt(&mut self, mode: Mode) {
+        self.held = Some(mode);
+    }
+
     async fn back_off<S: LockSite>(&mut self, site: &S, limit: &mut u32) -> Result<(), S::Error> {
         // A different sequence for every contender, or they would collide again (splitmix64).
         self.random =

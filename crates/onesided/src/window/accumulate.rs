@@ -1,56 +1,23 @@
 //! Accumulating operations (MPI 4.1, sections 12.3.4 and 12.3.5): read-modify-write under the
 //! accumulate lock of the target. See the module's text on atomicity.
 
-use super::passive::Passive;
 use super::rails::Direction;
 use super::shape::{Cutter, Shape};
 use super::target::Memory;
 use super::transfer::same_length;
-use super::word::Which;
-use super::{Waiting, Window, WindowError, count};
-use crate::lock::RemoteLock;
+use super::update::{self, Update};
+use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_base::runs::Piece;
 use ferrorail_fabric::Fabric;
-use ferrorail_reduce::Kernel;
 use std::ptr;
 
 /// Most bytes that are combined at a time where the target's memory is not mapped, or has gaps.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Longest element of a compare-and-swap.
-const SWAP_BYTES_MAX: usize = 32;
-
-/// An operation that no kernel computes.
-pub trait Combine {
-    /// `into = from ∘ into` for `elements` packed elements.
-    ///
-    /// # Errors
-    /// Whatever its owner says.
-    ///
-    /// # Safety
-    /// Both are that many packed elements, apart, `into` writable.
-    unsafe fn combine(
-        &self,
-        from: *const u8,
-        into: *mut u8,
-        elements: usize,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
-}
-
-/// What becomes of the target's elements.
-#[derive(Clone, Copy)]
-pub enum Update<'a> {
-    /// `MPI_REPLACE`.
-    Replace,
-    /// `MPI_NO_OP`.
-    Keep,
-    /// A predefined operation.
-    Kernel(Kernel),
-    /// Another.
-    Call(&'a dyn Combine),
-}
+pub(super) const SWAP_BYTES_MAX: usize = 32;
 
 /// One side of an accumulating operation: an address, and how elements lie there.
 #[derive(Clone, Copy)]
@@ -82,12 +49,52 @@ impl<F: Fabric> Window<F> {
     /// # Safety
     /// `origin` is readable as its shape says, unless `update` is [`Update::Keep`]; `result` is
     /// writable.
+    #[inline]
     pub unsafe fn accumulate(
         &self,
         origin: (*const u8, &Shape<'_>),
         result: Option<(*mut u8, &Shape<'_>)>,
         target: Rank,
         displacement: i64,
+        there: &Shape<'_>,
+        element_bytes: usize,
+        update: Update<'_>,
+    ) -> Result<(), WindowError> {
+        let base = self.place(target, displacement, there)?;
+        if let Memory::Mapped(start) = self.targets[target.index()].memory
+            && self.rails.is_none()
+            && let Some((origin, result, piece)) = in_one_run(origin, result, there)
+        {
+            let held = self.enter(target)?;
+            count(&self.counters.accumulates);
+            let alone = self.take(target, held)?;
+            let there = (start as *mut u8).wrapping_offset(base + piece.offset);
+            // SAFETY: inside the target's mapped memory, which is this operation's alone; the caller's
+            // contract.
+            let outcome =
+                unsafe { update.in_place(there, origin, result, piece.bytes, element_bytes) };
+            self.give_back(alone);
+            // Not the result itself, which would be copied.
+            outcome?;
+            return Ok(());
+        }
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.accumulate_shaped(origin, result, (target, base), there, element_bytes, update)
+        }
+    }
+
+    /// [`Window::accumulate`] of elements, from byte `base` of the target's memory on, that are not one
+    /// run in mapped memory.
+    ///
+    /// # Safety
+    /// As [`Window::accumulate`].
+    #[cold]
+    unsafe fn accumulate_shaped(
+        &self,
+        origin: (*const u8, &Shape<'_>),
+        result: Option<(*mut u8, &Shape<'_>)>,
+        (target, base): (Rank, isize),
         there: &Shape<'_>,
         element_bytes: usize,
         update: Update<'_>,
@@ -100,8 +107,7 @@ impl<F: Fabric> Window<F> {
         for side in [&origin, &result].into_iter().flatten() {
             same_length(side.shape, there)?;
         }
-        let base = self.place(target, displacement, there)?;
-        let mut passive = self.enter(target)?;
+        let held = self.enter(target)?;
         count(&self.counters.accumulates);
         if there.bytes() == 0 {
             return Ok(());
@@ -116,7 +122,7 @@ impl<F: Fabric> Window<F> {
             update,
         };
         // SAFETY: the caller's contract.
-        self.alone(target, &mut passive, || unsafe { self.run(&job) })
+        self.alone(target, held, || unsafe { self.run(&job) })
     }
 
     /// `MPI_Compare_and_swap` of elements of `bytes` bytes. Complete on return.
@@ -137,14 +143,26 @@ impl<F: Fabric> Window<F> {
     ) -> Result<(), WindowError> {
         let there = Shape::bytes_at(0, bytes);
         let base = self.place(target, displacement, &there)?;
-        let mut passive = self.enter(target)?;
+        let held = self.enter(target)?;
         count(&self.counters.accumulates);
         if bytes > SWAP_BYTES_MAX {
             return Err(WindowError::Lock(format!(
                 "elements of {bytes} bytes cannot be compared and swapped"
             )));
         }
-        self.alone(target, &mut passive, || {
+        if let Memory::Mapped(start) = self.targets[target.index()].memory
+            && self.rails.is_none()
+        {
+            let alone = self.take(target, held)?;
+            // SAFETY: inside the target's mapped memory; the caller's contract.
+            unsafe {
+                let there = (start as *mut u8).wrapping_offset(base);
+                update::compare_and_swap(there, origin, compare, result, bytes);
+            }
+            self.give_back(alone);
+            return Ok(());
+        }
+        self.alone(target, held, || {
             let mut before = [0u8; SWAP_BYTES_MAX];
             let mut expected = [0u8; SWAP_BYTES_MAX];
             let here = MemoryRange::new(before.as_mut_ptr(), bytes);
@@ -164,51 +182,6 @@ impl<F: Fabric> Window<F> {
         })
     }
 
-    /// Runs `act` while no other accumulating operation touches `target`'s memory.
-    fn alone<R>(
-        &self,
-        target: Rank,
-        passive: &mut Passive,
-        act: impl FnOnce() -> Result<R, WindowError>,
-    ) -> Result<R, WindowError> {
-        if passive.is_exclusive() {
-            return act();
-        }
-        if self.rails.is_none() {
-            let control = self.targets[target.index()].control;
-            let control = control.expect("without rails all ranks are of this node");
-            let word = self.segment.word(control + super::layout::ACCUMULATE);
-            self.take(target, word)?;
-            let outcome = act();
-            word.store(0, Ordering::Release);
-            self.doorbell().ring();
-            return outcome;
-        }
-        let doing = "waiting to accumulate";
-        let site = self.site(target, Which::Accumulate);
-        let mode = crate::lock::Mode::Exclusive;
-        self.drive(target, doing, passive.accumulate.acquire(&site, mode))?;
-        let outcome = act();
-        self.drive(target, doing, passive.accumulate.release(&site))?;
-        outcome
-    }
-
-    /// Takes the accumulate lock of a rank of this node, in a window that has no others.
-    #[inline]
-    fn take(&self, target: Rank, word: &AtomicU64) -> Result<(), WindowError> {
-        let mine = u64::from(self.rank.0) + 1;
-        let free = || {
-            let taken = word.compare_exchange(0, mine, Ordering::Acquire, Ordering::Relaxed);
-            taken.is_ok()
-        };
-        if free() {
-            return Ok(());
-        }
-        self.wait_until("waiting to accumulate", Waiting::Word(target), || {
-            Ok(word.load(Ordering::Relaxed) == 0 && free())
-        })
-    }
-
     /// # Safety
     /// As [`Window::accumulate`].
     unsafe fn run(&self, job: &Job<'_>) -> Result<(), WindowError> {
@@ -219,8 +192,17 @@ impl<F: Fabric> Window<F> {
             .all(|side| side.shape.single().is_some());
         if let (Memory::Mapped(base), Some(piece), true) = (memory, job.there.single(), singles) {
             let there = (base as *mut u8).wrapping_offset(job.base + piece.offset);
+            let start = |side: Side<'_>| {
+                let offset = side.shape.single().map_or(0, |piece| piece.offset);
+                side.address.wrapping_offset(offset)
+            };
+            let result = job.result.map_or(ptr::null_mut(), start);
+            let origin = job.origin.map_or(ptr::null_mut(), start);
             // SAFETY: inside the target's mapped memory; the caller's contract.
-            return unsafe { job.in_place(there, piece.bytes) };
+            return unsafe {
+                job.update
+                    .in_place(there, origin, result, piece.bytes, job.element_bytes)
+            };
         }
         // SAFETY: the caller's contract.
         unsafe { self.in_chunks(job) }
@@ -252,7 +234,7 @@ impl<F: Fabric> Window<F> {
                 }
                 if let Some((side, cutter)) = &mut origin {
                     side.copy(cutter, ours, bytes, false);
-                    job.combine(ours, theirs, bytes)?;
+                    job.update.combine(ours, theirs, bytes, job.element_bytes)?;
                     self.move_chunk(job, Direction::Put, &mut there.1, theirs, bytes)?;
                     self.settle(job.target)?;
                 }
@@ -286,6 +268,26 @@ impl<F: Fabric> Window<F> {
     }
 }
 
+/// Addresses of operands and results, null without one, and the target's bytes, if all sides are one
+/// run of as many bytes.
+#[inline]
+fn in_one_run(
+    (origin, from): (*const u8, &Shape<'_>),
+    result: Option<(*mut u8, &Shape<'_>)>,
+    there: &Shape<'_>,
+) -> Option<(*const u8, *mut u8, Piece)> {
+    let (from, there) = (from.single()?, there.single()?);
+    let (result, bytes) = match result {
+        None => (ptr::null_mut(), there.bytes),
+        Some((address, shape)) => {
+            let into = shape.single()?;
+            (address.wrapping_offset(into.offset), into.bytes)
+        }
+    };
+    let alike = from.bytes == there.bytes && bytes == there.bytes && bytes > 0;
+    alike.then_some((origin.wrapping_offset(from.offset), result, there))
+}
+
 impl Side<'_> {
     /// Copies the next `bytes` bytes between this side and `packed`.
     ///
@@ -307,54 +309,5 @@ impl Side<'_> {
             }
             done += piece.bytes;
         }
-    }
-}
-
-impl Job<'_> {
-    /// Combines elements that are one run on every side, where they are.
-    ///
-    /// # Safety
-    /// `there` has `bytes` bytes, which no other accumulating operation touches; the caller's sides
-    /// are valid.
-    #[inline]
-    unsafe fn in_place(&self, there: *mut u8, bytes: usize) -> Result<(), WindowError> {
-        let start = |side: &Side<'_>| {
-            let offset = side.shape.single().map_or(0, |piece| piece.offset);
-            side.address.wrapping_offset(offset)
-        };
-        // SAFETY: the caller's contract. A program that passes its own window memory may overlap.
-        unsafe {
-            if let Some(result) = &self.result {
-                ptr::copy(there, start(result), bytes);
-            }
-            match &self.origin {
-                Some(origin) => self.combine(start(origin), there, bytes),
-                None => Ok(()),
-            }
-        }
-    }
-
-    /// # Safety
-    /// Both have `bytes` bytes of packed elements.
-    #[inline]
-    unsafe fn combine(
-        &self,
-        from: *const u8,
-        into: *mut u8,
-        bytes: usize,
-    ) -> Result<(), WindowError> {
-        let elements = bytes / self.element_bytes;
-        // SAFETY: the caller's contract.
-        unsafe {
-            match self.update {
-                Update::Replace => ptr::copy(from, into, bytes),
-                Update::Keep => {}
-                Update::Kernel(kernel) => kernel.run(from, into, elements, false),
-                Update::Call(call) => call
-                    .combine(from, into, elements)
-                    .map_err(WindowError::Operation)?,
-            }
-        }
-        Ok(())
     }
 }

@@ -119,7 +119,7 @@ impl<F: Fabric> Window<F> {
         let mut active = self.active();
         let mode = self.mode.load(Ordering::Relaxed);
         let other = mode == mode::STARTED || mode == mode::LOCKED_ALL || active.posted.is_some();
-        if other || self.locked.load(Ordering::Relaxed) > 0 {
+        if other || self.any_locked() {
             return Err(WindowError::Synchronisation(
                 "a fence in an epoch of another kind",
             ));
@@ -184,7 +184,7 @@ impl<F: Fabric> Window<F> {
     /// [`WindowError::Synchronisation`] if an access epoch is open.
     pub fn start(&self, targets: &[Rank]) -> Result<(), WindowError> {
         let mut active = self.active();
-        if self.locked.load(Ordering::Relaxed) > 0 {
+        if self.any_locked() {
             return Err(WindowError::Synchronisation(
                 "started while a target is locked",
             ));
@@ -274,7 +274,7 @@ impl<F: Fabric> Window<F> {
         let mut active = self.active();
         let mode = self.mode.load(Ordering::Relaxed);
         let idle = matches!(mode, mode::NONE | mode::FENCE) && active.posted.is_none();
-        if !idle || self.locked.load(Ordering::Relaxed) > 0 {
+        if !idle || self.any_locked() {
             return Err(WindowError::Synchronisation(
                 "the window is freed in an epoch",
             ));

@@ -5,36 +5,21 @@
 //! load and store there.
 
 use super::active::mode;
+use super::held::{Held, HeldCell};
+use super::layout;
 use super::target::Memory;
 use super::word::Which;
-use super::{Waiting, Window, WindowError, count};
+use super::{Waiting, Window, WindowError, WindowRails, count};
 use crate::lock::{AnyLock, LockError, Mode, RemoteLock, TestAndSetLock};
 use ferrorail_base::Rank;
-use ferrorail_base::sync::Ordering;
+use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_fabric::Fabric;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::MutexGuard;
 use std::task::{Context, Poll, Waker};
-
-/// What this rank has of a target's lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
-    /// Nothing.
-    Nothing,
-    /// It was asked for, and nobody has used it yet.
-    Wanted(Mode),
-    /// The lock.
-    Acquired(Mode),
-    /// The word of the program that there is no conflict (`MPI_MODE_NOCHECK`).
-    Unchecked(Mode),
-}
 
 /// Passive-target synchronisation with one target.
 pub(super) struct Passive {
-    pub held: Held,
-    /// By `lock_all`.
-    pub by_all: bool,
     pub lock: AnyLock,
     /// Who may enter beside others, for a lock that does not know.
     pub holders: TestAndSetLock,
@@ -44,20 +29,10 @@ pub(super) struct Passive {
 impl Passive {
     pub fn new(lock: AnyLock, accumulate: AnyLock) -> Self {
         Self {
-            held: Held::Nothing,
-            by_all: false,
             lock,
             holders: TestAndSetLock::default(),
             accumulate,
         }
-    }
-
-    /// Whether nobody else can operate on the target's memory.
-    pub fn is_exclusive(&self) -> bool {
-        matches!(
-            self.held,
-            Held::Acquired(Mode::Exclusive) | Held::Unchecked(Mode::Exclusive)
-        )
     }
 }
 
@@ -73,52 +48,77 @@ impl<F: Fabric> Window<F> {
         if self.mode.load(Ordering::Relaxed) != mode::NONE {
             self.leave_unused_fence("a lock is asked for in an epoch of another kind")?;
         }
-        let mut passive = self.passive(target);
-        if passive.held != Held::Nothing {
+        if self.held(target) != Held::NOTHING {
             return Err(WindowError::Synchronisation("the target is locked already"));
         }
-        self.want(target, &mut passive, mode, nocheck)?;
-        self.locked.fetch_add(1, Ordering::Relaxed);
+        self.want(target, mode, nocheck)?;
         count(&self.counters.locks);
         Ok(())
     }
 
-    fn want(
-        &self,
-        target: Rank,
-        passive: &mut Passive,
-        mode: Mode,
-        nocheck: bool,
-    ) -> Result<(), WindowError> {
-        passive.held = match nocheck {
-            true => Held::Unchecked(mode),
-            false => Held::Wanted(mode),
-        };
-        let mapped = matches!(self.targets[target.index()].memory, Memory::Mapped(_));
-        if mapped && !nocheck {
-            self.acquire(target, passive)?;
+    #[inline]
+    fn want(&self, target: Rank, mode: Mode, nocheck: bool) -> Result<(), WindowError> {
+        let held = &self.held[target.index()];
+        if nocheck {
+            held.set(Held::unchecked(mode));
+            return Ok(());
         }
-        Ok(())
+        let mapped = matches!(self.targets[target.index()].memory, Memory::Mapped(_));
+        if mapped && self.try_enter(target, mode) {
+            return Ok(());
+        }
+        held.set(Held::wanted(mode));
+        match mapped {
+            true => self.acquire(target),
+            false => Ok(()),
+        }
     }
 
-    /// Gets the lock that was asked for, if any.
+    /// Gets a lock in one step, if that is possible.
     #[inline]
-    pub(super) fn acquire(&self, target: Rank, passive: &mut Passive) -> Result<(), WindowError> {
-        let Held::Wanted(mode) = passive.held else {
+    fn try_enter(&self, target: Rank, mode: Mode) -> bool {
+        let word = self.near_word(target, layout::LOCK);
+        let got = word.is_some_and(|word| self.lock.try_enter(word, self.rank.0, mode));
+        if got {
+            self.held[target.index()].set(Held::quick(mode));
+        }
+        got
+    }
+
+    /// A word of `target`'s, if atomics on it are the CPU's.
+    #[inline]
+    pub(super) fn near_word(&self, target: Rank, offset: usize) -> Option<&AtomicU64> {
+        let target = &self.targets[target.index()];
+        let control = target.control.filter(|_| target.link.is_none())?;
+        Some(self.segment.word(control + offset))
+    }
+
+    /// Gets the lock that was asked for, if any. Threads may come here together.
+    #[cold]
+    pub(super) fn acquire(&self, target: Rank) -> Result<(), WindowError> {
+        let mut passive = self.passive(target);
+        let held = self.held(target);
+        if !held.is_wanted() || self.try_enter(target, held.mode()) {
             return Ok(());
-        };
+        }
+        let mode = held.mode();
         let doing = "waiting for a lock";
         let site = self.site(target, Which::Lock);
         self.drive(target, doing, passive.lock.acquire(&site, mode))?;
-        if let AnyLock::Mcs(lock) = &mut passive.lock {
+        if let Passive {
+            lock: AnyLock::Mcs(lock),
+            holders: inside,
+            ..
+        } = &mut *passive
+        {
             // It knows exclusive holders only, but shared ones may wait for each other inside.
             let holders = self.site(target, Which::Holders);
-            self.drive(target, doing, passive.holders.acquire(&holders, mode))?;
+            self.drive(target, doing, inside.acquire(&holders, mode))?;
             if mode == Mode::Shared {
                 self.drive(target, doing, lock.release(&site))?;
             }
         }
-        passive.held = Held::Acquired(mode);
+        self.held[target.index()].set(Held::acquired(mode));
         Ok(())
     }
 
@@ -127,26 +127,46 @@ impl<F: Fabric> Window<F> {
     /// # Errors
     /// [`WindowError::Synchronisation`] without a lock.
     pub fn unlock(&self, target: Rank) -> Result<(), WindowError> {
-        let mut passive = self.passive(target);
-        if passive.held == Held::Nothing || passive.by_all {
+        let held = self.held(target);
+        if held == Held::NOTHING || self.mode.load(Ordering::Relaxed) == mode::LOCKED_ALL {
             return Err(NOT_LOCKED);
         }
-        self.leave(target, &mut passive)?;
-        self.locked.fetch_sub(1, Ordering::Relaxed);
-        Ok(())
+        self.leave(target, held)
     }
 
-    fn leave(&self, target: Rank, passive: &mut Passive) -> Result<(), WindowError> {
-        self.acquire(target, passive)?;
-        self.settle(target)?;
-        let Held::Acquired(mode) = std::mem::replace(&mut passive.held, Held::Nothing) else {
+    #[inline]
+    fn leave(&self, target: Rank, held: Held) -> Result<(), WindowError> {
+        if held.is_quick()
+            && let Some(word) = self.near_word(target, layout::LOCK)
+            && self.lock.try_leave(word, self.rank.0, held.mode())
+        {
+            self.held[target.index()].set(Held::NOTHING);
+            self.doorbell().ring();
             return Ok(());
-        };
+        }
+        self.leave_by_steps(target)
+    }
+
+    #[cold]
+    fn leave_by_steps(&self, target: Rank) -> Result<(), WindowError> {
+        if self.held(target).is_wanted() {
+            self.acquire(target)?;
+        }
+        self.settle(target)?;
+        let mut passive = self.passive(target);
+        let held = self.held(target);
+        self.held[target.index()].set(Held::NOTHING);
+        if held.is_unchecked() {
+            return Ok(());
+        }
+        if held.is_quick() {
+            passive.lock.adopt(held.mode());
+        }
         let doing = "giving a lock back";
         if let AnyLock::Mcs(_) = passive.lock {
             let holders = self.site(target, Which::Holders);
             self.drive(target, doing, passive.holders.release(&holders))?;
-            if mode == Mode::Shared {
+            if held.mode() == Mode::Shared {
                 return Ok(());
             }
         }
@@ -160,15 +180,13 @@ impl<F: Fabric> Window<F> {
     /// [`WindowError::Synchronisation`] if any epoch is open.
     pub fn lock_all(&self, nocheck: bool) -> Result<(), WindowError> {
         self.leave_unused_fence("all are locked in an epoch of another kind")?;
-        if self.locked.load(Ordering::Relaxed) > 0 {
+        if self.any_locked() {
             return Err(WindowError::Synchronisation(
                 "some target is locked already",
             ));
         }
         for rank in self.ranks() {
-            let mut passive = self.passive(rank);
-            passive.by_all = true;
-            self.want(rank, &mut passive, Mode::Shared, nocheck)?;
+            self.want(rank, Mode::Shared, nocheck)?;
         }
         self.mode.store(mode::LOCKED_ALL, Ordering::Relaxed);
         count(&self.counters.locks);
@@ -184,13 +202,12 @@ impl<F: Fabric> Window<F> {
             return Err(NOT_LOCKED);
         }
         for rank in self.ranks() {
-            let mut passive = self.passive(rank);
-            // Nobody used it: nobody need be asked.
-            if let Held::Wanted(_) = passive.held {
-                passive.held = Held::Nothing;
+            let held = self.held(rank);
+            match held.is_wanted() {
+                // Nobody used it: nobody need be asked.
+                true => self.held[rank.index()].set(Held::NOTHING),
+                false => self.leave(rank, held)?,
             }
-            self.leave(rank, &mut passive)?;
-            passive.by_all = false;
         }
         self.mode.store(mode::NONE, Ordering::Relaxed);
         Ok(())
@@ -201,7 +218,7 @@ impl<F: Fabric> Window<F> {
     /// # Errors
     /// [`WindowError::Synchronisation`] without a lock.
     pub fn flush_local(&self, target: Rank) -> Result<(), WindowError> {
-        if self.passive(target).held == Held::Nothing {
+        if self.held(target) == Held::NOTHING {
             return Err(NOT_LOCKED);
         }
         self.settled_here(target)
@@ -217,11 +234,21 @@ impl<F: Fabric> Window<F> {
     }
 
     fn check_any_locked(&self) -> Result<(), WindowError> {
-        let all = self.mode.load(Ordering::Relaxed) == mode::LOCKED_ALL;
-        match all || self.locked.load(Ordering::Relaxed) > 0 {
+        match self.any_locked() {
             true => Ok(()),
             false => Err(NOT_LOCKED),
         }
+    }
+
+    /// Whether the lock of some target is held, or asked for.
+    pub(super) fn any_locked(&self) -> bool {
+        let nothing = |held: &HeldCell| held.get() == Held::NOTHING;
+        !self.held.iter().all(nothing)
+    }
+
+    #[inline]
+    fn held(&self, target: Rank) -> Held {
+        self.held[target.index()].get()
     }
 
     /// `MPI_Win_flush`: operations on the target are complete there.
@@ -229,11 +256,13 @@ impl<F: Fabric> Window<F> {
     /// # Errors
     /// [`WindowError::Synchronisation`] without a lock.
     pub fn flush(&self, target: Rank) -> Result<(), WindowError> {
-        let mut passive = self.passive(target);
-        if passive.held == Held::Nothing {
+        let held = self.held(target);
+        if held == Held::NOTHING {
             return Err(NOT_LOCKED);
         }
-        self.acquire(target, &mut passive)?;
+        if held.is_wanted() {
+            self.acquire(target)?;
+        }
         self.settle(target)
     }
 
@@ -264,7 +293,7 @@ impl<F: Fabric> Window<F> {
     /// # Errors
     /// A rail's failure.
     pub fn settled_here(&self, target: Rank) -> Result<(), WindowError> {
-        let Some(rails) = &self.rails else {
+        let Some(rails) = self.rails_to(target) else {
             return Ok(());
         };
         self.wait_until("completing operations", Waiting::Rail(target), || {
@@ -272,10 +301,17 @@ impl<F: Fabric> Window<F> {
         })
     }
 
+    /// The rails, if something may be under way to `target` on them.
+    #[inline]
+    fn rails_to(&self, target: Rank) -> Option<&WindowRails<F>> {
+        self.targets[target.index()].link.as_ref()?;
+        self.rails.as_ref()
+    }
+
     /// Waits until nothing is under way to `target`: it is complete there too then.
     #[inline]
     pub(super) fn settle(&self, target: Rank) -> Result<(), WindowError> {
-        let Some(rails) = &self.rails else {
+        let Some(rails) = self.rails_to(target) else {
             return Ok(());
         };
         self.wait_until("completing operations", Waiting::Rail(target), || {
@@ -309,16 +345,19 @@ impl<F: Fabric> Window<F> {
         }
     }
 
-    /// Whether an operation on `target` is in order now; with the target's passive state, and
-    /// its lock if that was wanted.
+    /// Whether an operation on `target` is in order now, and how its lock is held, which was acquired
+    /// if it was wanted.
     #[inline]
-    pub(super) fn enter(&self, target: Rank) -> Result<MutexGuard<'_, Passive>, WindowError> {
-        let mut passive = self.passive(target);
-        match passive.held {
-            Held::Acquired(_) | Held::Unchecked(_) => {}
-            Held::Wanted(_) => self.acquire(target, &mut passive)?,
-            Held::Nothing => self.enter_active(target)?,
+    pub(super) fn enter(&self, target: Rank) -> Result<Held, WindowError> {
+        let held = self.held(target);
+        if held.is_ready() {
+            return Ok(held);
         }
-        Ok(passive)
+        if held == Held::NOTHING {
+            self.enter_active(target)?;
+            return Ok(held);
+        }
+        self.acquire(target)?;
+        Ok(self.held(target))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::WindowError;
 use super::shape::Shape;
+use ferrorail_base::runs::Piece;
 use ferrorail_base::{PeerId, Rank};
 use ferrorail_fabric::RemoteRegion;
 
@@ -70,6 +71,13 @@ impl Target {
         let Ok(units) = u64::try_from(displacement) else {
             return Err(WindowError::Displacement(displacement));
         };
+        if let Shape::Dense(Piece { offset: 0, bytes }) = *shape
+            && let Some(base) = units.checked_mul(self.unit)
+            && let Some(left) = self.bytes.checked_sub(base)
+            && bytes as u64 <= left
+        {
+            return Ok(base as isize);
+        }
         let base = i128::from(units) * i128::from(self.unit);
         let Some((low, high)) = shape.bounds() else {
             return Ok(0);

@@ -88,15 +88,29 @@ impl<F: Fabric> Window<F> {
     ) -> Result<(), WindowError> {
         same_length(shape, there)?;
         let base = self.place(target, displacement, there)?;
-        drop(self.enter(target)?);
+        self.enter(target)?;
         if let (Some(here), Some(there)) = (shape.single(), there.single()) {
             let here = MemoryRange::new(origin.wrapping_offset(here.offset), here.bytes);
             // SAFETY: the caller's contract; the target's bytes were checked.
             return unsafe { self.move_run(target, direction, here, base + there.offset) };
         }
+        // SAFETY: as above.
+        unsafe { self.move_runs(target, direction, (origin, shape), (base, there)) }
+    }
+
+    /// # Safety
+    /// As [`Window::move_run`], for each run of both sides.
+    #[cold]
+    unsafe fn move_runs(
+        &self,
+        target: Rank,
+        direction: Direction,
+        (origin, shape): (*mut u8, &Shape<'_>),
+        (base, there): (isize, &Shape<'_>),
+    ) -> Result<(), WindowError> {
         zip(shape, there, |here, there, bytes| {
             let here = MemoryRange::new(origin.wrapping_offset(here), bytes);
-            // SAFETY: as above, for a part.
+            // SAFETY: the caller's contract, for a part.
             unsafe { self.move_run(target, direction, here, base.wrapping_add(there)) }
         })
     }
@@ -123,8 +137,8 @@ impl<F: Fabric> Window<F> {
                 // write there, which is for the program to prevent.
                 unsafe {
                     match direction {
-                        Direction::Put => ptr::copy(here.as_ptr(), there, here.bytes),
-                        Direction::Get => ptr::copy(there, here.as_ptr(), here.bytes),
+                        Direction::Put => copy(here.as_ptr(), there, here.bytes),
+                        Direction::Get => copy(there, here.as_ptr(), here.bytes),
                     }
                 }
                 Ok(())
@@ -132,28 +146,78 @@ impl<F: Fabric> Window<F> {
             Memory::Attach { pid, address } => {
                 let there = address.wrapping_add_signed(offset as i64);
                 // SAFETY: inside what the target made the window of; else as above.
-                let copied = unsafe {
-                    match direction {
-                        Direction::Put => ferrorail_shm::cma_write(pid, here, there),
-                        Direction::Get => ferrorail_shm::cma_read(pid, there, here),
-                    }
-                };
-                copied.map_err(|source| WindowError::CrossMemory {
-                    rank: target.0,
-                    source,
-                })
+                unsafe { copy_across(target, pid, direction, here, there) }
             }
             Memory::Rails { .. } | Memory::Attached => {
-                let (region, offset) = self.over_rails(target, offset, here.bytes)?;
-                let there = RemoteSlice {
-                    region: &region,
-                    offset,
-                };
-                self.on_rails(target, |rails| {
-                    // SAFETY: the caller's contract; the target registered the bytes.
-                    unsafe { rails.transfer(target, direction, here, there) }
-                })
+                // SAFETY: the caller's contract.
+                unsafe { self.move_by_rail(target, direction, here, offset) }
             }
+        }
+    }
+
+    /// # Safety
+    /// As [`Window::move_run`].
+    #[inline(never)]
+    unsafe fn move_by_rail(
+        &self,
+        target: Rank,
+        direction: Direction,
+        here: MemoryRange,
+        offset: isize,
+    ) -> Result<(), WindowError> {
+        let (region, offset) = self.over_rails(target, offset, here.bytes)?;
+        let there = RemoteSlice {
+            region: &region,
+            offset,
+        };
+        self.on_rails(target, |rails| {
+            // SAFETY: the caller's contract; the target registered the bytes.
+            unsafe { rails.transfer(target, direction, here, there) }
+        })
+    }
+}
+
+/// Copies between `here` and private memory of process `pid`.
+///
+/// # Safety
+/// `here` is valid; `there` is memory that the process lends to its window.
+#[inline(never)]
+unsafe fn copy_across(
+    target: Rank,
+    pid: u32,
+    direction: Direction,
+    here: MemoryRange,
+    there: u64,
+) -> Result<(), WindowError> {
+    // SAFETY: the caller's contract; others may write there, which is for the program to prevent.
+    let copied = unsafe {
+        match direction {
+            Direction::Put => ferrorail_shm::cma_write(pid, here, there),
+            Direction::Get => ferrorail_shm::cma_read(pid, there, here),
+        }
+    };
+    copied.map_err(|source| WindowError::CrossMemory {
+        rank: target.0,
+        source,
+    })
+}
+
+/// [`ptr::copy`], without a call for a word.
+///
+/// # Safety
+/// That of [`ptr::copy`].
+#[inline]
+pub(super) unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match bytes {
+            8 => into
+                .cast::<u64>()
+                .write_unaligned(from.cast::<u64>().read_unaligned()),
+            4 => into
+                .cast::<u32>()
+                .write_unaligned(from.cast::<u32>().read_unaligned()),
+            _ => ptr::copy(from, into, bytes),
         }
     }
 }

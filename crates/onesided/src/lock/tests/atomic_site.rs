@@ -72,6 +72,16 @@ impl SharedLock {
     #[cfg(not(loom))]
     fn wake(&self, _owner: Option<u32>) {}
 
+    /// The lock word itself, for shortcuts.
+    pub fn home(&self) -> &AtomicU64 {
+        &self.home
+    }
+
+    /// Wakes who waits for a change of the lock word, after a shortcut changed it.
+    pub fn changed(&self) {
+        self.wake(None);
+    }
+
     pub fn site(self: &Arc<Self>, contender: u32) -> AtomicSite {
         AtomicSite {
             lock: self.clone(),

@@ -4,20 +4,49 @@ use ferrorail_base::sync::yield_now;
 
 use super::atomic_site::{AtomicSite, SharedLock};
 use crate::lock::Mode::{Exclusive, Shared};
-use crate::lock::{AnyLock, LockAlgorithm, Mode, RemoteLock, block_on};
+use crate::lock::{AnyLock, LockAlgorithm, LockSite, Mode, RemoteLock, block_on};
 
-fn use_lock(lock: &SharedLock, site: &AtomicSite, algorithm: LockAlgorithm, modes: &[Mode]) {
+/// How contenders get the lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By the algorithm's steps.
+    Steps,
+    /// In one step if possible, as the CPU does.
+    Shortcut,
+    /// Those of even number as the CPU does, where it and a card exclude each other.
+    Both,
+}
+
+fn use_lock(
+    lock: &SharedLock,
+    site: &AtomicSite,
+    algorithm: LockAlgorithm,
+    way: Way,
+    modes: &[Mode],
+) {
     let mut part = AnyLock::new(algorithm);
+    let me = site.contender();
+    let shortcut = way == Way::Shortcut || way == Way::Both && me.is_multiple_of(2);
     for &mode in modes {
-        let Ok(()) = block_on(part.acquire(site, mode), yield_now) else {
-            panic!("acquire failed");
-        };
+        let quick = shortcut && algorithm.try_enter(lock.home(), me, mode);
+        if !quick {
+            let Ok(()) = block_on(part.acquire(site, mode), yield_now) else {
+                panic!("acquire failed");
+            };
+        }
         // Treated as exclusive, so checked as exclusive.
         let checked = match algorithm {
             LockAlgorithm::Mcs => Exclusive,
             _ => mode,
         };
         lock.critical_section(checked, || ());
+        if quick {
+            if algorithm.try_leave(lock.home(), me, mode) {
+                lock.changed();
+                continue;
+            }
+            part.adopt(mode);
+        }
         let Ok(()) = block_on(part.release(site), yield_now) else {
             panic!("release failed");
         };
@@ -28,6 +57,7 @@ fn use_lock(lock: &SharedLock, site: &AtomicSite, algorithm: LockAlgorithm, mode
 /// the search; without it, it is exhaustive.
 fn check(
     algorithm: LockAlgorithm,
+    way: Way,
     programs: &'static [&'static [Mode]],
     preemptions: Option<usize>,
 ) {
@@ -43,11 +73,11 @@ fn check(
                 let lock = lock.clone();
                 loom::thread::spawn(move || {
                     let site = lock.site(contender as u32);
-                    use_lock(&lock, &site, algorithm, programs[contender]);
+                    use_lock(&lock, &site, algorithm, way, programs[contender]);
                 })
             })
             .collect();
-        use_lock(&lock, &lock.site(0), algorithm, programs[0]);
+        use_lock(&lock, &lock.site(0), algorithm, way, programs[0]);
         for other in others {
             other.join().unwrap();
         }
@@ -61,27 +91,34 @@ fn check(
 }
 
 macro_rules! cases {
-    ($($name:ident: $algorithm:ident, $preemptions:expr, $programs:expr;)*) => {
+    ($($name:ident: $algorithm:ident, $way:ident, $preemptions:expr, $programs:expr;)*) => {
         $(#[test]
         fn $name() {
-            check(LockAlgorithm::$algorithm, $programs, $preemptions);
+            check(LockAlgorithm::$algorithm, Way::$way, $programs, $preemptions);
         })*
     };
 }
 
 cases! {
-    test_and_set_two_writers: TestAndSet, None, &[&[Exclusive], &[Exclusive]];
-    test_and_set_mixed: TestAndSet, None, &[&[Shared, Exclusive], &[Exclusive, Shared]];
-    test_and_set_three: TestAndSet, Some(3), &[&[Exclusive], &[Shared], &[Shared]];
-    mcs_two: Mcs, None, &[&[Exclusive], &[Exclusive]];
-    mcs_two_twice: Mcs, Some(5), &[&[Exclusive, Exclusive], &[Exclusive, Exclusive]];
-    mcs_three: Mcs, Some(3), &[&[Exclusive], &[Exclusive], &[Exclusive]];
-    queue_two_writers: Queue, None, &[&[Exclusive], &[Exclusive]];
-    queue_writer_reader: Queue, None, &[&[Exclusive], &[Shared]];
-    queue_two_readers: Queue, None, &[&[Shared], &[Shared]];
-    queue_two_twice: Queue, None, &[&[Exclusive, Shared], &[Shared, Exclusive]];
-    queue_three_writers: Queue, None, &[&[Exclusive], &[Exclusive], &[Exclusive]];
-    queue_two_writers_reader: Queue, None, &[&[Exclusive], &[Exclusive], &[Shared]];
-    queue_writer_two_readers: Queue, Some(4), &[&[Exclusive], &[Shared], &[Shared]];
-    queue_three_again: Queue, Some(3), &[&[Exclusive, Exclusive], &[Shared, Shared], &[Exclusive]];
+    test_and_set_two_writers: TestAndSet, Steps, None, &[&[Exclusive], &[Exclusive]];
+    test_and_set_mixed: TestAndSet, Steps, None, &[&[Shared, Exclusive], &[Exclusive, Shared]];
+    test_and_set_three: TestAndSet, Steps, Some(3), &[&[Exclusive], &[Shared], &[Shared]];
+    mcs_two: Mcs, Steps, None, &[&[Exclusive], &[Exclusive]];
+    mcs_two_twice: Mcs, Steps, Some(5), &[&[Exclusive, Exclusive], &[Exclusive, Exclusive]];
+    mcs_three: Mcs, Steps, Some(3), &[&[Exclusive], &[Exclusive], &[Exclusive]];
+    queue_two_writers: Queue, Steps, None, &[&[Exclusive], &[Exclusive]];
+    queue_writer_reader: Queue, Steps, None, &[&[Exclusive], &[Shared]];
+    queue_two_readers: Queue, Steps, None, &[&[Shared], &[Shared]];
+    queue_two_twice: Queue, Steps, None, &[&[Exclusive, Shared], &[Shared, Exclusive]];
+    queue_three_writers: Queue, Steps, None, &[&[Exclusive], &[Exclusive], &[Exclusive]];
+    queue_two_writers_reader: Queue, Steps, None, &[&[Exclusive], &[Exclusive], &[Shared]];
+    queue_writer_two_readers: Queue, Steps, Some(4), &[&[Exclusive], &[Shared], &[Shared]];
+    queue_three_again: Queue, Steps, Some(3), &[&[Exclusive, Exclusive], &[Shared, Shared], &[Exclusive]];
+    shortcut_test_and_set: TestAndSet, Shortcut, None, &[&[Shared, Exclusive], &[Exclusive, Shared]];
+    shortcut_two_writers: Queue, Shortcut, None, &[&[Exclusive], &[Exclusive]];
+    shortcut_two_twice: Queue, Shortcut, None, &[&[Exclusive, Shared], &[Shared, Exclusive]];
+    shortcut_two_writers_reader: Queue, Shortcut, Some(4), &[&[Exclusive], &[Exclusive], &[Shared]];
+    shortcut_writer_two_readers: Queue, Shortcut, Some(4), &[&[Exclusive], &[Shared], &[Shared]];
+    shortcut_and_steps: Queue, Both, Some(4), &[&[Exclusive], &[Shared], &[Exclusive]];
+    shortcut_and_steps_twice: Queue, Both, None, &[&[Shared, Exclusive], &[Exclusive, Shared]];
 }

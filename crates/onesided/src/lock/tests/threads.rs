@@ -29,7 +29,11 @@ fn stress(algorithm: LockAlgorithm, seed: u64, shared_percent: u64) {
                         Mode::Exclusive
                     };
                     exclusive += u64::from(!shared);
-                    block_on(part.acquire(&site, mode), yield_now).expect("acquire");
+                    let quick = splitmix(&mut random).is_multiple_of(2)
+                        && algorithm.try_enter(lock.home(), contender, mode);
+                    if !quick {
+                        block_on(part.acquire(&site, mode), yield_now).expect("acquire");
+                    }
                     lock.critical_section(mode, || {
                         if splitmix(&mut random).is_multiple_of(3) {
                             yield_now();
@@ -37,6 +41,13 @@ fn stress(algorithm: LockAlgorithm, seed: u64, shared_percent: u64) {
                     });
                     if splitmix(&mut random).is_multiple_of(4) {
                         yield_now();
+                    }
+                    if quick && algorithm.try_leave(lock.home(), contender, mode) {
+                        lock.changed();
+                        continue;
+                    }
+                    if quick {
+                        part.adopt(mode);
                     }
                     block_on(part.release(&site), yield_now).expect("release");
                 }
