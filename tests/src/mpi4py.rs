@@ -65,6 +65,7 @@ pub struct Suite {
     mpi: Mpi,
     ranks: u32,
     full: bool,
+    limit: Duration,
 }
 
 /// The runs: as much as fits into two or three minutes; with `ranks`, on those under every MPI; with
@@ -76,12 +77,15 @@ pub fn suites(full: bool, ranks: Option<&[u32]>) -> Vec<Suite> {
         (None, false) => [(Mpi::Open, &[4]), (Mpi::Mpich, &[2]), (Mpi::Abi, &[1, 3])],
         (ranks, _) => [Mpi::Open, Mpi::Mpich, Mpi::Abi].map(|mpi| (mpi, ranks.unwrap_or(ALL))),
     };
+    let by_hand = full || ranks.is_some();
+    let limit = Duration::from_secs(if by_hand { 3600 } else { 240 });
     let suites = shapes.into_iter().flat_map(|(mpi, ranks)| {
         ranks.iter().map(move |&ranks| Suite {
             name: format!("mpi4py/{mpi}/n{ranks}"),
             mpi,
             ranks,
             full,
+            limit,
         })
     });
     suites.collect()
@@ -126,7 +130,7 @@ impl Suite {
             self.ranks,
             settings,
             &self.command(setup, &folder)?,
-            self.limit(),
+            self.limit,
         );
         let outcome = job.run(&folder)?;
         let outcomes = read(&folder, self.ranks);
@@ -163,10 +167,6 @@ impl Suite {
             words.extend(REST.iter().map(|&module| module.to_owned()));
         }
         Ok(words)
-    }
-
-    fn limit(&self) -> Duration {
-        Duration::from_secs(if self.full { 3600 } else { 240 })
     }
 }
 
