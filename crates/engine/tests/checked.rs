@@ -45,6 +45,8 @@ fn bcast(team: &Team, op: usize, bytes: usize) -> bool {
     data == contents(root.0, op, bytes)
 }
 
+/// All ranks share the rails that count operations: with more faults than these, ranks that send again
+/// at the same time can have the same message damaged as often as is allowed.
 fn damaging(node_size: u32, rails: u8, faults: &str) -> Settings {
     Settings {
         reliable: true,
@@ -65,7 +67,7 @@ fn damaged(context: &Context) -> u64 {
 
 #[test]
 fn every_algorithm_is_right_over_rails_that_damage() {
-    let faults = "loop0:corrupt:every=7,loop1:corrupt:after=1:every=11";
+    let faults = "loop0:corrupt:every=23,loop1:corrupt:after=1:every=31";
     for algorithm in algorithms(Collective::Allgather) {
         for (size, node_size) in SHAPES {
             let mut settings = damaging(node_size, 2, faults);
@@ -101,7 +103,7 @@ fn every_policy_and_landing_is_right() {
             let settings = Settings {
                 stripe_policy,
                 zero_copy,
-                ..damaging(2, 3, "loop2:corrupt:every=5,loop0:corrupt:every=11")
+                ..damaging(2, 3, "loop2:corrupt:every=19,loop0:corrupt:every=29")
             };
             let context = on_ranks(5, &settings, |team| {
                 for (op, bytes) in SIZES.into_iter().enumerate() {
@@ -125,7 +127,7 @@ fn rails_may_fail_and_damage_at_once() {
         ..damaging(
             1,
             2,
-            "loop0:corrupt:every=7,loop1:corrupt:every=9,loop1:mute:after=30:for=60:every=80",
+            "loop0:corrupt:every=23,loop1:corrupt:every=29,loop1:mute:after=30:for=60:every=80",
         )
     };
     let context = on_ranks(4, &settings, |team| {
