@@ -114,10 +114,11 @@ static void run_case(uint64_t seed, int number, int epochs, long most)
     int count = 1 + (int)below(&draw, 3);
 #if defined(OPEN_MPI)
     /* Open MPI 4.1 gives the windows of the parts of a split the same backing file: one by one. */
-    MPI_Comm_size(MPI_COMM_WORLD, &parts);
-#else
-    part = 0;
+    if (for_host)
+        MPI_Comm_size(MPI_COMM_WORLD, &parts);
 #endif
+    if (parts == 1)
+        part = 0;
     for (int turn = 0; turn < parts; turn++) {
         for (int i = 0; i < count && turn == part; i++)
             make_window(&windows[i], comm, i, &draw, most);

@@ -100,6 +100,17 @@ impl Context {
         }
     }
 
+    /// Counts a buffer that could not be registered, and says so once.
+    pub(crate) fn refused(&self, error: &FabricError) {
+        self.stats().refused();
+        self.warn_once_about("user buffers", || {
+            format!(
+                "large buffers go through scratch in pieces, which is slower and counted in the \
+                 statistics: {error}"
+            )
+        });
+    }
+
     /// Says the first of the lines about `subject` in the life of the process.
     pub fn warn_once_about(&self, subject: &str, line: impl FnOnce() -> String) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);

@@ -162,6 +162,8 @@ functions! {
         win_create = "PMPI_Win_create" (Out, isize, c_int, Info, Comm, *mut Win) -> c_int;
         win_create_dynamic = "PMPI_Win_create_dynamic" (Info, Comm, *mut Win) -> c_int;
         win_allocate = "PMPI_Win_allocate" (isize, c_int, Info, Comm, Out, *mut Win) -> c_int;
+        win_allocate_shared = "PMPI_Win_allocate_shared"
+            (isize, c_int, Info, Comm, Out, *mut Win) -> c_int;
         win_free = "PMPI_Win_free" (*mut Win) -> c_int;
         win_call_errhandler = "PMPI_Win_call_errhandler" (Win, c_int) -> c_int;
         win_get_group = "PMPI_Win_get_group" (Win, *mut Group) -> c_int;

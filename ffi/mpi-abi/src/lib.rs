@@ -43,7 +43,9 @@ pub use functions::{
     TypeCopyFn, TypeDeleteFn,
 };
 pub use handle::{Comm, Datatype, Group, Info, Op, Predefined, Request, Win};
-pub use host::{Contents, Envelope, Host, HostError, MpiError, RequestList, TypeLayout};
+pub use host::{
+    BareWindow, Contents, Envelope, Host, HostError, MpiError, RequestList, TypeLayout,
+};
 pub use kind::AbiKind;
 pub use library::Library;
 pub use operation::{HandleTable, PREDEFINED_OPERATIONS, PredefinedOperation};

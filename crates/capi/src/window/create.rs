@@ -1,12 +1,12 @@
 //! Making and freeing windows (MPI 4.1, section 12.2).
 
-use super::{Attributes, Entry, find, forget, remember};
+use super::{Attributes, Entry, find, forget, handle, remember};
 use crate::collective::forwarded;
 use crate::error::{CallError, Wrong, report_window};
 use crate::runtime::{self, Inside, Session};
 use crate::team_cache::{self, reason};
 use ferrorail_engine::{LockAlgorithm, Memory, Team, Window, WindowSpec};
-use ferrorail_mpi_abi::{AbiKind, Comm, Host, Info, MpiError, Win};
+use ferrorail_mpi_abi::{AbiKind, Comm, Host, Info, Win};
 use libc::{c_int, c_void};
 use std::ffi::CStr;
 
@@ -110,7 +110,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
     let _inside = Inside::enter();
     // SAFETY: MPI forbids to free memory of a window in use.
     let window = unsafe { make(session, &team, comm, spec) }?;
-    let handle = handle(host, comm, info).map_err(|error| {
+    let handle = handle::make(host, comm, info, team.is_on_one_host()).map_err(|error| {
         tracing::warn!("the host MPI makes no window: {error}");
         reason::NO_WINDOW
     })?;
@@ -147,23 +147,6 @@ unsafe fn make(
         }
         reason::NO_TEAM
     })
-}
-
-/// A bare window of the host, on all ranks or none.
-fn handle(host: &Host, comm: Comm, info: Info) -> Result<Win, MpiError> {
-    let private = host.private_comm(comm)?;
-    let made = host.bare_window(private, info);
-    let all = host.allreduce_min(c_int::from(made.is_ok()), private)?;
-    host.free_comm(private)?;
-    match made {
-        // Freeing is collective, and some rank has nothing to free: it is left behind.
-        Ok(_) if all == 0 => Err(MpiError {
-            function: "MPI_Win_create_dynamic on another rank",
-            code: host.constants().errors.other,
-            class: host.constants().errors.other,
-        }),
-        made => made,
-    }
 }
 
 /// The lock algorithm that the info key `ferrorail_lock` names.

@@ -8,6 +8,7 @@ mod accumulate;
 mod attributes;
 mod create;
 mod fortran;
+mod handle;
 mod operation;
 mod synchronise;
 

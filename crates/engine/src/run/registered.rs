@@ -77,13 +77,7 @@ fn register(map: &Map, memory: MemoryRange) -> Option<LocalRegion> {
             Some(region)
         }
         Err(error) => {
-            map.context.stats().refused();
-            map.context.warn_once_about("user buffers", || {
-                format!(
-                    "large buffers go through scratch in pieces, which is slower and counted in \
-                     the statistics: {error}"
-                )
-            });
+            map.context.refused(&error);
             None
         }
     }

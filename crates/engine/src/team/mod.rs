@@ -95,6 +95,14 @@ impl Team {
         &self.map.topology
     }
 
+    /// Whether all ranks are on one host, whatever nodes they are grouped into.
+    pub fn is_on_one_host(&self) -> bool {
+        let processes = &self.map.processes;
+        processes
+            .windows(2)
+            .all(|pair| pair[0].host == pair[1].host)
+    }
+
     /// The process the team belongs to.
     pub fn context(&self) -> &Arc<Context> {
         &self.map.context

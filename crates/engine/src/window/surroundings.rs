@@ -3,6 +3,7 @@
 use crate::team::map::Map;
 use crate::{Context, EngineError};
 use ferrorail_base::{ProcessId, Rank};
+use ferrorail_fabric::FabricError;
 use ferrorail_onesided::window::Surroundings;
 use ferrorail_shm::WaitPolicy;
 use std::error::Error;
@@ -36,6 +37,15 @@ impl Surroundings for Processes {
 
     fn poke(&self) {
         self.context.host().poke();
+    }
+
+    fn registered(&self) {
+        self.context.stats().registered();
+    }
+
+    fn refused(&self, error: &FabricError, bytes: u64) {
+        self.context.refused(error);
+        self.context.stats().bounced(bytes);
     }
 
     fn check(

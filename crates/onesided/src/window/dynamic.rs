@@ -14,7 +14,7 @@ use super::{Window, WindowError};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Ordering, fence};
-use ferrorail_fabric::{Fabric, LocalRegion, RAILS_MAX, RemoteRegion, RemoteSlice};
+use ferrorail_fabric::{Fabric, LocalRegion, RAILS_MAX, RemoteRegion};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of a table: a sequence number, the number of entries in use, the entries.
@@ -258,15 +258,10 @@ impl<F: Fabric> Window<F> {
             return Ok(());
         }
         let here = MemoryRange::new(into.as_mut_ptr().cast(), size_of_val(into));
-        self.on_rails(target, |rails| {
-            let link = rails.link_of(target);
-            let from = RemoteSlice {
-                region: &link.segment,
-                offset: link.control + offset,
-            };
-            // SAFETY: `into` is waited for just below; the peer's control block holds the words.
-            unsafe { rails.transfer(target, Direction::Get, here, from) }
-        })?;
+        let link = self.rails().link_of(target);
+        let (segment, offset) = (&link.segment, link.control + offset);
+        // SAFETY: `into` is waited for just below; the peer's control block holds the words.
+        unsafe { self.move_by_rail(target, Direction::Get, here, segment, offset)? };
         self.settle(target)
     }
 }

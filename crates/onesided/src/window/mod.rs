@@ -34,6 +34,7 @@
 mod accumulate;
 mod active;
 mod alone;
+mod by_rail;
 mod dynamic;
 mod error;
 mod held;
@@ -59,7 +60,7 @@ use active::Active;
 use dynamic::Dynamic;
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU8, AtomicU64, Ordering};
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::{Fabric, FabricError};
 use ferrorail_shm::{Doorbell, Segment, WaitPolicy, Waiter};
 use held::HeldCell;
 use layout::PeerWord;
@@ -79,6 +80,12 @@ pub trait Surroundings: Send + Sync {
 
     /// Drives the host MPI's progress a little.
     fn poke(&self);
+
+    /// Told of each buffer of the caller's that was registered for an operation.
+    fn registered(&self);
+
+    /// Told of each that the rails refused, and that its bytes go in pieces therefore.
+    fn refused(&self, error: &FabricError, bytes: u64);
 
     /// Asked now and then during a long wait.
     ///

@@ -2,7 +2,8 @@
 //!
 //! Short data passes through registered slots of this rank's own, so that the caller's buffer is
 //! free, or waited for, without being registered; longer data goes straight from or to the caller's
-//! buffer, registered for that operation and divided over rails by the planner.
+//! buffer, registered for that operation and divided over rails by the planner. Where registering is
+//! refused it passes through slots too, in pieces (`by_rail`).
 
 use super::WindowError;
 use super::layout::BOUNCE_BYTES;
@@ -12,8 +13,8 @@ use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{Balance, Planner};
 use ferrorail_fabric::{
-    Fabric, LocalRegion, LocalSlice, Notification, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket,
-    Tracking,
+    Fabric, FabricError, LocalRegion, LocalSlice, Notification, RAILS_MAX, RemoteRegion,
+    RemoteSlice, Ticket, Tracking,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -225,8 +226,8 @@ impl<F: Fabric> WindowRails<F> {
         Ok(Some(()))
     }
 
-    /// Starts moving `bytes` bytes between `here` and `there`; `None` if nothing was posted because
-    /// no rail or slot is free.
+    /// Starts moving at most [`BOUNCE_BYTES`] bytes between `here` and `there` through a slot; `None`
+    /// if nothing was posted because no rail or slot is free.
     ///
     /// # Safety
     /// `here` is the caller's buffer, left to the window until nothing is under way to `target`;
@@ -239,10 +240,6 @@ impl<F: Fabric> WindowRails<F> {
         there: RemoteSlice<'_>,
     ) -> Result<Option<()>, WindowError> {
         let mut outstanding = self.outstanding();
-        if here.bytes > BOUNCE_BYTES {
-            // SAFETY: the caller's contract.
-            return unsafe { self.zero_copy(&mut outstanding, target, direction, here, there) };
-        }
         if outstanding.free == 0 {
             self.fabric.progress()?;
             self.reap(&mut outstanding)?;
@@ -289,34 +286,41 @@ impl<F: Fabric> WindowRails<F> {
         Ok(Some(()))
     }
 
-    /// [`WindowRails::transfer`] straight from or to the caller's buffer.
+    /// Registers a buffer of the caller's for one operation.
     ///
     /// # Safety
-    /// As [`WindowRails::transfer`].
-    unsafe fn zero_copy(
+    /// The buffer is left to the window until that is complete.
+    pub(super) unsafe fn register(&self, here: MemoryRange) -> Result<LocalRegion, FabricError> {
+        // SAFETY: the caller's contract.
+        unsafe { self.fabric.register(here.as_ptr(), here.bytes, None) }
+    }
+
+    /// Starts moving bytes straight from or to the caller's buffer; `None` if nothing was posted because
+    /// no rail is free. Takes the registration if something was, and gives it back when it is complete.
+    /// If posting fails, what was posted may still use the buffer: the registration is kept for ever.
+    ///
+    /// # Safety
+    /// As [`WindowRails::transfer`], for the memory that `region` is.
+    pub(super) unsafe fn transfer_directly(
         &self,
-        outstanding: &mut Outstanding,
         target: Rank,
         direction: Direction,
-        here: MemoryRange,
+        region: &mut Option<LocalRegion>,
         there: RemoteSlice<'_>,
     ) -> Result<Option<()>, WindowError> {
-        // SAFETY: the caller leaves the buffer to the window until the operation is complete.
-        let region = unsafe { self.fabric.register(here.as_ptr(), here.bytes, None)? };
+        let Some(buffer) = region.take() else {
+            return Ok(Some(()));
+        };
+        let mut outstanding = self.outstanding();
         // SAFETY: the caller's contract.
-        let posted = unsafe { self.divide(outstanding, target, direction, &region, there) };
-        match posted {
-            Ok((_, 0)) => {
-                self.fabric.deregister(region);
-                Ok(None)
-            }
-            Ok((tickets, _)) => {
-                outstanding.begin_all(target, tickets, After::Deregister(region));
-                Ok(Some(()))
-            }
-            // What was posted may still use the buffer: the registration is kept for ever.
-            Err(error) => Err(error),
+        let posted = unsafe { self.divide(&mut outstanding, target, direction, &buffer, there) };
+        let (tickets, count) = posted?;
+        if count == 0 {
+            *region = Some(buffer);
+            return Ok(None);
         }
+        outstanding.begin_all(target, tickets, After::Deregister(buffer));
+        Ok(Some(()))
     }
 
     /// Posts the chunks of a message, waiting for room on rails once the first is posted. What it

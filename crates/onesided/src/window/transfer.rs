@@ -6,7 +6,7 @@ use super::target::Memory;
 use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_fabric::{Fabric, RemoteSlice};
+use ferrorail_fabric::Fabric;
 use std::ptr;
 
 impl<F: Fabric> Window<F> {
@@ -149,31 +149,11 @@ impl<F: Fabric> Window<F> {
                 unsafe { copy_across(target, pid, direction, here, there) }
             }
             Memory::Rails { .. } | Memory::Attached => {
-                // SAFETY: the caller's contract.
-                unsafe { self.move_by_rail(target, direction, here, offset) }
+                let (region, offset) = self.over_rails(target, offset, here.bytes)?;
+                // SAFETY: the caller's contract; the target registered the bytes.
+                unsafe { self.move_by_rail(target, direction, here, &region, offset) }
             }
         }
-    }
-
-    /// # Safety
-    /// As [`Window::move_run`].
-    #[inline(never)]
-    unsafe fn move_by_rail(
-        &self,
-        target: Rank,
-        direction: Direction,
-        here: MemoryRange,
-        offset: isize,
-    ) -> Result<(), WindowError> {
-        let (region, offset) = self.over_rails(target, offset, here.bytes)?;
-        let there = RemoteSlice {
-            region: &region,
-            offset,
-        };
-        self.on_rails(target, |rails| {
-            // SAFETY: the caller's contract; the target registered the bytes.
-            unsafe { rails.transfer(target, direction, here, there) }
-        })
     }
 }
 

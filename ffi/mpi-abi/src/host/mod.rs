@@ -11,6 +11,7 @@ mod window;
 pub use contents::{Contents, Envelope};
 pub use message::RequestList;
 pub use types::TypeLayout;
+pub use window::BareWindow;
 
 use crate::functions::FromFortran;
 use crate::kind::library_version;

@@ -5,27 +5,45 @@ use crate::{Comm, Group, Info, Win};
 use libc::{c_char, c_int};
 use std::ffi::CStr;
 
+/// Which window without memory a library is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BareWindow {
+    /// One that allocates nothing: Debian's Open MPI 4.1.4 makes no other over one rank.
+    Allocated,
+    /// One that shares nothing; over ranks of one host only.
+    Shared,
+    /// One to which memory could be attached.
+    Dynamic,
+}
+
 impl Host {
-    /// A window over the ranks of `comm` without memory. Of one rank it is made as one that
-    /// allocates nothing, since Debian's Open MPI 4.1.4 makes no other kind there. Collective.
+    /// A window over the ranks of `comm` without memory. Collective.
     ///
     /// # Errors
     /// The library's, after the error handler of `comm`.
-    pub fn bare_window(&self, comm: Comm, info: Info) -> Result<Win, MpiError> {
+    pub fn bare_window(&self, comm: Comm, info: Info, kind: BareWindow) -> Result<Win, MpiError> {
         let mut window = Win(0);
-        if self.comm_size(comm)? == 1 {
-            let mut base = 0usize;
-            // SAFETY: `window` and `base` are live and as large as any handle or pointer.
-            let code = unsafe {
-                let base = (&raw mut base).cast();
-                (self.functions.win_allocate)(0, 1, info, comm, base, &mut window)
-            };
-            self.check("MPI_Win_allocate", code)?;
-        } else {
-            // SAFETY: `window` is live and as large as any handle.
-            let code = unsafe { (self.functions.win_create_dynamic)(info, comm, &mut window) };
-            self.check("MPI_Win_create_dynamic", code)?;
-        }
+        let mut base = 0usize;
+        let to = (&raw mut base).cast();
+        // SAFETY: `window` and `base` are live and as large as any handle or pointer.
+        let (name, code) = unsafe {
+            let functions = &self.functions;
+            match kind {
+                BareWindow::Allocated => (
+                    "MPI_Win_allocate",
+                    (functions.win_allocate)(0, 1, info, comm, to, &mut window),
+                ),
+                BareWindow::Shared => (
+                    "MPI_Win_allocate_shared",
+                    (functions.win_allocate_shared)(0, 1, info, comm, to, &mut window),
+                ),
+                BareWindow::Dynamic => (
+                    "MPI_Win_create_dynamic",
+                    (functions.win_create_dynamic)(info, comm, &mut window),
+                ),
+            }
+        };
+        self.check(name, code)?;
         Ok(window)
     }
 

@@ -1,0 +1,93 @@
+//! The host's window behind a window of ours: the handle on which a program hangs things.
+//!
+//! Open MPI 4.1 names the shared memory of most windows by the number of their communicator, which
+//! communicators without a common process may share, as the parts of a split do. Windows that such
+//! parts make at the same time take each other's memory away, and fail. Windows that *share* memory
+//! are named by a process as well, so they serve on one host; elsewhere a window that fails is tried
+//! again from communicators whose numbers differ.
+
+use ferrorail_mpi_abi::{AbiKind, BareWindow, Comm, Host, Info, MpiError, Win};
+use libc::c_int;
+
+/// How often a window is tried for.
+const ATTEMPTS: u32 = 8;
+
+/// Bits of a rank that an attempt looks at.
+const DIGIT: u32 = 2;
+
+/// A bare window of the host on all ranks of `comm`, or on none. Collective.
+///
+/// # Errors
+/// The host's.
+pub(super) fn make(
+    host: &Host,
+    comm: Comm,
+    info: Info,
+    on_one_host: bool,
+) -> Result<Win, MpiError> {
+    let kind = match host.comm_size(comm)? {
+        1 => BareWindow::Allocated,
+        _ if on_one_host && host.kind() == AbiKind::OpenMpi => BareWindow::Shared,
+        _ => BareWindow::Dynamic,
+    };
+    let mut used = Vec::new();
+    let outcome = attempts(host, comm, info, kind, &mut used);
+    for private in used {
+        host.free_comm(private)?;
+    }
+    outcome
+}
+
+fn attempts(
+    host: &Host,
+    comm: Comm,
+    info: Info,
+    kind: BareWindow,
+    used: &mut Vec<Comm>,
+) -> Result<Win, MpiError> {
+    let mut first = None;
+    for attempt in 0..ATTEMPTS {
+        let private = host.private_comm(comm)?;
+        used.push(private);
+        let made = host.bare_window(private, info, kind);
+        if host.allreduce_min(c_int::from(made.is_ok()), private)? == 1 {
+            return made;
+        }
+        // Freeing is collective, and some rank has nothing to free: what was made is left behind.
+        if let Err(error) = made {
+            tracing::debug!("attempt {attempt} at a window of the host: {error}");
+            first.get_or_insert(error);
+        }
+        // All are kept until the end, so that the next has another number.
+        let world = host.comm_rank(host.predefined().comm_world)?;
+        let lowest = host.allreduce_min(world as c_int, private)?;
+        for _ in 0..skipped(lowest as u32, attempt) {
+            used.push(host.private_comm(comm)?);
+        }
+    }
+    Err(first.unwrap_or(MpiError {
+        function: "MPI_Win_create_dynamic on another rank",
+        code: host.constants().errors.other,
+        class: host.constants().errors.other,
+    }))
+}
+
+/// How many numbers a communicator whose lowest rank in the world is `lowest` leaves out after a failed
+/// attempt: two that share no process differ in some digit.
+const fn skipped(lowest: u32, attempt: u32) -> u32 {
+    lowest >> (DIGIT * attempt) & ((1 << DIGIT) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_world_skip_differently_once() {
+        let skips = |lowest| (0..ATTEMPTS).map(move |attempt| skipped(lowest, attempt));
+        for (one, other) in [(0, 1), (0, 2), (3, 7), (5, 21), (100, 40_000)] {
+            assert!(!skips(one).eq(skips(other)), "{one} and {other}");
+            assert!(skips(one).all(|skip| skip < 4));
+        }
+    }
+}
