@@ -149,6 +149,9 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     if let Some(wanted) = case.expect.rails_used {
         stats.check_rails_used(wanted)?;
     }
+    if let Some(most) = case.expect.lock_messages {
+        stats.check_lock_messages(most)?;
+    }
     if case.expect.estimated {
         let settings = ferrorail_base::config::parse(case.environment.clone()).0;
         stats.check_estimate(case.ranks, &settings)?;

@@ -85,6 +85,9 @@ pub struct Expect {
     pub packed_by_host: bool,
     /// Rails that carried bytes, if it matters.
     pub rails_used: Option<usize>,
+    /// Locks of targets on other nodes took two remote messages per acquisition and release at
+    /// least, and this many at most.
+    pub lock_messages: Option<f64>,
     /// Connections and memory are as `ferrorail info --estimate` would have it.
     pub estimated: bool,
     /// Pieces of text in the output.
@@ -106,6 +109,7 @@ impl Default for Expect {
             readmissions: false,
             packed_by_host: false,
             rails_used: None,
+            lock_messages: None,
             estimated: false,
             output: Vec::new(),
             as_the_host: None,

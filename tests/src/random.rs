@@ -84,6 +84,13 @@ const WINDOW_SERIES: &[Series] = &[
         batches: 20,
         most_ranks: 4,
     },
+    Series {
+        place: Place::Verbs,
+        mpi: Mpi::Open,
+        jobs: 3,
+        batches: 10,
+        most_ranks: 3,
+    },
 ];
 
 /// All jobs for a seed, and those that always run.

@@ -211,6 +211,18 @@ impl Stats {
         Ok(())
     }
 
+    /// Whether an acquisition and release of a lock took at most `most` remote messages in the mean,
+    /// with every contender on a node other than the target's.
+    pub fn check_lock_messages(&self, most: f64) -> Result<()> {
+        let sum = |of: fn(&WindowRow) -> u64| self.windows.iter().map(of).sum::<u64>() as f64;
+        let each = sum(|row| row.lock_messages) / sum(|row| row.acquired);
+        ensure!(
+            (2.0..=most).contains(&each),
+            "an acquisition and release took {each:.2} remote messages, not 2 to {most}"
+        );
+        Ok(())
+    }
+
     /// Whether a lane of some rail failed.
     pub fn check_failover(&self) -> Result<()> {
         let failures: u64 = self.rails.iter().map(|rail| rail.failures).sum();
@@ -314,6 +326,22 @@ mod tests {
         assert!(stats(1, [100, 96]).check_even_rails().is_ok());
         assert!(stats(1, [100, 95]).check_even_rails().is_err());
         assert!(stats(1, [0, 0]).check_even_rails().is_err());
+    }
+
+    #[test]
+    fn messages_of_locks_are_counted_per_acquisition() {
+        let mut stats = stats(1, [0, 0]);
+        assert!(stats.check_lock_messages(4.0).is_err());
+        let window = |acquired, lock_messages| WindowRow {
+            acquired,
+            lock_messages,
+            ..WindowRow::default()
+        };
+        stats.windows = vec![window(10, 20), window(10, 40)];
+        assert!(stats.check_lock_messages(3.0).is_ok());
+        assert!(stats.check_lock_messages(2.9).is_err());
+        stats.windows.push(window(100, 0));
+        assert!(stats.check_lock_messages(3.0).is_err());
     }
 
     #[test]

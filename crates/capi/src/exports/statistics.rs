@@ -1,6 +1,7 @@
 //! What tools ask ferrorail about the calls of this process.
 
 use crate::runtime::session;
+use crate::window;
 use libc::c_char;
 use std::ffi::CStr;
 
@@ -19,4 +20,22 @@ pub unsafe extern "C" fn ferrorail_forwarded(collective: *const c_char) -> u64 {
         session().map(|session| session.context.stats().forwarded_calls(name.as_deref()))
     });
     counted.ok().flatten().unwrap_or(u64::MAX)
+}
+
+/// Remote messages for the locks of a window's targets that this process has sent since the window
+/// was made, to acquire and to release; how many acquisitions there were goes to `acquired`.
+/// `UINT64_MAX` if the window is not ferrorail's.
+///
+/// # Safety
+/// `window` is a handle as a C program passes it, of a window that is not freed meanwhile;
+/// `acquired` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ferrorail_lock_messages(window: usize, acquired: *mut u64) -> u64 {
+    let counted = std::panic::catch_unwind(|| window::lock_messages(session()?, window));
+    let Some((acquisitions, messages)) = counted.ok().flatten() else {
+        return u64::MAX;
+    };
+    // SAFETY: the caller vouches for it.
+    unsafe { acquired.write(acquisitions) };
+    messages
 }

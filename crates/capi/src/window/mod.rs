@@ -76,6 +76,16 @@ fn remember(entry: Entry) {
         .insert(entry.handle.0, Arc::new(entry));
 }
 
+/// Acquisitions of locks by this process on the window that came in a register, and their remote
+/// messages.
+pub fn lock_messages(session: &Session, window: usize) -> Option<(u64, u64)> {
+    let handle = session.host().window(window);
+    let entry = windows().as_ref()?.get(&handle.0)?.clone();
+    let counters = entry.onesided().counters();
+    let acquired = counters.acquired.load(Ordering::Relaxed);
+    Some((acquired, counters.lock_messages.load(Ordering::Relaxed)))
+}
+
 /// Takes a window out of use; whoever drops the result takes it down.
 fn forget(handle: Win) -> Option<Arc<Entry>> {
     let entry = windows().as_mut()?.remove(&handle.0);

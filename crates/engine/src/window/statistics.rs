@@ -25,6 +25,13 @@ pub struct WindowRow {
     pub accumulates: u64,
     /// Locks of a target, or of all.
     pub locks: u64,
+    /// Acquisitions of a target's lock.
+    #[serde(default)]
+    pub acquired: u64,
+    /// Remote messages of those, and of giving the locks back: operations over rails on the words
+    /// of locks.
+    #[serde(default)]
+    pub lock_messages: u64,
     /// Fences, and epochs started or posted.
     pub epochs: u64,
 }
@@ -47,6 +54,8 @@ impl WindowRows {
             gets: count(&counters.gets),
             accumulates: count(&counters.accumulates),
             locks: count(&counters.locks),
+            acquired: count(&counters.acquired),
+            lock_messages: count(&counters.lock_messages),
             epochs: count(&counters.epochs),
         };
         add(
@@ -75,6 +84,8 @@ pub fn add(rows: &mut Vec<WindowRow>, row: &WindowRow) {
             sum.gets += row.gets;
             sum.accumulates += row.accumulates;
             sum.locks += row.locks;
+            sum.acquired += row.acquired;
+            sum.lock_messages += row.lock_messages;
             sum.epochs += row.epochs;
         }
     }
@@ -86,7 +97,7 @@ pub fn table(rows: &[WindowRow], text: &mut String) {
         let _ = writeln!(
             text,
             "  windows {:<8} {:>6}  {} atomics, lock {}: {} puts, {} gets, {} accumulates, {} locks, \
-             {} epochs",
+             {} epochs; {} acquired by {} remote messages",
             row.memory,
             row.windows,
             row.atomics,
@@ -95,7 +106,9 @@ pub fn table(rows: &[WindowRow], text: &mut String) {
             row.gets,
             row.accumulates,
             row.locks,
-            row.epochs
+            row.epochs,
+            row.acquired,
+            row.lock_messages
         );
     }
 }

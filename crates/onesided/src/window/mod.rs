@@ -127,8 +127,12 @@ pub struct Counters {
     pub gets: AtomicU64,
     /// Accumulating operations.
     pub accumulates: AtomicU64,
-    /// Acquisitions of a target's lock.
+    /// Calls that ask for a target's lock, or for all.
     pub locks: AtomicU64,
+    /// Acquisitions of a target's lock.
+    pub acquired: AtomicU64,
+    /// Operations on words of those locks that went over rails, at the home or another contender.
+    pub lock_messages: AtomicU64,
     /// Fences, and epochs started or posted.
     pub epochs: AtomicU64,
 }

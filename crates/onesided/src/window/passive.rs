@@ -119,6 +119,9 @@ impl<F: Fabric> Window<F> {
             }
         }
         self.held[target.index()].set(Held::acquired(mode));
+        if self.targets[target.index()].link.is_some() {
+            count(&self.counters.acquired);
+        }
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::layout::{self, PeerWord};
 use super::outstanding::accepted;
-use super::{Window, WindowError};
+use super::{Window, WindowError, count};
 use crate::lock::{LockSite, Mailbox, Pause, RemoteWord};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering, fence};
@@ -110,6 +110,9 @@ impl<'s, F: Fabric> Word<'s, F> {
             which,
         } = *self.site;
         let rails = window.rails();
+        if which != Which::Accumulate {
+            count(&window.counters.lock_messages);
+        }
         let link = rails.link_of(self.of);
         let at = RemoteSlice {
             region: &link.segment,
