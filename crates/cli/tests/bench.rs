@@ -2,112 +2,14 @@
 //! what is tested is the measurement, not what is measured.
 
 mod common;
+#[path = "common/stand_in.rs"]
+mod stand_in;
 
-use common::{expect_code, ferrorail};
+use common::expect_code;
 use serde_json::Value;
+use stand_in::{LAUNCHERS, StandIn};
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
-
-/// Forwards to the host MPI; says once in which instance it is and what is forced there. Counts
-/// reductions as forwarded, and knows nothing of scans.
-const STAND_IN: &str = r#"
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-typedef int (*Allgather)(const void *, int, size_t, void *, int, size_t, size_t);
-typedef int (*Bcast)(void *, int, size_t, int, size_t);
-typedef int (*Fold)(const void *, void *, int, size_t, size_t, size_t);
-static int calls;
-static unsigned long long folded;
-int MPI_Allgather(const void *send, int send_count, size_t send_type,
-                  void *recv, int recv_count, size_t recv_type, size_t comm) {
-    Allgather next = (Allgather)dlsym(RTLD_DEFAULT, "PMPI_Allgather");
-    if (calls++ == 0) {
-        const char *forced = getenv("FERRORAIL_ALGORITHM");
-        fprintf(stderr, "instance <%s>\n", forced ? forced : "");
-    }
-    int code = next(send, send_count, send_type, recv, recv_count, recv_type, comm);
-    if (getenv("STAND_IN_CORRUPTS") && recv_count > 0)
-        ((unsigned char *)recv)[recv_count * 2 - 1] ^= 1;
-    return code;
-}
-int MPI_Bcast(void *buffer, int count, size_t type, int root, size_t comm) {
-    return ((Bcast)dlsym(RTLD_DEFAULT, "PMPI_Bcast"))(buffer, count, type, root, comm);
-}
-int MPI_Allreduce(const void *send, void *recv, int count, size_t type, size_t op, size_t comm) {
-    folded++;
-    return ((Fold)dlsym(RTLD_DEFAULT, "PMPI_Allreduce"))(send, recv, count, type, op, comm);
-}
-unsigned long long ferrorail_forwarded(const char *collective) {
-    return strcmp(collective, "allreduce") == 0 ? folded : 0;
-}
-"#;
-
-/// A directory with the stand-in, removed afterwards.
-struct StandIn(PathBuf);
-
-impl StandIn {
-    fn new(name: &str) -> Self {
-        let directory =
-            std::env::temp_dir().join(format!("ferrorail-{name}-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        let stand_in = Self(directory);
-        let source = stand_in.0.join("stand_in.c");
-        fs::write(&source, STAND_IN).unwrap();
-        let mut compile = Command::new("cc");
-        compile
-            .args(["-shared", "-fPIC", "-o"])
-            .arg(stand_in.library())
-            .arg(source)
-            .arg("-ldl");
-        expect_code(&mut compile, 0);
-        stand_in
-    }
-
-    fn library(&self) -> PathBuf {
-        self.0.join("libferrorail.so")
-    }
-
-    /// `mpirun -n 2 ferrorail bench allgather ARGS`, with few calls.
-    fn bench(&self, launcher: &str, args: &[&str]) -> Command {
-        let few = ["allgather", "--blocks", "3", "--iterations", "5"];
-        self.bench_of(launcher, &[&few, args].concat())
-    }
-
-    /// `mpirun -n 2 ferrorail bench ARGS`.
-    fn bench_of(&self, launcher: &str, args: &[&str]) -> Command {
-        let mut command = Command::new(launcher);
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("FERRORAIL_") {
-                command.env_remove(name);
-            }
-        }
-        if launcher.contains("openmpi") {
-            command
-                .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-                .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-                .env("OMPI_MCA_rmaps_base_oversubscribe", "1");
-        }
-        command
-            .env("FERRORAIL_LIBRARY", self.library())
-            .args(["-n", "2"])
-            .arg(ferrorail().get_program())
-            .arg("bench")
-            .args(args);
-        command
-    }
-}
-
-impl Drop for StandIn {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-const LAUNCHERS: [(&str, &str); 2] = [("mpirun.openmpi", "Open MPI"), ("mpirun.mpich", "MPICH")];
 
 #[test]
 fn both_implementations_are_measured_in_one_run() {

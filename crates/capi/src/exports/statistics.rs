@@ -23,7 +23,7 @@ pub unsafe extern "C" fn ferrorail_forwarded(collective: *const c_char) -> u64 {
 }
 
 /// Remote messages for the locks of a window's targets that this process has sent since the window
-/// was made, to acquire and to release; how many acquisitions there were goes to `acquired`.
+/// was made, to acquire and to release; how many acquisitions took any goes to `acquired`.
 /// `UINT64_MAX` if the window is not ferrorail's.
 ///
 /// # Safety

@@ -96,9 +96,19 @@ impl Instance {
         forced.map_or("auto", String::as_str).to_owned()
     }
 
+    /// The value by which this instance differs from others, if there are several.
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
     /// Its implementation of `operation`, if it takes that over.
     pub fn function(&self, operation: &Operation) -> Option<NonNull<c_void>> {
-        let name = format!("MPI_{}\0", operation.symbol);
+        self.symbol(&format!("MPI_{}", operation.symbol))
+    }
+
+    /// Address of its function `name`.
+    pub fn symbol(&self, name: &str) -> Option<NonNull<c_void>> {
+        let name = format!("{name}\0");
         // SAFETY: only the address is taken.
         let found = unsafe { self.library.get::<*mut c_void>(name.as_bytes()) }.ok()?;
         NonNull::new(found.into_raw())
@@ -109,6 +119,12 @@ impl Instance {
         let name = CString::new(operation.name).expect("names have no zeros");
         // SAFETY: the name ends in a zero.
         unsafe { (self.forwarded)(name.as_ptr()) }
+    }
+
+    /// Calls of any kind that were left to the host so far.
+    pub fn forwarded_in_all(&self) -> u64 {
+        // SAFETY: null stands for all.
+        unsafe { (self.forwarded)(std::ptr::null()) }
     }
 
     /// `MPI_Finalize` through the library; `None` if it does not take part in that call.

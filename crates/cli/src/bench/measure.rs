@@ -11,13 +11,7 @@ use crate::mpi;
 use anyhow::{Result, anyhow};
 use ferrorail_mpi_abi::{Comm, Host};
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-const ITERATIONS_MAX: u32 = 20_000;
-const BLOCKS_MIN: u32 = 3;
-const WARM_UP: u32 = 10;
-/// Between the last words and MPI_Abort.
-const ABORT_DELAY: Duration = Duration::from_millis(200);
+use std::time::Instant;
 
 /// A rank received wrong data. Every rank knows, so that the job can end in order.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +20,24 @@ pub struct WrongData {
     /// Whether this is the rank that tells.
     pub mine: bool,
     reason: String,
+}
+
+impl WrongData {
+    /// Unless all ranks found right data. `describe` says what is wrong where: with a rank.
+    pub fn check(
+        host: &Host,
+        rank: u32,
+        is_wrong: bool,
+        describe: impl FnOnce(i32) -> String,
+    ) -> Result<()> {
+        let mine = if is_wrong { rank as i32 } else { i32::MAX };
+        let first = host.allreduce_min(mine, host.predefined().comm_world)?;
+        if first == i32::MAX {
+            return Ok(());
+        }
+        let (mine, reason) = (first == mine, describe(first));
+        Err(Self { mine, reason }.into())
+    }
 }
 
 /// One rank's view.
@@ -211,7 +223,10 @@ impl<'a> Bench<'a> {
             self.verify(cell, ours, &instance.algorithm(operation))?;
             functions.push(ours);
         }
-        let (blocks, iterations) = self.amount(cell, &functions)?;
+        let limits = self.plan.limits;
+        let (blocks, iterations) = limits.amount(functions.len(), |index, iterations| {
+            self.block(cell, functions[index], iterations)
+        })?;
         let mut timings = vec![Timing::default(); functions.len()];
         for _ in 0..blocks {
             for (function, timing) in functions.iter().zip(&mut timings) {
@@ -233,25 +248,6 @@ impl<'a> Bench<'a> {
             host: host.clone(),
         });
         Ok(rows.collect())
-    }
-
-    /// Warms up; blocks per function and calls per block that fit into the budget.
-    fn amount(&mut self, cell: &mut Cell<'_>, functions: &[Function]) -> Result<(u32, u32)> {
-        let budget_us = self.plan.budget.as_secs_f64() * 1e6;
-        let mut round_us = f64::MIN_POSITIVE;
-        for &function in functions {
-            let first_us = self.block(cell, function, 1)?;
-            let affordable = budget_us / 10.0 / functions.len() as f64 / first_us.max(0.01);
-            round_us += self.block(cell, function, (affordable as u32).clamp(1, WARM_UP))?;
-        }
-        let rounds = budget_us / round_us;
-        let blocks = (rounds as u32).clamp(BLOCKS_MIN.min(self.plan.blocks), self.plan.blocks);
-        let fitting = (rounds / f64::from(blocks)) as u32;
-        let fitting = fitting.clamp(1, ITERATIONS_MAX);
-        Ok(match self.plan.iterations {
-            Some(iterations) => (self.plan.blocks, iterations),
-            None => (blocks, fitting),
-        })
     }
 
     /// Time per call of the slowest rank in µs, the same number at every rank.
@@ -293,30 +289,12 @@ impl<'a> Bench<'a> {
             let mut bytes = recv.iter().zip(&expected);
             bytes.position(|(found, expected)| found != expected)
         });
-        let mine = wrong.map_or(i32::MAX, |_| place.rank as i32);
-        let first = self.host.allreduce_min(mine, self.world)?;
-        if first == i32::MAX {
-            return Ok(());
-        }
         let (operation, bytes, at) = (cell.operation.name, cell.bytes, wrong.unwrap_or(0));
-        let reason = format!(
-            "{operation}, {name}: wrong data for {bytes} bytes: byte {at} of the result at rank {first}"
-        );
-        Err(WrongData {
-            mine: first == mine,
-            reason,
-        }
-        .into())
-    }
-
-    /// Ends the job: other ranks may be waiting in a call that this one will not make.
-    pub fn abort(&self, error: &anyhow::Error) {
-        let rank = self.place.rank;
-        crate::complain(format_args!("ferrorail: rank {rank}: {error:#}"));
-        // Launchers drop output that comes together with the end of the job.
-        std::thread::sleep(ABORT_DELAY);
-        // SAFETY: MPI is initialised.
-        unsafe { (self.host.functions().abort)(self.world, 1) };
+        WrongData::check(self.host, place.rank as u32, wrong.is_some(), |first| {
+            format!(
+                "{operation}, {name}: wrong data for {bytes} bytes: byte {at} of the result at rank {first}"
+            )
+        })
     }
 
     fn call(&self, cell: &mut Cell<'_>, call: Function, pair: usize) -> Result<()> {

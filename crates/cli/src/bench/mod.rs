@@ -6,6 +6,7 @@ mod instance;
 mod measure;
 mod operation;
 mod report;
+mod rma;
 mod sizes;
 mod timing;
 
@@ -13,23 +14,31 @@ use crate::{library, mpi};
 use anyhow::{Result, bail};
 use ferrorail_base::config;
 use ferrorail_coll::{find, find_collective};
+use ferrorail_mpi_abi::Host;
 use measure::{Bench, WrongData};
 use operation::{ELEMENT_BYTES, OPERATIONS, Operation};
 use sizes::Sizes;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use timing::Limits;
 
-/// Measure collectives, ours beside the host's in one run: `mpirun -n 4 ferrorail bench --all`
+/// Between the last words and MPI_Abort.
+const ABORT_DELAY: Duration = Duration::from_millis(200);
+
+/// Measure collectives or one-sided communication, ours beside the host's in one run: `mpirun -n 4
+/// ferrorail bench --all`, `… bench rma-latency`
 ///
 /// Blocks of calls of both implementations alternate and walk through rotating buffers; each cell's
 /// data is checked once. The MPI library is the one the launcher belongs to, or
 /// FERRORAIL_MPI_LIBRARY.
 #[derive(clap::Args)]
+#[command(after_help = rma::help())]
 pub struct Args {
-    /// Collectives to measure, such as allgather
+    /// Collectives to measure, such as allgather, or benchmarks of one-sided communication, such as
+    /// rma-latency; `rma` is all of those
     #[arg(
-        value_name = "COLLECTIVE",
+        value_name = "NAME",
         conflicts_with = "all",
         required_unless_present = "all"
     )]
@@ -50,6 +59,16 @@ pub struct Args {
     /// Blocks per implementation; fewer, but 3 at least, where a call takes long
     #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
     blocks: u32,
+    /// Operations of a burst in one-sided communication
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    burst: u32,
+    /// Memory of windows
+    #[arg(long, value_enum, default_value_t = rma::Memory::Allocate)]
+    window: rma::Memory,
+    /// Measure one-sided communication also as it would be over the host's messages: operations are
+    /// queued, and sent when the epoch ends
+    #[arg(long, value_enum)]
+    baseline: Option<rma::Baseline>,
     /// Root of rooted collectives
     #[arg(long, value_name = "RANK", default_value_t = 0)]
     root: u32,
@@ -95,18 +114,32 @@ fn variants(text: &str) -> Result<Variants, String> {
     })
 }
 
-/// What is measured.
+/// What kind of communication.
+enum Measured {
+    Collectives(Plan),
+    OneSided(rma::Plan),
+}
+
+/// Which collectives are measured, and how.
 struct Plan {
     operations: Vec<&'static Operation>,
     sizes: Vec<usize>,
-    budget: Duration,
-    iterations: Option<u32>,
-    blocks: u32,
+    limits: Limits,
     root: usize,
     barrier: bool,
     algorithms: Vec<String>,
     variants: Option<Variants>,
     json: Option<PathBuf>,
+}
+
+impl Args {
+    fn limits(&self) -> Limits {
+        Limits {
+            budget: Duration::from_millis(self.budget),
+            iterations: self.iterations,
+            blocks: self.blocks,
+        }
+    }
 }
 
 impl Plan {
@@ -139,9 +172,7 @@ impl Plan {
         Ok(Self {
             operations,
             sizes,
-            budget: Duration::from_millis(args.budget),
-            iterations: args.iterations,
-            blocks: args.blocks,
+            limits: args.limits(),
             root: args.root as usize,
             barrier: args.barrier,
             algorithms: args.algorithms.clone(),
@@ -166,7 +197,10 @@ impl Plan {
 
 /// Runs as one rank of an MPI job.
 pub fn main(args: &Args) -> Result<ExitCode> {
-    let plan = Plan::new(args)?;
+    let measured = match rma::Plan::new(args)? {
+        Some(plan) => Measured::OneSided(plan),
+        None => Measured::Collectives(Plan::new(args)?),
+    };
     let library = library::find()?;
     let host = mpi::open()?;
     let null = std::ptr::null_mut;
@@ -174,8 +208,11 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     host.check("MPI_Init", unsafe {
         (host.functions().init)(null(), null().cast())
     })?;
-    let mut bench = Bench::new(&host, &plan)?;
-    match bench.run(&library) {
+    let outcome = match &measured {
+        Measured::Collectives(plan) => Bench::new(&host, plan).and_then(|mut b| b.run(&library)),
+        Measured::OneSided(plan) => rma::run(&host, plan, &library),
+    };
+    match outcome {
         Ok(finalized) => {
             if !finalized {
                 host.finalize()?;
@@ -184,7 +221,7 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         }
         Err(error) => {
             let Some(wrong) = error.downcast_ref::<WrongData>() else {
-                bench.abort(&error);
+                abort(&host, &error);
                 return Ok(ExitCode::FAILURE);
             };
             if wrong.mine {
@@ -194,4 +231,15 @@ pub fn main(args: &Args) -> Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+/// Ends the job: other ranks may be waiting in a call that this one will not make.
+fn abort(host: &Host, error: &anyhow::Error) {
+    let world = host.predefined().comm_world;
+    let rank = host.comm_rank(world).unwrap_or(0);
+    crate::complain(format_args!("ferrorail: rank {rank}: {error:#}"));
+    // Launchers drop output that comes together with the end of the job.
+    std::thread::sleep(ABORT_DELAY);
+    // SAFETY: MPI is initialised.
+    unsafe { (host.functions().abort)(world, 1) };
 }

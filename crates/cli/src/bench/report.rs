@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// Cells that take longer than this times the host's are listed.
-const SLOWER: f64 = 1.1;
+pub const SLOWER: f64 = 1.1;
 
 /// One size of one collective under one algorithm, beside the host's own.
 pub struct Row {
@@ -195,7 +195,8 @@ pub fn write_json(
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn machine() -> Value {
+/// The machine of rank 0.
+pub fn machine() -> Value {
     let info = HostInfo::probe();
     let system = nix::sys::utsname::uname().ok();
     let text =
@@ -217,7 +218,7 @@ fn cpu_model() -> Option<String> {
 }
 
 /// The settings of the environment; what is not there has its default.
-fn given_settings() -> Value {
+pub fn given_settings() -> Value {
     let given = TABLE.iter().filter_map(|setting| {
         Some((
             setting.name.to_owned(),

@@ -1,4 +1,49 @@
-//! What the numbers of a benchmark mean.
+//! What the numbers of a benchmark mean, and how many are taken.
+
+use anyhow::Result;
+use std::time::Duration;
+
+const ITERATIONS_MAX: u32 = 20_000;
+const BLOCKS_MIN: u32 = 3;
+const WARM_UP: u32 = 10;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Time for one cell, all implementations together.
+    pub budget: Duration,
+    /// Calls per block; `None` for what fits into the budget.
+    pub iterations: Option<u32>,
+    /// Most blocks per implementation.
+    pub blocks: u32,
+}
+
+impl Limits {
+    /// Blocks per implementation and calls per block that fit into the budget. `block` runs so many
+    /// calls of one of `implementations`, which warms it up, and says how many µs each took, the
+    /// same number at every rank.
+    pub fn amount(
+        &self,
+        implementations: usize,
+        mut block: impl FnMut(usize, u32) -> Result<f64>,
+    ) -> Result<(u32, u32)> {
+        let budget_us = self.budget.as_secs_f64() * 1e6;
+        let mut round_us = f64::MIN_POSITIVE;
+        for index in 0..implementations {
+            let first_us = block(index, 1)?;
+            let affordable = budget_us / 10.0 / implementations as f64 / first_us.max(0.01);
+            round_us += block(index, (affordable as u32).clamp(1, WARM_UP))?;
+        }
+        let rounds = budget_us / round_us;
+        let blocks = (rounds as u32).clamp(BLOCKS_MIN.min(self.blocks), self.blocks);
+        let fitting = (rounds / f64::from(blocks)) as u32;
+        let fitting = fitting.clamp(1, ITERATIONS_MAX);
+        Ok(match self.iterations {
+            Some(iterations) => (self.blocks, iterations),
+            None => (blocks, fitting),
+        })
+    }
+}
 
 /// Blocks of iterations of one implementation at one size.
 ///

@@ -25,7 +25,7 @@ pub struct WindowRow {
     pub accumulates: u64,
     /// Locks of a target, or of all.
     pub locks: u64,
-    /// Acquisitions of a target's lock.
+    /// Acquisitions of a target's lock over rails.
     #[serde(default)]
     pub acquired: u64,
     /// Remote messages of those, and of giving the locks back: operations over rails on the words
@@ -97,7 +97,7 @@ pub fn table(rows: &[WindowRow], text: &mut String) {
         let _ = writeln!(
             text,
             "  windows {:<8} {:>6}  {} atomics, lock {}: {} puts, {} gets, {} accumulates, {} locks, \
-             {} epochs; {} acquired by {} remote messages",
+             {} epochs; {} acquired over rails by {} messages",
             row.memory,
             row.windows,
             row.atomics,

@@ -129,9 +129,9 @@ pub struct Counters {
     pub accumulates: AtomicU64,
     /// Calls that ask for a target's lock, or for all.
     pub locks: AtomicU64,
-    /// Acquisitions of a target's lock.
+    /// Acquisitions of a target's lock whose words rails reach.
     pub acquired: AtomicU64,
-    /// Operations on words of those locks that went over rails, at the home or another contender.
+    /// Operations over rails on the words of locks, to acquire or to release.
     pub lock_messages: AtomicU64,
     /// Fences, and epochs started or posted.
     pub epochs: AtomicU64,

@@ -41,6 +41,11 @@ impl RequestList {
             .cast()
     }
 
+    /// Forgets all requests, which are complete.
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
     /// The array.
     pub fn as_mut_ptr(&mut self) -> *mut c_void {
         self.words.as_mut_ptr().cast()

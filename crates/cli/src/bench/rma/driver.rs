@@ -1,0 +1,385 @@
+//! The measurement: blocks of ours, the host's and the baseline's by turns.
+
+use super::figures::{Cell, Figure, Kind};
+use super::mpi_window::{LockMessages, Mpi};
+use super::report::{self, Row};
+use super::run::{Run, STRIDE};
+use super::send_receive::SendReceive;
+use super::verify::verify;
+use super::window::{Implementation, Window};
+use super::{Baseline, Plan};
+use crate::bench::Variants;
+use crate::bench::buffers::Pool;
+use crate::bench::instance::Instance;
+use crate::bench::measure::WrongData;
+use crate::bench::timing::Timing;
+use crate::mpi;
+use anyhow::{Result, bail};
+use ferrorail_mpi_abi::Host;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::time::Instant;
+
+/// Least bytes of a window that are one origin's, so that messages walk through more than a cache
+/// line.
+const REGION_BYTES: usize = 1 << 20;
+/// Most bytes of all windows of a rank together.
+const WINDOWS_BYTES_MAX: usize = 4 << 30;
+
+/// One implementation.
+struct Side<'a> {
+    implementation: Box<dyn Implementation + 'a>,
+    /// Which, in a complaint.
+    name: String,
+    /// Of which copy of our library.
+    instance: Option<&'a Instance>,
+}
+
+/// One rank's view.
+struct Driver<'a> {
+    host: &'a Host,
+    plan: &'a Plan,
+    rank: u32,
+    size: u32,
+    round: u64,
+}
+
+/// What is measured of one cell on one implementation.
+struct Block {
+    /// The figure's value.
+    value: f64,
+    /// µs that an iteration took.
+    elapsed_us: f64,
+}
+
+/// Lengths of windows and buffers of a figure.
+#[derive(Clone, Copy)]
+struct Lengths {
+    region: usize,
+    regions: usize,
+    windows: usize,
+    /// The longest message.
+    bytes: usize,
+}
+
+/// Measures what `plan` says; returns whether MPI was finalised on the way.
+pub fn run(host: &Host, plan: &Plan, library: &Path) -> Result<bool> {
+    let world = host.predefined().comm_world;
+    let mut driver = Driver {
+        host,
+        plan,
+        rank: host.comm_rank(world)?,
+        size: host.comm_size(world)?,
+        round: 0,
+    };
+    mpi::check_size(host, driver.size)?;
+    for figure in &plan.figures {
+        if driver.size < figure.ranks && !plan.all {
+            bail!("{} needs {} ranks at least", figure.name, figure.ranks);
+        }
+    }
+    let instances = driver.open_instances(library)?;
+    let rows = driver.measure_all(&instances)?;
+    if driver.rank == 0 {
+        report::print_summary(&rows);
+        if let Some(path) = &plan.json {
+            report::write_json(path, driver.size, host, plan, &rows)?;
+        }
+    }
+    match instances.last().and_then(Instance::finalize) {
+        Some(code) => {
+            host.check("MPI_Finalize", code)?;
+            Ok(true)
+        }
+        None => Ok(false),
+    }
+}
+
+impl<'a> Driver<'a> {
+    fn open_instances(&self, library: &Path) -> Result<Vec<Instance>> {
+        let Some(Variants { setting, values }) = &self.plan.variants else {
+            return Ok(vec![Instance::open(library)?]);
+        };
+        let mut instances = Vec::new();
+        for value in values {
+            let instance = Instance::open_with(library, (setting, value), value)?;
+            // The first call, at which it reads its settings.
+            self.ours(&instance)?
+                .implementation
+                .window(STRIDE)?
+                .free()?;
+            instances.push(instance);
+        }
+        Ok(instances)
+    }
+
+    fn ours<'i>(&self, instance: &'i Instance) -> Result<Side<'i>>
+    where
+        'a: 'i,
+    {
+        let find = |name: &str| instance.symbol(&format!("MPI_{name}"));
+        let messages = instance.symbol("ferrorail_lock_messages");
+        // SAFETY: the library has the MPI functions of these names there, and its own.
+        let implementation = unsafe {
+            let messages = messages.map(|at| std::mem::transmute::<NonNull<_>, LockMessages>(at));
+            Mpi::new(self.host, self.plan.memory, find, messages)?
+        };
+        Ok(Side {
+            implementation: Box::new(implementation),
+            name: instance.label().unwrap_or("ferrorail").to_owned(),
+            instance: Some(instance),
+        })
+    }
+
+    /// Ours, the host, the baseline.
+    fn sides<'i>(&self, instances: &'i [Instance]) -> Result<Vec<Side<'i>>>
+    where
+        'a: 'i,
+    {
+        let ours = instances.iter().map(|instance| self.ours(instance));
+        let mut sides: Vec<Side<'i>> = ours.collect::<Result<_>>()?;
+        let find = |name: &str| self.host.function(&format!("PMPI_{name}"));
+        // SAFETY: the host has the MPI functions of these names there.
+        let host = unsafe { Mpi::new(self.host, self.plan.memory, find, None)? };
+        sides.push(Side {
+            implementation: Box::new(host),
+            name: "the host MPI".into(),
+            instance: None,
+        });
+        if self.plan.baseline == Some(Baseline::SendReceive) {
+            sides.push(Side {
+                implementation: Box::new(SendReceive::new(self.host)),
+                name: "send-receive".into(),
+                instance: None,
+            });
+        }
+        Ok(sides)
+    }
+
+    fn measure_all(&mut self, instances: &[Instance]) -> Result<Vec<Row>> {
+        let sides = self.sides(instances)?;
+        if self.rank == 0 {
+            report::print_head(self.size, self.host, self.plan);
+        }
+        let mut rows = Vec::new();
+        let (enough, too_few): (Vec<_>, Vec<_>) = self
+            .plan
+            .figures
+            .iter()
+            .partition(|figure| figure.ranks <= self.size);
+        for figure in enough {
+            rows.extend(self.measure_figure(figure, &sides)?);
+        }
+        if self.rank == 0 {
+            for figure in too_few {
+                println!(
+                    "# Not measured: {} needs {} ranks",
+                    figure.name, figure.ranks
+                );
+            }
+        }
+        Ok(rows)
+    }
+
+    fn lengths(&self, figure: &Figure, cells: &[Cell]) -> Result<Lengths> {
+        let bytes = cells.iter().map(|cell| cell.bytes).max().unwrap_or(0);
+        let stride = bytes.next_multiple_of(STRIDE).max(STRIDE);
+        let several = |many: bool| if many { self.size as usize } else { 1 };
+        let lengths = Lengths {
+            region: (stride * self.plan.burst).max(REGION_BYTES),
+            regions: several(figure.many_origins),
+            windows: several(figure.many_windows),
+            bytes,
+        };
+        let all = lengths.region * lengths.regions * lengths.windows;
+        if all > WINDOWS_BYTES_MAX {
+            bail!(
+                "{}: bursts of {bytes} bytes need windows of {all} bytes",
+                figure.name
+            );
+        }
+        Ok(lengths)
+    }
+
+    fn measure_figure(&mut self, figure: &'static Figure, sides: &[Side<'_>]) -> Result<Vec<Row>> {
+        let cells = self.plan.cells(figure, self.size);
+        let lengths = self.lengths(figure, &cells)?;
+        let counted = figure.kind == Kind::Messages;
+        let sides: Vec<&Side<'_>> = sides
+            .iter()
+            .filter(|side| !counted || side.instance.is_some())
+            .collect();
+        let mut windows = Vec::new();
+        for side in &sides {
+            let bytes = lengths.region * lengths.regions;
+            let make = |_| side.implementation.window(bytes);
+            windows.push((0..lengths.windows).map(make).collect::<Result<Vec<_>>>()?);
+        }
+        let mut pool = Pool::new(self.buffers(lengths.bytes));
+        let mut rows = Vec::new();
+        let mut verified = Vec::new();
+        for cell in &cells {
+            if !verified.contains(&cell.bytes) {
+                for (side, windows) in sides.iter().zip(&mut windows) {
+                    self.verify(side, windows, lengths, cell, &mut pool)?;
+                }
+                verified.push(cell.bytes);
+            }
+            let measured = self.measure(figure, cell, &sides, &mut windows, lengths, &mut pool)?;
+            if self.rank == 0 {
+                measured.iter().for_each(report::print_row);
+            }
+            rows.extend(measured);
+        }
+        for window in windows.into_iter().flatten() {
+            window.free()?;
+        }
+        Ok(rows)
+    }
+
+    /// Lengths of the buffers for messages of `bytes`: one that is sent, a burst that is received.
+    fn buffers(&self, bytes: usize) -> (usize, usize) {
+        let stride = bytes.next_multiple_of(STRIDE).max(STRIDE);
+        (bytes, stride * self.plan.burst)
+    }
+
+    fn with_run<'w, R>(
+        &self,
+        windows: &mut [Box<dyn Window + 'w>],
+        lengths: Lengths,
+        (bytes, iterations): (usize, usize),
+        pool: &mut Pool,
+        act: impl FnOnce(&mut Run<'_, 'w>) -> Result<R>,
+    ) -> Result<R> {
+        let mut buffers = pool.buffers(self.buffers(bytes));
+        act(&mut Run {
+            host: self.host,
+            rank: self.rank,
+            size: self.size,
+            burst: self.plan.burst,
+            iterations,
+            bytes,
+            windows,
+            buffers: &mut buffers,
+            region: lengths.region,
+            regions: lengths.regions,
+        })
+    }
+
+    fn verify<'w>(
+        &mut self,
+        side: &Side<'_>,
+        windows: &mut [Box<dyn Window + 'w>],
+        lengths: Lengths,
+        cell: &Cell,
+        pool: &mut Pool,
+    ) -> Result<()> {
+        self.round += 1;
+        let (round, one) = (self.round, (cell.bytes, 1));
+        let wrong = self.with_run(windows, lengths, one, pool, |run| verify(run, round))?;
+        WrongData::check(self.host, self.rank, wrong.is_some(), |first| {
+            let what = wrong.unwrap_or("one-sided communication");
+            format!(
+                "{}, {} bytes: {what}: wrong data at rank {first}",
+                side.name, cell.bytes
+            )
+        })
+    }
+
+    /// One row per copy of our library.
+    fn measure<'w>(
+        &mut self,
+        figure: &'static Figure,
+        cell: &Cell,
+        sides: &[&Side<'_>],
+        windows: &mut [Vec<Box<dyn Window + 'w>>],
+        lengths: Lengths,
+        pool: &mut Pool,
+    ) -> Result<Vec<Row>> {
+        let offered: Vec<usize> = (0..sides.len())
+            .filter(|&side| sides[side].implementation.offers(cell.need))
+            .collect();
+        let mut block = |side: usize, iterations: u32| {
+            let both = (cell.bytes, iterations as usize);
+            self.with_run(&mut windows[side], lengths, both, pool, |run| {
+                self.block(figure, cell, run)
+            })
+        };
+        let forwarded = || -> Vec<u64> {
+            let instances = sides.iter().filter_map(|side| side.instance);
+            instances.map(Instance::forwarded_in_all).collect()
+        };
+        let before = forwarded();
+        let (blocks, iterations) = self
+            .plan
+            .limits
+            .amount(offered.len(), |index, iterations| {
+                Ok(block(offered[index], iterations)?.elapsed_us)
+            })?;
+        let mut timings = vec![Timing::default(); sides.len()];
+        for _ in 0..blocks {
+            for &side in &offered {
+                timings[side].blocks_us.push(block(side, iterations)?.value);
+            }
+        }
+        let after = forwarded();
+        let others = timings.split_off(before.len());
+        let measured = |index: usize| {
+            let found: Option<&Timing> = others.get(index);
+            found.filter(|timing| !timing.blocks_us.is_empty()).cloned()
+        };
+        let rows = timings
+            .into_iter()
+            .enumerate()
+            .map(|(index, ferrorail)| Row {
+                figure,
+                cell: *cell,
+                burst: self.plan.burst,
+                setting: sides[index]
+                    .instance
+                    .and_then(Instance::label)
+                    .map(str::to_owned),
+                iterations,
+                forwarded: before[index] != after[index] || after[index] == u64::MAX,
+                ferrorail,
+                host: measured(0),
+                baseline: measured(1),
+            });
+        Ok(rows.collect())
+    }
+
+    /// All ranks learn the same numbers.
+    fn block(&self, figure: &Figure, cell: &Cell, run: &mut Run<'_, '_>) -> Result<Block> {
+        run.barrier()?;
+        let start = Instant::now();
+        let mine = (figure.run)(run, cell)?;
+        let elapsed = start.elapsed().as_secs_f64() * 1e6 / run.iterations as f64;
+        run.barrier()?;
+        let mine: Vec<u8> = [mine.unwrap_or(f64::NAN), elapsed]
+            .into_iter()
+            .flat_map(f64::to_ne_bytes)
+            .collect();
+        let mut all = vec![0; mine.len() * self.size as usize];
+        let world = self.host.predefined().comm_world;
+        self.host.allgather_bytes(&mine, &mut all, world)?;
+        let all = all
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|&bytes| f64::from_ne_bytes(bytes));
+        let all: Vec<f64> = all.collect();
+        let values = || {
+            all.iter()
+                .step_by(2)
+                .copied()
+                .filter(|value| !value.is_nan())
+        };
+        Ok(Block {
+            value: match figure.kind {
+                Kind::Messages | Kind::MeanTime => values().sum::<f64>() / values().count() as f64,
+                Kind::Time | Kind::Burst => values().fold(f64::NEG_INFINITY, f64::max),
+            },
+            elapsed_us: all.iter().skip(1).step_by(2).copied().fold(0.0, f64::max),
+        })
+    }
+}

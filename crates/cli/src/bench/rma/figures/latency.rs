@@ -1,0 +1,86 @@
+//! How long one message takes (figures 3.5 and 3.6).
+
+use super::{Bytes, Cell, Figure, PLAIN};
+use crate::bench::rma::run::{Direction, Run};
+use crate::bench::rma::window::Need;
+use anyhow::Result;
+
+pub const FIGURE: Figure = Figure {
+    name: "rma-latency",
+    about: "an epoch of one put or get, two ranks in turns; both at once; put or get with a flush",
+    variants: &[
+        ("put", Need::Pscw),
+        ("get", Need::Pscw),
+        ("put_both_ways", Need::Fence),
+        ("get_both_ways", Need::Fence),
+        ("put_flush", Need::Flush),
+        ("get_flush", Need::Flush),
+    ],
+    bytes: Bytes::Swept("8:1M:8"),
+    run,
+    ..PLAIN
+};
+
+fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
+    let direction = Direction::of(cell.variant);
+    match cell.need {
+        Need::Pscw => in_turns(run, direction),
+        Need::Fence => both_ways(run, direction),
+        _ => flushed(run, direction),
+    }
+}
+
+/// Two epochs per iteration, one in each direction.
+fn in_turns(run: &mut Run<'_, '_>, direction: Direction) -> Result<Option<f64>> {
+    let far = run.far();
+    let (other, first) = match run.rank {
+        0 => (far, true),
+        rank if rank == far => (0, false),
+        _ => return Ok(None),
+    };
+    let both = run.timed(|run, iteration| {
+        for origin in [first, !first] {
+            if origin {
+                run.window().start(&[other])?;
+                run.transfer(direction, iteration, other)?;
+                run.window().complete()?;
+            } else {
+                run.window().post(&[other])?;
+                run.window().wait()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(Some(both / 2.0))
+}
+
+fn both_ways(run: &mut Run<'_, '_>, direction: Direction) -> Result<Option<f64>> {
+    let far = run.far();
+    let other = match run.rank {
+        0 => Some(far),
+        rank if rank == far => Some(0),
+        _ => None,
+    };
+    run.window().fence(false)?;
+    let time = run.timed(|run, iteration| {
+        if let Some(other) = other {
+            run.transfer(direction, iteration, other)?;
+        }
+        run.window().fence(false)
+    })?;
+    run.window().fence(true)?;
+    Ok(Some(time))
+}
+
+fn flushed(run: &mut Run<'_, '_>, direction: Direction) -> Result<Option<f64>> {
+    if run.rank != run.far() {
+        return Ok(None);
+    }
+    run.window().lock_all()?;
+    let time = run.timed(|run, iteration| {
+        run.transfer(direction, iteration, 0)?;
+        run.window().flush(0)
+    })?;
+    run.window().unlock_all()?;
+    Ok(Some(time))
+}

@@ -1,0 +1,34 @@
+//! Remote messages of an acquisition and release under contention (figure 4.7), as ferrorail counts
+//! them: none inside a node.
+
+use super::{Cell, Figure, Kind, PLAIN, others};
+use crate::bench::rma::run::Run;
+use crate::bench::rma::window::Need;
+use anyhow::{Context, Result};
+
+pub const FIGURE: Figure = Figure {
+    name: "rma-messages",
+    about: "remote messages per lock and unlock by how many want it; without a host side",
+    variants: &[("lock_unlock", Need::Lock)],
+    parameter: Some(("contenders", others)),
+    kind: Kind::Messages,
+    run,
+    ..PLAIN
+};
+
+fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
+    if run.rank == 0 || u64::from(run.rank) > cell.parameter {
+        return Ok(None);
+    }
+    let counted = |run: &mut Run<'_, '_>| {
+        let counted = run.window().lock_messages();
+        counted.context("the window is not ferrorail's: no messages are counted")
+    };
+    let (_, before) = counted(run)?;
+    run.timed(|run, _| {
+        run.window().lock(0, true)?;
+        run.window().unlock(0)
+    })?;
+    let (_, after) = counted(run)?;
+    Ok(Some((after - before) as f64 / run.iterations as f64))
+}

@@ -1,0 +1,175 @@
+//! `ferrorail bench rma-…`: one-sided communication.
+//!
+//! * `window`: what figures need of one-sided communication, and who has it: `mpi_window`, an MPI
+//!   library (the host, or ours before it); `send_receive`, the baseline over messages;
+//! * `figures`: what is measured, a small file for each kind of question;
+//! * `run`: what a figure works with; `verify`: whether data arrives;
+//! * `driver`: blocks of all implementations by turns; `report`: tables and JSON.
+
+mod driver;
+mod figures;
+mod mpi_window;
+mod report;
+mod run;
+mod send_receive;
+mod verify;
+mod window;
+
+pub use driver::run;
+pub use mpi_window::Memory;
+
+use super::sizes::Sizes;
+use super::timing::Limits;
+use super::{Args, Variants};
+use anyhow::{Result, bail};
+use figures::{Bytes, Cell, FIGURES, Figure};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// What stands for all figures.
+const ALL: &str = "rma";
+
+/// What is compared beside the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Baseline {
+    /// Operations queued, and sent at the end of the epoch
+    SendReceive,
+}
+
+/// Which figures are measured, and how.
+pub struct Plan {
+    figures: Vec<&'static Figure>,
+    /// Whether all were asked for, as far as the ranks suffice.
+    all: bool,
+    bytes: Option<Vec<usize>>,
+    limits: Limits,
+    burst: usize,
+    memory: Memory,
+    baseline: Option<Baseline>,
+    variants: Option<Variants>,
+    json: Option<PathBuf>,
+}
+
+impl Plan {
+    /// `None` if the arguments are about collectives.
+    pub fn new(args: &Args) -> Result<Option<Self>> {
+        let Some(figures) = named(&args.collectives)? else {
+            return Ok(None);
+        };
+        if !args.algorithms.is_empty() || args.barrier || args.root != 0 {
+            bail!("--algorithms, --barrier and --root are for collectives");
+        }
+        Ok(Some(Self {
+            figures,
+            all: args.collectives.iter().any(|name| name == ALL),
+            bytes: args.bytes.as_ref().map(|Sizes(sizes)| sizes.clone()),
+            limits: args.limits(),
+            burst: args.burst as usize,
+            memory: args.window,
+            baseline: args.baseline,
+            variants: args.vary.clone(),
+            json: args.json.clone(),
+        }))
+    }
+
+    /// The points of a figure for so many ranks.
+    fn cells(&self, figure: &Figure, ranks: u32) -> Vec<Cell> {
+        let sizes = match (&self.bytes, figure.bytes) {
+            (_, Bytes::Any) => vec![0],
+            (Some(sizes), _) => sizes.clone(),
+            (None, Bytes::Fixed(bytes)) => vec![bytes],
+            (None, Bytes::Swept(text)) => super::sizes::parse(text).expect("a range").0,
+        };
+        let parameters = figure
+            .parameter
+            .map_or(vec![0], |(_, values)| values(ranks));
+        let mut cells = Vec::new();
+        for &(variant, need) in figure.variants {
+            for &bytes in &sizes {
+                cells.extend(parameters.iter().map(|&parameter| Cell {
+                    variant,
+                    need,
+                    bytes,
+                    parameter,
+                }));
+            }
+        }
+        cells
+    }
+}
+
+/// The figures of these names; `None` if none is one's.
+fn named(names: &[String]) -> Result<Option<Vec<&'static Figure>>> {
+    let is_ours = |name: &&String| **name == ALL || name.starts_with("rma-");
+    match names.iter().filter(is_ours).count() {
+        0 => return Ok(None),
+        ours if ours < names.len() => {
+            bail!("collectives and one-sided communication are measured in runs of their own")
+        }
+        _ => {}
+    }
+    if names.iter().any(|name| name == ALL) {
+        return Ok(Some(FIGURES.iter().collect()));
+    }
+    let find = |name: &String| match FIGURES.iter().find(|figure| figure.name == name) {
+        Some(figure) => Ok(figure),
+        None => {
+            let distance = |figure: &&Figure| strsim::damerau_levenshtein(name, figure.name);
+            let nearest = FIGURES
+                .iter()
+                .min_by_key(distance)
+                .expect("there are figures");
+            bail!(
+                "there is no benchmark {name:?}; did you mean {:?}?",
+                nearest.name
+            )
+        }
+    };
+    names.iter().map(find).collect::<Result<_>>().map(Some)
+}
+
+/// What `--help` says of the figures.
+pub fn help() -> String {
+    let mut text =
+        "One-sided communication, between rank 0 and the last where two take part:\n".to_owned();
+    for figure in FIGURES {
+        let _ = writeln!(text, "  {:<15} {}", figure.name, figure.about);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_and_told_from_collectives() {
+        let named =
+            |names: &[&str]| named(&names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>());
+        assert!(named(&["bcast"]).unwrap().is_none());
+        assert_eq!(named(&["rma"]).unwrap().unwrap().len(), FIGURES.len());
+        let two = named(&["rma-lock", "rma-sync"]).unwrap().unwrap();
+        assert_eq!([two[0].name, two[1].name], ["rma-lock", "rma-sync"]);
+        let error = named(&["rma-lok"]).err().unwrap().to_string();
+        assert!(error.ends_with("did you mean \"rma-lock\"?"), "{error}");
+        assert!(named(&["bcast", "rma-lock"]).is_err());
+    }
+
+    #[test]
+    fn every_figure_has_a_name_of_its_own_and_points() {
+        for (index, figure) in FIGURES.iter().enumerate() {
+            assert!(figure.name.starts_with("rma-") && !figure.variants.is_empty());
+            assert!(
+                FIGURES[..index]
+                    .iter()
+                    .all(|other| other.name != figure.name)
+            );
+            if let Some((_, values)) = figure.parameter {
+                assert!(!values(figure.ranks).is_empty(), "{}", figure.name);
+            }
+            if let Bytes::Swept(text) = figure.bytes {
+                crate::bench::sizes::parse(text).unwrap();
+            }
+        }
+    }
+}

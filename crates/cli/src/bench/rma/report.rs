@@ -1,0 +1,221 @@
+//! The table, the summary and the JSON file.
+
+use super::Plan;
+use super::figures::{Cell, Figure, Kind};
+use crate::bench::report::{SLOWER, given_settings, machine};
+use crate::bench::timing::Timing;
+use crate::mpi;
+use anyhow::{Context, Result};
+use ferrorail_mpi_abi::Host;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// One point of a figure under one setting of ours, beside the host's own.
+pub struct Row {
+    /// The figure.
+    pub figure: &'static Figure,
+    /// The point.
+    pub cell: Cell,
+    /// Operations of a burst.
+    pub burst: usize,
+    /// The value that is compared with others.
+    pub setting: Option<String>,
+    /// Per block and implementation.
+    pub iterations: u32,
+    /// Whether ferrorail left calls to the host: the row then says nothing about it.
+    pub forwarded: bool,
+    /// Ours.
+    pub ferrorail: Timing,
+    /// The host's.
+    pub host: Option<Timing>,
+    /// Of send and receive.
+    pub baseline: Option<Timing>,
+}
+
+/// What is shown where there is no number.
+const NOTHING: &str = "-";
+
+impl Row {
+    /// Ours by the other's, of the medians: below 1 we are faster. Differences of times may be
+    /// negative; they have no ratio.
+    fn ratio_to(&self, other: Option<&Timing>) -> Option<f64> {
+        let (ours, other) = (self.ferrorail.median_us(), other?.median_us());
+        (ours > 0.0 && other > 0.0).then(|| ours / other)
+    }
+
+    fn ratio(&self) -> Option<f64> {
+        self.ratio_to(self.host.as_ref())
+    }
+
+    fn name(&self) -> String {
+        format!("{} {}", self.figure.name, self.cell.variant)
+    }
+
+    /// Bytes of an iteration, of all origins.
+    fn burst_bytes(&self) -> Option<u64> {
+        let origins = if self.figure.many_origins {
+            self.cell.parameter
+        } else {
+            1
+        };
+        let bytes = (self.cell.bytes * self.burst) as u64 * origins;
+        (self.figure.kind == Kind::Burst).then_some(bytes)
+    }
+
+    fn parameter(&self) -> Option<(&'static str, u64)> {
+        let (name, _) = self.figure.parameter?;
+        Some((name, self.cell.parameter))
+    }
+
+    fn json(&self) -> Value {
+        let unit = match self.figure.kind {
+            Kind::Messages => "messages",
+            Kind::Time | Kind::MeanTime | Kind::Burst => "us",
+        };
+        let timing = |timing: &Timing| {
+            json!({
+                "median": timing.median_us(),
+                "min": timing.min_us(),
+                "blocks": timing.blocks_us,
+            })
+        };
+        json!({
+            "figure": self.figure.name,
+            "variant": self.cell.variant,
+            "unit": unit,
+            "bytes": self.cell.bytes,
+            "parameter": self.parameter().map(|(name, value)| json!({ "name": name, "value": value })),
+            "setting": self.setting,
+            "iterations": self.iterations,
+            "burst_bytes": self.burst_bytes(),
+            "forwarded": self.forwarded,
+            "ferrorail": timing(&self.ferrorail),
+            "host": self.host.as_ref().map(timing),
+            "send_receive": self.baseline.as_ref().map(timing),
+            "ratio": self.ratio(),
+        })
+    }
+}
+
+/// Prints the head of the table.
+pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
+    println!(
+        "# ferrorail {}, {ranks} ranks, beside {}",
+        env!("CARGO_PKG_VERSION"),
+        host.short_version()
+    );
+    println!("# us of the slowest rank: median and minimum over blocks; ratio of medians");
+    print!(
+        "{:<15} {:<16} {:<9} {:<14} {:<13} {:>10} {:>10} {:>10} {:>10} {:>7}",
+        "# Figure",
+        "Variant",
+        "Bytes",
+        "With",
+        "Setting",
+        "ferrorail",
+        "min",
+        "host",
+        "min",
+        "ratio"
+    );
+    if plan.baseline.is_some() {
+        print!(" {:>12} {:>7}", "send-receive", "ratio");
+    }
+    println!();
+}
+
+/// Prints one line of the table.
+pub fn print_row(row: &Row) {
+    let number =
+        |value: Option<f64>| value.map_or(NOTHING.to_owned(), |value| format!("{value:.3}"));
+    let host = row.host.as_ref();
+    let with = row.parameter();
+    let with = with.map_or(NOTHING.to_owned(), |(name, value)| {
+        format!("{name}={value}")
+    });
+    print!(
+        "{:<15} {:<16} {:<9} {:<14} {:<13} {:>10.3} {:>10.3} {:>10} {:>10} {:>7}",
+        row.figure.name,
+        row.cell.variant,
+        row.cell.bytes,
+        with,
+        row.setting.as_deref().unwrap_or(NOTHING),
+        row.ferrorail.median_us(),
+        row.ferrorail.min_us(),
+        number(host.map(Timing::median_us)),
+        number(host.map(Timing::min_us)),
+        number(row.ratio()),
+    );
+    if let Some(baseline) = &row.baseline {
+        let ratio = number(row.ratio_to(Some(baseline)));
+        print!(" {:>12.3} {ratio:>7}", baseline.median_us());
+    }
+    if let Some(bytes) = row.burst_bytes() {
+        print!("  {:.0} MB/s", bytes as f64 / row.ferrorail.median_us());
+        if let Some(host) = host {
+            print!(", host {:.0}", bytes as f64 / host.median_us());
+        }
+    }
+    println!("{}", if row.forwarded { " forwarded" } else { "" });
+}
+
+/// Geometric mean of the ratios to the host of rows that ferrorail took.
+fn geometric_mean<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<f64> {
+    let taken = rows.filter(|row| !row.forwarded);
+    let logarithms: Vec<f64> = taken.filter_map(|row| Some(row.ratio()?.ln())).collect();
+    let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
+    (!logarithms.is_empty()).then(|| mean.exp())
+}
+
+/// Curves in order.
+fn names(rows: &[Row]) -> Vec<String> {
+    let mut names: Vec<String> = rows.iter().map(Row::name).collect();
+    names.dedup();
+    names
+}
+
+/// Prints means, and what is slower than the host's.
+pub fn print_summary(rows: &[Row]) {
+    println!("#\n# Geometric means of the ratios");
+    for name in names(rows) {
+        let mean = geometric_mean(rows.iter().filter(|row| row.name() == name));
+        let mean = mean.map_or(NOTHING.to_owned(), |mean| format!("{mean:.3}"));
+        println!("# {name:<32} {mean:>8}");
+    }
+    if let Some(mean) = geometric_mean(rows.iter()) {
+        println!("# {:<32} {mean:>8.3}", "all");
+    }
+    let is_slower = |row: &&Row| !row.forwarded && row.ratio().is_some_and(|ratio| ratio > SLOWER);
+    let slower = rows.iter().filter(is_slower).count();
+    println!(
+        "# Rows slower than {SLOWER} times the host's: {slower} of {}",
+        rows.len()
+    );
+    let forwarded = rows.iter().filter(|row| row.forwarded).count();
+    if forwarded > 0 {
+        println!("# Rows left to the host, in no mean: {forwarded}");
+    }
+}
+
+/// Writes everything that is needed to judge the numbers later.
+pub fn write_json(path: &Path, ranks: u32, host: &Host, plan: &Plan, rows: &[Row]) -> Result<()> {
+    let means = names(rows).into_iter().map(|name| {
+        let mean = geometric_mean(rows.iter().filter(|row| row.name() == name));
+        (name, json!(mean))
+    });
+    let report = json!({
+        "benchmark": "one-sided",
+        "ranks": ranks,
+        "burst": plan.burst,
+        "window": format!("{:?}", plan.memory).to_lowercase(),
+        "machine": machine(),
+        "ferrorail": { "version": env!("CARGO_PKG_VERSION"), "library": crate::library::find()? },
+        "mpi": mpi::describe(host),
+        "settings": given_settings(),
+        "geometric_mean": geometric_mean(rows.iter()),
+        "geometric_means": Value::Object(means.collect()),
+        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+    });
+    let text = serde_json::to_string_pretty(&report)? + "\n";
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,346 @@
+//! The messages of the comparison baseline: how epochs' operations travel.
+
+use super::packet::{PACKET_BYTES, Packet, Queued, Sort};
+use anyhow::{Context, Result, anyhow, ensure};
+use ferrorail_mpi_abi::{Comm, Host, Request, RequestList};
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+/// Requests under way of one epoch.
+const REQUESTS: usize = 4096;
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// Packets of an epoch in which the target takes part.
+    Active = 1,
+    /// The first packet of an epoch with a lock.
+    Passive,
+    /// Its others.
+    PassiveMore,
+    /// Long data.
+    Data,
+    /// What a get brings back.
+    Reply,
+    /// The end of an epoch with a lock.
+    Acknowledgement,
+    /// A target lets an origin in.
+    Post,
+}
+
+/// `MPI_Ibarrier`.
+type Ibarrier = unsafe extern "C" fn(Comm, *mut c_void) -> c_int;
+
+/// Messages of one window, on a communicator of its own.
+pub struct Messages<'a> {
+    host: &'a Host,
+    comm: Comm,
+    pub rank: u32,
+    pub size: u32,
+    ibarrier: Ibarrier,
+    requests: RequestList,
+    /// Packets being sent, until all are.
+    packets: Vec<Vec<u8>>,
+    /// Where packets arrive that this rank waits for.
+    incoming: Vec<u8>,
+    /// Where the first packet of an epoch with a lock arrives.
+    heard: Vec<u8>,
+    listening: Request,
+    acknowledgement: Request,
+    barrier: Request,
+}
+
+impl<'a> Messages<'a> {
+    /// Collective.
+    pub fn new(host: &'a Host) -> Result<Self> {
+        let world = host.predefined().comm_world;
+        let comm = host.private_comm(world)?;
+        let ibarrier = host.function("PMPI_Ibarrier");
+        let ibarrier = ibarrier.ok_or_else(|| anyhow!("the MPI library has no PMPI_Ibarrier"))?;
+        let none = host.predefined().request_null;
+        Ok(Self {
+            host,
+            comm,
+            rank: host.comm_rank(comm)?,
+            size: host.comm_size(comm)?,
+            // SAFETY: the standard defines this prototype for this name.
+            ibarrier: unsafe { std::mem::transmute::<ptr::NonNull<c_void>, Ibarrier>(ibarrier) },
+            requests: RequestList::with_capacity(host.kind(), REQUESTS),
+            packets: Vec::new(),
+            incoming: vec![0; PACKET_BYTES],
+            heard: vec![0; PACKET_BYTES],
+            listening: none,
+            acknowledgement: none,
+            barrier: none,
+        })
+    }
+
+    /// Sends an epoch's operations to `target`.
+    ///
+    /// # Safety
+    /// Buffers are left alone until [`Messages::finish`].
+    pub unsafe fn send_all(&mut self, queue: &[Queued], target: u32, tag: Tag) -> Result<()> {
+        let mut tag = tag;
+        let mut left = queue;
+        loop {
+            // SAFETY: the caller's contract.
+            let (packet, taken) = unsafe { Packet::write(self.rank, left) };
+            let (sent, rest) = left.split_at(taken);
+            // SAFETY: packets are kept until all is finished; moving the vector moves no bytes.
+            unsafe { self.start_send(packet.as_ptr(), packet.len(), target, tag)? };
+            self.packets.push(packet);
+            for operation in sent.iter().filter(|operation| !operation.is_inline()) {
+                // SAFETY: the caller's contract.
+                unsafe {
+                    match operation.sort {
+                        Sort::Get => {
+                            self.start_receive(operation.here, operation.bytes, target, Tag::Reply)
+                        }
+                        _ => self.start_send(operation.here, operation.bytes, target, Tag::Data),
+                    }?;
+                }
+            }
+            left = rest;
+            if left.is_empty() {
+                return Ok(());
+            }
+            if tag == Tag::Passive {
+                tag = Tag::PassiveMore;
+            }
+        }
+    }
+
+    /// The next packet of `from`.
+    pub fn receive_packet(&mut self, from: u32, tag: Tag) -> Result<Packet> {
+        let (to, bytes) = (self.incoming.as_mut_ptr(), self.incoming.len());
+        // SAFETY: the buffer has so many bytes.
+        unsafe { self.receive(to, bytes, from, tag)? };
+        Ok(Packet::read(&self.incoming))
+    }
+
+    /// Does what a packet asks for to `memory`, receiving data that did not fit into it.
+    ///
+    /// # Safety
+    /// `memory` has `length` bytes, and stays until [`Messages::finish`].
+    pub unsafe fn apply(&mut self, packet: &Packet, memory: *mut u8, length: usize) -> Result<()> {
+        for mut operation in packet.operations() {
+            let Queued {
+                sort, bytes, at, ..
+            } = operation;
+            ensure!(
+                at <= length && bytes <= length - at,
+                "an operation beyond the window"
+            );
+            let there = memory.wrapping_add(at);
+            // SAFETY: inside the memory, as checked.
+            unsafe {
+                if sort == Sort::Get {
+                    self.start_send(there, bytes, packet.from, Tag::Reply)?;
+                } else if operation.is_inline() {
+                    operation.apply_here(memory);
+                } else if sort == Sort::Put {
+                    self.receive(there, bytes, packet.from, Tag::Data)?;
+                } else {
+                    let mut data = vec![0u8; bytes];
+                    self.receive(data.as_mut_ptr(), bytes, packet.from, Tag::Data)?;
+                    operation.here = data.as_mut_ptr();
+                    operation.apply_here(memory);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for all messages under way.
+    pub fn finish(&mut self) -> Result<()> {
+        self.host.wait_all(&mut self.requests)?;
+        self.requests.clear();
+        self.packets.clear();
+        Ok(())
+    }
+
+    /// An empty message.
+    pub fn tell(&mut self, to: u32, tag: Tag) -> Result<()> {
+        // SAFETY: no byte is sent.
+        unsafe { self.start_send(ptr::null(), 0, to, tag) }
+    }
+
+    /// The same, awaited.
+    pub fn hear(&mut self, from: u32, tag: Tag) -> Result<()> {
+        // SAFETY: no byte is received.
+        unsafe { self.receive(ptr::null_mut(), 0, from, tag) }
+    }
+
+    /// Begins to listen for epochs with a lock.
+    pub fn listen(&mut self) -> Result<()> {
+        let (to, any) = (self.heard.as_mut_ptr(), self.host.constants().any_source);
+        // SAFETY: the buffer is this value's, and on the heap.
+        self.listening = unsafe { self.post(to, PACKET_BYTES, any, Tag::Passive)? };
+        Ok(())
+    }
+
+    /// The packet that was listened for, once it is there.
+    pub fn heard(&mut self) -> Result<Option<Packet>> {
+        let mut request = self.listening;
+        let done = self.test(&mut request)?;
+        self.listening = request;
+        Ok(done.then(|| Packet::read(&self.heard)))
+    }
+
+    /// Ends an epoch of `origin`.
+    pub fn acknowledge(&mut self, origin: u32) -> Result<()> {
+        self.tell(origin, Tag::Acknowledgement)
+    }
+
+    /// Begins to wait for the end of an epoch at `target`.
+    pub fn expect_acknowledgement(&mut self, target: u32) -> Result<()> {
+        let tag = Tag::Acknowledgement;
+        // SAFETY: no byte is received.
+        self.acknowledgement = unsafe { self.post(ptr::null_mut(), 0, target as c_int, tag)? };
+        Ok(())
+    }
+
+    /// Whether it is there.
+    pub fn is_acknowledged(&mut self) -> Result<bool> {
+        let mut request = self.acknowledgement;
+        let done = self.test(&mut request)?;
+        self.acknowledgement = request;
+        Ok(done)
+    }
+
+    /// Collective.
+    pub fn start_barrier(&mut self) -> Result<()> {
+        // SAFETY: the request is as large as any handle.
+        let code = unsafe { (self.ibarrier)(self.comm, (&raw mut self.barrier).cast()) };
+        Ok(self.host.check("MPI_Ibarrier", code)?)
+    }
+
+    /// Whether all are there.
+    pub fn is_barrier_over(&mut self) -> Result<bool> {
+        let mut request = self.barrier;
+        let done = self.test(&mut request)?;
+        self.barrier = request;
+        Ok(done)
+    }
+
+    /// Stops to listen, by a message to oneself, and gives the communicator back. Collective, after
+    /// a barrier.
+    pub fn close(&mut self) -> Result<()> {
+        self.tell(self.rank, Tag::Passive)?;
+        while self.heard()?.is_none() {
+            std::thread::yield_now();
+        }
+        self.finish()?;
+        Ok(self.host.free_comm(self.comm)?)
+    }
+
+    fn test(&self, request: &mut Request) -> Result<bool> {
+        let mut done = 0;
+        let ignore = self.host.constants().status_ignore as *mut c_void;
+        // SAFETY: a request of this library's, or its null request; the flag is live.
+        let code = unsafe { (self.host.functions().test)(request, &mut done, ignore) };
+        self.host.check("MPI_Test", code)?;
+        Ok(done != 0)
+    }
+
+    /// # Safety
+    /// The bytes are left alone until [`Messages::finish`].
+    unsafe fn start_send(
+        &mut self,
+        from: *const u8,
+        bytes: usize,
+        to: u32,
+        tag: Tag,
+    ) -> Result<()> {
+        let byte = self.host.predefined().byte;
+        let count = c_int::try_from(bytes).context("a message")?;
+        let request = self.requests.push();
+        // SAFETY: the caller's contract; the slot is live.
+        let code = unsafe {
+            let send = self.host.functions().isend;
+            send(
+                from.cast(),
+                count,
+                byte,
+                to as c_int,
+                tag as c_int,
+                self.comm,
+                request,
+            )
+        };
+        Ok(self.host.check("MPI_Isend", code)?)
+    }
+
+    /// # Safety
+    /// As [`Messages::start_send`]; the bytes are writable.
+    unsafe fn start_receive(
+        &mut self,
+        to: *mut u8,
+        bytes: usize,
+        from: u32,
+        tag: Tag,
+    ) -> Result<()> {
+        let byte = self.host.predefined().byte;
+        let count = c_int::try_from(bytes).context("a message")?;
+        let request = self.requests.push();
+        // SAFETY: as above.
+        let code = unsafe {
+            let receive = self.host.functions().irecv;
+            receive(
+                to.cast(),
+                count,
+                byte,
+                from as c_int,
+                tag as c_int,
+                self.comm,
+                request,
+            )
+        };
+        Ok(self.host.check("MPI_Irecv", code)?)
+    }
+
+    /// # Safety
+    /// `to` has `bytes` writable bytes until the request is complete.
+    unsafe fn post(&self, to: *mut u8, bytes: usize, from: c_int, tag: Tag) -> Result<Request> {
+        let mut request = Request(0);
+        let byte = self.host.predefined().byte;
+        // SAFETY: the caller's contract; the request is as large as any handle.
+        let code = unsafe {
+            let receive = self.host.functions().irecv;
+            let slot = (&raw mut request).cast();
+            receive(
+                to.cast(),
+                bytes as c_int,
+                byte,
+                from,
+                tag as c_int,
+                self.comm,
+                slot,
+            )
+        };
+        self.host.check("MPI_Irecv", code)?;
+        Ok(request)
+    }
+
+    /// # Safety
+    /// `to` has `bytes` writable bytes.
+    unsafe fn receive(&self, to: *mut u8, bytes: usize, from: u32, tag: Tag) -> Result<()> {
+        let byte = self.host.predefined().byte;
+        let count = c_int::try_from(bytes).context("a message")?;
+        let ignore = self.host.constants().status_ignore as *mut c_void;
+        // SAFETY: the caller's contract; the status is ignored.
+        let code = unsafe {
+            let receive = self.host.functions().recv;
+            receive(
+                to.cast(),
+                count,
+                byte,
+                from as c_int,
+                tag as c_int,
+                self.comm,
+                ignore,
+            )
+        };
+        Ok(self.host.check("MPI_Recv", code)?)
+    }
+}
