@@ -183,13 +183,16 @@ impl Series {
         case.ranks = 1 + u32::try_from(draw.below(self.most_ranks)).unwrap_or(0);
         // Without it MPI_Win_create is left to the host, as nothing else reaches the memory.
         case.environment.remove("FERRORAIL_CMA");
-        let locks = ["auto", "test_and_set", "mcs", "queue"];
+        let locks = ["auto", "test_and_set", "mcs", "queue", "thread", "event"];
         let lock = locks[draw.below(locks.len() as u64) as usize];
         let atomics = ["auto", "auto", "nic"][draw.below(3) as usize];
+        let accumulate = ["origin", "event", "auto"][draw.below(3) as usize];
         case.environment
             .insert("FERRORAIL_LOCK".into(), lock.into());
         case.environment
             .insert("FERRORAIL_ATOMICS".into(), atomics.into());
+        case.environment
+            .insert("FERRORAIL_ACCUMULATE".into(), accumulate.into());
         // The verdict names its seed.
         case.expect.output.push(format!("win_random seed={seed} "));
         case

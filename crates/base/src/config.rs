@@ -6,7 +6,8 @@ mod settings;
 
 pub use parse::{Problem, parse};
 pub use settings::{
-    AtomicsChoice, FabricChoice, RailChoice, Settings, ShmKind, StatsSink, StripeChoice,
+    AccumulateChoice, AtomicsChoice, FabricChoice, RailChoice, Settings, ShmKind, StatsSink,
+    StripeChoice,
 };
 
 /// Prefix of every environment variable that belongs to the project.
@@ -101,8 +102,10 @@ table! {
         "milliseconds between trials of a rail that failed; 0 never uses it again";
     "FERRORAIL_RELIABLE", Kind::Switch, "0",
         "1 checks what comes over rails by CRC32C before it is used; what is damaged is sent again";
-    "FERRORAIL_LOCK", Kind::Word(&["auto", "test_and_set", "mcs", "queue"]), "auto",
+    "FERRORAIL_LOCK", Kind::Word(&["auto", "test_and_set", "mcs", "queue", "thread", "event"]), "auto",
         "lock algorithm of windows, unless their info key ferrorail_lock says; auto is queue up to 24 ranks, then test_and_set";
+    "FERRORAIL_ACCUMULATE", Kind::Word(&["origin", "event", "auto"]), "origin",
+        "who accumulates in memory of another node: the origin under a lock, a thread of the target, or that from 2 KB on";
     "FERRORAIL_ATOMICS", Kind::Word(&["auto", "cpu", "nic"]), "auto",
         "atomics on the locks of windows that span nodes; nic: rails inside nodes too; cpu: no window where that would be needed";
     "FERRORAIL_STATS", Kind::Text, "0",

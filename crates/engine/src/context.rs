@@ -2,12 +2,14 @@
 
 use crate::rails::{Rails, RailsKind};
 use crate::stats::Stats;
+use crate::window::Handler;
 use ferrorail_base::config::Settings;
 use ferrorail_bootstrap::HostInfo;
 use ferrorail_fabric::{Fabric, FabricError, RailInfo};
 use ferrorail_rdma_transport::failover::Guard;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// The surroundings that a waiting rank must keep going.
 pub trait Host: Send + Sync {
@@ -32,6 +34,8 @@ pub struct Context {
     loopback: Mutex<Option<Arc<Rails>>>,
     /// Of the rails opened so far.
     guards: Mutex<Vec<Guard>>,
+    /// The thread that serves windows, as long as one of them wants it.
+    handler: Mutex<Weak<Handler>>,
     warned: Mutex<HashSet<String>>,
     /// Where this process runs, once asked.
     numa_node: OnceLock<Option<u32>>,
@@ -47,6 +51,7 @@ impl Context {
             verbs: Mutex::new(None),
             loopback: Mutex::new(None),
             guards: Mutex::default(),
+            handler: Mutex::default(),
             warned: Mutex::default(),
             numa_node: OnceLock::new(),
         })
@@ -87,8 +92,23 @@ impl Context {
         Ok(rails)
     }
 
-    /// Ends the threads that look after rails.
+    /// The thread that serves windows, started if there is none.
+    pub(crate) fn handler(&self) -> io::Result<Arc<Handler>> {
+        let mut known = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handler) = known.upgrade() {
+            return Ok(handler);
+        }
+        let handler = Arc::new(Handler::start()?);
+        *known = Arc::downgrade(&handler);
+        Ok(handler)
+    }
+
+    /// Ends the threads that look after rails and windows.
     pub(crate) fn dismiss_guards(&self) {
+        let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handler) = handler.upgrade() {
+            handler.end();
+        }
         let mut guards = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
         guards.clear();
     }

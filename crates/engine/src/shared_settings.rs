@@ -2,7 +2,7 @@
 
 use crate::OFFERED;
 use ferrorail_base::config::{
-    AtomicsChoice, FabricChoice, Problem, Settings, ShmKind, StripeChoice,
+    AccumulateChoice, AtomicsChoice, FabricChoice, Problem, Settings, ShmKind, StripeChoice,
 };
 use ferrorail_fabric::stripe::Policy;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,7 @@ pub(crate) struct SharedSettings {
     pub stats: bool,
     pub reliable: bool,
     pub lock: Option<String>,
+    accumulate: u8,
     atomics: u8,
 }
 
@@ -57,6 +58,7 @@ impl SharedSettings {
             stats: settings.stats != ferrorail_base::config::StatsSink::Off,
             reliable: settings.reliable,
             lock: settings.lock.clone(),
+            accumulate: settings.accumulate as u8,
             atomics: settings.atomics as u8,
         }
     }
@@ -75,6 +77,14 @@ impl SharedSettings {
             p if p == StripeChoice::Adaptive as u8 => Policy::Adaptive,
             p if p == StripeChoice::RoundRobin as u8 => Policy::RoundRobin,
             _ => Policy::Even,
+        }
+    }
+
+    pub fn accumulate(&self) -> AccumulateChoice {
+        match self.accumulate {
+            a if a == AccumulateChoice::Event as u8 => AccumulateChoice::Event,
+            a if a == AccumulateChoice::Auto as u8 => AccumulateChoice::Auto,
+            _ => AccumulateChoice::Origin,
         }
     }
 

@@ -311,6 +311,28 @@ pub trait Fabric: Send + Sync + 'static {
         unsafe { self.put(peer, rail, from, to, tracking) }
     }
 
+    /// [`Fabric::put_notify`] for a thread of the peer that may sleep on its
+    /// [`Fabric::alarms`]. Always tracked. The wake-up is a hint, which may be lost; without alarms
+    /// there is none.
+    ///
+    /// # Errors
+    /// As [`Fabric::put`]; nothing was posted if it fails.
+    ///
+    /// # Safety
+    /// As [`Fabric::put_notify`].
+    unsafe fn put_wake(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        notification: Notification<'_>,
+    ) -> Result<Ticket, FabricError> {
+        let tracking = Tracking::Tracked;
+        // SAFETY: the caller's contract.
+        unsafe { self.put_notify(peer, rail, from, to, notification, tracking) }
+    }
+
     /// Reads `from` at the peer into `into`. Always tracked.
     ///
     /// # Safety

@@ -11,6 +11,7 @@
 //! * [`lock::McsLock`]: a queue of exclusive holders, the swap emulated by compare-and-swap;
 //! * [`lock::QueueLock`]: fair reader-writer lock with at most four remote messages per
 //!   acquisition and release under any contention, by fetch-and-add alone;
+//! * [`lock::ServedLock`]: kept by a thread at the target, which polls or is woken;
 //! * [`lock::AnyLock`]: one of them, chosen by name.
 //!
 //! Operations are futures, so that a non-blocking lock call can start an acquisition and leave it

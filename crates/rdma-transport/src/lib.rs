@@ -21,5 +21,4 @@
 
 pub mod failover;
 pub mod loopback;
-mod thread;
 pub mod verbs;

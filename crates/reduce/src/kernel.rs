@@ -8,6 +8,7 @@ type Function = unsafe fn(from: *const u8, into: *mut u8, elements: usize);
 /// One operator on vectors of one number.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
+    code: u16,
     /// `into = from ∘ into`.
     from_first: Function,
     /// `into = into ∘ from`.
@@ -32,15 +33,31 @@ impl Kernel {
         unsafe { function(from, into, elements) }
     }
 
+    /// Names the operator and the number to another process of the same version.
+    #[must_use]
+    pub const fn code(&self) -> u16 {
+        self.code
+    }
+
+    /// The kernel of that [`Kernel::code`].
+    #[must_use]
+    pub fn from_code(code: u16) -> Option<Self> {
+        let numbers = Number::ALL.len();
+        let operator = Operator::ALL.get(usize::from(code) / numbers)?;
+        kernel(*operator, Number::ALL[usize::from(code) % numbers])
+    }
+
     fn new<O: Apply<T>, T: Copy>() -> Self {
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("avx2") {
             return Self {
+                code: 0,
                 from_first: with_avx2::<O, T, true>,
                 into_first: with_avx2::<O, T, false>,
             };
         }
         Self {
+            code: 0,
             from_first: over_vectors::<O, T, true>,
             into_first: over_vectors::<O, T, false>,
         }
@@ -88,6 +105,15 @@ unsafe fn with_avx2<O: Apply<T>, T: Copy, const FROM_FIRST: bool>(
 
 /// The kernel of `operator` on `number`; `None` if that means nothing.
 pub fn kernel(operator: Operator, number: Number) -> Option<Kernel> {
+    let code = operator as u16 * Number::ALL.len() as u16 + number as u16;
+    Some(Kernel {
+        code,
+        ..functions(operator, number)?
+    })
+}
+
+/// The kernel without its code.
+fn functions(operator: Operator, number: Number) -> Option<Kernel> {
     use Number as N;
     match number {
         N::I8 => integer::<i8>(operator),

@@ -341,3 +341,23 @@ fn what_is_permitted_can_be_computed() {
     assert!(!Group::Floating.permits(Operator::Land));
     assert!(!Group::Byte.permits(Operator::Sum));
 }
+
+#[test]
+fn kernels_are_found_by_their_codes() {
+    let mut codes = Vec::new();
+    for operator in Operator::ALL {
+        for number in Number::ALL {
+            let Some(known) = kernel(operator, number) else {
+                continue;
+            };
+            let found = Kernel::from_code(known.code()).expect("its own code");
+            assert_eq!(found.code(), known.code());
+            codes.push(known.code());
+        }
+    }
+    let all = codes.len();
+    codes.sort_unstable();
+    codes.dedup();
+    assert_eq!(codes.len(), all);
+    assert!(Kernel::from_code(u16::MAX).is_none());
+}

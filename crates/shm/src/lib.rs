@@ -6,6 +6,7 @@
 //! * [`node`]: a segment with its layout: typed access to every cell;
 //! * [`flags`], [`slot`], [`barrier`]: the lock-free primitives that ranks of a node meet in;
 //! * [`wait`]: how a rank waits: spin, poke the host MPI's progress, yield, sleep;
+//! * [`alarm`]: waking a thread that sleeps for several reasons at once;
 //! * [`copy`]: copying between processes through a segment or by cross-memory attach;
 //! * [`process`]: who I am, whether a peer still lives, how many cores the ranks share.
 //!
@@ -30,6 +31,8 @@ pub mod slot;
 pub mod wait;
 
 #[cfg(not(loom))]
+pub mod alarm;
+#[cfg(not(loom))]
 pub mod copy;
 #[cfg(not(loom))]
 pub mod node;
@@ -37,6 +40,8 @@ pub mod node;
 pub mod process;
 #[cfg(not(loom))]
 pub mod segment;
+#[cfg(not(loom))]
+mod thread;
 
 pub use barrier::Barrier;
 pub use flags::{Flag, NodeFlags};
@@ -45,6 +50,8 @@ pub use slot::InlineSlot;
 pub use wait::Doorbell;
 
 #[cfg(not(loom))]
+pub use alarm::{Alarm, AlarmHandle, Ringer};
+#[cfg(not(loom))]
 pub use copy::{Cma, cma_allow, cma_probe, cma_read, cma_write};
 #[cfg(not(loom))]
 pub use node::NodeSegment;
@@ -52,5 +59,7 @@ pub use node::NodeSegment;
 pub use process::{cores_of, is_alive, process_id};
 #[cfg(not(loom))]
 pub use segment::{AtomicCell, Segment, SegmentHandle, ShmError};
+#[cfg(not(loom))]
+pub use thread::spawn_quietly;
 #[cfg(not(loom))]
 pub use wait::{WaitPolicy, Waiter};

@@ -1,8 +1,8 @@
 //! Text to [`Settings`], and the complaints about what could not be read.
 
 use super::{
-    AtomicsChoice, FabricChoice, Kind, PREFIX, RailChoice, Setting, Settings, ShmKind, StatsSink,
-    StripeChoice, TABLE,
+    AccumulateChoice, AtomicsChoice, FabricChoice, Kind, PREFIX, RailChoice, Setting, Settings,
+    ShmKind, StatsSink, StripeChoice, TABLE,
 };
 use crate::units;
 use std::collections::HashMap;
@@ -241,6 +241,11 @@ impl Reader {
             lock: match self.text("FERRORAIL_LOCK") {
                 auto if auto == "auto" => None,
                 name => Some(name),
+            },
+            accumulate: match self.text("FERRORAIL_ACCUMULATE").as_str() {
+                "event" => AccumulateChoice::Event,
+                "auto" => AccumulateChoice::Auto,
+                _ => AccumulateChoice::Origin,
             },
             atomics: match self.text("FERRORAIL_ATOMICS").as_str() {
                 "cpu" => AtomicsChoice::Cpu,

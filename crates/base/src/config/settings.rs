@@ -49,6 +49,17 @@ pub enum StripeChoice {
     RoundRobin,
 }
 
+/// `FERRORAIL_ACCUMULATE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccumulateChoice {
+    /// Origins, under the target's accumulate lock.
+    Origin,
+    /// A thread of the target.
+    Event,
+    /// Whichever is faster for the length.
+    Auto,
+}
+
 /// `FERRORAIL_ATOMICS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicsChoice {
@@ -129,6 +140,8 @@ pub struct Settings {
     pub reliable: bool,
     /// `FERRORAIL_LOCK`; `None` is automatic.
     pub lock: Option<String>,
+    /// `FERRORAIL_ACCUMULATE`.
+    pub accumulate: AccumulateChoice,
     /// `FERRORAIL_ATOMICS`.
     pub atomics: AtomicsChoice,
     /// `FERRORAIL_STATS`.

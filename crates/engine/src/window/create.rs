@@ -2,6 +2,7 @@
 //!
 //! All ranks connect to all others here, because a passive target takes no part in anything later.
 
+use super::attended::{Attendance, Attended, Plan, attend};
 use super::ground::{Ground, refused};
 use super::link::{link, peers_by_rail, word_rail};
 use super::memory::{Memory, Placement, Share};
@@ -17,7 +18,7 @@ use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::stripe::Balance;
 use ferrorail_fabric::{AtomicScope, Fabric, FabricError};
-use ferrorail_onesided::lock::{LockAlgorithm, SEATS};
+use ferrorail_onesided::lock::LockAlgorithm;
 use ferrorail_onesided::window::{self, Link, Parts, Target, WindowRails};
 use ferrorail_shm::Segment;
 
@@ -66,13 +67,16 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         _ => Ok(()),
     };
     agree(state.oob(), "choosing atomics", usable)?;
+    let plan = Plan::new(&ground, spec.memory, &shares);
     let placement = Placement::new(
         &ground.topology,
         ground.rails.is_some(),
         spec.memory,
         &shares,
+        plan.operand_bytes,
     )
     .ok_or_else(|| refused(map, "laying out the window", "it is too large"))?;
+    let attendance = attend(state.oob(), &ground, &plan)?;
     let segment = open_segment(state.oob(), &ground, &placement)?;
     // SAFETY: the caller keeps memory that it brings; the segment is kept beside its registration.
     let made = unsafe { register(state.oob(), &ground, &segment, &spec, &shares) }?;
@@ -85,31 +89,9 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         spec,
         shares,
         &placement,
-        made,
-        links,
+        (made, links),
+        (plan, attendance),
     )
-}
-
-/// Which lock algorithm: what rank 0 says, else the fair one, as far as that has room.
-fn lock_algorithm(ground: &Ground<'_>, shares: &[Share]) -> LockAlgorithm {
-    let asked = shares[0].lock.and_then(|index| {
-        let mut all = LockAlgorithm::ALL.into_iter();
-        all.find(|known| *known as u8 == index)
-    });
-    let set = || LockAlgorithm::from_name(ground.map.settings.lock.as_deref()?);
-    let fits = ground.topology.size() <= SEATS;
-    match asked.or_else(set) {
-        Some(LockAlgorithm::Queue) if !fits => {
-            if ground.map.rank == Rank(0) {
-                let line = format!("lock queue serves {SEATS} ranks at most: test_and_set it is");
-                ground.map.context.warn_once([line]);
-            }
-            LockAlgorithm::TestAndSet
-        }
-        Some(algorithm) => algorithm,
-        None if fits => LockAlgorithm::Queue,
-        None => LockAlgorithm::TestAndSet,
-    }
 }
 
 fn finish(
@@ -119,8 +101,8 @@ fn finish(
     spec: WindowSpec,
     shares: Vec<Share>,
     placement: &Placement,
-    mut registered: Registered<'_>,
-    links: Vec<(Rank, PeerId, Balance)>,
+    (mut registered, links): (Registered<'_>, Vec<(Rank, PeerId, Balance)>),
+    (plan, attendance): (Plan, Option<Attendance>),
 ) -> Result<Window, EngineError> {
     let mut targets: Vec<Target> = ground
         .ranks()
@@ -149,18 +131,27 @@ fn finish(
         rails = rails.is_some(),
         "window made"
     );
+    let rooms = placement.rooms(&ground.topology, ground.map.rank);
+    let (handler, ringers) = match attendance {
+        Some(attendance) => (Some(attendance.handler), attendance.ringers),
+        None => (None, Vec::new()),
+    };
     Ok(Window {
         context: ground.map.context.clone(),
-        onesided: OneSided::new(Parts {
-            rank: ground.map.rank,
-            control: placement.control(&ground.topology, ground.map.rank),
-            segment,
-            layout: placement.layouts[ground.node.index()],
-            targets,
-            rails,
-            lock: lock_algorithm(ground, &shares),
-            surroundings: Box::new(Processes::of(ground.map)),
-        }),
+        onesided: Attended::new(
+            OneSided::new(Parts {
+                rank: ground.map.rank,
+                control: placement.control(&ground.topology, ground.map.rank),
+                segment,
+                layout: placement.layouts[ground.node.index()],
+                targets,
+                rails,
+                lock: plan.lock,
+                handling: handler.is_some().then(|| plan.handling(rooms, ringers)),
+                surroundings: Box::new(Processes::of(ground.map)),
+            }),
+            handler,
+        ),
         spec,
         base,
         mapped,
@@ -199,10 +190,11 @@ fn reach(
     let mut outcome = Ok(());
     for &(rank, peer, _) in links {
         let described = &registered.descriptions[rank.index()];
-        let place = (
-            placement.control(&ground.topology, rank),
-            placement.offsets[rank.index()],
-        );
+        let place = Place {
+            control: placement.control(&ground.topology, rank),
+            rooms: placement.rooms(&ground.topology, rank),
+            memory: placement.offsets[rank.index()],
+        };
         let target = &mut targets[rank.index()];
         if let Err(error) = import(&mut rails, rank, peer, described, target, place, dynamic) {
             outcome = Err(error.to_string());
@@ -243,14 +235,21 @@ fn near(
     }
 }
 
-/// Imports what `rank` registered. `place` is its control block's and its memory's offset.
+/// What belongs to a rank in the segment of its node, as offsets.
+struct Place {
+    control: usize,
+    rooms: usize,
+    memory: usize,
+}
+
+/// Imports what `rank` registered.
 fn import(
     rails: &mut WindowRails<Rails>,
     rank: Rank,
     peer: PeerId,
     described: &Description,
     target: &mut Target,
-    place: (usize, usize),
+    place: Place,
     dynamic: bool,
 ) -> Result<(), FabricError> {
     let fabric = rails.fabric().clone();
@@ -258,7 +257,8 @@ fn import(
     let link = Link {
         peer,
         segment,
-        control: place.0,
+        control: place.control,
+        rooms: place.rooms,
     };
     let far = target.control.is_none();
     let memory = match &described.memory {
@@ -279,7 +279,7 @@ fn import(
             Some(region) => window::Memory::Rails { region, offset: 0 },
             None => window::Memory::Rails {
                 region: segment,
-                offset: place.1,
+                offset: place.memory,
             },
         };
     }

@@ -63,7 +63,14 @@ pub(super) struct Placement {
 
 impl Placement {
     /// `None` if some segment would be larger than memory can be.
-    pub fn new(topology: &Topology, rails: bool, memory: Memory, shares: &[Share]) -> Option<Self> {
+    /// With rooms for `operand_bytes` of what handlers accumulate at a time.
+    pub fn new(
+        topology: &Topology,
+        rails: bool,
+        memory: Memory,
+        shares: &[Share],
+        operand_bytes: usize,
+    ) -> Option<Self> {
         let mut placement = Self {
             layouts: Vec::new(),
             offsets: vec![0; shares.len()],
@@ -76,6 +83,7 @@ impl Placement {
                 local_ranks: ranks.len() as u32,
                 rails,
                 dynamic: memory == Memory::Dynamic,
+                operand_bytes,
             };
             let mut next = layout.memory();
             if memory.is_allocated() {
@@ -100,6 +108,12 @@ impl Placement {
         let layout = &self.layouts[topology.node_of(rank).index()];
         layout.control(topology.node_rank_of(rank).0)
     }
+
+    /// Offset of `rank`'s rooms there.
+    pub fn rooms(&self, topology: &Topology, rank: Rank) -> usize {
+        let layout = &self.layouts[topology.node_of(rank).index()];
+        layout.rooms(topology.node_rank_of(rank).0)
+    }
 }
 
 #[cfg(test)]
@@ -120,17 +134,17 @@ mod tests {
         let topology = Topology::from_sizes(&[2, 3]);
         let shares = [10, 0, 100, 7, 5000].map(share);
         let memory = |apart| Memory::Shared { apart };
-        let tight = Placement::new(&topology, true, memory(false), &shares).expect("fits");
+        let tight = Placement::new(&topology, true, memory(false), &shares, 0).expect("fits");
         assert_eq!(tight.offsets[3], tight.offsets[2] + 100);
         assert_eq!(tight.offsets[4], tight.offsets[3] + 7);
         assert_eq!(tight.bytes[1], tight.offsets[4] + 5000);
         assert_eq!(tight.offsets[2] % PAGE, 0, "the first of a node");
-        let apart = Placement::new(&topology, true, memory(true), &shares).expect("fits");
+        let apart = Placement::new(&topology, true, memory(true), &shares, 0).expect("fits");
         assert!(apart.offsets.iter().all(|offset| offset % PAGE == 0));
         assert_eq!(apart.offsets[1], apart.offsets[0] + PAGE);
         let huge = [u64::MAX - 5; 5].map(share);
-        assert!(Placement::new(&topology, true, Memory::Allocate, &huge).is_none());
-        let none = Placement::new(&topology, false, Memory::Create { address: 1 }, &huge);
+        assert!(Placement::new(&topology, true, Memory::Allocate, &huge, 0).is_none());
+        let none = Placement::new(&topology, false, Memory::Create { address: 1 }, &huge, 0);
         assert!(none.is_some_and(|none| none.bytes[0] == none.layouts[0].memory()));
     }
 }

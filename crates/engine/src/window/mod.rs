@@ -4,6 +4,7 @@
 //! A window borrows a team while it is made, for its topology and its out-of-band exchange, and
 //! keeps nothing of it: the communicator may be freed first.
 
+mod attended;
 mod create;
 mod ground;
 mod link;
@@ -17,6 +18,9 @@ pub use create::WindowSpec;
 pub use ferrorail_onesided::lock::{LockAlgorithm, Mode as LockMode};
 pub use ferrorail_onesided::window::{Shape, Update, WindowError};
 pub use memory::Memory;
+
+use attended::Attended;
+pub(crate) use attended::Handler;
 
 use crate::rails::Rails;
 use crate::{Context, EngineError, LocalReduction, Team};
@@ -48,7 +52,7 @@ pub type OneSided = window::Window<Rails>;
 /// One rank's side of one window. Created and freed collectively.
 pub struct Window {
     context: Arc<Context>,
-    onesided: OneSided,
+    onesided: Attended,
     spec: WindowSpec,
     /// First byte of this rank's memory.
     base: usize,
@@ -101,6 +105,7 @@ impl Window {
     /// [`window::WindowError::Synchronisation`] in an epoch: nothing is ended then.
     pub fn quit(&self) -> Result<(), EngineError> {
         self.onesided.quit()?;
+        self.onesided.dismiss();
         let rows = self.context.stats().windows();
         rows.freed(self.spec.memory, &self.onesided);
         Ok(())

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-/// Windows of one kind, and what ranks did on them. None of it needs the target's progress.
+/// Windows of one kind, and what ranks did on them. None of it needs the target's progress, except
+/// that of its handler where that has served anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowRow {
     /// `create`, `allocate`, `shared` or `dynamic`.
@@ -34,6 +35,12 @@ pub struct WindowRow {
     pub lock_messages: u64,
     /// Fences, and epochs started or posted.
     pub epochs: u64,
+    /// Accumulating operations that the target's handler did.
+    #[serde(default)]
+    pub handled: u64,
+    /// Requests that the handlers of these ranks served: locks, unlocks, accumulates.
+    #[serde(default)]
+    pub served: u64,
 }
 
 /// Rows of windows freed so far.
@@ -57,6 +64,8 @@ impl WindowRows {
             acquired: count(&counters.acquired),
             lock_messages: count(&counters.lock_messages),
             epochs: count(&counters.epochs),
+            handled: count(&counters.handled),
+            served: count(&counters.served),
         };
         add(
             &mut self.0.lock().unwrap_or_else(PoisonError::into_inner),
@@ -87,6 +96,8 @@ pub fn add(rows: &mut Vec<WindowRow>, row: &WindowRow) {
             sum.acquired += row.acquired;
             sum.lock_messages += row.lock_messages;
             sum.epochs += row.epochs;
+            sum.handled += row.handled;
+            sum.served += row.served;
         }
     }
 }
@@ -110,6 +121,13 @@ pub fn table(rows: &[WindowRow], text: &mut String) {
             row.acquired,
             row.lock_messages
         );
+        if row.served > 0 {
+            let _ = writeln!(
+                text,
+                "  handlers of these: {} requests served; {} of the accumulates were theirs",
+                row.served, row.handled
+            );
+        }
     }
 }
 

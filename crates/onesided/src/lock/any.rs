@@ -1,6 +1,8 @@
 //! One of the algorithms, chosen while running.
 
-use super::{LockError, LockSite, McsLock, Mode, QueueLock, RemoteLock, SEATS, TestAndSetLock};
+use super::{
+    LockError, LockSite, McsLock, Mode, QueueLock, RemoteLock, SEATS, ServedLock, TestAndSetLock,
+};
 
 /// The lock algorithms by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,11 +13,21 @@ pub enum LockAlgorithm {
     Mcs,
     /// [`QueueLock`].
     Queue,
+    /// [`ServedLock`] with a dedicated thread.
+    Thread,
+    /// [`ServedLock`] with a thread that sleeps.
+    Event,
 }
 
 impl LockAlgorithm {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::TestAndSet, Self::Mcs, Self::Queue];
+    pub const ALL: [Self; 5] = [
+        Self::TestAndSet,
+        Self::Mcs,
+        Self::Queue,
+        Self::Thread,
+        Self::Event,
+    ];
 
     /// Stable name in settings and statistics.
     #[must_use]
@@ -24,6 +36,8 @@ impl LockAlgorithm {
             Self::TestAndSet => TestAndSetLock::NAME,
             Self::Mcs => McsLock::NAME,
             Self::Queue => QueueLock::NAME,
+            Self::Thread => ServedLock::THREAD,
+            Self::Event => ServedLock::EVENT,
         }
     }
 
@@ -34,6 +48,12 @@ impl LockAlgorithm {
             true => Self::Queue,
             false => Self::TestAndSet,
         }
+    }
+
+    /// Whether a thread at the target must run an [`Arbiter`](super::Arbiter).
+    #[must_use]
+    pub const fn is_served(self) -> bool {
+        matches!(self, Self::Thread | Self::Event)
     }
 
     /// The algorithm of that name.
@@ -52,6 +72,8 @@ pub enum AnyLock {
     Mcs(McsLock),
     /// Fair reader-writer queue.
     Queue(QueueLock),
+    /// Kept by a thread at the target.
+    Served(ServedLock),
 }
 
 impl AnyLock {
@@ -62,6 +84,8 @@ impl AnyLock {
             LockAlgorithm::TestAndSet => Self::TestAndSet(TestAndSetLock::default()),
             LockAlgorithm::Mcs => Self::Mcs(McsLock::default()),
             LockAlgorithm::Queue => Self::Queue(QueueLock::default()),
+            LockAlgorithm::Thread => Self::Served(ServedLock::polled()),
+            LockAlgorithm::Event => Self::Served(ServedLock::woken()),
         }
     }
 }
@@ -72,6 +96,7 @@ impl RemoteLock for AnyLock {
             Self::TestAndSet(lock) => lock.name(),
             Self::Mcs(lock) => lock.name(),
             Self::Queue(lock) => lock.name(),
+            Self::Served(lock) => lock.name(),
         }
     }
 
@@ -84,6 +109,7 @@ impl RemoteLock for AnyLock {
             Self::TestAndSet(lock) => lock.acquire(site, mode).await,
             Self::Mcs(lock) => lock.acquire(site, mode).await,
             Self::Queue(lock) => lock.acquire(site, mode).await,
+            Self::Served(lock) => lock.acquire(site, mode).await,
         }
     }
 
@@ -92,6 +118,7 @@ impl RemoteLock for AnyLock {
             Self::TestAndSet(lock) => lock.release(site).await,
             Self::Mcs(lock) => lock.release(site).await,
             Self::Queue(lock) => lock.release(site).await,
+            Self::Served(lock) => lock.release(site).await,
         }
     }
 }

@@ -97,6 +97,11 @@ impl<S: LockSite> LockSite for CountedSite<S> {
         self.site.clear(mailbox);
     }
 
+    async fn ask(&self, request: u64, wake: bool) -> Result<(), Self::Error> {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+        self.site.ask(request, wake).await
+    }
+
     async fn pause(&self, why: Pause) -> Result<(), Self::Error> {
         self.site.pause(why).await
     }

@@ -1,9 +1,11 @@
 //! What a lock algorithm needs of the memory it works on, and the algorithms.
 
 mod any;
+mod arbiter;
 mod counted;
 mod mcs;
 mod queue;
+mod served;
 mod shortcut;
 mod test_and_set;
 #[cfg(test)]
@@ -11,9 +13,11 @@ mod tests;
 mod word;
 
 pub use any::{AnyLock, LockAlgorithm};
+pub use arbiter::Arbiter;
 pub use counted::CountedSite;
 pub use mcs::McsLock;
 pub use queue::QueueLock;
+pub use served::ServedLock;
 pub use test_and_set::{Backoff, TestAndSetLock};
 pub use word::SEATS;
 
@@ -113,6 +117,11 @@ pub trait LockSite {
 
     /// Zeroes a mailbox of this contender's own. Not a message.
     fn clear(&self, mailbox: Mailbox);
+
+    /// Stores `request` in the word at the target in which this contender asks its
+    /// [`Arbiter`]; zero at first, and nobody else writes it. Then makes the arbiter look there if
+    /// `wake` and it sleeps. One message.
+    fn ask(&self, request: u64, wake: bool) -> impl Future<Output = Result<(), Self::Error>>;
 
     /// Lets time pass: pending at least once, so that the poller can make progress or sleep.
     ///

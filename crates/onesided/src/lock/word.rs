@@ -147,6 +147,36 @@ pub(super) mod grant {
     pub const EXCLUSIVE_WOKEN: u64 = 3;
 }
 
+/// The word in which a contender asks an arbiter: the number of the request, from 1, above what is
+/// asked for. It never holds the same value twice.
+pub(super) mod request {
+    use crate::lock::Mode;
+
+    const NOTHING: u64 = 0;
+    const SHARED: u64 = 1;
+    const EXCLUSIVE: u64 = 2;
+    const KIND: u64 = 3;
+
+    /// The word of a request for the lock in `mode`, or of its return.
+    pub const fn pack(number: u64, mode: Option<Mode>) -> u64 {
+        let kind = match mode {
+            None => NOTHING,
+            Some(Mode::Shared) => SHARED,
+            Some(Mode::Exclusive) => EXCLUSIVE,
+        };
+        number << 2 | kind
+    }
+
+    /// How the lock is asked for, if it is.
+    pub const fn mode(word: u64) -> Option<Mode> {
+        match word & KIND {
+            SHARED => Some(Mode::Shared),
+            EXCLUSIVE => Some(Mode::Exclusive),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

@@ -1,6 +1,8 @@
 //! Accumulating operations (MPI 4.1, sections 12.3.4 and 12.3.5): read-modify-write under the
 //! accumulate lock of the target. See the module's text on atomicity.
 
+mod by_handler;
+
 use super::rails::Direction;
 use super::shape::{Cutter, Shape};
 use super::target::Memory;
@@ -121,6 +123,10 @@ impl<F: Fabric> Window<F> {
             element_bytes,
             update,
         };
+        if self.is_for_handler(&job) {
+            // SAFETY: the caller's contract.
+            return unsafe { self.ask_handler(&job) };
+        }
         // SAFETY: the caller's contract.
         self.alone(target, held, || unsafe { self.run(&job) })
     }

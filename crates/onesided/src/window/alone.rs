@@ -4,7 +4,7 @@
 use super::held::Held;
 use super::word::Which;
 use super::{Waiting, Window, WindowError, layout};
-use crate::lock::{LockAlgorithm, Mode, RemoteLock};
+use crate::lock::{Mode, RemoteLock};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_fabric::Fabric;
@@ -31,7 +31,7 @@ impl<F: Fabric> Window<F> {
             return outcome;
         }
         let doing = "waiting to accumulate";
-        let (mode, algorithm) = (Mode::Exclusive, LockAlgorithm::for_ranks(self.size()));
+        let (mode, algorithm) = (Mode::Exclusive, self.accumulate_algorithm());
         let mut passive = self.passive(target);
         let site = self.site(target, Which::Accumulate);
         let near = self.near_word(target, layout::ACCUMULATE);

@@ -1,11 +1,15 @@
 //! Where everything lies in the segment that the ranks of a node share for one window.
 //!
 //! ```text
-//! doorbell | control block per local rank | bounce slots per local rank | memory of local ranks
+//! doorbell | control block per local rank | bounce slots per local rank | rooms per local rank |
+//! memory of local ranks
 //! ```
 //!
-//! A control block holds what peers write of one rank: the words of its locks, its fence, and a
-//! line for each rank of the window, whose words have one writer each.
+//! A control block holds what peers write of one rank: the words of its locks, its fence, a line for
+//! each rank of the window and one for its own handler, whose words have one writer each, and the
+//! words in which ranks ask its handler and are answered by theirs. Rooms hold the operands of what
+//! handlers are asked to accumulate: one for each origin, one of the rank's own from which it sends
+//! and where results land, and one from which its handler answers.
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -67,6 +71,40 @@ pub const fn peer(peer: u32, word: PeerWord) -> usize {
     PEERS + LINE * peer as usize + 8 * word.index()
 }
 
+/// Offset, in a control block, of the words behind the lines of `ranks` ranks and the handler.
+const fn behind_lines(ranks: u32) -> usize {
+    PEERS + LINE * (ranks as usize + 1)
+}
+
+/// Bytes of a word for each rank.
+const fn row(ranks: u32) -> usize {
+    (8 * ranks as usize).next_multiple_of(LINE)
+}
+
+/// Offset, in a control block of a window of `ranks` ranks, of the word that says whether the owner's
+/// handler sleeps.
+pub const fn asleep(ranks: u32) -> usize {
+    behind_lines(ranks)
+}
+
+/// Offset, in such a control block, of the word in which `peer` asks for the owner's lock.
+pub const fn lock_request(ranks: u32, peer: u32) -> usize {
+    asleep(ranks) + LINE + 8 * peer as usize
+}
+
+/// Offset of the word in which `peer` counts what it asked the owner's handler to accumulate.
+pub const fn accumulate_request(ranks: u32, peer: u32) -> usize {
+    lock_request(ranks, 0) + row(ranks) + 8 * peer as usize
+}
+
+/// Offset of the word in which `peer`'s handler answers the owner's last such request.
+pub const fn answer(ranks: u32, peer: u32) -> usize {
+    accumulate_request(ranks, 0) + row(ranks) + 8 * peer as usize
+}
+
+/// Bytes before the operands in a room.
+pub const ROOM_HEAD: usize = LINE;
+
 /// Most pieces of memory that a rank attaches to a dynamic window at a time.
 pub const TABLE_ENTRIES: usize = 1023;
 /// Bytes of one in a table, whose head is as long.
@@ -75,12 +113,17 @@ pub const ENTRY_BYTES: usize = LINE;
 /// Offset, in a control block of a dynamic window of `ranks` ranks, of the word in which `peer` says
 /// how often its table has changed.
 pub const fn changes(ranks: u32, peer: u32) -> usize {
-    PEERS + LINE * ranks as usize + 8 * peer as usize
+    answer(ranks, 0) + row(ranks) + 8 * peer as usize
 }
 
 /// Offset, in such a control block, of the owner's table.
 pub const fn table(ranks: u32) -> usize {
     changes(ranks, ranks).next_multiple_of(LINE)
+}
+
+/// Bytes of a room for `operand_bytes` of operands.
+pub const fn room_bytes(operand_bytes: usize) -> usize {
+    ROOM_HEAD + operand_bytes
 }
 
 /// The segment of one node.
@@ -94,6 +137,8 @@ pub struct WindowLayout {
     pub rails: bool,
     /// Whether memory is attached later.
     pub dynamic: bool,
+    /// Bytes of operands that a handler takes at a time, in whole lines; 0 without rooms.
+    pub operand_bytes: usize,
 }
 
 impl WindowLayout {
@@ -102,7 +147,7 @@ impl WindowLayout {
 
     const fn control_bytes(&self) -> usize {
         match self.dynamic {
-            false => PEERS + LINE * self.ranks as usize,
+            false => changes(self.ranks, 0),
             true => table(self.ranks) + ENTRY_BYTES * (TABLE_ENTRIES + 1),
         }
     }
@@ -122,9 +167,18 @@ impl WindowLayout {
         self.control(self.local_ranks) + slots * node_rank as usize
     }
 
+    /// Offset of a local rank's first room, which is that of rank 0 as an origin.
+    pub const fn rooms(&self, node_rank: u32) -> usize {
+        let all = match self.operand_bytes {
+            0 => 0,
+            bytes => room_bytes(bytes) * (self.ranks as usize + 2),
+        };
+        self.bounce(self.local_ranks) + all * node_rank as usize
+    }
+
     /// Offset of the memory of windows.
     pub const fn memory(&self) -> usize {
-        self.bounce(self.local_ranks).next_multiple_of(PAGE)
+        self.rooms(self.local_ranks).next_multiple_of(PAGE)
     }
 }
 
@@ -146,8 +200,16 @@ mod tests {
         ];
         let mut offsets = vec![LOCK, HOLDERS, ACCUMULATE];
         offsets.extend((0..FENCE_ROUNDS as u32).map(fence));
-        for rank in 0..3 {
+        for rank in 0..=3 {
             offsets.extend(words.map(|word| peer(rank, word)));
+        }
+        offsets.push(asleep(3));
+        for rank in 0..3 {
+            offsets.extend([
+                lock_request(3, rank),
+                accumulate_request(3, rank),
+                answer(3, rank),
+            ]);
         }
         offsets.sort_unstable();
         assert!(offsets.windows(2).all(|pair| pair[0] + 8 <= pair[1]));
@@ -156,13 +218,16 @@ mod tests {
             local_ranks: 2,
             rails: true,
             dynamic: true,
+            operand_bytes: 128,
         };
         offsets.extend((0..3).map(|rank| changes(3, rank)));
         assert!(offsets.iter().all(|offset| offset + 8 <= table(3)));
         let last = offsets.iter().max().expect("some") + 8;
         assert!(layout.control(0) + last <= layout.control(1));
         assert!(layout.control(1) + last <= layout.bounce(0));
-        assert!(layout.bounce(1) + BOUNCE_SLOTS * BOUNCE_BYTES <= layout.memory());
+        assert!(layout.bounce(1) + BOUNCE_SLOTS * BOUNCE_BYTES <= layout.rooms(0));
+        assert!(layout.rooms(0) + 5 * room_bytes(128) <= layout.rooms(1));
+        assert!(layout.rooms(1) + 5 * room_bytes(128) <= layout.memory());
         assert_eq!(layout.memory() % PAGE, 0);
     }
 }

@@ -9,6 +9,8 @@
 //! * `word`: the words of a target's locks as the lock algorithms see them;
 //! * `transfer`: put and get; `accumulate`: everything atomic;
 //! * `dynamic`: memory that is attached later;
+//! * `serve`: what a thread of the target does for others, where a window wants that; [`Handler`]: the
+//!   thread;
 //! * `active`: fence and post/start/complete/wait; `passive`: lock, flush, unlock.
 //!
 //! No operation and no passive synchronisation needs anything of the target: its control block and
@@ -37,66 +39,44 @@ mod alone;
 mod by_rail;
 mod dynamic;
 mod error;
+mod handler;
 mod held;
 pub mod layout;
 mod outstanding;
 mod passive;
 mod rails;
+mod request;
+mod serve;
 mod shape;
 mod target;
 mod transfer;
 mod update;
+mod waiting;
 mod word;
 
 pub use error::WindowError;
+pub use handler::Handler;
 pub use layout::WindowLayout;
 pub use rails::WindowRails;
+pub use serve::Handling;
 pub use shape::{Cutter, Shape, zip};
 pub use target::{Link, Memory, Target};
 pub use update::{Combine, Update};
+pub use waiting::Surroundings;
 
 use crate::lock::{AnyLock, LockAlgorithm};
 use active::Active;
 use dynamic::Dynamic;
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU8, AtomicU64, Ordering};
-use ferrorail_fabric::{Fabric, FabricError};
-use ferrorail_shm::{Doorbell, Segment, WaitPolicy, Waiter};
+use ferrorail_fabric::Fabric;
+use ferrorail_shm::{Doorbell, Segment};
 use held::HeldCell;
 use layout::PeerWord;
 use passive::Passive;
+use serve::Desk;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// When a waiting rank first looks whether its peers are alive.
-const FIRST_CHECK: Duration = Duration::from_millis(100);
-/// How often it looks again.
-const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// What a waiting window needs of the process it is in.
-pub trait Surroundings: Send + Sync {
-    /// How patient each step of waiting is.
-    fn wait_policy(&self) -> &WaitPolicy;
-
-    /// Drives the host MPI's progress a little.
-    fn poke(&self);
-
-    /// Told of each buffer of the caller's that was registered for an operation.
-    fn registered(&self);
-
-    /// Told of each that the rails refused, and that its bytes go in pieces therefore.
-    fn refused(&self, error: &FabricError, bytes: u64);
-
-    /// Asked now and then during a long wait.
-    ///
-    /// # Errors
-    /// If there is no hope: a peer is gone, or patience ended.
-    fn check(
-        &self,
-        doing: &'static str,
-        waited: Duration,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
-}
+use waiting::Waiting;
 
 /// What a window is made of.
 pub struct Parts<F: Fabric> {
@@ -114,6 +94,8 @@ pub struct Parts<F: Fabric> {
     pub rails: Option<WindowRails<F>>,
     /// The lock of passive-target synchronisation.
     pub lock: LockAlgorithm,
+    /// What is left to handlers, if anything is: the lock, or accumulating operations.
+    pub handling: Option<Handling>,
     /// The process.
     pub surroundings: Box<dyn Surroundings>,
 }
@@ -135,6 +117,10 @@ pub struct Counters {
     pub lock_messages: AtomicU64,
     /// Fences, and epochs started or posted.
     pub epochs: AtomicU64,
+    /// Accumulating operations that the target's handler did.
+    pub handled: AtomicU64,
+    /// Requests that this rank's handler served.
+    pub served: AtomicU64,
 }
 
 /// Adds one. Not atomic as a whole, which costs a fifth of a short operation: threads that share a
@@ -155,6 +141,7 @@ pub struct Window<F: Fabric> {
     targets: Vec<Target>,
     surroundings: Box<dyn Surroundings>,
     lock: LockAlgorithm,
+    desk: Option<Desk>,
     active: Mutex<Active>,
     /// What of `active` an operation looks at: see `active::mode`.
     mode: AtomicU8,
@@ -171,8 +158,10 @@ impl<F: Fabric> Window<F> {
     #[must_use]
     pub fn new(parts: Parts<F>) -> Self {
         let ranks = parts.targets.len();
+        let handled = parts.handling.as_ref();
+        let by_handler = handled.is_some_and(|handling| handling.accumulate_from.is_some());
         // Words of an accumulate lock have as many contenders.
-        let accumulate = LockAlgorithm::for_ranks(ranks as u32);
+        let accumulate = LockAlgorithm::for_ranks(ranks as u32 + u32::from(by_handler));
         let passive = || {
             Mutex::new(Passive::new(
                 AnyLock::new(parts.lock),
@@ -183,6 +172,9 @@ impl<F: Fabric> Window<F> {
             held: (0..ranks).map(|_| HeldCell::new()).collect(),
             passive: (0..ranks).map(|_| passive()).collect(),
             dynamic: parts.layout.dynamic.then(|| Dynamic::new(ranks)),
+            desk: parts.handling.map(|handling| {
+                Desk::new(ranks as u32, parts.lock, AnyLock::new(accumulate), handling)
+            }),
             rails: parts.rails,
             segment: parts.segment,
             rank: parts.rank,
@@ -294,25 +286,6 @@ impl<F: Fabric> Window<F> {
         self.on_rails(to, |rails| rails.notify(to, offset, value))
     }
 
-    /// Runs `post` until the rail takes it.
-    fn on_rails<R>(
-        &self,
-        to: Rank,
-        mut post: impl FnMut(&WindowRails<F>) -> Result<Option<R>, WindowError>,
-    ) -> Result<R, WindowError> {
-        let rails = self.rails();
-        if let Some(done) = post(rails)? {
-            return Ok(done);
-        }
-        let mut patience = self.patience("waiting for room on a rail");
-        loop {
-            patience.idle(Waiting::Rail(to))?;
-            if let Some(done) = post(rails)? {
-                return Ok(done);
-            }
-        }
-    }
-
     /// # Panics
     /// In a window on one node.
     fn rails(&self) -> &WindowRails<F> {
@@ -320,83 +293,10 @@ impl<F: Fabric> Window<F> {
             .as_ref()
             .expect("ranks of other nodes are reached by rails")
     }
-
-    fn patience(&self, doing: &'static str) -> Patience<'_, F> {
-        Patience {
-            window: self,
-            doing,
-            waiter: Waiter::new(self.surroundings.wait_policy()),
-            next_check: FIRST_CHECK,
-        }
-    }
-
-    /// Waits until `done` says so.
-    fn wait_until(
-        &self,
-        doing: &'static str,
-        waiting: Waiting,
-        mut done: impl FnMut() -> Result<bool, WindowError>,
-    ) -> Result<(), WindowError> {
-        if done()? {
-            return Ok(());
-        }
-        let mut patience = self.patience(doing);
-        loop {
-            patience.idle(waiting)?;
-            if done()? {
-                return Ok(());
-            }
-        }
-    }
 }
 
 impl<F: Fabric> Drop for Window<F> {
     fn drop(&mut self) {
         self.detach_all();
-    }
-}
-
-/// What a rank waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waiting {
-    /// A word that this rank writes, which rings the doorbell if it is on this node.
-    Word(Rank),
-    /// Completion of operations on that rank.
-    Rail(Rank),
-}
-
-/// The patience of one wait.
-struct Patience<'a, F: Fabric> {
-    window: &'a Window<F>,
-    doing: &'static str,
-    waiter: Waiter,
-    next_check: Duration,
-}
-
-impl<F: Fabric> Patience<'_, F> {
-    /// One idle step after a poll that failed.
-    fn idle(&mut self, waiting: Waiting) -> Result<(), WindowError> {
-        let window = self.window;
-        let (Waiting::Word(rank) | Waiting::Rail(rank)) = waiting;
-        let target = &window.targets[rank.index()];
-        if let Some(rails) = &window.rails {
-            rails.progress()?;
-        }
-        let rings = matches!(waiting, Waiting::Word(_)) && target.control.is_some();
-        let doorbell = rings.then(|| window.doorbell());
-        self.waiter
-            .idle(doorbell.as_ref(), &mut || window.surroundings.poke());
-        let waited = self.waiter.waited();
-        if waited < self.next_check {
-            return Ok(());
-        }
-        self.next_check = waited + CHECK_INTERVAL;
-        if let Some(rails) = &window.rails {
-            rails.check(rank)?;
-        }
-        window
-            .surroundings
-            .check(self.doing, waited)
-            .map_err(WindowError::Peer)
     }
 }

@@ -15,6 +15,8 @@ pub struct Link {
     pub segment: RemoteRegion,
     /// Offset of its control block there.
     pub control: usize,
+    /// Offset of its rooms there (see [`layout`](super::layout)).
+    pub rooms: usize,
 }
 
 /// How a target's memory is reached.

@@ -50,6 +50,10 @@ pub(super) struct Site<'w, F: Fabric> {
     window: &'w Window<F>,
     target: Rank,
     which: Which,
+    /// This contender: a rank, or behind them the handler of the target.
+    contender: u32,
+    /// The line of this rank's control block that is for this lock.
+    line: u32,
 }
 
 impl<F: Fabric> Window<F> {
@@ -58,6 +62,19 @@ impl<F: Fabric> Window<F> {
             window: self,
             target,
             which,
+            contender: self.rank.0,
+            line: target.0,
+        }
+    }
+
+    /// This rank's own accumulate lock, as its handler sees it.
+    pub(super) fn handlers_site(&self) -> Site<'_, F> {
+        Site {
+            window: self,
+            target: self.rank,
+            which: Which::Accumulate,
+            contender: self.size(),
+            line: self.size(),
         }
     }
 }
@@ -106,8 +123,9 @@ impl<'s, F: Fabric> Word<'s, F> {
     ) -> Result<u64, WindowError> {
         let Site {
             window,
-            target,
             which,
+            line,
+            ..
         } = *self.site;
         let rails = window.rails();
         if which != Which::Accumulate {
@@ -118,7 +136,7 @@ impl<'s, F: Fabric> Word<'s, F> {
             region: &link.segment,
             offset: link.control + self.offset,
         };
-        let result = layout::peer(target.0, which.result());
+        let result = layout::peer(line, which.result());
         let into = LocalSlice {
             region: rails.segment(),
             offset: window.control + result,
@@ -138,6 +156,24 @@ impl<'s, F: Fabric> Word<'s, F> {
             }
         }
         Ok(window.own_word(result).load(Ordering::Acquire))
+    }
+
+    /// Stores to a word that the handler of its owner looks at, which is woken by the rail if that
+    /// can.
+    async fn store_and_wake(&self, value: u64) -> Result<(), WindowError> {
+        if let Some(word) = self.mapped(false) {
+            word.store(value, Ordering::Release);
+            return Ok(());
+        }
+        let (peer, rail) = self.link();
+        self.remotely(|fabric, at, into| {
+            let nothing = LocalSlice { bytes: 0, ..into };
+            let notification = Notification { word: at, value };
+            // SAFETY: an empty put; the word is this rank's to write.
+            unsafe { fabric.put_wake(peer, rail, nothing, at, notification) }
+        })
+        .await?;
+        Ok(())
     }
 
     fn link(&self) -> (ferrorail_base::PeerId, ferrorail_base::RailId) {
@@ -217,11 +253,12 @@ impl<F: Fabric> LockSite for Site<'_, F> {
         Self: 'a;
 
     fn contender(&self) -> u32 {
-        self.window.rank.0
+        self.contender
     }
 
     fn contenders(&self) -> u32 {
-        self.window.size()
+        let handler = self.which == Which::Accumulate && self.window.accumulates_by_handler();
+        self.window.size() + u32::from(handler)
     }
 
     fn home(&self) -> Word<'_, F> {
@@ -233,26 +270,48 @@ impl<F: Fabric> LockSite for Site<'_, F> {
     }
 
     fn mailbox(&self, contender: u32, mailbox: Mailbox) -> Word<'_, F> {
+        // The target's handler waits in the target's control block.
+        let (of, line) = match contender < self.window.size() {
+            true => (Rank(contender), self.target.0),
+            false => (self.target, contender),
+        };
         Word {
             site: self,
-            of: Rank(contender),
-            offset: layout::peer(self.target.0, self.which.mailbox(mailbox)),
+            of,
+            offset: layout::peer(line, self.which.mailbox(mailbox)),
         }
     }
 
     fn own(&self, mailbox: Mailbox) -> u64 {
         let word = self.which.mailbox(mailbox);
-        let word = self.window.own_peer_word(self.target, word);
+        let word = self.window.own_peer_word(Rank(self.line), word);
         word.load(Ordering::Acquire)
     }
 
     fn clear(&self, mailbox: Mailbox) {
         let word = self.which.mailbox(mailbox);
-        let word = self.window.own_peer_word(self.target, word);
+        let word = self.window.own_peer_word(Rank(self.line), word);
         word.store(0, Ordering::Relaxed);
         if self.window.rails.is_some() {
             // Before the request goes out by a device.
             fence(Ordering::SeqCst);
+        }
+    }
+
+    async fn ask(&self, request: u64, wake: bool) -> Result<(), WindowError> {
+        let window = self.window;
+        let word = Word {
+            site: self,
+            of: self.target,
+            offset: layout::lock_request(window.size(), window.rank.0),
+        };
+        match wake {
+            false => word.store(request).await,
+            true => {
+                word.store_and_wake(request).await?;
+                window.rouse(self.target);
+                Ok(())
+            }
         }
     }
 

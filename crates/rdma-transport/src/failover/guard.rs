@@ -6,9 +6,9 @@
 //! whether anybody has driven the rails since; if not, it does so itself.
 
 use super::{Failover, TICK};
-use crate::thread::spawn_quietly;
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_fabric::{FabricError, Lanes};
+use ferrorail_shm::spawn_quietly;
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};

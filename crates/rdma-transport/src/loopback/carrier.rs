@@ -2,9 +2,9 @@
 
 use super::Core;
 use super::model::Model;
-use crate::thread::spawn_quietly;
 use ferrorail_base::sync::{Ordering, spin_loop, yield_now};
 use ferrorail_fabric::FabricError;
+use ferrorail_shm::spawn_quietly;
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};

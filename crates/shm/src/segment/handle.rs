@@ -99,6 +99,6 @@ impl SegmentHandle {
 }
 
 /// What makes an object the same one.
-pub(super) fn identity(metadata: &Metadata) -> (u64, u64) {
+pub(crate) fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }

@@ -11,6 +11,7 @@ mod posix;
 
 pub use error::ShmError;
 pub use handle::SegmentHandle;
+pub(crate) use handle::identity;
 
 use crate::flags::Flag;
 use crate::slot::InlineSlot;

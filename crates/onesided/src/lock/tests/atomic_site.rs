@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use ferrorail_base::sync::{AtomicU64, Ordering};
 
-use crate::lock::{LockSite, Mailbox, Mode, Pause, RemoteWord};
+use crate::lock::{Arbiter, LockSite, Mailbox, Mode, Pause, RemoteWord};
 
 /// The words of one lock, and what its holders check.
 pub struct SharedLock {
     home: AtomicU64,
     mailboxes: Vec<[AtomicU64; Mailbox::COUNT]>,
+    requests: Vec<AtomicU64>,
+    /// Contenders that will ask no more.
+    gone: AtomicU64,
     inside: AtomicU64,
     data: AtomicU64,
     /// Under loom: sleeping contenders. Two that merely yield to each other would starve a third.
@@ -35,6 +38,8 @@ impl SharedLock {
         Self {
             home: AtomicU64::new(0),
             mailboxes: mailboxes.collect(),
+            requests: (0..contenders).map(|_| AtomicU64::new(0)).collect(),
+            gone: AtomicU64::new(0),
             inside: AtomicU64::new(0),
             data: AtomicU64::new(0),
             #[cfg(loom)]
@@ -48,7 +53,8 @@ impl SharedLock {
     /// is a deadlock, which loom reports. Waking orders memory, so `new` checks the orderings better.
     #[cfg(loom)]
     pub fn with_sleep(contenders: u32, home_wakes: bool) -> Arc<Self> {
-        let sleepers = (0..contenders).map(|_| loom::sync::Notify::new());
+        // The last is the arbiter.
+        let sleepers = (0..=contenders).map(|_| loom::sync::Notify::new());
         Arc::new(Self {
             sleepers: Some(sleepers.collect()),
             home_wakes,
@@ -80,6 +86,48 @@ impl SharedLock {
     /// Wakes who waits for a change of the lock word, after a shortcut changed it.
     pub fn changed(&self) {
         self.wake(None);
+    }
+
+    /// One look of the arbiter at all requests; whether there was news.
+    pub fn serve(&self, arbiter: &mut Arbiter) -> bool {
+        let mut news = false;
+        for (contender, request) in self.requests.iter().enumerate() {
+            news |= arbiter.observe(contender as u32, request.load(Ordering::Acquire));
+        }
+        while let Some((contender, value)) = arbiter.grant() {
+            let mailbox = &self.mailboxes[contender as usize][Mailbox::Grant.index()];
+            mailbox.store(value, Ordering::Release);
+            self.wake(Some(contender));
+        }
+        news
+    }
+
+    /// Runs the arbiter until all contenders have left.
+    pub fn serve_all(&self) {
+        let contenders = self.requests.len();
+        let mut arbiter = Arbiter::new(contenders as u32);
+        loop {
+            let last = self.gone.load(Ordering::Acquire) == contenders as u64;
+            let news = self.serve(&mut arbiter);
+            if last {
+                assert!(arbiter.is_idle(), "somebody left without the release");
+                return;
+            }
+            if !news {
+                #[cfg(loom)]
+                if let Some(sleepers) = &self.sleepers {
+                    sleepers[contenders].wait();
+                    continue;
+                }
+                ferrorail_base::sync::yield_now();
+            }
+        }
+    }
+
+    /// A contender will ask no more.
+    pub fn leave(&self) {
+        self.gone.fetch_add(1, Ordering::AcqRel);
+        self.wake(Some(self.requests.len() as u32));
     }
 
     pub fn site(self: &Arc<Self>, contender: u32) -> AtomicSite {
@@ -195,6 +243,12 @@ impl LockSite for AtomicSite {
 
     fn clear(&self, mailbox: Mailbox) {
         self.lock.mailboxes[self.contender as usize][mailbox.index()].store(0, Ordering::Relaxed);
+    }
+
+    async fn ask(&self, request: u64, _wake: bool) -> Result<(), Infallible> {
+        self.lock.requests[self.contender as usize].store(request, Ordering::Release);
+        self.lock.wake(Some(self.contenders()));
+        Ok(())
     }
 
     async fn pause(&self, _why: Pause) -> Result<(), Infallible> {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::virtual_time::{ROUND_TRIP, World};
 use crate::lock::{
     AnyLock, Backoff, CountedSite, LockAlgorithm, McsLock, Mode, QueueLock, RemoteLock, SEATS,
-    TestAndSetLock,
+    ServedLock, TestAndSetLock,
 };
 
 /// A contest for one lock.
@@ -94,8 +94,18 @@ fn run<L: RemoteLock>(contest: Contest, new: impl Fn() -> L) -> Outcome {
     };
     let world = World::new(contest.seed, contest.contenders, at_home);
     let mut tasks: Vec<core::pin::Pin<Box<dyn Future<Output = ()>>>> = Vec::new();
+    let left = Rc::new(Cell::new(contest.contenders));
+    let name = new().name();
+    if [ServedLock::THREAD, ServedLock::EVENT].contains(&name) {
+        let (world, left) = (world.clone(), left.clone());
+        let sleeps = name == ServedLock::EVENT;
+        tasks.push(Box::pin(async move {
+            world.serve(sleeps, || left.get() > 0).await;
+        }));
+    }
     for contender in 0..contest.contenders {
-        let (world, referee, mut lock) = (world.clone(), referee.clone(), new());
+        let (world, referee, left, mut lock) =
+            (world.clone(), referee.clone(), left.clone(), new());
         tasks.push(Box::pin(async move {
             let site = CountedSite::new(world.site(contender));
             for _ in 0..contest.acquisitions_each {
@@ -117,10 +127,12 @@ fn run<L: RemoteLock>(contest: Contest, new: impl Fn() -> L) -> Outcome {
                 world.sleep(world.random(contest.think + 1)).await;
             }
             referee.outcome.borrow_mut().messages += site.messages();
+            left.set(left.get() - 1);
         }));
     }
     world.run(tasks);
     assert_eq!(world.home(), 0, "the lock word is not free at the end");
+    referee.outcome.borrow_mut().messages += world.granted();
     referee.outcome.take()
 }
 
@@ -185,8 +197,37 @@ fn queue_is_fair() {
 }
 
 #[test]
+fn served_locks_are_fair_and_need_three_messages_whatever_the_contention() {
+    for seed in 0..60 {
+        let contenders = 2 + seed as u32 % 30;
+        let contest = Contest {
+            seed,
+            contenders,
+            acquisitions_each: 6,
+            shared_percent: [0, 20, 50, 90, 100][seed as usize % 5],
+            hold: [0, 2 * ROUND_TRIP][seed as usize % 2],
+            think: [0, ROUND_TRIP][seed as usize / 2 % 2],
+        };
+        for new in [ServedLock::polled, ServedLock::woken] {
+            let outcome = run(contest, new);
+            let overtaken = outcome.overtaken_exclusive.max(outcome.overtaken_shared);
+            // Whoever asked earlier, and who was looked at first.
+            assert!(
+                overtaken < 2 * u64::from(contenders),
+                "seed {seed}: {overtaken}"
+            );
+            assert_eq!(outcome.messages_each(), 3.0, "seed {seed}");
+        }
+    }
+}
+
+#[test]
 fn shared_holders_are_together() {
-    for algorithm in [LockAlgorithm::TestAndSet, LockAlgorithm::Queue] {
+    for algorithm in [
+        LockAlgorithm::TestAndSet,
+        LockAlgorithm::Queue,
+        LockAlgorithm::Event,
+    ] {
         let contest = Contest {
             seed: 3,
             contenders: 12,
@@ -218,6 +259,8 @@ fn messages_without_contention() {
         (LockAlgorithm::TestAndSet, 2.0, 2.0),
         (LockAlgorithm::Mcs, 2.0, 2.0),
         (LockAlgorithm::Queue, 2.0, 3.0),
+        (LockAlgorithm::Thread, 3.0, 3.0),
+        (LockAlgorithm::Event, 3.0, 3.0),
     ] {
         assert_eq!(
             run(alone(0), || AnyLock::new(algorithm)).messages_each(),

@@ -51,6 +51,7 @@ fn use_lock(
             panic!("release failed");
         };
     }
+    lock.leave();
 }
 
 /// Contender i acquires in the modes `programs[i]`, one after the other. `preemptions` bounds
@@ -65,7 +66,7 @@ fn check(
     model.preemption_bound = preemptions;
     model.check(move || {
         let lock = match programs.len() as u32 {
-            2 => SharedLock::new(2),
+            2 if !algorithm.is_served() => SharedLock::new(2),
             more => SharedLock::with_sleep(more, algorithm == LockAlgorithm::TestAndSet),
         };
         let others: Vec<_> = (1..programs.len())
@@ -77,9 +78,16 @@ fn check(
                 })
             })
             .collect();
+        let arbiter = algorithm.is_served().then(|| {
+            let lock = lock.clone();
+            loom::thread::spawn(move || lock.serve_all())
+        });
         use_lock(&lock, &lock.site(0), algorithm, way, programs[0]);
         for other in others {
             other.join().unwrap();
+        }
+        if let Some(arbiter) = arbiter {
+            arbiter.join().unwrap();
         }
         let exclusive = programs.iter().flat_map(|program| program.iter());
         let exclusive = exclusive
@@ -121,4 +129,6 @@ cases! {
     shortcut_writer_two_readers: Queue, Shortcut, Some(4), &[&[Exclusive], &[Shared], &[Shared]];
     shortcut_and_steps: Queue, Both, Some(4), &[&[Exclusive], &[Shared], &[Exclusive]];
     shortcut_and_steps_twice: Queue, Both, None, &[&[Shared, Exclusive], &[Exclusive, Shared]];
+    served_two_writers: Event, Steps, Some(1), &[&[Exclusive], &[Exclusive]];
+    served_writer_reader: Thread, Steps, Some(1), &[&[Exclusive], &[Shared]];
 }

@@ -2,28 +2,33 @@
 
 use super::atomic_site::SharedLock;
 use crate::lock::{
-    AnyLock, LockAlgorithm, LockError, Mode, QueueLock, RemoteLock, SEATS, block_on,
+    AnyLock, Arbiter, LockAlgorithm, LockError, Mode, QueueLock, RemoteLock, SEATS, block_on,
 };
 
 #[test]
 fn a_lock_is_not_acquired_or_released_twice() {
     for algorithm in LockAlgorithm::ALL {
-        let site = SharedLock::new(2).site(1);
+        let shared = SharedLock::new(2);
+        let site = shared.site(1);
+        let mut arbiter = Arbiter::new(2);
+        let mut relax = || {
+            shared.serve(&mut arbiter);
+        };
         let mut lock = AnyLock::new(algorithm);
         assert_eq!(
-            block_on(lock.release(&site), || ()),
+            block_on(lock.release(&site), &mut relax),
             Err(LockError::NotHeld)
         );
         for mode in [Mode::Shared, Mode::Exclusive] {
-            assert_eq!(block_on(lock.acquire(&site, mode), || ()), Ok(()));
+            assert_eq!(block_on(lock.acquire(&site, mode), &mut relax), Ok(()));
             assert_eq!(
-                block_on(lock.acquire(&site, mode), || ()),
+                block_on(lock.acquire(&site, mode), &mut relax),
                 Err(LockError::Held)
             );
-            assert_eq!(block_on(lock.release(&site), || ()), Ok(()));
+            assert_eq!(block_on(lock.release(&site), &mut relax), Ok(()));
         }
         assert_eq!(
-            block_on(lock.release(&site), || ()),
+            block_on(lock.release(&site), &mut relax),
             Err(LockError::NotHeld)
         );
     }

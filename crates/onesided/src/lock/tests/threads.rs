@@ -12,6 +12,10 @@ const CONTENDERS: u32 = 16;
 
 fn stress(algorithm: LockAlgorithm, seed: u64, shared_percent: u64) {
     let lock = SharedLock::new(CONTENDERS);
+    let arbiter = algorithm.is_served().then(|| {
+        let lock = Arc::clone(&lock);
+        std::thread::spawn(move || lock.serve_all())
+    });
     let threads: Vec<_> = (0..CONTENDERS)
         .map(|contender| {
             let lock = Arc::clone(&lock);
@@ -51,6 +55,7 @@ fn stress(algorithm: LockAlgorithm, seed: u64, shared_percent: u64) {
                     }
                     block_on(part.release(&site), yield_now).expect("release");
                 }
+                lock.leave();
                 exclusive
             })
         })
@@ -59,6 +64,9 @@ fn stress(algorithm: LockAlgorithm, seed: u64, shared_percent: u64) {
         .into_iter()
         .map(|thread| thread.join().expect("a contender failed"))
         .sum();
+    if let Some(arbiter) = arbiter {
+        arbiter.join().expect("the arbiter failed");
+    }
     assert_eq!(lock.written(), exclusive, "{algorithm:?}, seed {seed}");
     assert_eq!(lock.word(), 0, "{algorithm:?}, seed {seed}");
 }

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::splitmix;
-use crate::lock::{LockSite, Mailbox, Pause, RemoteWord};
+use crate::lock::{Arbiter, LockSite, Mailbox, Pause, RemoteWord};
 
 /// Mean time of a message from its posting to its completion.
 pub const ROUND_TRIP: u64 = 100;
@@ -23,7 +23,12 @@ const END_OF_TIME: u64 = 1 << 23;
 struct Words {
     home: u64,
     mailboxes: Vec<[u64; Mailbox::COUNT]>,
-    /// Called at each effect on the lock word, with the contender.
+    requests: Vec<u64>,
+    /// Whether the arbiter was woken since it last looked.
+    woken: bool,
+    /// Messages of the arbiter.
+    granted: u64,
+    /// Called at each effect on the lock word, with the contender, and at each request.
     at_home: Rc<dyn Fn(u32)>,
 }
 
@@ -44,6 +49,9 @@ impl World {
             words: RefCell::new(Words {
                 home: 0,
                 mailboxes: vec![[0; Mailbox::COUNT]; contenders as usize],
+                requests: vec![0; contenders as usize],
+                woken: false,
+                granted: 0,
                 at_home,
             }),
         })
@@ -82,6 +90,36 @@ impl World {
         .await;
     }
 
+    /// Runs the arbiter while `working`: it looks all the time, or only when it was woken.
+    pub async fn serve(&self, sleeps: bool, working: impl Fn() -> bool) {
+        let mut arbiter = Arbiter::new(self.words.borrow().requests.len() as u32);
+        while working() {
+            if !sleeps || core::mem::take(&mut self.words.borrow_mut().woken) {
+                let requests = self.words.borrow().requests.clone();
+                for (contender, request) in requests.into_iter().enumerate() {
+                    arbiter.observe(contender as u32, request);
+                }
+                while let Some((contender, value)) = arbiter.grant() {
+                    self.sleep(self.half_a_message()).await;
+                    let mut words = self.words.borrow_mut();
+                    words.granted += 1;
+                    words.mailboxes[contender as usize][Mailbox::Grant.index()] = value;
+                }
+            }
+            self.sleep(LOOK).await;
+        }
+        assert!(arbiter.is_idle(), "somebody left without the release");
+    }
+
+    /// Messages of the arbiter.
+    pub fn granted(&self) -> u64 {
+        self.words.borrow().granted
+    }
+
+    fn half_a_message(&self) -> u64 {
+        ROUND_TRIP / 4 + self.random(ROUND_TRIP / 2)
+    }
+
     /// Runs all tasks to their end, those that are due at the same time in random order.
     pub fn run(&self, mut tasks: Vec<Pin<Box<dyn Future<Output = ()> + '_>>>) {
         let mut context = Context::from_waker(Waker::noop());
@@ -118,8 +156,7 @@ pub struct VirtualWord<'a> {
 impl VirtualWord<'_> {
     async fn access(&self, change: impl FnOnce(u64) -> u64) -> Result<u64, Infallible> {
         let world = &self.site.world;
-        let half = || ROUND_TRIP / 4 + world.random(ROUND_TRIP / 2);
-        world.sleep(half()).await;
+        world.sleep(world.half_a_message()).await;
         let before = {
             let mut words = world.words.borrow_mut();
             if self.mailbox.is_none() {
@@ -135,7 +172,7 @@ impl VirtualWord<'_> {
             *word = change(before);
             before
         };
-        world.sleep(half()).await;
+        world.sleep(world.half_a_message()).await;
         Ok(before)
     }
 }
@@ -193,6 +230,19 @@ impl LockSite for VirtualSite {
 
     fn clear(&self, mailbox: Mailbox) {
         self.world.words.borrow_mut().mailboxes[self.contender as usize][mailbox.index()] = 0;
+    }
+
+    async fn ask(&self, request: u64, wake: bool) -> Result<(), Infallible> {
+        let world = &self.world;
+        world.sleep(world.half_a_message()).await;
+        {
+            let mut words = world.words.borrow_mut();
+            (words.at_home)(self.contender);
+            words.requests[self.contender as usize] = request;
+            words.woken |= wake;
+        }
+        world.sleep(world.half_a_message()).await;
+        Ok(())
     }
 
     async fn pause(&self, why: Pause) -> Result<(), Infallible> {

@@ -5,7 +5,10 @@ use std::io;
 use std::thread::{Builder, JoinHandle};
 
 /// Starts a thread in which all signals are blocked.
-pub(crate) fn spawn_quietly(
+///
+/// # Errors
+/// If there can be no thread.
+pub fn spawn_quietly(
     name: &str,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {

@@ -1,0 +1,128 @@
+//! The side of a served lock that runs at its target: who holds the lock, and who comes next.
+
+use super::Mode;
+use super::word::request;
+use std::collections::VecDeque;
+
+/// Keeps one lock for contenders that ask by words of their own (see
+/// [`ServedLock`](super::ServedLock)). First come, first served; shared holders that follow each
+/// other in the queue are together.
+///
+/// It reads no memory: whoever runs it shows it the words, and stores what it grants.
+#[derive(Debug)]
+pub struct Arbiter {
+    contenders: Vec<Contender>,
+    waiting: VecDeque<u32>,
+    shared: u32,
+    exclusive: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Contender {
+    /// The last word of it that was looked at.
+    seen: u64,
+    held: Option<Mode>,
+}
+
+impl Arbiter {
+    /// A free lock.
+    #[must_use]
+    pub fn new(contenders: u32) -> Self {
+        Self {
+            contenders: vec![Contender::default(); contenders as usize],
+            waiting: VecDeque::with_capacity(contenders as usize),
+            shared: 0,
+            exclusive: false,
+        }
+    }
+
+    /// Takes note of the word in which `contender` asks, read with acquire ordering. Whether it was
+    /// news.
+    ///
+    /// # Panics
+    /// If there is no such contender.
+    pub fn observe(&mut self, contender: u32, word: u64) -> bool {
+        let known = &mut self.contenders[contender as usize];
+        if known.seen == word {
+            return false;
+        }
+        known.seen = word;
+        // Whoever asks again has left, though the word that said so may have been overwritten.
+        match known.held.take() {
+            Some(Mode::Shared) => self.shared -= 1,
+            Some(Mode::Exclusive) => self.exclusive = false,
+            None => {}
+        }
+        if request::mode(word).is_some() && !self.waiting.contains(&contender) {
+            self.waiting.push_back(contender);
+        }
+        true
+    }
+
+    /// Lets in the next contender if there is one and it may: who, and what is to be stored in its
+    /// mailbox [`Grant`](super::Mailbox::Grant).
+    pub fn grant(&mut self) -> Option<(u32, u64)> {
+        let &next = self.waiting.front()?;
+        let contender = &mut self.contenders[next as usize];
+        let mode = request::mode(contender.seen)?;
+        match mode {
+            Mode::Shared if !self.exclusive => self.shared += 1,
+            Mode::Exclusive if !self.exclusive && self.shared == 0 => self.exclusive = true,
+            _ => return None,
+        }
+        contender.held = Some(mode);
+        self.waiting.pop_front();
+        Some((next, contender.seen))
+    }
+
+    /// Whether nobody holds the lock or waits for it.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.shared == 0 && !self.exclusive && self.waiting.is_empty()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn ask(arbiter: &mut Arbiter, contender: u32, number: u64, mode: Option<Mode>) {
+        assert!(arbiter.observe(contender, request::pack(number, mode)));
+    }
+
+    #[test]
+    fn readers_behind_a_writer_wait_for_it_and_enter_together() {
+        let mut arbiter = Arbiter::new(4);
+        ask(&mut arbiter, 0, 1, Some(Mode::Shared));
+        ask(&mut arbiter, 1, 1, Some(Mode::Exclusive));
+        ask(&mut arbiter, 2, 1, Some(Mode::Shared));
+        ask(&mut arbiter, 3, 1, Some(Mode::Shared));
+        assert_eq!(arbiter.grant().map(|(who, _)| who), Some(0));
+        assert_eq!(arbiter.grant(), None, "a reader does not overtake a writer");
+        ask(&mut arbiter, 0, 2, None);
+        assert_eq!(arbiter.grant().map(|(who, _)| who), Some(1));
+        assert_eq!(arbiter.grant(), None);
+        ask(&mut arbiter, 1, 2, None);
+        assert_eq!(arbiter.grant().map(|(who, _)| who), Some(2));
+        assert_eq!(arbiter.grant().map(|(who, _)| who), Some(3));
+        ask(&mut arbiter, 3, 2, None);
+        ask(&mut arbiter, 2, 2, None);
+        assert!(arbiter.is_idle());
+    }
+
+    #[test]
+    fn a_release_that_was_overwritten_counts() {
+        let mut arbiter = Arbiter::new(2);
+        ask(&mut arbiter, 0, 1, Some(Mode::Exclusive));
+        let granted = request::pack(1, Some(Mode::Exclusive));
+        assert_eq!(arbiter.grant(), Some((0, granted)));
+        assert!(!arbiter.observe(0, granted), "no news");
+        ask(&mut arbiter, 1, 1, Some(Mode::Exclusive));
+        ask(&mut arbiter, 0, 3, Some(Mode::Shared));
+        assert_eq!(arbiter.grant().map(|(who, _)| who), Some(1), "in turn");
+        assert_eq!(arbiter.grant(), None);
+        ask(&mut arbiter, 1, 4, None);
+        let granted = request::pack(3, Some(Mode::Shared));
+        assert_eq!(arbiter.grant(), Some((0, granted)));
+    }
+}

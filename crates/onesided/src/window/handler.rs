@@ -1,0 +1,149 @@
+//! The handler: a thread of this process that serves all windows which want it.
+//!
+//! It looks all the time as long as some window wants that, else it sleeps until somebody rings. A
+//! ring is a hint: all windows are looked at after each, and no sleep is unbounded.
+
+use super::Window;
+use ferrorail_base::sync::{AtomicBool, AtomicU32, Ordering, yield_now};
+use ferrorail_fabric::Fabric;
+use ferrorail_shm::{Alarm, AlarmHandle, spawn_quietly};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest sleep, for hints that are lost.
+const SLEEP: Duration = Duration::from_millis(10);
+
+/// The thread. It ends when this is dropped.
+pub struct Handler<F: Fabric> {
+    shared: Arc<Shared<F>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    process: u32,
+}
+
+struct Shared<F: Fabric> {
+    windows: Mutex<Vec<Arc<Window<F>>>>,
+    /// Threads that want to change `windows`: the handler gives way.
+    changing: AtomicU32,
+    alarm: Alarm,
+    stop: AtomicBool,
+}
+
+impl<F: Fabric> Handler<F> {
+    /// Starts it, with nothing to do.
+    ///
+    /// # Errors
+    /// The system's, if there can be no thread or nothing to wake it by.
+    pub fn start() -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            windows: Mutex::default(),
+            changing: AtomicU32::new(0),
+            alarm: Alarm::create()?,
+            stop: AtomicBool::new(false),
+        });
+        let own = Arc::clone(&shared);
+        let thread = spawn_quietly("ferrorail-rma", move || own.run())?;
+        Ok(Self {
+            shared,
+            thread: Mutex::new(Some(thread)),
+            process: std::process::id(),
+        })
+    }
+
+    /// What other processes of the host wake it by.
+    #[must_use]
+    pub fn alarm(&self) -> AlarmHandle {
+        self.shared.alarm.handle()
+    }
+
+    /// Has it serve `window` from now on.
+    pub fn add(&self, window: Arc<Window<F>>) {
+        self.shared.change(|windows| windows.push(window));
+        self.shared.alarm.ring();
+    }
+
+    /// Ends it: what is asked of this process from now on is not answered.
+    pub fn end(&self) {
+        self.shared.stop.store(true, Ordering::Release);
+        // A child of fork has no such thread, and what it held is held for ever.
+        if self.process != std::process::id() {
+            return;
+        }
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = thread.take() {
+            self.shared.alarm.ring();
+            // It does not panic; if it did, its work is over as well.
+            let _ = thread.join();
+        }
+    }
+
+    /// Has it serve `window` no more: when this returns it does not look there.
+    pub fn remove(&self, window: &Arc<Window<F>>) {
+        if self.process != std::process::id() {
+            // A child of fork has no such thread, which may have held the lock.
+            return;
+        }
+        self.shared
+            .change(|windows| windows.retain(|known| !Arc::ptr_eq(known, window)));
+    }
+}
+
+impl<F: Fabric> Shared<F> {
+    fn windows(&self) -> MutexGuard<'_, Vec<Arc<Window<F>>>> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, act: impl FnOnce(&mut Vec<Arc<Window<F>>>)) {
+        self.changing.fetch_add(1, Ordering::AcqRel);
+        act(&mut self.windows());
+        self.changing.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    fn run(&self) {
+        while !self.stopped() {
+            if self.changing.load(Ordering::Acquire) > 0 {
+                yield_now();
+                continue;
+            }
+            let windows = self.windows();
+            if self.look(&windows) {
+                continue;
+            }
+            if windows.iter().any(|window| window.wants_polling()) {
+                drop(windows);
+                yield_now();
+                continue;
+            }
+            for window in windows.iter() {
+                window.set_asleep(true);
+            }
+            let missed = self.look(&windows);
+            drop(windows);
+            if !missed {
+                self.alarm.sleep(&[], SLEEP);
+            }
+            for window in self.windows().iter() {
+                window.set_asleep(false);
+            }
+        }
+    }
+
+    /// Serves all windows. Whether there was anything.
+    fn look(&self, windows: &[Arc<Window<F>>]) -> bool {
+        let stopped = || self.stopped();
+        windows
+            .iter()
+            .fold(false, |busy, window| window.serve(&stopped) | busy)
+    }
+}
+
+impl<F: Fabric> Drop for Handler<F> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

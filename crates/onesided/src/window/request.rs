@@ -1,0 +1,153 @@
+//! Requests to handlers that accumulate, and how they and their answers travel.
+
+use super::WindowError;
+use super::outstanding::accepted;
+use super::rails::WindowRails;
+use ferrorail_base::Rank;
+use ferrorail_fabric::{Fabric, LocalSlice, Notification, RemoteSlice, Ticket, Tracking};
+use ferrorail_reduce::Kernel;
+
+/// A request to accumulate, as it lies at the head of a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    /// First byte, from the base of the target's memory.
+    pub offset: u64,
+    pub bytes: u64,
+    /// What to do: one of the constants, or a kernel's code above the last.
+    pub code: u32,
+    pub element_bytes: u32,
+    /// Whether the elements before are to be sent back.
+    pub wants_old: bool,
+}
+
+impl Request {
+    pub const REPLACE: u32 = 0;
+    pub const KEEP: u32 = 1;
+    pub const KERNEL: u32 = 2;
+
+    pub fn words(&self) -> [u64; 4] {
+        let what = u64::from(self.code) << 32 | u64::from(self.element_bytes);
+        [self.offset, self.bytes, what, u64::from(self.wants_old)]
+    }
+
+    pub fn from_words([offset, bytes, what, old]: [u64; 4]) -> Self {
+        Self {
+            offset,
+            bytes,
+            code: (what >> 32) as u32,
+            element_bytes: what as u32,
+            wants_old: old != 0,
+        }
+    }
+
+    /// What becomes of the elements of a rank with `memory_bytes` bytes, if the request makes sense
+    /// there.
+    pub fn check(&self, memory_bytes: u64, operand_bytes: usize) -> Option<Act> {
+        let end = self.offset.checked_add(self.bytes)?;
+        let fits = end <= memory_bytes && self.bytes <= operand_bytes as u64;
+        let whole = self.element_bytes > 0 && self.bytes.is_multiple_of(self.element_bytes.into());
+        let act = match self.code {
+            Self::REPLACE => Act::Replace,
+            Self::KEEP => Act::Keep,
+            code => {
+                let code = u16::try_from(code - Self::KERNEL).ok()?;
+                Act::Kernel(Kernel::from_code(code)?)
+            }
+        };
+        (fits && whole).then_some(act)
+    }
+}
+
+/// What becomes of the target's elements.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Act {
+    Replace,
+    Keep,
+    Kernel(Kernel),
+}
+
+/// Bytes and a word for a rank of another node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    /// Offset in this node's segment.
+    pub from: usize,
+    pub bytes: usize,
+    /// Offset from the rank's first room.
+    pub to: usize,
+    /// Offset in its control block.
+    pub word: usize,
+    pub value: u64,
+    /// Whether its handler may sleep.
+    pub wake: bool,
+}
+
+impl<F: Fabric> WindowRails<F> {
+    /// Sends a message; `None` if the rail is full.
+    pub(super) fn send(&self, to: Rank, message: &Message) -> Result<Option<Ticket>, WindowError> {
+        let link = self.link_of(to);
+        let at = |offset| RemoteSlice {
+            region: &link.segment,
+            offset,
+        };
+        let from = LocalSlice {
+            region: self.segment(),
+            offset: message.from,
+            bytes: message.bytes,
+        };
+        let notification = Notification {
+            word: at(link.control + message.word),
+            value: message.value,
+        };
+        let (fabric, rail) = (self.fabric(), self.word_rail());
+        let room = at(link.rooms + message.to);
+        // SAFETY: the room to send from is left alone until the ticket is complete; the room and the
+        // word there are this rank's to write until the peer has answered.
+        let posted = unsafe {
+            match message.wake {
+                true => fabric.put_wake(link.peer, rail, from, room, notification),
+                false => {
+                    let tracking = Tracking::Tracked;
+                    fabric.put_notify(link.peer, rail, from, room, notification, tracking)
+                }
+            }
+        };
+        accepted(posted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrorail_reduce::{Number, Operator, kernel};
+
+    #[test]
+    fn requests_travel_and_are_checked() {
+        let sum = kernel(Operator::Sum, Number::F64).expect("sums of doubles");
+        let request = Request {
+            offset: 16,
+            bytes: 32,
+            code: Request::KERNEL + u32::from(sum.code()),
+            element_bytes: 8,
+            wants_old: true,
+        };
+        assert_eq!(Request::from_words(request.words()), request);
+        assert!(matches!(request.check(48, 64), Some(Act::Kernel(_))));
+        assert!(request.check(47, 64).is_none(), "outside");
+        assert!(request.check(48, 24).is_none(), "longer than a room");
+        let odd = Request {
+            bytes: 30,
+            ..request
+        };
+        assert!(odd.check(48, 64).is_none(), "half an element");
+        let unknown = Request {
+            code: u32::MAX,
+            ..request
+        };
+        assert!(unknown.check(48, 64).is_none());
+        let around = Request {
+            offset: u64::MAX - 8,
+            ..request
+        };
+        assert!(around.check(u64::MAX, 64).is_none());
+    }
+}

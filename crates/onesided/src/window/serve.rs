@@ -1,0 +1,387 @@
+//! What a thread of the target does for others, in windows that want it: it keeps the lock, and
+//! accumulates. Requests are words that one origin writes each, so that nobody competes for a place
+//! in a queue, and that say all by their last value, so that nothing depends on when they are seen.
+
+use super::layout::{self, PeerWord, ROOM_HEAD, room_bytes};
+use super::rails::WindowRails;
+use super::request::{Act, Message, Request};
+use super::target::Memory;
+use super::{Window, WindowError, count};
+use crate::lock::{AnyLock, Arbiter, LockAlgorithm, Mailbox, Mode, RemoteLock};
+use ferrorail_base::Rank;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::sync::{Ordering, fence, yield_now};
+use ferrorail_fabric::{Fabric, Ticket};
+use ferrorail_shm::Ringer;
+use std::future::Future;
+use std::pin::pin;
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// What a window leaves to handlers.
+pub struct Handling {
+    /// Bytes from which on a rank of another node has the target's handler accumulate; `None` leaves
+    /// it to origins.
+    pub accumulate_from: Option<usize>,
+    /// Operands that a handler takes at a time, as the layout says.
+    pub operand_bytes: usize,
+    /// Offset of this rank's rooms in the segment.
+    pub rooms: usize,
+    /// Who rings for the handlers of which ranks.
+    pub ringers: Vec<Option<Ringer>>,
+}
+
+/// What a window has for its handler and for asking others'.
+pub(super) struct Desk {
+    pub accumulate_from: Option<usize>,
+    pub operand_bytes: usize,
+    /// Whether handlers sleep.
+    pub wakes: bool,
+    rooms: usize,
+    ringers: Vec<Option<Ringer>>,
+    /// Number of the last request to each rank; held while the room to send from is in use.
+    asked: Mutex<Vec<u64>>,
+    served: Mutex<Served>,
+}
+
+/// The handler's state.
+struct Served {
+    /// Of the lock, if that is the handler's.
+    arbiter: Option<Arbiter>,
+    /// The last request of each origin that was served.
+    answered: Vec<u64>,
+    accumulate: AnyLock,
+    /// The last answer: it may still leave the room that answers are sent from.
+    answering: Option<Ticket>,
+    failed: bool,
+}
+
+impl Desk {
+    pub fn new(ranks: u32, lock: LockAlgorithm, accumulate: AnyLock, handling: Handling) -> Self {
+        Self {
+            accumulate_from: handling.accumulate_from,
+            operand_bytes: handling.operand_bytes,
+            wakes: lock != LockAlgorithm::Thread,
+            rooms: handling.rooms,
+            ringers: handling.ringers,
+            asked: Mutex::new(vec![0; ranks as usize]),
+            served: Mutex::new(Served {
+                arbiter: lock.is_served().then(|| Arbiter::new(ranks)),
+                answered: vec![0; ranks as usize],
+                accumulate,
+                answering: None,
+                failed: false,
+            }),
+        }
+    }
+
+    pub fn asked(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Offset of the `index`-th of this rank's rooms.
+    fn room(&self, index: u32) -> usize {
+        self.rooms + room_bytes(self.operand_bytes) * index as usize
+    }
+}
+
+/// What a handler asks of its thread: whether it shall end.
+type Stopped<'a> = &'a dyn Fn() -> bool;
+
+const STOPPED: WindowError = WindowError::Synchronisation("the handler was stopped at its work");
+
+impl<F: Fabric> Window<F> {
+    /// Whether a handler must serve this window.
+    #[must_use]
+    pub fn wants_handler(&self) -> bool {
+        self.desk.is_some()
+    }
+
+    /// Whether it must look all the time, because nobody wakes it.
+    #[must_use]
+    pub fn wants_polling(&self) -> bool {
+        self.desk.as_ref().is_some_and(|desk| !desk.wakes)
+    }
+
+    /// Whether handlers of this window accumulate.
+    pub(super) fn accumulates_by_handler(&self) -> bool {
+        let desk = self.desk.as_ref();
+        desk.is_some_and(|desk| desk.accumulate_from.is_some())
+    }
+
+    /// The accumulate lock's algorithm.
+    pub(super) fn accumulate_algorithm(&self) -> LockAlgorithm {
+        LockAlgorithm::for_ranks(self.size() + u32::from(self.accumulates_by_handler()))
+    }
+
+    /// Says whether this rank's handler is about to sleep. It must look once more after that.
+    pub(super) fn set_asleep(&self, asleep: bool) {
+        let word = self.own_word(layout::asleep(self.size()));
+        word.store(asleep.into(), Ordering::Relaxed);
+        // Against `rouse`: one of the two sees what the other stored.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Wakes the handler of `target` if it sleeps, for what was stored there before.
+    pub(super) fn rouse(&self, target: Rank) {
+        let Some(desk) = &self.desk else { return };
+        if let Some(control) = self.targets[target.index()].control {
+            fence(Ordering::SeqCst);
+            let asleep = self.segment.word(control + layout::asleep(self.size()));
+            if asleep.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+        }
+        if let Some(ringer) = desk.ringers.get(target.index()).and_then(Option::as_ref) {
+            ringer.ring();
+        }
+    }
+
+    /// Serves what others ask of this rank. Whether there was anything. Called by the handler only.
+    pub(super) fn serve(&self, stopped: Stopped<'_>) -> bool {
+        let Some(desk) = &self.desk else { return false };
+        let mut served = desk.served.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut busy = false;
+        let outcome = self
+            .serve_lock(&mut served, &mut busy, stopped)
+            .and_then(|()| self.serve_accumulates(desk, &mut served, &mut busy, stopped));
+        if let Err(error) = outcome
+            && !std::mem::replace(&mut served.failed, true)
+        {
+            // Whoever asked notices that its peer does not answer.
+            tracing::warn!("the handler of a window failed: {error}");
+        }
+        busy
+    }
+
+    fn serve_lock(
+        &self,
+        served: &mut Served,
+        busy: &mut bool,
+        stopped: Stopped<'_>,
+    ) -> Result<(), WindowError> {
+        let Some(arbiter) = &mut served.arbiter else {
+            return Ok(());
+        };
+        for origin in 0..self.size() {
+            let word = self.own_word(layout::lock_request(self.size(), origin));
+            if arbiter.observe(origin, word.load(Ordering::Acquire)) {
+                *busy = true;
+                count(&self.counters.served);
+            }
+        }
+        let mailbox = PeerWord::LockMailbox(Mailbox::Grant.index());
+        let offset = layout::peer(self.rank.0, mailbox);
+        while let Some((origin, value)) = arbiter.grant() {
+            let origin = Rank(origin);
+            if !self.tell_near(origin, offset, value) {
+                count(&self.counters.lock_messages);
+                self.insist(stopped, |rails| rails.notify(origin, offset, value))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn serve_accumulates(
+        &self,
+        desk: &Desk,
+        served: &mut Served,
+        busy: &mut bool,
+        stopped: Stopped<'_>,
+    ) -> Result<(), WindowError> {
+        if desk.accumulate_from.is_none() {
+            return Ok(());
+        }
+        let site = self.handlers_site();
+        let mut locked = false;
+        let mut outcome = Ok(());
+        for origin in 0..self.size() {
+            let word = self.own_word(layout::accumulate_request(self.size(), origin));
+            let number = word.load(Ordering::Acquire);
+            if number == served.answered[origin as usize] {
+                continue;
+            }
+            if !std::mem::replace(&mut locked, true) {
+                let acquired = served.accumulate.acquire(&site, Mode::Exclusive);
+                self.complete_here(stopped, acquired)?;
+            }
+            *busy = true;
+            count(&self.counters.served);
+            served.answered[origin as usize] = number;
+            let answered = self.serve_accumulate(desk, served, Rank(origin), number, stopped);
+            outcome = outcome.and(answered);
+        }
+        if locked {
+            self.complete_here(stopped, served.accumulate.release(&site))?;
+        }
+        outcome
+    }
+
+    /// Does what lies in the room of `origin`, and answers.
+    fn serve_accumulate(
+        &self,
+        desk: &Desk,
+        served: &mut Served,
+        origin: Rank,
+        number: u64,
+        stopped: Stopped<'_>,
+    ) -> Result<(), WindowError> {
+        let room = desk.room(origin.0);
+        let word = |index: usize| self.segment.word(room + 8 * index).load(Ordering::Relaxed);
+        let request = Request::from_words([0, 1, 2, 3].map(word));
+        let own = &self.targets[self.rank.index()];
+        let (act, base) = match (request.check(own.bytes, desk.operand_bytes), own.memory) {
+            (Some(act), Memory::Mapped(base)) => (act, base),
+            _ => return self.answer(served, origin, 0, 0, number << 1 | 1, stopped),
+        };
+        let bytes = request.bytes as usize;
+        let there = (base as *mut u8).wrapping_add(request.offset as usize);
+        let answers = desk.room(self.size() + 1) + ROOM_HEAD;
+        if request.wants_old {
+            self.await_answer(served, stopped)?;
+            let old = self.segment.range().slice(answers, bytes);
+            // SAFETY: inside this rank's memory, as checked, and inside the room for answers, which
+            // is the handler's; both are apart.
+            unsafe { ptr::copy_nonoverlapping(there, old.as_ptr(), bytes) };
+        }
+        let operands = self.segment.range().slice(room + ROOM_HEAD, bytes);
+        // SAFETY: inside this rank's memory and the origin's room, which it leaves alone until it is
+        // answered; the accumulate lock keeps other accumulating operations away.
+        unsafe {
+            match act {
+                Act::Replace => ptr::copy_nonoverlapping(operands.as_ptr(), there, bytes),
+                Act::Keep => {}
+                Act::Kernel(kernel) => {
+                    let elements = bytes / request.element_bytes as usize;
+                    kernel.run(operands.as_ptr(), there, elements, false);
+                }
+            }
+        }
+        let sent = if request.wants_old { bytes } else { 0 };
+        self.answer(served, origin, answers, sent, number << 1, stopped)
+    }
+
+    /// Sends `value` to `origin`, after `bytes` bytes at `from` for its room.
+    fn answer(
+        &self,
+        served: &mut Served,
+        origin: Rank,
+        from: usize,
+        bytes: usize,
+        value: u64,
+        stopped: Stopped<'_>,
+    ) -> Result<(), WindowError> {
+        let Some(desk) = &self.desk else {
+            return Ok(());
+        };
+        let to = room_bytes(desk.operand_bytes) * self.size() as usize + ROOM_HEAD;
+        let message = Message {
+            from,
+            bytes,
+            to,
+            word: layout::answer(self.size(), self.rank.0),
+            value,
+            wake: false,
+        };
+        self.await_answer(served, stopped)?;
+        let ticket = self.insist(stopped, |rails| rails.send(origin, &message))?;
+        served.answering = Some(ticket);
+        Ok(())
+    }
+
+    /// Waits until the room for answers is free.
+    fn await_answer(&self, served: &mut Served, stopped: Stopped<'_>) -> Result<(), WindowError> {
+        let Some(ticket) = served.answering.take() else {
+            return Ok(());
+        };
+        self.insist(stopped, |rails| {
+            Ok(rails.fabric().is_complete(ticket)?.then_some(()))
+        })
+    }
+
+    /// Where the operands of this rank's requests lie.
+    pub(super) fn operands(&self, desk: &Desk) -> MemoryRange {
+        let at = desk.room(self.size()) + ROOM_HEAD;
+        self.segment.range().slice(at, desk.operand_bytes)
+    }
+
+    /// Posts a request to the handler of `target`, with the operands that are in place.
+    pub(super) fn post_request(
+        &self,
+        rails: &WindowRails<F>,
+        desk: &Desk,
+        target: Rank,
+        number: u64,
+        request: &Request,
+        with_operands: bool,
+    ) -> Result<Option<Ticket>, WindowError> {
+        let room = desk.room(self.size());
+        for (index, word) in request.words().into_iter().enumerate() {
+            self.segment
+                .word(room + 8 * index)
+                .store(word, Ordering::Relaxed);
+        }
+        let operands = if with_operands {
+            request.bytes as usize
+        } else {
+            0
+        };
+        let message = Message {
+            from: room,
+            bytes: ROOM_HEAD + operands,
+            to: room_bytes(desk.operand_bytes) * self.rank.index(),
+            word: layout::accumulate_request(self.size(), self.rank.0),
+            value: number,
+            wake: desk.wakes,
+        };
+        rails.send(target, &message)
+    }
+
+    /// Stores a word of `to`'s control block if `to` is of this node.
+    fn tell_near(&self, to: Rank, offset: usize, value: u64) -> bool {
+        let Some(control) = self.targets[to.index()].control else {
+            return false;
+        };
+        let word = self.segment.word(control + offset);
+        word.store(value, Ordering::Release);
+        self.doorbell().ring();
+        true
+    }
+
+    /// Runs `post` until it has something. The host MPI is not driven: this is not its thread.
+    fn insist<R>(
+        &self,
+        stopped: Stopped<'_>,
+        mut post: impl FnMut(&WindowRails<F>) -> Result<Option<R>, WindowError>,
+    ) -> Result<R, WindowError> {
+        let rails = self.rails();
+        loop {
+            if let Some(done) = post(rails)? {
+                return Ok(done);
+            }
+            rails.progress()?;
+            if stopped() {
+                return Err(STOPPED);
+            }
+            yield_now();
+        }
+    }
+
+    /// Runs a lock's future to its end, as [`Window::insist`] does.
+    fn complete_here<E>(
+        &self,
+        stopped: Stopped<'_>,
+        future: impl Future<Output = Result<(), E>>,
+    ) -> Result<(), WindowError>
+    where
+        WindowError: From<E>,
+    {
+        let mut future = pin!(future);
+        let mut context = Context::from_waker(Waker::noop());
+        self.insist(stopped, |_| match future.as_mut().poll(&mut context) {
+            Poll::Ready(outcome) => Ok(Some(outcome?)),
+            Poll::Pending => Ok(None),
+        })
+    }
+}

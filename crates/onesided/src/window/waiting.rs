@@ -1,0 +1,132 @@
+//! How a rank waits inside a window.
+
+use super::rails::WindowRails;
+use super::{Window, WindowError};
+use ferrorail_base::Rank;
+use ferrorail_fabric::{Fabric, FabricError};
+use ferrorail_shm::{WaitPolicy, Waiter};
+use std::time::Duration;
+
+/// When a waiting rank first looks whether its peers are alive.
+const FIRST_CHECK: Duration = Duration::from_millis(100);
+/// How often it looks again.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// What a waiting window needs of the process it is in.
+pub trait Surroundings: Send + Sync {
+    /// How patient each step of waiting is.
+    fn wait_policy(&self) -> &WaitPolicy;
+
+    /// Drives the host MPI's progress a little.
+    fn poke(&self);
+
+    /// Told of each buffer of the caller's that was registered for an operation.
+    fn registered(&self);
+
+    /// Told of each that the rails refused, and that its bytes go in pieces therefore.
+    fn refused(&self, error: &FabricError, bytes: u64);
+
+    /// Asked now and then during a long wait.
+    ///
+    /// # Errors
+    /// If there is no hope: a peer is gone, or patience ended.
+    fn check(
+        &self,
+        doing: &'static str,
+        waited: Duration,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+}
+
+impl<F: Fabric> Window<F> {
+    /// Runs `post` until the rail takes it.
+    pub(super) fn on_rails<R>(
+        &self,
+        to: Rank,
+        mut post: impl FnMut(&WindowRails<F>) -> Result<Option<R>, WindowError>,
+    ) -> Result<R, WindowError> {
+        let rails = self.rails();
+        if let Some(done) = post(rails)? {
+            return Ok(done);
+        }
+        let mut patience = self.patience("waiting for room on a rail");
+        loop {
+            patience.idle(Waiting::Rail(to))?;
+            if let Some(done) = post(rails)? {
+                return Ok(done);
+            }
+        }
+    }
+
+    pub(super) fn patience(&self, doing: &'static str) -> Patience<'_, F> {
+        Patience {
+            window: self,
+            doing,
+            waiter: Waiter::new(self.surroundings.wait_policy()),
+            next_check: FIRST_CHECK,
+        }
+    }
+
+    /// Waits until `done` says so.
+    pub(super) fn wait_until(
+        &self,
+        doing: &'static str,
+        waiting: Waiting,
+        mut done: impl FnMut() -> Result<bool, WindowError>,
+    ) -> Result<(), WindowError> {
+        if done()? {
+            return Ok(());
+        }
+        let mut patience = self.patience(doing);
+        loop {
+            patience.idle(waiting)?;
+            if done()? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// What a rank waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// A word that this rank writes, which rings the doorbell if it is on this node.
+    Word(Rank),
+    /// Completion of operations on that rank.
+    Rail(Rank),
+}
+
+/// The patience of one wait.
+pub(super) struct Patience<'a, F: Fabric> {
+    window: &'a Window<F>,
+    doing: &'static str,
+    waiter: Waiter,
+    next_check: Duration,
+}
+
+impl<F: Fabric> Patience<'_, F> {
+    /// One idle step after a poll that failed.
+    pub fn idle(&mut self, waiting: Waiting) -> Result<(), WindowError> {
+        let window = self.window;
+        let (Waiting::Word(rank) | Waiting::Rail(rank)) = waiting;
+        let target = &window.targets[rank.index()];
+        if let Some(rails) = &window.rails {
+            rails.progress()?;
+        }
+        let rings = matches!(waiting, Waiting::Word(_)) && target.control.is_some();
+        let doorbell = rings.then(|| window.doorbell());
+        self.waiter
+            .idle(doorbell.as_ref(), &mut || window.surroundings.poke());
+        let waited = self.waiter.waited();
+        if waited < self.next_check {
+            return Ok(());
+        }
+        self.next_check = waited + CHECK_INTERVAL;
+        if let Some(rails) = &window.rails {
+            rails.check(rank)?;
+        }
+        window
+            .surroundings
+            .check(self.doing, waited)
+            .map_err(WindowError::Peer)
+    }
+}
