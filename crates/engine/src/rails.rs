@@ -9,6 +9,7 @@ use ferrorail_fabric::{
 use ferrorail_rdma_transport::failover::{Failover, Guard, pair_bytes};
 use ferrorail_rdma_transport::loopback::{self, LoopbackFabric};
 use ferrorail_rdma_transport::verbs::{self, VerbsFabric};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 /// A fabric chosen at run time.
@@ -191,6 +192,26 @@ impl Fabric for Rails {
     ) -> Result<Ticket, FabricError> {
         // SAFETY: the caller's contract is the callee's.
         unsafe { delegate!(self, f => f.put_notify(peer, rail, from, to, notification, tracking)) }
+    }
+
+    unsafe fn put_wake(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        notification: Notification<'_>,
+    ) -> Result<Ticket, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        unsafe { delegate!(self, f => f.put_wake(peer, rail, from, to, notification)) }
+    }
+
+    fn alarms(&self) -> Vec<BorrowedFd<'_>> {
+        delegate!(self, f => f.alarms())
+    }
+
+    fn arm(&self) -> Result<(), FabricError> {
+        delegate!(self, f => f.arm())
     }
 
     unsafe fn get(

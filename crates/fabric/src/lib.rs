@@ -19,18 +19,21 @@
 //! `compare_swap` and `get` have their result in `into` only then. Operations posted with
 //! [`Tracking::Silent`] complete when a later tracked one on the same (peer, rail) does.
 
+mod connections;
 mod error;
 mod lanes;
 mod rail;
 mod region;
 pub mod stripe;
 
+pub use connections::{Connections, Reach};
 pub use error::FabricError;
 pub use lanes::{LaneId, Lanes};
 pub use rail::{RailCounters, RailInfo};
 pub use region::{LocalRegion, RAILS_MAX, RemoteRegion, SharedBacking};
 
 use ferrorail_base::{PeerId, ProcessId, RailId};
+use std::os::fd::BorrowedFd;
 
 /// A part of a [`LocalRegion`].
 #[derive(Clone, Copy, Debug)]
@@ -104,48 +107,6 @@ pub struct Capabilities {
     pub same_host_only: bool,
     /// Largest put that needs no registered source, in bytes (verbs inline data).
     pub inline_bytes_max: usize,
-}
-
-/// What connects this process with a peer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
-    /// Planes that carry, as bits.
-    pub planes: u8,
-    /// Why others do not though both sides have them: a line each, with both ends and a remedy.
-    pub refused: Vec<String>,
-}
-
-/// Connections of this process, and what they take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Connections {
-    /// Processes connected to.
-    pub peers: u64,
-    /// Queue pairs made for them; loopback rails have none.
-    pub queue_pairs: u64,
-    /// Memory for them in bytes: queues, registered words, journals, control words.
-    pub bytes: u64,
-}
-
-impl Connections {
-    /// Both.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            peers: self.peers + other.peers,
-            queue_pairs: self.queue_pairs + other.queue_pairs,
-            bytes: self.bytes + other.bytes,
-        }
-    }
-
-    /// So many of them.
-    #[must_use]
-    pub fn times(self, count: u64) -> Self {
-        Self {
-            peers: self.peers * count,
-            queue_pairs: self.queue_pairs * count,
-            bytes: self.bytes * count,
-        }
-    }
 }
 
 /// One process's attachment to its rails. See the module documentation for ordering.
@@ -311,9 +272,9 @@ pub trait Fabric: Send + Sync + 'static {
         unsafe { self.put(peer, rail, from, to, tracking) }
     }
 
-    /// [`Fabric::put_notify`] for a thread of the peer that may sleep on its
-    /// [`Fabric::alarms`]. Always tracked. The wake-up is a hint, which may be lost; without alarms
-    /// there is none.
+    /// [`Fabric::put_notify`] that wakes a thread of the peer which sleeps on its
+    /// [`Fabric::alarms`], which it must have and have [armed](Fabric::arm). Always tracked. The
+    /// wake-up is a hint, which may be lost.
     ///
     /// # Errors
     /// As [`Fabric::put`]; nothing was posted if it fails.
@@ -331,6 +292,21 @@ pub trait Fabric: Send + Sync + 'static {
         let tracking = Tracking::Tracked;
         // SAFETY: the caller's contract.
         unsafe { self.put_notify(peer, rail, from, to, notification, tracking) }
+    }
+
+    /// Descriptors that become readable when [`Fabric::put_wake`] of a peer has arrived since
+    /// [`Fabric::arm`] was last called; none if nothing wakes.
+    fn alarms(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+
+    /// Readies the alarms. To be called before peers are told that they may wake, and each time
+    /// before looking at what they may have stored, when what follows is a sleep.
+    ///
+    /// # Errors
+    /// [`FabricError::SetUp`] if the device refuses.
+    fn arm(&self) -> Result<(), FabricError> {
+        Ok(())
     }
 
     /// Reads `from` at the peer into `into`. Always tracked.

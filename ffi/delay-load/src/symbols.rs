@@ -12,15 +12,21 @@ pub mod verbs {
         "libibverbs.so.1" since "32 (rdma-core)";
         Required {
             _ibv_query_gid_table
+            ibv_ack_cq_events
             ibv_alloc_pd
             ibv_close_device
+            ibv_create_comp_channel
             ibv_create_cq
             ibv_create_qp
+            ibv_create_srq
             ibv_dealloc_pd
             ibv_dereg_mr
+            ibv_destroy_comp_channel
             ibv_destroy_cq
             ibv_destroy_qp
+            ibv_destroy_srq
             ibv_fork_init
+            ibv_get_cq_event
             ibv_free_device_list
             ibv_get_device_guid
             ibv_get_device_list

@@ -56,13 +56,15 @@ impl Plan {
     }
 
     /// What a rank whose rooms are at `rooms` in its segment makes of it.
-    pub fn handling(&self, rooms: usize, ringers: Vec<Option<Ringer>>) -> Handling {
-        Handling {
+    pub fn handling(&self, rooms: usize, attendance: Attendance) -> (Arc<Handler>, Handling) {
+        let handling = Handling {
             accumulate_from: self.accumulate_from,
             operand_bytes: self.operand_bytes,
             rooms,
-            ringers,
-        }
+            ringers: attendance.ringers,
+            listeners: attendance.listeners,
+        };
+        (attendance.handler, handling)
     }
 }
 
@@ -90,8 +92,10 @@ fn lock_algorithm(ground: &Ground<'_>, shares: &[Share]) -> LockAlgorithm {
 
 /// This process's handler, and what wakes others'.
 pub(super) struct Attendance {
-    pub handler: Arc<Handler>,
-    pub ringers: Vec<Option<Ringer>>,
+    handler: Arc<Handler>,
+    ringers: Vec<Option<Ringer>>,
+    /// Ranks whose handlers are woken by rails.
+    listeners: Vec<bool>,
 }
 
 /// Starts this process's handler if the window needs one, and finds out how to wake others'.
@@ -106,7 +110,12 @@ pub(super) fn attend(
     }
     let handler = ground.map.context.handler();
     let alarm = match &handler {
-        Ok(handler) => Ok(handler.alarm().to_wire().to_vec()),
+        Ok(handler) => {
+            let listens = ground
+                .rails
+                .is_some_and(|rails| handler.listen(&rails.fabric));
+            Ok((handler.alarm().to_wire().to_vec(), listens))
+        }
         Err(error) => Err(error.to_string()),
     };
     let alarms = agree(oob, "starting the thread of a window", alarm)?;
@@ -120,7 +129,7 @@ pub(super) fn attend(
         ground.map.processes[rank.index()].host == host && (ground.is_near(rank) || loops)
     };
     let open = |rank: Rank| {
-        let handle = AlarmHandle::from_wire(&alarms[rank.index()])?;
+        let handle = AlarmHandle::from_wire(&alarms[rank.index()].0)?;
         let opened = Ringer::open(&handle);
         opened
             .inspect_err(|error| tracing::debug!("rank {} cannot be woken: {error}", rank.0))
@@ -131,6 +140,7 @@ pub(super) fn attend(
         .map(|rank| by_pipe(rank).then(|| open(rank))?);
     Ok(Some(Attendance {
         ringers: ringers.collect(),
+        listeners: alarms.iter().map(|alarm| alarm.1).collect(),
         handler,
     }))
 }

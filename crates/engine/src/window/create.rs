@@ -132,10 +132,8 @@ fn finish(
         "window made"
     );
     let rooms = placement.rooms(&ground.topology, ground.map.rank);
-    let (handler, ringers) = match attendance {
-        Some(attendance) => (Some(attendance.handler), attendance.ringers),
-        None => (None, Vec::new()),
-    };
+    let attended = attendance.map(|attendance| plan.handling(rooms, attendance));
+    let (handler, handling) = attended.unzip();
     Ok(Window {
         context: ground.map.context.clone(),
         onesided: Attended::new(
@@ -147,7 +145,7 @@ fn finish(
                 targets,
                 rails,
                 lock: plan.lock,
-                handling: handler.is_some().then(|| plan.handling(rooms, ringers)),
+                handling,
                 surroundings: Box::new(Processes::of(ground.map)),
             }),
             handler,

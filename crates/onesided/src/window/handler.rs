@@ -15,6 +15,9 @@ use std::time::Duration;
 /// Longest sleep, for hints that are lost.
 const SLEEP: Duration = Duration::from_millis(10);
 
+/// Successful looks after which alarms are armed anew: each uses up some of what they wake by.
+const LOOKS_PER_ARM: u32 = 4;
+
 /// The thread. It ends when this is dropped.
 pub struct Handler<F: Fabric> {
     shared: Arc<Shared<F>>,
@@ -23,6 +26,8 @@ pub struct Handler<F: Fabric> {
 }
 
 struct Shared<F: Fabric> {
+    /// Whose alarms end a sleep.
+    fabrics: Mutex<Vec<Arc<F>>>,
     windows: Mutex<Vec<Arc<Window<F>>>>,
     /// Threads that want to change `windows`: the handler gives way.
     changing: AtomicU32,
@@ -37,6 +42,7 @@ impl<F: Fabric> Handler<F> {
     /// The system's, if there can be no thread or nothing to wake it by.
     pub fn start() -> io::Result<Self> {
         let shared = Arc::new(Shared {
+            fabrics: Mutex::default(),
             windows: Mutex::default(),
             changing: AtomicU32::new(0),
             alarm: Alarm::create()?,
@@ -55,6 +61,24 @@ impl<F: Fabric> Handler<F> {
     #[must_use]
     pub fn alarm(&self) -> AlarmHandle {
         self.shared.alarm.handle()
+    }
+
+    /// Has it wake up for what peers put over `fabric`, if that can wake. Whether it can.
+    pub fn listen(&self, fabric: &Arc<F>) -> bool {
+        if fabric.alarms().is_empty() {
+            return false;
+        }
+        if let Err(error) = fabric.arm() {
+            tracing::debug!("nobody is woken by rails: {error}");
+            return false;
+        }
+        let mut fabrics = self.shared.fabrics();
+        if !fabrics.iter().any(|known| Arc::ptr_eq(known, fabric)) {
+            fabrics.push(Arc::clone(fabric));
+        }
+        // It may sleep without them.
+        self.shared.alarm.ring();
+        true
     }
 
     /// Has it serve `window` from now on.
@@ -94,6 +118,25 @@ impl<F: Fabric> Shared<F> {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn fabrics(&self) -> MutexGuard<'_, Vec<Arc<F>>> {
+        self.fabrics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn arm(&self) {
+        for fabric in self.fabrics().iter() {
+            if let Err(error) = fabric.arm() {
+                tracing::debug!("an alarm is not armed: {error}");
+            }
+        }
+    }
+
+    /// Sleeps until somebody rings, or an alarm goes off.
+    fn sleep(&self) {
+        let fabrics: Vec<Arc<F>> = self.fabrics().clone();
+        let alarms: Vec<_> = fabrics.iter().flat_map(|fabric| fabric.alarms()).collect();
+        self.alarm.sleep(&alarms, SLEEP);
+    }
+
     fn change(&self, act: impl FnOnce(&mut Vec<Arc<Window<F>>>)) {
         self.changing.fetch_add(1, Ordering::AcqRel);
         act(&mut self.windows());
@@ -105,6 +148,7 @@ impl<F: Fabric> Shared<F> {
     }
 
     fn run(&self) {
+        let mut busy = 0u32;
         while !self.stopped() {
             if self.changing.load(Ordering::Acquire) > 0 {
                 yield_now();
@@ -112,6 +156,10 @@ impl<F: Fabric> Shared<F> {
             }
             let windows = self.windows();
             if self.look(&windows) {
+                busy = busy.wrapping_add(1);
+                if busy.is_multiple_of(LOOKS_PER_ARM) {
+                    self.arm();
+                }
                 continue;
             }
             if windows.iter().any(|window| window.wants_polling()) {
@@ -122,10 +170,11 @@ impl<F: Fabric> Shared<F> {
             for window in windows.iter() {
                 window.set_asleep(true);
             }
+            self.arm();
             let missed = self.look(&windows);
             drop(windows);
             if !missed {
-                self.alarm.sleep(&[], SLEEP);
+                self.sleep();
             }
             for window in self.windows().iter() {
                 window.set_asleep(false);

@@ -30,6 +30,8 @@ pub struct Handling {
     pub rooms: usize,
     /// Who rings for the handlers of which ranks.
     pub ringers: Vec<Option<Ringer>>,
+    /// Which ranks' handlers listen to alarms of the rails.
+    pub listeners: Vec<bool>,
 }
 
 /// What a window has for its handler and for asking others'.
@@ -40,6 +42,7 @@ pub(super) struct Desk {
     pub wakes: bool,
     rooms: usize,
     ringers: Vec<Option<Ringer>>,
+    listeners: Vec<bool>,
     /// Number of the last request to each rank; held while the room to send from is in use.
     asked: Mutex<Vec<u64>>,
     served: Mutex<Served>,
@@ -65,6 +68,7 @@ impl Desk {
             wakes: lock != LockAlgorithm::Thread,
             rooms: handling.rooms,
             ringers: handling.ringers,
+            listeners: handling.listeners,
             asked: Mutex::new(vec![0; ranks as usize]),
             served: Mutex::new(Served {
                 arbiter: lock.is_served().then(|| Arbiter::new(ranks)),
@@ -121,6 +125,12 @@ impl<F: Fabric> Window<F> {
         word.store(asleep.into(), Ordering::Relaxed);
         // Against `rouse`: one of the two sees what the other stored.
         fence(Ordering::SeqCst);
+    }
+
+    /// Whether what goes to `target` over rails is to wake its handler.
+    pub(super) fn wakes_by_rail(&self, target: Rank) -> bool {
+        let listens = |desk: &Desk| desk.wakes && desk.listeners.get(target.index()) == Some(&true);
+        self.desk.as_ref().is_some_and(listens)
     }
 
     /// Wakes the handler of `target` if it sleeps, for what was stored there before.
@@ -333,7 +343,7 @@ impl<F: Fabric> Window<F> {
             to: room_bytes(desk.operand_bytes) * self.rank.index(),
             word: layout::accumulate_request(self.size(), self.rank.0),
             value: number,
-            wake: desk.wakes,
+            wake: self.wakes_by_rail(target),
         };
         rails.send(target, &message)
     }

@@ -165,12 +165,21 @@ impl<'s, F: Fabric> Word<'s, F> {
             word.store(value, Ordering::Release);
             return Ok(());
         }
+        let wakes = self.site.window.wakes_by_rail(self.of);
         let (peer, rail) = self.link();
         self.remotely(|fabric, at, into| {
             let nothing = LocalSlice { bytes: 0, ..into };
             let notification = Notification { word: at, value };
             // SAFETY: an empty put; the word is this rank's to write.
-            unsafe { fabric.put_wake(peer, rail, nothing, at, notification) }
+            unsafe {
+                match wakes {
+                    true => fabric.put_wake(peer, rail, nothing, at, notification),
+                    false => {
+                        let tracking = Tracking::Tracked;
+                        fabric.put_notify(peer, rail, nothing, at, notification, tracking)
+                    }
+                }
+            }
         })
         .await?;
         Ok(())

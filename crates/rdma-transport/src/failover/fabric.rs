@@ -9,6 +9,7 @@ use ferrorail_fabric::{
     Capabilities, Connections, Fabric, FabricError, Lanes, LocalRegion, LocalSlice, Notification,
     RailCounters, RailInfo, Reach, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
 };
+use std::os::fd::BorrowedFd;
 use std::sync::PoisonError;
 
 /// Calls of `progress` between looks at the clock.
@@ -209,6 +210,30 @@ impl<F: Lanes> Fabric for Failover<F> {
             }
         };
         self.post(peer, rail, entry, post)
+    }
+
+    #[inline]
+    unsafe fn put_wake(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        notification: Notification<'_>,
+    ) -> Result<Ticket, FabricError> {
+        // Done again without the wake-up, which may be lost.
+        let entry = || Entry::notify(&from, &to, &notification);
+        // SAFETY: the caller's contract is the callee's.
+        let post = |rail| unsafe { self.inner.put_wake(peer, rail, from, to, notification) };
+        self.post(peer, rail, entry, post)
+    }
+
+    fn alarms(&self) -> Vec<BorrowedFd<'_>> {
+        self.inner.alarms()
+    }
+
+    fn arm(&self) -> Result<(), FabricError> {
+        self.inner.arm()
     }
 
     unsafe fn get(

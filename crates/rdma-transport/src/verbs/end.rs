@@ -64,7 +64,8 @@ impl End {
     /// Makes a queue pair, not yet connected.
     pub fn create(rail: &Rail, object: &str) -> Result<Self, FabricError> {
         let size = rail.queue_pair_size();
-        let queue_pair = QueuePair::create(&rail.domain, &rail.completions, size)
+        let alarm = rail.alarm.as_ref();
+        let queue_pair = QueuePair::create(&rail.domain, &rail.completions, alarm, size)
             .map_err(set_up("ibv_create_qp", object))?;
         queue_pair.initialize(rail.local.port, object)?;
         let random = std::hash::RandomState::new().build_hasher().finish();

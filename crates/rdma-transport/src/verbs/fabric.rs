@@ -21,6 +21,7 @@ use ferrorail_fabric::{
 };
 use ibverbs_sys::ibv_access_flags;
 use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// This process's attachment to its RDMA rails.
@@ -154,8 +155,8 @@ impl VerbsFabric {
                 bytes: local.bytes,
                 lkey: local.region.lkeys[plane],
             },
-            remote: remote_part(remote, local.bytes, plane),
-            notification: notification.map(|it| (remote_part(it.word, 8, plane), it.value)),
+            remote: RemotePart::of(remote, local.bytes, plane),
+            notification: notification.map(|it| (RemotePart::of(it.word, 8, plane), it.value)),
             tracked: tracking == Tracking::Tracked,
         };
         // SAFETY: the caller's promise.
@@ -165,19 +166,6 @@ impl VerbsFabric {
             rail,
             sequence,
         })
-    }
-}
-
-fn remote_part(slice: RemoteSlice<'_>, bytes: usize, plane: usize) -> RemotePart {
-    debug_assert!(
-        slice.offset as u64 + bytes as u64 <= slice.region.bytes,
-        "{bytes} bytes at offset {} leave a region of {}",
-        slice.offset,
-        slice.region.bytes
-    );
-    RemotePart {
-        address: slice.region.address + slice.offset as u64,
-        rkey: slice.region.rkeys[plane],
     }
 }
 
@@ -324,6 +312,44 @@ impl Fabric for VerbsFabric {
         let notification = Some(notification);
         // SAFETY: the caller's promise.
         unsafe { self.post(peer, rail, (from, to), Kind::Write, notification, tracking) }
+    }
+
+    unsafe fn put_wake(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        notification: Notification<'_>,
+    ) -> Result<Ticket, FabricError> {
+        let (kind, notification) = (Kind::WriteAndWake, Some(notification));
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.post(
+                peer,
+                rail,
+                (from, to),
+                kind,
+                notification,
+                Tracking::Tracked,
+            )
+        }
+    }
+
+    fn alarms(&self) -> Vec<BorrowedFd<'_>> {
+        let alarms = self.rails.iter().map(|rail| rail.alarm.as_ref());
+        // A peer may use any rail, another one than it means to after a failure.
+        let all: Option<Vec<_>> = alarms.map(|alarm| Some(alarm?.descriptor())).collect();
+        all.unwrap_or_default()
+    }
+
+    fn arm(&self) -> Result<(), FabricError> {
+        for rail in &self.rails {
+            if let Some(alarm) = &rail.alarm {
+                alarm.arm(&rail.info.name)?;
+            }
+        }
+        Ok(())
     }
 
     unsafe fn get(

@@ -58,6 +58,11 @@ impl Context {
         non_null(unsafe { ffi::ibv_open_device(device) }).map(Self)
     }
 
+    /// For making what belongs to it.
+    pub fn as_ptr(&self) -> *mut ffi::ibv_context {
+        self.0.as_ptr()
+    }
+
     /// `ibv_query_device`.
     pub fn device_attributes(&self) -> io::Result<ffi::ibv_device_attr> {
         let mut attributes = ffi::ibv_device_attr::default();

@@ -219,7 +219,7 @@ impl Lane {
             // SAFETY: the caller's promise covers every part.
             unsafe { self.post_piece(rail, &queue, &part, queue.last_fetch > completed) }?;
             queue.posted = number;
-            if operation.kind != Kind::Write {
+            if !operation.kind.is_write() {
                 queue.last_fetch = number;
             }
         }
@@ -245,7 +245,11 @@ impl Lane {
             return Err(self.refused("not connected"));
         };
         let data = Request {
-            kind: piece.kind,
+            // Only the notification wakes.
+            kind: match piece.kind {
+                Kind::WriteAndWake => Kind::Write,
+                kind => kind,
+            },
             local: piece.local,
             remote: piece.remote,
         };
@@ -264,7 +268,7 @@ impl Lane {
                     },
                 };
                 requests[1] = Request {
-                    kind: Kind::Write,
+                    kind: piece.kind,
                     local,
                     remote,
                 };

@@ -1,5 +1,6 @@
 //! Reliable connected queue pairs and their way to "ready to send".
 
+use super::alarm::Alarm;
 use super::error::set_up;
 use super::gid::Source;
 use super::handles::{CompletionQueue, ProtectionDomain};
@@ -100,6 +101,7 @@ pub struct QueuePair {
     bytes: u64,
     _domain: Arc<ProtectionDomain>,
     _completions: Arc<CompletionQueue>,
+    _alarm: Option<Arc<Alarm>>,
 }
 
 // SAFETY: libibverbs is thread-safe; the queue pair is destroyed by its only owner.
@@ -108,15 +110,17 @@ unsafe impl Send for QueuePair {}
 unsafe impl Sync for QueuePair {}
 
 impl QueuePair {
-    /// `ibv_create_qp`; `completions` receives what is signalled.
+    /// `ibv_create_qp`; `completions` receives what is signalled, `alarm` what peers wake with.
     pub fn create(
         domain: &Arc<ProtectionDomain>,
         completions: &Arc<CompletionQueue>,
+        alarm: Option<&Arc<Alarm>>,
         size: Size,
     ) -> io::Result<Self> {
         let mut attributes = ffi::ibv_qp_init_attr {
             send_cq: completions.as_ptr(),
-            recv_cq: completions.as_ptr(),
+            recv_cq: alarm.map_or(completions.as_ptr(), |alarm| alarm.completions()),
+            srq: alarm.map_or(std::ptr::null_mut(), |alarm| alarm.requests()),
             cap: size.capacities(),
             qp_type: ffi::ibv_qp_type::IBV_QPT_RC,
             ..Default::default()
@@ -130,6 +134,7 @@ impl QueuePair {
             bytes: queue_bytes(&attributes.cap),
             _domain: Arc::clone(domain),
             _completions: Arc::clone(completions),
+            _alarm: alarm.cloned(),
         })
     }
 

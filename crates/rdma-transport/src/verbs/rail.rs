@@ -1,5 +1,6 @@
 //! A rail: one port, what belongs to it on this process's side, and its traffic.
 
+use super::alarm::Alarm;
 use super::choice::{Pick, State};
 use super::device::Surveyed;
 use super::error::set_up;
@@ -59,6 +60,8 @@ pub struct Rail {
     pub domain: Arc<ProtectionDomain>,
     /// Where its lanes complete.
     pub completions: Arc<CompletionQueue>,
+    /// What wakes sleepers, if the device can.
+    pub alarm: Option<Arc<Alarm>>,
     /// Held while polling: completions of a lane are handled in order.
     pub polling: Mutex<()>,
     in_flight: AtomicU32,
@@ -98,7 +101,12 @@ impl Rail {
         let completions = Arc::new(completions.map_err(set_up("ibv_create_cq", &name))?);
         let work_requests = (device.max_qp_wr.max(0) as u32) / WORK_REQUESTS_PER_OPERATION;
         let lane_operations = LANE_OPERATIONS_MAX.min(work_requests);
-        let inline_bytes = probe_inline(&domain, &completions, lane_operations, inline_bytes)
+        let alarm = Alarm::create(context, &domain)
+            .inspect_err(|error| tracing::debug!("rail {name} wakes nobody: {error}"))
+            .ok()
+            .map(Arc::new);
+        let ends = (&completions, alarm.as_ref());
+        let inline_bytes = probe_inline(&domain, ends, lane_operations, inline_bytes)
             .map_err(set_up("ibv_create_qp", &name))?;
 
         Ok(Self {
@@ -127,6 +135,7 @@ impl Rail {
             lid: attributes.lid,
             domain,
             completions,
+            alarm,
             polling: Mutex::new(()),
             in_flight: AtomicU32::new(0),
             in_flight_max: room / WORK_REQUESTS_PER_OPERATION,
@@ -197,7 +206,7 @@ impl Rail {
 /// bytes a device takes, and some refuse to make one when asked for too many.
 fn probe_inline(
     domain: &Arc<ProtectionDomain>,
-    completions: &Arc<CompletionQueue>,
+    (completions, alarm): (&Arc<CompletionQueue>, Option<&Arc<Alarm>>),
     lane_operations: u32,
     inline_bytes: u32,
 ) -> io::Result<u32> {
@@ -205,10 +214,10 @@ fn probe_inline(
         work_requests: lane_operations * WORK_REQUESTS_PER_OPERATION,
         inline_bytes,
     };
-    if QueuePair::create(domain, completions, size(inline_bytes)).is_ok() {
+    if QueuePair::create(domain, completions, alarm, size(inline_bytes)).is_ok() {
         return Ok(inline_bytes);
     }
-    QueuePair::create(domain, completions, size(0)).map(|_| 0)
+    QueuePair::create(domain, completions, alarm, size(0)).map(|_| 0)
 }
 
 fn info(surveyed: &Surveyed, pick: Pick) -> RailInfo {

@@ -2,6 +2,7 @@
 
 use super::queue_pair::QueuePair;
 use super::rail::WORK_REQUESTS_PER_OPERATION;
+use ferrorail_fabric::RemoteSlice;
 use rdma_sys::{ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
 use std::io;
 
@@ -25,17 +26,42 @@ pub struct RemotePart {
     pub rkey: u32,
 }
 
+impl RemotePart {
+    /// `bytes` bytes of `slice`, by way of `plane`.
+    pub fn of(slice: RemoteSlice<'_>, bytes: usize, plane: usize) -> Self {
+        debug_assert!(
+            slice.offset as u64 + bytes as u64 <= slice.region.bytes,
+            "{bytes} bytes at offset {} leave a region of {}",
+            slice.offset,
+            slice.region.bytes
+        );
+        Self {
+            address: slice.region.address + slice.offset as u64,
+            rkey: slice.region.rkeys[plane],
+        }
+    }
+}
+
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Local memory to the peer's.
     Write,
+    /// That, and when its notification has arrived the peer's alarm goes off.
+    WriteAndWake,
     /// The peer's memory to local.
     Read,
     /// Adds to the peer's word; its old value goes to local memory.
     FetchAdd(u64),
     /// Compares the peer's word with the first and stores the second if equal.
     CompareSwap(u64, u64),
+}
+
+impl Kind {
+    /// Whether nothing comes back.
+    pub const fn is_write(self) -> bool {
+        matches!(self, Self::Write | Self::WriteAndWake)
+    }
 }
 
 /// What a caller wants done.
@@ -109,7 +135,7 @@ pub unsafe fn post(
         if last && mode.signalled {
             flags |= ibv_send_flags::IBV_SEND_SIGNALED.0;
         }
-        if request.kind == Kind::Write && request.local.bytes <= mode.inline_bytes as usize {
+        if request.kind.is_write() && request.local.bytes <= mode.inline_bytes as usize {
             flags |= ibv_send_flags::IBV_SEND_INLINE.0;
         }
         // SAFETY: `i` is inside both arrays, which nothing else refers to.
@@ -155,6 +181,11 @@ fn describe(work: &mut ibv_send_wr, request: &Request) {
     };
     (work.opcode, work.wr) = match request.kind {
         Kind::Write => (ibv_wr_opcode::IBV_WR_RDMA_WRITE, rdma_sys::wr_t { rdma }),
+        // The immediate data is zero: what is to be known lies in memory.
+        Kind::WriteAndWake => (
+            ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM,
+            rdma_sys::wr_t { rdma },
+        ),
         Kind::Read => (ibv_wr_opcode::IBV_WR_RDMA_READ, rdma_sys::wr_t { rdma }),
         Kind::FetchAdd(add) => (
             ibv_wr_opcode::IBV_WR_ATOMIC_FETCH_AND_ADD,

@@ -7,6 +7,7 @@ mod atomics;
 mod attachment;
 pub mod memory;
 pub mod transfers;
+mod wakes;
 
 use ferrorail_base::sync::yield_now;
 use ferrorail_base::{PeerId, ProcessId, RailId};
@@ -34,11 +35,12 @@ pub fn run<F: Fabric>(make: impl Fn() -> (F, F)) -> Seen {
         transfers::announced_private_memory_is_reachable,
         transfers::a_tracked_operation_completes_the_silent_ones_before_it,
         transfers::threads_share_a_fabric,
+        wakes::who_sleeps_is_woken_by_what_has_arrived,
         attachment::counters_count_payload,
         attachment::a_process_reaches_itself,
         attachment::memory_is_given_back,
         attachment::bad_peer_data_is_refused,
-    ] as [fn(&Pair<F>); 10]
+    ] as [fn(&Pair<F>); 11]
     {
         check(&Pair::new(make()));
     }

@@ -1,0 +1,63 @@
+//! Puts that wake a sleeping thread of the target.
+
+use super::memory::Memory;
+use super::{Pair, at, whole};
+use ferrorail_base::sync::{AtomicBool, Ordering};
+use ferrorail_fabric::{Fabric, Notification};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::os::fd::BorrowedFd;
+
+/// More than an alarm has room for without being armed again.
+const ROUNDS: u64 = 600;
+const PATIENCE_MS: u16 = 60_000;
+
+/// Number of alarms that have gone off, after `timeout_ms` at the latest.
+fn gone_off(alarms: &[BorrowedFd<'_>], timeout_ms: u16) -> i32 {
+    let watch = |&alarm| PollFd::new(alarm, PollFlags::POLLIN);
+    let mut watched: Vec<PollFd<'_>> = alarms.iter().map(watch).collect();
+    poll(&mut watched, PollTimeout::from(timeout_ms)).expect("poll")
+}
+
+pub fn who_sleeps_is_woken_by_what_has_arrived<F: Fabric>(pair: &Pair<F>) {
+    let mut source = Memory::shared(&pair.a, 4096);
+    let mut target = Memory::shared(&pair.b, 4096);
+    let description = pair.b.describe(target.region());
+    let remote = pair.a.import(pair.ab, &description).expect("import");
+    source.fill_pattern(9);
+    pair.b.arm().expect("alarms");
+    let alarms = pair.b.alarms();
+    for rail in pair.rails() {
+        for round in 1..=ROUNDS {
+            let value = u64::from(rail.0) << 32 | round;
+            let bytes = (round as usize * 7) % 1000;
+            let woken = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                if !alarms.is_empty() {
+                    scope.spawn(|| {
+                        woken.store(gone_off(&alarms, PATIENCE_MS) > 0, Ordering::Release);
+                    });
+                }
+                let (ticket, _) = pair.post(|| {
+                    let notification = Notification {
+                        word: at(&remote, 8),
+                        value,
+                    };
+                    let (from, to) = (whole(&source, 0, bytes), at(&remote, 64));
+                    // SAFETY: `source` is not written again.
+                    unsafe { pair.a.put_wake(pair.ab, rail, from, to, notification) }
+                });
+                pair.wait(&pair.a, ticket);
+            });
+            assert_eq!(woken.load(Ordering::Acquire), !alarms.is_empty(), "{round}");
+            pair.until("arrival", || target.load(8) == value);
+            assert_eq!(target.read(64, bytes), source.read(0, bytes));
+            pair.b.arm().expect("alarms");
+            if round == 1 && !alarms.is_empty() {
+                assert_eq!(gone_off(&alarms, 0), 0, "armed anew");
+            }
+        }
+    }
+    drop(alarms);
+    source.give_back(&pair.a);
+    target.give_back(&pair.b);
+}
