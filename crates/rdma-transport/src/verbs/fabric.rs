@@ -3,23 +3,20 @@
 use super::choice::{self, Port};
 use super::completion::poll;
 use super::device;
-use super::error::{set_up, with_memlock_hint};
-use super::handles::MemoryRegion;
+use super::error::set_up;
 use super::lane::Lane;
 use super::peer::{Peer, could_reach, ends};
 use super::rail::{self, INLINE_BYTES, Rail, capabilities};
+use super::regions::Regions;
 use super::wire;
 use super::work_request::{Kind, LocalPart, Operation, RemotePart};
 use ferrorail_base::config::Settings;
-use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
     Capabilities, Connections, Fabric, FabricError, LocalRegion, LocalSlice, Notification,
-    RAILS_MAX, RailCounters, RailInfo, Reach, RemoteRegion, RemoteSlice, SharedBacking, Ticket,
-    Tracking,
+    RailCounters, RailInfo, Reach, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
 };
-use ibverbs_sys::ibv_access_flags;
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,7 +27,7 @@ pub struct VerbsFabric {
     refused: Vec<String>,
     // In the order in which they are released.
     peers: boxcar::Vec<Peer>,
-    regions: Mutex<Regions>,
+    regions: Regions,
     processes: Mutex<HashMap<ProcessId, PeerId>>,
     rails: Vec<Rail>,
     infos: Vec<RailInfo>,
@@ -42,13 +39,6 @@ pub struct VerbsFabric {
 
 /// What the ids of completions have room for.
 const PEERS_MAX: u32 = 1 << 24;
-
-/// Registered memory by the handle in its [`LocalRegion`].
-#[derive(Debug, Default)]
-struct Regions {
-    last_handle: u64,
-    by_handle: HashMap<u64, Vec<MemoryRegion>>,
-}
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -101,7 +91,7 @@ impl VerbsFabric {
         }
         Ok(Self {
             peers: boxcar::Vec::new(),
-            regions: Mutex::default(),
+            regions: Regions::default(),
             processes: Mutex::default(),
             infos: rails.iter().map(|rail| rail.info.clone()).collect(),
             capabilities: capabilities(&rails),
@@ -196,40 +186,12 @@ impl Fabric for VerbsFabric {
         bytes: usize,
         backing: Option<SharedBacking>,
     ) -> Result<LocalRegion, FabricError> {
-        let access = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE
-            | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE
-            | ibv_access_flags::IBV_ACCESS_REMOTE_READ
-            | ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC;
-        let (mut lkeys, mut rkeys) = ([0; RAILS_MAX], [0; RAILS_MAX]);
-        let mut registered = Vec::with_capacity(self.rails.len());
-        for rail in &self.rails {
-            // SAFETY: the caller keeps the memory until `deregister`.
-            let region = unsafe { MemoryRegion::register(&rail.domain, address, bytes, access) };
-            let region = region.map_err(|source| FabricError::RegisterMemory {
-                verb: "ibv_reg_mr",
-                bytes,
-                source: with_memlock_hint(source),
-            })?;
-            lkeys[usize::from(rail.info.plane)] = region.lkey();
-            rkeys[usize::from(rail.info.plane)] = region.rkey();
-            registered.push(region);
-        }
-        let mut regions = locked(&self.regions);
-        regions.last_handle += 1;
-        let handle = regions.last_handle;
-        regions.by_handle.insert(handle, registered);
-        Ok(LocalRegion {
-            range: MemoryRange::new(address, bytes),
-            lkeys,
-            rkeys,
-            backing,
-            handle,
-        })
+        // SAFETY: the caller's promise.
+        unsafe { self.regions.register(&self.rails, address, bytes, backing) }
     }
 
     fn deregister(&self, region: LocalRegion) {
-        let registered = locked(&self.regions).by_handle.remove(&region.handle);
-        debug_assert!(registered.is_some(), "a region of another fabric");
+        self.regions.deregister(&region);
     }
 
     fn describe(&self, region: &LocalRegion) -> Vec<u8> {

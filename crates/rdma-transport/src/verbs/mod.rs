@@ -26,6 +26,7 @@ mod peer;
 mod queue_pair;
 mod rail;
 mod reach;
+mod regions;
 mod route;
 mod speed;
 mod sysfs;

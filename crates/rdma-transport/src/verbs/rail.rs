@@ -4,7 +4,7 @@ use super::alarm::Alarm;
 use super::choice::{Pick, State};
 use super::device::Surveyed;
 use super::error::set_up;
-use super::handles::{CompletionQueue, ProtectionDomain};
+use super::handles::{CompletionQueue, Context, ProtectionDomain};
 use super::queue_pair::{self, Local, QueuePair, Size};
 use super::wire::RailAddress;
 use ferrorail_base::config::Settings;
@@ -101,10 +101,7 @@ impl Rail {
         let completions = Arc::new(completions.map_err(set_up("ibv_create_cq", &name))?);
         let work_requests = (device.max_qp_wr.max(0) as u32) / WORK_REQUESTS_PER_OPERATION;
         let lane_operations = LANE_OPERATIONS_MAX.min(work_requests);
-        let alarm = Alarm::create(context, &domain)
-            .inspect_err(|error| tracing::debug!("rail {name} wakes nobody: {error}"))
-            .ok()
-            .map(Arc::new);
+        let alarm = alarm(context, &domain, &name);
         let ends = (&completions, alarm.as_ref());
         let inline_bytes = probe_inline(&domain, ends, lane_operations, inline_bytes)
             .map_err(set_up("ibv_create_qp", &name))?;
@@ -198,6 +195,17 @@ impl Rail {
             messages: self.messages.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
             ..RailCounters::default()
+        }
+    }
+}
+
+/// What wakes sleepers, unless the device cannot.
+fn alarm(context: &Arc<Context>, domain: &Arc<ProtectionDomain>, rail: &str) -> Option<Arc<Alarm>> {
+    match Alarm::create(context, domain) {
+        Ok(alarm) => Some(Arc::new(alarm)),
+        Err(error) => {
+            tracing::debug!("rail {rail} wakes nobody: {error}");
+            None
         }
     }
 }

@@ -1,0 +1,75 @@
+//! Memory registered with all rails of this process.
+
+use super::error::with_memlock_hint;
+use super::handles::MemoryRegion;
+use super::rail::Rail;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_fabric::{FabricError, LocalRegion, RAILS_MAX, SharedBacking};
+use ibverbs_sys::ibv_access_flags;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Registered memory.
+#[derive(Debug, Default)]
+pub struct Regions(Mutex<Known>);
+
+/// By the handle in its [`LocalRegion`].
+#[derive(Debug, Default)]
+struct Known {
+    last_handle: u64,
+    by_handle: HashMap<u64, Vec<MemoryRegion>>,
+}
+
+impl Regions {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers memory with each of `rails`.
+    ///
+    /// # Safety
+    /// It stays mapped until [`Regions::deregister`].
+    pub unsafe fn register(
+        &self,
+        rails: &[Rail],
+        address: *mut u8,
+        bytes: usize,
+        backing: Option<SharedBacking>,
+    ) -> Result<LocalRegion, FabricError> {
+        let access = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE
+            | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE
+            | ibv_access_flags::IBV_ACCESS_REMOTE_READ
+            | ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC;
+        let (mut lkeys, mut rkeys) = ([0; RAILS_MAX], [0; RAILS_MAX]);
+        let mut registered = Vec::with_capacity(rails.len());
+        for rail in rails {
+            // SAFETY: the caller keeps the memory until `deregister`.
+            let region = unsafe { MemoryRegion::register(&rail.domain, address, bytes, access) };
+            let region = region.map_err(|source| FabricError::RegisterMemory {
+                verb: "ibv_reg_mr",
+                bytes,
+                source: with_memlock_hint(source),
+            })?;
+            lkeys[usize::from(rail.info.plane)] = region.lkey();
+            rkeys[usize::from(rail.info.plane)] = region.rkey();
+            registered.push(region);
+        }
+        let mut regions = self.known();
+        regions.last_handle += 1;
+        let handle = regions.last_handle;
+        regions.by_handle.insert(handle, registered);
+        Ok(LocalRegion {
+            range: MemoryRange::new(address, bytes),
+            lkeys,
+            rkeys,
+            backing,
+            handle,
+        })
+    }
+
+    /// Undoes that.
+    pub fn deregister(&self, region: &LocalRegion) {
+        let registered = self.known().by_handle.remove(&region.handle);
+        debug_assert!(registered.is_some(), "a region of another fabric");
+    }
+}
