@@ -207,6 +207,44 @@ fn without_a_collective_all_are_listed() {
 }
 
 #[test]
+fn windows_are_explained_by_where_targets_are() {
+    let shape = ["window", "--ranks", "8", "--node-size", "2", "--rails", "2"];
+    let of = |more: &[&str], setting: (&str, &str)| -> Value {
+        let mut command = explain(&[&shape[..], more, &["--json"]].concat());
+        command
+            .env("FERRORAIL_FABRIC", "loopback")
+            .env(setting.0, setting.1);
+        serde_json::from_str(&expect_code(&mut command, 0).0).unwrap()
+    };
+    let plain = ("FERRORAIL_LOCK", "auto");
+    let facts = of(&[], plain);
+    assert_eq!(
+        (&facts["lock"], &facts["nodes"]),
+        (&"queue".into(), &4.into())
+    );
+    assert_eq!(facts["rails_atomics"]["exclude"], "those of the CPU too");
+    let rows = facts["operations"].as_array().unwrap();
+    let words: Vec<_> = rows.iter().map(|row| &row["words"]).collect();
+    assert_eq!(words, ["cpu", "cpu", "nic"]);
+    assert_eq!(rows[2]["lock_messages"]["most"], serde_json::json!([4, 4]));
+    let nic = of(&["--kind", "create"], ("FERRORAIL_ATOMICS", "nic"));
+    assert_eq!(nic["operations"][1]["words"], "nic");
+    assert_eq!(nic["operations"][1]["put_and_get"], "cross-memory copies");
+    let mcs = of(&["--lock", "mcs", "--kind", "shared"], plain);
+    assert_eq!((&mcs["lock"], &mcs["nodes"]), (&"mcs".into(), &1.into()));
+    assert_eq!(mcs["operations"][1]["lock_messages"], Value::Null);
+    let mut command = explain(&shape);
+    let (text, _) = expect_code(command.env("FERRORAIL_LOCK", "event"), 0);
+    for part in [
+        "event: it is asked for",
+        "a thread of ferrorail at the target",
+        "on other node",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
 fn mistakes_are_told_in_one_line() {
     let expect = |args: &[&str], line: &str| {
         let (_, stderr) = expect_code(&mut explain(args), 1);

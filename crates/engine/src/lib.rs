@@ -47,7 +47,9 @@ pub use collective::OFFERED;
 pub use context::{Context, Host, NoHost};
 pub use error::{EngineError, ErrorClass};
 pub use ferrorail_coll::Order;
-pub use ferrorail_fabric::{Capabilities, Fabric, FabricError, RailCounters, RailInfo};
+pub use ferrorail_fabric::{
+    AtomicScope, Capabilities, Fabric, FabricError, RailCounters, RailInfo,
+};
 pub use ferrorail_rdma_transport::verbs::{
     Choice as PortChoice, Port, State as PortState, ports as survey_ports,
 };
@@ -58,6 +60,7 @@ pub use run::Block;
 pub use shared_settings::algorithm_problems;
 pub use stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, Stats, ZeroCopyRow};
 pub use team::Team;
+pub use window::explain as window_explanation;
 pub use window::statistics::WindowRow;
 pub use window::{
     HostUpdate, LockAlgorithm, LockMode, Memory, OneSided, Shape, Update, Window, WindowError,

@@ -1,29 +1,32 @@
-//! `ferrorail explain`: what would run for a collective of a size on a shape, and why.
+//! `ferrorail explain`: what would run for a collective of a size on a shape, and why; how operations
+//! on a window are done.
 //!
 //! Nothing is run and no device is used; teams choose through the same code.
 
 mod case;
 mod facts;
 mod text;
+mod window;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use case::Case;
 use ferrorail_base::units::parse_bytes;
 use ferrorail_coll::cost::Model;
 use ferrorail_coll::{algorithms, find_collective};
-use ferrorail_engine::OFFERED;
+use ferrorail_engine::{LockAlgorithm, OFFERED};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Explain which algorithm runs: why, the runner-up, predicted times, messages, lower bounds
+/// Explain which algorithm runs: why, the runner-up, predicted times, messages, lower bounds; or how
+/// operations on a window are done
 ///
 /// Without a collective: what there is. Without --bytes: where the choice changes with the size.
 /// The FERRORAIL_ settings of the environment are in force.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Name of the collective, such as allgather
+    /// Name of the collective, such as allgather; or `window`: how operations on one are done
     collective: Option<String>,
     /// Bytes of one block, or of the whole vector of a broadcast or reduction, e.g. 4K
     #[arg(long, value_parser = bytes)]
@@ -40,6 +43,12 @@ pub struct Args {
     /// k of the multi-port algorithms [default: FERRORAIL_PORTS, else the number of rails]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
     ports: Option<u8>,
+    /// Memory of a window
+    #[arg(long, value_enum, default_value_t = window::Kind::Allocate)]
+    kind: window::Kind,
+    /// Lock algorithm of a window, as its info key ferrorail_lock says [default: FERRORAIL_LOCK]
+    #[arg(long, value_name = "NAME", value_parser = window::lock)]
+    lock: Option<LockAlgorithm>,
     /// Whether user memory can be reached [default: FERRORAIL_ZERO_COPY, else on]
     #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     zero_copy: Option<bool>,
@@ -76,10 +85,15 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         print(args.json, &listing(), text::listing)?;
         return Ok(ExitCode::SUCCESS);
     };
+    let ranks = args.ranks;
+    let ranks = ranks.ok_or_else(|| anyhow!("explain {name} needs --ranks"));
+    if name == window::NAME {
+        let facts = window::facts(args, ranks?, &settings)?;
+        print(args.json, &facts, window::text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let collective = find_collective(name)?;
-    let Some(ranks) = args.ranks else {
-        bail!("explain {collective} needs --ranks");
-    };
+    let ranks = ranks?;
     if args.root >= ranks {
         bail!("--root {} is not one of {ranks} ranks", args.root);
     }

@@ -1,13 +1,13 @@
 //! What a window leaves to threads of the targets, and the thread of this process.
 
 use super::OneSided;
+use super::choose;
 use super::ground::Ground;
 use super::memory::{Memory, Share};
 use crate::EngineError;
 use crate::agree::agree;
 use crate::rails::Rails;
 use ferrorail_base::Rank;
-use ferrorail_base::config::AccumulateChoice;
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::Fabric;
 use ferrorail_onesided::lock::{LockAlgorithm, SEATS};
@@ -19,8 +19,6 @@ use std::sync::Arc;
 /// The thread that serves this process's windows.
 pub(crate) type Handler = window::Handler<Rails>;
 
-/// Bytes from which on `FERRORAIL_ACCUMULATE=auto` leaves accumulating to the target.
-const EVENT_BYTES: usize = 2048;
 /// Operands that a handler takes at a time: as many as all ranks' fit into this, within bounds.
 const ROOMS_BYTES: usize = 1 << 20;
 const OPERAND_BYTES_MIN: usize = 4 << 10;
@@ -36,14 +34,8 @@ pub(super) struct Plan {
 
 impl Plan {
     pub fn new(ground: &Ground<'_>, memory: Memory, shares: &[Share]) -> Self {
-        // What is attached to a dynamic window is known to origins only.
-        let reached = ground.rails.is_some() && memory != Memory::Dynamic;
-        let accumulate_from = match ground.map.settings.accumulate() {
-            _ if !reached => None,
-            AccumulateChoice::Origin => None,
-            AccumulateChoice::Event => Some(0),
-            AccumulateChoice::Auto => Some(EVENT_BYTES),
-        };
+        let (choice, rails) = (ground.map.settings.accumulate(), ground.rails.is_some());
+        let accumulate_from = choose::accumulate_from(choice, memory, rails);
         let share = ROOMS_BYTES / shares.len() / 64 * 64;
         Self {
             lock: lock_algorithm(ground, shares),
@@ -75,19 +67,14 @@ fn lock_algorithm(ground: &Ground<'_>, shares: &[Share]) -> LockAlgorithm {
         all.find(|known| *known as u8 == index)
     });
     let set = || LockAlgorithm::from_name(ground.map.settings.lock.as_deref()?);
-    let fits = ground.topology.size() <= SEATS;
-    match asked.or_else(set) {
-        Some(LockAlgorithm::Queue) if !fits => {
-            if ground.map.rank == Rank(0) {
-                let line = format!("lock queue serves {SEATS} ranks at most: test_and_set it is");
-                ground.map.context.warn_once([line]);
-            }
-            LockAlgorithm::TestAndSet
-        }
-        Some(algorithm) => algorithm,
-        None if fits => LockAlgorithm::Queue,
-        None => LockAlgorithm::TestAndSet,
+    let (asked, ranks) = (asked.or_else(set), ground.topology.size());
+    let algorithm = choose::lock_algorithm(asked, ranks);
+    if choose::is_too_small(asked, ranks) && ground.map.rank == Rank(0) {
+        let name = algorithm.name();
+        let line = format!("lock queue serves {SEATS} ranks at most: {name} it is");
+        ground.map.context.warn_once([line]);
     }
+    algorithm
 }
 
 /// This process's handler, and what wakes others'.

@@ -3,6 +3,7 @@
 //! All ranks connect to all others here, because a passive target takes no part in anything later.
 
 use super::attended::{Attendance, Attended, Plan, attend};
+use super::choose::{self, Way};
 use super::ground::{Ground, refused};
 use super::link::{link, peers_by_rail, word_rail};
 use super::memory::{Memory, Placement, Share};
@@ -13,11 +14,10 @@ use super::{OneSided, Window};
 use crate::agree::agree;
 use crate::team::Team;
 use crate::{EngineError, Rails};
-use ferrorail_base::config::AtomicsChoice;
 use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::stripe::Balance;
-use ferrorail_fabric::{AtomicScope, Fabric, FabricError};
+use ferrorail_fabric::{Fabric, FabricError};
 use ferrorail_onesided::lock::LockAlgorithm;
 use ferrorail_onesided::window::{self, Link, Parts, Target, WindowRails};
 use ferrorail_shm::Segment;
@@ -55,18 +55,10 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
     let atomics = ground
         .rails
         .map(|rails| rails.fabric.capabilities().atomics);
-    let atomics = match (map.settings.atomics(), atomics) {
-        (AtomicsChoice::Nic, Some(AtomicScope::Global)) => Some(AtomicScope::Rail),
-        (_, found) => found,
-    };
-    let usable = match (map.settings.atomics(), atomics) {
-        (_, Some(AtomicScope::None)) => Err("the rails have no remote atomics".to_owned()),
-        (AtomicsChoice::Cpu, Some(AtomicScope::Rail)) => {
-            Err("FERRORAIL_ATOMICS=cpu, but the rails' atomics do not exclude the CPU's".into())
-        }
-        _ => Ok(()),
-    };
+    let atomics = choose::atomics(map.settings.atomics(), atomics);
+    let usable = atomics.map(|_| ()).map_err(str::to_owned);
     agree(state.oob(), "choosing atomics", usable)?;
+    let atomics = atomics.ok().flatten();
     let plan = Plan::new(&ground, spec.memory, &shares);
     let placement = Placement::new(
         &ground.topology,
@@ -212,17 +204,16 @@ fn near(
 ) -> Target {
     let share = &shares[rank.index()];
     let same_node = ground.is_near(rank);
-    let reach = if !same_node {
-        window::Memory::Mapped(0)
-    } else if memory.is_allocated() {
-        window::Memory::Mapped(segment.range().address + placement.offsets[rank.index()])
-    } else if rank == ground.map.rank {
-        window::Memory::Mapped(share.address as usize)
-    } else {
-        window::Memory::Attach {
+    let reach = match Way::of(memory, ground.whereabouts(rank)) {
+        Way::Mapped if memory.is_allocated() => {
+            window::Memory::Mapped(segment.range().address + placement.offsets[rank.index()])
+        }
+        Way::Mapped => window::Memory::Mapped(share.address as usize),
+        Way::Attach => window::Memory::Attach {
             pid: ground.map.processes[rank.index()].pid,
             address: share.address,
-        }
+        },
+        Way::Rails | Way::Attached => window::Memory::Mapped(0),
     };
     Target {
         bytes: share.bytes,

@@ -1,5 +1,6 @@
 //! The ranks of a window and where they are.
 
+use super::choose::{self, Place};
 use super::memory::Memory;
 use crate::EngineError;
 use crate::team::map::{Map, TeamRails};
@@ -24,10 +25,9 @@ impl<'a> Ground<'a> {
                     let reason = "the ranks are on several hosts";
                     return Err(refused(map, "sharing memory", reason));
                 }
-                let topology = Topology::from_sizes(&[map.topology.size()]);
-                (Cow::Owned(topology), None)
+                (choose::nodes(memory, &map.topology), None)
             }
-            _ => (Cow::Borrowed(&map.topology), map.rails.as_ref()),
+            _ => (choose::nodes(memory, &map.topology), map.rails.as_ref()),
         };
         Ok(Self {
             map,
@@ -40,6 +40,15 @@ impl<'a> Ground<'a> {
 
     pub fn is_near(&self, rank: Rank) -> bool {
         self.topology.same_node(rank, self.map.rank)
+    }
+
+    /// Where `rank` is, as this process sees it.
+    pub fn whereabouts(&self, rank: Rank) -> Place {
+        match rank == self.map.rank {
+            true => Place::Own,
+            false if self.is_near(rank) => Place::Node,
+            false => Place::Far,
+        }
     }
 
     pub fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {

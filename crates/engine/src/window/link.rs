@@ -1,5 +1,6 @@
 //! Connecting to all ranks that are reached over rails.
 
+use super::choose;
 use super::ground::{Ground, refused};
 use crate::EngineError;
 use crate::agree::agree;
@@ -14,12 +15,8 @@ use ferrorail_fabric::{AtomicScope, Fabric};
 /// Ranks to which atomics go by rail: those of other nodes, and all if the CPU's and the rails'
 /// atomics do not exclude each other.
 pub(super) fn peers_by_rail(ground: &Ground<'_>, atomics: Option<AtomicScope>) -> Vec<Rank> {
-    let all = ground.ranks();
-    match atomics {
-        None => Vec::new(),
-        Some(AtomicScope::Global) => all.filter(|&rank| !ground.is_near(rank)).collect(),
-        Some(_) => all.collect(),
-    }
+    let by_rail = |&rank: &Rank| choose::words_by_rail(atomics, ground.whereabouts(rank));
+    ground.ranks().filter(by_rail).collect()
 }
 
 /// Connects to `peers`; the fabric's names and what is known of the rails, by peer.

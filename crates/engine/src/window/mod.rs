@@ -5,7 +5,9 @@
 //! keeps nothing of it: the communicator may be freed first.
 
 mod attended;
+mod choose;
 mod create;
+pub mod explain;
 mod ground;
 mod link;
 mod memory;

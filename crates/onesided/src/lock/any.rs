@@ -19,6 +19,15 @@ pub enum LockAlgorithm {
     Event,
 }
 
+/// Remote messages of an acquisition with its release, in the mean of all contenders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Messages {
+    /// Where nobody else wants the lock.
+    pub alone: u64,
+    /// Under any contention; `None` without a bound.
+    pub most: Option<u64>,
+}
+
 impl LockAlgorithm {
     /// All of them.
     pub const ALL: [Self; 5] = [
@@ -48,6 +57,18 @@ impl LockAlgorithm {
             true => Self::Queue,
             false => Self::TestAndSet,
         }
+    }
+
+    /// Remote messages of an acquisition with its release, those of a thread at the target included.
+    #[must_use]
+    pub const fn messages(self, mode: Mode) -> Messages {
+        let (alone, most) = match (self, mode) {
+            (Self::TestAndSet | Self::Mcs, _) => (2, None),
+            (Self::Queue, Mode::Exclusive) => (2, Some(4)),
+            (Self::Queue, Mode::Shared) => (3, Some(4)),
+            (Self::Thread | Self::Event, _) => (3, Some(3)),
+        };
+        Messages { alone, most }
     }
 
     /// Whether a thread at the target must run an [`Arbiter`](super::Arbiter).

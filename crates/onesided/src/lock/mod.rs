@@ -12,7 +12,7 @@ mod test_and_set;
 mod tests;
 mod word;
 
-pub use any::{AnyLock, LockAlgorithm};
+pub use any::{AnyLock, LockAlgorithm, Messages};
 pub use arbiter::Arbiter;
 pub use counted::CountedSite;
 pub use mcs::McsLock;

@@ -255,21 +255,38 @@ fn messages_without_contention() {
         hold: 10,
         think: 10,
     };
-    for (algorithm, exclusive, shared) in [
-        (LockAlgorithm::TestAndSet, 2.0, 2.0),
-        (LockAlgorithm::Mcs, 2.0, 2.0),
-        (LockAlgorithm::Queue, 2.0, 3.0),
-        (LockAlgorithm::Thread, 3.0, 3.0),
-        (LockAlgorithm::Event, 3.0, 3.0),
-    ] {
-        assert_eq!(
-            run(alone(0), || AnyLock::new(algorithm)).messages_each(),
-            exclusive
-        );
-        assert_eq!(
-            run(alone(100), || AnyLock::new(algorithm)).messages_each(),
-            shared
-        );
+    for algorithm in LockAlgorithm::ALL {
+        for (mode, percent) in [(Mode::Exclusive, 0), (Mode::Shared, 100)] {
+            let each = run(alone(percent), || AnyLock::new(algorithm)).messages_each();
+            assert_eq!(
+                each,
+                algorithm.messages(mode).alone as f64,
+                "{algorithm:?} {mode:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bounds_on_messages_hold_under_contention() {
+    for algorithm in LockAlgorithm::ALL {
+        for (mode, percent) in [(Mode::Exclusive, 0), (Mode::Shared, 100)] {
+            let Some(most) = algorithm.messages(mode).most else {
+                continue;
+            };
+            for contenders in [2, 7, 16] {
+                let contest = Contest {
+                    seed: 5,
+                    contenders,
+                    acquisitions_each: 40,
+                    shared_percent: percent,
+                    hold: ROUND_TRIP,
+                    think: 0,
+                };
+                let each = run(contest, || AnyLock::new(algorithm)).messages_each();
+                assert!(each <= most as f64, "{algorithm:?} {mode:?}: {each}");
+            }
+        }
     }
 }
 
