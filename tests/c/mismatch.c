@@ -2,7 +2,7 @@
  * has a communicator of its own. Nobody may hang, nobody may write beyond a buffer, and some rank
  * gets MPI_ERR_TRUNCATE; a rank that noticed nothing may have success. Rank 1 is the odd one.
  *
- * For ferrorail, on one node: host MPIs promise less, and hang in some of the cases.
+ * For ferrorail: host MPIs promise less, and hang in some of the cases.
  *
  *     mpirun -n P mismatch
  */

@@ -4,6 +4,7 @@ use ferrorail_base::Rank;
 use ferrorail_bootstrap::{Oob, OobError};
 use ferrorail_mpi_abi::{Comm, Host, MpiError, RequestList};
 use libc::c_int;
+use std::mem::ManuallyDrop;
 
 /// Tags of the private communicator: lengths, then contents.
 const TAG_LENGTH: c_int = 1;
@@ -84,47 +85,67 @@ impl OobPmpi {
         Ok(blobs)
     }
 
-    fn swap(&self, peers: &[Rank], outgoing: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, MpiError> {
+    fn swap(
+        &self,
+        peers: &[Rank],
+        outgoing: &[Vec<u8>],
+        keep_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<Vec<u8>>, OobError> {
         let lengths: Vec<_> = outgoing
             .iter()
             .map(|blob| (blob.len() as u64).to_le_bytes().to_vec())
             .collect();
-        let mut incoming = vec![vec![0; 8]; peers.len()];
-        self.transfer(peers, &lengths, &mut incoming, TAG_LENGTH)?;
-        for blob in &mut incoming {
-            *blob = vec![0; words(blob)[0] as usize];
-        }
-        self.transfer(peers, outgoing, &mut incoming, TAG_CONTENT)?;
-        Ok(incoming)
+        let heads = vec![vec![0; 8]; peers.len()];
+        let lengths = self.transfer(peers, lengths, heads, TAG_LENGTH, keep_on)?;
+        let blobs = lengths.iter().map(|head| vec![0; words(head)[0] as usize]);
+        let (incoming, outgoing) = (blobs.collect(), outgoing.to_vec());
+        self.transfer(peers, outgoing, incoming, TAG_CONTENT, keep_on)
     }
 
+    /// Sends `outgoing` and returns `incoming` filled. What an error leaves under way is never freed.
     fn transfer(
         &self,
         peers: &[Rank],
-        outgoing: &[Vec<u8>],
-        incoming: &mut [Vec<u8>],
+        outgoing: Vec<Vec<u8>>,
+        incoming: Vec<Vec<u8>>,
         tag: c_int,
-    ) -> Result<(), MpiError> {
+        keep_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<Vec<u8>>, OobError> {
+        let outgoing = ManuallyDrop::new(outgoing);
+        let mut incoming = ManuallyDrop::new(incoming);
         let mut requests = RequestList::with_capacity(self.host.kind(), 2 * peers.len());
-        for (peer, blob) in peers.iter().zip(incoming) {
-            // SAFETY: the blobs are not touched before all requests are complete; an error in
-            // between leaves requests behind, on a communicator that is then given up.
+        for (peer, blob) in peers.iter().zip(incoming.iter_mut()) {
+            // SAFETY: the blobs are not touched before all requests are complete, and stay where they
+            // are if that never happens.
             unsafe {
                 self.host
-                    .start_receive(blob, peer.0, tag, self.comm, &mut requests)?
-            };
+                    .start_receive(blob, peer.0, tag, self.comm, &mut requests)
+                    .map_err(failed("exchange"))?;
+            }
         }
-        for (peer, blob) in peers.iter().zip(outgoing) {
+        for (peer, blob) in peers.iter().zip(outgoing.iter()) {
             // SAFETY: as above.
             unsafe {
                 self.host
-                    .start_send(blob, peer.0, tag, self.comm, &mut requests)?
-            };
+                    .start_send(blob, peer.0, tag, self.comm, &mut requests)
+                    .map_err(failed("exchange"))?;
+            }
         }
-        while !self.host.test_all(&mut requests)? {
-            std::thread::yield_now();
+        while !self
+            .host
+            .test_all(&mut requests)
+            .map_err(failed("exchange"))?
+        {
+            if !keep_on() {
+                return Err(OobError {
+                    act: "exchange",
+                    reason: "nobody answered".into(),
+                    mpi_class: None,
+                });
+            }
         }
-        Ok(())
+        drop(ManuallyDrop::into_inner(outgoing));
+        Ok(ManuallyDrop::into_inner(incoming))
     }
 }
 
@@ -150,7 +171,20 @@ impl Oob for OobPmpi {
 
     fn exchange(&mut self, peers: &[Rank], outgoing: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, OobError> {
         assert_eq!(peers.len(), outgoing.len(), "one blob for each peer");
-        self.swap(peers, outgoing).map_err(failed("exchange"))
+        self.swap(peers, outgoing, &mut || {
+            std::thread::yield_now();
+            true
+        })
+    }
+
+    fn exchange_while(
+        &mut self,
+        peers: &[Rank],
+        outgoing: &[Vec<u8>],
+        keep_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<Vec<u8>>, OobError> {
+        assert_eq!(peers.len(), outgoing.len(), "one blob for each peer");
+        self.swap(peers, outgoing, keep_on)
     }
 
     fn barrier(&mut self) -> Result<(), OobError> {

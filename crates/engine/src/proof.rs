@@ -14,7 +14,7 @@
 //! either.
 
 use crate::EngineError;
-use crate::run::{Blocked, Patience};
+use crate::run::{Blocked, Patience, inquire};
 use crate::team::State;
 use crate::team::connect::connect;
 use crate::team::map::Map;
@@ -57,7 +57,7 @@ pub(crate) fn want(map: &Map, state: &mut State, op: u64) -> Result<(), EngineEr
         .collect();
     peers.sort_unstable();
     peers.dedup();
-    connect(map, state, &peers)?;
+    connect(map, state, &peers, &mut Patience::new(map, "run-ahead"))?;
     state.proof.wanted.push_back(op);
     advance(map, state).map(|_| ())
 }
@@ -132,6 +132,17 @@ fn tell(map: &Map, state: &mut State, op: u64) -> Result<bool, EngineError> {
     }
 }
 
+/// The leader that this one waits to hear from, if it is a leader.
+fn awaited(map: &Map, state: &State) -> Option<Rank> {
+    let nodes = map.topology.node_count();
+    let round = state.proof.round;
+    let waits = map.topology.is_leader(map.rank) && round < rounds(nodes);
+    waits.then(|| {
+        map.topology
+            .leader_of(node_after(map, nodes - (1 << round)))
+    })
+}
+
 /// Waits until all ranks are known to have finished operation `op`, which was wanted.
 #[cold]
 pub(crate) fn wait(map: &Map, state: &mut State, op: u64) -> Result<(), EngineError> {
@@ -143,7 +154,11 @@ pub(crate) fn wait(map: &Map, state: &mut State, op: u64) -> Result<(), EngineEr
             state.clock.all_finished(proven);
             return Ok(());
         }
-        patience.idle(blocked, || "a rank that is a row of channels behind".into())?;
+        if patience.idle(blocked, || "a rank that is a row of channels behind".into())?
+            && let Some(rank) = awaited(map, state)
+        {
+            inquire(map, state, rank, None)?;
+        }
     }
 }
 

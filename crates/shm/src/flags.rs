@@ -5,6 +5,7 @@
 use ferrorail_base::NodeRank;
 use ferrorail_base::memory::ShareSafe;
 use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
+use std::mem;
 
 /// One word alone on its cache line, so that its writer disturbs nobody else's polling; and a card
 /// beside it, which is written and read by those only who have waited long, or do nothing.
@@ -18,6 +19,9 @@ pub struct Flag {
 
 /// How many operations a rank is remembered to have been in: more than it may be ahead of others.
 const RECENT: usize = 12;
+
+/// Where in a [`Flag`] its card is.
+pub(crate) const CARD: usize = mem::offset_of!(Flag, card);
 
 // SAFETY: `repr(C)`, atomic integers and padding, no pointer and no drop glue.
 unsafe impl ShareSafe for Flag {}

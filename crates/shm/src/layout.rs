@@ -23,6 +23,7 @@
 //! channel, which different peers raise rarely.
 
 use crate::InlineSlot;
+use crate::flags::CARD;
 use ferrorail_base::NodeRank;
 
 /// Bytes of a cache line.
@@ -144,12 +145,25 @@ impl NodeLayout {
         FLAGS + r.index() * LINE
     }
 
-    /// `r`'s word (u64, alone on its line) that says which operations it has finished.
+    /// `r`'s word (u64) that says which operations it has finished. It shares its line with what only
+    /// those use who wait long.
     #[inline]
     #[track_caller]
     pub fn finished(&self, r: NodeRank) -> usize {
         self.check_rank(r);
         FLAGS + (self.local_ranks as usize + r.index()) * LINE
+    }
+
+    /// `r`'s card (u64), beside its node flag.
+    #[track_caller]
+    pub fn card(&self, r: NodeRank) -> usize {
+        self.node_flag(r) + CARD
+    }
+
+    /// The word (u64) in which `r` reads the cards of other nodes' ranks.
+    #[track_caller]
+    pub fn inquiry(&self, r: NodeRank) -> usize {
+        self.finished(r) + 8
     }
 
     /// `r`'s inline slot number `index`.

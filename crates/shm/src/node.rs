@@ -87,6 +87,11 @@ impl NodeSegment {
         self.segment.word(self.layout.finished(r))
     }
 
+    /// The word in which `r` reads the cards of other nodes' ranks.
+    pub fn inquiry(&self, r: NodeRank) -> &AtomicU64 {
+        self.segment.word(self.layout.inquiry(r))
+    }
+
     /// What the node's leader heard in round `round` of a proof.
     #[inline]
     pub fn proof_word(&self, round: u32) -> &AtomicU64 {

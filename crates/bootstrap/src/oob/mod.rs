@@ -53,6 +53,21 @@ pub trait Oob: Send {
     /// the named ranks take part, and naming is mutual. `peers` has no repetition and not this rank.
     fn exchange(&mut self, peers: &[Rank], outgoing: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, OobError>;
 
+    /// As [`Oob::exchange`], which some can break off: `keep_on` is asked now and then while nothing
+    /// comes, and may wait.
+    ///
+    /// # Errors
+    /// As [`Oob::exchange`], or if it was broken off. Nothing more may be exchanged then.
+    fn exchange_while(
+        &mut self,
+        peers: &[Rank],
+        outgoing: &[Vec<u8>],
+        keep_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<Vec<u8>>, OobError> {
+        let _ = keep_on;
+        self.exchange(peers, outgoing)
+    }
+
     /// Waits for everybody.
     fn barrier(&mut self) -> Result<(), OobError> {
         self.allgather(&[]).map(drop)

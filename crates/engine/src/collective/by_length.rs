@@ -22,7 +22,7 @@ pub(super) fn run(
     plan: &mut Plan,
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
-    connect_peers(map, state, plan)?;
+    connect_peers(map, state, plan, call)?;
     let mut scratch = map.segment().layout().scratch_bytes;
     if plan.large.is_some() {
         scratch = beside_cells(scratch as usize, map.topology.size()) as u64;

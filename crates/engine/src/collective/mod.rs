@@ -18,7 +18,7 @@ use crate::clock::{Row, Turn};
 use crate::plan::{Plan, PlanKey};
 use crate::proof;
 use crate::reducer::Reducer;
-use crate::run::mark::{self, mark};
+use crate::run::mark::{self, Expected, Messages, mark};
 use crate::run::{Blocked, Patience, Run, Side, UserBuffers, Window};
 use crate::team::State;
 use crate::team::connect::connect;
@@ -143,7 +143,7 @@ fn scheduled(
     plan: &mut Plan,
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
-    connect_peers(map, state, plan)?;
+    connect_peers(map, state, plan, call)?;
     let unit = call.reducer.map_or(1, |reducer| reducer.element_bytes);
     let piece = match plan.landing {
         Landing::Recv => call.bytes,
@@ -248,9 +248,20 @@ fn keep_pace(map: &Map, state: &mut State, row: Row) -> Result<(), EngineError> 
 }
 
 /// Connects the peers that `plan` names, at its first run.
-fn connect_peers(map: &Map, state: &mut State, plan: &mut Plan) -> Result<(), EngineError> {
+fn connect_peers(
+    map: &Map,
+    state: &mut State,
+    plan: &mut Plan,
+    call: &Call<'_>,
+) -> Result<(), EngineError> {
     if !plan.connected {
-        connect(map, state, &plan.route.schedule.peers())?;
+        let next = state.clock.op() + 1;
+        let expected = Expected {
+            mark: mark(next, call.collective, call.root, call.bytes),
+            messages: Messages::None,
+        };
+        let mut patience = Patience::new(map, call.collective.name()).expecting(expected);
+        connect(map, state, &plan.route.schedule.peers(), &mut patience)?;
         plan.connected = true;
     }
     Ok(())

@@ -11,6 +11,7 @@ use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, Slot};
 use ferrorail_fabric::stripe::flag_parts;
 use ferrorail_shm::{INLINE_SLOTS, NodeFlags};
+use std::ops::Range;
 
 /// Bits of the signature; 44 are left for the number beside 8 for phases or chunks.
 const SIGNATURE_BITS: u32 = 12;
@@ -80,6 +81,26 @@ fn contradicts(seen: u64, mark: u64) -> bool {
     seen != mark && seen >> SIGNATURE_BITS == mark >> SIGNATURE_BITS
 }
 
+/// What a rank's card says to one who waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It takes part in nothing more.
+    Gone,
+    /// It is in the same operation, with other arguments.
+    Other,
+    /// Nothing that matters.
+    Nothing,
+}
+
+/// What `card` says to one who waits in the operation of `mark`.
+pub(super) fn told(card: u64, mark: Option<u64>) -> Told {
+    match mark {
+        _ if card == GONE => Told::Gone,
+        Some(mark) if contradicts(card, mark) => Told::Other,
+        _ => Told::Nothing,
+    }
+}
+
 /// Says on this rank's card that it is in, or was in, the operation of `mark`.
 pub(crate) fn show(map: &Map, mark: u64) {
     map.segment().flags().show(map.node_rank, mark);
@@ -114,7 +135,8 @@ pub(crate) enum Messages {
 pub(super) fn left(map: &Map) -> Option<EngineError> {
     let flags = map.segment().flags();
     let mut others = (0..map.segment().layout().local_ranks).map(NodeRank);
-    let gone = others.find(|&local| local != map.node_rank && flags.card(local) == GONE)?;
+    let is_gone = |local| told(flags.card(local), None) == Told::Gone;
+    let gone = others.find(|&local| local != map.node_rank && is_gone(local))?;
     let rank = map.topology.ranks_of(map.node)[gone.index()];
     Some(EngineError::PeerGaveUp { rank })
 }
@@ -138,21 +160,33 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
             return Some(EngineError::Mismatch { rank });
         }
     }
-    let (channel, slots, mark) = match expected.messages {
+    let (channel, slots, of_message) = match expected.messages {
         Messages::None => return None,
         Messages::Channel(channel) => (channel, 0..layout.slots as Slot, mark),
-        Messages::Slot(channel, slot, mark) => (channel, slot..slot + 1, mark),
+        Messages::Slot(channel, slot, of_message) => (channel, slot..slot + 1, of_message),
     };
-    if letter::marks(map, channel).any(|seen| contradicts(seen, mark)) {
-        return Some(EngineError::Mismatch { rank: None });
-    }
-    let rails = layout.rails as u8;
-    let mut flags = slots.flat_map(|slot| (0..rails).map(move |rail| (slot, rail)));
-    let other = flags.any(|(slot, rail)| {
-        let flag = segment.arrival(map.node_rank, channel, slot, rail);
-        contradicts(flag_parts(flag.load(Ordering::Acquire)).0, mark)
+    let contradicted = letter::marks(map, channel)
+        .chain(arrived(map, channel, slots))
+        .any(|seen| contradicts(seen, of_message));
+    // With other arguments a rank may have chosen another channel.
+    let mut others = (0..layout.channels + layout.small_channels).filter(|&c| c != channel);
+    let strayed = others.any(|other| {
+        letter::marks(map, other)
+            .chain(arrived(map, other, 0..layout.slots as Slot))
+            .any(|seen| number(seen) == number(mark))
     });
-    other.then_some(EngineError::Mismatch { rank: None })
+    (contradicted || strayed).then_some(EngineError::Mismatch { rank: None })
+}
+
+/// Marks of the messages that have come in some slots of `channel`.
+fn arrived(map: &Map, channel: u32, slots: Range<Slot>) -> impl Iterator<Item = u64> + '_ {
+    let segment = map.segment();
+    let rails = segment.layout().rails as u8;
+    let flags = slots.flat_map(move |slot| (0..rails).map(move |rail| (slot, rail)));
+    flags.map(move |(slot, rail)| {
+        let flag = segment.arrival(map.node_rank, channel, slot, rail);
+        flag_parts(flag.load(Ordering::Acquire)).0
+    })
 }
 
 #[cfg(test)]
@@ -188,6 +222,19 @@ mod tests {
         signatures.sort_unstable();
         signatures.dedup();
         assert!(signatures.len() >= 62, "{}", signatures.len());
+    }
+
+    #[test]
+    fn a_card_tells_who_has_left_and_who_is_in_another_call() {
+        let one = of(Collective::Bcast, 0, 40);
+        let other = of(Collective::Bcast, 0, 0);
+        assert_eq!(told(GONE, Some(one)), Told::Gone);
+        assert_eq!(told(other, Some(one)), Told::Other);
+        let later = mark(OP + 1, Collective::Bcast, Rank(0), 0);
+        for card in [0, one, later] {
+            assert_eq!(told(card, Some(one)), Told::Nothing);
+        }
+        assert_eq!(told(other, None), Told::Nothing);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod announce;
 mod bounce;
 pub(crate) mod checked;
+mod inquire;
 mod letter;
 pub(crate) mod mark;
 mod message;
@@ -18,6 +19,7 @@ mod wait;
 
 pub(crate) use announce::beside_cells;
 pub(crate) use bounce::Bounce;
+pub(crate) use inquire::{Inquiry, inquire};
 pub(crate) use meter::Meter;
 pub use user::Block;
 pub(crate) use user::{Side, UserBuffers, Window};

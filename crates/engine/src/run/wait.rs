@@ -1,7 +1,7 @@
 //! Waiting inside a blocking call: never a silent hang.
 
 use super::mark::{self, Expected, Messages};
-use super::{Advance, Blocked, Run};
+use super::{Advance, Blocked, Run, inquire};
 use crate::EngineError;
 use crate::team::State;
 use crate::team::map::Map;
@@ -141,9 +141,9 @@ impl Run<'_> {
         }
     }
 
-    /// Finds out whether the rails still reach the ranks that are being waited for: who only waits
-    /// sends nothing that could go unanswered.
-    fn check_awaited(&self, state: &State) -> Result<(), EngineError> {
+    /// Finds out whether the rails still reach the ranks that are being waited for, as who only waits
+    /// sends nothing that could go unanswered; and whether the next of them is in the same call.
+    fn check_awaited(&self, state: &mut State) -> Result<(), EngineError> {
         let Some(rails) = &self.map.rails else {
             return Ok(());
         };
@@ -153,6 +153,9 @@ impl Run<'_> {
                 rails.fabric.check(link.peer)?;
             }
         }
-        Ok(())
+        match self.awaited() {
+            Some(rank) => inquire(self.map, state, rank, Some(self.op)),
+            None => Ok(()),
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::map::{Map, TeamRails};
 use super::{Link, State, measure};
 use crate::EngineError;
+use crate::run::{Blocked, Patience};
 use ferrorail_base::{PeerId, Rank};
 use ferrorail_fabric::{Fabric, FabricError};
 
@@ -10,7 +11,15 @@ use ferrorail_fabric::{Fabric, FabricError};
 ///
 /// Naming is mutual, as schedules are, and a pair's connection state changes on both sides in the
 /// same operation, so both take part or neither does.
-pub(crate) fn connect(map: &Map, state: &mut State, peers: &[Rank]) -> Result<(), EngineError> {
+///
+/// Who is in another call, with a schedule that names others, waits for a rank that does not wait for
+/// it: `patience` says for how long.
+pub(crate) fn connect(
+    map: &Map,
+    state: &mut State,
+    peers: &[Rank],
+    patience: &mut Patience<'_>,
+) -> Result<(), EngineError> {
     let Some(rails) = &map.rails else {
         return Ok(());
     };
@@ -38,7 +47,7 @@ pub(crate) fn connect(map: &Map, state: &mut State, peers: &[Rank]) -> Result<()
         ids.push(id);
         addresses.push(address);
     }
-    let theirs = state.oob().exchange(&peers, &addresses)?;
+    let theirs = exchange(state, &peers, &addresses, patience)?;
     let mut outcome = Ok(());
     let mut ready = Vec::with_capacity(peers.len());
     for ((&peer, id), address) in peers.iter().zip(ids).zip(&theirs) {
@@ -51,7 +60,7 @@ pub(crate) fn connect(map: &Map, state: &mut State, peers: &[Rank]) -> Result<()
         }
     }
     // Nobody may send before the other side is ready to receive, nor where the other cannot.
-    let theirs = state.oob().exchange(&peers, &ready)?;
+    let theirs = exchange(state, &peers, &ready, patience)?;
     outcome?;
     for (&peer, theirs) in peers.iter().zip(&theirs) {
         let link = state.links[peer.index()].as_mut();
@@ -60,6 +69,29 @@ pub(crate) fn connect(map: &Map, state: &mut State, peers: &[Rank]) -> Result<()
     }
     measure::weigh(map, state, &peers);
     Ok(())
+}
+
+/// Sends each of `peers` its part of `outgoing`, and returns what they sent.
+fn exchange(
+    state: &mut State,
+    peers: &[Rank],
+    outgoing: &[Vec<u8>],
+    patience: &mut Patience<'_>,
+) -> Result<Vec<Vec<u8>>, EngineError> {
+    let mut given_up = None;
+    let waiting_for = || format!("one of {} ranks to connect to", peers.len());
+    let mut keep_on = || match patience.idle(Blocked::Rail, waiting_for) {
+        Ok(_) => true,
+        Err(error) => {
+            given_up = Some(error);
+            false
+        }
+    };
+    let incoming = state.oob().exchange_while(peers, outgoing, &mut keep_on);
+    match given_up {
+        Some(error) => Err(error),
+        None => Ok(incoming?),
+    }
 }
 
 /// Connects this side to `peer`.

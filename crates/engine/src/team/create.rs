@@ -84,6 +84,7 @@ impl Team {
             bounce: Bounce::default(),
             meter: Meter::default(),
             broken: None,
+            inquiry: None,
             freed: false,
         };
         Ok(Self {

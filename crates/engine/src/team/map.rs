@@ -124,6 +124,11 @@ impl Map {
         layout.arrival(self.topology.node_rank_of(rank), channel, slot, chunk)
     }
 
+    /// Offset of `rank`'s card in the segment of its node.
+    pub fn card_offset(&self, rank: Rank) -> usize {
+        self.layout_of(rank).card(self.topology.node_rank_of(rank))
+    }
+
     /// Offset of an announcement cell in the segment of `rank`'s node.
     pub fn announcement_offset(&self, rank: Rank, channel: u32, slot: Slot) -> usize {
         let layout = self.layout_of(rank);

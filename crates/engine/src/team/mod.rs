@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::plan::Plans;
 use crate::proof::Proof;
 use crate::run::checked::Ledger;
-use crate::run::{Bounce, Meter};
+use crate::run::{Bounce, Inquiry, Meter};
 use crate::{Context, EngineError};
 use ferrorail_base::{PeerId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
@@ -52,6 +52,8 @@ pub(crate) struct State {
     pub bounce: Bounce,
     /// Times the chunks of divided messages, where shares follow completions.
     pub meter: Meter,
+    /// The card of a rank of another node that is being read.
+    pub inquiry: Option<Inquiry>,
     /// Set by the first error; every later call repeats it.
     pub broken: Option<String>,
     /// Set by [`Team::free`].

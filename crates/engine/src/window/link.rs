@@ -4,6 +4,7 @@ use super::choose;
 use super::ground::{Ground, refused};
 use crate::EngineError;
 use crate::agree::agree;
+use crate::run::Patience;
 use crate::team::State;
 use crate::team::connect::connect;
 use crate::team::map::TeamRails;
@@ -30,7 +31,9 @@ pub(super) fn link(
     };
     let (far, near): (Vec<Rank>, Vec<Rank>) =
         peers.iter().partition(|&&peer| !ground.is_near(peer));
-    let connected = connect(ground.map, state, &far).map_err(|error| error.to_string());
+    let mut patience = Patience::new(ground.map, "win_create");
+    let connected =
+        connect(ground.map, state, &far, &mut patience).map_err(|error| error.to_string());
     agree(state.oob(), "connecting a window's nodes", connected)?;
     let mut links: Vec<(Rank, PeerId, Balance)> = far
         .iter()
