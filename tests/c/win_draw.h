@@ -65,11 +65,13 @@ static unsigned char *at_element(unsigned char *memory, const layout_t *l, long 
     return memory + GUARD + place(l, i) * e->bytes;
 }
 
-/* Reals are small, so that results are exact. */
-static void write_reals(draw_t *draw, buffer_t *b, const element_t *e)
+/* Reals are small, so that results are exact. Factors are positive: a negative zero would be as good a
+ * minimum or maximum as a positive one. */
+static void write_reals(draw_t *draw, buffer_t *b, const element_t *e, int op)
 {
     for (long i = 0; i < total(&b->layout); i++) {
-        double wide = (double)(below(draw, 17) - 8);
+        long value = below(draw, 17) - 8;
+        double wide = (double)(op == PROD ? labs(value) + 1 : value);
         float narrow = (float)wide;
         memcpy(at_element(b->memory, &b->layout, i, e), e->kind == SINGLE ? (void *)&narrow : (void *)&wide,
                (size_t)e->bytes);
@@ -167,7 +169,7 @@ static void apply(draw_t *draw, window_t *w, operation_t *o)
     if (o->code != GET) {
         o->out = make_buffer(draw, n, e);
         if (o->code >= ACCUMULATE && (e->kind == SINGLE || e->kind == DOUBLE_))
-            write_reals(draw, &o->out, e);
+            write_reals(draw, &o->out, e, o->op);
         memcpy(o->out.wanted, o->out.memory, o->out.bytes);
     }
     if (o->code == GET || o->code >= GET_ACCUMULATE) {
