@@ -105,7 +105,7 @@ table! {
     "FERRORAIL_LOCK", Kind::Word(&["auto", "test_and_set", "mcs", "queue", "thread", "event"]), "auto",
         "lock algorithm of windows, unless their info key ferrorail_lock says; auto is queue up to 24 ranks, then test_and_set";
     "FERRORAIL_ACCUMULATE", Kind::Word(&["origin", "event", "auto"]), "origin",
-        "who accumulates in memory of another node: the origin under a lock, a thread of the target, or that from 2 KB on";
+        "who accumulates in memory of another node: the origin under a lock, a thread of the target, or over verbs that from 2 KB on";
     "FERRORAIL_ATOMICS", Kind::Word(&["auto", "cpu", "nic"]), "auto",
         "atomics on the locks of windows that span nodes; nic: rails inside nodes too; cpu: no window where that would be needed";
     "FERRORAIL_STATS", Kind::Text, "0",

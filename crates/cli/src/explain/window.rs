@@ -50,10 +50,12 @@ pub fn facts(args: &Args, ranks: u32, settings: &Settings) -> Result<Value> {
     let topology = Topology::from_host_keys(&vec![0; ranks as usize], node_size);
     // What a card promises is known where there is one; cards hardly ever promise more than this.
     let (mut rails, mut scope, mut assumed) = (args.rails.unwrap_or(1), AtomicScope::Rail, true);
+    let mut copies = false;
     if topology.node_count() > 1 {
         match open_rails(settings) {
             Ok(opened) => {
                 scope = opened.capabilities().atomics;
+                copies = opened.capabilities().same_host_only;
                 assumed = false;
                 rails = args.rails.unwrap_or(opened.rails().len() as u8);
             }
@@ -67,6 +69,7 @@ pub fn facts(args: &Args, ranks: u32, settings: &Settings) -> Result<Value> {
         memory: args.kind.memory(),
         topology,
         rails: (rails, scope),
+        copies,
         lock: args.lock,
         settings,
     };

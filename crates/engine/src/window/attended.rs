@@ -7,6 +7,7 @@ use super::memory::{Memory, Share};
 use crate::EngineError;
 use crate::agree::agree;
 use crate::rails::Rails;
+use crate::team::map::TeamRails;
 use ferrorail_base::Rank;
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::Fabric;
@@ -34,7 +35,8 @@ pub(super) struct Plan {
 
 impl Plan {
     pub fn new(ground: &Ground<'_>, memory: Memory, shares: &[Share]) -> Self {
-        let (choice, rails) = (ground.map.settings.accumulate(), ground.rails.is_some());
+        let copies = |rails: &TeamRails| rails.fabric.capabilities().same_host_only;
+        let (choice, rails) = (ground.map.settings.accumulate(), ground.rails.map(copies));
         let accumulate_from = choose::accumulate_from(choice, memory, rails);
         let share = ROOMS_BYTES / shares.len() / 64 * 64;
         Self {

@@ -19,6 +19,8 @@ pub struct Question<'a> {
     pub topology: Topology,
     /// Rails between nodes, and what their atomics exclude each other with.
     pub rails: (u8, AtomicScope),
+    /// Whether the rails copy memory of one host only.
+    pub copies: bool,
     /// The lock algorithm of the info key.
     pub lock: Option<LockAlgorithm>,
     /// Those in force.
@@ -86,7 +88,11 @@ pub fn explain(question: &Question<'_>) -> Result<Answer, &'static str> {
     let set = || LockAlgorithm::from_name(settings.lock.as_deref()?);
     let asked = question.lock.or_else(set);
     let lock = choose::lock_algorithm(asked, ranks);
-    let by_target = choose::accumulate_from(settings.accumulate, memory, spans);
+    let by_target = choose::accumulate_from(
+        settings.accumulate,
+        memory,
+        spans.then_some(question.copies),
+    );
     let has = |place| match place {
         Place::Own => true,
         Place::Node => topology.node_size_max() > 1,
@@ -199,6 +205,7 @@ mod tests {
             memory,
             topology: Topology::from_sizes(sizes),
             rails: (2, scope),
+            copies: false,
             lock: None,
             settings,
         };
