@@ -93,6 +93,18 @@ impl<'w> Run<'_, 'w> {
         Ok(())
     }
 
+    /// The largest of all ranks' numbers. Of all ranks.
+    pub fn largest(&self, mine: f64) -> Result<f64> {
+        let mut all = vec![0; 8 * self.size as usize];
+        let world = self.host.predefined().comm_world;
+        self.host
+            .allgather_bytes(&mine.to_ne_bytes(), &mut all, world)?;
+        let all = all.as_chunks::<8>().0.iter();
+        Ok(all.fold(0.0, |most, &bytes| {
+            f64::max(most, f64::from_ne_bytes(bytes))
+        }))
+    }
+
     /// µs per iteration of `body`.
     pub fn timed(&mut self, mut body: impl FnMut(&mut Self, usize) -> Result<()>) -> Result<f64> {
         let start = Instant::now();

@@ -23,6 +23,7 @@ pub const FIGURE: Figure = Figure {
 fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
     if run.rank == 0 || u64::from(run.rank) > cell.parameter {
         run.barrier()?;
+        run.largest(0.0)?;
         return Ok(None);
     }
     let start = Instant::now();
@@ -36,10 +37,10 @@ fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
         held += acquired.elapsed();
         run.window().unlock(0)
     })?;
-    // Until all are through: between the first and the last release every contender held the lock
-    // so many times, one after another.
     run.barrier()?;
-    let microseconds = |time: Duration| time.as_secs_f64() * 1e6 / run.iterations as f64;
-    let turn = microseconds(start.elapsed()) / cell.parameter as f64;
-    Ok(Some(turn - microseconds(held)))
+    // From the first start until all were through every contender held the lock so many times, one
+    // after another.
+    let all = run.largest(start.elapsed().as_secs_f64() * 1e6)? / run.iterations as f64;
+    let held = held.as_secs_f64() * 1e6 / run.iterations as f64;
+    Ok(Some(all / cell.parameter as f64 - held))
 }
