@@ -107,8 +107,8 @@ static void requests(void)
 /* Every lock algorithm, by hint: a counter that only locks protect. */
 static void hints(void)
 {
-    static const char *locks[] = {"test_and_set", "mcs", "queue"};
-    for (int k = 0; k < 3; k++) {
+    static const char *locks[] = {"test_and_set", "mcs", "queue", "thread", "event"};
+    for (int k = 0; k < 5; k++) {
         MPI_Info info;
         MPI_Win win;
         long *base, value;
