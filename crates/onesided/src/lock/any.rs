@@ -134,6 +134,15 @@ impl RemoteLock for AnyLock {
         }
     }
 
+    async fn join<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
+        match self {
+            Self::TestAndSet(lock) => lock.join(site).await,
+            Self::Mcs(lock) => lock.join(site).await,
+            Self::Queue(lock) => lock.join(site).await,
+            Self::Served(lock) => lock.join(site).await,
+        }
+    }
+
     async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
         match self {
             Self::TestAndSet(lock) => lock.release(site).await,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 /// Keeps one lock for contenders that ask by words of their own (see
 /// [`ServedLock`](super::ServedLock)). First come, first served; shared holders that follow each
-/// other in the queue are together.
+/// other in the queue are together, and those that join do not queue behind exclusive ones.
 ///
 /// It reads no memory: whoever runs it shows it the words, and stores what it grants.
 #[derive(Debug)]
@@ -62,7 +62,10 @@ impl Arbiter {
     /// Lets in the next contender if there is one and it may: who, and what is to be stored in its
     /// mailbox [`Grant`](super::Mailbox::Grant).
     pub fn grant(&mut self) -> Option<(u32, u64)> {
-        let &next = self.waiting.front()?;
+        let joins = |&contender: &u32| request::joins(self.contenders[contender as usize].seen);
+        let joining = self.waiting.iter().position(joins);
+        let place = joining.filter(|_| !self.exclusive).unwrap_or(0);
+        let next = *self.waiting.get(place)?;
         let contender = &mut self.contenders[next as usize];
         let mode = request::mode(contender.seen)?;
         match mode {
@@ -71,7 +74,7 @@ impl Arbiter {
             _ => return None,
         }
         contender.held = Some(mode);
-        self.waiting.pop_front();
+        self.waiting.remove(place);
         Some((next, contender.seen))
     }
 
@@ -108,6 +111,24 @@ mod tests {
         ask(&mut arbiter, 3, 2, None);
         ask(&mut arbiter, 2, 2, None);
         assert!(arbiter.is_idle());
+    }
+
+    #[test]
+    fn who_joins_passes_waiting_writers_but_no_holder() {
+        let mut arbiter = Arbiter::new(4);
+        ask(&mut arbiter, 0, 1, Some(Mode::Shared));
+        ask(&mut arbiter, 1, 1, Some(Mode::Exclusive));
+        assert_eq!(arbiter.grant().map(|(who, _)| who), Some(0));
+        assert!(arbiter.observe(2, request::join(1)));
+        assert_eq!(arbiter.grant(), Some((2, request::join(1))));
+        assert_eq!(arbiter.grant(), None);
+        ask(&mut arbiter, 0, 2, None);
+        ask(&mut arbiter, 2, 2, None);
+        assert_eq!(arbiter.grant().map(|(who, _)| who), Some(1));
+        assert!(arbiter.observe(3, request::join(1)));
+        assert_eq!(arbiter.grant(), None);
+        ask(&mut arbiter, 1, 2, None);
+        assert_eq!(arbiter.grant().map(|(who, _)| who), Some(3));
     }
 
     #[test]

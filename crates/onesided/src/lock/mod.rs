@@ -168,6 +168,16 @@ pub trait RemoteLock {
         mode: Mode,
     ) -> impl Future<Output = Result<(), LockError<S::Error>>>;
 
+    /// Acquires the lock shared, ahead of those that wait to have it exclusively, for a contender that
+    /// holds other locks meanwhile. Two such that queued up fairly could wait for ever, each behind an
+    /// exclusive contender that waits for the other to leave.
+    fn join<S: LockSite>(
+        &mut self,
+        site: &S,
+    ) -> impl Future<Output = Result<(), LockError<S::Error>>> {
+        self.acquire(site, Mode::Shared)
+    }
+
     /// Releases what [`RemoteLock::acquire`] got. On completion the target and the next holder know.
     fn release<S: LockSite>(
         &mut self,

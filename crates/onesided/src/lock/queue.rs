@@ -7,8 +7,8 @@
 //!
 //! **The turn.** Somebody has the turn as long as any reader or writer bit is set. A contender adds
 //! its bit; if there was none, it takes the turn, otherwise it waits at its own mailbox. Only who
-//! has the turn admits shared holders or lets an exclusive one in, so the number of holders can
-//! only fall while it looks.
+//! has the turn lets an exclusive one in or admits the first shared holder, so none is there that
+//! it has not seen, and once there is none there is none again without it.
 //!
 //! * A *writer* keeps its bit while it holds the lock. With the turn and no shared holders it
 //!   holds at once; otherwise it is named in the word, and the last shared holder wakes it.
@@ -17,6 +17,9 @@
 //! * *Passing the turn*: all readers that wait become holders by one fetch-and-add, which also
 //!   names the next writer, if one waits; without readers, the next writer gets the lock. Writers follow each other by
 //!   rank, going around. If nobody waits, the turn is free.
+//!
+//! * A reader that *joins*, because it holds other locks, becomes one more shared holder at once if
+//!   there is any, whatever the turn. Where there is none it waits like others: only for who holds now.
 //!
 //! So a reader waits for at most one writer once the writer ahead has left, and a writer for at
 //! most every other writer once, with the readers between them.
@@ -52,6 +55,22 @@ pub struct QueueLock {
 impl QueueLock {
     /// Stable name of the algorithm.
     pub const NAME: &'static str = "queue";
+
+    /// Whether the lock can be asked for; makes ready for an answer.
+    fn check<S: LockSite>(&self, site: &S) -> Result<(), LockError<S::Error>> {
+        if self.held.is_some() {
+            return Err(LockError::Held);
+        }
+        if site.contenders() > SEATS {
+            return Err(LockError::Contenders {
+                algorithm: Self::NAME,
+                contenders: site.contenders(),
+                max: SEATS,
+            });
+        }
+        site.clear(Mailbox::Grant);
+        Ok(())
+    }
 
     /// Takes over a lock that was got without it.
     pub(super) fn adopt(&mut self, mode: Mode) {
@@ -100,6 +119,30 @@ async fn acquire_shared<S: LockSite>(site: &S) -> Result<Held, S::Error> {
     Ok(Held::Shared)
 }
 
+/// Joins the shared holders if there are any, whoever waits, and waits for an exclusive one only. Each
+/// step takes effect only on the word it was decided from.
+async fn join_shared<S: LockSite>(site: &S) -> Result<Held, S::Error> {
+    let home = site.home();
+    let mut word = QueueWord(0);
+    loop {
+        let joins = word.is_idle() || word.holders() > 0;
+        let next = match joins {
+            true => word.plus(QueueWord::HOLDER),
+            // Whoever has the turn now admits all readers when it passes it on.
+            false => word.plus(QueueWord::reader(site.contender())),
+        };
+        let found = home.compare_swap(word.0, next.0).await?;
+        if found != word.0 {
+            word = QueueWord(found);
+            continue;
+        }
+        if !joins {
+            await_mailbox(site, Mailbox::Grant).await?;
+        }
+        return Ok(Held::Shared);
+    }
+}
+
 /// Gives the turn to whoever waits. `word` is what this contender, which has the turn, last saw; its
 /// own bit is gone from it.
 async fn pass_turn<S: LockSite>(site: &S, mut word: QueueWord) -> Result<(), S::Error> {
@@ -140,21 +183,17 @@ impl RemoteLock for QueueLock {
         site: &S,
         mode: Mode,
     ) -> Result<(), LockError<S::Error>> {
-        if self.held.is_some() {
-            return Err(LockError::Held);
-        }
-        if site.contenders() > SEATS {
-            return Err(LockError::Contenders {
-                algorithm: Self::NAME,
-                contenders: site.contenders(),
-                max: SEATS,
-            });
-        }
-        site.clear(Mailbox::Grant);
+        self.check(site)?;
         self.held = Some(match mode {
             Mode::Exclusive => acquire_exclusive(site).await?,
             Mode::Shared => acquire_shared(site).await?,
         });
+        Ok(())
+    }
+
+    async fn join<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
+        self.check(site)?;
+        self.held = Some(join_shared(site).await?);
         Ok(())
     }
 

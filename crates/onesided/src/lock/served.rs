@@ -53,6 +53,13 @@ impl ServedLock {
         self.number += 1;
         site.ask(request::pack(self.number, mode), self.wakes).await
     }
+
+    /// Waits for the answer to the last request.
+    async fn wait<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
+        await_mailbox(site, Mailbox::Grant).await?;
+        self.held = true;
+        Ok(())
+    }
 }
 
 impl RemoteLock for ServedLock {
@@ -73,9 +80,17 @@ impl RemoteLock for ServedLock {
         }
         site.clear(Mailbox::Grant);
         self.ask(site, Some(mode)).await?;
-        await_mailbox(site, Mailbox::Grant).await?;
-        self.held = true;
-        Ok(())
+        self.wait(site).await
+    }
+
+    async fn join<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
+        if self.held {
+            return Err(LockError::Held);
+        }
+        site.clear(Mailbox::Grant);
+        self.number += 1;
+        site.ask(request::join(self.number), self.wakes).await?;
+        self.wait(site).await
     }
 
     async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {

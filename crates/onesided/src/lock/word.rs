@@ -155,6 +155,7 @@ pub(super) mod request {
     const NOTHING: u64 = 0;
     const SHARED: u64 = 1;
     const EXCLUSIVE: u64 = 2;
+    const JOIN: u64 = 3;
     const KIND: u64 = 3;
 
     /// The word of a request for the lock in `mode`, or of its return.
@@ -167,10 +168,20 @@ pub(super) mod request {
         number << 2 | kind
     }
 
+    /// The word of a request to join shared holders.
+    pub const fn join(number: u64) -> u64 {
+        number << 2 | JOIN
+    }
+
+    /// Whether the lock is asked for ahead of those that wait for it exclusively.
+    pub const fn joins(word: u64) -> bool {
+        word & KIND == JOIN
+    }
+
     /// How the lock is asked for, if it is.
     pub const fn mode(word: u64) -> Option<Mode> {
         match word & KIND {
-            SHARED => Some(Mode::Shared),
+            SHARED | JOIN => Some(Mode::Shared),
             EXCLUSIVE => Some(Mode::Exclusive),
             _ => None,
         }

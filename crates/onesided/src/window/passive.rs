@@ -93,6 +93,13 @@ impl<F: Fabric> Window<F> {
         Some(self.segment.word(control + offset))
     }
 
+    /// Whether this rank has locks of other targets, or all, while it waits for one: it must not queue
+    /// behind somebody who may wait for those.
+    fn holds_others(&self) -> bool {
+        let all = self.mode.load(Ordering::Relaxed) == mode::LOCKED_ALL;
+        all || self.held.iter().any(|held| held.get().is_ready())
+    }
+
     /// Gets the lock that was asked for, if any. Threads may come here together.
     #[cold]
     pub(super) fn acquire(&self, target: Rank) -> Result<(), WindowError> {
@@ -102,21 +109,27 @@ impl<F: Fabric> Window<F> {
             return Ok(());
         }
         let mode = held.mode();
+        let joins = mode == Mode::Shared && self.holds_others();
         let doing = "waiting for a lock";
         let site = self.site(target, Which::Lock);
-        self.drive(target, doing, passive.lock.acquire(&site, mode))?;
-        if let Passive {
-            lock: AnyLock::Mcs(lock),
-            holders: inside,
-            ..
-        } = &mut *passive
-        {
-            // It knows exclusive holders only, but shared ones may wait for each other inside.
-            let holders = self.site(target, Which::Holders);
-            self.drive(target, doing, inside.acquire(&holders, mode))?;
-            if mode == Mode::Shared {
-                self.drive(target, doing, lock.release(&site))?;
+        match &mut *passive {
+            Passive {
+                lock: AnyLock::Mcs(lock),
+                holders: inside,
+                ..
+            } => {
+                // It knows exclusive holders only, but shared ones may wait for each other inside.
+                let holders = self.site(target, Which::Holders);
+                if !joins {
+                    self.drive(target, doing, lock.acquire(&site, mode))?;
+                }
+                self.drive(target, doing, inside.acquire(&holders, mode))?;
+                if mode == Mode::Shared && !joins {
+                    self.drive(target, doing, lock.release(&site))?;
+                }
             }
+            Passive { lock, .. } if joins => self.drive(target, doing, lock.join(&site))?,
+            Passive { lock, .. } => self.drive(target, doing, lock.acquire(&site, mode))?,
         }
         self.held[target.index()].set(Held::acquired(mode));
         if self.targets[target.index()].link.is_some() {
@@ -188,10 +201,10 @@ impl<F: Fabric> Window<F> {
                 "some target is locked already",
             ));
         }
+        self.mode.store(mode::LOCKED_ALL, Ordering::Relaxed);
         for rank in self.ranks() {
             self.want(rank, Mode::Shared, nocheck)?;
         }
-        self.mode.store(mode::LOCKED_ALL, Ordering::Relaxed);
         count(&self.counters.locks);
         Ok(())
     }

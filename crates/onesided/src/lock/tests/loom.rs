@@ -15,6 +15,8 @@ enum Way {
     Shortcut,
     /// Those of even number as the CPU does, where it and a card exclude each other.
     Both,
+    /// Shared holders of even number do not queue.
+    Join,
 }
 
 fn use_lock(
@@ -29,7 +31,11 @@ fn use_lock(
     let shortcut = way == Way::Shortcut || way == Way::Both && me.is_multiple_of(2);
     for &mode in modes {
         let quick = shortcut && algorithm.try_enter(lock.home(), me, mode);
-        if !quick {
+        if way == Way::Join && me.is_multiple_of(2) && mode == Shared {
+            let Ok(()) = block_on(part.join(site), yield_now) else {
+                panic!("join failed");
+            };
+        } else if !quick {
             let Ok(()) = block_on(part.acquire(site, mode), yield_now) else {
                 panic!("acquire failed");
             };
@@ -131,4 +137,8 @@ cases! {
     shortcut_and_steps_twice: Queue, Both, None, &[&[Shared, Exclusive], &[Exclusive, Shared]];
     served_two_writers: Event, Steps, Some(1), &[&[Exclusive], &[Exclusive]];
     served_writer_reader: Thread, Steps, Some(1), &[&[Exclusive], &[Shared]];
+    join_writer: Queue, Join, None, &[&[Shared], &[Exclusive]];
+    join_twice: Queue, Join, None, &[&[Shared, Shared], &[Exclusive, Shared]];
+    join_two_and_writer: Queue, Join, Some(4), &[&[Shared], &[Exclusive], &[Shared]];
+    join_and_two_writers: Queue, Join, Some(2), &[&[Shared, Shared], &[Exclusive], &[Exclusive]];
 }

@@ -71,6 +71,57 @@ fn stress(algorithm: LockAlgorithm, seed: u64, shared_percent: u64) {
     assert_eq!(lock.word(), 0, "{algorithm:?}, seed {seed}");
 }
 
+/// Readers hold several locks, taken in any order, beside writers of each: whoever queued fairly while it
+/// holds others would wait for ever.
+#[test]
+fn holders_of_several_locks_and_writers_do_not_wait_for_each_other() {
+    const LOCKS: usize = 3;
+    for algorithm in [LockAlgorithm::TestAndSet, LockAlgorithm::Queue] {
+        let locks: Arc<Vec<_>> = Arc::new((0..LOCKS).map(|_| SharedLock::new(8)).collect());
+        let threads: Vec<_> = (0..8)
+            .map(|contender| {
+                let locks = locks.clone();
+                std::thread::spawn(move || {
+                    let sites: Vec<_> = locks.iter().map(|lock| lock.site(contender)).collect();
+                    let mut random = u64::from(contender);
+                    for _ in 0..200 {
+                        let first = splitmix(&mut random) as usize;
+                        let mut parts: Vec<_> =
+                            (0..LOCKS).map(|_| AnyLock::new(algorithm)).collect();
+                        if contender % 2 == 0 {
+                            let which = first % LOCKS;
+                            let (part, site) = (&mut parts[which], &sites[which]);
+                            block_on(part.acquire(site, Mode::Exclusive), yield_now).expect("one");
+                            locks[which].critical_section(Mode::Exclusive, yield_now);
+                            block_on(part.release(site), yield_now).expect("release");
+                            continue;
+                        }
+                        for index in 0..LOCKS {
+                            let which = (first + index) % LOCKS;
+                            block_on(parts[which].join(&sites[which]), yield_now).expect("join");
+                            yield_now();
+                        }
+                        for (index, part) in parts.iter_mut().enumerate() {
+                            locks[index].critical_section(Mode::Shared, yield_now);
+                            block_on(part.release(&sites[index]), yield_now).expect("release");
+                        }
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("a contender failed");
+        }
+        for lock in locks.iter() {
+            assert_eq!(
+                (lock.word(), lock.written() > 0),
+                (0, true),
+                "{algorithm:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn sixteen_threads_write() {
     for seed in 0..3 {
