@@ -6,8 +6,9 @@ use crate::collective::Buffer;
 use crate::datatype::{self, Elements, Packed};
 use crate::error::{CallError, Wrong};
 use crate::runtime::{Inside, Session};
+use ferrorail_base::Rank;
 use ferrorail_base::runs::Piece;
-use ferrorail_engine::Shape;
+use ferrorail_engine::{OneSided, Shape, WindowError};
 use ferrorail_mpi_abi::Request;
 use libc::{c_int, c_void};
 use std::ptr;
@@ -114,6 +115,13 @@ fn plain_both(session: &Session, origin: &Buffer, place: &Place) -> Option<(usiz
     (!absent).then_some((here, there))
 }
 
+/// Which way data goes.
+#[derive(Clone, Copy)]
+enum Way {
+    Put,
+    Get,
+}
+
 /// `MPI_Put`.
 ///
 /// # Safety
@@ -125,35 +133,8 @@ pub unsafe fn put(
     origin: &Buffer,
     place: &Place,
 ) -> Result<(), CallError> {
-    let Some(target) = entry.target(session, place.rank)? else {
-        return Ok(());
-    };
-    let window = entry.onesided();
-    if let Some((here, there)) = plain_both(session, origin, place) {
-        let (from, at) = (Shape::bytes_at(0, here), Shape::bytes_at(0, there));
-        let address = origin.address.cast();
-        // SAFETY: the program's buffer, which it leaves alone until the epoch ends.
-        unsafe { window.put(address, &from, target, place.displacement, &at)? };
-        return Ok(());
-    }
-    let origin = here(session, origin)?;
-    let there = typed(session, ptr::null_mut(), place.count, place.datatype)?;
-    let at = shape_there(&there)?;
-    // SAFETY: the program's buffer, which it leaves alone until the epoch ends; a packed copy lives
-    // until the target is settled.
-    unsafe {
-        match shape(&origin) {
-            Some(from) => window.put(origin.address, &from, target, place.displacement, &at)?,
-            None => {
-                let mut copy = Packed::new(origin.bytes().unwrap_or(0))?;
-                origin.pack(session, copy.as_mut_ptr())?;
-                let from = Shape::bytes_at(0, origin.bytes().unwrap_or(0));
-                window.put(copy.as_mut_ptr(), &from, target, place.displacement, &at)?;
-                window.settled(target)?;
-            }
-        }
-    }
-    Ok(())
+    // SAFETY: the caller's contract.
+    unsafe { transfer(session, entry, Way::Put, origin, place) }
 }
 
 /// `MPI_Get`.
@@ -167,31 +148,86 @@ pub unsafe fn get(
     origin: &Buffer,
     place: &Place,
 ) -> Result<(), CallError> {
+    // SAFETY: the caller's contract.
+    unsafe { transfer(session, entry, Way::Get, origin, place) }
+}
+
+/// # Safety
+/// The program's arguments.
+#[inline(always)]
+unsafe fn transfer(
+    session: &Session,
+    entry: &Entry,
+    way: Way,
+    origin: &Buffer,
+    place: &Place,
+) -> Result<(), CallError> {
     let Some(target) = entry.target(session, place.rank)? else {
         return Ok(());
     };
-    let window = entry.onesided();
     if let Some((here, there)) = plain_both(session, origin, place) {
-        let (into, at) = (Shape::bytes_at(0, here), Shape::bytes_at(0, there));
-        let address = origin.address.cast();
-        // SAFETY: as in `put`.
-        unsafe { window.get(address, &into, target, place.displacement, &at)? };
+        let (here, there) = (Shape::bytes_at(0, here), Shape::bytes_at(0, there));
+        let to = (target, place.displacement, &there);
+        // SAFETY: the program's buffer, which it leaves alone until the epoch ends.
+        unsafe { start(entry.onesided(), way, origin.address.cast(), &here, to)? };
         return Ok(());
     }
+    // SAFETY: the caller's contract.
+    unsafe { transfer_typed(session, entry, way, origin, (target, place)) }
+}
+
+/// # Safety
+/// The buffer is valid as its shape says, and left alone until the operation is complete.
+#[inline(always)]
+unsafe fn start(
+    window: &OneSided,
+    way: Way,
+    address: *mut u8,
+    here: &Shape<'_>,
+    (target, displacement, there): (Rank, i64, &Shape<'_>),
+) -> Result<(), WindowError> {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match way {
+            Way::Put => window.put(address, here, target, displacement, there),
+            Way::Get => window.get(address, here, target, displacement, there),
+        }
+    }
+}
+
+/// [`transfer`] of elements of any types.
+///
+/// # Safety
+/// As [`transfer`].
+#[cold]
+unsafe fn transfer_typed(
+    session: &Session,
+    entry: &Entry,
+    way: Way,
+    origin: &Buffer,
+    (target, place): (Rank, &Place),
+) -> Result<(), CallError> {
+    let window = entry.onesided();
     let origin = here(session, origin)?;
     let there = typed(session, ptr::null_mut(), place.count, place.datatype)?;
     let at = shape_there(&there)?;
-    // SAFETY: as in `put`.
+    let to = (target, place.displacement, &at);
+    if let Some(shape) = shape(&origin) {
+        // SAFETY: the program's buffer, which it leaves alone until the epoch ends.
+        return Ok(unsafe { start(window, way, origin.address, &shape, to) }?);
+    }
+    let bytes = origin.bytes().unwrap_or(0);
+    let mut copy = Packed::new(bytes)?;
+    let (packed, shape) = (copy.as_mut_ptr(), Shape::bytes_at(0, bytes));
+    // SAFETY: the program's buffer; the packed copy has room, and lives until the target is settled.
     unsafe {
-        match shape(&origin) {
-            Some(into) => window.get(origin.address, &into, target, place.displacement, &at)?,
-            None => {
-                let mut copy = Packed::new(origin.bytes().unwrap_or(0))?;
-                let into = Shape::bytes_at(0, origin.bytes().unwrap_or(0));
-                window.get(copy.as_mut_ptr(), &into, target, place.displacement, &at)?;
-                window.settled(target)?;
-                origin.unpack(session, copy.as_mut_ptr())?;
-            }
+        if let Way::Put = way {
+            origin.pack(session, packed)?;
+        }
+        start(window, way, packed, &shape, to)?;
+        window.settled(target)?;
+        if let Way::Get = way {
+            origin.unpack(session, packed)?;
         }
     }
     Ok(())
