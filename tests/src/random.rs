@@ -186,7 +186,7 @@ impl Series {
         let locks = ["auto", "test_and_set", "mcs", "queue", "thread", "event"];
         let lock = locks[draw.below(locks.len() as u64) as usize];
         let atomics = ["auto", "auto", "nic"][draw.below(3) as usize];
-        let accumulate = ["origin", "event", "auto"][draw.below(3) as usize];
+        let accumulate = ["origin", "event", "auto", "nic"][draw.below(4) as usize];
         case.environment
             .insert("FERRORAIL_LOCK".into(), lock.into());
         case.environment

@@ -101,11 +101,11 @@ table! {
     "FERRORAIL_RAIL_PROBE", Kind::Number(0, 3_600_000), "1000",
         "milliseconds between trials of a rail that failed; 0 never uses it again";
     "FERRORAIL_RELIABLE", Kind::Switch, "0",
-        "1 checks what comes over rails by CRC32C before it is used; what is damaged is sent again";
+        "1 checks messages of collectives over rails by CRC32C before they are used; what is damaged is sent again";
     "FERRORAIL_LOCK", Kind::Word(&["auto", "test_and_set", "mcs", "queue", "thread", "event"]), "auto",
         "lock algorithm of windows, unless their info key ferrorail_lock says; auto is queue up to 24 ranks, then test_and_set";
-    "FERRORAIL_ACCUMULATE", Kind::Word(&["origin", "event", "auto"]), "origin",
-        "who accumulates in memory of another node: the origin under a lock, a thread of the target, or over verbs that from 2 KB on";
+    "FERRORAIL_ACCUMULATE", Kind::Word(&["origin", "event", "auto", "nic"]), "origin",
+        "who accumulates in memory of another node: the origin under a lock, a thread of the target, or over verbs that from 2 KB on; nic: atomics of the rails for each element of 8 bytes";
     "FERRORAIL_ATOMICS", Kind::Word(&["auto", "cpu", "nic"]), "auto",
         "atomics on the locks of windows that span nodes; nic: rails inside nodes too; cpu: no window where that would be needed";
     "FERRORAIL_STATS", Kind::Text, "0",

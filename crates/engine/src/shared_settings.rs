@@ -84,6 +84,7 @@ impl SharedSettings {
         match self.accumulate {
             a if a == AccumulateChoice::Event as u8 => AccumulateChoice::Event,
             a if a == AccumulateChoice::Auto as u8 => AccumulateChoice::Auto,
+            a if a == AccumulateChoice::Nic as u8 => AccumulateChoice::Nic,
             _ => AccumulateChoice::Origin,
         }
     }

@@ -245,6 +245,7 @@ impl Reader {
             accumulate: match self.text("FERRORAIL_ACCUMULATE").as_str() {
                 "event" => AccumulateChoice::Event,
                 "auto" => AccumulateChoice::Auto,
+                "nic" => AccumulateChoice::Nic,
                 _ => AccumulateChoice::Origin,
             },
             atomics: match self.text("FERRORAIL_ATOMICS").as_str() {

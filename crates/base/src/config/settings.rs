@@ -58,6 +58,8 @@ pub enum AccumulateChoice {
     Event,
     /// Whichever is faster for the length.
     Auto,
+    /// The rails' atomics, for each element of eight bytes; origins under a lock for others.
+    Nic,
 }
 
 /// `FERRORAIL_ATOMICS`.

@@ -97,6 +97,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
         bytes: args.bytes as u64,
         unit: args.unit as u64,
         lock: lock_algorithm(host, info),
+        elements: by_element(host, info),
     };
     let entry = runtime::with_local(|local| {
         // SAFETY: a communicator in use by this call is not freed meanwhile.
@@ -157,6 +158,15 @@ fn lock_algorithm(host: &Host, info: Info) -> Option<LockAlgorithm> {
         tracing::warn!("ferrorail_lock={name}: no such lock algorithm");
     }
     known
+}
+
+/// Whether accumulations may be atomic for each element of up to eight bytes alone (MPI 4.1, section
+/// 12.2.1); Open MPI's own hint promises as much.
+fn by_element(host: &Host, info: Info) -> bool {
+    let granularity = host.info_value(info, c"mpi_accumulate_granularity");
+    let bytes = granularity.and_then(|text| text.trim().parse::<u64>().ok());
+    bytes.is_some_and(|bytes| (1..=8).contains(&bytes))
+        || is_set(host, info, c"acc_single_intrinsic")
 }
 
 /// Whether a hint says `true`.

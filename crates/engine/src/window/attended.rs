@@ -29,6 +29,8 @@ const OPERAND_BYTES_MAX: usize = 64 << 10;
 pub(super) struct Plan {
     pub lock: LockAlgorithm,
     accumulate_from: Option<usize>,
+    /// Whether elements of eight bytes are accumulated one at a time.
+    pub elements: bool,
     /// Bytes of operands in a room.
     pub operand_bytes: usize,
 }
@@ -38,10 +40,12 @@ impl Plan {
         let copies = |rails: &TeamRails| rails.fabric.capabilities().same_host_only;
         let (choice, rails) = (ground.map.settings.accumulate(), ground.rails.map(copies));
         let accumulate_from = choose::accumulate_from(choice, memory, rails);
+        let asked = shares.iter().all(|share| share.elements);
         let share = ROOMS_BYTES / shares.len() / 64 * 64;
         Self {
             lock: lock_algorithm(ground, shares),
             accumulate_from,
+            elements: choose::by_element(choice, memory, rails.is_some(), asked),
             operand_bytes: match accumulate_from {
                 None => 0,
                 Some(_) => share.clamp(OPERAND_BYTES_MIN, OPERAND_BYTES_MAX),

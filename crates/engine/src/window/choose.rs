@@ -108,12 +108,18 @@ pub fn accumulate_from(
     // What is attached to a dynamic window is known to origins only.
     let copies = rails.filter(|_| memory != Memory::Dynamic)?;
     match choice {
-        AccumulateChoice::Origin => None,
+        AccumulateChoice::Origin | AccumulateChoice::Nic => None,
         AccumulateChoice::Event => Some(0),
         // To move the result then costs less than to wake somebody.
         AccumulateChoice::Auto if copies => None,
         AccumulateChoice::Auto => Some(EVENT_BYTES),
     }
+}
+
+/// Whether elements of eight bytes are accumulated one at a time; `asked` if all ranks hint at that.
+pub fn by_element(choice: AccumulateChoice, memory: Memory, rails: bool, asked: bool) -> bool {
+    // Memory that the window brings lies in segments, where the atomics of every rank reach it.
+    rails && memory.is_allocated() && (asked || choice == AccumulateChoice::Nic)
 }
 
 #[cfg(test)]

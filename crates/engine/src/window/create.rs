@@ -33,6 +33,9 @@ pub struct WindowSpec {
     pub unit: u64,
     /// The lock algorithm, instead of that of `FERRORAIL_LOCK`; rank 0's counts.
     pub lock: Option<LockAlgorithm>,
+    /// Whether the program wants elements of up to eight bytes accumulated one at a time
+    /// (`mpi_accumulate_granularity`); done if all ranks do.
+    pub elements: bool,
 }
 
 /// # Safety
@@ -50,6 +53,7 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         unit: spec.unit,
         address,
         lock: spec.lock.map(|lock| lock as u8),
+        elements: spec.elements,
     };
     let shares = agree(state.oob(), "collecting window sizes", Ok(share))?;
     let atomics = ground
@@ -100,6 +104,9 @@ fn finish(
         .ranks()
         .map(|rank| near(ground, rank, spec.memory, &shares, placement, &segment))
         .collect();
+    for (target, offset) in targets.iter_mut().zip(&placement.offsets) {
+        target.elements = plan.elements.then_some(*offset);
+    }
     let words = word_rail(oob, ground, &links)?;
     let (rails, imported) = reach(
         ground,
@@ -221,6 +228,7 @@ fn near(
         memory: reach,
         control: same_node.then(|| placement.control(&ground.topology, rank)),
         link: None,
+        elements: None,
     }
 }
 

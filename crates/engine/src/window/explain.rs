@@ -93,6 +93,7 @@ pub fn explain(question: &Question<'_>) -> Result<Answer, &'static str> {
         memory,
         spans.then_some(question.copies),
     );
+    let apart = choose::by_element(settings.accumulate, memory, spans, false);
     let has = |place| match place {
         Place::Own => true,
         Place::Node => topology.node_size_max() > 1,
@@ -110,7 +111,10 @@ pub fn explain(question: &Question<'_>) -> Result<Answer, &'static str> {
             },
             memory: way.name(),
             put_and_get: moves(way, question.rails.0, settings.stripe_threshold),
-            accumulate: accumulates(way, by_rail, by_target),
+            accumulate: match apart {
+                true => by_element(&accumulates(way, by_rail, by_target), way, by_rail),
+                false => accumulates(way, by_rail, by_target),
+            },
             words: if by_rail { "nic" } else { "cpu" },
             lock_messages: by_rail.then(|| messages(lock)),
         }
@@ -185,6 +189,15 @@ fn accumulates(way: Way, by_rail: bool, by_target: Option<usize>) -> String {
         }
         _ => origin,
     }
+}
+
+/// Where elements of eight bytes go their own way, and `others` that one.
+fn by_element(others: &str, way: Way, by_rail: bool) -> String {
+    let whose = match by_rail || way != Way::Mapped {
+        true => "a NIC atomic",
+        false => "a CPU atomic",
+    };
+    format!("elements of 8 B each by {whose}; others {others}")
 }
 
 fn messages(lock: LockAlgorithm) -> LockMessages {

@@ -50,6 +50,8 @@ pub(super) struct Share {
     pub address: u64,
     /// Index of the lock algorithm asked for.
     pub lock: Option<u8>,
+    /// Whether elements may be accumulated one at a time.
+    pub elements: bool,
 }
 
 /// Offsets, in the segments of all nodes, of each rank's memory, and the lengths of segments.
@@ -126,6 +128,7 @@ mod tests {
             unit: 1,
             address: 0,
             lock: None,
+            elements: false,
         }
     }
 

@@ -24,6 +24,9 @@ pub struct WindowRow {
     pub gets: u64,
     /// Accumulating operations: read-modify-write under the target's accumulate lock.
     pub accumulates: u64,
+    /// Those that changed one element at a time, by atomics of the rails or of the CPU.
+    #[serde(default)]
+    pub elements: u64,
     /// Locks of a target, or of all.
     pub locks: u64,
     /// Acquisitions of a target's lock over rails.
@@ -60,6 +63,7 @@ impl WindowRows {
             puts: count(&counters.puts),
             gets: count(&counters.gets),
             accumulates: count(&counters.accumulates),
+            elements: count(&counters.elements),
             locks: count(&counters.locks),
             acquired: count(&counters.acquired),
             lock_messages: count(&counters.lock_messages),
@@ -92,6 +96,7 @@ pub fn add(rows: &mut Vec<WindowRow>, row: &WindowRow) {
             sum.puts += row.puts;
             sum.gets += row.gets;
             sum.accumulates += row.accumulates;
+            sum.elements += row.elements;
             sum.locks += row.locks;
             sum.acquired += row.acquired;
             sum.lock_messages += row.lock_messages;
@@ -121,6 +126,13 @@ pub fn table(rows: &[WindowRow], text: &mut String) {
             row.acquired,
             row.lock_messages
         );
+        if row.elements > 0 {
+            let _ = writeln!(
+                text,
+                "  elements of these: {} of the accumulates changed each by an atomic of its own",
+                row.elements
+            );
+        }
         if row.served > 0 {
             let _ = writeln!(
                 text,

@@ -18,26 +18,29 @@ use std::ptr;
 /// Most bytes that are combined at a time where the target's memory is not mapped, or has gaps.
 const CHUNK_BYTES: usize = 64 << 10;
 
+/// Most bytes that are combined without memory being allocated.
+const LITTLE: usize = 1024;
+
 /// Longest element of a compare-and-swap.
 pub(super) const SWAP_BYTES_MAX: usize = 32;
 
 /// One side of an accumulating operation: an address, and how elements lie there.
 #[derive(Clone, Copy)]
-struct Side<'a> {
-    address: *mut u8,
-    shape: &'a Shape<'a>,
+pub(super) struct Side<'a> {
+    pub address: *mut u8,
+    pub shape: &'a Shape<'a>,
 }
 
 /// What an accumulating operation does, once its target is checked.
-struct Job<'a> {
-    target: Rank,
+pub(super) struct Job<'a> {
+    pub target: Rank,
     /// First byte of the target's elements, from its base.
-    base: isize,
-    there: &'a Shape<'a>,
-    origin: Option<Side<'a>>,
-    result: Option<Side<'a>>,
-    element_bytes: usize,
-    update: Update<'a>,
+    pub base: isize,
+    pub there: &'a Shape<'a>,
+    pub origin: Option<Side<'a>>,
+    pub result: Option<Side<'a>>,
+    pub element_bytes: usize,
+    pub update: Update<'a>,
 }
 
 impl<F: Fabric> Window<F> {
@@ -123,6 +126,10 @@ impl<F: Fabric> Window<F> {
             element_bytes,
             update,
         };
+        if let Some(memory) = self.elements(target, element_bytes) {
+            // SAFETY: the caller's contract.
+            return unsafe { self.accumulate_elements(&job, memory, held) };
+        }
         if self.is_for_handler(&job) {
             // SAFETY: the caller's contract.
             return unsafe { self.ask_handler(&job) };
@@ -168,6 +175,18 @@ impl<F: Fabric> Window<F> {
             self.give_back(alone);
             return Ok(());
         }
+        let element = self.elements(target, bytes);
+        let element = element.map(|memory| memory.wrapping_add_signed(base));
+        if let Some(at) = element.filter(|at| at.is_multiple_of(size_of::<u64>())) {
+            // SAFETY: the caller's contract, for eight bytes.
+            unsafe {
+                let compare = compare.cast::<u64>().read_unaligned();
+                let swap = origin.cast::<u64>().read_unaligned();
+                let before = self.compare_swap_element(target, at, compare, swap)?;
+                result.cast::<u64>().write_unaligned(before);
+            }
+            return Ok(());
+        }
         self.alone(target, held, || {
             let mut before = [0u8; SWAP_BYTES_MAX];
             let mut expected = [0u8; SWAP_BYTES_MAX];
@@ -190,7 +209,7 @@ impl<F: Fabric> Window<F> {
 
     /// # Safety
     /// As [`Window::accumulate`].
-    unsafe fn run(&self, job: &Job<'_>) -> Result<(), WindowError> {
+    pub(super) unsafe fn run(&self, job: &Job<'_>) -> Result<(), WindowError> {
         let memory = self.targets[job.target.index()].memory;
         let singles = [job.origin, job.result]
             .into_iter()
@@ -222,7 +241,14 @@ impl<F: Fabric> Window<F> {
         let all = job.there.bytes();
         let chunk = (CHUNK_BYTES / job.element_bytes).max(1) * job.element_bytes;
         let chunk = chunk.min(all);
-        let mut memory = vec![0u8; 2 * chunk];
+        let (mut little, mut much) = ([0u8; 2 * LITTLE], Vec::new());
+        let memory = match chunk <= LITTLE {
+            true => &mut little[..2 * chunk],
+            false => {
+                much.resize(2 * chunk, 0u8);
+                &mut much[..]
+            }
+        };
         let (theirs, ours) = memory.split_at_mut(chunk);
         let (theirs, ours) = (theirs.as_mut_ptr(), ours.as_mut_ptr());
         let mut there = (Cutter::new(job.there), Cutter::new(job.there));
@@ -299,7 +325,13 @@ impl Side<'_> {
     ///
     /// # Safety
     /// Both are valid for so many bytes.
-    unsafe fn copy(&self, cutter: &mut Cutter<'_>, packed: *mut u8, bytes: usize, to_side: bool) {
+    pub(super) unsafe fn copy(
+        &self,
+        cutter: &mut Cutter<'_>,
+        packed: *mut u8,
+        bytes: usize,
+        to_side: bool,
+    ) {
         let mut done = 0;
         while done < bytes
             && let Some(piece) = cutter.take(bytes - done)

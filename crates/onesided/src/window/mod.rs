@@ -7,7 +7,7 @@
 //! * `rails`: operations on rails, bounce slots, registrations of user memory; `outstanding`: those
 //!   under way;
 //! * `word`: the words of a target's locks as the lock algorithms see them;
-//! * `transfer`: put and get; `accumulate`: everything atomic;
+//! * `transfer`: put and get; `accumulate`: everything atomic; `elements`: one element at a time;
 //! * `dynamic`: memory that is attached later;
 //! * `serve`: what a thread of the target does for others, where a window wants that; [`Handler`]: the
 //!   thread;
@@ -20,7 +20,9 @@
 //!
 //! Every accumulating operation (accumulate, get-accumulate, fetch-and-op, compare-and-swap), of any
 //! type and length, is a read-modify-write under the accumulate lock of its target, so all of them
-//! exclude each other. An origin that holds the target's lock exclusively leaves that out. The words
+//! exclude each other. An origin that holds the target's lock exclusively leaves that out. Where the
+//! program asks for it, elements of eight bytes are changed one at a time by atomics instead, all of
+//! them in the window (`elements`). The words
 //! of locks have one path each: the CPU's atomics where the window lies on one node, the rails'
 //! where it spans nodes; ranks of the target's node take part by CPU there only if the rails'
 //! atomics and the CPU's exclude each other ([`AtomicScope::Global`](ferrorail_fabric::AtomicScope)).
@@ -38,6 +40,7 @@ mod active;
 mod alone;
 mod by_rail;
 mod dynamic;
+mod elements;
 mod error;
 mod handler;
 mod held;
@@ -111,6 +114,8 @@ pub struct Counters {
     pub gets: AtomicU64,
     /// Accumulating operations.
     pub accumulates: AtomicU64,
+    /// Those that changed one element at a time.
+    pub elements: AtomicU64,
     /// Calls that ask for a target's lock, or for all.
     pub locks: AtomicU64,
     /// Acquisitions of a target's lock whose words rails reach.

@@ -52,6 +52,15 @@ impl Outstanding {
         }
     }
 
+    /// Takes a slot, if one is free.
+    pub fn claim(&mut self) -> Option<u32> {
+        let slot = self.free.trailing_zeros();
+        (slot < u64::BITS).then(|| {
+            self.free &= !(1 << slot);
+            slot
+        })
+    }
+
     /// Whether something that is under way to `target` uses a buffer of the caller's.
     pub fn uses_buffers(&self, target: Rank) -> bool {
         let uses = |after: &After| matches!(after, After::CopyOut { .. } | After::Deregister(_));

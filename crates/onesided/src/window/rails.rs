@@ -104,7 +104,7 @@ impl<F: Fabric> WindowRails<F> {
         self.local[self.words.index()]
     }
 
-    fn outstanding(&self) -> MutexGuard<'_, Outstanding> {
+    pub(super) fn outstanding(&self) -> MutexGuard<'_, Outstanding> {
         self.outstanding
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -180,7 +180,7 @@ impl<F: Fabric> WindowRails<F> {
         Ok(())
     }
 
-    fn slot_offset(&self, slot: u32) -> usize {
+    pub(super) fn slot_offset(&self, slot: u32) -> usize {
         self.bounce + BOUNCE_BYTES * slot as usize
     }
 

@@ -55,6 +55,9 @@ pub struct Target {
     pub control: Option<usize>,
     /// How it is reached over rails, if atomics on its words go there.
     pub link: Option<Link>,
+    /// Offset of its memory in the segment of its node, if elements of eight bytes are accumulated one
+    /// at a time. At all ranks or none; of no use without rails.
+    pub elements: Option<usize>,
 }
 
 impl Target {
