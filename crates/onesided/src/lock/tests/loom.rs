@@ -128,17 +128,17 @@ cases! {
     queue_two_writers_reader: Queue, Steps, None, &[&[Exclusive], &[Exclusive], &[Shared]];
     queue_writer_two_readers: Queue, Steps, Some(4), &[&[Exclusive], &[Shared], &[Shared]];
     queue_three_again: Queue, Steps, Some(3), &[&[Exclusive, Exclusive], &[Shared, Shared], &[Exclusive]];
-    shortcut_test_and_set: TestAndSet, Shortcut, None, &[&[Shared, Exclusive], &[Exclusive, Shared]];
+    shortcut_test_and_set: TestAndSet, Shortcut, Some(4), &[&[Shared, Exclusive], &[Exclusive, Shared]];
     shortcut_two_writers: Queue, Shortcut, None, &[&[Exclusive], &[Exclusive]];
-    shortcut_two_twice: Queue, Shortcut, None, &[&[Exclusive, Shared], &[Shared, Exclusive]];
-    shortcut_two_writers_reader: Queue, Shortcut, Some(4), &[&[Exclusive], &[Exclusive], &[Shared]];
-    shortcut_writer_two_readers: Queue, Shortcut, Some(4), &[&[Exclusive], &[Shared], &[Shared]];
-    shortcut_and_steps: Queue, Both, Some(4), &[&[Exclusive], &[Shared], &[Exclusive]];
-    shortcut_and_steps_twice: Queue, Both, None, &[&[Shared, Exclusive], &[Exclusive, Shared]];
+    shortcut_two_twice: Queue, Shortcut, Some(4), &[&[Exclusive, Shared], &[Shared, Exclusive]];
+    shortcut_two_writers_reader: Queue, Shortcut, Some(3), &[&[Exclusive], &[Exclusive], &[Shared]];
+    shortcut_writer_two_readers: Queue, Shortcut, Some(3), &[&[Exclusive], &[Shared], &[Shared]];
+    shortcut_and_steps: Queue, Both, Some(3), &[&[Exclusive], &[Shared], &[Exclusive]];
+    shortcut_and_steps_twice: Queue, Both, Some(4), &[&[Shared, Exclusive], &[Exclusive, Shared]];
     served_two_writers: Event, Steps, Some(1), &[&[Exclusive], &[Exclusive]];
     served_writer_reader: Thread, Steps, Some(1), &[&[Exclusive], &[Shared]];
     join_writer: Queue, Join, None, &[&[Shared], &[Exclusive]];
-    join_twice: Queue, Join, None, &[&[Shared, Shared], &[Exclusive, Shared]];
-    join_two_and_writer: Queue, Join, Some(4), &[&[Shared], &[Exclusive], &[Shared]];
+    join_twice: Queue, Join, Some(4), &[&[Shared, Shared], &[Exclusive, Shared]];
+    join_two_and_writer: Queue, Join, Some(3), &[&[Shared], &[Exclusive], &[Shared]];
     join_and_two_writers: Queue, Join, Some(2), &[&[Shared, Shared], &[Exclusive], &[Exclusive]];
 }
