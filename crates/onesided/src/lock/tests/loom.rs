@@ -57,7 +57,10 @@ fn use_lock(
             panic!("release failed");
         };
     }
-    lock.leave();
+    // Only an arbiter looks at that, and each step of a contender multiplies what is searched.
+    if algorithm.is_served() {
+        lock.leave();
+    }
 }
 
 /// Contender i acquires in the modes `programs[i]`, one after the other. `preemptions` bounds
