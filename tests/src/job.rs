@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn processes_that_outlive_the_launcher_are_found() {
-        let outcome = job("setsid sleep 60 & exit 0", 10);
+        let outcome = job("setsid sleep 60 & sleep 0.3; exit 0", 10);
         assert_eq!(outcome.survivors.len(), 1, "{:?}", outcome.survivors);
         assert!(
             outcome.survivors[0].starts_with("sleep "),
