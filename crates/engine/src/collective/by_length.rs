@@ -58,7 +58,10 @@ pub(super) fn run(
         if passes {
             let scratch = user(Window::Between { above, room });
             Run::new(map, &plan.route, scratch, turn).complete(state, name)?;
-            let direct = user(Window::Above { room });
+            // Little scratch has less room than the flags' cache lines.
+            let direct = user(Window::Above {
+                room: room.max(above),
+            });
             Run::new(map, large, direct, turn).complete(state, name)?;
         }
         return Ok(());
