@@ -79,6 +79,7 @@ pub const ALL: &[Scenario] = &[
     scenario("rails-lost/openmpi", |setup| rails::lost(setup, Mpi::Open)),
     scenario("rails-lost/mpich", |setup| rails::lost(setup, Mpi::Mpich)),
     on_nodes("nodes-failing-rails", rails::failing),
+    on_nodes("nodes-device-removed", rails::device_removed),
     on_nodes("nodes-rails-lost", rails::lost_between_nodes),
     on_nodes("nodes-shares", rails::shares),
     scenario("tiny-dev-shm", faults::tiny_dev_shm),

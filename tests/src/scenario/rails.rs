@@ -82,19 +82,56 @@ enum Act {
 
 /// `rail` in the guests: `host` is one of them, or `all`.
 fn rail(host: &str, rail: u64, act: &[&str]) -> Result<()> {
-    let number = rail.to_string();
-    let mut command = Command::new("rail");
-    command.args(["--on", host, &number]).args(act);
-    let status = command
+    let status = rail_command(host, rail, act)
         .status()
         .context("cannot run `rail`: this needs the guests of scripts/soft-roce")?;
     ensure!(status.success(), "rail {rail} {}: {status}", act.join(" "));
     Ok(())
 }
 
+fn rail_command(host: &str, rail: u64, act: &[&str]) -> Command {
+    let mut command = Command::new("rail");
+    command.args(["--on", host, &rail.to_string()]).args(act);
+    command
+}
+
 /// Random rails fail at random moments while collectives run, and come back: no wrong byte, no hang,
 /// and every lane that failed is used again.
 pub fn failing(setup: &Setup) -> Result<()> {
+    let limit = PATIENCE * (2 + setup.failures);
+    mixed_loop(setup, limit, break_rails, Stats::check_readmissions)
+}
+
+/// The device of a rail is removed on one node while collectives run: no wrong byte, no hang. The kernel
+/// lets removal of an rxe device wait for those who have it open, so it ends when the job has.
+pub fn device_removed(setup: &Setup) -> Result<()> {
+    let host = &setup.hosts[1];
+    let mut removal = None;
+    let remove = |_: &Setup, running: &mut Running| {
+        wait_for_loop(running)?;
+        let delete = rail_command(host, 1, &["delete"]).spawn();
+        removal = Some(delete.context("cannot run `rail`")?);
+        // Long enough for calls of all kinds and sizes.
+        std::thread::sleep(Duration::from_secs(5));
+        Ok(())
+    };
+    let ran = mixed_loop(setup, LIMIT, remove, |_| Ok(()));
+    if let Some(mut removal) = removal {
+        let status = removal.wait().context("cannot wait for `rail`")?;
+        ensure!(status.success(), "rail 1 delete: {status}");
+    }
+    rail(host, 1, &["restore"])?;
+    ran
+}
+
+/// Runs mixed collectives between two nodes while `harm` is done to their rails, then has the
+/// statistics judged.
+fn mixed_loop(
+    setup: &Setup,
+    limit: Duration,
+    harm: impl FnOnce(&Setup, &mut Running) -> Result<()>,
+    judge: impl FnOnce(&Stats) -> Result<()>,
+) -> Result<()> {
     let folder = judge::fresh_folder(setup)?;
     let stop = folder.join("stop");
     let seed = setup.seed.to_string();
@@ -104,22 +141,31 @@ pub fn failing(setup: &Setup) -> Result<()> {
     let statistics = folder.join("stats.json");
     let mut settings = between_nodes();
     settings.insert("FERRORAIL_STATS".into(), statistics.display().to_string());
-    let limit = PATIENCE * (2 + setup.failures);
     let hosts = (RANKS, setup.hosts(2)?);
     let job = judge::launch_on(setup, Mpi::Open, hosts, &settings, &program, limit);
     let mut running = job.start(&folder)?;
-    let broken = break_rails(setup, &mut running);
+    let harmed = harm(setup, &mut running);
     std::fs::write(&stop, "").context("cannot end the job")?;
     let outcome = running.finish()?;
-    let judged = broken.and_then(|()| check_failing(&outcome, &statistics));
+    let judged = harmed.and_then(|()| check_harmed(&outcome, &statistics, judge));
     explained(&job, &outcome, judged).with_context(|| format!("--seed {seed}"))
 }
 
-fn check_failing(outcome: &Outcome, statistics: &Path) -> Result<()> {
+fn wait_for_loop(running: &mut Running) -> Result<()> {
+    wait_for(running, "the loop to begin", |job| {
+        job.stdout().contains("running")
+    })
+}
+
+fn check_harmed(
+    outcome: &Outcome,
+    statistics: &Path,
+    judge: impl FnOnce(&Stats) -> Result<()>,
+) -> Result<()> {
     judge::check_end(outcome)?;
     ensure!(outcome.stdout.contains("ok=yes"), "wrong data");
     let stats = Stats::read(statistics)?;
-    stats.check_readmissions()?;
+    judge(&stats)?;
     for row in &stats.rails {
         let (failures, readmissions) = (row.failures, row.readmissions);
         println!(
@@ -134,9 +180,7 @@ fn check_failing(outcome: &Outcome, statistics: &Path) -> Result<()> {
 /// rails at once.
 fn break_rails(setup: &Setup, running: &mut Running) -> Result<()> {
     let mut draw = Draw(setup.seed);
-    wait_for(running, "the loop to begin", |job| {
-        job.stdout().contains("running")
-    })?;
+    wait_for_loop(running)?;
     for number in 0..setup.failures {
         std::thread::sleep(Duration::from_millis(draw.below(1500)));
         let place = draw.below(3) as usize;
@@ -198,11 +242,9 @@ pub fn lost_between_nodes(setup: &Setup) -> Result<()> {
     );
     let folder = judge::fresh_folder(setup)?;
     let mut running = job.start(&folder)?;
-    let cut = wait_for(&mut running, "the loop to begin", |job| {
-        job.stdout().contains("running")
-    })
-    .and_then(|()| rail("all", 0, &["cut"]))
-    .and_then(|()| rail("all", 1, &["cut"]));
+    let cut = wait_for_loop(&mut running)
+        .and_then(|()| rail("all", 0, &["cut"]))
+        .and_then(|()| rail("all", 1, &["cut"]));
     let outcome = running.finish()?;
     for index in [0, 1] {
         rail("all", index, &["restore"])?;
