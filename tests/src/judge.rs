@@ -54,9 +54,12 @@ pub fn launch_on(
     program: &[String],
     timeout: Duration,
 ) -> Job {
-    let launcher = mpi.launcher(setup, ranks, hosts);
+    let (launcher, preloads) = (
+        mpi.launcher(setup, ranks, hosts),
+        preloads(setup, mpi, ranks),
+    );
     if hosts.is_empty() {
-        return start(setup, mpi, launcher, settings, program, timeout);
+        return start(mpi, launcher, preloads, settings, program, timeout);
     }
     // Launchers differ in which variables reach other hosts: the ranks get them by their words.
     let mut words = vec!["env".to_owned()];
@@ -67,7 +70,7 @@ pub fn launch_on(
     );
     words.extend_from_slice(program);
     let none = Environment::new();
-    start(setup, mpi, launcher, &none, &words, timeout)
+    start(mpi, launcher, preloads, &none, &words, timeout)
 }
 
 /// A job of `ranks` processes of a program on this host.
@@ -82,11 +85,21 @@ pub fn launch(
     launch_on(setup, mpi, (ranks, &[]), settings, program, timeout)
 }
 
-/// The library is preloaded into the ranks alone: the launcher is left as it is.
+/// ferrorail, and what keeps MPICH's ranks from taking the cores from each other.
+fn preloads(setup: &Setup, mpi: Mpi, ranks: u32) -> Vec<PathBuf> {
+    let mut libraries: Vec<PathBuf> = setup.library.iter().cloned().collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if mpi.never_yields() && ranks as usize > cores {
+        libraries.push(program::give_way(setup));
+    }
+    libraries
+}
+
+/// The libraries are preloaded into the ranks alone: the launcher is left as it is.
 fn start(
-    setup: &Setup,
     mpi: Mpi,
     mut words: Vec<String>,
+    preloads: Vec<PathBuf>,
     settings: &Environment,
     program: &[String],
     timeout: Duration,
@@ -95,11 +108,12 @@ fn start(
     for (name, value) in mpi.environment() {
         environment.insert((*name).into(), (*value).into());
     }
-    if let Some(library) = &setup.library {
-        words.extend([
-            "env".to_owned(),
-            format!("LD_PRELOAD={}", library.display()),
-        ]);
+    if !preloads.is_empty() {
+        let names: Vec<_> = preloads
+            .iter()
+            .map(|library| library.display().to_string())
+            .collect();
+        words.extend(["env".to_owned(), format!("LD_PRELOAD={}", names.join(":"))]);
     }
     words.extend(program.iter().cloned());
     Job {

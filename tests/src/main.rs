@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `list.rs` | the test list and its expansion into cases |
 //! | `mpi.rs` | the host MPIs: compilers and launchers |
-//! | `program.rs` | compiling the C and Fortran programs into `target/tests` |
+//! | `program.rs` | compiling the C and Fortran programs, and `aids/`, into `target/tests` |
 //! | `mpi4py.rs` | mpi4py's test suite, without and with ferrorail |
 //! | `random.rs` | jobs drawn from a seed |
 //! | `job.rs` | launching one job, its time limit, what it leaves behind |
@@ -63,6 +63,9 @@ struct Arguments {
     /// Rank counts of mpi4py's test suite, under every MPI, such as 1,2,5
     #[arg(long, value_delimiter = ',')]
     mpi4py_ranks: Option<Vec<u32>>,
+    /// Ranks of a virtual node in those.
+    #[arg(long, default_value_t = 2)]
+    mpi4py_node_size: u32,
     /// Hosts that launchers reach, this one first, for the group `nodes`.
     #[arg(long, value_delimiter = ',')]
     hosts: Vec<String>,
@@ -158,7 +161,12 @@ fn run(arguments: &Arguments) -> Result<bool> {
         .filter(|scenario| setup.library.is_some() || !scenario.preloads)
         .filter(|scenario| selected(&arguments.only, scenario.group, scenario.name))
         .collect();
-    let suites: Vec<_> = mpi4py::suites(arguments.full, arguments.mpi4py_ranks.as_deref())
+    let choice = mpi4py::Choice {
+        full: arguments.full,
+        ranks: arguments.mpi4py_ranks.as_deref(),
+        node_size: arguments.mpi4py_node_size,
+    };
+    let suites: Vec<_> = mpi4py::suites(&choice)
         .into_iter()
         .filter(|suite| selected(&arguments.only, "mpi4py", &suite.name))
         .collect();
@@ -171,6 +179,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         suites.iter().for_each(|suite| println!("{}", suite.name));
         return Ok(true);
     }
+    program::build_give_way(&setup)?;
     for case in &cases {
         program::build(&setup, case.mpi, &case.program)?;
     }

@@ -67,6 +67,11 @@ impl Mpi {
         words
     }
 
+    /// Whether ranks that wait keep their core, however many there are.
+    pub fn never_yields(self) -> bool {
+        matches!(self, Mpi::Mpich | Mpi::Abi)
+    }
+
     /// Environment that the launcher needs on the machines of users and CI alike.
     pub fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
@@ -75,9 +80,7 @@ impl Mpi {
                 ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
                 ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
             ],
-            Mpi::Mpich => &[],
-            // Its ranks spin; without this, jobs of more ranks than cores take several times as long.
-            Mpi::Abi => &[("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")],
+            Mpi::Mpich | Mpi::Abi => &[],
         }
     }
 }

@@ -60,33 +60,51 @@ const FORWARDED: &[&str] = &["inter-communicator", "invalid arguments"];
 
 /// One run of the suite.
 pub struct Suite {
-    /// `mpi4py/MPI/nRANKS`.
+    /// `mpi4py/MPI/nRANKS/ofNODE_SIZE`.
     pub name: String,
     mpi: Mpi,
     ranks: u32,
+    node_size: u32,
     full: bool,
     limit: Duration,
 }
 
-/// The runs: as much as fits into two or three minutes; with `ranks`, on those under every MPI; with
-/// `full`, all of the suite. Debian's
-/// MPICH never yields a core, so that more ranks than cores take minutes.
-pub fn suites(full: bool, ranks: Option<&[u32]>) -> Vec<Suite> {
+/// Which runs there are.
+pub struct Choice<'a> {
+    /// All of the suite, on many rank counts.
+    pub full: bool,
+    /// On these rank counts under every MPI.
+    pub ranks: Option<&'a [u32]>,
+    /// Ranks of a virtual node in the runs chosen by the other two.
+    pub node_size: u32,
+}
+
+/// The runs: as much as fits into two or three minutes, unless more is chosen.
+pub fn suites(choice: &Choice) -> Vec<Suite> {
     const ALL: &[u32] = &[1, 2, 3, 4, 5, 7];
-    let shapes: [(Mpi, &[u32]); 3] = match (ranks, full) {
-        (None, false) => [(Mpi::Open, &[4]), (Mpi::Mpich, &[2]), (Mpi::Abi, &[1, 3])],
-        (ranks, _) => [Mpi::Open, Mpi::Mpich, Mpi::Abi].map(|mpi| (mpi, ranks.unwrap_or(ALL))),
+    const SHAPES: [(Mpi, u32, u32); 4] = [
+        (Mpi::Open, 4, 2),
+        (Mpi::Mpich, 3, 1),
+        (Mpi::Abi, 1, 2),
+        (Mpi::Abi, 5, 2),
+    ];
+    let by_hand = choice.full || choice.ranks.is_some();
+    let shapes = if by_hand {
+        let ranks = choice.ranks.unwrap_or(ALL);
+        let of = |mpi| ranks.iter().map(move |&n| (mpi, n, choice.node_size));
+        let all = [Mpi::Open, Mpi::Mpich, Mpi::Abi].into_iter();
+        all.flat_map(of).collect()
+    } else {
+        SHAPES.to_vec()
     };
-    let by_hand = full || ranks.is_some();
     let limit = Duration::from_secs(if by_hand { 3600 } else { 240 });
-    let suites = shapes.into_iter().flat_map(|(mpi, ranks)| {
-        ranks.iter().map(move |&ranks| Suite {
-            name: format!("mpi4py/{mpi}/n{ranks}"),
-            mpi,
-            ranks,
-            full,
-            limit,
-        })
+    let suites = shapes.into_iter().map(|(mpi, ranks, node_size)| Suite {
+        name: format!("mpi4py/{mpi}/n{ranks}/of{node_size}"),
+        mpi,
+        ranks,
+        node_size,
+        full: choice.full,
+        limit,
     });
     suites.collect()
 }
@@ -100,9 +118,10 @@ impl Suite {
         let host = setup.host_alone();
         let (expected, _) = self.outcomes(&host, &Environment::new())?;
         let mut settings = Environment::new();
+        let node_size = self.node_size.to_string();
         for (name, value) in [
             ("FERRORAIL_FABRIC", "loopback"),
-            ("FERRORAIL_NODE_SIZE", "2"),
+            ("FERRORAIL_NODE_SIZE", &node_size),
         ] {
             settings.insert(name.into(), value.into());
         }

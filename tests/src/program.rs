@@ -1,4 +1,4 @@
-//! Compiles the MPI programs of the tests, once for each host MPI.
+//! Compiles the MPI programs of the tests, once for each host MPI, and what goes into jobs beside them.
 
 use crate::Setup;
 use crate::mpi::Mpi;
@@ -25,7 +25,7 @@ pub fn build(setup: &Setup, mpi: Mpi, source: &str) -> Result<PathBuf> {
         .extension()
         .is_some_and(|extension| extension == "f90");
     let compiler = mpi.compiler(setup, fortran)?;
-    let mut command = Command::new(&compiler);
+    let mut command = Command::new(compiler);
     command.args(["-O2", "-g", "-pthread"]);
     if fortran {
         // Modules of different MPIs must not meet.
@@ -34,17 +34,35 @@ pub fn build(setup: &Setup, mpi: Mpi, source: &str) -> Result<PathBuf> {
         command.args(["-std=gnu11", "-Wall", "-Wextra"]);
     }
     command.arg("-o").arg(&executable).arg(&source).arg("-lm");
+    compile(command)?;
+    Ok(executable)
+}
+
+/// Where the library is, or will be, that makes ranks of MPICH give way to each other.
+pub fn give_way(setup: &Setup) -> PathBuf {
+    setup.work.join("give_way.so")
+}
+
+/// Compiles [`give_way`].
+pub fn build_give_way(setup: &Setup) -> Result<()> {
+    let (library, source) = (give_way(setup), setup.root.join("tests/aids/give_way.c"));
+    if up_to_date(&library, &source)? {
+        return Ok(());
+    }
+    let mut command = Command::new("cc");
+    command.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o"]);
+    command.arg(library).arg(source).arg("-ldl");
+    compile(command)
+}
+
+fn compile(mut command: Command) -> Result<()> {
     let result = command
         .output()
-        .with_context(|| format!("cannot run {compiler}"))?;
+        .with_context(|| format!("cannot run {command:?}"))?;
     if !result.status.success() {
-        bail!(
-            "{compiler} {}: {}",
-            source.display(),
-            String::from_utf8_lossy(&result.stderr)
-        );
+        bail!("{command:?}: {}", String::from_utf8_lossy(&result.stderr));
     }
-    Ok(executable)
+    Ok(())
 }
 
 /// Whether the executable is newer than every file beside its source, which it may include.
