@@ -173,11 +173,6 @@ static inline void write_number(const number_t *number, MPI_Op op, draw_t *own, 
             *at = (unsigned char)below(own, 2);
         else if (zero || index) /* few different ones, so that there are ties */
             memset(at, zero ? 0 : (int)below(own, 3), (size_t)number->value[v].bytes);
-#if defined(OPEN_MPI)
-        /* Open MPI 4.1 adds short integers with saturation where the processor can. */
-        else if (op == MPI_SUM && kind == INTEGER && number->value[v].bytes <= 2)
-            memset(at, 0, (size_t)number->value[v].bytes), at[0] = (unsigned char)below(own, 8);
-#endif
 #if defined(OPEN_MPI) || defined(MPICH_VERSION)
         /* Open MPI compares unsigned long as signed, MPICH 4.0 every unsigned type. */
         else if (op == MPI_MAX || op == MPI_MIN)
