@@ -49,13 +49,18 @@ impl ServedLock {
         }
     }
 
-    async fn ask<S: LockSite>(&mut self, site: &S, mode: Option<Mode>) -> Result<(), S::Error> {
+    /// Asks by the word that `request` makes of a number, and waits for the answer.
+    async fn obtain<S: LockSite>(
+        &mut self,
+        site: &S,
+        request: impl FnOnce(u64) -> u64,
+    ) -> Result<(), LockError<S::Error>> {
+        if self.held {
+            return Err(LockError::Held);
+        }
+        site.clear(Mailbox::Grant);
         self.number += 1;
-        site.ask(request::pack(self.number, mode), self.wakes).await
-    }
-
-    /// Waits for the answer to the last request.
-    async fn wait<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
+        site.ask(request(self.number), self.wakes).await?;
         await_mailbox(site, Mailbox::Grant).await?;
         self.held = true;
         Ok(())
@@ -75,29 +80,20 @@ impl RemoteLock for ServedLock {
         site: &S,
         mode: Mode,
     ) -> Result<(), LockError<S::Error>> {
-        if self.held {
-            return Err(LockError::Held);
-        }
-        site.clear(Mailbox::Grant);
-        self.ask(site, Some(mode)).await?;
-        self.wait(site).await
+        let request = |number| request::pack(number, Some(mode));
+        self.obtain(site, request).await
     }
 
     async fn join<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
-        if self.held {
-            return Err(LockError::Held);
-        }
-        site.clear(Mailbox::Grant);
-        self.number += 1;
-        site.ask(request::join(self.number), self.wakes).await?;
-        self.wait(site).await
+        self.obtain(site, request::join).await
     }
 
     async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
         if !core::mem::take(&mut self.held) {
             return Err(LockError::NotHeld);
         }
-        self.ask(site, None).await?;
-        Ok(())
+        self.number += 1;
+        let request = request::pack(self.number, None);
+        Ok(site.ask(request, self.wakes).await?)
     }
 }
