@@ -59,7 +59,7 @@ impl Held {
         self.0 & !Self::EXCLUSIVE == Self::WANTED
     }
 
-    /// Whether there is a lock to give back, and whether the algorithm knows of it.
+    /// Whether the lock is held and the algorithm does not know: it must adopt what it is to give back.
     #[inline]
     pub const fn is_quick(self) -> bool {
         self.0 & !Self::EXCLUSIVE == Self::QUICK
