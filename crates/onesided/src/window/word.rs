@@ -166,6 +166,11 @@ impl<'s, F: Fabric> Word<'s, F> {
             return Ok(());
         }
         let wakes = self.site.window.wakes_by_rail(self.of);
+        self.put(value, wakes).await
+    }
+
+    /// Stores by the rail, which wakes the handler of the word's owner if it `wakes`.
+    async fn put(&self, value: u64, wakes: bool) -> Result<(), WindowError> {
         let (peer, rail) = self.link();
         self.remotely(|fabric, at, into| {
             let nothing = LocalSlice { bytes: 0, ..into };
@@ -211,15 +216,7 @@ impl<F: Fabric> RemoteWord for Word<'_, F> {
             self.ring();
             return Ok(());
         }
-        let (peer, rail) = self.link();
-        self.remotely(|fabric, at, into| {
-            let nothing = LocalSlice { bytes: 0, ..into };
-            let notification = Notification { word: at, value };
-            // SAFETY: an empty put; the word is this rank's to write.
-            unsafe { fabric.put_notify(peer, rail, nothing, at, notification, Tracking::Tracked) }
-        })
-        .await?;
-        Ok(())
+        self.put(value, false).await
     }
 
     async fn compare_swap(&self, compare: u64, swap: u64) -> Result<u64, WindowError> {
