@@ -345,20 +345,16 @@ impl<F: Fabric> Window<F> {
     ) -> Result<R, WindowError> {
         let mut future = pin!(future);
         let mut context = Context::from_waker(Waker::noop());
-        if let Poll::Ready(outcome) = future.as_mut().poll(&mut context) {
-            return Ok(outcome?);
-        }
         let waiting = match self.rails {
             Some(_) => Waiting::Rail(target),
             None => Waiting::Word(target),
         };
-        let mut patience = self.patience(doing);
-        loop {
-            patience.idle(waiting)?;
-            if let Poll::Ready(outcome) = future.as_mut().poll(&mut context) {
-                return Ok(outcome?);
+        self.wait_for(doing, waiting, || {
+            match future.as_mut().poll(&mut context) {
+                Poll::Ready(outcome) => Ok(Some(outcome?)),
+                Poll::Pending => Ok(None),
             }
-        }
+        })
     }
 
     /// Whether an operation on `target` is in order now, and how its lock is held, which was acquired

@@ -45,25 +45,8 @@ impl<F: Fabric> Window<F> {
         mut post: impl FnMut(&WindowRails<F>) -> Result<Option<R>, WindowError>,
     ) -> Result<R, WindowError> {
         let rails = self.rails();
-        if let Some(done) = post(rails)? {
-            return Ok(done);
-        }
-        let mut patience = self.patience("waiting for room on a rail");
-        loop {
-            patience.idle(Waiting::Rail(to))?;
-            if let Some(done) = post(rails)? {
-                return Ok(done);
-            }
-        }
-    }
-
-    pub(super) fn patience(&self, doing: &'static str) -> Patience<'_, F> {
-        Patience {
-            window: self,
-            doing,
-            waiter: Waiter::new(self.surroundings.wait_policy()),
-            next_check: FIRST_CHECK,
-        }
+        let doing = "waiting for room on a rail";
+        self.wait_for(doing, Waiting::Rail(to), || post(rails))
     }
 
     /// Waits until `done` says so.
@@ -73,14 +56,30 @@ impl<F: Fabric> Window<F> {
         waiting: Waiting,
         mut done: impl FnMut() -> Result<bool, WindowError>,
     ) -> Result<(), WindowError> {
-        if done()? {
-            return Ok(());
+        self.wait_for(doing, waiting, || Ok(done()?.then_some(())))
+    }
+
+    /// Polls until there is something. Patience is made up only once that takes time.
+    #[inline]
+    pub(super) fn wait_for<R>(
+        &self,
+        doing: &'static str,
+        waiting: Waiting,
+        mut poll: impl FnMut() -> Result<Option<R>, WindowError>,
+    ) -> Result<R, WindowError> {
+        if let Some(found) = poll()? {
+            return Ok(found);
         }
-        let mut patience = self.patience(doing);
+        let mut patience = Patience {
+            window: self,
+            doing,
+            waiter: Waiter::new(self.surroundings.wait_policy()),
+            next_check: FIRST_CHECK,
+        };
         loop {
             patience.idle(waiting)?;
-            if done()? {
-                return Ok(());
+            if let Some(found) = poll()? {
+                return Ok(found);
             }
         }
     }
@@ -96,7 +95,7 @@ pub(super) enum Waiting {
 }
 
 /// The patience of one wait.
-pub(super) struct Patience<'a, F: Fabric> {
+struct Patience<'a, F: Fabric> {
     window: &'a Window<F>,
     doing: &'static str,
     waiter: Waiter,
@@ -105,7 +104,7 @@ pub(super) struct Patience<'a, F: Fabric> {
 
 impl<F: Fabric> Patience<'_, F> {
     /// One idle step after a poll that failed.
-    pub fn idle(&mut self, waiting: Waiting) -> Result<(), WindowError> {
+    fn idle(&mut self, waiting: Waiting) -> Result<(), WindowError> {
         let window = self.window;
         let (Waiting::Word(rank) | Waiting::Rail(rank)) = waiting;
         let target = &window.targets[rank.index()];
