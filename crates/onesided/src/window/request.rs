@@ -3,6 +3,7 @@
 use super::WindowError;
 use super::outstanding::accepted;
 use super::rails::WindowRails;
+use super::update::Update;
 use ferrorail_base::Rank;
 use ferrorail_fabric::{Fabric, LocalSlice, Notification, RemoteSlice, Ticket, Tracking};
 use ferrorail_reduce::Kernel;
@@ -13,7 +14,7 @@ pub(super) struct Request {
     /// First byte, from the base of the target's memory.
     pub offset: u64,
     pub bytes: u64,
-    /// What to do: one of the constants, or a kernel's code above the last.
+    /// What to do, as [`Update::code`] says.
     pub code: u32,
     pub element_bytes: u32,
     /// Whether the elements before are to be sent back.
@@ -21,10 +22,6 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub const REPLACE: u32 = 0;
-    pub const KEEP: u32 = 1;
-    pub const KERNEL: u32 = 2;
-
     pub fn words(&self) -> [u64; 4] {
         let what = u64::from(self.code) << 32 | u64::from(self.element_bytes);
         [self.offset, self.bytes, what, u64::from(self.wants_old)]
@@ -42,28 +39,40 @@ impl Request {
 
     /// What becomes of the elements of a rank with `memory_bytes` bytes, if the request makes sense
     /// there.
-    pub fn check(&self, memory_bytes: u64, operand_bytes: usize) -> Option<Act> {
+    pub fn check(&self, memory_bytes: u64, operand_bytes: usize) -> Option<Update<'static>> {
         let end = self.offset.checked_add(self.bytes)?;
         let fits = end <= memory_bytes && self.bytes <= operand_bytes as u64;
         let whole = self.element_bytes > 0 && self.bytes.is_multiple_of(self.element_bytes.into());
-        let act = match self.code {
-            Self::REPLACE => Act::Replace,
-            Self::KEEP => Act::Keep,
-            code => {
-                let code = u16::try_from(code - Self::KERNEL).ok()?;
-                Act::Kernel(Kernel::from_code(code)?)
-            }
-        };
-        (fits && whole).then_some(act)
+        Update::from_code(self.code).filter(|_| fits && whole)
     }
 }
 
-/// What becomes of the target's elements.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Act {
-    Replace,
-    Keep,
-    Kernel(Kernel),
+impl Update<'_> {
+    const REPLACE: u32 = 0;
+    const KEEP: u32 = 1;
+    const KERNEL: u32 = 2;
+
+    /// What it is called in a request to a handler; `None` if no handler can compute it.
+    pub(super) fn code(&self) -> Option<u32> {
+        match self {
+            Self::Replace => Some(Self::REPLACE),
+            Self::Keep => Some(Self::KEEP),
+            Self::Kernel(kernel) => Some(Self::KERNEL + u32::from(kernel.code())),
+            Self::Call(_) => None,
+        }
+    }
+
+    /// Inverse of [`Update::code`].
+    fn from_code(code: u32) -> Option<Self> {
+        match code {
+            Self::REPLACE => Some(Self::Replace),
+            Self::KEEP => Some(Self::Keep),
+            _ => {
+                let code = u16::try_from(code - Self::KERNEL).ok()?;
+                Some(Self::Kernel(Kernel::from_code(code)?))
+            }
+        }
+    }
 }
 
 /// Bytes and a word for a rank of another node.
@@ -126,12 +135,12 @@ mod tests {
         let request = Request {
             offset: 16,
             bytes: 32,
-            code: Request::KERNEL + u32::from(sum.code()),
+            code: Update::Kernel(sum).code().expect("any process can add"),
             element_bytes: 8,
             wants_old: true,
         };
         assert_eq!(Request::from_words(request.words()), request);
-        assert!(matches!(request.check(48, 64), Some(Act::Kernel(_))));
+        assert!(matches!(request.check(48, 64), Some(Update::Kernel(_))));
         assert!(request.check(47, 64).is_none(), "outside");
         assert!(request.check(48, 24).is_none(), "longer than a room");
         let odd = Request {

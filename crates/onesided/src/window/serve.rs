@@ -4,7 +4,7 @@
 
 use super::layout::{self, PeerWord, ROOM_HEAD, room_bytes};
 use super::rails::WindowRails;
-use super::request::{Act, Message, Request};
+use super::request::{Message, Request};
 use super::target::Memory;
 use super::{Window, WindowError, count};
 use crate::lock::{AnyLock, Arbiter, LockAlgorithm, Mailbox, Mode, RemoteLock};
@@ -241,34 +241,24 @@ impl<F: Fabric> Window<F> {
         let word = |index: usize| self.segment.word(room + 8 * index).load(Ordering::Relaxed);
         let request = Request::from_words([0, 1, 2, 3].map(word));
         let own = &self.targets[self.rank.index()];
-        let (act, base) = match (request.check(own.bytes, desk.operand_bytes), own.memory) {
-            (Some(act), Memory::Mapped(base)) => (act, base),
+        let (update, base) = match (request.check(own.bytes, desk.operand_bytes), own.memory) {
+            (Some(update), Memory::Mapped(base)) => (update, base),
             _ => return self.answer(served, origin, 0, 0, number << 1 | 1, stopped),
         };
         let bytes = request.bytes as usize;
         let there = (base as *mut u8).wrapping_add(request.offset as usize);
         let answers = desk.room(self.size() + 1) + ROOM_HEAD;
+        let slice = |offset: usize| self.segment.range().slice(offset, bytes).as_ptr();
+        let (mut old, mut sent) = (ptr::null_mut(), 0);
         if request.wants_old {
             self.await_answer(served, stopped)?;
-            let old = self.segment.range().slice(answers, bytes);
-            // SAFETY: inside this rank's memory, as checked, and inside the room for answers, which
-            // is the handler's; both are apart.
-            unsafe { ptr::copy_nonoverlapping(there, old.as_ptr(), bytes) };
+            (old, sent) = (slice(answers), bytes);
         }
-        let operands = self.segment.range().slice(room + ROOM_HEAD, bytes);
-        // SAFETY: inside this rank's memory and the origin's room, which it leaves alone until it is
-        // answered; the accumulate lock keeps other accumulating operations away.
-        unsafe {
-            match act {
-                Act::Replace => ptr::copy_nonoverlapping(operands.as_ptr(), there, bytes),
-                Act::Keep => {}
-                Act::Kernel(kernel) => {
-                    let elements = bytes / request.element_bytes as usize;
-                    kernel.run(operands.as_ptr(), there, elements, false);
-                }
-            }
-        }
-        let sent = if request.wants_old { bytes } else { 0 };
+        let (operands, element_bytes) = (slice(room + ROOM_HEAD), request.element_bytes as usize);
+        // SAFETY: inside this rank's memory, as checked, the room for answers, which is the handler's,
+        // and the origin's, which it leaves alone until it is answered; the accumulate lock keeps other
+        // accumulating operations away.
+        unsafe { update.in_place(there, operands, old, bytes, element_bytes)? };
         self.answer(served, origin, answers, sent, number << 1, stopped)
     }
 

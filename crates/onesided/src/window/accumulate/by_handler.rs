@@ -1,7 +1,7 @@
 //! Accumulating by the target's handler (thesis, section 3.3.2): operands go there, the old values
 //! come back if they are wanted, and the result is not moved at all.
 
-use super::{Job, Update};
+use super::Job;
 use crate::window::layout;
 use crate::window::request::Request;
 use crate::window::serve::Desk;
@@ -101,18 +101,6 @@ impl<F: Fabric> Window<F> {
             _ => Err(WindowError::Operation(
                 "the target's handler refused the request".into(),
             )),
-        }
-    }
-}
-
-impl Update<'_> {
-    /// What it is called in a request to a handler; `None` if no handler can compute it.
-    fn code(&self) -> Option<u32> {
-        match self {
-            Self::Replace => Some(Request::REPLACE),
-            Self::Keep => Some(Request::KEEP),
-            Self::Kernel(kernel) => Some(Request::KERNEL + u32::from(kernel.code())),
-            Self::Call(_) => None,
         }
     }
 }
