@@ -104,21 +104,15 @@ impl<F: Fabric> Window<F> {
         swap: u64,
     ) -> Result<u64, WindowError> {
         count(&self.counters.elements);
-        let mut before = [0];
-        match self.targets[target.index()].link {
-            None => {
-                let word = self.segment.word(at);
-                let outcome =
-                    word.compare_exchange(compare, swap, Ordering::AcqRel, Ordering::Acquire);
-                let (Ok(found) | Err(found)) = outcome;
-                return Ok(found);
-            }
-            Some(_) => {
-                self.change_far(target, at, &mut before, |_| {
-                    Some(Change::CompareSwap(compare, swap))
-                })?;
-            }
+        if self.targets[target.index()].link.is_none() {
+            let word = self.segment.word(at);
+            let outcome = word.compare_exchange(compare, swap, Ordering::AcqRel, Ordering::Acquire);
+            let (Ok(found) | Err(found)) = outcome;
+            return Ok(found);
         }
+        let change = Change::CompareSwap(compare, swap);
+        let mut before = [0];
+        self.change_far(target, at, &mut before, |_| Some(change))?;
         Ok(before[0])
     }
 
