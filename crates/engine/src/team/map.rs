@@ -200,6 +200,11 @@ impl TeamRails {
         self.region.as_ref().expect("held until drop")
     }
 
+    /// Whether they lead to this host only: then the CPU copies what they move, and they wake nobody.
+    pub fn stay_here(&self) -> bool {
+        self.fabric.capabilities().same_host_only
+    }
+
     /// Team rails that are not of `planes`, as bits.
     pub fn beyond(&self, planes: u8) -> u8 {
         let infos = self.fabric.rails();

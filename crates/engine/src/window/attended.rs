@@ -10,7 +10,6 @@ use crate::rails::Rails;
 use crate::team::map::TeamRails;
 use ferrorail_base::Rank;
 use ferrorail_bootstrap::Oob;
-use ferrorail_fabric::Fabric;
 use ferrorail_onesided::lock::{LockAlgorithm, SEATS};
 use ferrorail_onesided::window::{self, Handling};
 use ferrorail_shm::{AlarmHandle, Ringer};
@@ -37,8 +36,8 @@ pub(super) struct Plan {
 
 impl Plan {
     pub fn new(ground: &Ground<'_>, memory: Memory, shares: &[Share]) -> Self {
-        let copies = |rails: &TeamRails| rails.fabric.capabilities().same_host_only;
-        let (choice, rails) = (ground.map.settings.accumulate(), ground.rails.map(copies));
+        let choice = ground.map.settings.accumulate();
+        let rails = ground.rails.map(TeamRails::stay_here);
         let accumulate_from = choose::accumulate_from(choice, memory, rails);
         let asked = shares.iter().all(|share| share.elements);
         let share = ROOMS_BYTES / shares.len() / 64 * 64;
@@ -115,10 +114,8 @@ pub(super) fn attend(
     let handler = handler.map_err(|error| EngineError::Selection(error.to_string()))?;
     let host = ground.map.processes[ground.map.rank.index()].host;
     // Where rails lead to this host only, they wake nobody: a pipe does.
+    let loops = ground.rails.is_some_and(TeamRails::stay_here);
     let by_pipe = |rank: Rank| {
-        let loops = ground
-            .rails
-            .is_some_and(|rails| rails.fabric.capabilities().same_host_only);
         ground.map.processes[rank.index()].host == host && (ground.is_near(rank) || loops)
     };
     let open = |rank: Rank| {
