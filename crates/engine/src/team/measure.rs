@@ -1,7 +1,8 @@
 //! Speeds of the rails to a new peer: nominal, or measured where shares depend on them.
 //!
-//! Measuring writes from the scratch of one synchronisation channel to that of the peer's other one:
-//! nothing else ever uses them, because synchronisations move nothing.
+//! Measuring writes from the scratch of the first synchronisation channel, where bounced pieces lie, to
+//! that of the peer's second one. Nobody else writes there, because synchronisations move nothing, and
+//! nobody reads it.
 
 use super::map::{CHANNELS, Map, TeamRails};
 use super::{Link, State};
