@@ -38,6 +38,7 @@ mod rails;
 mod reducer;
 mod report;
 mod run;
+mod segment;
 mod shared_settings;
 mod stats;
 mod team;

@@ -165,6 +165,13 @@ impl Map {
         layout.scratch(owner, channel)
     }
 
+    /// Whether this process can read the word of `peer`'s own that `probe` says the address of, and what
+    /// it holds: by cross-memory attach.
+    pub fn reads(&self, peer: Rank, (address, expect): (u64, u64)) -> bool {
+        let pid = self.processes[peer.index()].pid;
+        self.settings.cma && ferrorail_shm::cma_probe(pid, address, expect)
+    }
+
     /// The first rank of this host that is dead.
     pub fn dead_peer(&self, collective: &'static str) -> Option<EngineError> {
         let host = self.processes[self.rank.index()].host;

@@ -5,17 +5,16 @@ use super::rails::AgreedRails;
 use crate::EngineError;
 use crate::agree::{agree, gather};
 use crate::choice;
-use crate::rails::Rails;
 use crate::run::checked::cell_bytes;
+use crate::segment::{Making, register};
 use crate::shared_settings::SharedSettings;
-use ferrorail_base::config::ShmKind;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_base::{NodeId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::schedule::slot_limit;
+use ferrorail_fabric::Fabric;
 use ferrorail_fabric::stripe::Planner;
-use ferrorail_fabric::{Fabric, LocalRegion, SharedBacking};
-use ferrorail_shm::{NodeLayout, NodeSegment, SegmentHandle, ShmError};
+use ferrorail_shm::{NodeLayout, NodeSegment, SegmentHandle};
 
 /// Bytes of flags per rank with which a channel still counts as small.
 const SMALL_FLAGS_MAX: u32 = 8192;
@@ -29,10 +28,10 @@ pub(super) fn open(
 ) -> Result<(), EngineError> {
     let lanes = rails.as_ref().map_or(1, |rails| rails.local.len() as u32);
     map.node_memory = Some(open_segment(oob, map, lanes)?);
-    let region = rails
-        .as_ref()
-        .map(|rails| register(map, &rails.fabric))
-        .transpose();
+    // SAFETY: the segment lives in the team's map beside the registration, which is dropped first.
+    let register =
+        |rails: &AgreedRails| unsafe { register(&rails.fabric, map.segment().segment()) };
+    let region = rails.as_ref().map(register).transpose();
     let description = match (&region, &rails) {
         (Ok(Some(region)), Some(rails)) => Ok(rails.fabric.describe(region)),
         (Err(error), _) => Err(error.to_string()),
@@ -96,21 +95,15 @@ pub(crate) fn layouts(
 
 fn open_segment(oob: &mut dyn Oob, map: &Map, rails: u32) -> Result<NodeMemory, EngineError> {
     let layouts = layouts(&map.topology, &map.settings, rails);
-    let layout = &layouts[map.node.index()];
-    let kinds: &[ShmKind] = match map.settings.shm() {
-        ShmKind::Auto => &[ShmKind::Memfd, ShmKind::Posix],
-        ShmKind::Memfd => &[ShmKind::Memfd],
-        ShmKind::Posix => &[ShmKind::Posix],
+    let layout = layouts[map.node.index()];
+    let making = Making {
+        leader: map.topology.leader_of(map.node),
+        acts: ["creating the node segment", "attaching the node segment"],
+        create: |kind| NodeSegment::create(kind, layout),
+        attach: |handle: &SegmentHandle| NodeSegment::attach(handle, layout),
+        segment: NodeSegment::segment,
     };
-    let mut result = Err(EngineError::Selection("no kind of segment to try".into()));
-    for &kind in kinds {
-        result = try_segment(oob, map, layout, kind);
-        match &result {
-            Ok(_) => break,
-            Err(error) => tracing::debug!("{kind:?} segment: {error}"),
-        }
-    }
-    let segment = result?;
+    let segment = making.open(oob, map.settings.shm())?;
     if map.topology.is_leader(map.rank) {
         map.context.stats().segment(layout.total_bytes());
     }
@@ -126,70 +119,15 @@ fn small_channels(size: u32, rails: u32) -> u32 {
     }
 }
 
-fn try_segment(
-    oob: &mut dyn Oob,
-    map: &Map,
-    layout: &NodeLayout,
-    kind: ShmKind,
-) -> Result<NodeSegment, EngineError> {
-    let leads = map.topology.is_leader(map.rank);
-    let created = leads.then(|| NodeSegment::create(kind, *layout));
-    let handle = match &created {
-        None => Ok(None),
-        Some(Ok(segment)) => Ok(Some(segment.segment().handle().to_wire())),
-        Some(Err(error)) => Err(error.to_string()),
-    };
-    let handles = agree(oob, "creating the node segment", handle)?;
-    let segment = match created {
-        Some(created) => created.map_err(|error: ShmError| error.to_string()),
-        None => {
-            let leader = map.topology.leader_of(map.node);
-            handles[leader.index()]
-                .as_deref()
-                .and_then(SegmentHandle::from_wire)
-                .ok_or_else(|| "the leader sent no segment".to_owned())
-                .and_then(|handle| {
-                    NodeSegment::attach(&handle, *layout).map_err(|error| error.to_string())
-                })
-        }
-    };
-    agree(
-        oob,
-        "attaching the node segment",
-        segment.as_ref().map(|_| ()).map_err(String::clone),
-    )?;
-    let segment = segment.map_err(EngineError::Selection)?;
-    segment.segment().unlink();
-    Ok(segment)
-}
-
-fn register(map: &Map, fabric: &Rails) -> Result<LocalRegion, EngineError> {
-    let segment = map.segment().segment();
-    let range = segment.range();
-    let backing = SharedBacking {
-        pid: std::process::id(),
-        fd: segment.fd(),
-        offset: 0,
-        object_bytes: range.bytes as u64,
-    };
-    // SAFETY: the segment lives in the team's map beside the registration, which is dropped first.
-    Ok(unsafe { fabric.register(range.as_ptr(), range.bytes, Some(backing)) }?)
-}
-
 /// Whether this rank can write every other's private memory: by cross-memory attach inside the
 /// node (and the host, for loopback rails), by the rails elsewhere. What cannot be registered when it
 /// comes to that goes in pieces.
 fn reaches_all(map: &Map, probes: &[(u64, u64)]) -> bool {
     let capabilities = map.rails.as_ref().map(|rails| rails.fabric.capabilities());
-    let one_host = capabilities.is_some_and(|capabilities| capabilities.same_host_only);
-    let reaches = |peer: Rank| {
-        let (address, expect) = probes[peer.index()];
-        let pid = map.processes[peer.index()].pid;
-        map.settings.cma && ferrorail_shm::cma_probe(pid, address, expect)
-    };
+    let one_host = map.rails.as_ref().is_some_and(TeamRails::stay_here);
     let inside = (0..map.topology.size())
         .map(Rank)
         .filter(|&peer| peer != map.rank && (one_host || map.topology.same_node(peer, map.rank)))
-        .all(reaches);
+        .all(|peer| map.reads(peer, probes[peer.index()]));
     inside && capabilities.is_none_or(|capabilities| capabilities.private_memory)
 }

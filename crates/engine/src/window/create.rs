@@ -8,10 +8,10 @@ use super::ground::{Ground, refused};
 use super::link::{link, peers_by_rail, word_rail};
 use super::memory::{Memory, Placement, Share};
 use super::register::{Description, Registered, register};
-use super::segment::open_segment;
 use super::surroundings::Processes;
 use super::{OneSided, Window};
 use crate::agree::agree;
+use crate::segment::Making;
 use crate::team::Team;
 use crate::{EngineError, Rails};
 use ferrorail_base::{PeerId, RailId, Rank};
@@ -73,7 +73,18 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
     )
     .ok_or_else(|| refused(map, "laying out the window", "it is too large"))?;
     let attendance = attend(state.oob(), &ground, &plan)?;
-    let segment = open_segment(state.oob(), &ground, &placement)?;
+    let bytes = placement.bytes[ground.node.index()];
+    let making = Making {
+        leader: ground.topology.leader_of(ground.node),
+        acts: [
+            "creating a window's segment",
+            "attaching a window's segment",
+        ],
+        create: |kind| Segment::create(kind, bytes),
+        attach: Segment::attach,
+        segment: |segment| segment,
+    };
+    let segment = making.open(state.oob(), map.settings.shm())?;
     // SAFETY: the caller keeps memory that it brings; the segment is kept beside its registration.
     let made = unsafe { register(state.oob(), &ground, &segment, &spec, &shares) }?;
     let by_rail = peers_by_rail(&ground, atomics);

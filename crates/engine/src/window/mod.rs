@@ -12,7 +12,6 @@ mod ground;
 mod link;
 mod memory;
 mod register;
-mod segment;
 pub mod statistics;
 mod surroundings;
 

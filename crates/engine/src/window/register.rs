@@ -5,11 +5,12 @@ use super::ground::Ground;
 use super::memory::{Memory, Share};
 use crate::EngineError;
 use crate::agree::agree;
+use crate::segment;
 use crate::team::map::TeamRails;
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_bootstrap::Oob;
-use ferrorail_fabric::{Fabric, LocalRegion, SharedBacking};
+use ferrorail_fabric::{Fabric, LocalRegion};
 use ferrorail_shm::Segment;
 use serde::{Deserialize, Serialize};
 
@@ -108,20 +109,9 @@ unsafe fn register_here(
     let Some(rails) = registered.rails else {
         return Ok(());
     };
-    let range = segment.range();
-    let backing = SharedBacking {
-        pid: std::process::id(),
-        fd: segment.fd(),
-        offset: 0,
-        object_bytes: range.bytes as u64,
-    };
     let say = |error: ferrorail_fabric::FabricError| error.to_string();
     // SAFETY: the caller's contract.
-    let region = unsafe {
-        rails
-            .fabric
-            .register(range.as_ptr(), range.bytes, Some(backing))
-    };
+    let region = unsafe { segment::register(&rails.fabric, segment) };
     registered.segment = Some(region.map_err(say)?);
     if let Memory::Create { address } = spec.memory
         && spec.bytes > 0
@@ -144,14 +134,9 @@ fn unreached(
     shares: &[Share],
     descriptions: &[Description],
 ) -> Option<Rank> {
-    let reaches = |rank: Rank| {
-        let (address, expect) = descriptions[rank.index()].probe;
-        let pid = ground.map.processes[rank.index()].pid;
-        ground.map.settings.cma && ferrorail_shm::cma_probe(pid, address, expect)
-    };
     let local = ground.topology.ranks_of(ground.node).iter().copied();
     local
         .filter(|&rank| rank != ground.map.rank)
         .filter(|&rank| memory == Memory::Dynamic || shares[rank.index()].bytes > 0)
-        .find(|&rank| !reaches(rank))
+        .find(|&rank| !ground.map.reads(rank, descriptions[rank.index()].probe))
 }

@@ -1,0 +1,91 @@
+//! The segment that the ranks of a node share: for a team, or for one window.
+
+use crate::EngineError;
+use crate::agree::agree;
+use crate::rails::Rails;
+use ferrorail_base::Rank;
+use ferrorail_base::config::ShmKind;
+use ferrorail_bootstrap::Oob;
+use ferrorail_fabric::{Fabric, FabricError, LocalRegion, SharedBacking};
+use ferrorail_shm::{Segment, SegmentHandle, ShmError};
+
+/// How the ranks of a node come to a segment.
+pub(crate) struct Making<S, C, A> {
+    /// Who creates it; the others attach.
+    pub leader: Rank,
+    /// What creating and attaching are called in messages.
+    pub acts: [&'static str; 2],
+    pub create: C,
+    pub attach: A,
+    /// The mapping.
+    pub segment: fn(&S) -> &Segment,
+}
+
+impl<S, C, A> Making<S, C, A>
+where
+    C: Fn(ShmKind) -> Result<S, ShmError>,
+    A: Fn(&SegmentHandle) -> Result<S, ShmError>,
+{
+    /// Opens a segment of the first kind that works on all nodes. Collective.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] of the last kind tried.
+    pub fn open(&self, oob: &mut dyn Oob, kind: ShmKind) -> Result<S, EngineError> {
+        let kinds: &[ShmKind] = match kind {
+            ShmKind::Auto => &[ShmKind::Memfd, ShmKind::Posix],
+            ShmKind::Memfd => &[ShmKind::Memfd],
+            ShmKind::Posix => &[ShmKind::Posix],
+        };
+        let mut result = Err(EngineError::Selection("no kind of segment to try".into()));
+        for &kind in kinds {
+            result = self.open_kind(oob, kind);
+            match &result {
+                Ok(_) => break,
+                Err(error) => tracing::debug!("{kind:?} segment: {error}"),
+            }
+        }
+        result
+    }
+
+    fn open_kind(&self, oob: &mut dyn Oob, kind: ShmKind) -> Result<S, EngineError> {
+        let created = (oob.rank() == self.leader).then(|| (self.create)(kind));
+        let handle = match &created {
+            None => Ok(None),
+            Some(Ok(made)) => Ok(Some((self.segment)(made).handle().to_wire())),
+            Some(Err(error)) => Err(error.to_string()),
+        };
+        let handles = agree(oob, self.acts[0], handle)?;
+        let made = match created {
+            Some(created) => created.map_err(|error| error.to_string()),
+            None => handles[self.leader.index()]
+                .as_deref()
+                .and_then(SegmentHandle::from_wire)
+                .ok_or_else(|| "the leader sent no segment".to_owned())
+                .and_then(|handle| (self.attach)(&handle).map_err(|error| error.to_string())),
+        };
+        let attached = made.as_ref().map(|_| ()).map_err(String::clone);
+        agree(oob, self.acts[1], attached)?;
+        let made = made.map_err(EngineError::Selection)?;
+        (self.segment)(&made).unlink();
+        Ok(made)
+    }
+}
+
+/// Registers all of `segment`.
+///
+/// # Safety
+/// The segment outlives its registration.
+pub(crate) unsafe fn register(
+    fabric: &Rails,
+    segment: &Segment,
+) -> Result<LocalRegion, FabricError> {
+    let range = segment.range();
+    let backing = SharedBacking {
+        pid: std::process::id(),
+        fd: segment.fd(),
+        offset: 0,
+        object_bytes: range.bytes as u64,
+    };
+    // SAFETY: the caller's contract.
+    unsafe { fabric.register(range.as_ptr(), range.bytes, Some(backing)) }
+}
