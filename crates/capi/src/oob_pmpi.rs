@@ -85,24 +85,28 @@ impl OobPmpi {
         Ok(blobs)
     }
 
+    /// `None` if `keep_on` said no.
     fn swap(
         &self,
         peers: &[Rank],
         outgoing: &[Vec<u8>],
         keep_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Vec<Vec<u8>>, OobError> {
+    ) -> Result<Option<Vec<Vec<u8>>>, MpiError> {
         let lengths: Vec<_> = outgoing
             .iter()
             .map(|blob| (blob.len() as u64).to_le_bytes().to_vec())
             .collect();
         let heads = vec![vec![0; 8]; peers.len()];
-        let lengths = self.transfer(peers, lengths, heads, TAG_LENGTH, keep_on)?;
+        let Some(lengths) = self.transfer(peers, lengths, heads, TAG_LENGTH, keep_on)? else {
+            return Ok(None);
+        };
         let blobs = lengths.iter().map(|head| vec![0; words(head)[0] as usize]);
         let (incoming, outgoing) = (blobs.collect(), outgoing.to_vec());
         self.transfer(peers, outgoing, incoming, TAG_CONTENT, keep_on)
     }
 
-    /// Sends `outgoing` and returns `incoming` filled. What an error leaves under way is never freed.
+    /// Sends `outgoing` and returns `incoming` filled; `None` if `keep_on` said no. What is left under way
+    /// is never freed.
     fn transfer(
         &self,
         peers: &[Rank],
@@ -110,7 +114,7 @@ impl OobPmpi {
         incoming: Vec<Vec<u8>>,
         tag: c_int,
         keep_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Vec<Vec<u8>>, OobError> {
+    ) -> Result<Option<Vec<Vec<u8>>>, MpiError> {
         let outgoing = ManuallyDrop::new(outgoing);
         let mut incoming = ManuallyDrop::new(incoming);
         let mut requests = RequestList::with_capacity(self.host.kind(), 2 * peers.len());
@@ -119,33 +123,23 @@ impl OobPmpi {
             // are if that never happens.
             unsafe {
                 self.host
-                    .start_receive(blob, peer.0, tag, self.comm, &mut requests)
-                    .map_err(failed("exchange"))?;
+                    .start_receive(blob, peer.0, tag, self.comm, &mut requests)?;
             }
         }
         for (peer, blob) in peers.iter().zip(outgoing.iter()) {
             // SAFETY: as above.
             unsafe {
                 self.host
-                    .start_send(blob, peer.0, tag, self.comm, &mut requests)
-                    .map_err(failed("exchange"))?;
+                    .start_send(blob, peer.0, tag, self.comm, &mut requests)?;
             }
         }
-        while !self
-            .host
-            .test_all(&mut requests)
-            .map_err(failed("exchange"))?
-        {
+        while !self.host.test_all(&mut requests)? {
             if !keep_on() {
-                return Err(OobError {
-                    act: "exchange",
-                    reason: "nobody answered".into(),
-                    mpi_class: None,
-                });
+                return Ok(None);
             }
         }
         drop(ManuallyDrop::into_inner(outgoing));
-        Ok(ManuallyDrop::into_inner(incoming))
+        Ok(Some(ManuallyDrop::into_inner(incoming)))
     }
 }
 
@@ -170,8 +164,7 @@ impl Oob for OobPmpi {
     }
 
     fn exchange(&mut self, peers: &[Rank], outgoing: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, OobError> {
-        assert_eq!(peers.len(), outgoing.len(), "one blob for each peer");
-        self.swap(peers, outgoing, &mut || {
+        self.exchange_while(peers, outgoing, &mut || {
             std::thread::yield_now();
             true
         })
@@ -184,7 +177,14 @@ impl Oob for OobPmpi {
         keep_on: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<Vec<u8>>, OobError> {
         assert_eq!(peers.len(), outgoing.len(), "one blob for each peer");
-        self.swap(peers, outgoing, keep_on)
+        let swapped = self.swap(peers, outgoing, keep_on);
+        swapped
+            .map_err(failed("exchange"))?
+            .ok_or_else(|| OobError {
+                act: "exchange",
+                reason: "nobody answered".into(),
+                mpi_class: None,
+            })
     }
 
     fn barrier(&mut self) -> Result<(), OobError> {
