@@ -1,7 +1,7 @@
 //! One side of a call: its elements, and the plain bytes that the engine sees of them.
 
 use super::{Args, Buffer, Refusal};
-use crate::datatype::{self, Elements, Packed};
+use crate::datatype::{Elements, Packed};
 use crate::error::CallError;
 use crate::runtime::Session;
 use std::ops::Range;
@@ -53,17 +53,8 @@ pub fn elements(session: &Session, buffer: &Buffer) -> Result<Elements, Refusal>
 /// Checks count and datatype, but not the address. The byte count of the result does not overflow.
 #[inline(always)]
 pub fn typed(session: &Session, buffer: &Buffer) -> Result<Elements, Refusal> {
-    let count = usize::try_from(buffer.count).map_err(|_| Refusal::Invalid)?;
-    let datatype = session.host().datatype(buffer.datatype);
-    let layout = datatype::layout(session, datatype).ok_or(Refusal::Invalid)?;
-    let elements = Elements {
-        address: buffer.address.cast(),
-        count,
-        datatype,
-        layout,
-    };
-    elements.bytes().ok_or(Refusal::Invalid)?;
-    Ok(elements)
+    let described = Elements::of(session, buffer.address, buffer.count, buffer.datatype);
+    described.map_err(|_| Refusal::Invalid)
 }
 
 /// Checks the address of `elements`.

@@ -1,9 +1,10 @@
 //! Elements of a datatype in the program's memory, as plain bytes and back.
 
-use super::Layout;
-use crate::error::CallError;
+use super::{Layout, layout};
+use crate::error::{CallError, Wrong};
 use crate::runtime::Session;
 use ferrorail_mpi_abi::Datatype;
+use libc::c_void;
 use std::ops::Range;
 
 /// Bytes packed by one call of the host at most, unless a single element has more. An `int` must
@@ -24,6 +25,26 @@ pub struct Elements {
 }
 
 impl Elements {
+    /// Those that a program describes, checked but for the address: their bytes do not overflow.
+    #[inline(always)]
+    pub fn of(
+        session: &Session,
+        address: *mut c_void,
+        count: i64,
+        datatype: usize,
+    ) -> Result<Self, Wrong> {
+        let count = usize::try_from(count).map_err(|_| Wrong::Count)?;
+        let datatype = session.host().datatype(datatype);
+        let elements = Self {
+            address: address.cast(),
+            count,
+            datatype,
+            layout: layout(session, datatype).ok_or(Wrong::Datatype)?,
+        };
+        elements.bytes().ok_or(Wrong::Count)?;
+        Ok(elements)
+    }
+
     /// Bytes of data; `None` on overflow.
     #[inline]
     pub fn bytes(&self) -> Option<usize> {

@@ -1,7 +1,7 @@
 //! Accumulating operations (MPI 4.1, sections 12.3.4 and 12.3.5).
 
 use super::Entry;
-use super::operation::{Place, here, plain, shape, shape_there, typed};
+use super::operation::{Place, here, plain, shape, shape_there};
 use crate::collective::Buffer;
 use crate::datatype::{self, Elements, Packed};
 use crate::error::{CallError, Wrong};
@@ -104,7 +104,7 @@ unsafe fn accumulate_typed(
     args: &Accumulate,
 ) -> Result<(), CallError> {
     let place = &args.place;
-    let there = typed(session, ptr::null_mut(), place.count, place.datatype)?;
+    let there = Elements::of(session, ptr::null_mut(), place.count, place.datatype)?;
     let element = {
         let _inside = Inside::enter();
         let basis = basis(session, there.datatype, 0).ok_or(Wrong::Datatype)?;
@@ -291,7 +291,7 @@ pub unsafe fn compare_and_swap(
         return Ok(());
     };
     let [origin, compare, result] = buffers;
-    let element = typed(session, origin, 1, place.datatype)?;
+    let element = Elements::of(session, origin, 1, place.datatype)?;
     if element.layout.dense_at() != Some(0) {
         return Err(Wrong::Datatype.into());
     }

@@ -3,7 +3,7 @@
 use super::Entry;
 use super::create::write_handle;
 use crate::collective::Buffer;
-use crate::datatype::{self, Elements, Packed};
+use crate::datatype::{Elements, Packed};
 use crate::error::{CallError, Wrong};
 use crate::runtime::{Inside, Session};
 use ferrorail_base::Rank;
@@ -39,31 +39,10 @@ impl Place {
     }
 }
 
-/// Checks count and datatype.
-#[inline]
-pub(super) fn typed(
-    session: &Session,
-    address: *mut c_void,
-    count: i64,
-    datatype: usize,
-) -> Result<Elements, CallError> {
-    let count = usize::try_from(count).map_err(|_| Wrong::Count)?;
-    let datatype = session.host().datatype(datatype);
-    let layout = datatype::layout(session, datatype).ok_or(Wrong::Datatype)?;
-    let elements = Elements {
-        address: address.cast(),
-        count,
-        datatype,
-        layout,
-    };
-    elements.bytes().ok_or(Wrong::Count)?;
-    Ok(elements)
-}
-
-/// [`typed`] for memory of this process.
+/// [`Elements::of`] memory of this process.
 #[inline]
 pub(super) fn here(session: &Session, buffer: &Buffer) -> Result<Elements, CallError> {
-    let elements = typed(session, buffer.address, buffer.count, buffer.datatype)?;
+    let elements = Elements::of(session, buffer.address, buffer.count, buffer.datatype)?;
     match elements.is_absent() {
         true => Err(Wrong::Buffer.into()),
         false => Ok(elements),
@@ -209,7 +188,7 @@ unsafe fn transfer_typed(
 ) -> Result<(), CallError> {
     let window = entry.onesided();
     let origin = here(session, origin)?;
-    let there = typed(session, ptr::null_mut(), place.count, place.datatype)?;
+    let there = Elements::of(session, ptr::null_mut(), place.count, place.datatype)?;
     let at = shape_there(&there)?;
     let to = (target, place.displacement, &at);
     if let Some(shape) = shape(&origin) {
