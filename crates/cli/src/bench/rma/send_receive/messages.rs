@@ -5,6 +5,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use ferrorail_mpi_abi::{Comm, Host, Request, RequestList};
 use std::ffi::{c_int, c_void};
 use std::ptr;
+use std::slice;
 
 /// Requests under way of one epoch.
 const REQUESTS: usize = 4096;
@@ -162,7 +163,7 @@ impl<'a> Messages<'a> {
     /// An empty message.
     pub fn tell(&mut self, to: u32, tag: Tag) -> Result<()> {
         // SAFETY: no byte is sent.
-        unsafe { self.start_send(ptr::null(), 0, to, tag) }
+        unsafe { self.start_send(ptr::dangling(), 0, to, tag) }
     }
 
     /// The same, awaited.
@@ -181,9 +182,7 @@ impl<'a> Messages<'a> {
 
     /// The packet that was listened for, once it is there.
     pub fn heard(&mut self) -> Result<Option<Packet>> {
-        let mut request = self.listening;
-        let done = self.test(&mut request)?;
-        self.listening = request;
+        let done = Self::test(self.host, &mut self.listening)?;
         Ok(done.then(|| Packet::read(&self.heard)))
     }
 
@@ -202,10 +201,7 @@ impl<'a> Messages<'a> {
 
     /// Whether it is there.
     pub fn is_acknowledged(&mut self) -> Result<bool> {
-        let mut request = self.acknowledgement;
-        let done = self.test(&mut request)?;
-        self.acknowledgement = request;
-        Ok(done)
+        Self::test(self.host, &mut self.acknowledgement)
     }
 
     /// Collective.
@@ -217,10 +213,7 @@ impl<'a> Messages<'a> {
 
     /// Whether all are there.
     pub fn is_barrier_over(&mut self) -> Result<bool> {
-        let mut request = self.barrier;
-        let done = self.test(&mut request)?;
-        self.barrier = request;
-        Ok(done)
+        Self::test(self.host, &mut self.barrier)
     }
 
     /// Stops to listen, by a message to oneself, and gives the communicator back. Collective, after
@@ -234,17 +227,17 @@ impl<'a> Messages<'a> {
         Ok(self.host.free_comm(self.comm)?)
     }
 
-    fn test(&self, request: &mut Request) -> Result<bool> {
+    fn test(host: &Host, request: &mut Request) -> Result<bool> {
         let mut done = 0;
-        let ignore = self.host.constants().status_ignore as *mut c_void;
+        let ignore = host.constants().status_ignore as *mut c_void;
         // SAFETY: a request of this library's, or its null request; the flag is live.
-        let code = unsafe { (self.host.functions().test)(request, &mut done, ignore) };
-        self.host.check("MPI_Test", code)?;
+        let code = unsafe { (host.functions().test)(request, &mut done, ignore) };
+        host.check("MPI_Test", code)?;
         Ok(done != 0)
     }
 
     /// # Safety
-    /// The bytes are left alone until [`Messages::finish`].
+    /// The bytes are readable, and left alone until [`Messages::finish`].
     unsafe fn start_send(
         &mut self,
         from: *const u8,
@@ -252,23 +245,14 @@ impl<'a> Messages<'a> {
         to: u32,
         tag: Tag,
     ) -> Result<()> {
-        let byte = self.host.predefined().byte;
-        let count = c_int::try_from(bytes).context("a message")?;
-        let request = self.requests.push();
-        // SAFETY: the caller's contract; the slot is live.
-        let code = unsafe {
-            let send = self.host.functions().isend;
-            send(
-                from.cast(),
-                count,
-                byte,
-                to as c_int,
-                tag as c_int,
-                self.comm,
-                request,
-            )
-        };
-        Ok(self.host.check("MPI_Isend", code)?)
+        c_int::try_from(bytes).context("a message")?;
+        let (host, tag) = (self.host, tag as c_int);
+        // SAFETY: the caller's contract.
+        unsafe {
+            let bytes = slice::from_raw_parts(from, bytes);
+            host.start_send(bytes, to, tag, self.comm, &mut self.requests)?;
+        }
+        Ok(())
     }
 
     /// # Safety
@@ -280,23 +264,14 @@ impl<'a> Messages<'a> {
         from: u32,
         tag: Tag,
     ) -> Result<()> {
-        let byte = self.host.predefined().byte;
-        let count = c_int::try_from(bytes).context("a message")?;
-        let request = self.requests.push();
-        // SAFETY: as above.
-        let code = unsafe {
-            let receive = self.host.functions().irecv;
-            receive(
-                to.cast(),
-                count,
-                byte,
-                from as c_int,
-                tag as c_int,
-                self.comm,
-                request,
-            )
-        };
-        Ok(self.host.check("MPI_Irecv", code)?)
+        c_int::try_from(bytes).context("a message")?;
+        let (host, tag) = (self.host, tag as c_int);
+        // SAFETY: the caller's contract.
+        unsafe {
+            let bytes = slice::from_raw_parts_mut(to, bytes);
+            host.start_receive(bytes, from, tag, self.comm, &mut self.requests)?;
+        }
+        Ok(())
     }
 
     /// # Safety
