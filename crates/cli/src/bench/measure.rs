@@ -5,7 +5,7 @@ use super::call::{Arguments, Function};
 use super::instance::Instance;
 use super::operation::{Form, Operation, Place};
 use super::report::{self, Row};
-use super::timing::Timing;
+use super::timing::{Timing, everybodys};
 use super::{Plan, Variants};
 use crate::mpi;
 use anyhow::{Result, anyhow};
@@ -91,7 +91,7 @@ impl<'a> Bench<'a> {
         let mut pool = Pool::new((longest(|both| both.0), longest(|both| both.1)));
         let instances = self.open_instances(library, &mut pool)?;
         if rank == 0 {
-            report::print_head(size, self.host);
+            report::print_head(size as u32, self.host);
         }
         let mut rows = Vec::new();
         let mut missing = Vec::new();
@@ -105,7 +105,7 @@ impl<'a> Bench<'a> {
         if rank == 0 {
             report::print_summary(&rows, &missing);
             if let Some(path) = &self.plan.json {
-                report::write_json(path, size, self.host, &rows, &missing)?;
+                report::write_json(path, size as u32, self.host, &rows, &missing)?;
             }
         }
         match instances.last().and_then(Instance::finalize) {
@@ -261,15 +261,8 @@ impl<'a> Bench<'a> {
             }
         }
         let mine = start.elapsed().as_secs_f64() * 1e6 / f64::from(iterations);
-        let mut all = vec![0; 8 * self.place.size];
-        self.host
-            .allgather_bytes(&mine.to_le_bytes(), &mut all, self.world)?;
-        let times = all
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .map(|&bytes| f64::from_le_bytes(bytes));
-        Ok(times.fold(0.0, f64::max))
+        let all = everybodys(self.host, [mine])?;
+        Ok(all.into_iter().map(|[time]| time).fold(0.0, f64::max))
     }
 
     /// Calls once and compares every byte, at every rank.

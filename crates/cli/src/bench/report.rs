@@ -1,7 +1,7 @@
 //! The table, the summary and the JSON file of a benchmark.
 
 use super::operation::Operation;
-use super::timing::Timing;
+use super::timing::{Means, Timing};
 use crate::mpi;
 use anyhow::{Context, Result};
 use ferrorail_base::config::TABLE;
@@ -67,14 +67,12 @@ impl Row {
     }
 }
 
-/// Geometric mean of the ratios of the cells that ferrorail took; `None` if there is none.
-fn geometric_mean<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<f64> {
-    let logarithms: Vec<f64> = rows
-        .filter(|row| !row.forwarded)
-        .map(|row| row.ratio().ln())
-        .collect();
-    let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
-    (!logarithms.is_empty()).then(|| mean.exp())
+/// Means over the cells that ferrorail took.
+fn means(rows: &[Row]) -> Means {
+    Means::of(rows.iter().map(|row| {
+        let ratio = (!row.forwarded).then(|| row.ratio());
+        (row.name(), ratio)
+    }))
 }
 
 /// Cells slower than the host's, slowest first.
@@ -85,20 +83,15 @@ fn slower(rows: &[Row]) -> Vec<&Row> {
     slower
 }
 
-/// Names of the benchmarks in order.
-fn names(rows: &[Row]) -> Vec<String> {
-    let mut names: Vec<String> = rows.iter().map(Row::name).collect();
-    names.dedup();
-    names
+/// Prints what is measured where.
+pub fn print_title(ranks: u32, host: &Host) {
+    let (version, host) = (env!("CARGO_PKG_VERSION"), host.short_version());
+    println!("# ferrorail {version}, {ranks} ranks, beside {host}");
 }
 
 /// Prints the head of the table.
-pub fn print_head(ranks: usize, host: &Host) {
-    println!(
-        "# ferrorail {}, {ranks} ranks, beside {}",
-        env!("CARGO_PKG_VERSION"),
-        host.short_version()
-    );
+pub fn print_head(ranks: u32, host: &Host) {
+    print_title(ranks, host);
     println!("# us per call of the slowest rank: median and minimum over blocks; ratio of medians");
     println!(
         "{:<20} {:<10} {:<20} {:>12} {:>12} {:>12} {:>12} {:>8}",
@@ -125,14 +118,14 @@ pub fn print_row(row: &Row) {
 /// Prints means, and what is slower than the host's or was not measured.
 pub fn print_summary(rows: &[Row], missing: &[&str]) {
     println!("#\n# Geometric means of the ratios");
-    for name in names(rows) {
-        let of_it = rows.iter().filter(|row| row.name() == name);
-        match geometric_mean(of_it) {
+    let means = means(rows);
+    for (name, mean) in means.by_name {
+        match mean {
             Some(mean) => println!("# {name:<30} {mean:>8.3}"),
             None => println!("# {name:<30} forwarded"),
         }
     }
-    if let Some(mean) = geometric_mean(rows.iter()) {
+    if let Some(mean) = means.all {
         println!("# {:<30} {mean:>8.3}", "all");
     }
     let taken = rows.iter().filter(|row| !row.forwarded).count();
@@ -164,24 +157,14 @@ pub fn print_summary(rows: &[Row], missing: &[&str]) {
 /// Writes everything that is needed to judge the numbers later.
 pub fn write_json(
     path: &Path,
-    ranks: usize,
+    ranks: u32,
     host: &Host,
     rows: &[Row],
     missing: &[&str],
 ) -> Result<()> {
-    let means = names(rows).into_iter().map(|name| {
-        let mean = geometric_mean(rows.iter().filter(|row| row.name() == name));
-        (name, json!(mean))
-    });
     let report = json!({
         "benchmark": "collectives",
         "ranks": ranks,
-        "machine": machine(),
-        "ferrorail": { "version": env!("CARGO_PKG_VERSION"), "library": crate::library::find()? },
-        "mpi": mpi::describe(host),
-        "settings": given_settings(),
-        "geometric_mean": geometric_mean(rows.iter()),
-        "geometric_means": Value::Object(means.collect()),
         "slower": slower(rows).into_iter().map(|row| json!({
             "collective": row.name(),
             "bytes": row.bytes,
@@ -191,12 +174,25 @@ pub fn write_json(
         "missing": missing,
         "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
     });
+    write_report(path, host, report, means(rows))
+}
+
+/// Writes `report` with `means`, and what was measured where.
+pub fn write_report(path: &Path, host: &Host, mut report: Value, means: Means) -> Result<()> {
+    let by_name = means.by_name.into_iter();
+    report["geometric_mean"] = json!(means.all);
+    report["geometric_means"] = by_name.map(|(name, mean)| (name, json!(mean))).collect();
+    report["machine"] = machine();
+    report["ferrorail"] =
+        json!({ "version": env!("CARGO_PKG_VERSION"), "library": crate::library::find()? });
+    report["mpi"] = mpi::describe(host);
+    report["settings"] = given_settings();
     let text = serde_json::to_string_pretty(&report)? + "\n";
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The machine of rank 0.
-pub fn machine() -> Value {
+fn machine() -> Value {
     let info = HostInfo::probe();
     let system = nix::sys::utsname::uname().ok();
     let text =
@@ -218,7 +214,7 @@ fn cpu_model() -> Option<String> {
 }
 
 /// The settings of the environment; what is not there has its default.
-pub fn given_settings() -> Value {
+fn given_settings() -> Value {
     let given = TABLE.iter().filter_map(|setting| {
         Some((
             setting.name.to_owned(),
@@ -256,7 +252,7 @@ mod tests {
             row("gather", 4, 2.4, false),
             row("scan", 4, 9.0, true),
         ];
-        let mean = |rows: &[Row]| geometric_mean(rows.iter());
+        let mean = |rows: &[Row]| means(rows).all;
         assert_eq!(mean(&rows[..2]), Some(1.0));
         assert!((mean(&rows).unwrap() - 1.2f64.powf(1.0 / 3.0)).abs() < 1e-12);
         assert_eq!(mean(&rows[3..]), None);
@@ -265,6 +261,7 @@ mod tests {
             .map(|row| (row.name(), row.bytes))
             .collect();
         assert_eq!(slower, [("bcast".into(), 16), ("gather".into(), 4)]);
-        assert_eq!(names(&rows), ["bcast", "gather", "scan"]);
+        let names = means(&rows).by_name.into_iter().map(|(name, _)| name);
+        assert_eq!(names.collect::<Vec<_>>(), ["bcast", "gather", "scan"]);
     }
 }

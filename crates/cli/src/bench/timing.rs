@@ -1,6 +1,7 @@
 //! What the numbers of a benchmark mean, and how many are taken.
 
 use anyhow::Result;
+use ferrorail_mpi_abi::Host;
 use std::time::Duration;
 
 const ITERATIONS_MAX: u32 = 20_000;
@@ -71,6 +72,48 @@ impl Timing {
     pub fn min_us(&self) -> f64 {
         self.blocks_us.iter().copied().fold(f64::INFINITY, f64::min)
     }
+}
+
+/// Everybody's numbers, by rank. Collective.
+pub fn everybodys<const N: usize>(host: &Host, mine: [f64; N]) -> Result<Vec<[f64; N]>> {
+    let world = host.predefined().comm_world;
+    let mine: Vec<u8> = mine.into_iter().flat_map(f64::to_ne_bytes).collect();
+    let mut all = vec![0; mine.len() * host.comm_size(world)? as usize];
+    host.allgather_bytes(&mine, &mut all, world)?;
+    let numbers = all.as_chunks::<8>().0.iter();
+    let numbers: Vec<f64> = numbers.map(|&bytes| f64::from_ne_bytes(bytes)).collect();
+    Ok(numbers.as_chunks::<N>().0.to_vec())
+}
+
+/// Geometric means of ratios.
+pub struct Means {
+    /// Of all; `None` without any.
+    pub all: Option<f64>,
+    /// Of those with the same name, in order.
+    pub by_name: Vec<(String, Option<f64>)>,
+}
+
+impl Means {
+    /// Of what has names; what does not count has no ratio.
+    pub fn of(rows: impl Iterator<Item = (String, Option<f64>)>) -> Self {
+        let rows: Vec<_> = rows.collect();
+        let mut names: Vec<&String> = rows.iter().map(|(name, _)| name).collect();
+        names.dedup();
+        let of_name = |name: &String| {
+            let alike = rows.iter().filter(|(other, _)| other == name);
+            (name.clone(), geometric_mean(alike.filter_map(|row| row.1)))
+        };
+        Self {
+            all: geometric_mean(rows.iter().filter_map(|row| row.1)),
+            by_name: names.into_iter().map(of_name).collect(),
+        }
+    }
+}
+
+fn geometric_mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
+    let logarithms: Vec<f64> = ratios.map(f64::ln).collect();
+    let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
+    (!logarithms.is_empty()).then(|| mean.exp())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::figures::{Cell, Figure, Kind};
 use super::mpi_window::{LockMessages, Mpi};
 use super::report::{self, Row};
-use super::run::{Run, STRIDE};
+use super::run::{Run, STRIDE, stride};
 use super::send_receive::SendReceive;
 use super::verify::verify;
 use super::window::{Implementation, Window};
@@ -12,7 +12,7 @@ use crate::bench::Variants;
 use crate::bench::buffers::Pool;
 use crate::bench::instance::Instance;
 use crate::bench::measure::WrongData;
-use crate::bench::timing::Timing;
+use crate::bench::timing::{Timing, everybodys};
 use crate::mpi;
 use anyhow::{Result, bail};
 use ferrorail_mpi_abi::Host;
@@ -183,10 +183,9 @@ impl<'a> Driver<'a> {
 
     fn lengths(&self, figure: &Figure, cells: &[Cell]) -> Result<Lengths> {
         let bytes = cells.iter().map(|cell| cell.bytes).max().unwrap_or(0);
-        let stride = bytes.next_multiple_of(STRIDE).max(STRIDE);
         let several = |many: bool| if many { self.size as usize } else { 1 };
         let lengths = Lengths {
-            region: (stride * self.plan.burst).max(REGION_BYTES),
+            region: (stride(bytes) * self.plan.burst).max(REGION_BYTES),
             regions: several(figure.many_origins),
             windows: several(figure.many_windows),
             bytes,
@@ -239,8 +238,7 @@ impl<'a> Driver<'a> {
 
     /// Lengths of the buffers for messages of `bytes`: one that is sent, a burst that is received.
     fn buffers(&self, bytes: usize) -> (usize, usize) {
-        let stride = bytes.next_multiple_of(STRIDE).max(STRIDE);
-        (bytes, stride * self.plan.burst)
+        (bytes, stride(bytes) * self.plan.burst)
     }
 
     fn with_run<'w, R>(
@@ -355,31 +353,17 @@ impl<'a> Driver<'a> {
         let mine = (figure.run)(run, cell)?;
         let elapsed = start.elapsed().as_secs_f64() * 1e6 / run.iterations as f64;
         run.barrier()?;
-        let mine: Vec<u8> = [mine.unwrap_or(f64::NAN), elapsed]
-            .into_iter()
-            .flat_map(f64::to_ne_bytes)
-            .collect();
-        let mut all = vec![0; mine.len() * self.size as usize];
-        let world = self.host.predefined().comm_world;
-        self.host.allgather_bytes(&mine, &mut all, world)?;
-        let all = all
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .map(|&bytes| f64::from_ne_bytes(bytes));
-        let all: Vec<f64> = all.collect();
+        let all = everybodys(self.host, [mine.unwrap_or(f64::NAN), elapsed])?;
         let values = || {
-            all.iter()
-                .step_by(2)
-                .copied()
-                .filter(|value| !value.is_nan())
+            let values = all.iter().map(|both| both[0]);
+            values.filter(|value| !value.is_nan())
         };
         Ok(Block {
             value: match figure.kind {
                 Kind::Messages | Kind::MeanTime => values().sum::<f64>() / values().count() as f64,
                 Kind::Time | Kind::Burst => values().fold(f64::NEG_INFINITY, f64::max),
             },
-            elapsed_us: all.iter().skip(1).step_by(2).copied().fold(0.0, f64::max),
+            elapsed_us: all.iter().map(|both| both[1]).fold(0.0, f64::max),
         })
     }
 }

@@ -2,10 +2,9 @@
 
 use super::Plan;
 use super::figures::{Cell, Figure, Kind};
-use crate::bench::report::{SLOWER, given_settings, machine};
-use crate::bench::timing::Timing;
-use crate::mpi;
-use anyhow::{Context, Result};
+use crate::bench::report::{SLOWER, print_title, write_report};
+use crate::bench::timing::{Means, Timing};
+use anyhow::Result;
 use ferrorail_mpi_abi::Host;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -99,11 +98,7 @@ impl Row {
 
 /// Prints the head of the table.
 pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
-    println!(
-        "# ferrorail {}, {ranks} ranks, beside {}",
-        env!("CARGO_PKG_VERSION"),
-        host.short_version()
-    );
+    print_title(ranks, host);
     println!("# us of the slowest rank: median and minimum over blocks; ratio of medians");
     print!(
         "{:<15} {:<16} {:<9} {:<14} {:<13} {:>10} {:>10} {:>10} {:>10} {:>7}",
@@ -159,30 +154,23 @@ pub fn print_row(row: &Row) {
     println!("{}", if row.forwarded { " forwarded" } else { "" });
 }
 
-/// Geometric mean of the ratios to the host of rows that ferrorail took.
-fn geometric_mean<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<f64> {
-    let taken = rows.filter(|row| !row.forwarded);
-    let logarithms: Vec<f64> = taken.filter_map(|row| Some(row.ratio()?.ln())).collect();
-    let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
-    (!logarithms.is_empty()).then(|| mean.exp())
-}
-
-/// Curves in order.
-fn names(rows: &[Row]) -> Vec<String> {
-    let mut names: Vec<String> = rows.iter().map(Row::name).collect();
-    names.dedup();
-    names
+/// Means of the ratios to the host of rows that ferrorail took.
+fn means(rows: &[Row]) -> Means {
+    Means::of(rows.iter().map(|row| {
+        let ratio = row.ratio().filter(|_| !row.forwarded);
+        (row.name(), ratio)
+    }))
 }
 
 /// Prints means, and what is slower than the host's.
 pub fn print_summary(rows: &[Row]) {
     println!("#\n# Geometric means of the ratios");
-    for name in names(rows) {
-        let mean = geometric_mean(rows.iter().filter(|row| row.name() == name));
+    let means = means(rows);
+    for (name, mean) in means.by_name {
         let mean = mean.map_or(NOTHING.to_owned(), |mean| format!("{mean:.3}"));
         println!("# {name:<32} {mean:>8}");
     }
-    if let Some(mean) = geometric_mean(rows.iter()) {
+    if let Some(mean) = means.all {
         println!("# {:<32} {mean:>8.3}", "all");
     }
     let is_slower = |row: &&Row| !row.forwarded && row.ratio().is_some_and(|ratio| ratio > SLOWER);
@@ -199,23 +187,12 @@ pub fn print_summary(rows: &[Row]) {
 
 /// Writes everything that is needed to judge the numbers later.
 pub fn write_json(path: &Path, ranks: u32, host: &Host, plan: &Plan, rows: &[Row]) -> Result<()> {
-    let means = names(rows).into_iter().map(|name| {
-        let mean = geometric_mean(rows.iter().filter(|row| row.name() == name));
-        (name, json!(mean))
-    });
     let report = json!({
         "benchmark": "one-sided",
         "ranks": ranks,
         "burst": plan.burst,
         "window": format!("{:?}", plan.memory).to_lowercase(),
-        "machine": machine(),
-        "ferrorail": { "version": env!("CARGO_PKG_VERSION"), "library": crate::library::find()? },
-        "mpi": mpi::describe(host),
-        "settings": given_settings(),
-        "geometric_mean": geometric_mean(rows.iter()),
-        "geometric_means": Value::Object(means.collect()),
         "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
     });
-    let text = serde_json::to_string_pretty(&report)? + "\n";
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    write_report(path, host, report, means(rows))
 }

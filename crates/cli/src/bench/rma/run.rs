@@ -2,6 +2,7 @@
 
 use super::window::Window;
 use crate::bench::buffers::Buffers;
+use crate::bench::timing::everybodys;
 use anyhow::Result;
 use ferrorail_mpi_abi::Host;
 use std::ffi::c_int;
@@ -10,6 +11,11 @@ use std::time::{Duration, Instant};
 
 /// Offsets of messages are multiples of this.
 pub const STRIDE: usize = 64;
+
+/// Distance of messages of `bytes`.
+pub fn stride(bytes: usize) -> usize {
+    bytes.max(1).next_multiple_of(STRIDE)
+}
 
 /// Put or get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,14 +101,8 @@ impl<'w> Run<'_, 'w> {
 
     /// The largest of all ranks' numbers. Of all ranks.
     pub fn largest(&self, mine: f64) -> Result<f64> {
-        let mut all = vec![0; 8 * self.size as usize];
-        let world = self.host.predefined().comm_world;
-        self.host
-            .allgather_bytes(&mine.to_ne_bytes(), &mut all, world)?;
-        let all = all.as_chunks::<8>().0.iter();
-        Ok(all.fold(0.0, |most, &bytes| {
-            f64::max(most, f64::from_ne_bytes(bytes))
-        }))
+        let all = everybodys(self.host, [mine])?;
+        Ok(all.into_iter().map(|[number]| number).fold(0.0, f64::max))
     }
 
     /// µs per iteration of `body`.
@@ -154,7 +154,7 @@ impl<'w> Run<'_, 'w> {
 
     /// Where message `index` of this rank goes at a target.
     fn place(&self, index: usize) -> usize {
-        let stride = self.bytes.next_multiple_of(STRIDE).max(STRIDE);
+        let stride = stride(self.bytes);
         let slots = self.region / stride;
         self.rank as usize % self.regions * self.region + index % slots * stride
     }
@@ -163,8 +163,7 @@ impl<'w> Run<'_, 'w> {
     pub fn transfer(&mut self, direction: Direction, index: usize, target: u32) -> Result<()> {
         let (bytes, at) = (self.bytes, self.place(index));
         let (send, recv) = self.buffers.pair(index / self.burst);
-        let stride = bytes.next_multiple_of(STRIDE).max(STRIDE);
-        let to = recv.wrapping_add(index % self.burst * stride);
+        let to = recv.wrapping_add(index % self.burst * stride(bytes));
         // SAFETY: receive buffers hold a burst, windows a region of whole strides for this rank.
         unsafe {
             match direction {
