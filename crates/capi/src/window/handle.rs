@@ -3,8 +3,9 @@
 //! Open MPI 4.1 names the shared memory of most windows by the number of their communicator, which
 //! communicators without a common process may share, as the parts of a split do. Windows that such
 //! parts make at the same time take each other's memory away, and fail. Windows that *share* memory
-//! are named by a process as well, so they serve on one host; elsewhere a window that fails is tried
-//! again from communicators whose numbers differ.
+//! are named by a process as well, so they serve on one host; elsewhere, and where the program chose a
+//! component that cannot make those (`osc=ucx`), a window that fails is tried again from communicators
+//! whose numbers differ.
 
 use ferrorail_mpi_abi::{AbiKind, BareWindow, Comm, Host, Info, MpiError, Win};
 use libc::c_int;
@@ -47,6 +48,11 @@ fn attempts(
 ) -> Result<Win, MpiError> {
     let mut first = None;
     for attempt in 0..ATTEMPTS {
+        let kind = if attempt == 0 {
+            kind
+        } else {
+            BareWindow::Dynamic
+        };
         let private = host.private_comm(comm)?;
         used.push(private);
         let made = host.bare_window(private, info, kind);
