@@ -237,6 +237,17 @@ impl Fabric for Rails {
         unsafe { delegate!(self, f => f.fetch_add(peer, rail, at, add, into)) }
     }
 
+    unsafe fn fetch_add_behind(
+        &self,
+        before: Ticket,
+        at: RemoteSlice<'_>,
+        add: u64,
+        into: LocalSlice<'_>,
+    ) -> Result<Option<Ticket>, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        unsafe { delegate!(self, f => f.fetch_add_behind(before, at, add, into)) }
+    }
+
     unsafe fn compare_swap(
         &self,
         peer: PeerId,

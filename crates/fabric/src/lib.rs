@@ -335,6 +335,20 @@ pub trait Fabric: Send + Sync + 'static {
         into: LocalSlice<'_>,
     ) -> Result<Ticket, FabricError>;
 
+    /// [`Fabric::fetch_add`] on the peer and rail of `before`, taking effect behind that operation, which
+    /// need not be complete. Rails that take over from each other keep no order between them: `None`,
+    /// and nothing is posted, if that cannot be promised. Wait for `before` then.
+    ///
+    /// # Safety
+    /// As [`Fabric::fetch_add`].
+    unsafe fn fetch_add_behind(
+        &self,
+        before: Ticket,
+        at: RemoteSlice<'_>,
+        add: u64,
+        into: LocalSlice<'_>,
+    ) -> Result<Option<Ticket>, FabricError>;
+
     /// Stores `swap` in the 64-bit word `at` if it holds `compare`; its old value lands in `into`.
     /// Always tracked.
     ///

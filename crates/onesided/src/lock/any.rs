@@ -111,6 +111,15 @@ impl AnyLock {
     }
 }
 
+impl AnyLock {
+    /// Whether a release begins with an addition to the target's word, so that nobody hears of it before
+    /// that took effect.
+    #[must_use]
+    pub const fn leaves_by_adding(&self) -> bool {
+        matches!(self, Self::Queue(_))
+    }
+}
+
 impl RemoteLock for AnyLock {
     fn name(&self) -> &'static str {
         match self {

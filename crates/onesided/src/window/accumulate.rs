@@ -199,7 +199,7 @@ impl<F: Fabric> Window<F> {
                 if before[..bytes] == expected[..bytes] {
                     let new = MemoryRange::new(origin, bytes);
                     self.move_run(target, Direction::Put, new, base)?;
-                    self.settle(target)?;
+                    self.settled_here(target)?;
                 }
                 ptr::copy_nonoverlapping(before.as_ptr(), result, bytes);
             }
@@ -268,7 +268,7 @@ impl<F: Fabric> Window<F> {
                     side.copy(cutter, ours, bytes, false);
                     job.update.combine(ours, theirs, bytes, job.element_bytes)?;
                     self.move_chunk(job, Direction::Put, &mut there.1, theirs, bytes)?;
-                    self.settle(job.target)?;
+                    self.settled_here(job.target)?;
                 }
             }
             done += bytes;

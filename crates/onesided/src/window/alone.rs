@@ -14,7 +14,8 @@ use ferrorail_fabric::Fabric;
 pub(super) struct Alone<'w>(Option<&'w AtomicU64>);
 
 impl<F: Fabric> Window<F> {
-    /// Runs `act` while no other accumulating operation touches `target`'s memory.
+    /// Runs `act` while no other accumulating operation touches `target`'s memory. Complete on return, also
+    /// the puts that `act` leaves under way.
     pub(super) fn alone<R>(
         &self,
         target: Rank,
@@ -22,7 +23,9 @@ impl<F: Fabric> Window<F> {
         act: impl FnOnce() -> Result<R, WindowError>,
     ) -> Result<R, WindowError> {
         if held.is_exclusive() {
-            return act();
+            let outcome = act()?;
+            self.settle(target)?;
+            return Ok(outcome);
         }
         if self.rails.is_none() {
             let alone = self.take(target, held)?;
@@ -41,7 +44,9 @@ impl<F: Fabric> Window<F> {
             self.drive(target, doing, passive.accumulate.acquire(&site, mode))?;
         }
         let outcome = act();
+        site.follow(self.to_follow(target, &passive.accumulate)?);
         self.drive(target, doing, passive.accumulate.release(&site))?;
+        self.settle(target)?;
         outcome
     }
 

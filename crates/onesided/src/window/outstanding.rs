@@ -2,9 +2,10 @@
 
 use super::WindowError;
 use super::layout::BOUNCE_SLOTS;
-use ferrorail_base::Rank;
+use super::rails::WindowRails;
+use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::Balance;
-use ferrorail_fabric::{FabricError, LocalRegion, RAILS_MAX, Ticket};
+use ferrorail_fabric::{Fabric, FabricError, LocalRegion, RAILS_MAX, Ticket};
 
 /// What is under way.
 pub(super) struct Outstanding {
@@ -22,6 +23,14 @@ pub(super) struct Pending {
     pub target: Rank,
     pub tickets: [Option<Ticket>; RAILS_MAX],
     pub after: After,
+}
+
+/// What is under way to a target.
+pub(super) enum Tail {
+    Nothing,
+    /// Short puts on the rail of words: what is posted behind the newest takes effect behind all.
+    Put(Ticket),
+    Unordered,
 }
 
 /// What is left to do when an operation is complete.
@@ -71,6 +80,27 @@ impl Outstanding {
                 .any(|pending| pending.target == target && uses(&pending.after))
     }
 
+    /// What is under way to `target`, as far as what is posted on `rail` has to follow it.
+    fn tail(&self, target: Rank, rail: RailId) -> Tail {
+        let mut tail = Tail::Nothing;
+        for pending in self.pending.iter().filter(|one| one.target == target) {
+            tail = match (&pending.after, pending.tickets, tail) {
+                (After::FreeSlot(_), [Some(put), ..], Tail::Nothing) if put.rail == rail => {
+                    Tail::Put(put)
+                }
+                (After::FreeSlot(_), [Some(put), ..], Tail::Put(last)) if put.rail == rail => {
+                    Tail::Put(if put.sequence > last.sequence {
+                        put
+                    } else {
+                        last
+                    })
+                }
+                _ => return Tail::Unordered,
+            };
+        }
+        tail
+    }
+
     pub fn begin(&mut self, target: Rank, tickets: &[Ticket], after: After) {
         let mut all = [None; RAILS_MAX];
         for (place, ticket) in all.iter_mut().zip(tickets) {
@@ -86,6 +116,16 @@ impl Outstanding {
             tickets,
             after,
         });
+    }
+}
+
+impl<F: Fabric> WindowRails<F> {
+    /// What is under way to `target`, as far as a change of one of its words has to follow it.
+    pub(super) fn tail(&self, target: Rank) -> Result<Tail, WindowError> {
+        match self.is_idle(target)? {
+            true => Ok(Tail::Nothing),
+            false => Ok(self.outstanding().tail(target, self.word_rail())),
+        }
     }
 }
 

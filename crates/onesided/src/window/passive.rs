@@ -7,13 +7,14 @@
 use super::active::mode;
 use super::held::{Held, HeldCell};
 use super::layout;
+use super::outstanding::Tail;
 use super::target::Memory;
 use super::word::Which;
 use super::{Waiting, Window, WindowError, WindowRails, count};
 use crate::lock::{AnyLock, LockError, Mode, RemoteLock, TestAndSetLock};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::{Fabric, Ticket};
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -168,13 +169,15 @@ impl<F: Fabric> Window<F> {
         if self.held(target).is_wanted() {
             self.acquire(target)?;
         }
-        self.settle(target)?;
         let mut passive = self.passive(target);
         let held = self.held(target);
-        self.held[target.index()].set(Held::NOTHING);
         if held.is_unchecked() {
+            self.settle(target)?;
+            self.held[target.index()].set(Held::NOTHING);
             return Ok(());
         }
+        let put = self.to_follow(target, &passive.lock)?;
+        self.held[target.index()].set(Held::NOTHING);
         if held.is_quick() {
             passive.lock.adopt(held.mode());
         }
@@ -187,7 +190,27 @@ impl<F: Fabric> Window<F> {
             }
         }
         let site = self.site(target, Which::Lock);
-        self.drive(target, doing, passive.lock.release(&site))
+        site.follow(put);
+        self.drive(target, doing, passive.lock.release(&site))?;
+        self.settle(target)
+    }
+
+    /// The put which the release of `lock` has to follow, so that who gets it next finds what was put.
+    /// Waits if it cannot follow what is under way.
+    pub(super) fn to_follow(
+        &self,
+        target: Rank,
+        lock: &AnyLock,
+    ) -> Result<Option<Ticket>, WindowError> {
+        if let Some(rails) = self.rails_to(target).filter(|_| lock.leaves_by_adding()) {
+            match rails.tail(target)? {
+                Tail::Nothing => return Ok(None),
+                Tail::Put(put) => return Ok(Some(put)),
+                Tail::Unordered => {}
+            }
+        }
+        self.settle(target)?;
+        Ok(None)
     }
 
     /// `MPI_Win_lock_all`.

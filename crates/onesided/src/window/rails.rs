@@ -248,10 +248,14 @@ impl<F: Fabric> WindowRails<F> {
         if slot == u64::BITS {
             return Ok(None);
         }
-        let rail = {
-            let balance = &mut outstanding.balances[target.index()];
-            let stripes = self.planner.plan(balance, 0);
-            self.local[stripes.chunks()[0].rail.index()]
+        let rail = match direction {
+            // So that a release can follow it, if it stays alone.
+            Direction::Put if outstanding.counts[target.index()] == 0 => self.word_rail(),
+            _ => {
+                let balance = &mut outstanding.balances[target.index()];
+                let stripes = self.planner.plan(balance, 0);
+                self.local[stripes.chunks()[0].rail.index()]
+            }
         };
         let local = LocalSlice {
             region: self.segment(),

@@ -6,7 +6,10 @@ use super::{Window, WindowError, count};
 use crate::lock::{LockSite, Mailbox, Pause, RemoteWord};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering, fence};
-use ferrorail_fabric::{Fabric, LocalSlice, Notification, RemoteSlice, Ticket, Tracking};
+use ferrorail_fabric::{
+    Fabric, FabricError, LocalSlice, Notification, RemoteSlice, Ticket, Tracking,
+};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -54,6 +57,8 @@ pub(super) struct Site<'w, F: Fabric> {
     contender: u32,
     /// The line of this rank's control block that is for this lock.
     line: u32,
+    /// A put that the next addition to a word of the target has to follow.
+    behind: Cell<Option<Ticket>>,
 }
 
 impl<F: Fabric> Window<F> {
@@ -64,6 +69,7 @@ impl<F: Fabric> Window<F> {
             which,
             contender: self.rank.0,
             line: target.0,
+            behind: Cell::new(None),
         }
     }
 
@@ -75,7 +81,15 @@ impl<F: Fabric> Window<F> {
             which: Which::Accumulate,
             contender: self.size(),
             line: self.size(),
+            behind: Cell::new(None),
         }
+    }
+}
+
+impl<F: Fabric> Site<'_, F> {
+    /// Has the next addition to a word of the target, which must be what comes next, follow `put`.
+    pub(super) fn follow(&self, put: Option<Ticket>) {
+        self.behind.set(put);
     }
 }
 
@@ -115,11 +129,7 @@ impl<'s, F: Fabric> Word<'s, F> {
     /// Runs an operation on the rail that leaves a value in this lock's result word.
     async fn remotely(
         &self,
-        post: impl Fn(
-            &F,
-            RemoteSlice<'_>,
-            LocalSlice<'_>,
-        ) -> Result<Ticket, ferrorail_fabric::FabricError>,
+        post: impl Fn(&F, RemoteSlice<'_>, LocalSlice<'_>) -> Result<Ticket, FabricError>,
     ) -> Result<u64, WindowError> {
         let Site {
             window,
@@ -243,9 +253,18 @@ impl<F: Fabric> RemoteWord for Word<'_, F> {
             return Ok(before);
         }
         let (peer, rail) = self.link();
+        let behind = &self.site.behind;
         self.remotely(|fabric, at, into| {
+            let Some(before) = behind.get() else {
+                // SAFETY: as above.
+                return unsafe { fabric.fetch_add(peer, rail, at, add, into) };
+            };
             // SAFETY: as above.
-            unsafe { fabric.fetch_add(peer, rail, at, add, into) }
+            let posted = unsafe { fabric.fetch_add_behind(before, at, add, into) }?;
+            if posted.is_some() || fabric.is_complete(before)? {
+                behind.set(None);
+            }
+            posted.ok_or(FabricError::WouldBlock)
         })
         .await
     }

@@ -261,6 +261,21 @@ impl<F: Lanes> Fabric for Failover<F> {
         self.post(peer, rail, || Entry::atomic(&at, &into), post)
     }
 
+    unsafe fn fetch_add_behind(
+        &self,
+        before: Ticket,
+        at: RemoteSlice<'_>,
+        add: u64,
+        into: LocalSlice<'_>,
+    ) -> Result<Option<Ticket>, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        let post = || unsafe {
+            self.inner
+                .fetch_add(before.peer, before.rail, at, add, into)
+        };
+        self.post_behind(before, || Entry::atomic(&at, &into), post)
+    }
+
     unsafe fn compare_swap(
         &self,
         peer: PeerId,

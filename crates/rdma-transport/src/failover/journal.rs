@@ -199,6 +199,12 @@ impl Journal {
         }
     }
 
+    /// Whether number `sequence` is still accounted for here.
+    pub fn holds(&self, sequence: u64) -> bool {
+        let mut numbers = self.entries.iter().map(|entry| entry.sequence);
+        numbers.any(|number| number == sequence)
+    }
+
     /// Takes out what lies behind number `completed`.
     pub fn take(&mut self, completed: u64) -> VecDeque<Entry> {
         self.forget(completed);

@@ -159,6 +159,38 @@ impl<F: Lanes> Failover<F> {
         }
     }
 
+    /// Posts through `post`, and records `entry`, if operation `before` is in flight on the lane that
+    /// `post` uses: should that lane fail, both are in its journal in their order.
+    fn post_behind(
+        &self,
+        before: Ticket,
+        entry: impl FnOnce() -> Entry,
+        post: impl FnOnce() -> Result<Ticket, FabricError>,
+    ) -> Result<Option<Ticket>, FabricError> {
+        let pair = self.pair(before.peer)?;
+        if pair.wired.get().is_none() {
+            return post().map(Some);
+        }
+        let lane = LaneId {
+            peer: before.peer,
+            rail: before.rail,
+        };
+        let mut journal = pair.journal(lane.rail.index());
+        if !journal.holds(before.sequence) {
+            return Ok(None);
+        }
+        match post() {
+            Ok(ticket) => {
+                let completed = self.inner.completed(lane);
+                journal.record(entry(), ticket.sequence, completed);
+                Ok(Some(ticket))
+            }
+            // Whoever took it out of use accounts for `before`.
+            Err(FabricError::LaneDown { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// What became of an operation on a lane that is not in use, or was not when it was posted.
     fn account(&self, pair: &Pair, ticket: Ticket) -> Result<bool, FabricError> {
         let recovery = pair.recovery();

@@ -292,6 +292,18 @@ impl Fabric for LoopbackFabric {
         unsafe { self.post(peer, rail, operation) }
     }
 
+    unsafe fn fetch_add_behind(
+        &self,
+        before: Ticket,
+        at: RemoteSlice<'_>,
+        add: u64,
+        into: LocalSlice<'_>,
+    ) -> Result<Option<Ticket>, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        let posted = unsafe { self.fetch_add(before.peer, before.rail, at, add, into) };
+        posted.map(Some)
+    }
+
     unsafe fn compare_swap(
         &self,
         peer: PeerId,

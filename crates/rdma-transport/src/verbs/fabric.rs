@@ -339,6 +339,18 @@ impl Fabric for VerbsFabric {
         unsafe { self.post(peer, rail, (into, at), kind, None, tracking) }
     }
 
+    unsafe fn fetch_add_behind(
+        &self,
+        before: Ticket,
+        at: RemoteSlice<'_>,
+        add: u64,
+        into: LocalSlice<'_>,
+    ) -> Result<Option<Ticket>, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        let posted = unsafe { self.fetch_add(before.peer, before.rail, at, add, into) };
+        posted.map(Some)
+    }
+
     unsafe fn compare_swap(
         &self,
         peer: PeerId,

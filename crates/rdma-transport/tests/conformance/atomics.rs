@@ -2,7 +2,7 @@
 
 use super::memory::Memory;
 use super::{Pair, at, process, whole};
-use ferrorail_fabric::{AtomicScope, Fabric};
+use ferrorail_fabric::{AtomicScope, Fabric, FabricError, Tracking};
 
 /// Both sides add to one word at once; then a chain of compare-and-swaps.
 pub fn atomics_exclude_each_other<F: Fabric>(pair: &Pair<F>) {
@@ -63,5 +63,51 @@ pub fn atomics_exclude_each_other<F: Fabric>(pair: &Pair<F>) {
     }
     results[0].give_back(&pair.a);
     results[1].give_back(&pair.b);
+    words.give_back(&pair.b);
+}
+
+/// Who finds a word added to finds what was put before, though nobody waited for the put.
+pub fn additions_follow_puts<F: Fabric>(pair: &Pair<F>) {
+    const ROUNDS: u8 = 200;
+    if pair.a.capabilities().atomics == AtomicScope::None {
+        return;
+    }
+    let (mut data, mut result) = (Memory::shared(&pair.a, 64), Memory::shared(&pair.a, 64));
+    let mut words = Memory::shared(&pair.b, 4096);
+    let description = pair.b.describe(words.region());
+    let remote = pair.a.import(pair.ab, &description).unwrap();
+    for rail in pair.rails() {
+        words.fill(0);
+        for round in 1..=ROUNDS {
+            data.fill(round);
+            let (put, _) = pair.post(|| {
+                let from = whole(&data, 0, 8);
+                // SAFETY: the source is left alone until the addition behind it is complete.
+                unsafe {
+                    pair.a
+                        .put(pair.ab, rail, from, at(&remote, 0), Tracking::Tracked)
+                }
+            });
+            let (added, _) = pair.post(|| {
+                let into = whole(&result, 0, 8);
+                // SAFETY: the result is not touched before the ticket completes.
+                let posted = unsafe { pair.a.fetch_add_behind(put, at(&remote, 64), 1, into) }?;
+                match posted {
+                    Some(ticket) => Ok(ticket),
+                    None if pair.a.is_complete(put)? => {
+                        // SAFETY: as above.
+                        unsafe { pair.a.fetch_add(pair.ab, rail, at(&remote, 64), 1, into) }
+                    }
+                    None => Err(FabricError::WouldBlock),
+                }
+            });
+            pair.until("the addition", || words.load(64) == u64::from(round));
+            assert_eq!(words.load(0), u64::from_ne_bytes([round; 8]));
+            pair.wait(&pair.a, added);
+            assert_eq!(result.load(0), u64::from(round) - 1);
+        }
+    }
+    data.give_back(&pair.a);
+    result.give_back(&pair.a);
     words.give_back(&pair.b);
 }

@@ -46,6 +46,7 @@ pub fn run<F: Fabric>(make: impl Fn() -> (F, F)) -> Seen {
     }
     seen.would_block += transfers::notifications_follow_their_data(&Pair::new(make()));
     atomics::atomics_exclude_each_other(&Pair::new(make()));
+    atomics::additions_follow_puts(&Pair::new(make()));
     seen
 }
 

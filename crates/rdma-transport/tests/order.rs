@@ -1,0 +1,85 @@
+//! What must follow an operation does not overtake it while failover does that one again.
+
+#[allow(dead_code)]
+mod conformance;
+
+use conformance::memory::Memory;
+use conformance::{Pair, at, process, whole};
+use ferrorail_base::RailId;
+use ferrorail_base::config::Settings;
+use ferrorail_fabric::{Fabric, FabricError, LaneId, Lanes, Tracking};
+use ferrorail_rdma_transport::failover::Failover;
+use ferrorail_rdma_transport::loopback::LoopbackFabric;
+
+/// Long enough for a lane to end while a put is under way.
+const LATENCY_NS: u64 = 20_000_000;
+
+fn open(index: u64) -> Failover<LoopbackFabric> {
+    let settings = Settings {
+        loopback_latency_ns: LATENCY_NS,
+        rail_probe_ms: None,
+        ..Settings::default()
+    };
+    let fabric = LoopbackFabric::open_as(process(index), &settings).unwrap();
+    Failover::new(fabric, process(index), &settings)
+}
+
+#[test]
+fn an_addition_waits_for_a_put_whose_lane_ended() {
+    let pair = Pair::new((open(1), open(2)));
+    let rail = RailId(0);
+    let (mut data, result) = (Memory::shared(&pair.a, 64), Memory::shared(&pair.a, 64));
+    let words = Memory::shared(&pair.b, 4096);
+    let remote = pair.a.import(pair.ab, &pair.b.describe(words.region()));
+    let remote = remote.unwrap();
+    data.fill(7);
+    // SAFETY: all memory lives to the end, and is left alone until the tickets are complete.
+    let (put, _) = pair.post(|| unsafe {
+        let from = whole(&data, 0, 8);
+        pair.a
+            .put(pair.ab, rail, from, at(&remote, 0), Tracking::Tracked)
+    });
+    let add = || {
+        let into = whole(&result, 0, 8);
+        // SAFETY: as above.
+        unsafe { pair.a.fetch_add_behind(put, at(&remote, 64), 1, into) }
+    };
+    pair.a.inner().end_lane(LaneId {
+        peer: pair.ab,
+        rail,
+    });
+    assert_eq!(add().unwrap(), None, "another rail would overtake the put");
+    assert_eq!((words.load(0), words.load(64)), (0, 0));
+    pair.wait(&pair.a, put);
+    assert_eq!(words.load(0), u64::from_ne_bytes([7; 8]), "done again");
+    assert_eq!(add().unwrap(), None, "nothing is left to follow");
+    let (added, _) = pair.post(|| {
+        let into = whole(&result, 0, 8);
+        // SAFETY: as above.
+        unsafe { pair.a.fetch_add(pair.ab, rail, at(&remote, 64), 1, into) }
+    });
+    pair.wait(&pair.a, added);
+    assert_eq!(words.load(64), 1);
+}
+
+#[test]
+fn an_addition_goes_out_behind_a_put_under_way() -> Result<(), FabricError> {
+    let pair = Pair::new((open(1), open(2)));
+    let (mut data, result) = (Memory::shared(&pair.a, 64), Memory::shared(&pair.a, 64));
+    let words = Memory::shared(&pair.b, 4096);
+    let remote = pair.a.import(pair.ab, &pair.b.describe(words.region()))?;
+    data.fill(7);
+    // SAFETY: all memory lives to the end, and is left alone until the tickets are complete.
+    let added = unsafe {
+        let (from, into) = (whole(&data, 0, 8), whole(&result, 0, 8));
+        let to = at(&remote, 0);
+        let put = pair
+            .a
+            .put(pair.ab, RailId(1), from, to, Tracking::Tracked)?;
+        pair.a.fetch_add_behind(put, at(&remote, 64), 1, into)?
+    };
+    pair.wait(&pair.a, added.expect("the put is under way"));
+    assert_eq!(words.load(0), u64::from_ne_bytes([7; 8]));
+    assert_eq!(words.load(64), 1);
+    Ok(())
+}
