@@ -80,12 +80,7 @@ pub(crate) unsafe fn register(
     segment: &Segment,
 ) -> Result<LocalRegion, FabricError> {
     let range = segment.range();
-    let backing = SharedBacking {
-        pid: std::process::id(),
-        fd: segment.fd(),
-        offset: 0,
-        object_bytes: range.bytes as u64,
-    };
+    let backing = SharedBacking::whole(segment.fd(), range.bytes);
     // SAFETY: the caller's contract.
     unsafe { fabric.register(range.as_ptr(), range.bytes, Some(backing)) }
 }

@@ -18,6 +18,19 @@ pub struct SharedBacking {
     pub object_bytes: u64,
 }
 
+impl SharedBacking {
+    /// All of an object of `bytes` bytes that this process has open as `fd`.
+    #[must_use]
+    pub fn whole(fd: i32, bytes: usize) -> Self {
+        Self {
+            pid: std::process::id(),
+            fd,
+            offset: 0,
+            object_bytes: bytes as u64,
+        }
+    }
+}
+
 /// Memory of this process, registered on every rail. Not `Clone`: it is given back exactly once.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LocalRegion {

@@ -55,12 +55,7 @@ impl Board {
         })?;
         segment.unlink();
         let range = segment.range();
-        let backing = SharedBacking {
-            pid: std::process::id(),
-            fd: segment.fd(),
-            offset: 0,
-            object_bytes: range.bytes as u64,
-        };
+        let backing = SharedBacking::whole(segment.fd(), range.bytes);
         // SAFETY: the segment lives beside the region, which is given back first.
         let region = unsafe { fabric.register(range.as_ptr(), range.bytes, Some(backing)) }?;
         Ok(Self { region, segment })

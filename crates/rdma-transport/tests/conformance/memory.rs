@@ -31,12 +31,7 @@ impl Memory {
         let file = File::from(memfd_create("conformance", MFdFlags::MFD_CLOEXEC).unwrap());
         file.set_len(bytes as u64).unwrap();
         let map = MmapOptions::new().len(bytes).map_raw(&file).unwrap();
-        let backing = tell.then(|| SharedBacking {
-            pid: std::process::id(),
-            fd: file.as_raw_fd(),
-            offset: 0,
-            object_bytes: bytes as u64,
-        });
+        let backing = tell.then(|| SharedBacking::whole(file.as_raw_fd(), bytes));
         // SAFETY: the mapping lives until `give_back` has deregistered it.
         let region = unsafe { fabric.register(map.as_mut_ptr(), bytes, backing) };
         Self {

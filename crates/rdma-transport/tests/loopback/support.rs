@@ -110,12 +110,7 @@ pub fn object(bytes: usize) -> Segment {
 }
 
 pub fn backing(segment: &Segment) -> SharedBacking {
-    SharedBacking {
-        pid: std::process::id(),
-        fd: segment.fd(),
-        offset: 0,
-        object_bytes: segment.bytes() as u64,
-    }
+    SharedBacking::whole(segment.fd(), segment.bytes())
 }
 
 /// Registers `segment` as the shared object it is.
