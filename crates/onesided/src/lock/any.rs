@@ -109,9 +109,7 @@ impl AnyLock {
             LockAlgorithm::Event => Self::Served(ServedLock::woken()),
         }
     }
-}
 
-impl AnyLock {
     /// Whether a release begins with an addition to the target's word, so that nobody hears of it before
     /// that took effect.
     #[must_use]

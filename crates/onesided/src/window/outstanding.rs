@@ -25,14 +25,6 @@ pub(super) struct Pending {
     pub after: After,
 }
 
-/// What is under way to a target.
-pub(super) enum Tail {
-    Nothing,
-    /// Short puts on the rail of words: what is posted behind the newest takes effect behind all.
-    Put(Ticket),
-    Unordered,
-}
-
 /// What is left to do when an operation is complete.
 pub(super) enum After {
     Nothing,
@@ -80,25 +72,23 @@ impl Outstanding {
                 .any(|pending| pending.target == target && uses(&pending.after))
     }
 
-    /// What is under way to `target`, as far as what is posted on `rail` has to follow it.
-    fn tail(&self, target: Rank, rail: RailId) -> Tail {
-        let mut tail = Tail::Nothing;
-        for pending in self.pending.iter().filter(|one| one.target == target) {
-            tail = match (&pending.after, pending.tickets, tail) {
-                (After::FreeSlot(_), [Some(put), ..], Tail::Nothing) if put.rail == rail => {
-                    Tail::Put(put)
-                }
-                (After::FreeSlot(_), [Some(put), ..], Tail::Put(last)) if put.rail == rail => {
-                    Tail::Put(if put.sequence > last.sequence {
-                        put
-                    } else {
-                        last
-                    })
-                }
-                _ => return Tail::Unordered,
-            };
-        }
-        tail
+    /// The newest operation under way to `target`, if all are puts from slots on `rail`: what is posted
+    /// there behind it takes effect behind all.
+    fn last_put(&self, target: Rank, rail: RailId) -> Option<Ticket> {
+        let put = |pending: &Pending| match (&pending.after, pending.tickets[0]) {
+            (After::FreeSlot(_), Some(put)) if put.rail == rail => Some(put),
+            _ => None,
+        };
+        let newer = |one: Option<Ticket>, other: Option<Ticket>| {
+            let (one, other) = (one?, other?);
+            Some(if one.sequence > other.sequence {
+                one
+            } else {
+                other
+            })
+        };
+        let pending = self.pending.iter().filter(|one| one.target == target);
+        pending.map(put).reduce(newer).flatten()
     }
 
     pub fn begin(&mut self, target: Rank, tickets: &[Ticket], after: After) {
@@ -120,11 +110,12 @@ impl Outstanding {
 }
 
 impl<F: Fabric> WindowRails<F> {
-    /// What is under way to `target`, as far as a change of one of its words has to follow it.
-    pub(super) fn tail(&self, target: Rank) -> Result<Tail, WindowError> {
+    /// The put that a change of one of `target`'s words can follow instead of waiting for all that is under
+    /// way there; `None` if there is nothing, or something that it cannot follow.
+    pub(super) fn last_put(&self, target: Rank) -> Result<Option<Ticket>, WindowError> {
         match self.is_idle(target)? {
-            true => Ok(Tail::Nothing),
-            false => Ok(self.outstanding().tail(target, self.word_rail())),
+            true => Ok(None),
+            false => Ok(self.outstanding().last_put(target, self.word_rail())),
         }
     }
 }

@@ -7,7 +7,6 @@
 use super::active::mode;
 use super::held::{Held, HeldCell};
 use super::layout;
-use super::outstanding::Tail;
 use super::target::Memory;
 use super::word::Which;
 use super::{Waiting, Window, WindowError, WindowRails, count};
@@ -202,12 +201,11 @@ impl<F: Fabric> Window<F> {
         target: Rank,
         lock: &AnyLock,
     ) -> Result<Option<Ticket>, WindowError> {
-        if let Some(rails) = self.rails_to(target).filter(|_| lock.leaves_by_adding()) {
-            match rails.tail(target)? {
-                Tail::Nothing => return Ok(None),
-                Tail::Put(put) => return Ok(Some(put)),
-                Tail::Unordered => {}
-            }
+        if lock.leaves_by_adding()
+            && let Some(rails) = self.rails_to(target)
+            && let Some(put) = rails.last_put(target)?
+        {
+            return Ok(Some(put));
         }
         self.settle(target)?;
         Ok(None)

@@ -124,7 +124,7 @@ impl<F: Lanes> Failover<F> {
         &self,
         peer: PeerId,
         rail: RailId,
-        entry: impl FnOnce() -> Entry,
+        entry: impl Fn() -> Entry,
         mut post: impl FnMut(RailId) -> Result<Ticket, FabricError>,
     ) -> Result<Ticket, FabricError> {
         let pair = self.pair(peer)?;
@@ -143,14 +143,7 @@ impl<F: Lanes> Failover<F> {
                 post(lane.rail)
             } else {
                 let mut journal = pair.journal(usable);
-                match post(lane.rail) {
-                    Ok(ticket) => {
-                        let completed = self.inner.completed(lane);
-                        journal.record(entry(), ticket.sequence, completed);
-                        return Ok(ticket);
-                    }
-                    other => other,
-                }
+                self.recorded(lane, &mut journal, &entry, || post(lane.rail))
             };
             match posted {
                 Err(FabricError::LaneDown { status, .. }) => self.lose(lane, &status),
@@ -179,16 +172,25 @@ impl<F: Lanes> Failover<F> {
         if !journal.holds(before.sequence) {
             return Ok(None);
         }
-        match post() {
-            Ok(ticket) => {
-                let completed = self.inner.completed(lane);
-                journal.record(entry(), ticket.sequence, completed);
-                Ok(Some(ticket))
-            }
+        match self.recorded(lane, &mut journal, entry, post) {
             // Whoever took it out of use accounts for `before`.
             Err(FabricError::LaneDown { .. }) => Ok(None),
-            Err(error) => Err(error),
+            other => other.map(Some),
         }
+    }
+
+    /// Posts through `post` on `lane` and records `entry` in its journal.
+    #[inline]
+    fn recorded(
+        &self,
+        lane: LaneId,
+        journal: &mut Journal,
+        entry: impl FnOnce() -> Entry,
+        post: impl FnOnce() -> Result<Ticket, FabricError>,
+    ) -> Result<Ticket, FabricError> {
+        let ticket = post()?;
+        journal.record(entry(), ticket.sequence, self.inner.completed(lane));
+        Ok(ticket)
     }
 
     /// What became of an operation on a lane that is not in use, or was not when it was posted.
