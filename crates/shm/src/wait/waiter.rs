@@ -33,7 +33,10 @@ const POKE_EVERY: u32 = 32;
 const SLEEP: Duration = Duration::from_millis(1);
 /// Yields before the first look at the clock: where ranks share cores most waits end at the first.
 const UNTIMED_YIELDS: u32 = 8;
-const NAP_FIRST: Duration = Duration::from_micros(20);
+/// A nap is at least so long,
+const NAP_MIN: Duration = Duration::from_micros(20);
+/// and at most this part of what has been waited: nobody wakes it, so it makes the wait that much longer.
+const NAP_SHARE: u32 = 16;
 
 impl WaitPolicy {
     /// The policy for `local_ranks` ranks that share `cores` cores ([`cores_of`](crate::cores_of)
@@ -61,7 +64,6 @@ pub struct Waiter {
     /// Time from there to the last look at the clock.
     waited: Duration,
     ticket: Option<Ticket>,
-    nap: Duration,
 }
 
 impl Waiter {
@@ -75,7 +77,6 @@ impl Waiter {
             since: None,
             waited: Duration::ZERO,
             ticket: None,
-            nap: NAP_FIRST,
         }
     }
 
@@ -121,8 +122,7 @@ impl Waiter {
             }
             (None, _) => {
                 poke();
-                std::thread::sleep(self.nap.min(self.policy.sleep));
-                self.nap = (self.nap * 2).min(self.policy.sleep);
+                std::thread::sleep(nap(self.waited, self.policy.sleep));
                 self.waited = since.elapsed();
             }
         }
@@ -140,6 +140,11 @@ impl Waiter {
     pub fn reset(&mut self) {
         *self = Waiter::new(&self.policy);
     }
+}
+
+/// How long to nap next.
+fn nap(waited: Duration, longest: Duration) -> Duration {
+    (waited / NAP_SHARE).max(NAP_MIN).min(longest)
 }
 
 /// Lets another process have the core.
@@ -223,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn naps_back_off_and_poke() {
+    fn naps_poke_and_lengthen_with_the_wait() {
         let mut pokes = 0;
         let mut waiter = Waiter::new(&WaitPolicy {
             spin: 0,
@@ -234,9 +239,12 @@ mod tests {
             waiter.idle(None, &mut || pokes += 1);
         }
         assert_eq!(pokes, 8);
-        // 20 + 40 + ... + 640 us, then twice the bound.
-        assert!(waiter.waited() >= Duration::from_micros(1260 + 2000));
-        assert_eq!(waiter.nap, HASTY.sleep);
+        assert!(waiter.waited() >= 8 * NAP_MIN);
+
+        let [millisecond, micros] = [Duration::from_millis(1), Duration::from_micros(20)];
+        assert_eq!(nap(Duration::ZERO, millisecond), micros);
+        assert_eq!(nap(4 * millisecond, millisecond), millisecond / 4);
+        assert_eq!(nap(40 * millisecond, millisecond), millisecond);
     }
 
     #[test]
