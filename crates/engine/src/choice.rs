@@ -2,7 +2,9 @@
 //!
 //! Teams and `ferrorail explain` ask here, so that an explanation is what would happen.
 
+use crate::team::map::CHANNELS;
 use ferrorail_base::Topology;
+use ferrorail_coll::cost::{self, Shape};
 use ferrorail_coll::select::{Choice as TableChoice, Query, Table};
 use ferrorail_coll::{Algorithm, Collective, Landing, find};
 use std::collections::BTreeMap;
@@ -118,6 +120,33 @@ pub fn by_length(collective: Collective) -> bool {
 /// enough for a cache line from and to each rank.
 pub fn scratch_bytes(setting: u64, ranks: u32) -> u64 {
     setting.max(64 * 2 * u64::from(ranks))
+}
+
+/// Adjacent channels whose scratch an operation of `collective` may have together, in a team on `nodes`
+/// nodes. Those that wait for every rank anyway need no more than two operations' room; others run ahead
+/// in the rest, and are faster in pieces.
+pub fn widest(collective: Collective, nodes: u32) -> u32 {
+    match nodes > 1 && collective.synchronising() {
+        true => CHANNELS / 2,
+        false => 1,
+    }
+}
+
+/// Largest piece of a block (of a whole vector, where `algorithm` cuts that) of `bytes` that a schedule
+/// of `scratch_blocks` moves at once in a team of `shape`, with `scratch` bytes in a channel.
+pub fn piece_bytes(
+    algorithm: &Algorithm,
+    collective: Collective,
+    shape: &Shape,
+    bytes: u64,
+    scratch_blocks: u32,
+    scratch: u64,
+) -> u64 {
+    let piece = |scratch| cost::piece_bytes(algorithm, shape.ranks, bytes, scratch_blocks, scratch);
+    match piece(scratch * u64::from(widest(collective, shape.nodes))) {
+        whole if whole == bytes => whole,
+        _ => piece(scratch),
+    }
 }
 
 /// As statistics and tuning tables spell it.

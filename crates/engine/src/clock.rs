@@ -40,6 +40,21 @@ pub(crate) enum Row {
     Small,
 }
 
+/// So many adjacent channels of a row, a power of two: their scratch is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub row: Row,
+    pub width: u32,
+}
+
+impl Wanted {
+    /// One channel with much scratch.
+    pub const CHANNEL: Self = Self {
+        row: Row::Channels,
+        width: 1,
+    };
+}
+
 /// Places that operations use in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Places<const PLACES: usize> {
@@ -64,12 +79,36 @@ impl<const PLACES: usize> Places<PLACES> {
         self.last[(self.uses + 1 + later) % PLACES]
     }
 
+    /// Places from the next one to the end of the next `width` adjacent ones, which begin at a multiple
+    /// of that. Those passed over count as used with them.
     #[inline]
-    fn next(&mut self, op: u64) -> u32 {
-        self.uses += 1;
-        let place = self.uses % PLACES;
-        self.last[place] = op;
-        place as u32
+    fn reach(&self, width: u32) -> usize {
+        let width = width as usize;
+        (self.uses + 1).next_multiple_of(width) + width - 1 - self.uses
+    }
+
+    /// The operation that used last what the next `width` adjacent places will use.
+    #[inline]
+    fn needed(&self, width: u32) -> u64 {
+        self.blocker(self.reach(width) - 1)
+    }
+
+    /// The operation after which there is room for half a row more than that, unless so much is never
+    /// free: those that depend on every rank prove all but the one before.
+    #[inline]
+    fn due(&self, width: u32) -> u64 {
+        let reach = self.reach(width);
+        let most = PLACES - width as usize;
+        self.blocker((reach + PLACES / 2).min(most).max(reach) - 1)
+    }
+
+    #[inline]
+    fn next(&mut self, op: u64, width: u32) -> u32 {
+        for _ in 0..self.reach(width) {
+            self.uses += 1;
+            self.last[self.uses % PLACES] = op;
+        }
+        ((self.uses + 1 - width as usize) % PLACES) as u32
     }
 }
 
@@ -97,7 +136,10 @@ impl InlineTurn {
 pub(crate) struct Turn {
     /// The number, or its mark.
     pub op: u64,
+    /// The first of its channels, which has its flags.
     pub channel: u32,
+    /// How many it has the scratch of.
+    pub width: u32,
 }
 
 impl Turn {
@@ -111,28 +153,28 @@ impl Turn {
 }
 
 impl Clock {
-    /// What must have been finished everywhere before the next operation of `row`.
+    /// What must have been finished everywhere before the next operation of these channels.
     #[inline]
-    pub fn needed(&self, row: Row) -> u64 {
+    pub fn needed(&self, Wanted { row, width }: Wanted) -> u64 {
         match row {
-            Row::Channels => self.channels.blocker(0),
-            Row::Small => self.small.blocker(0),
+            Row::Channels => self.channels.needed(width),
+            Row::Small => self.small.needed(width),
         }
     }
 
-    /// Whether the next operation of `row` must wait until more is proven.
+    /// Whether the next operation of these channels must wait until more is proven.
     #[inline]
-    pub fn is_full(&self, row: Row) -> bool {
-        self.needed(row) > self.proven
+    pub fn is_full(&self, wanted: Wanted) -> bool {
+        self.needed(wanted) > self.proven
     }
 
     /// The operation to prove finished now, so that half a row later nobody needs to wait for it; none
     /// if that is under way, or known. The same on all ranks.
     #[inline]
-    pub fn want(&mut self, row: Row) -> Option<u64> {
+    pub fn want(&mut self, Wanted { row, width }: Wanted) -> Option<u64> {
         let due = match row {
-            Row::Channels => self.channels.blocker(CHANNELS as usize / 2),
-            Row::Small => self.small.blocker(SMALL_CHANNELS as usize / 2),
+            Row::Channels => self.channels.due(width),
+            Row::Small => self.small.due(width),
         };
         (due > self.wanted).then(|| {
             self.wanted = self.op;
@@ -164,14 +206,14 @@ impl Clock {
         self.op
     }
 
-    /// The next operation, in a channel of `row`.
-    pub fn next(&mut self, row: Row) -> Turn {
+    /// The next operation, in these channels.
+    pub fn next(&mut self, Wanted { row, width }: Wanted) -> Turn {
         let op = self.count();
         let channel = match row {
-            Row::Channels => self.channels.next(op),
-            Row::Small => CHANNELS + SYNC_CHANNELS + self.small.next(op),
+            Row::Channels => self.channels.next(op, width),
+            Row::Small => CHANNELS + SYNC_CHANNELS + self.small.next(op, width),
         };
-        Turn { op, channel }
+        Turn { op, channel, width }
     }
 
     /// The next operation, a barrier. It has channels of its own, whose flags no unfinished operation
@@ -181,6 +223,7 @@ impl Clock {
         Turn {
             op: self.count(),
             channel: CHANNELS + (self.syncs % u64::from(SYNC_CHANNELS)) as u32,
+            width: 1,
         }
     }
 
@@ -190,7 +233,7 @@ impl Clock {
         let op = self.count();
         InlineTurn {
             op,
-            slot: self.inline.next(op),
+            slot: self.inline.next(op, 1),
         }
     }
 
@@ -213,96 +256,4 @@ impl Clock {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operations_that_synchronise_never_wait() {
-        let mut clock = Clock::default();
-        for _ in 0..100 {
-            assert!(!clock.is_full(Row::Channels));
-            assert_eq!(clock.want(Row::Channels), None);
-            clock.next(Row::Channels);
-            clock.synchronised();
-        }
-    }
-
-    #[test]
-    fn rooted_operations_want_proof_once_in_half_a_row() {
-        for (row, places) in [(Row::Channels, CHANNELS), (Row::Small, SMALL_CHANNELS)] {
-            let mut clock = Clock::default();
-            let mut last_in = [0; (CHANNELS + SYNC_CHANNELS + SMALL_CHANNELS) as usize];
-            let (mut proofs, mut wanted) = (0, 0);
-            for _ in 0..10 * places {
-                if let Some(op) = clock.want(row) {
-                    assert_eq!(op, clock.op());
-                    wanted = op;
-                    proofs += 1;
-                }
-                if clock.is_full(row) {
-                    assert!(clock.needed(row) <= wanted, "waits for what nobody proves");
-                    clock.all_finished(clock.needed(row));
-                }
-                let turn = clock.next(row);
-                let before = std::mem::replace(&mut last_in[turn.channel as usize], turn.op);
-                assert!(before <= wanted, "channel used again too early");
-            }
-            assert!((18..=21).contains(&proofs), "{proofs} proofs");
-        }
-    }
-
-    #[test]
-    fn small_channels_are_a_row_of_their_own() {
-        let mut clock = Clock::default();
-        for n in 1..=SMALL_CHANNELS {
-            assert!(!clock.is_full(Row::Small));
-            let turn = clock.next(Row::Small);
-            assert_eq!(turn.channel, CHANNELS + SYNC_CHANNELS + n % SMALL_CHANNELS);
-        }
-        assert!(clock.is_full(Row::Small) && !clock.is_full(Row::Channels));
-        clock.next_sync();
-        clock.synchronised();
-        assert!(!clock.is_full(Row::Small));
-    }
-
-    #[test]
-    fn inline_slots_are_used_again_only_when_proven_free() {
-        let mut clock = Clock::default();
-        for _ in 0..INLINE_SLOTS {
-            assert!(!clock.is_full_inline());
-            clock.next_inline();
-        }
-        assert!(clock.is_full_inline());
-        assert!(!clock.is_full(Row::Channels), "channels are free");
-        clock.next(Row::Channels);
-        clock.synchronised();
-        assert!(!clock.is_full_inline());
-        let first = clock.next_inline();
-        clock.synchronised();
-        let second = clock.next_inline();
-        assert_ne!(first.slot, second.slot);
-        clock.synchronised();
-        assert_eq!(clock.proven, second.op - 1, "not the last one");
-    }
-
-    #[test]
-    fn a_row_ahead_of_the_slowest() {
-        let mut clock = Clock::default();
-        for op in 1..=u64::from(CHANNELS) {
-            assert!(!clock.is_full(Row::Channels));
-            assert_eq!(clock.next(Row::Channels).op, op);
-        }
-        assert!(clock.is_full(Row::Channels));
-        assert_eq!(clock.half_a_row_ago(), u64::from(CHANNELS) / 2 + 1);
-        clock.all_finished(1);
-        assert!(!clock.is_full(Row::Channels));
-        // One that needs no proof, as nothing of it passes here: later ones need it all the more.
-        clock.next(Row::Channels);
-        clock.next(Row::Channels);
-        assert!(clock.is_full(Row::Channels));
-        clock.all_finished(2);
-        assert!(clock.is_full(Row::Channels));
-        clock.all_finished(3);
-        assert!(!clock.is_full(Row::Channels));
-    }
-}
+mod tests;

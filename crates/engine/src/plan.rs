@@ -3,13 +3,15 @@
 //! A choice is made only from what every rank knows (architecture invariant 1): the collective, the
 //! team, the size class, and the settings agreed at team creation.
 
-use crate::choice::{Choice, Chooser, ChosenBy, by_length, landing_name, scratch_bytes};
+use crate::choice::{
+    Choice, Chooser, ChosenBy, by_length, landing_name, piece_bytes, scratch_bytes,
+};
 use crate::collective::inline::{self, Form};
 use crate::stats::{CallCount, CallKey, Stats};
 use crate::team::map::Map;
 use ferrorail_base::Rank;
 use ferrorail_base::units::size_class;
-use ferrorail_coll::cost::{Model, Shape, piece_bytes, predict_in_pieces};
+use ferrorail_coll::cost::{Model, Shape, predict_in_pieces};
 use ferrorail_coll::select::Query;
 use ferrorail_coll::{Algorithm, Buffer, Collective, Landing, Request, Schedule, Step};
 use std::collections::HashMap;
@@ -202,7 +204,10 @@ impl Plan {
         let blocks = self.route.schedule.scratch_blocks;
         let scratch = scratch_bytes(map.settings.scratch_bytes, shape.ranks);
         let piece = match self.landing {
-            Landing::Scratch => piece_bytes(self.algorithm, shape.ranks, bytes, blocks, scratch),
+            Landing::Scratch => {
+                let collective = self.key.collective;
+                piece_bytes(self.algorithm, collective, shape, bytes, blocks, scratch)
+            }
             Landing::Recv => bytes,
         };
         predict_in_pieces(self.algorithm, self.landing, shape, bytes, piece, &model).0

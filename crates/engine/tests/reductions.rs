@@ -337,10 +337,10 @@ fn too_large_an_element_is_refused_at_once() {
     let mut settings = settings(1, 1);
     settings.scratch_bytes = 4096;
     on_ranks(3, &settings, |team| {
-        let mine = vec![1u8; 5000];
-        let mut result = vec![0u8; 5000];
+        let mine = vec![1u8; 40_000];
+        let mut result = vec![0u8; 40_000];
         let huge = Reducer {
-            element_bytes: 5000,
+            element_bytes: 40_000,
             ..COMPOSE
         };
         let (from, into) = (mine.as_ptr(), result.as_mut_ptr());
@@ -348,7 +348,7 @@ fn too_large_an_element_is_refused_at_once() {
         let outcome = unsafe { team.allreduce(Some(from), into, 1, &huge) };
         assert!(matches!(
             outcome,
-            Err(EngineError::ElementTooLarge { bytes: 5000 })
+            Err(EngineError::ElementTooLarge { bytes: 40_000 })
         ));
         one(team, Collective::Allreduce, 1, 100, 0, false);
     });

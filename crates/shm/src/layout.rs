@@ -236,9 +236,16 @@ impl NodeLayout {
     /// Bytes of a rank's scratch of `channel`.
     #[inline]
     pub fn channel_bytes(&self, channel: u32) -> u64 {
+        self.run_bytes(channel, 1)
+    }
+
+    /// Bytes of a rank's scratch of `width` adjacent channels of one row from `channel` on, which is one
+    /// range.
+    #[inline]
+    pub fn run_bytes(&self, channel: u32, width: u32) -> u64 {
         match self.small(channel) {
-            None => self.scratch_bytes,
-            Some(_) => SMALL_SCRATCH as u64,
+            None => u64::from(width - 1) * self.scratch_room() as u64 + self.scratch_bytes,
+            Some(_) => u64::from(width) * SMALL_SCRATCH as u64,
         }
     }
 

@@ -144,8 +144,14 @@ impl NodeSegment {
     /// `r`'s scratch of `channel`.
     #[inline]
     pub fn scratch(&self, r: NodeRank, channel: u32) -> MemoryRange {
+        self.wide_scratch(r, channel, 1)
+    }
+
+    /// `r`'s scratch of `width` adjacent channels from `channel` on.
+    #[inline]
+    pub fn wide_scratch(&self, r: NodeRank, channel: u32, width: u32) -> MemoryRange {
         let at = self.layout.scratch(r, channel);
-        let bytes = self.layout.channel_bytes(channel) as usize;
+        let bytes = self.layout.run_bytes(channel, width) as usize;
         self.segment.range().slice(at, bytes)
     }
 

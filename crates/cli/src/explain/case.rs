@@ -3,10 +3,10 @@
 use anyhow::{Context, Result};
 use ferrorail_base::config::Settings;
 use ferrorail_base::{Rank, Topology};
-use ferrorail_coll::cost::{Counter, Counts, Model, Nanos, Shape, piece_bytes, predict_in_pieces};
+use ferrorail_coll::cost::{Counter, Counts, Model, Nanos, Shape, predict_in_pieces};
 use ferrorail_coll::select::{Query, Table};
 use ferrorail_coll::{Algorithm, Collective, Landing, Request};
-use ferrorail_engine::choice::{Choice, Chooser, by_length, scratch_bytes};
+use ferrorail_engine::choice::{Choice, Chooser, by_length, piece_bytes, scratch_bytes};
 use ferrorail_engine::{Fabric, open_rails};
 use std::collections::BTreeMap;
 
@@ -139,7 +139,15 @@ impl Case {
         let scratch_blocks = self.scratch_blocks(algorithm, landing);
         let piece = match (landing, scratch_blocks) {
             (Landing::Scratch, Some(blocks)) => {
-                piece_bytes(algorithm, ranks, bytes, blocks, self.scratch_bytes)
+                let (collective, shape) = (self.collective, &self.shape);
+                piece_bytes(
+                    algorithm,
+                    collective,
+                    shape,
+                    bytes,
+                    blocks,
+                    self.scratch_bytes,
+                )
             }
             _ => bytes,
         };

@@ -18,9 +18,15 @@ const SLOW_SHARE_MAX: f64 = 0.02;
 const SCRATCH_BYTES: u64 = 64 << 10;
 
 /// Where measurements, on verbs and on loopback, contradict the model: it has zero-copy faster
-/// than `smp_bruck` from 8 KiB on, they have it from 32 KiB on.
-fn is_measured(collective: Collective, bytes: u64) -> bool {
-    collective == Collective::Allgather && bytes <= 32 << 10
+/// than what lands in scratch from 8 KiB on, they have it from 32 KiB on, among few ranks also of
+/// all-to-all, and of gather from 128 KiB on.
+fn is_measured(collective: Collective, ranks: u32, bytes: u64) -> bool {
+    match collective {
+        Collective::Allgather => bytes <= 32 << 10,
+        Collective::Alltoall => ranks <= 4 && bytes <= 32 << 10,
+        Collective::Gather => ranks <= 4 && bytes <= 64 << 10,
+        _ => false,
+    }
 }
 
 struct Candidate {
@@ -92,7 +98,7 @@ impl Findings {
             let mut all = candidates(collective, topology, shape.ports);
             all.retain(|c| zero_copy || c.landing == Landing::Scratch);
             let sizes = (0..=22).map(|class| 1u64 << class);
-            for bytes in sizes.filter(|&bytes| !is_measured(collective, bytes)) {
+            for bytes in sizes.filter(|&bytes| !is_measured(collective, shape.ranks, bytes)) {
                 let choice = choose(&Query {
                     collective,
                     bytes,

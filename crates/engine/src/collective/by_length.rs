@@ -8,7 +8,7 @@
 use super::{Call, connect_peers, finish, inline, piece_in, scheduled, turn};
 use crate::EngineError;
 use crate::choice::ZERO_COPY_BYTES_MIN;
-use crate::clock::Row;
+use crate::clock::Wanted;
 use crate::plan::{Plan, PlanKey};
 use crate::run::{Run, Side, UserBuffers, Window, beside_cells};
 use crate::team::State;
@@ -48,12 +48,14 @@ pub(super) fn run(
         // One operation: a pair has the same slot in both schedules, and uses it in one of them.
         let passes = call.send.has_block_above(above) || call.recv.has_block_above(above);
         let turn = match passes || map.topology.node_count() > 1 {
-            true => turn(map, state, call, Row::Channels)?,
+            true => turn(map, state, call, Wanted::CHANNEL)?,
             // Nothing passes here; who waits for a free channel does not need this rank for it.
-            false => state
-                .clock
-                .next(Row::Channels)
-                .marked(call.collective, call.root, call.bytes),
+            false => {
+                state
+                    .clock
+                    .next(Wanted::CHANNEL)
+                    .marked(call.collective, call.root, call.bytes)
+            }
         };
         if passes {
             let scratch = user(Window::Between { above, room });
@@ -69,7 +71,7 @@ pub(super) fn run(
     let longest = longest(map, state, call)?;
     let mut offset = 0;
     while offset < longest {
-        let turn = turn(map, state, call, Row::Channels)?;
+        let turn = turn(map, state, call, Wanted::CHANNEL)?;
         let window = Window::Piece { offset, room };
         Run::new(map, &plan.route, user(window), turn).complete(state, name)?;
         finish(map, state);

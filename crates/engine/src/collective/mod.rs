@@ -14,7 +14,7 @@ mod rooted;
 mod vector;
 
 use crate::choice;
-use crate::clock::{Row, Turn};
+use crate::clock::{Row, Turn, Wanted};
 use crate::plan::{Plan, PlanKey};
 use crate::proof;
 use crate::reducer::Reducer;
@@ -22,13 +22,12 @@ use crate::run::mark::{self, Expected, Messages, mark};
 use crate::run::{Blocked, Patience, Run, Side, UserBuffers, Window};
 use crate::team::State;
 use crate::team::connect::connect;
-use crate::team::map::Map;
+use crate::team::map::{CHANNELS, Map, SMALL_CHANNELS};
 use crate::{EngineError, Team};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::cost;
 use ferrorail_coll::{Collective, Landing};
-use ferrorail_shm::SMALL_SCRATCH;
 
 /// The collectives that teams run; `coll` has algorithms for more.
 pub const OFFERED: &[Collective] = &[
@@ -145,23 +144,19 @@ fn scheduled(
 ) -> Result<(), EngineError> {
     connect_peers(map, state, plan, call)?;
     let unit = call.reducer.map_or(1, |reducer| reducer.element_bytes);
-    let piece = match plan.landing {
-        Landing::Recv => call.bytes,
-        Landing::Scratch => piece_bytes(map, plan, call.bytes, unit),
+    let (channels, piece) = match plan.landing {
+        Landing::Recv => (Wanted::CHANNEL, call.bytes),
+        Landing::Scratch => room(map, plan, call, unit),
     };
     if piece == 0 && call.bytes > 0 {
         return Err(EngineError::ElementTooLarge { bytes: unit });
     }
-    let row = match plan.landing == Landing::Scratch && is_small(map, plan, call.bytes, unit) {
-        true => Row::Small,
-        false => Row::Channels,
-    };
     // Known lengths, straight into blocks that lie anywhere: one message per pair.
     let pairs = call.collective == Collective::Allgatherv && plan.landing == Landing::Recv;
     let proves = call.collective.synchronising() && !(pairs && call.recv.has_empty_block());
     let mut offset = 0;
     loop {
-        let turn = turn(map, state, call, row)?;
+        let turn = turn(map, state, call, channels)?;
         let room = piece.min(call.bytes - offset);
         let user = UserBuffers {
             send: call.send,
@@ -221,28 +216,33 @@ fn finish(map: &Map, state: &State) {
 }
 
 /// The next operation's mark and channel; waits where no channel is free.
-fn turn(map: &Map, state: &mut State, call: &Call<'_>, row: Row) -> Result<Turn, EngineError> {
+fn turn(
+    map: &Map,
+    state: &mut State,
+    call: &Call<'_>,
+    channels: Wanted,
+) -> Result<Turn, EngineError> {
     let turn = if call.collective == Collective::Barrier {
         state.clock.next_sync()
     } else {
         if map.topology.node_count() > 1 {
-            keep_pace(map, state, row)?;
-        } else if state.clock.is_full(row) {
+            keep_pace(map, state, channels)?;
+        } else if state.clock.is_full(channels) {
             make_room(map, state)?;
         }
-        state.clock.next(row)
+        state.clock.next(channels)
     };
     Ok(turn.marked(call.collective, call.root, call.bytes))
 }
 
-/// Between nodes, has channels proven free before they are wanted, and waits for the next one to be.
-fn keep_pace(map: &Map, state: &mut State, row: Row) -> Result<(), EngineError> {
+/// Between nodes, has channels proven free before they are wanted, and waits for the next ones to be.
+fn keep_pace(map: &Map, state: &mut State, channels: Wanted) -> Result<(), EngineError> {
     proof::advance(map, state)?;
-    if let Some(op) = state.clock.want(row) {
+    if let Some(op) = state.clock.want(channels) {
         proof::want(map, state, op)?;
     }
-    match state.clock.is_full(row) {
-        true => proof::wait(map, state, state.clock.needed(row)),
+    match state.clock.is_full(channels) {
+        true => proof::wait(map, state, state.clock.needed(channels)),
         false => Ok(()),
     }
 }
@@ -267,20 +267,29 @@ fn connect_peers(
     Ok(())
 }
 
-/// Largest piece of a block (of a whole vector, where the algorithm cuts that) with which the
-/// schedule fits into scratch, in whole elements of `unit` bytes. 0 if not one element fits.
-fn piece_bytes(map: &Map, plan: &Plan, bytes: usize, unit: usize) -> usize {
-    let scratch = map.segment().layout().scratch_bytes;
-    piece_in(scratch, map, plan, bytes, unit)
+/// The channels of an operation that lands in scratch, and the largest piece of a block (of a whole
+/// vector, where the algorithm cuts that) with which the schedule fits there, in whole elements of `unit`
+/// bytes; 0 if not one element fits. What does not fit as a whole goes in pieces of one channel.
+fn room(map: &Map, plan: &Plan, call: &Call<'_>, unit: usize) -> (Wanted, usize) {
+    let layout = map.segment().layout();
+    let piece = |scratch| piece_in(scratch, map, plan, call.bytes, unit);
+    let small = match layout.small_channels {
+        0 => 0,
+        _ => SMALL_CHANNELS / CHANNELS,
+    };
+    let large = choice::widest(call.collective, map.topology.node_count());
+    let all = |row, first, most| {
+        let widths = (0..=most).filter(|width: &u32| width.is_power_of_two());
+        widths.map(move |width| (Wanted { row, width }, layout.run_bytes(first, width)))
+    };
+    all(Row::Small, layout.channels, small)
+        .chain(all(Row::Channels, 0, large))
+        .find(|&(_, scratch)| piece(scratch) == call.bytes)
+        .map(|(channels, _)| (channels, call.bytes))
+        .unwrap_or_else(|| (Wanted::CHANNEL, piece(layout.scratch_bytes)))
 }
 
-/// Whether the schedule fits into a small channel as a whole.
-fn is_small(map: &Map, plan: &Plan, bytes: usize, unit: usize) -> bool {
-    let scratch = SMALL_SCRATCH as u64;
-    map.segment().layout().small_channels > 0 && piece_in(scratch, map, plan, bytes, unit) == bytes
-}
-
-/// As [`piece_bytes`], into `scratch` bytes.
+/// Largest piece with which the schedule fits into `scratch` bytes.
 fn piece_in(scratch: u64, map: &Map, plan: &Plan, bytes: usize, unit: usize) -> usize {
     let blocks = plan.route.schedule.scratch_blocks;
     let ranks = map.topology.size();

@@ -109,7 +109,7 @@ impl<'a> Run<'a> {
             checking: Checking::default(),
             send: register(route.registers_send, &user.send),
             receive: register(route.registers_recv, &user.recv),
-            spans: Spans::new(map, user, turn.channel),
+            spans: Spans::new(map, user, turn),
         }
     }
 

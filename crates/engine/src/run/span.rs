@@ -2,6 +2,7 @@
 
 use super::user::{Blocks, Side, UserBuffers, Window};
 use crate::EngineError;
+use crate::clock::Turn;
 use crate::team::map::Map;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
@@ -17,15 +18,15 @@ pub(super) struct Spans<'a> {
 }
 
 impl<'a> Spans<'a> {
-    pub fn new(map: &Map, user: UserBuffers<'a>, channel: u32) -> Self {
+    pub fn new(map: &Map, user: UserBuffers<'a>, turn: Turn) -> Self {
         let segment = map.segment();
         let unit = user.reducer.map_or(1, |reducer| reducer.element_bytes);
         let part = user.window.room().div_ceil(user.parts as usize);
         Self {
             user,
             block_bytes: part.next_multiple_of(unit),
-            scratch: segment.scratch(map.node_rank, channel),
-            node: segment.scratch(NodeRank(0), channel),
+            scratch: segment.wide_scratch(map.node_rank, turn.channel, turn.width),
+            node: segment.wide_scratch(NodeRank(0), turn.channel, turn.width),
         }
     }
 
