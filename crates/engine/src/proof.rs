@@ -147,6 +147,10 @@ fn awaited(map: &Map, state: &State) -> Option<Rank> {
 #[cold]
 pub(crate) fn wait(map: &Map, state: &mut State, op: u64) -> Result<(), EngineError> {
     let mut patience = Patience::new(map, "run-ahead");
+    if !map.topology.is_leader(map.rank) {
+        // Half a row is left to those who are behind.
+        patience = patience.resting();
+    }
     loop {
         let blocked = advance(map, state)?.unwrap_or(Blocked::Node);
         let proven = map.segment().proven().load(Ordering::Acquire);

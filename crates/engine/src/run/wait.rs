@@ -7,7 +7,7 @@ use crate::team::State;
 use crate::team::map::Map;
 use ferrorail_coll::Step;
 use ferrorail_fabric::Fabric;
-use ferrorail_shm::Waiter;
+use ferrorail_shm::{WaitPolicy, Waiter};
 use std::time::Duration;
 
 /// When a waiting rank first looks whether its peers are alive, and mean the same call.
@@ -15,6 +15,9 @@ const FIRST_CHECK: Duration = Duration::from_millis(100);
 
 /// How often it looks again.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
+
+/// When a rank that nobody waits for sleeps: about what that costs has passed.
+const REST_AFTER: Duration = Duration::from_micros(50);
 
 /// The patience of one blocking call.
 pub(crate) struct Patience<'a> {
@@ -35,6 +38,16 @@ impl<'a> Patience<'a> {
             next_check: FIRST_CHECK,
             expected: None,
         }
+    }
+
+    /// Sleeps early: nobody waits for this rank meanwhile, and it is woken by whoever ends the wait.
+    pub fn resting(mut self) -> Self {
+        self.waiter = Waiter::new(&WaitPolicy {
+            spin: 0,
+            yields: REST_AFTER,
+            ..self.map.wait
+        });
+        self
     }
 
     /// Looks for peers whose arguments differ.
