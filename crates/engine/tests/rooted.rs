@@ -3,6 +3,7 @@
 mod ranks;
 
 use ferrorail_base::Rank;
+use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_coll::{Collective, algorithms};
 use ferrorail_engine::Team;
@@ -213,6 +214,34 @@ fn collectives_mix() {
                             assert_eq!(found, block(from as u32, 0, op, 8));
                         }
                     }
+                }
+            }
+        });
+    }
+}
+
+/// Operations of all widths in one row of channels, and some of no bytes, which take none: nobody waits
+/// for the end of one that no rank says it has finished.
+#[test]
+fn wide_and_empty_operations_alternate() {
+    for (size, node_size) in [(4, 2), (7, 3), (3, 1)] {
+        let settings = Settings {
+            zero_copy: Some(false),
+            ..settings(node_size, 2)
+        };
+        on_ranks(size, &settings, |team| {
+            let mut seed = 7u32;
+            for op in 0..150 {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let bytes = [1, 600, 3000, 9000, 16_000, 30_000][(seed >> 24) as usize % 6];
+                match seed >> 16 & 3 {
+                    0 => bcast(team, op, bytes, seed >> 8 & 1),
+                    1 => gather(team, op, bytes, seed >> 8 & 1, false),
+                    _ => alltoall(team, op, bytes),
+                }
+                if seed >> 20 & 1 == 0 {
+                    // SAFETY: of no bytes.
+                    unsafe { team.bcast(std::ptr::null_mut(), 0, Rank(0)) }.expect("nothing");
                 }
             }
         });

@@ -115,6 +115,7 @@ impl Team {
         if self.map.topology.size() > 1 {
             let op = state.clock.skip();
             mark::show(&self.map, mark(op, collective, root, 0));
+            finish(&self.map, &state);
         }
         Ok(())
     }
