@@ -19,7 +19,7 @@ guest_command() {
         -machine pc,usb=off -accel tcg,thread=multi -cpu max
         -smp "$GUEST_CPUS" -m "${GUEST_MEMORY}M"
         -kernel "$KERNEL" -initrd "$INITRD"
-        -append "console=ttyS0 quiet loglevel=4 panic=-1 oops=panic mitigations=off no_timer_check nowatchdog cryptomgr.notests"
+        -append "console=ttyS0 quiet loglevel=4 panic=-1 oops=panic mitigations=off no_timer_check nowatchdog tsc=reliable cryptomgr.notests"
         -serial "file:console"
         -virtfs "local,path=/,mount_tag=host,readonly=on,$share"
         -virtfs "local,path=.,mount_tag=job,$share"
