@@ -89,7 +89,7 @@ pub(crate) fn advance(map: &Map, state: &mut State) -> Result<Option<Blocked>, E
         state.proof.round = 0;
         state.proof.wanted.pop_front();
         segment.proven().store(op, Ordering::Release);
-        segment.doorbell().ring();
+        segment.proof_doorbell().ring();
     }
     Ok(None)
 }
@@ -146,10 +146,10 @@ fn awaited(map: &Map, state: &State) -> Option<Rank> {
 /// Waits until all ranks are known to have finished operation `op`, which was wanted.
 #[cold]
 pub(crate) fn wait(map: &Map, state: &mut State, op: u64) -> Result<(), EngineError> {
-    let mut patience = Patience::new(map, "run-ahead");
+    // Half a row is left to those who are behind, so that nobody waits for this rank meanwhile.
+    let mut patience = Patience::new(map, "run-ahead").resting();
     if !map.topology.is_leader(map.rank) {
-        // Half a row is left to those who are behind.
-        patience = patience.resting();
+        patience = patience.for_proof();
     }
     loop {
         let blocked = advance(map, state)?.unwrap_or(Blocked::Node);

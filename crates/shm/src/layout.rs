@@ -4,7 +4,7 @@
 //! header          magic, version, geometry           1 line
 //! doorbell        sleepers, sequence                 1 line
 //! barrier         arrivals                           1 line
-//! proof           u64 per round, u64 proven          2 lines, 1 line
+//! proof           u64 per round; proven, doorbell    2 lines, 1 line
 //! node flags      u64 per rank                       1 line each
 //! finished        u64 per rank                       1 line each
 //! inline slots    flag + 568 bytes, in turn          128 slots of 9 lines per rank
@@ -12,8 +12,8 @@
 //! announcements   64 bytes per slot                  per (rank, channel)
 //! checks          two cells and a word per slot      per (rank, channel), if there are any
 //! scratch         scratch_bytes, page aligned        per (rank, channel)
-//! small scratch   4096 bytes                         per (rank, small channel)
-//! letters         16 of 256 bytes to come, 16 to go  per (rank, small channel)
+//! small scratch   3072 bytes                         per (rank, small channel)
+//! letters         8 of 320 bytes to come, 8 to go    per (rank, small channel)
 //! ```
 //!
 //! Channels are numbered through: the small ones follow the others. They have no announcements and
@@ -33,14 +33,14 @@ pub const LINE: usize = 64;
 pub const INLINE_SLOTS: u32 = 128;
 /// Alignment of scratch, in bytes.
 pub const PAGE: usize = 4096;
-/// Scratch of a rank and small channel, in bytes.
-pub const SMALL_SCRATCH: usize = PAGE;
+/// Scratch of a rank and small channel, in bytes. With its letters that is two pages.
+pub const SMALL_SCRATCH: usize = 3072;
 /// Most rounds of a proof: enough for 65536 nodes.
 pub const PROOF_ROUNDS: u32 = 16;
-/// Bytes of a letter: a short message with its flag, which is the last word of its room.
-pub const LETTER: usize = 256;
+/// Bytes of a letter: a message of 256 bytes, say, with its flag, which is the last word of its room.
+pub const LETTER: usize = 320;
 /// The first slots of a small channel, those that have room for letters.
-pub const LETTERS: u32 = 16;
+pub const LETTERS: u32 = 8;
 
 const DOORBELL: usize = LINE;
 const BARRIER: usize = 2 * LINE;
@@ -135,6 +135,11 @@ impl NodeLayout {
     #[inline]
     pub const fn proven(&self) -> usize {
         PROVEN
+    }
+
+    /// The doorbell that is rung when that rises, which shares its line.
+    pub const fn proof_doorbell(&self) -> usize {
+        PROVEN + 8
     }
 
     /// `r`'s node flag (u64, alone on its line); flags of consecutive ranks are consecutive lines.

@@ -63,7 +63,16 @@ impl NodeSegment {
     /// The node's doorbell.
     #[inline]
     pub fn doorbell(&self) -> Doorbell<'_> {
-        let at = self.layout.doorbell();
+        self.doorbell_at(self.layout.doorbell())
+    }
+
+    /// The doorbell of those who wait for [`Self::proven`] to rise, and for nothing else.
+    pub fn proof_doorbell(&self) -> Doorbell<'_> {
+        self.doorbell_at(self.layout.proof_doorbell())
+    }
+
+    #[inline]
+    fn doorbell_at(&self, at: usize) -> Doorbell<'_> {
         Doorbell::new(self.segment.word32(at), self.segment.word32(at + 4))
     }
 
@@ -180,7 +189,7 @@ impl NodeSegment {
 const HEADER_WORDS: usize = 7;
 const MAGIC: u64 = u64::from_be_bytes(*b"ferroral");
 /// Changes whenever a cell moves or changes its meaning.
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 
 /// The words of the header, magic first. They fit the line that the layout reserves.
 fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {

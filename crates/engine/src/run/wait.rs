@@ -19,6 +19,9 @@ const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
 /// When a rank that nobody waits for sleeps: about what that costs has passed.
 const REST_AFTER: Duration = Duration::from_micros(50);
 
+/// How long it sleeps unless it is woken: the host's progress may wait as long.
+const REST: Duration = Duration::from_millis(4);
+
 /// The patience of one blocking call.
 pub(crate) struct Patience<'a> {
     map: &'a Map,
@@ -27,6 +30,8 @@ pub(crate) struct Patience<'a> {
     next_check: Duration,
     /// What the operation's flags hold where all agree.
     expected: Option<Expected>,
+    /// Whether the leader's next proof is all that is waited for.
+    for_proof: bool,
 }
 
 impl<'a> Patience<'a> {
@@ -37,14 +42,22 @@ impl<'a> Patience<'a> {
             waiter: Waiter::new(&map.wait),
             next_check: FIRST_CHECK,
             expected: None,
+            for_proof: false,
         }
     }
 
-    /// Sleeps early: nobody waits for this rank meanwhile, and it is woken by whoever ends the wait.
+    /// Waits for the leader to prove more, and for nothing else.
+    pub fn for_proof(mut self) -> Self {
+        self.for_proof = true;
+        self
+    }
+
+    /// Sleeps early: nobody waits for this rank meanwhile.
     pub fn resting(mut self) -> Self {
         self.waiter = Waiter::new(&WaitPolicy {
             spin: 0,
             yields: REST_AFTER,
+            sleep: REST,
             ..self.map.wait
         });
         self
@@ -71,7 +84,11 @@ impl<'a> Patience<'a> {
         if let Some(rails) = &self.map.rails {
             rails.fabric.progress()?;
         }
-        let doorbell = (blocked == Blocked::Node).then(|| self.map.segment().doorbell());
+        let segment = self.map.segment();
+        let doorbell = (blocked == Blocked::Node).then(|| match self.for_proof {
+            true => segment.proof_doorbell(),
+            false => segment.doorbell(),
+        });
         self.waiter
             .idle(doorbell.as_ref(), &mut || self.map.context.host().poke());
         let waited = self.waiter.waited();

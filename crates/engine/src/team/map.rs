@@ -19,8 +19,9 @@ pub(crate) const CHANNELS: u32 = 8;
 /// Channels of barriers, which prove the others free and take turns.
 pub(crate) const SYNC_CHANNELS: u32 = 2;
 
-/// Channels of a few pages for operations of few bytes, which are many in a row more often.
-pub(crate) const SMALL_CHANNELS: u32 = 64;
+/// Channels with little room for operations of few bytes, which are many in a row more often. How far
+/// ranks may be ahead decides how rarely they have to wait for proofs, and how long for those late.
+pub(crate) const SMALL_CHANNELS: u32 = 128;
 
 /// The fixed part of a team.
 pub(crate) struct Map {

@@ -10,6 +10,7 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
         (layout.doorbell(), 8, "doorbell".into()),
         (layout.barrier(), 8, "barrier".into()),
         (layout.proven(), 8, "proven".into()),
+        (layout.proof_doorbell(), 8, "proven".into()),
     ];
     for round in 0..PROOF_ROUNDS {
         cells.push((layout.proof_word(round), 8, "proof".into()));
