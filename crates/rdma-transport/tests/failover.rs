@@ -278,6 +278,13 @@ fn what_arrived_is_not_sent_again_when_only_its_completion_is_lost() {
 }
 
 #[test]
+fn a_device_that_says_nothing_is_given_up_and_used_again() {
+    let back = |left: &Side, round| round > 200 && left.events()[1] > 0;
+    let [failures, readmissions, resent] = play("loop1:stuck:after=40:for=800", back);
+    assert!(failures >= 1 && readmissions >= 1 && resent >= 1);
+}
+
+#[test]
 fn late_packets_of_a_lane_that_broke_land_nowhere() {
     // They are let go long after the rounds they belong to, into memory that is in use again.
     let back = |left: &Side, round| round > 300 && left.events()[1] > 0;
@@ -295,7 +302,15 @@ fn a_rail_fails_again_and_again() {
 
 #[test]
 fn without_a_rail_left_sender_and_receiver_are_told() {
-    let faults = "loop0:down:after=20,loop1:down:after=20";
+    told_under("loop0:down:after=20,loop1:down:after=20");
+}
+
+#[test]
+fn so_they_are_when_no_device_says_anything() {
+    told_under("loop0:stuck:after=20,loop1:stuck:after=20");
+}
+
+fn told_under(faults: &str) {
     let (left, right) = sides(&settings(faults), &settings(faults));
     let start = Instant::now();
     let outcome = |side: &Side, first: bool| {

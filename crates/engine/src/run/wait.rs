@@ -178,10 +178,11 @@ impl Run<'_> {
             return Ok(());
         };
         let owing = state.ledger.debtors().chain(self.bouncing_with(state));
-        for rank in self.awaited().into_iter().chain(owing) {
-            if let Some(link) = &state.links[rank.index()] {
-                rails.fabric.check(link.peer)?;
-            }
+        let links = self.awaited().into_iter().chain(owing);
+        let links = links.filter_map(|rank| state.links[rank.index()].as_ref());
+        let reading = state.tickets.iter().map(|ticket| ticket.peer);
+        for peer in links.map(|link| link.peer).chain(reading) {
+            rails.fabric.check(peer)?;
         }
         match self.awaited() {
             Some(rank) => inquire(self.map, state, rank, Some(self.op)),

@@ -199,6 +199,14 @@ impl Journal {
         }
     }
 
+    /// Bytes that the operations move.
+    pub fn bytes(&self) -> usize {
+        self.entries
+            .iter()
+            .map(|entry| entry.here.range.bytes)
+            .sum()
+    }
+
     /// Whether number `sequence` is still accounted for here.
     pub fn holds(&self, sequence: u64) -> bool {
         let mut numbers = self.entries.iter().map(|entry| entry.sequence);

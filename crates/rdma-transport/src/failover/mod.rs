@@ -10,8 +10,10 @@
 //!
 //! Modules: `word` (what the two sides tell each other), `board` (where), `journal` (what is in
 //! flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course of a failure),
-//! `renew` (and of a lane's return), `guard` (a thread for when nobody calls).
+//! `renew` (and of a lane's return),
+//! `alive` (lanes that say nothing), `guard` (a thread for when nobody calls).
 
+mod alive;
 mod board;
 mod fabric;
 mod guard;
@@ -45,6 +47,8 @@ pub struct Failover<F: Lanes> {
     shm: ShmKind,
     /// Time between trials of a lane that failed.
     probe: Option<Duration>,
+    /// After which a device gives an operation up.
+    timeout: Duration,
     /// This side's planes, as bits.
     planes: u8,
     peers: boxcar::Vec<Pair>,
@@ -77,7 +81,7 @@ struct Events {
 
 impl<F: Lanes> Failover<F> {
     /// Adds failover to `inner`, which was opened by `process` under `settings`
-    /// (`FERRORAIL_RAIL_PROBE`).
+    /// (`FERRORAIL_RAIL_PROBE`, `FERRORAIL_RAIL_TIMEOUT`).
     pub fn new(inner: F, process: ProcessId, settings: &Settings) -> Self {
         let planes = inner.rails().iter().map(|rail| 1 << rail.plane);
         Self {
@@ -86,6 +90,7 @@ impl<F: Lanes> Failover<F> {
             process,
             shm: settings.shm,
             probe: settings.rail_probe_ms.map(Duration::from_millis),
+            timeout: Duration::from_millis(settings.rail_timeout_ms),
             peers: boxcar::Vec::new(),
             boards: Mutex::default(),
             attention: AtomicU32::new(0),

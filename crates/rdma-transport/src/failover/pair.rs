@@ -1,5 +1,6 @@
 //! What is known of one peer, and the life of each lane to it.
 
+use super::alive::Alive;
 use super::board::{self, Line};
 use super::journal::{Entry, Journal};
 use super::word::Word;
@@ -51,8 +52,8 @@ pub(super) struct Pair {
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     pub lanes: [Life; RAILS_MAX],
-    /// Keep-alive puts under way.
-    pub alive: [Option<Ticket>; RAILS_MAX],
+    /// Of lanes in use.
+    pub alive: [Alive; RAILS_MAX],
 }
 
 /// One lane's life.

@@ -1,5 +1,6 @@
 //! The course of a failure: from a lane that broke to the last of its operations accounted for.
 
+use super::alive::Alive;
 use super::board::Line;
 use super::journal::Entry;
 use super::pair::{Loss, Pair, Phase, Recovery, Stage};
@@ -61,7 +62,7 @@ impl<F: Lanes> Failover<F> {
             },
             resent: Vec::new(),
         });
-        recovery.alive[rail] = None;
+        recovery.alive[rail] = Alive::default();
         let number = life.number;
         self.attention.fetch_add(1, Ordering::Relaxed);
         if up == 0 {

@@ -6,7 +6,7 @@ use super::word::{Says, Word, next};
 use super::{Failover, TICK};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{FabricError, Lanes, LocalSlice, Ticket, Tracking};
+use ferrorail_fabric::{FabricError, Lanes, Ticket, Tracking};
 use std::time::Instant;
 
 impl<F: Lanes> Failover<F> {
@@ -150,41 +150,5 @@ impl<F: Lanes> Failover<F> {
         };
         let number = life.number;
         self.say(pair, recovery, rail, Word::new(number, Says::Down));
-    }
-
-    /// Posts an empty put on each lane in use that is quiet: a lane that does not answer breaks.
-    pub(super) fn keep_alive(&self, pair: &Pair) {
-        let (Some(wired), Some(mut recovery)) = (pair.wired.get(), pair.try_recovery()) else {
-            return;
-        };
-        for rail in 0..self.inner.rails().len() {
-            if !pair.is_up(rail) {
-                continue;
-            }
-            let outcome = match recovery.alive[rail] {
-                Some(ticket) => self
-                    .inner
-                    .is_complete(ticket)
-                    .map(|done| (!done).then_some(ticket)),
-                None => {
-                    let plane = self.plane(rail);
-                    let from = LocalSlice {
-                        bytes: 0,
-                        ..pair.slice(Line::Out, plane)
-                    };
-                    let to = wired.word(Line::Trial, plane);
-                    let id = RailId(rail as u8);
-                    // SAFETY: an empty put touches no memory.
-                    unsafe { self.inner.put(pair.id, id, from, to, Tracking::Tracked) }.map(Some)
-                }
-            };
-            match outcome {
-                Ok(ticket) => recovery.alive[rail] = ticket,
-                Err(FabricError::LaneDown { status, .. }) => {
-                    self.lose_locked(pair, &mut recovery, rail, &status);
-                }
-                Err(_) => {}
-            }
-        }
     }
 }

@@ -5,6 +5,7 @@
 //! comes again after every so many operations more.
 //!
 //! * `down`: nothing gets through. What waits longer than `FERRORAIL_RAIL_TIMEOUT` breaks its lane.
+//! * `stuck`: as `down`, but nothing ever breaks: the device says nothing of what waits.
 //! * `mute`: operations take effect, but their completions are lost, which breaks the lane.
 //! * `late`: as `down`, but what broke its lane takes effect when the fault ends, as packets do that
 //!   were held up in a network, unless the target has ended the lane by then.
@@ -26,6 +27,8 @@ use std::time::{Duration, Instant};
 pub(super) enum Kind {
     /// Nothing gets through.
     Down,
+    /// Nothing gets through, and nothing breaks.
+    Stuck,
     /// Completions are lost.
     Mute,
     /// What fails takes effect afterwards.
@@ -58,6 +61,7 @@ impl Fault {
         let (kind, options) = words.split_first()?;
         let kind = match *kind {
             "down" => Kind::Down,
+            "stuck" => Kind::Stuck,
             "mute" => Kind::Mute,
             "late" => Kind::Late,
             "delay" => Kind::Delay,
@@ -92,7 +96,10 @@ impl Fault {
 
     /// Whether it befalls the rail for some time.
     fn lasts(&self) -> bool {
-        matches!(self.kind, Kind::Down | Kind::Mute | Kind::Late)
+        matches!(
+            self.kind,
+            Kind::Down | Kind::Stuck | Kind::Mute | Kind::Late
+        )
     }
 
     /// Whether it befalls operation number `number`, which it then does once.

@@ -223,9 +223,10 @@ impl Model {
             let now = Instant::now();
             let posted = queue.posted;
             fault = queue.faults.at(posted, now);
-            if matches!(fault, Some(Kind::Down | Kind::Late)) {
+            if matches!(fault, Some(Kind::Down | Kind::Stuck | Kind::Late)) {
                 let since = *queue.stalled.get_or_insert(now);
-                if now.duration_since(since) < self.timeout {
+                let breaks = fault != Some(Kind::Stuck);
+                if !breaks || now.duration_since(since) < self.timeout {
                     retry = Some(now + RETRY);
                     break;
                 }
