@@ -19,8 +19,10 @@ const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
 /// When a rank that nobody waits for sleeps: about what that costs has passed.
 const REST_AFTER: Duration = Duration::from_micros(50);
 
-/// How long it sleeps unless it is woken: the host's progress may wait as long.
+/// How long it sleeps unless it is woken, as the host's progress has to wait as long, and which part of
+/// the wait where nobody wakes it.
 const REST: Duration = Duration::from_millis(4);
+const REST_SHARE: u32 = 4;
 
 /// The patience of one blocking call.
 pub(crate) struct Patience<'a> {
@@ -58,6 +60,7 @@ impl<'a> Patience<'a> {
             spin: 0,
             yields: REST_AFTER,
             sleep: REST,
+            nap_share: REST_SHARE,
             ..self.map.wait
         });
         self

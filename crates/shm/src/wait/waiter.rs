@@ -17,6 +17,9 @@ pub struct WaitPolicy {
     pub poke_every: u32,
     /// Longest single sleep: bounds both the host's starvation and a lost wake-up.
     pub sleep: Duration,
+    /// A nap is at most one of so many parts of what has been waited: nobody ends it, so it makes the
+    /// wait that much longer.
+    pub nap_share: u32,
 }
 
 // Measured with `cargo run --release -p ferrorail-shm --example wait_policy` on 2 cores. An 8-byte
@@ -33,9 +36,8 @@ const POKE_EVERY: u32 = 32;
 const SLEEP: Duration = Duration::from_millis(1);
 /// Yields before the first look at the clock: where ranks share cores most waits end at the first.
 const UNTIMED_YIELDS: u32 = 8;
-/// A nap is at least so long,
+/// A nap is at least so long.
 const NAP_MIN: Duration = Duration::from_micros(20);
-/// and at most this part of what has been waited: nobody wakes it, so it makes the wait that much longer.
 const NAP_SHARE: u32 = 16;
 
 impl WaitPolicy {
@@ -48,6 +50,7 @@ impl WaitPolicy {
             yields: YIELDS,
             poke_every: POKE_EVERY,
             sleep: SLEEP,
+            nap_share: NAP_SHARE,
         }
     }
 }
@@ -122,7 +125,7 @@ impl Waiter {
             }
             (None, _) => {
                 poke();
-                std::thread::sleep(nap(self.waited, self.policy.sleep));
+                std::thread::sleep(self.nap());
                 self.waited = since.elapsed();
             }
         }
@@ -135,16 +138,17 @@ impl Waiter {
         self.waited
     }
 
+    /// How long to nap next.
+    fn nap(&self) -> Duration {
+        let share = self.waited / self.policy.nap_share;
+        share.max(NAP_MIN).min(self.policy.sleep)
+    }
+
     /// Progress was made: back to the bottom of the ladder.
     #[inline]
     pub fn reset(&mut self) {
         *self = Waiter::new(&self.policy);
     }
-}
-
-/// How long to nap next.
-fn nap(waited: Duration, longest: Duration) -> Duration {
-    (waited / NAP_SHARE).max(NAP_MIN).min(longest)
 }
 
 /// Lets another process have the core.
@@ -163,6 +167,7 @@ mod tests {
         yields: Duration::from_micros(200),
         poke_every: 4,
         sleep: Duration::from_millis(1),
+        nap_share: NAP_SHARE,
     };
 
     #[test]
@@ -241,10 +246,14 @@ mod tests {
         assert_eq!(pokes, 8);
         assert!(waiter.waited() >= 8 * NAP_MIN);
 
-        let [millisecond, micros] = [Duration::from_millis(1), Duration::from_micros(20)];
-        assert_eq!(nap(Duration::ZERO, millisecond), micros);
-        assert_eq!(nap(4 * millisecond, millisecond), millisecond / 4);
-        assert_eq!(nap(40 * millisecond, millisecond), millisecond);
+        let mut nap = |waited| {
+            waiter.waited = waited;
+            waiter.nap()
+        };
+        let millisecond = Duration::from_millis(1);
+        assert_eq!(nap(Duration::ZERO), NAP_MIN);
+        assert_eq!(nap(4 * millisecond), millisecond / 4);
+        assert_eq!(nap(40 * millisecond), millisecond);
     }
 
     #[test]
