@@ -142,11 +142,19 @@ pub fn piece_bytes(
     scratch_blocks: u32,
     scratch: u64,
 ) -> u64 {
-    let piece = |scratch| cost::piece_bytes(algorithm, shape.ranks, bytes, scratch_blocks, scratch);
-    match piece(scratch * u64::from(widest(collective, shape.nodes))) {
-        whole if whole == bytes => whole,
-        _ => piece(scratch),
-    }
+    let piece = |width| {
+        let scratch = scratch * u64::from(width);
+        cost::piece_bytes(algorithm, shape.ranks, bytes, scratch_blocks, scratch)
+    };
+    fit(widest(collective, shape.nodes), bytes, piece).1
+}
+
+/// How many adjacent channels an operation on blocks of `bytes` takes, of at most `widest`, and the largest
+/// piece that it moves at once, as `piece` says of so many: the fewest that have room for all, else one.
+pub fn fit<T: PartialEq + Copy>(widest: u32, bytes: T, piece: impl Fn(u32) -> T) -> (u32, T) {
+    let mut widths = (1..=widest).filter(|width| width.is_power_of_two());
+    let whole = widths.find(|&width| piece(width) == bytes);
+    whole.map_or_else(|| (1, piece(1)), |width| (width, bytes))
 }
 
 /// As statistics and tuning tables spell it.

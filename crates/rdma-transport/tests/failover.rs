@@ -3,6 +3,8 @@
 
 mod conformance;
 
+#[path = "failover/side.rs"]
+mod side;
 #[path = "loopback/support.rs"]
 #[allow(dead_code)]
 mod support;
@@ -10,14 +12,12 @@ mod support;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{
-    Fabric, FabricError, LaneId, Lanes, LocalRegion, Notification, RemoteRegion, Ticket, Tracking,
-};
+use ferrorail_fabric::{Fabric, FabricError, LaneId, Lanes, RemoteRegion, Tracking};
 use ferrorail_rdma_transport::failover::{Failover, Guard};
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
-use ferrorail_shm::Segment;
+use side::{Side, sides};
 use std::time::{Duration, Instant};
-use support::{Pair, Private, at, identity, object, register, slice, until};
+use support::{Pair, Private, at, slice, until};
 
 type Rails = Failover<LoopbackFabric>;
 
@@ -71,149 +71,6 @@ fn planes_that_are_not_kept_carry_nothing() {
     }
     assert_eq!(bytes(0), before.0);
     assert!(bytes(1) > before.1);
-}
-
-/// Words of a block on each rail; the flags follow them.
-const WORDS: usize = 128;
-const RAILS: usize = 2;
-const FLAGS: usize = RAILS * WORDS * 8;
-/// A sealed word on each rail: the word, then its seal.
-const SEALED: usize = FLAGS + RAILS * 8;
-
-/// One of two sides that send each other blocks in turn, always into the same memory.
-struct Side {
-    fabric: Rails,
-    peer: PeerId,
-    /// Source, and what the peer writes.
-    mine: (Segment, LocalRegion),
-    inbox: (Segment, LocalRegion),
-    theirs: Option<RemoteRegion>,
-}
-
-impl Side {
-    fn new(me: u64, other: u64, settings: &Settings) -> Self {
-        let fabric = open(identity(me), settings);
-        let peer = fabric.open_peer(identity(other)).unwrap();
-        let memory = || {
-            let segment = object(SEALED + 16 * RAILS);
-            let region = register(&fabric, &segment);
-            (segment, region)
-        };
-        let (mine, inbox) = (memory(), memory());
-        Self {
-            fabric,
-            peer,
-            mine,
-            inbox,
-            theirs: None,
-        }
-    }
-
-    fn post(
-        &self,
-        post: impl Fn(&Rails) -> Result<Ticket, FabricError>,
-    ) -> Result<Ticket, FabricError> {
-        loop {
-            match post(&self.fabric) {
-                Err(FabricError::WouldBlock) => self.fabric.progress()?,
-                other => return other,
-            };
-        }
-    }
-
-    /// Sends round `round`: half of it on each rail.
-    fn send(&self, round: u64) -> Result<(), FabricError> {
-        let theirs = self.theirs.as_ref().unwrap();
-        for word in 0..RAILS * WORDS {
-            let value = round * 1_000_003 + word as u64;
-            self.mine.0.word(8 * word).store(value, Ordering::Release);
-        }
-        for rail in 0..RAILS {
-            for (word, value) in [(0, !round), (8, round)] {
-                let word = self.mine.0.word(SEALED + 16 * rail + word);
-                word.store(value, Ordering::Release);
-            }
-        }
-        for rail in 0..RAILS {
-            let (offset, bytes) = (rail * WORDS * 8, WORDS * 8);
-            let notification = Notification {
-                word: at(theirs, FLAGS + 8 * rail),
-                value: round,
-            };
-            let id = RailId(rail as u8);
-            let (from, to) = (slice(&self.mine.1, offset, bytes), at(theirs, offset));
-            // SAFETY: the source is not written before the peer has answered.
-            self.post(|fabric| unsafe {
-                fabric.put_notify(self.peer, id, from, to, notification, Tracking::Silent)
-            })?;
-            let offset = SEALED + 16 * rail;
-            let (from, to) = (slice(&self.mine.1, offset, 16), at(theirs, offset));
-            // SAFETY: as above.
-            self.post(|fabric| unsafe {
-                fabric.put_sealed(self.peer, id, from, to, round, Tracking::Silent)
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Waits for round `round` and checks every word of it, twice: nothing may come after it.
-    fn receive(&self, round: u64) -> Result<(), FabricError> {
-        let start = Instant::now();
-        let flag = |rail: usize| self.inbox.0.word(FLAGS + 8 * rail).load(Ordering::Acquire);
-        let mut checked = Instant::now();
-        let sealed = |rail, word| self.inbox.0.word(SEALED + 16 * rail + word);
-        let seal = |rail: usize| sealed(rail, 8).load(Ordering::Acquire);
-        let come = |rail| flag(rail) >= round && seal(rail) >= round;
-        while !(0..RAILS).all(come) {
-            self.fabric.progress()?;
-            if checked.elapsed() > Duration::from_millis(30) {
-                self.fabric.check(self.peer)?;
-                checked = Instant::now();
-            }
-            assert!(
-                start.elapsed() < support::PATIENCE,
-                "round {round} never came"
-            );
-            yield_now();
-        }
-        for _ in 0..2 {
-            for word in 0..RAILS * WORDS {
-                let found = self.inbox.0.word(8 * word).load(Ordering::Acquire);
-                assert_eq!(
-                    found,
-                    round * 1_000_003 + word as u64,
-                    "word {word} of {round}"
-                );
-            }
-            for rail in 0..RAILS {
-                assert_eq!((flag(rail), seal(rail)), (round, round), "a flag fell");
-                assert_eq!(sealed(rail, 0).load(Ordering::Acquire), !round);
-            }
-            yield_now();
-        }
-        Ok(())
-    }
-
-    /// Sum of failures, readmissions and repetitions over the rails.
-    fn events(&self) -> [u64; 3] {
-        let counters = (0..RAILS).map(|rail| self.fabric.counters(RailId(rail as u8)));
-        counters.fold([0; 3], |[f, a, r], c| {
-            [f + c.failures, a + c.readmissions, r + c.resent]
-        })
-    }
-}
-
-fn sides(a: &Settings, b: &Settings) -> (Side, Side) {
-    let (mut left, mut right) = (Side::new(1, 2, a), Side::new(2, 1, b));
-    let to_left = left.fabric.address_for(left.peer).unwrap();
-    let to_right = right.fabric.address_for(right.peer).unwrap();
-    left.fabric.connect(left.peer, &to_right).unwrap();
-    right.fabric.connect(right.peer, &to_left).unwrap();
-    let of_left = left.fabric.describe(&left.inbox.1);
-    let of_right = right.fabric.describe(&right.inbox.1);
-    left.theirs = Some(left.fabric.import(left.peer, &of_right).unwrap());
-    right.theirs = Some(right.fabric.import(right.peer, &of_left).unwrap());
-    (left, right)
 }
 
 /// Plays rounds back and forth until `enough`, with `faults` at the left side.

@@ -274,20 +274,20 @@ fn connect_peers(
 fn room(map: &Map, plan: &Plan, call: &Call<'_>, unit: usize) -> (Wanted, usize) {
     let layout = map.segment().layout();
     let piece = |scratch| piece_in(scratch, map, plan, call.bytes, unit);
-    let small = match layout.small_channels {
-        0 => 0,
-        _ => SMALL_CHANNELS / CHANNELS,
+    let in_row = |row, first, widest| {
+        let (width, piece) = choice::fit(widest, call.bytes, |width| {
+            piece(layout.run_bytes(first, width))
+        });
+        (Wanted { row, width }, piece)
     };
-    let large = choice::widest(call.collective, map.topology.node_count());
-    let all = |row, first, most| {
-        let widths = (0..=most).filter(|width: &u32| width.is_power_of_two());
-        widths.map(move |width| (Wanted { row, width }, layout.run_bytes(first, width)))
-    };
-    all(Row::Small, layout.channels, small)
-        .chain(all(Row::Channels, 0, large))
-        .find(|&(_, scratch)| piece(scratch) == call.bytes)
-        .map(|(channels, _)| (channels, call.bytes))
-        .unwrap_or_else(|| (Wanted::CHANNEL, piece(layout.scratch_bytes)))
+    if layout.small_channels > 0 {
+        let small = in_row(Row::Small, layout.channels, SMALL_CHANNELS / CHANNELS);
+        if small.1 == call.bytes {
+            return small;
+        }
+    }
+    let widest = choice::widest(call.collective, map.topology.node_count());
+    in_row(Row::Channels, 0, widest)
 }
 
 /// Largest piece with which the schedule fits into `scratch` bytes.
