@@ -30,23 +30,29 @@ take_card() {
 
 # rails_up COUNT NODE: creates rails 0..COUNT on this machine.
 rails_up() {
-    local count=$1 address=$(($2 + 1)) rail
+    local count=$1 rail
     for ((rail = 0; rail < count; rail++)); do
         if ! take_card "$rail" "$2" "r$rail"; then
             ip link add "r$rail" type veth peer name "p$rail" mtu "$RAIL_MTU"
             ip link set "p$rail" up
         fi
-        ip link set "r$rail" mtu "$RAIL_MTU" txqueuelen 10000 allmulticast on
-        # Each rail answers for its own addresses only, or a peer would learn the wrong card.
-        sysctl_set "ipv4/conf/r$rail/arp_ignore" 1
-        sysctl_set "ipv4/conf/r$rail/arp_announce" 2
-        # A cut rail keeps its addresses, so that it has the same GIDs when it comes back.
-        sysctl_set "ipv6/conf/r$rail/keep_addr_on_down" 1
-        ip address add "198.18.$rail.$address/24" dev "r$rail"
-        ip address add "fd10:0:0:$rail::$address/64" dev "r$rail" nodad
-        ip link set "r$rail" up
-        rdma link add "rxe$rail" type rxe netdev "r$rail"
+        rail_up "$rail" "$2"
     done
+}
+
+# rail_up RAIL NODE: the device of a rail whose interface is there.
+rail_up() {
+    local rail=$1 address=$(($2 + 1))
+    ip link set "r$rail" mtu "$RAIL_MTU" txqueuelen 10000 allmulticast on
+    # Each rail answers for its own addresses only, or a peer would learn the wrong card.
+    sysctl_set "ipv4/conf/r$rail/arp_ignore" 1
+    sysctl_set "ipv4/conf/r$rail/arp_announce" 2
+    # A cut rail keeps its addresses, so that it has the same GIDs when it comes back.
+    sysctl_set "ipv6/conf/r$rail/keep_addr_on_down" 1
+    ip address add "198.18.$rail.$address/24" dev "r$rail"
+    ip address add "fd10:0:0:$rail::$address/64" dev "r$rail" nodad
+    ip link set "r$rail" up
+    rdma link add "rxe$rail" type rxe netdev "r$rail"
 }
 
 # sysctl_set PATH VALUE: a network setting, where this kernel has it.

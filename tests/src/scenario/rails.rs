@@ -102,25 +102,26 @@ pub fn failing(setup: &Setup) -> Result<()> {
     mixed_loop(setup, limit, break_rails, Stats::check_readmissions)
 }
 
-/// The device of a rail is removed on one node while collectives run: no wrong byte, no hang. The kernel
-/// lets removal of an rxe device wait for those who have it open, so it ends when the job has.
+/// The card of a rail is pulled out of one node while collectives run, and with it goes the device: no wrong
+/// byte, no hang, the other rail takes over. The kernel keeps what is left of an rxe device for those who
+/// have it open, so the removal ends when the job has.
 pub fn device_removed(setup: &Setup) -> Result<()> {
     let host = &setup.hosts[1];
     let mut removal = None;
     let remove = |_: &Setup, running: &mut Running| {
         wait_for_loop(running)?;
-        let delete = rail_command(host, 1, &["delete"]).spawn();
-        removal = Some(delete.context("cannot run `rail`")?);
+        let pull = rail_command(host, 1, &["pull"]).spawn();
+        removal = Some(pull.context("cannot run `rail`")?);
         // Long enough for calls of all kinds and sizes.
         std::thread::sleep(Duration::from_secs(5));
         Ok(())
     };
-    let ran = mixed_loop(setup, LIMIT, remove, |_| Ok(()));
+    let ran = mixed_loop(setup, LIMIT, remove, Stats::check_failover);
     if let Some(mut removal) = removal {
         let status = removal.wait().context("cannot wait for `rail`")?;
-        ensure!(status.success(), "rail 1 delete: {status}");
+        ensure!(status.success(), "rail 1 pull: {status}");
     }
-    rail(host, 1, &["restore"])?;
+    rail(host, 1, &["plug"])?;
     ran
 }
 
