@@ -6,6 +6,8 @@ use std::time::Duration;
 
 const ITERATIONS_MAX: u32 = 20_000;
 const BLOCKS_MIN: u32 = 3;
+/// Blocks that warm an implementation up, and most calls of one.
+const WARM_UPS: u32 = 3;
 const WARM_UP: u32 = 10;
 
 /// How much is measured.
@@ -31,9 +33,14 @@ impl Limits {
         let budget_us = self.budget.as_secs_f64() * 1e6;
         let mut round_us = f64::MIN_POSITIVE;
         for index in 0..implementations {
-            let first_us = block(index, 1)?;
-            let affordable = budget_us / 10.0 / implementations as f64 / first_us.max(0.01);
-            round_us += block(index, (affordable as u32).clamp(1, WARM_UP))?;
+            // The first calls connect ranks, which may take longer than all the others together.
+            let mut call_us = block(index, 1)?;
+            for _ in 0..WARM_UPS {
+                let share_us = budget_us / 10.0 / f64::from(WARM_UPS) / implementations as f64;
+                let affordable = (share_us / call_us.max(0.01)) as u32;
+                call_us = call_us.min(block(index, affordable.clamp(1, WARM_UP))?);
+            }
+            round_us += call_us;
         }
         let rounds = budget_us / round_us;
         let blocks = (rounds as u32).clamp(BLOCKS_MIN.min(self.blocks), self.blocks);
@@ -119,6 +126,25 @@ fn geometric_mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slow_first_calls_do_not_shorten_blocks() {
+        let limits = Limits {
+            budget: Duration::from_millis(300),
+            iterations: None,
+            blocks: 10,
+        };
+        let mut calls = [0; 2];
+        let (blocks, iterations) = limits
+            .amount(2, |index, iterations| {
+                calls[index] += iterations;
+                let connecting = calls[index] <= 2;
+                Ok(if connecting { 50_000.0 } else { 100.0 })
+            })
+            .unwrap();
+        assert_eq!((blocks, iterations), (10, 150));
+        assert!(calls.iter().all(|&calls| calls <= 3 * WARM_UP));
+    }
 
     #[test]
     fn median_and_minimum() {
