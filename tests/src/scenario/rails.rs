@@ -112,6 +112,9 @@ pub fn device_removed(setup: &Setup) -> Result<()> {
         wait_for_loop(running)?;
         let pull = rail_command(host, 1, &["pull"]).spawn();
         removal = Some(pull.context("cannot run `rail`")?);
+        wait_for(running, "the other rail to take over", |job| {
+            job.stderr().contains("other rails take over")
+        })?;
         // Long enough for calls of all kinds and sizes.
         std::thread::sleep(Duration::from_secs(5));
         Ok(())
