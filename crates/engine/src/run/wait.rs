@@ -8,6 +8,7 @@ use crate::team::map::Map;
 use ferrorail_coll::Step;
 use ferrorail_fabric::Fabric;
 use ferrorail_shm::{WaitPolicy, Waiter};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// When a waiting rank first looks whether its peers are alive, and mean the same call.
@@ -184,7 +185,9 @@ impl Run<'_> {
         let links = self.awaited().into_iter().chain(owing);
         let links = links.filter_map(|rank| state.links[rank.index()].as_ref());
         let reading = state.tickets.iter().map(|ticket| ticket.peer);
-        for peer in links.map(|link| link.peer).chain(reading) {
+        // Each once: a lane is given up for how often it was seen silent.
+        let peers: BTreeSet<_> = links.map(|link| link.peer).chain(reading).collect();
+        for peer in peers {
             rails.fabric.check(peer)?;
         }
         match self.awaited() {
