@@ -31,12 +31,12 @@ impl Limits {
         mut block: impl FnMut(usize, u32) -> Result<f64>,
     ) -> Result<(u32, u32)> {
         let budget_us = self.budget.as_secs_f64() * 1e6;
+        let share_us = budget_us / 10.0 / f64::from(WARM_UPS) / implementations as f64;
         let mut round_us = f64::MIN_POSITIVE;
         for index in 0..implementations {
             // The first calls connect ranks, which may take longer than all the others together.
             let mut call_us = block(index, 1)?;
             for _ in 0..WARM_UPS {
-                let share_us = budget_us / 10.0 / f64::from(WARM_UPS) / implementations as f64;
                 let affordable = (share_us / call_us.max(0.01)) as u32;
                 call_us = call_us.min(block(index, affordable.clamp(1, WARM_UP))?);
             }

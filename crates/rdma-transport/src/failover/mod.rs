@@ -10,8 +10,8 @@
 //!
 //! Modules: `word` (what the two sides tell each other), `board` (where), `journal` (what is in
 //! flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course of a failure),
-//! `renew` (and of a lane's return),
-//! `alive` (lanes that say nothing), `guard` (a thread for when nobody calls).
+//! `renew` (and of a lane's return), `alive` (lanes that say nothing), `guard` (a thread for when
+//! nobody calls).
 
 mod alive;
 mod board;

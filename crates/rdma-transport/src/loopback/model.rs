@@ -225,8 +225,7 @@ impl Model {
             fault = queue.faults.at(posted, now);
             if matches!(fault, Some(Kind::Down | Kind::Stuck | Kind::Late)) {
                 let since = *queue.stalled.get_or_insert(now);
-                let breaks = fault != Some(Kind::Stuck);
-                if !breaks || now.duration_since(since) < self.timeout {
+                if fault == Some(Kind::Stuck) || now.duration_since(since) < self.timeout {
                     retry = Some(now + RETRY);
                     break;
                 }
