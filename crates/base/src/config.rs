@@ -64,8 +64,8 @@ table! {
         "most leaders per node, each with its own rails; 0 means one for each of the k ports";
     "FERRORAIL_STRIPE_THRESHOLD", Kind::Bytes, "8K",
         "messages of at least this size are striped over all rails";
-    "FERRORAIL_STRIPE_POLICY", Kind::Word(&["even", "weighted", "adaptive", "round_robin"]), "even",
-        "shares of the rails: equal, by speeds measured at the start, or following completions";
+    "FERRORAIL_STRIPE_POLICY", Kind::Word(&["auto", "even", "weighted", "adaptive", "round_robin"]), "auto",
+        "shares of the rails: by nominal bandwidth, equal, by speeds measured at the start, or following completions; or whole messages in turn";
     "FERRORAIL_STRIPE_MIN", Kind::Bytes, "512",
         "least stripe; a rail whose share would be smaller is left out";
     "FERRORAIL_NODE_SIZE", Kind::Number(0, u32::MAX as u64), "0",

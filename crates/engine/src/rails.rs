@@ -265,6 +265,10 @@ impl Fabric for Rails {
         delegate!(self, f => f.is_complete(ticket))
     }
 
+    fn out_of_use(&self, peer: PeerId) -> u8 {
+        delegate!(self, f => f.out_of_use(peer))
+    }
+
     fn check(&self, peer: PeerId) -> Result<(), FabricError> {
         delegate!(self, f => f.check(peer))
     }

@@ -73,10 +73,11 @@ impl SharedSettings {
 
     pub fn stripe_policy(&self) -> Policy {
         match self.stripe_policy {
+            p if p == StripeChoice::Even as u8 => Policy::Even,
             p if p == StripeChoice::Weighted as u8 => Policy::Weighted,
             p if p == StripeChoice::Adaptive as u8 => Policy::Adaptive,
             p if p == StripeChoice::RoundRobin as u8 => Policy::RoundRobin,
-            _ => Policy::Even,
+            _ => Policy::Nominal,
         }
     }
 

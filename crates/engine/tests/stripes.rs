@@ -60,6 +60,13 @@ fn even_shares_are_even() {
 }
 
 #[test]
+fn shares_follow_the_descriptions_of_rails_by_default() {
+    let bytes = exchange(settings(1, 2).stripe_policy);
+    let slow = bytes[0] / 10;
+    assert!(bytes[1].abs_diff(slow) < slow / 10, "{bytes:?}");
+}
+
+#[test]
 fn measured_shares_spare_the_slow_rail() {
     let bytes = exchange(StripeChoice::Weighted);
     assert!(bytes[0] > 2 * bytes[1], "{bytes:?}");
@@ -71,9 +78,32 @@ fn adapted_shares_spare_the_slow_rail() {
     assert!(bytes[0] > 2 * bytes[1], "{bytes:?}");
 }
 
+/// One rail of four is lost for good: the others carry equal shares of all that follows.
+#[test]
+fn rails_that_are_left_share_what_a_lost_one_carried() {
+    let settings = Settings {
+        stripe_policy: StripeChoice::Even,
+        loopback_faults: "loop1:down:after=3".into(),
+        rail_timeout_ms: 60,
+        rail_probe_ms: None,
+        ..settings(1, 4)
+    };
+    let context = on_ranks(2, &settings, |team| {
+        for op in 0..40 {
+            allgather(team, op, 1 << 20);
+        }
+    });
+    let bytes = traffic(&context);
+    let left = [bytes[0], bytes[2], bytes[3]];
+    assert!(bytes[1] < left[0] / 4, "{bytes:?}");
+    let (most, least) = (left.iter().max().unwrap(), left.iter().min().unwrap());
+    assert!(most - least < least / 10, "{bytes:?}");
+}
+
 #[test]
 fn every_policy_is_right_at_every_size() {
     for policy in [
+        StripeChoice::Auto,
         StripeChoice::Even,
         StripeChoice::Weighted,
         StripeChoice::Adaptive,

@@ -370,6 +370,14 @@ pub trait Fabric: Send + Sync + 'static {
     /// [`FabricError::Completion`] if it, or one before it on that rail, failed.
     fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError>;
 
+    /// Rails of this process whose lane to `peer` is out of use at present, as bits; none before it is
+    /// connected.
+    #[inline]
+    fn out_of_use(&self, peer: PeerId) -> u8 {
+        let _ = peer;
+        0
+    }
+
     /// Finds out, without waiting, whether `peer` still answers on every rail that is quiet: for
     /// whoever has waited long for something from it. What is found shows in later calls.
     ///

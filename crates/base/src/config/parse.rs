@@ -207,10 +207,11 @@ impl Reader {
             leaders: none_if_zero(self.number("FERRORAIL_LEADERS")).map(|l| l as u8),
             stripe_threshold: self.bytes("FERRORAIL_STRIPE_THRESHOLD"),
             stripe_policy: match self.text("FERRORAIL_STRIPE_POLICY").as_str() {
+                "even" => StripeChoice::Even,
                 "weighted" => StripeChoice::Weighted,
                 "adaptive" => StripeChoice::Adaptive,
                 "round_robin" => StripeChoice::RoundRobin,
-                _ => StripeChoice::Even,
+                _ => StripeChoice::Auto,
             },
             stripe_bytes_min: self.bytes("FERRORAIL_STRIPE_MIN"),
             node_size: none_if_zero(self.number("FERRORAIL_NODE_SIZE")).map(|q| q as u32),
@@ -273,7 +274,7 @@ mod tests {
         assert_eq!(problems, []);
         assert_eq!(settings, Settings::default());
         assert_eq!(settings.stripe_threshold, 8192);
-        assert_eq!(settings.stripe_policy, StripeChoice::Even);
+        assert_eq!(settings.stripe_policy, StripeChoice::Auto);
         assert_eq!(settings.rails, RailChoice::Auto);
     }
 

@@ -39,6 +39,8 @@ pub enum ShmKind {
 /// `FERRORAIL_STRIPE_POLICY`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StripeChoice {
+    /// By the bandwidths that the rails' descriptions state.
+    Auto,
     /// Equal shares.
     Even,
     /// By speeds measured when peers connect.

@@ -7,7 +7,7 @@ use crate::team::{Link, State};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
-use ferrorail_fabric::stripe::{Balance, Policy, Stripes, flag_value};
+use ferrorail_fabric::stripe::{Policy, Stripes, flag_value};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Ticket,
     Tracking,
@@ -47,11 +47,11 @@ impl Message<'_> {
     }
 
     /// How it is laid over rails.
-    pub fn stripes(&self, rails: &TeamRails, balance: &mut Balance) -> Stripes {
+    pub fn stripes(&self, rails: &TeamRails, link: &mut Link) -> Stripes {
         let bytes = self.from.bytes as u64;
         match self.rail {
             Some(rail) => Stripes::whole(rail, bytes),
-            None => rails.planner.plan(balance, bytes),
+            None => rails.plan(link, bytes),
         }
     }
 }
@@ -62,7 +62,7 @@ impl Run<'_> {
     pub(super) fn own_rail(&self, port: u8) -> Option<RailId> {
         let weighed = matches!(
             self.rails().planner.policy(),
-            Policy::Weighted | Policy::Adaptive
+            Policy::Nominal | Policy::Weighted | Policy::Adaptive
         );
         let rails = self.map.rail_count();
         (self.schedule.own_rails && !weighed && rails <= self.map.ports())
@@ -71,8 +71,8 @@ impl Run<'_> {
 
     /// The rail whose turn it is to take something short to `to`.
     pub(super) fn next_rail(&self, state: &mut State, to: Rank) -> RailId {
-        let balance = &mut link_to(&mut state.links, to).balance;
-        self.rails().planner.plan(balance, 0).chunks()[0].rail
+        let link = link_to(&mut state.links, to);
+        self.rails().plan(link, 0).chunks()[0].rail
     }
 
     /// Puts `word`, and nothing else; `None` if there is no room for it yet.

@@ -273,7 +273,7 @@ fn post(
     let base = message.from.address - message.source.range.address;
     let link = link_to(&mut state.links, message.to);
     let sending = run.sending.unwrap_or_else(|| Sending {
-        stripes: message.stripes(rails, &mut link.balance),
+        stripes: message.stripes(rails, link),
         posted: 0,
         begun: None,
     });

@@ -1,5 +1,6 @@
 //! What is fixed when a team has been made.
 
+use super::Link;
 use super::rails::AgreedRails;
 use crate::rails::Rails;
 use crate::shared_settings::SharedSettings;
@@ -8,7 +9,7 @@ use ferrorail_base::{NodeId, NodeRank, ProcessId, RailId, Rank, Topology};
 use ferrorail_coll::Slot;
 use ferrorail_coll::cost::Shape;
 use ferrorail_coll::select::Table;
-use ferrorail_fabric::stripe::Planner;
+use ferrorail_fabric::stripe::{Planner, Stripes};
 use ferrorail_fabric::{Fabric, LocalRegion};
 use ferrorail_shm::{NodeLayout, NodeSegment, WaitPolicy};
 use std::sync::Arc;
@@ -211,6 +212,16 @@ impl TeamRails {
     /// Whether they lead to this host only: then the CPU copies what they move, and they wake nobody.
     pub fn stay_here(&self) -> bool {
         self.fabric.capabilities().same_host_only
+    }
+
+    /// How a message of `bytes` bytes is laid over the rails of `link` that are in use.
+    #[inline]
+    pub fn plan(&self, link: &mut Link, bytes: u64) -> Stripes {
+        if self.local.len() > 1 {
+            let out_of_use = self.fabric.out_of_use(link.peer);
+            link.balance.avoid(&self.local, out_of_use);
+        }
+        self.planner.plan(&mut link.balance, bytes)
     }
 
     /// Team rails that are not of `planes`, as bits.

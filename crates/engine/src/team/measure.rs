@@ -8,7 +8,7 @@ use super::map::{CHANNELS, Map, TeamRails};
 use super::{Link, State};
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{Balance, Policy};
-use ferrorail_fabric::{Fabric, FabricError, LocalSlice, RemoteSlice, Tracking};
+use ferrorail_fabric::{Fabric, FabricError, LocalSlice, RailInfo, RemoteSlice, Tracking};
 use std::time::{Duration, Instant};
 
 /// Bytes written per rail and trial.
@@ -23,15 +23,27 @@ const LONG_TRIAL: Duration = Duration::from_millis(20);
 /// A rail that takes longer than this for a trial is not measured.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Bandwidths of the rails `local`, as their descriptions state them.
+fn stated(infos: &[RailInfo], local: &[RailId]) -> Vec<u64> {
+    let speed = |rail: &RailId| infos[rail.index()].bandwidth_mb_s;
+    local.iter().map(speed).collect()
+}
+
+/// The policy for rails `local`: where they are alike, dividing by their descriptions is to divide evenly.
+pub(super) fn policy(wanted: Policy, infos: &[RailInfo], local: &[RailId]) -> Policy {
+    let speeds = stated(infos, local);
+    match wanted {
+        Policy::Nominal if speeds.iter().all(|&speed| speed == speeds[0]) => Policy::Even,
+        wanted => wanted,
+    }
+}
+
 /// What is known of the rails to a peer that `planes` lead to: what their descriptions say.
 pub(super) fn nominal(rails: &TeamRails, planes: u8) -> Balance {
     let balance = match rails.planner.policy() {
         Policy::Even | Policy::RoundRobin => Balance::equal(rails.local.len()),
-        Policy::Weighted | Policy::Adaptive => {
-            let infos = rails.fabric.rails();
-            let speed = |rail: &RailId| infos[rail.index()].bandwidth_mb_s;
-            let speeds: Vec<u64> = rails.local.iter().map(speed).collect();
-            Balance::weighted(&speeds)
+        Policy::Nominal | Policy::Weighted | Policy::Adaptive => {
+            Balance::weighted(&stated(rails.fabric.rails(), &rails.local))
         }
     };
     balance.without(rails.beyond(planes)).near(rails.near)

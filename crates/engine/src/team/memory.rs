@@ -1,6 +1,7 @@
 //! A team's memory: the node segment, its registration on the rails, and who reaches whose memory.
 
 use super::map::{CHANNELS, Map, NodeMemory, SMALL_CHANNELS, SYNC_CHANNELS, TeamRails};
+use super::measure::policy;
 use super::rails::AgreedRails;
 use crate::EngineError;
 use crate::agree::{agree, gather};
@@ -45,8 +46,9 @@ pub(super) fn open(
     let mine = description.map(|description| (description, probe));
     let agreed = agree(oob, "registering the node segment", mine);
     if let (Some(rails), Ok(Some(region))) = (rails, region) {
+        let wanted = map.settings.stripe_policy();
         let planner = Planner::new(
-            map.settings.stripe_policy(),
+            policy(wanted, rails.fabric.rails(), &rails.local),
             map.settings.stripe_threshold,
             map.settings.stripe_bytes_min,
         );

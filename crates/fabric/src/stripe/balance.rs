@@ -26,6 +26,8 @@ pub struct Balance {
     measured: u8,
     /// Rails that carry nothing to this peer, as bits.
     excluded: u8,
+    /// Rails that carry nothing at present, as bits.
+    avoided: u8,
     /// Rails that undivided messages keep to, as bits.
     near: u8,
     rails: u8,
@@ -46,6 +48,7 @@ impl Balance {
             credit: [0; RAILS_MAX],
             measured: 0,
             excluded: 0,
+            avoided: 0,
             near: u8::MAX,
             rails: rails as u8,
             ticks: 0,
@@ -102,6 +105,38 @@ impl Balance {
         balance
     }
 
+    /// Leaves out, until told otherwise, the rails that a process knows by the numbers `local` and that
+    /// are `out_of_use`, as bits of those numbers; none if that were all.
+    #[inline]
+    pub fn avoid(&mut self, local: &[RailId], out_of_use: u8) {
+        self.avoided = 0;
+        if out_of_use != 0 {
+            let out = local.iter().map(|rail| out_of_use >> rail.0 & 1);
+            let bits = out
+                .enumerate()
+                .fold(0, |all, (rail, out)| all | out << rail);
+            if self
+                .weights
+                .iter()
+                .enumerate()
+                .any(|(rail, &w)| w > 0 && bits & 1 << rail == 0)
+            {
+                self.avoided = bits;
+            }
+        }
+    }
+
+    /// Shares of the rails in a divided message: their weights, unless they are avoided.
+    pub(super) fn shares(&self) -> [u32; RAILS_MAX] {
+        let mut shares = self.weights;
+        for (rail, share) in shares.iter_mut().enumerate() {
+            if self.avoided & 1 << rail != 0 {
+                *share = 0;
+            }
+        }
+        shares
+    }
+
     /// Number of rails.
     #[inline]
     pub fn rail_count(&self) -> usize {
@@ -138,7 +173,7 @@ impl Balance {
         if self.rails == 1 {
             return RailId(0);
         }
-        let all = ((1u16 << self.rails) - 1) as u8 & !self.excluded;
+        let all = ((1u16 << self.rails) - 1) as u8 & !self.excluded & !self.avoided;
         let wanted = if wanted & all == 0 { all } else { wanted & all };
         let (mut best, mut total) = (wanted.trailing_zeros() as usize, 0);
         for rail in (0..self.rail_count()).filter(|rail| wanted & 1 << rail != 0) {

@@ -63,7 +63,9 @@ pub const fn flag_parts(value: u64) -> (u64, u8) {
 pub enum Policy {
     /// The same to each rail.
     Even,
-    /// By the weights that the balance started with.
+    /// By the bandwidths that the rails' descriptions state, which the balance started with.
+    Nominal,
+    /// By speeds measured before, which the balance started with.
     Weighted,
     /// By weights that follow completions, so that all chunks of a message end together.
     Adaptive,
@@ -121,7 +123,7 @@ impl Planner {
     }
 
     fn divide(&self, balance: &mut Balance, bytes: u64) -> Stripes {
-        let mut shares = *balance.weights();
+        let mut shares = balance.shares();
         let shares = &mut shares[..balance.rail_count()];
         match self.policy {
             Policy::Even | Policy::RoundRobin => {
@@ -135,7 +137,7 @@ impl Planner {
                     *share = (*share).max(least);
                 }
             }
-            Policy::Adaptive | Policy::Weighted => {}
+            Policy::Adaptive | Policy::Weighted | Policy::Nominal => {}
         }
         self.drop_light(shares, bytes);
         cut(shares, bytes)

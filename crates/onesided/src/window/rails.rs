@@ -11,7 +11,7 @@ use super::outstanding::{After, Outstanding, accepted};
 use super::target::Link;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::stripe::{Balance, Planner};
+use ferrorail_fabric::stripe::{Balance, Planner, Stripes};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalRegion, LocalSlice, Notification, RAILS_MAX, RemoteRegion,
     RemoteSlice, Ticket, Tracking,
@@ -252,8 +252,7 @@ impl<F: Fabric> WindowRails<F> {
             // So that a release can follow it, if it stays alone.
             Direction::Put if outstanding.counts[target.index()] == 0 => self.word_rail(),
             _ => {
-                let balance = &mut outstanding.balances[target.index()];
-                let stripes = self.planner.plan(balance, 0);
+                let stripes = self.plan(&mut outstanding, target, 0);
                 self.local[stripes.chunks()[0].rail.index()]
             }
         };
@@ -288,6 +287,16 @@ impl<F: Fabric> WindowRails<F> {
         outstanding.free &= !(1 << slot);
         outstanding.begin(target, &[ticket], after);
         Ok(Some(()))
+    }
+
+    /// How a message is laid over the rails to `target` that are in use.
+    fn plan(&self, outstanding: &mut Outstanding, target: Rank, bytes: u64) -> Stripes {
+        let balance = &mut outstanding.balances[target.index()];
+        if self.local.len() > 1 {
+            let out_of_use = self.fabric.out_of_use(self.link_of(target).peer);
+            balance.avoid(&self.local, out_of_use);
+        }
+        self.planner.plan(balance, bytes)
     }
 
     /// Registers a buffer of the caller's for one operation.
@@ -341,8 +350,7 @@ impl<F: Fabric> WindowRails<F> {
         there: RemoteSlice<'_>,
     ) -> Result<([Option<Ticket>; RAILS_MAX], usize), WindowError> {
         let peer = self.link_of(target).peer;
-        let balance = &mut outstanding.balances[target.index()];
-        let stripes = self.planner.plan(balance, region.range.bytes as u64);
+        let stripes = self.plan(outstanding, target, region.range.bytes as u64);
         let mut tickets = [None; RAILS_MAX];
         let mut posted = 0;
         for chunk in stripes.chunks() {

@@ -301,6 +301,13 @@ impl<F: Lanes> Fabric for Failover<F> {
         self.account(pair, ticket)
     }
 
+    #[inline]
+    fn out_of_use(&self, peer: PeerId) -> u8 {
+        let pair = self.peers.get(peer.index());
+        pair.filter(|pair| pair.wired.get().is_some())
+            .map_or(0, |pair| !pair.up.load(Ordering::Acquire))
+    }
+
     fn check(&self, peer: PeerId) -> Result<(), FabricError> {
         let pair = self.pair(peer)?;
         match pair.unreachable.get().is_some() {

@@ -225,8 +225,8 @@ impl Run<'_> {
             let rail = self.next_rail(state, parcel.to).index() + usize::from(outgoing.attempt);
             Stripes::whole(RailId((rail % rails.local.len()) as u8), area.bytes as u64)
         } else {
-            let balance = &mut link_to(&mut state.links, parcel.to).balance;
-            rails.planner.plan(balance, area.bytes as u64)
+            let link = link_to(&mut state.links, parcel.to);
+            rails.plan(link, area.bytes as u64)
         };
         Sending {
             stripes,
