@@ -275,8 +275,6 @@ pub fn shares(setup: &Setup) -> Result<()> {
             println!("     {policy}: {} and {} bytes", fast.bytes, slow.bytes);
             let right = match policy {
                 "even" => slow.bytes.abs_diff(fast.bytes) * 20 < fast.bytes,
-                // Measured for a moment, by emulated processors.
-                "weighted" => slow.bytes * 3 < fast.bytes * 2,
                 _ => slow.bytes * 2 < fast.bytes,
             };
             ensure!(
