@@ -11,7 +11,7 @@ set -euo pipefail
 # shellcheck disable=SC2016 # the inner shells expand them
 exec scripts/soft-roce --nodes 2 --rails 2 --timeout 780 bash -c '
     status=0
-    "$@" --hosts "$SOFT_ROCE_HOSTS" --only nodes --verbose || status=1
+    "$@" --hosts "$SOFT_ROCE_HOSTS" --only nodes || status=1
     for host in ${SOFT_ROCE_HOSTS//,/ }; do
         if ssh "$host" "pgrep -a -f \"[t]ests/(openmpi|mpich|abi)/\" || ls /dev/shm | grep ferrorail"; then
             echo "FAIL the above is left on $host"
