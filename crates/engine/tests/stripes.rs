@@ -3,9 +3,10 @@
 mod ranks;
 
 use ferrorail_base::RailId;
-use ferrorail_base::config::{Settings, StripeChoice};
+use ferrorail_base::config::{RailChoice, Settings, StripeChoice};
 use ferrorail_engine::{Context, Fabric, Team};
 use ranks::{SHAPES, on_ranks, settings};
+use std::time::Duration;
 
 fn byte(rank: usize, op: usize, i: usize) -> u8 {
     (rank * 131 + op * 29 + i * 7 + (i >> 8)) as u8
@@ -151,4 +152,23 @@ fn near_rails_carry_what_is_short() {
     assert!(short[1] > 0, "{short:?}");
     let long = bytes_of(1 << 20);
     assert!(long[0].abs_diff(long[1]) < long[0] / 50, "{long:?}");
+}
+
+/// Who waits long asks the other over a rail of the team, also where the first plane has none.
+#[test]
+fn late_ranks_are_asked_over_a_rail_that_is_there() {
+    let names = ["nonsense", "loop0"].map(str::to_owned);
+    let settings = Settings {
+        rails: RailChoice::Names(names.into()),
+        ..settings(1, 1)
+    };
+    on_ranks(2, &settings, |team| {
+        for op in 0..2 {
+            if op == team.rank().index() {
+                // Longer than a rank waits before it asks.
+                std::thread::sleep(Duration::from_millis(400));
+            }
+            allgather(team, op, 5);
+        }
+    });
 }

@@ -5,8 +5,8 @@ use super::mark::{self, Told};
 use crate::EngineError;
 use crate::team::State;
 use crate::team::map::Map;
-use ferrorail_base::Rank;
 use ferrorail_base::sync::Ordering;
+use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::{Fabric, FabricError, LocalSlice, RemoteSlice, Ticket};
 
 /// A card that is being read.
@@ -56,7 +56,8 @@ pub(crate) fn inquire(
         offset: map.segment().layout().inquiry(map.node_rank),
         bytes: 8,
     };
-    let rail = rails.local[link.planes.trailing_zeros() as usize];
+    // Where this one does not lead to the peer, another takes it over.
+    let rail = rails.local(RailId(0));
     // SAFETY: both words are in registered segments; nobody else reads or writes this rank's.
     match unsafe { rails.fabric.get(link.peer, rail, from, into) } {
         Ok(ticket) => state.inquiry = Some(Inquiry { of: rank, ticket }),
