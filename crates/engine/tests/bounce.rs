@@ -3,11 +3,12 @@
 
 mod ranks;
 
-use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
+use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::{Collective, Landing, algorithms};
-use ferrorail_engine::{Context, Team};
+use ferrorail_engine::{Context, Fabric, Team};
 use ranks::{SHAPES, on_ranks, settings};
+use std::sync::Arc;
 
 const SIZES: [usize; 3] = [1, 5000, 70_001];
 
@@ -59,13 +60,14 @@ fn call(team: &Team, collective: Collective, op: usize, bytes: usize) {
 }
 
 /// Runs every size under `faults`; what was refused must have gone in pieces.
-fn run(collective: Collective, ranks: u32, settings: &Settings) {
+fn run(collective: Collective, ranks: u32, settings: &Settings) -> Arc<Context> {
     let context = on_ranks(ranks, settings, |team| {
         for (op, bytes) in SIZES.into_iter().cycle().take(6).enumerate() {
             call(team, collective, op, bytes);
         }
     });
     check(&context, collective, ranks);
+    context
 }
 
 fn check(context: &Context, collective: Collective, ranks: u32) {
@@ -125,5 +127,24 @@ fn pieces_may_be_short_and_checked() {
             };
             run(collective, 4, &settings);
         }
+    }
+}
+
+#[test]
+fn rails_may_fail_besides() {
+    for after in [40, 75, 110] {
+        let faults = format!(
+            "loop0:refuse:every=1,loop0:down:after={after},loop1:mute:after={},loop2:down:after={}",
+            after + 60,
+            after + 130
+        );
+        let settings = Settings {
+            rail_timeout_ms: 100,
+            ..refusing(1, 4, &faults)
+        };
+        let context = run(Collective::Alltoall, 5, &settings);
+        let fabric = &context.opened_rails()[0];
+        let failures = (0..4).map(|rail| fabric.counters(RailId(rail)).failures);
+        assert!(failures.sum::<u64>() > 0, "{faults}");
     }
 }

@@ -8,15 +8,16 @@
 //! ```text
 //! origin                                target
 //!   ask: turn n          ──────────▶
-//!                        ◀──────────   granted n            the area is yours
+//!                        ◀──────────   granted g            the area is yours
 //!   piece: header, bytes ──────────▶   copies them out
-//!                        ◀──────────   granted n + 1        or damaged n: ask again
+//!                        ◀──────────   granted h > g        or damaged g: ask again
 //!   last piece           ──────────▶   copies, raises the message's own flag
-//!                        ◀──────────   taken n
+//!                        ◀──────────   taken h
 //! ```
 //!
-//! A target has one area and grants it to one origin at a time, a piece each, in turn; what is
-//! asked and answered are words of their own, which only rise. A target serves whenever its run
+//! A target has one area and grants it to one origin at a time, a piece each, in turn. It numbers
+//! its grants; answers and the flags of pieces hold that number, so that the words which prove what
+//! has arrived only rise, whoever raises them. A target serves whenever its run
 //! advances, whatever step it waits in, since its peers may wait for it in a circle; an origin
 //! stays in its put until the message is taken. Whoever is asked is in the same operation: it has
 //! announced its buffer, and stays until the message that it awaits has come.
@@ -39,10 +40,10 @@ use target::Incoming;
 /// Times that a piece is sent before the operation fails.
 const ATTEMPTS_MAX: u8 = 8;
 
-/// What a target answers about a turn.
+/// What a target answers about a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
-    /// The area is free for it; what was sent in the turn before has been taken.
+    /// The area is free for a piece; the one before has been taken.
     Granted = 1,
     /// The message has been taken, and this was its last piece.
     Taken = 2,
@@ -52,20 +53,32 @@ enum Answer {
 
 impl Answer {
     /// The word that says so. Words of a pair rise.
-    const fn about(self, turn: u64) -> u64 {
-        turn << 2 | self as u64
+    const fn about(self, grant: u64) -> u64 {
+        grant << 2 | self as u64
+    }
+
+    /// The grant that `word` tells of, if it tells of one.
+    const fn granted(word: u64) -> Option<u64> {
+        match word & 3 == Self::Granted as u64 {
+            true => Some(word >> 2),
+            false => None,
+        }
     }
 }
 
 /// Pieces of a team, as both their origin and their target.
 #[derive(Debug, Default)]
 pub(crate) struct Bounce {
-    /// By rank: the last turn that this rank asked it for.
+    /// By rank: the last turn that this rank asked it for, or is taken to have.
     asked: Vec<u64>,
+    /// Bells that this rank rang.
+    rings: u64,
     /// By rank: the last turn that it asked this rank for, as far as known.
     wanted: Vec<u64>,
     /// By rank: the last of them that is over.
     served: Vec<u64>,
+    /// How often the area has been granted.
+    grants: u64,
     /// By rank: how often its present piece has come damaged.
     damaged: Vec<u8>,
     /// The bell as it was last seen.

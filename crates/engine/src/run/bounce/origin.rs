@@ -34,8 +34,7 @@ pub(in crate::run) struct Outgoing {
     parcel: Parcel,
     /// Bytes that were taken.
     done: usize,
-    /// The turn of the present piece, and which try of it that is.
-    turn: u64,
+    /// Which try of the present piece this is.
     attempt: u8,
     phase: Phase,
 }
@@ -56,23 +55,21 @@ enum Phase {
 
 #[derive(Clone, Copy, Debug)]
 struct Sending {
+    /// The grant that it has, which its flags hold: other than those of any piece before it.
+    grant: u64,
     stripes: Stripes,
     posted: u8,
     /// The rail that carried each chunk.
     rails: [RailId; RAILS_MAX],
 }
 
-/// The mark of the flags of a piece: other than of any before it in the same area.
-pub(super) const fn piece_mark(origin: Rank, turn: u64) -> u64 {
-    (origin.0 as u64) << 32 | turn & 0xffff_ffff
-}
+/// Bits of a bell's value that hold the number of the ring.
+const RING_BITS: u32 = 36;
 
-/// Bits of a bell's value that hold the turn.
-const TURN_BITS: u32 = 36;
-
-/// What `origin` rings for `turn`: other than any ring before it.
-const fn ring(origin: Rank, turn: u64) -> u64 {
-    (origin.0 as u64) << TURN_BITS | turn & ((1 << TURN_BITS) - 1)
+/// What `origin` rings the `number`-th time: other than any ring before it. It does not rise, as many
+/// origins ring a bell, and so proves nothing.
+const fn ring(origin: Rank, number: u64) -> u64 {
+    (origin.0 as u64) << RING_BITS | number & ((1 << RING_BITS) - 1)
 }
 
 impl Outgoing {
@@ -83,21 +80,13 @@ impl Outgoing {
 
     fn new(parcel: Parcel, bounce: &mut Bounce, ranks: u32) -> Self {
         bounce.make_room(ranks);
+        bounce.asked[parcel.to.index()] += 1;
         Self {
             parcel,
             done: 0,
-            turn: bounce.next_turn(parcel.to),
             attempt: 0,
             phase: Phase::Ask,
         }
-    }
-}
-
-impl Bounce {
-    fn next_turn(&mut self, to: Rank) -> u64 {
-        let asked = &mut self.asked[to.index()];
-        *asked += 1;
-        *asked
     }
 }
 
@@ -130,32 +119,35 @@ impl Run<'_> {
         let own = Places::of(self.map, self.map.rank);
         let answer = self.map.segment().segment().word(own.answer(to));
         loop {
-            let turn = outgoing.turn;
             let answer = answer.load(Ordering::Acquire);
-            outgoing.phase = match &mut outgoing.phase {
-                Phase::Ask | Phase::Ring(_) => match self.ask(state, outgoing)? {
-                    Some(phase) => phase,
+            let granted = Answer::granted(answer);
+            outgoing.phase = match (&mut outgoing.phase, granted) {
+                (Phase::Ask, _) => match self.ask(state, to)? {
+                    Some(rail) => Phase::Ring(rail),
                     None => return Ok(false),
                 },
-                Phase::Asked if answer == Answer::Granted.about(turn) => {
-                    Phase::Send(self.lay_out(state, outgoing))
-                }
-                Phase::Send(sending) => match self.post_piece(state, to, turn, sending)? {
+                (Phase::Ring(rail), _) => match self.ring(state, to, *rail)? {
+                    true => Phase::Asked,
+                    false => return Ok(false),
+                },
+                // What was answered before was no grant.
+                (Phase::Asked, Some(grant)) => Phase::Send(self.lay_out(state, outgoing, grant)),
+                (Phase::Send(sending), _) => match self.post_piece(state, to, sending)? {
                     true => Phase::Sent(*sending),
                     false => return Ok(false),
                 },
-                Phase::Sent(_) if answer == Answer::Taken.about(turn) => {
+                (Phase::Sent(sending), _) if answer == Answer::Taken.about(sending.grant) => {
                     state.bounce.moved += 1;
                     return Ok(true);
                 }
-                Phase::Sent(_) if answer == Answer::Granted.about(turn + 1) => {
+                (Phase::Sent(sending), Some(grant)) if grant > sending.grant => {
                     state.bounce.moved += 1;
                     outgoing.done += self.piece(outgoing).bytes;
-                    outgoing.turn = state.bounce.next_turn(to);
+                    state.bounce.asked[to.index()] += 1;
                     outgoing.attempt = 0;
-                    Phase::Send(self.lay_out(state, outgoing))
+                    Phase::Send(self.lay_out(state, outgoing, grant))
                 }
-                Phase::Sent(sending) if answer == Answer::Damaged.about(turn) => {
+                (Phase::Sent(sending), _) if answer == Answer::Damaged.about(sending.grant) => {
                     self.note_damage(sending.rails[0], to);
                     outgoing.attempt += 1;
                     if outgoing.attempt == ATTEMPTS_MAX {
@@ -165,33 +157,56 @@ impl Run<'_> {
                             attempts: ATTEMPTS_MAX,
                         });
                     }
-                    outgoing.turn = state.bounce.next_turn(to);
+                    state.bounce.asked[to.index()] += 1;
                     Phase::Ask
                 }
-                Phase::Asked | Phase::Sent(_) => return Ok(false),
+                (Phase::Asked | Phase::Sent(_), _) => return Ok(false),
             }
         }
     }
 
-    /// Asks for the turn, and then rings; what comes next, or `None` if there is no room for it yet.
-    fn ask(&self, state: &mut State, outgoing: &Outgoing) -> Result<Option<Phase>, EngineError> {
-        let Outgoing { turn, parcel, .. } = *outgoing;
-        let theirs = Places::of(self.map, parcel.to);
-        let (rail, offset, value, next) = match outgoing.phase {
-            Phase::Ring(rail) => {
-                let value = ring(self.map.rank, turn);
-                (rail, theirs.bell(), value, Phase::Asked)
-            }
-            _ => {
-                let rail = self.next_rail(state, parcel.to);
-                let offset = theirs.request(self.map.rank);
-                (rail, offset, turn, Phase::Ring(rail))
-            }
+    /// Asks for a turn; the rail that says so, or `None` if there is no room for it yet.
+    fn ask(&self, state: &mut State, to: Rank) -> Result<Option<RailId>, EngineError> {
+        let rail = self.next_rail(state, to);
+        let word = Word {
+            to,
+            offset: Places::of(self.map, to).request(self.map.rank),
+            value: state.bounce.asked[to.index()],
         };
-        let to = parcel.to;
-        let word = Word { to, offset, value };
         let posted = self.post_word(state, rail, word, Tracking::Silent)?;
-        Ok(posted.map(|_| next))
+        Ok(posted.map(|_| rail))
+    }
+
+    /// Rings the bell of `to`; false if there is no room for it yet. A put: a word that many raise
+    /// cannot prove what has arrived.
+    fn ring(&self, state: &mut State, to: Rank, rail: RailId) -> Result<bool, EngineError> {
+        let rails = self.rails();
+        let own = Places::of(self.map, self.map.rank).ring();
+        let number = state.bounce.rings + 1;
+        let word = self.map.segment().segment().word(own);
+        // A rail that has not read the last value yet takes this one, which is as new to its target.
+        word.store(ring(self.map.rank, number), Ordering::Release);
+        let link = link_to(&mut state.links, to);
+        let from = LocalSlice {
+            region: rails.region(),
+            offset: own,
+            bytes: size_of::<u64>(),
+        };
+        let bell = RemoteSlice {
+            region: &link.segment,
+            offset: Places::of(self.map, to).bell(),
+        };
+        let rail = rails.local(rail);
+        // SAFETY: both words belong to registered segments, and only atomics touch them.
+        match unsafe {
+            let fabric = &rails.fabric;
+            fabric.put(link.peer, rail, from, bell, Tracking::Silent)
+        } {
+            Ok(_) => state.bounce.rings = number,
+            Err(FabricError::WouldBlock) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
     }
 
     /// The present piece, in user memory.
@@ -203,7 +218,7 @@ impl Run<'_> {
 
     /// Lays the present piece out where rails can read it. Where pieces are checked it is one chunk,
     /// so that what damages it has a name; it takes another rail each time.
-    fn lay_out(&self, state: &mut State, outgoing: &Outgoing) -> Sending {
+    fn lay_out(&self, state: &mut State, outgoing: &Outgoing, grant: u64) -> Sending {
         let own = Places::of(self.map, self.map.rank);
         let checked = self.map.settings.reliable;
         let (parcel, piece) = (&outgoing.parcel, self.piece(outgoing));
@@ -219,7 +234,7 @@ impl Run<'_> {
             slot: parcel.slot,
             last: outgoing.done + piece.bytes == parcel.from.bytes,
         };
-        header.write(area, outgoing.turn, checked);
+        header.write(area, grant, checked);
         let rails = self.rails();
         let stripes = if checked {
             let rail = self.next_rail(state, parcel.to).index() + usize::from(outgoing.attempt);
@@ -229,6 +244,7 @@ impl Run<'_> {
             rails.plan(link, area.bytes as u64)
         };
         Sending {
+            grant,
             stripes,
             posted: 0,
             rails: [RailId(0); RAILS_MAX],
@@ -240,7 +256,6 @@ impl Run<'_> {
         &self,
         state: &mut State,
         to: Rank,
-        turn: u64,
         sending: &mut Sending,
     ) -> Result<bool, EngineError> {
         let own = Places::of(self.map, self.map.rank);
@@ -263,7 +278,7 @@ impl Run<'_> {
             let into = at(theirs.incoming() + chunk.offset as usize);
             let notification = Notification {
                 word: at(theirs.flag(index)),
-                value: flag_value(piece_mark(self.map.rank, turn), count),
+                value: flag_value(sending.grant, count),
             };
             let rail = rails.local(chunk.rail);
             // SAFETY: the area is not written before the piece is taken; the target granted its own.
@@ -288,26 +303,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rings_and_flags_differ() {
-        let mut rings = Vec::new();
-        for rank in [0, 1, 70_000].map(Rank) {
-            for turn in [1, 2, 1 << 31] {
-                rings.push((ring(rank, turn), piece_mark(rank, turn)));
-                assert!(
-                    piece_mark(rank, turn) < 1 << 56,
-                    "room for the number of chunks"
-                );
-            }
-        }
+    fn rings_differ() {
+        let ranks = [0, 1, 70_000].map(Rank);
+        let ring = |rank| [1, 2, 1 << 31].map(|number| ring(rank, number));
+        let mut rings: Vec<u64> = ranks.into_iter().flat_map(ring).collect();
         let all = rings.len();
-        let (rings, marks): (Vec<u64>, Vec<u64>) = rings.into_iter().unzip();
-        for mut part in [rings, marks] {
-            part.sort_unstable();
-            part.dedup();
-            assert!(
-                part.len() == all && part[0] > 0,
-                "fresh memory says nothing"
-            );
-        }
+        rings.sort_unstable();
+        rings.dedup();
+        assert!(
+            rings.len() == all && rings[0] > 0,
+            "fresh memory says nothing"
+        );
     }
 }

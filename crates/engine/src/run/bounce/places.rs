@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! bell        u64      rung by who asks              1 line
+//! ring        u64      what this rank rings others with, in the same line
 //! flags       u64 each of the chunks of a piece      1 line
 //! requests    u64 per rank: the turn it asks for
 //! answers     u64 per rank: what it says
@@ -62,6 +63,11 @@ impl Places {
         self.start
     }
 
+    /// What this rank puts to others' bells.
+    pub fn ring(&self) -> usize {
+        self.start + 8
+    }
+
     /// The flag of chunk `chunk` of a piece.
     pub fn flag(&self, chunk: u8) -> usize {
         assert!(usize::from(chunk) < RAILS_MAX, "chunk {chunk}");
@@ -115,8 +121,8 @@ const SUM: usize = 32;
 
 impl Header {
     /// Writes the header before its data, which `piece` has already; with a sum if that is wanted.
-    /// `turn` tells the piece from older ones.
-    pub fn write(&self, piece: MemoryRange, turn: u64, with_sum: bool) {
+    /// `grant` tells the piece from older ones.
+    pub fn write(&self, piece: MemoryRange, grant: u64, with_sum: bool) {
         let mut wire = [0; HEADER_BYTES];
         wire[..8].copy_from_slice(&self.mark.to_le_bytes());
         wire[8..16].copy_from_slice(&self.offset.to_le_bytes());
@@ -125,7 +131,7 @@ impl Header {
         wire[28] = u8::from(self.last);
         if with_sum {
             let data = piece.slice(HEADER_BYTES, self.bytes as usize);
-            let sum = sum_of(&wire, data, turn);
+            let sum = sum_of(&wire, data, grant);
             wire[SUM..SUM + 4].copy_from_slice(&sum.to_le_bytes());
         }
         copy_in(&wire, piece.slice(0, HEADER_BYTES));
@@ -133,7 +139,7 @@ impl Header {
 
     /// Reads the header of a piece that has come to `area`. `None` if the piece is damaged, as far as
     /// that is asked, or says more than can be.
-    pub fn read(area: MemoryRange, turn: u64, with_sum: bool) -> Option<Self> {
+    pub fn read(area: MemoryRange, grant: u64, with_sum: bool) -> Option<Self> {
         let mut wire = [0; HEADER_BYTES];
         copy_out(area.slice(0, HEADER_BYTES), &mut wire);
         let word = |at: usize| {
@@ -154,7 +160,7 @@ impl Header {
             let sum = word(SUM) as u32;
             wire[SUM..SUM + 4].fill(0);
             let data = area.slice(HEADER_BYTES, header.bytes as usize);
-            if sum_of(&wire, data, turn) != sum {
+            if sum_of(&wire, data, grant) != sum {
                 return None;
             }
         }
@@ -163,8 +169,8 @@ impl Header {
 }
 
 /// Of a header whose own sum is zero, and its data.
-fn sum_of(header: &[u8], data: MemoryRange, turn: u64) -> u32 {
-    let own = crc32c::crc32c_append(crc32c::crc32c(&turn.to_le_bytes()), header);
+fn sum_of(header: &[u8], data: MemoryRange, grant: u64) -> u32 {
+    let own = crc32c::crc32c_append(crc32c::crc32c(&grant.to_le_bytes()), header);
     sum_on(own, data)
 }
 
@@ -183,7 +189,7 @@ mod tests {
             (1 << 20, 8192),
         ] {
             let places = Places::new(4096, room, ranks);
-            let mut parts = vec![(places.bell(), 8)];
+            let mut parts = vec![(places.bell(), 8), (places.ring(), 8)];
             parts.extend((0..RAILS_MAX as u8).map(|chunk| (places.flag(chunk), 8)));
             for rank in (0..ranks as u32).map(Rank) {
                 parts.extend([(places.request(rank), 8), (places.answer(rank), 8)]);

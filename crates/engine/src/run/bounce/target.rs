@@ -1,6 +1,5 @@
 //! The target's side: whose turn it is, and what becomes of the pieces.
 
-use super::origin::piece_mark;
 use super::places::{HEADER_BYTES, Header, Places};
 use super::{ATTEMPTS_MAX, Answer, Bounce};
 use crate::EngineError;
@@ -14,11 +13,14 @@ use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::Tracking;
 use ferrorail_fabric::stripe::{flag_parts, flag_value};
 
-/// The origin that has the area, and for which turn.
+/// The origin that has the area.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming {
     from: Rank,
+    /// Its turn, as it asked for it.
     turn: u64,
+    /// Number of the grant: higher than any before it, to whomever.
+    grant: u64,
     phase: Phase,
 }
 
@@ -40,6 +42,21 @@ impl Incoming {
 }
 
 impl Bounce {
+    /// Whose turn it is: who has the area, or else the next that has asked.
+    fn present(&mut self) -> Option<Incoming> {
+        if self.incoming.is_none() {
+            let (from, turn) = self.next()?;
+            self.grants += 1;
+            self.incoming = Some(Incoming {
+                from,
+                turn,
+                grant: self.grants,
+                phase: Phase::Grant,
+            });
+        }
+        self.incoming
+    }
+
     /// The next rank that has asked, and its turn.
     fn next(&mut self) -> Option<(Rank, u64)> {
         let ranks = self.wanted.len() as u32;
@@ -72,27 +89,20 @@ impl Run<'_> {
             state.bounce.bell = bell;
             self.read_requests(state, own);
         }
-        loop {
-            let Some(Incoming { from, turn, phase }) = state.bounce.incoming else {
-                let Some((from, turn)) = state.bounce.next() else {
-                    return Ok(());
-                };
-                let phase = Phase::Grant;
-                state.bounce.incoming = Some(Incoming { from, turn, phase });
-                continue;
-            };
-            let over = match phase {
+        while let Some(incoming) = state.bounce.present() {
+            let Incoming { from, grant, .. } = incoming;
+            let over = match incoming.phase {
                 Phase::Grant => {
-                    if !self.answer(state, from, Answer::Granted.about(turn), Tracking::Silent)? {
+                    if !self.answer(state, from, Answer::Granted.about(grant), Tracking::Silent)? {
                         return Ok(());
                     }
                     Some(Phase::Granted)
                 }
-                Phase::Granted if !self.piece_has_come(own, from, turn) => return Ok(()),
-                Phase::Granted => self.take_piece(state, own, from, turn)?.map(Phase::Tell),
+                Phase::Granted if !self.piece_has_come(own, grant) => return Ok(()),
+                Phase::Granted => self.take_piece(state, own, &incoming)?.map(Phase::Tell),
                 Phase::Tell(answer) => {
                     // The origin has to know before this rank goes its own way.
-                    if !self.answer(state, from, answer.about(turn), Tracking::Tracked)? {
+                    if !self.answer(state, from, answer.about(grant), Tracking::Tracked)? {
                         return Ok(());
                     }
                     if state.bounce.damaged[from.index()] == ATTEMPTS_MAX {
@@ -105,11 +115,12 @@ impl Run<'_> {
                     None
                 }
             };
-            state.bounce.incoming = over.map(|phase| Incoming { from, turn, phase });
+            state.bounce.incoming = over.map(|phase| Incoming { phase, ..incoming });
             if over.is_none() {
-                state.bounce.served[from.index()] = turn;
+                state.bounce.served[from.index()] = incoming.turn;
             }
         }
+        Ok(())
     }
 
     /// Takes note of who asks.
@@ -125,14 +136,13 @@ impl Run<'_> {
         state.bounce.waiting = true;
     }
 
-    fn piece_has_come(&self, own: Places, from: Rank, turn: u64) -> bool {
+    fn piece_has_come(&self, own: Places, grant: u64) -> bool {
         let flag = |chunk| {
             let flag = self.map.segment().segment().word(own.flag(chunk));
             flag_parts(flag.load(Ordering::Acquire))
         };
         let (mark, chunks) = flag(0);
-        let wanted = piece_mark(from, turn);
-        mark == wanted && (1..chunks).all(|chunk| flag(chunk).0 == wanted)
+        mark == grant && (1..chunks).all(|chunk| flag(chunk).0 == grant)
     }
 
     /// Copies a piece to where it belongs. What is to be told; nothing if the next turn tells it.
@@ -140,16 +150,18 @@ impl Run<'_> {
         &self,
         state: &mut State,
         own: Places,
-        from: Rank,
-        turn: u64,
+        incoming: &Incoming,
     ) -> Result<Option<Answer>, EngineError> {
+        let &Incoming {
+            from, turn, grant, ..
+        } = incoming;
         state.bounce.moved += 1;
         let checked = self.map.settings.reliable;
         let mismatch = || EngineError::Mismatch { rank: Some(from) };
         let segment = self.map.segment();
         let area = HEADER_BYTES + own.piece_bytes();
         let area = segment.segment().range().slice(own.incoming(), area);
-        let Some(header) = Header::read(area, turn, checked) else {
+        let Some(header) = Header::read(area, grant, checked) else {
             return match checked {
                 true => {
                     state.bounce.damaged[from.index()] += 1;
@@ -174,7 +186,7 @@ impl Run<'_> {
                 .copy_to(memory.slice(offset, bytes));
         }
         if !header.last {
-            // The next turn is asked for as well, and its grant says that this one is over.
+            // The next turn is asked for as well, and its grant says that this piece was taken.
             state.bounce.wanted[from.index()] = turn + 1;
             state.bounce.waiting = true;
             return Ok(None);
@@ -222,7 +234,7 @@ mod tests {
         assert_eq!(bounce.next(), Some((Rank(1), 4)));
         bounce.served[1] = 4;
         assert!(!bounce.is_idle());
-        assert_eq!(bounce.next(), None);
+        assert!(bounce.present().is_none());
         assert!(bounce.is_idle());
     }
 }
