@@ -5,8 +5,9 @@
 //! finished, which [`crate::clock`] wants at the same call on all ranks, each node's leader waits
 //! until its ranks have finished it and then takes part in a dissemination among leaders: in round
 //! r it tells the leader 2^r nodes on, once it has heard as much from the one 2^r nodes before.
-//! What it tells is the number of the operation, which only rises, so nothing is reset. Who has
-//! heard of every round shows the number to the node.
+//! What it tells is the number of the operation, which only rises, so nothing is reset: a round's
+//! next word waits until the last one is known to have arrived, as another rail may repeat that. Who
+//! has heard of every round shows the number to the node.
 //!
 //! Leaders look on between operations. A rank waits only for the place of operation i to be proven
 //! free, by a proof that all ranks want before i. Leaders take proofs in turn and leave none out:
@@ -20,7 +21,9 @@ use crate::team::connect::connect;
 use crate::team::map::Map;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeId, NodeRank, Rank};
-use ferrorail_fabric::{Fabric, FabricError, LocalSlice, Notification, RemoteSlice, Tracking};
+use ferrorail_fabric::{
+    Fabric, FabricError, LocalSlice, Notification, RemoteSlice, Ticket, Tracking,
+};
 use std::collections::VecDeque;
 
 /// What is under way, at a leader.
@@ -32,6 +35,8 @@ pub(crate) struct Proof {
     round: u32,
     /// Whether this round's word is sent.
     told: bool,
+    /// By round: the word sent last, unless it is known to have arrived.
+    arriving: Vec<Option<Ticket>>,
 }
 
 /// Rounds among `nodes` leaders.
@@ -58,6 +63,7 @@ pub(crate) fn want(map: &Map, state: &mut State, op: u64) -> Result<(), EngineEr
     peers.sort_unstable();
     peers.dedup();
     connect(map, state, &peers, &mut Patience::new(map, "run-ahead"))?;
+    state.proof.arriving.resize(rounds(nodes) as usize, None);
     state.proof.wanted.push_back(op);
     advance(map, state).map(|_| ())
 }
@@ -94,14 +100,22 @@ pub(crate) fn advance(map: &Map, state: &mut State) -> Result<Option<Blocked>, E
     Ok(None)
 }
 
-/// Sends this round's word, unless that is done; false if a queue is full. Always by the same rail,
-/// so that words arrive in order.
+/// Sends this round's word, unless that is done; false if a queue is full or the last one may still
+/// arrive.
 fn tell(map: &Map, state: &mut State, op: u64) -> Result<bool, EngineError> {
     if state.proof.told {
         return Ok(true);
     }
     let round = state.proof.round;
     let rails = map.rails.as_ref().expect("nodes are joined by rails");
+    if let Some(ticket) = state.proof.arriving[round as usize] {
+        // Who is ahead may not have waited since, and so not have seen it complete.
+        rails.fabric.progress()?;
+        if !rails.fabric.is_complete(ticket)? {
+            return Ok(false);
+        }
+        state.proof.arriving[round as usize] = None;
+    }
     let to = map.topology.leader_of(node_after(map, 1 << round));
     let link = state.links[to.index()].as_ref();
     let link = link.expect("leaders are connected before they tell each other");
@@ -120,11 +134,12 @@ fn tell(map: &Map, state: &mut State, op: u64) -> Result<bool, EngineError> {
         let (peer, rail) = (link.peer, rails.local[0]);
         rails
             .fabric
-            .put_notify(peer, rail, nothing, word, notification, Tracking::Silent)
+            .put_notify(peer, rail, nothing, word, notification, Tracking::Tracked)
     };
     match posted {
-        Ok(_) => {
+        Ok(ticket) => {
             state.proof.told = true;
+            state.proof.arriving[round as usize] = Some(ticket);
             Ok(true)
         }
         Err(FabricError::WouldBlock) => Ok(false),
@@ -168,7 +183,63 @@ pub(crate) fn wait(map: &Map, state: &mut State, op: u64) -> Result<(), EngineEr
 
 #[cfg(test)]
 mod tests {
-    use super::rounds;
+    use super::*;
+    use crate::{Context, NoHost, Team};
+    use ferrorail_base::config::{FabricChoice, RailChoice, Settings};
+    use ferrorail_bootstrap::InProcess;
+    use std::sync::Barrier;
+    use std::time::Duration;
+
+    /// Wants operations 1 and 2 proven, as one of two ranks; the word that it has from the other.
+    fn prove_twice(team: &Team, both: &Barrier) -> u64 {
+        let (map, mut state) = (&team.map, team.enter().expect("a new team"));
+        let progress = || {
+            let rails = map.rails.as_ref().expect("two nodes");
+            rails.fabric.progress().expect("a rail");
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        map.segment()
+            .finished(NodeRank(0))
+            .store(2, Ordering::Release);
+        want(map, &mut state, 1).expect("a peer");
+        while advance(map, &mut state).expect("a proof").is_some() {
+            progress();
+        }
+        both.wait();
+        want(map, &mut state, 2).expect("a peer");
+        for _ in 0..50 {
+            advance(map, &mut state).expect("a proof");
+            progress();
+        }
+        state.broken = Some("what it sent never completes".into());
+        map.segment().proof_word(0).load(Ordering::Acquire)
+    }
+
+    #[test]
+    fn words_do_not_overtake_each_other() {
+        let settings = Settings {
+            fabric: FabricChoice::Loopback,
+            node_size: Some(1),
+            rails: RailChoice::Count(1),
+            loopback_faults: "loop0:mute".into(),
+            rail_timeout_ms: 600_000,
+            ..Settings::default()
+        };
+        let context = Context::new(settings, Box::new(NoHost));
+        let both = Barrier::new(2);
+        std::thread::scope(|scope| {
+            for oob in InProcess::world(2) {
+                let (context, both) = (&context, &both);
+                scope.spawn(move || {
+                    let team = Team::create(context, Box::new(oob)).expect("a team");
+                    let heard = prove_twice(&team, both);
+                    both.wait();
+                    // No completion ever comes: the first word may have to be repeated.
+                    assert_eq!(heard, 1);
+                });
+            }
+        });
+    }
 
     #[test]
     fn rounds_reach_every_node() {
