@@ -1,5 +1,7 @@
 //! Opening a team's rails: those that every rank has, and which of them are near.
 
+mod unused;
+
 use super::map::Map;
 use crate::EngineError;
 use crate::agree::agree;
@@ -9,10 +11,11 @@ use ferrorail_base::config::FabricChoice;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::leaders::Leaders;
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::{Fabric, RailInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::Arc;
+use unused::unused;
 
 /// Rails that every rank opened, and this process's name for each.
 pub(super) struct AgreedRails {
@@ -27,11 +30,19 @@ pub(super) struct AgreedRails {
 /// What a rank tells the others of its rails.
 #[derive(Serialize, Deserialize)]
 struct Opened {
-    planes: Vec<u8>,
+    host: String,
+    /// Plane and name of each rail.
+    rails: Vec<(u8, String)>,
     refused: Vec<String>,
     /// Where the rank runs, if its rails are near to somewhere.
     numa_node: Option<u32>,
     ends: Vec<u8>,
+}
+
+impl Opened {
+    fn has(&self, plane: u8) -> bool {
+        self.rails.iter().any(|rail| rail.0 == plane)
+    }
 }
 
 /// Opens the rails of the team. Collective.
@@ -78,16 +89,18 @@ fn try_rails(
     } else {
         map.context.rails(kind).map_err(|error| error.to_string())
     };
+    let host = nix::unistd::gethostname().unwrap_or_default();
+    let named = |rail: &RailInfo| (rail.plane, rail.name.clone());
     let mine = opened.as_ref().map_err(String::clone).map(|fabric| Opened {
-        planes: fabric.rails().iter().map(|rail| rail.plane).collect(),
+        host: host.to_string_lossy().into_owned(),
+        rails: fabric.rails().iter().map(named).collect(),
         refused: fabric.refused().to_vec(),
         numa_node: map.context.numa_node_for(fabric.rails()),
         ends: fabric.ends(),
     });
     let all = agree(oob, "opening rails", mine)?;
     if map.rank == Rank(0) {
-        let refused = all.iter().flat_map(|opened| opened.refused.clone());
-        map.context.warn_once(refused);
+        map.context.warn_once(unused(&all));
     }
     let fabric = opened.map_err(EngineError::Selection)?;
     let local = common(map, &all)?;
@@ -116,9 +129,9 @@ fn try_rails(
 
 /// The rails that every rank has opened.
 fn common(map: &Map, all: &[Opened]) -> Result<Vec<RailId>, EngineError> {
-    let mine = &all[map.rank.index()].planes;
+    let mine = &all[map.rank.index()].rails;
     let local: Vec<RailId> = (0..mine.len())
-        .filter(|&rail| all.iter().all(|one| one.planes.contains(&mine[rail])))
+        .filter(|&rail| all.iter().all(|one| one.has(mine[rail].0)))
         .map(|rail| RailId(rail as u8))
         .collect();
     if local.is_empty() {
@@ -127,14 +140,6 @@ fn common(map: &Map, all: &[Opened]) -> Result<Vec<RailId>, EngineError> {
             rank: map.rank,
             reason: "no rail is open on every rank".into(),
         });
-    }
-    if local.len() < mine.len() && map.rank == Rank(0) {
-        let used = format!(
-            "{} of {} rails are open on every rank",
-            local.len(),
-            mine.len()
-        );
-        map.context.warn_once([used]);
     }
     Ok(local)
 }
