@@ -24,7 +24,7 @@ use ferrorail_base::{NodeId, NodeRank, Rank};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalSlice, Notification, RemoteSlice, Ticket, Tracking,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// What is under way, at a leader.
 #[derive(Clone, Debug, Default)]
@@ -147,15 +147,26 @@ fn tell(map: &Map, state: &mut State, op: u64) -> Result<bool, EngineError> {
     }
 }
 
-/// The leader that this one waits to hear from, if it is a leader.
-fn awaited(map: &Map, state: &State) -> Option<Rank> {
+/// The leaders that this one tells and hears from in this round, if it is a leader.
+fn partners(map: &Map, state: &State) -> Option<(Rank, Rank)> {
     let nodes = map.topology.node_count();
     let round = state.proof.round;
     let waits = map.topology.is_leader(map.rank) && round < rounds(nodes);
-    waits.then(|| {
-        map.topology
-            .leader_of(node_after(map, nodes - (1 << round)))
-    })
+    let leader = |distance| map.topology.leader_of(node_after(map, distance));
+    waits.then(|| (leader(1 << round), leader(nodes - (1 << round))))
+}
+
+/// Finds out whether the rails still reach the leaders of this round, and whether the one that is
+/// waited for is still there.
+fn check(map: &Map, state: &mut State) -> Result<(), EngineError> {
+    let (Some(rails), Some((to, from))) = (&map.rails, partners(map, state)) else {
+        return Ok(());
+    };
+    let links = BTreeSet::from([to, from]);
+    for link in links.iter().filter_map(|rank| state.links[rank.index()]) {
+        rails.fabric.check(link.peer)?;
+    }
+    inquire(map, state, from, None)
 }
 
 /// Waits until all ranks are known to have finished operation `op`, which was wanted.
@@ -173,10 +184,8 @@ pub(crate) fn wait(map: &Map, state: &mut State, op: u64) -> Result<(), EngineEr
             state.clock.all_finished(proven);
             return Ok(());
         }
-        if patience.idle(blocked, || "a rank that is a row of channels behind".into())?
-            && let Some(rank) = awaited(map, state)
-        {
-            inquire(map, state, rank, None)?;
+        if patience.idle(blocked, || "a rank that is a row of channels behind".into())? {
+            check(map, state)?;
         }
     }
 }
