@@ -229,6 +229,41 @@ fn late_packets_do_land_where_the_target_has_not_ended_the_lane() {
     }
 }
 
+/// Also when it is asked for late: the lane is in use again, with all that its earlier life lost
+/// counted as done.
+#[test]
+fn an_atomic_of_unknown_outcome_never_counts_as_done() {
+    let (left, right) = sides(&settings("loop0:down:after=1:for=150"), &settings(""));
+    let theirs = left.theirs.as_ref().unwrap();
+    let add = |add| {
+        let into = slice(&left.mine.1, 8 * add as usize, 8);
+        // SAFETY: both live until the fabrics are gone.
+        left.post(|fabric| unsafe {
+            fabric.fetch_add(left.peer, RailId(0), at(theirs, 0), add, into)
+        })
+    };
+    let lost = add(1).unwrap();
+    assert_eq!(lost.rail, RailId(0));
+    until(|| {
+        left.fabric.progress().unwrap();
+        right.fabric.progress().unwrap();
+        left.events()[1] > 0
+    });
+    for _ in 0..2 {
+        let error = left.fabric.is_complete(lost).unwrap_err().to_string();
+        assert!(
+            error.contains("whether it took effect is unknown"),
+            "{error}"
+        );
+    }
+    let next = add(2).unwrap();
+    assert_eq!(next.rail, RailId(0));
+    until(|| {
+        left.fabric.progress().unwrap();
+        left.fabric.is_complete(next).unwrap()
+    });
+}
+
 /// Who has sent its last message and does something else meanwhile is still the only one who can
 /// send it again.
 #[test]

@@ -292,8 +292,11 @@ impl<F: Lanes> Fabric for Failover<F> {
 
     fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
         let pair = self.pair(ticket.peer)?;
-        if pair.is_up(ticket.rail.index()) || pair.wired.get().is_none() {
+        let rail = ticket.rail.index();
+        if pair.is_up(rail) || pair.wired.get().is_none() {
             match self.inner.is_complete(ticket) {
+                // A renewed lane counts what its earlier lives lost as complete.
+                Ok(true) if ticket.sequence <= pair.unknown_to[rail].load(Ordering::Acquire) => {}
                 Err(FabricError::LaneDown { lane, status, .. }) => self.lose(lane, &status),
                 other => return other,
             }

@@ -11,6 +11,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+/// Atomics of unknown outcome that are remembered for each lane: several full queues of them.
+const UNKNOWN_MAX: usize = 1024;
+
 /// What connecting found out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wired {
@@ -42,6 +45,9 @@ pub(super) struct Pair {
     pub planes: AtomicU8,
     /// Rails whose lane to the peer is in use, as bits.
     pub up: AtomicU8,
+    /// Number of the last operation of each lane whose outcome nobody can tell, 0 if there is none:
+    /// what came later need not ask about that.
+    pub unknown_to: [AtomicU64; RAILS_MAX],
     journals: [Mutex<Journal>; RAILS_MAX],
     recovery: Mutex<Recovery>,
     /// Why the last rail failed, if all have.
@@ -66,8 +72,8 @@ pub(super) struct Life {
     pub out: Word,
     /// Operations that completed before the lane failed.
     pub completed: u64,
-    /// Atomics whose outcome nobody can tell.
-    pub unknown: Vec<u64>,
+    /// Atomics whose outcome nobody can tell, the latest [`UNKNOWN_MAX`].
+    pub unknown: VecDeque<u64>,
     /// Times `out` was said.
     pub repeats: u32,
 }
@@ -79,7 +85,7 @@ impl Default for Life {
             phase: Phase::Up,
             out: Word::unpack(0),
             completed: 0,
-            unknown: Vec::new(),
+            unknown: VecDeque::new(),
             repeats: 0,
         }
     }
@@ -139,6 +145,7 @@ impl Pair {
             wired: OnceLock::new(),
             planes: AtomicU8::new(0),
             up: AtomicU8::new(0),
+            unknown_to: Default::default(),
             journals: Default::default(),
             recovery: Mutex::default(),
             unreachable: OnceLock::new(),
@@ -170,6 +177,16 @@ impl Pair {
 
     pub fn recovery(&self) -> MutexGuard<'_, Recovery> {
         self.recovery.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nobody can tell whether atomic `sequence` of the lane of `rail` took effect.
+    pub fn note_unknown(&self, recovery: &mut Recovery, rail: usize, sequence: u64) {
+        let unknown = &mut recovery.lanes[rail].unknown;
+        if unknown.len() == UNKNOWN_MAX {
+            unknown.pop_front();
+        }
+        unknown.push_back(sequence);
+        self.unknown_to[rail].store(sequence, Ordering::Release);
     }
 
     /// [`Pair::recovery`] if nobody is at it.

@@ -321,7 +321,7 @@ impl<F: Lanes> Failover<F> {
     fn resend(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, loss: &mut Loss) {
         while let Some(entry) = loss.pending.front() {
             if entry.is_atomic() {
-                recovery.lanes[rail].unknown.push(entry.sequence);
+                pair.note_unknown(recovery, rail, entry.sequence);
                 loss.pending.pop_front();
                 continue;
             }
