@@ -21,6 +21,8 @@ mod journal;
 mod pair;
 mod recover;
 mod renew;
+#[cfg(test)]
+mod tests;
 mod word;
 
 use board::{Board, PEERS};
@@ -148,6 +150,10 @@ impl<F: Lanes> Failover<F> {
                 post(lane.rail)
             } else {
                 let mut journal = pair.journal(usable);
+                if !pair.is_up(usable) {
+                    // It failed meanwhile, and who accounts for that has taken the journal already.
+                    continue;
+                }
                 self.recorded(lane, &mut journal, &entry, || post(lane.rail))
             };
             match posted {

@@ -1,0 +1,118 @@
+//! Tests that need to see inside.
+
+use super::Failover;
+use crate::loopback::LoopbackFabric;
+use ferrorail_base::config::{Settings, ShmKind};
+use ferrorail_base::sync::{AtomicBool, Ordering, yield_now};
+use ferrorail_base::{PeerId, ProcessId, RailId};
+use ferrorail_fabric::{Fabric, LocalRegion, LocalSlice, RemoteRegion, RemoteSlice};
+use ferrorail_fabric::{SharedBacking, Ticket, Tracking};
+use ferrorail_shm::Segment;
+use std::time::Duration;
+
+type Rails = Failover<LoopbackFabric>;
+
+/// Rails whose operations take a while.
+fn settings() -> Settings {
+    Settings {
+        loopback_latency_ns: 1000,
+        rail_timeout_ms: 60,
+        rail_probe_ms: Some(20),
+        ..Settings::default()
+    }
+}
+
+fn process(started: u64) -> ProcessId {
+    ProcessId {
+        host: 1,
+        pid: std::process::id(),
+        started,
+    }
+}
+
+/// A process and what it shares with its peer.
+struct Side {
+    rails: Rails,
+    peer: PeerId,
+    region: LocalRegion,
+    /// Keeps the region's memory.
+    _memory: Segment,
+    theirs: Option<RemoteRegion>,
+}
+
+impl Side {
+    fn new(me: u64, other: u64, settings: &Settings) -> Self {
+        let fabric = LoopbackFabric::open_as(process(me), settings).unwrap();
+        let rails = Failover::new(fabric, process(me), settings);
+        let peer = rails.open_peer(process(other)).unwrap();
+        let memory = Segment::create(ShmKind::Memfd, 4096).unwrap();
+        let (range, backing) = (
+            memory.range(),
+            SharedBacking::whole(memory.fd(), memory.bytes()),
+        );
+        // SAFETY: the segment outlives every use of the region.
+        let region = unsafe { rails.register(range.as_ptr(), range.bytes, Some(backing)) }.unwrap();
+        Self {
+            rails,
+            peer,
+            region,
+            _memory: memory,
+            theirs: None,
+        }
+    }
+
+    fn connect(&mut self, other: &Self) {
+        let address = other.rails.address_for(other.peer).unwrap();
+        self.rails.connect(self.peer, &address).unwrap();
+        let description = other.rails.describe(&other.region);
+        self.theirs = Some(self.rails.import(self.peer, &description).unwrap());
+    }
+
+    fn put(&self, rail: usize) -> Ticket {
+        let from = LocalSlice {
+            region: &self.region,
+            offset: 0,
+            bytes: 8,
+        };
+        let to = RemoteSlice {
+            region: self.theirs.as_ref().unwrap(),
+            offset: 64,
+        };
+        let (peer, rail) = (self.peer, RailId(rail as u8));
+        // SAFETY: both segments outlive the rails.
+        unsafe { self.rails.put(peer, rail, from, to, Tracking::Tracked) }.unwrap()
+    }
+}
+
+fn sides() -> (Side, Side) {
+    let (mut a, mut b) = (Side::new(1, 2, &settings()), Side::new(2, 1, &settings()));
+    a.connect(&b);
+    b.connect(&a);
+    (a, b)
+}
+
+/// A thread chooses a lane, is held up, and goes on when that lane has failed and is being tried
+/// again: what it posts there would be in nobody's account.
+#[test]
+fn a_lane_that_failed_since_it_was_chosen_takes_no_post() {
+    let (a, _b) = sides();
+    let pair = a.rails.pair(a.peer).unwrap();
+    let held = pair.journal(0);
+    let chosen = AtomicBool::new(false);
+    let ticket = std::thread::scope(|scope| {
+        let posting = scope.spawn(|| {
+            chosen.store(true, Ordering::Release);
+            a.put(0)
+        });
+        while !chosen.load(Ordering::Acquire) {
+            yield_now();
+        }
+        // If it has not chosen by then, it sees the failure when it does.
+        std::thread::sleep(Duration::from_millis(100));
+        pair.up.fetch_and(!1, Ordering::AcqRel);
+        drop(held);
+        posting.join().unwrap()
+    });
+    assert_eq!(ticket.rail, RailId(1));
+    assert!(!pair.journal(0).holds(1));
+}
