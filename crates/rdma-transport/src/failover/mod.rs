@@ -10,8 +10,8 @@
 //!
 //! Modules: `word` (what the two sides tell each other), `board` (where), `journal` (what is in
 //! flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course of a failure),
-//! `renew` (and of a lane's return), `alive` (lanes that say nothing), `guard` (a thread for when
-//! nobody calls).
+//! `settle` (what it leaves to do), `renew` (a lane's return), `alive` (lanes that say nothing),
+//! `guard` (a thread for when nobody calls).
 
 mod alive;
 mod board;
@@ -21,6 +21,7 @@ mod journal;
 mod pair;
 mod recover;
 mod renew;
+mod settle;
 #[cfg(test)]
 mod tests;
 mod word;
