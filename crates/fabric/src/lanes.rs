@@ -12,6 +12,16 @@ pub struct LaneId {
     pub rail: RailId,
 }
 
+/// What broke a lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breakage {
+    /// In words.
+    pub status: String,
+    /// The operation that was refused, if one was: the way to the peer is not at fault. All before
+    /// it took effect, and nothing behind it does.
+    pub refused: Option<u64>,
+}
+
 /// A fabric whose lanes fail one by one ([`FabricError::LaneDown`]) and can be made anew.
 ///
 /// Numbers of operations ([`crate::Ticket::sequence`]) go on through all lives of a lane; those of
@@ -22,6 +32,9 @@ pub trait Lanes: Fabric {
 
     /// Number of the last operation of `lane` known to be complete, as all before it are.
     fn completed(&self, lane: LaneId) -> u64;
+
+    /// What broke `lane` in its present life, or that it was ended; `None` while it is whole.
+    fn breakage(&self, lane: LaneId) -> Option<Breakage>;
 
     /// Ends `lane`. When this returns nothing posted on it reads local memory or leaves this process
     /// any more, and nothing that the peer posted on its side of it lands here. Posts to it fail with

@@ -28,7 +28,7 @@ pub mod stripe;
 
 pub use connections::{Connections, Reach};
 pub use error::FabricError;
-pub use lanes::{LaneId, Lanes};
+pub use lanes::{Breakage, LaneId, Lanes};
 pub use rail::{RailCounters, RailInfo};
 pub use region::{LocalRegion, RAILS_MAX, RemoteRegion, SharedBacking};
 

@@ -297,7 +297,7 @@ impl<F: Lanes> Fabric for Failover<F> {
             match self.inner.is_complete(ticket) {
                 // A renewed lane counts what its earlier lives lost as complete.
                 Ok(true) if ticket.sequence <= pair.unknown_to[rail].load(Ordering::Acquire) => {}
-                Err(FabricError::LaneDown { lane, status, .. }) => self.lose(lane, &status),
+                Err(FabricError::LaneDown { lane, .. }) => self.lose(lane),
                 other => return other,
             }
         }
@@ -324,8 +324,8 @@ impl<F: Lanes> Fabric for Failover<F> {
 
     fn progress(&self) -> Result<usize, FabricError> {
         let seen = match self.inner.progress() {
-            Err(FabricError::LaneDown { lane, status, .. }) => {
-                self.lose(lane, &status);
+            Err(FabricError::LaneDown { lane, .. }) => {
+                self.lose(lane);
                 1
             }
             other => other?,

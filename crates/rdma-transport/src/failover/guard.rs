@@ -74,7 +74,7 @@ impl<F: Lanes> Failover<F> {
         if self.tended.swap(calls, Ordering::Relaxed) == calls {
             match self.inner.progress() {
                 Ok(_) => {}
-                Err(FabricError::LaneDown { lane, status, .. }) => self.lose(lane, &status),
+                Err(FabricError::LaneDown { lane, .. }) => self.lose(lane),
                 Err(error) => {
                     let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
                     failure.get_or_insert(error);

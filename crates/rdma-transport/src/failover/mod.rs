@@ -158,7 +158,7 @@ impl<F: Lanes> Failover<F> {
                 self.recorded(lane, &mut journal, &entry, || post(lane.rail))
             };
             match posted {
-                Err(FabricError::LaneDown { status, .. }) => self.lose(lane, &status),
+                Err(FabricError::LaneDown { .. }) => self.lose(lane),
                 other => return other,
             }
         }

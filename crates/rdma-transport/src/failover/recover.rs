@@ -15,11 +15,19 @@ use std::time::Instant;
 const REPEATS_MAX: u32 = 200;
 
 impl<F: Lanes> Failover<F> {
-    /// Takes `lane` out of use because of `status`.
+    /// Takes `lane` out of use if it is broken.
     #[cold]
-    pub(super) fn lose(&self, lane: LaneId, status: &str) {
+    pub(super) fn lose(&self, lane: LaneId) {
         if let Ok(pair) = self.pair(lane.peer) {
-            self.lose_locked(pair, &mut pair.recovery(), lane.rail.index(), status);
+            self.lose_if_broken(pair, &mut pair.recovery(), lane.rail.index());
+        }
+    }
+
+    /// [`Failover::lose`] for the holder of the pair's `recovery`. Whoever was told of a failure may
+    /// come so late that the lane was renewed since.
+    pub(super) fn lose_if_broken(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
+        if let Some(broken) = self.inner.breakage(self.lane(pair, rail)) {
+            self.lose_locked(pair, recovery, rail, &broken.status);
         }
     }
 
@@ -30,7 +38,7 @@ impl<F: Lanes> Failover<F> {
         }
     }
 
-    /// [`Failover::lose`] for the holder of the pair's `recovery`.
+    /// Takes the lane of `rail` out of use because of `status`.
     pub(super) fn lose_locked(
         &self,
         pair: &Pair,
@@ -114,8 +122,8 @@ impl<F: Lanes> Failover<F> {
         let via = RailId(via as u8);
         // SAFETY: both words belong to boards, which live as long as the fabrics.
         let said = unsafe { self.inner.put(pair.id, via, from, to, Tracking::Tracked) };
-        if let Err(FabricError::LaneDown { status, .. }) = said {
-            self.lose_locked(pair, recovery, via.index(), &status);
+        if let Err(FabricError::LaneDown { .. }) = said {
+            self.lose_if_broken(pair, recovery, via.index());
         }
     }
 

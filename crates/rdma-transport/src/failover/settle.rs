@@ -79,10 +79,9 @@ impl<F: Lanes> Failover<F> {
             match self.inner.is_complete(reading) {
                 Ok(true) => {}
                 Ok(false) => return None,
-                Err(error) => {
+                Err(_) => {
                     *ticket = None;
-                    let via = reading.rail.index();
-                    self.lose_locked(pair, recovery, via, &error.to_string());
+                    self.lose_if_broken(pair, recovery, reading.rail.index());
                     return None;
                 }
             }
@@ -113,8 +112,8 @@ impl<F: Lanes> Failover<F> {
         // peer holds its flags as long as it may be written to.
         match unsafe { self.inner.get(pair.id, RailId(via as u8), from, into) } {
             Ok(ticket) => Some(ticket),
-            Err(FabricError::LaneDown { status, .. }) => {
-                self.lose_locked(pair, recovery, via, &status);
+            Err(FabricError::LaneDown { .. }) => {
+                self.lose_if_broken(pair, recovery, via);
                 None
             }
             Err(_) => None,
@@ -142,8 +141,8 @@ impl<F: Lanes> Failover<F> {
                 }
                 Err(error) => {
                     drop(journal);
-                    if let FabricError::LaneDown { status, .. } = error {
-                        self.lose_locked(pair, recovery, via, &status);
+                    if let FabricError::LaneDown { .. } = error {
+                        self.lose_if_broken(pair, recovery, via);
                     }
                     return;
                 }
@@ -163,8 +162,8 @@ impl<F: Lanes> Failover<F> {
             let complete = if pair.is_up(rail) {
                 match self.inner.is_complete(ticket) {
                     Ok(complete) => complete,
-                    Err(error) => {
-                        self.lose_locked(pair, recovery, rail, &error.to_string());
+                    Err(_) => {
+                        self.lose_if_broken(pair, recovery, rail);
                         false
                     }
                 }

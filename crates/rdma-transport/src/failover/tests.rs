@@ -5,10 +5,14 @@ use crate::loopback::LoopbackFabric;
 use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::{AtomicBool, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{Fabric, LocalRegion, LocalSlice, RemoteRegion, RemoteSlice};
-use ferrorail_fabric::{SharedBacking, Ticket, Tracking};
+use ferrorail_fabric::{
+    Fabric, LaneId, Lanes, LocalRegion, LocalSlice, RemoteRegion, RemoteSlice, SharedBacking,
+    Ticket, Tracking,
+};
 use ferrorail_shm::Segment;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 type Rails = Failover<LoopbackFabric>;
 
@@ -115,4 +119,28 @@ fn a_lane_that_failed_since_it_was_chosen_takes_no_post() {
     });
     assert_eq!(ticket.rail, RailId(1));
     assert!(!pair.journal(0).holds(1));
+}
+
+/// Failures are told one at a time: the lane may be in its next life by then.
+#[test]
+fn a_failure_told_late_ends_no_renewed_lane() {
+    let (a, b) = sides();
+    let pair = a.rails.pair(a.peer).unwrap();
+    let lane = LaneId {
+        peer: a.peer,
+        rail: RailId(0),
+    };
+    a.rails.inner().end_lane(lane);
+    a.rails.lose(lane);
+    assert!(!pair.is_up(0));
+    let start = Instant::now();
+    while !pair.is_up(0) {
+        for side in [&a, &b] {
+            side.rails.progress().unwrap();
+        }
+        assert!(start.elapsed() < PATIENCE, "it never came back");
+        yield_now();
+    }
+    a.rails.lose(lane);
+    assert!(pair.is_up(0));
 }

@@ -3,7 +3,7 @@
 use super::LoopbackFabric;
 use super::peer::{Failure, Lane};
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{FabricError, LaneId, Lanes};
+use ferrorail_fabric::{Breakage, FabricError, LaneId, Lanes};
 
 impl LoopbackFabric {
     fn lane(&self, lane: LaneId) -> Option<(&Lane, u8)> {
@@ -26,6 +26,14 @@ impl Lanes for LoopbackFabric {
             None => lane.posted.load(Ordering::Acquire),
             Some(_) => lane.completed.load(Ordering::Acquire),
         }
+    }
+
+    fn breakage(&self, id: LaneId) -> Option<Breakage> {
+        let failure = self.lane(id)?.0.failure()?;
+        Some(Breakage {
+            refused: (!failure.of_path).then_some(failure.sequence),
+            status: failure.status,
+        })
     }
 
     fn end_lane(&self, id: LaneId) {

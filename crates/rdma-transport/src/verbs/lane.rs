@@ -12,7 +12,7 @@ use super::rail::Rail;
 use super::wire::RailAddress;
 use super::work_request::{self, Kind, LocalPart, Mode, Operation, RemotePart, Request};
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use ferrorail_fabric::{FabricError, LaneId};
+use ferrorail_fabric::{Breakage, FabricError, LaneId};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A lane signals at least every so-many-th part of its queue.
@@ -34,7 +34,7 @@ pub struct Lane {
     life: AtomicU32,
     /// Whether there is a `failure`.
     failed: AtomicBool,
-    failure: Mutex<Option<Down>>,
+    failure: Mutex<Option<Breakage>>,
 }
 
 /// The posting side, under the lane's lock.
@@ -50,14 +50,6 @@ struct Queue {
     posted: u64,
     /// Number of the last read or atomic.
     last_fetch: u64,
-}
-
-/// Why a lane takes no more work.
-#[derive(Clone, Debug)]
-struct Down {
-    status: String,
-    /// Whether another rail may do better.
-    of_path: bool,
 }
 
 impl Lane {
@@ -143,27 +135,30 @@ impl Lane {
     /// The error of everything asked of a lane that has failed.
     #[cold]
     fn error(&self) -> FabricError {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*failure {
-            Some(down) if !down.of_path => self.refused(&down.status),
-            down => FabricError::LaneDown {
+        match self.breakage() {
+            Some(broken) if broken.refused.is_some() => self.refused(&broken.status),
+            broken => FabricError::LaneDown {
                 lane: self.id,
                 rail: self.rail.clone(),
                 peer: self.peer.clone(),
-                status: down
-                    .as_ref()
-                    .map_or("ended", |down| &down.status)
-                    .to_owned(),
+                status: broken.map_or_else(|| "ended".to_owned(), |broken| broken.status),
             },
         }
     }
 
-    /// Records the lane's first failure; false if it had failed before.
+    /// What broke it, or that it was ended.
+    pub fn breakage(&self) -> Option<Breakage> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone()
+    }
+
+    /// Records the lane's first failure; false if it had failed before. `refused`: the operation, if
+    /// another rail would do no better.
     #[cold]
-    fn fail(&self, status: String, of_path: bool) -> bool {
+    fn fail(&self, status: String, refused: Option<u64>) -> bool {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         let first = failure.is_none();
-        failure.get_or_insert(Down { status, of_path });
+        failure.get_or_insert(Breakage { status, refused });
         self.failed.store(true, Ordering::Release);
         first
     }
@@ -294,7 +289,7 @@ impl Lane {
                 let status = format!("ibv_post_send failed: {error}");
                 // Work without an account of it is on the queue, or may be: no way on.
                 tracing::debug!("{}: {status}, partly: {partly}", self.object());
-                self.fail(status, true);
+                self.fail(status, None);
                 Err(self.error())
             }
         }
@@ -313,14 +308,15 @@ impl Lane {
         if id.life != self.life.load(Ordering::Relaxed) as u8 {
             return Ok(());
         }
+        let before = self.completed.load(Ordering::Relaxed);
+        let newly = id.low.wrapping_sub(before as u32);
         if let Some(failure) = failure {
-            return match self.fail(failure.words(), failure.is_of_path()) {
+            let refused = (!failure.is_of_path()).then_some(before + u64::from(newly));
+            return match self.fail(failure.words(), refused) {
                 true => Err(self.error()),
                 false => Ok(()), // Work flushed behind the first failure.
             };
         }
-        let before = self.completed.load(Ordering::Relaxed);
-        let newly = id.low.wrapping_sub(before as u32);
         self.completed
             .store(before + u64::from(newly), Ordering::Release);
         rail.release(newly);
@@ -344,7 +340,7 @@ impl Lane {
     /// the peer's requests no more.
     pub fn end(&self, rail: &Rail) {
         let _polling = rail.polling.lock().unwrap_or_else(PoisonError::into_inner);
-        self.fail("ended".to_owned(), true);
+        self.fail("ended".to_owned(), None);
         let mut queue = self.lock();
         if queue.end.take().is_some() {
             rail.release((queue.posted - self.completed()) as u32);

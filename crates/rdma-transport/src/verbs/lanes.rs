@@ -1,7 +1,7 @@
 //! [`Lanes`] of the verbs fabric: queue pairs destroyed and made anew.
 
 use super::fabric::VerbsFabric;
-use ferrorail_fabric::{FabricError, LaneId, Lanes};
+use ferrorail_fabric::{Breakage, FabricError, LaneId, Lanes};
 
 impl Lanes for VerbsFabric {
     fn is_immediate(&self) -> bool {
@@ -11,6 +11,11 @@ impl Lanes for VerbsFabric {
     fn completed(&self, lane: LaneId) -> u64 {
         self.lane(lane.peer, lane.rail)
             .map_or(0, |(_, lane)| lane.completed())
+    }
+
+    fn breakage(&self, lane: LaneId) -> Option<Breakage> {
+        let (_, lane) = self.lane(lane.peer, lane.rail).ok()?;
+        lane.breakage()
     }
 
     fn end_lane(&self, lane: LaneId) {
