@@ -84,6 +84,16 @@ pub struct Ticket {
     pub sequence: u64,
 }
 
+impl Ticket {
+    /// What it was posted on.
+    pub fn lane(&self) -> LaneId {
+        LaneId {
+            peer: self.peer,
+            rail: self.rail,
+        }
+    }
+}
+
 /// What a compare-and-swap or fetch-and-add excludes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicScope {

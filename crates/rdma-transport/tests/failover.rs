@@ -3,6 +3,8 @@
 
 mod conformance;
 
+#[path = "failover/refusals.rs"]
+mod refusals;
 #[path = "failover/side.rs"]
 mod side;
 #[path = "loopback/support.rs"]
@@ -233,7 +235,7 @@ fn late_packets_do_land_where_the_target_has_not_ended_the_lane() {
 /// counted as done.
 #[test]
 fn an_atomic_of_unknown_outcome_never_counts_as_done() {
-    let (left, right) = sides(&settings("loop0:down:after=1:for=150"), &settings(""));
+    let (left, right) = sides(&settings("loop0:down:after=1:for=600"), &settings(""));
     let theirs = left.theirs.as_ref().unwrap();
     let add = |add| {
         let into = slice(&left.mine.1, 8 * add as usize, 8);

@@ -71,7 +71,10 @@ impl<F: Lanes> Failover<F> {
                     *alive = Alive::default();
                     None
                 }
-                Err(FabricError::LaneDown { status, .. }) => Some(status),
+                Err(error) if self.is_broken(self.lane(pair, rail), &error) => {
+                    self.lose_if_broken(pair, &mut recovery, rail);
+                    None
+                }
                 Ok(false) | Err(_) => self.silence(pair, rail, alive),
             };
             if let Some(status) = lost {

@@ -296,8 +296,8 @@ impl<F: Lanes> Fabric for Failover<F> {
         if pair.is_up(rail) || pair.wired.get().is_none() {
             match self.inner.is_complete(ticket) {
                 // A renewed lane counts what its earlier lives lost as complete.
-                Ok(true) if ticket.sequence <= pair.unknown_to[rail].load(Ordering::Acquire) => {}
-                Err(FabricError::LaneDown { lane, .. }) => self.lose(lane),
+                Ok(true) if ticket.sequence <= pair.failed_to[rail].load(Ordering::Acquire) => {}
+                Err(error) if self.is_broken(ticket.lane(), &error) => self.lose(ticket.lane()),
                 other => return other,
             }
         }
@@ -323,13 +323,7 @@ impl<F: Lanes> Fabric for Failover<F> {
     }
 
     fn progress(&self) -> Result<usize, FabricError> {
-        let seen = match self.inner.progress() {
-            Err(FabricError::LaneDown { lane, .. }) => {
-                self.lose(lane);
-                1
-            }
-            other => other?,
-        };
+        let seen = self.drive()?;
         let calls = self.calls.fetch_add(1, Ordering::Relaxed);
         if calls.is_multiple_of(CALLS_PER_LOOK) || self.attention.load(Ordering::Relaxed) > 0 {
             self.look_around();

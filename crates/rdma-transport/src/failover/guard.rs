@@ -7,10 +7,10 @@
 
 use super::{Failover, TICK};
 use ferrorail_base::sync::{AtomicBool, Ordering};
-use ferrorail_fabric::{FabricError, Lanes};
+use ferrorail_fabric::Lanes;
 use ferrorail_shm::spawn_quietly;
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -72,13 +72,8 @@ impl<F: Lanes> Failover<F> {
     pub fn tend(&self) -> bool {
         let calls = self.calls.load(Ordering::Relaxed);
         if self.tended.swap(calls, Ordering::Relaxed) == calls {
-            match self.inner.progress() {
-                Ok(_) => {}
-                Err(FabricError::LaneDown { lane, .. }) => self.lose(lane),
-                Err(error) => {
-                    let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-                    failure.get_or_insert(error);
-                }
+            if let Err(error) = self.drive() {
+                self.keep(error);
             }
             self.look_around();
         }

@@ -114,6 +114,12 @@ impl Entry {
         }
     }
 
+    /// Whether the word that proves its arrival lies in the memory that `word` lies in.
+    pub fn is_proven_in(&self, word: &RemoteRegion) -> bool {
+        let proof = self.proof();
+        proof.is_some_and(|(proof, _)| proof.rkeys == word.rkeys)
+    }
+
     /// Whether doing it again can hurt nobody, even while its first doing may still land.
     pub fn is_harmless(&self) -> bool {
         match self.what {

@@ -40,6 +40,9 @@ use std::time::{Duration, Instant};
 /// How often control words are looked at while nothing is wrong, and repeated while something is.
 const TICK: Duration = Duration::from_millis(10);
 
+/// Why the ticket of a lost atomic fails.
+const UNKNOWN: &str = "the rail failed during an atomic; whether it took effect is unknown";
+
 const MAGIC: [u8; 4] = *b"FRF\x01";
 
 /// A fabric with failover. See the [module documentation](self).
@@ -126,6 +129,14 @@ impl<F: Lanes> Failover<F> {
         }
     }
 
+    fn refusal(&self, pair: &Pair, rail: usize, status: &str) -> FabricError {
+        FabricError::Completion {
+            rail: self.inner.rails()[rail].name.clone(),
+            peer: pair.name.clone(),
+            status: status.to_owned(),
+        }
+    }
+
     /// Posts through `post` on `rail`, or on another if that has failed, and records `entry`.
     #[inline]
     fn post(
@@ -158,7 +169,7 @@ impl<F: Lanes> Failover<F> {
                 self.recorded(lane, &mut journal, &entry, || post(lane.rail))
             };
             match posted {
-                Err(FabricError::LaneDown { .. }) => self.lose(lane),
+                Err(error) if self.is_broken(lane, &error) => self.lose(lane),
                 other => return other,
             }
         }
@@ -176,17 +187,14 @@ impl<F: Lanes> Failover<F> {
         if pair.wired.get().is_none() {
             return post().map(Some);
         }
-        let lane = LaneId {
-            peer: before.peer,
-            rail: before.rail,
-        };
+        let lane = before.lane();
         let mut journal = pair.journal(lane.rail.index());
         if !journal.holds(before.sequence) {
             return Ok(None);
         }
         match self.recorded(lane, &mut journal, entry, post) {
-            // Whoever took it out of use accounts for `before`.
-            Err(FabricError::LaneDown { .. }) => Ok(None),
+            // Whoever takes it out of use accounts for `before`.
+            Err(error) if self.is_broken(lane, &error) => Ok(None),
             other => other.map(Some),
         }
     }
@@ -209,13 +217,8 @@ impl<F: Lanes> Failover<F> {
     fn account(&self, pair: &Pair, ticket: Ticket) -> Result<bool, FabricError> {
         let recovery = pair.recovery();
         let life = &recovery.lanes[ticket.rail.index()];
-        if life.unknown.contains(&ticket.sequence) {
-            return Err(FabricError::Completion {
-                rail: self.inner.rails()[ticket.rail.index()].name.clone(),
-                peer: pair.name.clone(),
-                status: "the rail failed during an atomic; whether it took effect is unknown"
-                    .into(),
-            });
+        if let Some(status) = life.failure(ticket.sequence) {
+            return Err(self.refusal(pair, ticket.rail.index(), status));
         }
         match &life.phase {
             Phase::Lost(_) if ticket.sequence > life.completed => {

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// Atomics of unknown outcome that are remembered for each lane: several full queues of them.
-const UNKNOWN_MAX: usize = 1024;
+/// Operations that failed for good which are remembered for each lane: several full queues of them.
+const FAILED_MAX: usize = 1024;
 
 /// What connecting found out.
 #[derive(Clone, Copy, Debug)]
@@ -45,9 +45,9 @@ pub(super) struct Pair {
     pub planes: AtomicU8,
     /// Rails whose lane to the peer is in use, as bits.
     pub up: AtomicU8,
-    /// Number of the last operation of each lane whose outcome nobody can tell, 0 if there is none:
-    /// what came later need not ask about that.
-    pub unknown_to: [AtomicU64; RAILS_MAX],
+    /// Number of the last operation of each lane that failed for good, 0 if none did: what came later
+    /// need not ask about that.
+    pub failed_to: [AtomicU64; RAILS_MAX],
     journals: [Mutex<Journal>; RAILS_MAX],
     recovery: Mutex<Recovery>,
     /// Why the last rail failed, if all have.
@@ -72,10 +72,19 @@ pub(super) struct Life {
     pub out: Word,
     /// Operations that completed before the lane failed.
     pub completed: u64,
-    /// Atomics whose outcome nobody can tell, the latest [`UNKNOWN_MAX`].
-    pub unknown: VecDeque<u64>,
+    /// Operations that failed for good and why, the latest [`FAILED_MAX`].
+    failed: VecDeque<(u64, String)>,
     /// Times `out` was said.
     pub repeats: u32,
+}
+
+impl Life {
+    /// Why operation `sequence` failed for good, if it did.
+    pub fn failure(&self, sequence: u64) -> Option<&str> {
+        let mut failed = self.failed.iter();
+        let (_, status) = failed.find(|(number, _)| *number == sequence)?;
+        Some(status)
+    }
 }
 
 impl Default for Life {
@@ -85,7 +94,7 @@ impl Default for Life {
             phase: Phase::Up,
             out: Word::unpack(0),
             completed: 0,
-            unknown: VecDeque::new(),
+            failed: VecDeque::new(),
             repeats: 0,
         }
     }
@@ -114,8 +123,8 @@ pub(super) struct Loss {
     /// Operations not known to have arrived, in order.
     pub pending: VecDeque<Entry>,
     pub stage: Stage,
-    /// What other rails carry instead.
-    pub resent: Vec<Ticket>,
+    /// What other rails carry instead, by the numbers it had here.
+    pub resent: Vec<(u64, Ticket)>,
 }
 
 /// How far the account is.
@@ -145,7 +154,7 @@ impl Pair {
             wired: OnceLock::new(),
             planes: AtomicU8::new(0),
             up: AtomicU8::new(0),
-            unknown_to: Default::default(),
+            failed_to: Default::default(),
             journals: Default::default(),
             recovery: Mutex::default(),
             unreachable: OnceLock::new(),
@@ -179,14 +188,14 @@ impl Pair {
         self.recovery.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody can tell whether atomic `sequence` of the lane of `rail` took effect.
-    pub fn note_unknown(&self, recovery: &mut Recovery, rail: usize, sequence: u64) {
-        let unknown = &mut recovery.lanes[rail].unknown;
-        if unknown.len() == UNKNOWN_MAX {
-            unknown.pop_front();
+    /// Operation `sequence` of the lane of `rail` has failed for good.
+    pub fn note_failed(&self, recovery: &mut Recovery, rail: usize, sequence: u64, status: &str) {
+        let failed = &mut recovery.lanes[rail].failed;
+        if failed.len() == FAILED_MAX {
+            failed.pop_front();
         }
-        unknown.push_back(sequence);
-        self.unknown_to[rail].store(sequence, Ordering::Release);
+        failed.push_back((sequence, status.to_owned()));
+        self.failed_to[rail].fetch_max(sequence, Ordering::AcqRel);
     }
 
     /// [`Pair::recovery`] if nobody is at it.

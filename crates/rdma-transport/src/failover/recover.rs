@@ -15,6 +15,42 @@ use std::time::Instant;
 const REPEATS_MAX: u32 = 200;
 
 impl<F: Lanes> Failover<F> {
+    /// Drives the rails, and takes lanes out of use that break. What was refused is told by whoever
+    /// does that.
+    pub(super) fn drive(&self) -> Result<usize, FabricError> {
+        match self.inner.progress() {
+            Err(FabricError::LaneDown { lane, .. }) => self.lose(lane),
+            Err(FabricError::Completion { .. }) => self.lose_all_broken(),
+            other => return other,
+        }
+        Ok(1)
+    }
+
+    /// Keeps `error` for the next call that can tell it.
+    pub(super) fn keep(&self, error: FabricError) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(error);
+    }
+
+    /// Whether `error` came because `lane` is broken, or was.
+    #[cold]
+    pub(super) fn is_broken(&self, lane: LaneId, error: &FabricError) -> bool {
+        match error {
+            FabricError::WouldBlock => false,
+            FabricError::LaneDown { .. } => true,
+            _ => self.inner.breakage(lane).is_some(),
+        }
+    }
+
+    #[cold]
+    fn lose_all_broken(&self) {
+        for (_, pair) in self.peers.iter() {
+            for rail in (0..self.inner.rails().len()).filter(|&rail| pair.is_up(rail)) {
+                self.lose_if_broken(pair, &mut pair.recovery(), rail);
+            }
+        }
+    }
+
     /// Takes `lane` out of use if it is broken.
     #[cold]
     pub(super) fn lose(&self, lane: LaneId) {
@@ -52,9 +88,18 @@ impl<F: Lanes> Failover<F> {
         let lane = self.lane(pair, rail);
         self.inner.end_lane(lane);
         let up = pair.up.fetch_and(!(1 << rail), Ordering::AcqRel) & !(1 << rail);
-        let completed = self.inner.completed(lane);
+        let refused = self.inner.breakage(lane).and_then(|broken| broken.refused);
+        let before = refused.map_or(0, |refused| refused - 1);
+        let completed = self.inner.completed(lane).max(before);
         // Whoever posts at this moment holds the journal, and finds the lane ended afterwards.
-        let pending = pair.journal(rail).take(completed);
+        let mut pending = pair.journal(rail).take(completed);
+        let first = pending.front().map(|entry| entry.sequence);
+        if let Some(sequence) = refused.filter(|_| first == refused) {
+            // Another rail would refuse it too.
+            pending.pop_front();
+            pair.note_failed(recovery, rail, sequence, status);
+            self.keep(self.refusal(pair, rail, status));
+        }
         self.warn(pair, rail, status, up != 0);
         let life = &mut recovery.lanes[rail];
         life.completed = completed;
@@ -98,8 +143,7 @@ impl<F: Lanes> Failover<F> {
     fn tell_if_owed(&self, pair: &Pair, recovery: &Recovery) {
         let owes = |phase: &Phase| matches!(phase, Phase::Lost(loss) if !loss.pending.is_empty());
         if recovery.lanes.iter().any(|life| owes(&life.phase)) {
-            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-            failure.get_or_insert_with(|| self.unreachable(pair));
+            self.keep(self.unreachable(pair));
         }
     }
 
@@ -122,7 +166,7 @@ impl<F: Lanes> Failover<F> {
         let via = RailId(via as u8);
         // SAFETY: both words belong to boards, which live as long as the fabrics.
         let said = unsafe { self.inner.put(pair.id, via, from, to, Tracking::Tracked) };
-        if let Err(FabricError::LaneDown { .. }) = said {
+        if said.is_err() {
             self.lose_if_broken(pair, recovery, via.index());
         }
     }

@@ -1,9 +1,9 @@
 //! What a lost lane owes: read back what arrived, and do the rest again.
 
-use super::Failover;
 use super::board::Line;
 use super::journal::Entry;
 use super::pair::{Loss, Pair, Phase, Recovery, Stage};
+use super::{Failover, UNKNOWN};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::{FabricError, Lanes, RemoteRegion, RemoteSlice, Ticket};
@@ -24,7 +24,7 @@ impl<F: Lanes> Failover<F> {
                 next,
                 ticket,
                 ended,
-            } => match self.read_back(pair, recovery, rail, &loss.pending, (next, ticket)) {
+            } => match self.read_back(pair, recovery, rail, &mut loss.pending, (next, ticket)) {
                 None => {}
                 Some(arrived) => {
                     let ended = *ended;
@@ -52,7 +52,7 @@ impl<F: Lanes> Failover<F> {
             Stage::Resending => self.resend(pair, recovery, rail, &mut loss),
         }
         let sent = matches!(loss.stage, Stage::Resending) && loss.pending.is_empty();
-        let settled = sent && self.all_complete(pair, recovery, &mut loss.resent);
+        let settled = sent && self.all_complete(pair, recovery, rail, &mut loss.resent);
         (loss, settled)
     }
 
@@ -63,7 +63,7 @@ impl<F: Lanes> Failover<F> {
         pair: &Pair,
         recovery: &mut Recovery,
         rail: usize,
-        pending: &VecDeque<Entry>,
+        pending: &mut VecDeque<Entry>,
         (next, ticket): (&mut usize, &mut Option<Ticket>),
     ) -> Option<usize> {
         let plane = self.plane(rail);
@@ -81,7 +81,19 @@ impl<F: Lanes> Failover<F> {
                 Ok(false) => return None,
                 Err(_) => {
                     *ticket = None;
-                    self.lose_if_broken(pair, recovery, reading.rail.index());
+                    let via = reading.lane();
+                    let broken = self.inner.breakage(via);
+                    if broken.is_some_and(|broken| broken.refused == Some(reading.sequence)) {
+                        // The owner has given that memory back: nobody waits for what is in it.
+                        let held = |entry: &Entry| !entry.is_proven_in(&word);
+                        *next = pending
+                            .iter()
+                            .take(*next)
+                            .filter(|&entry| held(entry))
+                            .count();
+                        pending.retain(held);
+                    }
+                    self.lose_if_broken(pair, recovery, via.rail.index());
                     return None;
                 }
             }
@@ -112,11 +124,10 @@ impl<F: Lanes> Failover<F> {
         // peer holds its flags as long as it may be written to.
         match unsafe { self.inner.get(pair.id, RailId(via as u8), from, into) } {
             Ok(ticket) => Some(ticket),
-            Err(FabricError::LaneDown { .. }) => {
+            Err(_) => {
                 self.lose_if_broken(pair, recovery, via);
                 None
             }
-            Err(_) => None,
         }
     }
 
@@ -124,7 +135,7 @@ impl<F: Lanes> Failover<F> {
     fn resend(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, loss: &mut Loss) {
         while let Some(entry) = loss.pending.front() {
             if entry.is_atomic() {
-                pair.note_unknown(recovery, rail, entry.sequence);
+                pair.note_failed(recovery, rail, entry.sequence, UNKNOWN);
                 loss.pending.pop_front();
                 continue;
             }
@@ -135,46 +146,55 @@ impl<F: Lanes> Failover<F> {
             match unsafe { entry.post(&self.inner, lane) } {
                 Ok(ticket) => {
                     journal.record(*entry, ticket.sequence, self.inner.completed(lane));
-                    loss.resent.push(ticket);
+                    loss.resent.push((entry.sequence, ticket));
                     loss.pending.pop_front();
                     self.events[rail].resent.fetch_add(1, Ordering::Relaxed);
                 }
-                Err(error) => {
+                Err(FabricError::WouldBlock) => return,
+                Err(error) if self.is_broken(lane, &error) => {
                     drop(journal);
-                    if let FabricError::LaneDown { .. } = error {
-                        self.lose_if_broken(pair, recovery, via);
-                    }
+                    self.lose_if_broken(pair, recovery, via);
                     return;
+                }
+                Err(error) => {
+                    pair.note_failed(recovery, rail, entry.sequence, &error.to_string());
+                    loss.pending.pop_front();
+                    self.keep(error);
                 }
             }
         }
     }
 
-    /// Whether everything in `tickets` is complete, also if another failure came in between.
+    /// Whether everything in `resent` is complete, also if another failure came in between.
     fn all_complete(
         &self,
         pair: &Pair,
         recovery: &mut Recovery,
-        tickets: &mut Vec<Ticket>,
+        rail: usize,
+        resent: &mut Vec<(u64, Ticket)>,
     ) -> bool {
-        while let Some(&ticket) = tickets.last() {
-            let rail = ticket.rail.index();
-            let complete = if pair.is_up(rail) {
+        while let Some(&(sequence, ticket)) = resent.last() {
+            let via = ticket.rail.index();
+            let failure = recovery.lanes[via].failure(ticket.sequence);
+            let complete = if let Some(status) = failure.map(str::to_owned) {
+                pair.note_failed(recovery, rail, sequence, &status);
+                true
+            } else if pair.is_up(via) {
                 match self.inner.is_complete(ticket) {
                     Ok(complete) => complete,
                     Err(_) => {
-                        self.lose_if_broken(pair, recovery, rail);
+                        self.lose_if_broken(pair, recovery, via);
                         false
                     }
                 }
             } else {
-                let life = &recovery.lanes[rail];
+                let life = &recovery.lanes[via];
                 !matches!(life.phase, Phase::Lost(_)) || ticket.sequence <= life.completed
             };
             if !complete {
                 return false;
             }
-            tickets.pop();
+            resent.pop();
         }
         true
     }

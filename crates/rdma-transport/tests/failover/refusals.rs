@@ -1,0 +1,119 @@
+//! Requests that are refused: they fail, and nothing else does.
+
+use super::side::{Side, sides};
+use super::support::{at, object, register, slice, until};
+use super::{Rails, settings};
+use ferrorail_base::RailId;
+use ferrorail_base::config::{RailChoice, Settings};
+use ferrorail_base::sync::Ordering;
+use ferrorail_fabric::{Fabric, FabricError, Notification, RemoteRegion, Ticket, Tracking};
+
+fn put(side: &Side, to: &RemoteRegion, offset: usize) -> Ticket {
+    let from = slice(&side.mine.1, 0, 8);
+    // SAFETY: the source is left alone.
+    let put = |fabric: &Rails| unsafe {
+        let to = at(to, offset);
+        fabric.put(side.peer, RailId(0), from, to, Tracking::Tracked)
+    };
+    side.post(put).unwrap()
+}
+
+/// Drives both sides until `done`; the errors that the left one is told.
+fn drive(sides: (&Side, &Side), mut done: impl FnMut() -> bool) -> Vec<FabricError> {
+    let mut told = Vec::new();
+    until(|| {
+        told.extend(sides.0.fabric.progress().err());
+        sides.1.fabric.progress().unwrap();
+        done()
+    });
+    told
+}
+
+#[test]
+fn a_refused_put_fails_alone_and_its_rail_comes_back() {
+    let slow = Settings {
+        loopback_latency_ns: 20_000_000,
+        ..settings("")
+    };
+    let (left, right) = sides(&slow, &settings(""));
+    let good = left.theirs.as_ref().unwrap();
+    let mut bad = *good;
+    bad.rkeys = [77; 8];
+    left.mine.0.word(0).store(7, Ordering::Release);
+    let before = put(&left, good, 0);
+    let refused = put(&left, &bad, 8);
+    let behind = put(&left, good, 16);
+    let complete = |ticket| left.fabric.is_complete(ticket).unwrap();
+    let told = drive((&left, &right), || complete(behind) && left.events()[1] > 0);
+    assert_eq!(told.len(), 1, "{told:?}");
+    for error in [&told[0], &left.fabric.is_complete(refused).unwrap_err()] {
+        assert!(matches!(error, FabricError::Completion { .. }), "{error:?}");
+        assert!(error.to_string().contains("not in force"), "{error}");
+    }
+    assert!(complete(before));
+    let arrived = [0, 8, 16].map(|at| right.inbox.0.word(at).load(Ordering::Acquire));
+    assert_eq!(arrived, [7, 0, 7]);
+    assert_eq!(left.events(), [1, 1, 1], "one failure, one put done again");
+    let later = put(&left, good, 24);
+    assert_eq!(later.rail, RailId(0));
+    assert!(drive((&left, &right), || complete(later)).is_empty());
+}
+
+/// The way to the peer fails before it refuses the put; another rail does.
+#[test]
+fn a_put_that_is_refused_when_done_again_fails_then() {
+    let three = |faults| Settings {
+        rails: RailChoice::Count(3),
+        ..settings(faults)
+    };
+    let (left, right) = sides(&three("loop0:down:after=1"), &three(""));
+    let mut bad = *left.theirs.as_ref().unwrap();
+    bad.rkeys = [77; 8];
+    let refused = put(&left, &bad, 8);
+    let mut error = None;
+    let told = drive((&left, &right), || {
+        error = error.take().or(left.fabric.is_complete(refused).err());
+        error.is_some()
+    });
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(error.unwrap().to_string().contains("not in force"));
+    assert_eq!(left.events()[0], 2);
+}
+
+/// A flag cannot be read back: its owner let it go, because all that it waited for had arrived.
+#[test]
+fn a_flag_that_is_gone_costs_one_rail() {
+    let three = |faults| Settings {
+        rails: RailChoice::Count(3),
+        ..settings(faults)
+    };
+    let (left, right) = sides(&three("loop0:mute:after=1:for=10"), &three(""));
+    let segment = object(4096);
+    let flags = register(&right.fabric, &segment);
+    let described = right.fabric.describe(&flags);
+    let theirs = left.fabric.import(left.peer, &described).unwrap();
+    let from = slice(&left.mine.1, 0, 8);
+    // SAFETY: the source is left alone.
+    let notify = |fabric: &Rails| unsafe {
+        let word = at(&theirs, 64);
+        let notification = Notification { word, value: 1 };
+        let to = at(&theirs, 0);
+        fabric.put_notify(
+            left.peer,
+            RailId(0),
+            from,
+            to,
+            notification,
+            Tracking::Tracked,
+        )
+    };
+    let first = left.post(notify).unwrap();
+    until(|| segment.word(64).load(Ordering::Acquire) == 1);
+    right.fabric.deregister(flags);
+    let told = drive((&left, &right), || {
+        left.fabric.is_complete(first).unwrap() && left.events()[1] >= 2
+    });
+    assert!(told.is_empty(), "{told:?}");
+    assert_eq!(left.events(), [2, 2, 0]);
+    left.fabric.check(left.peer).unwrap();
+}
