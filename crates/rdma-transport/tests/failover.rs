@@ -266,6 +266,41 @@ fn an_atomic_of_unknown_outcome_never_counts_as_done() {
     });
 }
 
+/// Atomics on this process's own words must go by the rail that everybody else's go by.
+#[test]
+fn a_lane_to_oneself_comes_back() {
+    let fabric = open(
+        support::identity(1),
+        &settings("loop0:down:after=1:for=600"),
+    );
+    let own = fabric.open_peer(support::identity(1)).unwrap();
+    let address = fabric.address_for(own).unwrap();
+    fabric.connect(own, &address).unwrap();
+    let memory = Private::new(64);
+    let region = memory.register(&fabric);
+    let remote = fabric.import(own, &fabric.describe(&region)).unwrap();
+    let put = |offset| {
+        let (from, to) = (slice(&region, 0, 8), at(&remote, offset));
+        // SAFETY: the memory lives until the fabric is gone.
+        unsafe { fabric.put(own, RailId(0), from, to, Tracking::Tracked) }.unwrap()
+    };
+    memory.store(0, 7);
+    let done = |ticket| {
+        fabric.progress().unwrap();
+        fabric.is_complete(ticket).unwrap()
+    };
+    let first = put(8);
+    until(|| done(first));
+    assert_eq!(memory.load(8), 7);
+    let counters = || fabric.counters(RailId(0));
+    until(|| done(first) && counters().readmissions > 0);
+    assert_eq!((counters().failures, counters().resent), (1, 1));
+    let next = put(16);
+    assert_eq!(next.rail, RailId(0));
+    until(|| done(next));
+    assert_eq!(memory.load(16), 7);
+}
+
 /// Who has sent its last message and does something else meanwhile is still the only one who can
 /// send it again.
 #[test]

@@ -1,7 +1,7 @@
 //! What failover does for each call of [`Fabric`].
 
 use super::journal::Entry;
-use super::pair::{Pair, Wired};
+use super::pair::{Pair, Role, Wired};
 use super::{Failover, MAGIC};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, ProcessId, RailId};
@@ -74,8 +74,8 @@ impl<F: Lanes> Fabric for Failover<F> {
             let board = self.board_of(peer)?;
             let opening = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
             if self.peers.count() == peer.index() {
-                let initiator = self.process.to_wire() < process.to_wire();
-                self.peers.push(Pair::new(peer, process, initiator, board));
+                let role = Role::between(self.process, process);
+                self.peers.push(Pair::new(peer, process, role, board));
             }
             drop(opening);
         }

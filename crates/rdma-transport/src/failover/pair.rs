@@ -31,12 +31,32 @@ impl Wired {
     }
 }
 
+/// Which side of a pair this process is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Role {
+    /// It proposes new lives of lanes.
+    Initiator,
+    /// It accepts them.
+    Responder,
+    /// The peer is this process itself.
+    Both,
+}
+
+impl Role {
+    pub fn between(here: ProcessId, peer: ProcessId) -> Self {
+        match here.to_wire().cmp(&peer.to_wire()) {
+            std::cmp::Ordering::Less => Self::Initiator,
+            std::cmp::Ordering::Equal => Self::Both,
+            std::cmp::Ordering::Greater => Self::Responder,
+        }
+    }
+}
+
 /// One peer.
 #[derive(Debug)]
 pub(super) struct Pair {
     pub id: PeerId,
-    /// Whether this side proposes new lives of lanes.
-    pub initiator: bool,
+    pub role: Role,
     pub name: String,
     board: Arc<board::Board>,
     cell: usize,
@@ -144,10 +164,10 @@ pub(super) enum Stage {
 }
 
 impl Pair {
-    pub fn new(id: PeerId, process: ProcessId, initiator: bool, board: Arc<board::Board>) -> Self {
+    pub fn new(id: PeerId, process: ProcessId, role: Role, board: Arc<board::Board>) -> Self {
         Self {
             id,
-            initiator,
+            role,
             name: format!("process {} on host {:016x}", process.pid, process.host),
             board,
             cell: board::cell(id.index()),

@@ -1,7 +1,7 @@
 //! The return of a lane: proposed by one side, accepted by the other, tried, and taken into use.
 
 use super::board::Line;
-use super::pair::{Pair, Phase, Recovery};
+use super::pair::{Pair, Phase, Recovery, Role};
 use super::word::{Says, Word, next};
 use super::{Failover, TICK};
 use ferrorail_base::RailId;
@@ -22,15 +22,16 @@ impl<F: Lanes> Failover<F> {
         let number = recovery.lanes[rail].number;
         let of_next = heard.life == next(number);
         match recovery.lanes[rail].phase {
-            Phase::Down { again } if pair.initiator => {
+            Phase::Down { again } => {
                 let ended = heard.life == number && heard.says == Says::Down;
-                if ended && again.is_some_and(|again| now >= again) {
-                    self.offer(pair, recovery, rail);
-                }
-            }
-            Phase::Down { .. } => {
-                if of_next && heard.says == Says::Offer {
-                    self.accept(pair, recovery, rail, heard.token);
+                let due = again.is_some_and(|again| now >= again);
+                match pair.role {
+                    Role::Initiator if ended && due => self.offer(pair, recovery, rail),
+                    Role::Responder if of_next && heard.says == Says::Offer => {
+                        self.accept(pair, recovery, rail, heard.token);
+                    }
+                    Role::Both if due => self.renew_alone(pair, recovery, rail),
+                    _ => {}
                 }
             }
             Phase::Offered => {
@@ -69,6 +70,19 @@ impl<F: Lanes> Failover<F> {
                 };
                 self.say(pair, recovery, rail, word);
             }
+            Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
+        }
+    }
+
+    /// The next life of a lane to this process itself: its end connects to itself.
+    fn renew_alone(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
+        let lane = self.lane(pair, rail);
+        let renewed = self.inner.renew_lane(lane);
+        let resumed = renewed.and_then(|token| self.inner.resume_lane(lane, token));
+        let life = &mut recovery.lanes[rail];
+        life.number = next(life.number);
+        match resumed {
+            Ok(()) => life.phase = Phase::Trying { ticket: None },
             Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
         }
     }
