@@ -266,6 +266,31 @@ fn an_atomic_of_unknown_outcome_never_counts_as_done() {
     });
 }
 
+/// Control words of 64 peers share a registration.
+#[test]
+fn a_peer_that_found_no_memory_may_be_opened_later() {
+    let fabric = open(support::identity(0), &settings("loop0:limit:bytes=40000"));
+    let other = support::object(8192);
+    let others = support::register(&fabric, &other);
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let peer = |number| fabric.open_peer(support::identity(number));
+        let first: Vec<_> = (1..=64).map(|number| peer(number).unwrap()).collect();
+        let refused = [peer(65), peer(66)].map(|opened| opened.is_err());
+        let known = peer(64).unwrap();
+        fabric.deregister(others);
+        let later = [peer(66), peer(65)].map(Result::unwrap);
+        for peer in later {
+            fabric.address_for(peer).unwrap();
+        }
+        tell.send((first, refused, known, later)).unwrap();
+    });
+    let (first, refused, known, later) = told.recv_timeout(support::PATIENCE).unwrap();
+    assert_eq!(refused, [true; 2]);
+    assert_eq!(known, first[63]);
+    assert_eq!(later.map(|peer| peer.index()), [64, 65]);
+}
+
 /// Atomics on this process's own words must go by the rail that everybody else's go by.
 #[test]
 fn a_lane_to_oneself_comes_back() {

@@ -1,5 +1,6 @@
 //! What failover does for each call of [`Fabric`].
 
+use super::board::{Board, PEERS};
 use super::journal::Entry;
 use super::pair::{Pair, Role, Wired};
 use super::{Failover, MAGIC};
@@ -10,7 +11,7 @@ use ferrorail_fabric::{
     RailCounters, RailInfo, Reach, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
 };
 use std::os::fd::BorrowedFd;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 /// Calls of `progress` between looks at the clock.
 const CALLS_PER_LOOK: u32 = 16;
@@ -69,15 +70,22 @@ impl<F: Lanes> Fabric for Failover<F> {
     }
 
     fn open_peer(&self, process: ProcessId) -> Result<PeerId, FabricError> {
-        let peer = self.inner.open_peer(process)?;
-        while self.peers.count() <= peer.index() {
-            let board = self.board_of(peer)?;
-            let opening = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
-            if self.peers.count() == peer.index() {
-                let role = Role::between(self.process, process);
-                self.peers.push(Pair::new(peer, process, role, board));
+        let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = self.peers.count();
+        if boards.len() == next / PEERS {
+            // What follows may be a known peer, which needs no room.
+            let mut known = self.peers.iter().map(|(_, pair)| pair);
+            if let Some(pair) = known.find(|pair| pair.process == process) {
+                return Ok(pair.id);
             }
-            drop(opening);
+            // First: the fabric below does not take a peer back.
+            boards.push(Arc::new(Board::open(&self.inner, self.shm)?));
+        }
+        let peer = self.inner.open_peer(process)?;
+        if peer.index() == next {
+            let role = Role::between(self.process, process);
+            let board = boards[next / PEERS].clone();
+            self.peers.push(Pair::new(peer, process, role, board));
         }
         Ok(peer)
     }

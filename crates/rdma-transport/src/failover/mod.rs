@@ -26,7 +26,7 @@ mod settle;
 mod tests;
 mod word;
 
-use board::{Board, PEERS};
+use board::Board;
 use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64};
 use ferrorail_base::{PeerId, ProcessId, RailId};
@@ -229,15 +229,6 @@ impl<F: Lanes> Failover<F> {
             }
             _ => Ok(true),
         }
-    }
-
-    /// A board with room for `peer`.
-    fn board_of(&self, peer: PeerId) -> Result<Arc<Board>, FabricError> {
-        let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
-        while boards.len() <= peer.index() / PEERS {
-            boards.push(Arc::new(Board::open(&self.inner, self.shm)?));
-        }
-        Ok(boards[peer.index() / PEERS].clone())
     }
 
     /// Reads what [`Fabric::address_for`] of the peer's failover wrote: its fabric's address, its

@@ -56,6 +56,7 @@ impl Role {
 #[derive(Debug)]
 pub(super) struct Pair {
     pub id: PeerId,
+    pub process: ProcessId,
     pub role: Role,
     pub name: String,
     board: Arc<board::Board>,
@@ -167,6 +168,7 @@ impl Pair {
     pub fn new(id: PeerId, process: ProcessId, role: Role, board: Arc<board::Board>) -> Self {
         Self {
             id,
+            process,
             role,
             name: format!("process {} on host {:016x}", process.pid, process.host),
             board,
