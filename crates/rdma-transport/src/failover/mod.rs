@@ -10,15 +10,15 @@
 //!
 //! Modules: `word` (what the two sides tell each other), `board` (where), `journal` (what is in
 //! flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course of a failure),
-//! `settle` (what it leaves to do), `renew` (a lane's return), `alive` (lanes that say nothing),
+//! `settle` (what it leaves to do), `renew` (a lane's return), `probe` (whether a lane answers),
 //! `guard` (a thread for when nobody calls).
 
-mod alive;
 mod board;
 mod fabric;
 mod guard;
 mod journal;
 mod pair;
+mod probe;
 mod recover;
 mod renew;
 mod settle;

@@ -1,8 +1,8 @@
 //! What is known of one peer, and the life of each lane to it.
 
-use super::alive::Alive;
 use super::board::{self, Line};
 use super::journal::{Entry, Journal};
+use super::probe::Probe;
 use super::word::Word;
 use ferrorail_base::sync::{AtomicU8, AtomicU64, Ordering};
 use ferrorail_base::{PeerId, ProcessId};
@@ -79,8 +79,8 @@ pub(super) struct Pair {
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     pub lanes: [Life; RAILS_MAX],
-    /// Of lanes in use.
-    pub alive: [Alive; RAILS_MAX],
+    /// Of lanes in use, or being tried.
+    pub probes: [Probe; RAILS_MAX],
 }
 
 /// One lane's life.
@@ -134,8 +134,8 @@ pub(super) enum Phase {
     Offered,
     /// Responder: the new life was accepted.
     Accepted,
-    /// Initiator: a put on the lane itself is under way, or to be posted.
-    Trying { ticket: Option<Ticket> },
+    /// Initiator: the lane itself is being asked.
+    Trying,
 }
 
 /// What a failed lane still owes.

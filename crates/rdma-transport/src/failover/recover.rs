@@ -1,13 +1,13 @@
 //! The course of a failure: from a lane that broke to the last of its operations accounted for.
 
-use super::alive::Alive;
 use super::board::Line;
 use super::pair::{Loss, Pair, Phase, Recovery, Stage};
+use super::probe::Probe;
 use super::word::{Says, Word};
 use super::{Failover, TICK};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{FabricError, LaneId, Lanes, Tracking};
+use ferrorail_fabric::{FabricError, LaneId, Lanes};
 use std::sync::PoisonError;
 use std::time::Instant;
 
@@ -113,7 +113,7 @@ impl<F: Lanes> Failover<F> {
             },
             resent: Vec::new(),
         });
-        recovery.alive[rail] = Alive::default();
+        recovery.probes[rail] = Probe::default();
         let number = life.number;
         self.attention.fetch_add(1, Ordering::Relaxed);
         if up == 0 {
@@ -156,18 +156,14 @@ impl<F: Lanes> Failover<F> {
         }
         life.repeats += 1;
         let plane = self.plane(rail);
-        let (Some(wired), Some(via)) = (pair.wired.get(), pair.usable(rail)) else {
+        let Some(via) = pair.usable(rail) else {
             return;
         };
         let out = pair.word(Line::Out, plane);
         out.store(word.pack(), Ordering::Release);
-        let from = pair.slice(Line::Out, plane);
-        let to = wired.word(Line::In, plane);
-        let via = RailId(via as u8);
-        // SAFETY: both words belong to boards, which live as long as the fabrics.
-        let said = unsafe { self.inner.put(pair.id, via, from, to, Tracking::Tracked) };
+        let said = self.control_put(pair, via, (rail, Line::In), size_of::<u64>());
         if said.is_err() {
-            self.lose_if_broken(pair, recovery, via.index());
+            self.lose_if_broken(pair, recovery, via);
         }
     }
 

@@ -1,12 +1,11 @@
 //! The return of a lane: proposed by one side, accepted by the other, tried, and taken into use.
 
-use super::board::Line;
 use super::pair::{Pair, Phase, Recovery, Role};
+use super::probe::Probe;
 use super::word::{Says, Word, next};
 use super::{Failover, TICK};
-use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{FabricError, Lanes, Ticket, Tracking};
+use ferrorail_fabric::Lanes;
 use std::time::Instant;
 
 impl<F: Lanes> Failover<F> {
@@ -42,12 +41,12 @@ impl<F: Lanes> Failover<F> {
                     let lane = self.lane(pair, rail);
                     recovery.lanes[rail].number = next(number);
                     match self.inner.resume_lane(lane, heard.token) {
-                        Ok(()) => recovery.lanes[rail].phase = Phase::Trying { ticket: None },
+                        Ok(()) => recovery.lanes[rail].phase = Phase::Trying,
                         Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
                     }
                 }
             }
-            Phase::Trying { ticket } => self.try_lane(pair, recovery, rail, ticket),
+            Phase::Trying => self.try_lane(pair, recovery, rail),
             Phase::Accepted => {
                 if of_next || heard.life == number && heard.says == Says::Down {
                     self.give_up(pair, recovery, rail, "the peer gave up");
@@ -82,7 +81,7 @@ impl<F: Lanes> Failover<F> {
         let life = &mut recovery.lanes[rail];
         life.number = next(life.number);
         match resumed {
-            Ok(()) => life.phase = Phase::Trying { ticket: None },
+            Ok(()) => life.phase = Phase::Trying,
             Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
         }
     }
@@ -109,33 +108,11 @@ impl<F: Lanes> Failover<F> {
     }
 
     /// Puts a word to the peer on the lane itself; once that is complete the lane is in use.
-    fn try_lane(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, ticket: Option<Ticket>) {
-        let outcome = match ticket {
-            Some(ticket) => self
-                .inner
-                .is_complete(ticket)
-                .map(|done| (Some(ticket), done)),
-            None => self.post_trial(pair, rail).map(|ticket| (ticket, false)),
-        };
-        match outcome {
-            Ok((_, true)) => self.admit(pair, recovery, rail),
-            Ok((ticket, false)) => recovery.lanes[rail].phase = Phase::Trying { ticket },
-            Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
-        }
-    }
-
-    fn post_trial(&self, pair: &Pair, rail: usize) -> Result<Option<Ticket>, FabricError> {
-        let Some(wired) = pair.wired.get() else {
-            return Ok(None);
-        };
-        let plane = self.plane(rail);
-        let from = pair.slice(Line::Out, plane);
-        let to = wired.word(Line::Trial, plane);
-        let rail = RailId(rail as u8);
-        // SAFETY: both words belong to boards, which live as long as the fabrics.
-        match unsafe { self.inner.put(pair.id, rail, from, to, Tracking::Tracked) } {
-            Err(FabricError::WouldBlock) => Ok(None),
-            other => other.map(Some),
+    fn try_lane(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
+        match self.probe(pair, recovery, rail, size_of::<u64>()) {
+            Ok(true) => self.admit(pair, recovery, rail),
+            Ok(false) => {}
+            Err(status) => self.give_up(pair, recovery, rail, &status),
         }
     }
 
@@ -158,6 +135,7 @@ impl<F: Lanes> Failover<F> {
         let name = &self.inner.rails()[rail].name;
         tracing::debug!("rail {name} to {} stays out of use: {reason}", pair.name);
         self.inner.end_lane(self.lane(pair, rail));
+        recovery.probes[rail] = Probe::default();
         let life = &mut recovery.lanes[rail];
         life.phase = Phase::Down {
             again: self.probe.map(|probe| Instant::now() + probe.max(TICK)),

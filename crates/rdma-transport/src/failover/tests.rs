@@ -89,7 +89,15 @@ impl Side {
 }
 
 fn sides() -> (Side, Side) {
-    let (mut a, mut b) = (Side::new(1, 2, &settings()), Side::new(2, 1, &settings()));
+    sides_with("")
+}
+
+fn sides_with(faults: &str) -> (Side, Side) {
+    let faulty = Settings {
+        loopback_faults: faults.into(),
+        ..settings()
+    };
+    let (mut a, mut b) = (Side::new(1, 2, &faulty), Side::new(2, 1, &settings()));
     a.connect(&b);
     b.connect(&a);
     (a, b)
@@ -143,4 +151,26 @@ fn a_failure_told_late_ends_no_renewed_lane() {
     }
     a.rails.lose(lane);
     assert!(pair.is_up(0));
+}
+
+/// The proposer would wait for the answer for ever, and the other side for the proposer.
+#[test]
+fn a_trial_that_is_never_answered_is_given_up() {
+    let (a, b) = sides_with("loop0:stuck:after=1");
+    let pair = a.rails.pair(a.peer).unwrap();
+    let lost = a.put(0);
+    let number = || pair.recovery().lanes[0].number;
+    let start = Instant::now();
+    while number() < 2 || !a.rails.is_complete(lost).unwrap() {
+        for side in [&a, &b] {
+            side.rails.progress().unwrap();
+            side.rails.check(side.peer).unwrap();
+        }
+        assert!(
+            start.elapsed() < PATIENCE,
+            "life {} is tried for ever",
+            number()
+        );
+        yield_now();
+    }
 }

@@ -1,0 +1,142 @@
+//! Whether a lane answers: one in use, asked by those who have waited long, and one that is tried.
+//!
+//! Who only waits sends nothing that could go unanswered: a put does, and the device breaks the lane if
+//! that is not acknowledged. A device that says nothing at all, of anything, is given up when it has been
+//! silent for longer than it may take.
+
+use super::Failover;
+use super::board::Line;
+use super::pair::{Pair, Recovery};
+use ferrorail_base::RailId;
+use ferrorail_fabric::{FabricError, Lanes, LocalSlice, Ticket, Tracking};
+use std::time::{Duration, Instant};
+
+/// A silent device may take the time-outs of a request and of its answer, and for each byte in flight what
+/// a rail of 1 MB/s takes.
+const TIMEOUTS: u32 = 2;
+
+/// Looks before silence is believed: a process that was stopped finds its completions at the first.
+const LOOKS_MIN: u32 = 3;
+
+/// What is known of a lane that is asked.
+#[derive(Debug, Default)]
+pub(super) struct Probe {
+    /// The put under way.
+    ticket: Option<Ticket>,
+    silence: Option<Silence>,
+}
+
+/// Nothing has completed since.
+#[derive(Debug)]
+struct Silence {
+    since: Instant,
+    completed: u64,
+    looks: u32,
+}
+
+impl Probe {
+    /// Takes note that `completed` operations have completed; how long it has been no more, once that
+    /// was seen often enough.
+    fn silent_for(&mut self, completed: u64) -> Option<Duration> {
+        match &mut self.silence {
+            Some(silence) if silence.completed == completed => {
+                silence.looks += 1;
+                (silence.looks >= LOOKS_MIN).then(|| silence.since.elapsed())
+            }
+            silence => {
+                *silence = Some(Silence {
+                    since: Instant::now(),
+                    completed,
+                    looks: 0,
+                });
+                None
+            }
+        }
+    }
+}
+
+impl<F: Lanes> Failover<F> {
+    /// Asks each lane in use that is quiet with an empty put: one that does not answer is lost.
+    pub(super) fn keep_alive(&self, pair: &Pair) {
+        let Some(mut recovery) = pair.try_recovery() else {
+            return;
+        };
+        for rail in 0..self.inner.rails().len() {
+            if pair.is_up(rail)
+                && let Err(status) = self.probe(pair, &mut recovery, rail, 0)
+            {
+                self.lose_locked(pair, &mut recovery, rail, &status);
+            }
+        }
+    }
+
+    /// Whether the lane of `rail` has answered a put of `bytes` bytes, which is posted where none is
+    /// under way.
+    ///
+    /// # Errors
+    /// What broke it, or that it has been silent for too long.
+    pub(super) fn probe(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        rail: usize,
+        bytes: usize,
+    ) -> Result<bool, String> {
+        let probe = &mut recovery.probes[rail];
+        let answered = match probe.ticket {
+            Some(ticket) => self.inner.is_complete(ticket),
+            None => {
+                let posted = self.control_put(pair, rail, (rail, Line::Trial), bytes);
+                posted.map(|ticket| {
+                    probe.ticket = Some(ticket);
+                    false
+                })
+            }
+        };
+        let broken = match answered {
+            Ok(true) => {
+                *probe = Probe::default();
+                return Ok(true);
+            }
+            Ok(false) | Err(FabricError::WouldBlock) => None,
+            Err(_) => self.inner.breakage(self.lane(pair, rail)),
+        };
+        let status = broken.map(|broken| broken.status);
+        match status.or_else(|| self.silence(pair, rail, probe)) {
+            Some(status) => Err(status),
+            None => Ok(false),
+        }
+    }
+
+    /// Puts the first `bytes` bytes of what is said of the lane of `rail` in `line` of the peer, over
+    /// the lane of `via`.
+    pub(super) fn control_put(
+        &self,
+        pair: &Pair,
+        via: usize,
+        (rail, line): (usize, Line),
+        bytes: usize,
+    ) -> Result<Ticket, FabricError> {
+        let Some(wired) = pair.wired.get() else {
+            return Err(FabricError::WouldBlock);
+        };
+        let plane = self.plane(rail);
+        let from = LocalSlice {
+            bytes,
+            ..pair.slice(Line::Out, plane)
+        };
+        let to = wired.word(line, plane);
+        let via = RailId(via as u8);
+        // SAFETY: both words belong to boards, which live as long as the fabrics.
+        unsafe { self.inner.put(pair.id, via, from, to, Tracking::Tracked) }
+    }
+
+    /// What is wrong with a lane that has been silent for too long.
+    fn silence(&self, pair: &Pair, rail: usize, probe: &mut Probe) -> Option<String> {
+        let completed = self.inner.completed(self.lane(pair, rail));
+        let silent = probe.silent_for(completed)?;
+        let bytes = pair.journal(rail).bytes();
+        let allowed = TIMEOUTS * self.timeout + Duration::from_micros(bytes as u64);
+        (silent > allowed).then(|| format!("its device has said nothing for {silent:.1?}"))
+    }
+}
