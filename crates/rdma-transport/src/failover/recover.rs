@@ -88,17 +88,21 @@ impl<F: Lanes> Failover<F> {
         let lane = self.lane(pair, rail);
         self.inner.end_lane(lane);
         let up = pair.up.fetch_and(!(1 << rail), Ordering::AcqRel) & !(1 << rail);
-        let refused = self.inner.breakage(lane).and_then(|broken| broken.refused);
-        let before = refused.map_or(0, |refused| refused - 1);
+        let broken = self.inner.breakage(lane);
+        let refusal = broken.and_then(|broken| Some((broken.refused?, broken.status)));
+        let before = refusal.as_ref().map_or(0, |(refused, _)| refused - 1);
         let completed = self.inner.completed(lane).max(before);
         // Whoever posts at this moment holds the journal, and finds the lane ended afterwards.
         let mut pending = pair.journal(rail).take(completed);
-        let first = pending.front().map(|entry| entry.sequence);
-        if let Some(sequence) = refused.filter(|_| first == refused) {
+        if let Some((refused, status)) = refusal
+            && pending
+                .front()
+                .is_some_and(|entry| entry.sequence == refused)
+        {
             // Another rail would refuse it too.
             pending.pop_front();
-            pair.note_failed(recovery, rail, sequence, status);
-            self.keep(self.refusal(pair, rail, status));
+            pair.note_failed(recovery, rail, refused, &status);
+            self.keep(self.refusal(pair, rail, &status));
         }
         self.warn(pair, rail, status, up != 0);
         let life = &mut recovery.lanes[rail];
