@@ -1,7 +1,7 @@
 //! The course of a failure: from a lane that broke to the last of its operations accounted for.
 
 use super::board::Line;
-use super::pair::{Loss, Pair, Phase, Recovery, Stage};
+use super::pair::{Life, Loss, Pair, Phase, Recovery, Stage};
 use super::probe::Probe;
 use super::word::{Says, Word};
 use super::{Failover, TICK};
@@ -123,6 +123,10 @@ impl<F: Lanes> Failover<F> {
         if up == 0 {
             pair.unreachable.get_or_init(|| status.to_owned());
             self.tell_if_owed(pair, recovery);
+            // None of its lanes is accounted for any more.
+            let lost = |life: &&Life| matches!(life.phase, Phase::Lost(_));
+            let lost = recovery.lanes.iter().filter(lost).count() as u32;
+            self.attention.fetch_sub(lost, Ordering::Relaxed);
         }
         self.say(pair, recovery, rail, Word::new(number, Says::Down));
     }
@@ -253,6 +257,7 @@ impl<F: Lanes> Failover<F> {
         if pair.unreachable.get().is_some() {
             // The last rail failed meanwhile.
             self.tell_if_owed(pair, recovery);
+            self.attention.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

@@ -174,3 +174,18 @@ fn a_trial_that_is_never_answered_is_given_up() {
         yield_now();
     }
 }
+
+#[test]
+fn a_peer_that_no_rail_reaches_takes_no_attention() {
+    let (a, _b) = sides_with("loop0:down:after=1,loop1:down:after=1");
+    a.put(0);
+    a.put(1);
+    let start = Instant::now();
+    while a.rails.check(a.peer).is_ok() {
+        // It tells of what was owed.
+        let _ = a.rails.progress();
+        assert!(start.elapsed() < PATIENCE, "nothing broke");
+        yield_now();
+    }
+    assert_eq!(a.rails.attention.load(Ordering::Relaxed), 0);
+}
