@@ -132,6 +132,16 @@ impl Reader {
         number
     }
 
+    fn stripe_policy(&self) -> StripeChoice {
+        match self.text("FERRORAIL_STRIPE_POLICY").as_str() {
+            "even" => StripeChoice::Even,
+            "weighted" => StripeChoice::Weighted,
+            "adaptive" => StripeChoice::Adaptive,
+            "round_robin" => StripeChoice::RoundRobin,
+            _ => StripeChoice::Auto,
+        }
+    }
+
     fn rails(&mut self) -> RailChoice {
         let text = self.text("FERRORAIL_RAILS");
         if text == "auto" || text.is_empty() {
@@ -206,13 +216,7 @@ impl Reader {
             ports: none_if_zero(self.number("FERRORAIL_PORTS")).map(|k| k as u8),
             leaders: none_if_zero(self.number("FERRORAIL_LEADERS")).map(|l| l as u8),
             stripe_threshold: self.bytes("FERRORAIL_STRIPE_THRESHOLD"),
-            stripe_policy: match self.text("FERRORAIL_STRIPE_POLICY").as_str() {
-                "even" => StripeChoice::Even,
-                "weighted" => StripeChoice::Weighted,
-                "adaptive" => StripeChoice::Adaptive,
-                "round_robin" => StripeChoice::RoundRobin,
-                _ => StripeChoice::Auto,
-            },
+            stripe_policy: self.stripe_policy(),
             stripe_bytes_min: self.bytes("FERRORAIL_STRIPE_MIN"),
             node_size: none_if_zero(self.number("FERRORAIL_NODE_SIZE")).map(|q| q as u32),
             algorithm: self.algorithm(),
