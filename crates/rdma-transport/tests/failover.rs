@@ -61,6 +61,20 @@ fn conforms_with_a_model() {
     conformance::run(|| conformance_pair(&modelled));
 }
 
+/// A process connects again for each communicator. Its peer may have ended a lane meanwhile, of which it
+/// has not heard: what it is told then is not what it connected to.
+#[test]
+fn connecting_again_after_a_failure_changes_nothing() {
+    let pair = conformance::Pair::new(conformance_pair(&settings("loop0:down")));
+    let lost = conformance::transfers::put_arrives(&pair, RailId(0));
+    lost.expect("the other rail");
+    let failures = pair.a.counters(RailId(0)).failures;
+    assert_eq!(failures, 1);
+    let address = pair.a.address_for(pair.ab).unwrap();
+    pair.b.connect(pair.ba, &address).expect("the same peer");
+    conformance::transfers::put_arrives(&pair, RailId(0)).expect("the other rail");
+}
+
 /// A plane that leads one way only carries nothing, whoever asks for it.
 #[test]
 fn planes_that_are_not_kept_carry_nothing() {

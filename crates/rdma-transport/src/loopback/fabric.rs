@@ -166,6 +166,7 @@ impl Fabric for LoopbackFabric {
             image: core.image,
             gate: peer.0,
             probe: core.keys.probe(),
+            lives: [0, 1, 2, 3, 4, 5, 6, 7].map(|plane| core.keys.life(peer, plane)),
             keys: core.keys.handle().to_wire(),
         };
         Ok(address.to_wire())
@@ -176,15 +177,19 @@ impl Fabric for LoopbackFabric {
         let peer = core
             .peer(peer)
             .map_err(|refusal| refused(core, peer, RailId(0), refusal))?;
-        if peer.link().is_some() {
-            return Ok(());
-        }
         let unusable = || FabricError::BadPeerData {
             what: "address of a loopback process",
         };
         let address = Address::from_wire(address)
             .filter(|address| address.process == peer.process)
             .ok_or_else(unusable)?;
+        if let Some(link) = peer.link() {
+            let second = || FabricError::BadPeerData {
+                what: "second address of one rail",
+            };
+            let same = link.lives == address.lives;
+            return same.then_some(()).ok_or_else(second);
+        }
         let handle = SegmentHandle::from_wire(&address.keys).ok_or_else(unusable)?;
         let pid = address.image.pid;
         let segment = Segment::attach(&handle).map_err(|error| {
@@ -205,7 +210,12 @@ impl Fabric for LoopbackFabric {
             attach,
             keys: PeerKeys::new(segment).ok_or_else(unusable)?,
             gate: PeerId(address.gate),
+            lives: address.lives,
         });
+        for (lane, rail) in peer.lanes.iter().zip(&core.rails) {
+            let life = address.lives[usize::from(rail.plane)];
+            lane.life.store(life, Ordering::Relaxed);
+        }
         Ok(())
     }
 

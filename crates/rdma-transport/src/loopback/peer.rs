@@ -31,6 +31,8 @@ pub(super) struct Link {
     pub(super) keys: PeerKeys,
     /// Which of the peer's gates are this process's.
     pub(super) gate: PeerId,
+    /// Lives of the lanes that it was connected to, by plane.
+    pub(super) lives: [u64; RAILS_MAX],
 }
 
 /// One (peer, rail). On a line of its own: several threads may post to different peers.

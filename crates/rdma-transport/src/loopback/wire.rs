@@ -1,7 +1,7 @@
 //! What loopback processes tell each other out of band. Little-endian, same host, same version.
 
 use ferrorail_base::ProcessId;
-use ferrorail_fabric::{RemoteRegion, SharedBacking};
+use ferrorail_fabric::{RAILS_MAX, RemoteRegion, SharedBacking};
 use ferrorail_shm::SegmentHandle;
 
 /// Names one process image: a pid alone is ambiguous between pid namespaces.
@@ -21,6 +21,8 @@ pub(super) struct Address {
     pub(super) gate: u32,
     /// Address and value of the word that proves cross-memory attach.
     pub(super) probe: (u64, u64),
+    /// By plane, which life of the addressee's lane the gate lets through.
+    pub(super) lives: [u64; RAILS_MAX],
     /// Wire form of the key table's [`SegmentHandle`].
     pub(super) keys: Vec<u8>,
 }
@@ -55,7 +57,7 @@ impl Object {
     }
 }
 
-const ADDRESS_MAGIC: [u8; 4] = *b"FRa2";
+const ADDRESS_MAGIC: [u8; 4] = *b"FRa3";
 const DESCRIPTION_MAGIC: [u8; 4] = *b"FRd1";
 
 impl Address {
@@ -66,6 +68,9 @@ impl Address {
         wire.extend(self.gate.to_le_bytes());
         for word in [self.image.nonce, self.probe.0, self.probe.1] {
             wire.extend(word.to_le_bytes());
+        }
+        for life in self.lives {
+            wire.extend(life.to_le_bytes());
         }
         wire.extend(&self.keys);
         wire
@@ -80,11 +85,17 @@ impl Address {
         let pid = u32::from_le_bytes(reader.take()?);
         let gate = u32::from_le_bytes(reader.take()?);
         let nonce = reader.u64()?;
+        let probe = (reader.u64()?, reader.u64()?);
+        let mut lives = [0; RAILS_MAX];
+        for life in &mut lives {
+            *life = reader.u64()?;
+        }
         Some(Self {
             process,
             image: ProcessImage { pid, nonce },
             gate,
-            probe: (reader.u64()?, reader.u64()?),
+            probe,
+            lives,
             keys: reader.0.to_vec(),
         })
     }
@@ -222,6 +233,7 @@ mod tests {
             image: ProcessImage { pid: 4, nonce: 5 },
             gate: 10,
             probe: (6, 7),
+            lives: [1, 2, 3, 4, 5, 6, 7, u64::MAX],
             keys: vec![8, 9],
         };
         let wire = address.to_wire();
