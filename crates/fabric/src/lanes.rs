@@ -26,6 +26,9 @@ pub struct Breakage {
 ///
 /// Numbers of operations ([`crate::Ticket::sequence`]) go on through all lives of a lane; those of
 /// an earlier life that had no completion count as complete once the lane was renewed.
+///
+/// A lane that one side could not make or connect, though both have its plane, is on that side as one
+/// that has ended.
 pub trait Lanes: Fabric {
     /// Whether an operation is complete when its post returns, so that none is ever in flight.
     fn is_immediate(&self) -> bool;

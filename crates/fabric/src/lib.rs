@@ -138,8 +138,10 @@ pub trait Fabric: Send + Sync + 'static {
     /// Traffic of `rail` so far.
     fn counters(&self, rail: RailId) -> RailCounters;
 
-    /// Makes `bytes` bytes at `address` reachable by peers on every rail. `backing` says which
-    /// shared object the memory maps, if any, so that ranks of one host can map it too.
+    /// Makes `bytes` bytes at `address` reachable by peers on every rail that works. `backing` says
+    /// which shared object the memory maps, if any, so that ranks of one host can map it too. A rail
+    /// whose device is gone has no key to it; what is posted there fails with
+    /// [`FabricError::LaneDown`].
     ///
     /// # Errors
     /// [`FabricError::RegisterMemory`], e.g. beyond the memlock limit.

@@ -31,14 +31,14 @@ impl SharedBacking {
     }
 }
 
-/// Memory of this process, registered on every rail. Not `Clone`: it is given back exactly once.
+/// Memory of this process, registered on every rail that works. Not `Clone`: it is given back exactly once.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LocalRegion {
     /// The memory.
     pub range: MemoryRange,
-    /// Key for local use, per rail.
+    /// Key for local use, per rail; 0 where it is not registered.
     pub lkeys: [u32; RAILS_MAX],
-    /// Key for peers, per rail.
+    /// Key for peers, per rail; 0 where it is not registered.
     pub rkeys: [u32; RAILS_MAX],
     /// Shared object behind it, if any.
     pub backing: Option<SharedBacking>,

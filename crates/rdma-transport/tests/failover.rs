@@ -3,6 +3,8 @@
 
 mod conformance;
 
+#[path = "failover/absent.rs"]
+mod absent;
 #[path = "failover/refusals.rs"]
 mod refusals;
 #[path = "failover/side.rs"]
@@ -89,17 +91,23 @@ fn planes_that_are_not_kept_carry_nothing() {
     assert!(bytes(1) > before.1);
 }
 
+/// A model without faults.
+const NEVER: &str = "loop0:mute:after=18446744073709551615";
+
 /// Plays rounds back and forth until `enough`, with `faults` at the left side.
 fn play(faults: &str, enough: impl Fn(&Side, u64) -> bool) -> [u64; 3] {
-    let (left, right) = sides(
-        &settings(faults),
-        &settings("loop0:mute:after=18446744073709551615"),
-    );
+    let pair = sides(&settings(faults), &settings(NEVER));
+    play_between(&pair, |left, _, round| enough(left, round));
+    pair.0.events()
+}
+
+/// Plays rounds back and forth until `enough`.
+fn play_between((left, right): &(Side, Side), enough: impl Fn(&Side, &Side, u64) -> bool) {
     // Set before that round is sent, so that whoever receives it knows.
     let last = AtomicU64::new(0);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (right, last, is_over) = (&right, &last, &is_over);
+        let (last, is_over) = (&last, &is_over);
         scope.spawn(move || {
             for round in 1.. {
                 right.receive(round).unwrap();
@@ -122,7 +130,7 @@ fn play(faults: &str, enough: impl Fn(&Side, u64) -> bool) -> [u64; 3] {
             if last.load(Ordering::Acquire) == round {
                 break;
             }
-            if enough(&left, round) {
+            if enough(left, right, round) {
                 last.store(round + 1, Ordering::Release);
             }
             assert!(
@@ -132,7 +140,6 @@ fn play(faults: &str, enough: impl Fn(&Side, u64) -> bool) -> [u64; 3] {
         }
         is_over.store(true, Ordering::Release);
     });
-    left.events()
 }
 
 #[test]

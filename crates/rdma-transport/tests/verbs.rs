@@ -99,6 +99,35 @@ fn a_lane_that_breaks_is_left_and_used_again() {
     }
 }
 
+/// A side that could not make a queue pair says so in its address: the other rail carries until probing
+/// brings the lane in.
+#[test]
+#[ignore = "needs RDMA devices: run by scripts/soft-roce"]
+fn a_lane_that_could_not_be_made_at_first_is_used_later() {
+    let (a, b) = pair_with_failover();
+    let ab = a.open_peer(conformance::process(2)).expect("a peer");
+    let ba = b.open_peer(conformance::process(1)).expect("a peer");
+    let at_a = a.address_for(ab).expect("an address");
+    let mut at_b = b.address_for(ba).expect("an address");
+    // Behind the heads of failover and of rails: the host, then the first rail with its queue pair.
+    let host = 13 + 5;
+    let rail = host + 1 + usize::from(at_b[host]);
+    at_b[rail + 6..rail + 10].fill(0);
+    a.connect(ab, &at_b).expect("the other rail");
+    b.connect(ba, &at_a).expect("both rails");
+    let pair = Pair { a, b, ab, ba };
+    assert_eq!(pair.a.reach(ab).expect("a peer").planes, 0b11);
+    for rail in [0, 1] {
+        conformance::transfers::put_arrives(&pair, RailId(rail)).expect("the other rail");
+    }
+    let bytes = || pair.a.counters(RailId(0)).bytes;
+    assert!(bytes() < 4096, "trials at most");
+    let back = |side: &Failover<VerbsFabric>| side.counters(RailId(0)).readmissions > 0;
+    pair.until("return", || back(&pair.a) && back(&pair.b));
+    conformance::transfers::put_arrives(&pair, RailId(0)).expect("the lane is in use");
+    assert!(bytes() >= 4096);
+}
+
 #[test]
 #[ignore = "needs RDMA devices: run by scripts/soft-roce"]
 fn rails_are_described() {

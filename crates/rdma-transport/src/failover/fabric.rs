@@ -109,7 +109,7 @@ impl<F: Lanes> Fabric for Failover<F> {
             what: "address of rails with failover",
         };
         let (inner, planes, cell, board) = Self::unpack(address).ok_or(unusable)?;
-        let _connecting = pair.recovery();
+        let mut recovery = pair.recovery();
         if pair.wired.get().is_some() {
             // Lanes may be in later lives than either side knew when the address was written.
             return Ok(());
@@ -122,11 +122,15 @@ impl<F: Lanes> Fabric for Failover<F> {
         let planes = planes & self.planes & self.inner.reach(peer)?.planes;
         let mut up = 0;
         for (index, rail) in self.inner.rails().iter().enumerate() {
-            if planes & 1 << rail.plane != 0 {
-                up |= 1 << index;
-                if !self.inner.is_immediate() {
-                    pair.journal(index).reserve();
-                }
+            if planes & 1 << rail.plane == 0 {
+                continue;
+            }
+            if !self.inner.is_immediate() {
+                pair.journal(index).reserve();
+            }
+            match self.inner.breakage(self.lane(pair, index)) {
+                None => up |= 1 << index,
+                Some(broken) => self.begin_down(pair, &mut recovery, index, &broken.status),
             }
         }
         pair.planes.store(planes, Ordering::Release);

@@ -131,7 +131,7 @@ impl<F: Lanes> Failover<F> {
         self.say(pair, recovery, rail, Word::new(number, Says::Down));
     }
 
-    fn warn(&self, pair: &Pair, rail: usize, status: &str, others: bool) {
+    pub(super) fn warn(&self, pair: &Pair, rail: usize, status: &str, others: bool) {
         let events = &self.events[rail];
         events.failures.fetch_add(1, Ordering::Relaxed);
         let name = &self.inner.rails()[rail].name;
@@ -212,8 +212,9 @@ impl<F: Lanes> Failover<F> {
                 Phase::Up => self.watch(pair, recovery, rail, heard),
                 _ => self.renew(pair, recovery, rail, heard, now),
             }
-            let word = recovery.lanes[rail].out;
-            if due && !matches!(recovery.lanes[rail].phase, Phase::Up) {
+            let life = &recovery.lanes[rail];
+            let (word, unsaid) = (life.out, life.repeats == 0);
+            if due && !matches!(life.phase, Phase::Up) && (!unsaid || self.is_met(pair)) {
                 self.say(pair, recovery, rail, word);
             }
         }

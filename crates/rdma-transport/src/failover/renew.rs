@@ -9,6 +9,31 @@ use ferrorail_fabric::Lanes;
 use std::time::Instant;
 
 impl<F: Lanes> Failover<F> {
+    /// A lane that could not be made or connected begins its life as one that has ended. The peer is
+    /// told when it is there to hear: it may not be connected yet, and posts would break other lanes.
+    pub(super) fn begin_down(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        rail: usize,
+        status: &str,
+    ) {
+        self.warn(pair, rail, status, true);
+        let life = &mut recovery.lanes[rail];
+        life.phase = Phase::Down {
+            again: self.probe.map(|probe| Instant::now() + probe),
+        };
+        life.out = Word::new(life.number, Says::Down);
+    }
+
+    /// Whether the peer is known to be connected: something got through, here or there.
+    pub(super) fn is_met(&self, pair: &Pair) -> bool {
+        (0..self.inner.rails().len()).any(|rail| {
+            let said = pair.hears(self.plane(rail)) != Word::unpack(0);
+            said || self.inner.completed(self.lane(pair, rail)) > 0
+        })
+    }
+
     /// One step towards a lane's next life.
     pub(super) fn renew(
         &self,

@@ -3,6 +3,7 @@
 use super::keys::{self, Key, PeerKeys};
 use super::operation::{Operation, Refusal, Remote, local, local_word};
 use super::peer::{Link, Peer};
+use super::refusals::FAULT;
 use super::wire::{Address, Description, Object};
 use super::{LoopbackFabric, broken, refused, set_up};
 use ferrorail_base::memory::MemoryRange;
@@ -72,8 +73,11 @@ impl Fabric for LoopbackFabric {
         if let Some(model) = &core.model
             && model.refuses(bytes, backing.is_none())
         {
-            let fault = "FERRORAIL_LOOPBACK_FAULTS has it refused";
-            return Err(failed("registering memory", io::Error::other(fault)));
+            return Err(failed("registering memory", io::Error::other(FAULT)));
+        }
+        if (0..core.rails.len()).all(|rail| core.is_gone(rail)) {
+            let gone = io::Error::from_raw_os_error(libc::ENODEV);
+            return Err(failed("registering memory", gone));
         }
         let key = core.keys.publish(range).ok_or_else(|| {
             if let Some(model) = &core.model {
@@ -87,9 +91,11 @@ impl Fabric for LoopbackFabric {
             objects.insert(key.handle(), object);
         }
         let mut rkeys = [0; RAILS_MAX];
-        for rail in &core.rails {
-            // By plane, which is what both sides have in common.
-            rkeys[usize::from(rail.plane)] = key.on(rail.plane);
+        for (index, rail) in core.rails.iter().enumerate() {
+            if !core.is_gone(index) {
+                // By plane, which is what both sides have in common.
+                rkeys[usize::from(rail.plane)] = key.on(rail.plane);
+            }
         }
         Ok(LocalRegion {
             range,
@@ -166,7 +172,7 @@ impl Fabric for LoopbackFabric {
             image: core.image,
             gate: peer.0,
             probe: core.keys.probe(),
-            lives: [0, 1, 2, 3, 4, 5, 6, 7].map(|plane| core.keys.life(peer, plane)),
+            lives: core.lives(peer),
             keys: core.keys.handle().to_wire(),
         };
         Ok(address.to_wire())
@@ -174,9 +180,10 @@ impl Fabric for LoopbackFabric {
 
     fn connect(&self, peer: PeerId, address: &[u8]) -> Result<(), FabricError> {
         let core = &*self.core;
+        let id = peer;
         let peer = core
-            .peer(peer)
-            .map_err(|refusal| refused(core, peer, RailId(0), refusal))?;
+            .peer(id)
+            .map_err(|refusal| refused(core, id, RailId(0), refusal))?;
         let unusable = || FabricError::BadPeerData {
             what: "address of a loopback process",
         };
@@ -204,6 +211,7 @@ impl Fabric for LoopbackFabric {
         if !same_process && !attach {
             core.private_memory.store(false, Ordering::Relaxed);
         }
+        self.connect_lanes(id, &address.lives)?;
         peer.connect(Link {
             pid,
             same_process,
@@ -212,10 +220,6 @@ impl Fabric for LoopbackFabric {
             gate: PeerId(address.gate),
             lives: address.lives,
         });
-        for (lane, rail) in peer.lanes.iter().zip(&core.rails) {
-            let life = address.lives[usize::from(rail.plane)];
-            lane.life.store(life, Ordering::Relaxed);
-        }
         Ok(())
     }
 
@@ -236,7 +240,7 @@ impl Fabric for LoopbackFabric {
     ) -> Result<Ticket, FabricError> {
         let operation = |plane| {
             Ok(Operation::Put {
-                from: local(from)?,
+                from: local(from, plane)?,
                 to: Remote::new(to, plane, from.bytes)?,
             })
         };
@@ -256,7 +260,7 @@ impl Fabric for LoopbackFabric {
     ) -> Result<Ticket, FabricError> {
         let operation = |plane| {
             Ok(Operation::PutNotify {
-                from: local(from)?,
+                from: local(from, plane)?,
                 to: Remote::new(to, plane, from.bytes)?,
                 word: Remote::new(notification.word, plane, size_of::<u64>())?,
                 value: notification.value,
@@ -276,7 +280,7 @@ impl Fabric for LoopbackFabric {
         let operation = |plane| {
             Ok(Operation::Get {
                 from: Remote::new(from, plane, into.bytes)?,
-                into: local(into)?,
+                into: local(into, plane)?,
             })
         };
         // SAFETY: the caller's promise.
@@ -295,7 +299,7 @@ impl Fabric for LoopbackFabric {
             Ok(Operation::FetchAdd {
                 at: Remote::new(at, plane, size_of::<u64>())?,
                 add,
-                into: local_word(into)?,
+                into: local_word(into, plane)?,
             })
         };
         // SAFETY: the caller's promise.
@@ -328,7 +332,7 @@ impl Fabric for LoopbackFabric {
                 at: Remote::new(at, plane, size_of::<u64>())?,
                 compare,
                 swap,
-                into: local_word(into)?,
+                into: local_word(into, plane)?,
             })
         };
         // SAFETY: the caller's promise.

@@ -11,13 +11,17 @@
 //!   were held up in a network, unless the target has ended the lane by then.
 //! * `delay`: one operation, and those behind it, take `for` milliseconds longer.
 //! * `corrupt`: one message (a put with bytes and a notification) arrives with a flipped bit.
+//! * `gone`: the card is pulled: nothing gets through any more, nothing is registered with the rail, and
+//!   no lane is made. For good.
+//! * `apart`: one attempt to connect a lane fails.
 //! * `refuse`: one registration of private memory is refused.
 //! * `limit`: registrations of any memory are refused that would have more than `bytes=BYTES`
 //!   registered at a time, as under a limit of locked memory.
 //!
 //! `delay` and `corrupt` befall the first operation from number `after` on, and the first from each
-//! `every` further on; `refuse` counts registrations of private memory instead. `corrupt` and
-//! `refuse` have no duration. A registration that one rail refuses fails.
+//! `every` further on; `refuse` counts registrations of private memory instead, and `apart` attempts to
+//! connect. `corrupt`, `refuse` and `apart` have no duration. A registration that one rail refuses
+//! fails; on rails that are gone the memory only has no key.
 
 use ferrorail_fabric::RailInfo;
 use std::time::{Duration, Instant};
@@ -37,6 +41,10 @@ pub(super) enum Kind {
     Delay,
     /// One message is damaged.
     Corrupt,
+    /// The card is pulled.
+    Gone,
+    /// One attempt to connect a lane fails.
+    Apart,
     /// One registration is refused.
     Refuse,
     /// So much may be registered.
@@ -66,6 +74,8 @@ impl Fault {
             "late" => Kind::Late,
             "delay" => Kind::Delay,
             "corrupt" => Kind::Corrupt,
+            "gone" => Kind::Gone,
+            "apart" => Kind::Apart,
             "refuse" => Kind::Refuse,
             "limit" => Kind::Limit,
             _ => return None,
@@ -91,14 +101,15 @@ impl Fault {
         }
         let complete = fault.kind != Kind::Delay || fault.lasts.is_some();
         let limits = fault.kind == Kind::Limit;
-        (complete && limits == fault.bytes.is_some()).then_some(fault)
+        let returns = fault.kind == Kind::Gone && fault.lasts.is_some();
+        (complete && !returns && limits == fault.bytes.is_some()).then_some(fault)
     }
 
     /// Whether it befalls the rail for some time.
     fn lasts(&self) -> bool {
         matches!(
             self.kind,
-            Kind::Down | Kind::Stuck | Kind::Mute | Kind::Late
+            Kind::Down | Kind::Stuck | Kind::Mute | Kind::Late | Kind::Gone
         )
     }
 
@@ -134,6 +145,8 @@ pub(super) struct Faults {
     faults: Vec<Fault>,
     /// Registrations of private memory so far.
     registrations: u64,
+    /// Attempts to connect a lane so far.
+    attempts: u64,
     /// Bytes that are registered.
     registered: u64,
 }
@@ -156,6 +169,20 @@ impl Faults {
     pub(super) fn corrupts(&mut self, number: u64) -> bool {
         let corrupt = self.of_kind(Kind::Corrupt);
         corrupt.fold(false, |any, fault| fault.befalls(number) | any)
+    }
+
+    /// Whether the rail is gone, when `posted` operations have been posted on it.
+    pub(super) fn is_gone(&self, posted: u64) -> bool {
+        let gone = |fault: &Fault| fault.kind == Kind::Gone && posted >= fault.after;
+        self.faults.iter().any(gone)
+    }
+
+    /// Whether a lane cannot be connected this time.
+    pub(super) fn keep_apart(&mut self) -> bool {
+        let number = self.attempts;
+        self.attempts += 1;
+        let apart = self.of_kind(Kind::Apart);
+        apart.fold(false, |any, fault| fault.befalls(number) | any)
     }
 
     /// Whether the registration of `bytes` bytes, which are `private` or shared, is refused. If it
@@ -261,6 +288,23 @@ mod tests {
     }
 
     #[test]
+    fn lanes_are_kept_apart_by_number_and_cards_are_gone_for_good() {
+        let (rails, _) = super::super::rails::choose(&Default::default()).unwrap();
+        let faults = |text| parse(text, &rails).unwrap().swap_remove(0);
+        let mut second = faults("loop0:apart:after=1");
+        let apart: Vec<u64> = (0..5).filter(|_| second.keep_apart()).collect();
+        assert_eq!(apart.len(), 1);
+        assert!(!second.is_gone(u64::MAX));
+        let mut gone = faults("loop0:gone:after=3");
+        assert!(!gone.is_gone(2) && gone.is_gone(3));
+        let now = Instant::now();
+        assert_eq!(gone.at(2, now), None);
+        assert_eq!(gone.at(3, now), Some(Kind::Gone));
+        let later = now + Duration::from_secs(1 << 20);
+        assert_eq!(gone.at(4, later), Some(Kind::Gone));
+    }
+
+    #[test]
     fn nonsense_is_named() {
         let Err(part) = parse("loop0:down", &[]) else {
             panic!("there is no such rail");
@@ -269,6 +313,7 @@ mod tests {
         assert!(Fault::parse(&["up"]).is_none());
         assert!(Fault::parse(&["delay"]).is_none());
         assert!(Fault::parse(&["limit"]).is_none());
+        assert!(Fault::parse(&["gone", "for=5"]).is_none());
         assert!(Fault::parse(&["down", "bytes=5"]).is_none());
         assert!(Fault::parse(&["down", "for"]).is_none());
         assert!(Fault::parse(&["down", "for=x"]).is_none());

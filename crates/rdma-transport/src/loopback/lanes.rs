@@ -1,15 +1,75 @@
 //! [`Lanes`] of the loopback rails.
 
-use super::LoopbackFabric;
+use super::model::Model;
 use super::peer::{Failure, Lane};
+use super::refusals::FAULT;
+use super::wire::UNMADE;
+use super::{Core, LoopbackFabric, rail_name, set_up};
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{Breakage, FabricError, LaneId, Lanes};
+use ferrorail_base::{PeerId, RailId};
+use ferrorail_fabric::{Breakage, FabricError, LaneId, Lanes, RAILS_MAX};
 
 impl LoopbackFabric {
     fn lane(&self, lane: LaneId) -> Option<(&Lane, u8)> {
         let plane = self.core.rails.get(lane.rail.index())?.plane;
         let peer = self.core.peers.get(lane.peer.index())?;
         Some((&peer.lanes[lane.rail.index()], plane))
+    }
+
+    /// Connects the lanes to a peer whose gates let these lives through, by plane. Where some cannot be
+    /// connected at present the others carry.
+    pub(super) fn connect_lanes(
+        &self,
+        peer: PeerId,
+        lives: &[u64; RAILS_MAX],
+    ) -> Result<(), FabricError> {
+        let core = &*self.core;
+        let mut left = Vec::new();
+        for (index, rail) in core.rails.iter().enumerate() {
+            let life = lives[usize::from(rail.plane)];
+            core.peers[peer.index()].lanes[index].resume(life);
+            let apart = |model: &Model| model.keeps_apart(index);
+            if life == UNMADE {
+                left.push((index, "the peer could not make its end"));
+            } else if core.model.as_ref().is_some_and(apart) {
+                left.push((index, FAULT));
+            }
+        }
+        if left.len() == core.rails.len() {
+            let reason = left[0].1.to_owned();
+            return Err(FabricError::NoRails { reason });
+        }
+        for (index, why) in left {
+            let lane = &core.peers[peer.index()].lanes[index];
+            lane.fail(Failure::of_path(why.into()));
+            self.end_lane(LaneId {
+                peer,
+                rail: RailId(index as u8),
+            });
+        }
+        Ok(())
+    }
+
+    /// Why a lane of rail `index` cannot be made or connected.
+    fn refuse(&self, verb: &'static str, index: usize, refuses: bool) -> Result<(), FabricError> {
+        let name = || rail_name(&self.core, index);
+        (!refuses)
+            .then_some(())
+            .ok_or_else(|| set_up(verb, &name(), FAULT))
+    }
+}
+
+impl Core {
+    /// Lives of lanes that the gates for `peer` let through, by plane.
+    pub(super) fn lives(&self, peer: PeerId) -> [u64; RAILS_MAX] {
+        let mut lives = [0; RAILS_MAX];
+        for (index, rail) in self.rails.iter().enumerate() {
+            lives[usize::from(rail.plane)] = match self.is_gone(index) {
+                true => UNMADE,
+                false => self.keys.life(peer, rail.plane),
+            };
+        }
+        lives
     }
 }
 
@@ -40,11 +100,7 @@ impl Lanes for LoopbackFabric {
         let Some((lane, plane)) = self.lane(id) else {
             return;
         };
-        lane.fail(Failure {
-            sequence: 0,
-            status: "ended".into(),
-            of_path: true,
-        });
+        lane.fail(Failure::of_path("ended".into()));
         if let Some(model) = &self.core.model {
             model.forget(id);
         }
@@ -55,6 +111,8 @@ impl Lanes for LoopbackFabric {
         let (lane, plane) = self.lane(id).ok_or(FabricError::BadPeerData {
             what: "peer or rail",
         })?;
+        let index = id.rail.index();
+        self.refuse("making a lane", index, self.core.is_gone(index))?;
         let posted = lane.posted.load(Ordering::Relaxed);
         lane.completed.store(posted, Ordering::Release);
         Ok(self.core.keys.life(id.peer, plane))
@@ -64,6 +122,10 @@ impl Lanes for LoopbackFabric {
         let (lane, _) = self.lane(id).ok_or(FabricError::BadPeerData {
             what: "peer or rail",
         })?;
+        let index = id.rail.index();
+        let model = self.core.model.as_ref();
+        let refuses = model.is_some_and(|model| model.keeps_apart(index));
+        self.refuse("connecting a lane", index, refuses)?;
         lane.resume(token);
         Ok(())
     }

@@ -146,7 +146,13 @@ impl LoopbackFabric {
         let info = core.rails.get(rail.index());
         let plane = info.ok_or_else(|| refuse(Refusal::Unknown("rail")))?.plane;
         let lane = &peer.lanes[rail.index()];
-        let operation = operation(plane).map_err(refuse)?;
+        let operation = match operation(plane) {
+            Err(refusal @ Refusal::NoKey) if core.model.is_some() => {
+                let failure = Failure::of_path(refusal.to_string());
+                return Err(broken(core, peer_id, rail.index(), failure));
+            }
+            other => other.map_err(refuse)?,
+        };
         let sequence = match &core.model {
             None => {
                 // SAFETY: the caller's promise.
@@ -176,6 +182,11 @@ impl Drop for LoopbackFabric {
 }
 
 impl Core {
+    /// Whether a rail's card was pulled.
+    fn is_gone(&self, rail: usize) -> bool {
+        self.model.as_ref().is_some_and(|model| model.is_gone(rail))
+    }
+
     #[inline]
     fn peer(&self, peer: PeerId) -> Result<&Peer, Refusal> {
         self.peers.get(peer.index()).ok_or(Refusal::Unknown("peer"))

@@ -63,7 +63,7 @@ pub(super) struct Queue {
     flights: VecDeque<Flight>,
     acknowledgements: VecDeque<Acknowledgement>,
     pub(super) faults: Faults,
-    posted: u64,
+    pub(super) posted: u64,
     /// Since when the front flight has not got through.
     stalled: Option<Instant>,
     /// What the network still holds of lanes that broke.
@@ -223,7 +223,10 @@ impl Model {
             let now = Instant::now();
             let posted = queue.posted;
             fault = queue.faults.at(posted, now);
-            if matches!(fault, Some(Kind::Down | Kind::Stuck | Kind::Late)) {
+            if matches!(
+                fault,
+                Some(Kind::Down | Kind::Stuck | Kind::Late | Kind::Gone)
+            ) {
                 let since = *queue.stalled.get_or_insert(now);
                 if fault == Some(Kind::Stuck) || now.duration_since(since) < self.timeout {
                     retry = Some(now + RETRY);

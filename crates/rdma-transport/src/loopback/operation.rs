@@ -26,6 +26,8 @@ pub(super) enum Refusal {
     },
     #[error("remote access error: the key {0:#x} is not in force")]
     Key(u32),
+    #[error("the memory is not registered with it")]
+    NoKey,
     #[error("remote access error: the key {0:#x} does not cover the bytes")]
     Bounds(u32),
     #[error("remote invalid request: the word is not 8-byte aligned")]
@@ -49,8 +51,11 @@ pub(super) enum Refusal {
     Unknown(&'static str),
 }
 
-/// Checked bytes of a region here.
-pub(super) fn local(slice: LocalSlice<'_>) -> Result<MemoryRange, Refusal> {
+/// Checked bytes of a region here, for an operation by way of `plane`.
+pub(super) fn local(slice: LocalSlice<'_>, plane: u8) -> Result<MemoryRange, Refusal> {
+    if slice.bytes > 0 && slice.region.lkeys[usize::from(plane)] == 0 {
+        return Err(Refusal::NoKey);
+    }
     let region = slice.region.range.bytes;
     if slice.offset > region || slice.bytes > region - slice.offset {
         return Err(Refusal::Local {
@@ -63,11 +68,12 @@ pub(super) fn local(slice: LocalSlice<'_>) -> Result<MemoryRange, Refusal> {
 }
 
 /// The eight bytes a fetching atomic returns its result in.
-pub(super) fn local_word(slice: LocalSlice<'_>) -> Result<usize, Refusal> {
-    let range = local(LocalSlice {
+pub(super) fn local_word(slice: LocalSlice<'_>, plane: u8) -> Result<usize, Refusal> {
+    let word = LocalSlice {
         bytes: WORD,
         ..slice
-    })?;
+    };
+    let range = local(word, plane)?;
     if !range.address.is_multiple_of(WORD) {
         return Err(Refusal::Unaligned);
     }
@@ -97,13 +103,17 @@ impl Remote {
                 region: region.bytes,
             });
         }
+        let rkey = region.rkeys[usize::from(plane)];
+        if bytes > 0 && rkey == 0 {
+            return Err(Refusal::NoKey);
+        }
         Ok(Self {
             address: region.address.wrapping_add(offset as u64),
             mapping: match region.mapping {
                 0 => 0,
                 mapping => mapping.wrapping_add(offset),
             },
-            rkey: region.rkeys[usize::from(plane)],
+            rkey,
         })
     }
 }

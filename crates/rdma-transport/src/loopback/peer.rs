@@ -60,6 +60,17 @@ pub(super) struct Failure {
     pub(super) of_path: bool,
 }
 
+impl Failure {
+    /// A rail that failed, no operation.
+    pub(super) fn of_path(status: String) -> Self {
+        Self {
+            sequence: 0,
+            status,
+            of_path: true,
+        }
+    }
+}
+
 /// A part of the peer's address space that is mapped here.
 #[derive(Debug)]
 struct Import {

@@ -1,8 +1,23 @@
-//! Registrations that modelled rails refuse, as devices do beyond a limit of locked memory.
+//! What modelled rails refuse: registrations, as devices do beyond a limit of locked memory, and lanes,
+//! where a card was pulled or a link is down.
 
 use super::model::{Model, Rail};
 
+/// Who is to blame.
+pub(super) const FAULT: &str = "FERRORAIL_LOOPBACK_FAULTS has it refused";
+
 impl Model {
+    /// Whether the card of rail `index` was pulled.
+    pub(super) fn is_gone(&self, index: usize) -> bool {
+        let queue = self.rails[index].lock();
+        queue.faults.is_gone(queue.posted)
+    }
+
+    /// Whether a lane on rail `index` cannot be connected this time.
+    pub(super) fn keeps_apart(&self, index: usize) -> bool {
+        self.is_gone(index) || self.rails[index].lock().faults.keep_apart()
+    }
+
     /// Whether a rail refuses to register `bytes` bytes. If none does, [`Model::give_back`] undoes it.
     pub(super) fn refuses(&self, bytes: usize, private: bool) -> bool {
         let refuses = |rail: &Rail| rail.lock().faults.refuses(bytes as u64, private);

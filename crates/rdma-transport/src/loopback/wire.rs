@@ -21,11 +21,14 @@ pub(super) struct Address {
     pub(super) gate: u32,
     /// Address and value of the word that proves cross-memory attach.
     pub(super) probe: (u64, u64),
-    /// By plane, which life of the addressee's lane the gate lets through.
+    /// By plane, which life of the addressee's lane the gate lets through; [`UNMADE`] if none.
     pub(super) lives: [u64; RAILS_MAX],
     /// Wire form of the key table's [`SegmentHandle`].
     pub(super) keys: Vec<u8>,
 }
+
+/// The life of a lane that could not be made.
+pub(super) const UNMADE: u64 = u64::MAX;
 
 /// The answer to `describe`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -22,6 +22,20 @@ pub fn with_memlock_hint(source: io::Error) -> io::Error {
     }
 }
 
+/// Whether `error` says that a device does not do anything any more, such as a card that was pulled.
+pub fn says_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EIO | libc::ENODEV))
+}
+
+/// What failed and why, without the object, for where that is named already.
+pub fn reason(error: &FabricError) -> String {
+    match error {
+        FabricError::SetUp { verb, source, .. } => format!("{verb} failed: {source}"),
+        FabricError::LaneDown { status, .. } => status.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// For `map_err` on a verb that sets up `object`.
 pub fn set_up(verb: &'static str, object: &str) -> impl FnOnce(io::Error) -> FabricError {
     let object = object.to_owned();

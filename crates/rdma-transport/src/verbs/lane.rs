@@ -5,8 +5,7 @@
 //! two how full the queue is.
 
 use super::completion::{CompletionId, Failure};
-use super::end::{End, Words};
-use super::error::set_up;
+use super::end::End;
 use super::queue_pair::Local;
 use super::rail::Rail;
 use super::wire::RailAddress;
@@ -26,9 +25,7 @@ pub struct Lane {
     peer: String,
     local: Local,
     lid: u16,
-    // Before `words`, which requests of its queue pair may still read.
     queue: Mutex<Queue>,
-    words: Option<Words>,
     completed: AtomicU64,
     /// Copy of the queue's, for completions.
     life: AtomicU32,
@@ -53,34 +50,26 @@ struct Queue {
 }
 
 impl Lane {
-    /// Makes the queue pair, not yet connected.
-    pub fn create(rail: &Rail, id: LaneId, peer: &str) -> Result<Self, FabricError> {
-        let object = format!("rail {} to {peer}", rail.info.name);
-        let end = End::create(rail, &object)?;
-        let words = if end.queue_pair.inline_bytes() < 8 {
-            Some(Words::new(rail).map_err(set_up("ibv_reg_mr", &object))?)
-        } else {
-            None
-        };
-        Ok(Self {
+    /// A lane without a queue pair, for [`Lane::renew`] to make.
+    pub fn new(rail: &Rail, id: LaneId, peer: &str) -> Self {
+        Self {
             id,
             rail: rail.info.name.clone(),
             peer: peer.to_owned(),
             local: rail.local,
             lid: rail.lid,
             queue: Mutex::new(Queue {
-                end: Some(end),
+                end: None,
                 life: 0,
                 connection: None,
                 posted: 0,
                 last_fetch: 0,
             }),
-            words,
             completed: AtomicU64::new(0),
             life: AtomicU32::new(0),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
-        })
+        }
     }
 
     fn object(&self) -> String {
@@ -116,11 +105,23 @@ impl Lane {
             }
             None => {}
         }
-        if let Some(end) = &mut queue.end {
-            end.connect(self.local, peer, &self.object())?;
+        let Some(end) = &mut queue.end else {
+            return Err(self.error());
+        };
+        if peer.queue_pair == 0 {
+            return Err(self.down("the peer could not make its end"));
         }
+        end.connect(self.local, peer, &self.object())?;
         queue.connection = Some(*peer);
         Ok(())
+    }
+
+    /// Leaves a lane that could not be connected to `peer`, because of `status`, as one that has ended:
+    /// its next life may connect.
+    pub fn leave(&self, rail: &Rail, peer: &RailAddress, status: String) {
+        self.fail(status, None);
+        self.lock().connection = Some(*peer);
+        self.end(rail);
     }
 
     /// Refuses an operation that could never be carried out.
@@ -132,17 +133,23 @@ impl Lane {
         }
     }
 
+    /// The error of what another rail may do better.
+    #[cold]
+    fn down(&self, status: &str) -> FabricError {
+        FabricError::LaneDown {
+            lane: self.id,
+            rail: self.rail.clone(),
+            peer: self.peer.clone(),
+            status: status.to_owned(),
+        }
+    }
+
     /// The error of everything asked of a lane that has failed.
     #[cold]
     fn error(&self) -> FabricError {
         match self.breakage() {
             Some(broken) if broken.refused.is_some() => self.refused(&broken.status),
-            broken => FabricError::LaneDown {
-                lane: self.id,
-                rail: self.rail.clone(),
-                peer: self.peer.clone(),
-                status: broken.map_or_else(|| "ended".to_owned(), |broken| broken.status),
-            },
+            broken => self.down(broken.as_ref().map_or("ended", |broken| &broken.status)),
         }
     }
 
@@ -155,7 +162,7 @@ impl Lane {
     /// Records the lane's first failure; false if it had failed before. `refused`: the operation, if
     /// another rail would do no better.
     #[cold]
-    fn fail(&self, status: String, refused: Option<u64>) -> bool {
+    pub fn fail(&self, status: String, refused: Option<u64>) -> bool {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         let first = failure.is_none();
         failure.get_or_insert(Breakage { status, refused });
@@ -188,6 +195,9 @@ impl Lane {
         }
         if !queue.end.as_ref().is_some_and(|end| end.connected) {
             return Err(self.refused("not connected"));
+        }
+        if operation.lacks_key() {
+            return Err(self.down("the memory is not registered with it"));
         }
         let completed = self.completed.load(Ordering::Acquire);
         if queue.posted - completed + pieces > room || !rail.reserve(pieces as u32) {
@@ -236,7 +246,7 @@ impl Lane {
         fetching: bool,
     ) -> Result<(), FabricError> {
         let number = queue.posted + 1;
-        let Some(End { queue_pair, .. }) = &queue.end else {
+        let Some(end) = &queue.end else {
             return Err(self.refused("not connected"));
         };
         let data = Request {
@@ -253,18 +263,9 @@ impl Lane {
         let requests = match piece.notification {
             None => &requests[..1],
             Some((remote, _)) => {
-                let local = match &self.words {
-                    Some(words) => words.store(number, value),
-                    // Inline: the device reads the value during the call.
-                    None => LocalPart {
-                        address: &raw const value as u64,
-                        bytes: 8,
-                        lkey: 0,
-                    },
-                };
                 requests[1] = Request {
                     kind: piece.kind,
-                    local,
+                    local: end.word(number, &value),
                     remote,
                 };
                 &requests[usize::from(piece.local.bytes == 0)..]
@@ -280,10 +281,10 @@ impl Lane {
             .pack(),
             signalled: piece.tracked || number.is_multiple_of(interval) || rail.is_crowded(),
             fenced: fetching && piece.kind != Kind::Read,
-            inline_bytes: queue_pair.inline_bytes(),
+            inline_bytes: end.queue_pair.inline_bytes(),
         };
         // SAFETY: the caller vouches for its memory; the words are registered.
-        match unsafe { work_request::post(queue_pair, requests, mode) } {
+        match unsafe { work_request::post(&end.queue_pair, requests, mode) } {
             Ok(()) => Ok(()),
             Err((error, partly)) => {
                 let status = format!("ibv_post_send failed: {error}");
@@ -323,12 +324,10 @@ impl Lane {
         Ok(())
     }
 
-    /// Memory that it takes here: the queues, words in flight, and the account. `None` while ended.
+    /// Memory that it takes here: its end, and the account. `None` while ended.
     pub fn bytes(&self) -> Option<u64> {
         let queue = self.lock();
-        let queues = queue.end.as_ref()?.queue_pair.bytes();
-        let words = self.words.as_ref().map_or(0, Words::bytes);
-        Some(queues + words + size_of::<Self>() as u64)
+        Some(queue.end.as_ref()?.bytes() + size_of::<Self>() as u64)
     }
 
     /// Number of the last operation known to be complete.
@@ -349,7 +348,7 @@ impl Lane {
         }
     }
 
-    /// Makes a new queue pair in place of an ended one; its number and first packet sequence number.
+    /// Makes a queue pair, in place of an ended one if there was one; its number and first packet sequence number.
     pub fn renew(&self, rail: &Rail) -> Result<u64, FabricError> {
         let _polling = rail.polling.lock().unwrap_or_else(PoisonError::into_inner);
         let mut queue = self.lock();

@@ -1,5 +1,6 @@
 //! A process we talk to: one lane per rail.
 
+use super::error::reason;
 use super::lane::Lane;
 use super::rail::{Rail, address};
 use super::route;
@@ -38,18 +39,29 @@ impl Peer {
         self.lanes.get()?.get(rail)
     }
 
-    /// The lanes, made if need be; the caller holds `set_up`.
+    /// The lanes, made if need be; the caller holds `set_up`. Where some cannot be made the others
+    /// carry.
     fn lanes(&self, rails: &[Rail]) -> Result<&[Lane], FabricError> {
         if self.lanes.get().is_none() {
-            let create = |(index, rail)| {
-                let lane = LaneId {
+            let mut failures = Vec::new();
+            let mut create = |(index, rail)| {
+                let id = LaneId {
                     peer: self.id,
                     rail: RailId(index as u8),
                 };
-                Lane::create(rail, lane, &self.name)
+                let lane = Lane::new(rail, id, &self.name);
+                if let Err(error) = lane.renew(rail) {
+                    lane.fail(reason(&error), None);
+                    failures.push(error);
+                }
+                lane
             };
-            let lanes = rails.iter().enumerate().map(create);
-            let lanes = lanes.collect::<Result<_, _>>()?;
+            let lanes: Box<[Lane]> = rails.iter().enumerate().map(&mut create).collect();
+            if failures.len() == lanes.len()
+                && let Some(error) = failures.pop()
+            {
+                return Err(error);
+            }
             self.lanes.get_or_init(|| lanes);
         }
         Ok(self.lanes.get().map_or(&[], |lanes| lanes))
@@ -85,38 +97,40 @@ impl Peer {
         Ok(wire::pack(&ends(rails, addresses)))
     }
 
-    /// Connects every plane that both sides have and that leads from one to the other.
+    /// Connects every plane that both sides have and that leads from one to the other. Where some
+    /// cannot be connected at present the others carry.
     pub fn connect(&self, rails: &[Rail], address: &[u8]) -> Result<(), FabricError> {
         let theirs = wire::unpack(address)?;
         let _guard = self.set_up.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.reach.get();
-        let mut reach = known.map_or_else(|| could_reach(rails, &theirs), Reach::clone);
+        let reach = known.map_or_else(|| could_reach(rails, &theirs), Reach::clone);
+        let (mut connected, mut failed) = (false, Vec::new());
         for (lane, rail) in self.lanes(rails)?.iter().zip(rails) {
             let plane = rail.info.plane;
             let end = theirs.rails.iter().find(|(end, _)| end.plane == plane);
             let Some((end, name)) = end.filter(|_| reach.planes & 1 << plane != 0) else {
                 continue;
             };
-            if let Err(error) = lane.connect(end) {
-                if known.is_some() {
-                    return Err(error);
-                }
-                reach.planes &= !(1 << plane);
-                let (why, remedy) = (
-                    error.to_string(),
-                    "see whether these addresses reach each other",
-                );
-                let line = refusal(rail, (end, name), &theirs.host, &why, remedy);
-                reach.refused.push(line);
+            match lane.connect(end) {
+                Ok(()) => connected = true,
+                Err(error) if known.is_some() => return Err(error),
+                Err(error) => failed.push((lane, rail, (end, name.as_str()), reason(&error))),
             }
         }
-        if reach.planes == 0 {
-            let refused = reach.refused.join("; ");
-            let reason = match refused.is_empty() {
+        if !connected {
+            let lines = failed.iter().map(|(_, rail, end, why)| {
+                let remedy = "see whether these addresses reach each other";
+                refusal(rail, *end, &theirs.host, why, remedy)
+            });
+            let lines: Vec<String> = reach.refused.into_iter().chain(lines).collect();
+            let reason = match lines.is_empty() {
                 true => format!("{} has rails, but none in common with this one", self.name),
-                false => refused,
+                false => lines.join("; "),
             };
             return Err(FabricError::NoRails { reason });
+        }
+        for (lane, rail, (end, _), why) in failed {
+            lane.leave(rail, end, why);
         }
         self.reach.get_or_init(|| reach);
         Ok(())

@@ -8,7 +8,7 @@ use super::handles::{CompletionQueue, Context, ProtectionDomain};
 use super::queue_pair::{self, Local, QueuePair, Size};
 use super::wire::RailAddress;
 use ferrorail_base::config::Settings;
-use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use ferrorail_fabric::{AtomicScope, Capabilities, FabricError, RailCounters, RailInfo};
 use ibverbs_sys as ffi;
 use std::io;
@@ -64,6 +64,7 @@ pub struct Rail {
     pub alarm: Option<Arc<Alarm>>,
     /// Held while polling: completions of a lane are handled in order.
     pub polling: Mutex<()>,
+    gone: AtomicBool,
     in_flight: AtomicU32,
     in_flight_max: u32,
     messages: AtomicU64,
@@ -134,11 +135,24 @@ impl Rail {
             completions,
             alarm,
             polling: Mutex::new(()),
+            gone: AtomicBool::new(false),
             in_flight: AtomicU32::new(0),
             in_flight_max: room / WORK_REQUESTS_PER_OPERATION,
             messages: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
         })
+    }
+
+    /// Whether its device has been found gone. It is for good: not all memory has a key there.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    /// Takes note that its device is gone, of which `error` tells.
+    pub fn lose(&self, error: &io::Error) {
+        if !self.gone.swap(true, Ordering::Relaxed) {
+            tracing::warn!("rail {} is not used any more: {error}", self.info.name);
+        }
     }
 
     /// Its end of a connection whose queue pair is not made yet.

@@ -1,6 +1,6 @@
 //! Memory registered with all rails of this process.
 
-use super::error::with_memlock_hint;
+use super::error::{says_gone, with_memlock_hint};
 use super::handles::MemoryRegion;
 use super::rail::Rail;
 use ferrorail_base::memory::MemoryRange;
@@ -25,7 +25,8 @@ impl Regions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers memory with each of `rails`.
+    /// Registers memory with each of `rails` whose device is not gone. One is, if registering fails as
+    /// on a device that does nothing any more, and works on another.
     ///
     /// # Safety
     /// It stays mapped until [`Regions::deregister`].
@@ -41,18 +42,36 @@ impl Regions {
             | ibv_access_flags::IBV_ACCESS_REMOTE_READ
             | ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC;
         let (mut lkeys, mut rkeys) = ([0; RAILS_MAX], [0; RAILS_MAX]);
+        let failed = |source| FabricError::RegisterMemory {
+            verb: "ibv_reg_mr",
+            bytes,
+            source: with_memlock_hint(source),
+        };
         let mut registered = Vec::with_capacity(rails.len());
-        for rail in rails {
+        let mut gone = Vec::new();
+        for rail in rails.iter().filter(|rail| !rail.is_gone()) {
             // SAFETY: the caller keeps the memory until `deregister`.
             let region = unsafe { MemoryRegion::register(&rail.domain, address, bytes, access) };
-            let region = region.map_err(|source| FabricError::RegisterMemory {
-                verb: "ibv_reg_mr",
-                bytes,
-                source: with_memlock_hint(source),
-            })?;
+            let region = match region {
+                Ok(region) => region,
+                Err(error) if says_gone(&error) => {
+                    gone.push((rail, error));
+                    continue;
+                }
+                Err(error) => return Err(failed(error)),
+            };
             lkeys[usize::from(rail.info.plane)] = region.lkey();
             rkeys[usize::from(rail.info.plane)] = region.rkey();
             registered.push(region);
+        }
+        if registered.is_empty() {
+            let error = gone.pop().map(|(_, error)| error);
+            return Err(failed(error.unwrap_or_else(|| {
+                std::io::Error::from_raw_os_error(libc::ENODEV)
+            })));
+        }
+        for (rail, error) in &gone {
+            rail.lose(error);
         }
         let mut regions = self.known();
         regions.last_handle += 1;

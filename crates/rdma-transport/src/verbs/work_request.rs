@@ -79,6 +79,15 @@ pub struct Operation {
     pub tracked: bool,
 }
 
+impl Operation {
+    /// Whether memory that it touches is not registered with its rail, on either side.
+    pub fn lacks_key(&self) -> bool {
+        let unregistered = self.local.lkey == 0 || self.remote.rkey == 0;
+        let word = self.notification.is_some_and(|(word, _)| word.rkey == 0);
+        unregistered && self.local.bytes > 0 || word
+    }
+}
+
 /// One request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {

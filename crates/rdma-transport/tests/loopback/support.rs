@@ -92,7 +92,11 @@ impl Private {
     pub fn register(&self, fabric: &impl Fabric) -> LocalRegion {
         let bytes = self.words.len() * 8;
         // SAFETY: tests keep the memory until they have deregistered it or no peer uses it.
-        unsafe { fabric.register(self.words.as_ptr() as *mut u8, bytes, None) }.unwrap()
+        unsafe { fabric.register(self.address(), bytes, None) }.unwrap()
+    }
+
+    pub fn address(&self) -> *mut u8 {
+        self.words.as_ptr() as *mut u8
     }
 
     pub fn load(&self, offset: usize) -> u64 {

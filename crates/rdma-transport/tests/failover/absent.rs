@@ -1,0 +1,146 @@
+//! Lanes that cannot be made or connected, and cards that are pulled.
+
+use super::side::{Side, sides};
+use super::support::{Pair, Private, at, identity, slice};
+use super::{NEVER, Rails, conformance, open, play_between, settings};
+use ferrorail_base::RailId;
+use ferrorail_fabric::{Fabric, FabricError, LocalRegion, RemoteRegion, Tracking};
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_lane_that_could_not_be_connected_at_first_is_used_later() {
+    for (left, right) in [
+        ("loop1:apart", NEVER),
+        (NEVER, "loop1:apart"),
+        ("loop0:apart", "loop0:apart:every=1"),
+        ("loop0:apart:every=1", "loop0:apart"),
+    ] {
+        let pair = sides(&settings(left), &settings(right));
+        let mends = !left.contains("every") && !right.contains("every");
+        play_between(&pair, |left, right, round| {
+            let back = |side: &Side| side.events()[1] > 0;
+            round > 50 && (!mends || back(left) && back(right))
+        });
+        for side in [&pair.0, &pair.1] {
+            assert!(side.events()[0] >= 1, "{left}, {right}");
+            let readmissions = side.fabric.counters(RailId(0)).readmissions;
+            assert!(mends || readmissions == 0, "{left}, {right}");
+        }
+    }
+}
+
+/// Nobody may be written to before it has connected: what is said of such a lane would break the others.
+#[test]
+fn nothing_is_said_of_it_before_the_peer_is_there() {
+    let (a, b) = (settings("loop1:apart"), settings(NEVER));
+    let (a, b) = (open(identity(1), &a), open(identity(2), &b));
+    let ab = a.open_peer(identity(2)).unwrap();
+    let ba = b.open_peer(identity(1)).unwrap();
+    a.connect(ab, &b.address_for(ba).unwrap()).unwrap();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(50) {
+        a.progress().unwrap();
+    }
+    let messages = |rail| a.counters(RailId(rail)).messages;
+    assert_eq!((messages(0), messages(1)), (0, 0));
+}
+
+#[test]
+fn where_no_lane_can_be_connected_that_is_the_error() {
+    let faults = "loop0:apart,loop1:apart";
+    let (a, b) = (
+        open(identity(1), &settings(faults)),
+        open(identity(2), &settings(NEVER)),
+    );
+    let ab = a.open_peer(identity(2)).unwrap();
+    let ba = b.open_peer(identity(1)).unwrap();
+    let address = b.address_for(ba).unwrap();
+    let error = a.connect(ab, &address).unwrap_err();
+    assert!(matches!(error, FabricError::NoRails { .. }), "{error}");
+    a.connect(ab, &address).expect("at the second attempt");
+}
+
+/// A card that is pulled: what is registered from then on has no key there and goes by other rails, and
+/// so does what goes to peers that are met later.
+#[test]
+fn a_card_that_is_pulled_is_done_without() {
+    let with = |index, faults| open(conformance::process(index), &settings(faults));
+    let put = |pair: &conformance::Pair<Rails>| {
+        conformance::transfers::put_arrives(pair, RailId(1)).expect("a rail that works");
+    };
+    // Whoever comes first loses its card with the first operation.
+    let pair = conformance::Pair::new((with(1, "loop1:gone:after=1"), with(2, NEVER)));
+    put(&pair);
+    let keys = |rails: &Rails| Private::new(64).register(rails).rkeys;
+    assert!(keys(&pair.a)[0] != 0 && keys(&pair.b)[1] != 0);
+    assert_eq!(keys(&pair.a)[1], 0);
+    put(&pair);
+    let conformance::Pair { a, b, ab, ba } = pair;
+    let pair = conformance::Pair {
+        a: b,
+        b: a,
+        ab: ba,
+        ba: ab,
+    };
+    put(&pair);
+    let first = pair.b;
+    let other = with(3, NEVER);
+    let theirs = first.open_peer(conformance::process(3)).unwrap();
+    let ours = other.open_peer(conformance::process(1)).unwrap();
+    let address = first.address_for(theirs).unwrap();
+    first
+        .connect(theirs, &other.address_for(ours).unwrap())
+        .unwrap();
+    other.connect(ours, &address).unwrap();
+    let pair = conformance::Pair {
+        a: other,
+        b: first,
+        ab: ours,
+        ba: theirs,
+    };
+    for _ in 0..3 {
+        put(&pair);
+    }
+    let counters = [&pair.a, &pair.b].map(|side| side.counters(RailId(1)));
+    assert_eq!(counters.map(|counters| counters.readmissions), [0, 0]);
+    assert_eq!(counters[0].messages, 0);
+}
+
+/// Such memory is not posted with a key that means nothing.
+#[test]
+fn memory_without_a_key_breaks_the_lane_before_anything_is_posted() {
+    let pair = Pair::open(&settings(NEVER));
+    let (source, target) = (Private::new(64), Private::new(64));
+    let (from, into) = (source.register(&pair.a), target.register(&pair.b));
+    let put = |from: &LocalRegion, into: &RemoteRegion, bytes| {
+        // SAFETY: both live until the fabrics are gone.
+        unsafe {
+            let (from, to) = (slice(from, 0, bytes), at(into, 0));
+            pair.a.put(pair.ab, RailId(1), from, to, Tracking::Tracked)
+        }
+    };
+    let remote = RemoteRegion::of(&into);
+    let mut keyless = remote;
+    keyless.rkeys[1] = 0;
+    let mut bare = source.register(&pair.a);
+    bare.lkeys[1] = 0;
+    for (from, into) in [(&from, &keyless), (&bare, &remote)] {
+        let error = put(from, into, 8).unwrap_err();
+        assert!(matches!(error, FabricError::LaneDown { .. }), "{error}");
+        put(from, into, 0).expect("nothing is touched");
+    }
+    put(&from, &remote, 8).expect("the lane itself is in use");
+}
+
+#[test]
+fn without_any_card_memory_is_refused() {
+    let fabric = open(identity(1), &settings("loop0:gone,loop1:gone"));
+    let memory = Private::new(64);
+    // SAFETY: nothing is registered.
+    let refused = unsafe { fabric.register(memory.address(), 64, None) };
+    let error = refused.unwrap_err();
+    assert!(
+        matches!(error, FabricError::RegisterMemory { .. }),
+        "{error}"
+    );
+}
