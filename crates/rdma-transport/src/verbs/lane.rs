@@ -222,8 +222,14 @@ impl Lane {
             };
             let number = queue.posted + 1;
             // SAFETY: the caller's promise covers every part.
-            unsafe { self.post_piece(rail, &queue, &part, queue.last_fetch > completed) }?;
+            let posted =
+                unsafe { self.post_piece(rail, &queue, &part, queue.last_fetch > completed) };
+            // Also where that failed: it may be on the queue, and keeps its room until the lane ends.
             queue.posted = number;
+            if let Err(error) = posted {
+                rail.release((pieces - piece - 1) as u32);
+                return Err(error);
+            }
             if !operation.kind.is_write() {
                 queue.last_fetch = number;
             }
