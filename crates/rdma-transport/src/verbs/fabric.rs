@@ -1,16 +1,15 @@
-//! [`VerbsFabric`]: opening, regions, peers, and the seam's operations turned into lanes' ones.
+//! [`VerbsFabric`]: regions, peers, and the seam's operations turned into lanes' ones.
 
-use super::choice::{self, Port};
+mod open;
+
 use super::completion::poll;
-use super::device;
 use super::error::set_up;
 use super::lane::Lane;
 use super::peer::{Peer, could_reach, ends};
-use super::rail::{self, INLINE_BYTES, Rail, capabilities};
+use super::rail::Rail;
 use super::regions::Regions;
 use super::wire;
 use super::work_request::{Kind, LocalPart, Operation, RemotePart};
-use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
@@ -45,61 +44,22 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl VerbsFabric {
-    /// Opens the rails that `settings` ask for (`FERRORAIL_RAILS`, `FERRORAIL_GID_INDEX`). A rail
-    /// that cannot be opened is [refused](Fabric::refused), and the others are used.
-    ///
-    /// # Errors
-    /// [`FabricError::NoRails`] if none is left, with what was found and what to set.
-    pub fn open(settings: &Settings) -> Result<Self, FabricError> {
-        Self::open_with_inline(settings, INLINE_BYTES)
+    /// Posts more of what there was no room for on a rail.
+    #[cold]
+    fn go_on(&self, index: usize, rail: &Rail) {
+        for (_, peer) in self.peers.iter() {
+            if let Some(lane) = peer.lane(index) {
+                self.tell_if_failed(lane.go_on(rail));
+            }
+        }
     }
 
-    /// [`VerbsFabric::open`], asking for that many inline bytes instead of the usual 64: 0 makes any
-    /// device behave like those that have no inline data.
-    ///
-    /// # Errors
-    /// As [`VerbsFabric::open`].
-    pub fn open_with_inline(settings: &Settings, inline_bytes: u32) -> Result<Self, FabricError> {
-        let no_rails = |reason: String| FabricError::NoRails {
-            reason: format!("{reason}; FERRORAIL_FABRIC=loopback does without RDMA on one host"),
-        };
-        ferrorail_delay_load::verbs().map_err(|error| no_rails(error.to_string()))?;
-        device::allow_fork();
-        let surveyed = device::survey(settings.gid_index)
-            .map_err(|error| no_rails(format!("RDMA devices cannot be listed: {error}")))?;
-        let ports: Vec<Port> = surveyed.iter().map(|one| one.port.clone()).collect();
-        let chosen = choice::choose(&ports, &settings.rails);
-        let mut refused: Vec<String> = chosen
-            .warnings
-            .into_iter()
-            .map(|warning| format!("FERRORAIL_RAILS: {warning}"))
-            .collect();
-        let rails = rail::open_all(
-            &surveyed,
-            &chosen.picks,
-            settings,
-            inline_bytes,
-            &mut refused,
-        );
-        if rails.is_empty() {
-            let found = choice::describe(&ports);
-            let why = refused.join("; ");
-            return Err(no_rails(format!(
-                "found {found}; {why}; a port must be active, named by FERRORAIL_RAILS if that is set, \
-                 and its /dev/infiniband device accessible"
-            )));
+    /// Keeps a failure for those who call `progress`.
+    fn tell_if_failed(&self, outcome: Result<(), FabricError>) {
+        if let Err(failure) = outcome {
+            locked(&self.failures).push(failure);
+            self.has_failures.store(true, Ordering::Relaxed);
         }
-        Ok(Self {
-            peers: boxcar::Vec::new(),
-            regions: Regions::default(),
-            processes: Mutex::default(),
-            infos: rails.iter().map(|rail| rail.info.clone()).collect(),
-            capabilities: capabilities(&rails),
-            failures: Mutex::default(),
-            has_failures: AtomicBool::new(false),
-            rails,
-            refused,
-        })
     }
 
     fn peer(&self, peer: PeerId) -> Result<&Peer, FabricError> {
@@ -377,13 +337,13 @@ impl Fabric for VerbsFabric {
                 let peer = self.peers.get(completion.id.peer.index());
                 if let Some(lane) = peer.and_then(|peer| peer.lane(index)) {
                     let done = lane.complete(rail, completion.id, completion.failure);
-                    if let Err(failure) = done {
-                        locked(&self.failures).push(failure);
-                        self.has_failures.store(true, Ordering::Relaxed);
-                    }
+                    self.tell_if_failed(done);
                 }
             });
             seen += polled.map_err(set_up("ibv_poll_cq", &rail.info.name))?;
+            if rail.unfinished.load(Ordering::Relaxed) > 0 {
+                self.go_on(index, rail);
+            }
         }
         if !self.has_failures.load(Ordering::Relaxed) {
             return Ok(seen);

@@ -2,20 +2,19 @@
 //!
 //! Operations are numbered from 1 in the order of posting. A completion for number n completes
 //! everything up to n, so that one counter says what is complete, and the difference between the
-//! two how full the queue is.
+//! two how full the queue is. How they are posted is in `post`.
+
+mod post;
 
 use super::completion::{CompletionId, Failure};
 use super::end::End;
 use super::queue_pair::Local;
 use super::rail::Rail;
 use super::wire::RailAddress;
-use super::work_request::{self, Kind, LocalPart, Mode, Operation, RemotePart, Request};
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use ferrorail_fabric::{Breakage, FabricError, LaneId};
+use post::Rest;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// A lane signals at least every so-many-th part of its queue.
-const SIGNALS_PER_QUEUE: u64 = 4;
 
 /// A queue pair to one peer.
 #[derive(Debug)]
@@ -47,6 +46,8 @@ struct Queue {
     posted: u64,
     /// Number of the last read or atomic.
     last_fetch: u64,
+    /// What of the last operation there was no room for yet.
+    rest: Option<Rest>,
 }
 
 impl Lane {
@@ -64,6 +65,7 @@ impl Lane {
                 connection: None,
                 posted: 0,
                 last_fetch: 0,
+                rest: None,
             }),
             completed: AtomicU64::new(0),
             life: AtomicU32::new(0),
@@ -178,130 +180,6 @@ impl Lane {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Posts `operation`; returns its number.
-    ///
-    /// # Safety
-    /// As for the fabric's methods.
-    pub unsafe fn post(&self, rail: &Rail, operation: &Operation) -> Result<u64, FabricError> {
-        let bytes = operation.local.bytes;
-        let pieces = bytes.div_ceil(rail.limits.message_bytes).max(1) as u64;
-        let room = u64::from(rail.limits.lane_operations);
-        if pieces > room {
-            return Err(self.refused("message longer than the queue can hold"));
-        }
-        let mut queue = self.lock();
-        if self.has_failed() {
-            return Err(self.error());
-        }
-        if !queue.end.as_ref().is_some_and(|end| end.connected) {
-            return Err(self.refused("not connected"));
-        }
-        if operation.lacks_key() {
-            return Err(self.down("the memory is not registered with it"));
-        }
-        let completed = self.completed.load(Ordering::Acquire);
-        if queue.posted - completed + pieces > room || !rail.reserve(pieces as u32) {
-            return Err(FabricError::WouldBlock);
-        }
-        for piece in 0..pieces {
-            let offset = piece as usize * rail.limits.message_bytes;
-            let last = piece + 1 == pieces;
-            let part = Operation {
-                local: LocalPart {
-                    address: operation.local.address + offset as u64,
-                    bytes: (bytes - offset).min(rail.limits.message_bytes),
-                    ..operation.local
-                },
-                remote: RemotePart {
-                    address: operation.remote.address + offset as u64,
-                    ..operation.remote
-                },
-                notification: operation.notification.filter(|_| last),
-                tracked: operation.tracked && last,
-                ..*operation
-            };
-            let number = queue.posted + 1;
-            // SAFETY: the caller's promise covers every part.
-            let posted =
-                unsafe { self.post_piece(rail, &queue, &part, queue.last_fetch > completed) };
-            // Also where that failed: it may be on the queue, and keeps its room until the lane ends.
-            queue.posted = number;
-            if let Err(error) = posted {
-                rail.release((pieces - piece - 1) as u32);
-                return Err(error);
-            }
-            if !operation.kind.is_write() {
-                queue.last_fetch = number;
-            }
-        }
-        rail.count(bytes);
-        Ok(queue.posted)
-    }
-
-    /// Posts what fits one work request and its notification. `fetching`: a read or an atomic is in
-    /// flight. Only those may be overtaken by what follows them (InfiniBand specification, volume 1,
-    /// table 79), so that everything but another read then waits at the device.
-    ///
-    /// # Safety
-    /// As for [`Lane::post`].
-    unsafe fn post_piece(
-        &self,
-        rail: &Rail,
-        queue: &Queue,
-        piece: &Operation,
-        fetching: bool,
-    ) -> Result<(), FabricError> {
-        let number = queue.posted + 1;
-        let Some(end) = &queue.end else {
-            return Err(self.refused("not connected"));
-        };
-        let data = Request {
-            // Only the notification wakes.
-            kind: match piece.kind {
-                Kind::WriteAndWake => Kind::Write,
-                kind => kind,
-            },
-            local: piece.local,
-            remote: piece.remote,
-        };
-        let value = piece.notification.map_or(0, |(_, value)| value);
-        let mut requests = [data; 2];
-        let requests = match piece.notification {
-            None => &requests[..1],
-            Some((remote, _)) => {
-                requests[1] = Request {
-                    kind: piece.kind,
-                    local: end.word(number, &value),
-                    remote,
-                };
-                &requests[usize::from(piece.local.bytes == 0)..]
-            }
-        };
-        let interval = (u64::from(rail.limits.lane_operations) / SIGNALS_PER_QUEUE).max(1);
-        let mode = Mode {
-            id: CompletionId {
-                peer: self.id.peer,
-                life: queue.life,
-                low: number as u32,
-            }
-            .pack(),
-            signalled: piece.tracked || number.is_multiple_of(interval) || rail.is_crowded(),
-            fenced: fetching && piece.kind != Kind::Read,
-            inline_bytes: end.queue_pair.inline_bytes(),
-        };
-        // SAFETY: the caller vouches for its memory; the words are registered.
-        match unsafe { work_request::post(&end.queue_pair, requests, mode) } {
-            Ok(()) => Ok(()),
-            Err((error, partly)) => {
-                let status = format!("ibv_post_send failed: {error}");
-                // Work without an account of it is on the queue, or may be: no way on.
-                tracing::debug!("{}: {status}, partly: {partly}", self.object());
-                self.fail(status, None);
-                Err(self.error())
-            }
-        }
-    }
-
     /// Takes note of a completion. Only for the holder of the rail's `polling`.
     ///
     /// # Errors
@@ -349,6 +227,10 @@ impl Lane {
         let mut queue = self.lock();
         if queue.end.take().is_some() {
             rail.release((queue.posted - self.completed()) as u32);
+            if let Some(rest) = queue.rest.take() {
+                queue.posted = rest.last;
+                rail.unfinished.fetch_sub(1, Ordering::Relaxed);
+            }
             queue.life = queue.life.wrapping_add(1);
             self.life.store(u32::from(queue.life), Ordering::Relaxed);
         }

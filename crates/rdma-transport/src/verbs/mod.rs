@@ -35,6 +35,7 @@ mod work_request;
 
 pub use choice::{Choice, Pick, Port, State};
 pub use fabric::VerbsFabric;
+pub use rail::Bounds;
 pub use reach::{End, Link};
 
 use ferrorail_base::config::Settings;

@@ -22,9 +22,27 @@ pub const WORK_REQUESTS_PER_OPERATION: u32 = 2;
 /// error it does not overrun, because a rail has no more operations in flight than fit.
 const COMPLETIONS_MAX: u32 = 16_384;
 /// Inline bytes usually asked for: a notification and the smallest messages.
-pub const INLINE_BYTES: u32 = 64;
+const INLINE_BYTES: u32 = 64;
 /// Reads and atomics in flight per queue pair; every device has as many or says so.
 const READS_MAX: i32 = 16;
+
+/// What is used at most of what a device offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes inside a work request; devices without inline data have 0.
+    pub inline_bytes: u32,
+    /// Bytes of one work request.
+    pub message_bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            inline_bytes: INLINE_BYTES,
+            message_bytes: usize::MAX,
+        }
+    }
+}
 
 /// What the device and port allow.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +83,8 @@ pub struct Rail {
     /// Held while polling: completions of a lane are handled in order.
     pub polling: Mutex<()>,
     gone: AtomicBool,
+    /// Lanes with an operation that there was not room for all of.
+    pub unfinished: AtomicU32,
     in_flight: AtomicU32,
     in_flight_max: u32,
     messages: AtomicU64,
@@ -72,12 +92,12 @@ pub struct Rail {
 }
 
 impl Rail {
-    /// Opens a surveyed port, with `inline_bytes` of inline data or none.
+    /// Opens a surveyed port, with as much inline data as `bounds` say or none.
     pub fn open(
         surveyed: &Surveyed,
         pick: Pick,
         settings: &Settings,
-        inline_bytes: u32,
+        bounds: Bounds,
     ) -> Result<Self, FabricError> {
         let port = &surveyed.port;
         let name = port.name();
@@ -104,7 +124,7 @@ impl Rail {
         let lane_operations = LANE_OPERATIONS_MAX.min(work_requests);
         let alarm = alarm(context, &domain, &name);
         let ends = (&completions, alarm.as_ref());
-        let inline_bytes = probe_inline(&domain, ends, lane_operations, inline_bytes)
+        let inline_bytes = probe_inline(&domain, ends, lane_operations, bounds.inline_bytes)
             .map_err(set_up("ibv_create_qp", &name))?;
 
         Ok(Self {
@@ -112,7 +132,7 @@ impl Rail {
             limits: Limits {
                 lane_operations,
                 inline_bytes,
-                message_bytes: attributes.max_msg_sz as usize,
+                message_bytes: bounds.message_bytes.min(attributes.max_msg_sz as usize),
                 atomics: match device.atomic_cap {
                     ffi::IBV_ATOMIC_NONE => AtomicScope::None,
                     ffi::IBV_ATOMIC_HCA => AtomicScope::Rail,
@@ -136,6 +156,7 @@ impl Rail {
             alarm,
             polling: Mutex::new(()),
             gone: AtomicBool::new(false),
+            unfinished: AtomicU32::new(0),
             in_flight: AtomicU32::new(0),
             in_flight_max: room / WORK_REQUESTS_PER_OPERATION,
             messages: AtomicU64::new(0),
@@ -176,13 +197,13 @@ impl Rail {
         }
     }
 
-    /// Takes room for `operations` in the completion queue, if there is.
-    pub fn reserve(&self, operations: u32) -> bool {
-        let before = self.in_flight.fetch_add(operations, Ordering::Relaxed);
-        if before + operations <= self.in_flight_max {
+    /// Takes room for an operation in the completion queue, if there is.
+    pub fn reserve(&self) -> bool {
+        let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
+        if before < self.in_flight_max {
             return true;
         }
-        self.release(operations);
+        self.release(1);
         false
     }
 
@@ -269,13 +290,13 @@ pub fn open_all(
     surveyed: &[Surveyed],
     picks: &[Pick],
     settings: &Settings,
-    inline_bytes: u32,
+    bounds: Bounds,
     refused: &mut Vec<String>,
 ) -> Vec<Rail> {
     let mut rails = Vec::with_capacity(picks.len());
     for &pick in picks {
         let port = &surveyed[pick.port];
-        match Rail::open(port, pick, settings, inline_bytes) {
+        match Rail::open(port, pick, settings, bounds) {
             Ok(rail) => {
                 let info = &rail.info;
                 tracing::debug!("rail {} from {}", info.name, info.address);

@@ -80,6 +80,35 @@ pub struct Operation {
 }
 
 impl Operation {
+    /// Its first `bytes` bytes, without what is done at its end, and the rest; or all of it.
+    pub fn cut(self, bytes: usize) -> (Self, Option<Self>) {
+        if self.local.bytes <= bytes {
+            return (self, None);
+        }
+        let first = Self {
+            local: LocalPart {
+                bytes,
+                ..self.local
+            },
+            notification: None,
+            tracked: false,
+            ..self
+        };
+        let rest = Self {
+            local: LocalPart {
+                address: self.local.address + bytes as u64,
+                bytes: self.local.bytes - bytes,
+                ..self.local
+            },
+            remote: RemotePart {
+                address: self.remote.address + bytes as u64,
+                ..self.remote
+            },
+            ..self
+        };
+        (first, Some(rest))
+    }
+
     /// Whether memory that it touches is not registered with its rail, on either side.
     pub fn lacks_key(&self) -> bool {
         let unregistered = self.local.lkey == 0 || self.remote.rkey == 0;
@@ -209,4 +238,53 @@ fn describe(work: &mut ibv_send_wr, request: &Request) {
             },
         ),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_an_operation_and_its_end_comes_last() {
+        let word = RemotePart {
+            address: 7,
+            rkey: 8,
+        };
+        let whole = Operation {
+            kind: Kind::WriteAndWake,
+            local: LocalPart {
+                address: 1000,
+                bytes: 25,
+                lkey: 1,
+            },
+            remote: RemotePart {
+                address: 2000,
+                rkey: 2,
+            },
+            notification: Some((word, 9)),
+            tracked: true,
+        };
+        let (mut left, mut pieces) = (Some(whole), Vec::new());
+        while let Some(operation) = left {
+            let (piece, rest) = operation.cut(10);
+            let last = rest.is_none();
+            assert_eq!((piece.notification.is_some(), piece.tracked), (last, last));
+            assert_eq!((piece.local.lkey, piece.remote.rkey), (1, 2));
+            let offset = piece.local.address - 1000;
+            assert_eq!(piece.remote.address, 2000 + offset);
+            pieces.push((offset, piece.local.bytes));
+            left = rest;
+        }
+        assert_eq!(pieces, [(0, 10), (10, 10), (20, 5)]);
+        let nothing = LocalPart {
+            bytes: 0,
+            ..whole.local
+        };
+        let empty = Operation {
+            local: nothing,
+            ..whole
+        };
+        let (piece, rest) = empty.cut(10);
+        assert!(piece.notification.is_some() && rest.is_none());
+    }
 }

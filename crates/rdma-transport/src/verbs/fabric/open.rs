@@ -1,0 +1,63 @@
+//! Opening a [`VerbsFabric`].
+
+use super::super::choice::{self, Port};
+use super::super::device;
+use super::super::rail::{self, Bounds, capabilities};
+use super::super::regions::Regions;
+use super::VerbsFabric;
+use ferrorail_base::config::Settings;
+use ferrorail_base::sync::AtomicBool;
+use ferrorail_fabric::FabricError;
+use std::sync::Mutex;
+
+impl VerbsFabric {
+    /// Opens the rails that `settings` ask for (`FERRORAIL_RAILS`, `FERRORAIL_GID_INDEX`). A rail
+    /// that cannot be opened is [refused](ferrorail_fabric::Fabric::refused), and the others are used.
+    ///
+    /// # Errors
+    /// [`FabricError::NoRails`] if none is left, with what was found and what to set.
+    pub fn open(settings: &Settings) -> Result<Self, FabricError> {
+        Self::open_within(settings, Bounds::default())
+    }
+
+    /// [`VerbsFabric::open`], making any device behave like one with these bounds.
+    ///
+    /// # Errors
+    /// As [`VerbsFabric::open`].
+    pub fn open_within(settings: &Settings, bounds: Bounds) -> Result<Self, FabricError> {
+        let no_rails = |reason: String| FabricError::NoRails {
+            reason: format!("{reason}; FERRORAIL_FABRIC=loopback does without RDMA on one host"),
+        };
+        ferrorail_delay_load::verbs().map_err(|error| no_rails(error.to_string()))?;
+        device::allow_fork();
+        let surveyed = device::survey(settings.gid_index)
+            .map_err(|error| no_rails(format!("RDMA devices cannot be listed: {error}")))?;
+        let ports: Vec<Port> = surveyed.iter().map(|one| one.port.clone()).collect();
+        let chosen = choice::choose(&ports, &settings.rails);
+        let mut refused: Vec<String> = chosen
+            .warnings
+            .into_iter()
+            .map(|warning| format!("FERRORAIL_RAILS: {warning}"))
+            .collect();
+        let rails = rail::open_all(&surveyed, &chosen.picks, settings, bounds, &mut refused);
+        if rails.is_empty() {
+            let found = choice::describe(&ports);
+            let why = refused.join("; ");
+            return Err(no_rails(format!(
+                "found {found}; {why}; a port must be active, named by FERRORAIL_RAILS if that is set, \
+                 and its /dev/infiniband device accessible"
+            )));
+        }
+        Ok(Self {
+            peers: boxcar::Vec::new(),
+            regions: Regions::default(),
+            processes: Mutex::default(),
+            infos: rails.iter().map(|rail| rail.info.clone()).collect(),
+            capabilities: capabilities(&rails),
+            failures: Mutex::default(),
+            has_failures: AtomicBool::new(false),
+            rails,
+            refused,
+        })
+    }
+}
