@@ -60,7 +60,7 @@ impl Arbiter {
     }
 
     /// Lets in the next contender if there is one and it may: who, and what is to be stored in its
-    /// mailbox [`Grant`](super::Mailbox::Grant).
+    /// mailbox [`Grant`](super::Mailbox::Grant): the request, so that no earlier answer is taken for it.
     pub fn grant(&mut self) -> Option<(u32, u64)> {
         let joins = |&contender: &u32| request::joins(self.contenders[contender as usize].seen);
         let joining = self.waiting.iter().position(joins);

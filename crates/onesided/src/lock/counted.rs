@@ -93,10 +93,6 @@ impl<S: LockSite> LockSite for CountedSite<S> {
         self.site.own(mailbox)
     }
 
-    fn clear(&self, mailbox: Mailbox) {
-        self.site.clear(mailbox);
-    }
-
     async fn ask(&self, request: u64, wake: bool) -> Result<(), Self::Error> {
         self.messages.fetch_add(1, Ordering::Relaxed);
         self.site.ask(request, wake).await

@@ -3,14 +3,20 @@
 //! Verbs have no swap. Queueing up therefore takes a compare-and-swap for each guess of who is last
 //! until one is right, and the number of messages grows with the number of contenders that
 //! arrive together.
+//!
+//! **Turns.** A contender queues up with a *turn* that is higher than its predecessor's and than all it
+//! has seen in this lock, so that the words stored in its mailboxes rise. It is granted its own word.
 
-use super::word::mcs::{GRANTED, NOBODY, pack, unpack};
+use super::word::mcs::{CONTENDERS, NOBODY, contender, pack, turn};
 use super::{LockError, LockSite, Mailbox, Mode, RemoteLock, RemoteWord, await_mailbox};
 
 /// MCS lock: first come, first served; every holder is exclusive, also one that asked for shared.
 #[derive(Debug, Default)]
 pub struct McsLock {
-    held: bool,
+    /// The highest turn seen.
+    turn: u64,
+    /// This contender's word while it holds the lock.
+    held: Option<u64>,
 }
 
 impl McsLock {
@@ -28,44 +34,49 @@ impl RemoteLock for McsLock {
         site: &S,
         _mode: Mode,
     ) -> Result<(), LockError<S::Error>> {
-        if self.held {
+        if self.held.is_some() {
             return Err(LockError::Held);
         }
-        site.clear(Mailbox::Grant);
-        site.clear(Mailbox::Next);
-        let me = pack(site.contender());
+        if site.contenders() > CONTENDERS {
+            return Err(LockError::Contenders {
+                algorithm: Self::NAME,
+                contenders: site.contenders(),
+                max: CONTENDERS,
+            });
+        }
         let home = site.home();
         let mut last = NOBODY;
-        loop {
+        let me = loop {
+            let me = pack(turn(last).max(self.turn) + 1, site.contender());
             let found = home.compare_swap(last, me).await?;
             if found == last {
-                break;
+                break me;
             }
             last = found;
-        }
+        };
         if last != NOBODY {
-            site.mailbox(unpack(last), Mailbox::Next).store(me).await?;
-            await_mailbox(site, Mailbox::Grant).await?;
+            let ahead = site.mailbox(contender(last), Mailbox::Next);
+            ahead.store(me).await?;
+            await_mailbox(site, Mailbox::Grant, me).await?;
         }
-        self.held = true;
+        self.turn = turn(me);
+        self.held = Some(me);
         Ok(())
     }
 
     async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
-        if !core::mem::take(&mut self.held) {
-            return Err(LockError::NotHeld);
-        }
-        let me = pack(site.contender());
+        let me = self.held.take().ok_or(LockError::NotHeld)?;
         let mut next = site.own(Mailbox::Next);
-        if next == NOBODY {
+        // Who came behind this contender before has a lower turn.
+        if next < me {
             if site.home().compare_swap(me, NOBODY).await? == me {
                 return Ok(());
             }
             // Somebody is queueing up at this moment and will say so.
-            next = await_mailbox(site, Mailbox::Next).await?;
+            next = await_mailbox(site, Mailbox::Next, me).await?;
         }
-        let grant = site.mailbox(unpack(next), Mailbox::Grant);
-        grant.store(GRANTED).await?;
-        Ok(())
+        self.turn = turn(next);
+        let grant = site.mailbox(contender(next), Mailbox::Grant);
+        Ok(grant.store(next).await?)
     }
 }

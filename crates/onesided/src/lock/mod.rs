@@ -35,24 +35,33 @@ pub enum Mode {
 }
 
 /// The words that every contender owns for each lock it may wait for. Peers store to them, the
-/// owner alone reads and clears them; both are plain 64-bit accesses, never atomic updates, so
+/// owner alone reads them; both are plain 64-bit accesses, never atomic updates, so
 /// that the owner may use the CPU while peers use a network card.
+///
+/// What is stored in one only rises, and nobody clears it: that is how failover finds out whether a
+/// store took effect which nobody acknowledged, and how an old grant is told from a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mailbox {
     /// The lock is handed over here.
     Grant,
     /// MCS: who queued up behind the owner.
     Next,
+    /// Queue: the lock is handed over here by that contender, below [`SEATS`].
+    GrantBy(u32),
 }
 
 impl Mailbox {
-    /// Number of mailbox words of one contender and lock.
-    pub const COUNT: usize = 2;
+    /// Number of mailbox words of one contender and lock that any number of contenders share.
+    pub const COMMON: usize = 2;
 
-    /// Position among the contender's words, below [`Mailbox::COUNT`].
+    /// Position among the contender's words: [`Mailbox::COMMON`], and one for each contender.
     #[must_use]
     pub const fn index(self) -> usize {
-        self as usize
+        match self {
+            Self::Grant => 0,
+            Self::Next => 1,
+            Self::GrantBy(contender) => Self::COMMON + contender as usize,
+        }
     }
 }
 
@@ -115,9 +124,6 @@ pub trait LockSite {
     /// Reads a mailbox of this contender's own, with acquire ordering. Not a message.
     fn own(&self, mailbox: Mailbox) -> u64;
 
-    /// Zeroes a mailbox of this contender's own. Not a message.
-    fn clear(&self, mailbox: Mailbox);
-
     /// Stores `request` in the word at the target in which this contender asks its
     /// [`Arbiter`]; zero at first, and nobody else writes it. Then makes the arbiter look there if
     /// `wake` and it sleeps. One message.
@@ -156,7 +162,8 @@ pub enum LockError<E> {
 
 /// One contender's part in one lock: the algorithm and what it remembers while holding.
 ///
-/// The value must be used with the same site always, and all contenders with the same algorithm.
+/// The value must be used with the same site always, as long as there is the lock, and all contenders
+/// with the same algorithm.
 pub trait RemoteLock {
     /// Stable name in settings and statistics.
     fn name(&self) -> &'static str;
@@ -197,11 +204,15 @@ pub fn block_on<F: Future>(future: F, mut relax: impl FnMut()) -> F::Output {
     }
 }
 
-/// Waits until something is stored in a mailbox of this contender's own.
-async fn await_mailbox<S: LockSite>(site: &S, mailbox: Mailbox) -> Result<u64, S::Error> {
+/// Waits until a mailbox of this contender's own has risen to `least`; what it holds then.
+async fn await_mailbox<S: LockSite>(
+    site: &S,
+    mailbox: Mailbox,
+    least: u64,
+) -> Result<u64, S::Error> {
     loop {
         let value = site.own(mailbox);
-        if value != 0 {
+        if value >= least {
             return Ok(value);
         }
         site.pause(Pause::Mailbox).await?;

@@ -21,6 +21,10 @@
 //! * A reader that *joins*, because it holds other locks, becomes one more shared holder at once if
 //!   there is any, whatever the turn. Where there is none it waits like others: only for who holds now.
 //!
+//! **Grants.** No bit of the word tells how often a contender has waited, so nobody who hands the lock over
+//! could number its grants to another among those of all. Each contender therefore has a mailbox for
+//! each other one, which numbers what it stores there.
+//!
 //! So a reader waits for at most one writer once the writer ahead has left, and a writer for at
 //! most every other writer once, with the readers between them.
 //!
@@ -35,7 +39,7 @@
 //! | reader among others | 1 | at most 1 | 1 | 1 | at most 4 |
 
 use super::word::{QueueWord, SEATS, Seats, grant};
-use super::{LockError, LockSite, Mailbox, Mode, RemoteLock, RemoteWord, await_mailbox};
+use super::{LockError, LockSite, Mailbox, Mode, Pause, RemoteLock, RemoteWord};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
@@ -50,13 +54,55 @@ enum Held {
 #[derive(Debug, Default)]
 pub struct QueueLock {
     held: Option<Held>,
+    grants: Grants,
+}
+
+/// What this contender granted, and was granted.
+#[derive(Debug, Default)]
+struct Grants {
+    /// Number of the last grant to anybody.
+    given: u64,
+    /// The last one taken from each contender.
+    taken: [u64; SEATS as usize],
+}
+
+impl Grants {
+    /// Grants `contender` what `kind` says.
+    async fn hand<S: LockSite>(
+        &mut self,
+        site: &S,
+        contender: u32,
+        kind: u64,
+    ) -> Result<(), S::Error> {
+        self.given += 1;
+        let mailbox = site.mailbox(contender, Mailbox::GrantBy(site.contender()));
+        mailbox.store(grant::pack(self.given, kind)).await
+    }
+
+    /// Waits until somebody grants something: its kind.
+    async fn take<S: LockSite>(&mut self, site: &S) -> Result<u64, S::Error> {
+        loop {
+            let contenders = self.taken.iter_mut().zip(0..site.contenders());
+            for (taken, contender) in contenders {
+                if contender == site.contender() {
+                    continue;
+                }
+                let found = site.own(Mailbox::GrantBy(contender));
+                if found > *taken {
+                    *taken = found;
+                    return Ok(grant::kind(found));
+                }
+            }
+            site.pause(Pause::Mailbox).await?;
+        }
+    }
 }
 
 impl QueueLock {
     /// Stable name of the algorithm.
     pub const NAME: &'static str = "queue";
 
-    /// Whether the lock can be asked for; makes ready for an answer.
+    /// Whether the lock can be asked for.
     fn check<S: LockSite>(&self, site: &S) -> Result<(), LockError<S::Error>> {
         if self.held.is_some() {
             return Err(LockError::Held);
@@ -68,7 +114,6 @@ impl QueueLock {
                 max: SEATS,
             });
         }
-        site.clear(Mailbox::Grant);
         Ok(())
     }
 
@@ -86,11 +131,7 @@ async fn add<S: LockSite>(site: &S, add: u64) -> Result<QueueWord, S::Error> {
     Ok(QueueWord(site.home().fetch_add(add).await?).plus(add))
 }
 
-async fn hand<S: LockSite>(site: &S, contender: u32, value: u64) -> Result<(), S::Error> {
-    site.mailbox(contender, Mailbox::Grant).store(value).await
-}
-
-async fn acquire_exclusive<S: LockSite>(site: &S) -> Result<Held, S::Error> {
+async fn acquire_exclusive<S: LockSite>(site: &S, grants: &mut Grants) -> Result<Held, S::Error> {
     let me = site.contender();
     let before = QueueWord(site.home().fetch_add(QueueWord::writer(me)).await?);
     if before.is_idle() {
@@ -101,27 +142,26 @@ async fn acquire_exclusive<S: LockSite>(site: &S) -> Result<Held, S::Error> {
             return Ok(Held::Exclusive { named: true });
         }
     }
-    let granted = await_mailbox(site, Mailbox::Grant).await?;
     Ok(Held::Exclusive {
-        named: granted == grant::EXCLUSIVE_WOKEN,
+        named: grants.take(site).await? == grant::EXCLUSIVE_WOKEN,
     })
 }
 
-async fn acquire_shared<S: LockSite>(site: &S) -> Result<Held, S::Error> {
+async fn acquire_shared<S: LockSite>(site: &S, grants: &mut Grants) -> Result<Held, S::Error> {
     let mine = QueueWord::reader(site.contender());
     let before = QueueWord(site.home().fetch_add(mine).await?);
     if before.is_idle() {
         let word = add(site, QueueWord::HOLDER.wrapping_sub(mine)).await?;
-        pass_turn(site, word).await?;
+        pass_turn(site, grants, word).await?;
     } else {
-        await_mailbox(site, Mailbox::Grant).await?;
+        grants.take(site).await?;
     }
     Ok(Held::Shared)
 }
 
 /// Joins the shared holders if there are any, whoever waits, and waits for an exclusive one only. Each
 /// step takes effect only on the word it was decided from.
-async fn join_shared<S: LockSite>(site: &S) -> Result<Held, S::Error> {
+async fn join_shared<S: LockSite>(site: &S, grants: &mut Grants) -> Result<Held, S::Error> {
     let home = site.home();
     let mut word = QueueWord(0);
     loop {
@@ -137,7 +177,7 @@ async fn join_shared<S: LockSite>(site: &S) -> Result<Held, S::Error> {
             continue;
         }
         if !joins {
-            await_mailbox(site, Mailbox::Grant).await?;
+            grants.take(site).await?;
         }
         return Ok(Held::Shared);
     }
@@ -145,7 +185,11 @@ async fn join_shared<S: LockSite>(site: &S) -> Result<Held, S::Error> {
 
 /// Gives the turn to whoever waits. `word` is what this contender, which has the turn, last saw; its
 /// own bit is gone from it.
-async fn pass_turn<S: LockSite>(site: &S, mut word: QueueWord) -> Result<(), S::Error> {
+async fn pass_turn<S: LockSite>(
+    site: &S,
+    grants: &mut Grants,
+    mut word: QueueWord,
+) -> Result<(), S::Error> {
     let me = site.contender();
     let mut admitted = Seats::default();
     // Ends: whoever was admitted hears of it only below and cannot come back before.
@@ -153,7 +197,7 @@ async fn pass_turn<S: LockSite>(site: &S, mut word: QueueWord) -> Result<(), S::
         let readers = word.readers();
         let writer = word.writers().after(me);
         if let (Some(writer), true, 0) = (writer, readers.is_empty(), word.holders()) {
-            hand(site, writer, grant::EXCLUSIVE).await?;
+            grants.hand(site, writer, grant::EXCLUSIVE).await?;
             break;
         }
         let admission =
@@ -168,7 +212,7 @@ async fn pass_turn<S: LockSite>(site: &S, mut word: QueueWord) -> Result<(), S::
         }
     }
     for reader in admitted.iter() {
-        hand(site, reader, grant::SHARED).await?;
+        grants.hand(site, reader, grant::SHARED).await?;
     }
     Ok(())
 }
@@ -184,33 +228,35 @@ impl RemoteLock for QueueLock {
         mode: Mode,
     ) -> Result<(), LockError<S::Error>> {
         self.check(site)?;
+        let grants = &mut self.grants;
         self.held = Some(match mode {
-            Mode::Exclusive => acquire_exclusive(site).await?,
-            Mode::Shared => acquire_shared(site).await?,
+            Mode::Exclusive => acquire_exclusive(site, grants).await?,
+            Mode::Shared => acquire_shared(site, grants).await?,
         });
         Ok(())
     }
 
     async fn join<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
         self.check(site)?;
-        self.held = Some(join_shared(site).await?);
+        self.held = Some(join_shared(site, &mut self.grants).await?);
         Ok(())
     }
 
     async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
         let me = site.contender();
+        let grants = &mut self.grants;
         match self.held.take().ok_or(LockError::NotHeld)? {
             Held::Shared => {
                 let word = add(site, QueueWord::HOLDER.wrapping_neg()).await?;
                 if let (0, Some(writer)) = (word.holders(), word.woken()) {
-                    hand(site, writer, grant::EXCLUSIVE_WOKEN).await?;
+                    grants.hand(site, writer, grant::EXCLUSIVE_WOKEN).await?;
                 }
             }
             Held::Exclusive { named } => {
                 let name = if named { QueueWord::wake(me) } else { 0 };
                 let leave = QueueWord::writer(me) + name;
                 let word = add(site, leave.wrapping_neg()).await?;
-                pass_turn(site, word).await?;
+                pass_turn(site, grants, word).await?;
             }
         }
         Ok(())

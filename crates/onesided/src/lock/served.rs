@@ -1,7 +1,7 @@
 //! A lock that a thread at the target keeps (thesis, section 4.2).
 //!
 //! A contender asks by storing into a word of its own at the target, where the [`Arbiter`] finds it,
-//! and waits at its mailbox; it leaves by another store to that word, which nobody acknowledges.
+//! and waits until its mailbox holds that request; it leaves by another store to that word, which nobody acknowledges.
 //! That is three messages under any contention, of which two are the contender's, but none of them
 //! arrives while the target's thread is not scheduled.
 //!
@@ -58,10 +58,10 @@ impl ServedLock {
         if self.held {
             return Err(LockError::Held);
         }
-        site.clear(Mailbox::Grant);
         self.number += 1;
-        site.ask(request(self.number), self.wakes).await?;
-        await_mailbox(site, Mailbox::Grant).await?;
+        let request = request(self.number);
+        site.ask(request, self.wakes).await?;
+        await_mailbox(site, Mailbox::Grant, request).await?;
         self.held = true;
         Ok(())
     }

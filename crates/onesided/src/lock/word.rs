@@ -10,21 +10,28 @@ pub(super) mod test_and_set {
     pub const SHARED: u64 = 1;
 }
 
-/// MCS: a contender, or nobody, in the lock word and in the mailbox `Next`.
+/// MCS: a contender's turn and who it is, or nobody, in the lock word and in the mailboxes. 44 bits of
+/// turns are some months of a microsecond each.
 pub(super) mod mcs {
     /// Nobody.
     pub const NOBODY: u64 = 0;
-    /// What is stored in the mailbox `Grant`.
-    pub const GRANTED: u64 = 1;
+    const CONTENDER_BITS: u32 = 20;
+    /// Most contenders.
+    pub const CONTENDERS: u32 = 1 << CONTENDER_BITS;
 
-    /// `contender` as a non-zero word.
-    pub const fn pack(contender: u32) -> u64 {
-        contender as u64 + 1
+    /// The word of `contender` at a turn, from 1.
+    pub const fn pack(turn: u64, contender: u32) -> u64 {
+        turn << CONTENDER_BITS | contender as u64
     }
 
-    /// Inverse of [`pack`].
-    pub const fn unpack(word: u64) -> u32 {
-        (word - 1) as u32
+    /// The turn in a word; 0 of nobody.
+    pub const fn turn(word: u64) -> u64 {
+        word >> CONTENDER_BITS
+    }
+
+    /// The contender in the word of somebody.
+    pub const fn contender(word: u64) -> u32 {
+        word as u32 & (CONTENDERS - 1)
     }
 }
 
@@ -137,8 +144,21 @@ impl Seats {
     }
 }
 
-/// What the queue lock stores in the mailbox `Grant`.
+/// What the queue lock stores in a mailbox `GrantBy`: the number of the grant among those of the contender
+/// that gives it, from 1, above what is granted.
 pub(super) mod grant {
+    const KIND_BITS: u32 = 2;
+
+    /// Grant `number` of that kind.
+    pub const fn pack(number: u64, kind: u64) -> u64 {
+        number << KIND_BITS | kind
+    }
+
+    /// What is granted.
+    pub const fn kind(word: u64) -> u64 {
+        word & ((1 << KIND_BITS) - 1)
+    }
+
     /// The reader has been counted as a holder.
     pub const SHARED: u64 = 1;
     /// The writer holds the lock.

@@ -6,10 +6,12 @@
 //! ```
 //!
 //! A control block holds what peers write of one rank: the words of its locks, its fence, a line for
-//! each rank of the window and one for its own handler, whose words have one writer each, and the
-//! words in which ranks ask its handler and are answered by theirs. Rooms hold the operands of what
+//! each rank of the window and one for its own handler, whose words have one writer each, the words in
+//! which ranks hand it a queue lock, and those in which ranks ask its handler and are answered by theirs. Rooms hold the operands of what
 //! handlers are asked to accumulate: one for each origin, one of the rank's own from which it sends
 //! and where results land, and one from which its handler answers.
+
+use crate::lock::SEATS;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -102,6 +104,27 @@ pub const fn answer(ranks: u32, peer: u32) -> usize {
     accumulate_request(ranks, 0) + row(ranks) + 8 * peer as usize
 }
 
+/// Bytes of the words in which contenders of one queue lock hand it to one of them: none where they are
+/// more than that lock has seats.
+const fn grants(ranks: u32) -> usize {
+    match ranks {
+        0..SEATS => row(ranks + 1),
+        SEATS => row(SEATS),
+        _ => 0,
+    }
+}
+
+/// Offset, in such a control block, of the word in which contender `by` hands over the lock of which the
+/// owner keeps the line `line`.
+pub const fn lock_grant(ranks: u32, line: u32, by: u32) -> usize {
+    answer(ranks, 0) + row(ranks) + 2 * grants(ranks) * line as usize + 8 * by as usize
+}
+
+/// The same for the accumulate lock.
+pub const fn accumulate_grant(ranks: u32, line: u32, by: u32) -> usize {
+    lock_grant(ranks, line, by) + grants(ranks)
+}
+
 /// Bytes before the operands in a room.
 pub const ROOM_HEAD: usize = LINE;
 
@@ -113,7 +136,7 @@ pub const ENTRY_BYTES: usize = LINE;
 /// Offset, in a control block of a dynamic window of `ranks` ranks, of the word in which `peer` says
 /// how often its table has changed.
 pub const fn changes(ranks: u32, peer: u32) -> usize {
-    answer(ranks, 0) + row(ranks) + 8 * peer as usize
+    lock_grant(ranks, ranks + 1, 0) + 8 * peer as usize
 }
 
 /// Offset, in such a control block, of the owner's table.
@@ -202,6 +225,9 @@ mod tests {
         offsets.extend((0..FENCE_ROUNDS as u32).map(fence));
         for rank in 0..=3 {
             offsets.extend(words.map(|word| peer(rank, word)));
+        }
+        for (line, by) in (0..=3).flat_map(|line| (0..=3).map(move |by| (line, by))) {
+            offsets.extend([lock_grant(3, line, by), accumulate_grant(3, line, by)]);
         }
         offsets.push(asleep(3));
         for rank in 0..3 {

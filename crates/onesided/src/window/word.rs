@@ -5,7 +5,7 @@ use super::outstanding::accepted;
 use super::{Window, WindowError, count};
 use crate::lock::{LockSite, Mailbox, Pause, RemoteWord};
 use ferrorail_base::Rank;
-use ferrorail_base::sync::{AtomicU64, Ordering, fence};
+use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalSlice, Notification, RemoteSlice, Ticket, Tracking,
 };
@@ -33,11 +33,17 @@ impl Which {
         }
     }
 
-    const fn mailbox(self, mailbox: Mailbox) -> PeerWord {
-        match self {
-            Self::Lock | Self::Holders => PeerWord::LockMailbox(mailbox.index()),
-            Self::Accumulate => PeerWord::AccumulateMailbox(mailbox.index()),
-        }
+    /// Offset of a mailbox of the line `line` in a control block of a window of `ranks` ranks.
+    const fn mailbox(self, ranks: u32, line: u32, mailbox: Mailbox) -> usize {
+        let word = match (self, mailbox) {
+            (Self::Accumulate, Mailbox::GrantBy(by)) => {
+                return layout::accumulate_grant(ranks, line, by);
+            }
+            (_, Mailbox::GrantBy(by)) => return layout::lock_grant(ranks, line, by),
+            (Self::Accumulate, _) => PeerWord::AccumulateMailbox(mailbox.index()),
+            _ => PeerWord::LockMailbox(mailbox.index()),
+        };
+        layout::peer(line, word)
     }
 
     const fn result(self) -> PeerWord {
@@ -303,24 +309,13 @@ impl<F: Fabric> LockSite for Site<'_, F> {
         Word {
             site: self,
             of,
-            offset: layout::peer(line, self.which.mailbox(mailbox)),
+            offset: self.which.mailbox(self.window.size(), line, mailbox),
         }
     }
 
     fn own(&self, mailbox: Mailbox) -> u64 {
-        let word = self.which.mailbox(mailbox);
-        let word = self.window.own_peer_word(Rank(self.line), word);
-        word.load(Ordering::Acquire)
-    }
-
-    fn clear(&self, mailbox: Mailbox) {
-        let word = self.which.mailbox(mailbox);
-        let word = self.window.own_peer_word(Rank(self.line), word);
-        word.store(0, Ordering::Relaxed);
-        if self.window.rails.is_some() {
-            // Before the request goes out by a device.
-            fence(Ordering::SeqCst);
-        }
+        let offset = self.which.mailbox(self.window.size(), self.line, mailbox);
+        self.window.own_word(offset).load(Ordering::Acquire)
     }
 
     async fn ask(&self, request: u64, wake: bool) -> Result<(), WindowError> {

@@ -12,7 +12,7 @@ use crate::lock::{Arbiter, LockSite, Mailbox, Mode, Pause, RemoteWord};
 /// The words of one lock, and what its holders check.
 pub struct SharedLock {
     home: AtomicU64,
-    mailboxes: Vec<[AtomicU64; Mailbox::COUNT]>,
+    mailboxes: Vec<Vec<AtomicU64>>,
     requests: Vec<AtomicU64>,
     /// Contenders that will ask no more.
     gone: AtomicU64,
@@ -34,11 +34,12 @@ impl SharedLock {
     }
 
     fn polled(contenders: u32) -> Self {
-        let mailboxes = (0..contenders).map(|_| [AtomicU64::new(0), AtomicU64::new(0)]);
+        let zeros = |words| (0..words).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
+        let mailboxes = (0..contenders).map(|_| zeros(Mailbox::COMMON + contenders as usize));
         Self {
             home: AtomicU64::new(0),
             mailboxes: mailboxes.collect(),
-            requests: (0..contenders).map(|_| AtomicU64::new(0)).collect(),
+            requests: zeros(contenders as usize),
             gone: AtomicU64::new(0),
             inside: AtomicU64::new(0),
             data: AtomicU64::new(0),
@@ -239,10 +240,6 @@ impl LockSite for AtomicSite {
 
     fn own(&self, mailbox: Mailbox) -> u64 {
         self.lock.mailboxes[self.contender as usize][mailbox.index()].load(Ordering::Acquire)
-    }
-
-    fn clear(&self, mailbox: Mailbox) {
-        self.lock.mailboxes[self.contender as usize][mailbox.index()].store(0, Ordering::Relaxed);
     }
 
     async fn ask(&self, request: u64, _wake: bool) -> Result<(), Infallible> {

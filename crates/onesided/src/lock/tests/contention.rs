@@ -86,6 +86,11 @@ impl Referee {
 }
 
 fn run<L: RemoteLock>(contest: Contest, new: impl Fn() -> L) -> Outcome {
+    run_losing(0, contest, new)
+}
+
+/// So many of 100 stores are not acknowledged.
+fn run_losing<L: RemoteLock>(lost_percent: u64, contest: Contest, new: impl Fn() -> L) -> Outcome {
     let referee = Rc::new(Referee::default());
     *referee.arrivals.borrow_mut() = vec![None; contest.contenders as usize];
     let at_home = {
@@ -93,6 +98,7 @@ fn run<L: RemoteLock>(contest: Contest, new: impl Fn() -> L) -> Outcome {
         Rc::new(move |contender| referee.arrive(contender))
     };
     let world = World::new(contest.seed, contest.contenders, at_home);
+    world.lose(lost_percent);
     let mut tasks: Vec<core::pin::Pin<Box<dyn Future<Output = ()>>>> = Vec::new();
     let left = Rc::new(Cell::new(contest.contenders));
     let name = new().name();
@@ -150,6 +156,27 @@ fn sixteen_contenders_exclude_each_other_and_all_finish() {
             };
             let outcome = run(contest, || AnyLock::new(algorithm));
             assert_eq!(outcome.acquisitions, 16 * 8, "seed {seed}");
+        }
+    }
+}
+
+/// Failover looks at the word that a store went to: if that has reached the value the store arrived, else
+/// it is repeated, also where its first doing took effect unseen and was answered since.
+#[test]
+fn no_hand_over_is_lost_or_taken_twice_where_rails_fail() {
+    for seed in 0..60 {
+        for algorithm in LockAlgorithm::ALL {
+            let contest = Contest {
+                seed,
+                contenders: [3, 5, 16][seed as usize % 3],
+                acquisitions_each: 12,
+                shared_percent: [0, 30, 50, 90][seed as usize % 4],
+                hold: [0, ROUND_TRIP][seed as usize % 2],
+                think: [0, ROUND_TRIP / 2][seed as usize / 2 % 2],
+            };
+            let outcome = run_losing(20, contest, || AnyLock::new(algorithm));
+            let all = u64::from(contest.contenders * contest.acquisitions_each);
+            assert_eq!(outcome.acquisitions, all, "{algorithm:?}, seed {seed}");
         }
     }
 }

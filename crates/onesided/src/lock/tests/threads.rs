@@ -83,11 +83,10 @@ fn holders_of_several_locks_and_writers_do_not_wait_for_each_other() {
                 let locks = locks.clone();
                 std::thread::spawn(move || {
                     let sites: Vec<_> = locks.iter().map(|lock| lock.site(contender)).collect();
+                    let mut parts: Vec<_> = (0..LOCKS).map(|_| AnyLock::new(algorithm)).collect();
                     let mut random = u64::from(contender);
                     for _ in 0..200 {
                         let first = splitmix(&mut random) as usize;
-                        let mut parts: Vec<_> =
-                            (0..LOCKS).map(|_| AnyLock::new(algorithm)).collect();
                         if contender % 2 == 0 {
                             let which = first % LOCKS;
                             let (part, site) = (&mut parts[which], &sites[which]);

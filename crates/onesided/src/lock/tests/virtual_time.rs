@@ -5,7 +5,7 @@ use core::convert::Infallible;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::splitmix;
@@ -22,7 +22,7 @@ const END_OF_TIME: u64 = 1 << 23;
 
 struct Words {
     home: u64,
-    mailboxes: Vec<[u64; Mailbox::COUNT]>,
+    mailboxes: Vec<Vec<u64>>,
     requests: Vec<u64>,
     /// Whether the arbiter was woken since it last looked.
     woken: bool,
@@ -32,12 +32,40 @@ struct Words {
     at_home: Rc<dyn Fn(u32)>,
 }
 
+/// A word that somebody waits for.
+#[derive(Clone, Copy)]
+enum Place {
+    Mailbox(u32, Mailbox),
+    Request(u32),
+}
+
+impl Words {
+    fn at(&mut self, place: Place) -> &mut u64 {
+        match place {
+            Place::Mailbox(contender, mailbox) => {
+                &mut self.mailboxes[contender as usize][mailbox.index()]
+            }
+            Place::Request(contender) => &mut self.requests[contender as usize],
+        }
+    }
+}
+
+/// A store that nobody acknowledged, and when it is accounted for.
+struct Owed {
+    due: u64,
+    place: Place,
+    value: u64,
+}
+
 /// Time and the memory of one lock.
 pub struct World {
     now: RefCell<u64>,
     next: RefCell<u64>,
     random: RefCell<u64>,
     words: RefCell<Words>,
+    /// How many of 100 stores are not acknowledged.
+    lost_percent: Cell<u64>,
+    owed: RefCell<Vec<Owed>>,
 }
 
 impl World {
@@ -48,13 +76,54 @@ impl World {
             random: RefCell::new(seed),
             words: RefCell::new(Words {
                 home: 0,
-                mailboxes: vec![[0; Mailbox::COUNT]; contenders as usize],
+                mailboxes: vec![
+                    vec![0; Mailbox::COMMON + contenders as usize];
+                    contenders as usize
+                ],
                 requests: vec![0; contenders as usize],
                 woken: false,
                 granted: 0,
                 at_home,
             }),
+            lost_percent: Cell::new(0),
+            owed: RefCell::default(),
         })
+    }
+
+    /// From now on so many of 100 stores are not acknowledged, whether they took effect or not.
+    pub fn lose(&self, percent: u64) {
+        self.lost_percent.set(percent);
+    }
+
+    /// Stores `value`; when the store is complete. If it is not acknowledged that takes until failover
+    /// has looked whether it arrived.
+    fn deliver(&self, place: Place, value: u64) -> u64 {
+        let percent = self.lost_percent.get();
+        let lost = percent > 0 && self.random(100) < percent;
+        if !lost || self.random(2) == 0 {
+            *self.words.borrow_mut().at(place) = value;
+        }
+        if !lost {
+            return self.now();
+        }
+        let due = self.now() + self.random(50 * ROUND_TRIP);
+        self.owed.borrow_mut().push(Owed { due, place, value });
+        due
+    }
+
+    /// Does what failover does: a word that has reached the value proves that the store arrived,
+    /// else it is done again.
+    fn account(&self) {
+        let mut words = self.words.borrow_mut();
+        self.owed.borrow_mut().retain(|owed| {
+            if owed.due > self.now() {
+                return true;
+            }
+            let word = words.at(owed.place);
+            *word = owed.value.max(*word);
+            words.woken = true;
+            false
+        });
     }
 
     pub fn site(self: &Rc<Self>, contender: u32) -> VirtualSite {
@@ -101,9 +170,8 @@ impl World {
                 }
                 while let Some((contender, value)) = arbiter.grant() {
                     self.sleep(self.half_a_message()).await;
-                    let mut words = self.words.borrow_mut();
-                    words.granted += 1;
-                    words.mailboxes[contender as usize][Mailbox::Grant.index()] = value;
+                    self.words.borrow_mut().granted += 1;
+                    self.deliver(Place::Mailbox(contender, Mailbox::Grant), value);
                 }
             }
             self.sleep(LOOK).await;
@@ -124,12 +192,14 @@ impl World {
     pub fn run(&self, mut tasks: Vec<Pin<Box<dyn Future<Output = ()> + '_>>>) {
         let mut context = Context::from_waker(Waker::noop());
         while !tasks.is_empty() {
+            self.account();
             *self.next.borrow_mut() = NEVER;
             for index in (1..tasks.len()).rev() {
                 tasks.swap(index, self.random(index as u64 + 1) as usize);
             }
             tasks.retain_mut(|task| task.as_mut().poll(&mut context).is_pending());
-            let next = *self.next.borrow();
+            let due = self.owed.borrow().iter().map(|owed| owed.due).min();
+            let next = due.unwrap_or(NEVER).min(*self.next.borrow());
             assert!(
                 tasks.is_empty() || next < END_OF_TIME,
                 "a wake-up was lost: {} contenders wait for ever",
@@ -185,7 +255,14 @@ impl RemoteWord for VirtualWord<'_> {
     }
 
     async fn store(&self, value: u64) -> Result<(), Infallible> {
-        self.access(|_| value).await.map(|_| ())
+        let world = &self.site.world;
+        let (contender, mailbox) = self.mailbox.expect("the lock word is changed atomically");
+        world.sleep(world.half_a_message()).await;
+        let complete = world.deliver(Place::Mailbox(contender, mailbox), value);
+        world
+            .sleep(complete - world.now() + world.half_a_message())
+            .await;
+        Ok(())
     }
 
     async fn compare_swap(&self, compare: u64, swap: u64) -> Result<u64, Infallible> {
@@ -228,20 +305,18 @@ impl LockSite for VirtualSite {
         self.world.words.borrow().mailboxes[self.contender as usize][mailbox.index()]
     }
 
-    fn clear(&self, mailbox: Mailbox) {
-        self.world.words.borrow_mut().mailboxes[self.contender as usize][mailbox.index()] = 0;
-    }
-
     async fn ask(&self, request: u64, wake: bool) -> Result<(), Infallible> {
         let world = &self.world;
         world.sleep(world.half_a_message()).await;
         {
             let mut words = world.words.borrow_mut();
             (words.at_home)(self.contender);
-            words.requests[self.contender as usize] = request;
             words.woken |= wake;
         }
-        world.sleep(world.half_a_message()).await;
+        let complete = world.deliver(Place::Request(self.contender), request);
+        world
+            .sleep(complete - world.now() + world.half_a_message())
+            .await;
         Ok(())
     }
 
