@@ -1,12 +1,31 @@
-//! Moving data over rails: through slots, straight from and to the caller's buffer, or, where that
-//! cannot be registered, through slots in pieces.
+//! Moving data over rails: short data through slots, longer data straight from and to the caller's
+//! buffer, registered for that operation and divided over rails by the planner, or, where registering is
+//! refused, through slots in pieces.
 
 use super::layout::BOUNCE_BYTES;
+use super::outstanding::{After, accepted};
 use super::rails::Direction;
-use super::{Window, WindowError};
+use super::{Window, WindowError, WindowRails};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_fabric::{Fabric, FabricError, RemoteRegion, RemoteSlice};
+use ferrorail_fabric::stripe::Stripes;
+use ferrorail_fabric::{
+    Fabric, FabricError, LocalRegion, LocalSlice, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket,
+    Tracking,
+};
+
+/// A message straight from or to a buffer of the caller's, as far as it is posted. If posting fails, what
+/// was posted may still use the buffer: the registration is kept for ever.
+struct Direct {
+    target: Rank,
+    direction: Direction,
+    /// The buffer, until all is posted.
+    buffer: Option<LocalRegion>,
+    /// How it is divided, once its first chunk is posted.
+    stripes: Option<Stripes>,
+    posted: usize,
+    tickets: [Option<Ticket>; RAILS_MAX],
+}
 
 impl<F: Fabric> Window<F> {
     /// Starts moving `here` to or from the bytes at `offset` of `region` at `target`.
@@ -32,10 +51,17 @@ impl<F: Fabric> Window<F> {
         match unsafe { self.rails().register(here) } {
             Ok(buffer) => {
                 self.surroundings.registered();
-                let mut buffer = Some(buffer);
+                let mut message = Direct {
+                    target,
+                    direction,
+                    buffer: Some(buffer),
+                    stripes: None,
+                    posted: 0,
+                    tickets: [None; RAILS_MAX],
+                };
                 // SAFETY: the caller's contract.
                 self.on_rails(target, |rails| unsafe {
-                    rails.transfer_directly(target, direction, &mut buffer, there)
+                    rails.transfer_directly(&mut message, there)
                 })
             }
             Err(error @ FabricError::RegisterMemory { .. }) => {
@@ -68,3 +94,62 @@ impl<F: Fabric> Window<F> {
         Ok(())
     }
 }
+
+impl<F: Fabric> WindowRails<F> {
+    /// Posts what is not posted yet of a message to or from `there`; `None` if no rail is free for the next
+    /// chunk. Once all is posted the buffer's registration is given back when that is complete.
+    ///
+    /// # Safety
+    /// As [`WindowRails::transfer`], for the message's buffer.
+    unsafe fn transfer_directly(
+        &self,
+        message: &mut Direct,
+        there: RemoteSlice<'_>,
+    ) -> Result<Option<()>, WindowError> {
+        let Some(region) = &message.buffer else {
+            return Ok(Some(()));
+        };
+        let mut outstanding = self.outstanding();
+        let bytes = region.range.bytes as u64;
+        let stripes = match message.stripes {
+            Some(stripes) => stripes,
+            None => self.plan(&mut outstanding, message.target, bytes),
+        };
+        let peer = self.link_of(message.target).peer;
+        for chunk in &stripes.chunks()[message.posted..] {
+            let here = LocalSlice {
+                region,
+                offset: chunk.offset as usize,
+                bytes: chunk.bytes as usize,
+            };
+            let offset = there.offset + chunk.offset as usize;
+            let there = RemoteSlice { offset, ..there };
+            let rail = self.local_rail(chunk.rail);
+            // SAFETY: the caller's contract, for a part.
+            let posted = unsafe {
+                match message.direction {
+                    Direction::Put => {
+                        let tracking = Tracking::Tracked;
+                        self.fabric().put(peer, rail, here, there, tracking)
+                    }
+                    Direction::Get => self.fabric().get(peer, rail, there, here),
+                }
+            };
+            let Some(ticket) = accepted(posted)? else {
+                return Ok(None);
+            };
+            message.stripes = Some(stripes);
+            message.tickets[message.posted] = Some(ticket);
+            message.posted += 1;
+        }
+        let after = message
+            .buffer
+            .take()
+            .map_or(After::Nothing, After::Deregister);
+        outstanding.begin_all(message.target, message.tickets, after);
+        Ok(Some(()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,7 @@
 //! Operations on rails: posting, bounce slots, registrations of user memory, completion.
 //!
 //! Short data passes through registered slots of this rank's own, so that the caller's buffer is
-//! free, or waited for, without being registered; longer data goes straight from or to the caller's
-//! buffer, registered for that operation and divided over rails by the planner. Where registering is
-//! refused it passes through slots too, in pieces (`by_rail`).
+//! free, or waited for, without being registered; longer data goes another way (`by_rail`).
 
 use super::WindowError;
 use super::layout::BOUNCE_BYTES;
@@ -13,8 +11,7 @@ use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{Balance, Planner, Stripes};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, LocalSlice, Notification, RAILS_MAX, RemoteRegion,
-    RemoteSlice, Ticket, Tracking,
+    Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -102,6 +99,11 @@ impl<F: Fabric> WindowRails<F> {
     /// The rail for all that must stay in order, or exclude each other.
     pub(super) fn word_rail(&self) -> RailId {
         self.local[self.words.index()]
+    }
+
+    /// This process's rail for a rail of the window.
+    pub(super) fn local_rail(&self, rail: RailId) -> RailId {
+        self.local[rail.index()]
     }
 
     pub(super) fn outstanding(&self) -> MutexGuard<'_, Outstanding> {
@@ -253,7 +255,7 @@ impl<F: Fabric> WindowRails<F> {
             Direction::Put if outstanding.counts[target.index()] == 0 => self.word_rail(),
             _ => {
                 let stripes = self.plan(&mut outstanding, target, 0);
-                self.local[stripes.chunks()[0].rail.index()]
+                self.local_rail(stripes.chunks()[0].rail)
             }
         };
         let local = LocalSlice {
@@ -290,7 +292,7 @@ impl<F: Fabric> WindowRails<F> {
     }
 
     /// How a message is laid over the rails to `target` that are in use.
-    fn plan(&self, outstanding: &mut Outstanding, target: Rank, bytes: u64) -> Stripes {
+    pub(super) fn plan(&self, outstanding: &mut Outstanding, target: Rank, bytes: u64) -> Stripes {
         let balance = &mut outstanding.balances[target.index()];
         if self.local.len() > 1 {
             let out_of_use = self.fabric.out_of_use(self.link_of(target).peer);
@@ -306,87 +308,6 @@ impl<F: Fabric> WindowRails<F> {
     pub(super) unsafe fn register(&self, here: MemoryRange) -> Result<LocalRegion, FabricError> {
         // SAFETY: the caller's contract.
         unsafe { self.fabric.register(here.as_ptr(), here.bytes, None) }
-    }
-
-    /// Starts moving bytes straight from or to the caller's buffer; `None` if nothing was posted because
-    /// no rail is free. Takes the registration if something was, and gives it back when it is complete.
-    /// If posting fails, what was posted may still use the buffer: the registration is kept for ever.
-    ///
-    /// # Safety
-    /// As [`WindowRails::transfer`], for the memory that `region` is.
-    pub(super) unsafe fn transfer_directly(
-        &self,
-        target: Rank,
-        direction: Direction,
-        region: &mut Option<LocalRegion>,
-        there: RemoteSlice<'_>,
-    ) -> Result<Option<()>, WindowError> {
-        let Some(buffer) = region.take() else {
-            return Ok(Some(()));
-        };
-        let mut outstanding = self.outstanding();
-        // SAFETY: the caller's contract.
-        let posted = unsafe { self.divide(&mut outstanding, target, direction, &buffer, there) };
-        let (tickets, count) = posted?;
-        if count == 0 {
-            *region = Some(buffer);
-            return Ok(None);
-        }
-        outstanding.begin_all(target, tickets, After::Deregister(buffer));
-        Ok(Some(()))
-    }
-
-    /// Posts the chunks of a message, waiting for room on rails once the first is posted. What it
-    /// returns is the tickets and how many there are: none if the first found no room.
-    ///
-    /// # Safety
-    /// As [`WindowRails::transfer`].
-    unsafe fn divide(
-        &self,
-        outstanding: &mut Outstanding,
-        target: Rank,
-        direction: Direction,
-        region: &LocalRegion,
-        there: RemoteSlice<'_>,
-    ) -> Result<([Option<Ticket>; RAILS_MAX], usize), WindowError> {
-        let peer = self.link_of(target).peer;
-        let stripes = self.plan(outstanding, target, region.range.bytes as u64);
-        let mut tickets = [None; RAILS_MAX];
-        let mut posted = 0;
-        for chunk in stripes.chunks() {
-            let here = LocalSlice {
-                region,
-                offset: chunk.offset as usize,
-                bytes: chunk.bytes as usize,
-            };
-            let there = RemoteSlice {
-                region: there.region,
-                offset: there.offset + chunk.offset as usize,
-            };
-            let rail = self.local[chunk.rail.index()];
-            let ticket = loop {
-                // SAFETY: the caller's contract, for a part.
-                let outcome = unsafe {
-                    match direction {
-                        Direction::Put => {
-                            self.fabric.put(peer, rail, here, there, Tracking::Tracked)
-                        }
-                        Direction::Get => self.fabric.get(peer, rail, there, here),
-                    }
-                };
-                match accepted(outcome)? {
-                    Some(ticket) => break ticket,
-                    None if posted == 0 => return Ok((tickets, 0)),
-                    None => {
-                        self.fabric.progress()?;
-                        std::thread::yield_now();
-                    }
-                }
-            };
-            tickets[posted] = Some(ticket);
-            posted += 1;
-        }
-        Ok((tickets, posted))
     }
 }
 

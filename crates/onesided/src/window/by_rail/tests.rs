@@ -1,0 +1,313 @@
+//! Messages that meet full rails.
+
+use crate::lock::{LockAlgorithm, Mode};
+use crate::window::{
+    Link, Memory, Parts, Shape, Surroundings, Target, Window, WindowError, WindowLayout,
+    WindowRails, layout,
+};
+use ferrorail_base::config::ShmKind;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::runs::Piece;
+use ferrorail_base::{PeerId, ProcessId, RailId, Rank};
+use ferrorail_fabric::stripe::{Balance, Planner, Policy};
+use ferrorail_fabric::{
+    Capabilities, Fabric, FabricError, LocalRegion, LocalSlice, Notification, RAILS_MAX,
+    RailCounters, RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
+};
+use ferrorail_shm::{Segment, WaitPolicy};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const RAILS: u8 = 2;
+const BYTES: usize = 1 << 16;
+const PEER: PeerId = PeerId(0);
+
+/// Rails with room for a number of puts, which complete at once.
+#[derive(Default)]
+struct Narrow {
+    room: AtomicUsize,
+    /// Offset and length of each put.
+    puts: Mutex<Vec<(usize, usize)>>,
+    registered: AtomicUsize,
+    checked: AtomicUsize,
+}
+
+fn local(range: MemoryRange) -> LocalRegion {
+    LocalRegion {
+        range,
+        lkeys: [0; RAILS_MAX],
+        rkeys: [0; RAILS_MAX],
+        backing: None,
+        handle: 0,
+    }
+}
+
+impl Fabric for Narrow {
+    fn name(&self) -> &'static str {
+        "narrow"
+    }
+    fn rails(&self) -> &[RailInfo] {
+        &[]
+    }
+    fn refused(&self) -> &[String] {
+        &[]
+    }
+    fn capabilities(&self) -> Capabilities {
+        unreachable!()
+    }
+    fn counters(&self, _rail: RailId) -> RailCounters {
+        unreachable!()
+    }
+    unsafe fn register(
+        &self,
+        address: *mut u8,
+        bytes: usize,
+        _backing: Option<SharedBacking>,
+    ) -> Result<LocalRegion, FabricError> {
+        self.registered.fetch_add(1, Ordering::Relaxed);
+        Ok(local(MemoryRange::new(address, bytes)))
+    }
+    fn deregister(&self, region: LocalRegion) {
+        if region.range.bytes == BYTES {
+            self.registered.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    fn describe(&self, _region: &LocalRegion) -> Vec<u8> {
+        unreachable!()
+    }
+    fn import(&self, _peer: PeerId, _description: &[u8]) -> Result<RemoteRegion, FabricError> {
+        unreachable!()
+    }
+    fn release(&self, _peer: PeerId, _region: RemoteRegion) {}
+    fn open_peer(&self, _process: ProcessId) -> Result<PeerId, FabricError> {
+        unreachable!()
+    }
+    fn address_for(&self, _peer: PeerId) -> Result<Vec<u8>, FabricError> {
+        unreachable!()
+    }
+    fn connect(&self, _peer: PeerId, _address: &[u8]) -> Result<(), FabricError> {
+        unreachable!()
+    }
+    unsafe fn put(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        from: LocalSlice<'_>,
+        to: RemoteSlice<'_>,
+        _tracking: Tracking,
+    ) -> Result<Ticket, FabricError> {
+        let take = |room: usize| room.checked_sub(1);
+        let taken = self
+            .room
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        taken.map_err(|_| FabricError::WouldBlock)?;
+        assert_eq!(from.offset, to.offset);
+        let mut puts = self.puts.lock().expect("nobody panicked");
+        puts.push((to.offset, from.bytes));
+        let sequence = puts.len() as u64;
+        Ok(Ticket {
+            peer,
+            rail,
+            sequence,
+        })
+    }
+    unsafe fn put_notify(
+        &self,
+        _peer: PeerId,
+        _rail: RailId,
+        _from: LocalSlice<'_>,
+        _to: RemoteSlice<'_>,
+        _notification: Notification<'_>,
+        _tracking: Tracking,
+    ) -> Result<Ticket, FabricError> {
+        unreachable!()
+    }
+    unsafe fn get(
+        &self,
+        _peer: PeerId,
+        _rail: RailId,
+        _from: RemoteSlice<'_>,
+        _into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError> {
+        unreachable!()
+    }
+    unsafe fn fetch_add(
+        &self,
+        _peer: PeerId,
+        _rail: RailId,
+        _at: RemoteSlice<'_>,
+        _add: u64,
+        _into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError> {
+        unreachable!()
+    }
+    unsafe fn fetch_add_behind(
+        &self,
+        _before: Ticket,
+        _at: RemoteSlice<'_>,
+        _add: u64,
+        _into: LocalSlice<'_>,
+    ) -> Result<Option<Ticket>, FabricError> {
+        unreachable!()
+    }
+    unsafe fn compare_swap(
+        &self,
+        _peer: PeerId,
+        _rail: RailId,
+        _at: RemoteSlice<'_>,
+        _compare: u64,
+        _swap: u64,
+        _into: LocalSlice<'_>,
+    ) -> Result<Ticket, FabricError> {
+        unreachable!()
+    }
+    fn is_complete(&self, _ticket: Ticket) -> Result<bool, FabricError> {
+        Ok(true)
+    }
+    fn check(&self, _peer: PeerId) -> Result<(), FabricError> {
+        self.checked.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+    fn progress(&self) -> Result<usize, FabricError> {
+        Ok(0)
+    }
+}
+
+/// A process whose host makes room for so many puts each time it is driven.
+struct Process {
+    fabric: Arc<Narrow>,
+    wait: WaitPolicy,
+    room: usize,
+}
+
+impl Surroundings for Process {
+    fn wait_policy(&self) -> &WaitPolicy {
+        &self.wait
+    }
+    fn poke(&self) {
+        self.fabric.room.fetch_add(self.room, Ordering::Relaxed);
+    }
+    fn registered(&self) {}
+    fn refused(&self, _error: &FabricError, _bytes: u64) {
+        unreachable!()
+    }
+    fn check(
+        &self,
+        doing: &'static str,
+        _waited: Duration,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Err(doing.into())
+    }
+}
+
+/// A window of two ranks on two nodes.
+fn window(fabric: &Arc<Narrow>, room: usize) -> Window<Narrow> {
+    let layout = WindowLayout {
+        ranks: 2,
+        local_ranks: 1,
+        rails: true,
+        dynamic: false,
+        operand_bytes: 0,
+    };
+    let segment = Segment::create(ShmKind::Auto, layout.memory() + layout::PAGE).expect("memory");
+    let region = RemoteRegion {
+        address: 0,
+        bytes: BYTES as u64,
+        rkeys: [0; RAILS_MAX],
+        mapping: 0,
+    };
+    let link = Link {
+        peer: PEER,
+        segment: region,
+        control: 0,
+        rooms: 0,
+    };
+    let mut rails = WindowRails::new(
+        Arc::clone(fabric),
+        (0..RAILS).map(RailId).collect(),
+        RailId(0),
+        Planner::new(Policy::Even, 1, 1),
+        local(segment.range()),
+        None,
+        layout.bounce(0),
+        vec![Balance::equal(RAILS.into()); 2],
+    );
+    rails.link(Rank(1), link, None);
+    let own = Target {
+        bytes: 0,
+        unit: 1,
+        memory: Memory::Mapped(0),
+        control: Some(layout.control(0)),
+        link: None,
+        elements: None,
+    };
+    let other = Target {
+        bytes: BYTES as u64,
+        memory: Memory::Rails { region, offset: 0 },
+        control: None,
+        link: Some(link),
+        ..own
+    };
+    Window::new(Parts {
+        rank: Rank(0),
+        segment,
+        layout,
+        control: layout.control(0),
+        targets: vec![own, other],
+        rails: Some(rails),
+        lock: LockAlgorithm::Queue,
+        handling: None,
+        surroundings: Box::new(Process {
+            fabric: Arc::clone(fabric),
+            wait: WaitPolicy::for_host(2, 1, None),
+            room,
+        }),
+    })
+}
+
+/// Puts as much as two rails carry while one of them has room, and completes it.
+fn put(fabric: &Arc<Narrow>, room: usize) -> Result<(), WindowError> {
+    fabric.room.store(1, Ordering::Relaxed);
+    let window = window(fabric, room);
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        let shape = Shape::Dense(Piece {
+            offset: 0,
+            bytes: BYTES,
+        });
+        let from = vec![1u8; BYTES];
+        window
+            .lock(Rank(1), Mode::Shared, true)
+            .expect("no lock yet");
+        // SAFETY: the buffer outlives the window's use of it, and the fabric reads nothing.
+        let outcome = unsafe { window.put(from.as_ptr(), &shape, Rank(1), 0, &shape) };
+        let outcome = outcome.and_then(|()| window.unlock(Rank(1)));
+        tell.send(outcome).expect("somebody listens");
+    });
+    let patience = Duration::from_secs(60);
+    told.recv_timeout(patience).expect("it waits for ever")
+}
+
+#[test]
+fn who_waits_for_room_drives_the_host_and_posts_each_chunk_once() {
+    let fabric = Arc::new(Narrow::default());
+    put(&fabric, 1).expect("room in the end");
+    let puts = fabric.puts.lock().expect("nobody panicked").clone();
+    assert_eq!(puts, [(0, BYTES / 2), (BYTES / 2, BYTES / 2)]);
+    assert_eq!(fabric.registered.load(Ordering::Relaxed), 0, "given back");
+}
+
+#[test]
+fn who_waits_for_room_asks_for_the_peer_and_gives_up() {
+    let fabric = Arc::new(Narrow::default());
+    let outcome = put(&fabric, 0);
+    assert!(matches!(outcome, Err(WindowError::Peer(_))), "{outcome:?}");
+    assert!(fabric.checked.load(Ordering::Relaxed) > 0);
+    assert_eq!(
+        fabric.registered.load(Ordering::Relaxed),
+        1,
+        "what is posted may still use it"
+    );
+}
