@@ -5,6 +5,7 @@
 //! its origin can send it again, and others wait for that. Ten times a second the guard looks
 //! whether anybody has driven the rails since; if not, it does so itself.
 
+use super::recover::Caller;
 use super::{Failover, TICK};
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_fabric::Lanes;
@@ -67,16 +68,17 @@ impl<F: Lanes> Failover<F> {
         !self.inner.is_immediate()
     }
 
-    /// Drives the rails if nobody has since the last call. Errors are kept for those who ask for
-    /// them. Whether it should be called again soon.
+    /// Brings lanes back, and drives the rails if nobody has since the last call. Errors are kept for
+    /// those who ask for them. Whether it should be called again soon.
     pub fn tend(&self) -> bool {
+        self.guarded.store(true, Ordering::Relaxed);
         let calls = self.calls.load(Ordering::Relaxed);
-        if self.tended.swap(calls, Ordering::Relaxed) == calls {
-            if let Err(error) = self.drive() {
-                self.keep(error);
-            }
-            self.look_around();
+        if self.tended.swap(calls, Ordering::Relaxed) == calls
+            && let Err(error) = self.drive()
+        {
+            self.keep(error);
         }
-        self.attention.load(Ordering::Relaxed) > 0
+        let returning = self.look_around(Caller::Guard);
+        returning || self.attention.load(Ordering::Relaxed) > 0
     }
 }

@@ -64,6 +64,8 @@ pub struct Failover<F: Lanes> {
     calls: AtomicU32,
     /// What `calls` was when the guard last looked.
     tended: AtomicU32,
+    /// Whether there is a guard.
+    guarded: AtomicBool,
     ticked: Mutex<Instant>,
     events: [Events; RAILS_MAX],
     /// To be told by the next call of `progress`.
@@ -102,6 +104,7 @@ impl<F: Lanes> Failover<F> {
             attention: AtomicU32::new(0),
             calls: AtomicU32::new(0),
             tended: AtomicU32::new(0),
+            guarded: AtomicBool::new(false),
             ticked: Mutex::new(Instant::now()),
             events: Default::default(),
             failure: Mutex::default(),

@@ -97,6 +97,8 @@ pub(super) struct Life {
     failed: VecDeque<(u64, String)>,
     /// Times `out` was said.
     pub repeats: u32,
+    /// Attempts to bring it back that failed since it was last in use.
+    pub attempts: u32,
 }
 
 impl Life {
@@ -117,6 +119,7 @@ impl Default for Life {
             completed: 0,
             failed: VecDeque::new(),
             repeats: 0,
+            attempts: 0,
         }
     }
 }
@@ -136,6 +139,13 @@ pub(super) enum Phase {
     Accepted,
     /// Initiator: the lane itself is being asked.
     Trying,
+}
+
+impl Phase {
+    /// Whether the two sides are about to take it into use again.
+    pub fn is_on_its_way_back(&self) -> bool {
+        matches!(self, Self::Offered | Self::Accepted | Self::Trying)
+    }
 }
 
 /// What a failed lane still owes.

@@ -14,6 +14,13 @@ use std::time::Instant;
 /// Times that the last word of a lane in use is repeated to a peer that does not answer it.
 const REPEATS_MAX: u32 = 200;
 
+/// Who looks after lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Caller {
+    Program,
+    Guard,
+}
+
 impl<F: Lanes> Failover<F> {
     /// Drives the rails, and takes lanes out of use that break. What was refused is told by whoever
     /// does that.
@@ -175,9 +182,10 @@ impl<F: Lanes> Failover<F> {
         }
     }
 
-    /// Moves on what is under way, and now and then looks at what peers say.
+    /// Moves on what is under way, and now and then looks at what peers say. Whether a lane is on its
+    /// way back.
     #[cold]
-    pub(super) fn look_around(&self) {
+    pub(super) fn look_around(&self, caller: Caller) -> bool {
         let now = Instant::now();
         let due = match self.ticked.try_lock() {
             Ok(mut ticked) if now.duration_since(*ticked) >= TICK => {
@@ -186,19 +194,34 @@ impl<F: Lanes> Failover<F> {
             }
             _ => false,
         };
-        if !due && self.attention.load(Ordering::Relaxed) == 0 {
-            return;
+        // A device may take a second to find no way to a peer: the program does not wait for that.
+        let renews = match caller {
+            Caller::Guard => true,
+            Caller::Program => due && !self.guarded.load(Ordering::Relaxed),
+        };
+        if !due && !renews && self.attention.load(Ordering::Relaxed) == 0 {
+            return false;
         }
+        let mut returning = false;
         for (_, pair) in self.peers.iter() {
             if pair.wired.get().is_some()
                 && let Some(mut recovery) = pair.try_recovery()
             {
-                self.step(pair, &mut recovery, due, now);
+                self.step(pair, &mut recovery, (due, renews), now);
+                let mut lanes = recovery.lanes.iter();
+                returning |= lanes.any(|life| life.phase.is_on_its_way_back());
             }
         }
+        returning
     }
 
-    fn step(&self, pair: &Pair, recovery: &mut Recovery, due: bool, now: Instant) {
+    fn step(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        (due, renews): (bool, bool),
+        now: Instant,
+    ) {
         let planes = pair.planes.load(Ordering::Acquire);
         for rail in 0..self.inner.rails().len() {
             let plane = self.plane(rail);
@@ -208,9 +231,10 @@ impl<F: Lanes> Failover<F> {
             let heard = pair.hears(plane);
             match &recovery.lanes[rail].phase {
                 Phase::Lost(_) => self.recover(pair, recovery, rail, heard),
-                _ if !due => continue,
-                Phase::Up => self.watch(pair, recovery, rail, heard),
-                _ => self.renew(pair, recovery, rail, heard, now),
+                Phase::Up if due => self.watch(pair, recovery, rail, heard),
+                Phase::Up => {}
+                _ if renews => self.renew(pair, recovery, rail, heard, now),
+                _ => {}
             }
             let life = &recovery.lanes[rail];
             let (word, unsaid) = (life.out, life.repeats == 0);

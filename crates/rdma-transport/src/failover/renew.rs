@@ -8,6 +8,9 @@ use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::Lanes;
 use std::time::Instant;
 
+/// Times that the time between attempts doubles.
+const DOUBLINGS: u32 = 3;
+
 impl<F: Lanes> Failover<F> {
     /// A lane that could not be made or connected begins its life as one that has ended. The peer is
     /// told when it is there to hear: it may not be connected yet, and posts would break other lanes.
@@ -145,6 +148,7 @@ impl<F: Lanes> Failover<F> {
     fn admit(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
         let life = &mut recovery.lanes[rail];
         life.phase = Phase::Up;
+        life.attempts = 0;
         let number = life.number;
         pair.up.fetch_or(1 << rail, Ordering::AcqRel);
         let events = &self.events[rail];
@@ -162,8 +166,10 @@ impl<F: Lanes> Failover<F> {
         self.inner.end_lane(self.lane(pair, rail));
         recovery.probes[rail] = Probe::default();
         let life = &mut recovery.lanes[rail];
+        let patience = 1 << life.attempts.min(DOUBLINGS);
+        life.attempts += 1;
         life.phase = Phase::Down {
-            again: self.probe.map(|probe| Instant::now() + probe.max(TICK)),
+            again: (self.probe).map(|probe| Instant::now() + probe.max(TICK) * patience),
         };
         let number = life.number;
         self.say(pair, recovery, rail, Word::new(number, Says::Down));

@@ -8,6 +8,7 @@ use crate::window::{
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::runs::Piece;
+use ferrorail_base::sync::{AtomicUsize, Ordering};
 use ferrorail_base::{PeerId, ProcessId, RailId, Rank};
 use ferrorail_fabric::stripe::{Balance, Planner, Policy};
 use ferrorail_fabric::{
@@ -15,7 +16,6 @@ use ferrorail_fabric::{
     RailCounters, RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
 };
 use ferrorail_shm::{Segment, WaitPolicy};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
