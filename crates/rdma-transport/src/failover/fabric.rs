@@ -1,10 +1,11 @@
 //! What failover does for each call of [`Fabric`].
 
+use super::Failover;
+use super::address::Address;
 use super::board::{Board, PEERS};
 use super::journal::Entry;
 use super::pair::{Pair, Role, Wired};
 use super::recover::Caller;
-use super::{Failover, MAGIC};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
@@ -95,13 +96,15 @@ impl<F: Lanes> Fabric for Failover<F> {
         let pair = self.pair(peer)?;
         let (board, cell) = pair.cell();
         let inner = self.inner.address_for(peer)?;
-        let mut address = MAGIC.to_vec();
-        address.push(self.planes);
-        address.extend((cell as u32).to_le_bytes());
-        address.extend((inner.len() as u32).to_le_bytes());
-        address.extend(inner);
-        address.extend(self.inner.describe(&board.region));
-        Ok(address)
+        let host = nix::unistd::gethostname().unwrap_or_default();
+        let address = Address {
+            planes: self.planes,
+            cell: cell as u32,
+            host: &host.to_string_lossy(),
+            fabric: &inner,
+            board: &self.inner.describe(&board.region),
+        };
+        Ok(address.to_wire())
     }
 
     fn connect(&self, peer: PeerId, address: &[u8]) -> Result<(), FabricError> {
@@ -109,18 +112,19 @@ impl<F: Lanes> Fabric for Failover<F> {
         let unusable = FabricError::BadPeerData {
             what: "address of rails with failover",
         };
-        let (inner, planes, cell, board) = Self::unpack(address).ok_or(unusable)?;
+        let address = Address::from_wire(address).ok_or(unusable)?;
         let mut recovery = pair.recovery();
         if pair.wired.get().is_some() {
             // Lanes may be in later lives than either side knew when the address was written.
             return Ok(());
         }
-        self.inner.connect(peer, inner)?;
+        pair.host.get_or_init(|| address.host.to_owned());
+        self.inner.connect(peer, address.fabric)?;
         let wired = Wired {
-            board: self.inner.import(peer, board)?,
-            cell,
+            board: self.inner.import(peer, address.board)?,
+            cell: address.cell as usize,
         };
-        let planes = planes & self.planes & self.inner.reach(peer)?.planes;
+        let planes = address.planes & self.planes & self.inner.reach(peer)?.planes;
         let mut up = 0;
         for (index, rail) in self.inner.rails().iter().enumerate() {
             if planes & 1 << rail.plane == 0 {

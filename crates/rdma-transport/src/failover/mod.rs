@@ -8,11 +8,12 @@
 //! Atomics are the exception: one whose completion was lost is reported as failed, because nobody
 //! can tell whether it happened.
 //!
-//! Modules: `word` (what the two sides tell each other), `board` (where), `journal` (what is in
-//! flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course of a failure),
-//! `settle` (what it leaves to do), `renew` (a lane's return), `probe` (whether a lane answers),
-//! `guard` (a thread for when nobody calls).
+//! Modules: `address` (how the two sides meet), `word` (what they tell each other), `board` (where),
+//! `journal` (what is in flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course
+//! of a failure), `settle` (what it leaves to do), `renew` (a lane's return), `probe` (whether a lane
+//! answers), `guard` (a thread for when nobody calls).
 
+mod address;
 mod board;
 mod fabric;
 mod guard;
@@ -42,8 +43,6 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// Why the ticket of a lost atomic fails.
 const UNKNOWN: &str = "the rail failed during an atomic; whether it took effect is unknown";
-
-const MAGIC: [u8; 4] = *b"FRF\x01";
 
 /// A fabric with failover. See the [module documentation](self).
 #[derive(Debug)]
@@ -127,7 +126,7 @@ impl<F: Lanes> Failover<F> {
 
     fn unreachable(&self, pair: &Pair) -> FabricError {
         FabricError::Unreachable {
-            peer: pair.name.clone(),
+            peer: pair.name(),
             status: pair.unreachable.get().cloned().unwrap_or_default(),
         }
     }
@@ -135,7 +134,7 @@ impl<F: Lanes> Failover<F> {
     fn refusal(&self, pair: &Pair, rail: usize, status: &str) -> FabricError {
         FabricError::Completion {
             rail: self.inner.rails()[rail].name.clone(),
-            peer: pair.name.clone(),
+            peer: pair.name(),
             status: status.to_owned(),
         }
     }
@@ -232,17 +231,6 @@ impl<F: Lanes> Failover<F> {
             }
             _ => Ok(true),
         }
-    }
-
-    /// Reads what [`Fabric::address_for`] of the peer's failover wrote: its fabric's address, its
-    /// planes, the place of our cell, and its board.
-    fn unpack(address: &[u8]) -> Option<(&[u8], u8, usize, &[u8])> {
-        let rest = address.strip_prefix(&MAGIC)?;
-        let (&[planes], rest) = rest.split_first_chunk::<1>()?;
-        let (cell, rest) = rest.split_first_chunk::<4>()?;
-        let (bytes, rest) = rest.split_first_chunk::<4>()?;
-        let (inner, board) = rest.split_at_checked(u32::from_le_bytes(*bytes) as usize)?;
-        Some((inner, planes, u32::from_le_bytes(*cell) as usize, board))
     }
 }
 

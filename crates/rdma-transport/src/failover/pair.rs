@@ -58,7 +58,8 @@ pub(super) struct Pair {
     pub id: PeerId,
     pub process: ProcessId,
     pub role: Role,
-    pub name: String,
+    /// What the peer's host is called, once the two connect.
+    pub host: OnceLock<String>,
     board: Arc<board::Board>,
     cell: usize,
     pub wired: OnceLock<Wired>,
@@ -180,7 +181,7 @@ impl Pair {
             id,
             process,
             role,
-            name: format!("process {} on host {:016x}", process.pid, process.host),
+            host: OnceLock::new(),
             board,
             cell: board::cell(id.index()),
             wired: OnceLock::new(),
@@ -190,6 +191,15 @@ impl Pair {
             journals: Default::default(),
             recovery: Mutex::default(),
             unreachable: OnceLock::new(),
+        }
+    }
+
+    /// What the peer is called in messages.
+    pub fn name(&self) -> String {
+        let process = self.process.pid;
+        match self.host.get() {
+            Some(host) => format!("process {process} on {host}"),
+            None => format!("process {process}"),
         }
     }
 

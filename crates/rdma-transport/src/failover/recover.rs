@@ -148,9 +148,9 @@ impl<F: Lanes> Failover<F> {
             "no rail is left"
         };
         if events.warned.swap(true, Ordering::Relaxed) && others {
-            tracing::debug!("rail {name} to {}: {status}; {what}", pair.name);
+            tracing::debug!("rail {name} to {}: {status}; {what}", pair.name());
         } else {
-            tracing::warn!("rail {name} to {}: {status}; {what}", pair.name);
+            tracing::warn!("rail {name} to {}: {status}; {what}", pair.name());
         }
     }
 

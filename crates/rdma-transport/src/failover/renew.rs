@@ -155,14 +155,14 @@ impl<F: Lanes> Failover<F> {
         events.readmissions.fetch_add(1, Ordering::Relaxed);
         events.warned.store(false, Ordering::Relaxed);
         let name = &self.inner.rails()[rail].name;
-        tracing::info!("rail {name} to {} is in use again", pair.name);
+        tracing::info!("rail {name} to {} is in use again", pair.name());
         self.say(pair, recovery, rail, Word::new(number, Says::Up));
     }
 
     /// Ends an attempt; there will be another.
     fn give_up(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, reason: &str) {
         let name = &self.inner.rails()[rail].name;
-        tracing::debug!("rail {name} to {} stays out of use: {reason}", pair.name);
+        tracing::debug!("rail {name} to {} stays out of use: {reason}", pair.name());
         self.inner.end_lane(self.lane(pair, rail));
         recovery.probes[rail] = Probe::default();
         let life = &mut recovery.lanes[rail];

@@ -32,7 +32,7 @@ impl<F: Lanes> Failover<F> {
                     let (name, left) = (&self.inner.rails()[rail].name, loss.pending.len());
                     tracing::debug!(
                         "rail {name} to {}: {arrived} operations had arrived, {left} had not",
-                        pair.name
+                        pair.name()
                     );
                     let harmless = loss.pending.iter().all(Entry::is_harmless);
                     loss.stage = match ended || harmless {
