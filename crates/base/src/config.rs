@@ -93,7 +93,7 @@ table! {
     "FERRORAIL_LOOPBACK_NUMA", Kind::Text, "",
         "NUMA nodes that loopback rails pretend to be on, for tests: 0,1; none by default";
     "FERRORAIL_LOOPBACK_FAULTS", Kind::Text, "",
-        "faults of loopback rails, for tests: rail:kind[:after=OPS][:for=MS][:every=OPS], kind down, stuck, mute, late, delay, corrupt or refuse; or rail:limit:bytes=BYTES";
+        "faults of loopback rails, for tests: rail:kind[:after=OPS][:for=MS][:every=OPS], kind down, stuck, mute, late, delay, corrupt, refuse, gone or apart; or rail:limit:bytes=BYTES";
     "FERRORAIL_RAIL_TIMEOUT", Kind::Number(10, 600_000), "4000",
         "milliseconds that a rail to a peer may not answer before other rails take over";
     "FERRORAIL_RAIL_RETRIES", Kind::Number(1, 7), "6",

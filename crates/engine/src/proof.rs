@@ -195,31 +195,42 @@ mod tests {
     use super::*;
     use crate::{Context, NoHost, Team};
     use ferrorail_base::config::{FabricChoice, RailChoice, Settings};
+    use ferrorail_base::sync::AtomicU32;
     use ferrorail_bootstrap::InProcess;
-    use std::sync::Barrier;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
-    /// Wants operations 1 and 2 proven, as one of two ranks; the word that it has from the other.
-    fn prove_twice(team: &Team, both: &Barrier) -> u64 {
-        let (map, mut state) = (&team.map, team.enter().expect("a new team"));
-        let progress = || {
-            let rails = map.rails.as_ref().expect("two nodes");
+    /// Drives `team`'s rails until `done`.
+    fn drive(team: &Team, mut done: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !done() {
+            assert!(start.elapsed() < Duration::from_secs(60), "a hang");
+            let rails = team.map.rails.as_ref().expect("two nodes");
             rails.fabric.progress().expect("a rail");
             std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Wants operations 1 and 2 proven, as one of two ranks that count in `steps` what they have done;
+    /// the word that it has from the other.
+    fn prove_twice(team: &Team, steps: &AtomicU32) -> u64 {
+        let (map, mut state) = (&team.map, team.enter().expect("a new team"));
+        let both = |done: u32| {
+            steps.fetch_add(1, Ordering::AcqRel);
+            drive(team, || steps.load(Ordering::Acquire) >= 2 * done);
         };
-        map.segment()
-            .finished(NodeRank(0))
-            .store(2, Ordering::Release);
+        let finished = map.segment().finished(NodeRank(0));
+        finished.store(2, Ordering::Release);
         want(map, &mut state, 1).expect("a peer");
-        while advance(map, &mut state).expect("a proof").is_some() {
-            progress();
-        }
-        both.wait();
+        let mut proven = || advance(map, &mut state).expect("a proof").is_none();
+        drive(team, &mut proven);
+        both(1);
         want(map, &mut state, 2).expect("a peer");
-        for _ in 0..50 {
+        let mut looks = 0..50;
+        drive(team, || {
             advance(map, &mut state).expect("a proof");
-            progress();
-        }
+            looks.next().is_none()
+        });
+        both(2);
         state.broken = Some("what it sent never completes".into());
         map.segment().proof_word(0).load(Ordering::Acquire)
     }
@@ -235,19 +246,21 @@ mod tests {
             ..Settings::default()
         };
         let context = Context::new(settings, Box::new(NoHost));
-        let both = Barrier::new(2);
-        std::thread::scope(|scope| {
-            for oob in InProcess::world(2) {
-                let (context, both) = (&context, &both);
+        let steps = AtomicU32::new(0);
+        let heard: Vec<u64> = std::thread::scope(|scope| {
+            let ranks = InProcess::world(2).into_iter().map(|oob| {
+                let (context, steps) = (&context, &steps);
                 scope.spawn(move || {
                     let team = Team::create(context, Box::new(oob)).expect("a team");
-                    let heard = prove_twice(&team, both);
-                    both.wait();
-                    // No completion ever comes: the first word may have to be repeated.
-                    assert_eq!(heard, 1);
-                });
-            }
+                    prove_twice(&team, steps)
+                })
+            });
+            let ranks: Vec<_> = ranks.collect();
+            let heard = ranks.into_iter().map(|rank| rank.join().expect("a word"));
+            heard.collect()
         });
+        // No completion ever comes: the first word may have to be repeated.
+        assert_eq!(heard, [1, 1]);
     }
 
     #[test]

@@ -114,7 +114,8 @@ fn a_lane_that_could_not_be_made_at_first_is_used_later() {
     let at_a = a.address_for(ab).expect("an address");
     let mut at_b = b.address_for(ba).expect("an address");
     // Behind the heads of failover and of rails: the host, then the first rail with its queue pair.
-    let host = 13 + 5;
+    let name = u32::from_le_bytes(at_b[9..13].try_into().expect("four bytes"));
+    let host = 13 + name as usize + 4 + 5;
     let rail = host + 1 + usize::from(at_b[host]);
     at_b[rail + 6..rail + 10].fill(0);
     a.connect(ab, &at_b).expect("the other rail");

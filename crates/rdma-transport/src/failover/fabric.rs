@@ -5,7 +5,6 @@ use super::address::Address;
 use super::board::{Board, PEERS};
 use super::journal::Entry;
 use super::pair::{Pair, Role, Wired};
-use super::recover::Caller;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
@@ -344,7 +343,7 @@ impl<F: Lanes> Fabric for Failover<F> {
         let seen = self.drive()?;
         let calls = self.calls.fetch_add(1, Ordering::Relaxed);
         if calls.is_multiple_of(CALLS_PER_LOOK) || self.attention.load(Ordering::Relaxed) > 0 {
-            self.look_around(Caller::Program);
+            self.look_around();
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(failure) = failure.take() {
                 return Err(failure);

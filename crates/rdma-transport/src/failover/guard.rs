@@ -5,7 +5,6 @@
 //! its origin can send it again, and others wait for that. Ten times a second the guard looks
 //! whether anybody has driven the rails since; if not, it does so itself.
 
-use super::recover::Caller;
 use super::{Failover, TICK};
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_fabric::Lanes;
@@ -78,7 +77,7 @@ impl<F: Lanes> Failover<F> {
         {
             self.keep(error);
         }
-        let returning = self.look_around(Caller::Guard);
-        returning || self.attention.load(Ordering::Relaxed) > 0
+        self.look_around();
+        self.bring_back() || self.attention.load(Ordering::Relaxed) > 0
     }
 }

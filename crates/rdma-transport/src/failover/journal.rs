@@ -114,10 +114,14 @@ impl Entry {
         }
     }
 
-    /// Whether the word that proves its arrival lies in the memory that `word` lies in.
-    pub fn is_proven_in(&self, word: &RemoteRegion) -> bool {
-        let proof = self.proof();
-        proof.is_some_and(|(proof, _)| proof.rkeys == word.rkeys)
+    /// Whether it is over when the memory that `word` lies in is gone: the word that proves its arrival
+    /// lies there, or, without one, all that it writes.
+    pub fn ends_with(&self, word: &RemoteRegion) -> bool {
+        match (self.what, self.proof()) {
+            (_, Some((proof, _))) => proof.rkeys == word.rkeys,
+            (What::Put, None) => self.there.rkeys == word.rkeys,
+            _ => false,
+        }
     }
 
     /// Whether doing it again can hurt nobody, even while its first doing may still land.

@@ -29,7 +29,7 @@ mod word;
 
 use board::Board;
 use ferrorail_base::config::{Settings, ShmKind};
-use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64};
+use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{FabricError, LaneId, Lanes, RAILS_MAX, Ticket};
 pub use guard::Guard;
@@ -65,6 +65,8 @@ pub struct Failover<F: Lanes> {
     tended: AtomicU32,
     /// Whether there is a guard.
     guarded: AtomicBool,
+    /// The peer whose lanes the guard looks at first when it brings lanes back.
+    first: AtomicUsize,
     ticked: Mutex<Instant>,
     events: [Events; RAILS_MAX],
     /// To be told by the next call of `progress`.
@@ -104,6 +106,7 @@ impl<F: Lanes> Failover<F> {
             calls: AtomicU32::new(0),
             tended: AtomicU32::new(0),
             guarded: AtomicBool::new(false),
+            first: AtomicUsize::new(0),
             ticked: Mutex::new(Instant::now()),
             events: Default::default(),
             failure: Mutex::default(),

@@ -249,6 +249,13 @@ impl Pair {
         self.up.load(Ordering::Acquire) & 1 << rail != 0
     }
 
+    /// Whether it is connected, some of its lanes are out of use, and others are left to agree on them.
+    pub fn is_to_mend(&self) -> bool {
+        let up = self.up.load(Ordering::Acquire).count_ones();
+        let planes = self.planes.load(Ordering::Acquire).count_ones();
+        self.wired.get().is_some() && up < planes && self.unreachable.get().is_none()
+    }
+
     /// A rail in use: `rail` itself, or the next one that is.
     #[inline]
     pub fn usable(&self, rail: usize) -> Option<usize> {

@@ -14,13 +14,6 @@ use std::time::Instant;
 /// Times that the last word of a lane in use is repeated to a peer that does not answer it.
 const REPEATS_MAX: u32 = 200;
 
-/// Who looks after lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Caller {
-    Program,
-    Guard,
-}
-
 impl<F: Lanes> Failover<F> {
     /// Drives the rails, and takes lanes out of use that break. What was refused is told by whoever
     /// does that.
@@ -53,7 +46,9 @@ impl<F: Lanes> Failover<F> {
     fn lose_all_broken(&self) {
         for (_, pair) in self.peers.iter() {
             for rail in (0..self.inner.rails().len()).filter(|&rail| pair.is_up(rail)) {
-                self.lose_if_broken(pair, &mut pair.recovery(), rail);
+                if self.inner.breakage(self.lane(pair, rail)).is_some() {
+                    self.lose_if_broken(pair, &mut pair.recovery(), rail);
+                }
             }
         }
     }
@@ -182,10 +177,9 @@ impl<F: Lanes> Failover<F> {
         }
     }
 
-    /// Moves on what is under way, and now and then looks at what peers say. Whether a lane is on its
-    /// way back.
+    /// Moves on what is under way, and now and then looks at what peers say.
     #[cold]
-    pub(super) fn look_around(&self, caller: Caller) -> bool {
+    pub(super) fn look_around(&self) {
         let now = Instant::now();
         let due = match self.ticked.try_lock() {
             Ok(mut ticked) if now.duration_since(*ticked) >= TICK => {
@@ -194,28 +188,20 @@ impl<F: Lanes> Failover<F> {
             }
             _ => false,
         };
-        // A device may take a second to find no way to a peer: the program does not wait for that.
-        let renews = match caller {
-            Caller::Guard => true,
-            Caller::Program => due && !self.guarded.load(Ordering::Relaxed),
-        };
-        if !due && !renews && self.attention.load(Ordering::Relaxed) == 0 {
-            return false;
+        if !due && self.attention.load(Ordering::Relaxed) == 0 {
+            return;
         }
-        let mut returning = false;
+        let renews = due && !self.guarded.load(Ordering::Relaxed);
         for (_, pair) in self.peers.iter() {
             if pair.wired.get().is_some()
                 && let Some(mut recovery) = pair.try_recovery()
             {
                 self.step(pair, &mut recovery, (due, renews), now);
-                let mut lanes = recovery.lanes.iter();
-                returning |= lanes.any(|life| life.phase.is_on_its_way_back());
             }
         }
-        returning
     }
 
-    fn step(
+    pub(super) fn step(
         &self,
         pair: &Pair,
         recovery: &mut Recovery,

@@ -6,12 +6,41 @@ use super::word::{Says, Word, next};
 use super::{Failover, TICK};
 use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::Lanes;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Times that the time between attempts doubles.
 const DOUBLINGS: u32 = 3;
 
+/// A step that took longer was a device's that found no way to the peer, which takes about a second.
+const LONG_STEP: Duration = Duration::from_millis(20);
+
 impl<F: Lanes> Failover<F> {
+    /// The guard's part: a step of every lane that is out of use, or as far as one takes long, so that the
+    /// rails are driven before it goes on from there. Whether there is more to do.
+    #[cold]
+    pub(super) fn bring_back(&self) -> bool {
+        let count = self.peers.count();
+        let first = self.first.load(Ordering::Relaxed);
+        let mut returning = false;
+        for index in (0..count).map(|index| (first + index) % count) {
+            let Some(pair) = self.peers.get(index).filter(|pair| pair.is_to_mend()) else {
+                continue;
+            };
+            let Some(mut recovery) = pair.try_recovery() else {
+                continue;
+            };
+            let start = Instant::now();
+            self.step(pair, &mut recovery, (false, true), start);
+            let mut lanes = recovery.lanes.iter();
+            returning |= lanes.any(|life| life.phase.is_on_its_way_back());
+            if start.elapsed() > LONG_STEP {
+                self.first.store(index + 1, Ordering::Relaxed);
+                return true;
+            }
+        }
+        returning
+    }
+
     /// A lane that could not be made or connected begins its life as one that has ended. The peer is
     /// told when it is there to hear: it may not be connected yet, and posts would break other lanes.
     pub(super) fn begin_down(

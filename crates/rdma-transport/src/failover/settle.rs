@@ -85,7 +85,7 @@ impl<F: Lanes> Failover<F> {
                     let broken = self.inner.breakage(via);
                     if broken.is_some_and(|broken| broken.refused == Some(reading.sequence)) {
                         // The owner has given that memory back: nobody waits for what is in it.
-                        let held = |entry: &Entry| !entry.is_proven_in(&word);
+                        let held = |entry: &Entry| !entry.ends_with(&word);
                         *next = pending
                             .iter()
                             .take(*next)

@@ -149,6 +149,7 @@ impl LoopbackFabric {
         let operation = match operation(plane) {
             Err(refusal @ Refusal::NoKey) if core.model.is_some() => {
                 let failure = Failure::of_path(refusal.to_string());
+                lane.fail(failure.clone());
                 return Err(broken(core, peer_id, rail.index(), failure));
             }
             other => other.map_err(refuse)?,

@@ -14,6 +14,8 @@ use super::wire::RailAddress;
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use ferrorail_fabric::{Breakage, FabricError, LaneId};
 use post::Rest;
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A queue pair to one peer.
@@ -48,6 +50,17 @@ struct Queue {
     last_fetch: u64,
     /// What of the last operation there was no room for yet.
     rest: Option<Rest>,
+    /// First and last pieces of operations of several, unless they are known to be complete.
+    long: VecDeque<RangeInclusive<u64>>,
+}
+
+impl Queue {
+    /// Number of the operation that piece `number` is of: its last piece's.
+    fn operation_of(&self, number: u64) -> u64 {
+        let mut long = self.long.iter();
+        long.find(|pieces| pieces.contains(&number))
+            .map_or(number, |pieces| *pieces.end())
+    }
 }
 
 impl Lane {
@@ -66,6 +79,7 @@ impl Lane {
                 posted: 0,
                 last_fetch: 0,
                 rest: None,
+                long: VecDeque::new(),
             }),
             completed: AtomicU64::new(0),
             life: AtomicU32::new(0),
@@ -196,7 +210,8 @@ impl Lane {
         let before = self.completed.load(Ordering::Relaxed);
         let newly = id.low.wrapping_sub(before as u32);
         if let Some(failure) = failure {
-            let refused = (!failure.is_of_path()).then_some(before + u64::from(newly));
+            let refused = (!failure.is_of_path())
+                .then(|| self.lock().operation_of(before + u64::from(newly)));
             return match self.fail(failure.words(), refused) {
                 true => Err(self.error()),
                 false => Ok(()), // Work flushed behind the first failure.
@@ -231,6 +246,7 @@ impl Lane {
                 queue.posted = rest.last;
                 rail.unfinished.fetch_sub(1, Ordering::Relaxed);
             }
+            queue.long.clear();
             queue.life = queue.life.wrapping_add(1);
             self.life.store(u32::from(queue.life), Ordering::Relaxed);
         }

@@ -1,10 +1,11 @@
 //! Lanes that cannot be made or connected, and cards that are pulled.
 
 use super::side::{Side, sides};
-use super::support::{Pair, Private, at, identity, slice};
+use super::support::{PATIENCE, Pair, Private, at, identity, slice};
 use super::{NEVER, Rails, conformance, open, play_between, settings};
 use ferrorail_base::RailId;
-use ferrorail_fabric::{Fabric, FabricError, LocalRegion, RemoteRegion, Tracking};
+use ferrorail_base::sync::{Ordering, yield_now};
+use ferrorail_fabric::{Fabric, FabricError, RemoteRegion, Tracking};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -109,27 +110,56 @@ fn a_card_that_is_pulled_is_done_without() {
 /// Such memory is not posted with a key that means nothing.
 #[test]
 fn memory_without_a_key_breaks_the_lane_before_anything_is_posted() {
-    let pair = Pair::open(&settings(NEVER));
-    let (source, target) = (Private::new(64), Private::new(64));
-    let (from, into) = (source.register(&pair.a), target.register(&pair.b));
-    let put = |from: &LocalRegion, into: &RemoteRegion, bytes| {
-        // SAFETY: both live until the fabrics are gone.
-        unsafe {
-            let (from, to) = (slice(from, 0, bytes), at(into, 0));
-            pair.a.put(pair.ab, RailId(1), from, to, Tracking::Tracked)
+    for here in [true, false] {
+        let pair = Pair::open(&settings(NEVER));
+        let (source, target) = (Private::new(64), Private::new(64));
+        let (mut from, into) = (source.register(&pair.a), target.register(&pair.b));
+        let mut into = RemoteRegion::of(&into);
+        if here {
+            from.lkeys[1] = 0;
+        } else {
+            into.rkeys[1] = 0;
         }
-    };
-    let remote = RemoteRegion::of(&into);
-    let mut keyless = remote;
-    keyless.rkeys[1] = 0;
-    let mut bare = source.register(&pair.a);
-    bare.lkeys[1] = 0;
-    for (from, into) in [(&from, &keyless), (&bare, &remote)] {
-        let error = put(from, into, 8).unwrap_err();
-        assert!(matches!(error, FabricError::LaneDown { .. }), "{error}");
-        put(from, into, 0).expect("nothing is touched");
+        let put = |rail| {
+            let (from, to) = (slice(&from, 0, 8), at(&into, 0));
+            // SAFETY: both live until the fabrics are gone.
+            unsafe {
+                pair.a
+                    .put(pair.ab, RailId(rail), from, to, Tracking::Tracked)
+            }
+        };
+        for _ in 0..2 {
+            let error = put(1).unwrap_err();
+            assert!(matches!(error, FabricError::LaneDown { .. }), "{error}");
+        }
+        put(0).expect("it has a key there");
     }
-    put(&from, &remote, 8).expect("the lane itself is in use");
+}
+
+/// With failover another rail takes it, also where nothing has told of the card before.
+#[test]
+fn what_has_no_key_on_a_lane_in_use_takes_another() {
+    let (left, right) = sides(&settings(NEVER), &settings(NEVER));
+    let mut keyless = *left.theirs.as_ref().unwrap();
+    keyless.rkeys[1] = 0;
+    let source = slice(&left.mine.1, 0, 8);
+    left.mine.0.word(0).store(77, Ordering::Release);
+    // SAFETY: the source is not written again.
+    let posted = unsafe {
+        let to = at(&keyless, 0);
+        left.fabric
+            .put(left.peer, RailId(1), source, to, Tracking::Tracked)
+    };
+    let ticket = posted.expect("the other rail");
+    let start = Instant::now();
+    while !left.fabric.is_complete(ticket).expect("the other rail") {
+        left.fabric.progress().unwrap();
+        right.fabric.progress().unwrap();
+        assert!(start.elapsed() < PATIENCE, "it never completed");
+        yield_now();
+    }
+    assert_eq!(right.inbox.0.word(0).load(Ordering::Acquire), 77);
+    assert!(left.events()[0] >= 1, "the lane was left");
 }
 
 #[test]

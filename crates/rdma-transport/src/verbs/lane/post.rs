@@ -35,7 +35,9 @@ impl Lane {
             return Err(self.refused("not connected"));
         }
         if operation.lacks_key() {
-            return Err(self.down("the memory is not registered with it"));
+            // Others may have keys for their rails.
+            self.fail("the memory is not registered with it".to_owned(), None);
+            return Err(self.error());
         }
         if queue.rest.is_some() {
             return Err(FabricError::WouldBlock);
@@ -47,6 +49,11 @@ impl Lane {
             return Err(FabricError::WouldBlock);
         }
         let last = before + pieces;
+        if pieces > 1 {
+            let completed = self.completed();
+            queue.long.retain(|pieces| *pieces.end() > completed);
+            queue.long.push_back(before + 1..=last);
+        }
         if let Some(operation) = left {
             queue.rest = Some(Rest { operation, last });
             rail.unfinished.fetch_add(1, Ordering::Relaxed);
