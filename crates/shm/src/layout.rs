@@ -13,7 +13,7 @@
 //! checks          two cells and a word per slot      per (rank, channel), if there are any
 //! scratch         scratch_bytes, page aligned        per (rank, channel)
 //! small scratch   3072 bytes                         per (rank, small channel)
-//! letters         8 of 320 bytes to come, 8 to go    per (rank, small channel)
+//! letters         6 of 576 bytes to come, 6 to go    per (rank, small channel)
 //! ```
 //!
 //! Channels are numbered through: the small ones follow the others. They have no announcements and
@@ -33,14 +33,16 @@ pub const LINE: usize = 64;
 pub const INLINE_SLOTS: u32 = 128;
 /// Alignment of scratch, in bytes.
 pub const PAGE: usize = 4096;
-/// Scratch of a rank and small channel, in bytes. With its letters that is two pages.
+/// Scratch of a rank and small channel, in bytes. With its letters that is 10 KB.
 pub const SMALL_SCRATCH: usize = 3072;
 /// Most rounds of a proof: enough for 65536 nodes.
 pub const PROOF_ROUNDS: u32 = 16;
-/// Bytes of a letter: a message of 256 bytes, say, with its flag, which is the last word of its room.
-pub const LETTER: usize = 320;
-/// The first slots of a small channel, those that have room for letters.
-pub const LETTERS: u32 = 8;
+/// Bytes of a letter: 64 bytes of each of eight ranks of a node, say, with a flag, which is the last word
+/// of its room.
+pub const LETTER: usize = 576;
+/// The first slots of a small channel, those that have room for letters: as many as a tree of two ports
+/// over 27 nodes takes.
+pub const LETTERS: u32 = 6;
 
 const DOORBELL: usize = LINE;
 const BARRIER: usize = 2 * LINE;
@@ -102,7 +104,8 @@ impl NodeLayout {
         let scratch = self.scratch_bytes.checked_next_multiple_of(page)?;
         front
             .checked_add(pairs.checked_mul(scratch)?)?
-            .checked_add(small.checked_mul((SMALL_SCRATCH + LETTERS_BYTES) as u64)?)
+            .checked_add(small.checked_mul((SMALL_SCRATCH + LETTERS_BYTES) as u64)?)?
+            .checked_next_multiple_of(page)
     }
 
     /// The header: magic, version and geometry, written by the creator, checked by attachers.

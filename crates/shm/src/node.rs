@@ -189,7 +189,7 @@ impl NodeSegment {
 const HEADER_WORDS: usize = 7;
 const MAGIC: u64 = u64::from_be_bytes(*b"ferroral");
 /// Changes whenever a cell moves or changes its meaning.
-const VERSION: u64 = 5;
+const VERSION: u64 = 6;
 
 /// The words of the header, magic first. They fit the line that the layout reserves.
 fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {
