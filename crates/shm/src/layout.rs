@@ -37,11 +37,9 @@ pub const PAGE: usize = 4096;
 pub const SMALL_SCRATCH: usize = 3072;
 /// Most rounds of a proof: enough for 65536 nodes.
 pub const PROOF_ROUNDS: u32 = 16;
-/// Bytes of a letter: 64 bytes of each of eight ranks of a node, say, with a flag, which is the last word
-/// of its room.
+/// Bytes of a letter: 64 from each of eight ranks, say, and a flag, which is the last word of its room.
 pub const LETTER: usize = 576;
-/// The first slots of a small channel, those that have room for letters: as many as a tree of two ports
-/// over 27 nodes takes.
+/// The first slots of a small channel, which have room for letters: what a tree over 27 nodes takes.
 pub const LETTERS: u32 = 6;
 
 const DOORBELL: usize = LINE;
