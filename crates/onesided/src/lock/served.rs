@@ -1,7 +1,8 @@
 //! A lock that a thread at the target keeps (thesis, section 4.2).
 //!
 //! A contender asks by storing into a word of its own at the target, where the [`Arbiter`] finds it,
-//! and waits until its mailbox holds that request; it leaves by another store to that word, which nobody acknowledges.
+//! and waits until its mailbox holds that request; it leaves by another store to that word, which nobody
+//! acknowledges.
 //! That is three messages under any contention, of which two are the contender's, but none of them
 //! arrives while the target's thread is not scheduled.
 //!

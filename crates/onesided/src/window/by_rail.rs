@@ -60,9 +60,14 @@ impl<F: Fabric> Window<F> {
                     tickets: [None; RAILS_MAX],
                 };
                 // SAFETY: the caller's contract.
-                self.on_rails(target, |rails| unsafe {
+                let outcome = self.on_rails(target, |rails| unsafe {
                     rails.transfer_directly(&mut message, there)
-                })
+                });
+                if let (0, Some(buffer)) = (message.posted, message.buffer) {
+                    // Nothing uses it; what was posted might for ever.
+                    self.rails().fabric().deregister(buffer);
+                }
+                outcome
             }
             Err(error @ FabricError::RegisterMemory { .. }) => {
                 self.surroundings.refused(&error, here.bytes as u64);

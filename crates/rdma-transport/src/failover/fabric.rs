@@ -176,7 +176,15 @@ impl<F: Lanes> Fabric for Failover<F> {
                 pair.up.fetch_and(!(1 << index), Ordering::AcqRel);
             }
         }
-        Ok(())
+        if pair.up.load(Ordering::Acquire) != 0 {
+            return Ok(());
+        }
+        let kept = |index: &usize| planes & 1 << self.plane(*index) != 0;
+        let broken = (0..self.inner.rails().len())
+            .filter(kept)
+            .find_map(|index| self.inner.breakage(self.lane(pair, index)));
+        let reason = broken.map_or_else(|| "no plane is left".into(), |broken| broken.status);
+        Err(FabricError::NoRails { reason })
     }
 
     #[inline]

@@ -9,10 +9,13 @@ use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::{FabricError, LaneId, Lanes};
 use std::sync::PoisonError;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Times that the last word of a lane in use is repeated to a peer that does not answer it.
 const REPEATS_MAX: u32 = 200;
+
+/// A step that took longer was a device's that found no way to the peer, which takes about a second.
+pub(super) const LONG_STEP: Duration = Duration::from_millis(20);
 
 impl<F: Lanes> Failover<F> {
     /// Drives the rails, and takes lanes out of use that break. What was refused is told by whoever
@@ -196,7 +199,7 @@ impl<F: Lanes> Failover<F> {
             if pair.wired.get().is_some()
                 && let Some(mut recovery) = pair.try_recovery()
             {
-                self.step(pair, &mut recovery, (due, renews), now);
+                self.step(pair, &mut recovery, (due, renews), Instant::now());
             }
         }
     }
@@ -219,6 +222,10 @@ impl<F: Lanes> Failover<F> {
                 Phase::Lost(_) => self.recover(pair, recovery, rail, heard),
                 Phase::Up if due => self.watch(pair, recovery, rail, heard),
                 Phase::Up => {}
+                // These wait for the peer and for completions; the others may wait for a device.
+                Phase::Accepted | Phase::Trying if due => {
+                    self.renew(pair, recovery, rail, heard, now);
+                }
                 _ if renews => self.renew(pair, recovery, rail, heard, now),
                 _ => {}
             }
@@ -226,6 +233,9 @@ impl<F: Lanes> Failover<F> {
             let (word, unsaid) = (life.out, life.repeats == 0);
             if due && !matches!(life.phase, Phase::Up) && (!unsaid || self.is_met(pair)) {
                 self.say(pair, recovery, rail, word);
+            }
+            if renews && now.elapsed() > LONG_STEP {
+                return;
             }
         }
     }

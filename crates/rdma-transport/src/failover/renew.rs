@@ -2,17 +2,15 @@
 
 use super::pair::{Pair, Phase, Recovery, Role};
 use super::probe::Probe;
+use super::recover::LONG_STEP;
 use super::word::{Says, Word, next};
 use super::{Failover, TICK};
 use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::Lanes;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Times that the time between attempts doubles.
 const DOUBLINGS: u32 = 3;
-
-/// A step that took longer was a device's that found no way to the peer, which takes about a second.
-const LONG_STEP: Duration = Duration::from_millis(20);
 
 impl<F: Lanes> Failover<F> {
     /// The guard's part: a step of every lane that is out of use, or as far as one takes long, so that the

@@ -111,6 +111,9 @@ impl VerbsFabric {
         };
         // SAFETY: the caller's promise.
         let sequence = unsafe { lane.post(opened, &operation) }?;
+        if lane.has_failed() {
+            self.tell_if_failed(Err(lane.error()));
+        }
         Ok(Ticket {
             peer,
             rail,

@@ -162,7 +162,7 @@ impl Lane {
 
     /// The error of everything asked of a lane that has failed.
     #[cold]
-    fn error(&self) -> FabricError {
+    pub fn error(&self) -> FabricError {
         match self.breakage() {
             Some(broken) if broken.refused.is_some() => self.refused(&broken.status),
             broken => self.down(broken.as_ref().map_or("ended", |broken| &broken.status)),
@@ -186,7 +186,8 @@ impl Lane {
         first
     }
 
-    fn has_failed(&self) -> bool {
+    #[inline]
+    pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
 
@@ -254,9 +255,9 @@ impl Lane {
 
     /// Makes a queue pair, in place of an ended one if there was one; its number and first packet sequence number.
     pub fn renew(&self, rail: &Rail) -> Result<u64, FabricError> {
+        let end = End::create(rail, &self.object())?;
         let _polling = rail.polling.lock().unwrap_or_else(PoisonError::into_inner);
         let mut queue = self.lock();
-        let end = End::create(rail, &self.object())?;
         let token = u64::from(end.queue_pair.number()) << 24 | u64::from(end.packet_sequence);
         queue.end = Some(end);
         self.completed.store(queue.posted, Ordering::Release);

@@ -44,10 +44,13 @@ impl Lane {
         }
         let before = queue.posted;
         // SAFETY: the caller's promise.
-        let left = unsafe { self.post_pieces(rail, &mut queue, *operation) }?;
-        if queue.posted == before {
-            return Err(FabricError::WouldBlock);
-        }
+        let left = match unsafe { self.post_pieces(rail, &mut queue, *operation) } {
+            Ok(_) if queue.posted == before => return Err(FabricError::WouldBlock),
+            Ok(left) => left,
+            Err(error) if queue.posted == before => return Err(error),
+            // Part of it may be on its way: it is accounted for with all that the lane owes.
+            Err(_) => Some(*operation),
+        };
         let last = before + pieces;
         if pieces > 1 {
             let completed = self.completed();
@@ -67,7 +70,10 @@ impl Lane {
     /// # Errors
     /// If that breaks the lane.
     pub fn go_on(&self, rail: &Rail) -> Result<(), FabricError> {
-        let mut queue = self.lock();
+        // Who posts finds no room either, and who connects, which may take a second, has no rest.
+        let Ok(mut queue) = self.queue.try_lock() else {
+            return Ok(());
+        };
         if self.has_failed() {
             return Ok(());
         }
@@ -105,9 +111,15 @@ impl Lane {
             let fetching = queue.last_fetch > completed;
             // SAFETY: the caller's promise covers every piece.
             let posted = unsafe { self.post_piece(rail, queue, &piece, fetching) };
-            // Also where that failed: it may be on the queue, and keeps its room until the lane ends.
-            queue.posted += 1;
-            posted?;
+            match posted {
+                Ok(()) => queue.posted += 1,
+                Err((error, partly)) => {
+                    // What may be on the queue keeps its room until the lane ends.
+                    queue.posted += u64::from(partly);
+                    rail.release(u32::from(!partly));
+                    return Err(error);
+                }
+            }
             if !piece.kind.is_write() {
                 queue.last_fetch = queue.posted;
             }
@@ -118,7 +130,8 @@ impl Lane {
         }
     }
 
-    /// Posts what fits one work request and its notification. `fetching`: a read or an atomic is in
+    /// Posts what fits one work request and its notification; if that fails, whether part of it may be
+    /// posted all the same. `fetching`: a read or an atomic is in
     /// flight. Only those may be overtaken by what follows them (InfiniBand specification, volume 1,
     /// table 79), so that everything but another read then waits at the device.
     ///
@@ -130,10 +143,10 @@ impl Lane {
         queue: &Queue,
         piece: &Operation,
         fetching: bool,
-    ) -> Result<(), FabricError> {
+    ) -> Result<(), (FabricError, bool)> {
         let number = queue.posted + 1;
         let Some(end) = &queue.end else {
-            return Err(self.refused("not connected"));
+            return Err((self.refused("not connected"), false));
         };
         let data = Request {
             // Only the notification wakes.
@@ -174,10 +187,9 @@ impl Lane {
             Ok(()) => Ok(()),
             Err((error, partly)) => {
                 let status = format!("ibv_post_send failed: {error}");
-                // Work without an account of it is on the queue, or may be: no way on.
                 tracing::debug!("{}: {status}, partly: {partly}", self.object());
                 self.fail(status, None);
-                Err(self.error())
+                Err((self.error(), partly))
             }
         }
     }
