@@ -20,10 +20,8 @@ use crate::team::State;
 use crate::team::connect::connect;
 use crate::team::map::Map;
 use ferrorail_base::sync::Ordering;
-use ferrorail_base::{NodeId, NodeRank, Rank};
-use ferrorail_fabric::{
-    Fabric, FabricError, LocalSlice, Notification, RemoteSlice, Ticket, Tracking,
-};
+use ferrorail_base::{NodeId, NodeRank, RailId, Rank};
+use ferrorail_fabric::{Fabric, Ticket, Tracking};
 use std::collections::{BTreeSet, VecDeque};
 
 /// What is under way, at a leader.
@@ -119,32 +117,11 @@ fn tell(map: &Map, state: &mut State, op: u64) -> Result<bool, EngineError> {
     let to = map.topology.leader_of(node_after(map, 1 << round));
     let link = state.links[to.index()].as_ref();
     let link = link.expect("leaders are connected before they tell each other");
-    let nothing = LocalSlice {
-        region: rails.region(),
-        offset: 0,
-        bytes: 0,
-    };
-    let word = RemoteSlice {
-        region: &link.segment,
-        offset: map.segment().layout().proof_word(round),
-    };
-    let notification = Notification { word, value: op };
-    // SAFETY: nothing is read; the word is in the segment that the peer registered.
-    let posted = unsafe {
-        let (peer, rail) = (link.peer, rails.local[0]);
-        rails
-            .fabric
-            .put_notify(peer, rail, nothing, word, notification, Tracking::Tracked)
-    };
-    match posted {
-        Ok(ticket) => {
-            state.proof.told = true;
-            state.proof.arriving[round as usize] = Some(ticket);
-            Ok(true)
-        }
-        Err(FabricError::WouldBlock) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    let word = (map.segment().layout().proof_word(round), op);
+    let ticket = rails.put_word(link, RailId(0), word, Tracking::Tracked)?;
+    state.proof.told = ticket.is_some();
+    state.proof.arriving[round as usize] = ticket;
+    Ok(state.proof.told)
 }
 
 /// The leaders that this one tells and hears from in this round, if it is a leader.

@@ -56,7 +56,7 @@ pub use copy::{Cma, cma_allow, cma_probe, cma_read, cma_write};
 #[cfg(not(loom))]
 pub use node::NodeSegment;
 #[cfg(not(loom))]
-pub use process::{cores_of, is_alive, process_id};
+pub use process::{cores_of, host_name, is_alive, process_id};
 #[cfg(not(loom))]
 pub use segment::{AtomicCell, Segment, SegmentHandle, ShmError};
 #[cfg(not(loom))]

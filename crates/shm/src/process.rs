@@ -78,6 +78,13 @@ fn exists(pid: u32) -> bool {
     }
 }
 
+/// What this host calls itself, for messages; empty if it does not say.
+#[must_use]
+pub fn host_name() -> String {
+    let name = nix::unistd::gethostname().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
 /// Equal for processes that share a kernel, since one boot, and a numbering of processes.
 fn host() -> u64 {
     static HOST: OnceLock<u64> = OnceLock::new();

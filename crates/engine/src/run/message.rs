@@ -83,10 +83,24 @@ impl Run<'_> {
         word: Word,
         tracking: Tracking,
     ) -> Result<Option<Ticket>, EngineError> {
-        let rails = self.rails();
         let link = link_to(&mut state.links, word.to);
+        self.rails()
+            .put_word(link, rail, (word.offset, word.value), tracking)
+    }
+}
+
+impl TeamRails {
+    /// Puts `value` at `offset` in the segment that `link` leads to, and nothing else; `None` if there is
+    /// no room for it yet.
+    pub fn put_word(
+        &self,
+        link: &Link,
+        rail: RailId,
+        (offset, value): (usize, u64),
+        tracking: Tracking,
+    ) -> Result<Option<Ticket>, EngineError> {
         let nothing = LocalSlice {
-            region: rails.region(),
+            region: self.region(),
             offset: 0,
             bytes: 0,
         };
@@ -95,13 +109,13 @@ impl Run<'_> {
             offset,
         };
         let notification = Notification {
-            word: at(word.offset),
-            value: word.value,
+            word: at(offset),
+            value,
         };
-        let rail = rails.local(rail);
+        let rail = self.local(rail);
         // SAFETY: an empty put reads nothing; the word belongs to the peer's registered segment.
         let posted = unsafe {
-            let fabric = &rails.fabric;
+            let fabric = &self.fabric;
             fabric.put_notify(link.peer, rail, nothing, at(0), notification, tracking)
         };
         match posted {

@@ -217,10 +217,8 @@ impl TeamRails {
     /// How a message of `bytes` bytes is laid over the rails of `link` that are in use.
     #[inline]
     pub fn plan(&self, link: &mut Link, bytes: u64) -> Stripes {
-        if self.local.len() > 1 {
-            let out_of_use = self.fabric.out_of_use(link.peer);
-            link.balance.avoid(&self.local, out_of_use);
-        }
+        let out_of_use = || self.fabric.out_of_use(link.peer);
+        link.balance.avoid(&self.local, out_of_use);
         self.planner.plan(&mut link.balance, bytes)
     }
 

@@ -89,10 +89,9 @@ fn try_rails(
     } else {
         map.context.rails(kind).map_err(|error| error.to_string())
     };
-    let host = nix::unistd::gethostname().unwrap_or_default();
     let named = |rail: &RailInfo| (rail.plane, rail.name.clone());
     let mine = opened.as_ref().map_err(String::clone).map(|fabric| Opened {
-        host: host.to_string_lossy().into_owned(),
+        host: ferrorail_shm::host_name(),
         rails: fabric.rails().iter().map(named).collect(),
         refused: fabric.refused().to_vec(),
         numa_node: map.context.numa_node_for(fabric.rails()),

@@ -106,22 +106,19 @@ impl Balance {
     }
 
     /// Leaves out, until told otherwise, the rails that a process knows by the numbers `local` and that
-    /// are `out_of_use`, as bits of those numbers; none if that were all.
+    /// are `out_of_use`, as bits of those numbers; none if that were all. One rail alone is not asked for.
     #[inline]
-    pub fn avoid(&mut self, local: &[RailId], out_of_use: u8) {
+    pub fn avoid(&mut self, local: &[RailId], out_of_use: impl FnOnce() -> u8) {
+        if self.rails == 1 {
+            return;
+        }
         self.avoided = 0;
+        let out_of_use = out_of_use();
         if out_of_use != 0 {
             let out = local.iter().map(|rail| out_of_use >> rail.0 & 1);
-            let bits = out
-                .enumerate()
-                .fold(0, |all, (rail, out)| all | out << rail);
-            if self
-                .weights
-                .iter()
-                .enumerate()
-                .any(|(rail, &w)| w > 0 && bits & 1 << rail == 0)
-            {
-                self.avoided = bits;
+            self.avoided = (out.enumerate()).fold(0, |all, (rail, out)| all | out << rail);
+            if self.shares().iter().all(|&share| share == 0) {
+                self.avoided = 0;
             }
         }
     }

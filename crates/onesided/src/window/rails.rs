@@ -294,10 +294,8 @@ impl<F: Fabric> WindowRails<F> {
     /// How a message is laid over the rails to `target` that are in use.
     pub(super) fn plan(&self, outstanding: &mut Outstanding, target: Rank, bytes: u64) -> Stripes {
         let balance = &mut outstanding.balances[target.index()];
-        if self.local.len() > 1 {
-            let out_of_use = self.fabric.out_of_use(self.link_of(target).peer);
-            balance.avoid(&self.local, out_of_use);
-        }
+        let out_of_use = || self.fabric.out_of_use(self.link_of(target).peer);
+        balance.avoid(&self.local, out_of_use);
         self.planner.plan(balance, bytes)
     }
 

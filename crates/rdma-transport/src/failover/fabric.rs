@@ -95,11 +95,10 @@ impl<F: Lanes> Fabric for Failover<F> {
         let pair = self.pair(peer)?;
         let (board, cell) = pair.cell();
         let inner = self.inner.address_for(peer)?;
-        let host = nix::unistd::gethostname().unwrap_or_default();
         let address = Address {
             planes: self.planes,
             cell: cell as u32,
-            host: &host.to_string_lossy(),
+            host: &ferrorail_shm::host_name(),
             fabric: &inner,
             board: &self.inner.describe(&board.region),
         };

@@ -139,10 +139,9 @@ impl Peer {
 
 /// The ends of `rails` as peers are told of them, given the address of each rail.
 pub fn ends(rails: &[Rail], address: impl Iterator<Item = RailAddress>) -> Ends {
-    let host = nix::unistd::gethostname().unwrap_or_default();
     let named = address.zip(rails.iter().map(|rail| rail.info.name.clone()));
     Ends {
-        host: host.to_string_lossy().into_owned(),
+        host: ferrorail_shm::host_name(),
         rails: named.collect(),
     }
 }
@@ -175,12 +174,11 @@ fn refusal(
     why: &str,
     remedy: &str,
 ) -> String {
-    let here = nix::unistd::gethostname().unwrap_or_default();
     format!(
         "rail {} of {} ({}, {}) and rail {name} of {host} ({}, {}) are not used together: {why}; \
          {remedy}",
         rail.info.name,
-        here.to_string_lossy(),
+        ferrorail_shm::host_name(),
         rail.local.here.end.link,
         rail.info.address,
         end.end.link,
