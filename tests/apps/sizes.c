@@ -4,15 +4,14 @@
  *
  *     mpirun -n P sizes [largest block in bytes, default 1048576] [least duration in ms, default 0]
  *
- * With a duration all is done again until that has passed: faults that take a while then show.
+ * With a duration all is done again until that has passed: faults that take a while then show. With
+ * TEST_SETTINGS all of that for each of the settings, see ../c/settings.h.
  */
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../c/settings.h"
 
-enum { GUARD = 64, OFFSETS = 1 << 16 };
+#include <stdint.h>
+
+enum { GUARD = 64, OFFSETS = 1 << 16, SHORT = 600 };
 
 typedef struct {
     unsigned char *bytes; /* reference: blocks are windows of it */
@@ -90,15 +89,33 @@ static long series(data_t *data, MPI_Comm parity, long round, size_t largest)
                                    8192, 16384, 20000, 32768, 65536, 65537, 131072, 262144, 262145,
                                    524288, 1000000, 1048576};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] <= largest; i++) {
-        gather(data, MPI_COMM_WORLD, round++, sizes[i], 0);
-        gather(data, MPI_COMM_WORLD, round++, sizes[i], 1);
+        gather(data, world, round++, sizes[i], 0);
+        gather(data, world, round++, sizes[i], 1);
         if (sizes[i] <= 65537)
             gather(data, parity, round++, sizes[i], 0);
     }
-    /* Without a pause between them, as fast ranks run ahead of slow ones. */
-    for (int i = 0; i < 300; i++)
-        gather(data, MPI_COMM_WORLD, round++, (size_t)(i * 7 % 600), 0);
+    /* Without a pause between them, as fast ranks run ahead of slow ones; slow devices have fewer. */
+    for (int i = 0; i < (largest > 65536 ? 300 : 150); i++)
+        gather(data, world, round++, (size_t)(i * 7 % SHORT), 0);
     return round;
+}
+
+/* All of it with the present settings. */
+static void loop(data_t *data, size_t largest, long milliseconds)
+{
+    int rank, again;
+    long round = 0;
+    MPI_Comm parity;
+    MPI_Comm_rank(world, &rank);
+    MPI_Comm_split(world, rank % 2, -rank, &parity);
+    within(parity);
+    double start = MPI_Wtime();
+    do {
+        round = series(data, parity, round, largest);
+        again = (MPI_Wtime() - start) * 1e3 < milliseconds;
+        MPI_Bcast(&again, 1, MPI_INT, 0, world);
+    } while (again);
+    MPI_Comm_free(&parity);
 }
 
 int main(int argc, char **argv)
@@ -109,18 +126,9 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    data_t data = prepare(largest, ranks);
-    MPI_Comm parity;
-    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &parity);
-    double start = MPI_Wtime();
-    long round = 0;
-    int again;
-    do {
-        round = series(&data, parity, round, largest);
-        again = (MPI_Wtime() - start) * 1e3 < milliseconds;
-        MPI_Bcast(&again, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    } while (again);
-    MPI_Comm_free(&parity);
+    data_t data = prepare(largest > SHORT ? largest : SHORT, ranks);
+    while (next_settings())
+        loop(&data, largest, milliseconds);
     long mine[2] = {data.checks, data.failures}, all[2];
     MPI_Allreduce(mine, all, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)

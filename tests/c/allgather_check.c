@@ -2,11 +2,12 @@
  * predefined types (pairs with gaps included), derived types (contiguous, vector, indexed in
  * another order, resized, struct), different layouts on both sides, MPI_IN_PLACE, zero counts, sizes
  * up to some MB, sub-communicators in odd shapes and orders, MPI_COMM_SELF, an inter-communicator,
- * and many communicators made and freed.
+ * and many communicators made and freed. With TEST_SETTINGS for each of the settings, see settings.h.
  *
  *     mpirun -n P allgather_check [largest block in bytes, default 1000000]
  */
 #include "layout.h"
+#include "settings.h"
 
 #include <dirent.h>
 
@@ -112,13 +113,16 @@ static void sizes(MPI_Comm comm, long largest)
 static void sub_communicators(long largest)
 {
     int rank, ranks;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(world, &rank);
+    MPI_Comm_size(world, &ranks);
     MPI_Comm parity, reversed, copy, few;
-    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &parity);
-    MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - rank, &reversed);
-    MPI_Comm_dup(reversed, &copy);
-    MPI_Comm_split(MPI_COMM_WORLD, rank < (ranks + 1) / 2 ? 0 : MPI_UNDEFINED, rank, &few);
+    MPI_Comm_split(world, rank % 2, rank, &parity);
+    MPI_Comm_split(world, 0, ranks - rank, &reversed);
+    within(reversed);
+    MPI_Comm_dup(reversed, &copy); /* has the settings too */
+    MPI_Comm_split(world, rank < (ranks + 1) / 2 ? 0 : MPI_UNDEFINED, rank, &few);
+    within(parity);
+    within(few);
     layout_t ints = describe("MPI_INT", MPI_INT);
     for (long count = 1; count <= largest / 4; count *= 7) {
         gather(parity, &ints, count, &ints, count, 0);
@@ -144,14 +148,14 @@ static void sub_communicators(long largest)
 static void inter_communicator(void)
 {
     int rank, ranks;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(world, &rank);
+    MPI_Comm_size(world, &ranks);
     if (ranks < 2)
         return;
     int side = rank < ranks / 2, mine[2] = {rank * 11 + 5, rank * 7}, remote;
     MPI_Comm half, both;
-    MPI_Comm_split(MPI_COMM_WORLD, side, rank, &half);
-    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, side ? ranks / 2 : 0, 3, &both);
+    MPI_Comm_split(world, side, rank, &half);
+    MPI_Intercomm_create(half, 0, world, side ? ranks / 2 : 0, 3, &both);
     MPI_Comm_remote_size(both, &remote);
     int *theirs = must(calloc((size_t)remote * 2, sizeof(int)));
     snprintf(context, sizeof context, "inter-communicator");
@@ -184,16 +188,16 @@ static long descriptors(void)
 static void many_communicators(void)
 {
     int rank;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_rank(world, &rank);
     layout_t ints = describe("MPI_INT", MPI_INT);
     long before = 0;
     for (int i = 0; i < 200; i++) {
         MPI_Comm comm;
         if (i % 2)
-            MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+            MPI_Comm_dup(world, &comm);
         else
-            MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comm);
-        gather(comm, &ints, 1 + i, &ints, 1 + i, i % 3 == 0);
+            MPI_Comm_split(world, rank % 2, rank, &comm);
+        gather(within(comm), &ints, 1 + i, &ints, 1 + i, i % 3 == 0);
         MPI_Comm_free(&comm);
         if (i == 20)
             before = descriptors();
@@ -207,11 +211,14 @@ int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     long largest = argc > 1 ? atol(argv[1]) : 1000000;
-    predefined(MPI_COMM_WORLD);
-    derived(MPI_COMM_WORLD);
-    sizes(MPI_COMM_WORLD, largest);
-    sub_communicators(largest / 10);
-    inter_communicator();
-    many_communicators();
+    while (next_settings()) {
+        rounds = 0;
+        predefined(world);
+        derived(world);
+        sizes(world, largest);
+        sub_communicators(largest / 10);
+        inter_communicator();
+        many_communicators();
+    }
     return finish("allgather_check");
 }

@@ -4,6 +4,7 @@
 #ifndef CHECK_H
 #define CHECK_H
 
+#include "host.h"
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -59,13 +60,13 @@ static inline void *must(void *memory)
 }
 
 /* Sums up, finalises and gives the exit code. Uses no collective that ferrorail takes. */
-static int finish(const char *name)
+static inline int finish(const char *name)
 {
     long mine[2] = {checks, failures}, all[2];
     int rank, ranks;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    PMPI_Allreduce(mine, all, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    HOST(Allreduce)(mine, all, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) {
         printf("%s ranks=%d checks=%ld failures=%ld ok=%s\n", name, ranks, all[0], all[1],
                all[1] == 0 ? "yes" : "no");

@@ -2,19 +2,21 @@
  * root, predefined and derived types, another layout on each rank, MPI_IN_PLACE, arguments that are
  * significant at the root alone, zero counts, sizes up to some MB, sub-communicators in odd orders,
  * MPI_COMM_SELF, an inter-communicator, many broadcasts with a slow receiver, and all of them (and
- * MPI_Allgather) in random order.
+ * MPI_Allgather) in random order, for each of TEST_SETTINGS (settings.h).
  *
  *     mpirun -n P collectives_check [largest block in bytes, default 1000000] [seed, default 1]
- *         [short broadcasts, default 20000]
+ *         [short broadcasts, default 20000] [types: every so many-th, default 1]
  */
 #include "clock.h"
 #include "layout.h"
+#include "settings.h"
 
 #include <unistd.h>
 
 static long rounds;
 static layout_t types[16]; /* of 24 bytes each */
 static int type_count;
+static unsigned stride; /* from one tried type to the next */
 
 /* Passed where an argument is not significant: whoever looks at it fails. */
 #define NOWHERE ((void *)64), -5, MPI_DATATYPE_NULL
@@ -209,11 +211,10 @@ static void predefined(MPI_Comm comm)
 {
     const struct { const char *name; MPI_Datatype type; } all[] = {
         {"MPI_CHAR", MPI_CHAR}, {"MPI_SHORT", MPI_SHORT}, {"MPI_INT", MPI_INT},
-        {"MPI_LONG", MPI_LONG}, {"MPI_DOUBLE", MPI_DOUBLE},
+        {"MPI_LONG", MPI_LONG}, {"MPI_DOUBLE", MPI_DOUBLE}, {"MPI_SHORT_INT", MPI_SHORT_INT},
         {"MPI_C_DOUBLE_COMPLEX", MPI_C_DOUBLE_COMPLEX}, {"MPI_DOUBLE_INT", MPI_DOUBLE_INT},
-        {"MPI_SHORT_INT", MPI_SHORT_INT},
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = 0; i < sizeof all / sizeof *all; i += stride) {
         layout_t layout = describe(all[i].name, all[i].type);
         for (long count = 0; count <= 100; count = count * 10 + 1)
             everything(comm, (side_t){&layout, count}, (side_t){&layout, count});
@@ -236,7 +237,7 @@ static void derived(MPI_Comm comm)
     layout_t ints = describe("MPI_INT", MPI_INT);
     int rank;
     MPI_Comm_rank(comm, &rank);
-    for (unsigned a = 0; a <= (unsigned)type_count; a++)
+    for (unsigned a = 0; a <= (unsigned)type_count; a += stride)
         for (long units = 0; units <= 500; units = units * 9 + 1) {
             unsigned mine = a + (unsigned)rank;
             everything(comm, side_of(&ints, units, mine), side_of(&ints, units, a + 3 * mine));
@@ -266,8 +267,8 @@ static void sizes(MPI_Comm comm, long largest)
 static void many_broadcasts(uint64_t count, int rotate)
 {
     int rank, ranks, wrong = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(world, &rank);
+    MPI_Comm_size(world, &ranks);
     snprintf(context, sizeof context, "%ld broadcasts%s", (long)count,
              rotate ? ", other roots" : "");
     for (uint64_t i = 0; i < count; i++) {
@@ -275,7 +276,7 @@ static void many_broadcasts(uint64_t count, int rotate)
         uint64_t wanted = i * 0x9e3779b97f4a7c15u + 1, got = rank == root ? wanted : 0;
         if (rank == ranks - 1 && i % 997 == 500)
             usleep(1000);
-        MPI_Bcast(&got, 8, MPI_BYTE, root, MPI_COMM_WORLD);
+        MPI_Bcast(&got, 8, MPI_BYTE, root, world);
         wrong += got != wanted;
     }
     expect(wrong == 0, "wrong broadcasts", wrong, 0);
@@ -322,14 +323,14 @@ static void mixed(MPI_Comm *comms, int comm_count, uint64_t seed)
 static void inter_communicator(void)
 {
     int rank, ranks, mine[1], got[64];
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(world, &rank);
+    MPI_Comm_size(world, &ranks);
     if (ranks < 2)
         return;
     int low = rank < ranks / 2, remote, own;
     MPI_Comm half, both;
-    MPI_Comm_split(MPI_COMM_WORLD, low, rank, &half);
-    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, low ? ranks / 2 : 0, 3, &both);
+    MPI_Comm_split(world, low, rank, &half);
+    MPI_Intercomm_create(half, 0, world, low ? ranks / 2 : 0, 3, &both);
     MPI_Comm_rank(half, &own);
     MPI_Comm_remote_size(both, &remote);
     snprintf(context, sizeof context, "inter-communicator");
@@ -350,27 +351,24 @@ static void inter_communicator(void)
     MPI_Comm_free(&half);
 }
 
-int main(int argc, char **argv)
+/* All of it with the present settings. */
+static void check(long largest, uint64_t seed, uint64_t broadcasts)
 {
-    MPI_Init(&argc, &argv);
-    long largest = argc > 1 ? atol(argv[1]) : 1000000;
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    uint64_t broadcasts = argc > 3 ? strtoull(argv[3], NULL, 10) : 20000;
     int rank, ranks;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    type_count = derived_types(types);
-    MPI_Comm comms[3] = {MPI_COMM_WORLD};
-    MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - rank, &comms[1]);
-    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comms[2]);
-
-    agree_on_clock();
+    MPI_Comm_rank(world, &rank);
+    MPI_Comm_size(world, &ranks);
+    MPI_Comm comms[3] = {world};
+    MPI_Comm_split(world, 0, ranks - rank, &comms[1]);
+    MPI_Comm_split(world, rank % 2, rank, &comms[2]);
+    within(comms[1]);
+    within(comms[2]);
+    rounds = 0;
     for (int late = 0; late < ranks; late++)
-        barrier(MPI_COMM_WORLD, late);
+        barrier(world, late);
     barrier(comms[1], 0);
-    predefined(MPI_COMM_WORLD);
-    derived(MPI_COMM_WORLD);
-    sizes(MPI_COMM_WORLD, largest);
+    predefined(world);
+    derived(world);
+    sizes(world, largest);
     for (int i = 1; i < 3; i++)
         predefined(comms[i]);
     predefined(MPI_COMM_SELF);
@@ -379,9 +377,21 @@ int main(int argc, char **argv)
     many_broadcasts(broadcasts / 2, 1);
     mixed(comms, 3, seed);
     inter_communicator();
-
     MPI_Comm_free(&comms[1]);
     MPI_Comm_free(&comms[2]);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    long largest = argc > 1 ? atol(argv[1]) : 1000000;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    uint64_t broadcasts = argc > 3 ? strtoull(argv[3], NULL, 10) : 20000;
+    stride = argc > 4 ? (unsigned)atoi(argv[4]) : 1;
+    type_count = derived_types(types);
+    agree_on_clock();
+    while (next_settings())
+        check(largest, seed, broadcasts);
     for (int i = 0; i < type_count; i++) {
         free(types[i].place);
         MPI_Type_free(&types[i].type);

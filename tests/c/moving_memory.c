@@ -2,12 +2,14 @@
  * same address, as private or as shared memory; grown by realloc; given back to the system and kept;
  * freed right after the call and allocated anew for something else; and all of that while children
  * that fork() made write to their copies. Whatever is known of a buffer from an earlier call is wrong
- * then. Every byte is compared after every call, and what was allocated anew must stay as it is.
+ * then. Every byte is compared after every call, and what was allocated anew must stay as it is. With
+ * TEST_SETTINGS for each of the settings, see settings.h.
  *
  *     mpirun -n P moving_memory [bytes per block, default 200000] [rounds, default 3]
  */
 #define _GNU_SOURCE
 #include "check.h"
+#include "settings.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -170,7 +172,7 @@ static void alltoallv(memory_t *send, memory_t *recv, int way, long round)
     }
     fork_before(send, recv);
     MPI_Alltoallv(send->bytes, sends, send_at, MPI_BYTE, recv->bytes, recvs, recv_at, MPI_BYTE,
-                  MPI_COMM_WORLD);
+                  world);
     for (int peer = 0; peer < ranks; peer++)
         expect_pattern(recv->bytes + recv_at[peer], (size_t)recvs[peer], round + rank, peer);
     free(counts);
@@ -186,7 +188,7 @@ static void allreduce(memory_t *send, memory_t *recv, int way, long round)
         mine[at] = pattern(round, rank, at);
     memset(sum, 0x5a, count * sizeof(uint32_t));
     fork_before(send, recv);
-    MPI_Allreduce(mine, sum, (int)count, MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(mine, sum, (int)count, MPI_UINT32_T, MPI_SUM, world);
     size_t wrong = 0;
     for (size_t at = 0; at < count; at++) {
         uint32_t wanted = 0;
@@ -202,7 +204,7 @@ static void blocks(memory_t *send, memory_t *recv, int way, int collective, long
 {
     size_t all = block * (size_t)ranks;
     int count = (int)block, is_root = rank == root;
-    MPI_Comm comm = MPI_COMM_WORLD;
+    MPI_Comm comm = world;
     int to_all = collective == ALLTOALL || collective == SCATTER;
     int from_all = collective == ALLGATHER || collective == ALLTOALL || collective == GATHER;
     renew(send, way, to_all ? all : block);
@@ -255,16 +257,13 @@ static void call(memory_t *send, memory_t *recv, int way, int collective, int ro
         reap();
 }
 
-int main(int argc, char **argv)
+/* All of it with the present settings. */
+static void check(long rounds)
 {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    block = argc > 1 ? (size_t)atol(argv[1]) : 200000;
-    long rounds = argc > 2 ? atol(argv[2]) : 3;
     memory_t send[WAYS], recv[WAYS];
     memset(send, 0, sizeof send);
     memset(recv, 0, sizeof recv);
+    calls = 0;
     for (long round = 0; round < rounds; round++)
         for (int collective = 0; collective < COLLECTIVES; collective++)
             for (int way = 0; way < WAYS; way++)
@@ -274,6 +273,17 @@ int main(int argc, char **argv)
         dispose(&send[way], way);
         dispose(&recv[way], way);
     }
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    block = argc > 1 ? (size_t)atol(argv[1]) : 200000;
+    long rounds = argc > 2 ? atol(argv[2]) : 3;
+    while (next_settings())
+        check(rounds);
     expect(same_place > 0, "no freed buffer's place was taken by another", 0, 0);
     return finish("moving_memory");
 }

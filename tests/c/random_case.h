@@ -3,6 +3,7 @@
 #ifndef RANDOM_CASE_H
 #define RANDOM_CASE_H
 
+#include "host.h"
 #include "random_numbers.h"
 
 enum {
@@ -183,8 +184,8 @@ static void free_case(case_t *c)
     free(c->counts);
 }
 
-/* The call, made to `MPI_X` (ferrorail, if it is there) or to the host's `PMPI_X`. */
-#define CALL(name, ...) (host ? PMPI_##name(__VA_ARGS__) : MPI_##name(__VA_ARGS__))
+/* The call, made to `MPI_X` (ferrorail, if it is there) or to the host itself. */
+#define CALL(name, ...) (host ? HOST(name)(__VA_ARGS__) : MPI_##name(__VA_ARGS__))
 
 /* The arguments of one side. What MPI_IN_PLACE makes insignificant is nonsense. */
 typedef struct {

@@ -1,5 +1,5 @@
 /* Collectives drawn at random, held against the host's: each is called through MPI_X and then, on a
- * copy of the same buffers, done by the host through PMPI_*; every byte of the result, of the gaps and around them has
+ * copy of the same buffers, done by the host itself; every byte of the result, of the gaps and around them has
  * to be the same. Drawn are the collective, root, count, signature, each rank's own layouts of it,
  * displacements, MPI_IN_PLACE, operation and communicator; communicators come and go. Calls come in
  * batches, so that they follow each other as closely as in a program, while the program's own

@@ -1,4 +1,4 @@
-/* The host's result of a case. Data is moved as plain bytes by PMPI_Alltoallv, packed and unpacked
+/* The host's result of a case. Data is moved as plain bytes by MPI_Alltoallv, packed and unpacked
  * here: hosts make mistakes of their own with large blocks that have gaps (Open MPI 4.1.4 splits
  * elements at 64 KB, MPICH calls them truncated), and would be no reference. */
 #ifndef RANDOM_HOST_H
@@ -84,7 +84,7 @@ static int move_by_host(const case_t *c)
             PMPI_Pack(address(from), from.area->counts[from.block], from.area->types[from.block],
                       packed + out_at[peer], out[peer], &position, c->comm);
     }
-    int code = PMPI_Alltoallv(packed, out, out_at, MPI_BYTE, got, in, in_at, MPI_BYTE, c->comm);
+    int code = HOST(Alltoallv)(packed, out, out_at, MPI_BYTE, got, in, in_at, MPI_BYTE, c->comm);
     for (int peer = 0; peer < c->size; peer++) {
         place_t to = target(c, peer);
         int position = 0;

@@ -4,12 +4,14 @@
  * root, arguments that are significant at the root alone, zero counts, sizes up to some MB,
  * sub-communicators in odd orders; and all of them in random order. Floating-point numbers are such
  * that every order of operations gives the same, but where rounding is what is looked at: then all
- * ranks must have the same bits.
+ * ranks must have the same bits. With TEST_SETTINGS for each of the settings, see settings.h.
  *
  *     mpirun -n P reductions_check [largest vector in bytes, default 1000000] [seed, default 1]
  *                                  [N: only the sizes, and N calls in random order]
  */
+#include "host.h"
 #include "reduction.h"
+#include "settings.h"
 
 #include <math.h>
 
@@ -228,8 +230,8 @@ static void rounded(MPI_Comm comm)
         for (long i = 0; i < count; i++)
             mine[i] = 1.0 / (3.0 + (double)i + 1000.0 * rank);
         MPI_Allreduce(mine, got, (int)count, MPI_DOUBLE, MPI_SUM, comm);
-        PMPI_Allreduce(mine, wanted, (int)count, MPI_DOUBLE, MPI_SUM, comm);
-        PMPI_Allgather(got, (int)count, MPI_DOUBLE, all, (int)count, MPI_DOUBLE, comm);
+        HOST(Allreduce)(mine, wanted, (int)count, MPI_DOUBLE, MPI_SUM, comm);
+        HOST(Allgather)(got, (int)count, MPI_DOUBLE, all, (int)count, MPI_DOUBLE, comm);
         long far = 0, other = 0;
         for (long i = 0; i < count; i++)
             far += fabs(got[i] - wanted[i]) > 1e-12 * fabs(wanted[i]);
@@ -269,16 +271,16 @@ static void in_a_row(void)
 {
     int rank, ranks;
     long wrong = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(world, &rank);
+    MPI_Comm_size(world, &ranks);
     snprintf(context, sizeof context, "20000 in a row");
     for (long i = 0; i < 20000; i++) {
         long mine[2] = {i + rank, -i}, sum[2] = {0, 0};
         int root = (int)(i / 5 % ranks), rooted = i % 7 < 5;
         if (rooted)
-            MPI_Reduce(mine, sum, 2, MPI_LONG, MPI_SUM, root, MPI_COMM_WORLD);
+            MPI_Reduce(mine, sum, 2, MPI_LONG, MPI_SUM, root, world);
         else
-            MPI_Allreduce(mine, sum, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+            MPI_Allreduce(mine, sum, 2, MPI_LONG, MPI_SUM, world);
         long first = i * ranks + (long)ranks * (ranks - 1) / 2;
         if (!rooted || rank == root)
             wrong += sum[0] != first || sum[1] != -i * ranks;
@@ -286,31 +288,27 @@ static void in_a_row(void)
     expect(wrong == 0, "wrong sums", wrong, 0);
 }
 
-int main(int argc, char **argv)
+/* All of it with the present settings, or only the sizes. */
+static void check(const element_t *derived, int type_count, long largest, uint64_t seed, int calls,
+                  int everything)
 {
-    MPI_Init(&argc, &argv);
-    long largest = argc > 1 ? atol(argv[1]) : 1000000;
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    int everything = argc <= 3, calls = everything ? 500 : atoi(argv[3]);
     int rank, ranks, fortran_bytes = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    layout_t types[16];
-    element_t derived[16];
-    int type_count = derived_types(types);
-    for (int i = 0; i < type_count; i++)
-        derived[i] = (element_t){types[i], WORD};
+    MPI_Comm_rank(world, &rank);
+    MPI_Comm_size(world, &ranks);
     /* The same order, the reverse, every second one, and nodes interleaved. */
-    MPI_Comm comms[4] = {MPI_COMM_WORLD};
-    MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - rank, &comms[1]);
-    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comms[2]);
-    MPI_Comm_split(MPI_COMM_WORLD, 0, rank % 2 * ranks + rank, &comms[3]);
+    MPI_Comm comms[4] = {world};
+    MPI_Comm_split(world, 0, ranks - rank, &comms[1]);
+    MPI_Comm_split(world, rank % 2, rank, &comms[2]);
+    MPI_Comm_split(world, 0, rank % 2 * ranks + rank, &comms[3]);
+    for (int i = 1; i < 4; i++)
+        within(comms[i]);
 
+    rounds = 0;
     if (everything)
-        predefined(MPI_COMM_WORLD);
+        predefined(world);
     MPI_Type_size(MPI_INTEGER, &fortran_bytes);
     if (everything && fortran_bytes > 0)
-        fortran(MPI_COMM_WORLD);
+        fortran(world);
     for (int i = 0; everything && i < 4; i++) {
         rounds = 100000 * (i + 1); /* smaller communicators have fewer */
         defined_here(comms[i], derived, i % 3 == 0 ? type_count : 2);
@@ -320,13 +318,27 @@ int main(int argc, char **argv)
     defined_here(MPI_COMM_SELF, derived, type_count);
     if (everything)
         predefined(MPI_COMM_SELF);
-    sizes(MPI_COMM_WORLD, largest);
+    sizes(world, largest);
     mixed(comms, 4, seed, calls);
     if (everything)
         in_a_row();
-
     for (int i = 1; i < 4; i++)
         MPI_Comm_free(&comms[i]);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    long largest = argc > 1 ? atol(argv[1]) : 1000000;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    int everything = argc <= 3, calls = everything ? 500 : atoi(argv[3]);
+    layout_t types[16];
+    element_t derived[16];
+    int type_count = derived_types(types);
+    for (int i = 0; i < type_count; i++)
+        derived[i] = (element_t){types[i], WORD};
+    while (next_settings())
+        check(derived, type_count, largest, seed, calls, everything);
     for (int i = 0; i < type_count; i++) {
         free(types[i].place);
         MPI_Type_free(&types[i].type);

@@ -1,11 +1,13 @@
 /* Random derived datatypes, nested, against the host's MPI_Pack: broadcast from a type to packed
  * bytes, from packed bytes to the type, and from type to type. Data must arrive in the order of the
  * signature, and gaps keep their bytes. Then one type too irregular for any short description, and
- * types that are freed as soon as they were used.
+ * types that are freed as soon as they were used. With TEST_SETTINGS for each of the settings, see
+ * settings.h.
  *
  *     mpirun -n P types_check [number of types, default 300] [seed, default 1]
  */
 #include "layout.h"
+#include "settings.h"
 
 enum { BYTES_MAX = 20000, REACH_MAX = 1 << 20 };
 
@@ -216,8 +218,8 @@ static void broadcast(const layout_t *layout, long count, int from_packed, int t
     collect(layout, wanted + (first - all), count, expected);
     if (rank == 0)
         memcpy(packed, expected, data);
-    int code = packs ? MPI_Bcast(packed, (int)data, MPI_PACKED, 0, MPI_COMM_WORLD)
-                     : MPI_Bcast(first, (int)count, layout->type, 0, MPI_COMM_WORLD);
+    int code = packs ? MPI_Bcast(packed, (int)data, MPI_PACKED, 0, world)
+                     : MPI_Bcast(first, (int)count, layout->type, 0, world);
     expect(code == MPI_SUCCESS, "code", code, 0);
     if (packs)
         expect(memcmp(packed, expected, data) == 0, "packed bytes", (long)data, 0);
@@ -294,7 +296,7 @@ static void column(int rank)
     int *matrix = must(calloc((size_t)ROWS * BETWEEN, sizeof(int)));
     for (int i = 0; i < ROWS; i++)
         matrix[(size_t)i * BETWEEN] = rank == 0 ? 3 * i : -1;
-    expect(MPI_Bcast(matrix, 1, type, 0, MPI_COMM_WORLD) == MPI_SUCCESS, "code", 0, 0);
+    expect(MPI_Bcast(matrix, 1, type, 0, world) == MPI_SUCCESS, "code", 0, 0);
     for (int i = 0; i < ROWS; i++)
         expect(matrix[(size_t)i * BETWEEN] == 3 * i, "row", i, matrix[(size_t)i * BETWEEN]);
     free(matrix);
@@ -307,9 +309,12 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     int wanted = argc > 1 ? atoi(argv[1]) : 300;
-    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    random_types(wanted, rank);
-    irregular(rank);
-    column(rank);
+    uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    while (next_settings()) {
+        seed = first;
+        random_types(wanted, rank);
+        irregular(rank);
+        column(rank);
+    }
     return finish("types_check");
 }

@@ -1,10 +1,12 @@
 /* The vector forms: MPI_Allgatherv, MPI_Gatherv, MPI_Scatterv, MPI_Alltoallv with blocks of every
- * size, among them none, in any order with gaps, of types that differ between ranks.
+ * size, among them none, in any order with gaps, of types that differ between ranks. With TEST_SETTINGS
+ * for each of the settings, see settings.h.
  *
  *     mpirun -n P vectors_check [largest block in bytes, default 400000] [seed, default 1]
  *                               [rounds on the world, default 30]
  */
 #include "layout.h"
+#include "settings.h"
 
 static long rounds, largest;
 static layout_t types[16], ints;
@@ -199,29 +201,37 @@ static void everything(MPI_Comm comm, int repeat)
         one_to_all(i % 2, comm, 0, 0);
 }
 
+/* All of it with the present settings. */
+static void check(int repeat)
+{
+    int rank, ranks;
+    MPI_Comm reversed, half;
+    MPI_Comm_rank(world, &rank);
+    MPI_Comm_size(world, &ranks);
+    MPI_Comm_split(world, 0, ranks - rank, &reversed);
+    MPI_Comm_split(world, rank % 2, rank, &half);
+    rounds = 0;
+    everything(world, repeat);
+    rounds = 1000;
+    everything(within(reversed), (repeat + 2) / 3);
+    rounds = 2000;
+    everything(within(half), (repeat + 2) / 3);
+    rounds = 3000;
+    everything(MPI_COMM_SELF, (repeat + 5) / 6);
+    MPI_Comm_free(&reversed);
+    MPI_Comm_free(&half);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     largest = argc > 1 ? atol(argv[1]) : 400000;
     seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     int repeat = argc > 3 ? atoi(argv[3]) : 30;
-    int rank, ranks;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     type_count = derived_types(types);
     ints = describe("MPI_INT", MPI_INT);
-    MPI_Comm reversed, half;
-    MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - rank, &reversed);
-    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
-    everything(MPI_COMM_WORLD, repeat);
-    rounds = 1000;
-    everything(reversed, (repeat + 2) / 3);
-    rounds = 2000;
-    everything(half, (repeat + 2) / 3);
-    rounds = 3000;
-    everything(MPI_COMM_SELF, (repeat + 5) / 6);
-    MPI_Comm_free(&reversed);
-    MPI_Comm_free(&half);
+    while (next_settings())
+        check(repeat);
     for (int i = 0; i < type_count; i++) {
         free(types[i].place);
         MPI_Type_free(&types[i].type);

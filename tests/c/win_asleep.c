@@ -6,6 +6,7 @@
  *
  * Not every host passes without ferrorail.
  */
+#include "host.h"
 #include "check.h"
 
 #include <time.h>
@@ -34,7 +35,7 @@ static struct window make(int kind)
         MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &w.win);
         MPI_Win_attach(w.win, w.base, bytes);
         MPI_Get_address(w.base, &w.first);
-        PMPI_Bcast(&w.first, 1, MPI_AINT, 0, MPI_COMM_WORLD);
+        HOST(Bcast)(&w.first, 1, MPI_AINT, 0, MPI_COMM_WORLD);
     }
     memset(w.base, 0, (size_t)bytes);
     return w;

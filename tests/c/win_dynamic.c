@@ -2,6 +2,7 @@
  *
  *     mpirun -n P win_dynamic
  */
+#include "host.h"
 #include "check.h"
 
 static int rank, size;
@@ -34,23 +35,23 @@ static void dynamic(void)
         MPI_Win_attach(win, own[slot], sizeof in);
         MPI_Aint mine;
         MPI_Get_address(own[slot], &mine);
-        PMPI_Allgather(&mine, 1, MPI_AINT, where, 1, MPI_AINT, MPI_COMM_WORLD);
+        HOST(Allgather)(&mine, 1, MPI_AINT, where, 1, MPI_AINT, MPI_COMM_WORLD);
         MPI_Win_lock_all(0, win);
         MPI_Get(in, WORDS, MPI_LONG, right, where[right], WORDS, MPI_LONG, win);
         MPI_Win_flush(right, win);
         for (int i = 0; i < WORDS; i += 17)
             expect(in[i] == 100000L * right + 10 * i + round, "got", in[i], i);
-        PMPI_Barrier(MPI_COMM_WORLD);
+        HOST(Barrier)(MPI_COMM_WORLD);
         long value = 7 + rank, before;
         MPI_Aint word = MPI_Aint_add(where[right], 5 * (MPI_Aint)sizeof(long));
         MPI_Put(&value, 1, MPI_LONG, right, where[right], 1, MPI_LONG, win);
         MPI_Fetch_and_op(&value, &before, MPI_LONG, right, word, MPI_SUM, win);
         MPI_Win_unlock_all(win);
         expect(before == 100000L * right + 50 + round, "before", before, round);
-        PMPI_Barrier(MPI_COMM_WORLD);
+        HOST(Barrier)(MPI_COMM_WORLD);
         expect(own[slot][0] == 7 + left, "put", own[slot][0], left);
         expect(own[slot][5] == 100000L * rank + 50 + round + 7 + left, "added", own[slot][5], left);
-        PMPI_Barrier(MPI_COMM_WORLD);
+        HOST(Barrier)(MPI_COMM_WORLD);
     }
     for (int slot = 0; slot < 4; slot++) {
         MPI_Win_detach(win, own[slot]);
@@ -73,14 +74,14 @@ static void requests(void)
     memset(base, 0, N * sizeof(long));
     for (int i = 0; i < N; i++)
         out[i] = 1000L * rank + i;
-    PMPI_Barrier(MPI_COMM_WORLD);
+    HOST(Barrier)(MPI_COMM_WORLD);
     MPI_Win_lock_all(0, win);
     MPI_Rput(out, N, MPI_LONG, right, 0, N, MPI_LONG, win, &requests[0]);
     MPI_Wait(&requests[0], &status);
     expect(requests[0] == MPI_REQUEST_NULL, "null", 0, 0);
     memset(out, 0, N * sizeof(long));
     MPI_Win_flush_all(win);
-    PMPI_Barrier(MPI_COMM_WORLD);
+    HOST(Barrier)(MPI_COMM_WORLD);
     for (int i = 0; i < N; i += 13)
         expect(base[i] == 1000L * left + i, "rput", base[i], i);
     MPI_Rget(in, N, MPI_LONG, right, 0, N, MPI_LONG, win, &requests[0]);
@@ -88,7 +89,7 @@ static void requests(void)
         MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE);
     for (int i = 0; i < N; i += 13)
         expect(in[i] == 1000L * rank + i, "rget", in[i], i);
-    PMPI_Barrier(MPI_COMM_WORLD);
+    HOST(Barrier)(MPI_COMM_WORLD);
     long one[3] = {1, 2, 3}, before[3];
     MPI_Raccumulate(one, 3, MPI_LONG, right, 10, 3, MPI_LONG, MPI_SUM, win, &requests[0]);
     MPI_Rget_accumulate(one, 3, MPI_LONG, before, 3, MPI_LONG, right, 10, 3, MPI_LONG, MPI_SUM,
@@ -97,7 +98,7 @@ static void requests(void)
     MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
     expect(before[2] == 1000L * rank + 12 + 3, "before", before[2], rank);
     MPI_Win_unlock_all(win);
-    PMPI_Barrier(MPI_COMM_WORLD);
+    HOST(Barrier)(MPI_COMM_WORLD);
     expect(base[11] == 1000L * left + 11 + 4, "after", base[11], left);
     MPI_Win_free(&win);
     free(out);
@@ -118,7 +119,7 @@ static void hints(void)
         MPI_Win_allocate(2 * sizeof(long), sizeof(long), info, MPI_COMM_WORLD, &base, &win);
         MPI_Info_free(&info);
         base[0] = base[1] = 0;
-        PMPI_Barrier(MPI_COMM_WORLD);
+        HOST(Barrier)(MPI_COMM_WORLD);
         for (int i = 0; i < 30; i++) {
             int target = i % 3 ? 0 : size - 1;
             MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win);
@@ -131,12 +132,12 @@ static void hints(void)
             MPI_Get(&value, 1, MPI_LONG, 0, 0, 1, MPI_LONG, win);
             MPI_Win_unlock(0, win);
         }
-        PMPI_Barrier(MPI_COMM_WORLD);
+        HOST(Barrier)(MPI_COMM_WORLD);
         /* All inside at once. */
         MPI_Win_lock_all(0, win);
         MPI_Get(&value, 1, MPI_LONG, 0, 0, 1, MPI_LONG, win);
         MPI_Win_flush_all(win);
-        PMPI_Barrier(MPI_COMM_WORLD);
+        HOST(Barrier)(MPI_COMM_WORLD);
         MPI_Win_unlock_all(win);
         MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
         if (size > 1) {
@@ -144,9 +145,9 @@ static void hints(void)
             MPI_Win_unlock(size - 1, win);
         }
         MPI_Win_unlock(0, win);
-        PMPI_Barrier(MPI_COMM_WORLD);
+        HOST(Barrier)(MPI_COMM_WORLD);
         long mine = base[1], sum = 0;
-        PMPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        HOST(Allreduce)(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
         expect(sum == 30L * size, "increments", sum, 30L * size);
         MPI_Win_free(&win);
     }

@@ -3,6 +3,7 @@
 #ifndef WIN_SPECIAL_H
 #define WIN_SPECIAL_H
 
+#include "host.h"
 #include "win_draw.h"
 
 static void to_memory(window_t *w, long *into, long n, int target, long at, int put)
@@ -87,8 +88,8 @@ static void race(window_t *w, MPI_Comm comm, draw_t *draw, int target, long at, 
     }
     MPI_Compare_and_swap(&wish, &old, &swapped, MPI_LONG, target, other, w->win);
     MPI_Win_unlock_all(w->win);
-    PMPI_Allgather(mine, rounds, MPI_LONG, all, rounds, MPI_LONG, comm);
-    PMPI_Allgather(&swapped, 1, MPI_LONG, winners, 1, MPI_LONG, comm);
+    HOST(Allgather)(mine, rounds, MPI_LONG, all, rounds, MPI_LONG, comm);
+    HOST(Allgather)(&swapped, 1, MPI_LONG, winners, 1, MPI_LONG, comm);
     char drawn[ROUNDS * RANKS] = {0};
     for (int i = 0; i < rounds * w->size; i++) {
         unsigned long ticket = (unsigned long)all[i] - (unsigned long)first;

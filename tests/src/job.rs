@@ -4,6 +4,7 @@ use crate::list::Environment;
 use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,9 @@ const MARK: &str = "TEST_JOB";
 
 /// How long a launcher has to stop its ranks after SIGTERM, and ranks to end after their launcher.
 const GRACE: Duration = Duration::from_secs(3);
+
+/// How often the processes of a job are looked up.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A command line with its environment.
 #[derive(Clone, Debug)]
@@ -51,7 +55,9 @@ pub struct Running {
     folder: PathBuf,
     started: Instant,
     deadline: Instant,
-    shared_memory: BTreeSet<String>,
+    /// Processes of the job that were seen so far, by which its shared memory is known.
+    seen: RefCell<BTreeSet<i32>>,
+    looked: Cell<Instant>,
 }
 
 impl Job {
@@ -79,7 +85,6 @@ impl Job {
             *next
         };
         let mark = format!("{}-{number}", std::process::id());
-        let shared_memory = shared_memory();
         let program = self.words.first().context("a job has a program")?;
         let started = Instant::now();
         let child = Command::new(program)
@@ -97,7 +102,8 @@ impl Job {
             folder: folder.to_owned(),
             started,
             deadline: started + self.timeout,
-            shared_memory,
+            seen: RefCell::default(),
+            looked: Cell::new(started),
         })
     }
 }
@@ -105,6 +111,7 @@ impl Job {
 impl Running {
     /// What the ranks have printed so far.
     pub fn stdout(&self) -> String {
+        self.look();
         read(&self.folder.join("stdout"))
     }
 
@@ -126,6 +133,7 @@ impl Running {
             self.stop()?;
         }
         let survivors = self.survivors();
+        let seen = self.seen.take();
         let left = shared_memory();
         Ok(Outcome {
             status,
@@ -133,7 +141,10 @@ impl Running {
             stderr: read(&self.folder.join("stderr")),
             elapsed,
             survivors,
-            left: left.difference(&self.shared_memory).cloned().collect(),
+            left: left
+                .into_iter()
+                .filter(|name| creator(name).is_some_and(|pid| seen.contains(&pid)))
+                .collect(),
         })
     }
 
@@ -145,7 +156,17 @@ impl Running {
             if Instant::now() >= deadline {
                 return Ok(None);
             }
+            self.look();
             std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Notes which processes the job has, now and then: creators of shared memory live long enough.
+    fn look(&self) {
+        let now = Instant::now();
+        if self.looked.get() <= now {
+            self.looked.set(now + LOOK);
+            descendants(self.child.id().cast_signed(), &mut self.seen.borrow_mut());
         }
     }
 
@@ -221,8 +242,44 @@ fn processes(mark: &str) -> Vec<(Pid, String)> {
     .collect()
 }
 
+/// Adds a process and all that descend from it.
+fn descendants(pid: i32, found: &mut BTreeSet<i32>) {
+    found.insert(pid);
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return;
+    };
+    for thread in threads.flatten() {
+        for child in read(&thread.path().join("children")).split_whitespace() {
+            if let Ok(child) = child.parse() {
+                descendants(child, found);
+            }
+        }
+    }
+}
+
+/// The process that made an object of ferrorail, whose name says so: `ferrorail-PID-NUMBER`.
+fn creator(object: &str) -> Option<i32> {
+    object
+        .strip_prefix("ferrorail-")?
+        .split('-')
+        .next()?
+        .parse()
+        .ok()
+}
+
+/// Objects in `/dev/shm` that are not among `before`, whose creators live no more: left by a job that
+/// was not seen to have made them.
+pub fn unclaimed(before: &BTreeSet<String>) -> Vec<String> {
+    let dead = |name: &String| {
+        creator(name).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+    };
+    let all = shared_memory().into_iter();
+    all.filter(|name| !before.contains(name) && dead(name))
+        .collect()
+}
+
 /// ferrorail's objects in `/dev/shm`.
-fn shared_memory() -> BTreeSet<String> {
+pub fn shared_memory() -> BTreeSet<String> {
     let Ok(entries) = std::fs::read_dir("/dev/shm") else {
         return BTreeSet::new();
     };
@@ -285,11 +342,18 @@ mod tests {
     }
 
     #[test]
-    fn shared_memory_left_behind_is_found() {
-        let name = format!("ferrorail-test-{}", std::process::id());
-        let outcome = job(&format!("echo > /dev/shm/{name}"), 10);
+    fn shared_memory_left_behind_is_found_and_told_apart_by_job() {
+        let before = shared_memory();
+        let other = job("sleep 0.3 & wait; echo other", 10);
+        let outcome = job(
+            "(echo > /dev/shm/ferrorail-$BASHPID-0; echo $BASHPID; sleep 0.3)",
+            10,
+        );
+        let pid = outcome.stdout.trim();
+        let name = format!("ferrorail-{pid}-0");
+        assert!(unclaimed(&before).contains(&name));
         std::fs::remove_file(format!("/dev/shm/{name}")).unwrap();
-        assert_eq!(outcome.left, [name]);
+        assert_eq!((outcome.left, other.left), (vec![name], vec![]));
     }
 
     #[test]

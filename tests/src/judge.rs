@@ -4,15 +4,33 @@ use crate::Setup;
 use crate::job::{Job, Outcome};
 use crate::list::{Case, Environment};
 use crate::mpi::Mpi;
+use crate::pool::{Item, Load};
 use crate::program;
+use crate::random;
 use crate::stats::Stats;
 use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 use std::time::Duration;
 
+/// A case as something to run among others.
+pub fn item(case: &Case) -> Item<'_> {
+    let load = match (case.group.as_str(), case.asleep) {
+        ("verbs" | "nodes", _) => Load::Alone,
+        (_, true) => Load::Asleep,
+        (_, false) => Load::Busy,
+    };
+    Item {
+        name: &case.name,
+        weight: case.rounds.len().max(1) as u64 * u64::from(case.ranks),
+        load,
+        run: Box::new(|setup| run(setup, case)),
+    }
+}
+
 /// Runs a case; an error says what is wrong and how to see it again.
-pub fn run(setup: &Setup, case: &Case) -> Result<()> {
+fn run(setup: &Setup, case: &Case) -> Result<()> {
     let folder = fresh_folder(setup)?;
     let statistics = folder.join("stats.json");
     let file = setup.library.as_ref().map(|_| statistics.as_path());
@@ -32,6 +50,9 @@ pub fn job(setup: &Setup, case: &Case, statistics: Option<&Path>) -> Result<Job>
     let mut settings = case.environment.clone();
     if let Some(file) = statistics {
         settings.insert("FERRORAIL_STATS".into(), file.display().to_string());
+    }
+    if let Some(rounds) = case.rounds_for_the_program() {
+        settings.insert("TEST_SETTINGS".into(), rounds);
     }
     let hosts = setup.hosts(case.hosts)?;
     let (mpi, ranks) = (case.mpi, case.ranks);
@@ -123,9 +144,14 @@ fn start(
     }
 }
 
-/// An empty folder for the output of one job at a time.
+/// The folder of the job that runs, or ran last, on the setup's lane.
+pub fn folder(setup: &Setup) -> PathBuf {
+    setup.work.join(format!("job{}", setup.lane))
+}
+
+/// That folder, empty, for the output of one job at a time.
 pub fn fresh_folder(setup: &Setup) -> Result<PathBuf> {
-    let folder = setup.work.join("job");
+    let folder = folder(setup);
     if folder.exists() {
         std::fs::remove_dir_all(&folder).context("cannot empty the folder of the last job")?;
     }
@@ -152,10 +178,23 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     let others: Vec<&str> = printed.lines().filter(|line| !wanted(line)).collect();
     check_silence(&others.join("\n"))?;
     let stats = Stats::read(statistics)?;
+    // What runs for so long or is drawn does not run the same each time.
+    if !random::is_drawn(case) && case.program != "c/mixed_loop.c" {
+        let place = match case.group.as_str() {
+            place @ ("verbs" | "nodes") => place,
+            _ => "loopback",
+        };
+        let lines = stats.ran().map(|row| format!("{place} {} {row}", case.mpi));
+        let mut ran = setup.ran.lock().unwrap_or_else(PoisonError::into_inner);
+        ran.extend(lines);
+    }
     if case.expect.taken {
-        let forced = case.environment.get("FERRORAIL_ALGORITHM");
-        let forced = forced.filter(|_| case.expect.forced && case.ranks > 1);
-        stats.check_taken(forced.map(String::as_str))?;
+        stats.check_taken()?;
+    }
+    if case.expect.taken && case.expect.forced && case.ranks > 1 {
+        for settings in case.settings() {
+            stats.check_forced(case.ranks, &settings)?;
+        }
     }
     stats.check_forwarded(&case.expect.forwarded)?;
     stats.check_packing(case.expect.packed_by_host)?;

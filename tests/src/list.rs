@@ -4,17 +4,19 @@ use crate::mpi::Mpi;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// Variables of a job.
 pub type Environment = BTreeMap<String, String>;
 
-/// `testlist.toml`.
-#[derive(Deserialize)]
+/// The files of `tests/list`.
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
     /// Named lists of values that rows may vary a setting over.
     #[serde(default)]
     values: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
     row: Vec<Row>,
 }
 
@@ -34,14 +36,23 @@ struct Row {
     /// Machines over which the ranks are spread, in blocks.
     #[serde(default = "default_hosts")]
     hosts: u32,
+    /// Ranks with which the row is part of the smoke test, if it is.
+    smoke: Option<u32>,
     /// Settings that are the same in every case.
     #[serde(default)]
     set: Environment,
     /// Settings that take each of these values, or those of a named list (`@name`).
     #[serde(default)]
     vary: BTreeMap<String, Values>,
+    /// Settings of communicators that take each of these values in turn within one job: its program
+    /// loops over them (`c/settings.h`).
+    #[serde(default)]
+    each: BTreeMap<String, Values>,
     #[serde(default)]
     expect: Expect,
+    /// Whether the ranks wait most of the time.
+    #[serde(default)]
+    asleep: bool,
     #[serde(default = "default_timeout")]
     timeout_s: u64,
 }
@@ -136,29 +147,76 @@ pub struct Case {
     pub hosts: u32,
     /// Settings.
     pub environment: Environment,
+    /// Settings of communicators, one set after the other; empty for a job without such.
+    pub rounds: Vec<Environment>,
     /// What must be seen.
     pub expect: Expect,
+    /// Whether the ranks wait most of the time.
+    pub asleep: bool,
     /// Limit for the whole job.
     pub timeout_s: u64,
 }
 
-/// Reads the list.
-pub fn parse(text: &str) -> Result<List> {
-    toml::from_str(text).context("tests/testlist.toml")
+/// Reads all files of a folder into one list.
+pub fn read(folder: &Path) -> Result<List> {
+    let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut files: Vec<_> = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    files.sort();
+    let mut list = List::default();
+    for file in files {
+        let text = std::fs::read_to_string(&file)?;
+        let part = parse(&text).with_context(|| file.display().to_string())?;
+        list.values.extend(part.values);
+        list.row.extend(part.row);
+    }
+    Ok(list)
 }
 
-/// Multiplies the rows out. Virtual nodes of at least as many ranks as there are all mean one
-/// node; only the first of such cases is kept.
-pub fn expand(list: &List) -> Result<Vec<Case>> {
+impl List {
+    /// The rows that [`Row::smoke`] tells, under Debian's MPIs and with one value for what they vary.
+    pub fn smoke(mut self) -> Self {
+        self.row.retain_mut(|row| {
+            row.mpi.retain(|&mpi| mpi != Mpi::Abi);
+            row.ranks = row.smoke.into_iter().collect();
+            for values in row.vary.values_mut() {
+                if let Values::Listed(values) = values {
+                    values.truncate(1);
+                }
+            }
+            !row.ranks.is_empty()
+        });
+        self
+    }
+}
+
+fn parse(text: &str) -> Result<List> {
+    Ok(toml::from_str(text)?)
+}
+
+/// Multiplies the rows out. `apart` makes a job of each round. Virtual nodes of at least as many
+/// ranks as there are all mean one node; only the first of such cases is kept.
+pub fn expand(list: &List, apart: bool) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     let mut names = BTreeSet::new();
     for row in &list.row {
+        let mut row = row.clone();
+        if apart {
+            let each = std::mem::take(&mut row.each);
+            row.vary.extend(each);
+        }
+        let row = &row;
         let mut seen = BTreeSet::new();
-        for varied in combinations(list, row)? {
+        let rounds = match row.each.is_empty() {
+            true => Vec::new(),
+            false => combinations(list, row, &row.each)?,
+        };
+        for varied in combinations(list, row, &row.vary)? {
             for &mpi in &row.mpi {
                 for &ranks in &row.ranks {
-                    let case = case(row, mpi, ranks, &varied);
-                    if !seen.insert((mpi.to_string(), ranks, meaning(&case))) {
+                    let case = case(row, mpi, ranks, &varied, &rounds);
+                    if !seen.insert((mpi.to_string(), ranks, meaning(&case.environment, ranks))) {
                         continue;
                     }
                     ensure!(
@@ -174,10 +232,14 @@ pub fn expand(list: &List) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Every choice of one value for each varied setting.
-fn combinations(list: &List, row: &Row) -> Result<Vec<Environment>> {
+/// Every choice of one value for each of `varied`, settings of `row`.
+fn combinations(
+    list: &List,
+    row: &Row,
+    varied: &BTreeMap<String, Values>,
+) -> Result<Vec<Environment>> {
     let mut found = vec![Environment::new()];
-    for (name, values) in &row.vary {
+    for (name, values) in varied {
         let values = match values {
             Values::Listed(values) => values,
             Values::Named(named) => named
@@ -198,13 +260,12 @@ fn combinations(list: &List, row: &Row) -> Result<Vec<Environment>> {
     Ok(found)
 }
 
-fn case(row: &Row, mpi: Mpi, ranks: u32, varied: &Environment) -> Case {
-    let mut name = format!("{}/{mpi}/n{ranks}", row.name);
-    for (setting, value) in varied {
-        let short = setting.strip_prefix("FERRORAIL_").unwrap_or(setting);
-        let value = value.strip_prefix("allgather=").unwrap_or(value);
-        name.push_str(&format!("/{}={value}", short.to_lowercase()));
-    }
+fn case(row: &Row, mpi: Mpi, ranks: u32, varied: &Environment, rounds: &[Environment]) -> Case {
+    let name = format!("{}/{mpi}/n{ranks}{}", row.name, words(varied));
+    let mut seen = BTreeSet::new();
+    let rounds = rounds
+        .iter()
+        .filter(|round| seen.insert(meaning(round, ranks)));
     let mut environment = row.set.clone();
     environment.extend(varied.clone());
     Case {
@@ -216,89 +277,70 @@ fn case(row: &Row, mpi: Mpi, ranks: u32, varied: &Environment) -> Case {
         ranks,
         hosts: row.hosts,
         environment,
+        rounds: rounds.cloned().collect(),
         expect: row.expect.clone(),
+        asleep: row.asleep,
         timeout_s: row.timeout_s,
     }
 }
 
-/// The settings, with every node size that means one node written as 0.
-fn meaning(case: &Case) -> Environment {
-    let mut environment = case.environment.clone();
-    if let Some(size) = environment.get_mut("FERRORAIL_NODE_SIZE") {
-        let one_node = size.parse::<u32>().is_ok_and(|size| size >= case.ranks);
+/// Settings as the names of cases spell them: `/setting=value` for each.
+fn words(settings: &Environment) -> String {
+    let word = |(setting, value): (&String, &String)| {
+        let short = setting.strip_prefix("FERRORAIL_").unwrap_or(setting);
+        let value = value.strip_prefix("allgather=").unwrap_or(value);
+        format!("/{}={value}", short.to_lowercase())
+    };
+    settings.iter().map(word).collect()
+}
+
+/// The settings, with every node size that means one node of `ranks` written as 0.
+fn meaning(settings: &Environment, ranks: u32) -> Environment {
+    let mut settings = settings.clone();
+    if let Some(size) = settings.get_mut("FERRORAIL_NODE_SIZE") {
+        let one_node = size.parse::<u32>().is_ok_and(|size| size >= ranks);
         if one_node {
             *size = "0".into();
         }
     }
-    environment
+    settings
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIST: &str = "[values]\nalgorithms = ['allgather=ring', 'allgather=bruck']\n\
-        [[row]]\nname = 'a'\ngroup = 'loopback'\nprogram = 'c/a.c'\nmpi = ['openmpi', 'abi']\n\
-        ranks = [1, 4]\nset = { FERRORAIL_RAILS = '2' }\n\
-        vary = { FERRORAIL_ALGORITHM = '@algorithms', FERRORAIL_NODE_SIZE = ['0', '2', '8'] }\n";
-
-    #[test]
-    fn rows_are_multiplied_out() {
-        let cases = expand(&parse(LIST).unwrap()).unwrap();
-        // Per MPI and algorithm: one shape of 1 rank, two of 4 (8 per node is one node, as is 0).
-        assert_eq!(cases.len(), 2 * 2 * (1 + 2));
-        let case = cases
-            .iter()
-            .find(|case| case.name == "a/abi/n4/algorithm=bruck/node_size=2")
-            .unwrap();
-        assert_eq!(case.environment["FERRORAIL_RAILS"], "2");
-        assert_eq!(case.environment["FERRORAIL_ALGORITHM"], "allgather=bruck");
-        assert!(case.expect.taken && case.expect.forwarded.is_empty());
-    }
-
-    #[test]
-    fn mistakes_are_reported() {
-        assert!(parse("[[row]]\nname = 'a'\n").is_err());
-        let unknown = LIST.replace("@algorithms", "@algorithm");
-        assert!(expand(&parse(&unknown).unwrap()).is_err());
-        let twice = format!("{LIST}{}", &LIST[LIST.find("[[row]]").unwrap()..]);
-        assert!(expand(&parse(&twice).unwrap()).is_err());
-    }
-
-    #[test]
-    fn the_real_list_is_sound() {
-        let list = parse(include_str!("../testlist.toml")).unwrap();
-        let cases = expand(&list).unwrap();
-        assert!(cases.iter().any(|case| case.group == "verbs"));
-        for case in cases {
-            let several = case.group == "nodes";
-            assert_eq!(case.hosts > 1, several, "{}", case.name);
-            let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(&case.program);
-            assert!(source.is_file(), "{}: no {}", case.name, case.program);
-        }
-    }
-
-    /// Each algorithm that exists is forced, on loopback and on verbs.
-    #[test]
-    fn the_real_list_forces_every_algorithm() {
-        use ferrorail_coll::algorithms;
-        let cases = expand(&parse(include_str!("../testlist.toml")).unwrap()).unwrap();
-        for &collective in ferrorail_engine::OFFERED {
-            for algorithm in algorithms(collective) {
-                let setting = format!("{}={}", collective.name(), algorithm.name);
-                for group in ["loopback", "verbs"] {
-                    let forced = cases.iter().any(|case| {
-                        let value = case.environment.get("FERRORAIL_ALGORITHM");
-                        case.group == group
-                            && case.ranks > 4
-                            && value.is_some_and(|all| all.split(',').any(|one| one == setting))
-                    });
-                    assert!(
-                        forced,
-                        "no {group} case of more than 4 ranks forces {setting}"
-                    );
-                }
+impl Case {
+    /// The name, and that of each round where there are several.
+    pub fn names(&self) -> Vec<String> {
+        match self.rounds.is_empty() {
+            true => vec![self.name.clone()],
+            false => {
+                let rounds = self.rounds.iter();
+                rounds
+                    .map(|round| format!("{}{}", self.name, words(round)))
+                    .collect()
             }
         }
     }
+
+    /// The settings of each round: those of the job, with its own.
+    pub fn settings(&self) -> Vec<Environment> {
+        let whole = |round: &Environment| {
+            let mut all = self.environment.clone();
+            all.extend(round.clone());
+            all
+        };
+        match self.rounds.is_empty() {
+            true => vec![self.environment.clone()],
+            false => self.rounds.iter().map(whole).collect(),
+        }
+    }
+
+    /// The rounds as `c/settings.h` reads them, in the variable `TEST_SETTINGS`.
+    pub fn rounds_for_the_program(&self) -> Option<String> {
+        let key = |(name, value): (&String, &String)| format!("{}={value}", name.to_lowercase());
+        let round = |round: &Environment| round.iter().map(key).collect::<Vec<_>>().join(" ");
+        let rounds: Vec<String> = self.rounds.iter().map(round).collect();
+        (!rounds.is_empty()).then(|| rounds.join(";"))
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Runs MPI programs with ferrorail preloaded, under every host MPI, and judges them.
 //!
-//! `testlist.toml` is the matrix: rows of programs, MPI libraries, rank counts and settings, whose
+//! The files of `list/` are the matrix: rows of programs, MPI libraries, rank counts and settings, whose
 //! cross product are the cases. What a row cannot say (a killed rank, a missing library, a full
 //! `/dev/shm`) is a scenario in `scenario/`. Each case is one launched job under a time limit. It
 //! passes if the program says so (exit status), the statistics show that ferrorail carried the
@@ -16,16 +16,22 @@
 //! | `job.rs` | launching one job, its time limit, what it leaves behind |
 //! | `stats.rs` | reading and judging the statistics file |
 //! | `judge.rs` | one case from launch to verdict |
+//! | `pool.rs` | several at a time, and the tally |
 //! | `scenario/` | faults and surroundings |
 //!
 //! Failing cases print the command that reproduces them.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::disallowed_types,
+    reason = "the locks of this program are its own"
+)]
 
 mod job;
 mod judge;
 mod list;
 mod mpi;
 mod mpi4py;
+mod pool;
 mod program;
 mod random;
 mod scenario;
@@ -33,9 +39,12 @@ mod stats;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use pool::{Item, Tally};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Runs the integration tests.
 #[derive(Parser)]
@@ -73,19 +82,31 @@ struct Arguments {
     /// each time unless given.
     #[arg(long)]
     seed: Option<u64>,
+    /// Ten times as many jobs of group `random`.
+    #[arg(long)]
+    many: bool,
     /// How often a rail fails in `nodes-failing-rails`.
     #[arg(long, default_value_t = 4)]
     failures: u32,
+    /// Only the twenty jobs or so that `scripts/check` runs.
+    #[arg(long)]
+    smoke: bool,
+    /// A job of its own for each set of settings that a program would loop over.
+    #[arg(long)]
+    apart: bool,
     /// Print the names of the cases and stop.
     #[arg(long)]
     list: bool,
     /// Compile the programs of the chosen cases and stop.
     #[arg(long)]
     compile: bool,
+    /// One job after the other, also where they wait most of the time.
+    #[arg(long)]
+    serial: bool,
     /// Run the programs over the host MPI alone, to check the programs themselves.
     #[arg(long)]
     without_ferrorail: bool,
-    /// Print a line for passing cases too.
+    /// Print a line for passing cases too, and what ran on which shape (`scripts/lib/coverage.py`).
     #[arg(long, short)]
     verbose: bool,
 }
@@ -101,6 +122,8 @@ pub struct Setup {
     command: PathBuf,
     /// Folder for compiled programs and statistics.
     work: PathBuf,
+    /// Which of the jobs that run at a time this is for.
+    lane: usize,
     /// Prefix of the MPI library with the MPI-5 ABI.
     abi_prefix: PathBuf,
     /// Prefix of mpi4py and its test suite.
@@ -111,6 +134,8 @@ pub struct Setup {
     seed: u64,
     /// How often a rail fails.
     failures: u32,
+    /// What ran on which shape, according to statistics, in lines.
+    ran: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Setup {
@@ -147,11 +172,13 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<bool> {
     let setup = prepare(arguments)?;
-    let text = std::fs::read_to_string(setup.root.join("tests/testlist.toml"))
-        .context("tests/testlist.toml")?;
-    let mut cases = list::expand(&list::parse(&text)?)?;
+    let mut list = list::read(&setup.root.join("tests/list"))?;
+    if arguments.smoke {
+        list = list.smoke();
+    }
+    let mut cases = list::expand(&list, arguments.apart)?;
     let seed = setup.seed;
-    cases.extend(random::cases(seed));
+    cases.extend(random::cases(seed, arguments.many));
     let cases: Vec<_> = cases
         .iter()
         .filter(|case| selected(&arguments.only, &case.group, &case.name))
@@ -159,6 +186,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let scenarios: Vec<_> = scenario::ALL
         .iter()
         .filter(|scenario| setup.library.is_some() || !scenario.preloads)
+        .filter(|_| !arguments.smoke)
         .filter(|scenario| selected(&arguments.only, scenario.group, scenario.name))
         .collect();
     let choice = mpi4py::Choice {
@@ -174,18 +202,13 @@ fn run(arguments: &Arguments) -> Result<bool> {
         bail!("no case matches {}", arguments.only.join(","));
     }
     if arguments.list {
-        cases.iter().for_each(|case| println!("{}", case.name));
+        let cases = cases.iter().flat_map(|case| case.names());
+        cases.for_each(|name| println!("{name}"));
         scenarios.iter().for_each(|s| println!("{}", s.name));
         suites.iter().for_each(|suite| println!("{}", suite.name));
         return Ok(true);
     }
-    program::build_give_way(&setup)?;
-    for case in &cases {
-        program::build(&setup, case.mpi, &case.program)?;
-    }
-    for &(mpi, program) in scenarios.iter().flat_map(|scenario| scenario.programs) {
-        program::build(&setup, mpi, program)?;
-    }
+    compile(&setup, &cases, &scenarios)?;
     if arguments.compile {
         return Ok(true);
     }
@@ -193,18 +216,40 @@ fn run(arguments: &Arguments) -> Result<bool> {
     if drawn || scenarios.iter().any(|s| s.group == "nodes") {
         println!("jobs and faults are drawn from --seed {seed}");
     }
+    let mut items: Vec<Item> = Vec::new();
+    items.extend(suites.iter().map(mpi4py::Suite::item));
+    items.extend(scenarios.iter().map(|scenario| scenario.item()));
+    items.extend(cases.iter().map(|case| judge::item(case)));
+    let before = job::shared_memory();
     let mut tally = Tally::new(arguments.verbose);
-    for case in cases {
-        tally.run(&case.name, || judge::run(&setup, case));
+    pool::run(&setup, !arguments.serial, items, &mut tally);
+    for left in job::unclaimed(&before) {
+        let outcome = Err(anyhow::anyhow!("in /dev/shm"));
+        tally.count(
+            &format!("left-by-some-job/{left}"),
+            Duration::ZERO,
+            &outcome,
+        );
     }
-    for scenario in scenarios {
-        tally.run(scenario.name, || (scenario.run)(&setup));
+    if arguments.verbose {
+        let ran = setup.ran.lock().unwrap_or_else(PoisonError::into_inner);
+        ran.iter().for_each(|line| println!("ran  {line}"));
     }
-    for suite in suites {
-        tally.run(&suite.name, || suite.run(&setup));
-    }
-    println!("{} passed, {} failed", tally.passed, tally.failed);
-    Ok(tally.failed == 0)
+    Ok(tally.finish())
+}
+
+/// Compiles what the cases and scenarios run.
+fn compile(setup: &Setup, cases: &[&list::Case], scenarios: &[&scenario::Scenario]) -> Result<()> {
+    program::build_give_way(setup)?;
+    let mut programs: Vec<(mpi::Mpi, &str)> = Vec::new();
+    programs.extend(cases.iter().map(|case| (case.mpi, &*case.program)));
+    programs.extend(scenarios.iter().flat_map(|scenario| scenario.programs));
+    programs.sort_by_key(|&(mpi, program)| (mpi.to_string(), program));
+    programs.dedup();
+    let lanes = std::thread::available_parallelism().map_or(1, usize::from);
+    pool::each(lanes, &programs, |&(mpi, program)| {
+        program::build(setup, mpi, program).map(drop)
+    })
 }
 
 fn prepare(arguments: &Arguments) -> Result<Setup> {
@@ -212,7 +257,7 @@ fn prepare(arguments: &Arguments) -> Result<Setup> {
     let root = here.parent().context("the crate has a parent folder")?;
     std::fs::create_dir_all(root.join(&arguments.work)).context("cannot make the work folder")?;
     let library = root.join(&arguments.release).join("libferrorail.so");
-    if !arguments.without_ferrorail && !library.is_file() {
+    if !arguments.without_ferrorail && !arguments.list && !library.is_file() {
         bail!("{} is not built", library.display());
     }
     let abi_prefix = match &arguments.abi_prefix {
@@ -228,11 +273,13 @@ fn prepare(arguments: &Arguments) -> Result<Setup> {
         library: (!arguments.without_ferrorail).then_some(library),
         command: root.join(&arguments.release).join("ferrorail"),
         work: root.join(&arguments.work),
+        lane: 0,
         abi_prefix,
         mpi4py,
         hosts: arguments.hosts.clone(),
         seed: arguments.seed.unwrap_or_else(random::new_seed),
         failures: arguments.failures,
+        ran: Arc::default(),
     })
 }
 
@@ -245,41 +292,6 @@ fn selected(words: &[String], group: &str, name: &str) -> bool {
     }
     let matches = |word: &String| group == word || name.contains(word.as_str());
     words.is_empty() || words.iter().any(matches)
-}
-
-struct Tally {
-    verbose: bool,
-    passed: usize,
-    failed: usize,
-}
-
-impl Tally {
-    fn new(verbose: bool) -> Self {
-        Self {
-            verbose,
-            passed: 0,
-            failed: 0,
-        }
-    }
-
-    fn run(&mut self, name: &str, case: impl FnOnce() -> Result<()>) {
-        let start = Instant::now();
-        match case() {
-            Ok(()) => {
-                self.passed += 1;
-                if self.verbose {
-                    println!("ok   {name} ({:.1} s)", start.elapsed().as_secs_f64());
-                }
-            }
-            Err(error) => {
-                self.failed += 1;
-                println!(
-                    "FAIL {name} ({:.1} s): {error:#}",
-                    start.elapsed().as_secs_f64()
-                );
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -300,13 +312,5 @@ mod tests {
             "a/openmpi/n2"
         ));
         assert!(!selected(&["mpich".into()], "loopback", "a/openmpi/n2"));
-    }
-
-    #[test]
-    fn a_failing_case_is_counted() {
-        let mut tally = Tally::new(false);
-        tally.run("right", || Ok(()));
-        tally.run("wrong", || bail!("as it must"));
-        assert_eq!((tally.passed, tally.failed), (1, 1));
     }
 }

@@ -7,6 +7,7 @@ use crate::job::Outcome;
 use crate::judge;
 use crate::list::Environment;
 use crate::mpi::Mpi;
+use crate::pool::{Item, Load};
 use crate::stats::Stats;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -113,8 +114,18 @@ pub fn suites(choice: &Choice) -> Vec<Suite> {
 type Outcomes = BTreeMap<String, String>;
 
 impl Suite {
+    /// As something to run among others.
+    pub fn item(&self) -> Item<'_> {
+        Item {
+            name: &self.name,
+            weight: 10_000,
+            load: Load::Busy,
+            run: Box::new(|setup| self.run(setup)),
+        }
+    }
+
     /// Runs the suite twice and compares.
-    pub fn run(&self, setup: &Setup) -> Result<()> {
+    fn run(&self, setup: &Setup) -> Result<()> {
         let host = setup.host_alone();
         let (expected, _) = self.outcomes(&host, &Environment::new())?;
         let mut settings = Environment::new();
@@ -125,7 +136,7 @@ impl Suite {
         ] {
             settings.insert(name.into(), value.into());
         }
-        let statistics = setup.work.join("mpi4py-stats.json");
+        let statistics = setup.work.join(format!("mpi4py-stats{}.json", setup.lane));
         settings.insert("FERRORAIL_STATS".into(), statistics.display().to_string());
         let (found, outcome) = self.outcomes(setup, &settings)?;
         let worse = compare(&expected, &found);
@@ -251,7 +262,7 @@ fn traces(outcome: &Outcome) -> String {
 
 /// Calls must have been carried, and those left to the host must be ones that ferrorail leaves.
 fn check_statistics(stats: &Stats) -> Result<()> {
-    stats.check_taken(None)?;
+    stats.check_taken()?;
     for row in stats.unexplained() {
         ensure!(
             FORWARDED

@@ -12,7 +12,8 @@ pub fn path(setup: &Setup, mpi: Mpi, source: &str) -> PathBuf {
     setup.work.join(mpi.to_string()).join(name)
 }
 
-/// Compiles `source` for `mpi` unless the executable is newer; returns the executable.
+/// Compiles `source` for `mpi` unless the executable is newer; returns the executable. Several threads
+/// may do so at a time: an executable appears when it is whole.
 pub fn build(setup: &Setup, mpi: Mpi, source: &str) -> Result<PathBuf> {
     let executable = path(setup, mpi, source);
     let source = setup.root.join("tests").join(source);
@@ -33,8 +34,10 @@ pub fn build(setup: &Setup, mpi: Mpi, source: &str) -> Result<PathBuf> {
     } else {
         command.args(["-std=gnu11", "-Wall", "-Wextra"]);
     }
-    command.arg("-o").arg(&executable).arg(&source).arg("-lm");
+    let unfinished = executable.with_extension(format!("{:?}", std::thread::current().id()));
+    command.arg("-o").arg(&unfinished).arg(&source).arg("-lm");
     compile(command)?;
+    std::fs::rename(&unfinished, &executable).context("cannot name the executable")?;
     Ok(executable)
 }
 
@@ -45,14 +48,40 @@ pub fn give_way(setup: &Setup) -> PathBuf {
 
 /// Compiles [`give_way`].
 pub fn build_give_way(setup: &Setup) -> Result<()> {
-    let (library, source) = (give_way(setup), setup.root.join("tests/aids/give_way.c"));
-    if up_to_date(&library, &source)? {
+    build_library(setup, &give_way(setup), "aids/give_way.c")
+}
+
+/// Compiles `source` to a shared library.
+pub fn build_library(setup: &Setup, library: &Path, source: &str) -> Result<()> {
+    let source = setup.root.join("tests").join(source);
+    if up_to_date(library, &source)? {
         return Ok(());
     }
     let mut command = Command::new("cc");
     command.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o"]);
     command.arg(library).arg(source).arg("-ldl");
     compile(command)
+}
+
+/// Compiles a tool that wraps the calls of one kind (see `aids/tool.c`); returns the library.
+pub fn build_tool(setup: &Setup, mpi: Mpi, wrapped: &str) -> Result<PathBuf> {
+    let library = path(setup, mpi, &format!("tool_{}.so", wrapped.to_lowercase()));
+    let library = library.with_extension("so");
+    let source = setup.root.join("tests/aids/tool.c");
+    if up_to_date(&library, &source)? {
+        return Ok(library);
+    }
+    let folder = library.parent().context("a library has a folder")?;
+    std::fs::create_dir_all(folder).context("cannot make the folder of programs")?;
+    let mut command = Command::new(mpi.compiler(setup, false)?);
+    command.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC"]);
+    command
+        .arg(format!("-DTOOL_{wrapped}"))
+        .arg("-o")
+        .arg(&library);
+    command.arg(&source).arg("-ldl");
+    compile(command)?;
+    Ok(library)
 }
 
 fn compile(mut command: Command) -> Result<()> {

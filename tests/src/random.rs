@@ -93,17 +93,21 @@ const WINDOW_SERIES: &[Series] = &[
     },
 ];
 
-/// All jobs for a seed, and those that always run.
-pub fn cases(seed: u64) -> Vec<Case> {
+/// How many times as many jobs run at night.
+const MANY: u64 = 10;
+
+/// All jobs for a seed, and those that always run; ten times as many if so wished.
+pub fn cases(seed: u64, many: bool) -> Vec<Case> {
+    let times = if many { MANY } else { 1 };
     let mut found = Vec::new();
     for series in SERIES {
-        for number in 0..series.jobs {
+        for number in 0..series.jobs * times {
             let mut draw = Draw(seed ^ (number << 32) ^ series.mpi as u64);
             found.push(series.case(draw.next() >> 32));
         }
     }
     for series in WINDOW_SERIES {
-        for number in 0..series.jobs {
+        for number in 0..series.jobs * times {
             let mut draw = Draw(!seed ^ (number << 32) ^ series.mpi as u64);
             found.push(series.windows(draw.next() >> 32));
         }
@@ -156,12 +160,14 @@ impl Series {
             ranks: u32::try_from(ranks).unwrap_or(2),
             hosts: 1,
             environment,
+            rounds: Vec::new(),
             expect: Expect {
                 // A forced algorithm does not fit every communicator.
                 forced: false,
                 output: vec!["ok=yes".into()],
                 ..Expect::default()
             },
+            asleep: false,
             timeout_s: 120,
         }
     }
@@ -279,7 +285,7 @@ mod tests {
     #[test]
     fn a_seed_stands_for_the_same_jobs() {
         let names = |seed| {
-            cases(seed)
+            cases(seed, false)
                 .into_iter()
                 .map(|case| case.name)
                 .collect::<Vec<_>>()

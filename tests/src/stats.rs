@@ -1,11 +1,14 @@
 //! The statistics file that `FERRORAIL_STATS=path` leaves, and what it must show.
 
+use crate::list::Environment;
 use anyhow::{Context, Result, ensure};
 use ferrorail_base::Topology;
 use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_engine::estimate::{Asked, total};
 use ferrorail_engine::{ConnectionRow, WindowRow};
 use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
 
 /// The parts that the tests look at; sums over all ranks.
@@ -58,6 +61,37 @@ pub struct Carried {
     pub landing: String,
     /// Number of calls.
     pub calls: u64,
+    /// Ranks of the team.
+    #[serde(default)]
+    pub ranks: u32,
+    /// Its nodes.
+    #[serde(default)]
+    pub nodes: u32,
+    /// `forced`, or a rule of the table.
+    #[serde(default)]
+    pub chosen_by: String,
+}
+
+impl fmt::Display for Carried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            algorithm,
+            landing,
+            ranks,
+            nodes,
+            ..
+        } = self;
+        write!(f, "{algorithm}:{landing} on {ranks} ranks in {nodes} nodes")
+    }
+}
+
+/// Nodes that `ranks` of one machine are grouped into by `FERRORAIL_NODE_SIZE`.
+fn nodes(ranks: u32, settings: &Environment) -> u32 {
+    let size = settings.get("FERRORAIL_NODE_SIZE");
+    let size = size
+        .and_then(|size| size.parse().ok())
+        .filter(|&size| size > 0);
+    Topology::from_host_keys(&vec![0; ranks as usize], size).node_count()
 }
 
 /// One rail.
@@ -104,24 +138,52 @@ impl Stats {
         serde_json::from_str(&text).with_context(|| format!("statistics: {text}"))
     }
 
-    /// Whether calls were carried, with every forced algorithm among those that carried them.
-    pub fn check_taken(&self, forced: Option<&str>) -> Result<()> {
+    /// Whether calls were carried.
+    pub fn check_taken(&self) -> Result<()> {
         let collectives = self.collectives.iter().map(|row| row.calls);
         let operations = |row: &WindowRow| row.puts + row.gets + row.accumulates;
         let calls: u64 = collectives.chain(self.windows.iter().map(operations)).sum();
         ensure!(calls > 0, "ferrorail carried no call");
-        let settings = forced.into_iter().flat_map(|text| text.split(','));
-        for (collective, algorithm) in settings.filter_map(|one| one.split_once('=')) {
+        Ok(())
+    }
+
+    /// What ran on which shape of team: `RANKS/NODES COLLECTIVE ALGORITHM:LANDING`.
+    pub fn ran(&self) -> impl Iterator<Item = String> {
+        self.collectives
+            .iter()
+            .filter(|row| row.calls > 0)
+            .map(|row| {
+                let Carried {
+                    collective,
+                    algorithm,
+                    landing,
+                    ranks,
+                    nodes,
+                    ..
+                } = row;
+                format!("{ranks}/{nodes} {collective} {algorithm}:{landing}")
+            })
+    }
+
+    /// Whether each algorithm that `settings` force ran on a team of all `ranks` in the nodes that they
+    /// make.
+    pub fn check_forced(&self, ranks: u32, settings: &Environment) -> Result<()> {
+        let Some(forced) = settings.get("FERRORAIL_ALGORITHM") else {
+            return Ok(());
+        };
+        let nodes = nodes(ranks, settings);
+        for (collective, algorithm) in forced.split(',').filter_map(|one| one.split_once('=')) {
             let of_it = || {
-                self.collectives
-                    .iter()
-                    .filter(|row| row.collective == collective)
+                let rows = self.collectives.iter();
+                rows.filter(|row| row.collective == collective && row.calls > 0)
             };
-            let seen: Vec<&str> = of_it().map(|row| row.algorithm.as_str()).collect();
+            let seen: BTreeSet<String> = of_it().map(Carried::to_string).collect();
             ensure!(
-                of_it().any(|row| row.algorithm == algorithm && row.calls > 0),
-                "{algorithm} was forced but never ran (ran: {})",
-                seen.join(", ")
+                of_it().any(|row| row.algorithm == algorithm
+                    && (row.ranks, row.nodes) == (ranks, nodes)
+                    && row.chosen_by == "forced"),
+                "{algorithm} was forced on {ranks} ranks in {nodes} nodes but never ran (ran: {})",
+                seen.into_iter().collect::<Vec<_>>().join(", ")
             );
         }
         Ok(())
@@ -281,73 +343,4 @@ impl Stats {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn stats(calls: u64, rails: [u64; 2]) -> Stats {
-        let text = format!(
-            r#"{{"version":1,"ranks":2,"collectives":[{{"collective":"allgather",
-            "algorithm":"ring","landing":"scratch","size_class_bytes":8,"calls":{calls},
-            "bytes":1}}],"rails":[{{"rail":"loop0","messages":1,"bytes":{}}},
-            {{"rail":"loop1","messages":1,"bytes":{}}}],"forwarded":[{{"collective":"allgather",
-            "reason":"inter-communicator","calls":1,"bytes":0}}],"settings":{{}}}}"#,
-            rails[0], rails[1]
-        );
-        serde_json::from_str(&text).unwrap()
-    }
-
-    #[test]
-    fn interception_must_show() {
-        assert!(stats(1, [1, 1]).check_taken(None).is_ok());
-        assert!(stats(0, [1, 1]).check_taken(None).is_err());
-        assert!(stats(1, [1, 1]).check_taken(Some("allgather=ring")).is_ok());
-        assert!(
-            stats(1, [1, 1])
-                .check_taken(Some("allgather=bruck"))
-                .is_err()
-        );
-    }
-
-    #[test]
-    fn forwarded_calls_must_be_the_expected_ones() {
-        let stats = stats(1, [1, 1]);
-        assert!(
-            stats
-                .check_forwarded(&["inter-communicator".into()])
-                .is_ok()
-        );
-        assert!(stats.check_forwarded(&[]).is_err());
-        let more = ["inter-communicator".into(), "size".into()];
-        assert!(stats.check_forwarded(&more).is_err());
-    }
-
-    #[test]
-    fn rails_must_be_even() {
-        assert!(stats(1, [100, 96]).check_even_rails().is_ok());
-        assert!(stats(1, [100, 95]).check_even_rails().is_err());
-        assert!(stats(1, [0, 0]).check_even_rails().is_err());
-    }
-
-    #[test]
-    fn messages_of_locks_are_counted_per_acquisition() {
-        let mut stats = stats(1, [0, 0]);
-        assert!(stats.check_lock_messages(4.0).is_err());
-        let window = |acquired, lock_messages| WindowRow {
-            acquired,
-            lock_messages,
-            ..WindowRow::default()
-        };
-        stats.windows = vec![window(10, 20), window(10, 40)];
-        assert!(stats.check_lock_messages(3.0).is_ok());
-        assert!(stats.check_lock_messages(2.9).is_err());
-        stats.windows.push(window(100, 0));
-        assert!(stats.check_lock_messages(3.0).is_err());
-    }
-
-    #[test]
-    fn rails_that_carried_bytes_are_counted() {
-        assert!(stats(1, [100, 1]).check_rails_used(2).is_ok());
-        assert!(stats(1, [100, 0]).check_rails_used(2).is_err());
-        assert!(stats(1, [100, 0]).check_rails_used(1).is_ok());
-    }
-}
+mod tests;

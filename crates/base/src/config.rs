@@ -1,9 +1,11 @@
 //! The one table of every setting. Names are environment variables; the same strings stand in
 //! logs, statistics and documentation.
 
+mod communicator;
 mod parse;
 mod settings;
 
+pub use communicator::{PER_COMMUNICATOR, per_communicator};
 pub use parse::{Problem, parse};
 pub use settings::{
     AccumulateChoice, AtomicsChoice, FabricChoice, RailChoice, Settings, ShmKind, StatsSink,
@@ -52,6 +54,10 @@ macro_rules! table {
 table! {
     "FERRORAIL_ENABLE", Kind::Switch, "1",
         "0 forwards every call to the host MPI";
+    "FERRORAIL_PRESENCE", Kind::Word(&["auto", "assume"]), "auto",
+        "which ranks of a world run ferrorail: as the launcher's key-value service says; assume: all of them, for launchers without one";
+    "FERRORAIL_DEVICE_MEMORY", Kind::Word(&["auto", "none"]), "auto",
+        "auto leaves communicators to the host MPI if a rank has a GPU driver loaded when they are first used; none: MPI gets no buffers in device memory";
     "FERRORAIL_FABRIC", Kind::Word(&["auto", "loopback", "verbs"]), "auto",
         "what carries bytes between nodes";
     "FERRORAIL_RAILS", Kind::Text, "auto",

@@ -1,7 +1,12 @@
-//! The atomics every crate uses: the standard ones, or loom's under `--cfg loom`.
+//! The atomics every crate uses: the standard ones, or loom's under `--cfg loom`; and locks of which is
+//! known that nobody waits while holding one.
 //!
 //! Clippy forbids the standard paths elsewhere, so that each lock-free primitive stays
 //! model-checkable by construction.
+
+mod lock;
+
+pub use lock::{Claim, Claimed, Mutex, MutexGuard, assert_unlocked};
 
 #[cfg(loom)]
 pub use loom::{

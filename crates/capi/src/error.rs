@@ -63,6 +63,7 @@ impl CallError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     Buffer,
+    Alias,
     Count,
     Datatype,
     Operation,
@@ -77,7 +78,7 @@ impl Wrong {
     fn class(self, host: &Host) -> c_int {
         let (general, window) = (&host.constants().errors, &host.window_constants().errors);
         match self {
-            Self::Buffer => general.buffer,
+            Self::Buffer | Self::Alias => general.buffer,
             Self::Count => general.count,
             Self::Datatype => general.datatype,
             Self::Operation => general.op,
@@ -94,6 +95,7 @@ impl std::fmt::Display for Wrong {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Buffer => "there is no buffer",
+            Self::Alias => "a block is sent from where it is received",
             Self::Count => "a count is negative",
             Self::Datatype => "a datatype may not be used here",
             Self::Operation => "the operation may not be used for accumulation",

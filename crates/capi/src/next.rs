@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 /// A function of the next library, looked up when first called and then remembered.
 pub struct Next {
     name: &'static str,
-    address: OnceLock<usize>,
+    /// `None` if the MPI library is loaded and lacks the function.
+    address: OnceLock<Option<usize>>,
 }
 
 impl Next {
@@ -18,23 +19,41 @@ impl Next {
         }
     }
 
-    /// Its address. `None`, with a message, if no library has it: the program then calls MPI
-    /// without one.
+    /// Its address. `None` if no library has it.
+    #[inline]
     pub fn address(&self) -> Option<usize> {
-        if let Some(&address) = self.address.get() {
-            return Some(address);
+        match self.address.get() {
+            Some(&address) => address,
+            None => self.find(),
         }
+    }
+
+    #[cold]
+    fn find(&self) -> Option<usize> {
         static LIBRARY: OnceLock<Library> = OnceLock::new();
         let library = LIBRARY.get_or_init(Library::of_program);
-        let Some(found) = library.function(self.name) else {
-            eprintln!(
-                "ferrorail: no MPI library in this process has {}",
-                self.name
-            );
+        let found = library.function(self.name);
+        if found.is_none() && library.path().is_none() {
+            // The program may load one later.
             return None;
-        };
-        Some(*self.address.get_or_init(|| found.as_ptr() as usize))
+        }
+        *self
+            .address
+            .get_or_init(|| found.map(|address| address.as_ptr() as usize))
     }
+}
+
+/// The file whose `PMPI_*` functions are called in place of ferrorail's, if there is one.
+pub fn bypass() -> Option<String> {
+    let own = bypass as fn() -> Option<String> as usize;
+    let names = [
+        c"PMPI_Allreduce",
+        c"PMPI_Put",
+        c"PMPI_Win_fence",
+        c"PMPI_Win_create",
+    ];
+    let library = Library::of_program();
+    names.iter().find_map(|name| library.rival(name, own))
 }
 
 /// Calls the next `$name` with the given types, or evaluates to `MPI_ERR_OTHER` of most libraries.

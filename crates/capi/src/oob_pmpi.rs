@@ -1,14 +1,18 @@
-//! Out-of-band exchange through the host MPI, on a communicator that nobody else uses.
+//! Out-of-band exchange through the host MPI: collectives on the program's communicator, in calls that
+//! are collective over it, and messages on a private one.
 
+use crate::private_comm::Private;
 use ferrorail_base::Rank;
 use ferrorail_bootstrap::{Oob, OobError};
 use ferrorail_mpi_abi::{Comm, Host, MpiError, RequestList};
 use libc::c_int;
 use std::mem::ManuallyDrop;
 
-/// Tags of the private communicator: lengths, then contents.
-const TAG_LENGTH: c_int = 1;
-const TAG_CONTENT: c_int = 2;
+/// Kinds of messages: lengths, contents, that a rank is done with the team, and answers.
+const KIND_LENGTH: c_int = 0;
+const KIND_CONTENT: c_int = 1;
+const KIND_LEAVE: c_int = 2;
+const KIND_ANSWER: c_int = 3;
 
 /// What travels in the first collective of a gather: a length and the start of a blob.
 const HEAD_BYTES: usize = 1024;
@@ -16,43 +20,46 @@ const HEAD_BYTES: usize = 1024;
 /// The ranks of a communicator of the host.
 pub struct OobPmpi {
     host: &'static Host,
+    /// The program's.
     comm: Comm,
     rank: Rank,
     size: u32,
-    host_keys: Option<Vec<u64>>,
+    /// For messages, once prepared.
+    private: Option<Private>,
+    leaving: Leaving,
+}
+
+/// How far a rank has come with leaving: in each round it tells the rank `distance` on, once it has heard
+/// as much from the ranks before, so that after the last round it has heard of all.
+struct Leaving {
+    distance: u32,
+    pending: Option<Pending>,
+}
+
+/// A round under way.
+struct Pending {
+    requests: RequestList,
+    /// What is sent and received; stays where it is until both are complete.
+    bytes: ManuallyDrop<Box<[[u8; 1]; 2]>>,
 }
 
 impl OobPmpi {
-    /// Makes a private communicator of the ranks of `comm`, which gets none of its attributes and
-    /// returns errors. Collective over `comm`.
+    /// Takes the ranks of `comm`, which is the program's. Not collective.
     ///
     /// # Errors
     /// The host's.
-    pub fn create(host: &'static Host, comm: Comm) -> Result<Self, MpiError> {
-        let (rank, size) = (Rank(host.comm_rank(comm)?), host.comm_size(comm)?);
-        let comm = host.private_comm(comm)?;
+    pub fn new(host: &'static Host, comm: Comm) -> Result<Self, MpiError> {
         Ok(Self {
             host,
             comm,
-            rank,
-            size,
-            host_keys: None,
+            rank: Rank(host.comm_rank(comm)?),
+            size: host.comm_size(comm)?,
+            private: None,
+            leaving: Leaving {
+                distance: 1,
+                pending: None,
+            },
         })
-    }
-
-    /// Equal keys for ranks that the host says share memory: the lowest rank among them.
-    fn ask_host_keys(&self) -> Result<Vec<u64>, MpiError> {
-        let shared = self.host.shared_memory_comm(self.comm)?;
-        let lowest = self.lowest_rank(shared);
-        self.host.free_comm(shared)?;
-        let mut all = vec![0; 8 * self.size as usize];
-        self.host
-            .allgather_bytes(&lowest?.to_le_bytes(), &mut all, self.comm)?;
-        Ok(words(&all))
-    }
-
-    fn lowest_rank(&self, shared: Comm) -> Result<u64, MpiError> {
-        Ok(self.host.allreduce_min(self.rank.0 as c_int, shared)? as u64)
     }
 
     /// One collective for short blobs: each rank's length and its first bytes; a second one only
@@ -97,12 +104,12 @@ impl OobPmpi {
             .map(|blob| (blob.len() as u64).to_le_bytes().to_vec())
             .collect();
         let heads = vec![vec![0; 8]; peers.len()];
-        let Some(lengths) = self.transfer(peers, lengths, heads, TAG_LENGTH, keep_on)? else {
+        let Some(lengths) = self.transfer(peers, lengths, heads, KIND_LENGTH, keep_on)? else {
             return Ok(None);
         };
         let blobs = lengths.iter().map(|head| vec![0; words(head)[0] as usize]);
         let (incoming, outgoing) = (blobs.collect(), outgoing.to_vec());
-        self.transfer(peers, outgoing, incoming, TAG_CONTENT, keep_on)
+        self.transfer(peers, outgoing, incoming, KIND_CONTENT, keep_on)
     }
 
     /// Sends `outgoing` and returns `incoming` filled; `None` if `keep_on` said no. What is left under way
@@ -112,9 +119,11 @@ impl OobPmpi {
         peers: &[Rank],
         outgoing: Vec<Vec<u8>>,
         incoming: Vec<Vec<u8>>,
-        tag: c_int,
+        kind: c_int,
         keep_on: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Vec<Vec<u8>>>, MpiError> {
+        let private = self.private.as_ref().expect("exchanges were prepared");
+        let (comm, tag) = (private.comm(), private.tag(kind));
         let outgoing = ManuallyDrop::new(outgoing);
         let mut incoming = ManuallyDrop::new(incoming);
         let mut requests = RequestList::with_capacity(self.host.kind(), 2 * peers.len());
@@ -123,14 +132,14 @@ impl OobPmpi {
             // are if that never happens.
             unsafe {
                 self.host
-                    .start_receive(blob, peer.0, tag, self.comm, &mut requests)?;
+                    .start_receive(blob, private.rank(peer.0), tag, comm, &mut requests)?;
             }
         }
         for (peer, blob) in peers.iter().zip(outgoing.iter()) {
             // SAFETY: as above.
             unsafe {
                 self.host
-                    .start_send(blob, peer.0, tag, self.comm, &mut requests)?;
+                    .start_send(blob, private.rank(peer.0), tag, comm, &mut requests)?;
             }
         }
         while !self.host.test_all(&mut requests)? {
@@ -140,6 +149,49 @@ impl OobPmpi {
         }
         drop(ManuallyDrop::into_inner(outgoing));
         Ok(Some(ManuallyDrop::into_inner(incoming)))
+    }
+
+    fn leave_further(&mut self) -> Result<bool, MpiError> {
+        let Some(private) = &self.private else {
+            return Ok(true);
+        };
+        while self.leaving.distance < self.size {
+            let pending = match &mut self.leaving.pending {
+                Some(pending) => pending,
+                none => none.insert(Pending::start(
+                    self.host,
+                    private,
+                    (self.rank.0 + self.leaving.distance) % self.size,
+                    (self.rank.0 + self.size - self.leaving.distance) % self.size,
+                )?),
+            };
+            if !self.host.test_all(&mut pending.requests)? {
+                return Ok(false);
+            }
+            if let Some(pending) = self.leaving.pending.take() {
+                drop(ManuallyDrop::into_inner(pending.bytes));
+            }
+            self.leaving.distance *= 2;
+        }
+        Ok(true)
+    }
+}
+
+impl Pending {
+    fn start(host: &Host, private: &Private, to: u32, from: u32) -> Result<Self, MpiError> {
+        let mut pending = Self {
+            requests: RequestList::with_capacity(host.kind(), 2),
+            bytes: ManuallyDrop::new(Box::default()),
+        };
+        let (comm, tag) = (private.comm(), private.tag(KIND_LEAVE));
+        let (to, from) = (private.rank(to), private.rank(from));
+        let [sent, received] = &mut **pending.bytes;
+        // SAFETY: the bytes stay in their box until both requests are complete, or for ever.
+        unsafe {
+            host.start_receive(received, from, tag, comm, &mut pending.requests)?;
+            host.start_send(sent, to, tag, comm, &mut pending.requests)?;
+        }
+        Ok(pending)
     }
 }
 
@@ -152,11 +204,18 @@ impl Oob for OobPmpi {
         self.size
     }
 
-    fn host_keys(&mut self) -> Result<Vec<u64>, OobError> {
-        if self.host_keys.is_none() {
-            self.host_keys = Some(self.ask_host_keys().map_err(failed("host_keys"))?);
-        }
-        Ok(self.host_keys.clone().unwrap_or_default())
+    fn prepare_exchange(&mut self) -> Result<(), OobError> {
+        let private = Private::join(self.host, self.comm).map_err(|error| OobError {
+            act: "preparation",
+            reason: error.to_string(),
+            mpi_class: None,
+        })?;
+        self.private = Some(private);
+        Ok(())
+    }
+
+    fn leave(&mut self) -> Result<bool, OobError> {
+        self.leave_further().map_err(failed("leave"))
     }
 
     fn allgather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>, OobError> {
@@ -177,14 +236,22 @@ impl Oob for OobPmpi {
         keep_on: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<Vec<u8>>, OobError> {
         assert_eq!(peers.len(), outgoing.len(), "one blob for each peer");
-        let swapped = self.swap(peers, outgoing, keep_on);
-        swapped
-            .map_err(failed("exchange"))?
-            .ok_or_else(|| OobError {
-                act: "exchange",
-                reason: "nobody answered".into(),
-                mpi_class: None,
-            })
+        if peers.is_empty() {
+            return Ok(Vec::new());
+        }
+        answered(self.swap(peers, outgoing, keep_on))
+    }
+
+    fn exchange_answers(
+        &mut self,
+        peers: &[Rank],
+        answer: u8,
+        keep_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<u8>, OobError> {
+        let bytes = |byte| vec![vec![byte]; peers.len()];
+        let (mine, theirs) = (bytes(answer), bytes(0));
+        let swapped = self.transfer(peers, mine, theirs, KIND_ANSWER, keep_on);
+        Ok(answered(swapped)?.into_iter().flatten().collect())
     }
 
     fn barrier(&mut self) -> Result<(), OobError> {
@@ -192,12 +259,15 @@ impl Oob for OobPmpi {
     }
 }
 
-impl Drop for OobPmpi {
-    fn drop(&mut self) {
-        if let Err(error) = self.host.free_comm(self.comm) {
-            tracing::debug!("private communicator: {error}");
-        }
-    }
+/// What came of an exchange, unless it was broken off.
+fn answered<T>(swapped: Result<Option<T>, MpiError>) -> Result<T, OobError> {
+    swapped
+        .map_err(failed("exchange"))?
+        .ok_or_else(|| OobError {
+            act: "exchange",
+            reason: "nobody answered".into(),
+            mpi_class: None,
+        })
 }
 
 fn failed(act: &'static str) -> impl FnOnce(MpiError) -> OobError {

@@ -1,17 +1,20 @@
 //! What a reduction operation means: ferrorail's own kernels for predefined operations on
 //! predefined types, the host's local reduction for all else.
 
+mod number;
+
 use crate::datatype::{self, Elements};
 use crate::local_reduction::HostOperation;
 use crate::runtime::Session;
+use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_engine::{Combine, Reducer};
 use ferrorail_mpi_abi::{
-    Datatype, HandleTable, Op, PREDEFINED_DATATYPES, PREDEFINED_OPERATIONS, PredefinedDatatype,
-    PredefinedOperation,
+    Datatype, HandleTable, Op, PREDEFINED_DATATYPES, PREDEFINED_OPERATIONS, PredefinedOperation,
 };
 use ferrorail_reduce::{Group, Kernel, Number, Operator, kernel};
+use number::{is_comparable, number_of};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 /// Largest element that the host is asked about: predefined ones have 32 bytes at most.
 const PROBE_BYTES: usize = 256;
@@ -21,6 +24,8 @@ pub struct Operations {
     /// `None` for those that collectives do not take.
     operators: HandleTable<Option<Operator>>,
     numbers: HandleTable<(Group, Number)>,
+    /// Bytes of types that can be compared and swapped.
+    comparable: HandleTable<usize>,
     /// `MPI_REPLACE` and `MPI_NO_OP`.
     replace: Option<Op>,
     no_op: Option<Op>,
@@ -66,6 +71,14 @@ impl Operations {
                 Some((datatype.0, number_of(predefined, layout.bytes)?))
             })
             .collect();
+        let comparable: Vec<_> = PREDEFINED_DATATYPES
+            .iter()
+            .filter(|predefined| is_comparable(predefined.name))
+            .filter_map(|predefined| {
+                let datatype = host.datatype_named(predefined)?;
+                Some((datatype.0, datatype::layout(session, datatype)?.bytes))
+            })
+            .collect();
         let named = |name: &str| {
             let operation = PREDEFINED_OPERATIONS.iter().find(|op| op.name == name)?;
             host.operation_named(operation)
@@ -75,6 +88,7 @@ impl Operations {
             no_op: named("MPI_NO_OP"),
             operators: HandleTable::new(&operators),
             numbers: HandleTable::new(&numbers),
+            comparable: HandleTable::new(&comparable),
             accepted: Mutex::default(),
         }
     }
@@ -96,6 +110,12 @@ impl Operations {
             }),
             None => self.computed_by_host(session, op, elements),
         }
+    }
+
+    /// Bytes of an element of `datatype`, if that is one for a compare-and-swap.
+    #[inline]
+    pub fn comparable_bytes(&self, datatype: Datatype) -> Option<usize> {
+        self.comparable.get(datatype.0)
     }
 
     /// What `op` does in an accumulation of elements of `datatype`, if ferrorail has a loop for that.
@@ -247,87 +267,6 @@ fn operator_of(operation: &PredefinedOperation) -> Option<Operator> {
         "MPI_BXOR" => Operator::Bxor,
         "MPI_MAXLOC" => Operator::Maxloc,
         "MPI_MINLOC" => Operator::Minloc,
-        _ => return None,
-    })
-}
-
-/// What kind of number a type is, whatever its size.
-enum Kind {
-    Signed,
-    Unsigned,
-    Float,
-    Complex,
-    FortranLogical,
-    /// Value and index.
-    Pair(&'static [Number]),
-}
-
-/// Group and number of a predefined type of `bytes` bytes of data, if reductions take it and Rust
-/// has such a number (MPI 4.1, sections 6.9.2 and 6.9.4).
-fn number_of(datatype: &PredefinedDatatype, bytes: usize) -> Option<(Group, Number)> {
-    use Number as N;
-    let (group, kind) = kind_of(datatype.name)?;
-    let number = match (kind, bytes) {
-        (Kind::Signed, 1) => N::I8,
-        (Kind::Signed, 2) => N::I16,
-        (Kind::Signed, 4) => N::I32,
-        (Kind::Signed, 8) => N::I64,
-        (Kind::Unsigned, 1) => N::U8,
-        (Kind::Unsigned, 2) => N::U16,
-        (Kind::Unsigned, 4) => N::U32,
-        (Kind::Unsigned, 8) => N::U64,
-        (Kind::Float, 4) => N::F32,
-        (Kind::Float, 8) => N::F64,
-        (Kind::Complex, 8) => N::C32,
-        (Kind::Complex, 16) => N::C64,
-        (Kind::FortranLogical, 1) => N::L8,
-        (Kind::FortranLogical, 2) => N::L16,
-        (Kind::FortranLogical, 4) => N::L32,
-        (Kind::FortranLogical, 8) => N::L64,
-        (Kind::Pair(numbers), _) => *numbers.iter().find(|number| number.bytes() == bytes)?,
-        _ => return None,
-    };
-    Some((group, number))
-}
-
-fn kind_of(name: &str) -> Option<(Group, Kind)> {
-    use Number as N;
-    Some(match name.strip_prefix("MPI_")? {
-        "SIGNED_CHAR" | "SHORT" | "INT" | "LONG" | "LONG_LONG_INT" | "INT8_T" | "INT16_T"
-        | "INT32_T" | "INT64_T" => (Group::CInteger, Kind::Signed),
-        "UNSIGNED_CHAR" | "UNSIGNED_SHORT" | "UNSIGNED" | "UNSIGNED_LONG"
-        | "UNSIGNED_LONG_LONG" | "UINT8_T" | "UINT16_T" | "UINT32_T" | "UINT64_T" => {
-            (Group::CInteger, Kind::Unsigned)
-        }
-        "INTEGER" | "INTEGER1" | "INTEGER2" | "INTEGER4" | "INTEGER8" => {
-            (Group::FortranInteger, Kind::Signed)
-        }
-        "AINT" | "OFFSET" | "COUNT" => (Group::MultiLanguage, Kind::Signed),
-        // `long double` may have 8 bytes, and is `double` then.
-        "FLOAT" | "DOUBLE" | "LONG_DOUBLE" | "REAL" | "DOUBLE_PRECISION" | "REAL4" | "REAL8" => {
-            (Group::Floating, Kind::Float)
-        }
-        "C_FLOAT_COMPLEX"
-        | "C_DOUBLE_COMPLEX"
-        | "C_LONG_DOUBLE_COMPLEX"
-        | "CXX_FLOAT_COMPLEX"
-        | "CXX_DOUBLE_COMPLEX"
-        | "COMPLEX"
-        | "DOUBLE_COMPLEX"
-        | "COMPLEX8"
-        | "COMPLEX16" => (Group::Complex, Kind::Complex),
-        "LOGICAL" | "LOGICAL1" | "LOGICAL2" | "LOGICAL4" | "LOGICAL8" => {
-            (Group::Logical, Kind::FortranLogical)
-        }
-        "C_BOOL" | "CXX_BOOL" => (Group::Logical, Kind::Unsigned),
-        "BYTE" => (Group::Byte, Kind::Unsigned),
-        "FLOAT_INT" => (Group::Pair, Kind::Pair(&[N::F32I32])),
-        "DOUBLE_INT" => (Group::Pair, Kind::Pair(&[N::F64I32])),
-        "LONG_INT" => (Group::Pair, Kind::Pair(&[N::I32I32, N::I64I32])),
-        "SHORT_INT" => (Group::Pair, Kind::Pair(&[N::I16I32])),
-        "2INT" => (Group::Pair, Kind::Pair(&[N::I32I32])),
-        "2INTEGER" => (Group::Pair, Kind::Pair(&[N::I32I32, N::I64I64])),
-        "2REAL" | "2DOUBLE_PRECISION" => (Group::Pair, Kind::Pair(&[N::F32F32, N::F64F64])),
         _ => return None,
     })
 }

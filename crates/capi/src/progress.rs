@@ -1,7 +1,8 @@
 //! The host's progress while a rank waits inside ferrorail.
 
+use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_mpi_abi::{Comm, Host, MpiError, RequestList};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// A receive that nobody sends to: testing it drives the host's progress, in every MPI library.
 /// (A probe on a communicator of one rank does not in MPICH, which looks at its own queue only.)
@@ -43,12 +44,9 @@ impl Progress {
 
     /// Completes the receive.
     pub fn stop(&self) {
-        let mut pending = self
-            .0
-            .pending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let Some(mut taken) = pending.take() else {
+        let pending = self.0.pending.lock();
+        let taken = pending.unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut taken) = taken else {
             return;
         };
         let byte = [0];

@@ -3,8 +3,9 @@
 use std::cell::Cell;
 use std::ptr;
 
-/// Handles that are remembered; rows and columns of a process grid fit.
-const ROOM: usize = 4;
+/// Handles that are remembered: the windows of a program that has one for each of its arrays fit, and rows
+/// and columns of a process grid.
+const ROOM: usize = 16;
 
 #[derive(Debug)]
 struct Recent<E> {

@@ -1,9 +1,10 @@
 //! The host MPI of this process, and the session between its `MPI_Init` and `MPI_Finalize`.
 
 use crate::operation::Operations;
+use crate::presence::{self, World};
 use crate::progress::Progress;
 use crate::recents::Recents;
-use crate::{logging, team_cache, window};
+use crate::{comm_settings, logging, team_cache, window};
 use ferrorail_base::config::{self, Problem, Settings};
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_engine::Context;
@@ -18,6 +19,8 @@ pub struct Runtime {
     pub host: Host,
     settings: Settings,
     problems: Vec<Problem>,
+    /// The variables that `settings` are read from.
+    variables: Vec<(String, String)>,
 }
 
 /// What exists from the first wrapped call after `MPI_Init` until `MPI_Finalize`.
@@ -29,10 +32,17 @@ pub struct Session {
     /// A private communicator of this process alone, which returns errors.
     pub self_comm: Comm,
     progress: Progress,
+    /// The ranks of the world.
+    pub world: World,
     /// Key of the entries that communicators carry.
     pub comm_key: c_int,
+    /// Key of the settings that communicators carry.
+    pub settings_key: c_int,
     /// Key of the facts that datatypes carry.
     pub type_key: c_int,
+    /// The file that answers calls of `PMPI_*` in ferrorail's place, if there is one: a tool in front
+    /// would then call past ferrorail.
+    pub bypass: Option<String>,
     /// Sizes of predefined datatypes.
     pub datatypes: DatatypeTable,
     /// Whether the host refuses equal send and receive buffers; found when first needed.
@@ -107,7 +117,12 @@ fn discover() -> Option<&'static Runtime> {
         return None;
     }
     match Host::of_program() {
-        Ok(host) => Some(RUNTIME.get_or_init(|| Runtime::new(host))),
+        Ok(host) => {
+            if let Some(mapping) = host.mapping() {
+                crate::exports::leave_alone(&mapping);
+            }
+            Some(RUNTIME.get_or_init(|| Runtime::new(host)))
+        }
         Err(HostError::Absent) => None,
         Err(error) => {
             if !REFUSED.swap(true, Ordering::Relaxed) && launcher_rank() == 0 {
@@ -135,9 +150,12 @@ pub fn session_of(local: &Local) -> Option<&'static Session> {
     }
 }
 
-/// Called after each kind of `MPI_Init`.
-pub fn after_init() {
+/// Runs one kind of `MPI_Init` of the host.
+pub fn initialise(host: impl FnOnce() -> c_int) -> c_int {
+    presence::announce();
+    let code = host();
     session();
+    code
 }
 
 #[cold]
@@ -160,24 +178,31 @@ fn start() -> Option<&'static Session> {
 
 impl Runtime {
     fn new(host: Host) -> Self {
-        let variables = std::env::vars_os();
-        let text = variables.map(|(name, value)| {
+        let text = std::env::vars_os().map(|(name, value)| {
             (
                 name.to_string_lossy().into_owned(),
                 value.to_string_lossy().into_owned(),
             )
         });
-        let (settings, problems) = config::parse(text);
+        let ours = text.filter(|(name, _)| name.starts_with(config::PREFIX));
+        let variables: Vec<_> = ours.collect();
+        let (settings, problems) = config::parse(variables.iter().cloned());
         Self {
             host,
             settings,
             problems,
+            variables,
         }
     }
 
     /// The settings of this process.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The `FERRORAIL_*` variables of this process, as they were at the start.
+    pub fn variables(&self) -> &[(String, String)] {
+        &self.variables
     }
 }
 
@@ -197,11 +222,16 @@ impl Session {
             }
         }
         tracing::debug!(mpi = host.short_version(), abi = %host.kind(), "host MPI found");
+        let world = World::find(host, runtime.settings.presence_assumed)?;
         let self_comm = host.private_comm(predefined.comm_self)?;
         // SAFETY: the callbacks keep to their contract and catch panics.
-        let (comm_key, type_key, finalize_key) = unsafe {
+        let (comm_key, settings_key, type_key, finalize_key) = unsafe {
             (
                 host.create_comm_key(team_cache::on_comm_free)?,
+                host.create_inherited_comm_key(
+                    comm_settings::on_comm_dup,
+                    comm_settings::on_comm_free,
+                )?,
                 host.create_type_key(crate::datatype::on_type_free)?,
                 host.create_comm_key(on_finalize)?,
             )
@@ -214,9 +244,12 @@ impl Session {
             runtime,
             context: Context::new(runtime.settings.clone(), Box::new(progress.clone())),
             progress,
+            world,
             self_comm,
             comm_key,
+            settings_key,
             type_key,
+            bypass: crate::next::bypass(),
             datatypes: DatatypeTable::load(host),
             rejects_aliases: OnceLock::new(),
             operations: OnceLock::new(),

@@ -2,20 +2,28 @@
 //!
 //! The host keeps an [`Entry`] for each communicator as an attribute, whose delete callback takes
 //! the team down when the communicator goes. In front of that, each thread remembers the entries it
-//! used last. A remembered one is valid as long as no entry was deleted anywhere in the process,
+//! used last. A remembered one is valid as long as no communicator was freed anywhere in the process,
 //! because a host may give a freed communicator's handle to a new one.
+//!
+//! While the host frees a communicator, nothing is looked up or stored on it: delete callbacks of the
+//! program may call collectives on it, in an order that differs between ranks and with attributes of
+//! which some are gone (`docs/design/0024-communicators-being-freed.md`).
 
+use crate::comm_settings;
 use crate::oob_pmpi::OobPmpi;
 use crate::recents::Recents;
-use crate::runtime::{Inside, Session};
+use crate::runtime::{self, Inside, Session};
+use crate::wish::{unwanted, wish};
 use ferrorail_base::Rank;
-use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_engine::{EngineError, Team};
+use ferrorail_base::config::{Settings, StatsSink};
+use ferrorail_base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use ferrorail_bootstrap::{InProcess, Oob};
+use ferrorail_engine::{EngineError, PREPARING, Team};
 use ferrorail_mpi_abi::{Comm, MpiError};
 use libc::{c_int, c_void};
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
 
 /// Reasons for leaving a communicator's collectives to the host.
 pub mod reason {
@@ -27,10 +35,26 @@ pub mod reason {
     pub const INTER_COMM: &str = "inter-communicator";
     /// The collective is none of ours.
     pub const NOT_OFFERED: &str = "not offered";
+    /// A member belongs to another world, made by spawning, connecting or joining.
+    pub const BEYOND_WORLD: &str = "reaches beyond MPI_COMM_WORLD";
+    /// A member lacks ferrorail, or has another version.
+    pub const WITHOUT_FERRORAIL: &str = "ranks without ferrorail";
+    /// Some rank may pass buffers that no CPU can touch.
+    pub const DEVICE_MEMORY: &str = "device memory possible (FERRORAIL_DEVICE_MEMORY)";
+    /// Nobody says which ranks have it.
+    pub const UNKNOWN_PRESENCE: &str = "ranks with ferrorail unknown (FERRORAIL_PRESENCE)";
     /// It was left to the host when it was made, or does not exist.
     pub const NO_WINDOW: &str = "not a window of ferrorail";
+    /// The call came from a callback of an attribute that goes with the communicator.
+    pub const BEING_FREED: &str = "communicator being freed";
     /// Switched off on some rank.
     pub const SWITCHED_OFF: &str = "FERRORAIL_ENABLE=0";
+    /// A tool in front would call past ferrorail.
+    pub const BYPASSED: &str = "PMPI_* bypasses ferrorail (see the warning)";
+    /// Some rank could not connect to another.
+    pub const NO_CONNECTION: &str = "no connection (see the warning)";
+    /// The host has no more communicators, of which one was needed.
+    pub const NO_COMMUNICATOR: &str = "no communicator left in the host MPI";
     /// The team could not be made.
     pub const NO_TEAM: &str = "no team (see the warning)";
 }
@@ -46,7 +70,16 @@ pub enum Entry {
 /// All entries by their address, which is the attribute's value.
 static ENTRIES: Mutex<Option<HashMap<usize, Arc<Entry>>>> = Mutex::new(None);
 
-/// Number of entries deleted so far, plus one.
+thread_local! {
+    /// Handles of the communicators that this thread has the host free. Callbacks run on the thread; on
+    /// another one the handle may be a new communicator's already.
+    static DYING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Their entry.
+static BEING_FREED: Entry = Entry::Forward(reason::BEING_FREED);
+
+/// Rises whenever a handle may come to mean another communicator, or another entry.
 static GENERATION: AtomicU64 = AtomicU64::new(1);
 
 /// The entry of `comm`, made if this is the first call on it (then collective). `None` if `comm`
@@ -72,6 +105,9 @@ fn find(session: &Session, comm: Comm) -> Option<*const Entry> {
     let host = session.host();
     if comm == host.predefined().comm_null {
         return None;
+    }
+    if DYING.with_borrow(|dying| dying.contains(&comm.0)) {
+        return Some(&raw const BEING_FREED);
     }
     let _inside = Inside::enter();
     match host.comm_attribute(comm, session.comm_key).ok()? {
@@ -104,20 +140,73 @@ fn create(session: &Session, comm: Comm) -> Result<Entry, MpiError> {
     if host.is_inter_comm(comm)? {
         return Ok(Entry::Forward(reason::INTER_COMM));
     }
-    let enabled = c_int::from(session.runtime.settings().enable);
-    if host.allreduce_min(enabled, comm)? == 0 {
-        return Ok(Entry::Forward(reason::SWITCHED_OFF));
+    let settings = comm_settings::settings(session, comm)?;
+    if host.comm_size(comm)? == 1 {
+        return Ok(match unwanted(session, wish(session, &settings), comm) {
+            Some(reason) => Entry::Forward(reason),
+            None => team(session, &settings, comm, Box::new(alone())),
+        });
     }
-    let oob = OobPmpi::create(host, comm)?;
-    Ok(match Team::create(&session.context, Box::new(oob)) {
+    if let Some(reason) = session.world.keeps_away(session, comm)? {
+        return Ok(Entry::Forward(reason));
+    }
+    let wish = host.allreduce_min(wish(session, &settings), comm)?;
+    if let Some(reason) = unwanted(session, wish, comm) {
+        return Ok(Entry::Forward(reason));
+    }
+    sweep();
+    let oob = OobPmpi::new(host, comm)?;
+    Ok(team(session, &settings, comm, Box::new(oob)))
+}
+
+/// Has the next collective on `comm` decide anew, if the program gave settings on `any` of its ranks.
+/// Collective over `comm`: ranks must not disagree whether it has a team.
+pub fn renew(session: &Session, comm: Comm, any: bool) -> Result<(), MpiError> {
+    let host = session.host();
+    let Some(address) = host.comm_attribute(comm, session.comm_key)? else {
+        return Ok(());
+    };
+    let entry = entries()
+        .as_ref()
+        .and_then(|all| all.get(&address).cloned());
+    let stays = match entry.as_deref() {
+        // Nobody leaves before the last rank has done all its collectives on the team.
+        Some(Entry::Team(team)) => match team.any(any) {
+            Ok(any) => !any,
+            Err(error) => {
+                tracing::warn!("a communicator keeps its settings: {error}");
+                true
+            }
+        },
+        // The host runs them: without a team there is nothing to lose, and nobody to ask.
+        Some(Entry::Forward(_)) => false,
+        None => true,
+    };
+    match stays {
+        true => Ok(()),
+        false => host.delete_comm_attribute(comm, session.comm_key),
+    }
+}
+
+/// The ranks of a communicator of one, which needs no call of the host.
+fn alone() -> InProcess {
+    InProcess::world(1).swap_remove(0)
+}
+
+fn team(session: &Session, settings: &Settings, comm: Comm, oob: Box<dyn Oob>) -> Entry {
+    match Team::create(&session.context, settings, oob) {
         Ok(team) => Entry::Team(Arc::new(team)),
         Err(error) => Entry::Forward(refused(session, comm, &error)),
-    })
+    }
 }
 
 fn refused(session: &Session, comm: Comm, error: &EngineError) -> &'static str {
     if let EngineError::SwitchedOff { .. } = error {
         return reason::SWITCHED_OFF;
+    }
+    if let EngineError::Refused { act: PREPARING, .. } = error {
+        tracing::debug!("{error}");
+        return reason::NO_COMMUNICATOR;
     }
     if session.host().comm_rank(comm) == Ok(0) {
         // Communicators that are made one after another mostly fail alike.
@@ -143,27 +232,58 @@ fn forget(address: usize) -> Option<Arc<Entry>> {
     entry
 }
 
-/// Teams of freed communicators whose memory peers may still read, with when that ends.
-static RETIRED: Mutex<VecDeque<(Instant, Arc<Team>)>> = Mutex::new(VecDeque::new());
+/// A communicator that the host is freeing, until this is dropped.
+struct Dying(usize);
 
-/// Most such teams. Few suffice: who misses a completion waits for it in its own call that frees the
-/// communicator, and the others soon wait for that rank.
-const RETIRED_MAX: usize = 8;
-
-/// Frees `team`, but keeps its memory as long as peers may look at it.
-fn retire(team: &Arc<Team>) {
-    let kept = team
-        .retire()
-        .then(|| (Instant::now() + team.readable_for(), team.clone()));
-    let mut retired = RETIRED.lock().unwrap_or_else(PoisonError::into_inner);
-    retired.extend(kept);
-    let is_over = |(end, _): &(Instant, _)| *end <= Instant::now();
-    let mut over = Vec::new();
-    while retired.len() > RETIRED_MAX || retired.front().is_some_and(is_over) {
-        over.extend(retired.pop_front());
+impl Dying {
+    fn new(comm: Comm) -> Self {
+        DYING.with_borrow_mut(|dying| dying.push(comm.0));
+        GENERATION.fetch_add(1, Ordering::Release);
+        Self(comm.0)
     }
-    // Taking teams down takes time; nobody need wait for it.
-    drop(retired);
+}
+
+impl Drop for Dying {
+    fn drop(&mut self) {
+        DYING.with_borrow_mut(|dying| {
+            if let Some(index) = dying.iter().rposition(|handle| *handle == self.0) {
+                dying.swap_remove(index);
+            }
+        });
+        GENERATION.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// Has the host free the communicator whose handle is at `comm`, with all that hangs on it.
+///
+/// # Safety
+/// The program's argument.
+pub unsafe fn free(comm: *const c_void, forward: impl FnOnce() -> c_int) -> c_int {
+    let Some(session) = runtime::session().filter(|_| !comm.is_null()) else {
+        return forward();
+    };
+    // SAFETY: the address of a handle.
+    let dying = Dying::new(Comm(unsafe { session.host().handle_at(comm) }));
+    let code = forward();
+    drop(dying);
+    sweep();
+    code
+}
+
+/// Teams of freed communicators that some rank may still use.
+static RETIRED: Mutex<Vec<Arc<Team>>> = Mutex::new(Vec::new());
+
+fn retired() -> MutexGuard<'static, Vec<Arc<Team>>> {
+    RETIRED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes down retired teams that nobody uses any more. Not from a callback of the host, which it calls.
+fn sweep() {
+    let _inside = Inside::enter();
+    // What the host calls back meanwhile may retire more.
+    let mut teams = std::mem::take(&mut *retired());
+    teams.retain(|team| !team.is_over());
+    retired().append(&mut teams);
 }
 
 /// Delete callback of the communicator attribute. Runs at a time of the host's choosing, on ranks
@@ -176,11 +296,29 @@ pub unsafe extern "C" fn on_comm_free(
 ) -> c_int {
     crate::panic_guard::guard(None, || {
         let _inside = Inside::enter();
-        if let Some(Entry::Team(team)) = forget(value as usize).as_deref() {
-            retire(team);
+        if let Some(Entry::Team(team)) = forget(value as usize).as_deref()
+            && team.retire()
+        {
+            retired().push(team.clone());
         }
         0
     })
+}
+
+/// How all ranks report if the world has no team; `None` if some may not take part, or if rank 0 wants
+/// no statistics. Collective over the world where all its ranks are known to run ferrorail.
+fn report_exchange(session: &Session) -> Option<OobPmpi> {
+    let (host, world) = (session.host(), session.host().predefined().comm_world);
+    let alone = host.comm_size(world).ok()? == 1;
+    if alone || session.world.keeps_away(session, world).ok()?.is_some() {
+        return None;
+    }
+    let needless = session.runtime.settings().stats == StatsSink::Off;
+    let needless = host.comm_rank(world).ok()? != 0 || needless;
+    if host.allreduce_min(c_int::from(needless), world).ok()? == 1 {
+        return None;
+    }
+    OobPmpi::new(host, world).ok()
 }
 
 /// Takes down all teams and reports. Collective over the world, if it has a team.
@@ -201,10 +339,13 @@ pub fn finalize(session: &Session) {
         .filter_map(|(_, entry)| team_of(entry))
         .collect();
     let rank = host.comm_rank(host.predefined().comm_world).unwrap_or(0);
+    let retired = std::mem::take(&mut *retired());
+    let mut others = match world_team {
+        Some(_) => None,
+        None => report_exchange(session),
+    };
+    let others = others.as_mut().map(|oob| oob as &mut dyn Oob);
     session
         .context
-        .finalize(world_team.as_deref(), &teams, Rank(rank));
-    drop(std::mem::take(
-        &mut *RETIRED.lock().unwrap_or_else(PoisonError::into_inner),
-    ));
+        .finalize(world_team.as_ref(), teams, retired, Rank(rank), others);
 }

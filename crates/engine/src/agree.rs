@@ -2,6 +2,7 @@
 
 use crate::EngineError;
 use ferrorail_base::Rank;
+use ferrorail_base::sync::assert_unlocked;
 use ferrorail_bootstrap::{Oob, OobError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -42,6 +43,7 @@ pub(crate) fn gather<T: Serialize + DeserializeOwned>(
         reason: format!("a rank sent something unreadable: {error}"),
         mpi_class: None,
     };
+    assert_unlocked();
     let wire = serde_json::to_vec(mine).map_err(unreadable)?;
     let answers = oob.allgather(&wire)?;
     let parsed: Result<Vec<T>, _> = answers

@@ -3,13 +3,15 @@
 use crate::rails::{Rails, RailsKind};
 use crate::stats::Stats;
 use crate::window::Handler;
+use ferrorail_base::ProcessId;
 use ferrorail_base::config::Settings;
+use ferrorail_base::sync::Mutex;
 use ferrorail_bootstrap::HostInfo;
 use ferrorail_fabric::{Fabric, FabricError, RailInfo};
 use ferrorail_rdma_transport::failover::Guard;
 use std::collections::HashSet;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 /// The surroundings that a waiting rank must keep going.
 pub trait Host: Send + Sync {
@@ -28,6 +30,7 @@ impl Host for NoHost {
 /// One per process.
 pub struct Context {
     settings: Settings,
+    process: ProcessId,
     host: Box<dyn Host>,
     stats: Stats,
     verbs: Mutex<Option<Arc<Rails>>>,
@@ -44,8 +47,11 @@ pub struct Context {
 impl Context {
     /// Opens nothing yet: rails are opened by the first team that spans nodes.
     pub fn new(settings: Settings, host: Box<dyn Host>) -> Arc<Self> {
+        // Remembered there.
+        ferrorail_bootstrap::probe::host_key();
         Arc::new(Self {
             settings,
+            process: ferrorail_shm::process_id(),
             host,
             stats: Stats::default(),
             verbs: Mutex::new(None),
@@ -57,9 +63,14 @@ impl Context {
         })
     }
 
-    /// This process's settings. A team uses those of its rank 0 where ranks must agree.
+    /// This process's settings. Where ranks must agree a team has those it was made with.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// This process, as found when there were descriptors to find it with.
+    pub(crate) fn process(&self) -> ProcessId {
+        self.process
     }
 
     /// Counters of this process.
@@ -106,7 +117,8 @@ impl Context {
     /// Ends the threads that look after rails and windows.
     pub(crate) fn dismiss_guards(&self) {
         let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(handler) = handler.upgrade() {
+        let handler = handler.upgrade();
+        if let Some(handler) = handler {
             handler.end();
         }
         let mut guards = self.guards.lock().unwrap_or_else(PoisonError::into_inner);

@@ -62,6 +62,10 @@ pub enum EngineError {
         /// The setting.
         setting: &'static str,
     },
+    /// Some rank could not connect to a peer, which all ranks know. Nothing was done, and the team is of
+    /// no use any more.
+    #[error("not all ranks could connect to their peers")]
+    Unconnected,
     /// A process of this team on this host is gone.
     #[error("rank {rank} (pid {pid}) died during {collective}")]
     PeerDied {
@@ -178,7 +182,7 @@ fn class_of(error: &WindowError) -> ErrorClass {
         WindowError::Synchronisation(_) => ErrorClass::Synchronisation,
         WindowError::Rank { .. } => ErrorClass::Rank,
         WindowError::Displacement(_) => ErrorClass::Displacement,
-        WindowError::Range { .. } => ErrorClass::Range,
+        WindowError::Range { .. } | WindowError::NotAttached { .. } => ErrorClass::Range,
         WindowError::Attachment(_) => ErrorClass::Attachment,
         WindowError::Lengths { .. } => ErrorClass::Argument,
         WindowError::Fabric(FabricError::RegisterMemory { .. }) => ErrorClass::NoMemory,

@@ -7,8 +7,8 @@ use crate::EngineError;
 use crate::choice::{Chooser, by_length, landing_name};
 use crate::collective::OFFERED;
 use crate::rails::{RailsKind, connection};
-use crate::shared_settings::SharedSettings;
-use crate::team::create::{SIZE_MAX, load_table};
+use crate::shared_settings::{SharedSettings, Tuning};
+use crate::team::create::SIZE_MAX;
 use crate::team::memory::layouts;
 use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_base::{NodeId, Rank, Topology};
@@ -109,7 +109,7 @@ pub struct Estimate {
 /// [`EngineError::Selection`] if the table of `FERRORAIL_TUNING` cannot be read.
 pub fn estimate(asked: &Asked, settings: &Settings) -> Result<Estimate, EngineError> {
     let shared = SharedSettings::of(settings);
-    let tuning = load_table(&shared)?;
+    let tuning = Tuning::of(settings).table()?;
     let team = Imagined::new(asked, settings, &shared, tuning.as_ref());
     let mut rows: Vec<Row> = Vec::new();
     let mut all = team.nobody();

@@ -16,7 +16,7 @@
 //! ```no_run
 //! use ferrorail_engine::{Context, NoHost, Team};
 //! let context = Context::new(Default::default(), Box::new(NoHost));
-//! let team = Team::create(&context, ferrorail_bootstrap::from_env()?)?;
+//! let team = Team::create(&context, context.settings(), ferrorail_bootstrap::from_env()?)?;
 //! let mine = [team.rank().0 as u8; 8];
 //! let mut all = vec![0u8; 8 * team.size() as usize];
 //! // SAFETY: `mine` holds 8 bytes, `all` 8 per rank, and nobody else uses them.
@@ -39,6 +39,7 @@ mod reducer;
 mod report;
 mod run;
 mod segment;
+mod share;
 mod shared_settings;
 mod stats;
 mod team;
@@ -58,9 +59,11 @@ pub use rails::{Rails, open_rails};
 pub use reducer::{Combine, LocalReduction, Reducer};
 pub use report::{RailRow, Report};
 pub use run::Block;
-pub use shared_settings::algorithm_problems;
+pub use share::ShareRow;
+pub use shared_settings::{algorithm_problems, tuning_problem};
 pub use stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, Stats, ZeroCopyRow};
 pub use team::Team;
+pub use team::create::PREPARING;
 pub use window::explain as window_explanation;
 pub use window::statistics::WindowRow;
 pub use window::{

@@ -127,6 +127,8 @@ impl Plans {
                 landing: landing_name(plan.landing),
                 size_class_bytes: 1 << plan.key.class,
                 by: plan.by,
+                ranks: map.topology.size(),
+                nodes: map.topology.node_count(),
             };
             stats.called(key, plan.take_counts(map));
         }
@@ -177,6 +179,15 @@ impl Plan {
         }
     }
 
+    /// The peers that the plan's schedule names at `rank`.
+    pub fn peers_of(&self, map: &Map, rank: Rank) -> Vec<Rank> {
+        let landing = match self.large {
+            Some(_) => Landing::Scratch,
+            None => self.landing,
+        };
+        schedule(map, self.algorithm, landing, self.key.root, rank).peers()
+    }
+
     /// What has been counted since the last time.
     fn take_counts(&mut self, map: &Map) -> CallCount {
         let calls = std::mem::take(&mut self.calls);
@@ -216,14 +227,7 @@ impl Plan {
 
 impl Route {
     fn new(map: &Map, algorithm: &Algorithm, landing: Landing, root: Rank) -> Self {
-        let schedule = (algorithm.build)(&Request {
-            topology: &map.topology,
-            rank: map.rank,
-            ports: map.ports(),
-            leaders: map.leaders(),
-            landing,
-            root,
-        });
+        let schedule = schedule(map, algorithm, landing, root, map.rank);
         let puts_from = |buffer| {
             let reads =
                 |step: &Step| matches!(step, Step::Put { from, .. } if from.buffer == buffer);
@@ -239,6 +243,24 @@ impl Route {
             schedule,
         }
     }
+}
+
+/// What `rank` does.
+fn schedule(
+    map: &Map,
+    algorithm: &Algorithm,
+    landing: Landing,
+    root: Rank,
+    rank: Rank,
+) -> Schedule {
+    (algorithm.build)(&Request {
+        topology: &map.topology,
+        rank,
+        ports: map.ports(),
+        leaders: map.leaders(),
+        landing,
+        root,
+    })
 }
 
 /// The choice in force for blocks of `bytes` bytes.

@@ -17,7 +17,7 @@
 use crate::EngineError;
 use crate::run::{Blocked, Patience, inquire};
 use crate::team::State;
-use crate::team::connect::connect;
+use crate::team::connect::{Peers, connect_all};
 use crate::team::map::Map;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeId, NodeRank, RailId, Rank};
@@ -47,21 +47,45 @@ fn node_after(map: &Map, distance: u32) -> NodeId {
     NodeId((map.node.0 + distance) % map.topology.node_count())
 }
 
+/// Makes ready for proofs: connects the leaders. At the same call on all ranks.
+///
+/// # Errors
+/// As [`connect_all`].
+#[cold]
+pub(crate) fn prepare(map: &Map, state: &mut State) -> Result<(), EngineError> {
+    if map.topology.is_leader(map.rank) {
+        let rounds = rounds(map.topology.node_count());
+        state.proof.arriving.resize(rounds as usize, None);
+    }
+    let peers_of = |rank| peers_of(map, rank);
+    let mut patience = Patience::new(map, "run-ahead");
+    connect_all(map, state, Peers::Proof, &peers_of, &mut patience)
+}
+
+/// The leaders that `rank` tells and hears from, if it is one.
+fn peers_of(map: &Map, rank: Rank) -> Vec<Rank> {
+    if !map.topology.is_leader(rank) {
+        return Vec::new();
+    }
+    let (nodes, node) = (map.topology.node_count(), map.topology.node_of(rank));
+    let distances = (0..rounds(nodes)).flat_map(|round| [1 << round, nodes - (1 << round)]);
+    let leader = |distance| {
+        let node = NodeId((node.0 + distance) % nodes);
+        map.topology.leader_of(node)
+    };
+    let mut peers: Vec<Rank> = distances.map(leader).collect();
+    peers.sort_unstable();
+    peers.dedup();
+    peers
+}
+
 /// Wants operation `op`, the last one, proven finished. At the same call on all ranks.
 #[cold]
 pub(crate) fn want(map: &Map, state: &mut State, op: u64) -> Result<(), EngineError> {
+    prepare(map, state)?;
     if !map.topology.is_leader(map.rank) {
         return Ok(());
     }
-    let nodes = map.topology.node_count();
-    let mut peers: Vec<Rank> = (0..rounds(nodes))
-        .flat_map(|round| [1 << round, nodes - (1 << round)])
-        .map(|distance| map.topology.leader_of(node_after(map, distance)))
-        .collect();
-    peers.sort_unstable();
-    peers.dedup();
-    connect(map, state, &peers, &mut Patience::new(map, "run-ahead"))?;
-    state.proof.arriving.resize(rounds(nodes) as usize, None);
     state.proof.wanted.push_back(op);
     advance(map, state).map(|_| ())
 }
@@ -228,7 +252,8 @@ mod tests {
             let ranks = InProcess::world(2).into_iter().map(|oob| {
                 let (context, steps) = (&context, &steps);
                 scope.spawn(move || {
-                    let team = Team::create(context, Box::new(oob)).expect("a team");
+                    let team =
+                        Team::create(context, context.settings(), Box::new(oob)).expect("a team");
                     prove_twice(&team, steps)
                 })
             });

@@ -1,12 +1,14 @@
 //! The statistics report at finalize: a table, or JSON.
 
 use crate::agree::gather;
+use crate::share::ShareRow;
 use crate::stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, ZeroCopyRow};
 use crate::window::statistics::{self, WindowRow};
 use crate::{Context, EngineError, Team};
 use ferrorail_base::config::StatsSink;
 use ferrorail_base::units::format_bytes;
 use ferrorail_base::{RailId, Rank};
+use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::{Connections, Fabric};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -45,6 +47,9 @@ pub struct Report {
     pub nodes: u32,
     /// Calls by collective, algorithm and size class.
     pub collectives: Vec<CallRow>,
+    /// How many of the program's collective calls ran here.
+    #[serde(default)]
+    pub collective_calls: ShareRow,
     /// Traffic by rail.
     pub rails: Vec<RailRow>,
     /// Calls left to the host MPI, by reason.
@@ -67,65 +72,76 @@ pub struct Report {
 }
 
 impl CallRow {
+    /// Whether it counts the same calls, on communicators of any shape.
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.collective, &self.algorithm) == (&other.collective, &other.algorithm)
+            && (&self.landing, &self.chosen_by) == (&other.landing, &other.chosen_by)
+            && self.size_class_bytes == other.size_class_bytes
+    }
+
     /// Adds the counts of the same calls on another rank.
     fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.bytes += other.bytes;
         self.rounds += other.rounds;
         self.messages += other.messages;
-        self.predicted_us += other.predicted_us;
+        self.predicted_total_us += other.predicted_total_us;
     }
 }
 
-impl ZeroCopyRow {
-    /// Adds the counts of another rank.
-    fn add(&mut self, other: &Self) {
-        self.registered += other.registered;
-        self.refused += other.refused;
-        self.bounced_messages += other.bounced_messages;
-        self.bounced_bytes += other.bounced_bytes;
+/// Adds `row` to the one of `rows` that counts the same calls and is `wanted`, or as another.
+fn add_call(rows: &mut Vec<CallRow>, row: CallRow, wanted: impl Fn(&CallRow) -> bool) {
+    match rows
+        .iter_mut()
+        .find(|known| known.is_like(&row) && wanted(known))
+    {
+        Some(known) => known.add(&row),
+        None => rows.push(row),
     }
 }
 
 impl Context {
-    /// Ends all use of ferrorail in this process: frees `teams` and reports. `world` is the team of
-    /// all processes, if it was ever made: the report then covers them all, and nobody takes down
-    /// its rails before everybody is done. Collective over `world` if that is given; without it
-    /// nothing is known to be shared, and rank 0 of the job, `rank`, reports for itself alone.
-    pub fn finalize(&self, world: Option<&Team>, teams: &[Arc<Team>], rank: Rank) {
-        if let Some(world) = world
-            && let Err(error) = self.settle(world)
-        {
-            tracing::debug!("at finalize: {error}");
-        }
-        for team in teams {
-            team.free();
-        }
+    /// Ends all use of ferrorail in this process: reports, and leaves `teams` and those that were
+    /// `retired` before. `world` is the team of all processes, if it was ever made: the report then
+    /// covers them all. Collective over `world` if that is given; without it all processes report
+    /// through `others`, and without either rank 0 of the job, `rank`, reports for itself alone.
+    pub fn finalize(
+        &self,
+        world: Option<&Arc<Team>>,
+        teams: Vec<Arc<Team>>,
+        mut retired: Vec<Arc<Team>>,
+        rank: Rank,
+        others: Option<&mut dyn Oob>,
+    ) {
+        // They count their calls.
+        let teams: Vec<_> = teams.into_iter().filter(|team| team.retire()).collect();
         match world {
-            None => self.emit(&self.own_report(), rank),
+            None => {
+                let own = self.own_report();
+                let all = others.and_then(|oob| gather(oob, "statistics exchange", &own).ok());
+                self.emit(&all.map_or(own, Report::sum), rank);
+            }
             Some(world) => {
-                let intact = world.enter().is_ok();
-                world.free();
-                // A rank that leaves takes its rails along; what others sent it is complete now.
-                let mut state = world.state().lock().unwrap_or_else(PoisonError::into_inner);
-                if intact && let Err(error) = state.oob().barrier() {
+                if let Err(error) = self.settle(world) {
                     tracing::debug!("at finalize: {error}");
                 }
             }
         }
+        retired.extend(teams);
+        retired.extend(world.filter(|team| team.retire()).cloned());
+        self.part(retired);
         self.dismiss_guards();
     }
 
-    /// Waits for everybody, then gathers the report. All ranks of a team share `FERRORAIL_STATS`'s
-    /// being set, so all take part.
+    /// Gathers the report, also after an error that the program handled: others may know nothing of
+    /// that. All ranks of a team share `FERRORAIL_STATS`'s being set, so all take part.
     fn settle(&self, world: &Team) -> Result<(), EngineError> {
         let mut state = world.state().lock().unwrap_or_else(PoisonError::into_inner);
-        if state.broken.is_some() {
-            return Ok(());
-        }
-        state.oob().barrier()?;
         if !world.map.settings.stats {
             return Ok(());
+        }
+        if let Some(died) = world.map.dead_peer("finalize") {
+            return Err(died);
         }
         state.plans.flush_counts(&world.map, self.stats());
         let mut own = self.own_report();
@@ -157,6 +173,7 @@ impl Context {
             version: env!("CARGO_PKG_VERSION").into(),
             ranks: 1,
             nodes: 0,
+            collective_calls: ShareRow::of(&collectives, &forwarded),
             collectives,
             rails,
             forwarded,
@@ -210,6 +227,7 @@ impl Report {
         let mut sum = reports.next().expect("a team has a rank");
         for report in reports {
             sum.ranks += report.ranks;
+            sum.collective_calls.add(&report.collective_calls);
             sum.host_packing.buffers += report.host_packing.buffers;
             sum.host_packing.bytes += report.host_packing.bytes;
             sum.checked_messages += report.checked_messages;
@@ -219,20 +237,8 @@ impl Report {
                 statistics::add(&mut sum.windows, row);
             }
             for row in report.collectives {
-                let same = |s: &&mut CallRow| {
-                    s.size_class_bytes == row.size_class_bytes
-                        && (&s.collective, &s.algorithm, &s.landing, &s.chosen_by)
-                            == (
-                                &row.collective,
-                                &row.algorithm,
-                                &row.landing,
-                                &row.chosen_by,
-                            )
-                };
-                match sum.collectives.iter_mut().find(same) {
-                    Some(s) => s.add(&row),
-                    None => sum.collectives.push(row),
-                }
+                let shape = (row.ranks, row.nodes);
+                add_call(&mut sum.collectives, row, |s| (s.ranks, s.nodes) == shape);
             }
             for row in report.rails {
                 match sum
@@ -331,10 +337,13 @@ impl Report {
 
     /// The table that `FERRORAIL_STATS=1` prints.
     pub fn table(&self) -> String {
-        let mut text = format!(
-            "ferrorail {} statistics: {} ranks, {} nodes\n",
-            self.version, self.ranks, self.nodes
-        );
+        let nodes = match self.nodes {
+            0 => String::new(),
+            nodes => format!(", {nodes} nodes"),
+        };
+        let (version, ranks) = (&self.version, self.ranks);
+        let mut text = format!("ferrorail {version} statistics: {ranks} ranks{nodes}\n");
+        self.collective_calls.add_to(&mut text);
         if !self.collectives.is_empty() {
             // Calls and bytes are sums; rounds, messages of a rank and time are means per call.
             let _ = writeln!(
@@ -352,7 +361,11 @@ impl Report {
                 "predicted us"
             );
         }
+        let mut lines = Vec::new();
         for row in &self.collectives {
+            add_call(&mut lines, row.clone(), |_| true);
+        }
+        for row in &lines {
             let per_call = |sum: f64| sum / row.calls as f64;
             let _ = writeln!(
                 text,
@@ -366,7 +379,7 @@ impl Report {
                 row.chosen_by,
                 per_call(row.rounds as f64),
                 per_call(row.messages as f64),
-                per_call(row.predicted_us),
+                per_call(row.predicted_total_us),
             );
         }
         statistics::table(&self.windows, &mut text);

@@ -8,6 +8,8 @@ use ferrorail_base::config::ShmKind;
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::{Fabric, FabricError, LocalRegion, SharedBacking};
 use ferrorail_shm::{Segment, SegmentHandle, ShmError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// How the ranks of a node come to a segment.
 pub(crate) struct Making<S, C, A> {
@@ -31,6 +33,21 @@ where
     /// # Errors
     /// [`EngineError::Refused`] of the last kind tried.
     pub fn open(&self, oob: &mut dyn Oob, kind: ShmKind) -> Result<S, EngineError> {
+        let (made, ..) = self.open_with(oob, kind, |_| ((), Ok(())))?;
+        Ok(made)
+    }
+
+    /// [`Making::open`]; `then` is what else each rank does once it has the segment, which counts as a part
+    /// of attaching it: what it keeps, and what it tells all ranks.
+    ///
+    /// # Errors
+    /// As [`Making::open`].
+    pub fn open_with<L, T: Serialize + DeserializeOwned>(
+        &self,
+        oob: &mut dyn Oob,
+        kind: ShmKind,
+        then: impl Fn(&Segment) -> (L, Result<T, String>),
+    ) -> Result<(S, L, Vec<T>), EngineError> {
         let kinds: &[ShmKind] = match kind {
             ShmKind::Auto => &[ShmKind::Memfd, ShmKind::Posix],
             ShmKind::Memfd => &[ShmKind::Memfd],
@@ -38,7 +55,7 @@ where
         };
         let mut result = Err(EngineError::Selection("no kind of segment to try".into()));
         for &kind in kinds {
-            result = self.open_kind(oob, kind);
+            result = self.open_kind(oob, kind, &then);
             match &result {
                 Ok(_) => break,
                 Err(error) => tracing::debug!("{kind:?} segment: {error}"),
@@ -47,7 +64,12 @@ where
         result
     }
 
-    fn open_kind(&self, oob: &mut dyn Oob, kind: ShmKind) -> Result<S, EngineError> {
+    fn open_kind<L, T: Serialize + DeserializeOwned>(
+        &self,
+        oob: &mut dyn Oob,
+        kind: ShmKind,
+        then: impl Fn(&Segment) -> (L, Result<T, String>),
+    ) -> Result<(S, L, Vec<T>), EngineError> {
         let created = (oob.rank() == self.leader).then(|| (self.create)(kind));
         let handle = match &created {
             None => Ok(None),
@@ -63,11 +85,22 @@ where
                 .ok_or_else(|| "the leader sent no segment".to_owned())
                 .and_then(|handle| (self.attach)(&handle).map_err(|error| error.to_string())),
         };
-        let attached = made.as_ref().map(|_| ()).map_err(String::clone);
-        agree(oob, self.acts[1], attached)?;
-        let made = made.map_err(EngineError::Selection)?;
+        // Dropped before the segment, should another rank refuse.
+        let (kept, said) = match &made {
+            Ok(made) => {
+                let (kept, said) = then((self.segment)(made));
+                (Some(kept), said)
+            }
+            Err(error) => (None, Err(error.clone())),
+        };
+        let all = agree(oob, self.acts[1], said)?;
+        let (Ok(made), Some(kept)) = (made, kept) else {
+            return Err(EngineError::Selection(
+                "a rank did what it could not".into(),
+            ));
+        };
         (self.segment)(&made).unlink();
-        Ok(made)
+        Ok((made, kept, all))
     }
 }
 

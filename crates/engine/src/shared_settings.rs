@@ -1,12 +1,18 @@
 //! The settings that every rank of a team must share: rank 0's are in force.
 
-use crate::OFFERED;
+use crate::{EngineError, OFFERED};
 use ferrorail_base::config::{
     AccumulateChoice, AtomicsChoice, FabricChoice, Problem, Settings, ShmKind, StripeChoice,
 };
+use ferrorail_base::sync::Mutex;
+use ferrorail_coll::select::Table;
 use ferrorail_fabric::stripe::Policy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 /// What a choice may depend on, besides the team itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,8 +26,8 @@ pub(crate) struct SharedSettings {
     stripe_policy: u8,
     pub stripe_bytes_min: u64,
     pub algorithm: BTreeMap<String, String>,
-    /// Text of the `FERRORAIL_TUNING` file, or why it cannot be read.
-    pub tuning: Option<Result<String, String>>,
+    /// Of the `FERRORAIL_TUNING` file, if there is one: what tells its text, or its absence, apart.
+    pub tuning: Option<u64>,
     pub scratch_bytes: u64,
     pub zero_copy: Option<bool>,
     shm: u8,
@@ -36,10 +42,6 @@ pub(crate) struct SharedSettings {
 impl SharedSettings {
     /// The part of `settings` that ranks must share.
     pub fn of(settings: &Settings) -> Self {
-        let tuning = settings.tuning.as_ref().map(|path| {
-            std::fs::read_to_string(path)
-                .map_err(|error| format!("FERRORAIL_TUNING={}: {error}", path.display()))
-        });
         Self {
             enable: settings.enable,
             fabric: settings.fabric as u8,
@@ -50,7 +52,7 @@ impl SharedSettings {
             stripe_policy: settings.stripe_policy as u8,
             stripe_bytes_min: settings.stripe_bytes_min,
             algorithm: settings.algorithm.clone(),
-            tuning,
+            tuning: Tuning::of(settings).digest(),
             scratch_bytes: settings.scratch_bytes,
             zero_copy: settings.zero_copy,
             shm: settings.shm as u8,
@@ -107,6 +109,72 @@ impl SharedSettings {
     }
 }
 
+/// What is wrong with the file that `FERRORAIL_TUNING` names.
+pub fn tuning_problem(settings: &Settings) -> Option<Problem> {
+    let path = settings.tuning.as_ref()?;
+    let error = Tuning::of(settings).table().err()?;
+    Some(Problem {
+        name: "FERRORAIL_TUNING".into(),
+        value: path.display().to_string(),
+        hint: error.to_string(),
+    })
+}
+
+/// The text of the `FERRORAIL_TUNING` file, or why it cannot be read; `None` if none is named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tuning(Option<Result<String, String>>);
+
+impl Tuning {
+    /// Longest file that is read, so that its text can be sent at once.
+    const BYTES_MAX: u64 = 64 << 20;
+
+    /// This process's. The file is read when it is first asked for, and never again: all teams of a
+    /// process have the same table.
+    pub fn of(settings: &Settings) -> Self {
+        static READ: Mutex<BTreeMap<PathBuf, Result<String, String>>> = Mutex::new(BTreeMap::new());
+        let Some(path) = &settings.tuning else {
+            return Self(None);
+        };
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = read.entry(path.clone()).or_insert_with(|| {
+            let told = |reason: String| format!("FERRORAIL_TUNING={}: {reason}", path.display());
+            read_text(path, Self::BYTES_MAX).map_err(told)
+        });
+        Self(Some(text.clone()))
+    }
+
+    /// Equal for equal texts.
+    fn digest(&self) -> Option<u64> {
+        let text = match self.0.as_ref()? {
+            Ok(text) | Err(text) => text.as_bytes(),
+        };
+        // Fowler-Noll-Vo 1a: the same in every process.
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        Some(text.iter().fold(0xcbf2_9ce4_8422_2325, step))
+    }
+
+    /// The table, if one is named.
+    pub fn table(&self) -> Result<Option<Table>, EngineError> {
+        match &self.0 {
+            None => Ok(None),
+            Some(Err(reason)) => Err(EngineError::Selection(reason.clone())),
+            Some(Ok(text)) => Table::from_json(text)
+                .map(Some)
+                .map_err(|error| EngineError::Selection(format!("FERRORAIL_TUNING: {error}"))),
+        }
+    }
+}
+
+fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    let read = file.take(bytes_max + 1).read_to_string(&mut text);
+    match read.map_err(|error| error.to_string())? as u64 > bytes_max {
+        true => Err(format!("it has more than {bytes_max} bytes")),
+        false => Ok(text),
+    }
+}
+
 /// What is wrong with settings that name algorithms, for the report at start-up.
 pub fn algorithm_problems(settings: &Settings) -> Vec<Problem> {
     let complain = |collective: &str, algorithm: &str, hint: String| Problem {
@@ -131,4 +199,58 @@ pub fn algorithm_problems(settings: &Settings) -> Vec<Problem> {
         }
     }
     problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrorail_base::config::{Kind, PER_COMMUNICATOR, TABLE, parse};
+
+    /// What a team shares is what a communicator may have of its own, but for what its process does.
+    #[test]
+    fn communicators_may_have_what_teams_share() {
+        let usual = SharedSettings::of(&Settings::default());
+        for setting in TABLE {
+            let value = match (setting.name, setting.kind) {
+                ("FERRORAIL_ALGORITHM", _) => "allgather=ring",
+                ("FERRORAIL_TUNING", _) => "/nonexistent",
+                ("FERRORAIL_LOG" | "FERRORAIL_STATS", _) => "1",
+                (name, Kind::Text) if !PER_COMMUNICATOR.contains(&name) => "7",
+                (_, Kind::Switch) if setting.default == "1" => "0",
+                (_, Kind::Switch) => "1",
+                (_, Kind::Word(words)) => {
+                    words.iter().find(|word| **word != setting.default).unwrap()
+                }
+                (_, Kind::Number(least, _)) => match least {
+                    0 => "2",
+                    _ => "10",
+                },
+                _ => "16K",
+            };
+            let (settings, _) = parse([(setting.name, value)]);
+            let shared = SharedSettings::of(&settings) != usual;
+            let of_process = ["FERRORAIL_FABRIC", "FERRORAIL_STATS"].contains(&setting.name);
+            let own = PER_COMMUNICATOR.contains(&setting.name);
+            assert_eq!(own, shared && !of_process, "{}={value}", setting.name);
+        }
+    }
+
+    #[test]
+    fn a_table_is_read_once_and_not_beyond_bounds() {
+        let path = std::env::temp_dir().join(format!("ferrorail-tuning-{}", std::process::id()));
+        std::fs::write(&path, "some text").expect("written");
+        let settings = Settings {
+            tuning: Some(path.clone()),
+            ..Settings::default()
+        };
+        let first = Tuning::of(&settings);
+        std::fs::write(&path, "another text").expect("written");
+        assert_eq!(Tuning::of(&settings), first);
+        assert!(first.digest().is_some() && first.table().is_err());
+        assert!(read_text(&path, 11).is_err_and(|why| why.contains("11 bytes")));
+        assert_eq!(read_text(&path, 12).as_deref(), Ok("another text"));
+        std::fs::remove_file(&path).expect("removed");
+        assert!(read_text(&path, 12).is_err());
+        assert_eq!(Tuning::of(&Settings::default()).digest(), None);
+    }
 }

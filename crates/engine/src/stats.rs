@@ -2,10 +2,10 @@
 
 use crate::choice::ChosenBy;
 use crate::window::statistics::WindowRows;
-use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 /// What calls are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,6 +15,8 @@ pub(crate) struct CallKey {
     pub landing: &'static str,
     pub size_class_bytes: u64,
     pub by: ChosenBy,
+    pub ranks: u32,
+    pub nodes: u32,
 }
 
 /// What is counted of calls that ran here.
@@ -91,6 +93,12 @@ pub struct CallRow {
     pub landing: String,
     /// Upper end of the size class: the class holds block sizes above half of it.
     pub size_class_bytes: u64,
+    /// Ranks of the communicator.
+    #[serde(default)]
+    pub ranks: u32,
+    /// Its nodes, virtual ones included.
+    #[serde(default)]
+    pub nodes: u32,
     /// Number of calls.
     pub calls: u64,
     /// Bytes contributed.
@@ -103,7 +111,7 @@ pub struct CallRow {
     /// Puts of all calls, those within a node too.
     pub messages: u64,
     /// Time that Hockney's model predicts for all calls together, in microseconds.
-    pub predicted_us: f64,
+    pub predicted_total_us: f64,
 }
 
 /// Data of types that are too irregular to be packed or unpacked other than by the host MPI.
@@ -139,6 +147,31 @@ pub struct ForwardRow {
     pub calls: u64,
     /// Bytes contributed, as far as known.
     pub bytes: u64,
+}
+
+impl ZeroCopyRow {
+    /// Adds the counts of another rank.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.registered += other.registered;
+        self.refused += other.refused;
+        self.bounced_messages += other.bounced_messages;
+        self.bounced_bytes += other.bounced_bytes;
+    }
+}
+
+impl ForwardRow {
+    /// Whether the call was one on a window, or made one.
+    pub(crate) fn is_of_a_window(&self) -> bool {
+        let operations = [
+            "put",
+            "get",
+            "accumulate",
+            "get_accumulate",
+            "fetch_and_op",
+            "compare_and_swap",
+        ];
+        self.collective.starts_with("win_") || operations.contains(&self.collective.as_str())
+    }
 }
 
 impl Stats {
@@ -280,12 +313,14 @@ impl Stats {
             algorithm: key.algorithm.into(),
             landing: key.landing.into(),
             size_class_bytes: key.size_class_bytes,
+            ranks: key.ranks,
+            nodes: key.nodes,
             calls: count.calls,
             bytes: count.bytes,
             chosen_by: key.by.to_string(),
             rounds: count.rounds,
             messages: count.messages,
-            predicted_us: count.predicted_ns / 1000.0,
+            predicted_total_us: count.predicted_ns / 1000.0,
         });
         let forwarded = forwarded
             .iter()

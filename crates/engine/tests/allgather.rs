@@ -150,6 +150,6 @@ fn calls_are_counted() {
     // Each of 10 times, one round in which both leaders put once.
     assert_eq!((calls[0].rounds, calls[0].messages), (40, 20));
     assert!(calls[0].chosen_by.starts_with("rule "), "{calls:?}");
-    assert!(calls[0].predicted_us > 40.0, "{calls:?}");
+    assert!(calls[0].predicted_total_us > 40.0, "{calls:?}");
     assert!(forwarded.is_empty());
 }

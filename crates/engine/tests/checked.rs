@@ -1,6 +1,8 @@
 //! Checks end to end (`FERRORAIL_RELIABLE`): results are right over rails that damage what they carry,
 //! and without the checks they are not.
 
+#![allow(clippy::disallowed_types)]
+
 mod ranks;
 
 use ferrorail_base::config::{Settings, StripeChoice};

@@ -5,6 +5,8 @@ mod conformance;
 
 #[path = "failover/absent.rs"]
 mod absent;
+#[path = "failover/late.rs"]
+mod late;
 #[path = "failover/refusals.rs"]
 mod refusals;
 #[path = "failover/side.rs"]

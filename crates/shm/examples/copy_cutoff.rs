@@ -11,7 +11,7 @@ use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
-use ferrorail_shm::{NodeLayout, NodeSegment, WaitPolicy, Waiter, cma_allow, cma_read, cores_of};
+use ferrorail_shm::{Cma, NodeLayout, NodeSegment, WaitPolicy, Waiter, cma_allow, cores_of};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork};
 use std::time::Instant;
@@ -142,7 +142,10 @@ fn move_messages(
                 // SAFETY: the peer does not touch it until acknowledged.
                 Method::Segment => unsafe { scratch.copy_to(buffer) },
                 // SAFETY: likewise; the buffer is this process's own.
-                Method::Cma => unsafe { cma_read(pid as u32, address, buffer) }.expect("cma_read"),
+                Method::Cma => unsafe {
+                    let peer = Cma::named(pid as u32).expect("it lives");
+                    peer.read(address, buffer).expect("read")
+                },
             }
             flags.signal(me, message);
         }

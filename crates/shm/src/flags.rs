@@ -172,6 +172,30 @@ mod loom_tests {
         });
     }
 
+    /// What an operation waits by: the `value`, with the writer's data and its note before it.
+    #[test]
+    fn loom_a_value_publishes_data_and_note() {
+        loom::model(|| {
+            let shared = Arc::new(([Flag::default()], loom::cell::UnsafeCell::new(0u64)));
+            let (rank, own) = (NodeRank(0), shared.clone());
+            let writer = thread::spawn(move || {
+                let flags = NodeFlags::new(&own.0);
+                // SAFETY: loom reports an error if the reader overlaps this.
+                own.1.with_mut(|cell| unsafe { *cell = 40 });
+                flags.note(rank, 5, 9);
+                flags.signal(rank, 5);
+            });
+            let flags = NodeFlags::new(&shared.0);
+            while flags.value(rank) < 5 {
+                thread::yield_now();
+            }
+            assert_eq!(flags.noted(rank, 5), 9);
+            // SAFETY: the writer has signalled; loom checks that this orders the accesses.
+            shared.1.with(|cell| assert_eq!(unsafe { *cell }, 40));
+            writer.join().unwrap();
+        });
+    }
+
     /// `reached` alone orders a hand-over there and back on the same memory.
     #[test]
     fn loom_flags_hand_memory_back_and_forth() {

@@ -52,7 +52,7 @@ pub use wait::Doorbell;
 #[cfg(not(loom))]
 pub use alarm::{Alarm, AlarmHandle, Ringer};
 #[cfg(not(loom))]
-pub use copy::{Cma, cma_allow, cma_probe, cma_read, cma_write};
+pub use copy::{Cma, cma_allow};
 #[cfg(not(loom))]
 pub use node::NodeSegment;
 #[cfg(not(loom))]

@@ -48,6 +48,11 @@ impl NodeSegment {
         Ok(Self { segment, layout })
     }
 
+    /// As [`Segment::close`].
+    pub fn close(&mut self) {
+        self.segment.close();
+    }
+
     /// The mapping.
     #[inline]
     pub fn segment(&self) -> &Segment {

@@ -65,6 +65,12 @@ pub fn cores_of(pids: &[u32]) -> u32 {
     u32::try_from(cores.min(quota)).unwrap_or(1).max(1)
 }
 
+/// When the process that is `pid` now was started, in clock ticks since boot, if it lives.
+pub(crate) fn started(pid: u32) -> Option<u64> {
+    let stat = stat_of(pid)?;
+    (!stat.dead).then_some(stat.started)
+}
+
 /// Whether `pid` is a process that is not a zombie.
 pub(crate) fn is_running(pid: u32) -> bool {
     exists(pid) && stat_of(pid).is_none_or(|stat| !stat.dead)

@@ -6,7 +6,7 @@ use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, ProcessId};
 use ferrorail_shm::{
     Cma, Doorbell, NodeLayout, NodeSegment, Segment, SegmentHandle, ShmError, WaitPolicy, Waiter,
-    cma_allow, cma_read, cma_write, cores_of, is_alive, process_id,
+    cma_allow, cores_of, is_alive, process_id,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -225,7 +225,11 @@ fn memory_of_another_process_is_read_and_written() {
         (0..BYTES).all(|i| unsafe { buffer.as_ptr().add(i).read_volatile() } == (i % 251) as u8)
     });
     wait_until(|| shared.word(0).load(Ordering::Acquire) == 1);
-    let cma = Cma::probe(child.pid(), (&raw const word) as u64, word).expect("the right to attach");
+    let cma = Cma::named(child.pid()).expect("it lives");
+    assert!(
+        cma.reads((&raw const word) as u64, word),
+        "the right to attach"
+    );
     let sent: Vec<u8> = (0..BYTES).map(|i| (i % 251) as u8).collect();
     let mut received = vec![0u8; BYTES];
     let local = |bytes: &[u8]| MemoryRange::new(bytes.as_ptr(), bytes.len());
@@ -234,8 +238,8 @@ fn memory_of_another_process_is_read_and_written() {
         let target = MemoryRange::new(received.as_mut_ptr(), BYTES);
         cma.read(address, target).unwrap();
         assert!(target.slice(BYTES - 1, 1).as_ptr().read() == 0x11);
-        cma_write(child.pid(), local(&sent), address).unwrap();
-        cma_read(child.pid(), address, target).unwrap();
+        cma.write(local(&sent), address).unwrap();
+        cma.read(address, target).unwrap();
     }
     assert!(received == sent);
     assert!(buffer.iter().all(|&byte| byte == 0x11), "not our own copy");
@@ -243,10 +247,9 @@ fn memory_of_another_process_is_read_and_written() {
     let error = unsafe { cma.write(local(&sent), 4096) }.unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
     shared.word(8).store(1, Ordering::Release);
-    let pid = child.pid();
     child.succeeds();
     // SAFETY: the process is gone.
-    let error = unsafe { cma_write(pid, local(&sent), address) }.unwrap_err();
+    let error = unsafe { cma.write(local(&sent), address) }.unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
 }
 

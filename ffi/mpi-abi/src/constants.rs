@@ -56,8 +56,14 @@ pub struct Constants {
     pub any_tag: c_int,
     /// `MPI_PROC_NULL`.
     pub proc_null: c_int,
+    /// `MPI_ROOT`.
+    pub root: c_int,
+    /// `MPI_CART`, `MPI_GRAPH`, `MPI_DIST_GRAPH`.
+    pub topologies: [c_int; 3],
     /// `MPI_UNDEFINED`.
     pub undefined: c_int,
+    /// `MPI_IDENT` and `MPI_CONGRUENT`.
+    pub same_ranks: [c_int; 2],
     /// `MPI_KEYVAL_INVALID`.
     pub keyval_invalid: c_int,
     /// `MPI_TAG_UB`, a key.
@@ -95,7 +101,10 @@ const OPEN_MPI: Constants = Constants {
     any_source: -1,
     any_tag: -1,
     proc_null: -2,
+    root: -4,
+    topologies: [1, 2, 3],
     undefined: -32766,
+    same_ranks: [0, 1],
     keyval_invalid: -1,
     tag_ub: 0,
     comm_type_shared: 0,
@@ -136,7 +145,10 @@ const MPICH: Constants = Constants {
     any_source: -2,
     any_tag: -1,
     proc_null: -1,
+    root: -3,
+    topologies: [2, 1, 3],
     undefined: -32766,
+    same_ranks: [0, 1],
     keyval_invalid: 0x2400_0000,
     tag_ub: 0x6440_0001,
     comm_type_shared: 1,
@@ -177,7 +189,10 @@ const STANDARD: Constants = Constants {
     any_source: -1,
     any_tag: -2,
     proc_null: -3,
+    root: -4,
+    topologies: [211, 212, 213],
     undefined: -32766,
+    same_ranks: [201, 202],
     keyval_invalid: 0,
     tag_ub: 501,
     comm_type_shared: 221,

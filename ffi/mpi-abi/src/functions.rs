@@ -103,6 +103,8 @@ functions! {
         comm_dup = "PMPI_Comm_dup" (Comm, *mut Comm) -> c_int;
         comm_free = "PMPI_Comm_free" (*mut Comm) -> c_int;
         comm_compare = "PMPI_Comm_compare" (Comm, Comm, Flag) -> c_int;
+        comm_remote_size = "PMPI_Comm_remote_size" (Comm, Flag) -> c_int;
+        comm_group = "PMPI_Comm_group" (Comm, *mut Group) -> c_int;
         comm_test_inter = "PMPI_Comm_test_inter" (Comm, Flag) -> c_int;
         comm_get_attr = "PMPI_Comm_get_attr" (Comm, c_int, Out, Flag) -> c_int;
         comm_set_attr = "PMPI_Comm_set_attr" (Comm, c_int, Out) -> c_int;
@@ -111,9 +113,17 @@ functions! {
             (CommCopyFn, CommDeleteFn, *mut c_int, Out) -> c_int;
         comm_free_keyval = "PMPI_Comm_free_keyval" (*mut c_int) -> c_int;
         comm_set_errhandler = "PMPI_Comm_set_errhandler" (Comm, usize) -> c_int;
+        comm_get_errhandler = "PMPI_Comm_get_errhandler" (Comm, *mut usize) -> c_int;
+        errhandler_free = "PMPI_Errhandler_free" (*mut usize) -> c_int;
         comm_call_errhandler = "PMPI_Comm_call_errhandler" (Comm, c_int) -> c_int;
         error_class = "PMPI_Error_class" (c_int, *mut c_int) -> c_int;
         error_string = "PMPI_Error_string" (c_int, *mut c_char, *mut c_int) -> c_int;
+        // Topologies.
+        topo_test = "PMPI_Topo_test" (Comm, *mut c_int) -> c_int;
+        cartdim_get = "PMPI_Cartdim_get" (Comm, *mut c_int) -> c_int;
+        graph_neighbors_count = "PMPI_Graph_neighbors_count" (Comm, c_int, *mut c_int) -> c_int;
+        dist_graph_neighbors_count = "PMPI_Dist_graph_neighbors_count"
+            (Comm, *mut c_int, *mut c_int, Flag) -> c_int;
         // Datatypes.
         type_size = "PMPI_Type_size" (Datatype, *mut c_int) -> c_int;
         type_get_extent = "PMPI_Type_get_extent" (Datatype, *mut isize, *mut isize) -> c_int;
@@ -171,6 +181,9 @@ functions! {
         group_translate_ranks = "PMPI_Group_translate_ranks"
             (Group, c_int, Ints, Group, *mut c_int) -> c_int;
         group_free = "PMPI_Group_free" (*mut Group) -> c_int;
+        info_get_nkeys = "PMPI_Info_get_nkeys" (Info, *mut c_int) -> c_int;
+        info_get_nthkey = "PMPI_Info_get_nthkey" (Info, c_int, *mut c_char) -> c_int;
+        info_set = "PMPI_Info_set" (Info, *const c_char, *const c_char) -> c_int;
         info_get = "PMPI_Info_get" (Info, *const c_char, c_int, *mut c_char, Flag) -> c_int;
     }
     optional {
@@ -186,36 +199,12 @@ functions! {
     }
 }
 
-macro_rules! conversions {
-    ($($name:ident = $symbol:literal $from:ty => $to:ty;)*) => {
-        /// Open MPI's conversions of Fortran handles; macros or absent elsewhere.
-        #[derive(Clone, Copy, Debug)]
-        pub(crate) struct FromFortran {
-            $(pub $name: unsafe extern "C" fn($from) -> $to,)*
-        }
+/// Open MPI's conversion of a window's handle in Fortran; a macro or absent elsewhere.
+pub(crate) type WindowFromFortran = unsafe extern "C" fn(c_int) -> Win;
 
-        impl FromFortran {
-            pub(crate) fn load(library: &Library) -> Option<Self> {
-                Some(Self {
-                    $($name: {
-                        let address = library.function($symbol)?.as_ptr();
-                        type F = unsafe extern "C" fn($from) -> $to;
-                        // SAFETY: MPI 4.1, section 19.3.4, defines this signature; MPI_Fint is `int`.
-                        unsafe { std::mem::transmute::<*mut c_void, F>(address) }
-                    },)*
-                })
-            }
-        }
-    };
-}
-
-conversions! {
-    comm = "PMPI_Comm_f2c" c_int => Comm;
-    datatype = "PMPI_Type_f2c" c_int => Datatype;
-    op = "PMPI_Op_f2c" c_int => Op;
-    info = "PMPI_Info_f2c" c_int => Info;
-    group = "PMPI_Group_f2c" c_int => Group;
-    win = "PMPI_Win_f2c" c_int => Win;
-    win_back = "PMPI_Win_c2f" Win => c_int;
-    request_back = "PMPI_Request_c2f" Request => c_int;
+/// Looks [`WindowFromFortran`] up.
+pub(crate) fn window_from_fortran(library: &Library) -> Option<WindowFromFortran> {
+    let address = library.function("PMPI_Win_f2c")?.as_ptr();
+    // SAFETY: MPI 4.1, section 19.3.4, defines this signature; MPI_Fint is `int`.
+    Some(unsafe { std::mem::transmute::<*mut c_void, WindowFromFortran>(address) })
 }

@@ -11,7 +11,6 @@
 //! * [`HandleTable`]: any facts by handle, as fast; [`PREDEFINED_OPERATIONS`]: what to reduce with;
 //! * [`Functions`]: the `PMPI_*` entry points, called with every handle as a `usize`;
 //! * [`Host`]: all of the above for the MPI library of this process, and checked wrappers;
-//! * [`FortranSentinels`]: where Open MPI's Fortran constants live.
 //!
 //! Handles are `int` in MPICH and pointers elsewhere. Both travel in one register, or one 8-byte
 //! stack slot, under the System V and AArch64 calling conventions; an `int`'s upper half is
@@ -25,7 +24,6 @@
 mod combiner;
 mod constants;
 mod datatype;
-mod fortran;
 mod functions;
 mod handle;
 mod host;
@@ -37,7 +35,6 @@ mod window;
 pub use combiner::Combiner;
 pub use constants::{Constants, ErrorClasses, StatusLayout};
 pub use datatype::{DatatypeTable, PREDEFINED_DATATYPES, PredefinedDatatype};
-pub use fortran::{FortranHandles, FortranSentinels};
 pub use functions::{
     CommCopyFn, CommDeleteFn, Functions, RequestCancelFn, RequestFreeFn, RequestQueryFn,
     TypeCopyFn, TypeDeleteFn,

@@ -2,6 +2,7 @@
 
 use libc::{RTLD_DEFAULT, RTLD_GLOBAL, RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, RTLD_NOW, c_int, c_void};
 use std::ffi::{CStr, CString};
+use std::ops::Range;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
@@ -83,6 +84,58 @@ impl Library {
     pub fn path(&self) -> Option<String> {
         file_of(self.find(RTLD_NEXT, WITNESS.to_str().ok()?)?).map(|name| lossy(&name))
     }
+
+    /// Where it is mapped.
+    pub fn mapping(&self) -> Option<Range<usize>> {
+        let witness = self.find(RTLD_NEXT, WITNESS.to_str().ok()?)?;
+        mapping_of(witness.as_ptr() as usize)
+    }
+
+    /// The file whose function `name` the program and its tools call, if it is neither the one that
+    /// holds `own` nor the MPI library: then nothing is in between.
+    pub fn rival(&self, name: &CStr, own: usize) -> Option<String> {
+        let found = symbol(RTLD_DEFAULT, name)?;
+        let address = found.as_ptr() as usize;
+        let known = [mapping_of(own), self.mapping()];
+        let is_known = known.iter().flatten().any(|file| file.contains(&address));
+        (!is_known).then(|| file_of(found).map_or_else(String::new, |name| lossy(&name)))
+    }
+}
+
+/// What [`mapping_of`] looks for, and finds.
+struct Mapping {
+    address: usize,
+    found: Option<Range<usize>>,
+}
+
+/// Where the loaded file that holds `address` is mapped.
+fn mapping_of(address: usize) -> Option<Range<usize>> {
+    unsafe extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        _bytes: usize,
+        wanted: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader passes a live entry with its headers, and `wanted` is the structure below.
+        let (info, wanted) = unsafe { (&*info, &mut *wanted.cast::<Mapping>()) };
+        // SAFETY: as above.
+        let headers =
+            unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+        let loaded = headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
+        let ranges = loaded.map(|header| {
+            let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+            start..start.wrapping_add(header.p_memsz as usize)
+        });
+        let whole = ranges.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end));
+        wanted.found = whole.filter(|range| range.contains(&wanted.address));
+        c_int::from(wanted.found.is_some())
+    }
+    let mut wanted = Mapping {
+        address,
+        found: None,
+    };
+    // SAFETY: `look` is called during this call only, with the structure as its argument.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut wanted).cast()) };
+    wanted.found
 }
 
 fn lossy(name: &CStr) -> String {
@@ -171,6 +224,23 @@ mod tests {
     fn opening_nothing_says_why() {
         let message = Library::open(Path::new("/nonexistent/libmpi.so")).unwrap_err();
         assert!(message.contains("/nonexistent/libmpi.so"), "{message}");
+    }
+
+    #[test]
+    fn the_mapping_of_a_file_holds_its_code() {
+        let here = the_mapping_of_a_file_holds_its_code as fn() as usize;
+        let mapping = mapping_of(here).expect("a mapping");
+        assert!(mapping.contains(&here));
+        let getpid = symbol(RTLD_DEFAULT, c"getpid").expect("getpid").as_ptr() as usize;
+        assert!(!mapping.contains(&getpid));
+        assert_eq!(mapping_of(1), None);
+        let library = Library::of_program();
+        assert!(
+            library
+                .rival(c"getpid", here)
+                .is_some_and(|file| file.contains("libc"))
+        );
+        assert_eq!(library.rival(c"getpid", getpid), None);
     }
 
     #[test]

@@ -100,7 +100,7 @@ pub fn rail_that_cannot_be_opened(setup: &Setup) -> Result<()> {
     let (outcome, stats) = run(setup, job)?;
     one_line(&outcome, "nonsense")?;
     ensure!(hash(&outcome)? == expected, "the output differs");
-    stats.check_taken(None)?;
+    stats.check_taken()?;
     let names: Vec<&str> = stats.rails.iter().map(|rail| rail.rail.as_str()).collect();
     ensure!(names == ["loop0"], "rails: {}", names.join(", "));
     ensure!(stats.rails[0].bytes > 0, "nothing went over loop0");

@@ -103,7 +103,7 @@ fn check_pieces(setup: &Setup, job: Job) -> Result<()> {
         let lines = outcome.stderr.lines();
         let lines = lines.filter(|line| line.contains("in pieces")).count();
         ensure!((1..=4).contains(&lines), "{lines} lines about it");
-        stats.check_taken(None)?;
+        stats.check_taken()?;
         stats.check_forwarded(&[])?;
         stats.check_bounced(true)
     };

@@ -2,14 +2,18 @@
 
 mod faults;
 mod memlock;
+mod presence;
 mod rails;
+mod statistics;
 mod surroundings;
+mod tools;
 
 use crate::Setup;
 use crate::job::{Job, Outcome};
 use crate::judge;
 use crate::list::Environment;
 use crate::mpi::Mpi;
+use crate::pool::{Item, Load};
 use crate::program;
 use crate::stats::Stats;
 use anyhow::{Context, Result, ensure};
@@ -36,6 +40,21 @@ const fn scenario(name: &'static str, run: fn(&Setup) -> Result<()>) -> Scenario
         programs: &[],
         preloads: true,
         run,
+    }
+}
+
+impl Scenario {
+    /// As something to run among others; most of the time scenarios wait.
+    pub fn item(&self) -> Item<'_> {
+        Item {
+            name: self.name,
+            weight: 1000,
+            load: match self.group {
+                "scenario" => Load::Asleep,
+                _ => Load::Alone,
+            },
+            run: Box::new(|setup| (self.run)(setup)),
+        }
     }
 }
 
@@ -82,6 +101,18 @@ pub const ALL: &[Scenario] = &[
     on_nodes("nodes-device-removed", rails::device_removed),
     on_nodes("nodes-rails-lost", rails::lost_between_nodes),
     on_nodes("nodes-shares", rails::shares),
+    scenario("device-memory/openmpi", |setup| {
+        presence::device_memory(setup, Mpi::Open)
+    }),
+    scenario("device-memory/mpich", |setup| {
+        presence::device_memory(setup, Mpi::Mpich)
+    }),
+    scenario("sessions-alone/mpich", |setup| {
+        presence::sessions_alone(setup, Mpi::Mpich)
+    }),
+    scenario("sessions-alone/abi", |setup| {
+        presence::sessions_alone(setup, Mpi::Abi)
+    }),
     scenario("tiny-dev-shm", faults::tiny_dev_shm),
     scenario("memlock-modelled", memlock::modelled),
     with_devices("verbs-memlock/openmpi", |setup| {
@@ -98,6 +129,35 @@ pub const ALL: &[Scenario] = &[
     ),
     scenario("unknown-setting", surroundings::unknown_setting),
     scenario("unknown-value", surroundings::unknown_value),
+    scenario("statistics-complete/openmpi", |setup| {
+        statistics::complete(setup, Mpi::Open)
+    }),
+    scenario("statistics-complete/mpich", |setup| {
+        statistics::complete(setup, Mpi::Mpich)
+    }),
+    scenario("tool-in-front/openmpi", |setup| {
+        tools::in_front(setup, Mpi::Open)
+    }),
+    scenario("tool-in-front/mpich", |setup| {
+        tools::in_front(setup, Mpi::Mpich)
+    }),
+    scenario("tool-in-front/abi", |setup| {
+        tools::in_front(setup, Mpi::Abi)
+    }),
+    scenario("tool-behind/openmpi", |setup| {
+        tools::behind(setup, Mpi::Open)
+    }),
+    scenario("tool-behind/mpich", |setup| {
+        tools::behind(setup, Mpi::Mpich)
+    }),
+    scenario("tool-that-hides-calls/openmpi", |setup| {
+        tools::rival(setup, Mpi::Open)
+    }),
+    scenario("tool-that-hides-calls/mpich", |setup| {
+        tools::rival(setup, Mpi::Mpich)
+    }),
+    scenario("files/openmpi", |setup| tools::files(setup, Mpi::Open)),
+    scenario("files/mpich", |setup| tools::files(setup, Mpi::Mpich)),
     scenario("exec/openmpi", |setup| surroundings::exec(setup, Mpi::Open)),
     scenario("exec/mpich", |setup| surroundings::exec(setup, Mpi::Mpich)),
     scenario("exec/abi", |setup| surroundings::exec(setup, Mpi::Abi)),

@@ -29,7 +29,7 @@ pub fn libraries_absent(setup: &Setup) -> Result<()> {
     job.words = in_mount_namespace(HIDE.trim(), &job.words);
     let (outcome, stats) = run(setup, job)?;
     ensure!(hash(&outcome)? == expected, "the output differs");
-    stats.check_taken(None)?;
+    stats.check_taken()?;
     judge::check_silence(&outcome.stderr)
 }
 
@@ -48,7 +48,7 @@ pub fn launcher_undisturbed(setup: &Setup) -> Result<()> {
     job.environment.extend(preload(setup)?);
     let (outcome, stats) = run(setup, job)?;
     ensure!(hash(&outcome)? == expected, "the output differs");
-    stats.check_taken(None)
+    stats.check_taken()
 }
 
 /// A program without MPI keeps its threads and descriptors, and prints nothing new.
@@ -106,7 +106,7 @@ fn reported(setup: &Setup, setting: (&str, &str), hint: &str) -> Result<()> {
     let job = radix(setup, Mpi::Open, &[setting])?;
     let (outcome, stats) = run(setup, job)?;
     hash(&outcome)?;
-    stats.check_taken(None)?;
+    stats.check_taken()?;
     let line = one_line(&outcome, setting.0)?;
     ensure!(line.contains(hint), "`{hint}` is missing: {line}");
     Ok(())
@@ -125,6 +125,6 @@ pub fn exec(setup: &Setup, mpi: Mpi) -> Result<()> {
     job.words.splice(env..env + 2, [command, "exec".into()]);
     let (outcome, stats) = run(setup, job)?;
     ensure!(hash(&outcome)? == expected, "the output differs");
-    stats.check_taken(None)?;
+    stats.check_taken()?;
     judge::check_silence(&outcome.stderr)
 }

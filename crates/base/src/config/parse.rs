@@ -56,7 +56,7 @@ pub fn parse<N: AsRef<str>, V: AsRef<str>>(
 }
 
 /// `"; did you mean X?"` for the nearest of `valid`, or nothing if none is near.
-fn did_you_mean<'a>(word: &str, valid: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn did_you_mean<'a>(word: &str, valid: impl Iterator<Item = &'a str>) -> String {
     valid
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
         .min()
@@ -206,6 +206,8 @@ impl Reader {
         let path = |text: String| (!text.is_empty()).then(|| text.into());
         Settings {
             enable: self.text("FERRORAIL_ENABLE") == "1",
+            device_memory: self.text("FERRORAIL_DEVICE_MEMORY") != "none",
+            presence_assumed: self.text("FERRORAIL_PRESENCE") == "assume",
             fabric: match self.text("FERRORAIL_FABRIC").as_str() {
                 "loopback" => FabricChoice::Loopback,
                 "verbs" => FabricChoice::Verbs,

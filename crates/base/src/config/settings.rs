@@ -91,6 +91,10 @@ pub enum StatsSink {
 pub struct Settings {
     /// `FERRORAIL_ENABLE`.
     pub enable: bool,
+    /// `FERRORAIL_PRESENCE`: whether all ranks of a world are taken to run ferrorail.
+    pub presence_assumed: bool,
+    /// `FERRORAIL_DEVICE_MEMORY`: whether buffers may be in device memory where there is a driver.
+    pub device_memory: bool,
     /// `FERRORAIL_FABRIC`.
     pub fabric: FabricChoice,
     /// `FERRORAIL_RAILS`.

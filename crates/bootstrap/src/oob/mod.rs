@@ -19,6 +19,7 @@ pub use in_process::InProcess;
 pub use rendezvous::Rendezvous;
 pub use socket::SocketOob;
 
+use crate::probe;
 use crate::run_env::RunEnv;
 use ferrorail_base::Rank;
 
@@ -43,11 +44,21 @@ pub trait Oob: Send {
     /// Number of ranks.
     fn size(&self) -> u32;
 
-    /// Ranks with equal keys share physical memory (one host, one IPC namespace).
-    fn host_keys(&mut self) -> Result<Vec<u64>, OobError>;
+    /// Ranks with equal keys share physical memory (one host, one IPC namespace). Not collective.
+    fn host_key(&self) -> u64 {
+        probe::host_key()
+    }
 
     /// Everybody's `mine`, by rank. Lengths may differ.
     fn allgather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>, OobError>;
+
+    /// Makes ready for exchanges: to be called once before the first of them.
+    ///
+    /// # Errors
+    /// Perhaps on some ranks only.
+    fn prepare_exchange(&mut self) -> Result<(), OobError> {
+        Ok(())
+    }
 
     /// Sends `outgoing[i]` to `peers[i]` and returns what `peers[i]` sent here. Not collective: only
     /// the named ranks take part, and naming is mutual. `peers` has no repetition and not this rank.
@@ -66,6 +77,54 @@ pub trait Oob: Send {
     ) -> Result<Vec<Vec<u8>>, OobError> {
         let _ = keep_on;
         self.exchange(peers, outgoing)
+    }
+
+    /// Whether everybody agrees, in exchanges that can be broken off like [`Oob::exchange_while`].
+    ///
+    /// # Errors
+    /// As there.
+    fn agree_while(
+        &mut self,
+        agrees: bool,
+        keep_on: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, OobError> {
+        let (rank, size) = (self.rank().0, self.size());
+        let mut all = agrees;
+        let mut distance = 1;
+        while distance < size {
+            let ahead = Rank((rank + distance) % size);
+            let behind = Rank((rank + size - distance) % size);
+            let mut peers = vec![ahead, behind];
+            peers.dedup();
+            let answers = self.exchange_answers(&peers, u8::from(all), keep_on)?;
+            all &= answers.iter().all(|&answer| answer == 1);
+            distance *= 2;
+        }
+        Ok(all)
+    }
+
+    /// [`Oob::exchange_while`] of one byte with each of `peers`, which no other exchange takes for its own.
+    ///
+    /// # Errors
+    /// As there.
+    fn exchange_answers(
+        &mut self,
+        peers: &[Rank],
+        answer: u8,
+        keep_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<u8>, OobError> {
+        let outgoing = vec![vec![answer]; peers.len()];
+        let incoming = self.exchange_while(peers, &outgoing, keep_on)?;
+        Ok(incoming.into_iter().flatten().collect())
+    }
+
+    /// Says that this rank is done with the team, and tells whether every rank has said so: to be called
+    /// again until it is true. This one waits for everybody.
+    ///
+    /// # Errors
+    /// It will never be known then.
+    fn leave(&mut self) -> Result<bool, OobError> {
+        self.barrier().map(|()| true)
     }
 
     /// Waits for everybody.

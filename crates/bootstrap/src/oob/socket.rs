@@ -2,7 +2,6 @@
 
 use super::wire::{self, Hello, Request, oob_error};
 use super::{Oob, OobError, world};
-use crate::probe;
 use crate::run_env::RunEnv;
 use ferrorail_base::Rank;
 use std::io;
@@ -92,16 +91,6 @@ impl Oob for SocketOob {
 
     fn size(&self) -> u32 {
         self.size
-    }
-
-    fn host_keys(&mut self) -> Result<Vec<u64>, OobError> {
-        self.allgather(&probe::host_key().to_le_bytes())?
-            .into_iter()
-            .map(|key| match key.try_into() {
-                Ok(key) => Ok(u64::from_le_bytes(key)),
-                Err(_) => Err(oob_error("host_keys", "a rank's key is not of 8 bytes")),
-            })
-            .collect()
     }
 
     fn allgather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>, OobError> {

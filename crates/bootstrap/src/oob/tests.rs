@@ -112,11 +112,26 @@ fn misuse_of_exchange_is_an_error() {
 #[test]
 fn host_keys_tell_hosts_apart() {
     for (_server, world) in worlds(3) {
-        let keys = run(world, |mut oob| oob.host_keys().unwrap());
-        assert_eq!(keys, vec![vec![crate::probe::host_key(); 3]; 3]);
+        let keys = run(world, |oob| oob.host_key());
+        assert_eq!(keys, [crate::probe::host_key(); 3]);
     }
-    let mut world = InProcess::with_host_keys(&[4, 9, 4]);
-    assert_eq!(world[2].host_keys().unwrap(), [4, 9, 4]);
+    let world = InProcess::with_host_keys(&[4, 9, 4]);
+    assert_eq!(world[1].host_key(), 9);
+}
+
+#[test]
+fn agreement_takes_all_ranks() {
+    for size in [1, 2, 3, 5, 7, 8] {
+        for against in [None, Some(0), Some(size - 1)] {
+            for (_server, world) in worlds(size) {
+                let agreed = run(world, move |mut oob| {
+                    let agrees = against != Some(oob.rank().0);
+                    oob.agree_while(agrees, &mut || true).unwrap()
+                });
+                assert_eq!(agreed, vec![against.is_none(); size as usize]);
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `MPI_Allgather` (MPI 4.1, section 6.7).
 
-use super::side::{Both, Output, Side, collect, overlap};
+use super::side::{Both, Output, Side, collect, not_aliased, overlap};
 use super::{Args, Collective, Refusal, done};
 use crate::runtime::Session;
 use ferrorail_engine::Team;
@@ -55,6 +55,9 @@ impl Collective for Allgather {
         unsafe {
             done(team.allgather(send, output.address(), bytes))?;
             output.finish(session)?;
+        }
+        if let Side::At(send) = &call.send {
+            not_aliased(session, send, || call.recv.block(rank))?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! `MPI_Alltoall` (MPI 4.1, section 6.8).
 
-use super::side::{Both, Input, Output, Side};
+use super::side::{Both, Input, Output, Side, not_aliased};
 use super::{Args, Collective, Refusal, done};
 use crate::runtime::Session;
 use ferrorail_engine::Team;
@@ -40,6 +40,9 @@ impl Collective for Alltoall {
         unsafe {
             done(team.alltoall(input.address(), output.address(), bytes))?;
             output.finish(session)?;
+        }
+        if let Side::At(send) = &call.send {
+            not_aliased(session, send, || call.recv.clone())?;
         }
         Ok(())
     }

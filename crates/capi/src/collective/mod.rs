@@ -23,7 +23,7 @@ use crate::error::{CallError, report};
 use crate::runtime::{self, Inside, Local, Session};
 use crate::team_cache::{self, Entry, reason};
 use ferrorail_engine::{EngineError, Team};
-use ferrorail_mpi_abi::{Comm, Datatype, Op};
+use ferrorail_mpi_abi::Comm;
 use libc::{c_int, c_void};
 use std::ptr;
 
@@ -115,29 +115,6 @@ impl Args {
             comm: 0,
         }
     };
-
-    /// The call of a Fortran program of Open MPI, with handles and sentinels as a C program would
-    /// have passed them. `None` if the host is another library.
-    pub fn translated(self) -> Option<Self> {
-        let session = runtime::session()?;
-        let host = session.host();
-        let sentinels = host.fortran_sentinels()?;
-        let types = [self.send.datatype as c_int, self.recv.datatype as c_int];
-        let (Comm(comm), types, Op(op)) =
-            host.from_fortran(self.comm as c_int, types, self.op as c_int)?;
-        let to_c = |buffer: Buffer, Datatype(datatype)| Buffer {
-            address: sentinels.to_c(buffer.address as usize, host.constants()) as *mut c_void,
-            datatype,
-            ..buffer
-        };
-        Some(Self {
-            send: to_c(self.send, types[0]),
-            recv: to_c(self.recv, types[1]),
-            op,
-            comm,
-            ..self
-        })
-    }
 }
 
 /// Why a call does not run here.
@@ -160,6 +137,9 @@ impl<E: Into<CallError>> From<E> for Refusal {
 pub trait Collective {
     /// Its name in statistics and messages.
     const NAME: &'static str;
+
+    /// Whether its arrays of counts mean something at the root alone.
+    const AT_ROOT: bool = false;
 
     /// Arguments that are right as far as the communicator does not matter.
     type Call;
@@ -270,18 +250,12 @@ pub fn left(name: &'static str, forward: impl FnOnce() -> c_int) -> c_int {
     }
 }
 
-/// [`left`] for a call from Fortran, which is counted unless it comes by again as one from C.
-pub fn left_by_fortran(name: &'static str, forward: impl FnOnce() -> c_int) -> c_int {
-    let own =
-        runtime::session().is_some_and(|session| session.host().fortran_sentinels().is_some());
-    if own { left(name, forward) } else { forward() }
-}
-
 /// What the engine says, as a refusal of the call.
 #[inline]
 fn done(outcome: Result<(), EngineError>) -> Result<(), Refusal> {
     outcome.map_err(|error| match error {
         EngineError::ElementTooLarge { .. } => Refusal::Left(reason::LARGE_ELEMENT),
+        EngineError::Unconnected => Refusal::Left(reason::NO_CONNECTION),
         error => Refusal::from(error),
     })
 }

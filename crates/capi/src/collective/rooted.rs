@@ -1,9 +1,9 @@
 //! `MPI_Bcast`, `MPI_Gather`, `MPI_Scatter` (MPI 4.1, sections 6.4 to 6.6). What is significant only
 //! at the root is not looked at elsewhere.
 
-use super::side::{Input, Output, Side, elements, same_bytes};
+use super::side::{Input, Output, Side, elements, not_aliased, same_bytes};
 use super::{Args, Collective, Refusal, done};
-use crate::datatype::Elements;
+use crate::datatype::{Elements, Packed};
 use crate::runtime::Session;
 use ferrorail_base::Rank;
 use ferrorail_engine::Team;
@@ -84,6 +84,40 @@ impl Collective for Bcast {
     }
 }
 
+/// What the root of a gather receives from each rank.
+fn received(session: &Session, args: &Args, call: &Side) -> Result<Elements, Refusal> {
+    let recv = elements(session, &args.recv)?;
+    if let Side::At(send) = call {
+        same_bytes(send.bytes().unwrap_or(0), recv.bytes().unwrap_or(0))?;
+    }
+    Ok(recv)
+}
+
+/// The root's part of a gather whose results it cannot take, as far as its own block tells how long
+/// those of the others are: they are not kept waiting, and the next call finds all ranks in step.
+///
+/// # Safety
+/// The program's elements.
+#[cold]
+unsafe fn gather_for_nothing(
+    session: &Session,
+    team: &Team,
+    call: &Side,
+    root: Rank,
+) -> Result<(), Refusal> {
+    let Side::At(send) = call else {
+        return Ok(());
+    };
+    let bytes = send.bytes().ok_or(Refusal::Invalid)?;
+    let all = bytes.checked_mul(team.size() as usize);
+    let mut unwanted = Packed::new(all.ok_or(Refusal::Invalid)?)?;
+    // SAFETY: the caller's contract; there is room for a block of each rank.
+    unsafe {
+        let input = Input::new(session, send, 0..0)?;
+        done(team.gather(Some(input.address()), unwanted.as_mut_ptr(), bytes, root))
+    }
+}
+
 impl Collective for Gather {
     const NAME: &'static str = "gather";
     type Call = Side;
@@ -112,7 +146,14 @@ impl Collective for Gather {
                 done(team.gather(Some(input.address()), ptr::null_mut(), bytes, root))
             };
         }
-        let recv = elements(session, &args.recv)?;
+        let recv = match received(session, args, call) {
+            Ok(recv) => recv,
+            Err(refusal) => {
+                // SAFETY: the program's elements.
+                unsafe { gather_for_nothing(session, team, call, root)? };
+                return Err(refusal);
+            }
+        };
         let bytes = recv.bytes().ok_or(Refusal::Invalid)?;
         let all = recv.times(team.size())?;
         let output = Output::new(&all)?;
@@ -124,14 +165,14 @@ impl Collective for Gather {
                     output.keep(session, &own, bytes * root.index())?;
                     None
                 }
-                Side::At(send) => {
-                    same_bytes(send.bytes().unwrap_or(0), bytes)?;
-                    Some(Input::new(session, send, output.range())?)
-                }
+                Side::At(send) => Some(Input::new(session, send, output.range())?),
             };
             let send = input.as_ref().map(Input::address);
             done(team.gather(send, output.address(), bytes, root))?;
             output.finish(session)?;
+        }
+        if let Side::At(send) = call {
+            not_aliased(session, send, || recv.block(root.index()))?;
         }
         Ok(())
     }
@@ -176,12 +217,18 @@ impl Collective for Scatter {
                 let input = Input::new(session, &all, 0..0)?;
                 return done(team.scatter(input.address(), None, bytes, root));
             };
-            same_bytes(bytes, recv.bytes().unwrap_or(0))?;
+            let recv_bytes = recv.bytes().unwrap_or(0);
+            if recv_bytes != bytes {
+                // The others get theirs, and the next call finds all ranks in step.
+                let input = Input::new(session, &all, 0..0)?;
+                done(team.scatter(input.address(), None, bytes, root))?;
+                return same_bytes(bytes, recv_bytes);
+            }
             let output = Output::new(recv)?;
             let input = Input::new(session, &all, output.range())?;
             done(team.scatter(input.address(), Some(output.address()), bytes, root))?;
             output.finish(session)?;
+            not_aliased(session, recv, || send.block(root.index()))
         }
-        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Args, Buffer, Refusal};
 use crate::datatype::{Elements, Packed};
-use crate::error::CallError;
+use crate::error::{CallError, Wrong};
 use crate::runtime::Session;
 use std::ops::Range;
 use std::ptr;
@@ -92,10 +92,6 @@ impl Both {
         } else {
             Side::check(session, &args.send)?
         };
-        let aliases = alike && ptr::eq(args.send.address, args.recv.address);
-        if aliases && bytes != 0 && session.rejects_aliases() {
-            return Err(Refusal::Invalid);
-        }
         Ok(Self { send, recv, bytes })
     }
 
@@ -107,6 +103,23 @@ impl Both {
             same_bytes(send_bytes, self.bytes)?;
         }
         Ok(self.bytes)
+    }
+}
+
+/// Refuses a block that is sent from where it is received, if the host does. To be asked when the call is
+/// over: the other ranks may have done nothing wrong, and are not kept waiting.
+pub fn not_aliased(
+    session: &Session,
+    sent: &Elements,
+    received: impl FnOnce() -> Elements,
+) -> Result<(), Refusal> {
+    if !session.rejects_aliases() || sent.bytes() == Some(0) {
+        return Ok(());
+    }
+    let same = |s: &Elements| (s.address, s.count, s.datatype);
+    match same(sent) == same(&received()) {
+        true => Err(Refusal::from(CallError::Wrong(Wrong::Alias))),
+        false => Ok(()),
     }
 }
 

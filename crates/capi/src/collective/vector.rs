@@ -2,9 +2,10 @@
 //! Tables are looked at once the communicator, and so their length, is known.
 
 use super::rooted::{check_root, not_in_place, root_of};
-use super::side::{Input, Output, Side, collect, overlap, same_bytes};
+use super::side::{Input, Output, Side, collect, not_aliased, overlap, same_bytes};
 use super::table::{Blocks, Rows};
-use super::{Args, Collective, Refusal, done};
+use super::{Args, Buffer, Collective, Refusal, Table, done};
+use crate::error::{CallError, Wrong};
 use crate::runtime::Session;
 use ferrorail_engine::Team;
 use std::ptr;
@@ -66,12 +67,16 @@ impl Collective for Allgatherv {
             done(team.allgatherv(send, output.base(), output.list()))?;
             output.finish(session, &rows)?;
         }
+        if let Side::At(send) = call {
+            not_aliased(session, send, || rows.row(rank))?;
+        }
         Ok(())
     }
 }
 
 impl Collective for Gatherv {
     const NAME: &'static str = "gatherv";
+    const AT_ROOT: bool = true;
     type Call = Side;
 
     fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
@@ -116,6 +121,9 @@ impl Collective for Gatherv {
             let send = input.as_ref().map(Input::address);
             done(team.gatherv(send, bytes, output.base(), output.list(), root))?;
             output.finish(session, &rows)?;
+            if let Side::At(send) = call {
+                not_aliased(session, send, || rows.row(root.index()))?;
+            }
         }
         Ok(())
     }
@@ -123,6 +131,7 @@ impl Collective for Gatherv {
 
 impl Collective for Scatterv {
     const NAME: &'static str = "scatterv";
+    const AT_ROOT: bool = true;
     type Call = Side;
 
     fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
@@ -168,6 +177,9 @@ impl Collective for Scatterv {
             if let Some(output) = output {
                 output.finish(session)?;
             }
+            if let Side::At(recv) = call {
+                not_aliased(session, recv, || rows.row(root.index()))?;
+            }
         }
         Ok(())
     }
@@ -206,6 +218,12 @@ impl Collective for Alltoallv {
             };
             done(team.alltoallv(input.base(), input.list(), output.base(), output.list()))?;
             output.finish(session, &rows)?;
+        }
+        // What MPICH takes for the same blocks.
+        let same = |b: &Buffer, t: &Table| (b.address, b.datatype, t.counts);
+        let alike = same(&args.send, &args.send_table) == same(&args.recv, &args.recv_table);
+        if alike && session.rejects_aliases() {
+            return Err(Refusal::from(CallError::Wrong(Wrong::Alias)));
         }
         Ok(())
     }

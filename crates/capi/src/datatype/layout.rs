@@ -160,6 +160,13 @@ mod tests {
     }
 
     #[test]
+    fn elements_that_overlap_are_not_dense() {
+        let layout = Layout::new(16, 4, 0, Some(Runs::dense(16)));
+        assert_eq!((layout.dense_at(), layout.dense_for(2)), (None, None));
+        assert_eq!(layout.dense_for(1), Some(0));
+    }
+
+    #[test]
     fn what_only_the_host_knows_is_not_dense() {
         let layout = Layout::new(8, 8, 0, None);
         assert_eq!((layout.dense_for(1), layout.runs()), (None, None));

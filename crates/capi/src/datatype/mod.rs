@@ -17,10 +17,11 @@ pub use layout::Layout;
 pub use staging::Packed;
 
 use crate::runtime::Session;
+use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_mpi_abi::Datatype;
 use libc::{c_int, c_void};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 /// Facts on predefined types that are not in the fast table (`MPI_DOUBLE_INT`); they never go away.
 static PREDEFINED: Mutex<Option<HashMap<usize, Layout>>> = Mutex::new(None);

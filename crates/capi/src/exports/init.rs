@@ -1,50 +1,35 @@
-//! `MPI_Init` and `MPI_Init_thread` (MPI 4.1, section 11.2.1): the host's, then ours.
+//! `MPI_Init` and `MPI_Init_thread` (MPI 4.1, section 11.2.1): the host's, between our two halves. And
+//! `MPI_Session_init` (section 11.3.1).
 
-use crate::next::{MISSING, Next, call_next};
+use super::export;
+use crate::next::MISSING;
 use crate::panic_guard::guard;
-use crate::runtime::after_init;
-use libc::{c_char, c_int};
+use crate::presence;
+use crate::runtime::initialise;
+use libc::{c_char, c_int, c_void};
 
-/// `MPI_Init`.
-///
-/// # Safety
-/// As in C.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
-    static NEXT: Next = Next::new("MPI_Init");
-    guard(None, || {
-        let code = call_next!(
-            NEXT,
-            (argc => *mut c_int, argv => *mut *mut *mut c_char) -> c_int,
-            else return MISSING
-        );
-        after_init();
-        code
-    })
+macro_rules! init {
+    ($($name:ident $arguments:tt;)*) => {$(
+        export!($name $arguments, else MISSING, |forward| guard(None, || initialise(forward)));
+    )*};
 }
 
-/// `MPI_Init_thread`.
-///
-/// # Safety
-/// As in C.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Init_thread(
-    argc: *mut c_int,
-    argv: *mut *mut *mut c_char,
-    required: c_int,
-    provided: *mut c_int,
-) -> c_int {
-    static NEXT: Next = Next::new("MPI_Init_thread");
-    guard(None, || {
-        let code = call_next!(
-            NEXT,
-            (
-                argc => *mut c_int, argv => *mut *mut *mut c_char,
-                required => c_int, provided => *mut c_int
-            ) -> c_int,
-            else return MISSING
-        );
-        after_init();
-        code
+export!(
+    MPI_Session_init(info: usize, errhandler: usize, session: *mut c_void),
+    else UNAVAILABLE,
+    |forward| guard(None, || {
+        presence::session_begins();
+        forward()
     })
+);
+
+/// mpi4py's own code for functions that a library lacks, as it would have it without ferrorail.
+const UNAVAILABLE: c_int = 0xaaaa_aaaa_u32 as c_int;
+
+type Argc = *mut c_int;
+type Argv = *mut *mut *mut c_char;
+
+init! {
+    MPI_Init(argc: Argc, argv: Argv);
+    MPI_Init_thread(argc: Argc, argv: Argv, required: c_int, provided: *mut c_int);
 }

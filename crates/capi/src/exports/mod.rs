@@ -1,10 +1,61 @@
 //! The symbols that programs find here before they find the MPI library's. `exports.txt` lists
 //! them; `cargo xtask exports` compares.
+//!
+//! Each function has two names: programs call `MPI_*`; tools in front of ferrorail, and the Fortran
+//! bindings of the hosts, call `PMPI_*`. Fortran therefore needs no entry of its own, but where no
+//! binding passes through C (`fortran.rs`).
 
+mod caller;
 mod collective;
+mod communicator;
 mod fortran;
-mod fortran_window;
 mod init;
 mod left;
+mod narrow;
+mod pmix;
 mod statistics;
 mod window;
+
+pub use caller::leave_alone;
+
+/// Defines `MPI_*` and `PMPI_*` of one function. In its body, `$forward` calls the next library's
+/// function of the same name; where there is none it is `$missing`.
+macro_rules! export {
+    ($name:ident ($($arg:ident: $ty:ty),* $(,)?), else $missing:expr, |$forward:ident| $body:expr) => {
+        /// As the standard defines it.
+        ///
+        /// # Safety
+        /// As in C.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $ty),*) -> libc::c_int {
+            static NEXT: $crate::next::Next = $crate::next::Next::new(stringify!($name));
+            let $forward = || {
+                $crate::next::call_next!(
+                    NEXT, ($($arg => $ty),*) -> libc::c_int, else $missing
+                )
+            };
+            $body
+        }
+        const _: () = {
+            static NEXT: $crate::next::Next =
+                $crate::next::Next::new(concat!("P", stringify!($name)));
+            unsafe extern "C" fn taken($($arg: $ty),*) -> libc::c_int {
+                let $forward = || {
+                    $crate::next::call_next!(
+                        NEXT, ($($arg => $ty),*) -> libc::c_int, else $missing
+                    )
+                };
+                $body
+            }
+            unsafe extern "C" fn passed($($arg: $ty),*) -> libc::c_int {
+                $crate::next::call_next!(
+                    NEXT, ($($arg => $ty),*) -> libc::c_int, else $missing
+                )
+            }
+            $crate::exports::caller::by_caller!(
+                concat!("P", stringify!($name)), taken, passed
+            );
+        };
+    };
+}
+use export;

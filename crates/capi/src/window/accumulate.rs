@@ -291,10 +291,9 @@ pub unsafe fn compare_and_swap(
         return Ok(());
     };
     let [origin, compare, result] = buffers;
-    let element = Elements::of(session, origin, 1, place.datatype)?;
-    if element.layout.dense_at() != Some(0) {
-        return Err(Wrong::Datatype.into());
-    }
+    let datatype = session.host().datatype(place.datatype);
+    let bytes = session.operations().comparable_bytes(datatype);
+    let bytes = bytes.ok_or(Wrong::Datatype)?;
     if buffers.iter().any(|buffer| buffer.is_null()) {
         return Err(Wrong::Buffer.into());
     }
@@ -306,7 +305,7 @@ pub unsafe fn compare_and_swap(
             result.cast(),
             target,
             place.displacement,
-            element.layout.bytes,
+            bytes,
         )?;
     }
     Ok(())

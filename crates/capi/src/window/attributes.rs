@@ -5,6 +5,7 @@ use crate::error::CallError;
 use crate::runtime::{self, Session};
 use ferrorail_base::Rank;
 use ferrorail_engine::{Memory, Window};
+use ferrorail_mpi_abi::AbiKind;
 use libc::{c_int, c_void};
 
 /// Predefined attributes; programs get the addresses of all but the base.
@@ -22,7 +23,7 @@ impl Attributes {
         let constants = session.host().window_constants();
         let spec = window.spec();
         Self {
-            base: window.base(),
+            base: base(session, window),
             size: spec.bytes as isize,
             unit: spec.unit as c_int,
             flavour: constants.flavors[match spec.memory {
@@ -114,7 +115,10 @@ pub fn shared_query(
 ) -> Result<(*mut c_void, isize, c_int), CallError> {
     let window = &entry.window;
     let found = match entry.target(session, rank)? {
-        Some(rank) => window.mapped(rank),
+        Some(rank) => window.mapped(rank).map(|found| {
+            let (address, bytes, unit) = found;
+            (visible(session, window, address, bytes), bytes, unit)
+        }),
         None => {
             let onesided = entry.onesided();
             let mut all = (0..onesided.size()).map(Rank);
@@ -124,4 +128,22 @@ pub fn shared_query(
     };
     let (address, bytes, unit) = found.unwrap_or((0, 0, 1));
     Ok((address as *mut c_void, bytes as isize, unit as c_int))
+}
+
+/// The address of `bytes` bytes of a window that shares memory, as the host would say it: ranks without
+/// memory have one in Open MPI if parts follow one another, and else in no library.
+fn visible(session: &Session, window: &Window, address: usize, bytes: u64) -> usize {
+    let named = match window.spec().memory {
+        Memory::Shared { apart } => session.host().kind() == AbiKind::OpenMpi && !apart,
+        _ => true,
+    };
+    match bytes > 0 || named {
+        true => address,
+        false => 0,
+    }
+}
+
+/// The address of this rank's memory, as the program is told.
+pub(super) fn base(session: &Session, window: &Window) -> usize {
+    visible(session, window, window.base(), window.spec().bytes)
 }

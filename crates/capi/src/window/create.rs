@@ -1,6 +1,6 @@
 //! Making and freeing windows (MPI 4.1, section 12.2).
 
-use super::{Attributes, Entry, find, forget, handle, remember};
+use super::{Attributes, Entry, Hints, attributes, find, forget, handle, remember};
 use crate::collective::forwarded;
 use crate::error::{CallError, Wrong, report_window};
 use crate::runtime::{self, Inside, Session};
@@ -82,7 +82,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
         return Err(reason::INVALID);
     }
     let host = session.host();
-    let info = Info(args.info & host.kind().handle_mask());
+    let info = host.info(args.info);
     let spec = WindowSpec {
         memory: match args.allocation {
             Allocation::None { base } => Memory::Create {
@@ -120,7 +120,8 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
         match args.allocation {
             Allocation::None { .. } | Allocation::Dynamic => {}
             Allocation::Private { base } | Allocation::Shared { base } => {
-                base.cast::<usize>().write_unaligned(window.base());
+                base.cast::<usize>()
+                    .write_unaligned(attributes::base(session, &window));
             }
         }
         write_handle(host, args.window, handle.0);
@@ -128,6 +129,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
     remember(Entry {
         handle,
         attributes: Attributes::of(session, &window),
+        hints: Hints::of(host, info),
         window,
     });
     Ok(())
@@ -187,18 +189,6 @@ pub(super) unsafe fn write_handle(host: &Host, to: *mut c_void, handle: usize) {
     }
 }
 
-/// # Safety
-/// `from` is the address of a handle.
-unsafe fn read_handle(host: &Host, from: *const c_void) -> Win {
-    // SAFETY: as above.
-    unsafe {
-        Win(match host.kind() {
-            AbiKind::Mpich => from.cast::<u32>().read_unaligned() as usize,
-            AbiKind::OpenMpi | AbiKind::Standard => from.cast::<usize>().read_unaligned(),
-        })
-    }
-}
-
 /// `MPI_Win_free`: ours ends, then the host's, whose attribute callbacks still find it.
 ///
 /// # Safety
@@ -208,7 +198,7 @@ pub unsafe fn free(window: *mut c_void, forward: impl FnOnce() -> c_int) -> c_in
         return forward();
     };
     // SAFETY: the program's handle.
-    let handle = unsafe { read_handle(session.host(), window) };
+    let handle = Win(unsafe { session.host().handle_at(window) });
     // SAFETY: nobody else frees it meanwhile.
     let found = runtime::with_local(|local| unsafe { find(&local.recent_windows, handle) });
     let Some(entry) = found else {

@@ -7,15 +7,15 @@
 mod accumulate;
 mod attributes;
 mod create;
-mod fortran;
 mod handle;
+mod hints;
 mod operation;
 mod synchronise;
 
 pub use accumulate::{Accumulate, PlainUpdate, accumulate, compare_and_swap};
 pub use attributes::{attribute, attribute_value, shared_query};
 pub use create::{Allocation, NewWindow, attach, create, detach, free};
-pub use fortran::{Int, Translation};
+pub use hints::{get_info, set_info};
 pub use operation::{Place, get, put, requested};
 pub use synchronise::{
     complete, fence, flush, flush_all, flush_local, flush_local_all, lock, lock_all, post, start,
@@ -29,12 +29,13 @@ use crate::runtime::{self, Local, Session};
 use crate::team_cache::reason;
 use attributes::Attributes;
 use ferrorail_base::Rank;
-use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use ferrorail_engine::{EngineError, OneSided, Window, WindowError};
 use ferrorail_mpi_abi::Win;
+use hints::Hints;
 use libc::c_int;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// A window of ferrorail's.
 pub struct Entry {
@@ -44,15 +45,22 @@ pub struct Entry {
     pub window: Window,
     /// What the program may ask of it.
     pub attributes: Attributes,
+    /// What it said of it.
+    hints: Hints,
 }
 
-/// Windows by handle.
-static WINDOWS: Mutex<Option<HashMap<usize, Arc<Entry>>>> = Mutex::new(None);
+/// Windows by handle, each with how many were made before.
+type Windows = HashMap<usize, (u64, Arc<Entry>)>;
+
+static WINDOWS: Mutex<Option<Windows>> = Mutex::new(None);
+
+/// Number of windows made so far.
+static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// Number of windows freed so far, plus one: a host may give a freed handle to a new window.
 static GENERATION: AtomicU64 = AtomicU64::new(1);
 
-fn windows() -> MutexGuard<'static, Option<HashMap<usize, Arc<Entry>>>> {
+fn windows() -> MutexGuard<'static, Option<Windows>> {
     WINDOWS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -63,24 +71,25 @@ fn windows() -> MutexGuard<'static, Option<HashMap<usize, Arc<Entry>>>> {
 #[inline]
 unsafe fn find<'a>(recents: &Recents<Entry>, handle: Win) -> Option<&'a Entry> {
     let generation = GENERATION.load(Ordering::Acquire);
-    let known = || windows().as_ref()?.get(&handle.0).map(Arc::as_ptr);
+    let known = || Some(Arc::as_ptr(&windows().as_ref()?.get(&handle.0)?.1));
     let entry = recents.get_or_find(handle.0, generation, known)?;
     // SAFETY: the entry lives until the program frees the window, and none was since it was found.
     Some(unsafe { &*entry })
 }
 
 fn remember(entry: Entry) {
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
     let mut windows = windows();
     windows
         .get_or_insert_default()
-        .insert(entry.handle.0, Arc::new(entry));
+        .insert(entry.handle.0, (number, Arc::new(entry)));
 }
 
 /// Acquisitions of locks by this process on the window that came in a register, and their remote
 /// messages.
 pub fn lock_messages(session: &Session, window: usize) -> Option<(u64, u64)> {
     let handle = session.host().window(window);
-    let entry = windows().as_ref()?.get(&handle.0)?.clone();
+    let (_, entry) = windows().as_ref()?.get(&handle.0)?.clone();
     let counters = entry.onesided().counters();
     let acquired = counters.acquired.load(Ordering::Relaxed);
     Some((acquired, counters.lock_messages.load(Ordering::Relaxed)))
@@ -90,14 +99,16 @@ pub fn lock_messages(session: &Session, window: usize) -> Option<(u64, u64)> {
 fn forget(handle: Win) -> Option<Arc<Entry>> {
     let entry = windows().as_mut()?.remove(&handle.0);
     GENERATION.fetch_add(1, Ordering::Release);
-    entry
+    Some(entry?.1)
 }
 
-/// Takes down what the program did not free.
+/// Takes down what the program did not free, in the order in which it was made: the same on all ranks.
 pub fn finalize() {
     let left = windows().take();
     GENERATION.fetch_add(1, Ordering::Release);
-    drop(left);
+    let mut left: Vec<_> = left.unwrap_or_default().into_values().collect();
+    left.sort_unstable_by_key(|(number, _)| *number);
+    left.into_iter().for_each(drop);
 }
 
 /// Runs `call` on the window that came in a register, or forwards it and says so in the statistics.

@@ -202,6 +202,9 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         None => Measured::Collectives(Plan::new(args)?),
     };
     let library = library::find()?;
+    // The library is opened after MPI_Init, on all ranks.
+    // SAFETY: no other thread runs yet.
+    unsafe { std::env::set_var("FERRORAIL_PRESENCE", "assume") };
     let host = mpi::open()?;
     let null = std::ptr::null_mut;
     // SAFETY: null argument pointers are allowed since MPI 2.0.

@@ -5,7 +5,7 @@
 //! ends know which of the two it is. Where user memory cannot be reached, the ranks first agree how
 //! many pieces the longest message takes.
 
-use super::{Call, connect_peers, finish, inline, piece_in, scheduled, turn};
+use super::{Call, connect_peers, finish, inline, piece_in, prepare_pieces, scheduled, turn};
 use crate::EngineError;
 use crate::choice::ZERO_COPY_BYTES_MIN;
 use crate::clock::Wanted;
@@ -69,6 +69,9 @@ pub(super) fn run(
         return Ok(());
     }
     let longest = longest(map, state, call)?;
+    if room < longest {
+        prepare_pieces(map, state)?;
+    }
     let mut offset = 0;
     while offset < longest {
         let turn = turn(map, state, call, Wanted::CHANNEL)?;

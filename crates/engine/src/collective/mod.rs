@@ -21,7 +21,7 @@ use crate::reducer::Reducer;
 use crate::run::mark::{self, Expected, Messages, mark};
 use crate::run::{Blocked, Patience, Run, Side, UserBuffers, Window};
 use crate::team::State;
-use crate::team::connect::connect;
+use crate::team::connect::{Peers, connect_all};
 use crate::team::map::{CHANNELS, Map, SMALL_CHANNELS};
 use crate::{EngineError, Team};
 use ferrorail_base::sync::Ordering;
@@ -89,7 +89,11 @@ impl Team {
         } else {
             scheduled(&self.map, state, &mut plan, call)
         };
-        state.plans.put_back(plan, call.bytes);
+        match &outcome {
+            // The host's call then.
+            Err(EngineError::ElementTooLarge { .. }) => state.plans.keep(plan),
+            _ => state.plans.put_back(plan, call.bytes),
+        }
         match outcome {
             Ok(()) => {
                 finish(&self.map, state);
@@ -102,7 +106,11 @@ impl Team {
     /// After `error` peers may be anywhere.
     #[cold]
     fn failed(&self, state: &mut State, error: EngineError) -> EngineError {
-        if !matches!(error, EngineError::ElementTooLarge { .. }) {
+        let done_nothing = matches!(
+            error,
+            EngineError::ElementTooLarge { .. } | EngineError::Unconnected
+        );
+        if !done_nothing {
             state.broken = Some(error.to_string());
             mark::give_up(&self.map);
         }
@@ -112,6 +120,9 @@ impl Team {
     /// A call that moves nothing. Its number is shown to ranks that think otherwise.
     fn nothing(&self, collective: Collective, root: Rank) -> Result<(), EngineError> {
         let mut state = self.enter()?;
+        let key = PlanKey::new(collective, root, 0);
+        let plan = state.plans.take(&self.map, key);
+        state.plans.put_back(plan, 0);
         if self.map.topology.size() > 1 {
             let op = state.clock.skip();
             mark::show(&self.map, mark(op, collective, root, 0));
@@ -155,6 +166,9 @@ fn scheduled(
     // Known lengths, straight into blocks that lie anywhere: one message per pair.
     let pairs = call.collective == Collective::Allgatherv && plan.landing == Landing::Recv;
     let proves = call.collective.synchronising() && !(pairs && call.recv.has_empty_block());
+    if piece < call.bytes {
+        prepare_pieces(map, state)?;
+    }
     let mut offset = 0;
     loop {
         let turn = turn(map, state, call, channels)?;
@@ -248,6 +262,14 @@ fn keep_pace(map: &Map, state: &mut State, channels: Wanted) -> Result<(), Engin
     }
 }
 
+/// Makes all ready that pieces after the first may need: by then there is no way back to the host.
+fn prepare_pieces(map: &Map, state: &mut State) -> Result<(), EngineError> {
+    match map.topology.node_count() {
+        1 => Ok(()),
+        _ => proof::prepare(map, state),
+    }
+}
+
 /// Connects the peers that `plan` names, at its first run.
 fn connect_peers(
     map: &Map,
@@ -262,7 +284,14 @@ fn connect_peers(
             messages: Messages::None,
         };
         let mut patience = Patience::new(map, call.collective.name()).expecting(expected);
-        connect(map, state, &plan.route.schedule.peers(), &mut patience)?;
+        let which = Peers::Schedule {
+            collective: call.collective,
+            algorithm: plan.algorithm.name,
+            root: call.root,
+            landing: plan.landing,
+        };
+        let peers_of = |rank| plan.peers_of(map, rank);
+        connect_all(map, state, which, &peers_of, &mut patience)?;
         plan.connected = true;
     }
     Ok(())

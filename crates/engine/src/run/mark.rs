@@ -192,6 +192,7 @@ fn arrived(map: &Map, channel: u32, slots: Range<Slot>) -> impl Iterator<Item = 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferrorail_fabric::stripe::flag_value;
     use ferrorail_shm::Flag;
 
     const OP: u64 = 1000;
@@ -222,6 +223,24 @@ mod tests {
         signatures.sort_unstable();
         signatures.dedup();
         assert!(signatures.len() >= 62, "{}", signatures.len());
+    }
+
+    #[test]
+    fn numbers_rise_over_the_life_of_a_team() {
+        for bits in 0..44 {
+            let [before, first] =
+                [(1 << bits) - 1, 1 << bits].map(|op| mark(op, Collective::Bcast, Rank(0), 40));
+            assert_eq!(
+                (number(before), number(first)),
+                ((1 << bits) - 1, 1 << bits)
+            );
+            assert!(
+                has_come(first, before) && !has_come(before, first),
+                "{bits}"
+            );
+            let (value, chunks) = flag_parts(flag_value(first, 8));
+            assert_eq!((value, chunks), (first, 8));
+        }
     }
 
     #[test]

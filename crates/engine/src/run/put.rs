@@ -16,6 +16,7 @@ use ferrorail_fabric::stripe::{Policy, Stripes, flag_value};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
 };
+use ferrorail_shm::Cma;
 use std::time::Instant;
 
 /// A put under way: its chunks, of which the first `posted` are posted.
@@ -43,9 +44,9 @@ impl<'a> Run<'a> {
             let offset = self.landing_offset(into);
             self.check_room(&region, offset, source.bytes, to)?;
             let address = region.address + offset as u64;
-            let pid = self.map.processes[to.index()].pid;
+            let process = Cma::of(self.map.processes[to.index()]);
             // SAFETY: the peer announced this memory for this operation and waits for our flag.
-            unsafe { ferrorail_shm::cma_write(pid, source, address) }
+            unsafe { process.write(source, address) }
                 .map_err(|source| EngineError::CrossMemory { rank: to, source })?;
         } else {
             let base = self

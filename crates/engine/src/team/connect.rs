@@ -5,7 +5,97 @@ use super::{Link, State, measure};
 use crate::EngineError;
 use crate::run::{Blocked, Patience};
 use ferrorail_base::{PeerId, Rank};
+use ferrorail_bootstrap::OobError;
+use ferrorail_coll::{Collective, Landing};
 use ferrorail_fabric::{Fabric, FabricError};
+use std::collections::HashSet;
+
+/// Whom each rank connects to at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Peers {
+    /// Those that the schedules of an algorithm name, whatever the lengths of messages.
+    Schedule {
+        collective: Collective,
+        /// Its name is unique within the collective.
+        algorithm: &'static str,
+        root: Rank,
+        landing: Landing,
+    },
+    /// Those among whom leaders pass proofs on.
+    Proof,
+}
+
+/// Ranks of teams whose pairs are all looked at.
+const PAIRS_MAX: u32 = 64;
+
+/// What all ranks know to be connected.
+#[derive(Default)]
+pub(crate) struct Connected {
+    sets: HashSet<Peers>,
+    /// The peers of each rank as bits, in teams of at most [`PAIRS_MAX`].
+    pairs: Vec<u64>,
+}
+
+impl Connected {
+    /// Adds the pairs on different nodes that `peers_of` names; whether some were not known.
+    fn add_pairs(&mut self, map: &Map, peers_of: &dyn Fn(Rank) -> Vec<Rank>) -> bool {
+        let size = map.topology.size();
+        if size > PAIRS_MAX {
+            return true;
+        }
+        self.pairs.resize(size as usize, 0);
+        let mut is_new = false;
+        for rank in (0..size).map(Rank) {
+            let far = |peer: &Rank| !map.topology.same_node(*peer, rank);
+            for peer in peers_of(rank).into_iter().filter(far) {
+                is_new |= self.pairs[rank.index()] & 1 << peer.0 == 0;
+                self.pairs[rank.index()] |= 1 << peer.0;
+            }
+        }
+        is_new
+    }
+}
+
+/// Connects each rank to those that `peers_of` names for it, which are always the same for `which`. At the
+/// same call on all ranks, before that has done anything; they know afterwards that all could, or the team
+/// is of no use to any.
+///
+/// # Errors
+/// [`EngineError::Unconnected`] on all ranks. Others as [`connect`].
+pub(crate) fn connect_all(
+    map: &Map,
+    state: &mut State,
+    which: Peers,
+    peers_of: &dyn Fn(Rank) -> Vec<Rank>,
+    patience: &mut Patience<'_>,
+) -> Result<(), EngineError> {
+    if map.rails.is_none() || !state.connected.sets.insert(which) {
+        return Ok(());
+    }
+    if !state.connected.add_pairs(map, peers_of) {
+        return Ok(());
+    }
+    let here = match connect(map, state, &peers_of(map.rank), patience) {
+        Ok(()) => true,
+        Err(error @ (EngineError::Fabric(_) | EngineError::Refused { .. })) => {
+            map.context.warn_once_about("connecting", || {
+                format!("collectives of a communicator are left to the host MPI: {error}")
+            });
+            false
+        }
+        Err(error) => return Err(error),
+    };
+    let everywhere = attempt(patience, "the other ranks", |keep_on| {
+        state.oob().agree_while(here, keep_on)
+    })?;
+    match everywhere {
+        true => Ok(()),
+        false => {
+            state.unconnected = true;
+            Err(EngineError::Unconnected)
+        }
+    }
+}
 
 /// Connects to those of `peers` that are on other nodes and not connected yet.
 ///
@@ -78,19 +168,30 @@ fn exchange(
     outgoing: &[Vec<u8>],
     patience: &mut Patience<'_>,
 ) -> Result<Vec<Vec<u8>>, EngineError> {
+    let ranks = format!("one of {} ranks to connect to", peers.len());
+    attempt(patience, &ranks, |keep_on| {
+        state.oob().exchange_while(peers, outgoing, keep_on)
+    })
+}
+
+/// What `exchange` returns, as long as there is patience.
+fn attempt<T>(
+    patience: &mut Patience<'_>,
+    waiting_for: &str,
+    exchange: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, OobError>,
+) -> Result<T, EngineError> {
     let mut given_up = None;
-    let waiting_for = || format!("one of {} ranks to connect to", peers.len());
-    let mut keep_on = || match patience.idle(Blocked::Rail, waiting_for) {
+    let mut keep_on = || match patience.idle(Blocked::Rail, || waiting_for.to_owned()) {
         Ok(_) => true,
         Err(error) => {
             given_up = Some(error);
             false
         }
     };
-    let incoming = state.oob().exchange_while(peers, outgoing, &mut keep_on);
+    let outcome = exchange(&mut keep_on);
     match given_up {
         Some(error) => Err(error),
-        None => Ok(incoming?),
+        None => Ok(outcome?),
     }
 }
 

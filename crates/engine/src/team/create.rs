@@ -1,35 +1,45 @@
 //! Making a team: every step is agreed on before the next, so that all ranks succeed or all fail.
 
+use super::connect::Connected;
+use super::free::Leaving;
 use super::map::Map;
-use super::{State, Team, memory, rails};
-use crate::agree::gather;
+use super::{State, StateLock, Team, memory, rails};
+use crate::agree::{agree, gather};
 use crate::clock::Clock;
 use crate::plan::Plans;
 use crate::proof::Proof;
 use crate::run::checked::Ledger;
 use crate::run::{Bounce, Meter};
-use crate::shared_settings::SharedSettings;
+use crate::shared_settings::{SharedSettings, Tuning};
 use crate::{Context, EngineError};
 use ferrorail_base::config::Settings;
-use ferrorail_base::{ProcessId, Topology};
+use ferrorail_base::{ProcessId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
-use ferrorail_coll::select::Table;
 use ferrorail_shm::WaitPolicy;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Records of checked messages number them with 16 bits, two per rank; and with more ranks the
 /// cells of arrival flags take gigabytes of each node.
 pub(crate) const SIZE_MAX: u32 = 32_000;
 
+/// The step in which ranks of several nodes get what they exchange messages on. The host may have no
+/// more of that.
+pub const PREPARING: &str = "preparing out-of-band messages";
+
 impl Team {
-    /// Makes a team of the ranks of `oob`. Collective: all ranks get a team, or all an error.
+    /// Makes a team of the ranks of `oob`, with `settings` of rank 0 where ranks must agree.
+    /// Collective: all ranks get a team, or all an error.
     ///
     /// # Errors
     /// [`EngineError::Refused`] names the step and rank; the caller then leaves the communicator to
     /// the host MPI.
-    pub fn create(context: &Arc<Context>, mut oob: Box<dyn Oob>) -> Result<Self, EngineError> {
+    pub fn create(
+        context: &Arc<Context>,
+        settings: &Settings,
+        mut oob: Box<dyn Oob>,
+    ) -> Result<Self, EngineError> {
         let rank = oob.rank();
-        let (settings, processes) = introduce(&mut *oob, context.settings())?;
+        let (settings, tuning, processes, keys) = introduce(&mut *oob, context, settings)?;
         if !settings.enable {
             return Err(EngineError::SwitchedOff {
                 setting: "FERRORAIL_ENABLE",
@@ -41,8 +51,7 @@ impl Team {
                 oob.size()
             )));
         }
-        let tuning = load_table(&settings)?;
-        let keys = oob.host_keys()?;
+        let tuning = tuning.table()?;
         let topology = Topology::from_host_keys(&keys, settings.node_size);
         let host_pids: Vec<u32> = processes
             .iter()
@@ -67,59 +76,73 @@ impl Team {
             topology,
         };
         if map.topology.size() > 1 {
+            if map.topology.node_count() > 1 {
+                let prepared = oob.prepare_exchange();
+                agree(&mut *oob, PREPARING, prepared.map_err(|e| e.to_string()))?;
+            }
             let rails = rails::open(&mut *oob, &map, &keys)?;
             memory::open(&mut *oob, &mut map, rails)?;
         }
         log_team(&map);
-        let size = map.topology.size() as usize;
-        let state = State {
-            oob: Some(oob),
-            clock: Clock::default(),
-            proof: Proof::default(),
-            plans: Plans::default(),
-            links: vec![None; size],
-            announced: vec![None; size],
-            tickets: Vec::new(),
-            ledger: Ledger::default(),
-            bounce: Bounce::default(),
-            meter: Meter::default(),
-            broken: None,
-            inquiry: None,
-            freed: false,
-        };
+        let state = initial(oob, map.topology.size() as usize);
         Ok(Self {
             map,
-            state: Mutex::new(state),
+            state: StateLock::new(state),
         })
     }
 }
 
-/// Who is there, and rank 0's settings, which are in force at every rank.
-fn introduce(
-    oob: &mut dyn Oob,
-    settings: &Settings,
-) -> Result<(SharedSettings, Vec<ProcessId>), EngineError> {
-    let mine = (SharedSettings::of(settings), ferrorail_shm::process_id());
-    let all = gather(oob, "introduction", &mine)?;
-    let (mut settings, processes): (Vec<_>, Vec<_>) = all.into_iter().unzip();
-    let settings = settings.swap_remove(0);
-    if settings != mine.0 {
-        tracing::warn!(
-            "FERRORAIL_ settings of this rank differ from those of rank 0, which are in force"
-        );
+/// What operations find first, in a team of `size` ranks.
+fn initial(oob: Box<dyn Oob>, size: usize) -> State {
+    State {
+        oob,
+        clock: Clock::default(),
+        proof: Proof::default(),
+        plans: Plans::default(),
+        links: vec![None; size],
+        announced: vec![None; size],
+        tickets: Vec::new(),
+        ledger: Ledger::default(),
+        bounce: Bounce::default(),
+        meter: Meter::default(),
+        broken: None,
+        inquiry: None,
+        connected: Connected::default(),
+        unconnected: false,
+        freed: false,
+        leaving: Leaving::No,
     }
-    Ok((settings, processes))
 }
 
-/// The table of `FERRORAIL_TUNING`, if that is set.
-pub(crate) fn load_table(settings: &SharedSettings) -> Result<Option<Table>, EngineError> {
-    match &settings.tuning {
-        None => Ok(None),
-        Some(Err(reason)) => Err(EngineError::Selection(reason.clone())),
-        Some(Ok(text)) => Table::from_json(text)
-            .map(Some)
-            .map_err(|error| EngineError::Selection(format!("FERRORAIL_TUNING: {error}"))),
+/// Who is there and on which host, and rank 0's settings, which are in force at every rank.
+fn introduce(
+    oob: &mut dyn Oob,
+    context: &Context,
+    own: &Settings,
+) -> Result<(SharedSettings, Tuning, Vec<ProcessId>, Vec<u64>), EngineError> {
+    let place = (context.process(), oob.host_key());
+    let mine = (SharedSettings::of(own), place);
+    let all = gather(oob, "introduction", &mine)?;
+    let (mut all, places): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+    let alike = all.iter().all(|other| other.tuning == all[0].tuning);
+    let settings = all.swap_remove(0);
+    if settings != mine.0 {
+        context.warn_once_about("settings of rank 0", || {
+            "FERRORAIL_ settings of this rank differ from those of rank 0, which are in force"
+                .into()
+        });
     }
+    let mut tuning = Tuning::of(own);
+    if !alike {
+        // Rank 0's alone travels.
+        let mine = (oob.rank() == Rank(0)).then_some(tuning);
+        let said = gather(oob, "sending the table of FERRORAIL_TUNING", &mine)?;
+        let said = said.into_iter().next().flatten();
+        let missing = || EngineError::Selection("rank 0 sent no table".into());
+        tuning = said.ok_or_else(missing)?;
+    }
+    let (processes, keys) = places.into_iter().unzip();
+    Ok((settings, tuning, processes, keys))
 }
 
 fn log_team(map: &Map) {

@@ -1,108 +1,205 @@
 //! Leaving a team.
+//!
+//! A rank that frees a communicator may be far ahead of others: what they still send it, or read of
+//! its memory, must find that. So a team between nodes that was retired stays until every rank has said
+//! that it is done with it, and each says so when all that it sent has arrived. Nobody waits for that
+//! but the end of the process.
 
 use super::{State, Team};
-use crate::{EngineError, proof};
+use crate::{Context, EngineError};
 use ferrorail_base::RailId;
 use ferrorail_fabric::{Fabric, FabricError, LocalSlice, RemoteSlice, Ticket, Tracking};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// A rail whose peer has left may never answer; leaving does not wait for it longer than this.
+/// A rail whose peer has gone may never answer; leaving does not wait for it longer than this.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What it takes two sides to account for a lane, once its failure is noticed.
-const ACCOUNTING: Duration = Duration::from_millis(500);
+/// How often who waits for others to leave looks whether they live, and looks at all.
+const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
+const LOOK_INTERVAL: Duration = Duration::from_micros(200);
+
+/// How far this rank has left.
+#[derive(Debug, Default)]
+pub(super) enum Leaving {
+    /// Not at all.
+    #[default]
+    No,
+    /// What it sent is still under way.
+    Flushing(Flush),
+    /// It has said so; others have not.
+    Waiting,
+    /// Nobody uses the team any more, or will say so.
+    Over,
+}
+
+/// An empty tracked put on each lane, which completes after all before it.
+#[derive(Debug)]
+pub(super) struct Flush {
+    /// Where it is still to be posted: links of ranks, and team rails.
+    lanes: Vec<(usize, RailId)>,
+    posted: Vec<Ticket>,
+    deadline: Instant,
+}
 
 impl Team {
-    /// Ends the team's use; its memory goes when it is dropped. Collective in the sense that every
-    /// rank does it, but nobody waits for another: what peers still read of this rank's memory is
-    /// shared, and what this rank sent is complete.
+    /// Ends the team's use, and waits until what this rank sent has arrived and, between nodes, for the
+    /// others to do the same. [`Team::retire`] waits for nobody.
     pub fn free(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut state.freed, true) {
+        let intact = state.broken.is_none();
+        if !self.end(&mut state) || !intact || self.map.rails.is_none() {
             return;
         }
-        state
-            .plans
-            .flush_counts(&self.map, self.map.context.stats());
-        if state.broken.is_none()
-            && let Err(error) = self.settle(&mut state).and_then(|()| self.flush(&state))
-        {
+        let left = self.flush(&state).and_then(|()| Ok(state.oob.leave()?));
+        if let Err(error) = left {
             tracing::debug!("while leaving a team: {error}");
         }
-        state.broken.get_or_insert_with(|| "it was freed".into());
     }
 
-    /// Frees the team, and gives back its out-of-band exchange. Whether peers may still look at its
-    /// memory is returned: one whose rail failed reads flags back to learn what arrived. It is to be
-    /// dropped [`Team::readable_for`] later then.
+    /// Ends the team's use and waits for nobody. If it says so, the team is to be kept until
+    /// [`Team::is_over`].
     pub fn retire(&self) -> bool {
-        self.free();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.oob = None;
-        state.links.iter().any(Option::is_some)
+        if self.end(&mut state) && self.map.rails.is_some() {
+            state.leaving = Leaving::Flushing(self.start_flush(&state));
+        }
+        matches!(state.leaving, Leaving::Flushing(_) | Leaving::Waiting)
     }
 
-    /// How long peers may need to account for what they sent, when a rail failed.
-    pub fn readable_for(&self) -> Duration {
-        3 * Duration::from_millis(self.map.context.settings().rail_timeout_ms) + ACCOUNTING
-    }
-
-    /// Ends a leader's part in a proof, so that no word of it comes later.
-    fn settle(&self, state: &mut State) -> Result<(), EngineError> {
-        let deadline = Instant::now() + FLUSH_TIMEOUT;
-        while proof::advance(&self.map, state)?.is_some() && Instant::now() < deadline {
-            if let Some(rails) = &self.map.rails {
-                rails.fabric.progress()?;
+    /// Whether no rank uses the retired team any more. To be asked now and then, as this rank leaves
+    /// meanwhile.
+    pub fn is_over(&self) -> bool {
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(state)) => state.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        let state = &mut *state;
+        if let Leaving::Flushing(flush) = &mut state.leaving {
+            match self.flush_further(flush, &state.links) {
+                Ok(false) if Instant::now() < flush.deadline => return false,
+                Ok(_) => {}
+                Err(error) => tracing::debug!("while leaving a team: {error}"),
             }
-            self.map.context.host().poke();
+            state.leaving = Leaving::Waiting;
+        }
+        if let Leaving::Waiting = state.leaving {
+            match state.oob.leave() {
+                Ok(false) => return false,
+                Ok(true) => {}
+                Err(error) => tracing::debug!("while leaving a team: {error}"),
+            }
+        }
+        state.leaving = Leaving::Over;
+        true
+    }
+
+    /// No operation runs after this; false if it was so before.
+    fn end(&self, state: &mut State) -> bool {
+        if std::mem::replace(&mut state.freed, true) {
+            return false;
+        }
+        let stats = self.map.context.stats();
+        state.plans.flush_counts(&self.map, stats);
+        state.broken.get_or_insert_with(|| "it was freed".into());
+        true
+    }
+
+    fn start_flush(&self, state: &State) -> Flush {
+        let rails = self.map.rails.as_ref();
+        let lanes = rails.map_or(0, |rails| rails.local.len());
+        let connected = |rank: &usize| state.links[*rank].is_some();
+        let links = (0..state.links.len()).filter(connected);
+        Flush {
+            lanes: links
+                .flat_map(|rank| (0..lanes).map(move |lane| (rank, RailId(lane as u8))))
+                .collect(),
+            posted: Vec::new(),
+            deadline: Instant::now() + FLUSH_TIMEOUT,
+        }
+    }
+
+    /// Whether everything this rank posted has left its memory, as far as that goes without waiting.
+    fn flush_further(
+        &self,
+        flush: &mut Flush,
+        links: &[Option<super::Link>],
+    ) -> Result<bool, EngineError> {
+        let Some(rails) = &self.map.rails else {
+            return Ok(true);
+        };
+        rails.fabric.progress()?;
+        while let Some(&(rank, rail)) = flush.lanes.last() {
+            let link = links[rank].as_ref().expect("connected when it began");
+            let from = LocalSlice {
+                region: rails.region(),
+                offset: 0,
+                bytes: 0,
+            };
+            let to = RemoteSlice {
+                region: &link.segment,
+                offset: 0,
+            };
+            let rail = rails.local(rail);
+            // SAFETY: an empty put touches no memory.
+            match unsafe {
+                rails
+                    .fabric
+                    .put(link.peer, rail, from, to, Tracking::Tracked)
+            } {
+                Err(FabricError::WouldBlock) => return Ok(false),
+                posted => flush.posted.push(posted?),
+            }
+            flush.lanes.pop();
+        }
+        while let Some(&ticket) = flush.posted.last() {
+            if !rails.fabric.is_complete(ticket)? {
+                return Ok(false);
+            }
+            flush.posted.pop();
+        }
+        Ok(true)
+    }
+
+    /// Waits until everything this rank posted has left its memory.
+    fn flush(&self, state: &State) -> Result<(), EngineError> {
+        let mut flush = self.start_flush(state);
+        while !self.flush_further(&mut flush, &state.links)? && Instant::now() < flush.deadline {
             std::thread::yield_now();
         }
         Ok(())
     }
+}
 
-    /// Waits until everything this rank posted has left its memory: an empty tracked put on each
-    /// lane completes after all before it.
-    pub(crate) fn flush(&self, state: &State) -> Result<(), EngineError> {
-        let Some(rails) = &self.map.rails else {
-            return Ok(());
-        };
-        let deadline = Instant::now() + FLUSH_TIMEOUT;
-        let mut tickets: Vec<Ticket> = Vec::new();
-        for link in state.links.iter().flatten() {
-            for lane in 0..rails.local.len() {
-                let from = LocalSlice {
-                    region: rails.region(),
-                    offset: 0,
-                    bytes: 0,
-                };
-                let to = RemoteSlice {
-                    region: &link.segment,
-                    offset: 0,
-                };
-                let rail = rails.local(RailId(lane as u8));
-                tickets.push(loop {
-                    // SAFETY: an empty put touches no memory.
-                    match unsafe {
-                        rails
-                            .fabric
-                            .put(link.peer, rail, from, to, Tracking::Tracked)
-                    } {
-                        Err(FabricError::WouldBlock) if Instant::now() < deadline => {
-                            rails.fabric.progress()?;
-                        }
-                        posted => break posted?,
-                    }
-                });
+impl Context {
+    /// Waits until all of the retired `teams` are over, as memory goes with the process. A team of
+    /// which a process of this host has died is not waited for, and none longer than
+    /// `FERRORAIL_PEER_TIMEOUT`.
+    pub(crate) fn part(&self, mut teams: Vec<Arc<Team>>) {
+        let start = Instant::now();
+        let mut next_check = LIVENESS_INTERVAL;
+        loop {
+            teams.retain(|team| !team.is_over());
+            let waited = start.elapsed();
+            if teams.is_empty() {
+                return;
+            }
+            if waited >= next_check {
+                next_check = waited + LIVENESS_INTERVAL;
+                teams.retain(|team| team.map.dead_peer("finalize").is_none());
+                let limit = self.settings().peer_timeout_s.map(Duration::from_secs);
+                if limit.is_some_and(|limit| waited >= limit) {
+                    tracing::warn!("some rank is not done with its communicators at finalize");
+                    return;
+                }
+            }
+            self.host().poke();
+            match waited < LOOK_INTERVAL {
+                true => std::thread::yield_now(),
+                false => std::thread::sleep(LOOK_INTERVAL),
             }
         }
-        for ticket in tickets {
-            while !rails.fabric.is_complete(ticket)? && Instant::now() < deadline {
-                rails.fabric.progress()?;
-                std::thread::yield_now();
-            }
-        }
-        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use ferrorail_coll::cost::Shape;
 use ferrorail_coll::select::Table;
 use ferrorail_fabric::stripe::{Planner, Stripes};
 use ferrorail_fabric::{Fabric, LocalRegion};
-use ferrorail_shm::{NodeLayout, NodeSegment, WaitPolicy};
+use ferrorail_shm::{Cma, NodeLayout, NodeSegment, WaitPolicy};
 use std::sync::Arc;
 
 /// Channels of scratch: how many rooted operations a rank may be ahead of the slowest.
@@ -170,8 +170,12 @@ impl Map {
     /// Whether this process can read the word of `peer`'s own that `probe` says the address of, and what
     /// it holds: by cross-memory attach.
     pub fn reads(&self, peer: Rank, (address, expect): (u64, u64)) -> bool {
-        let pid = self.processes[peer.index()].pid;
-        self.settings.cma && ferrorail_shm::cma_probe(pid, address, expect)
+        let (peer, own) = (
+            self.processes[peer.index()],
+            self.processes[self.rank.index()],
+        );
+        let here = peer.host == own.host;
+        self.settings.cma && here && Cma::of(peer).reads(address, expect)
     }
 
     /// The first rank of this host that is dead.

@@ -55,6 +55,12 @@ pub(super) fn open(
         // Before anything is refused: the team's rails give the registration back.
         map.rails = Some(TeamRails::new(rails, planner, region));
     }
+    // Peers open descriptors where rails are emulated.
+    if map.rails.as_ref().is_none_or(|rails| !rails.stay_here())
+        && let Some(memory) = &mut map.node_memory
+    {
+        memory.segment.close();
+    }
     let (descriptions, probes): (Vec<_>, Vec<_>) = agreed?.into_iter().unzip();
     if let Some(rails) = &mut map.rails {
         rails.descriptions = descriptions;

@@ -11,6 +11,7 @@ mod measure;
 pub(crate) mod memory;
 mod rails;
 
+use crate::agree::gather;
 use crate::clock::Clock;
 use crate::plan::Plans;
 use crate::proof::Proof;
@@ -22,18 +23,23 @@ use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::stripe::Balance;
 use ferrorail_fabric::{RemoteRegion, Ticket};
 use map::Map;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 
 /// The ranks of one communicator. Created, used and freed collectively.
 pub struct Team {
     pub(crate) map: Map,
-    state: Mutex<State>,
+    /// Operations hold it over their waits, but nobody waits for it: see [`Team::enter`].
+    state: StateLock,
 }
+
+/// Not counted as a lock: see [`Team::enter`].
+#[allow(clippy::disallowed_types)]
+pub(crate) type StateLock = std::sync::Mutex<State>;
 
 /// What operations change.
 pub(crate) struct State {
-    /// Out-of-band exchange, for connecting, until the team is retired.
-    oob: Option<Box<dyn Oob>>,
+    /// Out-of-band exchange, for connecting and leaving.
+    oob: Box<dyn Oob>,
     /// Numbers the operations; the same on all ranks.
     pub clock: Clock,
     /// What is being proven finished everywhere.
@@ -56,8 +62,14 @@ pub(crate) struct State {
     pub inquiry: Option<Inquiry>,
     /// Set by the first error; every later call repeats it.
     pub broken: Option<String>,
-    /// Set by [`Team::free`].
+    /// Connections that all ranks know of.
+    pub connected: connect::Connected,
+    /// Set when some rank could not, as all know.
+    pub unconnected: bool,
+    /// Set by [`Team::free`] and [`Team::retire`].
     pub freed: bool,
+    /// What follows.
+    leaving: free::Leaving,
 }
 
 /// A connected peer on another node.
@@ -74,10 +86,9 @@ pub(crate) struct Link {
 }
 
 impl State {
-    /// Out-of-band exchange of a team in use.
+    /// Out-of-band exchange.
     pub fn oob(&mut self) -> &mut dyn Oob {
-        let oob = self.oob.as_deref_mut();
-        oob.expect("nothing is exchanged in a retired team")
+        &mut *self.oob
     }
 }
 
@@ -110,13 +121,24 @@ impl Team {
         &self.map.context
     }
 
-    pub(crate) fn state(&self) -> &Mutex<State> {
+    /// Whether any rank says so. Collective, and usable while the team is broken: the exchange is the
+    /// host's.
+    ///
+    /// # Errors
+    /// If the exchange fails.
+    pub fn any(&self, mine: bool) -> Result<bool, EngineError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(gather(state.oob(), "agreement", &mine)?.contains(&true))
+    }
+
+    pub(crate) fn state(&self) -> &StateLock {
         &self.state
     }
 
     /// Exclusive use for one operation.
     pub(crate) fn enter(&self) -> Result<MutexGuard<'_, State>, EngineError> {
         match self.state.try_lock() {
+            Ok(state) if state.unconnected => Err(EngineError::Unconnected),
             Ok(state) => match &state.broken {
                 None => Ok(state),
                 Some(reason) => Err(EngineError::Unusable(reason.clone())),

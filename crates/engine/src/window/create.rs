@@ -5,9 +5,9 @@
 use super::attended::{Attendance, Attended, Plan, attend};
 use super::choose::{self, Way};
 use super::ground::{Ground, refused};
-use super::link::{link, peers_by_rail, word_rail};
+use super::link::{Links, link, peers_by_rail};
 use super::memory::{Memory, Placement, Share};
-use super::register::{Description, Registered, register};
+use super::register::{Description, Probe, Registered, is_probed, reaches, register};
 use super::surroundings::Processes;
 use super::{OneSided, Window};
 use crate::agree::agree;
@@ -20,7 +20,7 @@ use ferrorail_fabric::stripe::Balance;
 use ferrorail_fabric::{Fabric, FabricError};
 use ferrorail_onesided::lock::LockAlgorithm;
 use ferrorail_onesided::window::{self, Link, Parts, Target, WindowRails};
-use ferrorail_shm::Segment;
+use ferrorail_shm::{Cma, Segment};
 
 /// What a window shall be. Ranks may differ in all but the kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +55,12 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         lock: spec.lock.map(|lock| lock as u8),
         elements: spec.elements,
     };
-    let shares = agree(state.oob(), "collecting window sizes", Ok(share))?;
     let atomics = ground
         .rails
         .map(|rails| rails.fabric.capabilities().atomics);
     let atomics = choose::atomics(map.settings.atomics(), atomics);
-    let usable = atomics.map(|_| ()).map_err(str::to_owned);
-    agree(state.oob(), "choosing atomics", usable)?;
+    let mine = atomics.map(|_| share).map_err(str::to_owned);
+    let shares = agree(state.oob(), "collecting window sizes", mine)?;
     let atomics = atomics.ok().flatten();
     let plan = Plan::new(&ground, spec.memory, &shares);
     let placement = Placement::new(
@@ -78,17 +77,26 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         leader: ground.topology.leader_of(ground.node),
         acts: [
             "creating a window's segment",
-            "attaching a window's segment",
+            "attaching and registering a window's segment",
         ],
         create: |kind| Segment::create(kind, bytes),
         attach: Segment::attach,
         segment: |segment| segment,
     };
-    let segment = making.open(state.oob(), map.settings.shm())?;
-    // SAFETY: the caller keeps memory that it brings; the segment is kept beside its registration.
-    let made = unsafe { register(state.oob(), &ground, &segment, &spec, &shares) }?;
+    let probe = Probe::new(&ground);
+    let register = |segment: &Segment| {
+        // SAFETY: the caller keeps memory that it brings; the segment is kept beside its registration.
+        unsafe { register(&ground, segment, &spec, &probe) }
+    };
+    let (segment, registered, descriptions) =
+        making.open_with(state.oob(), map.settings.shm(), register)?;
+    let reached = reaches(&ground, spec.memory, &shares, &descriptions);
     let by_rail = peers_by_rail(&ground, atomics);
-    let links = link(&mut state, &ground, &by_rail)?;
+    let links = match ground.rails.is_some() || is_probed(&ground, spec.memory) {
+        true => link(&mut state, &ground, (&by_rail.0, by_rail.1), reached)?,
+        false => (Vec::new(), RailId(0)),
+    };
+    probe.end();
     finish(
         state.oob(),
         &ground,
@@ -96,7 +104,7 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         spec,
         shares,
         &placement,
-        (made, links),
+        (registered, &descriptions, links),
         (plan, attendance),
     )
 }
@@ -108,7 +116,7 @@ fn finish(
     spec: WindowSpec,
     shares: Vec<Share>,
     placement: &Placement,
-    (mut registered, links): (Registered<'_>, Vec<(Rank, PeerId, Balance)>),
+    (mut registered, descriptions, (links, words)): (Registered<'_>, &[Description], Links),
     (plan, attendance): (Plan, Option<Attendance>),
 ) -> Result<Window, EngineError> {
     let mut targets: Vec<Target> = ground
@@ -118,15 +126,16 @@ fn finish(
     for (target, offset) in targets.iter_mut().zip(&placement.offsets) {
         target.elements = plan.elements.then_some(*offset);
     }
-    let words = word_rail(oob, ground, &links)?;
     let (rails, imported) = reach(
         ground,
-        &mut registered,
+        (&mut registered, descriptions),
         (&links, words),
         placement,
         &mut targets,
     );
-    agree(oob, "importing a window's memory", imported)?;
+    if ground.rails.is_some() {
+        agree(oob, "importing a window's memory", imported)?;
+    }
     let local = |rank: Rank| match targets[rank.index()].memory {
         window::Memory::Mapped(address) => Some(address),
         _ => None,
@@ -169,7 +178,7 @@ fn finish(
 /// Imports the memory of all `links`, and completes what is known of those `targets`.
 fn reach(
     ground: &Ground<'_>,
-    registered: &mut Registered<'_>,
+    (registered, descriptions): (&mut Registered<'_>, &[Description]),
     (links, words): (&[(Rank, PeerId, Balance)], RailId),
     placement: &Placement,
     targets: &mut [Target],
@@ -197,7 +206,7 @@ fn reach(
     let dynamic = placement.layouts[ground.node.index()].dynamic;
     let mut outcome = Ok(());
     for &(rank, peer, _) in links {
-        let described = &registered.descriptions[rank.index()];
+        let described = &descriptions[rank.index()];
         let place = Place {
             control: placement.control(&ground.topology, rank),
             rooms: placement.rooms(&ground.topology, rank),
@@ -228,7 +237,7 @@ fn near(
         }
         Way::Mapped => window::Memory::Mapped(share.address as usize),
         Way::Attach => window::Memory::Attach {
-            pid: ground.map.processes[rank.index()].pid,
+            process: Cma::of(ground.map.processes[rank.index()]),
             address: share.address,
         },
         Way::Rails | Way::Attached => window::Memory::Mapped(0),

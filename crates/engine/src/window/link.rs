@@ -14,27 +14,37 @@ use ferrorail_fabric::stripe::Balance;
 use ferrorail_fabric::{AtomicScope, Fabric};
 
 /// Ranks to which atomics go by rail: those of other nodes, and all if the CPU's and the rails'
-/// atomics do not exclude each other.
-pub(super) fn peers_by_rail(ground: &Ground<'_>, atomics: Option<AtomicScope>) -> Vec<Rank> {
+/// atomics do not exclude each other; and whether that is so.
+pub(super) fn peers_by_rail(
+    ground: &Ground<'_>,
+    atomics: Option<AtomicScope>,
+) -> (Vec<Rank>, bool) {
     let by_rail = |&rank: &Rank| choose::words_by_rail(atomics, ground.whereabouts(rank));
-    ground.ranks().filter(by_rail).collect()
+    let all = choose::words_by_rail(atomics, choose::Place::Own);
+    (ground.ranks().filter(by_rail).collect(), all)
 }
 
-/// Connects to `peers`; the fabric's names and what is known of the rails, by peer.
+/// The ranks that are reached over rails, by the fabric's names, with what is known of the rails to them;
+/// and the team rail for the words of locks.
+pub(super) type Links = (Vec<(Rank, PeerId, Balance)>, RailId);
+
+/// Connects to `peers`, once all ranks are `ready`. Collective.
 pub(super) fn link(
     state: &mut State,
     ground: &Ground<'_>,
-    peers: &[Rank],
-) -> Result<Vec<(Rank, PeerId, Balance)>, EngineError> {
+    (peers, words_by_rail): (&[Rank], bool),
+    ready: Result<(), String>,
+) -> Result<Links, EngineError> {
+    let act = "connecting a window's nodes";
     let Some(rails) = ground.rails else {
-        return Ok(Vec::new());
+        agree(state.oob(), "probing a window's memory", ready)?;
+        return Ok((Vec::new(), RailId(0)));
     };
     let (far, near): (Vec<Rank>, Vec<Rank>) =
         peers.iter().partition(|&&peer| !ground.is_near(peer));
     let mut patience = Patience::new(ground.map, "win_create");
     let connected =
         connect(ground.map, state, &far, &mut patience).map_err(|error| error.to_string());
-    agree(state.oob(), "connecting a window's nodes", connected)?;
     let mut links: Vec<(Rank, PeerId, Balance)> = far
         .iter()
         .filter_map(|peer| {
@@ -42,11 +52,41 @@ pub(super) fn link(
             Some((*peer, link.peer, link.balance))
         })
         .collect();
-    let balance = Balance::equal(rails.local.len());
-    for (rank, peer) in connect_near(state.oob(), ground, rails, &near)? {
-        links.push((rank, peer, balance));
+    let said = ready.and(connected).map(|()| usable(&links));
+    let words = word_rail(ground, rails, &agree(state.oob(), act, said)?)?;
+    if words_by_rail {
+        let balance = Balance::equal(rails.local.len());
+        for (rank, peer) in connect_near(state.oob(), ground, rails, &near)? {
+            links.push((rank, peer, balance));
+        }
     }
-    Ok(links)
+    Ok((links, words))
+}
+
+/// Team rails that lead to all of `links`, as bits.
+fn usable(links: &[(Rank, PeerId, Balance)]) -> u8 {
+    let lacks = |balance: &Balance| {
+        let weights = balance.weights().iter().enumerate();
+        let unused = weights.filter(|(_, weight)| **weight == 0);
+        unused.fold(0, |bits, (rail, _)| bits | 1 << rail)
+    };
+    links
+        .iter()
+        .fold(u8::MAX, |usable, (_, _, balance)| usable & !lacks(balance))
+}
+
+/// The team rail for the words of locks, on which all must meet: the first that leads from everybody
+/// to everybody.
+fn word_rail(ground: &Ground<'_>, rails: &TeamRails, usable: &[u8]) -> Result<RailId, EngineError> {
+    let common = usable.iter().fold(u8::MAX, |common, own| common & own);
+    let mut all = (0..rails.local.len() as u8).map(RailId);
+    all.find(|rail| common & 1 << rail.0 != 0).ok_or_else(|| {
+        refused(
+            ground.map,
+            "choosing the rail of a window's locks",
+            "no rail leads from every rank to every other",
+        )
+    })
 }
 
 /// Connects to ranks of this node, this one included.
@@ -90,35 +130,4 @@ fn connect_near(
     agree(oob, "connecting lanes inside nodes", outcome)?;
     let ids = opened.into_iter().map(|(id, _)| id);
     Ok(peers.iter().copied().zip(ids).collect())
-}
-
-/// The team rail for the words of locks, on which all must meet: the first that leads from everybody
-/// to everybody.
-pub(super) fn word_rail(
-    oob: &mut dyn Oob,
-    ground: &Ground<'_>,
-    links: &[(Rank, PeerId, Balance)],
-) -> Result<RailId, EngineError> {
-    let act = "choosing the rail of a window's locks";
-    let mut usable = u8::MAX;
-    for (_, _, balance) in links {
-        for (rail, weight) in balance.weights().iter().enumerate() {
-            if *weight == 0 {
-                usable &= !(1 << rail);
-            }
-        }
-    }
-    let all = agree(oob, act, Ok(usable))?;
-    let usable = all.into_iter().fold(u8::MAX, |common, own| common & own);
-    let rails = ground.rails.map_or(1, |rails| rails.local.len());
-    (0..rails as u8)
-        .find(|rail| usable & 1 << rail != 0)
-        .map(RailId)
-        .ok_or_else(|| {
-            refused(
-                ground.map,
-                act,
-                "no rail leads from every rank to every other",
-            )
-        })
 }

@@ -3,13 +3,10 @@
 use super::create::WindowSpec;
 use super::ground::Ground;
 use super::memory::{Memory, Share};
-use crate::EngineError;
-use crate::agree::agree;
 use crate::segment;
 use crate::team::map::TeamRails;
-use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_bootstrap::Oob;
+use ferrorail_base::{NodeId, Rank};
 use ferrorail_fabric::{Fabric, LocalRegion};
 use ferrorail_shm::Segment;
 use serde::{Deserialize, Serialize};
@@ -28,8 +25,6 @@ pub(super) struct Registered<'a> {
     pub rails: Option<&'a TeamRails>,
     pub segment: Option<LocalRegion>,
     pub memory: Option<LocalRegion>,
-    /// What all ranks say of theirs.
-    pub descriptions: Vec<Description>,
 }
 
 impl Drop for Registered<'_> {
@@ -45,31 +40,47 @@ impl Drop for Registered<'_> {
     }
 }
 
-/// Registers the segment and memory of the program on the rails, and finds out whether ranks of a
-/// node reach each other's memory.
+/// A word that ranks of the node read to find out whether they reach this process's memory. It lives until
+/// all of them have answered.
+pub(super) struct Probe(AtomicU64);
+
+impl Probe {
+    pub fn new(ground: &Ground<'_>) -> Self {
+        if ground.map.settings.cma {
+            ferrorail_shm::cma_allow();
+        }
+        let rank = u64::from(ground.map.rank.0);
+        Self(AtomicU64::new(0x7769_6e64_6f77_0000 ^ rank))
+    }
+
+    /// Nobody reads it any more.
+    pub fn end(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn description(&self) -> (u64, u64) {
+        (&raw const self.0 as u64, self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Registers the segment and memory of the program on the rails. What is kept, and what all others are to
+/// know of it.
 ///
 /// # Safety
 /// As [`super::Window::create`]; the segment outlives what is returned.
 pub(super) unsafe fn register<'a>(
-    oob: &mut dyn Oob,
     ground: &Ground<'a>,
     segment: &Segment,
     spec: &WindowSpec,
-    shares: &[Share],
-) -> Result<Registered<'a>, EngineError> {
+    probe: &Probe,
+) -> (Registered<'a>, Result<Description, String>) {
     let mut registered = Registered {
         rails: ground.rails,
         segment: None,
         memory: None,
-        descriptions: Vec::new(),
     };
     // SAFETY: the caller's contract.
     let outcome = unsafe { register_here(&mut registered, segment, spec) };
-    if ground.map.settings.cma {
-        ferrorail_shm::cma_allow();
-    }
-    let word = AtomicU64::new(0x7769_6e64_6f77_0000 ^ u64::from(ground.map.rank.0));
-    let probe = (&raw const word as u64, word.load(Ordering::Relaxed));
     let describe = |region: &Option<LocalRegion>| {
         let rails = registered.rails?;
         region.as_ref().map(|region| rails.fabric.describe(region))
@@ -77,26 +88,35 @@ pub(super) unsafe fn register<'a>(
     let mine = outcome.map(|()| Description {
         segment: describe(&registered.segment).unwrap_or_default(),
         memory: describe(&registered.memory),
-        probe,
+        probe: probe.description(),
     });
-    registered.descriptions = agree(oob, "registering a window", mine)?;
-    let unreached = match spec.memory {
-        Memory::Create { .. } | Memory::Dynamic => {
-            unreached(ground, spec.memory, shares, &registered.descriptions)
-        }
-        _ => None,
-    };
-    let reached = match unreached {
+    (registered, mine)
+}
+
+/// Whether ranks must find out if they reach each other's memory: that of programs, of ranks of a node.
+/// The same on all ranks.
+pub(super) fn is_probed(ground: &Ground<'_>, memory: Memory) -> bool {
+    let several = |node| ground.topology.ranks_of(NodeId(node)).len() > 1;
+    !memory.is_allocated() && (0..ground.topology.node_count()).any(several)
+}
+
+/// Finds out whether this rank reaches the memory of those of its node.
+pub(super) fn reaches(
+    ground: &Ground<'_>,
+    memory: Memory,
+    shares: &[Share],
+    descriptions: &[Description],
+) -> Result<(), String> {
+    if memory.is_allocated() {
+        return Ok(());
+    }
+    match unreached(ground, memory, shares, descriptions) {
         None => Ok(()),
         Some(rank) => Err(format!(
             "the memory of rank {rank} is out of reach: cross-memory attach does not work \
              (FERRORAIL_CMA, ptrace_scope or a container's seccomp profile)"
         )),
-    };
-    agree(oob, "probing a window's memory", reached)?;
-    // The probed word lived until every rank had answered.
-    word.store(0, Ordering::Relaxed);
-    Ok(registered)
+    }
 }
 
 /// # Safety

@@ -1,10 +1,10 @@
 //! What the statistics say of windows.
 
 use super::{Memory, OneSided};
-use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 /// Windows of one kind, and what ranks did on them. None of it needs the target's progress, except
 /// that of its handler where that has served anything.

@@ -35,7 +35,8 @@ pub fn on_ranks(size: u32, settings: &Settings, body: impl Fn(&Team) + Sync) -> 
         for oob in InProcess::world(size) {
             let (body, context) = (&body, &context);
             scope.spawn(move || {
-                let team = Team::create(context, Box::new(oob)).expect("a team");
+                let team =
+                    Team::create(context, context.settings(), Box::new(oob)).expect("a team");
                 body(&team);
                 team.free();
             });

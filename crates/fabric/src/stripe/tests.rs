@@ -27,6 +27,17 @@ fn small_messages_take_the_rails_in_turn() {
 }
 
 #[test]
+fn messages_are_divided_from_the_threshold_on() {
+    let mut balance = Balance::equal(2);
+    let counts = [1023, 1024, 1025].map(|bytes| even().plan(&mut balance, bytes).count());
+    assert_eq!(counts, [1, 2, 2]);
+    // And from two stripes on.
+    let long = Planner::new(Policy::Even, 256, 512);
+    let counts = [1023, 1024].map(|bytes| long.plan(&mut balance, bytes).count());
+    assert_eq!(counts, [1, 2]);
+}
+
+#[test]
 fn even_stripes_are_even_whatever_the_weights() {
     let mut balance = Balance::weighted(&[1, 9]);
     let stripes = even().plan(&mut balance, 1 << 20);

@@ -5,6 +5,9 @@
 //! barrier over words of control blocks. Posting tells each origin how often it was posted to;
 //! completing tells each target how often it was completed. An access epoch waits for a target's
 //! post at the first operation on it, or at its end.
+//!
+//! One thread may be in an access epoch while another is in an exposure epoch, and each may wait for
+//! what the other one's peer does. Their counts are locked for a moment only, and never over a wait.
 
 use super::layout::{self, PeerWord};
 use super::{Waiting, Window, WindowError, count};
@@ -88,26 +91,29 @@ impl<F: Fabric> Window<F> {
                 self.mode.store(mode::FENCE_USED, Ordering::Relaxed);
                 Ok(())
             }
-            mode::STARTED => self.await_post(&mut self.active(), target),
+            mode::STARTED => self.await_post(target),
             _ => Err(OUTSIDE),
         }
     }
 
-    fn await_post(&self, active: &mut Active, target: Rank) -> Result<(), WindowError> {
-        let start = active
-            .started
-            .iter_mut()
-            .find(|start| start.target == target);
-        let start = start.ok_or(OUTSIDE)?;
-        if start.ready {
-            return Ok(());
-        }
-        let expected = active.posts[target.index()].1;
+    fn await_post(&self, target: Rank) -> Result<(), WindowError> {
+        let expected = {
+            let active = self.active();
+            let start = active.started.iter().find(|start| start.target == target);
+            match start.ok_or(OUTSIDE)?.ready {
+                true => return Ok(()),
+                false => active.posts[target.index()].1,
+            }
+        };
         let word = self.own_peer_word(target, PeerWord::Posted);
         self.wait_until("waiting for a post", Waiting::Word(target), || {
             Ok(word.load(Ordering::Acquire) >= expected)
         })?;
-        start.ready = true;
+        let mut active = self.active();
+        let mut started = active.started.iter_mut();
+        if let Some(start) = started.find(|start| start.target == target) {
+            start.ready = true;
+        }
         Ok(())
     }
 
@@ -116,36 +122,43 @@ impl<F: Fabric> Window<F> {
     /// # Errors
     /// [`WindowError::Synchronisation`] in an epoch of another kind.
     pub fn fence(&self, last: bool) -> Result<(), WindowError> {
-        let mut active = self.active();
         let mode = self.mode.load(Ordering::Relaxed);
-        let other = mode == mode::STARTED || mode == mode::LOCKED_ALL || active.posted.is_some();
+        let other = mode == mode::STARTED || mode == mode::LOCKED_ALL || self.has_posted();
         if other || self.any_locked() {
             return Err(WindowError::Synchronisation(
                 "a fence in an epoch of another kind",
             ));
         }
-        self.ranks().try_for_each(|rank| self.settle(rank))?;
-        self.meet(&mut active)?;
+        self.settle_all()?;
+        self.meet()?;
         let next = if last { mode::NONE } else { mode::FENCE };
         self.mode.store(next, Ordering::Relaxed);
         count(&self.counters.epochs);
         Ok(())
     }
 
+    fn has_posted(&self) -> bool {
+        self.active().posted.is_some()
+    }
+
     /// Waits until all ranks are here. What each stored and put before, all see after.
-    fn meet(&self, active: &mut Active) -> Result<(), WindowError> {
+    fn meet(&self) -> Result<(), WindowError> {
         fence(Ordering::SeqCst);
         let size = self.size();
-        active.fences += 1;
+        let number = {
+            let mut active = self.active();
+            active.fences += 1;
+            active.fences
+        };
         let (mut distance, mut round) = (1, 0);
         while distance < size {
             let to = Rank((self.rank.0 + distance) % size);
             let from = Rank((self.rank.0 + size - distance) % size);
             let offset = layout::fence(round);
-            self.tell(to, offset, active.fences)?;
+            self.tell(to, offset, number)?;
             let word = self.own_word(offset);
             self.wait_until("in a fence", Waiting::Word(from), || {
-                Ok(word.load(Ordering::Acquire) >= active.fences)
+                Ok(word.load(Ordering::Acquire) >= number)
             })?;
             distance *= 2;
             round += 1;
@@ -158,20 +171,24 @@ impl<F: Fabric> Window<F> {
     /// # Errors
     /// [`WindowError::Synchronisation`] if an exposure epoch is open.
     pub fn post(&self, origins: &[Rank]) -> Result<(), WindowError> {
-        let mut active = self.active();
-        if active.posted.is_some() {
-            return Err(WindowError::Synchronisation("posted twice"));
-        }
         // The fence's epoch is one of exposure as well.
         if self.mode.load(Ordering::Relaxed) == mode::FENCE_USED {
             return Err(WindowError::Synchronisation("posted between fences"));
         }
+        {
+            let mut active = self.active();
+            if active.posted.is_some() {
+                return Err(WindowError::Synchronisation("posted twice"));
+            }
+            active.posted = Some(origins.to_vec());
+            for &origin in origins {
+                active.completions[origin.index()].1 += 1;
+                active.posts[origin.index()].0 += 1;
+            }
+        }
         fence(Ordering::SeqCst);
-        active.posted = Some(origins.to_vec());
         for &origin in origins {
-            active.completions[origin.index()].1 += 1;
-            active.posts[origin.index()].0 += 1;
-            let posts = active.posts[origin.index()].0;
+            let posts = self.active().posts[origin.index()].0;
             self.tell(origin, layout::peer(self.rank.0, PeerWord::Posted), posts)?;
         }
         count(&self.counters.epochs);
@@ -208,16 +225,20 @@ impl<F: Fabric> Window<F> {
     /// # Errors
     /// [`WindowError::Synchronisation`] without [`Window::start`].
     pub fn complete(&self) -> Result<(), WindowError> {
-        let mut active = self.active();
         if self.mode.load(Ordering::Relaxed) != mode::STARTED {
             return Err(WindowError::Synchronisation("completed without a start"));
         }
-        for index in 0..active.started.len() {
-            let target = active.started[index].target;
-            self.await_post(&mut active, target)?;
+        for index in 0.. {
+            let Some(target) = self.started(index) else {
+                break;
+            };
+            self.await_post(target)?;
             self.settle(target)?;
-            active.completions[target.index()].0 += 1;
-            let completions = active.completions[target.index()].0;
+            let completions = {
+                let count = &mut self.active().completions[target.index()].0;
+                *count += 1;
+                *count
+            };
             let word = layout::peer(self.rank.0, PeerWord::Completed);
             self.tell(target, word, completions)?;
         }
@@ -225,22 +246,38 @@ impl<F: Fabric> Window<F> {
         Ok(())
     }
 
+    /// The `index`-th target of the access epoch.
+    fn started(&self, index: usize) -> Option<Rank> {
+        let active = self.active();
+        active.started.get(index).map(|start| start.target)
+    }
+
     /// `MPI_Win_wait`.
     ///
     /// # Errors
     /// [`WindowError::Synchronisation`] without [`Window::post`].
     pub fn wait(&self) -> Result<(), WindowError> {
-        let mut active = self.active();
-        let posted = active.posted.as_ref().ok_or(NOT_POSTED)?;
-        for &origin in posted {
-            let expected = active.completions[origin.index()].1;
+        if !self.has_posted() {
+            return Err(NOT_POSTED);
+        }
+        for index in 0.. {
+            let Some((origin, expected)) = self.exposed(index) else {
+                break;
+            };
             let word = self.own_peer_word(origin, PeerWord::Completed);
             self.wait_until("waiting for completion", Waiting::Word(origin), || {
                 Ok(word.load(Ordering::Acquire) >= expected)
             })?;
         }
-        active.posted = None;
+        self.active().posted = None;
         Ok(())
+    }
+
+    /// The `index`-th origin of the exposure epoch, and its completion that ends that.
+    fn exposed(&self, index: usize) -> Option<(Rank, u64)> {
+        let active = self.active();
+        let origin = *active.posted.as_ref()?.get(index)?;
+        Some((origin, active.completions[origin.index()].1))
     }
 
     /// `MPI_Win_test`: whether the exposure epoch is over, which ends it.
@@ -248,15 +285,19 @@ impl<F: Fabric> Window<F> {
     /// # Errors
     /// [`WindowError::Synchronisation`] without [`Window::post`].
     pub fn test(&self) -> Result<bool, WindowError> {
-        let mut active = self.active();
-        let posted = active.posted.as_ref().ok_or(NOT_POSTED)?;
-        let over = posted.iter().all(|&origin| {
-            let word = self.own_peer_word(origin, PeerWord::Completed);
-            word.load(Ordering::Acquire) >= active.completions[origin.index()].1
-        });
-        if over {
-            active.posted = None;
-        } else {
+        let over = {
+            let mut active = self.active();
+            let posted = active.posted.as_ref().ok_or(NOT_POSTED)?;
+            let over = posted.iter().all(|&origin| {
+                let word = self.own_peer_word(origin, PeerWord::Completed);
+                word.load(Ordering::Acquire) >= active.completions[origin.index()].1
+            });
+            if over {
+                active.posted = None;
+            }
+            over
+        };
+        if !over {
             self.surroundings.poke();
             if let Some(rails) = &self.rails {
                 rails.progress()?;
@@ -271,17 +312,16 @@ impl<F: Fabric> Window<F> {
     /// # Errors
     /// [`WindowError::Synchronisation`] in an epoch, before anybody is waited for.
     pub fn quit(&self) -> Result<(), WindowError> {
-        let mut active = self.active();
         let mode = self.mode.load(Ordering::Relaxed);
-        let idle = matches!(mode, mode::NONE | mode::FENCE) && active.posted.is_none();
+        let idle = matches!(mode, mode::NONE | mode::FENCE) && !self.has_posted();
         if !idle || self.any_locked() {
             return Err(WindowError::Synchronisation(
                 "the window is freed in an epoch",
             ));
         }
-        self.ranks().try_for_each(|rank| self.settle(rank))?;
-        self.meet(&mut active)?;
-        self.ranks().try_for_each(|rank| self.settle(rank))
+        self.settle_all()?;
+        self.meet()?;
+        self.settle_all()
     }
 }
 

@@ -35,7 +35,7 @@ impl<F: Fabric> Window<F> {
         }
         let doing = "waiting to accumulate";
         let (mode, algorithm) = (Mode::Exclusive, self.accumulate_algorithm());
-        let mut passive = self.passive(target);
+        let mut passive = self.claim(&self.passive[target.index()], target)?;
         let site = self.site(target, Which::Accumulate);
         let near = self.near_word(target, layout::ACCUMULATE);
         if near.is_some_and(|word| algorithm.try_enter(word, self.rank.0, mode)) {

@@ -157,4 +157,4 @@ impl<F: Fabric> WindowRails<F> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -33,6 +33,18 @@ pub enum WindowError {
         /// Length of the target's memory.
         bytes: u64,
     },
+    /// Some of the memory is not attached (`MPI_ERR_RMA_RANGE`).
+    #[error(
+        "not all of the {bytes} bytes at {address:#x} of rank {rank} are attached to the window"
+    )]
+    NotAttached {
+        /// The target.
+        rank: u32,
+        /// First byte.
+        address: u64,
+        /// Length in bytes.
+        bytes: usize,
+    },
     /// Memory cannot be attached or detached (`MPI_ERR_RMA_ATTACH`).
     #[error("attaching: {0}")]
     Attachment(&'static str),

@@ -4,11 +4,13 @@
 //! ring is a hint: all windows are looked at after each, and no sleep is unbounded.
 
 use super::Window;
-use ferrorail_base::sync::{AtomicBool, AtomicU32, Ordering, yield_now};
+use ferrorail_base::sync::{
+    AtomicBool, AtomicU32, Claim, Claimed, Mutex, MutexGuard, Ordering, assert_unlocked, yield_now,
+};
 use ferrorail_fabric::Fabric;
 use ferrorail_shm::{Alarm, AlarmHandle, spawn_quietly};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -28,7 +30,8 @@ pub struct Handler<F: Fabric> {
 struct Shared<F: Fabric> {
     /// Whose alarms end a sleep.
     fabrics: Mutex<Vec<Arc<F>>>,
-    windows: Mutex<Vec<Arc<Window<F>>>>,
+    /// The handler has them while it looks, which may take waiting.
+    windows: Claim<Vec<Arc<Window<F>>>>,
     /// Threads that want to change `windows`: the handler gives way.
     changing: AtomicU32,
     alarm: Alarm,
@@ -43,7 +46,7 @@ impl<F: Fabric> Handler<F> {
     pub fn start() -> io::Result<Self> {
         let shared = Arc::new(Shared {
             fabrics: Mutex::default(),
-            windows: Mutex::default(),
+            windows: Claim::default(),
             changing: AtomicU32::new(0),
             alarm: Alarm::create()?,
             stop: AtomicBool::new(false),
@@ -114,8 +117,14 @@ impl<F: Fabric> Handler<F> {
 }
 
 impl<F: Fabric> Shared<F> {
-    fn windows(&self) -> MutexGuard<'_, Vec<Arc<Window<F>>>> {
-        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    fn windows(&self) -> Claimed<'_, Vec<Arc<Window<F>>>> {
+        loop {
+            if let Some(windows) = self.windows.take() {
+                return windows;
+            }
+            assert_unlocked();
+            yield_now();
+        }
     }
 
     fn fabrics(&self) -> MutexGuard<'_, Vec<Arc<F>>> {

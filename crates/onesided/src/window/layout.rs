@@ -128,10 +128,13 @@ pub const fn accumulate_grant(ranks: u32, line: u32, by: u32) -> usize {
 /// Bytes before the operands in a room.
 pub const ROOM_HEAD: usize = LINE;
 
-/// Most pieces of memory that a rank attaches to a dynamic window at a time.
-pub const TABLE_ENTRIES: usize = 1023;
-/// Bytes of one in a table, whose head is as long.
+/// Pieces of attached memory that a table in a control block has room for; a longer one is in memory of
+/// its owner's.
+pub const TABLE_ENTRIES: usize = 62;
+/// Bytes of one in a table.
 pub const ENTRY_BYTES: usize = LINE;
+/// Bytes before the entries: a sequence number and how many there are; where a longer table is.
+pub const TABLE_HEAD: usize = 2 * LINE;
 
 /// Offset, in a control block of a dynamic window of `ranks` ranks, of the word in which `peer` says
 /// how often its table has changed.
@@ -171,7 +174,7 @@ impl WindowLayout {
     const fn control_bytes(&self) -> usize {
         match self.dynamic {
             false => changes(self.ranks, 0),
-            true => table(self.ranks) + ENTRY_BYTES * (TABLE_ENTRIES + 1),
+            true => table(self.ranks) + TABLE_HEAD + ENTRY_BYTES * TABLE_ENTRIES,
         }
     }
 

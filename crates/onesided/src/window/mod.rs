@@ -11,7 +11,8 @@
 //! * `dynamic`: memory that is attached later;
 //! * `serve`: what a thread of the target does for others, where a window wants that; [`Handler`]: the
 //!   thread;
-//! * `active`: fence and post/start/complete/wait; `passive`: lock, flush, unlock.
+//! * `active`: fence and post/start/complete/wait; `passive`: lock, unlock; `flush`: waiting for what was
+//!   started.
 //!
 //! No operation and no passive synchronisation needs anything of the target: its control block and
 //! memory are written from outside. All peers are therefore connected when the window is made.
@@ -30,8 +31,8 @@
 //!
 //! # Threads
 //!
-//! Every method may be called by several threads at once. A thread that waits for a target's lock
-//! holds up others only at that target. Threads that lock or unlock one target at the same time
+//! Every method may be called by several threads at once, and no lock is held over a wait (see
+//! `ferrorail_base::sync`). A thread that waits for a target's lock holds up others only at that target. Threads that lock or unlock one target at the same time
 //! break a rule of MPI's (epochs of a process are disjoint); that is not found out, for it would cost
 //! each lock a fifth more.
 
@@ -42,6 +43,7 @@ mod by_rail;
 mod dynamic;
 mod elements;
 mod error;
+mod flush;
 mod handler;
 mod held;
 pub mod layout;
@@ -73,14 +75,14 @@ use crate::lock::{AnyLock, LockAlgorithm};
 use active::Active;
 use dynamic::Dynamic;
 use ferrorail_base::Rank;
-use ferrorail_base::sync::{AtomicU8, AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicU8, AtomicU64, Claim, Mutex, MutexGuard, Ordering};
 use ferrorail_fabric::Fabric;
 use ferrorail_shm::{Doorbell, Segment};
 use held::HeldCell;
 use layout::PeerWord;
 use passive::Passive;
 use serve::Desk;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use waiting::Waiting;
 
 /// What a window is made of.
@@ -154,7 +156,8 @@ pub struct Window<F: Fabric> {
     mode: AtomicU8,
     /// What is held of each target's lock.
     held: Vec<HeldCell>,
-    passive: Vec<Mutex<Passive>>,
+    /// This rank is one contender for each lock, whatever its threads are: they take turns.
+    passive: Vec<Claim<Passive>>,
     /// Of a dynamic window.
     dynamic: Option<Dynamic>,
     counters: Counters,
@@ -170,7 +173,7 @@ impl<F: Fabric> Window<F> {
         // Words of an accumulate lock have as many contenders.
         let accumulate = LockAlgorithm::for_ranks(ranks as u32 + u32::from(by_handler));
         let passive = || {
-            Mutex::new(Passive::new(
+            Claim::new(Passive::new(
                 AnyLock::new(parts.lock),
                 AnyLock::new(accumulate),
             ))
@@ -267,12 +270,6 @@ impl<F: Fabric> Window<F> {
     #[inline]
     fn own_peer_word(&self, peer: Rank, word: PeerWord) -> &AtomicU64 {
         self.own_word(layout::peer(peer.0, word))
-    }
-
-    fn passive(&self, target: Rank) -> MutexGuard<'_, Passive> {
-        self.passive[target.index()]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn active(&self) -> MutexGuard<'_, Active> {

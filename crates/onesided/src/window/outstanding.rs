@@ -38,6 +38,13 @@ pub(super) enum After {
     Deregister(LocalRegion),
 }
 
+impl After {
+    /// Whether the operation uses a buffer of the caller's.
+    pub fn uses_buffer(&self) -> bool {
+        matches!(self, Self::CopyOut { .. } | Self::Deregister(_))
+    }
+}
+
 // SAFETY: the address is that of a buffer which the caller leaves to the window until the operation
 // is complete, from whatever thread.
 unsafe impl Send for After {}
@@ -64,12 +71,11 @@ impl Outstanding {
 
     /// Whether something that is under way to `target` uses a buffer of the caller's.
     pub fn uses_buffers(&self, target: Rank) -> bool {
-        let uses = |after: &After| matches!(after, After::CopyOut { .. } | After::Deregister(_));
         self.counts[target.index()] > 0
             && self
                 .pending
                 .iter()
-                .any(|pending| pending.target == target && uses(&pending.after))
+                .any(|pending| pending.target == target && pending.after.uses_buffer())
     }
 
     /// The newest operation under way to `target`, if all are puts from slots on `rail`: what is posted

@@ -9,7 +9,7 @@ use super::held::{Held, HeldCell};
 use super::layout;
 use super::target::Memory;
 use super::word::Which;
-use super::{Waiting, Window, WindowError, WindowRails, count};
+use super::{Waiting, Window, WindowError, count};
 use crate::lock::{AnyLock, LockError, Mode, RemoteLock, TestAndSetLock};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ impl Passive {
     }
 }
 
-const NOT_LOCKED: WindowError = WindowError::Synchronisation("the target is not locked");
+pub(super) const NOT_LOCKED: WindowError = WindowError::Synchronisation("the target is not locked");
 
 impl<F: Fabric> Window<F> {
     /// `MPI_Win_lock`. With `nocheck` the program promises that no conflicting lock is held.
@@ -103,7 +103,7 @@ impl<F: Fabric> Window<F> {
     /// Gets the lock that was asked for, if any. Threads may come here together.
     #[cold]
     pub(super) fn acquire(&self, target: Rank) -> Result<(), WindowError> {
-        let mut passive = self.passive(target);
+        let mut passive = self.claim(&self.passive[target.index()], target)?;
         let held = self.held(target);
         if !held.is_wanted() || self.try_enter(target, held.mode()) {
             return Ok(());
@@ -168,7 +168,7 @@ impl<F: Fabric> Window<F> {
         if self.held(target).is_wanted() {
             self.acquire(target)?;
         }
-        let mut passive = self.passive(target);
+        let mut passive = self.claim(&self.passive[target.index()], target)?;
         let held = self.held(target);
         if held.is_unchecked() {
             self.settle(target)?;
@@ -250,33 +250,6 @@ impl<F: Fabric> Window<F> {
         Ok(())
     }
 
-    /// `MPI_Win_flush_local`: the buffers of operations on the target are the caller's again.
-    ///
-    /// # Errors
-    /// [`WindowError::Synchronisation`] without a lock.
-    pub fn flush_local(&self, target: Rank) -> Result<(), WindowError> {
-        if self.held(target) == Held::NOTHING {
-            return Err(NOT_LOCKED);
-        }
-        self.settled_here(target)
-    }
-
-    /// `MPI_Win_flush_local_all`.
-    ///
-    /// # Errors
-    /// [`WindowError::Synchronisation`] if no target is locked.
-    pub fn flush_local_all(&self) -> Result<(), WindowError> {
-        self.check_any_locked()?;
-        self.ranks().try_for_each(|rank| self.settled_here(rank))
-    }
-
-    fn check_any_locked(&self) -> Result<(), WindowError> {
-        match self.any_locked() {
-            true => Ok(()),
-            false => Err(NOT_LOCKED),
-        }
-    }
-
     /// Whether the lock of some target is held, or asked for.
     pub(super) fn any_locked(&self) -> bool {
         let nothing = |held: &HeldCell| held.get() == Held::NOTHING;
@@ -284,76 +257,8 @@ impl<F: Fabric> Window<F> {
     }
 
     #[inline]
-    fn held(&self, target: Rank) -> Held {
+    pub(super) fn held(&self, target: Rank) -> Held {
         self.held[target.index()].get()
-    }
-
-    /// `MPI_Win_flush`: operations on the target are complete there.
-    ///
-    /// # Errors
-    /// [`WindowError::Synchronisation`] without a lock.
-    pub fn flush(&self, target: Rank) -> Result<(), WindowError> {
-        let held = self.held(target);
-        if held == Held::NOTHING {
-            return Err(NOT_LOCKED);
-        }
-        if held.is_wanted() {
-            self.acquire(target)?;
-        }
-        self.settle(target)
-    }
-
-    /// `MPI_Win_flush_all`.
-    ///
-    /// # Errors
-    /// [`WindowError::Synchronisation`] if no target is locked.
-    pub fn flush_all(&self) -> Result<(), WindowError> {
-        self.check_any_locked()?;
-        self.ranks().try_for_each(|rank| self.settle(rank))
-    }
-
-    /// `MPI_Win_sync`: what others stored is seen, what this rank stored can be seen.
-    pub fn sync(&self) {
-        ferrorail_base::sync::fence(Ordering::SeqCst);
-    }
-
-    /// Waits until nothing that was started on `target` is under way, in any epoch.
-    ///
-    /// # Errors
-    /// A rail's failure.
-    pub fn settled(&self, target: Rank) -> Result<(), WindowError> {
-        self.settle(target)
-    }
-
-    /// Waits until nothing that was started on `target` uses the caller's buffers.
-    ///
-    /// # Errors
-    /// A rail's failure.
-    pub fn settled_here(&self, target: Rank) -> Result<(), WindowError> {
-        let Some(rails) = self.rails_to(target) else {
-            return Ok(());
-        };
-        self.wait_until("completing operations", Waiting::Rail(target), || {
-            rails.is_idle_here(target)
-        })
-    }
-
-    /// The rails, if something may be under way to `target` on them.
-    #[inline]
-    fn rails_to(&self, target: Rank) -> Option<&WindowRails<F>> {
-        self.targets[target.index()].link.as_ref()?;
-        self.rails.as_ref()
-    }
-
-    /// Waits until nothing is under way to `target`: it is complete there too then.
-    #[inline]
-    pub(super) fn settle(&self, target: Rank) -> Result<(), WindowError> {
-        let Some(rails) = self.rails_to(target) else {
-            return Ok(());
-        };
-        self.wait_until("completing operations", Waiting::Rail(target), || {
-            rails.is_idle(target)
-        })
     }
 
     /// Runs a lock's future to its end.

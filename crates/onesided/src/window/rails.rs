@@ -8,12 +8,13 @@ use super::layout::BOUNCE_BYTES;
 use super::outstanding::{After, Outstanding, accepted};
 use super::target::Link;
 use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{Balance, Planner, Stripes};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// The rails of one window.
 pub struct WindowRails<F: Fabric> {
@@ -172,6 +173,20 @@ impl<F: Fabric> WindowRails<F> {
         self.fabric.progress()?;
         self.reap(&mut outstanding)?;
         Ok(!outstanding.uses_buffers(target))
+    }
+
+    /// Some rank to which something is under way.
+    pub(super) fn busy_target(&self) -> Option<Rank> {
+        let outstanding = self.outstanding();
+        outstanding.pending.first().map(|pending| pending.target)
+    }
+
+    /// Some rank to which something is under way that uses a buffer of the caller's.
+    pub(super) fn user_of_buffers(&self) -> Option<Rank> {
+        let outstanding = self.outstanding();
+        let mut pending = outstanding.pending.iter();
+        let found = pending.find(|pending| pending.after.uses_buffer());
+        found.map(|pending| pending.target)
     }
 
     /// Finds out whether `rank` still answers.

@@ -10,13 +10,12 @@ use super::{Window, WindowError, count};
 use crate::lock::{AnyLock, Arbiter, LockAlgorithm, Mailbox, Mode, RemoteLock};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_base::sync::{Ordering, fence, yield_now};
+use ferrorail_base::sync::{Claim, Ordering, assert_unlocked, fence, yield_now};
 use ferrorail_fabric::{Fabric, Ticket};
 use ferrorail_shm::Ringer;
 use std::future::Future;
 use std::pin::pin;
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// What a window leaves to handlers.
@@ -43,9 +42,10 @@ pub(super) struct Desk {
     rooms: usize,
     ringers: Vec<Option<Ringer>>,
     listeners: Vec<bool>,
-    /// Number of the last request to each rank; held while the room to send from is in use.
-    asked: Mutex<Vec<u64>>,
-    served: Mutex<Served>,
+    /// Number of the last request to each rank; claimed while the room to send from is in use.
+    pub asked: Claim<Vec<u64>>,
+    /// The handler's own.
+    served: Claim<Served>,
 }
 
 /// The handler's state.
@@ -69,8 +69,8 @@ impl Desk {
             rooms: handling.rooms,
             ringers: handling.ringers,
             listeners: handling.listeners,
-            asked: Mutex::new(vec![0; ranks as usize]),
-            served: Mutex::new(Served {
+            asked: Claim::new(vec![0; ranks as usize]),
+            served: Claim::new(Served {
                 arbiter: lock.is_served().then(|| Arbiter::new(ranks)),
                 answered: vec![0; ranks as usize],
                 accumulate,
@@ -78,10 +78,6 @@ impl Desk {
                 failed: false,
             }),
         }
-    }
-
-    pub fn asked(&self) -> MutexGuard<'_, Vec<u64>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Offset of the `index`-th of this rank's rooms.
@@ -151,7 +147,9 @@ impl<F: Fabric> Window<F> {
     /// Serves what others ask of this rank. Whether there was anything. Called by the handler only.
     pub(super) fn serve(&self, stopped: Stopped<'_>) -> bool {
         let Some(desk) = &self.desk else { return false };
-        let mut served = desk.served.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut served) = desk.served.take() else {
+            return false;
+        };
         let mut busy = false;
         let outcome = self
             .serve_lock(&mut served, &mut busy, stopped)
@@ -355,6 +353,7 @@ impl<F: Fabric> Window<F> {
         stopped: Stopped<'_>,
         mut post: impl FnMut(&WindowRails<F>) -> Result<Option<R>, WindowError>,
     ) -> Result<R, WindowError> {
+        assert_unlocked();
         let rails = self.rails();
         loop {
             if let Some(done) = post(rails)? {

@@ -5,6 +5,7 @@ use super::shape::Shape;
 use ferrorail_base::runs::Piece;
 use ferrorail_base::{PeerId, Rank};
 use ferrorail_fabric::RemoteRegion;
+use ferrorail_shm::Cma;
 
 /// A rank that is reached over rails.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +28,7 @@ pub enum Memory {
     /// Private memory of a process of this host, at this address there.
     Attach {
         /// The process.
-        pid: u32,
+        process: Cma,
         /// First byte in its address space.
         address: u64,
     },

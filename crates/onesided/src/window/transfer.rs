@@ -7,6 +7,7 @@ use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::Fabric;
+use ferrorail_shm::Cma;
 use std::ptr;
 
 impl<F: Fabric> Window<F> {
@@ -143,28 +144,35 @@ impl<F: Fabric> Window<F> {
                 }
                 Ok(())
             }
-            Memory::Attach { pid, address } => {
+            Memory::Attach { process, address } => {
                 let there = address.wrapping_add_signed(offset as i64);
                 // SAFETY: inside what the target made the window of; else as above.
-                unsafe { copy_across(target, pid, direction, here, there) }
+                unsafe { copy_across(target, process, direction, here, there) }
             }
-            Memory::Rails { .. } | Memory::Attached => {
-                let (region, offset) = self.over_rails(target, offset, here.bytes)?;
+            Memory::Rails {
+                region,
+                offset: base,
+            } => {
+                let offset = base.wrapping_add_signed(offset);
                 // SAFETY: the caller's contract; the target registered the bytes.
                 unsafe { self.move_by_rail(target, direction, here, &region, offset) }
             }
+            // SAFETY: as above.
+            Memory::Attached => unsafe {
+                self.move_attached(target, direction, here, offset as u64)
+            },
         }
     }
 }
 
-/// Copies between `here` and private memory of process `pid`.
+/// Copies between `here` and private memory of `process`.
 ///
 /// # Safety
 /// `here` is valid; `there` is memory that the process lends to its window.
 #[inline(never)]
 unsafe fn copy_across(
     target: Rank,
-    pid: u32,
+    process: Cma,
     direction: Direction,
     here: MemoryRange,
     there: u64,
@@ -172,8 +180,8 @@ unsafe fn copy_across(
     // SAFETY: the caller's contract; others may write there, which is for the program to prevent.
     let copied = unsafe {
         match direction {
-            Direction::Put => ferrorail_shm::cma_write(pid, here, there),
-            Direction::Get => ferrorail_shm::cma_read(pid, there, here),
+            Direction::Put => process.write(here, there),
+            Direction::Get => process.read(there, here),
         }
     };
     copied.map_err(|source| WindowError::CrossMemory {

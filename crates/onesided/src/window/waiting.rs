@@ -3,6 +3,7 @@
 use super::rails::WindowRails;
 use super::{Window, WindowError};
 use ferrorail_base::Rank;
+use ferrorail_base::sync::{Claim, Claimed};
 use ferrorail_fabric::{Fabric, FabricError};
 use ferrorail_shm::{WaitPolicy, Waiter};
 use std::time::Duration;
@@ -57,6 +58,18 @@ impl<F: Fabric> Window<F> {
         mut done: impl FnMut() -> Result<bool, WindowError>,
     ) -> Result<(), WindowError> {
         self.wait_for(doing, waiting, || Ok(done()?.then_some(())))
+    }
+
+    /// The claim, once no other thread of this process has it.
+    #[inline]
+    pub(super) fn claim<'a, T>(
+        &self,
+        claim: &'a Claim<T>,
+        target: Rank,
+    ) -> Result<Claimed<'a, T>, WindowError> {
+        // Giving up a claim rings for nobody.
+        let waiting = Waiting::Rail(target);
+        self.wait_for("waiting for another thread", waiting, || Ok(claim.take()))
     }
 
     /// Polls until there is something. Patience is made up only once that takes time.

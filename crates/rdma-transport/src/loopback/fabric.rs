@@ -14,7 +14,7 @@ use ferrorail_fabric::{
     Notification, RAILS_MAX, RailCounters, RailInfo, RemoteRegion, RemoteSlice, SharedBacking,
     Ticket, Tracking,
 };
-use ferrorail_shm::{Segment, SegmentHandle, cma_probe};
+use ferrorail_shm::{Cma, Segment, SegmentHandle};
 use std::io;
 use std::sync::PoisonError;
 
@@ -199,16 +199,17 @@ impl Fabric for LoopbackFabric {
         }
         let handle = SegmentHandle::from_wire(&address.keys).ok_or_else(unusable)?;
         let pid = address.image.pid;
-        let segment = Segment::attach(&handle).map_err(|error| {
+        let mut segment = Segment::attach(&handle).map_err(|error| {
             let object = format!("process {pid}");
             set_up("mapping the table of keys", &object, error)
         })?;
+        segment.close();
         let same_process = address.image == core.image;
         let (at, value) = address.probe;
-        let attach = !same_process
-            && core.private_memory.load(Ordering::Relaxed)
-            && cma_probe(pid, at, value);
-        if !same_process && !attach {
+        let wanted = !same_process && core.private_memory.load(Ordering::Relaxed);
+        let named = wanted.then(|| Cma::named(pid)).flatten();
+        let attach = named.filter(|process| process.reads(at, value));
+        if !same_process && attach.is_none() {
             core.private_memory.store(false, Ordering::Relaxed);
         }
         self.connect_lanes(id, &address.lives)?;

@@ -45,7 +45,7 @@ use ferrorail_base::config::Settings;
 use ferrorail_base::sync::AtomicBool;
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{FabricError, LaneId, RailInfo, Ticket};
-use ferrorail_shm::{Segment, cma_allow, cma_probe};
+use ferrorail_shm::{Cma, Segment, cma_allow};
 use keys::{KeyTable, TABLE_BYTES};
 use model::Model;
 use operation::{Operation, Refusal};
@@ -198,7 +198,7 @@ impl Core {
 /// or Yama mode forbids it. What holds for one peer is found out when connecting to it.
 fn attach_allowed(pid: u32, (address, value): (u64, u64)) -> bool {
     cma_allow();
-    cma_probe(pid, address, value)
+    Cma::named(pid).is_some_and(|process| process.reads(address, value))
 }
 
 fn random() -> u64 {

@@ -4,7 +4,7 @@ use super::peer::{Link, Peer};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicU64, Ordering, fence};
 use ferrorail_fabric::{LocalSlice, RemoteSlice};
-use ferrorail_shm::{cma_read, cma_write};
+use ferrorail_shm::Cma;
 use std::io;
 
 const WORD: usize = size_of::<u64>();
@@ -153,7 +153,7 @@ enum Reach {
     /// At this address of this process.
     Mapped(usize),
     /// Through the kernel, in another process.
-    Attach { pid: u32, address: u64 },
+    Attach { process: Cma, address: u64 },
 }
 
 impl Operation {
@@ -287,13 +287,8 @@ fn reach(
     if let Some(mapped) = peer.mapped(address, bytes) {
         return Ok(Reach::Mapped(mapped));
     }
-    if !link.attach {
-        return Err(Refusal::NoAttach);
-    }
-    Ok(Reach::Attach {
-        pid: link.pid,
-        address,
-    })
+    let process = link.attach.ok_or(Refusal::NoAttach)?;
+    Ok(Reach::Attach { process, address })
 }
 
 /// The address, here, of a word that this process may use atomically.
@@ -342,9 +337,9 @@ unsafe fn write(from: MemoryRange, to: Reach) -> Result<(), Refusal> {
             }
             Ok(())
         }
-        Reach::Attach { pid, address } => {
+        Reach::Attach { process, address } => {
             // SAFETY: `from` is readable; the key table vouched for the peer's side.
-            unsafe { cma_write(pid, from, address) }.map_err(refused)
+            unsafe { process.write(from, address) }.map_err(refused)
         }
     }
 }
@@ -367,9 +362,9 @@ unsafe fn read(from: Reach, into: MemoryRange) -> Result<(), Refusal> {
             }
             Ok(())
         }
-        Reach::Attach { pid, address } => {
+        Reach::Attach { process, address } => {
             // SAFETY: `into` is writable; the key table vouched for the peer's side.
-            unsafe { cma_read(pid, address, into) }.map_err(refused)
+            unsafe { process.read(address, into) }.map_err(refused)
         }
     }
 }

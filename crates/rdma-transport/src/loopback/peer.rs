@@ -5,7 +5,7 @@ use super::wire::Object;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_base::{PeerId, ProcessId};
 use ferrorail_fabric::{FabricError, RAILS_MAX, RemoteRegion};
-use ferrorail_shm::Segment;
+use ferrorail_shm::{Cma, Segment};
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
@@ -26,8 +26,8 @@ pub(super) struct Link {
     /// the peer's [`ProcessId`].
     pub(super) pid: u32,
     pub(super) same_process: bool,
-    /// Whether cross-memory attach was seen to work with this peer.
-    pub(super) attach: bool,
+    /// The process, if cross-memory attach was seen to work with it.
+    pub(super) attach: Option<Cma>,
     pub(super) keys: PeerKeys,
     /// Which of the peer's gates are this process's.
     pub(super) gate: PeerId,
@@ -163,14 +163,16 @@ impl Mappings {
         if let Some(segment) = objects.get(&identity).and_then(Weak::upgrade) {
             return Ok(segment);
         }
-        let segment = Segment::attach(&object.handle()).map_err(|error| FabricError::SetUp {
-            verb: "mapping shared memory",
-            object: format!(
-                "descriptor {} of process {}",
-                object.backing.fd, object.backing.pid
-            ),
-            source: io::Error::other(error),
-        })?;
+        let mut segment =
+            Segment::attach(&object.handle()).map_err(|error| FabricError::SetUp {
+                verb: "mapping shared memory",
+                object: format!(
+                    "descriptor {} of process {}",
+                    object.backing.fd, object.backing.pid
+                ),
+                source: io::Error::other(error),
+            })?;
+        segment.close();
         let segment = Arc::new(segment);
         objects.insert(identity, Arc::downgrade(&segment));
         Ok(segment)

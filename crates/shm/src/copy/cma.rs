@@ -3,21 +3,43 @@
 //! Raw system-call wrappers of libc are used rather than nix's, which take `IoSlice`, that is
 //! references to memory that peers may write.
 
+use crate::process;
+use ferrorail_base::ProcessId;
 use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::sync::{AtomicU64, Ordering};
 use std::io;
 
-/// The proven right to reach into the memory of one process.
+/// One process of this host, whose memory is reached into. Its number alone would not do: the kernel
+/// gives the number of a process that ended to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cma {
     pid: u32,
+    started: u64,
 }
 
 impl Cma {
-    /// Asks whether this process may read `pid`'s memory by reading the word at `address` there,
-    /// which must be `expect`. Without the right, or where `pid` means another process here
-    /// (another pid namespace), the answer is `None`.
-    pub fn probe(pid: u32, address: u64, expect: u64) -> Option<Cma> {
-        cma_probe(pid, address, expect).then_some(Cma { pid })
+    /// A process that told its identity, on the same host.
+    #[inline]
+    pub fn of(process: ProcessId) -> Cma {
+        let ProcessId { pid, started, .. } = process;
+        Cma { pid, started }
+    }
+
+    /// The process that has this number now, if there is one.
+    pub fn named(pid: u32) -> Option<Cma> {
+        let started = process::started(pid)?;
+        Some(Cma { pid, started })
+    }
+
+    /// Whether this process may read the other's memory, and finds the word `expect` at `address`
+    /// there. That should be a number nobody else has at that address: where `pid` means another
+    /// process here (another pid namespace), the answer is no.
+    pub fn reads(self, address: u64, expect: u64) -> bool {
+        let mut word = 0u64;
+        let local = MemoryRange::new((&raw mut word).cast(), size_of::<u64>());
+        // SAFETY: `local` is this frame's own word; whatever the peer has there is only read.
+        let read = unsafe { self.read(address, local) };
+        read.is_ok() && word == expect
     }
 
     /// The process.
@@ -25,39 +47,119 @@ impl Cma {
         self.pid
     }
 
-    /// See [`cma_write`].
-    ///
-    /// # Safety
-    /// As [`cma_write`].
+    /// Writes `local` to `remote` of the process, all of it.
     ///
     /// # Errors
-    /// As [`cma_write`].
-    pub unsafe fn write(self, local: MemoryRange, remote_address: u64) -> io::Result<()> {
+    /// The system's: `EPERM` without the right, `ESRCH` if the process ended, `EFAULT` if it has no
+    /// writable memory there (a part may have been written); `InvalidInput` if the range wraps around.
+    ///
+    /// # Safety
+    /// `local` is readable. The memory at `remote` is meant to be written by this process now; nothing
+    /// checks that but the peer's page tables.
+    pub unsafe fn write(self, local: MemoryRange, remote: u64) -> io::Result<()> {
         // SAFETY: passed on to the caller.
-        unsafe { cma_write(self.pid, local, remote_address) }
+        unsafe { self.transfer(libc::process_vm_writev, local, remote) }
     }
 
-    /// See [`cma_read`].
-    ///
-    /// # Safety
-    /// As [`cma_read`].
+    /// Reads `local.bytes` bytes at `remote` of the process into `local`.
     ///
     /// # Errors
-    /// As [`cma_read`].
-    pub unsafe fn read(self, remote_address: u64, local: MemoryRange) -> io::Result<()> {
+    /// As [`Cma::write`].
+    ///
+    /// # Safety
+    /// `local` is writable and nobody else touches it meanwhile.
+    pub unsafe fn read(self, remote: u64, local: MemoryRange) -> io::Result<()> {
         // SAFETY: passed on to the caller.
-        unsafe { cma_read(self.pid, remote_address, local) }
+        unsafe { self.transfer(libc::process_vm_readv, local, remote) }
+    }
+
+    /// Repeats `call` until everything is transferred: one call moves at most 2 GiB and stops at the
+    /// first page it cannot reach.
+    ///
+    /// # Safety
+    /// As [`Cma::write`] or [`Cma::read`], whichever `call` does.
+    unsafe fn transfer(self, call: Call, local: MemoryRange, remote: u64) -> io::Result<()> {
+        let invalid = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
+        let remote = usize::try_from(remote)
+            .ok()
+            .filter(|start| start.checked_add(local.bytes).is_some())
+            .ok_or_else(|| invalid("the remote range wraps"))?;
+        let pid = libc::pid_t::try_from(self.pid).map_err(|_| invalid("no such process number"))?;
+        let mut done = 0;
+        while done < local.bytes {
+            self.verify()?;
+            let vector = |start: usize| libc::iovec {
+                iov_base: (start + done) as *mut libc::c_void,
+                iov_len: local.bytes - done,
+            };
+            let (here, there) = (vector(local.address), vector(remote));
+            // SAFETY: one vector each; the kernel checks remote addresses, the caller vouches for both.
+            let moved = unsafe { call(pid, &raw const here, 1, &raw const there, 1, 0) };
+            match usize::try_from(moved) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(moved) => done += moved,
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the number still is this process's, unless that was found a moment ago.
+    #[inline]
+    fn verify(self) -> io::Result<()> {
+        let (now, tag) = (milliseconds(), self.tag());
+        let known = self.slot().load(Ordering::Relaxed);
+        match (known >> 32) as u32 == tag && now.wrapping_sub(known as u32) < VALID_MS {
+            true => Ok(()),
+            false => self.verify_now(now),
+        }
+    }
+
+    #[cold]
+    fn verify_now(self, now: u32) -> io::Result<()> {
+        if self.started == 0 || process::started(self.pid) != Some(self.started) {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        let known = u64::from(self.tag()) << 32 | u64::from(now);
+        self.slot().store(known, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Tells apart processes that share a slot; never 0.
+    #[inline]
+    fn tag(self) -> u32 {
+        let mixed = self.started.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        mixed as u32 ^ self.pid | 1
+    }
+
+    #[inline]
+    fn slot(self) -> &'static AtomicU64 {
+        &VERIFIED[self.pid as usize % VERIFIED.len()]
     }
 }
 
-/// Whether this process may read `pid`'s memory: reads the word at `address` there and compares it
-/// with `expect`, which should be a number nobody else has at that address.
-pub fn cma_probe(pid: u32, address: u64, expect: u64) -> bool {
-    let mut word = 0u64;
-    let local = MemoryRange::new((&raw mut word).cast(), size_of::<u64>());
-    // SAFETY: `local` is this frame's own word; whatever the peer has there is only read.
-    let read = unsafe { cma_read(pid, address, local) };
-    read.is_ok() && word == expect
+/// For how long a process is taken for the same without another look, which costs some microseconds.
+/// Numbers are given away in turn, so that one comes round only after all others of the system did:
+/// tens of thousands of processes have to be started meanwhile.
+const VALID_MS: u32 = 100;
+
+/// When which process was last looked at: its tag, and milliseconds.
+static VERIFIED: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
+
+/// A clock that is read in a few nanoseconds, and steps every few milliseconds.
+#[inline]
+fn milliseconds() -> u32 {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC_COARSE);
+    now.map_or(0, |now| {
+        (now.tv_sec() as u32)
+            .wrapping_mul(1000)
+            .wrapping_add(now.tv_nsec() as u32 / 1_000_000)
+    })
 }
 
 /// Lets processes of the same user reach into this one's memory where the Yama security module
@@ -73,32 +175,6 @@ pub fn cma_allow() {
     }
 }
 
-/// Writes `local` to `remote_address` of process `pid`, all of it.
-///
-/// # Errors
-/// The system's: `EPERM` without the right, `ESRCH` if the process ended, `EFAULT` if it has no
-/// writable memory there (a part may have been written); `InvalidInput` if the range wraps around.
-///
-/// # Safety
-/// `local` is readable. The memory at `remote_address` is meant to be written by this process now;
-/// nothing checks that but the peer's page tables.
-pub unsafe fn cma_write(pid: u32, local: MemoryRange, remote_address: u64) -> io::Result<()> {
-    // SAFETY: passed on to the caller.
-    unsafe { transfer(libc::process_vm_writev, pid, local, remote_address) }
-}
-
-/// Reads `local.bytes` bytes at `remote_address` of process `pid` into `local`.
-///
-/// # Errors
-/// As [`cma_write`].
-///
-/// # Safety
-/// `local` is writable and nobody else touches it meanwhile.
-pub unsafe fn cma_read(pid: u32, remote_address: u64, local: MemoryRange) -> io::Result<()> {
-    // SAFETY: passed on to the caller.
-    unsafe { transfer(libc::process_vm_readv, pid, local, remote_address) }
-}
-
 type Call = unsafe extern "C" fn(
     libc::pid_t,
     *const libc::iovec,
@@ -108,41 +184,6 @@ type Call = unsafe extern "C" fn(
     libc::c_ulong,
 ) -> libc::ssize_t;
 
-/// Repeats `call` until everything is transferred: one call moves at most 2 GiB and stops at the
-/// first page it cannot reach.
-///
-/// # Safety
-/// As [`cma_write`] or [`cma_read`], whichever `call` does.
-unsafe fn transfer(call: Call, pid: u32, local: MemoryRange, remote: u64) -> io::Result<()> {
-    let remote = usize::try_from(remote)
-        .ok()
-        .filter(|start| start.checked_add(local.bytes).is_some())
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the remote range wraps"))?;
-    let pid = libc::pid_t::try_from(pid)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "no such process number"))?;
-    let mut done = 0;
-    while done < local.bytes {
-        let vector = |start: usize| libc::iovec {
-            iov_base: (start + done) as *mut libc::c_void,
-            iov_len: local.bytes - done,
-        };
-        let (here, there) = (vector(local.address), vector(remote));
-        // SAFETY: one vector each; the kernel checks remote addresses, the caller vouches for both.
-        let moved = unsafe { call(pid, &raw const here, 1, &raw const there, 1, 0) };
-        match usize::try_from(moved) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(moved) => done += moved,
-            Err(_) => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,29 +192,48 @@ mod tests {
         MemoryRange::new(bytes.as_ptr(), bytes.len())
     }
 
+    fn me() -> Cma {
+        Cma::of(process::process_id())
+    }
+
     #[test]
     fn probing_compares_the_word() {
         let word = 0x5eed_0000_0000_0001_u64;
         let address = (&raw const word) as u64;
-        let me = std::process::id();
-        assert!(cma_probe(me, address, word));
-        assert_eq!(Cma::probe(me, address, word).map(Cma::pid), Some(me));
-        assert!(!cma_probe(me, address, word + 1));
-        assert!(!cma_probe(me, 8, word), "an unmapped address");
-        assert!(!cma_probe(u32::MAX, address, word));
+        assert_eq!(Cma::named(std::process::id()), Some(me()));
+        assert!(me().reads(address, word));
+        assert!(!me().reads(address, word + 1));
+        assert!(!me().reads(8, word), "an unmapped address");
+        assert!(Cma::named(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn a_number_that_was_given_away_is_not_written_to() {
+        let (word, new) = ([0u8; 8], [7u8; 8]);
+        let before = Cma {
+            started: me().started - 1,
+            ..me()
+        };
+        // SAFETY: refused; else to this frame's own bytes, to none of which there is a reference.
+        let error = unsafe { before.write(range(&new), word.as_ptr() as u64) }.unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+        let unknown = Cma { started: 0, ..me() };
+        assert!(!unknown.reads(word.as_ptr() as u64, 0));
+        assert!(me().reads(word.as_ptr() as u64, 0));
+        assert!(!before.reads(word.as_ptr() as u64, 0), "after another look");
     }
 
     #[test]
     fn wrapping_ranges_are_refused() {
         let local = [1u8; 16];
         // SAFETY: refused before anything is touched.
-        let error = unsafe { cma_write(std::process::id(), range(&local), u64::MAX - 8) };
+        let error = unsafe { me().write(range(&local), u64::MAX - 8) };
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]
     fn nothing_to_move_is_no_error() {
         // SAFETY: an empty range.
-        assert!(unsafe { cma_read(std::process::id(), 0, range(&[])) }.is_ok());
+        assert!(unsafe { me().read(0, range(&[])) }.is_ok());
     }
 }

@@ -12,4 +12,4 @@
 
 mod cma;
 
-pub use cma::{Cma, cma_allow, cma_probe, cma_read, cma_write};
+pub use cma::{Cma, cma_allow};

@@ -13,6 +13,12 @@ pub enum ShmError {
         /// Bytes asked for.
         bytes: u64,
     },
+    /// Nearly all descriptors of the process are in use.
+    #[error("the last of {limit} descriptors are left to the program; `ulimit -n` gives more")]
+    Descriptors {
+        /// The process's limit.
+        limit: u64,
+    },
     /// `memfd_create` failed.
     #[error("creating a memfd failed: {source}; FERRORAIL_SHM=posix does without")]
     CreateMemfd {

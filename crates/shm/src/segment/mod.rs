@@ -4,6 +4,7 @@
 //! outlive its processes; peers open it through `/proc`) and [`ShmKind::Posix`] (a named file in
 //! `/dev/shm`, for hosts where `/proc/<pid>/fd` of a peer is closed to us).
 
+mod descriptors;
 mod error;
 mod handle;
 mod memfd;
@@ -42,7 +43,8 @@ unsafe impl AtomicCell for InlineSlot {}
 #[derive(Debug)]
 pub struct Segment {
     map: MmapRaw,
-    file: File,
+    /// `None` once closed.
+    file: Option<File>,
     device: u64,
     inode: u64,
     /// POSIX backing: the name to attach by, and the creator's duty to remove it.
@@ -51,7 +53,7 @@ pub struct Segment {
 
 impl Segment {
     /// Creates a zero-filled segment of at least `bytes` bytes, rounded up to pages. Its descriptor
-    /// is close-on-exec and stays open, for peers to attach to.
+    /// is close-on-exec and stays open until [`Segment::close`], for peers to attach to.
     ///
     /// [`ShmKind::Auto`] is a memfd, or POSIX shared memory where this process may not create one.
     /// Whether *peers* can attach to a memfd is for them to agree on.
@@ -110,6 +112,7 @@ impl Segment {
     }
 
     fn map(file: File, bytes: usize, name: Option<posix::Name>) -> Result<Segment, ShmError> {
+        descriptors::leave_some(file.as_raw_fd())?;
         let failed = |source| ShmError::Map {
             bytes: bytes as u64,
             source,
@@ -121,7 +124,7 @@ impl Segment {
             .map_err(failed)?;
         Ok(Segment {
             map,
-            file,
+            file: Some(file),
             device,
             inode,
             name,
@@ -149,15 +152,21 @@ impl Segment {
         }
     }
 
+    /// Gives the descriptor back, as programs have a limit of them; to be called once nobody attaches
+    /// any more. The mapping stays.
+    pub fn close(&mut self) {
+        self.file = None;
+    }
+
     /// The mapping, as an address range of this process.
     #[inline]
     pub fn range(&self) -> MemoryRange {
         MemoryRange::new(self.map.as_ptr(), self.map.len())
     }
 
-    /// This process's descriptor of the shared object.
+    /// This process's descriptor of the shared object; -1 once closed.
     pub fn fd(&self) -> i32 {
-        self.file.as_raw_fd()
+        self.file.as_ref().map_or(-1, File::as_raw_fd)
     }
 
     /// Length in bytes, a multiple of the page size.

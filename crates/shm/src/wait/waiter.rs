@@ -1,7 +1,7 @@
 //! The waiting ladder: spin, yield, sleep, with the host's progress poked on the way.
 
 use super::{Doorbell, Ticket};
-use ferrorail_base::sync::spin_loop;
+use ferrorail_base::sync::{assert_unlocked, spin_loop};
 use std::time::{Duration, Instant};
 
 /// How patient each rung of the ladder is. A constant of the job's placement, not of an operation.
@@ -31,6 +31,8 @@ pub struct WaitPolicy {
 /// Polls before the first yield where every rank has a core: 10 to 20 us, above the latency of a
 /// rail and about what being scheduled away and back costs.
 const SPINS: u32 = 200;
+/// Spins between looks at the clock and the host, in a spin that is so long.
+const SPINS_PER_LOOK: u32 = 1024;
 const YIELDS: Duration = Duration::from_millis(1);
 const POKE_EVERY: u32 = 32;
 const SLEEP: Duration = Duration::from_millis(1);
@@ -62,7 +64,7 @@ pub struct Waiter {
     spins_left: u32,
     /// Idle steps past spinning.
     steps: u32,
-    /// When spinning ended.
+    /// When spinning ended, or had lasted long.
     since: Option<Instant>,
     /// Time from there to the last look at the clock.
     waited: Duration,
@@ -85,17 +87,32 @@ impl Waiter {
 
     /// One idle step after a poll that failed. `doorbell` is given if whatever is awaited rings it;
     /// without one (memory that a NIC writes) the last rung is a nap with back-off. `poke` drives
-    /// the host MPI's progress; it is not called while spinning.
+    /// the host MPI's progress; it is called now and then in a long spin, and not in a short one.
     ///
     /// Going to sleep on a doorbell takes two steps with a poll of the caller's between them.
+    ///
+    /// # Panics
+    /// With debug assertions, if this thread holds a [`Mutex`](ferrorail_base::sync::Mutex): others of
+    /// its process may want that before what is awaited can happen.
     #[inline]
     pub fn idle(&mut self, doorbell: Option<&Doorbell<'_>>, poke: &mut dyn FnMut()) {
+        assert_unlocked();
         if self.spins_left != 0 {
             self.spins_left -= 1;
             spin_loop();
+            if self.spins_left.is_multiple_of(SPINS_PER_LOOK) && self.spins_left != 0 {
+                self.look_up(poke);
+            }
             return;
         }
         self.idle_slowly(doorbell, poke);
+    }
+
+    /// In a long spin, as `FERRORAIL_SPIN` may ask for: the host's progress and the clock go on.
+    #[cold]
+    fn look_up(&mut self, poke: &mut dyn FnMut()) {
+        poke();
+        self.waited = self.since.get_or_insert_with(Instant::now).elapsed();
     }
 
     #[cold]
@@ -131,7 +148,7 @@ impl Waiter {
         }
     }
 
-    /// Time since spinning ended, as of the last step that looked at the clock; zero before. For
+    /// Time since the first step that looked at the clock, as of the last that did; zero before. For
     /// asking now and then whether the peers still live.
     #[inline]
     pub fn waited(&self) -> Duration {
@@ -230,6 +247,20 @@ mod tests {
         }
         assert!(waiter.waited() > Duration::from_millis(10));
         assert!(pokes >= 2, "the host is poked while sleeping");
+    }
+
+    #[test]
+    fn a_long_spin_drives_the_host_and_the_clock() {
+        let mut pokes = 0;
+        let mut waiter = Waiter::new(&WaitPolicy {
+            spin: u32::MAX,
+            ..HASTY
+        });
+        for _ in 0..4 * SPINS_PER_LOOK {
+            waiter.idle(None, &mut || pokes += 1);
+        }
+        assert_eq!(pokes, 4);
+        assert!(waiter.waited() > Duration::ZERO);
     }
 
     #[test]

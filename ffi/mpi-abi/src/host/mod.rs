@@ -13,14 +13,15 @@ pub use message::RequestList;
 pub use types::TypeLayout;
 pub use window::BareWindow;
 
-use crate::functions::FromFortran;
+use crate::functions::{WindowFromFortran, window_from_fortran};
 use crate::kind::library_version;
 use crate::library::Library;
 use crate::{
-    AbiKind, Comm, Constants, Datatype, FortranHandles, FortranSentinels, Functions, Op,
-    Predefined, PredefinedDatatype, Win, WindowConstants,
+    AbiKind, Comm, Constants, Datatype, Functions, Info, Predefined, PredefinedDatatype, Win,
+    WindowConstants,
 };
 use libc::{c_char, c_int, c_void};
+use std::ops::Range;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
@@ -73,8 +74,7 @@ pub struct Host {
     functions: Functions,
     version: String,
     library: Library,
-    from_fortran: OnceLock<Option<FromFortran>>,
-    sentinels: OnceLock<FortranSentinels>,
+    from_fortran: OnceLock<Option<WindowFromFortran>>,
 }
 
 impl Host {
@@ -113,7 +113,6 @@ impl Host {
             version,
             library,
             from_fortran: OnceLock::new(),
-            sentinels: OnceLock::new(),
         })
     }
 
@@ -188,6 +187,26 @@ impl Host {
         Win(register & self.kind.handle_mask())
     }
 
+    /// An info handle as a C program passed it in a register.
+    #[inline]
+    pub fn info(&self, register: usize) -> Info {
+        Info(register & self.kind.handle_mask())
+    }
+
+    /// The handle that a C program keeps at `address`.
+    ///
+    /// # Safety
+    /// The address of a handle.
+    pub unsafe fn handle_at(&self, address: *const c_void) -> usize {
+        // SAFETY: the caller's contract; handles are as large as the library's kind says.
+        unsafe {
+            match self.kind {
+                AbiKind::Mpich => address.cast::<u32>().read_unaligned() as usize,
+                AbiKind::OpenMpi | AbiKind::Standard => address.cast::<usize>().read_unaligned(),
+            }
+        }
+    }
+
     /// This library's handle of a predefined datatype, if it has one. It may still be unsupported:
     /// optional Fortran types have a size of 0 then.
     pub fn datatype_named(&self, datatype: &PredefinedDatatype) -> Option<Datatype> {
@@ -209,36 +228,22 @@ impl Host {
         self.library.data(name).map(|a| a.as_ptr() as usize)
     }
 
-    /// Where Open MPI's Fortran constants are. `None` for other libraries.
-    pub fn fortran_sentinels(&self) -> Option<&FortranSentinels> {
-        (self.kind == AbiKind::OpenMpi).then(|| {
-            self.sentinels
-                .get_or_init(|| FortranSentinels::load(&self.library))
-        })
-    }
-
-    /// Handles of Fortran arguments as C handles: communicator, datatypes and operation. `None` if
-    /// the library offers no conversion.
-    pub fn from_fortran(
-        &self,
-        comm: c_int,
-        datatypes: [c_int; 2],
-        op: c_int,
-    ) -> Option<(Comm, [Datatype; 2], Op)> {
-        let handles = self.fortran_handles()?;
-        let datatypes = datatypes.map(|datatype| handles.datatype(datatype));
-        Some((handles.comm(comm), datatypes, handles.op(op)))
-    }
-
-    /// What Fortran's handles are in C. `None` if the library does not say.
-    pub fn fortran_handles(&self) -> Option<FortranHandles> {
+    /// A window's handle as a Fortran program passed it, as one of C. `None` if the library does not
+    /// say what it is.
+    pub fn window_from_fortran(&self, window: c_int) -> Option<Win> {
         if self.kind == AbiKind::Mpich {
-            return Some(FortranHandles::SAME);
+            return Some(Win(window as u32 as usize));
         }
         let convert = self
             .from_fortran
-            .get_or_init(|| FromFortran::load(&self.library));
-        convert.map(FortranHandles::converted)
+            .get_or_init(|| window_from_fortran(&self.library));
+        // SAFETY: any integer is accepted; wrong ones become the null handle.
+        convert.map(|convert| unsafe { convert(window) })
+    }
+
+    /// Where the library's code and data are mapped.
+    pub fn mapping(&self) -> Option<Range<usize>> {
+        self.library.mapping()
     }
 
     /// `Ok` for `MPI_SUCCESS`, else the error with its class.

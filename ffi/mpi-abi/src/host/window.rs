@@ -3,7 +3,7 @@
 use super::{Host, MpiError};
 use crate::{Comm, Group, Info, Win};
 use libc::{c_char, c_int};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 /// Which window without memory a library is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,32 +59,49 @@ impl Host {
     /// # Errors
     /// The library's.
     pub fn ranks_in_window(&self, window: Win, group: Group) -> Result<Vec<u32>, MpiError> {
-        let mut size = 0;
-        // SAFETY: `size` is live.
-        let code = unsafe { (self.functions.group_size)(group, &mut size) };
-        self.check("MPI_Group_size", code)?;
         let mut all = Group(0);
         // SAFETY: `all` is live and as large as any handle.
         let code = unsafe { (self.functions.win_get_group)(window, &mut all) };
         self.check("MPI_Win_get_group", code)?;
-        let members: Vec<c_int> = (0..size).collect();
-        let mut ranks = vec![0; members.len()];
-        // SAFETY: both arrays have `size` entries; both groups are live.
-        let code = unsafe {
-            let (from, to) = (members.as_ptr(), ranks.as_mut_ptr());
-            (self.functions.group_translate_ranks)(group, size, from, all, to)
+        let translated = self.translate_ranks(group, all);
+        self.free_group(all);
+        let outside = self.constants().undefined as u32;
+        Ok(translated?
+            .into_iter()
+            .map(|rank| rank.unwrap_or(outside))
+            .collect())
+    }
+
+    /// The keys of `info`.
+    pub fn info_keys(&self, info: Info) -> Vec<CString> {
+        /// Longest key of any library, in bytes.
+        const LENGTH: usize = 511;
+        let mut count = 0;
+        if info == self.predefined.info_null {
+            return Vec::new();
+        }
+        // SAFETY: `count` is live.
+        let code = unsafe { (self.functions.info_get_nkeys)(info, &mut count) };
+        if code != self.constants().success {
+            return Vec::new();
+        }
+        let key = |index| {
+            let mut text = [0u8; LENGTH + 1];
+            let to = text.as_mut_ptr().cast::<c_char>();
+            // SAFETY: `text` has room for the longest key and a final 0.
+            let code = unsafe { (self.functions.info_get_nthkey)(info, index, to) };
+            let found = CStr::from_bytes_until_nul(&text).ok();
+            found
+                .filter(|_| code == self.constants().success)
+                .map(CStr::to_owned)
         };
-        let translated = self.check("MPI_Group_translate_ranks", code);
-        // SAFETY: a group made above, given back once.
-        unsafe { (self.functions.group_free)(&mut all) };
-        translated?;
-        Ok(ranks.into_iter().map(|rank| rank as u32).collect())
+        (0..count).filter_map(key).collect()
     }
 
     /// The value of `key` in `info`, if that has it.
     pub fn info_value(&self, info: Info, key: &CStr) -> Option<String> {
-        /// Longest value that is looked at, in bytes.
-        const LENGTH: usize = 255;
+        /// Longest value of any library, in bytes.
+        const LENGTH: usize = 1023;
         if info == self.predefined.info_null {
             return None;
         }
@@ -100,5 +117,15 @@ impl Host {
         }
         let value = CStr::from_bytes_until_nul(&text).ok()?;
         Some(value.to_string_lossy().into_owned())
+    }
+
+    /// Sets `key` of `info`.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn set_info_value(&self, info: Info, key: &CStr, value: &CStr) -> Result<(), MpiError> {
+        // SAFETY: both strings end with 0.
+        let code = unsafe { (self.functions.info_set)(info, key.as_ptr(), value.as_ptr()) };
+        self.check("MPI_Info_set", code)
     }
 }

@@ -67,9 +67,6 @@ fn communicators(host: &Host) {
         "the callback ran once"
     );
     host.free_comm(copy).expect("freed");
-    let shared = host.shared_memory_comm(world).expect("a communicator");
-    assert_eq!(host.comm_size(shared), Ok(1));
-    host.free_comm(shared).expect("freed");
     assert_eq!(host.allreduce_min(-5, world), Ok(-5));
     host.barrier(world).expect("barrier");
 }

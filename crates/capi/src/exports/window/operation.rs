@@ -41,22 +41,26 @@ macro_rules! operations {
         mod int {
             use super::*;
             type Count = c_int;
-            $(forms!($name $requested, $label, $arguments, |$session, $entry, $rank| $call);)*
+            $(forms!($name, $requested, $label, $arguments, |$session, $entry, $rank| $call);)*
         }
         /// Counts are `MPI_Count`.
         mod large {
             use super::*;
             type Count = i64;
-            $(forms!($large $requested_large, $label, $arguments, |$session, $entry, $rank| $call);)*
+            $(forms!(
+                $large for $name, $requested_large for $requested, $label, $arguments,
+                |$session, $entry, $rank| $call
+            );)*
         }
     };
 }
 
 macro_rules! forms {
-    ($name:ident $requested:ident, $label:literal, $arguments:tt,
+    ($name:ident $(for $int:ident)?, $requested:ident $(for $requested_int:ident)?,
+     $label:literal, $arguments:tt,
      |$session:ident, $entry:ident, $rank:ident| $call:expr) => {
-        call!($name, $label, $arguments, (), |$session, $entry| $call);
-        call!($requested, $label, $arguments, (request: Out), |$session, $entry| {
+        call!($name $(for $int)?, $label, $arguments, (), |$session, $entry| $call);
+        call!($requested $(for $requested_int)?, $label, $arguments, (request: Out), |$session, $entry| {
             let outcome = $call;
             window::requested($session, $entry, $rank, request, outcome)
         });

@@ -40,7 +40,7 @@ impl<F: Fabric> Window<F> {
         let most = desk.operand_bytes / job.element_bytes * job.element_bytes;
         let mut origin = job.origin.map(|side| (side, Cutter::new(side.shape)));
         let mut result = job.result.map(|side| (side, Cutter::new(side.shape)));
-        let mut asked = desk.asked();
+        let mut asked = self.claim(&desk.asked, job.target)?;
         let operands = self.operands(desk);
         let mut done = 0;
         while done < there.bytes {

@@ -8,6 +8,7 @@ use crate::window::{
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::runs::Piece;
+use ferrorail_base::sync::Mutex;
 use ferrorail_base::sync::{AtomicUsize, Ordering};
 use ferrorail_base::{PeerId, ProcessId, RailId, Rank};
 use ferrorail_fabric::stripe::{Balance, Planner, Policy};
@@ -16,8 +17,8 @@ use ferrorail_fabric::{
     RailCounters, RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
 };
 use ferrorail_shm::{Segment, WaitPolicy};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const RAILS: u8 = 2;
@@ -26,7 +27,7 @@ const PEER: PeerId = PeerId(0);
 
 /// Rails with room for a number of puts, which complete at once.
 #[derive(Default)]
-struct Narrow {
+pub(in crate::window) struct Narrow {
     room: AtomicUsize,
     /// Offset and length of each put.
     puts: Mutex<Vec<(usize, usize)>>,
@@ -176,10 +177,21 @@ impl Fabric for Narrow {
 }
 
 /// A process whose host makes room for so many puts each time it is driven.
-struct Process {
+pub(in crate::window) struct Process {
     fabric: Arc<Narrow>,
     wait: WaitPolicy,
     room: usize,
+}
+
+impl Process {
+    /// One that puts nothing on rails, and whose peers are found dead.
+    pub(in crate::window) fn without_rails() -> Self {
+        Self {
+            fabric: Arc::default(),
+            wait: WaitPolicy::for_host(2, 1, None),
+            room: 0,
+        }
+    }
 }
 
 impl Surroundings for Process {

@@ -1,0 +1,207 @@
+//! Functions whose counts are `MPI_Count`, on hosts that only have the form with `int`.
+//!
+//! Programs look for these functions by name and find them here, so they have to work: the `int` form
+//! is called if everything fits, else the call fails as MPI 4.1, section 9.4, has it for a count that
+//! cannot be used.
+
+use crate::runtime;
+use ferrorail_mpi_abi::Host;
+use libc::{c_int, c_void};
+
+/// An array with an entry for each rank that this one sends to.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Sent<T>(*const T);
+
+/// An array with an entry for each rank that this one receives from.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Received<T>(*const T);
+
+impl<T> Sent<T> {
+    /// Its first entry.
+    pub fn first(self) -> *const T {
+        self.0
+    }
+}
+
+impl<T> Received<T> {
+    /// Its first entry.
+    pub fn first(self) -> *const T {
+        self.0
+    }
+}
+
+/// A displacement unit, which is larger in the form with `MPI_Count`, unlike other values of its type.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Unit(isize);
+
+impl From<Unit> for i64 {
+    fn from(Unit(unit): Unit) -> Self {
+        unit as Self
+    }
+}
+
+impl From<c_int> for Unit {
+    fn from(unit: c_int) -> Self {
+        Self(unit as isize)
+    }
+}
+
+/// What is known of a call's arrays, and where shorter ones are kept.
+pub struct Arrays {
+    sent: usize,
+    received: usize,
+    kept: Vec<Box<[c_int]>>,
+}
+
+/// Which ranks the arrays of a call have entries for.
+#[derive(Clone, Copy)]
+pub enum Peers {
+    /// There are no arrays.
+    None,
+    /// All of this communicator, or of its other group.
+    All(usize),
+    /// The same, but only at the root.
+    AtRoot(usize, c_int),
+    /// The neighbours in its topology.
+    Neighbours(usize),
+}
+
+impl Arrays {
+    /// Those of a call among `peers`.
+    pub fn of(peers: Peers) -> Self {
+        let (sent, received) = match runtime::get() {
+            Some(runtime) => entries(&runtime.host, peers),
+            None => (0, 0),
+        };
+        Self {
+            sent,
+            received,
+            kept: Vec::new(),
+        }
+    }
+
+    fn shorten<T: Copy + TryInto<c_int>>(
+        &mut self,
+        array: *const T,
+        n: usize,
+    ) -> Option<*const c_int> {
+        if array.is_null() || n == 0 {
+            return Some(array.cast());
+        }
+        // SAFETY: the program's array, with an entry for each peer.
+        let entries = (0..n).map(|i| unsafe { *array.add(i) }.try_into().ok());
+        self.kept.push(entries.collect::<Option<_>>()?);
+        self.kept.last().map(|kept| kept.as_ptr())
+    }
+}
+
+fn entries(host: &Host, peers: Peers) -> (usize, usize) {
+    match peers {
+        Peers::None => (0, 0),
+        Peers::All(comm) => {
+            let n = host.peers(host.comm(comm), None).unwrap_or(0);
+            (n, n)
+        }
+        Peers::AtRoot(comm, root) => {
+            let n = host.peers(host.comm(comm), Some(root)).unwrap_or(0);
+            (n, n)
+        }
+        Peers::Neighbours(comm) => host.neighbours(host.comm(comm)).unwrap_or((0, 0)),
+    }
+}
+
+/// An argument as the form with `int` takes it.
+pub trait Narrow: Sized {
+    /// Its type there.
+    type Narrowed;
+
+    /// `None` if it does not fit.
+    fn narrowed(self, arrays: &mut Arrays) -> Option<Self::Narrowed>;
+}
+
+impl Narrow for i64 {
+    type Narrowed = c_int;
+    fn narrowed(self, _: &mut Arrays) -> Option<c_int> {
+        self.try_into().ok()
+    }
+}
+
+impl Narrow for Unit {
+    type Narrowed = c_int;
+    fn narrowed(self, _: &mut Arrays) -> Option<c_int> {
+        self.0.try_into().ok()
+    }
+}
+
+impl<T: Copy + TryInto<c_int>> Narrow for Sent<T> {
+    type Narrowed = *const c_int;
+    fn narrowed(self, arrays: &mut Arrays) -> Option<*const c_int> {
+        arrays.shorten(self.0, arrays.sent)
+    }
+}
+
+impl<T: Copy + TryInto<c_int>> Narrow for Received<T> {
+    type Narrowed = *const c_int;
+    fn narrowed(self, arrays: &mut Arrays) -> Option<*const c_int> {
+        arrays.shorten(self.0, arrays.received)
+    }
+}
+
+macro_rules! as_they_are {
+    ($($ty:ty)*) => {$(
+        impl Narrow for $ty {
+            type Narrowed = Self;
+            fn narrowed(self, _: &mut Arrays) -> Option<Self> {
+                Some(self)
+            }
+        }
+    )*};
+}
+
+as_they_are! { c_int usize isize *const c_void *mut c_void }
+
+/// Who is told that a call does not fit.
+#[derive(Clone, Copy)]
+pub enum Handler {
+    /// The error handler of this communicator.
+    Comm(usize),
+    /// That of this window.
+    Window(usize),
+}
+
+/// Reports a count that the host cannot take.
+#[cold]
+pub fn refused(handler: Handler) -> c_int {
+    let Some(runtime) = runtime::get() else {
+        return crate::next::MISSING;
+    };
+    let host = &runtime.host;
+    let class = host.constants().errors.count;
+    match handler {
+        Handler::Comm(comm) => host.call_error_handler(host.comm(comm), class),
+        Handler::Window(win) => host.call_window_error_handler(host.window(win), class),
+    }
+    class
+}
+
+/// Calls `$name`, the form with `int` of a function with these arguments.
+macro_rules! call_narrowed {
+    ($name:ident, ($($arg:ident: $ty:ty),* $(,)?), $peers:expr, $handler:expr) => {{
+        static NARROW: $crate::next::Next = $crate::next::Next::new(stringify!($name));
+        let mut arrays = $crate::exports::narrow::Arrays::of($peers);
+        let mut call = || {
+            $(let $arg = <$ty as $crate::exports::narrow::Narrow>::narrowed($arg, &mut arrays)?;)*
+            Some($crate::next::call_next!(
+                NARROW,
+                ($($arg => <$ty as $crate::exports::narrow::Narrow>::Narrowed),*) -> libc::c_int,
+                else $crate::next::MISSING
+            ))
+        };
+        #[allow(clippy::redundant_closure_call, reason = "it returns where something does not fit")]
+        call().unwrap_or_else(|| $crate::exports::narrow::refused($handler))
+    }};
+}
+pub(super) use call_narrowed;

@@ -1,0 +1,187 @@
+//! Which ranks run ferrorail. A rank without it makes no host call that is not the program's, so none
+//! may be made on a communicator that has such a member (`docs/design/0021-presence.md`).
+//!
+//! Each rank tells the launcher's key-value service before the host's `MPI_Init`, and asks it about
+//! all others afterwards. The exchange inside `MPI_Init` orders the two, so that all ranks get the
+//! same answers.
+
+mod hydra;
+pub mod pmix;
+
+use crate::runtime::{self, Session};
+use crate::team_cache::reason;
+use ferrorail_base::sync::Mutex;
+use ferrorail_mpi_abi::{AbiKind, Comm, Host, MpiError};
+use std::sync::PoisonError;
+use std::time::Instant;
+
+/// What a rank says of itself. Ranks with another version count as ranks without.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The launcher's key-value service, in which every rank has an entry.
+trait KeyValues: Send {
+    /// Sets this rank's entry; others see it once they have left `MPI_Init`.
+    fn put(&mut self, value: &str) -> Result<(), String>;
+
+    /// The entry of `rank`, if it has set one.
+    fn get(&mut self, rank: u32) -> Result<Option<String>, String>;
+
+    /// Name of the host on which `rank` runs, if the service tells.
+    fn host_of(&mut self, _rank: u32) -> Option<String> {
+        None
+    }
+}
+
+type Announced = Result<Box<dyn KeyValues>, String>;
+
+/// The service, from the announcement to the questions; or why there is none.
+static ANNOUNCED: Mutex<Option<Announced>> = Mutex::new(None);
+
+/// The ranks of `MPI_COMM_WORLD`.
+pub enum World {
+    /// These run ferrorail, by rank; the same on all of them.
+    Known(Vec<bool>),
+    /// All do: there is only this one, or the user says so.
+    Full,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// Says that this rank runs ferrorail. Called before each kind of `MPI_Init`.
+pub fn announce() {
+    let Some(runtime) = runtime::get() else {
+        return;
+    };
+    let mut announced = ANNOUNCED.lock().unwrap_or_else(PoisonError::into_inner);
+    let needless = runtime.settings().presence_assumed || is_alone();
+    if needless || announced.is_some() || runtime.host.is_active() {
+        return;
+    }
+    if runtime.host.kind() != AbiKind::OpenMpi
+        && let Some(service) = hydra::Client::connect()
+    {
+        *announced = Some(service.and_then(|mut service| {
+            service.put(VERSION)?;
+            Ok(Box::new(service) as Box<dyn KeyValues>)
+        }));
+        return;
+    }
+    pmix::watch();
+}
+
+/// Called before each `MPI_Session_init`. If it starts MPI, the exchange is over before `MPI_Init`, which
+/// then orders nothing: some ranks would see this one's entry, and others not.
+pub fn session_begins() {
+    let Some(runtime) = runtime::get() else {
+        return;
+    };
+    if runtime.host.is_active() {
+        return;
+    }
+    let mut announced = ANNOUNCED.lock().unwrap_or_else(PoisonError::into_inner);
+    if announced.is_none() {
+        *announced = Some(Err("a session was opened before MPI_Init".into()));
+    }
+}
+
+/// Whether the launcher says that it started one process.
+fn is_alone() -> bool {
+    let size = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
+    let mut known = size.iter().filter_map(|name| std::env::var(name).ok());
+    known.next().is_some_and(|size| size == "1")
+}
+
+impl World {
+    /// Asks about all ranks. Called as soon as the host's `MPI_Init` is over, while nobody else uses
+    /// the service.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn find(host: &Host, assumed: bool) -> Result<Self, MpiError> {
+        let announced = ANNOUNCED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        pmix::ignore();
+        let world = host.predefined().comm_world;
+        let (rank, size) = (host.comm_rank(world)?, host.comm_size(world)?);
+        if assumed || size == 1 {
+            return Ok(Self::Full);
+        }
+        let announced = announced.unwrap_or_else(|| {
+            Err(
+                "MPI_Init did not pass through ferrorail, or the launcher offers neither PMIx nor \
+                 Hydra's PMI"
+                    .into(),
+            )
+        });
+        let started = Instant::now();
+        let asked = announced.and_then(|mut service| ask(&mut *service, rank, size));
+        tracing::debug!(took = ?started.elapsed(), "the launcher was asked which ranks run ferrorail");
+        Ok(asked.unwrap_or_else(|why| {
+            if rank == 0 {
+                tracing::warn!(
+                    "which ranks run ferrorail is unknown ({why}): all communicators are left to \
+                     the host MPI; if all ranks do, set FERRORAIL_PRESENCE=assume"
+                );
+            }
+            Self::Unknown
+        }))
+    }
+
+    /// Why ferrorail keeps away from the intra-communicator `comm`, if it does: the same on all its
+    /// ranks that run ferrorail. Local.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn keeps_away(
+        &self,
+        session: &Session,
+        comm: Comm,
+    ) -> Result<Option<&'static str>, MpiError> {
+        let present = match self {
+            Self::Known(present) => Some(present),
+            Self::Full => None,
+            Self::Unknown => return Ok(Some(reason::UNKNOWN_PRESENCE)),
+        };
+        let ranks = session.host().world_ranks(comm)?;
+        if ranks.contains(&None) {
+            return Ok(Some(reason::BEYOND_WORLD));
+        }
+        let lacks = |present: &Vec<bool>| ranks.iter().flatten().any(|&r| !present[r as usize]);
+        Ok(present
+            .is_some_and(lacks)
+            .then_some(reason::WITHOUT_FERRORAIL))
+    }
+}
+
+/// The entries of all ranks. The lowest rank that runs ferrorail says who does not.
+fn ask(service: &mut dyn KeyValues, rank: u32, size: u32) -> Result<World, String> {
+    let mut present = Vec::with_capacity(size as usize);
+    for peer in 0..size {
+        present.push(service.get(peer)?.as_deref() == Some(VERSION));
+    }
+    if !present[rank as usize] {
+        return Err("the launcher did not keep what this rank said".into());
+    }
+    let absent = present.iter().filter(|&&present| !present).count();
+    let lowest = |wanted: bool| present.iter().position(|&present| present == wanted);
+    match lowest(false) {
+        None => return Ok(World::Full),
+        Some(first) if lowest(true) == Some(rank as usize) => {
+            let host = service.host_of(first as u32);
+            let host = host.map_or(String::new(), |name| format!(" on {name}"));
+            let others = match absent - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            tracing::warn!(
+                "rank {first}{host}{others} of {size} without ferrorail {VERSION}: communicators \
+                 with them are left to the host MPI; preload it on all ranks (mpirun -x LD_PRELOAD, \
+                 or mpirun … ferrorail exec)"
+            );
+        }
+        Some(_) => {}
+    }
+    Ok(World::Known(present))
+}

@@ -1,0 +1,104 @@
+//! Hints of a window (MPI 4.1, section 12.2.7).
+//!
+//! The host keeps them with the bare window, but that may be of another kind than the program asked for,
+//! which forgets hints that mean nothing to it. Those of the standard are remembered here, and added to
+//! what the host says.
+
+use super::{Entry, find};
+use crate::runtime::{self, Inside, Session};
+use ferrorail_base::sync::Mutex;
+use ferrorail_mpi_abi::{Host, Info};
+use libc::c_int;
+use std::ffi::{CStr, CString};
+use std::sync::PoisonError;
+
+/// The standard's hints, and those that ferrorail looks at.
+const KNOWN: [&CStr; 9] = [
+    c"no_locks",
+    c"accumulate_ordering",
+    c"accumulate_ops",
+    c"mpi_accumulate_granularity",
+    c"same_size",
+    c"same_disp_unit",
+    c"alloc_shared_noncontig",
+    c"acc_single_intrinsic",
+    c"ferrorail_lock",
+];
+
+/// What the program said of each hint.
+#[derive(Default)]
+pub struct Hints(Mutex<[Option<CString>; KNOWN.len()]>);
+
+impl Hints {
+    /// Those given when the window was made.
+    pub fn of(host: &Host, info: Info) -> Self {
+        let hints = Self::default();
+        hints.add(host, info);
+        hints
+    }
+
+    fn add(&self, host: &Host, info: Info) {
+        let mut hints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (hint, key) in hints.iter_mut().zip(KNOWN) {
+            let given = host.info_value(info, key);
+            if let Some(given) = given.and_then(|value| CString::new(value).ok()) {
+                *hint = Some(given);
+            }
+        }
+    }
+
+    /// Adds to `info` what the program said and the host does not know.
+    fn complete(&self, host: &Host, info: Info) {
+        let hints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (hint, key) in hints.iter().zip(KNOWN) {
+            if let Some(hint) = hint
+                && host.info_value(info, key).is_none()
+                && let Err(error) = host.set_info_value(info, key, hint)
+            {
+                tracing::debug!("{key:?}: {error}");
+            }
+        }
+    }
+}
+
+/// Has the host act, then `act` on the window if that is ours and the host had no error.
+fn after(
+    window: usize,
+    forward: impl FnOnce() -> c_int,
+    act: impl FnOnce(&Session, &Entry),
+) -> c_int {
+    let code = forward();
+    runtime::with_local(|local| {
+        let session = runtime::session_of(local)?;
+        let handle = session.host().window(window);
+        // SAFETY: the program does not free a window that it asks about.
+        let entry = unsafe { find(&local.recent_windows, handle) }?;
+        let _inside = Inside::enter();
+        (code == session.host().constants().success).then(|| act(session, entry))
+    });
+    code
+}
+
+/// `MPI_Win_set_info`, of the handle as it came in a register.
+pub fn set_info(window: usize, info: usize, forward: impl FnOnce() -> c_int) -> c_int {
+    after(window, forward, |session, entry| {
+        let host = session.host();
+        entry
+            .hints
+            .add(host, Info(info & host.kind().handle_mask()));
+    })
+}
+
+/// `MPI_Win_get_info`; `made` is the handle that the host gave.
+pub fn get_info(
+    window: usize,
+    forward: impl FnOnce() -> c_int,
+    made: impl FnOnce(&Host) -> usize,
+) -> c_int {
+    after(window, forward, |session, entry| {
+        let host = session.host();
+        entry
+            .hints
+            .complete(host, Info(made(host) & host.kind().handle_mask()));
+    })
+}

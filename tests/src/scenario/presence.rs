@@ -1,0 +1,62 @@
+//! Ranks that make ferrorail keep away from communicators.
+
+use super::{LIMIT, environment, one_line, run};
+use crate::Setup;
+use crate::judge;
+use crate::mpi::Mpi;
+use crate::program;
+use anyhow::{Context, Result, ensure};
+
+/// One of the ranks loads a driver for devices, after the world was used.
+pub fn device_memory(setup: &Setup, mpi: Mpi) -> Result<()> {
+    let executable = program::build(setup, mpi, "c/device_memory.c")?;
+    let driver = setup.work.join("libcuda.so.1");
+    program::build_library(setup, &driver, "aids/device_driver.c")?;
+    for node_size in ["0", "1"] {
+        for setting in ["auto", "none"] {
+            let settings = environment(&[
+                ("FERRORAIL_FABRIC", "loopback"),
+                ("FERRORAIL_NODE_SIZE", node_size),
+                ("FERRORAIL_DEVICE_MEMORY", setting),
+            ]);
+            let words = [&executable, &driver].map(|path| path.display().to_string());
+            let words: Vec<String> = words.into_iter().chain(["1".into()]).collect();
+            let job = judge::launch(setup, mpi, 5, &settings, &words, LIMIT);
+            let (outcome, stats) = run(setup, job)?;
+            let particulars = || format!("nodes of {node_size}, {setting}");
+            ensure!(
+                outcome.stdout.contains("ok=yes"),
+                "{}",
+                judge::excerpt(&outcome)
+            );
+            stats.check_taken().with_context(particulars)?;
+            let reasons: &[&str] = match setting {
+                "none" => &[],
+                _ => &["device memory possible", "not a window of ferrorail"],
+            };
+            let reasons: Vec<String> = reasons.iter().map(|&reason| reason.into()).collect();
+            stats.check_forwarded(&reasons).with_context(particulars)?;
+            match setting {
+                "none" => judge::check_silence(&outcome.stderr)?,
+                _ => drop(one_line(&outcome, "FERRORAIL_DEVICE_MEMORY=none")?),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A program that never calls `MPI_Init` runs as without ferrorail, which leaves no statistics then.
+pub fn sessions_alone(setup: &Setup, mpi: Mpi) -> Result<()> {
+    let executable = program::build(setup, mpi, "c/sessions.c")?;
+    let words = [executable.display().to_string(), "alone".into()];
+    let settings = environment(&[("FERRORAIL_FABRIC", "loopback")]);
+    let job = judge::launch(setup, mpi, 3, &settings, &words, LIMIT / 2);
+    let outcome = job.run(&judge::fresh_folder(setup)?)?;
+    judge::check_end(&outcome).with_context(|| judge::excerpt(&outcome))?;
+    ensure!(
+        outcome.stdout.contains("ok=yes"),
+        "{}",
+        judge::excerpt(&outcome)
+    );
+    judge::check_silence(&outcome.stderr)
+}
