@@ -15,22 +15,38 @@ build_mpi4py() {
         --no-cache-dir "$1" numpy || die "pip could not build mpi4py for $3"
 }
 
+# need_mpi4py MPI…: mpi4py for these host MPIs, and the suite.
 need_mpi4py() {
-    local prefix source
+    local prefix mpi
     prefix=$(mpi4py_prefix)
-    [[ -e $prefix/complete ]] && return
     need python3 python3-dev python3-venv
-    rm -rf "$prefix"
-    mkdir -p "$prefix/suite"
-    /usr/bin/python3 -m venv "$prefix/openmpi" || die "python3 -m venv $prefix/openmpi failed"
-    "$prefix/openmpi/bin/pip" download --quiet --disable-pip-version-check --no-deps \
-        --no-binary mpi4py --dest "$prefix" "mpi4py==$MPI4PY_VERSION" ||
+    if [[ ! -e $prefix/suite/complete ]]; then fetch_mpi4py "$prefix"; fi
+    for mpi; do
+        [[ ! -e $prefix/$mpi/complete ]] || continue
+        rm -rf "${prefix:?}/$mpi"
+        build_mpi4py "$(mpi4py_source)" "$prefix" "$mpi" "$(mpi4py_compiler "$mpi")"
+        touch "$prefix/$mpi/complete"
+    done
+}
+
+mpi4py_source() { echo "$(mpi4py_prefix)/mpi4py-$MPI4PY_VERSION.tar.gz"; }
+
+mpi4py_compiler() {
+    case $1 in
+    openmpi | mpich) echo "mpicc.$1" ;;
+    abi) echo "$(mpi_abi_prefix)/bin/mpicc_abi" ;;
+    esac
+}
+
+# fetch_mpi4py PREFIX: its source, and the test suite in that.
+fetch_mpi4py() {
+    rm -rf "$1"
+    mkdir -p "$1/suite"
+    /usr/bin/python3 -m venv "$1/fetch" || die "python3 -m venv $1/fetch failed"
+    "$1/fetch/bin/pip" download --quiet --disable-pip-version-check --no-deps \
+        --no-binary mpi4py --dest "$1" "mpi4py==$MPI4PY_VERSION" ||
         die "pip could not download mpi4py"
-    source=$prefix/mpi4py-$MPI4PY_VERSION.tar.gz
-    tar --extract --gzip --file "$source" --directory "$prefix/suite" --strip-components 2 \
+    tar --extract --gzip --file "$(mpi4py_source)" --directory "$1/suite" --strip-components 2 \
         "mpi4py-$MPI4PY_VERSION/test"
-    build_mpi4py "$source" "$prefix" openmpi mpicc.openmpi
-    build_mpi4py "$source" "$prefix" mpich mpicc.mpich
-    build_mpi4py "$source" "$prefix" abi "$(mpi_abi_prefix)/bin/mpicc_abi"
-    touch "$prefix/complete"
+    touch "$1/suite/complete"
 }

@@ -6,8 +6,8 @@
 BUILD_PACKAGES=(build-essential cmake clang libclang-dev pkg-config libibverbs-dev librdmacm-dev
     libhwloc-dev libnl-3-dev libnl-route-3-dev)
 
-# Where the release build puts libferrorail.so and ferrorail.
-release_dir() { echo "${CARGO_TARGET_DIR:-$1/target}/release"; }
+# built_dir ROOT PROFILE: where that build puts libferrorail.so and ferrorail.
+built_dir() { echo "${CARGO_TARGET_DIR:-$1/target}/$2"; }
 
 # Downloads that outlive a clone are kept here.
 cache_dir() {

@@ -1,9 +1,8 @@
 # shellcheck shell=bash
-# Sourced by scripts/test: runs named stages, counts their tests, keeps their logs.
+# Sourced by scripts/test and scripts/check: runs named stages, some beside others, and counts their tests.
 
-PASSED=0
-FAILED=0
 STAGES=() # wanted ones; all if empty
+LOGS=     # folder for logs and results; the sourcing script sets it
 
 # tests_in LOG: "passed failed", from the closing lines of cargo test, nextest and ferrorail-tests.
 tests_in() {
@@ -17,16 +16,19 @@ tests_in() {
         END { print passed + 0, failed + 0 }'
 }
 
+# wanted NAME…: whether one of these stages was asked for.
 wanted() {
-    local name
+    local name stage
     ((${#STAGES[@]})) || return 0
-    for name in "${STAGES[@]}"; do [[ $name == "$1" ]] && return 0; done
+    for stage; do
+        for name in "${STAGES[@]}"; do [[ $name == "$stage" ]] && return 0; done
+    done
     return 1
 }
 
-# count NAME LOG STATUS KIND SECONDS: adds the stage to the totals and prints its line. A `check`
-# counts as one test; `tests` must have run some.
-count() {
+# verdict NAME LOG STATUS KIND SECONDS CPU_SECONDS: notes what came of the stage and prints its line. A
+# `check` counts as one test; `tests` must have run some.
+verdict() {
     local passed=0 failed=0 verdict=ok
     if [[ $4 == tests ]]; then
         read -r passed failed < <(tests_in "$2")
@@ -42,23 +44,73 @@ count() {
         passed=1
     fi
     ((!failed)) || verdict=FAIL
-    PASSED=$((PASSED + passed))
-    FAILED=$((FAILED + failed))
-    printf '%-4s %-14s %4d s  %5d ok %4d not\n' "$verdict" "$1" "$5" "$passed" "$failed"
-    if ((failed)); then
-        grep -E '^(FAIL |error|.*panicked at|test .* FAILED| +FAIL )' "$2" | head -n 40 | sed 's/^/     ! /' || true
-        tail -n 20 "$2" | sed 's/^/     | /'
-        echo "     log: $2"
-    fi
+    echo "$passed $failed $5 $1" >"$LOGS/$1.result"
+    {
+        printf '%-4s %-10s %4.0f s %5.0f cpu s %5d ok %4d not\n' "$verdict" "$1" "$5" "$6" "$passed" "$failed"
+        if ((failed)); then
+            grep -E '^(FAIL |error|.*panicked at|test .* FAILED| +FAIL )' "$2" | sed -n '1,40s/^/     ! /p' || true
+            tail -n 20 "$2" | sed 's/^/     | /'
+            echo "     log: $2"
+        fi
+    } >"$LOGS/$1.verdict"
+    cat "$LOGS/$1.verdict"
 }
 
 # stage KIND NAME LIMIT COMMAND…: runs it under a limit in seconds, whatever the stages before did.
 stage() {
-    local kind=$1 name=$2 limit=$3 log status=0 start=$SECONDS
+    local kind=$1 name=$2 limit=$3 log status=0 elapsed user system
     shift 3
     wanted "$name" || return 0
     log=$LOGS/$name.log
-    timeout --kill-after=20 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
+    local TIMEFORMAT='%R %U %S'
+    { time timeout --kill-after=20 "$limit" "$@" >"$log" 2>&1 </dev/null; } 2>"$log.time" || status=$?
     ((status != 124)) || echo "the stage did not end within $limit s" >>"$log"
-    count "$name" "$log" "$status" "$kind" $((SECONDS - start))
+    read -r elapsed user system < <(tail -n 1 "$log.time")
+    rm -f "$log.time"
+    verdict "$name" "$log" "$status" "$kind" "$elapsed" "$(awk "BEGIN { print $user + $system }")"
+}
+
+# The outcome must not depend on the caller's settings.
+clean_environment() {
+    local name
+    for name in $(compgen -e FERRORAIL_ || true); do unset "$name"; done
+    unset LD_PRELOAD RUSTFLAGS RUSTDOCFLAGS
+    export CARGO_TERM_COLOR=never
+}
+
+# choose_unit: sets UNIT to what runs unit tests of the tested build, with nextest if it is installed.
+choose_unit() {
+    # shellcheck disable=SC2034 # the sourcing scripts read it
+    if cargo nextest --version >/dev/null 2>&1; then
+        UNIT=(cargo nextest run --locked --no-fail-fast --cargo-profile checked)
+    else
+        UNIT=(cargo test --locked --no-fail-fast --profile checked)
+    fi
+}
+
+# begin_stages: forgets what came of earlier runs.
+begin_stages() {
+    mkdir -p "$LOGS"
+    rm -f "$LOGS"/*.result "$LOGS"/*.verdict
+}
+
+# end_stages: the slowest stages and tests, then the totals; fails if a test failed or none ran. Readers here
+# read to the end: after `head`, SIGPIPE would end the writer and, with pipefail, the run.
+end_stages() {
+    local passed=0 failed=0 results=("$LOGS"/*.result)
+    echo "slowest stages:"
+    sort -k 3,3 -rn "${results[@]}" | awk 'NR <= 10 { printf "%8.1f s  %s\n", $3, $4 }'
+    echo "slowest tests:"
+    slowest_tests "${results[@]}"
+    read -r passed failed < <(awk '{ passed += $1; failed += $2 } END { print passed + 0, failed + 0 }' "${results[@]}")
+    echo "$passed passed, $failed failed"
+    ((passed && !failed))
+}
+
+# slowest_tests RESULT…: of all tests of these stages, as nextest and ferrorail-tests print them.
+slowest_tests() {
+    local logs=("${@%.result}")
+    sed -nE -e 's/^ *(PASS|FAIL) \[ *([0-9.]+)s\] (\([ 0-9/]*\) )?(.*)/\2 \4/p' \
+        -e 's/^(ok  |FAIL) +(.*) \(([0-9.]+) s\).*/\3 \2/p' "${logs[@]/%/.log}" |
+        sort -rn | awk 'NR <= 10 { seconds = $1; $1 = ""; printf "%8.1f s %s\n", seconds, $0 }'
 }

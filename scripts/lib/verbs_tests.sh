@@ -2,11 +2,13 @@
 # Runs the tests that need RDMA devices, in one go: the transport's own, then the MPI programs.
 # Compiles here, runs where the devices are (on this machine, or in an emulated one).
 #
-#     scripts/lib/verbs_tests.sh FERRORAIL-TESTS [OPTION…]
+#     scripts/lib/verbs_tests.sh SECONDS FERRORAIL-TESTS [OPTION…]
 set -euo pipefail
+limit=$1
+shift
 
 "$@" --compile --only verbs
-transport=$(cargo test --quiet --package ferrorail-rdma-transport --test verbs --no-run \
+transport=$(cargo test --locked --quiet --profile checked --package ferrorail-rdma-transport --test verbs --no-run \
     --message-format=json | python3 -c '
 import json, sys
 for line in sys.stdin:
@@ -15,7 +17,7 @@ for line in sys.stdin:
         print(message["executable"])')
 
 # shellcheck disable=SC2016 # the inner shell expands them
-exec scripts/soft-roce --timeout 840 bash -c '
+exec scripts/soft-roce --timeout "$limit" bash -c '
     status=0
     "$1" --ignored --test-threads=1 || status=1
     shift

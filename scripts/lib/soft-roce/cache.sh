@@ -61,7 +61,7 @@ prepare_kernel() {
     PATH=$PATH:/usr/sbin:/sbin depmod -b "$part" "$(<"$part/release")"
     keep_guest_modules "$part/lib/modules/$(<"$part/release")"
     local busybox
-    busybox=$(find "$part/busybox" -type f -name busybox -perm -u+x | head -n 1)
+    busybox=$(find "$part/busybox" -type f -name busybox -perm -u+x | sed -n 1p)
     mv "$busybox" "$part/busybox.static"
     rm -rf "$part/linux" "$part/busybox"
     echo "${GUEST_MODULES[*]}" >"$part/wanted"
@@ -84,7 +84,7 @@ prepare_ssh() {
 # emulated seconds of decompressing. Where that cannot be done, the image itself boots as well.
 extract_kernel() {
     local image=$1 file=$2 offset
-    offset=$(LC_ALL=C grep -aboP -m 1 '\xfd7zXZ\x00' "$image" | head -n 1 | cut -d : -f 1)
+    offset=$(LC_ALL=C grep -aboP -m 1 '\xfd7zXZ\x00' "$image" | sed -n 1p | cut -d : -f 1)
     if [[ -z $offset ]] ||
         ! xz -dcq --single-stream < <(tail -c "+$((offset + 1))" "$image") >"$file" ||
         [[ $(head -c 4 "$file") != $'\x7fELF' ]]; then

@@ -26,7 +26,7 @@ kernel_package() {
     fi
     local name
     name=$(apt-cache depends linux-image-amd64 2>/dev/null |
-        sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | head -n 1)
+        sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | sed -n 1p)
     if [[ -z $name ]]; then
         name=$(apt-cache search --names-only '^linux-image-[0-9][^ ]*[0-9]-amd64(-unsigned)?$' |
             cut -d ' ' -f 1 | sort -V | tail -n 1)

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 const OPTIONAL: [&str; 4] = ["libibverbs", "librdmacm", "libhwloc", "libmpi"];
 
 /// Compares the library's dynamic symbols with the list under version control.
-pub fn exports(root: &Path) -> Result<Vec<String>> {
-    let library = built(root, "libferrorail.so")?;
+pub fn exports(root: &Path, profile: &str) -> Result<Vec<String>> {
+    let library = built(root, profile, "libferrorail.so")?;
     let printed = crate::output(root, "nm", &["-D", "--defined-only", &library])?;
     let list = root.join("crates/capi/exports.txt");
     let listed = std::fs::read_to_string(list).context("crates/capi/exports.txt")?;
@@ -18,22 +18,25 @@ pub fn exports(root: &Path) -> Result<Vec<String>> {
 }
 
 /// Looks for optional libraries among those the loader would insist on.
-pub fn needed(root: &Path) -> Result<Vec<String>> {
+pub fn needed(root: &Path, profile: &str) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     for name in ["libferrorail.so", "ferrorail"] {
-        let file = built(root, name)?;
+        let file = built(root, profile, name)?;
         let printed = crate::output(root, "readelf", &["-d", "-W", &file])?;
         lines.extend(unwanted(name, &printed));
     }
     Ok(lines)
 }
 
-/// A file of the release build, which must be there.
-fn built(root: &Path, name: &str) -> Result<String> {
+/// A file of the build with that profile, which must be there.
+fn built(root: &Path, profile: &str, name: &str) -> Result<String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
-    let file = target.join("release").join(name);
+    let file = target.join(profile).join(name);
     if !file.is_file() {
-        bail!("{} is not built: cargo build --release", file.display());
+        bail!(
+            "{} is not built: cargo build --profile {profile}",
+            file.display()
+        );
     }
     Ok(file.display().to_string())
 }

@@ -7,7 +7,7 @@
 //! | `exports` | the dynamic symbols of the built library with `crates/capi/exports.txt` |
 //! | `needed` | the libraries that the built files load with those that may be absent |
 //!
-//! Each prints one line per violation and exits with 1 if there was one. The checks themselves are
+//! The last two look at the release build, or at that of the profile named. Each prints one line per violation and exits with 1 if there was one. The checks themselves are
 //! functions from data to lines, so that their unit tests can show that each does fail.
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo xtask deps | tidy | exports | needed";
+const USAGE: &str = "usage: cargo xtask deps | tidy | exports [PROFILE] | needed [PROFILE]";
 
 fn main() -> ExitCode {
     match run() {
@@ -44,8 +44,10 @@ fn run() -> Result<Vec<String>> {
     match words[..] {
         ["deps"] => deps::run(&root),
         ["tidy"] => tidy::run(&root),
-        ["exports"] => binaries::exports(&root),
-        ["needed"] => binaries::needed(&root),
+        ["exports"] => binaries::exports(&root, "release"),
+        ["exports", profile] => binaries::exports(&root, profile),
+        ["needed"] => binaries::needed(&root, "release"),
+        ["needed", profile] => binaries::needed(&root, profile),
         _ => bail!("{USAGE}"),
     }
 }
