@@ -86,7 +86,7 @@ struct Arguments {
     #[arg(long)]
     many: bool,
     /// How often a rail fails in `nodes-failing-rails`.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 2)]
     failures: u32,
     /// Only the twenty jobs or so that `scripts/check` runs.
     #[arg(long)]

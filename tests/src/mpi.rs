@@ -75,10 +75,12 @@ impl Mpi {
     /// Environment that the launcher needs on the machines of users and CI alike.
     pub fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            // Containers and CI run as root, which Open MPI wants confirmed.
+            // Containers and CI run as root, which Open MPI wants confirmed. Its other message layers look for
+            // their networks for 0.2 s, as long as all else that a short job does.
             Mpi::Open => &[
                 ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
                 ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+                ("OMPI_MCA_pml", "ob1"),
             ],
             Mpi::Mpich | Mpi::Abi => &[],
         }

@@ -25,7 +25,7 @@ pub enum Load {
 pub struct Item<'a> {
     /// Its name in the log.
     pub name: &'a str,
-    /// How long it is expected to take, in any unit: the longest start first.
+    /// How long it is expected to take, in any unit.
     pub weight: u64,
     /// What it takes of the machine.
     pub load: Load,
@@ -91,10 +91,13 @@ const SLEEPERS: usize = 3;
 
 /// Runs all `items` as their loads allow; `together` false: one after the other.
 pub fn run(setup: &Setup, together: bool, mut items: Vec<Item>, tally: &mut Tally) {
-    // The next one is taken from the end.
-    items.sort_by_key(|item| item.weight);
+    // The next one is taken from the end: of the busy ones the light first, as those that are asleep do take
+    // something of the cores; of these the longest first.
+    items.sort_by_key(|item| std::cmp::Reverse(item.weight));
     let (alone, items): (Vec<_>, Vec<_>) = items.into_iter().partition(|i| i.load == Load::Alone);
-    let (busy, asleep): (Vec<_>, Vec<_>) = items.into_iter().partition(|i| i.load == Load::Busy);
+    let (busy, mut asleep): (Vec<_>, Vec<_>) =
+        items.into_iter().partition(|i| i.load == Load::Busy);
+    asleep.reverse();
     let tally = Mutex::new(tally);
     if together {
         std::thread::scope(|scope| {

@@ -115,12 +115,7 @@ pub const ALL: &[Scenario] = &[
     }),
     scenario("tiny-dev-shm", faults::tiny_dev_shm),
     scenario("memlock-modelled", memlock::modelled),
-    with_devices("verbs-memlock/openmpi", |setup| {
-        memlock::on_devices(setup, Mpi::Open)
-    }),
-    with_devices("verbs-memlock/mpich", |setup| {
-        memlock::on_devices(setup, Mpi::Mpich)
-    }),
+    with_devices("verbs-memlock", memlock::on_devices),
     scenario("libraries-absent", surroundings::libraries_absent),
     scenario("launcher-undisturbed", surroundings::launcher_undisturbed),
     scenario(

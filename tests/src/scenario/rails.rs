@@ -300,7 +300,7 @@ fn run_policy(setup: &Setup, policy: &str) -> Result<Stats> {
     settings.insert("FERRORAIL_RAIL_TIMEOUT".into(), "40000".into());
     settings.insert("FERRORAIL_STRIPE_POLICY".into(), policy.into());
     settings.insert("FERRORAIL_STATS".into(), statistics.display().to_string());
-    let program = words(setup, Mpi::Open, SIZES, &["1048576"])?;
+    let program = words(setup, Mpi::Open, SIZES, &["524288"])?;
     let hosts = (2, setup.hosts(2)?);
     let job = judge::launch_on(setup, Mpi::Open, hosts, &settings, &program, 2 * LIMIT);
     let outcome = job.run(&folder)?;
