@@ -4,6 +4,7 @@ use ferrorail_base::ProcessId;
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
+use std::io;
 use std::sync::OnceLock;
 
 /// This process, told apart from every other on all hosts of a job. Reads `/proc`; keep the result,
@@ -13,7 +14,7 @@ pub fn process_id() -> ProcessId {
     ProcessId {
         host: host(),
         pid,
-        started: stat_of(pid).map_or(0, |stat| stat.started),
+        started: started(pid).ok().flatten().unwrap_or(0),
     }
 }
 
@@ -30,9 +31,9 @@ pub fn is_alive(id: ProcessId) -> bool {
         return false;
     }
     match stat_of(id.pid) {
-        Some(stat) => !stat.dead && (id.started == 0 || id.started == stat.started),
+        Ok(Some(stat)) => !stat.dead && (id.started == 0 || id.started == stat.started),
         // `/proc` hides it (or it ended just now).
-        None => exists(id.pid),
+        _ => exists(id.pid),
     }
 }
 
@@ -66,14 +67,17 @@ pub fn cores_of(pids: &[u32]) -> u32 {
 }
 
 /// When the process that is `pid` now was started, in clock ticks since boot, if it lives.
-pub(crate) fn started(pid: u32) -> Option<u64> {
-    let stat = stat_of(pid)?;
-    (!stat.dead).then_some(stat.started)
+///
+/// # Errors
+/// The system does not say, for lack of descriptors or memory.
+pub(crate) fn started(pid: u32) -> io::Result<Option<u64>> {
+    let living = stat_of(pid)?.filter(|stat| !stat.dead);
+    Ok(living.map(|stat| stat.started))
 }
 
 /// Whether `pid` is a process that is not a zombie.
 pub(crate) fn is_running(pid: u32) -> bool {
-    exists(pid) && stat_of(pid).is_none_or(|stat| !stat.dead)
+    exists(pid) && !matches!(stat_of(pid), Ok(Some(stat)) if stat.dead)
 }
 
 /// Whether there is such a process, zombies included.
@@ -116,8 +120,14 @@ struct Stat {
     started: u64,
 }
 
-fn stat_of(pid: u32) -> Option<Stat> {
-    parse_stat(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+fn stat_of(pid: u32) -> io::Result<Option<Stat>> {
+    match std::fs::read(format!("/proc/{pid}/stat")) {
+        Ok(stat) => Ok(parse_stat(&stat)),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) => Err(error),
+            _ => Ok(None),
+        },
+    }
 }
 
 /// Fields of `/proc/<pid>/stat` (proc(5)). The command name may hold anything, parentheses too.

@@ -138,25 +138,27 @@ pub(crate) fn connect(
         addresses.push(address);
     }
     let theirs = exchange(state, &peers, &addresses, patience)?;
-    let mut outcome = Ok(());
-    let mut ready = Vec::with_capacity(peers.len());
-    for ((&peer, id), address) in peers.iter().zip(ids).zip(&theirs) {
-        let linked = id.and_then(|id| link(map, rails, peer, id, address));
-        // The planes that this side reaches the peer by: none if it failed.
-        ready.push(vec![linked.as_ref().map_or(0, |link| link.planes)]);
-        match linked {
-            Ok(link) => state.links[peer.index()] = Some(link),
-            Err(error) => outcome = Err(EngineError::from(error)),
-        }
-    }
+    let link = |((&peer, id), address): ((&Rank, Result<PeerId, _>), &Vec<u8>)| {
+        id.and_then(|id| link(map, rails, peer, id, address))
+    };
+    let linked: Vec<_> = peers.iter().zip(ids).zip(&theirs).map(link).collect();
+    // The planes that this side reaches the peer by: none if it failed.
+    let planes = |linked: &Result<Link, _>| vec![linked.as_ref().map_or(0, |link| link.planes)];
+    let ready: Vec<_> = linked.iter().map(planes).collect();
     // Nobody may send before the other side is ready to receive, nor where the other cannot.
     let theirs = exchange(state, &peers, &ready, patience)?;
-    outcome?;
-    for (&peer, theirs) in peers.iter().zip(&theirs) {
-        let link = state.links[peer.index()].as_mut();
-        let link = link.expect("all are linked where nothing failed");
-        settle(rails, peer, link, theirs)?;
+    let mut outcome = Ok(());
+    for ((&peer, linked), theirs) in peers.iter().zip(linked).zip(&theirs) {
+        // A pair is linked on both sides or on none, so that both try again or neither does.
+        match linked
+            .map_err(EngineError::from)
+            .and_then(|link| settle(rails, peer, link, theirs))
+        {
+            Ok(link) => state.links[peer.index()] = Some(link),
+            Err(error) => outcome = Err(error),
+        }
     }
+    outcome?;
     measure::weigh(map, state, &peers);
     Ok(())
 }
@@ -218,13 +220,13 @@ fn link(
     })
 }
 
-/// Keeps to the planes that lead both ways.
+/// Keeps to the planes that lead both ways; both sides come to the same.
 fn settle(
     rails: &TeamRails,
     peer: Rank,
-    link: &mut Link,
+    mut link: Link,
     theirs: &[u8],
-) -> Result<(), EngineError> {
+) -> Result<Link, EngineError> {
     let refused = |reason: &str| EngineError::Refused {
         act: "connecting",
         rank: peer,
@@ -244,5 +246,5 @@ fn settle(
     }
     link.planes = planes;
     link.balance = measure::nominal(rails, planes);
-    Ok(())
+    Ok(link)
 }

@@ -130,9 +130,8 @@ impl Fabric for LoopbackFabric {
 
     fn import(&self, peer: PeerId, description: &[u8]) -> Result<RemoteRegion, FabricError> {
         let core = &*self.core;
-        let peer = core
-            .peer(peer)
-            .map_err(|refusal| refused(core, peer, RailId(0), refusal))?;
+        let refuse = |refusal| refused(core, peer, RailId(0), refusal);
+        let peer = core.peer(peer).map_err(refuse)?;
         let what = "description of a loopback region";
         let description =
             Description::from_wire(description).ok_or(FabricError::BadPeerData { what })?;
@@ -142,6 +141,8 @@ impl Fabric for LoopbackFabric {
         } else if let Some(object) = &description.object {
             let segment = core.mappings.map(object)?;
             peer.import(&mut region, segment, object.backing.offset);
+        } else if peer.link().is_some_and(|link| link.attach.is_none()) {
+            return Err(refuse(Refusal::NoAttach));
         }
         Ok(region)
     }

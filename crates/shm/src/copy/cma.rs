@@ -25,9 +25,9 @@ impl Cma {
         Cma { pid, started }
     }
 
-    /// The process that has this number now, if there is one.
+    /// The process that has this number now, if there is one and the system says so.
     pub fn named(pid: u32) -> Option<Cma> {
-        let started = process::started(pid)?;
+        let started = process::started(pid).ok().flatten()?;
         Some(Cma { pid, started })
     }
 
@@ -122,7 +122,12 @@ impl Cma {
 
     #[cold]
     fn verify_now(self, now: u32) -> io::Result<()> {
-        if self.started == 0 || process::started(self.pid) != Some(self.started) {
+        let same = match process::started(self.pid) {
+            Ok(started) => started == Some(self.started),
+            // Without a descriptor to look with, what was seen before has to do.
+            Err(_) => (self.slot().load(Ordering::Relaxed) >> 32) as u32 == self.tag(),
+        };
+        if self.started == 0 || !same {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
         let known = u64::from(self.tag()) << 32 | u64::from(now);
