@@ -134,6 +134,8 @@ pub struct Setup {
     seed: u64,
     /// How often a rail fails.
     failures: u32,
+    /// Try all of what is usually sampled.
+    thorough: bool,
     /// What ran on which shape, according to statistics, in lines.
     ran: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -279,6 +281,7 @@ fn prepare(arguments: &Arguments) -> Result<Setup> {
         hosts: arguments.hosts.clone(),
         seed: arguments.seed.unwrap_or_else(random::new_seed),
         failures: arguments.failures,
+        thorough: arguments.apart,
         ran: Arc::default(),
     })
 }

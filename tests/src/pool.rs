@@ -183,12 +183,13 @@ mod tests {
             hosts: Vec::new(),
             seed: 1,
             failures: 0,
+            thorough: false,
             ran: std::sync::Arc::default(),
         }
     }
 
     #[test]
-    fn the_longest_start_first_and_those_that_run_alone_last() {
+    fn light_ones_start_first_and_those_that_run_alone_last() {
         let started = &Mutex::new(Vec::new());
         let item = |name: &'static str, weight, load| Item {
             name,
@@ -206,12 +207,14 @@ mod tests {
             item("alone", 9, Load::Alone),
             item("short", 1, Load::Busy),
             item("long", 5, Load::Busy),
+            item("alone for long", 10, Load::Alone),
         ];
         let mut tally = Tally::new(false);
         run(&setup(), true, items, &mut tally);
-        assert_eq!((tally.passed, tally.failed), (2, 1));
+        assert_eq!((tally.passed, tally.failed), (3, 1));
         assert!(!tally.finish());
-        assert_eq!(*started.lock().unwrap(), ["long", "short", "alone"]);
+        let order = ["short", "long", "alone", "alone for long"];
+        assert_eq!(*started.lock().unwrap(), order);
     }
 
     #[test]

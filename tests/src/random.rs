@@ -1,4 +1,4 @@
-//! Jobs of `c/random_check.c` and `c/win_random.c`: their shape and settings are drawn from one seed,
+//! Jobs of `c/random_check.c`, `c/win_random.c` and `c/comm_random.c`: their shape and settings are drawn from one seed,
 //! as are the cases in them. Formerly failing seeds run every time.
 
 use crate::list::{Case, Environment, Expect};
@@ -12,6 +12,9 @@ const PROGRAM: &str = "c/random_check.c";
 
 /// One-sided communication.
 const WINDOWS: &str = "c/win_random.c";
+
+/// Communicators that come and go.
+const COMMUNICATORS: &str = "c/comm_random.c";
 
 /// Where the jobs run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,6 +96,31 @@ const WINDOW_SERIES: &[Series] = &[
     },
 ];
 
+/// The jobs of communicators that come and go; a batch is a step.
+const COMMUNICATOR_SERIES: &[Series] = &[
+    Series {
+        place: Place::Loopback,
+        mpi: Mpi::Open,
+        jobs: 6,
+        batches: 150,
+        most_ranks: 7,
+    },
+    Series {
+        place: Place::Loopback,
+        mpi: Mpi::Mpich,
+        jobs: 4,
+        batches: 150,
+        most_ranks: 5,
+    },
+    Series {
+        place: Place::Loopback,
+        mpi: Mpi::Abi,
+        jobs: 2,
+        batches: 150,
+        most_ranks: 5,
+    },
+];
+
 /// How many times as many jobs run at night.
 const MANY: u64 = 10;
 
@@ -112,6 +140,12 @@ pub fn cases(seed: u64, many: bool) -> Vec<Case> {
             found.push(series.windows(draw.next() >> 32));
         }
     }
+    for series in COMMUNICATOR_SERIES {
+        for number in 0..series.jobs * times {
+            let mut draw = Draw(seed.rotate_left(7) ^ (number << 32) ^ series.mpi as u64);
+            found.push(series.communicators(draw.next() >> 32));
+        }
+    }
     let first = &SERIES[0];
     found.extend(KEPT.iter().map(|&seed| first.case(seed)));
     found
@@ -125,7 +159,7 @@ pub fn new_seed() -> u64 {
 
 /// Whether a case is one of [`cases`].
 pub fn is_drawn(case: &Case) -> bool {
-    case.program == PROGRAM || case.program == WINDOWS
+    [PROGRAM, WINDOWS, COMMUNICATORS].contains(&case.program.as_str())
 }
 
 impl Series {
@@ -201,6 +235,23 @@ impl Series {
             .insert("FERRORAIL_ACCUMULATE".into(), accumulate.into());
         // The verdict names its seed.
         case.expect.output.push(format!("win_random seed={seed} "));
+        case
+    }
+}
+
+impl Series {
+    /// The job of communicators that `seed` stands for.
+    fn communicators(&self, seed: u64) -> Case {
+        let mut case = self.case(seed);
+        case.name = case.name.replacen("random", "random-communicators", 1);
+        case.program = COMMUNICATORS.into();
+        case.arguments = vec![seed.to_string(), self.batches.to_string()];
+        let left = [
+            "communicator being freed",
+            "inter-communicator",
+            "invalid arguments",
+        ];
+        case.expect.forwarded = left.map(str::to_owned).into();
         case
     }
 }

@@ -5,6 +5,7 @@ mod memlock;
 mod presence;
 mod rails;
 mod statistics;
+mod steps;
 mod surroundings;
 mod tools;
 
@@ -116,6 +117,30 @@ pub const ALL: &[Scenario] = &[
     scenario("tiny-dev-shm", faults::tiny_dev_shm),
     scenario("memlock-modelled", memlock::modelled),
     with_devices("verbs-memlock", memlock::on_devices),
+    scenario("failing-steps/openmpi", |setup| {
+        steps::failing_steps(setup, Mpi::Open)
+    }),
+    scenario("failing-steps/mpich", |setup| {
+        steps::failing_steps(setup, Mpi::Mpich)
+    }),
+    scenario("stopped-rank/openmpi", |setup| {
+        steps::stopped(setup, Mpi::Open)
+    }),
+    scenario("stopped-rank/mpich", |setup| {
+        steps::stopped(setup, Mpi::Mpich)
+    }),
+    scenario("killed-rank-anywhere/openmpi", |setup| {
+        steps::killed(setup, Mpi::Open)
+    }),
+    scenario("killed-rank-anywhere/mpich", |setup| {
+        steps::killed(setup, Mpi::Mpich)
+    }),
+    scenario("stopped-for-ever/openmpi", |setup| {
+        steps::stopped_for_ever(setup, Mpi::Open)
+    }),
+    scenario("stopped-for-ever/mpich", |setup| {
+        steps::stopped_for_ever(setup, Mpi::Mpich)
+    }),
     scenario("libraries-absent", surroundings::libraries_absent),
     scenario("launcher-undisturbed", surroundings::launcher_undisturbed),
     scenario(
@@ -188,6 +213,15 @@ fn radix(setup: &Setup, mpi: Mpi, settings: &[(&str, &str)]) -> Result<Job> {
     ]);
     all.extend(environment(settings));
     Ok(judge::launch(setup, mpi, 4, &all, &program, LIMIT))
+}
+
+/// Preloads a library into the job's ranks, before the others.
+fn preload_beside(job: &mut Job, library: &str) -> Result<()> {
+    let mut words = job.words.iter_mut();
+    let word = words.find(|word| word.starts_with("LD_PRELOAD="));
+    let word = word.context("the job preloads")?;
+    word.insert_str("LD_PRELOAD=".len(), &format!("{library}:"));
+    Ok(())
 }
 
 /// Runs a job with statistics; it must end well. Returns what it printed and the statistics.

@@ -1,7 +1,7 @@
 //! Tools that wrap MPI calls: in front of ferrorail, behind it, in the program; and what the MPI library
 //! calls by itself.
 
-use super::{LIMIT, environment, one_line, run};
+use super::{LIMIT, environment, one_line, preload_beside, run};
 use crate::Setup;
 use crate::job::{Job, Outcome};
 use crate::judge;
@@ -147,16 +147,19 @@ fn with_tool(
     program: (&str, &[String]),
 ) -> Result<(Outcome, Stats)> {
     let mut job = job(setup, mpi, 3, program)?;
-    let preload = job.words.iter_mut().find_map(|word| {
-        let libraries = word.strip_prefix("LD_PRELOAD=")?.to_owned();
-        Some((word, libraries))
-    });
-    let (word, libraries) = preload.context("the job preloads")?;
-    *word = match place {
-        Place::Front => format!("LD_PRELOAD={tool}:{libraries}"),
-        Place::Behind => format!("LD_PRELOAD={libraries}:{tool}"),
-    };
+    match place {
+        Place::Front => preload_beside(&mut job, tool)?,
+        Place::Behind => preload_behind(&mut job, tool)?,
+    }
     run(setup, job)
+}
+
+fn preload_behind(job: &mut Job, library: &str) -> Result<()> {
+    let mut words = job.words.iter_mut();
+    let word = words.find(|word| word.starts_with("LD_PRELOAD="));
+    let word = word.context("the job preloads")?;
+    word.push_str(&format!(":{library}"));
+    Ok(())
 }
 
 /// How many calls the tool says it saw.

@@ -1,0 +1,164 @@
+//! A set-up of which one step fails, and ranks that are stopped or killed.
+
+use super::{LIMIT, environment, preload_beside};
+use crate::Setup;
+use crate::job::{Job, Outcome};
+use crate::judge;
+use crate::mpi::Mpi;
+use crate::program;
+use anyhow::{Context, Result, bail, ensure};
+use std::time::Duration;
+
+const STEPS: &str = "c/set_up_steps.c";
+const STOPPED: &str = "c/stopped.c";
+const RANKS: u32 = 3;
+
+/// How many of the steps are tried for each shape of nodes, unless all are.
+const SAMPLES: u32 = 6;
+
+/// Each step of one rank's set-up fails in a job of its own (`aids/fail_step.c`): results are right all the
+/// same, or all ranks get the same error and go on. A sample is drawn from the seed; `--apart` tries all.
+pub fn failing_steps(setup: &Setup, mpi: Mpi) -> Result<()> {
+    let library = setup.work.join("fail_step.so");
+    program::build_library(setup, &library, "aids/fail_step.c")?;
+    for node_size in ["0", "1", "2"] {
+        let attempt = |step: u32| -> Result<Outcome> {
+            let mut job = job(
+                setup,
+                mpi,
+                STEPS,
+                &[],
+                &[("FERRORAIL_NODE_SIZE", node_size)],
+            )?;
+            preload_beside(&mut job, &library.display().to_string())?;
+            job.environment.insert("FAIL_STEP".into(), step.to_string());
+            let outcome = job.run(&judge::fresh_folder(setup)?)?;
+            right(&outcome)
+                .with_context(|| format!("\n  {}\n{}", job.reproduce(), judge::excerpt(&outcome)))
+                .with_context(|| format!("step {step} in nodes of {node_size}"))?;
+            Ok(outcome)
+        };
+        let steps = steps_in(&attempt(0)?)?;
+        ensure!(steps > 5, "only {steps} steps in nodes of {node_size}");
+        let every = if setup.thorough {
+            1
+        } else {
+            steps.div_ceil(SAMPLES)
+        };
+        let first = 1 + u32::try_from(setup.seed % u64::from(every))?;
+        for step in (first..=steps).step_by(every as usize) {
+            let outcome = attempt(step)?;
+            ensure!(
+                outcome.stderr.contains(&format!("step {step} fails")),
+                "there was no step {step} of {steps} in nodes of {node_size}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The job ended well, with right results.
+fn right(outcome: &Outcome) -> Result<()> {
+    judge::check_end(outcome)?;
+    ensure!(outcome.stdout.contains("ok=yes"), "the data is wrong");
+    Ok(())
+}
+
+/// How many steps the rank has made.
+fn steps_in(outcome: &Outcome) -> Result<u32> {
+    let steps = outcome
+        .stderr
+        .lines()
+        .find_map(|line| line.strip_prefix("steps: "));
+    Ok(steps.context("no steps were counted")?.trim().parse()?)
+}
+
+/// Where rank 1 is stopped or killed.
+const MOMENTS: [&str; 3] = ["collective", "lock", "finalize"];
+
+/// A rank that is stopped for a second is late, no more.
+pub fn stopped(setup: &Setup, mpi: Mpi) -> Result<()> {
+    each_moment(setup, mpi, &MOMENTS, &["stop", "1"], &[], |outcome| {
+        judge::check_end(outcome)?;
+        let right = outcome.stdout.matches("ok=yes").count();
+        ensure!(right == RANKS as usize, "{right} ranks are right");
+        Ok(())
+    })
+}
+
+/// When a rank is killed the job ends soon, and nothing is left.
+pub fn killed(setup: &Setup, mpi: Mpi) -> Result<()> {
+    each_moment(setup, mpi, &MOMENTS, &["kill"], &[], ended_badly)
+}
+
+/// A rank that is stopped and never goes on ends the job after `FERRORAIL_PEER_TIMEOUT`, with a line that says
+/// who was waited for. In `MPI_Finalize` it is the host that waits, as it does alone.
+pub fn stopped_for_ever(setup: &Setup, mpi: Mpi) -> Result<()> {
+    let settings = [("FERRORAIL_PEER_TIMEOUT", "2")];
+    each_moment(setup, mpi, &MOMENTS[..2], &["stop"], &settings, |outcome| {
+        ended_badly(outcome)?;
+        ensure!(
+            outcome.stderr.contains("FERRORAIL_PEER_TIMEOUT") || outcome.stderr.contains("rank 1"),
+            "no line says who was waited for"
+        );
+        Ok(())
+    })
+}
+
+fn ended_badly(outcome: &Outcome) -> Result<()> {
+    // Launchers tear a job down within a second or two when a rank ends.
+    const TEAR_DOWN: Duration = Duration::from_secs(15);
+    match outcome.status {
+        None => bail!("the job went on after its rank broke"),
+        Some(status) => ensure!(!status.success(), "the job ended well"),
+    }
+    ensure!(
+        outcome.elapsed < TEAR_DOWN,
+        "it took {:?} to end",
+        outcome.elapsed
+    );
+    judge::check_clean(outcome)
+}
+
+/// Runs the program once for each moment, on one node and on virtual ones.
+fn each_moment(
+    setup: &Setup,
+    mpi: Mpi,
+    moments: &[&str],
+    how: &[&str],
+    settings: &[(&str, &str)],
+    judge: impl Fn(&Outcome) -> Result<()>,
+) -> Result<()> {
+    for node_size in ["0", "1"] {
+        for &moment in moments {
+            let mut settings = settings.to_vec();
+            settings.push(("FERRORAIL_NODE_SIZE", node_size));
+            let arguments = [&[moment], how].concat();
+            let job = job(setup, mpi, STOPPED, &arguments, &settings)?;
+            let outcome = job.run(&judge::fresh_folder(setup)?)?;
+            let broke = outcome.stderr.contains("rank 1 breaks");
+            let judged = judge(&outcome).and_then(|()| {
+                ensure!(broke, "the rank did not break");
+                Ok(())
+            });
+            judged
+                .with_context(|| format!("\n  {}\n{}", job.reproduce(), judge::excerpt(&outcome)))
+                .with_context(|| format!("{moment} in nodes of {node_size}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn job(
+    setup: &Setup,
+    mpi: Mpi,
+    source: &str,
+    arguments: &[&str],
+    settings: &[(&str, &str)],
+) -> Result<Job> {
+    let mut words = vec![program::build(setup, mpi, source)?.display().to_string()];
+    words.extend(arguments.iter().map(|&word| word.to_owned()));
+    let mut all = environment(&[("FERRORAIL_FABRIC", "loopback")]);
+    all.extend(environment(settings));
+    Ok(judge::launch(setup, mpi, RANKS, &all, &words, LIMIT))
+}
