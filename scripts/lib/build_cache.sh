@@ -49,10 +49,9 @@ keep_dependencies() {
 copy_dependencies() {
     local members=() member
     mkdir -p "$2"
-    cp -a "$1"/{checked,debug,loom} "$2" || return
+    cp -a "$1"/{checked,loom} "$2" || return
     while read -r member; do members+=(--package "$member"); done < <(workspace_members)
     cargo clean --quiet --target-dir "$2" --profile checked "${members[@]}" &&
-        cargo clean --quiet --target-dir "$2" "${members[@]}" &&
         cargo clean --quiet --target-dir "$2/loom" --profile checked "${members[@]}" || return
     rm -rf "$2"/*/incremental "$2"/*/examples
 }
