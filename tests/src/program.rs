@@ -51,7 +51,7 @@ pub fn build_give_way(setup: &Setup) -> Result<()> {
     build_library(setup, &give_way(setup), "aids/give_way.c")
 }
 
-/// Compiles `source` to a shared library.
+/// Compiles `source` to a shared library, which appears when it is whole: several threads may want it.
 pub fn build_library(setup: &Setup, library: &Path, source: &str) -> Result<()> {
     let source = setup.root.join("tests").join(source);
     if up_to_date(library, &source)? {
@@ -59,8 +59,10 @@ pub fn build_library(setup: &Setup, library: &Path, source: &str) -> Result<()> 
     }
     let mut command = Command::new("cc");
     command.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o"]);
-    command.arg(library).arg(source).arg("-ldl");
-    compile(command)
+    let unfinished = library.with_extension(format!("{:?}", std::thread::current().id()));
+    command.arg(&unfinished).arg(source).arg("-ldl");
+    compile(command)?;
+    std::fs::rename(&unfinished, library).context("cannot name the library")
 }
 
 /// Compiles a tool that wraps the calls of one kind (see `aids/tool.c`); returns the library.

@@ -284,7 +284,7 @@ fn reach(
     if link.same_process {
         return Ok(Reach::Mapped(address as usize));
     }
-    if let Some(mapped) = peer.mapped(address, bytes) {
+    if let Some(mapped) = peer.mapped(rkey, plane, address, bytes) {
         return Ok(Reach::Mapped(mapped));
     }
     let process = link.attach.ok_or(Refusal::NoAttach)?;

@@ -76,6 +76,7 @@ impl Failure {
 struct Import {
     address: u64,
     bytes: u64,
+    rkeys: [u32; RAILS_MAX],
     mapping: usize,
     /// Keeps the mapping alive.
     _segment: Arc<Segment>,
@@ -101,10 +102,13 @@ impl Peer {
         let _ = self.link.set(link);
     }
 
-    /// Where `[address, address + bytes)` of the peer is mapped here, if it is.
-    pub(super) fn mapped(&self, address: u64, bytes: usize) -> Option<usize> {
+    /// Where `[address, address + bytes)` of the region with the key `rkey` on `plane` is mapped here, if it
+    /// is. The address alone would not do: the peer may have taken down a segment that is still mapped here,
+    /// and have private memory there by now.
+    pub(super) fn mapped(&self, rkey: u32, plane: u8, address: u64, bytes: usize) -> Option<usize> {
         let imports = self.imports.read().unwrap_or_else(PoisonError::into_inner);
-        imports.iter().find_map(|import| {
+        let of_key = |import: &&Import| import.rkeys[usize::from(plane)] == rkey;
+        imports.iter().filter(of_key).find_map(|import| {
             let offset = address.checked_sub(import.address)?;
             let end = offset.checked_add(bytes as u64)?;
             (end <= import.bytes).then(|| import.mapping + offset as usize)
@@ -118,6 +122,7 @@ impl Peer {
         imports.push(Import {
             address: region.address,
             bytes: region.bytes,
+            rkeys: region.rkeys,
             mapping: region.mapping,
             _segment: segment,
         });
@@ -242,7 +247,7 @@ mod tests {
         RemoteRegion {
             address,
             bytes: 4096,
-            rkeys: [0; RAILS_MAX],
+            rkeys: [7; RAILS_MAX],
             mapping: 0,
         }
     }
@@ -264,12 +269,14 @@ mod tests {
         assert_eq!(mappings.count(), 1);
 
         segment.word(12288 + 64).store(77, Ordering::Relaxed);
-        let at = peer.mapped((1 << 40) + 8192 + 64, 8).unwrap();
+        let at = peer.mapped(7, 0, (1 << 40) + 8192 + 64, 8).unwrap();
         // SAFETY: an aligned word of the mapping, which `peer` holds.
         let word = unsafe { AtomicU64::from_ptr(at as *mut u64) };
         assert_eq!(word.load(Ordering::Relaxed), 77);
-        assert_eq!(peer.mapped((1 << 40) + 4090, 8), None, "beyond the region");
-        assert_eq!(peer.mapped((1 << 40) - 1, 1), None);
+        let mapped = |rkey, address, bytes| peer.mapped(rkey, 0, address, bytes);
+        assert_eq!(mapped(7, (1 << 40) + 4090, 8), None, "beyond the region");
+        assert_eq!(mapped(7, (1 << 40) - 1, 1), None);
+        assert_eq!(mapped(8, 1 << 40, 1), None, "what is there by now");
 
         peer.release(&low);
         assert_eq!(mappings.count(), 1);
