@@ -93,11 +93,12 @@ const SLEEPERS: usize = 3;
 pub fn run(setup: &Setup, together: bool, mut items: Vec<Item>, tally: &mut Tally) {
     // The next one is taken from the end: of the busy ones the light first, as those that are asleep do take
     // something of the cores; of these the longest first.
-    items.sort_by_key(|item| std::cmp::Reverse(item.weight));
+    items.sort_by_key(|item| match item.load {
+        Load::Asleep => item.weight,
+        Load::Busy | Load::Alone => u64::MAX - item.weight,
+    });
     let (alone, items): (Vec<_>, Vec<_>) = items.into_iter().partition(|i| i.load == Load::Alone);
-    let (busy, mut asleep): (Vec<_>, Vec<_>) =
-        items.into_iter().partition(|i| i.load == Load::Busy);
-    asleep.reverse();
+    let (busy, asleep): (Vec<_>, Vec<_>) = items.into_iter().partition(|i| i.load == Load::Busy);
     let tally = Mutex::new(tally);
     if together {
         std::thread::scope(|scope| {

@@ -12,8 +12,7 @@ pub fn path(setup: &Setup, mpi: Mpi, source: &str) -> PathBuf {
     setup.work.join(mpi.to_string()).join(name)
 }
 
-/// Compiles `source` for `mpi` unless the executable is newer; returns the executable. Several threads
-/// may do so at a time: an executable appears when it is whole.
+/// Compiles `source` for `mpi` unless the executable is newer; returns the executable.
 pub fn build(setup: &Setup, mpi: Mpi, source: &str) -> Result<PathBuf> {
     let executable = path(setup, mpi, source);
     let source = setup.root.join("tests").join(source);
@@ -34,10 +33,8 @@ pub fn build(setup: &Setup, mpi: Mpi, source: &str) -> Result<PathBuf> {
     } else {
         command.args(["-std=gnu11", "-Wall", "-Wextra"]);
     }
-    let unfinished = executable.with_extension(format!("{:?}", std::thread::current().id()));
-    command.arg("-o").arg(&unfinished).arg(&source).arg("-lm");
-    compile(command)?;
-    std::fs::rename(&unfinished, &executable).context("cannot name the executable")?;
+    command.arg(&source).arg("-lm");
+    compile(command, &executable)?;
     Ok(executable)
 }
 
@@ -51,49 +48,46 @@ pub fn build_give_way(setup: &Setup) -> Result<()> {
     build_library(setup, &give_way(setup), "aids/give_way.c")
 }
 
-/// Compiles `source` to a shared library, which appears when it is whole: several threads may want it.
+/// Compiles `source` to a shared library.
 pub fn build_library(setup: &Setup, library: &Path, source: &str) -> Result<()> {
-    let source = setup.root.join("tests").join(source);
-    if up_to_date(library, &source)? {
-        return Ok(());
-    }
-    let mut command = Command::new("cc");
-    command.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o"]);
-    let unfinished = library.with_extension(format!("{:?}", std::thread::current().id()));
-    command.arg(&unfinished).arg(source).arg("-ldl");
-    compile(command)?;
-    std::fs::rename(&unfinished, library).context("cannot name the library")
+    shared(setup, Command::new("cc"), library, source)
 }
 
 /// Compiles a tool that wraps the calls of one kind (see `aids/tool.c`); returns the library.
 pub fn build_tool(setup: &Setup, mpi: Mpi, wrapped: &str) -> Result<PathBuf> {
     let library = path(setup, mpi, &format!("tool_{}.so", wrapped.to_lowercase()));
     let library = library.with_extension("so");
-    let source = setup.root.join("tests/aids/tool.c");
-    if up_to_date(&library, &source)? {
-        return Ok(library);
-    }
-    let folder = library.parent().context("a library has a folder")?;
-    std::fs::create_dir_all(folder).context("cannot make the folder of programs")?;
-    let mut command = Command::new(mpi.compiler(setup, false)?);
-    command.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC"]);
-    command
-        .arg(format!("-DTOOL_{wrapped}"))
-        .arg("-o")
-        .arg(&library);
-    command.arg(&source).arg("-ldl");
-    compile(command)?;
+    let mut compiler = Command::new(mpi.compiler(setup, false)?);
+    compiler.arg(format!("-DTOOL_{wrapped}"));
+    shared(setup, compiler, &library, "aids/tool.c")?;
     Ok(library)
 }
 
-fn compile(mut command: Command) -> Result<()> {
+/// A shared library of `source`, by `compiler`, unless there is a newer one.
+fn shared(setup: &Setup, mut compiler: Command, library: &Path, source: &str) -> Result<()> {
+    let source = setup.root.join("tests").join(source);
+    if up_to_date(library, &source)? {
+        return Ok(());
+    }
+    let folder = library.parent().context("a library has a folder")?;
+    std::fs::create_dir_all(folder).context("cannot make the folder of programs")?;
+    compiler.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC"]);
+    compiler.arg(source).arg("-ldl");
+    compile(compiler, library)
+}
+
+/// Has `command` write `target`. Several threads may want the same one: it appears when it is whole.
+fn compile(mut command: Command, target: &Path) -> Result<()> {
+    let unfinished = target.with_extension(format!("{:?}", std::thread::current().id()));
+    command.arg("-o").arg(&unfinished);
     let result = command
         .output()
         .with_context(|| format!("cannot run {command:?}"))?;
     if !result.status.success() {
         bail!("{command:?}: {}", String::from_utf8_lossy(&result.stderr));
     }
-    Ok(())
+    std::fs::rename(&unfinished, target)
+        .with_context(|| format!("cannot make {}", target.display()))
 }
 
 /// Whether the executable is newer than every file beside its source, which it may include.

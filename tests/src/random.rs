@@ -127,27 +127,29 @@ const MANY: u64 = 10;
 /// All jobs for a seed, and those that always run; ten times as many if so wished.
 pub fn cases(seed: u64, many: bool) -> Vec<Case> {
     let times = if many { MANY } else { 1 };
-    let mut found = Vec::new();
-    for series in SERIES {
-        for number in 0..series.jobs * times {
-            let mut draw = Draw(seed ^ (number << 32) ^ series.mpi as u64);
-            found.push(series.case(draw.next() >> 32));
-        }
-    }
-    for series in WINDOW_SERIES {
-        for number in 0..series.jobs * times {
-            let mut draw = Draw(!seed ^ (number << 32) ^ series.mpi as u64);
-            found.push(series.windows(draw.next() >> 32));
-        }
-    }
-    for series in COMMUNICATOR_SERIES {
-        for number in 0..series.jobs * times {
-            let mut draw = Draw(seed.rotate_left(7) ^ (number << 32) ^ series.mpi as u64);
-            found.push(series.communicators(draw.next() >> 32));
-        }
-    }
+    let mut found = drawn(SERIES, seed, times, Series::case);
+    found.extend(drawn(WINDOW_SERIES, !seed, times, Series::windows));
+    let communicators = seed.rotate_left(7);
+    found.extend(drawn(
+        COMMUNICATOR_SERIES,
+        communicators,
+        times,
+        Series::communicators,
+    ));
     let first = &SERIES[0];
     found.extend(KEPT.iter().map(|&seed| first.case(seed)));
+    found
+}
+
+/// The jobs of all `series`, `times` as many as they say, each made of a seed of its own.
+fn drawn(series: &[Series], seed: u64, times: u64, case: fn(&Series, u64) -> Case) -> Vec<Case> {
+    let mut found = Vec::new();
+    for series in series {
+        for number in 0..series.jobs * times {
+            let mut draw = Draw(seed ^ (number << 32) ^ series.mpi as u64);
+            found.push(case(series, draw.next() >> 32));
+        }
+    }
     found
 }
 

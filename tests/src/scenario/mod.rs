@@ -215,12 +215,17 @@ fn radix(setup: &Setup, mpi: Mpi, settings: &[(&str, &str)]) -> Result<Job> {
     Ok(judge::launch(setup, mpi, 4, &all, &program, LIMIT))
 }
 
-/// Preloads a library into the job's ranks, before the others.
-fn preload_beside(job: &mut Job, library: &str) -> Result<()> {
+/// What the job's ranks preload: `LD_PRELOAD=` and the libraries.
+fn preloads(job: &mut Job) -> Result<&mut String> {
     let mut words = job.words.iter_mut();
-    let word = words.find(|word| word.starts_with("LD_PRELOAD="));
-    let word = word.context("the job preloads")?;
-    word.insert_str("LD_PRELOAD=".len(), &format!("{library}:"));
+    words
+        .find(|word| word.starts_with("LD_PRELOAD="))
+        .context("the job preloads")
+}
+
+/// Preloads a library into the job's ranks, before the others.
+fn preload_in_front(job: &mut Job, library: &str) -> Result<()> {
+    preloads(job)?.insert_str("LD_PRELOAD=".len(), &format!("{library}:"));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! A set-up of which one step fails, and ranks that are stopped or killed.
 
-use super::{LIMIT, environment, preload_beside};
+use super::{LIMIT, environment, preload_in_front};
 use crate::Setup;
 use crate::job::{Job, Outcome};
 use crate::judge;
@@ -30,7 +30,7 @@ pub fn failing_steps(setup: &Setup, mpi: Mpi) -> Result<()> {
                 &[],
                 &[("FERRORAIL_NODE_SIZE", node_size)],
             )?;
-            preload_beside(&mut job, &library.display().to_string())?;
+            preload_in_front(&mut job, &library.display().to_string())?;
             job.environment.insert("FAIL_STEP".into(), step.to_string());
             let outcome = job.run(&judge::fresh_folder(setup)?)?;
             right(&outcome)

@@ -1,7 +1,7 @@
 //! Tools that wrap MPI calls: in front of ferrorail, behind it, in the program; and what the MPI library
 //! calls by itself.
 
-use super::{LIMIT, environment, one_line, preload_beside, run};
+use super::{LIMIT, environment, one_line, preload_in_front, preloads, run};
 use crate::Setup;
 use crate::job::{Job, Outcome};
 use crate::judge;
@@ -148,18 +148,10 @@ fn with_tool(
 ) -> Result<(Outcome, Stats)> {
     let mut job = job(setup, mpi, 3, program)?;
     match place {
-        Place::Front => preload_beside(&mut job, tool)?,
-        Place::Behind => preload_behind(&mut job, tool)?,
+        Place::Front => preload_in_front(&mut job, tool)?,
+        Place::Behind => preloads(&mut job)?.push_str(&format!(":{tool}")),
     }
     run(setup, job)
-}
-
-fn preload_behind(job: &mut Job, library: &str) -> Result<()> {
-    let mut words = job.words.iter_mut();
-    let word = words.find(|word| word.starts_with("LD_PRELOAD="));
-    let word = word.context("the job preloads")?;
-    word.push_str(&format!(":{library}"));
-    Ok(())
 }
 
 /// How many calls the tool says it saw.
