@@ -8,8 +8,8 @@ mod settings;
 pub use communicator::{PER_COMMUNICATOR, per_communicator};
 pub use parse::{Problem, parse};
 pub use settings::{
-    AccumulateChoice, AtomicsChoice, FabricChoice, RailChoice, Settings, ShmKind, StatsSink,
-    StripeChoice,
+    AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, RailChoice, Settings, ShmKind,
+    StatsSink, StripeChoice,
 };
 
 /// Prefix of every environment variable that belongs to the project.
@@ -108,6 +108,16 @@ table! {
         "milliseconds between trials of a rail that failed; 0 never uses it again";
     "FERRORAIL_RELIABLE", Kind::Switch, "0",
         "1 checks messages of collectives over rails by CRC32C before they are used; what is damaged is sent again";
+    "FERRORAIL_MULTICAST", Kind::Switch, "1",
+        "0 never sends multicasts between nodes: algorithms whose names contain multicast are left out";
+    "FERRORAIL_BCAST_CHANNELS", Kind::Number(2, 64), "16",
+        "multicast messages of a communicator between two synchronisations of its nodes";
+    "FERRORAIL_BCAST_EAGER", Kind::Bytes, "16K",
+        "longest multicast message that leaves before its receivers are ready for it";
+    "FERRORAIL_BCAST_RELIABLE", Kind::Switch, "1",
+        "0 neither checks nor repeats multicast messages: for networks that lose and damage nothing";
+    "FERRORAIL_BCAST_CHECKSUM", Kind::Word(&["crc32c", "additive", "none"]), "crc32c",
+        "checksum over header and data of each multicast datagram";
     "FERRORAIL_LOCK", Kind::Word(&["auto", "test_and_set", "mcs", "queue", "thread", "event"]), "auto",
         "lock algorithm of windows, unless their info key ferrorail_lock says; auto is queue up to 24 ranks, then test_and_set";
     "FERRORAIL_ACCUMULATE", Kind::Word(&["origin", "event", "auto", "nic"]), "origin",

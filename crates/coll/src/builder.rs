@@ -184,6 +184,16 @@ impl<'a> ScheduleBuilder<'a> {
         });
     }
 
+    /// Sends `from` to the leaders of all other nodes.
+    pub fn multicast(&mut self, from: Span) {
+        self.steps.push(Step::Multicast { from });
+    }
+
+    /// Waits for the next multicast of `from`.
+    pub fn await_multicast(&mut self, from: Rank, into: Span) {
+        self.steps.push(Step::AwaitMulticast { from, into });
+    }
+
     /// Permits the put number `put` of `to` (its own numbering, below [`announce_base`]).
     pub fn announce(&mut self, to: Rank, put: u32) {
         let slot = self.announcement_slot(put);

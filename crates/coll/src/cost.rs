@@ -122,7 +122,7 @@ impl Work {
 pub struct Counts {
     /// Rounds in which any rank puts.
     pub rounds: u64,
-    /// For each round, the most blocks that a rank puts through one port; summed.
+    /// For each round, the most blocks that a rank puts through one port, or receives by multicast; summed.
     pub port_blocks: u64,
     /// Puts of the rank that posts most.
     pub messages_per_rank: u64,
@@ -164,16 +164,22 @@ impl Counter {
         self.round_port_blocks.resize(rounds, None);
         for (round, steps) in schedule.rounds().enumerate() {
             self.per_port.clear();
+            let mut received = 0;
             for step in steps {
                 match *step {
                     Step::Put { port, from, .. } => {
                         messages += 1;
                         blocks += u64::from(from.count);
-                        let port = usize::from(port);
-                        let ports = self.per_port.len().max(port + 1);
-                        self.per_port.resize(ports, 0);
-                        self.per_port[port] += u64::from(from.count);
+                        self.add_to_port(port, from.count);
                     }
+                    // One message crosses this rank's link, however many receive it.
+                    Step::Multicast { from } => {
+                        messages += 1;
+                        blocks += u64::from(from.count);
+                        self.add_to_port(0, from.count);
+                    }
+                    // Each of several multicasts crosses every link; puts are received as they are sent.
+                    Step::AwaitMulticast { into, .. } => received += u64::from(into.count),
                     Step::Copy { from, .. } | Step::Reduce { from, .. } => {
                         copied += u64::from(from.count)
                     }
@@ -181,7 +187,8 @@ impl Counter {
                     _ => {}
                 }
             }
-            let busiest = self.per_port.iter().copied().max();
+            let received = (received > 0).then_some(received);
+            let busiest = self.per_port.iter().copied().max().max(received);
             self.round_port_blocks[round] = busiest.max(self.round_port_blocks[round]);
         }
         let counts = &mut self.counts;
@@ -191,6 +198,13 @@ impl Counter {
         counts.blocks_per_rank = counts.blocks_per_rank.max(blocks);
         counts.node_syncs = counts.node_syncs.max(syncs);
         counts.copy_blocks = counts.copy_blocks.max(copied);
+    }
+
+    fn add_to_port(&mut self, port: u8, blocks: u32) {
+        let port = usize::from(port);
+        let ports = self.per_port.len().max(port + 1);
+        self.per_port.resize(ports, 0);
+        self.per_port[port] += u64::from(blocks);
     }
 
     /// What all of them amount to.

@@ -225,6 +225,8 @@ pub struct Algorithm {
     pub cut: Cut,
     /// Where it reduces in rank order.
     pub rank_order: RankOrder,
+    /// Whether leaders of nodes send each other multicasts.
+    pub multicast: bool,
     /// Builds one rank's schedule, in time proportional to the team's size and the steps.
     pub build: fn(&Request<'_>) -> Schedule,
     /// Closed form of what [`cost::count`](crate::cost::count) finds in the schedules of a team

@@ -157,6 +157,20 @@ pub enum Step {
         /// Arrival flag.
         slot: Slot,
     },
+    /// Sends `from` to the leaders of all other nodes in one multicast. Only leaders send and receive
+    /// multicasts; the n-th of one is what the n-th [`Step::AwaitMulticast`] of it receives everywhere.
+    Multicast {
+        /// Source blocks, local.
+        from: Span,
+    },
+    /// Waits for the next multicast of `from`, the leader of another node. It lands here at any time
+    /// from its being sent, as far as this operation has begun: no announcement is needed.
+    AwaitMulticast {
+        /// Its origin.
+        from: Rank,
+        /// Destination blocks, local; as many as are sent.
+        into: Span,
+    },
     /// Local copy; also from and into `Node`.
     Copy {
         /// Source blocks.
@@ -222,7 +236,8 @@ impl Schedule {
             .map(|(start, &end)| &self.steps[start as usize..end as usize])
     }
 
-    /// Ranks this one puts or announces to, or awaits, without repetition, ascending.
+    /// Ranks this one puts or announces to, or awaits, without repetition, ascending. Multicasts need no
+    /// connection.
     pub fn peers(&self) -> Vec<Rank> {
         let mut peers: Vec<Rank> = self
             .steps

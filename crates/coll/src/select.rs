@@ -52,6 +52,8 @@ pub struct Query {
     pub ports: u8,
     /// Whether peers can write user memory on all ranks.
     pub zero_copy: bool,
+    /// Whether leaders may send each other multicasts.
+    pub multicast: bool,
 }
 
 impl Query {
@@ -122,8 +124,8 @@ pub enum TableError {
     },
     /// Some operations match no rule.
     #[error(
-        "tuning table: {0} needs a last rule without conditions that lands in scratch and reduces in \
-         rank order on every team, so that every operation matches one"
+        "tuning table: {0} needs a last rule without conditions that lands in scratch, sends no multicast \
+         and reduces in rank order on every team, so that every operation matches one"
     )]
     NotTotal(Collective),
 }
@@ -177,16 +179,21 @@ impl Table {
         let mut entries = Vec::with_capacity(rules.len());
         for (index, rule) in rules.iter().enumerate() {
             entries.push(check(index, rule)?);
-            // An earlier rule may be passed over for an operation that does not commute.
+            // An earlier rule may be passed over for an operation that does not commute, or where nodes
+            // cannot send each other multicasts.
             let order = |index: usize| entries[index].algorithm.rank_order;
-            let covers = |&by: &usize| rules[by].covers(rule) && order(by) <= order(index);
+            let multicast = |index: usize| entries[index].algorithm.multicast;
+            let covers = |&by: &usize| {
+                let always = !multicast(by) || multicast(index);
+                rules[by].covers(rule) && order(by) <= order(index) && always
+            };
             if let Some(by) = (0..index).find(covers) {
                 return Err(TableError::Unreachable { rule: index, by });
             }
         }
         for &collective in Collective::ALL {
             let last = rules.iter().rfind(|rule| rule.collective == collective);
-            if !last.is_some_and(|rule| rule.is_unconditional() && always_in_rank_order(rule)) {
+            if !last.is_some_and(|rule| rule.is_unconditional() && always_usable(rule)) {
                 return Err(TableError::NotTotal(collective));
             }
         }
@@ -232,6 +239,7 @@ impl Table {
         let matches = |(rule, entry): &(&Rule, &Entry)| {
             rule.collective == query.collective
                 && (rule.landing == LandingName::Scratch || query.zero_copy)
+                && (!entry.algorithm.multicast || query.multicast)
                 && admits(entry.algorithm)
                 && facts
                     .iter()
@@ -250,10 +258,10 @@ impl Table {
     }
 }
 
-/// Whether a reduction of any operation on any team can use it.
-fn always_in_rank_order(rule: &Rule) -> bool {
+/// Whether a reduction of any operation on any team can use it, multicast or not.
+fn always_usable(rule: &Rule) -> bool {
     find(rule.collective, &rule.algorithm)
-        .is_ok_and(|algorithm| algorithm.rank_order == RankOrder::Always)
+        .is_ok_and(|algorithm| algorithm.rank_order == RankOrder::Always && !algorithm.multicast)
 }
 
 fn parse(text: &str) -> Result<Vec<Rule>, TableError> {

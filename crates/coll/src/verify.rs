@@ -13,6 +13,8 @@
 //! * both ends agree about origin, port and length; slots are unique and below the limit;
 //! * node phases rise and stay in range; rounds and scratch are declared right on all ranks;
 //! * puts keep to the rules of the landing, announcements included;
+//! * every leader of another node awaits each multicast, in its order and with its length; where it lands
+//!   nothing is read or written from its being sent until then, as of a put;
 //! * all this holds in place too, where `Send` is a part of `Recv` or the other way round;
 //! * reductions combine each contribution once, of one part, in rank order where that is asked for,
 //!   and with the same bracketing on all ranks where those must have the same bits;
@@ -26,6 +28,7 @@ use std::fmt;
 
 mod machine;
 mod memory;
+mod multicast;
 mod outcome;
 mod shape;
 mod signal;
@@ -146,6 +149,12 @@ pub enum Fault {
         /// The step that raised it.
         found: StepId,
     },
+    /// Only leaders of nodes have multicasts.
+    #[error("rank {0} is no leader, and leaders alone send and receive multicasts")]
+    NotLeader(Rank),
+    /// A leader has no step for this multicast, or one for another length.
+    #[error("no step of rank {0} awaits this multicast with its length")]
+    NotReceived(Rank),
     /// No step awaits this arrival.
     #[error("slot {0} of the target is raised but never awaited")]
     NeverAwaited(Slot),

@@ -56,7 +56,11 @@ pub struct Chooser<'a> {
 impl Chooser<'_> {
     /// The choice for `query`, whose size is the upper end of its size class.
     pub fn choose(&self, query: &Query) -> Choice {
-        self.choose_where(query, |_| true, |query| self.table.choose(query))
+        self.choose_where(
+            query,
+            |algorithm| query.multicast || !algorithm.multicast,
+            |query| self.table.choose(query),
+        )
     }
 
     /// As [`choose`](Self::choose), for a reduction with an operation that does not commute. What
@@ -64,7 +68,10 @@ impl Chooser<'_> {
     pub fn choose_in_rank_order(&self, query: &Query, topology: &Topology) -> Choice {
         self.choose_where(
             query,
-            |algorithm| !algorithm.commutative_only(topology),
+            |algorithm| {
+                let possible = query.multicast || !algorithm.multicast;
+                possible && !algorithm.commutative_only(topology)
+            },
             |query| self.table.choose_in_rank_order(query, topology),
         )
     }
@@ -178,6 +185,7 @@ mod tests {
         rails: 2,
         ports: 2,
         zero_copy: true,
+        multicast: true,
     };
 
     #[test]

@@ -84,6 +84,8 @@ pub(crate) struct Plans {
     /// The plan of the last call: programs call the same thing again.
     last: Option<Box<Plan>>,
     others: HashMap<PlanKey, Box<Plan>>,
+    /// Whether nodes cannot send each other multicasts, as all ranks have found.
+    without_multicast: bool,
 }
 
 impl Plans {
@@ -97,9 +99,16 @@ impl Plans {
                     self.others.insert(plan.key, plan);
                 }
                 let known = self.others.remove(&key);
-                known.unwrap_or_else(|| Box::new(Plan::new(map, key)))
+                known.unwrap_or_else(|| Box::new(Plan::new(map, key, !self.without_multicast)))
             }
         }
+    }
+
+    /// The plan to use instead of `plan`, and from now on, as nodes cannot send each other multicasts.
+    pub fn without_multicast(&mut self, map: &Map, plan: Plan) -> Plan {
+        self.without_multicast = true;
+        self.others.retain(|_, plan| !plan.algorithm.multicast);
+        Plan::new(map, plan.key, false)
     }
 
     /// Keeps `plan` for the next call and counts this one.
@@ -136,7 +145,7 @@ impl Plans {
 }
 
 impl Plan {
-    fn new(map: &Map, key: PlanKey) -> Self {
+    fn new(map: &Map, key: PlanKey, multicast: bool) -> Self {
         let PlanKey {
             collective,
             root,
@@ -148,7 +157,13 @@ impl Plan {
             algorithm,
             landing,
             by,
-        } = choose(map, collective, 1 << class.min(62), in_rank_order);
+        } = choose(
+            map,
+            collective,
+            1 << class.min(62),
+            in_rank_order,
+            multicast,
+        );
         let by_length = by_length(collective);
         let both = by_length && landing == Landing::Recv;
         let route = |landing| Route::new(map, algorithm, landing, root);
@@ -264,7 +279,13 @@ fn schedule(
 }
 
 /// The choice in force for blocks of `bytes` bytes.
-fn choose(map: &Map, collective: Collective, bytes: u64, in_rank_order: bool) -> Choice {
+fn choose(
+    map: &Map,
+    collective: Collective,
+    bytes: u64,
+    in_rank_order: bool,
+    multicast: bool,
+) -> Choice {
     let chooser = Chooser {
         table: map.table(),
         forced: &map.settings.algorithm,
@@ -279,6 +300,7 @@ fn choose(map: &Map, collective: Collective, bytes: u64, in_rank_order: bool) ->
         rails: map.rail_count(),
         ports: map.ports(),
         zero_copy: map.zero_copy,
+        multicast: multicast && map.settings.multicast,
     };
     match in_rank_order {
         true => chooser.choose_in_rank_order(&query, &map.topology),

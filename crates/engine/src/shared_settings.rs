@@ -2,7 +2,8 @@
 
 use crate::{EngineError, OFFERED};
 use ferrorail_base::config::{
-    AccumulateChoice, AtomicsChoice, FabricChoice, Problem, Settings, ShmKind, StripeChoice,
+    AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, Problem, Settings, ShmKind,
+    StripeChoice,
 };
 use ferrorail_base::sync::Mutex;
 use ferrorail_coll::select::Table;
@@ -34,6 +35,11 @@ pub(crate) struct SharedSettings {
     pub cma: bool,
     pub stats: bool,
     pub reliable: bool,
+    pub multicast: bool,
+    pub bcast_channels: u32,
+    pub bcast_eager_bytes: u64,
+    pub bcast_reliable: bool,
+    bcast_checksum: u8,
     pub lock: Option<String>,
     accumulate: u8,
     atomics: u8,
@@ -59,6 +65,11 @@ impl SharedSettings {
             cma: settings.cma,
             stats: settings.stats != ferrorail_base::config::StatsSink::Off,
             reliable: settings.reliable,
+            multicast: settings.multicast,
+            bcast_channels: settings.bcast_channels,
+            bcast_eager_bytes: settings.bcast_eager_bytes,
+            bcast_reliable: settings.bcast_reliable,
+            bcast_checksum: settings.bcast_checksum as u8,
             lock: settings.lock.clone(),
             accumulate: settings.accumulate as u8,
             atomics: settings.atomics as u8,
@@ -97,6 +108,14 @@ impl SharedSettings {
             a if a == AtomicsChoice::Cpu as u8 => AtomicsChoice::Cpu,
             a if a == AtomicsChoice::Nic as u8 => AtomicsChoice::Nic,
             _ => AtomicsChoice::Auto,
+        }
+    }
+
+    pub fn bcast_checksum(&self) -> ChecksumChoice {
+        match self.bcast_checksum {
+            c if c == ChecksumChoice::Additive as u8 => ChecksumChoice::Additive,
+            c if c == ChecksumChoice::None as u8 => ChecksumChoice::None,
+            _ => ChecksumChoice::Crc32c,
         }
     }
 

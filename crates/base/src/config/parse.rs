@@ -1,8 +1,8 @@
 //! Text to [`Settings`], and the complaints about what could not be read.
 
 use super::{
-    AccumulateChoice, AtomicsChoice, FabricChoice, Kind, PREFIX, RailChoice, Setting, Settings,
-    ShmKind, StatsSink, StripeChoice, TABLE,
+    AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, Kind, PREFIX, RailChoice,
+    Setting, Settings, ShmKind, StatsSink, StripeChoice, TABLE,
 };
 use crate::units;
 use std::collections::HashMap;
@@ -245,6 +245,15 @@ impl Reader {
             rail_retries: self.number("FERRORAIL_RAIL_RETRIES") as u8,
             rail_probe_ms: none_if_zero(self.number("FERRORAIL_RAIL_PROBE")),
             reliable: self.text("FERRORAIL_RELIABLE") == "1",
+            multicast: self.text("FERRORAIL_MULTICAST") == "1",
+            bcast_channels: self.number("FERRORAIL_BCAST_CHANNELS") as u32,
+            bcast_eager_bytes: self.bytes("FERRORAIL_BCAST_EAGER"),
+            bcast_reliable: self.text("FERRORAIL_BCAST_RELIABLE") == "1",
+            bcast_checksum: match self.text("FERRORAIL_BCAST_CHECKSUM").as_str() {
+                "additive" => ChecksumChoice::Additive,
+                "none" => ChecksumChoice::None,
+                _ => ChecksumChoice::Crc32c,
+            },
             lock: match self.text("FERRORAIL_LOCK") {
                 auto if auto == "auto" => None,
                 name => Some(name),

@@ -75,6 +75,17 @@ pub enum AtomicsChoice {
     Nic,
 }
 
+/// `FERRORAIL_BCAST_CHECKSUM`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChecksumChoice {
+    /// CRC32C.
+    Crc32c,
+    /// The sum of all 32-bit words.
+    Additive,
+    /// None.
+    None,
+}
+
 /// `FERRORAIL_STATS`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatsSink {
@@ -146,6 +157,16 @@ pub struct Settings {
     pub rail_probe_ms: Option<u64>,
     /// `FERRORAIL_RELIABLE`.
     pub reliable: bool,
+    /// `FERRORAIL_MULTICAST`.
+    pub multicast: bool,
+    /// `FERRORAIL_BCAST_CHANNELS`.
+    pub bcast_channels: u32,
+    /// `FERRORAIL_BCAST_EAGER` in bytes.
+    pub bcast_eager_bytes: u64,
+    /// `FERRORAIL_BCAST_RELIABLE`.
+    pub bcast_reliable: bool,
+    /// `FERRORAIL_BCAST_CHECKSUM`.
+    pub bcast_checksum: ChecksumChoice,
     /// `FERRORAIL_LOCK`; `None` is automatic.
     pub lock: Option<String>,
     /// `FERRORAIL_ACCUMULATE`.

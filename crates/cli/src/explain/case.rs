@@ -43,6 +43,7 @@ pub struct Case {
     pub table_name: String,
     forced: BTreeMap<String, String>,
     zero_copy_setting: Option<bool>,
+    multicast: bool,
 }
 
 /// One algorithm with one landing, for one size.
@@ -91,6 +92,7 @@ impl Case {
             table_name,
             forced: settings.algorithm.clone(),
             zero_copy_setting: settings.zero_copy,
+            multicast: settings.multicast,
         })
     }
 
@@ -112,6 +114,7 @@ impl Case {
             rails: self.shape.rails,
             ports: self.shape.ports,
             zero_copy: self.zero_copy,
+            multicast: self.multicast,
         })
     }
 

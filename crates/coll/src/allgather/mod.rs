@@ -15,6 +15,8 @@
 //! | `smp_bruck` | ⌈log_{k+1} V⌉ | q⌈(V-1)/k⌉ | scratch |
 //! | `smp_gather_broadcast_tree` | 2⌈log_{k+1} V⌉ | about N/k + N⌈log_{k+1} V⌉ | scratch |
 //! | `smp_gather_broadcast_direct` | ⌈(V-1)/k⌉ + ⌈log_{k+1} V⌉ | q⌈(V-1)/k⌉ + N⌈log_{k+1} V⌉ | scratch |
+//! | `smp_multicast` | 1 | q(V-1) received, q sent | scratch |
+//! | `smp_gather_broadcast_multicast` | ⌈(V-1)/k⌉ + 1 | q⌈(V-1)/k⌉ + N | scratch |
 //!
 //! Volumes are exact in each algorithm's `work` function, which tests compare with the schedules.
 //! Source: Qian and Afsahi, Cluster Computing 11 (2008), sections 5.1.2 and 5.2.
@@ -37,6 +39,7 @@ pub mod ring;
 pub mod smp_bruck;
 pub mod smp_direct;
 pub mod smp_gather_broadcast;
+pub mod smp_multicast;
 pub mod standard_exchange;
 pub mod tree_gather_broadcast;
 
@@ -67,6 +70,7 @@ const fn row(
         smp_aware,
         cut: Cut::Blocks,
         rank_order: RankOrder::Always,
+        multicast: false,
         build,
         work,
     }
@@ -157,6 +161,28 @@ pub const ALGORITHMS: &[Algorithm] = &[
         smp_gather_broadcast::work_direct,
         "node gather, Direct gather to the first leader, tree and node broadcast",
     ),
+    Algorithm {
+        multicast: true,
+        ..row(
+            "smp_multicast",
+            SCRATCH,
+            true,
+            smp_multicast::build,
+            smp_multicast::work,
+            "node gather, one multicast of each leader, node broadcast",
+        )
+    },
+    Algorithm {
+        multicast: true,
+        ..row(
+            "smp_gather_broadcast_multicast",
+            SCRATCH,
+            true,
+            smp_gather_broadcast::build_multicast,
+            smp_gather_broadcast::work_multicast,
+            "node gather, Direct gather to the first leader, multicast and node broadcast",
+        )
+    },
 ];
 
 /// This rank's block, where the user has it.

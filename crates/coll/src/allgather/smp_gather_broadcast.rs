@@ -1,6 +1,7 @@
 //! SMP-aware Gather and Broadcast: gather to the first leader, broadcast to all leaders, shared
-//! memory inside the nodes. Two names: `smp_gather_broadcast_tree` and
-//! `smp_gather_broadcast_direct`, after the gather between the leaders.
+//! memory inside the nodes. Two names, `smp_gather_broadcast_tree` and `smp_gather_broadcast_direct`,
+//! after the gather between the leaders; a third, `smp_gather_broadcast_multicast`, gathers as Direct does
+//! and broadcasts as the paper does.
 //!
 //! Five ranks on nodes (0 1) (2 3) (4), one port; leaders 0, 2, 4:
 //!
@@ -12,11 +13,13 @@
 //! node broadcast: a leader that has all releases its node, puts on, and copies out meanwhile
 //! ```
 //!
-//! The paper broadcasts in hardware; here a tree of radix k+1 stands in for it.
+//! The paper broadcasts in hardware. Multicast is that; where it is not to be had, a tree of radix k+1
+//! stands in for it.
 //!
-//! * Rounds: tree 2 ⌈log_{k+1} V⌉; direct ⌈(V-1)/k⌉ + ⌈log_{k+1} V⌉. Messages: V-1 up, V-1 down.
+//! * Rounds: tree 2 ⌈log_{k+1} V⌉; direct ⌈(V-1)/k⌉ + ⌈log_{k+1} V⌉; multicast ⌈(V-1)/k⌉ + 1. Messages: V-1
+//!   up, V-1 down, or one.
 //! * Volume per port: the gather's, as equation (1) (see `tree_gather_broadcast`) or (2) says, over
-//!   nodes of q blocks; and N ⌈log_{k+1} V⌉ for the broadcast.
+//!   nodes of q blocks; and N ⌈log_{k+1} V⌉ for the broadcast, or N by multicast.
 //! * Nothing is copied out before a node has everything, as the broadcast overwrites the node's
 //!   own blocks: for small blocks one copy is better than several.
 //! * One node: copy in, one wait for all, copy out. Any node sizes, any placement of ranks.
@@ -30,6 +33,22 @@ use crate::pattern::direct;
 use crate::pattern::knomial::levels;
 use crate::registry::Request;
 use crate::schedule::{Landing, Schedule};
+
+/// How everything reaches the other leaders.
+#[derive(Clone, Copy, PartialEq)]
+enum Broadcast {
+    Tree,
+    Multicast,
+}
+
+impl Broadcast {
+    fn rounds(self, nodes: u32, ports: u8) -> u32 {
+        match self {
+            Self::Tree => levels(nodes, ports),
+            Self::Multicast => 1,
+        }
+    }
+}
 
 #[derive(Clone, Copy)]
 enum Gather {
@@ -56,15 +75,20 @@ impl Gather {
 
 /// One rank's schedule of `smp_gather_broadcast_tree`.
 pub fn build_tree(request: &Request<'_>) -> Schedule {
-    build(request, Gather::Tree)
+    build(request, Gather::Tree, Broadcast::Tree)
 }
 
 /// One rank's schedule of `smp_gather_broadcast_direct`.
 pub fn build_direct(request: &Request<'_>) -> Schedule {
-    build(request, Gather::Direct)
+    build(request, Gather::Direct, Broadcast::Tree)
 }
 
-fn build(request: &Request<'_>, kind: Gather) -> Schedule {
+/// One rank's schedule of `smp_gather_broadcast_multicast`.
+pub fn build_multicast(request: &Request<'_>) -> Schedule {
+    build(request, Gather::Direct, Broadcast::Multicast)
+}
+
+fn build(request: &Request<'_>, kind: Gather, spread: Broadcast) -> Schedule {
     let group = Group::nodes(request.topology);
     if let Some(schedule) = alone(request).or_else(|| single_node(request, &group)) {
         return schedule;
@@ -81,16 +105,32 @@ fn build(request: &Request<'_>, kind: Gather) -> Schedule {
             Gather::Direct => gather_direct(&mut builder, &group, node, ports),
         }
         let first_round = kind.rounds(nodes, ports);
-        broadcast(&mut builder, &group, node, ports, first_round, |builder| {
-            builder.node_broadcast()
-        });
+        match spread {
+            Broadcast::Tree => {
+                broadcast(&mut builder, &group, node, ports, first_round, |builder| {
+                    builder.node_broadcast()
+                })
+            }
+            Broadcast::Multicast => multicast(&mut builder, &group, node),
+        }
     } else {
-        let rounds = 1 + kind.rounds(nodes, ports) + levels(nodes, ports);
+        let rounds = 1 + kind.rounds(nodes, ports) + spread.rounds(nodes, ports);
         (0..rounds).for_each(|_| builder.end_round());
         builder.node_broadcast();
     }
     group.copy_members_out(&mut builder, 0, nodes);
     builder.finish(group.blocks())
+}
+
+/// Member 0 multicasts all that it has gathered.
+fn multicast(builder: &mut ScheduleBuilder<'_>, group: &Group<'_>, me: u32) {
+    let everything = group.members(0, group.size());
+    match me {
+        0 => builder.multicast(everything),
+        _ => builder.await_multicast(group.rank(0), everything),
+    }
+    builder.node_broadcast();
+    builder.end_round();
 }
 
 /// Member m puts straight to member 0, in round ⌈m/k⌉.
@@ -113,17 +153,22 @@ fn gather_direct(builder: &mut ScheduleBuilder<'_>, group: &Group<'_>, me: u32, 
 
 /// Closed form of `smp_gather_broadcast_tree`: equation (1) over nodes up, full length down.
 pub fn work_tree(shape: &Shape, _: Landing) -> Work {
-    work(shape, Gather::Tree)
+    work(shape, Gather::Tree, Broadcast::Tree)
 }
 
 /// Closed form of `smp_gather_broadcast_direct`: equation (2) over nodes up, full length down.
 pub fn work_direct(shape: &Shape, _: Landing) -> Work {
-    work(shape, Gather::Direct)
+    work(shape, Gather::Direct, Broadcast::Tree)
 }
 
-fn work(shape: &Shape, kind: Gather) -> Work {
+/// Closed form of `smp_gather_broadcast_multicast`: equation (2) over nodes up, one message down.
+pub fn work_multicast(shape: &Shape, _: Landing) -> Work {
+    work(shape, Gather::Direct, Broadcast::Multicast)
+}
+
+fn work(shape: &Shape, kind: Gather, spread: Broadcast) -> Work {
     work_of_single_node(shape).unwrap_or_else(|| {
-        let levels = u64::from(levels(shape.nodes, shape.ports));
+        let levels = u64::from(spread.rounds(shape.nodes, shape.ports));
         let gathered = kind.volume(shape.nodes, shape.ports) * u64::from(shape.node_size);
         Work {
             rounds: u64::from(kind.rounds(shape.nodes, shape.ports)) + levels,

@@ -61,6 +61,7 @@ const fn row(
         smp_aware,
         cut: Cut::Blocks,
         rank_order: RankOrder::Always,
+        multicast: false,
         build,
         work,
     }

@@ -10,6 +10,7 @@
 //! | `pipelined` | 2(N-1) | 2(N-1)/N | scratch |
 //! | `smp_knomial` | ⌈log_{k+1} V⌉ | ⌈log_{k+1} V⌉ | scratch |
 //! | `multi_leader_knomial` | ⌈log_{k/L+1} V⌉ | 1/L ⌈log_{k/L+1} V⌉ | scratch |
+//! | `smp_multicast` | 1 | 1 | scratch, recv |
 
 use crate::cost::{Shape, Work};
 use crate::registry::{
@@ -22,6 +23,7 @@ pub mod multi_leader;
 pub mod pipelined;
 pub mod scatter_allgather;
 pub mod smp_knomial;
+pub mod smp_multicast;
 
 /// Token p is part p of the message.
 pub(crate) const SEMANTICS: Semantics = Semantics {
@@ -51,6 +53,7 @@ const fn row(
         smp_aware,
         cut,
         rank_order: RankOrder::Always,
+        multicast: false,
         build,
         work,
     }
@@ -103,4 +106,16 @@ pub const ALGORITHMS: &[Algorithm] = &[
         multi_leader::work,
         "each leader of a node passes its slice on over its own rail",
     ),
+    Algorithm {
+        multicast: true,
+        ..row(
+            "smp_multicast",
+            EITHER,
+            true,
+            Cut::Whole,
+            smp_multicast::build,
+            smp_multicast::work,
+            "one multicast between leaders, concurrent copies out of node memory",
+        )
+    },
 ];

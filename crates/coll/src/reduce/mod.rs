@@ -50,6 +50,7 @@ const fn row(
         smp_aware,
         cut,
         rank_order: rank_order(smp_aware),
+        multicast: false,
         build,
         work,
     }

@@ -53,6 +53,7 @@ const fn row(
         smp_aware: matches!(rank_order, RankOrder::ConsecutiveNodes),
         cut: Cut::Blocks,
         rank_order,
+        multicast: false,
         build,
         work,
     }

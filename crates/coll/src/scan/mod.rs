@@ -63,6 +63,7 @@ const fn row(
         smp_aware,
         cut: Cut::Whole,
         rank_order: RankOrder::Always,
+        multicast: false,
         build,
         work,
     }

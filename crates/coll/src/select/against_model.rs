@@ -37,7 +37,7 @@ struct Candidate {
 
 /// Everything that could run on `topology`.
 fn candidates(collective: Collective, topology: &Topology, ports: u8) -> Vec<Candidate> {
-    let all = algorithms(collective).iter();
+    let all = algorithms(collective).iter().filter(|a| !a.multicast);
     let all = all.flat_map(|algorithm| algorithm.landings.iter().map(move |&l| (algorithm, l)));
     let with_scratch = all.map(|(algorithm, landing)| {
         let schedule = (algorithm.build)(&Request {
@@ -108,6 +108,7 @@ impl Findings {
                     rails: shape.rails,
                     ports: shape.ports,
                     zero_copy,
+                    multicast: false,
                 });
                 self.add_choice(&choice, &all, shape, bytes);
             }

@@ -12,6 +12,7 @@ const QUERY: Query = Query {
     rails: 2,
     ports: 2,
     zero_copy: true,
+    multicast: false,
 };
 
 fn chosen(query: Query) -> (&'static str, Landing) {

@@ -1,6 +1,7 @@
 //! Executes the schedules of all ranks with vector clocks; `outcome` judges where they end.
 
 use super::memory::{Access, Clock, LOCAL, Memory, Puts, join};
+use super::multicast::Multicasts;
 use super::signal::Signal;
 use super::value::Values;
 use super::{Fault, StepId, Task, VerifyError};
@@ -50,7 +51,8 @@ pub(super) struct Machine<'a> {
     overlaps: Vec<Overlap>,
     pub(super) values: Values,
     pub(super) processes: Vec<Process>,
-    puts: Puts,
+    pub(super) puts: Puts,
+    pub(super) multicasts: Multicasts,
     /// Ranks that may be able to go on.
     ready: Vec<Rank>,
 }
@@ -93,6 +95,7 @@ impl<'a> Machine<'a> {
             overlaps,
             values: Values::new(size),
             puts: Vec::new(),
+            multicasts: Multicasts::of(schedules),
             ready: (0..size).rev().map(Rank).collect(),
         }
     }
@@ -161,6 +164,10 @@ impl<'a> Machine<'a> {
             Step::AwaitAnnouncement { from, slot } => {
                 return self.await_slot(rank, index, from, slot, None);
             }
+            Step::Multicast { from } => self.multicast(rank, index, &from)?,
+            Step::AwaitMulticast { from, .. } => {
+                return Ok(self.await_multicast(rank, index, from));
+            }
             Step::Copy { from, into } => {
                 if self.in_place(rank, &from) == self.in_place(rank, &into) {
                     return Ok(Progress::Done);
@@ -186,7 +193,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Moves tokens; the clock is that of `origin`.
-    fn transfer(
+    pub(super) fn transfer(
         &mut self,
         origin: Rank,
         from: &Span,

@@ -10,6 +10,7 @@ impl Machine<'_> {
     /// Every schedule at its end, every arrival awaited, every result right.
     pub fn finish(mut self) -> Result<(), VerifyError> {
         self.check_ended()?;
+        self.check_multicasts()?;
         for rank in (0..self.processes.len() as u32).map(Rank) {
             let blame = |kind| VerifyError {
                 rank,

@@ -51,6 +51,7 @@ fn scratch_end(step: &Step) -> u32 {
         Step::Put { from, into, .. }
         | Step::Copy { from, into }
         | Step::Reduce { from, into, .. } => end(from).max(end(into)),
+        Step::Multicast { from: span } | Step::AwaitMulticast { into: span, .. } => end(span),
         _ => 0,
     }
 }
@@ -109,6 +110,14 @@ impl<'a> Checker<'a> {
                     Landing::Scratch => Err(Fault::AnnouncesScratch),
                 }
             }
+            Step::Multicast { from } => self.multicast(self.rank, &from),
+            Step::AwaitMulticast { from, into } => {
+                self.peer(from)?;
+                if into.buffer == Buffer::Send {
+                    return Err(Fault::WritesSend);
+                }
+                self.multicast(from, &into)
+            }
             Step::Copy { from, into } => {
                 self.spans(&from, &into)?;
                 self.local(&from, &into, false)
@@ -154,6 +163,23 @@ impl<'a> Checker<'a> {
     fn node_rank(&self, of: NodeRank) -> Result<(), Fault> {
         let valid = of.0 < self.local_ranks;
         valid.then_some(()).ok_or(Fault::LocalRank(of))
+    }
+
+    /// `span` of this rank holds, or is to hold, a multicast of `origin`.
+    fn multicast(&self, origin: Rank, span: &Span) -> Result<(), Fault> {
+        let topology = self.task.topology;
+        for rank in [self.rank, origin] {
+            if topology.leader_of(topology.node_of(rank)) != rank {
+                return Err(Fault::NotLeader(rank));
+            }
+        }
+        self.bounds(span)?;
+        match span.buffer {
+            Buffer::Scratch | Buffer::Node if self.task.landing == Landing::Recv => {
+                Err(Fault::Landing(span.buffer))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A put of nothing is a notification.

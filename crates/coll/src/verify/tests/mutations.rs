@@ -55,7 +55,7 @@ impl Team {
         found.nth(nth).expect("such a step")
     }
 
-    fn remove(&mut self, rank: usize, index: usize) {
+    pub(super) fn remove(&mut self, rank: usize, index: usize) {
         let schedule = &mut self.schedules[rank];
         schedule.steps.remove(index);
         for end in &mut schedule.round_ends {
@@ -63,7 +63,7 @@ impl Team {
         }
     }
 
-    fn swap(&mut self, rank: usize, a: usize, b: usize) {
+    pub(super) fn swap(&mut self, rank: usize, a: usize, b: usize) {
         self.schedules[rank].steps.swap(a, b);
     }
 }
