@@ -23,6 +23,7 @@ mod capabilities;
 mod connections;
 mod error;
 mod lanes;
+pub mod multicast;
 mod rail;
 mod region;
 pub mod stripe;
@@ -31,6 +32,7 @@ pub use capabilities::{AtomicScope, Capabilities};
 pub use connections::{Connections, Reach};
 pub use error::FabricError;
 pub use lanes::{Breakage, LaneId, Lanes};
+pub use multicast::{Group, GroupId, Multicast, MulticastError};
 pub use rail::{RailCounters, RailInfo};
 pub use region::{LocalRegion, RAILS_MAX, RemoteRegion, SharedBacking};
 
