@@ -5,6 +5,7 @@
 //! * [`layout`]: where each cell of a node segment lies, as pure arithmetic;
 //! * [`node`]: a segment with its layout: typed access to every cell;
 //! * [`flags`], [`slot`], [`barrier`]: the lock-free primitives that ranks of a node meet in;
+//! * [`ring`]: datagrams from one writer to any number of readers;
 //! * [`wait`]: how a rank waits: spin, poke the host MPI's progress, yield, sleep;
 //! * [`alarm`]: waking a thread that sleeps for several reasons at once;
 //! * [`copy`]: copying between processes through a segment or by cross-memory attach;
@@ -27,6 +28,7 @@
 pub mod barrier;
 pub mod flags;
 pub mod layout;
+pub mod ring;
 pub mod slot;
 pub mod wait;
 
@@ -46,6 +48,7 @@ mod thread;
 pub use barrier::Barrier;
 pub use flags::{Flag, NodeFlags};
 pub use layout::{INLINE_SLOTS, LETTER, LETTERS, NodeLayout, SMALL_SCRATCH};
+pub use ring::{Found, Ring, RingShape, Tag};
 pub use slot::InlineSlot;
 pub use wait::Doorbell;
 

@@ -45,12 +45,30 @@ pub struct DatagramLimits {
     pub sends: u32,
 }
 
+impl DatagramLimits {
+    /// Whether a datagram is within them.
+    ///
+    /// # Errors
+    /// [`MulticastError::TooLong`] if its header is longer than [`HEADER_BYTES_MAX`] or all of it is
+    /// longer than [`DatagramLimits::bytes`].
+    pub fn check(&self, header: &[u8], payload: &Payload<'_>) -> Result<(), MulticastError> {
+        let (bytes, bytes_max) = match header.len() > HEADER_BYTES_MAX {
+            true => (header.len(), HEADER_BYTES_MAX),
+            false => (header.len() + payload.bytes(), self.bytes),
+        };
+        match bytes > bytes_max {
+            true => Err(MulticastError::TooLong { bytes, bytes_max }),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Who gets a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
     /// All members but the sender.
     All,
-    /// One member, by its number in [`Group::set_members`].
+    /// One other member, by its number in [`Group::set_members`].
     Member(u32),
 }
 
@@ -117,7 +135,7 @@ pub trait Group: Send {
     fn address(&self) -> Vec<u8>;
 
     /// Takes all members' addresses by member number, replacing those given before; this process is
-    /// number `me`, whose entry is ignored. Until then nothing can be sent.
+    /// number `me`, whose entry is ignored. What has arrived and was not polled may be dropped.
     ///
     /// # Errors
     /// [`MulticastError::BadAddress`] if an entry is none of this group and kind of rail,
@@ -130,7 +148,7 @@ pub trait Group: Send {
     /// [`MulticastError::WouldBlock`] if too many sends are pending: call
     /// [`Group::pending_sends`], try again. [`MulticastError::TooLong`] beyond
     /// [`DatagramLimits::bytes`] or [`HEADER_BYTES_MAX`]; [`MulticastError::NoMember`] if there is
-    /// no such member. [`MulticastError::Device`] if the device refuses.
+    /// no such other member. [`MulticastError::Device`] if the device refuses.
     ///
     /// # Safety
     /// A [`Payload::Registered`] stays registered and unwritten until the send is not pending any

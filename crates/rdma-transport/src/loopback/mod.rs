@@ -22,7 +22,7 @@
 //! lanes), `keys` (the shared table that keys are checked in), `lanes` (lanes ended and
 //! begun anew), `faults` (what may befall a modelled rail), `operation` (the copies, and the one
 //! place every operation passes), `model` (latency and bandwidth), `carrier` (the thread that carries
-//! modelled operations out), `wire` (what peers exchange).
+//! modelled operations out), `multicast` (groups), `wire` (what peers exchange).
 //!
 //! [`AtomicScope::Global`]: ferrorail_fabric::AtomicScope::Global
 //! [`Capabilities::private_memory`]: ferrorail_fabric::Capabilities::private_memory
@@ -34,6 +34,7 @@ mod keys;
 mod lanes;
 mod late;
 mod model;
+mod multicast;
 mod operation;
 mod peer;
 mod rails;
@@ -41,7 +42,7 @@ mod refusals;
 mod wire;
 
 pub use fabric::connection;
-use ferrorail_base::config::Settings;
+use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::AtomicBool;
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{FabricError, LaneId, RailInfo, Ticket};
@@ -71,6 +72,7 @@ pub struct LoopbackFabric {
 struct Core {
     process: ProcessId,
     image: ProcessImage,
+    shm: ShmKind,
     rails: Vec<RailInfo>,
     keys: KeyTable,
     /// Objects behind registered regions, by handle.
@@ -112,6 +114,7 @@ impl LoopbackFabric {
         let core = Arc::new(Core {
             process,
             image,
+            shm: settings.shm,
             model: Model::new(settings, &rails)?,
             rails,
             keys,

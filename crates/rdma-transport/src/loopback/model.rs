@@ -33,7 +33,7 @@ const RETRY: Duration = Duration::from_micros(500);
 /// The modelled rails of one process.
 #[derive(Debug)]
 pub(super) struct Model {
-    latency: Duration,
+    pub(super) latency: Duration,
     /// How long an operation may go unanswered before its lane breaks.
     timeout: Duration,
     pub(super) rails: Vec<Rail>,
@@ -57,7 +57,7 @@ pub(super) struct Rail {
 #[derive(Debug)]
 pub(super) struct Queue {
     /// When the last byte posted so far has left.
-    free_at: Instant,
+    pub(super) free_at: Instant,
     /// Posted and neither completed nor failed.
     in_flight: usize,
     flights: VecDeque<Flight>,
@@ -380,7 +380,7 @@ impl Model {
 
 impl Rail {
     /// Time that `bytes` bytes keep it busy.
-    fn transmission(&self, bytes: usize) -> Duration {
+    pub(super) fn transmission(&self, bytes: usize) -> Duration {
         let ns = (bytes as u128 * 1000).checked_div(u128::from(self.bandwidth_mb_s));
         Duration::from_nanos(ns.map_or(0, |ns| u64::try_from(ns).unwrap_or(u64::MAX)))
     }
