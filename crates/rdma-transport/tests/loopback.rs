@@ -1,7 +1,10 @@
 //! Loopback rails: the conformance suite, and what holds between processes and under a model.
 
 mod conformance;
+mod multicast;
 
+#[path = "loopback/groups.rs"]
+mod groups;
 #[path = "loopback/model.rs"]
 mod model;
 #[path = "loopback/processes.rs"]

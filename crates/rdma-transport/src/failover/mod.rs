@@ -18,6 +18,7 @@ mod board;
 mod fabric;
 mod guard;
 mod journal;
+mod multicast;
 mod pair;
 mod probe;
 mod recover;

@@ -214,8 +214,9 @@ impl Membership {
         for (member, source) in (0..).zip(&mut self.sources) {
             let Some(source) = source else { continue };
             let ring = source.ring.ring();
-            // A writer faster than this loop does not hold it.
-            for _ in 0..source.ring.shape.slots() {
+            // A round to find the oldest that is left and a round of those, of which the writer may
+            // write as many meanwhile; one that is faster still does not hold this loop.
+            for _ in 0..3 * source.ring.shape.slots() {
                 match ring.look(source.next) {
                     Found::Nothing => break,
                     Found::Lapped(oldest) => source.next = oldest,

@@ -13,16 +13,16 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 /// One end of a conversation in messages.
-struct Channel(UnixStream);
+pub struct Channel(UnixStream);
 
 impl Channel {
-    fn send(&mut self, message: &[u8]) {
+    pub fn send(&mut self, message: &[u8]) {
         let length = (message.len() as u32).to_le_bytes();
         self.0.write_all(&length).expect("send");
         self.0.write_all(message).expect("send");
     }
 
-    fn receive(&mut self) -> Vec<u8> {
+    pub fn receive(&mut self) -> Vec<u8> {
         let mut length = [0; 4];
         self.0.read_exact(&mut length).expect("receive");
         let mut message = vec![0; u32::from_le_bytes(length) as usize];
@@ -43,11 +43,11 @@ impl Channel {
 }
 
 /// The child, reaped at the end at the latest.
-struct Child(Option<Pid>);
+pub struct Child(Option<Pid>);
 
 impl Child {
     /// Waits for its end, which must be a good one.
-    fn reap(&mut self) {
+    pub fn reap(&mut self) {
         if let Some(pid) = self.0.take() {
             let status = waitpid(pid, None).expect("waitpid");
             assert_eq!(status, WaitStatus::Exited(pid, 0), "the child failed");
@@ -66,7 +66,7 @@ impl Drop for Child {
 }
 
 /// Forks; the child runs `body` and never returns.
-fn with_child(body: impl FnOnce(Channel)) -> (Child, Channel) {
+pub fn with_child(body: impl FnOnce(Channel)) -> (Child, Channel) {
     let (parent_end, child_end) = UnixStream::pair().expect("socketpair");
     for end in [&parent_end, &child_end] {
         end.set_read_timeout(Some(crate::support::PATIENCE))
