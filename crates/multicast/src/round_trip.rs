@@ -1,0 +1,75 @@
+//! The measured round trip, time-stamps and jitter.
+
+use crate::config::{Time, Timers};
+
+/// The clock on the wire: units of 64 ns that wrap after 4.5 minutes; 0 stands for none.
+pub(crate) fn stamp(now: Time) -> u32 {
+    ((now.0 >> 6) as u32).max(1)
+}
+
+/// Jacobson's estimator. A member answers only when its process polls, so samples may be far too long:
+/// each counts for four times the present estimate at most, and a much shorter one replaces it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoundTrip {
+    smoothed: u64,
+    deviation: u64,
+    pub samples: u64,
+    timers: Timers,
+}
+
+impl RoundTrip {
+    pub fn new(timers: Timers) -> Self {
+        let smoothed = timers.initial_round_trip;
+        Self {
+            smoothed,
+            deviation: smoothed / 2,
+            samples: 0,
+            timers,
+        }
+    }
+
+    /// The answer to a datagram with time-stamp `echo` came at `now`.
+    pub fn sample(&mut self, echo: u32, now: Time) {
+        let nanoseconds = (u64::from(stamp(now).wrapping_sub(echo)) << 6).max(64);
+        self.samples += 1;
+        if nanoseconds < self.smoothed / 4 || (self.samples == 1 && nanoseconds < self.smoothed) {
+            (self.smoothed, self.deviation) = (nanoseconds, nanoseconds / 2);
+            return;
+        }
+        let sample = nanoseconds.min(4 * self.smoothed);
+        self.deviation = (3 * self.deviation + self.smoothed.abs_diff(sample)) / 4;
+        self.smoothed = ((7 * self.smoothed + sample) / 8).max(64);
+    }
+
+    /// The estimate in nanoseconds.
+    pub fn estimate(&self) -> u64 {
+        self.smoothed
+    }
+
+    /// After this many nanoseconds an answer is late.
+    pub fn late(&self) -> u64 {
+        let late = self.smoothed.saturating_add(4 * self.deviation);
+        late.clamp(self.timers.shortest, self.timers.longest)
+    }
+
+    /// When attempt `tries` (from 0) is late: twice as long each time, within the bounds.
+    pub fn late_after(&self, tries: u32) -> u64 {
+        let factor = 1u64.checked_shl(tries.min(40)).unwrap_or(u64::MAX);
+        self.late().saturating_mul(factor).min(self.timers.longest)
+    }
+}
+
+/// A small generator of jitter (SplitMix64).
+#[derive(Clone, Debug)]
+pub(crate) struct Jitter(pub u64);
+
+impl Jitter {
+    /// A number below `bound`, 0 if that is 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(mixed ^ (mixed >> 31)) * u128::from(bound)) >> 64) as u64
+    }
+}

@@ -1,0 +1,144 @@
+//! The other members: when and on which rail they were heard, and who does not answer.
+
+use super::{Failure, Session, To};
+use crate::config::{Config, RAILS_MAX, Time};
+use crate::wire::{Header, Kind, flags};
+
+/// What is known of one member.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Member {
+    pub heard_at: Option<Time>,
+    /// The rail its last datagram came on, which is the one to answer on.
+    pub rail: u8,
+    /// Its fragments that came for the first time: one beyond the last, by rail.
+    pub seen: [u64; RAILS_MAX],
+    /// Its last multicast datagram heard, by rail, in its own count.
+    heard: [u16; RAILS_MAX],
+    /// How many multicast datagrams it says that it has sent.
+    claimed: [u16; RAILS_MAX],
+}
+
+impl Member {
+    /// Takes note of its count of multicast datagrams, and of one that was heard on `rail`.
+    pub fn count(&mut self, header: &Header, multicast_on: Option<u8>) {
+        for (claimed, sent) in self.claimed.iter_mut().zip(header.sent) {
+            if sent.wrapping_sub(*claimed) < 1 << 15 {
+                *claimed = sent;
+            }
+        }
+        if let Some(rail) = multicast_on.map(usize::from) {
+            let sent = header.sent[rail];
+            if sent.wrapping_sub(self.heard[rail]) < 1 << 15 {
+                self.heard[rail] = sent;
+            }
+        }
+    }
+
+    /// How many of its last multicasts in a row were missed, 8 bits a rail.
+    pub fn missed(&self) -> u64 {
+        (0..RAILS_MAX).fold(0, |word, rail| {
+            let missed = self.claimed[rail].wrapping_sub(self.heard[rail]).min(255);
+            word | u64::from(missed) << (8 * rail)
+        })
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Members {
+    pub list: Vec<Member>,
+    /// The source was told to wait for a channel.
+    pub refused: bool,
+    blocked_since: Option<Time>,
+    query_at: Option<Time>,
+    query_next: u32,
+}
+
+impl Members {
+    pub fn new(config: &Config) -> Self {
+        Self {
+            list: vec![Member::default(); config.members as usize],
+            refused: false,
+            blocked_since: None,
+            query_at: None,
+            query_next: 0,
+        }
+    }
+
+    pub fn due(&self) -> Option<Time> {
+        self.query_at
+    }
+}
+
+impl Session {
+    /// Asks a neighbour in the tree for the round trip.
+    pub(super) fn measure(&mut self) {
+        let neighbour = self.tree.parent(0, self.config.me);
+        if let Some(to) = neighbour.or_else(|| self.tree.children(0, self.config.me).next()) {
+            let query = self.header(Kind::Query, flags::ANSWER);
+            self.post(To::Member(to), query);
+        }
+    }
+
+    pub(super) fn on_query(&mut self, header: &Header) {
+        let mut alive = self.header(Kind::Alive, 0);
+        alive.echo = header.timestamp;
+        self.post(To::Member(header.sender), alive);
+    }
+
+    /// Whom this member cannot go on without: one source, or any other member.
+    fn awaited(&self) -> Option<To> {
+        let lacks = |message: &crate::messages::Message| message.opened && !message.is_complete();
+        if let Some((_, message)) = self.messages.incomplete().find(|(_, m)| lacks(m)) {
+            return Some(To::Member(message.source));
+        }
+        let mine = |message: &crate::messages::Message| {
+            message.opened
+                && message.source == self.config.me
+                && !self.config.is_eager(message.bytes)
+        };
+        let sending = self
+            .messages
+            .range(self.known.completed + 1)
+            .any(|(_, m)| mine(m));
+        let closing = self.sync.closing.is_some() && !self.is_quiescent();
+        (self.members.refused || sending || closing).then_some(To::All)
+    }
+
+    /// Finds members that are waited for and do not answer.
+    pub(super) fn watch_members(&mut self) {
+        let Some(timeout) = self.config.timers.peer_timeout else {
+            return;
+        };
+        if self.failure.is_some() || self.members.query_at.is_some_and(|at| at > self.now) {
+            return;
+        }
+        let timeout = timeout.get();
+        let interval = (timeout / 4 / u64::from(self.config.members)).max(1);
+        self.members.query_at = Some(self.now.after(interval));
+        let Some(awaited) = self.awaited() else {
+            self.members.blocked_since = None;
+            return;
+        };
+        let since = *self.members.blocked_since.get_or_insert(self.now);
+        let next = (self.members.query_next + 1) % self.config.members;
+        self.members.query_next = next;
+        let member = match awaited {
+            To::Member(source) => source,
+            To::All => next,
+        };
+        if member == self.config.me {
+            return;
+        }
+        let heard = self.members.list[member as usize]
+            .heard_at
+            .unwrap_or_default()
+            .max(since);
+        let silent = self.now.since(heard);
+        if silent > timeout {
+            self.failure = Some(Failure::Unresponsive { member });
+        } else if silent > timeout / 4 {
+            let query = self.header(Kind::Query, flags::ANSWER);
+            self.post(To::Member(member), query);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Delayed synchronisation (Yu et al., sections 4.3 and 5.1): reports up the tree, the manager's result down.
+
+use super::{Session, To};
+use crate::config::Time;
+use crate::tree::Tree;
+use crate::watermarks::Watermarks;
+use crate::wire::{Header, Kind, flags};
+
+/// How often the manager repeats a result that nobody asks for.
+const REPEATS: u32 = 2;
+
+#[derive(Debug)]
+struct Child {
+    member: u32,
+    report: Watermarks,
+    is_final: bool,
+    missed: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Synchronisation {
+    children: Vec<Child>,
+    /// What was last reported to the parent or, by the manager, announced.
+    reported: Watermarks,
+    repeat_at: Option<Time>,
+    tries: u32,
+    /// The last message, once the session is being closed.
+    pub closing: Option<u64>,
+    pub closed: bool,
+    final_tries: u32,
+    reports: u32,
+}
+
+impl Synchronisation {
+    pub fn new(tree: Tree, me: u32) -> Self {
+        let child = |member| Child {
+            member,
+            report: Watermarks::default(),
+            is_final: false,
+            missed: 0,
+        };
+        Self {
+            children: tree.children(0, me).map(child).collect(),
+            reported: Watermarks::default(),
+            repeat_at: None,
+            tries: 0,
+            closing: None,
+            closed: false,
+            final_tries: 0,
+            reports: 0,
+        }
+    }
+
+    pub fn due(&self) -> Option<Time> {
+        self.repeat_at
+    }
+}
+
+impl Session {
+    /// How far this member and all below it in the tree are.
+    fn subtree(&self) -> Watermarks {
+        let children = self.sync.children.iter().map(|child| child.report);
+        children.fold(self.messages.watermarks(), Watermarks::least)
+    }
+
+    /// Messages between two synchronisations: half the channels, so that the other half is in use meanwhile.
+    fn interval(&self) -> u64 {
+        match u64::from(self.config.channels) {
+            2 => 2,
+            channels => channels / 2,
+        }
+    }
+
+    /// Whether all members have something to gain from hearing that a count has risen. The borders are the
+    /// same at all members, so that no level of the tree holds back more than the others.
+    fn is_due(&self, old: &Watermarks, new: &Watermarks) -> bool {
+        let completed = |interval| new.completed / interval > old.completed / interval;
+        let quantum = u64::from(self.config.window / 4).max(1);
+        completed(self.interval())
+            || new.stored / quantum > old.stored / quantum
+            || self
+                .sync
+                .closing
+                .is_some_and(|last| old.completed < last && last <= new.completed)
+            || self.long_between(old.opened, new.opened)
+            || self.long_between(old.completed, new.completed)
+    }
+
+    /// Whether a message longer than a channel lies in `old + 1 ..= new`.
+    fn long_between(&self, old: u64, new: u64) -> bool {
+        let long = |message: &crate::messages::Message| !self.config.is_eager(message.bytes);
+        let between = self
+            .messages
+            .range(old + 1)
+            .take_while(|(number, _)| *number <= new);
+        new > old && between.into_iter().any(|(_, message)| long(message))
+    }
+
+    /// Reports progress of this member or its subtree if that is due.
+    pub(super) fn synchronise(&mut self) {
+        let new = self.subtree();
+        let old = self.sync.reported;
+        if self.config.me != 0 {
+            if self.is_due(&old, &new) {
+                self.sync.tries = 0;
+                self.report(new, 0);
+            }
+        } else {
+            let due = self.is_due(&old, &new);
+            let kind = due.then(|| self.audience(&old, &new));
+            self.sync.reported = if due { new } else { old };
+            if self.known.raise(new) {
+                self.release();
+            }
+            if let Some(audience) = kind {
+                self.announce(audience, old, new);
+            }
+        }
+        self.finish();
+    }
+
+    /// Sends a report to the parent.
+    fn report(&mut self, report: Watermarks, flags: u8) {
+        let Some(parent) = self.tree.parent(0, self.config.me) else {
+            return;
+        };
+        self.sync.reported.raise(report);
+        self.sync.reports = self.sync.reports.wrapping_add(1);
+        let measure = self.round_trip.samples < 4 || self.sync.reports % 16 == 0;
+        let answer = if measure { flags::ANSWER } else { 0 };
+        let mut ack = self.header(Kind::Ack, flags | answer);
+        (ack.message, ack.sequence, ack.bytes) = (report.completed, report.stored, report.opened);
+        let below = self.sync.children.iter().map(|child| child.missed);
+        ack.words[0] = below.fold(self.members.list[0].missed(), super::asks::most);
+        self.counters.acks_sent += 1;
+        self.post(To::Member(parent), ack);
+        self.sync.repeat_at = Some(self.now.after(self.round_trip.late_after(self.sync.tries)));
+    }
+
+    /// Whom the manager's result concerns: the sources of one or two messages, or everyone.
+    fn audience(&self, old: &Watermarks, new: &Watermarks) -> Vec<u32> {
+        let closing = self.sync.closing.is_some_and(|last| last <= new.completed);
+        let interval = self.interval();
+        if closing
+            || new.completed / interval > old.completed / interval
+            || self.long_between(old.completed, new.completed)
+        {
+            return Vec::new();
+        }
+        let mut sources = Vec::new();
+        for (_, message) in self.messages.range(new.completed + 1) {
+            if message.known && !sources.contains(&message.source) {
+                sources.push(message.source);
+            }
+        }
+        sources.retain(|&source| source != 0);
+        if sources.len() > 2 {
+            Vec::new()
+        } else {
+            sources
+        }
+    }
+
+    fn announce(&mut self, audience: Vec<u32>, old: Watermarks, new: Watermarks) {
+        let only_mine = audience.is_empty() && new.completed == old.completed;
+        if only_mine
+            && self
+                .messages
+                .range(new.completed + 1)
+                .all(|(_, m)| m.source == 0)
+        {
+            return;
+        }
+        let progress = self.header(Kind::Progress, 0);
+        if audience.is_empty() {
+            self.counters.synchronisations += 1;
+            self.post(To::All, progress);
+            self.sync.tries = 0;
+            self.sync.repeat_at = Some(self.now.after(self.round_trip.late_after(1)));
+        }
+        for source in audience {
+            self.post(To::Member(source), progress);
+        }
+    }
+
+    /// A child's report.
+    pub(super) fn on_ack(&mut self, header: &Header) {
+        let Some(child) = self
+            .sync
+            .children
+            .iter_mut()
+            .find(|child| child.member == header.sender)
+        else {
+            return;
+        };
+        child.report.raise(Watermarks {
+            completed: header.message,
+            stored: header.sequence,
+            opened: header.bytes,
+        });
+        child.missed = header.words[0];
+        child.is_final |= header.has(flags::FINAL);
+        if self.config.me == 0 && self.config.reliable {
+            self.on_missed(header.sender, header.words[0]);
+        }
+        self.synchronise();
+        if header.has(flags::ANSWER) || header.has(flags::AGAIN) {
+            let mut progress = self.header(Kind::Progress, header.flags & flags::FINAL);
+            progress.echo = header.timestamp;
+            self.post(To::Member(header.sender), progress);
+        }
+    }
+
+    /// Something new is known of all members.
+    pub(super) fn on_progress(&mut self) {
+        self.counters.synchronisations += 1;
+        self.release();
+        if self.config.me != 0 && !self.is_due(&self.known, &self.sync.reported) {
+            (self.sync.repeat_at, self.sync.tries) = (None, 0);
+        }
+        self.finish();
+    }
+
+    /// Forgets what all members have.
+    fn release(&mut self) {
+        self.messages.release(self.known.completed);
+        self.repairs.forget(self.known.stored);
+        self.output.forget(self.known.stored);
+    }
+
+    /// Repeats what the others do not seem to have heard.
+    pub(super) fn repeat_reports(&mut self) {
+        if self.sync.repeat_at.is_none_or(|at| at > self.now) {
+            return;
+        }
+        self.sync.repeat_at = None;
+        self.sync.tries += 1;
+        if self.sync.closing.is_some() && self.is_quiescent() {
+            self.finish();
+        } else if self.config.me == 0 {
+            if self.sync.tries <= REPEATS {
+                self.counters.repeats += 1;
+                let progress = self.header(Kind::Progress, flags::AGAIN);
+                self.post(To::All, progress);
+                let interval = self.round_trip.late_after(self.sync.tries + 1);
+                self.sync.repeat_at = Some(self.now.after(interval));
+            }
+        } else if self.is_due(&self.known, &self.sync.reported) {
+            self.counters.repeats += 1;
+            let report = self.subtree();
+            self.report(report, flags::AGAIN);
+        }
+    }
+
+    /// Leaves once all below know that all is received, and the parent has heard of it or does not answer.
+    fn finish(&mut self) {
+        let done = self.sync.closing.is_some() && self.is_quiescent() && !self.sync.closed;
+        if !done || !self.sync.children.iter().all(|child| child.is_final) {
+            return;
+        }
+        let waits = self.sync.repeat_at.is_some() && self.sync.final_tries > 0;
+        if self.config.me == 0 || self.sync.final_tries >= 8 {
+            self.sync.closed = true;
+            self.sync.repeat_at = None;
+        } else if !waits {
+            self.sync.tries = self.sync.final_tries;
+            self.sync.final_tries += 1;
+            let report = self.subtree();
+            self.report(report, flags::FINAL | flags::ANSWER);
+        }
+    }
+
+    /// The parent has heard that this subtree is done.
+    pub(super) fn on_final(&mut self, header: &Header) {
+        let parent = self.tree.parent(0, self.config.me);
+        if header.has(flags::FINAL) && parent == Some(header.sender) {
+            self.sync.closed = self.sync.closing.is_some() && self.is_quiescent();
+            self.sync.repeat_at = None;
+        }
+    }
+}
