@@ -155,6 +155,10 @@ pub enum Fault {
     /// A leader has no step for this multicast, or one for another length.
     #[error("no step of rank {0} awaits this multicast with its length")]
     NotReceived(Rank),
+    /// Leaders number all multicasts of a schedule at the first step that names one, when what they send
+    /// themselves must be ready.
+    #[error("sends a multicast after it has awaited one")]
+    MulticastOrder,
     /// No step awaits this arrival.
     #[error("slot {0} of the target is raised but never awaited")]
     NeverAwaited(Slot),

@@ -1,5 +1,6 @@
 //! What all teams of a process share: settings, the host's progress, rails, statistics.
 
+use crate::multicast::Service;
 use crate::rails::{Rails, RailsKind};
 use crate::stats::Stats;
 use crate::window::Handler;
@@ -39,6 +40,8 @@ pub struct Context {
     guards: Mutex<Vec<Guard>>,
     /// The thread that serves windows, as long as one of them wants it.
     handler: Mutex<Weak<Handler>>,
+    /// The thread that drives multicasts, once some team has them.
+    multicast_service: Mutex<Option<Arc<Service>>>,
     warned: Mutex<HashSet<String>>,
     /// Where this process runs, once asked.
     numa_node: OnceLock<Option<u32>>,
@@ -58,6 +61,7 @@ impl Context {
             loopback: Mutex::new(None),
             guards: Mutex::default(),
             handler: Mutex::default(),
+            multicast_service: Mutex::default(),
             warned: Mutex::default(),
             numa_node: OnceLock::new(),
         })
@@ -114,6 +118,27 @@ impl Context {
         Ok(handler)
     }
 
+    /// The thread that drives multicasts, started if there is none.
+    pub(crate) fn multicast_service(&self) -> io::Result<Arc<Service>> {
+        let known = self.multicast_service.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        if let Some(service) = &*known {
+            return Ok(Arc::clone(service));
+        }
+        let service = Arc::new(Service::start()?);
+        *known = Some(Arc::clone(&service));
+        Ok(service)
+    }
+
+    /// Has the statistics up to date about multicasts.
+    pub(crate) fn count_multicasts(&self) {
+        let known = self.multicast_service.lock();
+        let service = known.unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(service) = service {
+            service.tell_statistics();
+        }
+    }
+
     /// Ends the threads that look after rails and windows.
     pub(crate) fn dismiss_guards(&self) {
         let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,6 +146,9 @@ impl Context {
         if let Some(handler) = handler {
             handler.end();
         }
+        let service = self.multicast_service.lock();
+        let service = service.unwrap_or_else(PoisonError::into_inner).take();
+        drop(service);
         let mut guards = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
         guards.clear();
     }

@@ -118,6 +118,12 @@ pub enum EngineError {
         /// Times that it was sent.
         attempts: u8,
     },
+    /// Multicast failed, and the messages that were under way with it.
+    #[error("multicast: {reason}")]
+    Multicast {
+        /// Who did not answer, or what the device said.
+        reason: String,
+    },
     /// A cross-memory copy failed.
     #[error("cross-memory copy to rank {rank} failed: {source}; FERRORAIL_CMA=off avoids it")]
     CrossMemory {

@@ -281,6 +281,7 @@ impl<'a> Imagined<'a> {
             rails: self.rails,
             ports: self.ports,
             zero_copy: self.settings.zero_copy.unwrap_or(true),
+            multicast: self.settings.multicast,
         });
         (choice.algorithm, choice.landing)
     }

@@ -5,6 +5,7 @@
 //! * [`choice`]: which algorithm runs for a size, chosen from what every rank knows, and why;
 //! * `plan`: the choice with its schedule, kept for the next call;
 //! * `run`: the state machine that executes a schedule step by step and never blocks;
+//! * `multicast`: reliable multicasts between the leaders of a team's nodes;
 //! * `window`: one per MPI window; made from a team, then on its own ([`Window`]);
 //! * `agree`: how a set-up step counts only if every rank managed it;
 //! * [`estimate`]: what connections and memory a team of some shape would take;
@@ -31,6 +32,7 @@ mod collective;
 mod context;
 mod error;
 pub mod estimate;
+mod multicast;
 mod near;
 mod plan;
 mod proof;
@@ -55,6 +57,7 @@ pub use ferrorail_fabric::{
 pub use ferrorail_rdma_transport::verbs::{
     Choice as PortChoice, Port, State as PortState, ports as survey_ports,
 };
+pub use multicast::MulticastRow;
 pub use rails::{Rails, open_rails};
 pub use reducer::{Combine, LocalReduction, Reducer};
 pub use report::{RailRow, Report};

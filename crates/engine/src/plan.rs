@@ -105,7 +105,7 @@ impl Plans {
     }
 
     /// The plan to use instead of `plan`, and from now on, as nodes cannot send each other multicasts.
-    pub fn without_multicast(&mut self, map: &Map, plan: Plan) -> Plan {
+    pub fn without_multicast(&mut self, map: &Map, plan: &Plan) -> Plan {
         self.without_multicast = true;
         self.others.retain(|_, plan| !plan.algorithm.multicast);
         Plan::new(map, plan.key, false)

@@ -3,8 +3,9 @@
 use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Capabilities, Connections, Fabric, FabricError, LocalRegion, LocalSlice, Notification,
-    RailCounters, RailInfo, Reach, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
+    Capabilities, Connections, Fabric, FabricError, LocalRegion, LocalSlice, Multicast,
+    Notification, RailCounters, RailInfo, Reach, RemoteRegion, RemoteSlice, SharedBacking, Ticket,
+    Tracking,
 };
 use ferrorail_rdma_transport::failover::{Failover, Guard, pair_bytes};
 use ferrorail_rdma_transport::loopback::{self, LoopbackFabric};
@@ -69,6 +70,14 @@ impl Rails {
             object: "the thread that looks after the rails".into(),
             source,
         })
+    }
+
+    /// The groups of datagrams that these rails carry.
+    pub(crate) fn multicast(&self) -> Option<&dyn Multicast> {
+        match self {
+            Self::Verbs(_) => None,
+            Self::Loopback(fabric) => Some(fabric),
+        }
     }
 
     /// Whether verbs rails could be opened here.

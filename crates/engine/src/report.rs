@@ -1,17 +1,18 @@
 //! The statistics report at finalize: a table, or JSON.
 
+mod table;
+
 use crate::agree::gather;
+use crate::multicast::MulticastRow;
 use crate::share::ShareRow;
 use crate::stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, ZeroCopyRow};
 use crate::window::statistics::{self, WindowRow};
 use crate::{Context, EngineError, Team};
 use ferrorail_base::config::StatsSink;
-use ferrorail_base::units::format_bytes;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::{Connections, Fabric};
 use serde::{Deserialize, Serialize};
-use std::fmt::Write as _;
 use std::sync::{Arc, PoisonError};
 
 /// Traffic of one rail.
@@ -63,6 +64,9 @@ pub struct Report {
     /// User buffers that large messages go straight into, or come from.
     #[serde(default)]
     pub zero_copy: ZeroCopyRow,
+    /// Multicasts between nodes.
+    #[serde(default)]
+    pub multicast: MulticastRow,
     /// Connections, and memory.
     #[serde(default)]
     pub connections: ConnectionRow,
@@ -152,6 +156,7 @@ impl Context {
     }
 
     fn own_report(&self) -> Report {
+        self.count_multicasts();
         let (collectives, forwarded) = self.stats().rows();
         let mut rails = Vec::new();
         for fabric in self.opened_rails() {
@@ -180,6 +185,7 @@ impl Context {
             host_packing: self.stats().host_packing(),
             checked_messages: self.stats().checked_messages(),
             zero_copy: self.stats().zero_copy(),
+            multicast: self.stats().multicast(),
             connections: self.connections(),
             windows: self.stats().windows().rows(),
         }
@@ -232,6 +238,7 @@ impl Report {
             sum.host_packing.bytes += report.host_packing.bytes;
             sum.checked_messages += report.checked_messages;
             sum.zero_copy.add(&report.zero_copy);
+            sum.multicast.add(&report.multicast);
             sum.connections.add(&report.connections);
             for row in &report.windows {
                 statistics::add(&mut sum.windows, row);
@@ -267,134 +274,5 @@ impl Report {
             }
         }
         sum
-    }
-
-    fn add_rails(&self, text: &mut String) {
-        for row in &self.rails {
-            let _ = writeln!(
-                text,
-                "  rail {:<12} {:<9} {:>12} messages {:>16} bytes",
-                row.rail, row.fabric, row.messages, row.bytes
-            );
-            if row.failures > 0 {
-                let _ = writeln!(
-                    text,
-                    "       {:<12} failed {} times, used again {} times, {} messages resent",
-                    row.rail, row.failures, row.readmissions, row.resent
-                );
-            }
-            if row.damaged > 0 {
-                let _ = writeln!(
-                    text,
-                    "       {:<12} damaged {} chunks",
-                    row.rail, row.damaged
-                );
-            }
-        }
-        if self.checked_messages > 0 {
-            let damaged: u64 = self.rails.iter().map(|row| row.damaged).sum();
-            let _ = writeln!(
-                text,
-                "  checked end to end {:>12} messages, {damaged} chunks damaged and sent again",
-                self.checked_messages
-            );
-        }
-        let direct = &self.zero_copy;
-        if direct.registered + direct.refused > 0 {
-            let _ = writeln!(
-                text,
-                "  user buffers {:>18} registered {:>8} refused; {} messages of {} bytes in pieces",
-                direct.registered, direct.refused, direct.bounced_messages, direct.bounced_bytes
-            );
-        }
-        let packing = &self.host_packing;
-        if packing.buffers > 0 {
-            let _ = writeln!(
-                text,
-                "  packed by the host {:>12} buffers {:>16} bytes: irregular types",
-                packing.buffers, packing.bytes
-            );
-        }
-    }
-
-    fn add_connections(&self, text: &mut String) {
-        let row = &self.connections;
-        if row.peers > 0 {
-            let _ = writeln!(
-                text,
-                "  connections {:>12} ({} of one rank at most), {} queue pairs, {} bytes",
-                row.peers, row.peers_max, row.queue_pairs, row.bytes
-            );
-        }
-        if row.segments > 0 {
-            let _ = writeln!(
-                text,
-                "  node segments {:>10}, {} bytes of flags and scratch",
-                row.segments, row.segment_bytes
-            );
-        }
-    }
-
-    /// The table that `FERRORAIL_STATS=1` prints.
-    pub fn table(&self) -> String {
-        let nodes = match self.nodes {
-            0 => String::new(),
-            nodes => format!(", {nodes} nodes"),
-        };
-        let (version, ranks) = (&self.version, self.ranks);
-        let mut text = format!("ferrorail {version} statistics: {ranks} ranks{nodes}\n");
-        self.collective_calls.add_to(&mut text);
-        if !self.collectives.is_empty() {
-            // Calls and bytes are sums; rounds, messages of a rank and time are means per call.
-            let _ = writeln!(
-                text,
-                "  {:<20} {:<28} {:<8} {:>8} {:>12} {:>16}  {:<8} {:>6} {:>8} {:>12}",
-                "collective",
-                "algorithm",
-                "landing",
-                "up to",
-                "calls",
-                "bytes",
-                "chosen",
-                "rounds",
-                "messages",
-                "predicted us"
-            );
-        }
-        let mut lines = Vec::new();
-        for row in &self.collectives {
-            add_call(&mut lines, row.clone(), |_| true);
-        }
-        for row in &lines {
-            let per_call = |sum: f64| sum / row.calls as f64;
-            let _ = writeln!(
-                text,
-                "  {:<20} {:<28} {:<8} {:>8} {:>12} {:>16}  {:<8} {:>6.1} {:>8.1} {:>12.2}",
-                row.collective,
-                row.algorithm,
-                row.landing,
-                format_bytes(row.size_class_bytes),
-                row.calls,
-                row.bytes,
-                row.chosen_by,
-                per_call(row.rounds as f64),
-                per_call(row.messages as f64),
-                per_call(row.predicted_total_us),
-            );
-        }
-        statistics::table(&self.windows, &mut text);
-        self.add_rails(&mut text);
-        self.add_connections(&mut text);
-        for row in &self.forwarded {
-            let _ = writeln!(
-                text,
-                "  forwarded {:<20} {:>12} calls {:>16} bytes: {}",
-                row.collective, row.calls, row.bytes, row.reason
-            );
-        }
-        if self.forwarded.is_empty() {
-            text.push_str("  forwarded 0\n");
-        }
-        text
     }
 }

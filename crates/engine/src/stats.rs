@@ -1,6 +1,7 @@
 //! Counters: what ran, on which algorithm, and what was left to the host MPI and why.
 
 use crate::choice::ChosenBy;
+use crate::multicast::MulticastRow;
 use crate::window::statistics::WindowRows;
 use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,7 @@ pub struct Stats {
     bounced_bytes: AtomicU64,
     segments: AtomicU64,
     segment_bytes: AtomicU64,
+    multicast: Mutex<MulticastRow>,
     /// Damaged chunks by fabric and rail.
     damaged: Mutex<BTreeMap<(&'static str, String), u64>>,
 }
@@ -264,6 +266,20 @@ impl Stats {
             bounced_messages: read(&self.bounced),
             bounced_bytes: read(&self.bounced_bytes),
         }
+    }
+
+    /// Adds what multicasts have come to.
+    pub(crate) fn add_multicast(&self, row: &MulticastRow) {
+        let sum = self.multicast.lock();
+        sum.unwrap_or_else(PoisonError::into_inner).add(row);
+    }
+
+    /// What multicasts have come to so far.
+    pub fn multicast(&self) -> MulticastRow {
+        *self
+            .multicast
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a chunk that `rail` damaged.

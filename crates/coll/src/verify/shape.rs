@@ -24,10 +24,14 @@ pub(super) fn check(task: &Task<'_>, schedules: &[Schedule]) -> Result<(), Verif
             return Err(blame(rank, None, Fault::Rounds));
         }
         let checker = Checker::new(task, Rank(rank));
-        let mut phase = 0;
+        let (mut phase, mut has_awaited) = (0, false);
         for (index, step) in schedule.steps.iter().enumerate() {
             let fault = |kind| blame(rank, Some(index), kind);
             checker.step(step, &mut phase).map_err(fault)?;
+            has_awaited |= matches!(step, Step::AwaitMulticast { .. });
+            if has_awaited && matches!(step, Step::Multicast { .. }) {
+                return Err(fault(Fault::MulticastOrder));
+            }
             needed = needed.max(scratch_end(step));
         }
     }

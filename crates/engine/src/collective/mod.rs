@@ -15,6 +15,7 @@ mod vector;
 
 use crate::choice;
 use crate::clock::{Row, Turn, Wanted};
+use crate::multicast;
 use crate::plan::{Plan, PlanKey};
 use crate::proof;
 use crate::reducer::Reducer;
@@ -154,6 +155,10 @@ fn scheduled(
     plan: &mut Plan,
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
+    let between_nodes = map.topology.node_count() > 1;
+    if plan.algorithm.multicast && between_nodes && !multicast::open(map, state)? {
+        *plan = state.plans.without_multicast(map, plan);
+    }
     connect_peers(map, state, plan, call)?;
     let unit = call.reducer.map_or(1, |reducer| reducer.element_bytes);
     let (channels, piece) = match plan.landing {

@@ -11,6 +11,7 @@ mod letter;
 pub(crate) mod mark;
 mod message;
 mod meter;
+mod multicast;
 mod put;
 mod registered;
 mod span;
@@ -38,6 +39,7 @@ use ferrorail_coll::schedule::PHASE_MAX;
 use ferrorail_coll::{Buffer, Schedule, Slot, Step};
 use ferrorail_fabric::Fabric;
 use ferrorail_fabric::stripe::flag_parts;
+use multicast::Multicasts;
 use put::Sending;
 use registered::Registered;
 use span::Spans;
@@ -81,6 +83,7 @@ pub(crate) struct Run<'a> {
     serves: bool,
     /// The check of the message that is being waited for.
     checking: Checking,
+    multicasts: Multicasts,
     /// The user's contribution, registered for this operation if puts read it.
     send: Registered,
     /// The user's result, registered if peers write it or puts read it.
@@ -107,6 +110,7 @@ impl<'a> Run<'a> {
             bouncing: None,
             serves: route.registers_recv && map.rails.is_some(),
             checking: Checking::default(),
+            multicasts: Multicasts::default(),
             send: register(route.registers_send, &user.send),
             receive: register(route.registers_recv, &user.recv),
             spans: Spans::new(map, user, turn),
@@ -166,6 +170,8 @@ impl<'a> Run<'a> {
                 Some(_) => self.await_announcement(state, from, slot),
                 None => Ok(None),
             },
+            Step::Multicast { .. } => self.multicast(),
+            Step::AwaitMulticast { .. } => self.await_multicast(),
             Step::Reduce {
                 from,
                 into,
@@ -276,6 +282,9 @@ impl<'a> Run<'a> {
                 return Ok(Advance::Pending(Blocked::Rail));
             }
         }
+        if !self.multicasts_settled()? {
+            return Ok(Advance::Pending(Blocked::Rail));
+        }
         self.release_user_memory();
         state.meter.close(&mut state.links);
         Ok(Advance::Done)
@@ -295,6 +304,7 @@ impl<'a> Run<'a> {
     }
 
     fn release_user_memory(&mut self) {
+        self.settle_multicasts();
         self.send.release(self.map);
         self.receive.release(self.map);
     }
@@ -303,6 +313,7 @@ impl<'a> Run<'a> {
     fn awaited(&self) -> Option<Rank> {
         match self.schedule.steps.get(self.next) {
             Some(&(Step::Await { from, .. } | Step::AwaitAnnouncement { from, .. })) => Some(from),
+            Some(&Step::AwaitMulticast { from, .. }) => Some(from),
             _ => None,
         }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// When a waiting rank first looks whether its peers are alive, and mean the same call.
 const FIRST_CHECK: Duration = Duration::from_millis(100);
 
-/// How often it looks again.
+/// When it looks again: after as long as it has waited, but no later than this.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// When a rank that nobody waits for sleeps: about what that costs has passed.
@@ -88,6 +88,9 @@ impl<'a> Patience<'a> {
         if let Some(rails) = &self.map.rails {
             rails.fabric.progress()?;
         }
+        if let Some(leader) = self.map.multicast_leader() {
+            leader.drive();
+        }
         let segment = self.map.segment();
         let doorbell = (blocked == Blocked::Node).then(|| match self.for_proof {
             true => segment.proof_doorbell(),
@@ -99,7 +102,7 @@ impl<'a> Patience<'a> {
         if waited < self.next_check {
             return Ok(false);
         }
-        self.next_check = waited + LIVENESS_INTERVAL;
+        self.next_check = waited + waited.min(LIVENESS_INTERVAL);
         if let Some(died) = self.map.dead_peer(self.collective) {
             return Err(died);
         }

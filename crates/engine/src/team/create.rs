@@ -16,7 +16,7 @@ use ferrorail_base::config::Settings;
 use ferrorail_base::{ProcessId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_shm::WaitPolicy;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Records of checked messages number them with 16 bits, two per rank; and with more ranks the
 /// cells of arrival flags take gigabytes of each node.
@@ -71,6 +71,7 @@ impl Team {
             wait: WaitPolicy::for_host(host_pids.len() as u32, cores, context.settings().spin),
             zero_copy: false,
             node_memory: None,
+            multicasts: OnceLock::new(),
             rails: None,
             settings,
             topology,

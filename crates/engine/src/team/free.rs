@@ -77,6 +77,11 @@ impl Team {
         };
         let state = &mut *state;
         if let Leaving::Flushing(flush) = &mut state.leaving {
+            // A rank that is late wants what this one has sent, however late it is.
+            let leader = self.map.multicast_leader();
+            if leader.is_some_and(|leader| !leader.is_done()) {
+                return false;
+            }
             match self.flush_further(flush, &state.links) {
                 Ok(false) if Instant::now() < flush.deadline => return false,
                 Ok(_) => {}
@@ -102,6 +107,9 @@ impl Team {
         }
         let stats = self.map.context.stats();
         state.plans.flush_counts(&self.map, stats);
+        if let Some(leader) = self.map.multicast_leader() {
+            leader.close();
+        }
         state.broken.get_or_insert_with(|| "it was freed".into());
         true
     }
@@ -165,7 +173,13 @@ impl Team {
     /// Waits until everything this rank posted has left its memory.
     fn flush(&self, state: &State) -> Result<(), EngineError> {
         let mut flush = self.start_flush(state);
-        while !self.flush_further(&mut flush, &state.links)? && Instant::now() < flush.deadline {
+        let unsettled = || {
+            let leader = self.map.multicast_leader();
+            leader.is_some_and(|leader| !leader.is_done())
+        };
+        while (unsettled() || !self.flush_further(&mut flush, &state.links)?)
+            && Instant::now() < flush.deadline
+        {
             std::thread::yield_now();
         }
         Ok(())

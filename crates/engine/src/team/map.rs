@@ -2,6 +2,7 @@
 
 use super::Link;
 use super::rails::AgreedRails;
+use crate::multicast::{Leader, Multicasts};
 use crate::rails::Rails;
 use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError};
@@ -12,7 +13,7 @@ use ferrorail_coll::select::Table;
 use ferrorail_fabric::stripe::{Planner, Stripes};
 use ferrorail_fabric::{Fabric, LocalRegion};
 use ferrorail_shm::{Cma, NodeLayout, NodeSegment, WaitPolicy};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Channels of scratch: how many rooted operations a rank may be ahead of the slowest.
 pub(crate) const CHANNELS: u32 = 8;
@@ -43,6 +44,8 @@ pub(crate) struct Map {
     pub rails: Option<TeamRails>,
     /// This node's segment; `None` in a team of one rank.
     pub node_memory: Option<NodeMemory>,
+    /// Set when an algorithm first wants multicasts.
+    pub multicasts: OnceLock<Multicasts>,
 }
 
 /// This node's segment, and the layouts of all nodes' segments: nodes differ in size.
@@ -74,6 +77,12 @@ impl Map {
         self.rails
             .as_ref()
             .map_or(1, |rails| rails.local.len() as u8)
+    }
+
+    /// This rank's end of the team's multicasts, if there are any.
+    #[inline]
+    pub fn multicast_leader(&self) -> Option<&Arc<Leader>> {
+        self.multicasts.get()?.leader()
     }
 
     /// k of the multi-port algorithms.

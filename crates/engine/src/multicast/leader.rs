@@ -1,0 +1,411 @@
+//! The protocol's end at the leader of a node: datagrams in and out, and where messages lie.
+
+use super::{MulticastRow, Waker};
+use crate::{Context, EngineError};
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+use ferrorail_fabric::MulticastError;
+use ferrorail_fabric::multicast::{self, Group, Payload};
+use ferrorail_multicast::wire::{self, WireError};
+use ferrorail_multicast::{
+    Config, Counters, Forward, MessageId, OpenError, Send, Session, Store, Time, To,
+};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, TryLockError};
+use std::time::Instant;
+
+/// Datagrams that one look takes from a rail, so that sending has its turn.
+const POLL_MAX: usize = 256;
+
+/// A leader's membership in the multicasts of its team.
+pub(crate) struct Leader {
+    inner: Mutex<Inner>,
+    context: Arc<Context>,
+    /// Where the protocol's time begins.
+    start: Instant,
+    busy: AtomicBool,
+    waker: Waker,
+}
+
+struct Inner {
+    session: Session,
+    /// By rail of the session.
+    groups: Vec<Box<dyn Group>>,
+    memory: Memory,
+    /// Why nothing more can be sent or received.
+    failed: Option<MulticastError>,
+    /// What the statistics know already.
+    counted: Counters,
+}
+
+/// Where messages lie.
+struct Memory {
+    /// By channel: what this leader sends from there, or received before it wanted it.
+    channels: Vec<Channel>,
+    /// Those of opened messages that are not in a channel.
+    places: BTreeMap<MessageId, MemoryRange>,
+}
+
+#[derive(Default)]
+struct Channel {
+    bytes: Vec<u8>,
+    /// The message that is in it.
+    holds: Option<MessageId>,
+}
+
+/// One message of a schedule.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    /// The node whose leader sends it.
+    pub source: u32,
+    /// Where it is, or is to be.
+    pub memory: MemoryRange,
+}
+
+/// A message under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opened {
+    id: MessageId,
+}
+
+impl Leader {
+    /// Takes part in `config`'s session through `groups`, one a rail.
+    ///
+    /// # Errors
+    /// If the settings do not fit each other.
+    pub fn new(
+        context: &Arc<Context>,
+        config: Config,
+        groups: Vec<Box<dyn Group>>,
+        waker: Waker,
+    ) -> Result<Self, EngineError> {
+        let channels = (0..config.channels).map(|_| Channel::default()).collect();
+        let session =
+            Session::new(config).map_err(|error| EngineError::Selection(error.to_string()))?;
+        context.stats().add_multicast(&MulticastRow {
+            communicators: 1,
+            ..MulticastRow::default()
+        });
+        Ok(Self {
+            inner: Mutex::new(Inner {
+                session,
+                groups,
+                memory: Memory {
+                    channels,
+                    places: BTreeMap::new(),
+                },
+                failed: None,
+                counted: Counters::default(),
+            }),
+            context: Arc::clone(context),
+            start: Instant::now(),
+            busy: AtomicBool::new(false),
+            waker,
+        })
+    }
+
+    fn now(&self) -> Time {
+        Time(self.start.elapsed().as_nanos() as u64)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the next message of the session, which all leaders do in the same order; `None` if this one
+    /// is its source and has no channel for it yet.
+    ///
+    /// # Errors
+    /// If multicast failed for good.
+    ///
+    /// # Safety
+    /// The memory stays valid, and nobody else writes it, until the message is [settled](Self::settle).
+    pub unsafe fn open(&self, message: Message) -> Result<Option<Opened>, EngineError> {
+        let now = self.now();
+        let mut inner = self.lock();
+        inner.check()?;
+        let Message { source, memory } = message;
+        let opened = match inner.session.open(source, memory.bytes, now) {
+            Ok(opened) => opened,
+            Err(OpenError::Busy) => return Ok(None),
+            Err(OpenError::Failed(_)) => {
+                inner.check()?;
+                return Ok(None);
+            }
+        };
+        // SAFETY: the caller's contract.
+        unsafe { inner.place(opened.id, source, memory, opened.early) };
+        self.busy.store(true, Ordering::Release);
+        inner.drive(now);
+        drop(inner);
+        self.waker.wake();
+        Ok(Some(Opened { id: opened.id }))
+    }
+
+    /// Whether this leader has `message`, or has sent it and needs its memory no more.
+    ///
+    /// # Errors
+    /// If multicast failed for good.
+    pub fn is_settled(&self, message: Opened) -> Result<bool, EngineError> {
+        let inner = self.lock();
+        let settled = inner.session.status(message.id).is_done();
+        if !settled {
+            inner.check()?;
+        }
+        Ok(settled)
+    }
+
+    /// Uses the memory of `message` no more. What is not settled is lost to this leader.
+    pub fn settle(&self, message: Opened) {
+        self.lock().memory.places.remove(&message.id);
+    }
+
+    /// Receives what has come and sends what is due, unless somebody else does; whether anything moved.
+    pub fn drive(&self) -> bool {
+        let mut inner = match self.inner.try_lock() {
+            Ok(inner) => inner,
+            Err(TryLockError::Poisoned(inner)) => inner.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        let moved = inner.drive(self.now());
+        self.busy
+            .store(!inner.session.is_quiescent(), Ordering::Release);
+        moved
+    }
+
+    /// Whether a message may not have reached everybody yet, as far as the last look showed.
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire)
+    }
+
+    /// No message is opened any more: sees to it that all have reached everybody.
+    pub fn close(&self) {
+        let now = self.now();
+        let mut inner = self.lock();
+        inner.session.close(now);
+        inner.drive(now);
+        self.count(&mut inner);
+    }
+
+    /// Whether no other leader needs this one any more, or multicast has failed.
+    pub fn is_done(&self) -> bool {
+        let mut inner = self.lock();
+        inner.drive(self.now());
+        self.count(&mut inner);
+        inner.session.is_closed() || inner.check().is_err()
+    }
+
+    /// Tells the statistics what has happened since the last time.
+    pub fn tell_statistics(&self) {
+        self.count(&mut self.lock());
+    }
+
+    fn count(&self, inner: &mut Inner) {
+        let now = *inner.session.counters();
+        if now != inner.counted {
+            let row = MulticastRow::since(&inner.counted, &now);
+            self.context.stats().add_multicast(&row);
+            inner.counted = now;
+        }
+    }
+}
+
+impl Inner {
+    /// Remembers where message `id` lies. A short one of this leader is copied, so that the program may
+    /// have its memory back; what came early is copied out.
+    ///
+    /// # Safety
+    /// As [`Leader::open`].
+    unsafe fn place(&mut self, id: MessageId, source: u32, memory: MemoryRange, early: bool) {
+        let config = self.session.config();
+        let (own, is_eager) = (source == config.me, config.is_eager(memory.bytes));
+        let channel = &mut self.memory.channels[config.channel(id)];
+        match (own, is_eager) {
+            // SAFETY: the caller vouches for the message; the channel has as much room.
+            (true, true) => unsafe { memory.copy_to(channel.take(id, memory.bytes)) },
+            (true, false) => {
+                self.memory.places.insert(id, memory);
+            }
+            (false, _) => {
+                if early && channel.holds == Some(id) {
+                    let held = channel.memory().slice(0, memory.bytes);
+                    // SAFETY: as above.
+                    unsafe { held.copy_to(memory) };
+                    channel.holds = None;
+                }
+                self.memory.places.insert(id, memory);
+            }
+        }
+    }
+
+    /// Why nothing more will come.
+    fn check(&self) -> Result<(), EngineError> {
+        let failed = self.failed.as_ref().map(ToString::to_string);
+        let failure = self.session.failure().map(|failure| failure.to_string());
+        match failed.or(failure) {
+            None => Ok(()),
+            Some(reason) => Err(EngineError::Multicast { reason }),
+        }
+    }
+
+    fn drive(&mut self, now: Time) -> bool {
+        if self.failed.is_some() {
+            return false;
+        }
+        match self.try_drive(now) {
+            Ok(moved) => moved,
+            Err(error) => {
+                tracing::warn!("{error}");
+                self.failed = Some(error);
+                false
+            }
+        }
+    }
+
+    fn try_drive(&mut self, now: Time) -> Result<bool, MulticastError> {
+        let mut moved = false;
+        for rail in 0..self.groups.len() {
+            moved |= self.receive(rail, now)?;
+        }
+        self.session.tick(now);
+        while let Some(send) = self.session.next_send() {
+            match self.send(&send) {
+                Ok(()) => moved = true,
+                Err(MulticastError::WouldBlock) => {
+                    self.session.unsent(send);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Takes what has come on `rail`; whether that was anything.
+    fn receive(&mut self, rail: usize, now: Time) -> Result<bool, MulticastError> {
+        let Self {
+            session,
+            groups,
+            memory,
+            ..
+        } = self;
+        let checksum = session.config().checksum;
+        let mut forwards = Vec::new();
+        let mut each = |datagram: &[u8]| match wire::open(datagram, checksum) {
+            Ok((header, payload)) => {
+                let received = session.receive(&header, rail as u8, now);
+                if let Some(store) = received.store {
+                    memory.store(session.config(), &store, header.bytes, payload);
+                }
+                if let Some(forward) = received.forward {
+                    forwards.push((forward, payload.to_vec()));
+                }
+            }
+            Err(WireError::Damaged) => session.damaged(rail as u8, now),
+            // A hello of the trial, or another group's whose address is the same.
+            Err(WireError::Foreign) => {}
+        };
+        let count = groups[rail].poll(POLL_MAX, &mut each)?;
+        for (forward, payload) in forwards {
+            self.forward(&forward, &payload)?;
+        }
+        Ok(count > 0)
+    }
+
+    /// Passes a datagram on. What the device has no room for is asked for by those who lack it.
+    fn forward(&mut self, forward: &Forward, payload: &[u8]) -> Result<(), MulticastError> {
+        for &(member, rail) in &forward.to {
+            match self.post(To::Member(member), rail, &forward.header, payload) {
+                Ok(()) | Err(MulticastError::WouldBlock) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, send: &Send) -> Result<(), MulticastError> {
+        let Some(payload) = &send.payload else {
+            return self.post(send.to, send.rail, &send.header, &[]);
+        };
+        let channel = self.session.config().channel(payload.message);
+        let Some(range) = self.memory.of(payload.message, channel) else {
+            // Its caller has given the message up after an error.
+            return Ok(());
+        };
+        let part = range.slice(payload.offset, payload.bytes);
+        // SAFETY: the message lies in its channel, or in memory that `open`'s caller vouches for and that
+        // nobody writes before it is settled.
+        let bytes = match part.bytes {
+            0 => &[][..],
+            bytes => unsafe { std::slice::from_raw_parts(part.as_ptr(), bytes) },
+        };
+        self.post(send.to, send.rail, &send.header, bytes)
+    }
+
+    fn post(
+        &mut self,
+        to: To,
+        rail: u8,
+        header: &wire::Header,
+        payload: &[u8],
+    ) -> Result<(), MulticastError> {
+        let wire = wire::encode(header, payload, self.session.config().checksum);
+        let to = match to {
+            To::All => multicast::To::All,
+            To::Member(member) => multicast::To::Member(member),
+        };
+        let group = &mut self.groups[usize::from(rail)];
+        let mut send = || {
+            // SAFETY: the payload is copied before the call returns.
+            unsafe { group.send(to, &wire, Payload::Copied(payload)) }
+        };
+        match send() {
+            Err(MulticastError::WouldBlock) => {}
+            done => return done,
+        }
+        self.groups[usize::from(rail)].pending_sends()?;
+        let group = &mut self.groups[usize::from(rail)];
+        // SAFETY: as above.
+        unsafe { group.send(to, &wire, Payload::Copied(payload)) }
+    }
+}
+
+impl Memory {
+    /// Where message `id`, whose channel is `channel`, lies.
+    fn of(&mut self, id: MessageId, channel: usize) -> Option<MemoryRange> {
+        let place = self.places.get(&id).copied();
+        let channel = &mut self.channels[channel];
+        place.or_else(|| (channel.holds == Some(id)).then(|| channel.memory()))
+    }
+
+    /// Stores a fragment of a message of `bytes` bytes.
+    fn store(&mut self, config: &Config, store: &Store, bytes: u64, payload: &[u8]) {
+        let channel = config.channel(store.message);
+        let into = match store.early {
+            true => Some(self.channels[channel].take(store.message, bytes as usize)),
+            // Its caller may have given the message up after an error.
+            false => self.places.get(&store.message).copied(),
+        };
+        if let Some(into) = into {
+            let from = MemoryRange::new(payload.as_ptr(), payload.len());
+            // SAFETY: `open`'s caller vouches for a message's memory until it is settled, and the channel is
+            // this session's own. The session gives offsets inside the message.
+            unsafe { from.copy_to(into.slice(store.offset, store.bytes)) }
+        }
+    }
+}
+
+impl Channel {
+    /// Makes this the channel of message `id` of `bytes` bytes, unless it is; the message's memory.
+    fn take(&mut self, id: MessageId, bytes: usize) -> MemoryRange {
+        if self.holds != Some(id) {
+            self.holds = Some(id);
+            self.bytes.resize(bytes.max(self.bytes.len()), 0);
+        }
+        self.memory().slice(0, bytes)
+    }
+
+    fn memory(&mut self) -> MemoryRange {
+        MemoryRange::new(self.bytes.as_mut_ptr(), self.bytes.len())
+    }
+}

@@ -1,0 +1,170 @@
+//! The report as text.
+
+use super::{Report, add_call};
+use crate::window::statistics;
+use ferrorail_base::units::format_bytes;
+use std::fmt::Write as _;
+
+impl Report {
+    fn add_rails(&self, text: &mut String) {
+        for row in &self.rails {
+            let _ = writeln!(
+                text,
+                "  rail {:<12} {:<9} {:>12} messages {:>16} bytes",
+                row.rail, row.fabric, row.messages, row.bytes
+            );
+            if row.failures > 0 {
+                let _ = writeln!(
+                    text,
+                    "       {:<12} failed {} times, used again {} times, {} messages resent",
+                    row.rail, row.failures, row.readmissions, row.resent
+                );
+            }
+            if row.damaged > 0 {
+                let _ = writeln!(
+                    text,
+                    "       {:<12} damaged {} chunks",
+                    row.rail, row.damaged
+                );
+            }
+        }
+        if self.checked_messages > 0 {
+            let damaged: u64 = self.rails.iter().map(|row| row.damaged).sum();
+            let _ = writeln!(
+                text,
+                "  checked end to end {:>12} messages, {damaged} chunks damaged and sent again",
+                self.checked_messages
+            );
+        }
+        let direct = &self.zero_copy;
+        if direct.registered + direct.refused > 0 {
+            let _ = writeln!(
+                text,
+                "  user buffers {:>18} registered {:>8} refused; {} messages of {} bytes in pieces",
+                direct.registered, direct.refused, direct.bounced_messages, direct.bounced_bytes
+            );
+        }
+        let packing = &self.host_packing;
+        if packing.buffers > 0 {
+            let _ = writeln!(
+                text,
+                "  packed by the host {:>12} buffers {:>16} bytes: irregular types",
+                packing.buffers, packing.bytes
+            );
+        }
+    }
+
+    fn add_multicast(&self, text: &mut String) {
+        let row = &self.multicast;
+        if row.communicators + row.refused == 0 {
+            return;
+        }
+        let _ = writeln!(
+            text,
+            "  multicast {:>14} messages {:>9} datagrams {:>16} bytes sent; {} synchronisations",
+            row.messages, row.datagrams, row.bytes, row.synchronisations
+        );
+        let repeated = row.multicast_retransmissions + row.unicast_retransmissions;
+        if row.nacks + repeated + row.damaged + row.duplicates > 0 {
+            let _ = writeln!(
+                text,
+                "       {} NACKs, {} datagrams sent again to all, {} to one, {} damaged, {} came twice",
+                row.nacks,
+                row.multicast_retransmissions,
+                row.unicast_retransmissions,
+                row.damaged,
+                row.duplicates
+            );
+        }
+        if row.failovers + row.rails_lost + row.refused > 0 {
+            let _ = writeln!(
+                text,
+                "       gave way to trees {} times and came back {}, lost a rail {} times and took it back \
+                 {}; {} communicators have none",
+                row.failovers, row.returns, row.rails_lost, row.rails_returned, row.refused
+            );
+        }
+    }
+
+    fn add_connections(&self, text: &mut String) {
+        let row = &self.connections;
+        if row.peers > 0 {
+            let _ = writeln!(
+                text,
+                "  connections {:>12} ({} of one rank at most), {} queue pairs, {} bytes",
+                row.peers, row.peers_max, row.queue_pairs, row.bytes
+            );
+        }
+        if row.segments > 0 {
+            let _ = writeln!(
+                text,
+                "  node segments {:>10}, {} bytes of flags and scratch",
+                row.segments, row.segment_bytes
+            );
+        }
+    }
+
+    /// The table that `FERRORAIL_STATS=1` prints.
+    pub fn table(&self) -> String {
+        let nodes = match self.nodes {
+            0 => String::new(),
+            nodes => format!(", {nodes} nodes"),
+        };
+        let (version, ranks) = (&self.version, self.ranks);
+        let mut text = format!("ferrorail {version} statistics: {ranks} ranks{nodes}\n");
+        self.collective_calls.add_to(&mut text);
+        if !self.collectives.is_empty() {
+            // Calls and bytes are sums; rounds, messages of a rank and time are means per call.
+            let _ = writeln!(
+                text,
+                "  {:<20} {:<28} {:<8} {:>8} {:>12} {:>16}  {:<8} {:>6} {:>8} {:>12}",
+                "collective",
+                "algorithm",
+                "landing",
+                "up to",
+                "calls",
+                "bytes",
+                "chosen",
+                "rounds",
+                "messages",
+                "predicted us"
+            );
+        }
+        let mut lines = Vec::new();
+        for row in &self.collectives {
+            add_call(&mut lines, row.clone(), |_| true);
+        }
+        for row in &lines {
+            let per_call = |sum: f64| sum / row.calls as f64;
+            let _ = writeln!(
+                text,
+                "  {:<20} {:<28} {:<8} {:>8} {:>12} {:>16}  {:<8} {:>6.1} {:>8.1} {:>12.2}",
+                row.collective,
+                row.algorithm,
+                row.landing,
+                format_bytes(row.size_class_bytes),
+                row.calls,
+                row.bytes,
+                row.chosen_by,
+                per_call(row.rounds as f64),
+                per_call(row.messages as f64),
+                per_call(row.predicted_total_us),
+            );
+        }
+        statistics::table(&self.windows, &mut text);
+        self.add_rails(&mut text);
+        self.add_multicast(&mut text);
+        self.add_connections(&mut text);
+        for row in &self.forwarded {
+            let _ = writeln!(
+                text,
+                "  forwarded {:<20} {:>12} calls {:>16} bytes: {}",
+                row.collective, row.calls, row.bytes, row.reason
+            );
+        }
+        if self.forwarded.is_empty() {
+            text.push_str("  forwarded 0\n");
+        }
+        text
+    }
+}
