@@ -209,7 +209,7 @@ impl Plan {
         let bytes = std::mem::take(&mut self.bytes);
         let runs = std::mem::take(&mut self.runs);
         let shape = map.shape();
-        let puts = |step: &&Step| matches!(step, Step::Put { .. });
+        let puts = |step: &&Step| matches!(step, Step::Put { .. } | Step::Multicast { .. });
         let puts = self.route.schedule.steps.iter().filter(puts).count() as u64;
         let mean = bytes.div_ceil(calls.max(1));
         CallCount {

@@ -1,6 +1,6 @@
 //! The protocol's end at the leader of a node: datagrams in and out, and where messages lie.
 
-use super::{MulticastRow, Waker};
+use super::{MulticastRow, Waker, trial};
 use crate::{Context, EngineError};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
@@ -292,6 +292,7 @@ impl Inner {
         let checksum = session.config().checksum;
         let mut forwards = Vec::new();
         let mut each = |datagram: &[u8]| match wire::open(datagram, checksum) {
+            _ if trial::is_hello(datagram) => {}
             Ok((header, payload)) => {
                 let received = session.receive(&header, rail as u8, now);
                 if let Some(store) = received.store {
@@ -302,7 +303,7 @@ impl Inner {
                 }
             }
             Err(WireError::Damaged) => session.damaged(rail as u8, now),
-            // A hello of the trial, or another group's whose address is the same.
+            // Another group's, whose address is the same.
             Err(WireError::Foreign) => {}
         };
         let count = groups[rail].poll(POLL_MAX, &mut each)?;

@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_millis(1500);
 const INTERVAL_MIN: Duration = Duration::from_micros(100);
 const INTERVAL_MAX: Duration = Duration::from_millis(20);
 
-/// After this one knows of everybody it goes on for the others' sake, unless they know as well.
+/// How a hello begins; no datagram of the protocol does.
 const START: [u8; 4] = *b"FRhi";
 
 /// What a hello says: who, and whom it has heard.
@@ -44,6 +44,11 @@ impl Hello {
             heard: heard.to_vec(),
         })
     }
+}
+
+/// Whether `datagram` belongs to a trial, perhaps one that is over.
+pub(super) fn is_hello(datagram: &[u8]) -> bool {
+    datagram.starts_with(&START)
 }
 
 /// Bytes with a bit for each member.
