@@ -300,6 +300,13 @@ impl Session {
         self.round_trip.estimate()
     }
 
+    /// Messages whose state is kept: those not known to be received by all. At most two rounds of channels and
+    /// what a receiver has opened ahead.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        (self.messages.last() + 1 - self.messages.first()) as usize
+    }
+
     /// How far all members are, as far as it is known here.
     #[must_use]
     pub fn known(&self) -> Watermarks {

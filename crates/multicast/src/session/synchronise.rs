@@ -126,7 +126,7 @@ impl Session {
         };
         self.sync.reported.raise(report);
         self.sync.reports = self.sync.reports.wrapping_add(1);
-        let measure = self.round_trip.samples < 4 || self.sync.reports % 16 == 0;
+        let measure = self.round_trip.samples < 4 || self.sync.reports.is_multiple_of(16);
         let answer = if measure { flags::ANSWER } else { 0 };
         let mut ack = self.header(Kind::Ack, flags | answer);
         (ack.message, ack.sequence, ack.bytes) = (report.completed, report.stored, report.opened);
