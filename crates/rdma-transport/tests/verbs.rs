@@ -3,6 +3,9 @@
 //! Needs RDMA devices, at least two ports of them: `scripts/soft-roce` runs it with `--ignored`.
 
 mod conformance;
+#[path = "verbs/groups.rs"]
+mod groups;
+mod multicast;
 #[path = "verbs/reach.rs"]
 mod reach;
 

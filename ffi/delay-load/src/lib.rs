@@ -1,17 +1,17 @@
-//! libibverbs and libhwloc, loaded when first asked for instead of when the program starts.
+//! libibverbs, librdmacm and libhwloc, loaded when first asked for instead of when the program starts.
 //!
-//! The preload library must load on hosts where neither is installed, yet the crates `ibverbs`,
+//! The preload library must load on hosts where none is installed, yet the crates `ibverbs`,
 //! `rdma-sys` and `hwloc2` link both. This crate therefore *defines* every function of theirs that
 //! those crates use, as a hidden one-instruction jump through a table of addresses. The linker meets
 //! these definitions before it comes to the shared libraries, finds nothing left to take from them
 //! and, linking as needed, does not record them (no `DT_NEEDED`).
 //!
-//! [`verbs`] and [`hwloc`] open the library, fill its table, and say whether that worked. Code that
+//! [`verbs`], [`rdmacm`] and [`hwloc`] open the library, fill its table, and say whether that worked. Code that
 //! uses one of the crates calls them first; that is the whole contract:
 //!
 //! ```no_run
 //! ferrorail_delay_load::verbs()?;
-//! // From here on, everything in `ibverbs` and `rdma_sys` may be called.
+//! // From here on, everything of libibverbs in `ibverbs` and `rdma_sys` may be called.
 //! # Ok::<(), ferrorail_delay_load::DelayLoadError>(())
 //! ```
 //!
@@ -59,6 +59,14 @@ pub enum DelayLoadError {
 /// ends the process with a message.
 pub fn verbs() -> Result<(), DelayLoadError> {
     symbols::verbs::load()
+}
+
+/// Loads librdmacm once; every later call repeats the first one's answer.
+///
+/// # Errors
+/// As [`verbs`], for what begins with `rdma_` in `rdma_sys`.
+pub fn rdmacm() -> Result<(), DelayLoadError> {
+    symbols::rdmacm::load()
 }
 
 /// Loads libhwloc once; every later call repeats the first one's answer.

@@ -14,17 +14,21 @@ pub mod verbs {
             _ibv_query_gid_table
             ibv_ack_cq_events
             ibv_alloc_pd
+            ibv_attach_mcast
             ibv_close_device
+            ibv_create_ah
             ibv_create_comp_channel
             ibv_create_cq
             ibv_create_qp
             ibv_create_srq
             ibv_dealloc_pd
             ibv_dereg_mr
+            ibv_destroy_ah
             ibv_destroy_comp_channel
             ibv_destroy_cq
             ibv_destroy_qp
             ibv_destroy_srq
+            ibv_detach_mcast
             ibv_fork_init
             ibv_get_cq_event
             ibv_free_device_list
@@ -41,6 +45,29 @@ pub mod verbs {
         Optional {
             ibv_get_device_index
         }
+    }
+}
+
+/// librdmacm, which `rdma-sys` links.
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+pub mod rdmacm {
+    crate::table::delay_load! {
+        "librdmacm.so.1" since "1.2 (rdma-core)";
+        Required {
+            rdma_ack_cm_event
+            rdma_bind_addr
+            rdma_create_event_channel
+            rdma_create_id
+            rdma_destroy_event_channel
+            rdma_destroy_id
+            rdma_get_cm_event
+            rdma_join_multicast
+            rdma_leave_multicast
+        }
+        Optional {}
     }
 }
 
@@ -116,3 +143,8 @@ pub mod verbs {
     any(target_arch = "x86_64", target_arch = "aarch64")
 )))]
 pub use verbs as hwloc;
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+pub use verbs as rdmacm;

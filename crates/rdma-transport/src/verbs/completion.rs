@@ -59,6 +59,15 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Why `entry` failed; `None` if it succeeded.
+    pub fn of(entry: &ibv_wc) -> Option<Self> {
+        let failed = entry.status != ibv_wc_status::IBV_WC_SUCCESS;
+        failed.then_some(Self {
+            status: entry.status,
+            vendor: entry.vendor_err,
+        })
+    }
+
     /// Whether it says that the way to the peer failed, not that the request was wrong.
     pub fn is_of_path(self) -> bool {
         !matches!(
@@ -107,13 +116,9 @@ pub fn poll(rail: &Rail, mut handle: impl FnMut(Completion)) -> io::Result<usize
         for entry in &batch[..count] {
             // SAFETY: the call filled the first `count` entries.
             let entry = unsafe { entry.assume_init_ref() };
-            let success = entry.status == ibv_wc_status::IBV_WC_SUCCESS;
             handle(Completion {
                 id: CompletionId::unpack(entry.wr_id),
-                failure: (!success).then_some(Failure {
-                    status: entry.status,
-                    vendor: entry.vendor_err,
-                }),
+                failure: Failure::of(entry),
             });
         }
         seen += count;

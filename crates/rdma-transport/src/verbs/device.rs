@@ -211,7 +211,8 @@ fn prefix_bits(address: Ipv6Addr) -> Option<u8> {
     ip(&interface.netmask).map(ones)
 }
 
-fn ip(address: &Option<nix::sys::socket::SockaddrStorage>) -> Option<IpAddr> {
+/// The IP address among those of an interface.
+pub fn ip(address: &Option<nix::sys::socket::SockaddrStorage>) -> Option<IpAddr> {
     let address = address.as_ref()?;
     let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
     v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))

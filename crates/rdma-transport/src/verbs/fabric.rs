@@ -62,6 +62,11 @@ impl VerbsFabric {
         }
     }
 
+    /// The rails themselves, by [`RailId`].
+    pub(super) fn opened(&self) -> &[Rail] {
+        &self.rails
+    }
+
     fn peer(&self, peer: PeerId) -> Result<&Peer, FabricError> {
         let unknown = FabricError::BadPeerData { what: "peer id" };
         self.peers.get(peer.index()).ok_or(unknown)

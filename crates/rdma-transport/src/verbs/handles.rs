@@ -155,7 +155,7 @@ impl Drop for Context {
 #[derive(Debug)]
 pub struct ProtectionDomain {
     raw: NonNull<ffi::ibv_pd>,
-    _context: Arc<Context>,
+    context: Arc<Context>,
 }
 
 // SAFETY: as for `Context`.
@@ -168,8 +168,13 @@ impl ProtectionDomain {
     pub fn allocate(context: &Arc<Context>) -> io::Result<Self> {
         // SAFETY: the context is open.
         let raw = non_null(unsafe { ffi::ibv_alloc_pd(context.0.as_ptr()) })?;
-        let _context = Arc::clone(context);
-        Ok(Self { raw, _context })
+        let context = Arc::clone(context);
+        Ok(Self { raw, context })
+    }
+
+    /// The device it belongs to.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
     }
 
     /// For making queue pairs.

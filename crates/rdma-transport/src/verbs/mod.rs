@@ -5,7 +5,8 @@
 //! judges, with the help of `route`, which ends can talk to each other. `peer` holds one `lane` per
 //! rail to each process ever talked to, connected through the bytes of `wire`; `lane` accounts for
 //! operations, `work_request` posts them on its `queue_pair`, `completion` polls what became of
-//! them. `alarm` wakes threads that sleep until a peer has written. `handles` owns the C objects.
+//! them. `alarm` wakes threads that sleep until a peer has written. `multicast` is groups, with queue
+//! pairs of their own. `handles` owns the C objects.
 //!
 //! Queue pairs are made when a peer's address is asked for, never before. A rail's index may differ
 //! between processes (one may lack a rail that another has); its *plane* does not, so keys in
@@ -22,6 +23,7 @@ mod gid;
 mod handles;
 mod lane;
 mod lanes;
+mod multicast;
 mod peer;
 mod queue_pair;
 mod rail;

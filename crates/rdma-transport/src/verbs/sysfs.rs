@@ -63,6 +63,27 @@ pub fn port_rate_mb_s(classes: &Path, device: &str, port: u8) -> u64 {
     speed::rate_mb_s(&read(ports.join(port.to_string()).join("rate")))
 }
 
+/// Network interfaces that speak IPoIB on a port of `device`.
+pub fn ipoib_interfaces(classes: &Path, device: &str, port: u8) -> Vec<String> {
+    const ARPHRD_INFINIBAND: &str = "32";
+    let function = |class: &str, name: &str| {
+        let listed = classes.join(class).join(name);
+        fs::canonicalize(listed.join("device")).ok()
+    };
+    let Some(own) = function("infiniband", device) else {
+        return Vec::new();
+    };
+    let entries = fs::read_dir(classes.join("net")).into_iter().flatten();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let on_port = |name: &String| {
+        let interface = classes.join("net").join(name);
+        let of_port = read(interface.join("dev_port")).trim().parse() == Ok(u32::from(port) - 1);
+        let speaks = read(interface.join("type")).trim() == ARPHRD_INFINIBAND;
+        speaks && of_port && function("net", name).as_ref() == Some(&own)
+    };
+    names.filter(on_port).collect()
+}
+
 fn numa_node(device: &Path) -> Option<u32> {
     // -1 where the device is close to none in particular.
     read(device.join("numa_node")).trim().parse().ok()
@@ -99,6 +120,38 @@ mod tests {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
+    }
+
+    #[test]
+    fn interfaces_of_a_port_are_found() {
+        let tree = Tree::new(
+            "ferrorail-ipoib",
+            &[
+                ("pci/0000:3b:00.0/vendor", "0x15b3\n"),
+                ("pci/0000:af:00.0/vendor", "0x15b3\n"),
+                ("net/ib0/type", "32\n"),
+                ("net/ib0/dev_port", "0\n"),
+                ("net/ib1/type", "32\n"),
+                ("net/ib1/dev_port", "1\n"),
+                ("net/ib2/type", "32\n"),
+                ("net/ib2/dev_port", "0\n"),
+                ("net/eth0/type", "1\n"),
+                ("net/eth0/dev_port", "0\n"),
+            ],
+            &[
+                ("infiniband/mlx5_0/device", "pci/0000:3b:00.0"),
+                ("infiniband/mlx5_1/device", "pci/0000:af:00.0"),
+                ("net/ib0/device", "pci/0000:3b:00.0"),
+                ("net/ib1/device", "pci/0000:3b:00.0"),
+                ("net/eth0/device", "pci/0000:3b:00.0"),
+                ("net/ib2/device", "pci/0000:af:00.0"),
+            ],
+        );
+        let of = |device, port| ipoib_interfaces(&tree.0, device, port);
+        assert_eq!(of("mlx5_0", 1), ["ib0"]);
+        assert_eq!(of("mlx5_0", 2), ["ib1"]);
+        assert_eq!(of("mlx5_1", 1), ["ib2"]);
+        assert_eq!(of("mlx5_2", 1), [] as [&str; 0]);
     }
 
     #[test]

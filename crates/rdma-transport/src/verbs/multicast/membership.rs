@@ -1,0 +1,364 @@
+//! A process's membership in a group: its queue pair, and what is posted on it.
+
+use super::super::completion::Failure;
+use super::super::handles::{CompletionQueue, ProtectionDomain};
+use super::super::rail::Rail;
+use super::address::{self, MemberAddress};
+use super::pool::Pool;
+use super::port::{Port, ROUTE_BYTES};
+use super::queue_pair::{AddressHandle, Attachment, DatagramQueuePair, Size};
+use super::receives::{BATCH, Batch, post_receives, take};
+use super::{Network, failed};
+use ferrorail_fabric::multicast::{DatagramLimits, Payload, To};
+use ferrorail_fabric::{Group, GroupId, MulticastError};
+use rdma_sys::{ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
+use std::io;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+/// Where a multicast goes besides its group's address: no queue pair in particular.
+const ALL_QUEUE_PAIRS: u32 = 0x00ff_ffff;
+
+/// See the [module documentation](super).
+pub struct Membership {
+    // In the order in which they are released.
+    _attachment: Attachment,
+    queue_pair: Arc<DatagramQueuePair>,
+    everybody: AddressHandle,
+    /// By member number; `None` is this process.
+    members: Vec<Option<Member>>,
+    /// Ways to former members, which pending sends may still use.
+    retired: Vec<AddressHandle>,
+    outgoing: Pool,
+    incoming: Pool,
+    sends: Arc<CompletionQueue>,
+    receives: Arc<CompletionQueue>,
+    network: Network,
+    domain: Arc<ProtectionDomain>,
+    port: Port,
+    group: GroupId,
+    limits: DatagramLimits,
+    posted: u64,
+    completed: u64,
+    /// What the device failed with; for good.
+    failure: Option<(&'static str, String)>,
+}
+
+/// Another member; the way to it is looked for when it is first sent to.
+struct Member {
+    address: MemberAddress,
+    handle: Option<AddressHandle>,
+}
+
+impl Membership {
+    /// Attaches a queue pair of its own to the group, and posts receives.
+    pub fn create(
+        rail: &Rail,
+        group: GroupId,
+        network: Network,
+        limits: DatagramLimits,
+    ) -> Result<Self, MulticastError> {
+        let fail = |verb| move |source| failed(rail, verb, source);
+        let queue = |entries| CompletionQueue::create(rail.domain.context(), entries).map(Arc::new);
+        let sends = queue(limits.sends).map_err(fail("ibv_create_cq"))?;
+        let receives = queue(limits.depth).map_err(fail("ibv_create_cq"))?;
+        let size = Size {
+            sends: limits.sends,
+            receives: limits.depth,
+            inline_bytes: rail.limits.inline_bytes,
+        };
+        let queue_pair = DatagramQueuePair::create(&rail.domain, &sends, &receives, size);
+        let queue_pair = Arc::new(queue_pair.map_err(fail("ibv_create_qp"))?);
+        let q_key = network.address.q_key;
+        let initialized = queue_pair.initialize(rail.local.port, q_key);
+        initialized.map_err(fail("ibv_modify_qp(INIT)"))?;
+        let pool = |slots: u32, bytes| {
+            let pool = Pool::register(&rail.domain, slots as usize, bytes);
+            pool.map_err(|(verb, source)| failed(rail, verb, source))
+        };
+        let outgoing = pool(limits.sends, limits.bytes)?;
+        let incoming = pool(limits.depth, ROUTE_BYTES + limits.bytes)?;
+        let slots: Vec<usize> = (0..incoming.slots()).collect();
+        for slots in slots.chunks(BATCH) {
+            post_receives(&queue_pair, &incoming, slots).map_err(fail("ibv_post_recv"))?;
+        }
+        queue_pair.activate().map_err(fail("ibv_modify_qp(RTS)"))?;
+        let attachment = Attachment::attach(&queue_pair, network.address.mgid, network.lid);
+        let everybody = AddressHandle::create(&rail.domain, network.path);
+        Ok(Self {
+            _attachment: attachment.map_err(fail("ibv_attach_mcast"))?,
+            everybody: everybody.map_err(fail("ibv_create_ah"))?,
+            queue_pair,
+            members: Vec::new(),
+            retired: Vec::new(),
+            outgoing,
+            incoming,
+            sends,
+            receives,
+            network,
+            domain: Arc::clone(&rail.domain),
+            port: Port::of(rail),
+            group,
+            limits,
+            posted: 0,
+            completed: 0,
+            failure: None,
+        })
+    }
+
+    fn device(&self, verb: &'static str, source: io::Error) -> MulticastError {
+        MulticastError::Device {
+            rail: self.port.rail.clone(),
+            verb,
+            source,
+        }
+    }
+
+    /// # Errors
+    /// If the device has failed before.
+    fn check(&self) -> Result<(), MulticastError> {
+        match &self.failure {
+            Some((verb, words)) => Err(self.device(verb, io::Error::other(words.clone()))),
+            None => Ok(()),
+        }
+    }
+
+    /// The device failed: nothing that was posted completes any more.
+    #[cold]
+    fn fail(&mut self, verb: &'static str, words: String) -> MulticastError {
+        self.completed = self.posted;
+        let source = io::Error::other(words.clone());
+        self.failure.get_or_insert((verb, words));
+        self.device(verb, source)
+    }
+
+    /// What a work request needs to know of the addressee.
+    fn destination(&mut self, to: To) -> Result<rdma_sys::ud_t, MulticastError> {
+        let remote_qkey = self.network.address.q_key;
+        let To::Member(number) = to else {
+            return Ok(rdma_sys::ud_t {
+                ah: self.everybody.as_ptr(),
+                remote_qpn: ALL_QUEUE_PAIRS,
+                remote_qkey,
+            });
+        };
+        let Some(Some(member)) = self.members.get_mut(number as usize) else {
+            return Err(MulticastError::NoMember { member: number });
+        };
+        if member.handle.is_none() {
+            let path = self.port.path_to(&member.address);
+            match AddressHandle::create(&self.domain, path) {
+                Ok(handle) => member.handle = Some(handle),
+                Err(error) => return Err(self.device("ibv_create_ah", error)),
+            }
+        }
+        let handle = member.handle.as_ref().expect("created above");
+        Ok(rdma_sys::ud_t {
+            ah: handle.as_ptr(),
+            remote_qpn: member.address.queue_pair,
+            remote_qkey,
+        })
+    }
+
+    /// Reads the address of member `number`, which must be in this group.
+    fn parse(&self, number: u32, wire: &[u8]) -> Result<MemberAddress, MulticastError> {
+        let ours = |address: &MemberAddress| {
+            (address.plane, address.group) == (self.port.plane, self.group)
+        };
+        let address = MemberAddress::from_wire(wire).filter(ours);
+        let address = address.ok_or(MulticastError::BadAddress { member: number })?;
+        let mgid = self.network.address.mgid;
+        if address.mgid == mgid {
+            return Ok(address);
+        }
+        let (theirs, here) = (address::ip(address.mgid), address::ip(mgid));
+        Err(MulticastError::Unsupported {
+            rail: self.port.rail.clone(),
+            reason: format!(
+                "member {number} is in {theirs}, this process in {here}; choose GIDs of one kind on \
+                 all hosts (FERRORAIL_GID_INDEX)"
+            ),
+        })
+    }
+
+    /// Puts what is copied into the next slot; all of the datagram, as work requests name it.
+    fn fill(
+        &self,
+        header: &[u8],
+        payload: &Payload<'_>,
+    ) -> Result<([ibv_sge; 2], i32), MulticastError> {
+        let slot = (self.posted % self.outgoing.slots() as u64) as usize;
+        let to = self.outgoing.slot(slot);
+        let copied: [&[u8]; 2] = match payload {
+            Payload::Copied(bytes) => [header, bytes],
+            Payload::Registered(_) => [header, &[]],
+        };
+        let bytes = copied[0].len() + copied[1].len();
+        let first = self.outgoing.part(slot, bytes);
+        // SAFETY: `part` has checked that both fit the slot, which no pending send uses.
+        unsafe {
+            to.copy_from_nonoverlapping(copied[0].as_ptr(), copied[0].len());
+            let to = to.add(copied[0].len());
+            to.copy_from_nonoverlapping(copied[1].as_ptr(), copied[1].len());
+        }
+        let Payload::Registered(slice) = payload else {
+            return Ok(([first, first], i32::from(bytes > 0)));
+        };
+        let second = ibv_sge {
+            addr: slice.region.range.slice(slice.offset, slice.bytes).address as u64,
+            length: slice.bytes as u32,
+            lkey: slice.region.lkeys[usize::from(self.port.plane)],
+        };
+        if second.lkey == 0 && slice.bytes > 0 {
+            let words = io::Error::other("the memory is not registered with this rail");
+            return Err(self.device("ibv_post_send", words));
+        }
+        Ok(match (bytes > 0, slice.bytes > 0) {
+            (true, true) => ([first, second], 2),
+            (false, true) => ([second, second], 1),
+            (some, false) => ([first, first], i32::from(some)),
+        })
+    }
+}
+
+impl Group for Membership {
+    fn limits(&self) -> DatagramLimits {
+        self.limits
+    }
+
+    fn address(&self) -> Vec<u8> {
+        let address = MemberAddress {
+            plane: self.port.plane,
+            group: self.group,
+            mgid: self.network.address.mgid,
+            gid: self.port.gid,
+            lid: self.port.lid,
+            queue_pair: self.queue_pair.number(),
+        };
+        address.to_wire()
+    }
+
+    fn set_members(&mut self, me: u32, addresses: &[Vec<u8>]) -> Result<(), MulticastError> {
+        let mut members = Vec::with_capacity(addresses.len());
+        for (member, wire) in (0..).zip(addresses) {
+            members.push(match member == me {
+                true => None,
+                false => Some(Member {
+                    address: self.parse(member, wire)?,
+                    handle: None,
+                }),
+            });
+        }
+        let mut known: Vec<Member> = self.members.drain(..).flatten().collect();
+        for member in members.iter_mut().flatten() {
+            let same = known.iter_mut().find(|one| one.address == member.address);
+            member.handle = same.and_then(|one| one.handle.take());
+        }
+        let left = known.into_iter().filter_map(|one| one.handle);
+        self.retired.extend(left);
+        self.members = members;
+        Ok(())
+    }
+
+    unsafe fn send(
+        &mut self,
+        to: To,
+        header: &[u8],
+        payload: Payload<'_>,
+    ) -> Result<(), MulticastError> {
+        self.limits.check(header, &payload)?;
+        self.check()?;
+        let ud = self.destination(to)?;
+        if self.posted - self.completed == u64::from(self.limits.sends) {
+            return Err(MulticastError::WouldBlock);
+        }
+        let (mut parts, count) = self.fill(header, &payload)?;
+        let mut flags = ibv_send_flags::IBV_SEND_SIGNALED.0;
+        if header.len() + payload.bytes() <= self.queue_pair.inline_bytes() {
+            flags |= ibv_send_flags::IBV_SEND_INLINE.0;
+        }
+        // SAFETY: integers, null pointers and unions of them, for which zero is a value.
+        let mut request: ibv_send_wr = unsafe { std::mem::zeroed() };
+        request.wr_id = self.posted;
+        request.sg_list = parts.as_mut_ptr();
+        request.num_sge = count;
+        request.opcode = ibv_wr_opcode::IBV_WR_SEND;
+        request.send_flags = flags;
+        request.wr = rdma_sys::wr_t { ud };
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: the queue pair is ready to send; the request and its parts are copied when the call
+        // returns, and what they name stays until completion: slots because they are counted,
+        // registered memory by the caller's promise.
+        let posted = unsafe {
+            rdma_sys::ibv_post_send(self.queue_pair.as_ptr(), &raw mut request, &raw mut bad)
+        };
+        match posted {
+            0 => self.posted += 1,
+            errno => {
+                let error = io::Error::from_raw_os_error(errno.abs());
+                return Err(self.device("ibv_post_send", error));
+            }
+        }
+        Ok(())
+    }
+
+    fn pending_sends(&mut self) -> Result<usize, MulticastError> {
+        self.check()?;
+        let mut batch: Batch = [const { MaybeUninit::uninit() }; BATCH];
+        while self.completed < self.posted {
+            let taken = match take(&self.sends, &mut batch, BATCH) {
+                Ok(taken) => taken,
+                Err(words) => return Err(self.fail("ibv_poll_cq", words)),
+            };
+            if let Some(failure) = taken.iter().find_map(Failure::of) {
+                return Err(self.fail("a send", failure.words()));
+            }
+            self.completed += taken.len() as u64;
+            if taken.len() < BATCH {
+                break;
+            }
+        }
+        if self.completed == self.posted {
+            self.retired.clear();
+        }
+        Ok((self.posted - self.completed) as usize)
+    }
+
+    fn poll(&mut self, limit: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, MulticastError> {
+        self.check()?;
+        let mut batch: Batch = [const { MaybeUninit::uninit() }; BATCH];
+        let mut handed = 0;
+        while handed < limit {
+            let taken = match take(&self.receives, &mut batch, limit - handed) {
+                Ok(taken) => taken,
+                Err(words) => return Err(self.fail("ibv_poll_cq", words)),
+            };
+            if let Some(failure) = taken.iter().find_map(Failure::of) {
+                return Err(self.fail("a receive", failure.words()));
+            }
+            let mut slots = [0; BATCH];
+            for (completion, slot) in taken.iter().zip(&mut slots) {
+                *slot = completion.wr_id as usize;
+                let bytes = (completion.byte_len as usize).max(ROUTE_BYTES);
+                let start = self.incoming.part(*slot, bytes).addr as *const u8;
+                // SAFETY: `part` has checked the length; the device wrote the slot before the
+                // completion and does not write it again before it is posted below.
+                let whole = unsafe { std::slice::from_raw_parts(start, bytes) };
+                let (route, datagram) = whole.split_at(ROUTE_BYTES);
+                let own = completion.src_qp == self.queue_pair.number() && self.port.sent(route);
+                if !own {
+                    each(datagram);
+                    handed += 1;
+                }
+            }
+            let slots = &slots[..taken.len()];
+            if slots.is_empty() {
+                break;
+            }
+            if let Err(error) = post_receives(&self.queue_pair, &self.incoming, slots) {
+                return Err(self.fail("ibv_post_recv", error.to_string()));
+            }
+        }
+        Ok(handed)
+    }
+}
