@@ -12,6 +12,7 @@ use ferrorail_multicast::wire::HEADER_BYTES;
 use ferrorail_multicast::{Checksum, Config, Timers};
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Datagrams that a leader's receive queue holds on each rail, if the device bears as many.
 const DEPTH: u32 = 512;
@@ -72,6 +73,7 @@ pub(crate) fn open(map: &Map, state: &mut State) -> Result<bool, EngineError> {
 
 fn try_open(map: &Map, state: &mut State) -> Result<Option<Arc<Leader>>, EngineError> {
     let leads = map.topology.is_leader(map.rank);
+    let begun = Instant::now();
     let names: Vec<[u64; 3]> = gather(state.oob(), "naming a multicast group", &random())?;
     let [first, second, session] = names[0];
     let mut group = [0; 16];
@@ -91,6 +93,7 @@ fn try_open(map: &Map, state: &mut State) -> Result<Option<Arc<Leader>>, EngineE
         }
         Err(reason) => (Vec::new(), Err(reason)),
     };
+    tracing::debug!("multicast groups joined after {:?}", begun.elapsed());
     let all = agree(state.oob(), "joining a multicast group", said)?;
     let leaders = || {
         let nodes = (0..map.topology.node_count()).map(ferrorail_base::NodeId);
@@ -123,6 +126,7 @@ fn try_open(map: &Map, state: &mut State) -> Result<Option<Arc<Leader>>, EngineE
             Err(error) => Err(error.to_string()),
         }
     });
+    tracing::debug!("multicast tried after {:?}", begun.elapsed());
     agree(state.oob(), "trying multicast", tried)?;
     let config = config(map, session, bytes, depth);
     let made = match leads {
@@ -147,7 +151,7 @@ fn join(map: &Map, id: GroupId) -> Result<Vec<Box<dyn Group>>, String> {
     if map.topology.node_count() > trial::MEMBERS_MAX {
         return Err(format!("more than {} nodes", trial::MEMBERS_MAX));
     }
-    let multicast = rails.fabric.multicast().ok_or("rails without multicast")?;
+    let multicast = rails.fabric.multicast();
     let join = |rail: &RailId| multicast.join(*rail, id, DEPTH);
     let joined: Result<Vec<_>, _> = rails.local.iter().map(join).collect();
     joined.map_err(|error| error.to_string())
