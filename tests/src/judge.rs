@@ -214,6 +214,7 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     if case.expect.failover {
         stats.check_failover()?;
     }
+    stats.check_multicast(&case.expect.multicast)?;
     if case.expect.damaged {
         stats.check_damaged()?;
     }

@@ -88,6 +88,9 @@ pub struct Expect {
     pub failover: bool,
     /// Chunks arrived damaged, and were sent again.
     pub damaged: bool,
+    /// Counters of multicasts that are not 0, by their names in the statistics; a name after `no ` says
+    /// that it is.
+    pub multicast: Vec<String>,
     /// Registrations of user memory were refused, and messages went in pieces; else none.
     pub bounced: bool,
     /// Lanes failed and were used again.
@@ -116,6 +119,7 @@ impl Default for Expect {
             even_rails: false,
             failover: false,
             damaged: false,
+            multicast: Vec::new(),
             bounced: false,
             readmissions: false,
             packed_by_host: false,

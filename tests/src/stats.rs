@@ -26,6 +26,9 @@ pub struct Stats {
     /// What became of user buffers.
     #[serde(default)]
     pub zero_copy: ZeroCopy,
+    /// Multicasts between nodes.
+    #[serde(default)]
+    pub multicast: serde_json::Map<String, serde_json::Value>,
     /// Connections, and memory.
     #[serde(default)]
     pub connections: ConnectionRow,
@@ -312,6 +315,20 @@ impl Stats {
             damaged > 0,
             "nothing was damaged, though that was asked for"
         );
+        Ok(())
+    }
+
+    /// Whether the counters of multicasts that `names` says are not 0, or are after `no `.
+    pub fn check_multicast(&self, names: &[String]) -> Result<()> {
+        for name in names {
+            let (wanted, name) = match name.strip_prefix("no ") {
+                None => (true, &**name),
+                Some(name) => (false, name),
+            };
+            let count = self.multicast.get(name).and_then(|value| value.as_u64());
+            let count = count.with_context(|| format!("multicasts have no counter `{name}`"))?;
+            ensure!(wanted == (count > 0), "{count} {name} of multicasts");
+        }
         Ok(())
     }
 
