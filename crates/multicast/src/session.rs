@@ -231,6 +231,9 @@ impl Session {
     /// Does what is due at `now`. Cheap before [`Session::next_deadline`].
     pub fn tick(&mut self, now: Time) {
         self.advance_clock(now);
+        if self.is_closed() {
+            return;
+        }
         self.repeat_reports();
         if self.config.reliable {
             self.ask_what_is_due();
@@ -245,6 +248,9 @@ impl Session {
     /// When [`Session::tick`] has something to do next.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
+        if self.is_closed() {
+            return None;
+        }
         let reliable = [
             self.asks_due(),
             self.combined.due(),

@@ -1,117 +1,16 @@
-//! Seeded histories of loss, duplication, reordering, damage, lateness and failing paths.
+//! Seeded histories of loss, duplication, reordering, damage, lateness and failing paths. A failing one
+//! prints its seed, by which it runs again.
 
 mod simulator;
 
-use ferrorail_multicast::Checksum;
-use simulator::{Call, End, History, Random, World};
-
-/// A history in which anything may happen but crashes.
-fn any(seed: u64, members: u32) -> History {
-    let mut random = Random(seed.wrapping_mul(0x5851_f42d_4c95_7f2d) + 1);
-    let mut history = History::new(seed, members);
-    let config = &mut history.config;
-    config.rails = random.between(1, 3) as u8;
-    config.channels = random.one(&[2, 2, 3, 4, 8, 16, 16, 33, 64]);
-    config.fragment_bytes = random.one(&[16, 64, 64, 200, 1000]);
-    config.channel_bytes = config.fragment_bytes * random.between(1, 6) as usize;
-    config.window = random.one(&[4, 8, 16, 64]);
-    config.arity = random.between(2, 5) as u32;
-    config.direct_nacks_up_to = random.one(&[4, 16]);
-    config.timers.initial_round_trip = random.one(&[5_000, 50_000, 1_000_000]);
-    history.overlap = random.between(1, 4) as usize;
-    let network = &mut history.network;
-    network.latency = random.one(&[1_000, 5_000, 20_000]);
-    network.per_byte = 0.1;
-    network.depth = 100_000;
-    let bad = random.below(5) > 0;
-    if bad {
-        network.loss = random.one(&[0.0, 0.001, 0.01, 0.05, 0.3]);
-        network.loss_at_sender = random.one(&[0.0, 0.0, 0.01, 0.1]);
-        network.duplicate = random.one(&[0.0, 0.01, 0.2]);
-        network.damage = random.one(&[0.0, 0.0, 0.01, 0.1]);
-        network.reorder = random.one(&[0.0, 0.01, 0.3]);
-        network.delay = random.one(&[2_000, 50_000, 5_000_000]);
-        network.refuse = random.one(&[0.0, 0.1]);
-        network.stale = random.one(&[0.0, 0.1]);
-        if random.chance(0.2) {
-            network.poor = Some((random.below(members.into()) as u32, 0.3));
-        }
-    }
-    let checksums = [Checksum::Crc32c, Checksum::Additive, Checksum::None];
-    config.checksum = random.one(&checksums[..if network.damage > 0.0 { 2 } else { 3 }]);
-    let roots = random.below(3);
-    let root = random.below(members.into()) as u32;
-    let most = random.one(&[
-        config.channel_bytes as u64,
-        20 * config.fragment_bytes as u64,
-    ]);
-    for _ in 0..random.between(1, 60) {
-        let source = if roots == 0 {
-            root
-        } else {
-            random.below(members.into()) as u32
-        };
-        let bytes = random.below(most + 1) as usize;
-        history.calls.push(Call { source, bytes });
-    }
-    if random.chance(0.1) {
-        let call = random.below(history.calls.len() as u64) as usize;
-        history.calls[call].bytes = random.between(1, 300) as usize * config.fragment_bytes;
-    }
-    for _ in 0..random.below(4) {
-        let length = random.one(&[10_000, 1_000_000, 2_000_000_000]);
-        let call = random.below(history.calls.len() as u64) as usize;
-        history
-            .pauses
-            .push((random.below(members.into()) as u32, call, length));
-    }
-    history
-}
-
-/// Runs a history to its end, which must be a good one.
-fn run(history: History) -> World {
-    let (seed, messages) = (history.seed, history.calls.len());
-    let fragments: u64 = history
-        .calls
-        .iter()
-        .map(|c| u64::from(history.config.fragments(c.bytes)))
-        .sum();
-    let (members, channels) = (
-        u64::from(history.config.members),
-        history.config.channels as usize,
-    );
-    let overlap = history.overlap;
-    let mut world = World::new(history);
-    let end = world.run();
-    if end != End::Done {
-        for (me, node) in world.nodes.iter().enumerate() {
-            eprintln!("member {me}: {:?} {:?}", node.finished, node.session);
-        }
-        panic!(
-            "{end:?} at {} ns: seed {seed} {:?}",
-            world.now, world.history
-        );
-    }
-    let most = 3 * channels + overlap + 2;
-    for node in &world.nodes {
-        assert!(
-            node.held_most <= most,
-            "{} messages held: seed {seed}",
-            node.held_most
-        );
-    }
-    let bound = 40 * members * (fragments + messages as u64 + 20);
-    let sent = world.datagrams();
-    assert!(
-        sent < bound,
-        "{sent} datagrams for {fragments} fragments of {messages}: seed {seed}"
-    );
-    world
-}
+use ferrorail_multicast::Failure;
+use simulator::histories::{any, run, steady};
+use simulator::{Call, End, Random, World};
+use std::num::NonZeroU64;
 
 #[test]
 fn anything_may_happen_to_a_few_members() {
-    for seed in 0..1500 {
+    for seed in 0..3000 {
         run(any(seed, 1 + (seed % 9) as u32));
     }
 }
@@ -121,4 +20,198 @@ fn anything_may_happen_to_many_members() {
     for seed in 0..60 {
         run(any(1_000_000 + seed, 17 + (seed % 24) as u32));
     }
+}
+
+#[test]
+fn a_rail_dies_and_comes_back() {
+    let (mut lost, mut returned) = (0, 0);
+    for seed in 0..200 {
+        let mut history = any(2_000_000 + seed, 2 + (seed % 7) as u32);
+        let mut random = Random(seed);
+        history.config.rails = random.between(2, 3) as u8;
+        let rail = random.below(history.config.rails.into()) as u8;
+        let from = random.below(2_000_000);
+        history.network.rail_dead = Some((rail, from, from + random.below(100_000_000)));
+        let world = run(history);
+        lost += world.total(|counters| counters.rails_lost);
+        returned += world.total(|counters| counters.rails_returned);
+    }
+    println!("rails lost {lost}, returned {returned}");
+    assert!(lost > 0 && returned > 0);
+}
+
+#[test]
+fn a_rail_that_stays_dead_leaves_the_striping() {
+    let mut history = steady(7, 4, 600, 640);
+    history.config.channel_bytes = 1000;
+    history.config.rails = 2;
+    history.network.rail_dead = Some((1, 100_000, u64::MAX));
+    let world = run(history);
+    let source = world.nodes[0].session.counters();
+    assert_eq!(
+        (source.rails_lost, source.rails_returned, source.failovers),
+        (1, 0, 0)
+    );
+    // Once the rail is out of use nothing more is lost but probes.
+    assert!(
+        source.multicast_retransmissions + source.unicast_retransmissions < 200,
+        "{source:?}"
+    );
+}
+
+#[test]
+fn multicast_dies_for_good_or_comes_back() {
+    let (mut failovers, mut returns) = (0, 0);
+    for seed in 0..200 {
+        let mut history = any(3_000_000 + seed, 2 + (seed % 20) as u32);
+        let mut random = Random(seed);
+        let from = random.below(1_000_000);
+        let length = random.one(&[1_000_000, 100_000_000, u64::MAX / 2]);
+        history.network.multicast_dead = Some((from, from + length));
+        let world = run(history);
+        failovers += world.total(|counters| counters.failovers);
+        returns += world.total(|counters| counters.returns);
+    }
+    println!("failovers {failovers}, returns {returns}");
+    assert!(failovers > 0 && returns > 0);
+}
+
+#[test]
+fn multicast_goes_down_in_the_middle_of_a_loop_and_returns() {
+    let mut history = steady(8, 6, 4000, 600);
+    history.config.channel_bytes = 1000;
+    history.network.multicast_dead = Some((1_000_000, 20_000_000));
+    let world = run(history);
+    let source = world.nodes[0].session.counters();
+    println!("{source:?}");
+    assert_eq!((source.failovers, source.returns), (1, 1));
+    assert!(world.total(|counters| counters.forwarded) > 0);
+}
+
+#[test]
+fn a_source_far_ahead_of_a_slow_receiver_overflows_nothing() {
+    for (bytes, loss) in [(8, 0.0), (8, 0.01), (200, 0.0), (2000, 0.0)] {
+        let mut history = steady(9, 4, 10_000, bytes);
+        // Three times, so that the source is channels ahead each time.
+        history.pauses = vec![
+            (2, 0, 3_000_000_000),
+            (2, 5000, 1_000_000_000),
+            (3, 7000, 1_000_000_000),
+        ];
+        history.network.loss = loss;
+        history.network.depth = history.config.window as usize + 64;
+        let world = run(history);
+        let deepest = world.nodes.iter().map(|node| node.deepest).max().unwrap();
+        println!(
+            "{bytes} bytes, loss {loss}: {deepest} datagrams in a queue, {} ns",
+            world.now
+        );
+        assert_eq!(world.overflows(), 0);
+    }
+}
+
+#[test]
+fn queues_of_the_promised_depth_never_overflow_where_nothing_is_lost() {
+    for seed in 0..300 {
+        let mut history = any(4_000_000 + seed, 2 + (seed % 8) as u32);
+        let poor = simulator::network::Settings {
+            latency: 5_000,
+            per_byte: 0.1,
+            ..Default::default()
+        };
+        history.network = poor;
+        history
+            .pauses
+            .iter_mut()
+            .for_each(|pause| pause.2 = pause.2.min(50_000_000));
+        history.network.depth = (history.config.window + 8 + 16 * history.config.members) as usize;
+        let world = run(history);
+        assert_eq!(world.overflows(), 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn overflowing_queues_lose_nothing_in_the_end() {
+    let mut overflows = 0;
+    for seed in 0..200 {
+        let mut history = any(5_000_000 + seed, 2 + (seed % 8) as u32);
+        history.network.depth = 4;
+        overflows += run(history).overflows();
+    }
+    assert!(overflows > 1000, "{overflows}");
+}
+
+#[test]
+fn without_reliability_only_channels_are_synchronised() {
+    for seed in 0..200 {
+        let mut history = any(6_000_000 + seed, 1 + (seed % 9) as u32);
+        history.config.reliable = false;
+        let settings = simulator::network::Settings {
+            latency: 5_000,
+            depth: 1000,
+            ..Default::default()
+        };
+        history.network = settings;
+        let world = run(history);
+        assert_eq!(world.total(|counters| counters.nacks_sent), 0);
+        assert_eq!(
+            world.total(|counters| counters.multicast_retransmissions),
+            0
+        );
+    }
+}
+
+#[test]
+fn a_crashed_member_is_named_within_the_bound() {
+    let timeout = 100_000_000;
+    for seed in 0..200 {
+        let members = 2 + (seed % 20) as u32;
+        let mut history = steady(seed, members, 3000, 8);
+        let mut random = Random(seed);
+        for call in &mut history.calls {
+            *call = Call {
+                source: random.below(members.into()) as u32,
+                bytes: random.below(900) as usize,
+            };
+        }
+        history.config.timers.peer_timeout = NonZeroU64::new(timeout);
+        let (member, at) = (random.below(members.into()) as u32, random.below(1_000_000));
+        history.crash = Some((member, at));
+        let mut world = World::new(history);
+        let end = world.run();
+        assert!(
+            matches!(end, End::Failed(_, Failure::Unresponsive { member: named }) if named == member),
+            "{end:?}, member {member} crashed: seed {seed}"
+        );
+        assert!(
+            world.now < at + 3 * timeout,
+            "{} after {at}: seed {seed}",
+            world.now
+        );
+    }
+}
+
+#[test]
+fn disagreeing_calls_are_found() {
+    let mut history = steady(11, 3, 4, 8);
+    history.config.checksum = ferrorail_multicast::Checksum::Crc32c;
+    let mut world = World::new(history);
+    world.nodes[1].disagree(
+        2,
+        Call {
+            source: 0,
+            bytes: 9,
+        },
+    );
+    let end = world.run();
+    assert_eq!(
+        end,
+        End::Failed(
+            1,
+            Failure::Mismatch {
+                message: 3,
+                member: 0
+            }
+        )
+    );
 }

@@ -104,6 +104,8 @@ impl Session {
             if self.is_due(&old, &new) {
                 self.sync.tries = 0;
                 self.report(new, 0);
+            } else if self.sync.repeat_at.is_none() && self.is_due(&self.known, &old) {
+                self.sync.repeat_at = Some(self.now.after(self.round_trip.late()));
             }
         } else {
             let due = self.is_due(&old, &new);

@@ -1,6 +1,7 @@
 //! Members, programs and a network in virtual time; all that happens follows from a seed.
 #![allow(dead_code)]
 
+pub mod histories;
 pub mod network;
 pub mod node;
 
