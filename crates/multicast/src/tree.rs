@@ -14,6 +14,17 @@ impl Tree {
         (place > 0).then(|| ((place - 1) / self.arity + root) % self.members)
     }
 
+    /// Levels of the tree, that of the root included.
+    pub fn levels(self) -> u32 {
+        let (mut levels, mut width, mut members) = (1, 1u64, 1);
+        while members < u64::from(self.members) {
+            width *= u64::from(self.arity);
+            members += width;
+            levels += 1;
+        }
+        levels
+    }
+
     /// The children of `member` in the tree rooted at `root`.
     pub fn children(self, root: u32, member: u32) -> impl Iterator<Item = u32> + Clone {
         let place = u64::from((member + self.members - root) % self.members);
@@ -26,6 +37,26 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use super::Tree;
+
+    #[test]
+    fn levels_fill_one_after_the_other() {
+        let levels = |members| Tree { members, arity: 4 }.levels();
+        let expected = [
+            (1, 1),
+            (2, 2),
+            (5, 2),
+            (6, 3),
+            (21, 3),
+            (22, 4),
+            (85, 4),
+            (86, 5),
+        ];
+        assert!(
+            expected
+                .iter()
+                .all(|&(members, count)| levels(members) == count)
+        );
+    }
 
     #[test]
     fn each_member_is_the_child_of_its_parent_only() {

@@ -140,6 +140,7 @@ impl Session {
         if self.asks_due().is_none_or(|at| at > self.now) {
             return;
         }
+        self.defer_to_silence();
         let (now, limit) = (self.now, self.known.stored + u64::from(self.config.window));
         let mut asked: Vec<Header> = Vec::new();
         let template = self.header(Kind::Nack, 0);
@@ -197,6 +198,31 @@ impl Session {
             };
             self.counters.nacks_sent += 1;
             self.post(To::Member(to), nack);
+        }
+    }
+
+    /// A source that has not answered yet is asked for further messages together with those asked for before,
+    /// so that no more reaches it while its process does not poll.
+    fn defer_to_silence(&mut self) {
+        let now = self.now;
+        let mut silent: Vec<(u32, Time, u32)> = Vec::new();
+        for (_, message) in self.messages.incomplete() {
+            let at = message.ask_at.filter(|&at| message.tries > 1 && at > now);
+            if let Some(at) = at {
+                silent.push((message.source, at, message.tries));
+            }
+        }
+        for (_, message) in self.messages.incomplete_mut() {
+            let seen = &self.members.list[message.source as usize].seen;
+            let due = message.ask_at.is_some_and(|at| at <= now);
+            if !due || is_lost(message, message.first_missing(), seen) {
+                continue;
+            }
+            if let Some(&(_, at, tries)) =
+                silent.iter().find(|(source, ..)| *source == message.source)
+            {
+                (message.ask_at, message.tries) = (Some(at), tries.max(message.tries));
+            }
         }
     }
 

@@ -63,11 +63,13 @@ impl Session {
         children.fold(self.messages.watermarks(), Watermarks::least)
     }
 
-    /// Messages between two synchronisations: half the channels, so that the other half is in use meanwhile.
+    /// Messages between two synchronisations: half the channels, so that the other half is in use meanwhile;
+    /// a third where reports have a long way up the tree.
     fn interval(&self) -> u64 {
         match u64::from(self.config.channels) {
             2 => 2,
-            channels => channels / 2,
+            channels if self.tree.levels() <= 3 => channels / 2,
+            channels => (channels / 3).max(1),
         }
     }
 
