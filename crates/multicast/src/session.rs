@@ -1,6 +1,7 @@
 //! A session at one member: what drives it and what it keeps.
 
 mod asks;
+mod closing;
 mod members;
 mod output;
 mod paths;

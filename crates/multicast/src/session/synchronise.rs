@@ -10,24 +10,24 @@ use crate::wire::{Header, Kind, flags};
 const REPEATS: u32 = 2;
 
 #[derive(Debug)]
-struct Child {
-    member: u32,
+pub(super) struct Child {
+    pub member: u32,
     report: Watermarks,
-    is_final: bool,
+    pub is_final: bool,
     missed: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct Synchronisation {
-    children: Vec<Child>,
+    pub children: Vec<Child>,
     /// What was last reported to the parent or, by the manager, announced.
     reported: Watermarks,
-    repeat_at: Option<Time>,
-    tries: u32,
+    pub repeat_at: Option<Time>,
+    pub tries: u32,
     /// The last message, once the session is being closed.
     pub closing: Option<u64>,
     pub closed: bool,
-    final_tries: u32,
+    pub leaving: super::closing::Leaving,
     reports: u32,
 }
 
@@ -46,7 +46,7 @@ impl Synchronisation {
             tries: 0,
             closing: None,
             closed: false,
-            final_tries: 0,
+            leaving: super::closing::Leaving::default(),
             reports: 0,
         }
     }
@@ -58,7 +58,7 @@ impl Synchronisation {
 
 impl Session {
     /// How far this member and all below it in the tree are.
-    fn subtree(&self) -> Watermarks {
+    pub(super) fn subtree(&self) -> Watermarks {
         let children = self.sync.children.iter().map(|child| child.report);
         children.fold(self.messages.watermarks(), Watermarks::least)
     }
@@ -124,7 +124,7 @@ impl Session {
     }
 
     /// Sends a report to the parent.
-    fn report(&mut self, report: Watermarks, flags: u8) {
+    pub(super) fn report(&mut self, report: Watermarks, flags: u8) {
         let Some(parent) = self.tree.parent(0, self.config.me) else {
             return;
         };
@@ -204,6 +204,7 @@ impl Session {
         });
         child.missed = header.words[0];
         child.is_final |= header.has(flags::FINAL);
+        self.sync.leaving.heard_child(self.now);
         if self.config.me == 0 && self.config.reliable {
             self.on_missed(header.sender, header.words[0]);
         }
@@ -239,7 +240,7 @@ impl Session {
         }
         self.sync.repeat_at = None;
         self.sync.tries += 1;
-        if self.sync.closing.is_some() && self.is_quiescent() {
+        if self.sync.closing.is_some() && (self.is_quiescent() || self.is_abandoned()) {
             self.finish();
         } else if self.config.me == 0 {
             if self.sync.tries <= REPEATS {
@@ -253,33 +254,6 @@ impl Session {
             self.counters.repeats += 1;
             let report = self.subtree();
             self.report(report, flags::AGAIN);
-        }
-    }
-
-    /// Leaves once all below know that all is received, and the parent has heard of it or does not answer.
-    fn finish(&mut self) {
-        let done = self.sync.closing.is_some() && self.is_quiescent() && !self.sync.closed;
-        if !done || !self.sync.children.iter().all(|child| child.is_final) {
-            return;
-        }
-        let waits = self.sync.repeat_at.is_some() && self.sync.final_tries > 0;
-        if self.config.me == 0 || self.sync.final_tries >= 8 {
-            self.sync.closed = true;
-            self.sync.repeat_at = None;
-        } else if !waits {
-            self.sync.tries = self.sync.final_tries;
-            self.sync.final_tries += 1;
-            let report = self.subtree();
-            self.report(report, flags::FINAL | flags::ANSWER);
-        }
-    }
-
-    /// The parent has heard that this subtree is done.
-    pub(super) fn on_final(&mut self, header: &Header) {
-        let parent = self.tree.parent(0, self.config.me);
-        if header.has(flags::FINAL) && parent == Some(header.sender) {
-            self.sync.closed = self.sync.closing.is_some() && self.is_quiescent();
-            self.sync.repeat_at = None;
         }
     }
 }
