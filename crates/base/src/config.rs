@@ -2,10 +2,12 @@
 //! logs, statistics and documentation.
 
 mod communicator;
+mod multicast;
 mod parse;
 mod settings;
 
 pub use communicator::{PER_COMMUNICATOR, per_communicator};
+pub use multicast::{CERTAIN, MulticastFaults};
 pub use parse::{Problem, parse};
 pub use settings::{
     AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, RailChoice, Settings, ShmKind,
@@ -100,6 +102,8 @@ table! {
         "NUMA nodes that loopback rails pretend to be on, for tests: 0,1; none by default";
     "FERRORAIL_LOOPBACK_FAULTS", Kind::Text, "",
         "faults of loopback rails, for tests: rail:kind[:after=OPS][:for=MS][:every=OPS], kind down, stuck, mute, late, delay, corrupt, refuse, gone or apart; or rail:limit:bytes=BYTES";
+    "FERRORAIL_MULTICAST_FAULTS", Kind::Text, "",
+        "faults of multicast datagrams, for tests: drop, corrupt, duplicate, reorder as probabilities, down by numbers of multicasts sent: drop=0.01,reorder=0.01,down=1000..2000,seed=7";
     "FERRORAIL_RAIL_TIMEOUT", Kind::Number(10, 600_000), "4000",
         "milliseconds that a rail to a peer may not answer before other rails take over";
     "FERRORAIL_RAIL_RETRIES", Kind::Number(1, 7), "6",

@@ -7,6 +7,9 @@
 //!
 //! * [`failover`]: either of them with rails that may fail and come back.
 //!
+//! Both carry datagrams to groups as well ([`ferrorail_fabric::Multicast`]), and pass the suite
+//! `tests/multicast`.
+//!
 //! All pass one conformance suite, `tests/conformance`. It runs on loopback rails everywhere; on
 //! verbs it needs devices, and is then run by `scripts/soft-roce` or on real ones:
 //!

@@ -1,8 +1,8 @@
 //! Text to [`Settings`], and the complaints about what could not be read.
 
 use super::{
-    AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, Kind, PREFIX, RailChoice,
-    Setting, Settings, ShmKind, StatsSink, StripeChoice, TABLE,
+    AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, Kind, MulticastFaults, PREFIX,
+    RailChoice, Setting, Settings, ShmKind, StatsSink, StripeChoice, TABLE,
 };
 use crate::units;
 use std::collections::HashMap;
@@ -179,6 +179,15 @@ impl Reader {
         })
     }
 
+    fn multicast_faults(&mut self) -> MulticastFaults {
+        const NAME: &str = "FERRORAIL_MULTICAST_FAULTS";
+        let text = self.text(NAME);
+        MulticastFaults::parse(&text).unwrap_or_else(|hint| {
+            self.complain(NAME, &text, hint);
+            MulticastFaults::default()
+        })
+    }
+
     fn algorithm(&mut self) -> std::collections::BTreeMap<String, String> {
         let text = self.text("FERRORAIL_ALGORITHM");
         let mut forced = std::collections::BTreeMap::new();
@@ -241,6 +250,7 @@ impl Reader {
             loopback_bandwidths_mb_s: self.numbers("FERRORAIL_LOOPBACK_BANDWIDTH"),
             loopback_numa: self.numbers("FERRORAIL_LOOPBACK_NUMA"),
             loopback_faults: self.text("FERRORAIL_LOOPBACK_FAULTS"),
+            multicast_faults: self.multicast_faults(),
             rail_timeout_ms: self.number("FERRORAIL_RAIL_TIMEOUT"),
             rail_retries: self.number("FERRORAIL_RAIL_RETRIES") as u8,
             rail_probe_ms: none_if_zero(self.number("FERRORAIL_RAIL_PROBE")),
@@ -325,6 +335,7 @@ mod tests {
             ("FERRORAIL_PORTS", "99"),
             ("FERRORAIL_RAILS", "0"),
             ("FERRORAIL_LOOPBACK_BANDWIDTH", "100,fast"),
+            ("FERRORAIL_MULTICAST_FAULTS", "drop=2"),
             ("FERRORAIL_ALGORITHM", "bruck"),
         ]);
         assert_eq!(settings.fabric, FabricChoice::Auto);
@@ -337,6 +348,8 @@ mod tests {
                 "FERRORAIL_FABRIK=verbs: unknown setting; did you mean FERRORAIL_FABRIC?",
                 "FERRORAIL_LOOPBACK_BANDWIDTH=100,fast: not whole numbers from 0 to 1000000, \
                  separated by commas",
+                "FERRORAIL_MULTICAST_FAULTS=drop=2: `drop=2`: a probability is a decimal fraction \
+                 from 0 to 1, such as 0.01",
                 "FERRORAIL_PORTS=99: not a whole number from 0 to 8",
                 "FERRORAIL_RAILS=0: a count of rails is from 1 to 8",
             ]

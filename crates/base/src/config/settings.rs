@@ -1,5 +1,6 @@
 //! Typed values of the settings that the libraries read.
 
+use super::MulticastFaults;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -149,6 +150,8 @@ pub struct Settings {
     pub loopback_numa: Vec<u64>,
     /// `FERRORAIL_LOOPBACK_FAULTS`.
     pub loopback_faults: String,
+    /// `FERRORAIL_MULTICAST_FAULTS`.
+    pub multicast_faults: MulticastFaults,
     /// `FERRORAIL_RAIL_TIMEOUT` in ms.
     pub rail_timeout_ms: u64,
     /// `FERRORAIL_RAIL_RETRIES`.

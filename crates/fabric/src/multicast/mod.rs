@@ -19,6 +19,7 @@
 //! must not lose datagrams has to bound how many are on their way.
 
 mod error;
+pub mod faults;
 
 pub use error::MulticastError;
 

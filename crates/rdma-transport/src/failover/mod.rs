@@ -11,7 +11,7 @@
 //! Modules: `address` (how the two sides meet), `word` (what they tell each other), `board` (where),
 //! `journal` (what is in flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course
 //! of a failure), `settle` (what it leaves to do), `renew` (a lane's return), `probe` (whether a lane
-//! answers), `guard` (a thread for when nobody calls).
+//! answers), `guard` (a thread for when nobody calls), `multicast` (groups, passed on).
 
 mod address;
 mod board;

@@ -4,8 +4,9 @@ use crate::multicast::{self, fresh, introduce, pattern, received, send};
 use crate::processes::{Channel, with_child};
 use crate::support::{self, PATIENCE, until};
 use ferrorail_base::RailId;
-use ferrorail_base::config::Settings;
+use ferrorail_base::config::{MulticastFaults, Settings};
 use ferrorail_fabric::multicast::To;
+use ferrorail_fabric::multicast::faults::Faulty;
 use ferrorail_fabric::{Group, GroupId, Multicast};
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
 use std::time::{Duration, Instant};
@@ -82,6 +83,50 @@ fn a_rail_that_is_down_loses_datagrams() {
         send(&mut *groups[0], To::All, &[], &[1, 2, 3]);
         std::thread::sleep(Duration::from_millis(5));
         assert_eq!(received(&mut *groups[1]).len(), arrives);
+    }
+}
+
+/// All faults at once: resending gets everything through, and nothing unsent is taken for it.
+#[test]
+fn faults_are_survived_by_sending_again() {
+    let faults = "drop=0.2,corrupt=0.1,duplicate=0.1,reorder=0.1,down=10..20,seed=5";
+    let faults = MulticastFaults::parse(faults).unwrap();
+    let open = |fabric| Faulty::new(fabric, &faults);
+    let all: Vec<_> = fabrics(&support::settings(), 3)
+        .into_iter()
+        .map(open)
+        .collect();
+    let (rail, id) = (RailId(0), fresh());
+    let join = |fabric: &Faulty<LoopbackFabric>| fabric.join(rail, id, 64).unwrap();
+    let mut groups: Vec<_> = all.iter().map(join).collect();
+    introduce(&mut groups);
+    let mut heard = [0; 2];
+    for number in 0..200 {
+        let text = pattern(number, 600);
+        let mut missing = vec![1, 2];
+        until(|| {
+            send(&mut *groups[0], To::All, &text[..100], &text[100..]);
+            missing.retain(|&member: &usize| {
+                let found = received(&mut *groups[member]);
+                heard[member - 1] += found.len();
+                !found.contains(&text)
+            });
+            missing.is_empty()
+        });
+    }
+    let suppressed: u64 = all.iter().map(|one| one.counters().suppressed).sum();
+    assert_eq!(suppressed, 10);
+    for (receiver, heard) in all[1..].iter().zip(heard) {
+        let counters = receiver.counters();
+        assert!(
+            counters.dropped > 20 && counters.corrupted > 10,
+            "{counters:?}"
+        );
+        assert!(
+            counters.duplicated > 10 && counters.reordered > 10,
+            "{counters:?}"
+        );
+        assert!(heard > 200, "{heard} datagrams");
     }
 }
 

@@ -12,12 +12,17 @@ use super::{Network, failed};
 use ferrorail_fabric::multicast::{DatagramLimits, Payload, To};
 use ferrorail_fabric::{Group, GroupId, MulticastError};
 use rdma_sys::{ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
+use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// Where a multicast goes besides its group's address: no queue pair in particular.
 const ALL_QUEUE_PAIRS: u32 = 0x00ff_ffff;
+
+/// After so many sends this member's own multicasts are looked for in its receive queue, so that a
+/// sender which does not poll meanwhile still has room for what others send.
+const SORTED_AFTER: u64 = 8;
 
 /// See the [module documentation](super).
 pub struct Membership {
@@ -31,6 +36,8 @@ pub struct Membership {
     retired: Vec<AddressHandle>,
     outgoing: Pool,
     incoming: Pool,
+    /// Slots that wait for `poll`, and bytes in them.
+    arrived: VecDeque<(usize, usize)>,
     sends: Arc<CompletionQueue>,
     receives: Arc<CompletionQueue>,
     network: Network,
@@ -93,6 +100,7 @@ impl Membership {
             retired: Vec::new(),
             outgoing,
             incoming,
+            arrived: VecDeque::with_capacity(limits.depth as usize),
             sends,
             receives,
             network,
@@ -219,6 +227,50 @@ impl Membership {
             (some, false) => ([first, first], i32::from(some)),
         })
     }
+
+    /// Takes what has come from the device: this member's own multicasts, which it may hand back, make
+    /// room again at once; the rest waits for `poll` in its slots.
+    fn sort_out(&mut self) -> Result<(), MulticastError> {
+        let mut batch: Batch = [const { MaybeUninit::uninit() }; BATCH];
+        loop {
+            let taken = match take(&self.receives, &mut batch) {
+                Ok(taken) => taken,
+                Err(words) => return Err(self.fail("ibv_poll_cq", words)),
+            };
+            if let Some(failure) = taken.iter().find_map(Failure::of) {
+                return Err(self.fail("a receive", failure.words()));
+            }
+            let (mut own, mut count) = ([0; BATCH], 0);
+            for completion in taken {
+                let slot = completion.wr_id as usize;
+                let bytes = (completion.byte_len as usize).max(ROUTE_BYTES);
+                // SAFETY: the device wrote the slot before its completion, and does not write it
+                // again before it is posted.
+                let whole = unsafe { self.incoming.read(slot, bytes) };
+                let here = completion.src_qp == self.queue_pair.number();
+                if here && self.port.sent(&whole[..ROUTE_BYTES]) {
+                    own[count] = slot;
+                    count += 1;
+                } else {
+                    self.arrived.push_back((slot, bytes));
+                }
+            }
+            let last = taken.len() < BATCH;
+            self.give_back(&own[..count])?;
+            if last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lets the device receive into `slots` again.
+    fn give_back(&mut self, slots: &[usize]) -> Result<(), MulticastError> {
+        if slots.is_empty() {
+            return Ok(());
+        }
+        let posted = post_receives(&self.queue_pair, &self.incoming, slots);
+        posted.map_err(|error| self.fail("ibv_post_recv", error.to_string()))
+    }
 }
 
 impl Group for Membership {
@@ -292,12 +344,13 @@ impl Group for Membership {
         let posted = unsafe {
             rdma_sys::ibv_post_send(self.queue_pair.as_ptr(), &raw mut request, &raw mut bad)
         };
-        match posted {
-            0 => self.posted += 1,
-            errno => {
-                let error = io::Error::from_raw_os_error(errno.abs());
-                return Err(self.device("ibv_post_send", error));
-            }
+        if posted != 0 {
+            let error = io::Error::from_raw_os_error(posted.abs());
+            return Err(self.device("ibv_post_send", error));
+        }
+        self.posted += 1;
+        if self.posted.is_multiple_of(SORTED_AFTER) {
+            self.sort_out()?;
         }
         Ok(())
     }
@@ -306,7 +359,7 @@ impl Group for Membership {
         self.check()?;
         let mut batch: Batch = [const { MaybeUninit::uninit() }; BATCH];
         while self.completed < self.posted {
-            let taken = match take(&self.sends, &mut batch, BATCH) {
+            let taken = match take(&self.sends, &mut batch) {
                 Ok(taken) => taken,
                 Err(words) => return Err(self.fail("ibv_poll_cq", words)),
             };
@@ -321,43 +374,30 @@ impl Group for Membership {
         if self.completed == self.posted {
             self.retired.clear();
         }
+        self.sort_out()?;
         Ok((self.posted - self.completed) as usize)
     }
 
     fn poll(&mut self, limit: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, MulticastError> {
         self.check()?;
-        let mut batch: Batch = [const { MaybeUninit::uninit() }; BATCH];
         let mut handed = 0;
         while handed < limit {
-            let taken = match take(&self.receives, &mut batch, limit - handed) {
-                Ok(taken) => taken,
-                Err(words) => return Err(self.fail("ibv_poll_cq", words)),
-            };
-            if let Some(failure) = taken.iter().find_map(Failure::of) {
-                return Err(self.fail("a receive", failure.words()));
+            if self.arrived.is_empty() {
+                self.sort_out()?;
             }
             let mut slots = [0; BATCH];
-            for (completion, slot) in taken.iter().zip(&mut slots) {
-                *slot = completion.wr_id as usize;
-                let bytes = (completion.byte_len as usize).max(ROUTE_BYTES);
-                let start = self.incoming.part(*slot, bytes).addr as *const u8;
-                // SAFETY: `part` has checked the length; the device wrote the slot before the
-                // completion and does not write it again before it is posted below.
-                let whole = unsafe { std::slice::from_raw_parts(start, bytes) };
-                let (route, datagram) = whole.split_at(ROUTE_BYTES);
-                let own = completion.src_qp == self.queue_pair.number() && self.port.sent(route);
-                if !own {
-                    each(datagram);
-                    handed += 1;
-                }
+            let count = self.arrived.len().min(limit - handed).min(BATCH);
+            for (slot, (at, bytes)) in slots.iter_mut().zip(self.arrived.drain(..count)) {
+                *slot = at;
+                // SAFETY: as in `sort_out`; the slot is posted again below.
+                let whole = unsafe { self.incoming.read(at, bytes) };
+                each(&whole[ROUTE_BYTES..]);
             }
-            let slots = &slots[..taken.len()];
-            if slots.is_empty() {
+            if count == 0 {
                 break;
             }
-            if let Err(error) = post_receives(&self.queue_pair, &self.incoming, slots) {
-                return Err(self.fail("ibv_post_recv", error.to_string()));
-            }
+            self.give_back(&slots[..count])?;
+            handed += count;
         }
         Ok(handed)
     }

@@ -5,8 +5,8 @@
 //! pair (`queue_pair::Attachment`), and receives are posted (`receives`); `membership` is all that together. `address` makes the group's
 //! address on the network, `pool` is the registered memory that datagrams leave from and arrive in.
 //!
-//! Devices may hand a sender its own multicasts. They are not passed on, but take places in its
-//! receive queue until [`Group::poll`] finds them.
+//! Devices may hand a sender its own multicasts. They are not passed on; until they are found, now and
+//! then while sending and whenever the group is looked at, they take places in its receive queue.
 
 mod address;
 mod cm;

@@ -100,4 +100,17 @@ impl Pool {
             lkey: self.region.lkey(),
         }
     }
+
+    /// What a slot begins with.
+    ///
+    /// # Panics
+    /// If there is no such slot, or it is shorter than that.
+    ///
+    /// # Safety
+    /// The device has written the slot and does not write it while the bytes are in use.
+    pub unsafe fn read(&self, index: usize, bytes: usize) -> &[u8] {
+        assert!(bytes <= self.slot_bytes, "{bytes} bytes in a slot");
+        // SAFETY: inside the mapping, and nobody writes it by the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.slot(index), bytes) }
+    }
 }

@@ -13,13 +13,12 @@ pub const BATCH: usize = 16;
 /// Room for the completions of a poll.
 pub type Batch = [MaybeUninit<ibv_wc>; BATCH];
 
-/// Completions that have come, `limit` at most.
-pub fn take<'a>(
-    queue: &CompletionQueue,
-    batch: &'a mut Batch,
-    limit: usize,
-) -> Result<&'a [ibv_wc], String> {
-    let most = limit.min(BATCH) as i32;
+/// Completions that have come, [`BATCH`] at most.
+///
+/// # Errors
+/// What the device answered instead, in words.
+pub fn take<'a>(queue: &CompletionQueue, batch: &'a mut Batch) -> Result<&'a [ibv_wc], String> {
+    let most = BATCH as i32;
     let queue = queue.as_ptr().cast();
     // SAFETY: the queue is alive and the batch has room for as many as asked for.
     let count = unsafe { rdma_sys::ibv_poll_cq(queue, most, batch.as_mut_ptr().cast()) };
@@ -29,6 +28,9 @@ pub fn take<'a>(
 }
 
 /// Gives slots of `pool` to the device, [`BATCH`] at most, in one call.
+///
+/// # Errors
+/// The system's reason.
 pub fn post_receives(
     queue_pair: &DatagramQueuePair,
     pool: &Pool,

@@ -1,0 +1,321 @@
+//! [`Faulty`]: groups whose datagrams meet with misfortune on purpose, whatever carries them.
+//!
+//! Loss, damage, doubling and overtaking strike each receiver by itself, as on a real network, and
+//! unicasts like multicasts. A multicast that is *down* is lost to all where it is sent, and unicasts
+//! go on: `FERRORAIL_MULTICAST_FAULTS` says for which numbers, [`Faulty::set_down`] at any time.
+//!
+//! What happens depends on the seed, the rail, the member's number and how many groups the process
+//! joined before, and on nothing else but what arrives.
+
+use super::{DatagramLimits, Group, GroupId, Multicast, MulticastError, Payload, To};
+use ferrorail_base::RailId;
+use ferrorail_base::config::{CERTAIN, MulticastFaults};
+use ferrorail_base::sync::{AtomicBool, AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Most datagrams that overtake one.
+const OVERTAKEN_BY: u64 = 8;
+
+/// Any [`Multicast`], with faults. See the [module documentation](self).
+#[derive(Debug)]
+pub struct Faulty<M> {
+    inner: M,
+    faults: MulticastFaults,
+    joined: AtomicU64,
+    shared: Arc<Shared>,
+}
+
+/// What has befallen datagrams of all groups of a [`Faulty`] so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultCounters {
+    /// Not given to this receiver.
+    pub dropped: u64,
+    /// Given to it with a wrong bit.
+    pub corrupted: u64,
+    /// Given to it twice.
+    pub duplicated: u64,
+    /// Given to it late.
+    pub reordered: u64,
+    /// Not sent by this process.
+    pub suppressed: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    down: AtomicBool,
+    dropped: AtomicU64,
+    corrupted: AtomicU64,
+    duplicated: AtomicU64,
+    reordered: AtomicU64,
+    suppressed: AtomicU64,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// `inner` with `faults`, or as it is if there are none.
+pub fn with_faults(inner: Arc<dyn Multicast>, faults: &MulticastFaults) -> Arc<dyn Multicast> {
+    match faults.is_none() {
+        true => inner,
+        false => Arc::new(Faulty::new(inner, faults)),
+    }
+}
+
+impl<M: Multicast> Faulty<M> {
+    /// Adds `faults` to `inner`.
+    pub fn new(inner: M, faults: &MulticastFaults) -> Self {
+        Self {
+            inner,
+            faults: faults.clone(),
+            joined: AtomicU64::new(0),
+            shared: Arc::default(),
+        }
+    }
+
+    /// Whether multicasts of this process get nowhere from now on, whatever the settings say.
+    pub fn set_down(&self, down: bool) {
+        self.shared.down.store(down, Ordering::Relaxed);
+    }
+
+    /// What has happened so far.
+    pub fn counters(&self) -> FaultCounters {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FaultCounters {
+            dropped: read(&self.shared.dropped),
+            corrupted: read(&self.shared.corrupted),
+            duplicated: read(&self.shared.duplicated),
+            reordered: read(&self.shared.reordered),
+            suppressed: read(&self.shared.suppressed),
+        }
+    }
+}
+
+impl<M: Multicast> Multicast for Faulty<M> {
+    fn multicast_rails(&self) -> Vec<Result<DatagramLimits, MulticastError>> {
+        self.inner.multicast_rails()
+    }
+
+    fn join(
+        &self,
+        rail: RailId,
+        group: GroupId,
+        depth: u32,
+    ) -> Result<Box<dyn Group>, MulticastError> {
+        let inner = self.inner.join(rail, group, depth)?;
+        let number = self.joined.fetch_add(1, Ordering::Relaxed);
+        let stream = self.faults.seed ^ Random(number << 8 | u64::from(rail.0)).next();
+        Ok(Box::new(FaultyGroup {
+            inner,
+            sending: Sending::default(),
+            receiving: Receiving {
+                stream,
+                random: Random(stream),
+                faults: self.faults.clone(),
+                shared: Arc::clone(&self.shared),
+                held: Vec::new(),
+                ready: VecDeque::new(),
+            },
+        }))
+    }
+}
+
+/// SplitMix64: any seed is a good one.
+#[derive(Clone, Copy, Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn strikes(&mut self, probability: u32) -> bool {
+        probability > 0 && self.below(u64::from(CERTAIN)) < u64::from(probability)
+    }
+}
+
+struct FaultyGroup {
+    inner: Box<dyn Group>,
+    sending: Sending,
+    receiving: Receiving,
+}
+
+/// Which sends were passed on.
+#[derive(Debug, Default)]
+struct Sending {
+    multicasts: u64,
+    /// Whether each send that is not known to be done was passed on. One that was not takes its place
+    /// in the order all the same: callers count.
+    order: VecDeque<bool>,
+}
+
+impl Sending {
+    /// Forgets what is done when `pending` of the sends passed on are not; how many are left.
+    fn settle(&mut self, pending: usize) -> usize {
+        let passed_on = self.order.iter().filter(|&&passed_on| passed_on).count();
+        let mut done = passed_on.saturating_sub(pending);
+        while let Some(&passed_on) = self.order.front() {
+            match (passed_on, done) {
+                (true, 0) => break,
+                (true, _) => done -= 1,
+                (false, _) => {}
+            }
+            self.order.pop_front();
+        }
+        self.order.len()
+    }
+}
+
+/// What becomes of what arrives.
+struct Receiving {
+    /// Where the random numbers of any member begin.
+    stream: u64,
+    random: Random,
+    faults: MulticastFaults,
+    shared: Arc<Shared>,
+    /// Datagrams kept back, each until so many others were received.
+    held: Vec<(u64, Vec<u8>)>,
+    ready: VecDeque<Vec<u8>>,
+}
+
+impl Receiving {
+    /// Gives `datagram`, or what is left of it, to `each` at most once; whether it did.
+    fn receive(&mut self, datagram: &[u8], each: &mut dyn FnMut(&[u8])) -> bool {
+        self.overtake();
+        let faults = &self.faults;
+        if self.random.strikes(faults.drop) {
+            count(&self.shared.dropped);
+            return false;
+        }
+        let mut damaged = None;
+        if self.random.strikes(faults.corrupt) && !datagram.is_empty() {
+            count(&self.shared.corrupted);
+            let bit = self.random.below(8 * datagram.len() as u64) as usize;
+            let mut copy = datagram.to_vec();
+            copy[bit / 8] ^= 1 << (bit % 8);
+            damaged = Some(copy);
+        }
+        let datagram = damaged.as_deref().unwrap_or(datagram);
+        let twice = self.random.strikes(faults.duplicate);
+        let late = self.random.strikes(faults.reorder);
+        if twice {
+            count(&self.shared.duplicated);
+            let after = self.random.below(OVERTAKEN_BY);
+            self.held.push((after, datagram.to_vec()));
+        }
+        if late {
+            count(&self.shared.reordered);
+            let after = 1 + self.random.below(OVERTAKEN_BY);
+            self.held.push((after, datagram.to_vec()));
+        } else {
+            each(datagram);
+        }
+        !late
+    }
+
+    /// One more has arrived: makes ready what was kept back until then.
+    fn overtake(&mut self) {
+        let ready = &mut self.ready;
+        self.held.retain_mut(|(after, datagram)| {
+            if *after == 0 {
+                ready.push_back(std::mem::take(datagram));
+                return false;
+            }
+            *after -= 1;
+            true
+        });
+    }
+
+    /// Nothing arrives: what was kept back need not wait for more.
+    fn release(&mut self) {
+        let held = self.held.drain(..).map(|(_, datagram)| datagram);
+        self.ready.extend(held);
+    }
+}
+
+impl Group for FaultyGroup {
+    fn limits(&self) -> DatagramLimits {
+        self.inner.limits()
+    }
+
+    fn address(&self) -> Vec<u8> {
+        self.inner.address()
+    }
+
+    fn set_members(&mut self, me: u32, addresses: &[Vec<u8>]) -> Result<(), MulticastError> {
+        self.inner.set_members(me, addresses)?;
+        // Members that run alike differ in what they lose.
+        let receiving = &mut self.receiving;
+        receiving.random = Random(receiving.stream ^ Random(u64::from(me)).next());
+        Ok(())
+    }
+
+    unsafe fn send(
+        &mut self,
+        to: To,
+        header: &[u8],
+        payload: Payload<'_>,
+    ) -> Result<(), MulticastError> {
+        let limits = self.inner.limits();
+        limits.check(header, &payload)?;
+        let Receiving { faults, shared, .. } = &self.receiving;
+        let sending = &mut self.sending;
+        let down = shared.down.load(Ordering::Relaxed) || faults.is_down(sending.multicasts);
+        let suppressed = to == To::All && down;
+        if sending.order.len() >= limits.sends as usize {
+            return Err(MulticastError::WouldBlock);
+        }
+        if suppressed {
+            count(&shared.suppressed);
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { self.inner.send(to, header, payload) }?;
+        }
+        sending.multicasts += u64::from(to == To::All);
+        sending.order.push_back(!suppressed);
+        Ok(())
+    }
+
+    fn pending_sends(&mut self) -> Result<usize, MulticastError> {
+        let pending = self.inner.pending_sends()?;
+        Ok(self.sending.settle(pending))
+    }
+
+    fn poll(&mut self, limit: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, MulticastError> {
+        let receiving = &mut self.receiving;
+        let mut handed = 0;
+        while handed < limit {
+            if let Some(datagram) = receiving.ready.pop_front() {
+                each(&datagram);
+                handed += 1;
+                continue;
+            }
+            let mut passed_on = 0;
+            let mut sieve = |datagram: &[u8]| {
+                passed_on += usize::from(receiving.receive(datagram, each));
+            };
+            // A few at a time: what is ready follows them, not all that has come.
+            let few = (limit - handed).min(OVERTAKEN_BY as usize);
+            let arrived = self.inner.poll(few, &mut sieve)?;
+            handed += passed_on;
+            if arrived == 0 {
+                receiving.release();
+                if receiving.ready.is_empty() {
+                    break;
+                }
+            }
+        }
+        Ok(handed)
+    }
+}
+
+#[cfg(test)]
+mod tests;
