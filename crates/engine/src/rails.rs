@@ -2,10 +2,11 @@
 
 use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_base::{PeerId, ProcessId, RailId};
+use ferrorail_fabric::multicast::DatagramLimits;
 use ferrorail_fabric::{
-    Capabilities, Connections, Fabric, FabricError, LocalRegion, LocalSlice, Multicast,
-    Notification, RailCounters, RailInfo, Reach, RemoteRegion, RemoteSlice, SharedBacking, Ticket,
-    Tracking,
+    Capabilities, Connections, Fabric, FabricError, Group, GroupId, LocalRegion, LocalSlice,
+    Multicast, MulticastError, Notification, RailCounters, RailInfo, Reach, RemoteRegion,
+    RemoteSlice, SharedBacking, Ticket, Tracking,
 };
 use ferrorail_rdma_transport::failover::{Failover, Guard, pair_bytes};
 use ferrorail_rdma_transport::loopback::{self, LoopbackFabric};
@@ -72,17 +73,24 @@ impl Rails {
         })
     }
 
-    /// The groups of datagrams that these rails carry.
-    pub(crate) fn multicast(&self) -> &dyn Multicast {
-        match self {
-            Self::Verbs(fabric) => fabric,
-            Self::Loopback(fabric) => fabric,
-        }
-    }
-
     /// Whether verbs rails could be opened here.
     pub(crate) fn verbs_available() -> bool {
         verbs::is_available()
+    }
+}
+
+impl Multicast for Rails {
+    fn multicast_rails(&self) -> Vec<Result<DatagramLimits, MulticastError>> {
+        delegate!(self, f => f.multicast_rails())
+    }
+
+    fn join(
+        &self,
+        rail: RailId,
+        group: GroupId,
+        depth: u32,
+    ) -> Result<Box<dyn Group>, MulticastError> {
+        delegate!(self, f => f.join(rail, group, depth))
     }
 }
 

@@ -7,6 +7,8 @@ use crate::team::State;
 use crate::team::map::{Map, TeamRails};
 use ferrorail_base::RailId;
 use ferrorail_base::config::ChecksumChoice;
+use ferrorail_fabric::Multicast;
+use ferrorail_fabric::multicast::faults::with_faults;
 use ferrorail_fabric::multicast::{Group, GroupId};
 use ferrorail_multicast::wire::HEADER_BYTES;
 use ferrorail_multicast::{Checksum, Config, Timers};
@@ -151,7 +153,8 @@ fn join(map: &Map, id: GroupId) -> Result<Vec<Box<dyn Group>>, String> {
     if map.topology.node_count() > trial::MEMBERS_MAX {
         return Err(format!("more than {} nodes", trial::MEMBERS_MAX));
     }
-    let multicast = rails.fabric.multicast();
+    let faults = &map.context.settings().multicast_faults;
+    let multicast = with_faults(Arc::clone(&rails.fabric) as Arc<dyn Multicast>, faults);
     let join = |rail: &RailId| multicast.join(*rail, id, DEPTH);
     let joined: Result<Vec<_>, _> = rails.local.iter().map(join).collect();
     joined.map_err(|error| error.to_string())
