@@ -4,17 +4,13 @@
 #
 #     scripts/lib/verbs_tests.sh SECONDS FERRORAIL-TESTS [OPTION…]
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=test_program.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/test_program.sh"
 limit=$1
 shift
 
 "$@" --compile --only verbs
-transport=$(cargo test --locked --quiet --profile checked --package ferrorail-rdma-transport --test verbs --no-run \
-    --message-format=json | python3 -c '
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if message.get("executable") and message["target"]["name"] == "verbs":
-        print(message["executable"])')
+transport=$(test_program ferrorail-rdma-transport verbs)
 
 # shellcheck disable=SC2016 # the inner shell expands them
 exec scripts/soft-roce --timeout "$limit" bash -c '

@@ -53,7 +53,7 @@ fn nothing_is_needed_and_nothing_is_exported() {
     }
     let exported = readelf("--dyn-syms", &artifact());
     assert!(exported.contains("rdma_device_count"));
-    for prefix in [" ibv_", " _ibv_", " hwloc_"] {
+    for prefix in [" ibv_", " _ibv_", " hwloc_", " rdma_create_"] {
         assert!(!exported.contains(prefix), "{prefix} in\n{exported}");
     }
 }
@@ -64,9 +64,11 @@ fn the_libraries_work_where_they_exist() {
         call("rdma_device_count") >= -1,
         "-2 means that it could not be loaded"
     );
+    assert!(call("event_channel_count") >= 0);
     assert!(call("processing_unit_count") >= 1);
     assert_eq!(ferrorail_delay_load::hwloc(), Ok(()));
     assert_eq!(ferrorail_delay_load::verbs(), Ok(()));
+    assert_eq!(ferrorail_delay_load::rdmacm(), Ok(()));
 }
 
 /// Runs itself in a process whose library path leads to unusable files first.
@@ -77,7 +79,7 @@ fn absence_is_an_error_and_no_crash() {
     }
     let folder = std::env::temp_dir().join(format!("delay-load-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    for library in ["libibverbs.so.1", "libhwloc.so.15"] {
+    for library in ["libibverbs.so.1", "librdmacm.so.1", "libhwloc.so.15"] {
         std::fs::write(folder.join(library), "").unwrap();
     }
     let output = Command::new(std::env::current_exe().unwrap())
@@ -96,6 +98,7 @@ fn absence_is_an_error_and_no_crash() {
 
 fn without_libraries() {
     assert_eq!(call("rdma_device_count"), -2);
+    assert_eq!(call("event_channel_count"), -2);
     assert_eq!(call("processing_unit_count"), -2);
     let error = ferrorail_delay_load::verbs().unwrap_err();
     let text = error.to_string();

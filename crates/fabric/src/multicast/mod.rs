@@ -31,7 +31,7 @@ pub const HEADER_BYTES_MAX: usize = 128;
 
 /// Names a group; the same at all its members, and different for groups that exist at the same time
 /// on one network. The transport makes the network's address of it, which may have fewer bits: a
-/// datagram of another group can arrive, and the caller's header must tell.
+/// datagram of another group, or of an earlier one, can arrive, and the caller's header must tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GroupId(pub [u8; 16]);
 
@@ -140,6 +140,7 @@ pub trait Group: Send {
     ///
     /// # Errors
     /// [`MulticastError::BadAddress`] if an entry is none of this group and kind of rail,
+    /// [`MulticastError::Unsupported`] if a member's network has the group elsewhere,
     /// [`MulticastError::Device`] if a member cannot be reached. The members are then unchanged.
     fn set_members(&mut self, me: u32, addresses: &[Vec<u8>]) -> Result<(), MulticastError>;
 

@@ -7,11 +7,11 @@ use super::address::{self, MemberAddress};
 use super::pool::Pool;
 use super::port::{Port, ROUTE_BYTES};
 use super::queue_pair::{AddressHandle, Attachment, DatagramQueuePair, Size};
-use super::receives::{BATCH, Batch, post_receives, take};
+use super::work_request::{BATCH, Batch, Send, post_receives, post_send, take};
 use super::{Network, failed};
 use ferrorail_fabric::multicast::{DatagramLimits, Payload, To};
 use ferrorail_fabric::{Group, GroupId, MulticastError};
-use rdma_sys::{ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
+use rdma_sys::ibv_sge;
 use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
@@ -194,7 +194,7 @@ impl Membership {
         &self,
         header: &[u8],
         payload: &Payload<'_>,
-    ) -> Result<([ibv_sge; 2], i32), MulticastError> {
+    ) -> Result<([ibv_sge; 2], usize), MulticastError> {
         let slot = (self.posted % self.outgoing.slots() as u64) as usize;
         let to = self.outgoing.slot(slot);
         let copied: [&[u8]; 2] = match payload {
@@ -210,7 +210,7 @@ impl Membership {
             to.copy_from_nonoverlapping(copied[1].as_ptr(), copied[1].len());
         }
         let Payload::Registered(slice) = payload else {
-            return Ok(([first, first], i32::from(bytes > 0)));
+            return Ok(([first, first], usize::from(bytes > 0)));
         };
         let second = ibv_sge {
             addr: slice.region.range.slice(slice.offset, slice.bytes).address as u64,
@@ -224,7 +224,7 @@ impl Membership {
         Ok(match (bytes > 0, slice.bytes > 0) {
             (true, true) => ([first, second], 2),
             (false, true) => ([second, second], 1),
-            (some, false) => ([first, first], i32::from(some)),
+            (some, false) => ([first, first], usize::from(some)),
         })
     }
 
@@ -324,30 +324,17 @@ impl Group for Membership {
         if self.posted - self.completed == u64::from(self.limits.sends) {
             return Err(MulticastError::WouldBlock);
         }
-        let (mut parts, count) = self.fill(header, &payload)?;
-        let mut flags = ibv_send_flags::IBV_SEND_SIGNALED.0;
-        if header.len() + payload.bytes() <= self.queue_pair.inline_bytes() {
-            flags |= ibv_send_flags::IBV_SEND_INLINE.0;
-        }
-        // SAFETY: integers, null pointers and unions of them, for which zero is a value.
-        let mut request: ibv_send_wr = unsafe { std::mem::zeroed() };
-        request.wr_id = self.posted;
-        request.sg_list = parts.as_mut_ptr();
-        request.num_sge = count;
-        request.opcode = ibv_wr_opcode::IBV_WR_SEND;
-        request.send_flags = flags;
-        request.wr = rdma_sys::wr_t { ud };
-        let mut bad = std::ptr::null_mut();
-        // SAFETY: the queue pair is ready to send; the request and its parts are copied when the call
-        // returns, and what they name stays until completion: slots because they are counted,
-        // registered memory by the caller's promise.
-        let posted = unsafe {
-            rdma_sys::ibv_post_send(self.queue_pair.as_ptr(), &raw mut request, &raw mut bad)
+        let (parts, count) = self.fill(header, &payload)?;
+        let send = Send {
+            id: self.posted,
+            parts: &parts[..count],
+            inline: header.len() + payload.bytes() <= self.queue_pair.inline_bytes(),
+            to: ud,
         };
-        if posted != 0 {
-            let error = io::Error::from_raw_os_error(posted.abs());
-            return Err(self.device("ibv_post_send", error));
-        }
+        // SAFETY: what the parts name stays until completion: slots because they are counted,
+        // registered memory by the caller's promise.
+        let posted = unsafe { post_send(&self.queue_pair, send) };
+        posted.map_err(|error| self.device("ibv_post_send", error))?;
         self.posted += 1;
         if self.posted.is_multiple_of(SORTED_AFTER) {
             self.sort_out()?;

@@ -2,7 +2,7 @@
 //!
 //! Joining takes three steps, each at its level: the network learns of the member (`cm` on
 //! InfiniBand and RoCE, `ip` on RoCE), the device lets the group's datagrams through to the queue
-//! pair (`queue_pair::Attachment`), and receives are posted (`receives`); `membership` is all that together. `address` makes the group's
+//! pair (`queue_pair::Attachment`), and receives are posted (`work_request`); `membership` is all that together. `address` makes the group's
 //! address on the network, `pool` is the registered memory that datagrams leave from and arrive in.
 //!
 //! Devices may hand a sender its own multicasts. They are not passed on; until they are found, now and
@@ -15,7 +15,7 @@ mod membership;
 mod pool;
 mod port;
 mod queue_pair;
-mod receives;
+mod work_request;
 
 use super::VerbsFabric;
 use super::rail::Rail;

@@ -1,9 +1,9 @@
-//! Taking completions, and giving the device memory to receive into.
+//! Posting datagrams and memory to receive into, and taking completions.
 
 use super::super::handles::CompletionQueue;
 use super::pool::Pool;
 use super::queue_pair::DatagramQueuePair;
-use rdma_sys::{ibv_recv_wr, ibv_sge, ibv_wc};
+use rdma_sys::{ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wc, ibv_wr_opcode};
 use std::io;
 use std::mem::MaybeUninit;
 
@@ -63,6 +63,49 @@ pub fn post_receives(
     // SAFETY: the chain is well formed, and copied when the call returns; its slots stay until the
     // queue pair is gone, by the order of fields.
     match unsafe { rdma_sys::ibv_post_recv(queue_pair.as_ptr(), first, &raw mut bad) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno.abs())),
+    }
+}
+
+/// A datagram to post.
+#[derive(Clone, Copy)]
+pub struct Send<'a> {
+    /// Comes back with its completion.
+    pub id: u64,
+    /// Its data, which may be in no part at all.
+    pub parts: &'a [ibv_sge],
+    /// Whether the data travels inside the request.
+    pub inline: bool,
+    /// Where it goes.
+    pub to: rdma_sys::ud_t,
+}
+
+/// Posts a datagram, which then completes.
+///
+/// # Errors
+/// The system's reason; nothing was posted.
+///
+/// # Safety
+/// What the parts name is registered and stays valid until completion; the address handle likewise.
+pub unsafe fn post_send(queue_pair: &DatagramQueuePair, send: Send<'_>) -> io::Result<()> {
+    let mut flags = ibv_send_flags::IBV_SEND_SIGNALED.0;
+    if send.inline {
+        flags |= ibv_send_flags::IBV_SEND_INLINE.0;
+    }
+    // SAFETY: integers, null pointers and unions of them, for which zero is a value.
+    let mut request: ibv_send_wr = unsafe { std::mem::zeroed() };
+    request.wr_id = send.id;
+    // The call only reads them.
+    request.sg_list = send.parts.as_ptr().cast_mut();
+    request.num_sge = send.parts.len() as i32;
+    request.opcode = ibv_wr_opcode::IBV_WR_SEND;
+    request.send_flags = flags;
+    request.wr = rdma_sys::wr_t { ud: send.to };
+    let mut bad = std::ptr::null_mut();
+    // SAFETY: the queue pair is ready to send; request and parts are copied when the call returns,
+    // and what they name stays by the caller's promise.
+    match unsafe { rdma_sys::ibv_post_send(queue_pair.as_ptr(), &raw mut request, &raw mut bad) } {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno.abs())),
     }
