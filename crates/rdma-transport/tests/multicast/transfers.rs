@@ -69,7 +69,9 @@ fn wait_for(
     wanted: &Vec<u8>,
 ) {
     let start = std::time::Instant::now();
-    while start.elapsed() < super::LATE {
+    let mut late = false;
+    while !late {
+        late = start.elapsed() > super::LATE;
         for (group, heard) in groups.iter_mut().zip(heard.iter_mut()) {
             heard.extend(received(&mut **group));
         }
@@ -147,7 +149,9 @@ fn arrives(
     seen: &mut Seen,
 ) {
     let start = std::time::Instant::now();
-    while start.elapsed() < super::LATE {
+    let mut late = false;
+    while !late {
+        late = start.elapsed() > super::LATE;
         for found in received(&mut *groups[member]) {
             if found == wanted {
                 return;

@@ -20,7 +20,7 @@ impl GroupAddress {
     /// The address of `group` for a rail of `plane` that ends at `end`; ports of one rail may share a
     /// network with those of another, and are kept apart.
     ///
-    /// * RoCE v2 from an IPv4 address: `239.128.0.0/10`, free for use inside an organisation (RFC
+    /// * RoCE v2 from an IPv4 address: `239.128.0.0/10`, administratively scoped and unassigned (RFC
     ///   2365), with 22 bits of the group;
     /// * RoCE v2 from an IPv6 address: `ff15::/16`, transient and of the site, with 112 bits;
     /// * InfiniBand: `ff12:a01b::/32`, which librdmacm passes on as it is, with 80 bits.
