@@ -124,7 +124,7 @@ impl Session {
             members: config.members,
             arity: config.arity,
         };
-        let mut session = Self {
+        let session = Self {
             tree,
             now: Time(0),
             counters: Counters::default(),
@@ -141,7 +141,6 @@ impl Session {
             paths: paths::Paths::new(&config),
             config,
         };
-        session.measure();
         Ok(session)
     }
 
@@ -235,6 +234,7 @@ impl Session {
         if self.is_closed() {
             return;
         }
+        self.measure();
         self.repeat_reports();
         if self.config.reliable {
             self.ask_what_is_due();
@@ -280,6 +280,7 @@ impl Session {
     pub fn close(&mut self, now: Time) {
         self.advance_clock(now);
         self.sync.closing.get_or_insert(self.messages.opened);
+        self.sync.leaving.begin(self.now);
         self.synchronise();
     }
 

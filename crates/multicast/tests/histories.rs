@@ -199,6 +199,46 @@ fn a_crashed_member_is_named_within_the_bound() {
 }
 
 #[test]
+fn who_answers_is_not_blamed() {
+    for seed in 0..300 {
+        let mut history = any(7_000_000 + seed, 2 + (seed % 20) as u32);
+        history.config.timers.peer_timeout = NonZeroU64::new(200_000_000);
+        history.config.timers.longest = 10_000_000;
+        history.network.loss = history.network.loss.min(0.05);
+        // Many short computations: members are silent towards most others for longer than the bound.
+        for call in 0..history.calls.len() {
+            history
+                .pauses
+                .push((call as u32 % history.config.members, call, 20_000_000));
+        }
+        for pause in &mut history.pauses {
+            pause.2 = pause.2.min(20_000_000);
+        }
+        run(history);
+    }
+}
+
+#[test]
+fn datagrams_of_other_sessions_are_ignored() {
+    let mut history = steady(12, 5, 2000, 100);
+    history.network.stale = 0.5;
+    history.network.loss = 0.05;
+    let world = run(history);
+    assert!(world.total(|counters| counters.ignored) > 2000);
+}
+
+#[test]
+#[ignore = "a long run with many seeds"]
+fn soak() {
+    for seed in 0..30_000 {
+        run(any(10_000_000 + seed, 1 + (seed % 9) as u32));
+    }
+    for seed in 0..2_000 {
+        run(any(20_000_000 + seed, 10 + (seed % 31) as u32));
+    }
+}
+
+#[test]
 fn disagreeing_calls_are_found() {
     let mut history = steady(11, 3, 4, 8);
     history.config.checksum = ferrorail_multicast::Checksum::Crc32c;

@@ -17,6 +17,8 @@ const FINAL_TRIES: u32 = 8;
 /// What was tried so far.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
+    /// When the session was closed here.
+    closed_at: Time,
     /// When the session first was at its end, or a child was heard later than that.
     since: Option<Time>,
     /// Reminders sent to children.
@@ -25,6 +27,10 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
+    pub fn begin(&mut self, now: Time) {
+        self.closed_at = now;
+    }
+
     pub fn heard_child(&mut self, now: Time) {
         self.since = self.since.map(|_| now);
     }
@@ -47,7 +53,8 @@ impl Session {
             .iter()
             .filter_map(|member| member.heard_at)
             .max();
-        own && !source && self.now.since(heard.unwrap_or_default()) > self.linger()
+        let since = heard.unwrap_or_default().max(self.sync.leaving.closed_at);
+        own && !source && self.now.since(since) > self.linger()
     }
 
     /// Goes on with leaving if all is done.

@@ -48,7 +48,9 @@ pub(super) struct Members {
     pub list: Vec<Member>,
     /// The source was told to wait for a channel.
     pub refused: bool,
-    blocked_since: Option<Time>,
+    /// What this member waited for at the last look, how far everything was, and since when.
+    blocked: Option<(To, [u64; 3], Time)>,
+    measured: bool,
     query_at: Option<Time>,
     query_next: u32,
 }
@@ -58,7 +60,8 @@ impl Members {
         Self {
             list: vec![Member::default(); config.members as usize],
             refused: false,
-            blocked_since: None,
+            blocked: None,
+            measured: false,
             query_at: None,
             query_next: 0,
         }
@@ -70,8 +73,11 @@ impl Members {
 }
 
 impl Session {
-    /// Asks a neighbour in the tree for the round trip.
+    /// Asks a neighbour in the tree for the round trip, once.
     pub(super) fn measure(&mut self) {
+        if std::mem::replace(&mut self.members.measured, true) {
+            return;
+        }
         let neighbour = self.tree.parent(0, self.config.me);
         if let Some(to) = neighbour.or_else(|| self.tree.children(0, self.config.me).next()) {
             let query = self.header(Kind::Query, flags::ANSWER);
@@ -116,10 +122,17 @@ impl Session {
         let interval = (timeout / 4 / u64::from(self.config.members)).max(1);
         self.members.query_at = Some(self.now.after(interval));
         let Some(awaited) = self.awaited() else {
-            self.members.blocked_since = None;
+            self.members.blocked = None;
             return;
         };
-        let since = *self.members.blocked_since.get_or_insert(self.now);
+        // As long as anything goes on, nobody is to blame.
+        let own = self.messages.watermarks();
+        let progress = [own.stored, self.known.stored, self.known.completed];
+        let since = match self.members.blocked {
+            Some((to, before, since)) if (to, before) == (awaited, progress) => since,
+            _ => self.now,
+        };
+        self.members.blocked = Some((awaited, progress, since));
         let next = (self.members.query_next + 1) % self.config.members;
         self.members.query_next = next;
         let member = match awaited {

@@ -179,23 +179,40 @@ impl Session {
 
     /// The next datagram to send. Driven until it returns nothing after every other call.
     pub fn next_send(&mut self) -> Option<Send> {
-        if let Some(send) = self.output.returned.pop_front() {
-            return Some(send);
+        while let Some(send) = self.output.returned.pop_front() {
+            if self.is_wanted(&send) {
+                return Some(send);
+            }
         }
-        if self.output.queue.is_empty() {
-            self.queue_fragment();
-        }
-        let mut send = self.output.queue.pop_front()?;
+        let mut send = loop {
+            if self.output.queue.is_empty() {
+                self.queue_fragment();
+            }
+            let send = self.output.queue.pop_front()?;
+            if self.is_wanted(&send) {
+                break send;
+            }
+        };
         if send.to == To::All {
             let sent = &mut self.output.sent[usize::from(send.rail)];
             *sent = sent.wrapping_add(1);
         }
         send.header.rail = send.rail;
-        send.header.sent = self.output.sent;
         send.header.known = self.known;
+        if send.header.source == self.config.me {
+            send.header.timestamp = stamp(self.now);
+            send.header.sent = self.output.sent;
+        }
         self.counters.datagrams_sent += 1;
         self.counters.bytes_sent += send.payload.map_or(0, |payload| payload.bytes as u64);
         Some(send)
+    }
+
+    /// Whether somebody may lack what a datagram carries. Otherwise its memory may be in use for another
+    /// message already.
+    fn is_wanted(&self, send: &Send) -> bool {
+        send.payload
+            .is_none_or(|payload| payload.message.0 > self.known.completed)
     }
 
     /// Takes back a datagram that the device's queue had no place for: the next one to be given again.

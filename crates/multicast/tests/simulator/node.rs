@@ -35,6 +35,7 @@ pub struct Node {
     costs: (u64, u64),
     random: Random,
     refuse: f64,
+    refused: bool,
 }
 
 impl Node {
@@ -68,6 +69,7 @@ impl Node {
             costs: history.costs,
             random: Random(history.seed ^ u64::from(me) << 32),
             refuse: history.network.refuse,
+            refused: false,
         }
     }
 
@@ -94,18 +96,18 @@ impl Node {
             return;
         }
         let mut time = now.0;
+        self.refused = false;
         while let Some((rail, datagram)) = self.queue.pop_front() {
             time += self.costs.0;
             self.receive(rail, &datagram, Time(time), outbox);
         }
-        loop {
+        while !self.refused {
             self.session.tick(Time(time));
             self.send(&mut time, outbox);
             if !self.program(Time(time)) {
                 break;
             }
         }
-        self.send(&mut time, outbox);
         self.held_most = self.held_most.max(self.session.held());
         self.busy_until = time.max(self.computes_until);
         if self.session.is_closed() {
@@ -121,6 +123,8 @@ impl Node {
         // A program that waits polls; here it is woken by what comes, and by the clock now and then.
         let at = if self.computes_until > now {
             self.computes_until
+        } else if self.refused {
+            now + 1_000
         } else {
             now + 5_000_000
         };
@@ -165,8 +169,10 @@ impl Node {
     fn send(&mut self, time: &mut u64, outbox: &mut Outbox) {
         while let Some(send) = self.session.next_send() {
             if self.random.chance(self.refuse) {
+                // Only the next pass tries again; until then the datagram may have become needless.
                 self.session.unsent(send);
-                continue;
+                self.refused = true;
+                return;
             }
             let payload = send.payload.map_or(&[][..], |payload| {
                 let channel = self.session.config().channel(payload.message);
