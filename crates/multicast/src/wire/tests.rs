@@ -1,3 +1,5 @@
+//! Headers come back as they went, and what is damaged does not.
+
 use super::*;
 
 fn header() -> Header {
