@@ -77,8 +77,8 @@ pub struct Config {
     pub fragment_bytes: usize,
     /// Bytes of a channel, and so the longest message that is copied (16 KB in the paper).
     pub channel_bytes: usize,
-    /// Datagrams of data that may be under way towards a receiver, from all sources together. The depth of
-    /// the receive queue should exceed it by what control datagrams need: 8 and two per member.
+    /// Datagrams of data that may be under way towards a receiver, from all sources together. What control
+    /// datagrams need in addition is in [`Config::queue_depth`].
     pub window: u32,
     /// Rails, 1 to [`RAILS_MAX`].
     pub rails: u8,
@@ -168,6 +168,16 @@ impl Config {
     #[must_use]
     pub const fn is_eager(&self, bytes: usize) -> bool {
         bytes <= self.channel_bytes
+    }
+
+    /// The depth of receive queues that overflow only after a long silence of this member's: the window, and
+    /// what others repeat meanwhile. What overflows is lost and asked for again.
+    #[must_use]
+    pub fn queue_depth(&self) -> u32 {
+        let talkers = self
+            .members
+            .min(self.direct_nacks_up_to.max(2 * self.arity));
+        self.window + 8 + 16 * talkers
     }
 
     /// The channel that a message uses.

@@ -99,7 +99,7 @@ fn a_source_far_ahead_of_a_slow_receiver_overflows_nothing() {
             (3, 7000, 1_000_000_000),
         ];
         history.network.loss = loss;
-        history.network.depth = history.config.window as usize + 64;
+        history.network.depth = history.config.queue_depth() as usize;
         let world = run(history);
         let deepest = world.nodes.iter().map(|node| node.deepest).max().unwrap();
         println!(
@@ -114,7 +114,7 @@ fn a_source_far_ahead_of_a_slow_receiver_overflows_nothing() {
 fn queues_of_the_promised_depth_never_overflow_where_nothing_is_lost() {
     let mut most = 0;
     for seed in 0..300 {
-        let mut history = any(4_000_000 + seed, 2 + (seed % 8) as u32);
+        let mut history = any(4_000_000 + seed, 2 + (seed % 28) as u32);
         let poor = simulator::network::Settings {
             latency: 5_000,
             per_byte: 0.1,
@@ -125,7 +125,7 @@ fn queues_of_the_promised_depth_never_overflow_where_nothing_is_lost() {
             .pauses
             .iter_mut()
             .for_each(|pause| pause.2 = pause.2.min(50_000_000));
-        history.network.depth = (history.config.window + 8 + 16 * history.config.members) as usize;
+        history.network.depth = history.config.queue_depth() as usize;
         let world = run(history);
         assert_eq!(world.overflows(), 0, "seed {seed}");
         let control = |node: &simulator::node::Node| {
