@@ -177,7 +177,7 @@ impl Config {
         let talkers = self
             .members
             .min(self.direct_nacks_up_to.max(2 * self.arity));
-        self.window + 8 + 16 * talkers
+        self.window + 8 + 16 * talkers + 4 * self.members
     }
 
     /// The channel that a message uses.

@@ -128,6 +128,11 @@ fn queues_of_the_promised_depth_never_overflow_where_nothing_is_lost() {
         history.network.depth = history.config.queue_depth() as usize;
         let world = run(history);
         assert_eq!(world.overflows(), 0, "seed {seed}");
+        let data = world.nodes.iter().map(|node| node.deepest_data).max();
+        assert!(
+            data <= Some(world.history.config.window as usize),
+            "seed {seed}"
+        );
         let control = |node: &simulator::node::Node| {
             node.deepest
                 .saturating_sub(world.history.config.window as usize)

@@ -191,7 +191,7 @@ impl Session {
             nack.flags |= if tries > 0 { flags::AGAIN } else { 0 };
             let parent = self.tree.parent(nack.fragment, self.config.me);
             // A member in between may be the one that fails.
-            let to = if direct || tries >= 3 {
+            let to = if direct || tries % 4 == 3 {
                 nack.fragment
             } else {
                 parent.unwrap_or(nack.fragment)

@@ -23,6 +23,8 @@ pub struct Node {
     queue: VecDeque<(u8, Vec<u8>)>,
     depth: usize,
     pub deepest: usize,
+    /// Of these, fragments sent for the first time.
+    pub deepest_data: usize,
     pub overflows: u64,
     pub busy_until: u64,
     pub wake_at: Option<u64>,
@@ -59,6 +61,7 @@ impl Node {
             queue: VecDeque::new(),
             depth: history.network.depth,
             deepest: 0,
+            deepest_data: 0,
             overflows: 0,
             busy_until: 0,
             wake_at: Some(0),
@@ -88,6 +91,9 @@ impl Node {
         }
         self.queue.push_back((rail, datagram));
         self.deepest = self.deepest.max(self.queue.len());
+        let first = |(_, datagram): &&(u8, Vec<u8>)| datagram[8] == 1 && datagram[9] & 4 == 0;
+        let data = self.queue.iter().filter(first);
+        self.deepest_data = self.deepest_data.max(data.count());
     }
 
     /// One pass: receives, runs the program as far as it goes, lets timers act, sends.
