@@ -23,6 +23,8 @@ struct Pending {
     /// When it goes on, or when it went.
     at: Time,
     gone: bool,
+    /// How often it went without a sign of the source.
+    forwards: u32,
 }
 
 /// Requests that pass through this member.
@@ -229,16 +231,22 @@ impl Session {
     /// A request for fragments of another source: it goes on after a while, together with others.
     pub(super) fn combine(&mut self, header: &Header) {
         let hold = self.round_trip.estimate() / 4;
-        let again = self.round_trip.late() / 2;
         let (target, base) = (header.fragment, header.sequence);
         let now = self.now;
-        self.combined
-            .0
-            .retain(|pending| !pending.gone || now.since(pending.at) < again);
+        let trip = self.round_trip;
+        self.combined.0.retain(|pending| {
+            !pending.gone || now.since(pending.at) < 2 * trip.late_after(pending.forwards + 1)
+        });
         let same = |pending: &&mut Pending| (pending.target, pending.base) == (target, base);
         if let Some(pending) = self.combined.0.iter_mut().find(same) {
             let new = (0..2).any(|word| header.words[word] & !pending.words[word] != 0);
-            if pending.gone && !new {
+            let heard = self.members.list[target as usize].heard_at;
+            if heard.is_some_and(|at| at > pending.at) {
+                pending.forwards = 0;
+            }
+            // The source of a request that went on is as silent for all below this member.
+            let pause = self.round_trip.late_after(pending.forwards) / 2;
+            if pending.gone && !new && now.since(pending.at) < pause {
                 return;
             }
             if pending.gone {
@@ -264,6 +272,7 @@ impl Session {
             timestamp: header.timestamp,
             at: now.after(hold),
             gone: false,
+            forwards: 0,
         });
     }
 
@@ -275,6 +284,7 @@ impl Session {
                 continue;
             }
             (pending.gone, pending.at) = (true, self.now);
+            pending.forwards += 1;
             let pending = pending.clone();
             let Some(parent) = self.tree.parent(pending.target, self.config.me) else {
                 continue;
