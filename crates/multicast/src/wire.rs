@@ -93,7 +93,7 @@ pub struct Header {
     pub count: u16,
     /// How far all members are, as far as the sender knows.
     pub known: Watermarks,
-    /// The sender's clock, in [`stamps`](crate::round_trip) of 64 ns.
+    /// The sender's clock, in units of 64 ns.
     pub timestamp: u32,
     /// The time-stamp of the datagram that this one answers, or 0.
     pub echo: u32,
