@@ -2,6 +2,7 @@
 
 mod faults;
 mod memlock;
+mod multicast;
 mod presence;
 mod rails;
 mod statistics;
@@ -102,6 +103,7 @@ pub const ALL: &[Scenario] = &[
     on_nodes("nodes-device-removed", rails::device_removed),
     on_nodes("nodes-rails-lost", rails::lost_between_nodes),
     on_nodes("nodes-shares", rails::shares),
+    on_nodes("nodes-multicast-lossy", multicast::lossy),
     scenario("device-memory/openmpi", |setup| {
         presence::device_memory(setup, Mpi::Open)
     }),

@@ -19,7 +19,11 @@ const MIXED: &str = "c/mixed_loop.c";
 const SIZES: &str = "apps/sizes.c";
 
 /// What the scenarios on nodes run.
-pub const PROGRAMS: &[(Mpi, &str)] = &[(Mpi::Open, MIXED), (Mpi::Open, SIZES)];
+pub const PROGRAMS: &[(Mpi, &str)] = &[
+    (Mpi::Open, MIXED),
+    (Mpi::Open, SIZES),
+    (Mpi::Mpich, super::multicast::PROGRAM),
+];
 
 const RANKS: u32 = 4;
 
@@ -51,11 +55,16 @@ fn check_lost(outcome: &Outcome) -> Result<()> {
     Ok(())
 }
 
-fn explained<T>(job: &Job, outcome: &Outcome, result: Result<T>) -> Result<T> {
+pub(super) fn explained<T>(job: &Job, outcome: &Outcome, result: Result<T>) -> Result<T> {
     result.with_context(|| format!("{}\n{}", job.reproduce(), judge::excerpt(outcome)))
 }
 
-fn words(setup: &Setup, mpi: Mpi, source: &str, arguments: &[&str]) -> Result<Vec<String>> {
+pub(super) fn words(
+    setup: &Setup,
+    mpi: Mpi,
+    source: &str,
+    arguments: &[&str],
+) -> Result<Vec<String>> {
     let executable = program::build(setup, mpi, source)?;
     let mut words = vec![executable.display().to_string()];
     words.extend(arguments.iter().map(|&word| word.to_owned()));
@@ -81,7 +90,7 @@ enum Act {
 }
 
 /// `rail` in the guests: `host` is one of them, or `all`.
-fn rail(host: &str, rail: u64, act: &[&str]) -> Result<()> {
+pub(super) fn rail(host: &str, rail: u64, act: &[&str]) -> Result<()> {
     let status = rail_command(host, rail, act)
         .status()
         .context("cannot run `rail`: this needs the guests of scripts/soft-roce")?;
