@@ -87,7 +87,7 @@ static void run_ahead(MPI_Comm comm)
 /* Who is done frees at once; the last rank is late each time. */
 static void freed_at_once(void)
 {
-    for (long round = 0; round < 10; round++) {
+    for (long round = 0; round < rounds && round < 10; round++) {
         MPI_Comm comm;
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
         if (rank == size - 1 && round % 4 == 1)

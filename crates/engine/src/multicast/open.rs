@@ -174,11 +174,10 @@ fn config(map: &Map, session: u64, datagram_bytes: usize, depth: u32) -> Config 
     let settings = &map.settings;
     let (me, members) = (map.node.0, map.topology.node_count());
     let seconds = map.context.settings().peer_timeout_s;
-    Config {
+    let config = Config {
         channels: settings.bcast_channels,
         fragment_bytes: datagram_bytes.saturating_sub(HEADER_BYTES),
         channel_bytes: settings.bcast_eager_bytes as usize,
-        window: window(depth, members),
         rails: map.rail_count(),
         checksum: match settings.bcast_checksum() {
             _ if !settings.bcast_reliable => Checksum::None,
@@ -192,14 +191,13 @@ fn config(map: &Map, session: u64, datagram_bytes: usize, depth: u32) -> Config 
             ..Timers::default()
         },
         ..Config::new(session, members, me)
+    };
+    // What receive queues hold beside what the protocol says to and fro.
+    let control = config.queue_depth() - config.window;
+    Config {
+        window: depth.saturating_sub(control).clamp(2, 1 << 14),
+        ..config
     }
-}
-
-/// Datagrams of data that may be under way to a leader whose receive queue holds `depth`, beside what the
-/// protocol says to and fro.
-fn window(depth: u32, members: u32) -> u32 {
-    let control = 8 + 2 * members;
-    depth.saturating_sub(control).clamp(2, 1 << 14)
 }
 
 fn start(
