@@ -210,6 +210,23 @@ impl Reader {
         forced
     }
 
+    fn checksum(&self) -> ChecksumChoice {
+        match self.text("FERRORAIL_BCAST_CHECKSUM").as_str() {
+            "additive" => ChecksumChoice::Additive,
+            "none" => ChecksumChoice::None,
+            _ => ChecksumChoice::Crc32c,
+        }
+    }
+
+    fn accumulate(&self) -> AccumulateChoice {
+        match self.text("FERRORAIL_ACCUMULATE").as_str() {
+            "event" => AccumulateChoice::Event,
+            "auto" => AccumulateChoice::Auto,
+            "nic" => AccumulateChoice::Nic,
+            _ => AccumulateChoice::Origin,
+        }
+    }
+
     fn settings(&mut self) -> Settings {
         let none_if_zero = |number: u64| (number != 0).then_some(number);
         let path = |text: String| (!text.is_empty()).then(|| text.into());
@@ -259,21 +276,12 @@ impl Reader {
             bcast_channels: self.number("FERRORAIL_BCAST_CHANNELS") as u32,
             bcast_eager_bytes: self.bytes("FERRORAIL_BCAST_EAGER"),
             bcast_reliable: self.text("FERRORAIL_BCAST_RELIABLE") == "1",
-            bcast_checksum: match self.text("FERRORAIL_BCAST_CHECKSUM").as_str() {
-                "additive" => ChecksumChoice::Additive,
-                "none" => ChecksumChoice::None,
-                _ => ChecksumChoice::Crc32c,
-            },
+            bcast_checksum: self.checksum(),
             lock: match self.text("FERRORAIL_LOCK") {
                 auto if auto == "auto" => None,
                 name => Some(name),
             },
-            accumulate: match self.text("FERRORAIL_ACCUMULATE").as_str() {
-                "event" => AccumulateChoice::Event,
-                "auto" => AccumulateChoice::Auto,
-                "nic" => AccumulateChoice::Nic,
-                _ => AccumulateChoice::Origin,
-            },
+            accumulate: self.accumulate(),
             atomics: match self.text("FERRORAIL_ATOMICS").as_str() {
                 "cpu" => AtomicsChoice::Cpu,
                 "nic" => AtomicsChoice::Nic,

@@ -1,6 +1,6 @@
 //! The protocol's end at the leader of a node: datagrams in and out, and where messages lie.
 
-use super::{MulticastRow, Waker, trial};
+use super::{Message, MulticastRow, Opened, Waker, trial};
 use crate::{Context, EngineError};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
@@ -51,21 +51,6 @@ struct Channel {
     bytes: Vec<u8>,
     /// The message that is in it.
     holds: Option<MessageId>,
-}
-
-/// One message of a schedule.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Message {
-    /// The node whose leader sends it.
-    pub source: u32,
-    /// Where it is, or is to be.
-    pub memory: MemoryRange,
-}
-
-/// A message under way.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Opened {
-    id: MessageId,
 }
 
 impl Leader {
@@ -334,10 +319,10 @@ impl Inner {
             return Ok(());
         };
         let part = range.slice(payload.offset, payload.bytes);
-        // SAFETY: the message lies in its channel, or in memory that `open`'s caller vouches for and that
-        // nobody writes before it is settled.
         let bytes = match part.bytes {
             0 => &[][..],
+            // SAFETY: the message lies in its channel, or in memory that `open`'s caller vouches for and
+            // that nobody writes before it is settled.
             bytes => unsafe { std::slice::from_raw_parts(part.as_ptr(), bytes) },
         };
         self.post(send.to, send.rail, &send.header, bytes)

@@ -4,14 +4,15 @@ use super::{Leader, MulticastRow, trial};
 use crate::EngineError;
 use crate::agree::agree;
 use crate::team::State;
-use crate::team::map::{Map, TeamRails};
-use ferrorail_base::RailId;
+use crate::team::map::Map;
 use ferrorail_base::config::ChecksumChoice;
+use ferrorail_base::{NodeId, RailId};
 use ferrorail_fabric::Multicast;
 use ferrorail_fabric::multicast::faults::with_faults;
 use ferrorail_fabric::multicast::{Group, GroupId};
 use ferrorail_multicast::wire::HEADER_BYTES;
 use ferrorail_multicast::{Checksum, Config, Timers};
+use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Instant;
@@ -84,59 +85,31 @@ fn try_open(map: &Map, state: &mut State) -> Result<Option<Arc<Leader>>, EngineE
     };
     let names: Vec<[u64; 3]> = agree(state.oob(), "naming a multicast group", name)?;
     let [first, second, session] = names[0];
-    let mut group = [0; 16];
-    group[..8].copy_from_slice(&first.to_le_bytes());
-    group[8..].copy_from_slice(&second.to_le_bytes());
-    let joined = match leads {
-        true => join(map, GroupId(group)),
-        false => Ok(Vec::new()),
+    let group = GroupId(bytes_of([first, second]));
+    let mut joined = match leads {
+        true => join(map, group),
+        false => Ok(Joined::default()),
     };
-    let (mut groups, said) = match joined {
-        Ok(groups) => {
-            let addresses: Vec<_> = groups.iter().map(|group| group.address()).collect();
-            let limits = groups.iter().map(|group| group.limits());
-            let bytes = limits.clone().map(|limits| limits.bytes).min();
-            let depth = limits.map(|limits| limits.depth).min();
-            (groups, Ok((addresses, bytes, depth)))
-        }
-        Err(reason) => (Vec::new(), Err(reason)),
-    };
+    let said = joined.as_ref().map(Joined::say).map_err(String::clone);
     tracing::debug!("multicast groups joined after {:?}", begun.elapsed());
     let all = agree(state.oob(), "joining a multicast group", said)?;
-    let leaders = || {
-        let nodes = (0..map.topology.node_count()).map(ferrorail_base::NodeId);
-        nodes.map(|node| &all[map.topology.leader_of(node).index()])
+    let nodes = (0..map.topology.node_count()).map(NodeId);
+    let leaders = nodes.map(|node| &all[map.topology.leader_of(node).index()]);
+    let leaders: Vec<&Said> = leaders.collect();
+    let introduced = match &mut joined {
+        Ok(joined) if leads => joined.introduce(map.node.0, &leaders),
+        _ => Ok(()),
     };
-    let bytes = leaders().filter_map(|said| said.1).min().unwrap_or(0);
-    let depth = leaders().filter_map(|said| said.2).min().unwrap_or(0);
-    let (me, members) = (map.node.0, map.topology.node_count());
-    let mut introduce = || -> Result<(), String> {
-        for (rail, group) in groups.iter_mut().enumerate() {
-            let addresses: Vec<_> = leaders().map(|said| said.0[rail].clone()).collect();
-            group
-                .set_members(me, &addresses)
-                .map_err(|error| error.to_string())?;
-        }
-        Ok(())
-    };
-    let introduced = introduce();
-    agree(
-        state.oob(),
-        "introducing the members of a multicast group",
-        introduced,
-    )?;
-    let tried = groups.iter_mut().try_for_each(|group| {
-        match trial::hears_everybody(&mut **group, session, me, members) {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                Err("its multicasts do not reach all nodes, or theirs do not reach it".into())
-            }
-            Err(error) => Err(error.to_string()),
-        }
-    });
+    let act = "introducing the members of a multicast group";
+    agree(state.oob(), act, introduced)?;
+    let mut groups = joined.map_or_else(|_| Vec::new(), Joined::into_groups);
+    let members = map.topology.node_count();
+    let tried = groups
+        .iter_mut()
+        .try_for_each(|group| try_path(&mut **group, session, map.node.0, members));
     tracing::debug!("multicast tried after {:?}", begun.elapsed());
     agree(state.oob(), "trying multicast", tried)?;
-    let config = config(map, session, bytes, depth);
+    let config = config(map, session, groups.len() as u8, &leaders);
     let made = match leads {
         true => start(map, config, groups).map(Some),
         false => Ok(None),
@@ -146,6 +119,70 @@ fn try_open(map: &Map, state: &mut State) -> Result<Option<Arc<Leader>>, EngineE
     made
 }
 
+/// A leader's memberships, one for each rail of the team; none where the rail carries no groups.
+#[derive(Default)]
+struct Joined(Vec<Option<Box<dyn Group>>>);
+
+/// What a leader says of its memberships.
+#[derive(Serialize, Deserialize)]
+struct Said {
+    /// Its address on each rail, if it has one there.
+    addresses: Vec<Option<Vec<u8>>>,
+    /// Longest datagram of all.
+    bytes: usize,
+    /// Shortest receive queue.
+    depth: u32,
+}
+
+impl Joined {
+    fn say(&self) -> Said {
+        let groups = || self.0.iter().flatten();
+        let limits = || groups().map(|group| group.limits());
+        let address = |group: &Option<Box<dyn Group>>| group.as_ref().map(|group| group.address());
+        Said {
+            addresses: self.0.iter().map(address).collect(),
+            bytes: limits().map(|limits| limits.bytes).min().unwrap_or(0),
+            depth: limits().map(|limits| limits.depth).min().unwrap_or(0),
+        }
+    }
+
+    /// Leaves the rails on which some leader is not a member, and makes the others known on the rest.
+    fn introduce(&mut self, me: u32, leaders: &[&Said]) -> Result<(), String> {
+        for (rail, membership) in self.0.iter_mut().enumerate() {
+            let addresses = leaders.iter().map(|said| said.addresses[rail].clone());
+            match (addresses.collect::<Option<Vec<_>>>(), &mut *membership) {
+                (Some(addresses), Some(group)) => group
+                    .set_members(me, &addresses)
+                    .map_err(|error| error.to_string())?,
+                _ => *membership = None,
+            }
+        }
+        match self.0.iter().flatten().count() {
+            0 => Err("no rail carries multicast on every node".into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn into_groups(self) -> Vec<Box<dyn Group>> {
+        self.0.into_iter().flatten().collect()
+    }
+}
+
+fn try_path(group: &mut dyn Group, session: u64, me: u32, members: u32) -> Result<(), String> {
+    match trial::hears_everybody(group, session, me, members) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err("its multicasts do not reach all nodes, or theirs do not reach it".into()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn bytes_of(words: [u64; 2]) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&words[0].to_le_bytes());
+    bytes[8..].copy_from_slice(&words[1].to_le_bytes());
+    bytes
+}
+
 /// Numbers that no other team draws.
 fn random() -> [u64; 3] {
     use std::collections::hash_map::RandomState;
@@ -153,24 +190,32 @@ fn random() -> [u64; 3] {
     [0; 3].map(|_: u64| RandomState::new().build_hasher().finish())
 }
 
-/// Joins on every rail of the team, or on those that can.
-fn join(map: &Map, id: GroupId) -> Result<Vec<Box<dyn Group>>, String> {
-    let rails = rails(map)?;
+/// Joins on every rail of the team that carries groups.
+fn join(map: &Map, id: GroupId) -> Result<Joined, String> {
+    let rails = map.rails.as_ref().ok_or("no rails")?;
     if map.topology.node_count() > trial::MEMBERS_MAX {
         return Err(format!("more than {} nodes", trial::MEMBERS_MAX));
     }
     let faults = &map.context.settings().multicast_faults;
     let multicast = with_faults(Arc::clone(&rails.fabric) as Arc<dyn Multicast>, faults);
-    let join = |rail: &RailId| multicast.join(*rail, id, DEPTH);
-    let joined: Result<Vec<_>, _> = rails.local.iter().map(join).collect();
-    joined.map_err(|error| error.to_string())
+    let mut refusal = None;
+    let mut join = |rail: &RailId| match multicast.join(*rail, id, DEPTH) {
+        Ok(group) => Some(group),
+        Err(error) => {
+            refusal = Some(error.to_string());
+            None
+        }
+    };
+    let groups: Vec<_> = rails.local.iter().map(&mut join).collect();
+    match (groups.iter().flatten().count(), refusal) {
+        (0, Some(refusal)) => Err(refusal),
+        _ => Ok(Joined(groups)),
+    }
 }
 
-fn rails(map: &Map) -> Result<&TeamRails, String> {
-    map.rails.as_ref().ok_or_else(|| "no rails".to_owned())
-}
-
-fn config(map: &Map, session: u64, datagram_bytes: usize, depth: u32) -> Config {
+fn config(map: &Map, session: u64, rails: u8, leaders: &[&Said]) -> Config {
+    let least = |of: fn(&Said) -> usize| leaders.iter().map(|said| of(said)).min().unwrap_or(0);
+    let (datagram_bytes, depth) = (least(|said| said.bytes), least(|said| said.depth as usize));
     let settings = &map.settings;
     let (me, members) = (map.node.0, map.topology.node_count());
     let seconds = map.context.settings().peer_timeout_s;
@@ -178,7 +223,7 @@ fn config(map: &Map, session: u64, datagram_bytes: usize, depth: u32) -> Config 
         channels: settings.bcast_channels,
         fragment_bytes: datagram_bytes.saturating_sub(HEADER_BYTES),
         channel_bytes: settings.bcast_eager_bytes as usize,
-        rails: map.rail_count(),
+        rails,
         checksum: match settings.bcast_checksum() {
             _ if !settings.bcast_reliable => Checksum::None,
             ChecksumChoice::Crc32c => Checksum::Crc32c,
@@ -195,7 +240,7 @@ fn config(map: &Map, session: u64, datagram_bytes: usize, depth: u32) -> Config 
     // What receive queues hold beside what the protocol says to and fro.
     let control = config.queue_depth() - config.window;
     Config {
-        window: depth.saturating_sub(control).clamp(2, 1 << 14),
+        window: (depth as u32).saturating_sub(control).clamp(2, 1 << 14),
         ..config
     }
 }
