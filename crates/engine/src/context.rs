@@ -1,6 +1,6 @@
 //! What all teams of a process share: settings, the host's progress, rails, statistics.
 
-use crate::multicast::Service;
+use crate::multicast::{MulticastRow, Service};
 use crate::rails::{Rails, RailsKind};
 use crate::stats::Stats;
 use crate::window::Handler;
@@ -128,6 +128,12 @@ impl Context {
         let service = Arc::new(Service::start()?);
         *known = Some(Arc::clone(&service));
         Ok(service)
+    }
+
+    /// What the multicasts of this process have come to up to now.
+    pub fn multicasts(&self) -> MulticastRow {
+        self.count_multicasts();
+        self.stats().multicast()
     }
 
     /// Has the statistics up to date about multicasts.

@@ -51,8 +51,9 @@ pub use collective::OFFERED;
 pub use context::{Context, Host, NoHost};
 pub use error::{EngineError, ErrorClass};
 pub use ferrorail_coll::Order;
+pub use ferrorail_fabric::multicast::{Group, GroupId, MulticastError, Payload, To};
 pub use ferrorail_fabric::{
-    AtomicScope, Capabilities, Fabric, FabricError, RailCounters, RailInfo,
+    AtomicScope, Capabilities, Fabric, FabricError, Multicast, RailCounters, RailInfo,
 };
 pub use ferrorail_rdma_transport::verbs::{
     Choice as PortChoice, Port, State as PortState, ports as survey_ports,

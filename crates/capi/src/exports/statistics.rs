@@ -39,3 +39,12 @@ pub unsafe extern "C" fn ferrorail_lock_messages(window: usize, acquired: *mut u
     unsafe { acquired.write(acquisitions) };
     messages
 }
+
+/// Messages that this process has multicast to other nodes since `MPI_Init`, on all communicators;
+/// `UINT64_MAX` if ferrorail is not active.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrorail_multicasts() -> u64 {
+    let counted =
+        std::panic::catch_unwind(|| session().map(|session| session.context.multicasts().messages));
+    counted.ok().flatten().unwrap_or(u64::MAX)
+}
