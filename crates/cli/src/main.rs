@@ -52,15 +52,19 @@ fn main() -> ExitCode {
     })
 }
 
-/// The settings of this process's environment; what is wrong with them goes to standard error.
-fn settings() -> Settings {
-    let variables = std::env::vars_os().filter_map(|(name, value)| {
+/// This process's environment, as far as it is text.
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| {
         Some((
             name.into_string().ok()?,
             value.to_string_lossy().into_owned(),
         ))
-    });
-    let (settings, problems) = config::parse(variables);
+    })
+}
+
+/// The settings of this process's environment; what is wrong with them goes to standard error.
+fn settings() -> Settings {
+    let (settings, problems) = config::parse(variables());
     for problem in problems {
         complain(format_args!("ferrorail: {problem}"));
     }

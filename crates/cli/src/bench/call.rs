@@ -1,5 +1,6 @@
 //! The C functions, ours or the host's, behind one way to call them.
 
+use super::job_sizes::Team;
 use super::operation::{ELEMENT_BYTES, Form, Operation};
 use ferrorail_mpi_abi::{Comm, Datatype, Op};
 use std::ffi::{c_int, c_void};
@@ -67,12 +68,11 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// For blocks, or a vector, of `bytes`; blocks of vector forms lie side by side.
+    /// Of a team, for blocks, or a vector, of `bytes`; blocks of vector forms lie side by side.
     pub fn new(
         host: &ferrorail_mpi_abi::Host,
         operation: &Operation,
-        size: usize,
-        root: usize,
+        Team { comm, place }: Team,
         bytes: usize,
     ) -> Self {
         let predefined = host.predefined();
@@ -83,14 +83,16 @@ impl Arguments {
         // Sizes are checked to fit.
         let count = elements as c_int;
         Self {
-            comm: predefined.comm_world,
-            root: root as c_int,
+            comm,
+            root: place.root as c_int,
             byte: predefined.byte,
             int: predefined.int,
             sum: predefined.op_sum,
             count,
-            counts: vec![count; size],
-            displacements: (0..size).map(|rank| (rank * elements) as c_int).collect(),
+            counts: vec![count; place.size],
+            displacements: (0..place.size)
+                .map(|rank| (rank * elements) as c_int)
+                .collect(),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! compared in one run.
 
 use super::operation::Operation;
+use super::variant::{ALGORITHM, Environment, Variant};
 use anyhow::{Context, Result, anyhow};
 use ferrorail_base::config;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -17,9 +18,8 @@ use std::ptr::NonNull;
 type Finalize = unsafe extern "C" fn() -> c_int;
 /// `ferrorail_forwarded`.
 type Forwarded = unsafe extern "C" fn(*const c_char) -> u64;
-
-/// The setting that forces an algorithm.
-const ALGORITHM: &str = "FERRORAIL_ALGORITHM";
+/// `ferrorail_multicasts`.
+type Multicasts = extern "C" fn() -> u64;
 
 /// One copy of the library, with settings of its own. It stays loaded.
 pub struct Instance {
@@ -28,6 +28,7 @@ pub struct Instance {
     /// Never closed: the MPI library calls it back until the process ends.
     library: ManuallyDrop<Library>,
     forwarded: Forwarded,
+    multicasts: Multicasts,
 }
 
 impl Instance {
@@ -37,30 +38,26 @@ impl Instance {
         Self::load(library, None)
     }
 
-    /// Opens another copy of `library` on which `algorithm` of `operation` is forced. See
-    /// [`Instance::open_with`].
-    pub fn open_forced(library: &Path, operation: &Operation, algorithm: &str) -> Result<Self> {
-        let value = format!("{}={algorithm}", operation.name);
-        Self::open_with(library, (ALGORITHM, &value), algorithm)
-    }
-
-    /// Opens another copy of `library` with one setting of its own; `label` stands for it in tables.
-    ///
-    /// The library reads its settings once, at its first call; the caller must make that call
-    /// before it opens the next instance.
-    pub fn open_with(library: &Path, (name, value): (&str, &str), label: &str) -> Result<Self> {
+    /// Opens another copy of `library` with the settings of `variant`, by whose label it goes.
+    /// `first_call` makes its first call, at which it reads its settings, once and for all.
+    pub fn open_variant(
+        library: &Path,
+        variant: &Variant,
+        first_call: impl FnOnce(&Self) -> Result<()>,
+    ) -> Result<Self> {
         // SAFETY: the benchmark has one thread, those of the MPI library do not change the
         // environment, and those of instances opened before do not look at it.
-        unsafe { std::env::set_var(name, value) };
+        let _environment = unsafe { Environment::with(&variant.settings) };
         // The loader gives the same instance for the same file: another file is needed.
         let copy = memfd_create("libferrorail", MFdFlags::MFD_CLOEXEC)?;
         let mut copy = File::from(copy);
         std::io::copy(&mut File::open(library)?, &mut copy)
             .with_context(|| format!("cannot copy {}", library.display()))?;
         let path = format!("/proc/self/fd/{}", copy.as_raw_fd());
-        let instance = Self::load(Path::new(&path), Some(label.to_owned()))?;
+        let instance = Self::load(Path::new(&path), Some(variant.label.clone()))?;
         // Its number must not be used again: the loader knows libraries by their names, too.
         std::mem::forget(copy);
+        first_call(&instance)?;
         Ok(instance)
     }
 
@@ -68,18 +65,22 @@ impl Instance {
         // SAFETY: the preload library runs nothing when it is loaded.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| anyhow!("cannot load {}: {error}", path.display()))?;
-        // SAFETY: this is the library's own function.
-        let forwarded = unsafe { library.get::<Forwarded>(b"ferrorail_forwarded\0") };
-        let forwarded = forwarded.map(|f| *f).map_err(|_| {
-            anyhow!(
-                "{} is not libferrorail.so of this version: it has no ferrorail_forwarded",
-                path.display()
+        let missing = |name: &str| {
+            let path = path.display();
+            anyhow!("{path} is not libferrorail.so of this version: it has no {name}")
+        };
+        // SAFETY: these are the library's own functions.
+        let (forwarded, multicasts) = unsafe {
+            (
+                library.get::<Forwarded>(b"ferrorail_forwarded\0"),
+                library.get::<Multicasts>(b"ferrorail_multicasts\0"),
             )
-        })?;
+        };
         Ok(Self {
             label,
+            forwarded: *forwarded.map_err(|_| missing("ferrorail_forwarded"))?,
+            multicasts: *multicasts.map_err(|_| missing("ferrorail_multicasts"))?,
             library: ManuallyDrop::new(library),
-            forwarded,
         })
     }
 
@@ -125,6 +126,11 @@ impl Instance {
     pub fn forwarded_in_all(&self) -> u64 {
         // SAFETY: null stands for all.
         unsafe { (self.forwarded)(std::ptr::null()) }
+    }
+
+    /// Messages that this process has multicast to other nodes so far.
+    pub fn multicasts(&self) -> u64 {
+        (self.multicasts)()
     }
 
     /// `MPI_Finalize` through the library; `None` if it does not take part in that call.

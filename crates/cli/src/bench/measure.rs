@@ -2,52 +2,37 @@
 
 use super::buffers::{Buffers, Pool, contents};
 use super::call::{Arguments, Function};
+use super::contender::Contender;
 use super::instance::Instance;
+use super::job_sizes::{Job, Team};
 use super::operation::{Form, Operation, Place};
+use super::plan::Plan;
+use super::raw::{RawMulticast, Received};
 use super::report::{self, Row};
 use super::timing::{Timing, everybodys};
-use super::{Plan, Variants};
+use super::variant::{By, Variant};
+use super::wrong_data::WrongData;
 use crate::mpi;
-use anyhow::{Result, anyhow};
-use ferrorail_mpi_abi::{Comm, Host};
+use anyhow::{Result, anyhow, bail};
+use ferrorail_mpi_abi::Host;
 use std::path::Path;
 use std::time::Instant;
-
-/// A rank received wrong data. Every rank knows, so that the job can end in order.
-#[derive(Debug, thiserror::Error)]
-#[error("{reason}")]
-pub struct WrongData {
-    /// Whether this is the rank that tells.
-    pub mine: bool,
-    reason: String,
-}
-
-impl WrongData {
-    /// Unless all ranks found right data. `describe` says what is wrong where: with a rank.
-    pub fn check(
-        host: &Host,
-        rank: u32,
-        is_wrong: bool,
-        describe: impl FnOnce(i32) -> String,
-    ) -> Result<()> {
-        let mine = if is_wrong { rank as i32 } else { i32::MAX };
-        let first = host.allreduce_min(mine, host.predefined().comm_world)?;
-        if first == i32::MAX {
-            return Ok(());
-        }
-        let (mine, reason) = (first == mine, describe(first));
-        Err(Self { mine, reason }.into())
-    }
-}
 
 /// One rank's view.
 pub struct Bench<'a> {
     host: &'a Host,
     plan: &'a Plan,
-    world: Comm,
-    place: Place,
+    job: Job<'a>,
+    /// The ranks that are measured.
+    team: Team,
     /// Number of the current contents of the buffers.
     round: u64,
+}
+
+/// What does the work of a cell.
+enum Side<'r, 'h> {
+    Mpi(Function),
+    Raw(&'r mut RawMulticast<'h>),
 }
 
 /// One size of one collective, ready to be called.
@@ -62,53 +47,62 @@ struct Cell<'a> {
 
 impl<'a> Bench<'a> {
     pub fn new(host: &'a Host, plan: &'a Plan) -> Result<Self> {
-        let world = host.predefined().comm_world;
+        let job = Job::new(host, plan.root)?;
         Ok(Self {
             host,
             plan,
-            world,
-            place: Place {
-                rank: host.comm_rank(world)? as usize,
-                size: host.comm_size(world)? as usize,
-                root: plan.root,
-            },
+            team: job.all,
+            job,
             round: 0,
         })
     }
 
     /// Returns whether MPI was finalised on the way.
     pub fn run(&mut self, library: &Path) -> Result<bool> {
-        let Place { rank, size, .. } = self.place;
+        let place @ Place { rank, size, .. } = self.job.all.place;
         mpi::check_size(self.host, size as u32)?;
         self.plan.check_size(size)?;
+        let job_sizes = self.plan.job_sizes(size)?;
         let longest = |side: fn((usize, usize)) -> usize| {
             let all = self.plan.operations.iter().flat_map(|operation| {
                 let sizes = self.plan.sizes.iter();
-                sizes.map(|&bytes| side(operation.lengths(self.place, bytes)))
+                sizes.map(|&bytes| side(operation.lengths(place, bytes)))
             });
             all.max().unwrap_or(0)
         };
         let mut pool = Pool::new((longest(|both| both.0), longest(|both| both.1)));
-        let instances = self.open_instances(library, &mut pool)?;
+        let contenders = self.open(library, &mut pool)?;
         if rank == 0 {
-            report::print_head(size as u32, self.host);
+            report::print_head(size as u32, self.host, self.plan);
         }
         let mut rows = Vec::new();
         let mut missing = Vec::new();
+        let mut parts = 1u64..;
         for &operation in &self.plan.operations {
-            if instances[0].function(operation).is_none() {
+            let mut instances = contenders.iter().filter_map(|one| one.instance.as_ref());
+            if instances.any(|instance| instance.function(operation).is_none()) {
                 missing.push(operation.name);
                 continue;
             }
-            rows.extend(self.measure_sizes(operation, &instances, &mut pool)?);
-        }
-        if rank == 0 {
-            report::print_summary(&rows, &missing);
-            if let Some(path) = &self.plan.json {
-                report::write_json(path, size as u32, self.host, &rows, &missing)?;
+            for &size in &job_sizes {
+                let (part, job) = (parts.next().unwrap_or(0), self.job);
+                let measured = job.with_first(size, |team| {
+                    self.team = team;
+                    // Alike at ranks that took part in what was before and at others.
+                    self.round = part << 32;
+                    self.measure_sizes(operation, &contenders, &mut pool)
+                })?;
+                rows.extend(measured.into_iter().flatten());
             }
         }
-        match instances.last().and_then(Instance::finalize) {
+        if rank == 0 {
+            report::print_summary(&rows, &missing, self.plan);
+            if let Some(path) = &self.plan.json {
+                report::write_json(path, size as u32, self.host, self.plan, &rows, &missing)?;
+            }
+        }
+        let mut instances = contenders.iter().filter_map(|one| one.instance.as_ref());
+        match instances.next_back().and_then(Instance::finalize) {
             Some(code) => {
                 self.host.check("MPI_Finalize", code)?;
                 Ok(true)
@@ -117,45 +111,41 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn open_instances(&mut self, library: &Path, pool: &mut Pool) -> Result<Vec<Instance>> {
-        let operation = self.plan.operations[0];
-        let mut instances = Vec::new();
-        if let Some(Variants { setting, values }) = &self.plan.variants {
-            for value in values {
-                let instance = Instance::open_with(library, (setting, value), value)?;
-                instances.push(self.begin(instance, operation, pool, value)?);
-            }
+    fn open(&mut self, library: &Path, pool: &mut Pool) -> Result<Vec<Contender>> {
+        if self.plan.variants.is_empty() {
+            return Ok(vec![Contender {
+                variant: None,
+                instance: Some(Instance::open(library)?),
+            }]);
         }
-        for algorithm in &self.plan.algorithms {
-            let instance = Instance::open_forced(library, operation, algorithm)?;
-            instances.push(self.begin(instance, operation, pool, algorithm)?);
-        }
-        if instances.is_empty() {
-            instances.push(Instance::open(library)?);
-        }
-        Ok(instances)
+        let plan = self.plan;
+        let open = |variant: &Variant| {
+            let instance = match variant.by {
+                By::RawMulticast => None,
+                By::Library | By::Multicast => {
+                    let first_call = |instance: &Instance| self.begin(instance, variant, pool);
+                    Some(Instance::open_variant(library, variant, first_call)?)
+                }
+            };
+            Ok(Contender {
+                variant: Some(variant.clone()),
+                instance,
+            })
+        };
+        plan.variants.iter().map(open).collect()
     }
 
     /// Makes the first call, at which an instance reads its settings.
-    fn begin(
-        &mut self,
-        instance: Instance,
-        operation: &'static Operation,
-        pool: &mut Pool,
-        name: &str,
-    ) -> Result<Instance> {
-        if let Some(function) = self.ours(&instance, operation) {
-            let bytes = self.plan.sizes.iter().min().copied().unwrap_or(0);
-            let mut cell = self.cell(operation, bytes, pool, false);
-            self.verify(&mut cell, function, name)?;
-        }
-        Ok(instance)
-    }
-
-    fn ours(&self, instance: &Instance, operation: &Operation) -> Option<Function> {
-        let address = instance.function(operation)?;
+    fn begin(&mut self, instance: &Instance, variant: &Variant, pool: &mut Pool) -> Result<()> {
+        let operation = self.plan.operations[0];
+        let Some(address) = instance.function(operation) else {
+            return Ok(());
+        };
         // SAFETY: the library has the MPI function of that name there.
-        Some(unsafe { Function::new(operation, address) })
+        let function = unsafe { Function::new(operation, address) };
+        let bytes = self.plan.sizes.iter().min().copied().unwrap_or(0);
+        let mut cell = self.cell(operation, bytes, pool, false);
+        self.verify(&mut cell, &mut Side::Mpi(function), &variant.label)
     }
 
     fn cell<'p>(
@@ -165,12 +155,11 @@ impl<'a> Bench<'a> {
         pool: &'p mut Pool,
         barrier: bool,
     ) -> Cell<'p> {
-        let Place { size, root, .. } = self.place;
         Cell {
             operation,
             bytes,
-            arguments: Arguments::new(self.host, operation, size, root, bytes),
-            buffers: pool.buffers(operation.lengths(self.place, bytes)),
+            arguments: Arguments::new(self.host, operation, self.team, bytes),
+            buffers: pool.buffers(operation.lengths(self.team.place, bytes)),
             barrier,
         }
     }
@@ -178,7 +167,7 @@ impl<'a> Bench<'a> {
     fn measure_sizes(
         &mut self,
         operation: &'static Operation,
-        instances: &[Instance],
+        contenders: &[Contender],
         pool: &mut Pool,
     ) -> Result<Vec<Row>> {
         let symbol = format!("PMPI_{}", operation.symbol);
@@ -186,6 +175,13 @@ impl<'a> Bench<'a> {
         let address = address.ok_or_else(|| anyhow!("the MPI library has no {symbol}"))?;
         // SAFETY: the host has the MPI function of that name there.
         let host = unsafe { Function::new(operation, address) };
+        let mut raws = Vec::new();
+        for contender in contenders {
+            raws.push(match contender.instance {
+                Some(_) => None,
+                None => Some(RawMulticast::open(self.host, self.team)?),
+            });
+        }
         let sizes = match operation.form {
             Form::Barrier => &[0],
             _ => self.plan.sizes.as_slice(),
@@ -197,85 +193,141 @@ impl<'a> Bench<'a> {
         let mut rows = Vec::new();
         for (&barrier, &bytes) in modes.iter().flat_map(|m| sizes.iter().map(move |s| (m, s))) {
             let mut cell = self.cell(operation, bytes, pool, barrier);
-            let measured = self.measure(&mut cell, host, instances)?;
-            if self.place.rank == 0 {
-                measured.iter().for_each(report::print_row);
+            let mut sides = vec![Side::Mpi(host)];
+            for (contender, raw) in contenders.iter().zip(&mut raws) {
+                sides.push(match (raw, contender.function(operation)) {
+                    (Some(raw), _) => Side::Raw(raw),
+                    (None, Some(ours)) => Side::Mpi(ours),
+                    (None, None) => bail!("ferrorail has no {}", operation.symbol),
+                });
+            }
+            let measured = self.measure(&mut cell, &mut sides, contenders)?;
+            if self.team.place.rank == 0 {
+                let print = |row: &Row| report::print_row(row, self.plan);
+                measured.iter().for_each(print);
             }
             rows.extend(measured);
         }
         Ok(rows)
     }
 
-    /// One row per instance.
+    /// One row per contender; the host is the first side, followed by theirs.
     fn measure(
         &mut self,
         cell: &mut Cell<'_>,
-        host: Function,
-        instances: &[Instance],
+        sides: &mut [Side<'_, '_>],
+        contenders: &[Contender],
     ) -> Result<Vec<Row>> {
         let operation = cell.operation;
-        let forwarded = || instances.iter().map(|i| i.forwarded(operation)).collect();
-        let before: Vec<u64> = forwarded();
-        self.verify(cell, host, "the host MPI")?;
-        let mut functions = vec![host];
-        for instance in instances {
-            let ours = self.ours(instance, operation).expect("looked for before");
-            self.verify(cell, ours, &instance.algorithm(operation))?;
-            functions.push(ours);
+        let counts = || -> Vec<_> {
+            let counts = contenders
+                .iter()
+                .map(|one| (one.forwarded(operation), one.multicasts()));
+            counts.collect()
+        };
+        let before = counts();
+        for (index, side) in sides.iter_mut().enumerate() {
+            let contender = index.checked_sub(1).map(|index| &contenders[index]);
+            let name = contender.map_or("the host MPI".to_owned(), |one| one.name(operation));
+            self.verify(cell, side, &name)?;
         }
         let limits = self.plan.limits;
-        let (blocks, iterations) = limits.amount(functions.len(), |index, iterations| {
-            self.block(cell, functions[index], iterations)
+        let (blocks, iterations) = limits.amount(sides.len(), |index, iterations| {
+            Ok(self.block(cell, &mut sides[index], iterations)?.time_us)
         })?;
-        let mut timings = vec![Timing::default(); functions.len()];
+        let mut timings = vec![Timing::default(); sides.len()];
+        let mut lost = vec![0; sides.len()];
         for _ in 0..blocks {
-            for (function, timing) in functions.iter().zip(&mut timings) {
-                let block = self.block(cell, *function, iterations)?;
-                timing.blocks_us.push(block);
+            for (index, side) in sides.iter_mut().enumerate() {
+                let block = self.block(cell, side, iterations)?;
+                timings[index].blocks_us.push(block.time_us);
+                lost[index] += block.lost;
             }
         }
-        let after = forwarded();
+        let after = counts();
         let host = timings.remove(0);
-        let rows = instances.iter().zip(timings).enumerate();
-        let rows = rows.map(|(index, (instance, ferrorail))| Row {
-            operation,
-            barrier: cell.barrier,
-            bytes: cell.bytes,
-            algorithm: instance.algorithm(operation),
-            iterations,
-            forwarded: before[index] != after[index] || after[index] == u64::MAX,
-            ferrorail,
-            host: host.clone(),
-        });
-        Ok(rows.collect())
+        let mut rows = Vec::new();
+        for (index, (contender, ferrorail)) in contenders.iter().zip(timings).enumerate() {
+            let (forwarded, sent) = after[index];
+            let multicasts = match (before[index].1, sent) {
+                (Some(before), Some(sent)) => Some(self.sum(sent - before)?),
+                _ => None,
+            };
+            let (iterations, lost) = match &sides[1 + index] {
+                Side::Raw(raw) => (iterations.min(raw.most(cell.bytes)?), Some(lost[1 + index])),
+                Side::Mpi(_) => (iterations, None),
+            };
+            let variant = contender.variant.as_ref();
+            rows.push(Row {
+                operation,
+                figure: self.plan.figure,
+                barrier: cell.barrier,
+                ranks: self.team.place.size,
+                bytes: cell.bytes,
+                algorithm: contender.name(operation),
+                settings: variant.map_or(Vec::new(), |variant| variant.settings.clone()),
+                iterations,
+                forwarded: before[index].0 != forwarded || forwarded == u64::MAX,
+                multicasts,
+                lost,
+                ferrorail,
+                host: host.clone(),
+            });
+        }
+        Ok(rows)
     }
 
-    /// Time per call of the slowest rank in µs, the same number at every rank.
-    fn block(&mut self, cell: &mut Cell<'_>, call: Function, iterations: u32) -> Result<f64> {
-        self.host.barrier(self.world)?;
+    /// Of all ranks that are measured.
+    fn sum(&self, mine: u64) -> Result<u64> {
+        let all = everybodys(self.host, self.team.comm, [mine as f64])?;
+        Ok(all.into_iter().map(|[count]| count).sum::<f64>() as u64)
+    }
+
+    /// Time per call of the slowest rank, the same at every rank.
+    fn block(
+        &mut self,
+        cell: &mut Cell<'_>,
+        side: &mut Side<'_, '_>,
+        iterations: u32,
+    ) -> Result<Received> {
+        let call = match side {
+            Side::Mpi(function) => *function,
+            Side::Raw(raw) => {
+                let iterations = iterations.min(raw.most(cell.bytes)?);
+                return raw.broadcast(iterations, cell.bytes, &mut cell.buffers, 0);
+            }
+        };
+        let comm = self.team.comm;
+        self.host.barrier(comm)?;
         let start = Instant::now();
         for iteration in 0..iterations as usize {
             self.call(cell, call, iteration)?;
             if cell.barrier {
-                self.host.barrier(self.world)?;
+                self.host.barrier(comm)?;
             }
         }
         let mine = start.elapsed().as_secs_f64() * 1e6 / f64::from(iterations);
-        let all = everybodys(self.host, [mine])?;
-        Ok(all.into_iter().map(|[time]| time).fold(0.0, f64::max))
+        let all = everybodys(self.host, comm, [mine])?;
+        Ok(Received {
+            time_us: all.into_iter().map(|[time]| time).fold(0.0, f64::max),
+            lost: 0,
+        })
     }
 
     /// Calls once and compares every byte, at every rank.
-    fn verify(&mut self, cell: &mut Cell<'_>, call: Function, name: &str) -> Result<()> {
+    fn verify(&mut self, cell: &mut Cell<'_>, side: &mut Side<'_, '_>, name: &str) -> Result<()> {
         self.round += 1;
-        let (place, pair) = (self.place, self.round as usize);
+        let (place, pair) = (self.team.place, self.round as usize);
         let (send, recv) = cell.buffers.slices(pair);
         contents(send, place.rank, self.round, 0);
         recv.fill(0xff);
         if cell.operation.form == Form::Bcast && place.rank == place.root {
             contents(recv, place.rank, self.round, 0);
         }
-        self.call(cell, call, pair)?;
+        match side {
+            Side::Mpi(function) => self.call(cell, *function, pair)?,
+            Side::Raw(raw) => raw.broadcast_whole(cell.bytes, &mut cell.buffers, pair)?,
+        }
         let expected = cell.operation.expected(place, cell.bytes, self.round);
         let (_, recv) = cell.buffers.slices(pair);
         let wrong = expected.and_then(|expected| {
@@ -283,7 +335,8 @@ impl<'a> Bench<'a> {
             bytes.position(|(found, expected)| found != expected)
         });
         let (operation, bytes, at) = (cell.operation.name, cell.bytes, wrong.unwrap_or(0));
-        WrongData::check(self.host, place.rank as u32, wrong.is_some(), |first| {
+        let (comm, rank) = (self.team.comm, place.rank as u32);
+        WrongData::check(self.host, comm, rank, wrong.is_some(), |first| {
             format!(
                 "{operation}, {name}: wrong data for {bytes} bytes: byte {at} of the result at rank {first}"
             )

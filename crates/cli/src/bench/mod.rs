@@ -2,32 +2,44 @@
 
 mod buffers;
 mod call;
+mod contender;
+mod figures;
+mod findings;
 mod instance;
+mod job_sizes;
 mod measure;
 mod operation;
+mod plan;
+mod raw;
 mod report;
 mod rma;
 mod sizes;
 mod timing;
+mod variant;
+mod wrong_data;
 
 use crate::{library, mpi};
-use anyhow::{Result, bail};
-use ferrorail_base::config;
-use ferrorail_coll::{find, find_collective};
+use anyhow::Result;
 use ferrorail_mpi_abi::Host;
-use measure::{Bench, WrongData};
-use operation::{ELEMENT_BYTES, OPERATIONS, Operation};
+use measure::Bench;
+use plan::Plan;
 use sizes::Sizes;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use timing::Limits;
+use variant::{Variant, Variants};
+use wrong_data::WrongData;
 
 /// Between the last words and MPI_Abort.
 const ABORT_DELAY: Duration = Duration::from_millis(200);
 
+/// Milliseconds for a cell: of any benchmark, and of a figure, which has several curves.
+const BUDGET: u64 = 300;
+const BUDGET_OF_FIGURE: u64 = 1000;
+
 /// Measure collectives or one-sided communication, ours beside the host's in one run: `mpirun -n 4
-/// ferrorail bench --all`, `… bench rma-latency`
+/// ferrorail bench --all`, `… bench rma-latency`; repeat figures of papers: `… bench yu2005:fig10`
 ///
 /// Blocks of calls of both implementations alternate and walk through rotating buffers; each cell's
 /// data is checked once. The MPI library is the one the launcher belongs to, or
@@ -35,24 +47,33 @@ const ABORT_DELAY: Duration = Duration::from_millis(200);
 #[derive(clap::Args)]
 #[command(after_help = rma::help())]
 pub struct Args {
-    /// Collectives to measure, such as allgather, or benchmarks of one-sided communication, such as
-    /// rma-latency; `rma` is all of those
+    /// Collectives to measure, such as allgather, benchmarks of one-sided communication, such as
+    /// rma-latency (`rma` is all of those), or a figure of a paper
     #[arg(
         value_name = "NAME",
         conflicts_with = "all",
-        required_unless_present = "all"
+        required_unless_present_any = ["all", "list"]
     )]
     collectives: Vec<String>,
     /// Measure all collectives
     #[arg(long)]
     all: bool,
+    /// List the figures and benchmarks that have names, with a line about each; needs no MPI job
+    #[arg(long, exclusive = true)]
+    list: bool,
     /// Bytes of a block, or of a vector: sizes, doubling ranges, ranges with another factor, e.g.
-    /// `0,8:1K,4K:1M:4` [default: 4:1M, with --all 4:1M:4]
+    /// `0,8:1K,4K:1M:4` [default: 4:1M, with --all 4:1M:4, with a
+    /// figure the paper's]
     #[arg(long, value_parser = sizes::parse)]
     bytes: Option<Sizes>,
-    /// Time for one size of one collective, both implementations together; slow ones take longer
-    #[arg(long, value_name = "MS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
-    budget: u64,
+    /// Ranks that take part, one number after another, in the form of --bytes: the first of the job,
+    /// while the others sleep [default: all]
+    #[arg(long, value_parser = sizes::parse, value_name = "RANKS")]
+    job_sizes: Option<Sizes>,
+    /// Time for one size of one collective, all implementations together; slow ones take longer
+    /// [default: 300, with a figure 1000]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    budget: Option<u64>,
     /// Calls per block and implementation [default: what fits into the budget]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     iterations: Option<u32>,
@@ -81,37 +102,11 @@ pub struct Args {
     algorithms: Vec<String>,
     /// Values of a setting to compare in one run, such as
     /// `FERRORAIL_STRIPE_POLICY=even,weighted,adaptive`; they stand where the algorithm does
-    #[arg(long, value_parser = variants, value_name = "SETTING=VALUES", conflicts_with = "algorithms")]
+    #[arg(long, value_parser = variant::parse, value_name = "SETTING=VALUES", conflicts_with = "algorithms")]
     vary: Option<Variants>,
     /// Write machine, versions, settings and all blocks to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-}
-
-/// A setting, and the values of it that are compared.
-#[derive(Clone)]
-struct Variants {
-    setting: String,
-    values: Vec<String>,
-}
-
-fn variants(text: &str) -> Result<Variants, String> {
-    let (setting, values) = text
-        .split_once('=')
-        .ok_or("a setting and its values, as in A=1,2")?;
-    if !config::TABLE.iter().any(|row| row.name == setting) {
-        return Err(format!("there is no setting {setting}"));
-    }
-    for value in values.split(',') {
-        let (_, problems) = config::parse([(setting, value)]);
-        if !problems.is_empty() {
-            return Err(format!("{setting} cannot be `{value}`"));
-        }
-    }
-    Ok(Variants {
-        setting: setting.to_owned(),
-        values: values.split(',').map(str::to_owned).collect(),
-    })
 }
 
 /// What kind of communication.
@@ -120,83 +115,37 @@ enum Measured {
     OneSided(rma::Plan),
 }
 
-/// Which collectives are measured, and how.
-struct Plan {
-    operations: Vec<&'static Operation>,
-    sizes: Vec<usize>,
-    limits: Limits,
-    root: usize,
-    barrier: bool,
-    algorithms: Vec<String>,
-    variants: Option<Variants>,
-    json: Option<PathBuf>,
-}
-
 impl Args {
-    fn limits(&self) -> Limits {
+    /// With `budget_ms` where none is given.
+    fn limits(&self, budget_ms: u64) -> Limits {
         Limits {
-            budget: Duration::from_millis(self.budget),
+            budget: Duration::from_millis(self.budget.unwrap_or(budget_ms)),
             iterations: self.iterations,
             blocks: self.blocks,
         }
     }
+
+    /// Of `--vary`.
+    fn variants(&self) -> Vec<Variant> {
+        let Variants(variants) = self.vary.clone().unwrap_or(Variants(Vec::new()));
+        variants
+    }
 }
 
-impl Plan {
-    fn new(args: &Args) -> Result<Self> {
-        let operations: Vec<&Operation> = if args.all {
-            OPERATIONS.iter().collect()
-        } else {
-            let named = args.collectives.iter().map(|name| Operation::named(name));
-            named.collect::<Result<_>>()?
-        };
-        let all_sizes = if args.all { "4:1M:4" } else { "4:1M" };
-        let sizes = match &args.bytes {
-            Some(Sizes(sizes)) => sizes.clone(),
-            None => sizes::parse(all_sizes).expect("a range").0,
-        };
-        let uneven = sizes.iter().find(|&&bytes| bytes % ELEMENT_BYTES != 0);
-        if let (Some(bytes), Some(operation)) = (uneven, operations.iter().find(|o| o.reduces())) {
-            let name = operation.name;
-            bail!("{name} adds elements of {ELEMENT_BYTES} bytes, of which {bytes} is no multiple");
-        }
-        if !args.algorithms.is_empty() {
-            let [operation] = operations[..] else {
-                bail!("--algorithms is for a single collective");
-            };
-            let collective = find_collective(operation.name)?;
-            for name in &args.algorithms {
-                find(collective, name)?;
-            }
-        }
-        Ok(Self {
-            operations,
-            sizes,
-            limits: args.limits(),
-            root: args.root as usize,
-            barrier: args.barrier,
-            algorithms: args.algorithms.clone(),
-            variants: args.vary.clone(),
-            json: args.json.clone(),
-        })
-    }
-
-    /// Counts and displacements of vector forms are of 31 bits.
-    fn check_size(&self, ranks: usize) -> Result<()> {
-        if self.root >= ranks {
-            bail!("--root {} is not one of {ranks} ranks", self.root);
-        }
-        let largest = self.sizes.iter().max().copied().unwrap_or(0);
-        let total = largest.checked_mul(ranks);
-        if total.is_none_or(|total| i32::try_from(total).is_err()) {
-            bail!("{largest} bytes for each of {ranks} ranks are more than MPI's counts hold");
-        }
-        Ok(())
+/// Prints what has a name beside the collectives.
+fn list() {
+    let figures = figures::all().map(|figure| (figure.name, figure.claim));
+    for (name, about) in figures.chain(rma::listed()) {
+        println!("{name:<15} {about}");
     }
 }
 
 /// Runs as one rank of an MPI job.
 pub fn main(args: &Args) -> Result<ExitCode> {
+    if args.list {
+        list();
+        return Ok(ExitCode::SUCCESS);
+    }
     let measured = match rma::Plan::new(args)? {
         Some(plan) => Measured::OneSided(plan),
         None => Measured::Collectives(Plan::new(args)?),

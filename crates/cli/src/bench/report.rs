@@ -1,6 +1,9 @@
 //! The table, the summary and the JSON file of a benchmark.
 
+use super::figures::Figure;
+use super::findings;
 use super::operation::Operation;
+use super::plan::Plan;
 use super::timing::{Means, Timing};
 use crate::mpi;
 use anyhow::{Context, Result};
@@ -20,14 +23,24 @@ pub struct Row {
     pub operation: &'static Operation,
     /// Whether the host's barrier followed each call.
     pub barrier: bool,
+    /// The figure that it belongs to.
+    pub figure: Option<&'static Figure>,
+    /// Ranks that took part.
+    pub ranks: usize,
     /// Bytes of a block or vector.
     pub bytes: usize,
-    /// Forced algorithm or `auto`.
+    /// Forced algorithm, name of a curve or `auto`.
     pub algorithm: String,
+    /// Settings in which it differs from the environment.
+    pub settings: Vec<(String, String)>,
     /// Per block and implementation.
     pub iterations: u32,
     /// Whether ferrorail left calls to the host: the cell then says nothing about it.
     pub forwarded: bool,
+    /// Multicasts that ranks sent for it, where it is about those: without any, a tree was measured.
+    pub multicasts: Option<u64>,
+    /// Datagrams that ranks did not receive, where nothing sends them again.
+    pub lost: Option<u64>,
     /// Ours.
     pub ferrorail: Timing,
     /// The host's.
@@ -38,6 +51,33 @@ impl Row {
     /// Ours by the host's, of the medians: below 1 we are faster.
     fn ratio(&self) -> f64 {
         self.ferrorail.median_us() / self.host.median_us()
+    }
+
+    /// Whether it says something about what it is named after.
+    pub fn counts(&self) -> bool {
+        !self.forwarded && self.multicasts != Some(0)
+    }
+
+    /// What goes into one mean: a curve of a figure, or else a collective.
+    fn kind(&self) -> String {
+        match self.figure {
+            Some(_) => self.algorithm.clone(),
+            None => self.name(),
+        }
+    }
+
+    /// What limits what it says.
+    fn remarks(&self) -> String {
+        let forwarded = if self.forwarded { " forwarded" } else { "" };
+        let by_tree = match self.multicasts {
+            Some(0) => " no multicast",
+            _ => "",
+        };
+        let lost = match self.lost {
+            None | Some(0) => String::new(),
+            Some(lost) => format!(" {lost} lost"),
+        };
+        format!("{forwarded}{by_tree}{lost}")
     }
 
     fn name(&self) -> String {
@@ -56,10 +96,14 @@ impl Row {
         json!({
             "collective": self.operation.name,
             "barrier": self.barrier,
+            "ranks": self.ranks,
             "bytes": self.bytes,
             "algorithm": self.algorithm,
+            "settings": self.settings.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
             "iterations": self.iterations,
             "forwarded": self.forwarded,
+            "multicasts": self.multicasts,
+            "lost": self.lost,
             "ferrorail": timing(&self.ferrorail),
             "host": timing(&self.host),
             "ratio": self.ratio(),
@@ -70,14 +114,14 @@ impl Row {
 /// Means over the cells that ferrorail took.
 fn means(rows: &[Row]) -> Means {
     Means::of(rows.iter().map(|row| {
-        let ratio = (!row.forwarded).then(|| row.ratio());
-        (row.name(), ratio)
+        let ratio = row.counts().then(|| row.ratio());
+        (row.kind(), ratio)
     }))
 }
 
 /// Cells slower than the host's, slowest first.
 fn slower(rows: &[Row]) -> Vec<&Row> {
-    let is_slower = |row: &&Row| !row.forwarded && row.ratio() > SLOWER;
+    let is_slower = |row: &&Row| row.counts() && row.ratio() > SLOWER;
     let mut slower: Vec<&Row> = rows.iter().filter(is_slower).collect();
     slower.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
     slower
@@ -90,19 +134,27 @@ pub fn print_title(ranks: u32, host: &Host) {
 }
 
 /// Prints the head of the table.
-pub fn print_head(ranks: u32, host: &Host) {
+pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
     print_title(ranks, host);
+    if let Some(figure) = plan.figure {
+        println!("# {}: {}", figure.name, figure.claim);
+    }
     println!("# us per call of the slowest rank: median and minimum over blocks; ratio of medians");
+    let ranks = if plan.shows_ranks() { " Ranks " } else { "" };
     println!(
-        "{:<20} {:<10} {:<20} {:>12} {:>12} {:>12} {:>12} {:>8}",
+        "{:<20} {:<10}{ranks} {:<20} {:>12} {:>12} {:>12} {:>12} {:>8}",
         "# Collective", "Bytes", "Algorithm", "ferrorail", "min", "host", "min", "ratio"
     );
 }
 
 /// Prints one line of the table.
-pub fn print_row(row: &Row) {
+pub fn print_row(row: &Row, plan: &Plan) {
+    let ranks = match plan.shows_ranks() {
+        true => format!(" {:<6}", row.ranks),
+        false => String::new(),
+    };
     println!(
-        "{:<20} {:<10} {:<20} {:>12.3} {:>12.3} {:>12.3} {:>12.3} {:>8.3}{}",
+        "{:<20} {:<10}{ranks} {:<20} {:>12.3} {:>12.3} {:>12.3} {:>12.3} {:>8.3}{}",
         row.name(),
         row.bytes,
         row.algorithm,
@@ -111,24 +163,26 @@ pub fn print_row(row: &Row) {
         row.host.median_us(),
         row.host.min_us(),
         row.ratio(),
-        if row.forwarded { " forwarded" } else { "" }
+        row.remarks()
     );
 }
 
 /// Prints means, and what is slower than the host's or was not measured.
-pub fn print_summary(rows: &[Row], missing: &[&str]) {
+pub fn print_summary(rows: &[Row], missing: &[&str], plan: &Plan) {
     println!("#\n# Geometric means of the ratios");
     let means = means(rows);
     for (name, mean) in means.by_name {
         match mean {
             Some(mean) => println!("# {name:<30} {mean:>8.3}"),
-            None => println!("# {name:<30} forwarded"),
+            None => println!("# {name:<30} not measured"),
         }
     }
     if let Some(mean) = means.all {
         println!("# {:<30} {mean:>8.3}", "all");
     }
-    let taken = rows.iter().filter(|row| !row.forwarded).count();
+    let taken = rows.iter().filter(|row| row.counts()).count();
+    let forwarded = rows.iter().filter(|row| row.forwarded).count();
+    let by_tree = rows.len() - taken - forwarded;
     let slower = slower(rows);
     println!(
         "# Cells slower than {SLOWER} times the host's: {} of {taken}",
@@ -143,14 +197,17 @@ pub fn print_summary(rows: &[Row], missing: &[&str]) {
             row.ratio()
         );
     }
-    if taken < rows.len() {
-        println!(
-            "# Cells left to the host, in no mean: {}",
-            rows.len() - taken
-        );
+    if forwarded > 0 {
+        println!("# Cells left to the host, in no mean: {forwarded}");
+    }
+    if by_tree > 0 {
+        println!("# Cells about multicast without any, in no mean: {by_tree}");
     }
     if !missing.is_empty() {
         println!("# Not taken over by this library: {}", missing.join(", "));
+    }
+    if let Some(figure) = plan.figure {
+        findings::print(figure, rows);
     }
 }
 
@@ -159,14 +216,21 @@ pub fn write_json(
     path: &Path,
     ranks: u32,
     host: &Host,
+    plan: &Plan,
     rows: &[Row],
     missing: &[&str],
 ) -> Result<()> {
     let report = json!({
         "benchmark": "collectives",
+        "figure": plan.figure.map(|figure| json!({
+            "name": figure.name,
+            "claim": figure.claim,
+            "findings": findings::json(figure, rows),
+        })),
         "ranks": ranks,
         "slower": slower(rows).into_iter().map(|row| json!({
             "collective": row.name(),
+            "ranks": row.ranks,
             "bytes": row.bytes,
             "algorithm": row.algorithm,
             "ratio": row.ratio(),
@@ -234,11 +298,16 @@ mod tests {
         };
         Row {
             operation: Operation::named(name).unwrap(),
+            figure: None,
             barrier: false,
+            ranks: 2,
             bytes,
             algorithm: "auto".into(),
+            settings: Vec::new(),
             iterations: 1,
             forwarded,
+            multicasts: None,
+            lost: None,
             ferrorail: timing(ours),
             host: timing(2.0),
         }

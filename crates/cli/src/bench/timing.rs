@@ -1,7 +1,7 @@
 //! What the numbers of a benchmark mean, and how many are taken.
 
 use anyhow::Result;
-use ferrorail_mpi_abi::Host;
+use ferrorail_mpi_abi::{Comm, Host};
 use std::time::Duration;
 
 const ITERATIONS_MAX: u32 = 20_000;
@@ -81,12 +81,15 @@ impl Timing {
     }
 }
 
-/// Everybody's numbers, by rank. Collective.
-pub fn everybodys<const N: usize>(host: &Host, mine: [f64; N]) -> Result<Vec<[f64; N]>> {
-    let world = host.predefined().comm_world;
+/// Numbers of all ranks of `comm`, by rank. Collective.
+pub fn everybodys<const N: usize>(
+    host: &Host,
+    comm: Comm,
+    mine: [f64; N],
+) -> Result<Vec<[f64; N]>> {
     let mine: Vec<u8> = mine.into_iter().flat_map(f64::to_ne_bytes).collect();
-    let mut all = vec![0; mine.len() * host.comm_size(world)? as usize];
-    host.allgather_bytes(&mine, &mut all, world)?;
+    let mut all = vec![0; mine.len() * host.comm_size(comm)? as usize];
+    host.allgather_bytes(&mine, &mut all, comm)?;
     let numbers = all.as_chunks::<8>().0.iter();
     let numbers: Vec<f64> = numbers.map(|&bytes| f64::from_ne_bytes(bytes)).collect();
     Ok(numbers.as_chunks::<N>().0.to_vec())
@@ -96,7 +99,7 @@ pub fn everybodys<const N: usize>(host: &Host, mine: [f64; N]) -> Result<Vec<[f6
 pub struct Means {
     /// Of all; `None` without any.
     pub all: Option<f64>,
-    /// Of those with the same name, in order.
+    /// Of those with the same name, in the order in which names first come.
     pub by_name: Vec<(String, Option<f64>)>,
 }
 
@@ -104,8 +107,12 @@ impl Means {
     /// Of what has names; what does not count has no ratio.
     pub fn of(rows: impl Iterator<Item = (String, Option<f64>)>) -> Self {
         let rows: Vec<_> = rows.collect();
-        let mut names: Vec<&String> = rows.iter().map(|(name, _)| name).collect();
-        names.dedup();
+        let mut names: Vec<&String> = Vec::new();
+        for (name, _) in &rows {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
         let of_name = |name: &String| {
             let alike = rows.iter().filter(|(other, _)| other == name);
             (name.clone(), geometric_mean(alike.filter_map(|row| row.1)))

@@ -8,11 +8,10 @@ use super::send_receive::SendReceive;
 use super::verify::verify;
 use super::window::{Implementation, Window};
 use super::{Baseline, Plan};
-use crate::bench::Variants;
 use crate::bench::buffers::Pool;
 use crate::bench::instance::Instance;
-use crate::bench::measure::WrongData;
 use crate::bench::timing::{Timing, everybodys};
+use crate::bench::wrong_data::WrongData;
 use crate::mpi;
 use anyhow::{Result, bail};
 use ferrorail_mpi_abi::Host;
@@ -97,20 +96,16 @@ pub fn run(host: &Host, plan: &Plan, library: &Path) -> Result<bool> {
 
 impl<'a> Driver<'a> {
     fn open_instances(&self, library: &Path) -> Result<Vec<Instance>> {
-        let Some(Variants { setting, values }) = &self.plan.variants else {
-            return Ok(vec![Instance::open(library)?]);
+        let open = |variant| {
+            Instance::open_variant(library, variant, |instance| {
+                let side = self.ours(instance)?;
+                side.implementation.window(STRIDE)?.free()
+            })
         };
-        let mut instances = Vec::new();
-        for value in values {
-            let instance = Instance::open_with(library, (setting, value), value)?;
-            // The first call, at which it reads its settings.
-            self.ours(&instance)?
-                .implementation
-                .window(STRIDE)?
-                .free()?;
-            instances.push(instance);
+        match &self.plan.variants[..] {
+            [] => Ok(vec![Instance::open(library)?]),
+            variants => variants.iter().map(open).collect(),
         }
-        Ok(instances)
     }
 
     fn ours<'i>(&self, instance: &'i Instance) -> Result<Side<'i>>
@@ -275,7 +270,8 @@ impl<'a> Driver<'a> {
         self.round += 1;
         let (round, one) = (self.round, (cell.bytes, 1));
         let wrong = self.with_run(windows, lengths, one, pool, |run| verify(run, round))?;
-        WrongData::check(self.host, self.rank, wrong.is_some(), |first| {
+        let world = self.host.predefined().comm_world;
+        WrongData::check(self.host, world, self.rank, wrong.is_some(), |first| {
             let what = wrong.unwrap_or("one-sided communication");
             format!(
                 "{}, {} bytes: {what}: wrong data at rank {first}",
@@ -353,7 +349,8 @@ impl<'a> Driver<'a> {
         let mine = (figure.run)(run, cell)?;
         let elapsed = start.elapsed().as_secs_f64() * 1e6 / run.iterations as f64;
         run.barrier()?;
-        let all = everybodys(self.host, [mine.unwrap_or(f64::NAN), elapsed])?;
+        let world = self.host.predefined().comm_world;
+        let all = everybodys(self.host, world, [mine.unwrap_or(f64::NAN), elapsed])?;
         let values = || {
             let values = all.iter().map(|both| both[0]);
             values.filter(|value| !value.is_nan())

@@ -20,7 +20,8 @@ pub use mpi_window::Memory;
 
 use super::sizes::Sizes;
 use super::timing::Limits;
-use super::{Args, Variants};
+use super::variant::Variant;
+use super::{Args, BUDGET};
 use anyhow::{Result, bail};
 use figures::{Bytes, Cell, FIGURES, Figure};
 use std::fmt::Write as _;
@@ -46,7 +47,7 @@ pub struct Plan {
     burst: usize,
     memory: Memory,
     baseline: Option<Baseline>,
-    variants: Option<Variants>,
+    variants: Vec<Variant>,
     json: Option<PathBuf>,
 }
 
@@ -56,18 +57,19 @@ impl Plan {
         let Some(figures) = named(&args.collectives)? else {
             return Ok(None);
         };
-        if !args.algorithms.is_empty() || args.barrier || args.root != 0 {
-            bail!("--algorithms, --barrier and --root are for collectives");
+        let of_collectives = args.barrier || args.root != 0 || args.job_sizes.is_some();
+        if !args.algorithms.is_empty() || of_collectives {
+            bail!("--algorithms, --barrier, --root and --job-sizes are for collectives");
         }
         Ok(Some(Self {
             figures,
             all: args.collectives.iter().any(|name| name == ALL),
             bytes: args.bytes.as_ref().map(|Sizes(sizes)| sizes.clone()),
-            limits: args.limits(),
+            limits: args.limits(BUDGET),
             burst: args.burst as usize,
             memory: args.window,
             baseline: args.baseline,
-            variants: args.vary.clone(),
+            variants: args.variants(),
             json: args.json.clone(),
         }))
     }
@@ -128,10 +130,17 @@ fn named(names: &[String]) -> Result<Option<Vec<&'static Figure>>> {
     names.iter().map(find).collect::<Result<_>>().map(Some)
 }
 
+/// The figures, and a line about each.
+pub fn listed() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FIGURES.iter().map(|figure| (figure.name, figure.about))
+}
+
 /// What `--help` says of the figures.
 pub fn help() -> String {
     let mut text =
-        "One-sided communication, between rank 0 and the last where two take part:\n".to_owned();
+        "Figures of papers are listed by --list. One-sided communication, between rank 0 and the last \
+         where two take part:\n"
+            .to_owned();
     for figure in FIGURES {
         let _ = writeln!(text, "  {:<15} {}", figure.name, figure.about);
     }

@@ -101,7 +101,7 @@ impl<'w> Run<'_, 'w> {
 
     /// The largest of all ranks' numbers. Of all ranks.
     pub fn largest(&self, mine: f64) -> Result<f64> {
-        let all = everybodys(self.host, [mine])?;
+        let all = everybodys(self.host, self.host.predefined().comm_world, [mine])?;
         Ok(all.into_iter().map(|[number]| number).fold(0.0, f64::max))
     }
 

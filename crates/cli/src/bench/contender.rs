@@ -1,0 +1,44 @@
+//! What is compared beside the host, opened.
+
+use super::call::Function;
+use super::instance::Instance;
+use super::operation::Operation;
+use super::variant::{By, Variant};
+
+/// What is compared beside the host.
+pub struct Contender {
+    /// Its name and settings; none for the library as the environment has it.
+    pub variant: Option<Variant>,
+    /// The copy of the library; none for raw multicast.
+    pub instance: Option<Instance>,
+}
+
+impl Contender {
+    /// What stands for it in tables.
+    pub fn name(&self, operation: &Operation) -> String {
+        match (&self.variant, &self.instance) {
+            (Some(variant), _) => variant.label.clone(),
+            (None, Some(instance)) => instance.algorithm(operation),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// Calls that it left to the host so far.
+    pub fn forwarded(&self, operation: &Operation) -> u64 {
+        let instance = self.instance.as_ref();
+        instance.map_or(0, |instance| instance.forwarded(operation))
+    }
+
+    /// Multicasts sent so far, if that matters.
+    pub fn multicasts(&self) -> Option<u64> {
+        let is_wanted = self.variant.as_ref()?.by == By::Multicast;
+        is_wanted.then_some(self.instance.as_ref()?.multicasts())
+    }
+
+    /// Its implementation of `operation`, if the library has one.
+    pub fn function(&self, operation: &Operation) -> Option<Function> {
+        let address = self.instance.as_ref()?.function(operation)?;
+        // SAFETY: the library has the MPI function of that name there.
+        Some(unsafe { Function::new(operation, address) })
+    }
+}

@@ -1,0 +1,234 @@
+//! Yu et al., High Performance Broadcast Support in LA-MPI over Quadrics, 2005: figures 1, 2 and 7 to 10.
+//! "LA-MPI generic" is a spanning tree of point-to-point messages, "LA-MPI HW" the reliable broadcast over
+//! multicast.
+
+use super::{Curve, Figure, Finding, HOST, Quantity};
+use crate::bench::job_sizes::JobSizes;
+use crate::bench::variant::By;
+
+const GENERIC: &str = "LA-MPI generic";
+const HW: &str = "LA-MPI HW";
+const RAW: &str = "raw multicast";
+const CRC32C: &str = "reliable, CRC32C";
+const ADDITIVE: &str = "reliable, additive";
+const UNRELIABLE: &str = "unreliable";
+
+const MULTICAST: (&str, &str) = ("FERRORAIL_ALGORITHM", "bcast=smp_multicast");
+
+const fn multicast(label: &'static str, settings: &'static [(&str, &str)]) -> Curve {
+    Curve {
+        label,
+        settings,
+        by: By::Multicast,
+    }
+}
+
+const TREE_AND_MULTICAST: &[Curve] = &[
+    Curve {
+        label: GENERIC,
+        settings: &[("FERRORAIL_ALGORITHM", "bcast=knomial")],
+        by: By::Library,
+    },
+    multicast(HW, &[MULTICAST]),
+];
+
+const fn ratio(
+    what: &'static str,
+    paper: &'static str,
+    bytes: usize,
+    (curve, base): (&'static str, &'static str),
+) -> Finding {
+    Finding {
+        what,
+        paper,
+        bytes,
+        ours: Quantity::Ratio(curve, base),
+    }
+}
+
+/// The figures.
+pub const FIGURES: &[Figure] = &[
+    Figure {
+        name: "yu2005:fig1",
+        claim: "a broadcast along a tree of point-to-point messages is slower than one by hardware",
+        collective: "bcast",
+        curves: TREE_AND_MULTICAST,
+        bytes: "4:16K",
+        job_sizes: JobSizes::Whole,
+        findings: &[ratio(
+            "LA-MPI generic by LA-MPI HW, 4 bytes",
+            "above 1",
+            4,
+            (GENERIC, HW),
+        )],
+    },
+    Figure {
+        name: "yu2005:fig2",
+        claim: "a library's reliable broadcast (libelan) adds more than 150 % to the hardware's",
+        collective: "bcast",
+        curves: &[
+            Curve {
+                label: RAW,
+                settings: &[],
+                by: By::RawMulticast,
+            },
+            multicast(HW, &[MULTICAST]),
+        ],
+        bytes: "4:16K",
+        job_sizes: JobSizes::Whole,
+        findings: &[ratio(
+            "reliable by raw, 4 bytes",
+            "above 2.5 (libelan)",
+            4,
+            (HW, RAW),
+        )],
+    },
+    Figure {
+        name: "yu2005:fig7",
+        claim: "broadcast over multicast is faster than the tree and the vendors' MPIs, short and long",
+        collective: "bcast",
+        curves: TREE_AND_MULTICAST,
+        bytes: "4:1M",
+        job_sizes: JobSizes::Whole,
+        findings: &[
+            ratio(
+                "LA-MPI HW by LA-MPI generic, 4 bytes",
+                "below 1",
+                4,
+                (HW, GENERIC),
+            ),
+            ratio(
+                "LA-MPI HW by the host MPI, 4 bytes",
+                "below 1",
+                4,
+                (HW, HOST),
+            ),
+            ratio(
+                "LA-MPI HW by LA-MPI generic, 64 KB",
+                "below 1",
+                64 << 10,
+                (HW, GENERIC),
+            ),
+        ],
+    },
+    Figure {
+        name: "yu2005:fig8",
+        claim: "broadcast over multicast takes nearly the same time for 2 and for 128 processes",
+        collective: "bcast",
+        curves: TREE_AND_MULTICAST,
+        bytes: "8",
+        job_sizes: JobSizes::Doubling,
+        findings: &[
+            Finding {
+                what: "LA-MPI HW, largest job by smallest",
+                paper: "close to 1",
+                bytes: 8,
+                ours: Quantity::Growth(HW),
+            },
+            Finding {
+                what: "LA-MPI generic, largest job by smallest",
+                paper: "logarithmic",
+                bytes: 8,
+                ours: Quantity::Growth(GENERIC),
+            },
+        ],
+    },
+    Figure {
+        name: "yu2005:fig9",
+        claim: "reliability costs 1 us up to 256 bytes, and the time of checksums for long messages",
+        collective: "bcast",
+        curves: &[
+            multicast(
+                CRC32C,
+                &[MULTICAST, RELIABLE, ("FERRORAIL_BCAST_CHECKSUM", "crc32c")],
+            ),
+            multicast(
+                ADDITIVE,
+                &[
+                    MULTICAST,
+                    RELIABLE,
+                    ("FERRORAIL_BCAST_CHECKSUM", "additive"),
+                ],
+            ),
+            multicast(UNRELIABLE, &[MULTICAST, ("FERRORAIL_BCAST_RELIABLE", "0")]),
+        ],
+        bytes: "4:1M",
+        job_sizes: JobSizes::Whole,
+        findings: &[
+            Finding {
+                what: "added by reliability, CRC32C, 256 bytes",
+                paper: "about 1 us",
+                bytes: 256,
+                ours: Quantity::Added(CRC32C, UNRELIABLE),
+            },
+            Finding {
+                what: "added by reliability, additive, 256 bytes",
+                paper: "about 1 us",
+                bytes: 256,
+                ours: Quantity::Added(ADDITIVE, UNRELIABLE),
+            },
+            ratio(
+                "reliable with CRC32C by unreliable, 1 MB",
+                "significant",
+                1 << 20,
+                (CRC32C, UNRELIABLE),
+            ),
+            ratio(
+                "reliable with a sum by unreliable, 1 MB",
+                "significant",
+                1 << 20,
+                (ADDITIVE, UNRELIABLE),
+            ),
+        ],
+    },
+    Figure {
+        name: "yu2005:fig10",
+        claim: "8 bytes take 17.1 us with 2 channels and 4.3 us with 16, between 8 processes",
+        collective: "bcast",
+        curves: &[
+            multicast(
+                "2 channels",
+                &[MULTICAST, ("FERRORAIL_BCAST_CHANNELS", "2")],
+            ),
+            multicast(
+                "4 channels",
+                &[MULTICAST, ("FERRORAIL_BCAST_CHANNELS", "4")],
+            ),
+            multicast(
+                "8 channels",
+                &[MULTICAST, ("FERRORAIL_BCAST_CHANNELS", "8")],
+            ),
+            multicast(
+                "16 channels",
+                &[MULTICAST, ("FERRORAIL_BCAST_CHANNELS", "16")],
+            ),
+            multicast(
+                "32 channels",
+                &[MULTICAST, ("FERRORAIL_BCAST_CHANNELS", "32")],
+            ),
+            multicast(
+                "64 channels",
+                &[MULTICAST, ("FERRORAIL_BCAST_CHANNELS", "64")],
+            ),
+        ],
+        bytes: "8",
+        job_sizes: JobSizes::Whole,
+        findings: &[
+            Finding {
+                what: "2 channels",
+                paper: "17.1 us",
+                bytes: 8,
+                ours: Quantity::Time("2 channels"),
+            },
+            Finding {
+                what: "16 channels",
+                paper: "4.3 us",
+                bytes: 8,
+                ours: Quantity::Time("16 channels"),
+            },
+            ratio("2 channels by 16", "4.0", 8, ("2 channels", "16 channels")),
+        ],
+    },
+];
+
+const RELIABLE: (&str, &str) = ("FERRORAIL_BCAST_RELIABLE", "1");
