@@ -5,7 +5,7 @@ use super::job_sizes::JobSizes;
 use super::operation::{ELEMENT_BYTES, OPERATIONS, Operation};
 use super::sizes::{self, Sizes};
 use super::timing::Limits;
-use super::variant::Variant;
+use super::variant::{By, Variant};
 use super::{Args, BUDGET, BUDGET_OF_FIGURE};
 use anyhow::{Result, bail};
 use ferrorail_coll::{find, find_collective};
@@ -56,6 +56,10 @@ impl Plan {
             None if args.algorithms.is_empty() => args.variants(),
             None => forced(&args.algorithms, &operations)?,
         };
+        let mut compared = variants.iter();
+        if args.barrier && compared.any(|variant| variant.by == By::RawMulticast) {
+            bail!("--barrier is for calls of MPI: raw multicasts are none");
+        }
         let job_sizes = match (&args.job_sizes, figure) {
             (Some(Sizes(ranks)), _) => JobSizes::Given(ranks.clone()),
             (None, Some(figure)) => figure.job_sizes.clone(),

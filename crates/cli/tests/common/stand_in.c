@@ -1,5 +1,5 @@
-/* Stands in for the preload library: forwards to the host MPI; says once in which instance it is and
- * what is forced there. Counts reductions as forwarded, and knows nothing of scans. */
+/* Stands in for the preload library: forwards to the host MPI; says once in which instance it is,
+ * what is forced there and how it broadcasts. Counts reductions as forwarded, and knows nothing of scans. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 typedef int (*Allgather)(const void *, int, size_t, void *, int, size_t, size_t);
 typedef int (*Bcast)(void *, int, size_t, int, size_t);
 typedef int (*Fold)(const void *, void *, int, size_t, size_t, size_t);
-static int calls;
-static unsigned long long folded;
+static int calls, bcasts, multicasts;
+static unsigned long long folded, casts;
 int MPI_Allgather(const void *send, int send_count, size_t send_type,
                   void *recv, int recv_count, size_t recv_type, size_t comm) {
     Allgather next = (Allgather)dlsym(RTLD_DEFAULT, "PMPI_Allgather");
@@ -22,7 +22,18 @@ int MPI_Allgather(const void *send, int send_count, size_t send_type,
         ((unsigned char *)recv)[recv_count * 2 - 1] ^= 1;
     return code;
 }
+static const char *given(const char *name) {
+    const char *value = getenv(name);
+    return value ? value : "";
+}
 int MPI_Bcast(void *buffer, int count, size_t type, int root, size_t comm) {
+    if (bcasts++ == 0) {
+        const char *forced = given("FERRORAIL_ALGORITHM");
+        multicasts = strcmp(forced, "bcast=smp_multicast") == 0 && !getenv("STAND_IN_HAS_NO_MULTICAST");
+        fprintf(stderr, "broadcasts <%s %s %s %s>\n", forced, given("FERRORAIL_BCAST_CHANNELS"),
+                given("FERRORAIL_BCAST_RELIABLE"), given("FERRORAIL_BCAST_CHECKSUM"));
+    }
+    casts += multicasts;
     return ((Bcast)dlsym(RTLD_DEFAULT, "PMPI_Bcast"))(buffer, count, type, root, comm);
 }
 int MPI_Allreduce(const void *send, void *recv, int count, size_t type, size_t op, size_t comm) {

@@ -41,6 +41,11 @@ impl StandIn {
 
     /// `mpirun -n 2 ferrorail bench ARGS`.
     pub fn bench_of(&self, launcher: &str, args: &[&str]) -> Command {
+        self.bench_on(2, launcher, args)
+    }
+
+    /// `mpirun -n RANKS ferrorail bench ARGS`.
+    pub fn bench_on(&self, ranks: u32, launcher: &str, args: &[&str]) -> Command {
         let mut command = Command::new(launcher);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("FERRORAIL_") {
@@ -55,7 +60,7 @@ impl StandIn {
         }
         command
             .env("FERRORAIL_LIBRARY", self.library())
-            .args(["-n", "2"])
+            .args(["-n", &ranks.to_string()])
             .arg(ferrorail().get_program())
             .arg("bench")
             .args(args);
@@ -69,6 +74,7 @@ impl Drop for StandIn {
     }
 }
 
+#[allow(dead_code, reason = "not every test program takes all launchers")]
 /// Launchers, and the families of MPI libraries that they belong to.
 pub const LAUNCHERS: [(&str, &str); 2] =
     [("mpirun.openmpi", "Open MPI"), ("mpirun.mpich", "MPICH")];

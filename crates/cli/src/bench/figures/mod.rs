@@ -197,7 +197,7 @@ mod tests {
         let figure = named(&["yu2005:fig10"]).unwrap().unwrap();
         assert_eq!(figure.name, "yu2005:fig10");
         let text = |names| named(names).unwrap_err().to_string();
-        assert!(text(&["yu2005:fig71"]).ends_with("did you mean \"yu2005:fig7\"?"));
+        assert!(text(&["yu2005:fig77"]).ends_with("did you mean \"yu2005:fig7\"?"));
         assert!(text(&["bcast", "yu2005:fig7"]).contains("in a run of its own"));
     }
 
