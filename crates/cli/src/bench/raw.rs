@@ -215,24 +215,21 @@ impl<'a> RawMulticast<'a> {
         first_pair: usize,
     ) -> Result<(Instant, usize)> {
         let datagrams = self.datagrams(bytes);
-        let (session, block, chunk) = (self.session, self.block, self.chunk);
-        let mut came = vec![false; iterations as usize * datagrams];
-        let mut missing = came.len();
+        let mut awaited = Awaited {
+            session: self.session,
+            block: self.block,
+            bytes,
+            chunk: self.chunk,
+            datagrams,
+            came: vec![false; iterations as usize * datagrams],
+        };
+        let mut missing = awaited.came.len();
         let mut last = Instant::now();
         while missing > 0 && last.elapsed() < SILENCE {
             let before = missing;
             self.group.poll(usize::MAX, &mut |datagram| {
-                let Some(index) = index_of(datagram, session, block) else {
-                    return;
-                };
-                let part = &datagram[HEADER_BYTES..];
-                let at = index % datagrams * chunk;
-                let fits = part.len() == bytes.min(at + chunk) - at;
-                let is_new = came
-                    .get_mut(index)
-                    .is_some_and(|came| !std::mem::replace(came, true));
-                if is_new && fits {
-                    let (_, message) = buffers.slices(first_pair + index / datagrams);
+                if let Some((index, at, part)) = awaited.take(datagram) {
+                    let (_, message) = buffers.slices(first_pair + index);
                     message[at..][..part.len()].copy_from_slice(part);
                     missing -= 1;
                 }
@@ -243,6 +240,35 @@ impl<'a> RawMulticast<'a> {
             }
         }
         Ok((last, missing))
+    }
+}
+
+/// The datagrams of a block at a receiver.
+struct Awaited {
+    session: u64,
+    block: u32,
+    /// Of a message.
+    bytes: usize,
+    /// Bytes of a message in a datagram.
+    chunk: usize,
+    /// Datagrams of a message.
+    datagrams: usize,
+    came: Vec<bool>,
+}
+
+impl Awaited {
+    /// The message of the block that `datagram` belongs to, and where in it which bytes go, unless it is
+    /// none of the block or has come before.
+    fn take<'d>(&mut self, datagram: &'d [u8]) -> Option<(usize, usize, &'d [u8])> {
+        let index = index_of(datagram, self.session, self.block)?;
+        let part = &datagram[HEADER_BYTES..];
+        let at = index % self.datagrams * self.chunk;
+        if part.len() != self.chunk.min(self.bytes - at) {
+            return None;
+        }
+        let came = self.came.get_mut(index)?;
+        let is_new = !std::mem::replace(came, true);
+        is_new.then_some((index / self.datagrams, at, part))
     }
 }
 
@@ -266,20 +292,57 @@ fn gather(host: &Host, team: Team, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
 mod tests {
     use super::*;
 
+    fn datagram(session: u64, block: u32, index: u32, part: &[u8]) -> Vec<u8> {
+        let parts = [
+            &session.to_ne_bytes()[..],
+            &block.to_ne_bytes(),
+            &index.to_ne_bytes(),
+            part,
+        ];
+        parts.concat()
+    }
+
+    /// Two messages of 10 bytes in datagrams of 4.
+    fn awaited() -> Awaited {
+        Awaited {
+            session: 7,
+            block: 3,
+            bytes: 10,
+            chunk: 4,
+            datagrams: 3,
+            came: vec![false; 6],
+        }
+    }
+
     #[test]
     fn datagrams_of_another_session_or_block_are_ignored() {
-        let header = |session: u64, block: u32, index: u32| {
-            let parts = [
-                &session.to_ne_bytes()[..],
-                &block.to_ne_bytes(),
-                &index.to_ne_bytes(),
-            ];
-            parts.concat()
+        let own = datagram(7, 3, 0, b"data");
+        assert_eq!(awaited().take(&own), Some((0, 0, &b"data"[..])));
+        let others = [
+            datagram(8, 3, 0, b"data"),
+            datagram(7, 4, 0, b"data"),
+            datagram(7, 3, 6, b"data"),
+            datagram(7, 3, 0, b"dat"),
+            own[..HEADER_BYTES - 1].to_vec(),
+        ];
+        for other in others {
+            assert_eq!(awaited().take(&other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn what_comes_again_does_not_hide_what_is_lost() {
+        let mut awaited = awaited();
+        let mut take = |index, part: &'static [u8]| {
+            let datagram = datagram(7, 3, index, part);
+            let taken = awaited.take(&datagram);
+            taken.map(|(message, at, part)| (message, at, part.len()))
         };
-        let datagram = [header(7, 3, 12), b"data".to_vec()].concat();
-        assert_eq!(index_of(&datagram, 7, 3), Some(12));
-        assert_eq!(index_of(&datagram, 8, 3), None);
-        assert_eq!(index_of(&datagram, 7, 4), None);
-        assert_eq!(index_of(&datagram[..HEADER_BYTES - 1], 7, 3), None);
+        assert_eq!(take(5, b"ij"), Some((1, 8, 2)));
+        assert_eq!(take(1, b"efgh"), Some((0, 4, 4)));
+        assert_eq!(take(1, b"efgh"), None);
+        assert_eq!(take(3, b"abcd"), Some((1, 0, 4)));
+        let came = awaited.came.iter().filter(|&&came| came).count();
+        assert_eq!(came, 3);
     }
 }
