@@ -1,5 +1,5 @@
 //! `ferrorail bench yu2005:fig…` and `--job-sizes`: on the stand-in for the preload library, and on the
-//! library itself where it has been built beside the command.
+//! library itself, which a build of the workspace leaves beside the command.
 
 mod common;
 #[path = "common/stand_in.rs"]
@@ -204,18 +204,20 @@ fn what_a_tree_did_is_not_reported_as_multicast() {
 }
 
 /// The preload library beside the command, where a build of the workspace leaves it.
-fn built_library() -> Option<PathBuf> {
+fn built_library() -> PathBuf {
     let command = PathBuf::from(ferrorail().get_program());
     let library = command.with_file_name("libferrorail.so");
-    library.is_file().then_some(library)
+    assert!(
+        library.is_file(),
+        "{} is not there: build the package ferrorail-capi first, in the same profile",
+        library.display()
+    );
+    library
 }
 
 #[test]
 fn figures_are_measured_on_the_library() {
-    let Some(library) = built_library() else {
-        eprintln!("there is no libferrorail.so beside the command: nothing is measured");
-        return;
-    };
+    let library = built_library();
     let stand_in = StandIn::new("figures-of-library");
     for figure in FIGURES {
         let (table, _, report) = measure(&stand_in, &library, &figure, |_| ());

@@ -10,7 +10,7 @@ use super::timing::everybodys;
 use anyhow::{Context, Result, bail};
 use ferrorail_base::RailId;
 use ferrorail_base::config;
-use ferrorail_engine::{Group, GroupId, MulticastError, Payload, Rails, To, open_rails};
+use ferrorail_engine::{Group, GroupId, Multicast, MulticastError, Payload, Rails, To, open_rails};
 use ferrorail_mpi_abi::Host;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant};
@@ -65,7 +65,7 @@ impl<'a> RawMulticast<'a> {
         let (id, session) = all[0].split_at(16);
         let id = GroupId(id.try_into().expect("16 bytes"));
         let rails = open_rails(&settings)?;
-        let group = rails.multicast().join(RailId(0), id, DEPTH);
+        let group = rails.join(RailId(0), id, DEPTH);
         let mut group = group.context("raw multicast")?;
         let address = group.address();
         let mut word = vec![0; 2 + ADDRESS_BYTES_MAX];
