@@ -243,15 +243,16 @@ impl Plan {
 impl Route {
     fn new(map: &Map, algorithm: &Algorithm, landing: Landing, root: Rank) -> Self {
         let schedule = schedule(map, algorithm, landing, root, map.rank);
+        // Within a node the CPU copies.
+        let far = |peer: Rank| !map.topology.same_node(peer, map.rank);
         let puts_from = |buffer| {
-            let reads =
-                |step: &Step| matches!(step, Step::Put { from, .. } if from.buffer == buffer);
+            let reads = |step: &Step| matches!(*step, Step::Put { to, from, .. } if from.buffer == buffer && far(to));
             schedule.steps.iter().any(reads)
         };
         let announces = schedule
             .steps
             .iter()
-            .any(|step| matches!(step, Step::Announce { .. }));
+            .any(|step| matches!(*step, Step::Announce { to, .. } if far(to)));
         Self {
             registers_send: landing == Landing::Recv && puts_from(Buffer::Send),
             registers_recv: announces || puts_from(Buffer::Recv),

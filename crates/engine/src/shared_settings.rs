@@ -244,7 +244,7 @@ mod tests {
                     0 => "2",
                     _ => "10",
                 },
-                _ => "16K",
+                _ => "24K",
             };
             let (settings, _) = parse([(setting.name, value)]);
             let shared = SharedSettings::of(&settings) != usual;

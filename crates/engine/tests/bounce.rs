@@ -98,8 +98,9 @@ fn refusing(node_size: u32, rails: u8, faults: &str) -> Settings {
 #[test]
 fn every_algorithm_is_right_whoever_is_refused() {
     for collective in COLLECTIVES {
-        let direct = algorithms(collective).iter();
-        for algorithm in direct.filter(|algorithm| algorithm.supports(Landing::Recv)) {
+        // Multicasts are copied into their datagrams.
+        let puts = algorithms(collective).iter().filter(|a| !a.multicast);
+        for algorithm in puts.filter(|algorithm| algorithm.supports(Landing::Recv)) {
             for (ranks, node_size) in [SHAPES[2], SHAPES[4], SHAPES[5]] {
                 for faults in ["loop0:refuse:every=1", "loop1:refuse:every=2"] {
                     let mut settings = refusing(node_size, 2, faults);

@@ -70,7 +70,11 @@ fn damaged(context: &Context) -> u64 {
 #[test]
 fn every_algorithm_is_right_over_rails_that_damage() {
     let faults = "loop0:corrupt:every=23,loop1:corrupt:after=1:every=31";
-    for algorithm in algorithms(Collective::Allgather) {
+    // Multicasts have checks of their own.
+    let puts = algorithms(Collective::Allgather)
+        .iter()
+        .filter(|a| !a.multicast);
+    for algorithm in puts {
         for (size, node_size) in SHAPES {
             let mut settings = damaging(node_size, 2, faults);
             settings
