@@ -8,6 +8,7 @@
 //! | `reduce_scatter_allgather` | 2⌈(N-1)/k⌉ | 2⌈(N-1)/k⌉/N | per rank |
 //! | `smp_recursive_multiplying` | log_{k+1} V, else ⌊log_{k+1} V⌋ + 2 | as many | whole |
 //! | `multi_leader_recursive_multiplying` | as that over V nodes and k/L ports | that, 1/L of it | per rank |
+//! | `smp_reduce_multicast` | ⌈log_{k+1} V⌉ + 1 | as many | whole |
 //!
 //! All combine in rank order, `smp_` and `multi_leader_` where nodes are consecutive, and with one
 //! bracketing on all ranks: results are the same to the bit everywhere.
@@ -21,6 +22,7 @@ pub mod multi_leader;
 pub mod recursive_multiplying;
 pub mod reduce_scatter_allgather;
 pub mod smp_recursive_multiplying;
+pub mod smp_reduce_multicast;
 
 pub(crate) const SEMANTICS: Semantics = Semantics {
     synchronising: true,
@@ -84,4 +86,15 @@ pub const ALGORITHMS: &[Algorithm] = &[
         multi_leader::work,
         "each leader of a node reduces and exchanges its slice over its own rail",
     ),
+    Algorithm {
+        multicast: true,
+        ..row(
+            "smp_reduce_multicast",
+            true,
+            Cut::Whole,
+            smp_reduce_multicast::build,
+            smp_reduce_multicast::work,
+            "a tree of leaders reduces, the first of them multicasts the result",
+        )
+    },
 ];

@@ -44,7 +44,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 
 /// Reduces members' `own` vectors, or slices, at the root; a round per level. The message through
 /// `port` of `level` arrives at place `level * ports + port` of `arrivals`, in the group's memory.
-pub(super) fn up(
+pub(crate) fn up(
     builder: &mut ScheduleBuilder<'_>,
     (group, me): (&Group<'_>, u32),
     tree: &Tree,
@@ -73,7 +73,7 @@ pub(super) fn up(
 }
 
 /// Blocks that arrivals take: k per level, those of the last as many as the root has children.
-pub(super) fn arrivals(size: u32, ports: u8) -> u32 {
+pub(crate) fn arrivals(size: u32, ports: u8) -> u32 {
     let levels = ceil_log(size, u32::from(ports) + 1);
     if levels == 0 {
         return 0;
