@@ -58,7 +58,7 @@ fn run(setup: &Setup, (rules, arguments): &Network) -> Result<()> {
         ("FERRORAIL_RAIL_RETRIES", RAIL_RETRIES),
         (
             "FERRORAIL_ALGORITHM",
-            "bcast=smp_multicast,allgather=smp_multicast",
+            "bcast=smp_multicast,allgather=smp_multicast,allreduce=smp_reduce_multicast",
         ),
     ]);
     settings.insert("FERRORAIL_STATS".into(), statistics.display().to_string());
