@@ -34,7 +34,8 @@ pub(crate) struct Waker(Arc<Shared>);
 struct Shared {
     leaders: Mutex<Vec<Weak<Leader>>>,
     stop: AtomicBool,
-    /// Set from before the thread looks until something may have begun since.
+    /// Set while the thread does not look soon of its own accord: from before the look after which it
+    /// sleeps for long, so that what begins during that look is not overlooked.
     idle: AtomicBool,
     thread: OnceLock<Thread>,
 }
@@ -102,21 +103,24 @@ impl Shared {
         let _ = self.thread.set(thread::current());
         let mut quiet_looks = 0;
         while !self.stop.load(Ordering::Acquire) {
-            self.idle.store(true, Ordering::Release);
+            self.idle.store(true, Ordering::SeqCst);
             let (busy, moved) = self.look();
-            let pause = match (busy, moved) {
-                (false, _) => IDLE,
-                (true, true) => {
-                    quiet_looks = 0;
+            quiet_looks = if moved { 0 } else { quiet_looks + 1 };
+            let pause = match busy {
+                false => IDLE,
+                true if quiet_looks > QUIET_LOOKS => QUIET,
+                // It looks again before a message could be late: being woken for each of a stream of
+                // them would take a core from the ranks.
+                true => {
+                    self.idle.store(false, Ordering::Relaxed);
                     BUSY
                 }
-                (true, false) if quiet_looks < QUIET_LOOKS => {
-                    quiet_looks += 1;
-                    BUSY
-                }
-                (true, false) => QUIET,
             };
             thread::park_timeout(pause);
+            // Something has begun.
+            if !self.idle.load(Ordering::Relaxed) {
+                quiet_looks = quiet_looks.min(QUIET_LOOKS - 1);
+            }
         }
     }
 
