@@ -222,7 +222,8 @@ impl Membership {
                     Found::Lapped(oldest) => source.next = oldest,
                     Found::Datagram(tag) => {
                         let [sent_ns, due_ns] = tag.stamps;
-                        if due_ns > *now.get_or_insert_with(now_ns) {
+                        // One that no modelled rail carries has arrived when it was sent.
+                        if due_ns > sent_ns && due_ns > *now.get_or_insert_with(now_ns) {
                             break;
                         }
                         if (tag.word == ALL || tag.word == me) && sent_ns >= self.joined_ns {
@@ -237,7 +238,10 @@ impl Membership {
                 }
             }
         }
-        self.queue.make_contiguous()[before..].sort_unstable_by_key(|arrival| arrival.due_ns);
+        if self.queue.len() > before + 1 {
+            let new = &mut self.queue.make_contiguous()[before..];
+            new.sort_unstable_by_key(|arrival| arrival.due_ns);
+        }
         self.queue.truncate(self.limits.depth as usize);
     }
 
