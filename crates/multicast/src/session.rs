@@ -134,7 +134,7 @@ impl Session {
             round_trip: RoundTrip::new(config.timers),
             jitter: Jitter(config.seed),
             members: members::Members::new(&config),
-            sync: synchronise::Synchronisation::new(tree, config.me),
+            sync: synchronise::Synchronisation::new(&config, tree),
             output: output::Output::default(),
             repairs: repairs::Repairs::default(),
             combined: asks::Combined::default(),

@@ -152,13 +152,11 @@ impl Session {
             self.post(To::Member(to), heard);
         }
         for rail in 0..self.config.rails {
-            let interval = self
-                .round_trip
-                .late_after(self.paths.rails[usize::from(rail)].probes + 2);
             let state = &mut self.paths.rails[usize::from(rail)];
             if state.probe_at.is_none_or(|at| at > self.now) {
                 continue;
             }
+            let interval = self.round_trip.late_after(state.probes + 2);
             state.probes += 1;
             state.probe_at = Some(self.now.after(interval));
             let probe = self.header(Kind::Probe, flags::ANSWER);

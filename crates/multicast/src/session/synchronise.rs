@@ -1,7 +1,7 @@
 //! Delayed synchronisation (Yu et al., sections 4.3 and 5.1): reports up the tree, the manager's result down.
 
 use super::{Session, To};
-use crate::config::Time;
+use crate::config::{Config, Time};
 use crate::tree::Tree;
 use crate::watermarks::Watermarks;
 use crate::wire::{Header, Kind, flags};
@@ -29,10 +29,14 @@ pub(super) struct Synchronisation {
     pub closed: bool,
     pub leaving: super::closing::Leaving,
     reports: u32,
+    /// Messages between two synchronisations.
+    interval: u64,
+    /// Fragments between two synchronisations.
+    quantum: u64,
 }
 
 impl Synchronisation {
-    pub fn new(tree: Tree, me: u32) -> Self {
+    pub fn new(config: &Config, tree: Tree) -> Self {
         let child = |member| Child {
             member,
             report: Watermarks::default(),
@@ -40,7 +44,7 @@ impl Synchronisation {
             missed: 0,
         };
         Self {
-            children: tree.children(0, me).map(child).collect(),
+            children: tree.children(0, config.me).map(child).collect(),
             reported: Watermarks::default(),
             repeat_at: None,
             tries: 0,
@@ -48,12 +52,29 @@ impl Synchronisation {
             closed: false,
             leaving: super::closing::Leaving::default(),
             reports: 0,
+            interval: interval(config.channels, tree.levels()),
+            quantum: u64::from(config.window / 4).max(1),
         }
     }
 
     pub fn due(&self) -> Option<Time> {
         self.repeat_at
     }
+}
+
+/// Messages between two synchronisations: half the channels, so that the other half is in use meanwhile;
+/// a third where reports have a long way up the tree.
+fn interval(channels: u32, levels: u32) -> u64 {
+    match u64::from(channels) {
+        2 => 2,
+        channels if levels <= 3 => channels / 2,
+        channels => (channels / 3).max(1),
+    }
+}
+
+/// Whether a multiple of `step` lies in `old + 1 ..= new`. Most counts have not changed, and to divide is slow.
+fn passes_multiple(old: u64, new: u64, step: u64) -> bool {
+    new > old && new / step > old / step
 }
 
 impl Session {
@@ -63,23 +84,11 @@ impl Session {
         children.fold(self.messages.watermarks(), Watermarks::least)
     }
 
-    /// Messages between two synchronisations: half the channels, so that the other half is in use meanwhile;
-    /// a third where reports have a long way up the tree.
-    fn interval(&self) -> u64 {
-        match u64::from(self.config.channels) {
-            2 => 2,
-            channels if self.tree.levels() <= 3 => channels / 2,
-            channels => (channels / 3).max(1),
-        }
-    }
-
     /// Whether all members have something to gain from hearing that a count has risen. The borders are the
     /// same at all members, so that no level of the tree holds back more than the others.
     fn is_due(&self, old: &Watermarks, new: &Watermarks) -> bool {
-        let completed = |interval| new.completed / interval > old.completed / interval;
-        let quantum = u64::from(self.config.window / 4).max(1);
-        completed(self.interval())
-            || new.stored / quantum > old.stored / quantum
+        passes_multiple(old.completed, new.completed, self.sync.interval)
+            || passes_multiple(old.stored, new.stored, self.sync.quantum)
             || self
                 .sync
                 .closing
@@ -91,11 +100,11 @@ impl Session {
     /// Whether a message longer than a channel lies in `old + 1 ..= new`.
     fn long_between(&self, old: u64, new: u64) -> bool {
         let long = |message: &crate::messages::Message| !self.config.is_eager(message.bytes);
-        let between = self
+        let mut between = self
             .messages
             .range(old + 1)
             .take_while(|(number, _)| *number <= new);
-        new > old && between.into_iter().any(|(_, message)| long(message))
+        new > old && between.any(|(_, message)| long(message))
     }
 
     /// Reports progress of this member or its subtree if that is due.
@@ -144,9 +153,8 @@ impl Session {
     /// Whom the manager's result concerns: the sources of one or two messages, or everyone.
     fn audience(&self, old: &Watermarks, new: &Watermarks) -> Vec<u32> {
         let closing = self.sync.closing.is_some_and(|last| last <= new.completed);
-        let interval = self.interval();
         if closing
-            || new.completed / interval > old.completed / interval
+            || passes_multiple(old.completed, new.completed, self.sync.interval)
             || self.long_between(old.completed, new.completed)
         {
             return Vec::new();
