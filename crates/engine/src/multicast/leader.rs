@@ -1,5 +1,6 @@
 //! The protocol's end at the leader of a node: datagrams in and out, and where messages lie.
 
+use super::memory::Memory;
 use super::{Message, MulticastRow, Opened, Waker, trial};
 use crate::{Context, EngineError};
 use ferrorail_base::memory::MemoryRange;
@@ -8,14 +9,19 @@ use ferrorail_fabric::MulticastError;
 use ferrorail_fabric::multicast::{self, Group, Payload};
 use ferrorail_multicast::wire::{self, WireError};
 use ferrorail_multicast::{
-    Config, Counters, Forward, MessageId, OpenError, Send, Session, Store, Time, To,
+    Config, Counters, Forward, MessageId, OpenError, Send, Session, Time, To,
 };
-use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::Instant;
 
 /// Datagrams that one look takes from a rail, so that sending has its turn.
 const POLL_MAX: usize = 256;
+
+/// At the next look, whenever that is.
+const NOW: Time = Time(0);
+
+/// No time.
+const NEVER: Time = Time(u64::MAX);
 
 /// A leader's membership in the multicasts of its team.
 pub(crate) struct Leader {
@@ -32,25 +38,12 @@ struct Inner {
     /// By rail of the session.
     groups: Vec<Box<dyn Group>>,
     memory: Memory,
+    /// When the session has something to do, unless a datagram comes earlier.
+    due: Time,
     /// Why nothing more can be sent or received.
     failed: Option<MulticastError>,
     /// What the statistics know already.
     counted: Counters,
-}
-
-/// Where messages lie.
-struct Memory {
-    /// By channel: what this leader sends from there, or received before it wanted it.
-    channels: Vec<Channel>,
-    /// Those of opened messages that are not in a channel.
-    places: BTreeMap<MessageId, MemoryRange>,
-}
-
-#[derive(Default)]
-struct Channel {
-    bytes: Vec<u8>,
-    /// The message that is in it.
-    holds: Option<MessageId>,
 }
 
 impl Leader {
@@ -64,7 +57,7 @@ impl Leader {
         groups: Vec<Box<dyn Group>>,
         waker: Waker,
     ) -> Result<Self, EngineError> {
-        let channels = (0..config.channels).map(|_| Channel::default()).collect();
+        let memory = Memory::new(&config);
         let session =
             Session::new(config).map_err(|error| EngineError::Selection(error.to_string()))?;
         context.stats().add_multicast(&MulticastRow {
@@ -75,10 +68,8 @@ impl Leader {
             inner: Mutex::new(Inner {
                 session,
                 groups,
-                memory: Memory {
-                    channels,
-                    places: BTreeMap::new(),
-                },
+                memory,
+                due: NOW,
                 failed: None,
                 counted: Counters::default(),
             }),
@@ -118,31 +109,38 @@ impl Leader {
                 return Ok(None);
             }
         };
+        let Inner {
+            session,
+            memory: of_messages,
+            ..
+        } = &mut *inner;
         // SAFETY: the caller's contract.
-        unsafe { inner.place(opened.id, source, memory, opened.early) };
+        unsafe { of_messages.place(session.config(), opened, source, memory) };
         self.busy.store(true, Ordering::Release);
+        inner.due = NOW;
         inner.drive(now);
         drop(inner);
         self.waker.wake();
         Ok(Some(Opened { id: opened.id }))
     }
 
-    /// Whether this leader has `message`, or has sent it and needs its memory no more.
+    /// Whether this leader has `message`, or has sent it and needs its memory no more; receives what has come
+    /// and sends what is due otherwise.
     ///
     /// # Errors
     /// If multicast failed for good.
-    pub fn is_settled(&self, message: Opened) -> Result<bool, EngineError> {
-        let inner = self.lock();
-        let settled = inner.session.status(message.id).is_done();
-        if !settled {
-            inner.check()?;
+    pub fn try_settle(&self, message: Opened) -> Result<bool, EngineError> {
+        let mut inner = self.lock();
+        if inner.is_settled(message)? {
+            return Ok(true);
         }
-        Ok(settled)
+        self.drive_locked(&mut inner);
+        inner.is_settled(message)
     }
 
     /// Uses the memory of `message` no more. What is not settled is lost to this leader.
     pub fn settle(&self, message: Opened) {
-        self.lock().memory.places.remove(&message.id);
+        self.lock().memory.forget(message.id);
     }
 
     /// Receives what has come and sends what is due, unless somebody else does; whether anything moved.
@@ -152,9 +150,13 @@ impl Leader {
             Err(TryLockError::Poisoned(inner)) => inner.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
+        self.drive_locked(&mut inner)
+    }
+
+    fn drive_locked(&self, inner: &mut Inner) -> bool {
         let moved = inner.drive(self.now());
-        self.busy
-            .store(!inner.session.is_quiescent(), Ordering::Release);
+        let busy = !inner.session.is_quiescent();
+        self.busy.store(busy, Ordering::Release);
         moved
     }
 
@@ -168,6 +170,7 @@ impl Leader {
         let now = self.now();
         let mut inner = self.lock();
         inner.session.close(now);
+        inner.due = NOW;
         inner.drive(now);
         self.count(&mut inner);
     }
@@ -196,41 +199,22 @@ impl Leader {
 }
 
 impl Inner {
-    /// Remembers where message `id` lies. A short one of this leader is copied, so that the program may
-    /// have its memory back; what came early is copied out.
-    ///
-    /// # Safety
-    /// As [`Leader::open`].
-    unsafe fn place(&mut self, id: MessageId, source: u32, memory: MemoryRange, early: bool) {
-        let config = self.session.config();
-        let (own, is_eager) = (source == config.me, config.is_eager(memory.bytes));
-        let channel = &mut self.memory.channels[config.channel(id)];
-        match (own, is_eager) {
-            // SAFETY: the caller vouches for the message; the channel has as much room.
-            (true, true) => unsafe { memory.copy_to(channel.take(id, memory.bytes)) },
-            (true, false) => {
-                self.memory.places.insert(id, memory);
-            }
-            (false, _) => {
-                if early && channel.holds == Some(id) {
-                    let held = channel.memory().slice(0, memory.bytes);
-                    // SAFETY: as above.
-                    unsafe { held.copy_to(memory) };
-                    channel.holds = None;
-                }
-                self.memory.places.insert(id, memory);
-            }
+    fn is_settled(&self, message: Opened) -> Result<bool, EngineError> {
+        let settled = self.session.status(message.id).is_done();
+        if !settled {
+            self.check()?;
         }
+        Ok(settled)
     }
 
     /// Why nothing more will come.
     fn check(&self) -> Result<(), EngineError> {
-        let failed = self.failed.as_ref().map(ToString::to_string);
-        let failure = self.session.failure().map(|failure| failure.to_string());
-        match failed.or(failure) {
-            None => Ok(()),
-            Some(reason) => Err(EngineError::Multicast { reason }),
-        }
+        let reason = match (&self.failed, self.session.failure()) {
+            (None, None) => return Ok(()),
+            (Some(failed), _) => failed.to_string(),
+            (None, Some(failure)) => failure.to_string(),
+        };
+        Err(EngineError::Multicast { reason })
     }
 
     fn drive(&mut self, now: Time) -> bool {
@@ -252,17 +236,23 @@ impl Inner {
         for rail in 0..self.groups.len() {
             moved |= self.receive(rail, now)?;
         }
+        // Who waits looks many times for each datagram that comes.
+        if !moved && now < self.due {
+            return Ok(false);
+        }
         self.session.tick(now);
+        self.due = NOW;
         while let Some(send) = self.session.next_send() {
             match self.send(&send) {
                 Ok(()) => moved = true,
                 Err(MulticastError::WouldBlock) => {
                     self.session.unsent(send);
-                    break;
+                    return Ok(moved);
                 }
                 Err(error) => return Err(error),
             }
         }
+        self.due = self.session.next_deadline().unwrap_or(NEVER);
         Ok(moved)
     }
 
@@ -346,52 +336,15 @@ impl Inner {
             unsafe { group.send(to, &wire, Payload::Copied(payload)) }
         };
         match send() {
+            // Not `done => return done`: reading the result as a whole would wait until the stores of the
+            // datagram, which came before, have left the processor.
+            Ok(()) => return Ok(()),
             Err(MulticastError::WouldBlock) => {}
-            done => return done,
+            Err(error) => return Err(error),
         }
         self.groups[usize::from(rail)].pending_sends()?;
         let group = &mut self.groups[usize::from(rail)];
         // SAFETY: as above.
         unsafe { group.send(to, &wire, Payload::Copied(payload)) }
-    }
-}
-
-impl Memory {
-    /// Where message `id`, whose channel is `channel`, lies.
-    fn of(&mut self, id: MessageId, channel: usize) -> Option<MemoryRange> {
-        let place = self.places.get(&id).copied();
-        let channel = &mut self.channels[channel];
-        place.or_else(|| (channel.holds == Some(id)).then(|| channel.memory()))
-    }
-
-    /// Stores a fragment of a message of `bytes` bytes.
-    fn store(&mut self, config: &Config, store: &Store, bytes: u64, payload: &[u8]) {
-        let channel = config.channel(store.message);
-        let into = match store.early {
-            true => Some(self.channels[channel].take(store.message, bytes as usize)),
-            // Its caller may have given the message up after an error.
-            false => self.places.get(&store.message).copied(),
-        };
-        if let Some(into) = into {
-            let from = MemoryRange::new(payload.as_ptr(), payload.len());
-            // SAFETY: `open`'s caller vouches for a message's memory until it is settled, and the channel is
-            // this session's own. The session gives offsets inside the message.
-            unsafe { from.copy_to(into.slice(store.offset, store.bytes)) }
-        }
-    }
-}
-
-impl Channel {
-    /// Makes this the channel of message `id` of `bytes` bytes, unless it is; the message's memory.
-    fn take(&mut self, id: MessageId, bytes: usize) -> MemoryRange {
-        if self.holds != Some(id) {
-            self.holds = Some(id);
-            self.bytes.resize(bytes.max(self.bytes.len()), 0);
-        }
-        self.memory().slice(0, bytes)
-    }
-
-    fn memory(&mut self) -> MemoryRange {
-        MemoryRange::new(self.bytes.as_mut_ptr(), self.bytes.len())
     }
 }

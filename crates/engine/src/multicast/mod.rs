@@ -14,6 +14,7 @@
 
 mod counts;
 mod leader;
+mod memory;
 mod open;
 mod service;
 mod trial;

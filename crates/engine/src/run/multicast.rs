@@ -3,6 +3,7 @@
 use super::{Blocked, Run};
 use crate::EngineError;
 use crate::multicast::{Leader, Message, Opened};
+use crate::team::map::Map;
 use ferrorail_coll::{Span, Step};
 use std::sync::Arc;
 
@@ -10,35 +11,74 @@ use std::sync::Arc;
 /// source, then the second of each.
 #[derive(Default)]
 pub(super) struct Multicasts {
-    leader: Option<Arc<Leader>>,
-    /// By order: the step that sends or awaits it, its source's node, and where it is.
-    planned: Vec<(usize, u32, Span)>,
-    /// As many of them as are opened.
-    opened: Vec<Opened>,
+    planned: Vec<Planned>,
+    /// How many of them are opened, from the first on.
+    opened: usize,
+}
+
+/// A multicast of a schedule.
+struct Planned {
+    /// The step that sends or awaits it.
+    step: usize,
+    /// Its source's node.
+    source: u32,
+    /// How many of that source come before it.
+    nth: u32,
+    /// Where it is, or is to be.
+    span: Span,
+    /// Once it is opened.
+    message: Option<Opened>,
+}
+
+/// Puts multicasts in the order of steps into that in which leaders number them.
+fn sort(planned: &mut [Planned], nodes: usize) {
+    let mut counts = vec![0; nodes];
+    for planned in &mut *planned {
+        let count = &mut counts[planned.source as usize];
+        planned.nth = *count;
+        *count += 1;
+    }
+    planned.sort_unstable_by_key(|planned| (planned.nth, planned.source));
+}
+
+impl Multicasts {
+    /// Those that are opened.
+    fn messages(&self) -> impl Iterator<Item = Opened> {
+        self.planned.iter().filter_map(|planned| planned.message)
+    }
+}
+
+/// This rank's end of the team's multicasts.
+fn leader_of(map: &Map) -> Result<&Leader, EngineError> {
+    let leader = map.multicast_leader();
+    leader
+        .map(Arc::as_ref)
+        .ok_or_else(|| EngineError::Selection("a rank without multicast was to send one".into()))
 }
 
 impl Run<'_> {
     /// Lists the multicasts of the schedule.
     fn plan_multicasts(&mut self) {
-        let nodes = self.map.topology.node_count() as usize;
-        let mut counts = vec![0u32; nodes];
-        let mut ordered = Vec::new();
+        let topology = &self.map.topology;
+        let planned = &mut self.multicasts.planned;
         for (index, step) in self.schedule.steps.iter().enumerate() {
             let (source, span) = match *step {
                 Step::Multicast { from } => (self.map.node, from),
-                Step::AwaitMulticast { from, into } => (self.map.topology.node_of(from), into),
+                Step::AwaitMulticast { from, into } => (topology.node_of(from), into),
                 _ => continue,
             };
-            let count = &mut counts[source.index()];
-            ordered.push((*count, source.0, index, span));
-            *count += 1;
+            planned.push(Planned {
+                step: index,
+                source: source.0,
+                nth: 0,
+                span,
+                message: None,
+            });
         }
-        ordered.sort_unstable_by_key(|&(nth, source, ..)| (nth, source));
-        let planned = ordered.into_iter();
-        self.multicasts.planned = planned
-            .map(|(_, source, index, span)| (index, source, span))
-            .collect();
-        self.multicasts.leader = self.map.multicast_leader().cloned();
+        // A broadcast has only one.
+        if planned.len() > 1 {
+            sort(planned, topology.node_count() as usize);
+        }
     }
 
     /// Opens the multicasts of the schedule as far as channels allow. By the first step that names one,
@@ -47,32 +87,24 @@ impl Run<'_> {
         if self.multicasts.planned.is_empty() {
             self.plan_multicasts();
         }
-        let leader = self.multicasts.leader.clone();
-        let leader = leader.ok_or_else(|| {
-            EngineError::Selection("a rank without multicast was to send one".into())
-        })?;
-        while let Some(&(_, source, span)) =
-            self.multicasts.planned.get(self.multicasts.opened.len())
-        {
-            let memory = self.spans.range(span);
+        while let Some(planned) = self.multicasts.planned.get_mut(self.multicasts.opened) {
+            let leader = leader_of(self.map)?;
+            let (source, memory) = (planned.source, self.spans.range(planned.span));
             // SAFETY: the range lies in the caller's buffers or in the node's segment, and the verified
             // schedule keeps others from it until the run has settled the message, at its end or drop.
-            match unsafe { leader.open(Message { source, memory }) }? {
-                Some(opened) => self.multicasts.opened.push(opened),
-                None => return Ok(Some(Blocked::Rail)),
+            planned.message = unsafe { leader.open(Message { source, memory }) }?;
+            if planned.message.is_none() {
+                return Ok(Some(Blocked::Rail));
             }
+            self.multicasts.opened += 1;
         }
         Ok(None)
     }
 
     /// The multicast of the present step, once all are opened.
-    fn multicast_of_step(&self) -> Option<(&Leader, Opened)> {
-        let multicasts = &self.multicasts;
-        let order = multicasts
-            .planned
-            .iter()
-            .position(|planned| planned.0 == self.next)?;
-        Some((multicasts.leader.as_deref()?, multicasts.opened[order]))
+    fn multicast_of_step(&self) -> Option<Opened> {
+        let mut planned = self.multicasts.planned.iter();
+        planned.find(|planned| planned.step == self.next)?.message
     }
 
     /// Sends a multicast, which this returns from at once.
@@ -85,22 +117,15 @@ impl Run<'_> {
         if let Some(blocked) = self.open_multicasts()? {
             return Ok(Some(blocked));
         }
-        let (leader, message) = self.multicast_of_step().expect("planned with the others");
-        if leader.is_settled(message)? {
-            return Ok(None);
-        }
-        leader.drive();
-        Ok((!leader.is_settled(message)?).then_some(Blocked::Rail))
+        let message = self.multicast_of_step().expect("planned with the others");
+        let settled = leader_of(self.map)?.try_settle(message)?;
+        Ok((!settled).then_some(Blocked::Rail))
     }
 
     /// Whether nothing reads or writes the memory of this run's multicasts any more.
     pub(super) fn multicasts_settled(&self) -> Result<bool, EngineError> {
-        let Some(leader) = &self.multicasts.leader else {
-            return Ok(true);
-        };
-        for &message in &self.multicasts.opened {
-            if !leader.is_settled(message)? {
-                leader.drive();
+        for message in self.multicasts.messages() {
+            if !leader_of(self.map)?.try_settle(message)? {
                 return Ok(false);
             }
         }
@@ -108,10 +133,11 @@ impl Run<'_> {
     }
 
     pub(super) fn settle_multicasts(&mut self) {
-        if let Some(leader) = &self.multicasts.leader {
-            for message in self.multicasts.opened.drain(..) {
+        if let Some(leader) = self.map.multicast_leader() {
+            for message in self.multicasts.messages() {
                 leader.settle(message);
             }
         }
+        self.multicasts = Multicasts::default();
     }
 }
