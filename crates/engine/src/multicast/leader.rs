@@ -101,6 +101,10 @@ impl Leader {
         let mut inner = self.lock();
         inner.check()?;
         let Message { source, memory } = message;
+        if !inner.session.may_open(source) {
+            // What says that a channel is free may have come.
+            inner.drive(now);
+        }
         let opened = match inner.session.open(source, memory.bytes, now) {
             Ok(opened) => opened,
             Err(OpenError::Busy) => return Ok(None),

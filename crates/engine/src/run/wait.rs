@@ -88,8 +88,11 @@ impl<'a> Patience<'a> {
         if let Some(rails) = &self.map.rails {
             rails.fabric.progress()?;
         }
-        if let Some(leader) = self.map.multicast_leader() {
-            leader.drive();
+        if let Some(leader) = self.map.multicast_leader()
+            && leader.drive()
+        {
+            // It may be what is awaited: to let others have the core first can cost a round of them all.
+            return Ok(false);
         }
         let segment = self.map.segment();
         let doorbell = (blocked == Blocked::Node).then(|| match self.for_proof {
