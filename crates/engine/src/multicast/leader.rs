@@ -3,19 +3,20 @@
 use super::memory::Memory;
 use super::{Message, MulticastRow, Opened, Waker, trial};
 use crate::{Context, EngineError};
-use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use ferrorail_fabric::MulticastError;
 use ferrorail_fabric::multicast::{self, Group, Payload};
 use ferrorail_multicast::wire::{self, WireError};
-use ferrorail_multicast::{
-    Config, Counters, Forward, MessageId, OpenError, Send, Session, Time, To,
-};
+use ferrorail_multicast::{Config, Counters, Forward, OpenError, Send, Session, Time, To};
 use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::Instant;
 
-/// Datagrams that one look takes from a rail, so that sending has its turn.
-const POLL_MAX: usize = 256;
+/// Datagrams taken from a rail before the others have their turn. Each says how many its source has sent on
+/// every rail, so that those which wait on another one look lost until they are taken.
+const POLL_MAX: usize = 4;
+
+/// Turns of all rails in one look, so that sending has its turn as well.
+const TURNS_MAX: usize = 64;
 
 /// At the next look, whenever that is.
 const NOW: Time = Time(0);
@@ -237,8 +238,15 @@ impl Inner {
 
     fn try_drive(&mut self, now: Time) -> Result<bool, MulticastError> {
         let mut moved = false;
-        for rail in 0..self.groups.len() {
-            moved |= self.receive(rail, now)?;
+        for _ in 0..TURNS_MAX {
+            let mut any = false;
+            for rail in 0..self.groups.len() {
+                any |= self.receive(rail, now)?;
+            }
+            moved |= any;
+            if !any {
+                break;
+            }
         }
         // Who waits looks many times for each datagram that comes.
         if !moved && now < self.due {
