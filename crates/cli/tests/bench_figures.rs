@@ -25,7 +25,7 @@ struct Expected {
 
 const TREE_AND_MULTICAST: &[&str] = &["LA-MPI generic", "LA-MPI HW"];
 
-const FIGURES: [Expected; 6] = [
+const FIGURES: [Expected; 7] = [
     expected("fig1", TREE_AND_MULTICAST, &[4], "4,1K"),
     expected("fig2", &["raw multicast", "LA-MPI HW"], &[4], "4,10000"),
     expected("fig7", TREE_AND_MULTICAST, &[4], "4,64K"),
@@ -48,6 +48,12 @@ const FIGURES: [Expected; 6] = [
         ],
         &[4],
         "8",
+    ),
+    expected(
+        "loss",
+        &["no loss", "0.1 % lost", "1 % lost", "5 % lost"],
+        &[4],
+        "8,64K",
     ),
 ];
 
@@ -167,6 +173,7 @@ fn figures_give_each_curve_its_settings() {
                     of_rank(&format!("bcast=smp_multicast {channels}  "));
                 }
             }
+            "loss" => assert_eq!(opened("bcast=smp_multicast   "), 4 * 4, "{stderr}"),
             "fig2" => of_rank("bcast=smp_multicast   "),
             _ => {
                 of_rank("bcast=knomial   ");

@@ -14,8 +14,13 @@ pub(crate) struct RoundTrip {
     smoothed: u64,
     deviation: u64,
     pub samples: u64,
+    /// What bounds are multiplied by: more after requests for what came by itself.
+    caution: u64,
     timers: Timers,
 }
+
+/// Largest factor of caution.
+const CAUTION_MAX: u64 = 16;
 
 impl RoundTrip {
     pub fn new(timers: Timers) -> Self {
@@ -24,6 +29,7 @@ impl RoundTrip {
             smoothed,
             deviation: smoothed / 2,
             samples: 0,
+            caution: 1,
             timers,
         }
     }
@@ -41,6 +47,18 @@ impl RoundTrip {
         self.smoothed = ((7 * self.smoothed + sample) / 8).max(64);
     }
 
+    /// A repair came to what was here already: its request was too early, as where processes wait for a
+    /// processor. A network that doubles datagrams makes requests late as well, which costs time and
+    /// nothing else.
+    pub fn asked_too_early(&mut self) {
+        self.caution = (2 * self.caution).min(CAUTION_MAX);
+    }
+
+    /// A repair brought what was missing.
+    pub fn asked_in_time(&mut self) {
+        self.caution = (self.caution - 1).max(1);
+    }
+
     /// The estimate in nanoseconds.
     pub fn estimate(&self) -> u64 {
         self.smoothed
@@ -49,6 +67,7 @@ impl RoundTrip {
     /// After this many nanoseconds an answer is late.
     pub fn late(&self) -> u64 {
         let late = self.smoothed.saturating_add(4 * self.deviation);
+        let late = late.saturating_mul(self.caution);
         late.clamp(self.timers.shortest, self.timers.longest)
     }
 

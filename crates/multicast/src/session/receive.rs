@@ -119,6 +119,7 @@ impl Session {
         let number = header.message;
         if number <= own.completed || number < self.messages.first() {
             self.counters.duplicates += 1;
+            self.judge_repair(header, false);
             return (None, false);
         }
         if !self.fits(header) {
@@ -149,6 +150,7 @@ impl Session {
         } else {
             self.counters.duplicates += 1;
         }
+        self.judge_repair(header, fresh);
         self.note_sequence(header, rail);
         if fresh {
             self.synchronise();
@@ -160,6 +162,16 @@ impl Session {
             early,
         };
         (fresh.then_some(store), fresh)
+    }
+
+    /// Whether this member asked for a fragment in time: what is sent again to it alone, it has asked for.
+    fn judge_repair(&mut self, header: &Header, fresh: bool) {
+        if header.has(flags::AGAIN) && !header.has(flags::MULTICAST) && !header.has(flags::RELAY) {
+            match fresh {
+                true => self.round_trip.asked_in_time(),
+                false => self.round_trip.asked_too_early(),
+            }
+        }
     }
 
     /// Whether a fragment is one of a message that may be under way, as it is known here.

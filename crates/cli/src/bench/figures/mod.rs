@@ -164,7 +164,10 @@ mod tests {
                 assert!(!is_raw || (curve.settings.is_empty() && figure.collective == "bcast"));
                 for (setting, value) in curve.settings {
                     variant::check(setting, value).unwrap();
-                    let Some((collective, algorithm)) = value.split_once('=') else {
+                    let forced = value
+                        .split_once('=')
+                        .filter(|_| *setting == "FERRORAIL_ALGORITHM");
+                    let Some((collective, algorithm)) = forced else {
                         continue;
                     };
                     let algorithm = find(find_collective(collective).unwrap(), algorithm).unwrap();

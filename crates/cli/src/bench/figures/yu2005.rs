@@ -229,6 +229,34 @@ pub const FIGURES: &[Figure] = &[
             ratio("2 channels by 16", "4.0", 8, ("2 channels", "16 channels")),
         ],
     },
+    Figure {
+        name: "yu2005:loss",
+        claim: "what lost datagrams cost; the paper leaves faults to later work",
+        collective: "bcast",
+        curves: &[
+            multicast("no loss", &[MULTICAST]),
+            multicast("0.1 % lost", &[MULTICAST, (FAULTS, "drop=0.001,seed=1")]),
+            multicast("1 % lost", &[MULTICAST, (FAULTS, "drop=0.01,seed=1")]),
+            multicast("5 % lost", &[MULTICAST, (FAULTS, "drop=0.05,seed=1")]),
+        ],
+        bytes: "8,4K,64K",
+        job_sizes: JobSizes::Whole,
+        findings: &[
+            Finding {
+                what: "added by a loss of 1 %, 8 bytes",
+                paper: "not measured",
+                bytes: 8,
+                ours: Quantity::Added("1 % lost", "no loss"),
+            },
+            ratio(
+                "1 % lost by no loss, 64 KB",
+                "not measured",
+                64 << 10,
+                ("1 % lost", "no loss"),
+            ),
+        ],
+    },
 ];
 
 const RELIABLE: (&str, &str) = ("FERRORAIL_BCAST_RELIABLE", "1");
+const FAULTS: &str = "FERRORAIL_MULTICAST_FAULTS";
