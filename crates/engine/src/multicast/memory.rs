@@ -86,7 +86,8 @@ impl Memory {
             // Its caller may have given the message up after an error.
             false => self.place_of(store.message),
         };
-        if let Some(into) = into {
+        // Without checksums a damaged header may tell another length.
+        if let Some(into) = into.filter(|_| payload.len() == store.bytes) {
             let from = MemoryRange::new(payload.as_ptr(), payload.len());
             // SAFETY: `place`'s caller vouches for a message's memory until it is forgotten, and the channel is
             // this session's own. The session gives offsets inside the message.
