@@ -12,10 +12,14 @@ use clap::{Parser, Subcommand};
 use ferrorail_base::config::{self, Settings};
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// What a subcommand that starts other programs exits with when it fails itself, as `env`,
 /// `nohup` and `timeout` do.
 const EXIT_LAUNCHER: u8 = 125;
+
+/// Between a rank's last words and its end: launchers drop output that comes together with the end of a job.
+const LAUNCHER_DELAY: Duration = Duration::from_millis(200);
 
 /// MPI collectives over shared memory and RDMA rails, without recompiling
 #[derive(Parser)]
@@ -38,6 +42,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
+    let is_rank = matches!(command, Command::Bench(_));
     let (result, failure) = match command {
         Command::Exec(args) => (exec::main(&args), EXIT_LAUNCHER),
         Command::Run(args) => (run::main(&args), EXIT_LAUNCHER),
@@ -48,6 +53,9 @@ fn main() -> ExitCode {
     };
     result.unwrap_or_else(|error| {
         complain(format_args!("ferrorail: {error:#}"));
+        if is_rank {
+            std::thread::sleep(LAUNCHER_DELAY);
+        }
         ExitCode::from(failure)
     })
 }

@@ -147,7 +147,7 @@ fn mistakes_are_named_before_anything_is_measured() {
         let output = bench.output().unwrap();
         let (_, stderr) = common::texts(&output);
         assert!(!output.status.success());
-        assert!(stderr.contains(text), "{stderr}");
+        assert!(stderr.contains(text), "{text}: {stderr}");
     };
     expect(
         stand_in.bench("mpirun.mpich", &["--algorithms", "brück"]),

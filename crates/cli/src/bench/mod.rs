@@ -31,9 +31,6 @@ use timing::Limits;
 use variant::{Variant, Variants};
 use wrong_data::WrongData;
 
-/// Between the last words and MPI_Abort.
-const ABORT_DELAY: Duration = Duration::from_millis(200);
-
 /// Milliseconds for a cell: of any benchmark, and of a figure, which has several curves.
 const BUDGET: u64 = 300;
 const BUDGET_OF_FIGURE: u64 = 1000;
@@ -190,8 +187,7 @@ fn abort(host: &Host, error: &anyhow::Error) {
     let world = host.predefined().comm_world;
     let rank = host.comm_rank(world).unwrap_or(0);
     crate::complain(format_args!("ferrorail: rank {rank}: {error:#}"));
-    // Launchers drop output that comes together with the end of the job.
-    std::thread::sleep(ABORT_DELAY);
+    std::thread::sleep(crate::LAUNCHER_DELAY);
     // SAFETY: MPI is initialised.
     unsafe { (host.functions().abort)(world, 1) };
 }
