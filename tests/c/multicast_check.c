@@ -2,10 +2,10 @@
  * other collectives and on several communicators at once; a root that runs ahead of a slow receiver;
  * communicators that are freed with messages on their way.
  *
- *     mpirun -n P multicast_check [ROUNDS [LONGEST [AHEAD]]]
+ *     mpirun -n P multicast_check [ROUNDS [LONGEST [AHEAD [SECONDS]]]]
  *
  * ROUNDS rounds (20) of messages up to LONGEST bytes (4194304), then AHEAD short broadcasts (10000) that
- * the last rank begins to receive half a second late.
+ * the last rank begins to receive half a second late, and a broadcast each millisecond for SECONDS (0).
  */
 #include "check.h"
 #include <unistd.h>
@@ -84,6 +84,19 @@ static void run_ahead(MPI_Comm comm)
         broadcast(comm, 0, 8 + (size_t)(round % 100), round);
 }
 
+/* Until the root says that the time is over. */
+static void for_some_time(MPI_Comm comm, double seconds)
+{
+    double end = MPI_Wtime() + seconds;
+    int more = 1;
+    for (long round = 0; more; round++) {
+        broadcast(comm, 0, 100, round);
+        more = rank == 0 && MPI_Wtime() < end;
+        MPI_Bcast(&more, 1, MPI_INT, 0, comm);
+        usleep(1000);
+    }
+}
+
 /* Who is done frees at once; the last rank is late each time. */
 static void freed_at_once(void)
 {
@@ -116,6 +129,8 @@ int main(int argc, char **argv)
     MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comms[2]);
     mixed(comms, 3);
     run_ahead(comms[1]);
+    if (argc > 4)
+        for_some_time(comms[0], atof(argv[4]));
     MPI_Comm_free(&comms[1]);
     MPI_Comm_free(&comms[2]);
     freed_at_once();
