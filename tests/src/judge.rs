@@ -77,7 +77,7 @@ pub fn launch_on(
 ) -> Job {
     let (launcher, preloads) = (
         mpi.launcher(setup, ranks, hosts),
-        preloads(setup, mpi, ranks),
+        preloads(setup, mpi, (ranks, hosts)),
     );
     if hosts.is_empty() {
         return start(mpi, launcher, preloads, settings, program, timeout);
@@ -106,11 +106,12 @@ pub fn launch(
     launch_on(setup, mpi, (ranks, &[]), settings, program, timeout)
 }
 
-/// ferrorail, and what keeps MPICH's ranks from taking the cores from each other.
-fn preloads(setup: &Setup, mpi: Mpi, ranks: u32) -> Vec<PathBuf> {
+/// ferrorail, and what keeps MPICH's ranks from taking the cores from each other, and from hanging at the end
+/// of jobs on several hosts.
+fn preloads(setup: &Setup, mpi: Mpi, (ranks, hosts): (u32, &[String])) -> Vec<PathBuf> {
     let mut libraries: Vec<PathBuf> = setup.library.iter().cloned().collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    if mpi.never_yields() && ranks as usize > cores {
+    if mpi.never_yields() && (ranks as usize > cores || !hosts.is_empty()) {
         libraries.push(program::give_way(setup));
     }
     libraries
