@@ -1,5 +1,7 @@
 //! What a session has done.
 
+use crate::config::RAILS_MAX;
+
 /// Counts since the session was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -7,8 +9,8 @@ pub struct Counters {
     pub datagrams_sent: u64,
     /// Datagrams taken from the driver, all kinds.
     pub datagrams_received: u64,
-    /// Bytes of payload sent, repetitions included.
-    pub bytes_sent: u64,
+    /// Bytes of payload sent, repetitions included, by rail.
+    pub bytes_sent: [u64; RAILS_MAX],
     /// Bytes of payload that were new here.
     pub bytes_received: u64,
     /// Messages opened as source.

@@ -8,7 +8,8 @@ pub(crate) fn stamp(now: Time) -> u32 {
 }
 
 /// Jacobson's estimator. A member answers only when its process polls, so samples may be far too long:
-/// each counts for four times the present estimate at most, and a much shorter one replaces it.
+/// each counts for four times the present estimate at most, and of the first ones a much shorter one
+/// replaces it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundTrip {
     smoothed: u64,
@@ -18,6 +19,9 @@ pub(crate) struct RoundTrip {
     caution: u64,
     timers: Timers,
 }
+
+/// So many samples may each replace the estimate, which is a guess before them.
+const FIRST_SAMPLES: u64 = 8;
 
 /// Largest factor of caution.
 const CAUTION_MAX: u64 = 16;
@@ -38,7 +42,8 @@ impl RoundTrip {
     pub fn sample(&mut self, echo: u32, now: Time) {
         let nanoseconds = (u64::from(stamp(now).wrapping_sub(echo)) << 6).max(64);
         self.samples += 1;
-        if nanoseconds < self.smoothed / 4 || (self.samples == 1 && nanoseconds < self.smoothed) {
+        let first = self.samples <= FIRST_SAMPLES && nanoseconds < self.smoothed / 4;
+        if first || (self.samples == 1 && nanoseconds < self.smoothed) {
             (self.smoothed, self.deviation) = (nanoseconds, nanoseconds / 2);
             return;
         }

@@ -22,6 +22,12 @@ impl Watermarks {
         }
     }
 
+    /// Whether nothing in `other` is new.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        let mut both = *self;
+        !both.raise(*other)
+    }
+
     /// Takes over what `other` knows; whether that was anything new. Late reports change nothing, since
     /// the counts of any set of members only rise.
     pub(crate) fn raise(&mut self, other: Self) -> bool {

@@ -65,4 +65,4 @@ pub use segment::{AtomicCell, Segment, SegmentHandle, ShmError};
 #[cfg(not(loom))]
 pub use thread::spawn_quietly;
 #[cfg(not(loom))]
-pub use wait::{WaitPolicy, Waiter};
+pub use wait::{WaitPolicy, Waiter, sleep_on};

@@ -1,6 +1,6 @@
 //! What multicasts came to, for the statistics.
 
-use ferrorail_multicast::Counters;
+use ferrorail_multicast::{Counters, RAILS_MAX};
 use serde::{Deserialize, Serialize};
 
 /// Multicasts between nodes: sums over all leaders.
@@ -16,6 +16,8 @@ pub struct MulticastRow {
     pub datagrams: u64,
     /// Bytes of messages in them, repetitions included.
     pub bytes: u64,
+    /// The same by rail, in the order of the rails that carry groups.
+    pub rail_bytes: [u64; RAILS_MAX],
     /// Requests for what was missing.
     pub nacks: u64,
     /// Datagrams sent again to all.
@@ -46,6 +48,9 @@ impl MulticastRow {
         self.messages += other.messages;
         self.datagrams += other.datagrams;
         self.bytes += other.bytes;
+        for (sum, bytes) in self.rail_bytes.iter_mut().zip(other.rail_bytes) {
+            *sum += bytes;
+        }
         self.nacks += other.nacks;
         self.multicast_retransmissions += other.multicast_retransmissions;
         self.unicast_retransmissions += other.unicast_retransmissions;
@@ -60,12 +65,14 @@ impl MulticastRow {
 
     /// What a session has counted since it had counted `before`.
     pub(super) fn since(before: &Counters, now: &Counters) -> Self {
+        let rail_bytes = std::array::from_fn(|rail| now.bytes_sent[rail] - before.bytes_sent[rail]);
         Self {
             communicators: 0,
             refused: 0,
             messages: now.messages_sent - before.messages_sent,
             datagrams: now.datagrams_sent - before.datagrams_sent,
-            bytes: now.bytes_sent - before.bytes_sent,
+            bytes: rail_bytes.iter().sum(),
+            rail_bytes,
             nacks: now.nacks_sent - before.nacks_sent,
             multicast_retransmissions: now.multicast_retransmissions
                 - before.multicast_retransmissions,

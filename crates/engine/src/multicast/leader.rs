@@ -8,8 +8,10 @@ use ferrorail_fabric::MulticastError;
 use ferrorail_fabric::multicast::{self, Group, Payload};
 use ferrorail_multicast::wire::{self, WireError};
 use ferrorail_multicast::{Config, Counters, Forward, OpenError, Send, Session, Time, To};
+use ferrorail_shm::sleep_on;
+use std::os::fd::RawFd;
 use std::sync::{Arc, PoisonError, TryLockError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Datagrams taken from a rail before the others have their turn. Each says how many its source has sent on
 /// every rail, so that those which wait on another one look lost until they are taken.
@@ -17,6 +19,9 @@ const POLL_MAX: usize = 4;
 
 /// Turns of all rails in one look, so that sending has its turn as well.
 const TURNS_MAX: usize = 64;
+
+/// Longest sleep of a rank that waits for a datagram: the host's progress has to wait as long.
+const DOZE_MAX: Duration = Duration::from_millis(4);
 
 /// At the next look, whenever that is.
 const NOW: Time = Time(0);
@@ -31,6 +36,8 @@ pub(crate) struct Leader {
     /// Where the protocol's time begins.
     start: Instant,
     busy: AtomicBool,
+    /// The program's threads have looked since the service last asked.
+    attended: AtomicBool,
     waker: Waker,
 }
 
@@ -77,6 +84,7 @@ impl Leader {
             context: Arc::clone(context),
             start: Instant::now(),
             busy: AtomicBool::new(false),
+            attended: AtomicBool::new(false),
             waker,
         })
     }
@@ -122,6 +130,7 @@ impl Leader {
         // SAFETY: the caller's contract.
         unsafe { of_messages.place(session.config(), opened, source, memory) };
         self.busy.store(true, Ordering::Release);
+        self.attend();
         inner.due = NOW;
         inner.drive(now);
         drop(inner);
@@ -139,6 +148,7 @@ impl Leader {
         if inner.is_settled(message)? {
             return Ok(true);
         }
+        self.attend();
         self.drive_locked(&mut inner);
         inner.is_settled(message)
     }
@@ -155,7 +165,60 @@ impl Leader {
             Err(TryLockError::Poisoned(inner)) => inner.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
+        self.attend();
         self.drive_locked(&mut inner)
+    }
+
+    /// As [`Leader::drive`], for the service: leaves it to the program's threads if they look anyway. Whether
+    /// they do, and whether anything moved.
+    pub fn serve(&self) -> (bool, bool) {
+        if self.attended.swap(false, Ordering::Relaxed) {
+            return (true, false);
+        }
+        match self.inner.try_lock() {
+            Ok(mut inner) => (false, self.drive_locked(&mut inner)),
+            Err(TryLockError::Poisoned(inner)) => {
+                (false, self.drive_locked(&mut inner.into_inner()))
+            }
+            Err(TryLockError::WouldBlock) => (true, false),
+        }
+    }
+
+    /// Sleeps until a datagram comes or the protocol has something to do; for `nap` where the rails tell nobody
+    /// of datagrams.
+    pub fn doze(&self, nap: Duration) {
+        match self.arm() {
+            Armed::Awake => {}
+            Armed::No => std::thread::sleep(nap),
+            Armed::Until(descriptors, limit) => {
+                // SAFETY: they are open as long as the groups, which are this leader's.
+                unsafe { sleep_on(&descriptors, limit) }
+            }
+        }
+    }
+
+    fn arm(&self) -> Armed {
+        let mut inner = self.lock();
+        let descriptors = inner
+            .groups
+            .iter_mut()
+            .map(|group| group.arm().ok().flatten());
+        let Some(descriptors) = descriptors.collect() else {
+            return Armed::No;
+        };
+        // What came before may not be told.
+        if self.drive_locked(&mut inner) {
+            return Armed::Awake;
+        }
+        let left = Duration::from_nanos(inner.due.since(self.now()));
+        Armed::Until(descriptors, left.min(DOZE_MAX))
+    }
+
+    fn attend(&self) {
+        // Most looks find it set.
+        if !self.attended.load(Ordering::Relaxed) {
+            self.attended.store(true, Ordering::Relaxed);
+        }
     }
 
     fn drive_locked(&self, inner: &mut Inner) -> bool {
@@ -201,6 +264,16 @@ impl Leader {
             inner.counted = now;
         }
     }
+}
+
+/// How a thread may sleep.
+enum Armed {
+    /// Something moved: not at all.
+    Awake,
+    /// Nothing would wake it.
+    No,
+    /// Until one of these is readable, or so long.
+    Until(Vec<RawFd>, Duration),
 }
 
 impl Inner {

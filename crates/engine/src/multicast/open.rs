@@ -20,6 +20,9 @@ use std::time::Instant;
 /// Datagrams that a leader's receive queue holds on each rail, if the device bears as many.
 const DEPTH: u32 = 512;
 
+/// Datagrams of data that may be under way towards a leader: more make queues longer, and broadcasts no sooner.
+const WINDOW_MAX: u32 = 96;
+
 /// Seconds after which a leader that is waited for and says nothing is given up, where
 /// `FERRORAIL_PEER_TIMEOUT` is not set. A thread of each process answers while the program computes.
 const SILENCE_MAX_S: u64 = 600;
@@ -240,7 +243,7 @@ fn config(map: &Map, session: u64, rails: u8, leaders: &[&Said]) -> Config {
     // What receive queues hold beside what the protocol says to and fro.
     let control = config.queue_depth() - config.window;
     Config {
-        window: (depth as u32).saturating_sub(control).clamp(2, 1 << 14),
+        window: (depth as u32).saturating_sub(control).clamp(2, WINDOW_MAX),
         ..config
     }
 }

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// it lacks waits so long if nobody else looks.
 const BUSY: Duration = Duration::from_millis(1);
 
+/// The same while threads of the program look themselves: each look of this thread takes their core away.
+const ATTENDED: Duration = Duration::from_millis(4);
+
 /// The same after this many looks at which nothing happened.
 const QUIET: Duration = Duration::from_millis(10);
 const QUIET_LOOKS: u32 = 50;
@@ -104,16 +107,19 @@ impl Shared {
         let mut quiet_looks = 0;
         while !self.stop.load(Ordering::Acquire) {
             self.idle.store(true, Ordering::SeqCst);
-            let (busy, moved) = self.look();
-            quiet_looks = if moved { 0 } else { quiet_looks + 1 };
-            let pause = match busy {
+            let look = self.look();
+            quiet_looks = match look.moved || look.attended {
+                true => 0,
+                false => quiet_looks + 1,
+            };
+            let pause = match look.busy {
                 false => IDLE,
                 true if quiet_looks > QUIET_LOOKS => QUIET,
                 // It looks again before a message could be late: being woken for each of a stream of
                 // them would take a core from the ranks.
                 true => {
                     self.idle.store(false, Ordering::Relaxed);
-                    BUSY
+                    if look.attended { ATTENDED } else { BUSY }
                 }
             };
             thread::park_timeout(pause);
@@ -124,16 +130,33 @@ impl Shared {
         }
     }
 
-    /// Drives all leaders; whether one of them has something outstanding, and whether anything moved.
-    fn look(&self) -> (bool, bool) {
-        let (mut busy, mut moved) = (false, false);
+    /// Drives all leaders that nobody else drives.
+    fn look(&self) -> Look {
+        let mut look = Look {
+            busy: false,
+            moved: false,
+            attended: true,
+        };
         for leader in self.leaders() {
             // An error is kept for those who wait for a message.
-            moved |= leader.drive();
-            busy |= leader.is_busy();
+            let (attended, moved) = leader.serve();
+            look.moved |= moved;
+            if leader.is_busy() {
+                look.busy = true;
+                look.attended &= attended;
+            }
         }
-        (busy, moved)
+        look
     }
+}
+
+/// What a look showed.
+struct Look {
+    /// Something is outstanding.
+    busy: bool,
+    moved: bool,
+    /// All that is outstanding was looked after by the program's threads.
+    attended: bool,
 }
 
 impl Drop for Service {

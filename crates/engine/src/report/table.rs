@@ -64,6 +64,11 @@ impl Report {
             "  multicast {:>14} messages {:>9} datagrams {:>16} bytes sent; {} synchronisations",
             row.messages, row.datagrams, row.bytes, row.synchronisations
         );
+        if row.rail_bytes.iter().filter(|bytes| **bytes > 0).count() > 1 {
+            let used = row.rail_bytes.iter().take_while(|bytes| **bytes > 0);
+            let by_rail: Vec<_> = used.map(u64::to_string).collect();
+            let _ = writeln!(text, "       bytes by rail {}", by_rail.join(", "));
+        }
         let repeated = row.multicast_retransmissions + row.unicast_retransmissions;
         if row.nacks + repeated + row.damaged + row.duplicates > 0 {
             let _ = writeln!(

@@ -52,6 +52,8 @@ pub(crate) enum Blocked {
     Node,
     /// Something a rail brings, which rings nothing.
     Rail,
+    /// A datagram of the team's multicasts, or room to send one.
+    Multicast,
 }
 
 /// Outcome of [`Run::advance`].

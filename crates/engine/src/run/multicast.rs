@@ -94,7 +94,7 @@ impl Run<'_> {
             // schedule keeps others from it until the run has settled the message, at its end or drop.
             planned.message = unsafe { leader.open(Message { source, memory }) }?;
             if planned.message.is_none() {
-                return Ok(Some(Blocked::Rail));
+                return Ok(Some(Blocked::Multicast));
             }
             self.multicasts.opened += 1;
         }
@@ -119,7 +119,7 @@ impl Run<'_> {
         }
         let message = self.multicast_of_step().expect("planned with the others");
         let settled = leader_of(self.map)?.try_settle(message)?;
-        Ok((!settled).then_some(Blocked::Rail))
+        Ok((!settled).then_some(Blocked::Multicast))
     }
 
     /// Whether nothing reads or writes the memory of this run's multicasts any more.

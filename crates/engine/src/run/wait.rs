@@ -3,12 +3,14 @@
 use super::mark::{self, Expected, Messages};
 use super::{Advance, Blocked, Run, inquire};
 use crate::EngineError;
+use crate::multicast::Leader;
 use crate::team::State;
 use crate::team::map::Map;
 use ferrorail_coll::Step;
 use ferrorail_fabric::Fabric;
 use ferrorail_shm::{WaitPolicy, Waiter};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// When a waiting rank first looks whether its peers are alive, and mean the same call.
@@ -19,6 +21,9 @@ const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// When a rank that nobody waits for sleeps: about what that costs has passed.
 const REST_AFTER: Duration = Duration::from_micros(50);
+
+/// When a rank that waits for a datagram sleeps: well above what being woken by its arrival costs.
+const DOZE_AFTER: Duration = Duration::from_micros(100);
 
 /// How long it sleeps unless it is woken, as the host's progress has to wait as long, and which part of
 /// the wait where nobody wakes it.
@@ -88,19 +93,12 @@ impl<'a> Patience<'a> {
         if let Some(rails) = &self.map.rails {
             rails.fabric.progress()?;
         }
-        if let Some(leader) = self.map.multicast_leader()
-            && leader.drive()
-        {
+        let leader = self.map.multicast_leader();
+        if leader.is_some_and(|leader| leader.drive()) {
             // It may be what is awaited: to let others have the core first can cost a round of them all.
             return Ok(false);
         }
-        let segment = self.map.segment();
-        let doorbell = (blocked == Blocked::Node).then(|| match self.for_proof {
-            true => segment.proof_doorbell(),
-            false => segment.doorbell(),
-        });
-        self.waiter
-            .idle(doorbell.as_ref(), &mut || self.map.context.host().poke());
+        self.wait(blocked, leader);
         let waited = self.waiter.waited();
         if waited < self.next_check {
             return Ok(false);
@@ -123,6 +121,26 @@ impl<'a> Patience<'a> {
                 })
             }
             _ => Ok(true),
+        }
+    }
+
+    /// One step of the waiting ladder.
+    fn wait(&mut self, blocked: Blocked, leader: Option<&Arc<Leader>>) {
+        let segment = self.map.segment();
+        let poke = &mut || self.map.context.host().poke();
+        match (blocked, leader) {
+            (Blocked::Node, _) => {
+                let doorbell = match self.for_proof {
+                    true => segment.proof_doorbell(),
+                    false => segment.doorbell(),
+                };
+                self.waiter.idle(Some(&doorbell), poke);
+            }
+            (Blocked::Multicast, Some(leader)) => {
+                self.waiter
+                    .idle_with(DOZE_AFTER, &mut |nap| leader.doze(nap), poke);
+            }
+            _ => self.waiter.idle(None, poke),
         }
     }
 

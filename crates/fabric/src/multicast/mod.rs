@@ -25,6 +25,7 @@ pub use error::MulticastError;
 
 use crate::LocalSlice;
 use ferrorail_base::RailId;
+use std::os::fd::RawFd;
 
 /// Largest header of a datagram in bytes.
 pub const HEADER_BYTES_MAX: usize = 128;
@@ -176,4 +177,14 @@ pub trait Group: Send {
     /// # Errors
     /// [`MulticastError::Device`] if the device failed; nothing arrives any more.
     fn poll(&mut self, limit: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, MulticastError>;
+
+    /// A descriptor for `poll(2)` that becomes readable when a datagram comes after this call; it is open as
+    /// long as the membership. Of what came before nothing may be told: [`poll`](Group::poll) once more
+    /// before sleeping. `None` if the rail has no such events.
+    ///
+    /// # Errors
+    /// [`MulticastError::Device`] if the device refuses.
+    fn arm(&mut self) -> Result<Option<RawFd>, MulticastError> {
+        Ok(None)
+    }
 }

@@ -196,6 +196,9 @@ impl Session {
         if send.to == To::All {
             let sent = &mut self.output.sent[usize::from(send.rail)];
             *sent = sent.wrapping_add(1);
+            if send.payload.is_some() {
+                self.told(self.known);
+            }
         }
         send.header.rail = send.rail;
         send.header.known = self.known;
@@ -204,7 +207,8 @@ impl Session {
             send.header.sent = self.output.sent;
         }
         self.counters.datagrams_sent += 1;
-        self.counters.bytes_sent += send.payload.map_or(0, |payload| payload.bytes as u64);
+        let bytes = send.payload.map_or(0, |payload| payload.bytes as u64);
+        self.counters.bytes_sent[usize::from(send.rail)] += bytes;
         Some(send)
     }
 

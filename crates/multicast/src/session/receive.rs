@@ -54,6 +54,9 @@ impl Session {
         if self.known.raise(header.known) {
             self.on_progress();
         }
+        if header.has(flags::MULTICAST) {
+            self.told(header.known);
+        }
         let mut received = Received::default();
         let mut fresh = true;
         match header.kind {
@@ -153,7 +156,7 @@ impl Session {
         self.judge_repair(header, fresh);
         self.note_sequence(header, rail);
         if fresh {
-            self.synchronise();
+            self.synchronise_after(header);
         }
         let store = Store {
             message: MessageId(number),

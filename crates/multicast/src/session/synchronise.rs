@@ -9,6 +9,16 @@ use crate::wire::{Header, Kind, flags};
 /// How often the manager repeats a result that nobody asks for.
 const REPEATS: u32 = 2;
 
+/// To so many sources the result goes by unicast.
+const SOURCES_MAX: usize = 2;
+
+/// Who has something to gain from hearing the result at once.
+enum Audience {
+    All,
+    /// Only the sources of what was sent last, without the manager itself.
+    Sources(Vec<u32>),
+}
+
 #[derive(Debug)]
 pub(super) struct Child {
     pub member: u32,
@@ -22,6 +32,8 @@ pub(super) struct Synchronisation {
     pub children: Vec<Child>,
     /// What was last reported to the parent or, by the manager, announced.
     reported: Watermarks,
+    /// Of the manager: what multicasts have told all members since.
+    told: Watermarks,
     pub repeat_at: Option<Time>,
     pub tries: u32,
     /// The last message, once the session is being closed.
@@ -29,6 +41,8 @@ pub(super) struct Synchronisation {
     pub closed: bool,
     pub leaving: super::closing::Leaving,
     reports: u32,
+    /// Of the data that has just come: a report that it sets off tells its source the round trip.
+    echo: u32,
     /// Messages between two synchronisations.
     interval: u64,
     /// Fragments between two synchronisations.
@@ -46,12 +60,14 @@ impl Synchronisation {
         Self {
             children: tree.children(0, config.me).map(child).collect(),
             reported: Watermarks::default(),
+            told: Watermarks::default(),
             repeat_at: None,
             tries: 0,
             closing: None,
             closed: false,
             leaving: super::closing::Leaving::default(),
             reports: 0,
+            echo: 0,
             interval: interval(config.channels, tree.levels()),
             quantum: u64::from(config.window / 4).max(1),
         }
@@ -120,16 +136,25 @@ impl Session {
             }
         } else {
             let due = self.is_due(&old, &new);
-            let kind = due.then(|| self.audience(&old, &new));
+            let audience = due.then(|| self.audience(&old, &new));
             self.sync.reported = if due { new } else { old };
             if self.known.raise(new) {
                 self.release();
             }
-            if let Some(audience) = kind {
-                self.announce(audience, old, new);
+            if let Some(audience) = audience {
+                self.announce(&audience);
             }
         }
         self.finish();
+    }
+
+    /// Reports progress that the data under `header` has made.
+    pub(super) fn synchronise_after(&mut self, header: &Header) {
+        if self.tree.parent(0, self.config.me) == Some(header.source) {
+            self.sync.echo = header.timestamp;
+        }
+        self.synchronise();
+        self.sync.echo = 0;
     }
 
     /// Sends a report to the parent.
@@ -143,6 +168,7 @@ impl Session {
         let answer = if measure { flags::ANSWER } else { 0 };
         let mut ack = self.header(Kind::Ack, flags | answer);
         (ack.message, ack.sequence, ack.bytes) = (report.completed, report.stored, report.opened);
+        ack.echo = self.sync.echo;
         let below = self.sync.children.iter().map(|child| child.missed);
         ack.words[0] = below.fold(self.members.list[0].missed(), super::asks::most);
         self.counters.acks_sent += 1;
@@ -150,49 +176,51 @@ impl Session {
         self.sync.repeat_at = Some(self.now.after(self.round_trip.late_after(self.sync.tries)));
     }
 
-    /// Whom the manager's result concerns: the sources of one or two messages, or everyone.
-    fn audience(&self, old: &Watermarks, new: &Watermarks) -> Vec<u32> {
-        let closing = self.sync.closing.is_some_and(|last| last <= new.completed);
-        if closing
-            || passes_multiple(old.completed, new.completed, self.sync.interval)
-            || self.long_between(old.completed, new.completed)
-        {
-            return Vec::new();
+    /// Whom the manager's result concerns at once.
+    fn audience(&self, old: &Watermarks, new: &Watermarks) -> Audience {
+        if self.sync.closing.is_some_and(|last| last <= new.completed) {
+            return Audience::All;
         }
         let mut sources = Vec::new();
-        for (_, message) in self.messages.range(new.completed + 1) {
-            if message.known && !sources.contains(&message.source) {
+        for (_, message) in self.messages.range(old.completed + 1) {
+            if message.known && message.source != 0 && !sources.contains(&message.source) {
                 sources.push(message.source);
             }
         }
-        sources.retain(|&source| source != 0);
-        if sources.len() > 2 {
-            Vec::new()
-        } else {
-            sources
+        match sources.len() {
+            0..=SOURCES_MAX => Audience::Sources(sources),
+            _ => Audience::All,
         }
     }
 
-    fn announce(&mut self, audience: Vec<u32>, old: Watermarks, new: Watermarks) {
-        let only_mine = audience.is_empty() && new.completed == old.completed;
-        if only_mine
-            && self
-                .messages
-                .range(new.completed + 1)
-                .all(|(_, m)| m.source == 0)
-        {
-            return;
+    /// Sends the result to those whom it concerns. The others hear it with the next datagrams of the
+    /// sources, or later if none come.
+    fn announce(&mut self, audience: &Audience) {
+        self.counters.synchronisations += 1;
+        self.sync.tries = 0;
+        match audience {
+            Audience::All => {
+                self.announce_to_all(0);
+                self.sync.repeat_at = Some(self.now.after(self.round_trip.late_after(1)));
+            }
+            Audience::Sources(sources) => {
+                let progress = self.header(Kind::Progress, 0);
+                for &source in sources {
+                    self.post(To::Member(source), progress);
+                }
+                self.sync.repeat_at = Some(self.now.after(self.round_trip.estimate()));
+            }
         }
-        let progress = self.header(Kind::Progress, 0);
-        if audience.is_empty() {
-            self.counters.synchronisations += 1;
-            self.post(To::All, progress);
-            self.sync.tries = 0;
-            self.sync.repeat_at = Some(self.now.after(self.round_trip.late_after(1)));
-        }
-        for source in audience {
-            self.post(To::Member(source), progress);
-        }
+    }
+
+    fn announce_to_all(&mut self, flags: u8) {
+        let progress = self.header(Kind::Progress, flags);
+        self.post(To::All, progress);
+    }
+
+    /// A multicast that went to all members, or came here, said that all members are at `known`.
+    pub(super) fn told(&mut self, known: Watermarks) {
+        self.sync.told.raise(known);
     }
 
     /// A child's report.
@@ -251,10 +279,9 @@ impl Session {
         if self.sync.closing.is_some() && (self.is_quiescent() || self.is_abandoned()) {
             self.finish();
         } else if self.config.me == 0 {
-            if self.sync.tries <= REPEATS {
+            if self.sync.tries <= REPEATS && !self.sync.told.covers(&self.sync.reported) {
                 self.counters.repeats += 1;
-                let progress = self.header(Kind::Progress, flags::AGAIN);
-                self.post(To::All, progress);
+                self.announce_to_all(flags::AGAIN);
                 let interval = self.round_trip.late_after(self.sync.tries + 1);
                 self.sync.repeat_at = Some(self.now.after(interval));
             }

@@ -13,6 +13,7 @@
 //! regions and addresses on the wire go by plane.
 
 mod alarm;
+mod channel;
 mod choice;
 mod completion;
 mod device;

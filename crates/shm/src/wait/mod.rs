@@ -14,12 +14,16 @@
 //! }
 //! ```
 
+#[cfg(not(loom))]
+mod descriptors;
 mod doorbell;
 #[cfg_attr(loom, path = "futex_loom.rs")]
 mod futex;
 #[cfg(not(loom))]
 mod waiter;
 
+#[cfg(not(loom))]
+pub use descriptors::sleep_on;
 pub use doorbell::{Doorbell, Ticket};
 #[cfg(not(loom))]
 pub use waiter::{WaitPolicy, Waiter};

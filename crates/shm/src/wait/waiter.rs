@@ -57,6 +57,14 @@ impl WaitPolicy {
     }
 }
 
+/// The last rung of the ladder.
+enum Rung<'a, 'b> {
+    /// Sleeping until it is rung.
+    Doorbell(&'a Doorbell<'b>),
+    /// Sleeping for a while.
+    Nap(&'a mut dyn FnMut(Duration)),
+}
+
 /// One wait; lives on the stack of a blocking call.
 #[derive(Debug)]
 pub struct Waiter {
@@ -96,6 +104,29 @@ impl Waiter {
     /// its process may want that before what is awaited can happen.
     #[inline]
     pub fn idle(&mut self, doorbell: Option<&Doorbell<'_>>, poke: &mut dyn FnMut()) {
+        match doorbell {
+            Some(doorbell) => self.step((Rung::Doorbell(doorbell), self.policy.yields), poke),
+            None => {
+                let nap = &mut std::thread::sleep;
+                self.step((Rung::Nap(nap), self.policy.yields), poke);
+            }
+        }
+    }
+
+    /// As [`Waiter::idle`] without a doorbell, where the caller has its own way to nap. It is told for how long,
+    /// and may nap for longer if what is awaited ends that. Naps begin after `yields`.
+    #[inline]
+    pub fn idle_with(
+        &mut self,
+        yields: Duration,
+        nap: &mut dyn FnMut(Duration),
+        poke: &mut dyn FnMut(),
+    ) {
+        self.step((Rung::Nap(nap), yields), poke);
+    }
+
+    #[inline]
+    fn step(&mut self, rung: (Rung<'_, '_>, Duration), poke: &mut dyn FnMut()) {
         assert_unlocked();
         if self.spins_left != 0 {
             self.spins_left -= 1;
@@ -105,7 +136,7 @@ impl Waiter {
             }
             return;
         }
-        self.idle_slowly(doorbell, poke);
+        self.idle_slowly(rung, poke);
     }
 
     /// In a long spin, as `FERRORAIL_SPIN` may ask for: the host's progress and the clock go on.
@@ -116,14 +147,14 @@ impl Waiter {
     }
 
     #[cold]
-    fn idle_slowly(&mut self, doorbell: Option<&Doorbell<'_>>, poke: &mut dyn FnMut()) {
+    fn idle_slowly(&mut self, (rung, yields): (Rung<'_, '_>, Duration), poke: &mut dyn FnMut()) {
         self.steps = self.steps.wrapping_add(1);
-        if self.steps <= UNTIMED_YIELDS && !self.policy.yields.is_zero() {
+        if self.steps <= UNTIMED_YIELDS && !yields.is_zero() {
             yield_core();
             return;
         }
         let since = *self.since.get_or_insert_with(Instant::now);
-        if self.waited < self.policy.yields {
+        if self.waited < yields {
             if self.steps.is_multiple_of(self.policy.poke_every.max(1)) {
                 poke();
             }
@@ -131,21 +162,19 @@ impl Waiter {
             self.waited = since.elapsed();
             return;
         }
-        match (doorbell, self.ticket.take()) {
-            (Some(doorbell), Some(ticket)) => {
-                doorbell.sleep(ticket, self.policy.sleep);
-                self.waited = since.elapsed();
-            }
-            (Some(doorbell), None) => {
+        match (rung, self.ticket.take()) {
+            (Rung::Doorbell(doorbell), Some(ticket)) => doorbell.sleep(ticket, self.policy.sleep),
+            (Rung::Doorbell(doorbell), None) => {
                 poke();
                 self.ticket = Some(doorbell.prepare());
+                return;
             }
-            (None, _) => {
+            (Rung::Nap(nap), _) => {
                 poke();
-                std::thread::sleep(self.nap());
-                self.waited = since.elapsed();
+                nap(self.nap());
             }
         }
+        self.waited = since.elapsed();
     }
 
     /// Time since the first step that looked at the clock, as of the last that did; zero before. For

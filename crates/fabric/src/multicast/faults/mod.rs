@@ -12,6 +12,7 @@ use ferrorail_base::RailId;
 use ferrorail_base::config::{CERTAIN, MulticastFaults};
 use ferrorail_base::sync::{AtomicBool, AtomicU64, Ordering};
 use std::collections::VecDeque;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 /// Most datagrams that overtake one.
@@ -282,6 +283,10 @@ impl Group for FaultyGroup {
         sending.multicasts += u64::from(to == To::All);
         sending.order.push_back(!suppressed);
         Ok(())
+    }
+
+    fn arm(&mut self) -> Result<Option<RawFd>, MulticastError> {
+        self.inner.arm()
     }
 
     fn pending_sends(&mut self) -> Result<usize, MulticastError> {

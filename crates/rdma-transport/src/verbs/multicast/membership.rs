@@ -15,6 +15,7 @@ use rdma_sys::ibv_sge;
 use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 /// Where a multicast goes besides its group's address: no queue pair in particular.
@@ -66,9 +67,11 @@ impl Membership {
         limits: DatagramLimits,
     ) -> Result<Self, MulticastError> {
         let fail = |verb| move |source| failed(rail, verb, source);
-        let queue = |entries| CompletionQueue::create(rail.domain.context(), entries).map(Arc::new);
-        let sends = queue(limits.sends).map_err(fail("ibv_create_cq"))?;
-        let receives = queue(limits.depth).map_err(fail("ibv_create_cq"))?;
+        let context = rail.domain.context();
+        let sends = CompletionQueue::create(context, limits.sends).map(Arc::new);
+        let sends = sends.map_err(fail("ibv_create_cq"))?;
+        let receives = CompletionQueue::create_with_channel(context, limits.depth).map(Arc::new);
+        let receives = receives.map_err(fail("ibv_create_cq"))?;
         let size = Size {
             sends: limits.sends,
             receives: limits.depth,
@@ -387,5 +390,14 @@ impl Group for Membership {
             handed += count;
         }
         Ok(handed)
+    }
+
+    fn arm(&mut self) -> Result<Option<RawFd>, MulticastError> {
+        self.check()?;
+        self.receives.take_events();
+        if let Err(error) = self.receives.arm() {
+            return Err(self.device("ibv_req_notify_cq", error));
+        }
+        Ok(self.receives.descriptor().map(|one| one.as_raw_fd()))
     }
 }
