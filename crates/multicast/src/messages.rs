@@ -50,6 +50,7 @@ pub(crate) struct Message {
     pub known: bool,
     pub opened: bool,
     pub source: u32,
+    number: u64,
     pub bytes: usize,
     pub fragments: u32,
     /// Number of its first fragment in the session.
@@ -95,20 +96,26 @@ impl Message {
         self.here.prefix
     }
 
+    /// Whose turn among the rails a fragment is: messages begin at one after the other, as the last fragment
+    /// of each is short.
+    pub fn turn(&self, fragment: u32) -> u64 {
+        self.number + u64::from(fragment)
+    }
+
     /// The rail on which a fragment is expected; none if the message is relayed.
     pub fn rail_of(&self, fragment: u32) -> Option<usize> {
-        nth_rail(self.stripe, fragment)
+        nth_rail(self.stripe, self.turn(fragment))
     }
 }
 
-/// The rail that carries a fragment when `stripe` is striped over; none if that has no rail.
-pub(crate) fn nth_rail(stripe: u8, fragment: u32) -> Option<usize> {
-    let rails = stripe.count_ones();
+/// The rail whose turn it is when `stripe` is striped over; none if that has no rail.
+pub(crate) fn nth_rail(stripe: u8, turn: u64) -> Option<usize> {
+    let rails = u64::from(stripe.count_ones());
     if rails == 0 {
         return None;
     }
     let mut left = stripe;
-    for _ in 0..fragment % rails {
+    for _ in 0..turn % rails {
         left &= left - 1;
     }
     Some(left.trailing_zeros() as usize)
@@ -174,7 +181,10 @@ impl Messages {
     pub fn reach(&mut self, number: u64) -> &mut Message {
         debug_assert!(number >= self.first);
         while self.last() < number {
-            self.list.push_back(Message::default());
+            self.list.push_back(Message {
+                number: self.last() + 1,
+                ..Message::default()
+            });
         }
         let index = (number - self.first) as usize;
         &mut self.list[index]

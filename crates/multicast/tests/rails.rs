@@ -59,7 +59,10 @@ fn rails(sends: &[Send]) -> Vec<u8> {
 #[test]
 fn striping_follows_the_ports() {
     let mut group = Group::new(3);
+    // Messages begin at one rail after the other.
     let sends = group.broadcast(16 << 10, Time(1_000));
+    assert_eq!(rails(&sends), [1, 0, 1, 0, 1]);
+    let sends = group.broadcast(16 << 10, Time(1_500));
     assert_eq!(rails(&sends), [0, 1, 0, 1, 0]);
     assert!(sends.iter().all(|send| send.to == To::All));
 
@@ -73,6 +76,8 @@ fn striping_follows_the_ports() {
     assert_eq!(group.0[0].counters().rails_returned, 1);
     let sends = group.broadcast(16 << 10, Time(6_000));
     assert_eq!(rails(&sends), [0, 1, 0, 1, 0]);
+    assert_eq!(rails(&group.broadcast(8, Time(7_000))), [1]);
+    assert_eq!(rails(&group.broadcast(8, Time(8_000))), [0]);
 }
 
 #[test]

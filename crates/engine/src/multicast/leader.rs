@@ -8,10 +8,8 @@ use ferrorail_fabric::MulticastError;
 use ferrorail_fabric::multicast::{self, Group, Payload};
 use ferrorail_multicast::wire::{self, WireError};
 use ferrorail_multicast::{Config, Counters, Forward, OpenError, Send, Session, Time, To};
-use ferrorail_shm::sleep_on;
-use std::os::fd::RawFd;
 use std::sync::{Arc, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Datagrams taken from a rail before the others have their turn. Each says how many its source has sent on
 /// every rail, so that those which wait on another one look lost until they are taken.
@@ -19,9 +17,6 @@ const POLL_MAX: usize = 4;
 
 /// Turns of all rails in one look, so that sending has its turn as well.
 const TURNS_MAX: usize = 64;
-
-/// Longest sleep of a rank that waits for a datagram: the host's progress has to wait as long.
-const DOZE_MAX: Duration = Duration::from_millis(4);
 
 /// At the next look, whenever that is.
 const NOW: Time = Time(0);
@@ -41,13 +36,13 @@ pub(crate) struct Leader {
     waker: Waker,
 }
 
-struct Inner {
+pub(super) struct Inner {
     session: Session,
     /// By rail of the session.
-    groups: Vec<Box<dyn Group>>,
+    pub groups: Vec<Box<dyn Group>>,
     memory: Memory,
     /// When the session has something to do, unless a datagram comes earlier.
-    due: Time,
+    pub due: Time,
     /// Why nothing more can be sent or received.
     failed: Option<MulticastError>,
     /// What the statistics know already.
@@ -89,11 +84,11 @@ impl Leader {
         })
     }
 
-    fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         Time(self.start.elapsed().as_nanos() as u64)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -184,36 +179,6 @@ impl Leader {
         }
     }
 
-    /// Sleeps until a datagram comes or the protocol has something to do; for `nap` where the rails tell nobody
-    /// of datagrams.
-    pub fn doze(&self, nap: Duration) {
-        match self.arm() {
-            Armed::Awake => {}
-            Armed::No => std::thread::sleep(nap),
-            Armed::Until(descriptors, limit) => {
-                // SAFETY: they are open as long as the groups, which are this leader's.
-                unsafe { sleep_on(&descriptors, limit) }
-            }
-        }
-    }
-
-    fn arm(&self) -> Armed {
-        let mut inner = self.lock();
-        let descriptors = inner
-            .groups
-            .iter_mut()
-            .map(|group| group.arm().ok().flatten());
-        let Some(descriptors) = descriptors.collect() else {
-            return Armed::No;
-        };
-        // What came before may not be told.
-        if self.drive_locked(&mut inner) {
-            return Armed::Awake;
-        }
-        let left = Duration::from_nanos(inner.due.since(self.now()));
-        Armed::Until(descriptors, left.min(DOZE_MAX))
-    }
-
     fn attend(&self) {
         // Most looks find it set.
         if !self.attended.load(Ordering::Relaxed) {
@@ -221,7 +186,7 @@ impl Leader {
         }
     }
 
-    fn drive_locked(&self, inner: &mut Inner) -> bool {
+    pub(super) fn drive_locked(&self, inner: &mut Inner) -> bool {
         let moved = inner.drive(self.now());
         let busy = !inner.session.is_quiescent();
         self.busy.store(busy, Ordering::Release);
@@ -264,16 +229,6 @@ impl Leader {
             inner.counted = now;
         }
     }
-}
-
-/// How a thread may sleep.
-enum Armed {
-    /// Something moved: not at all.
-    Awake,
-    /// Nothing would wake it.
-    No,
-    /// Until one of these is readable, or so long.
-    Until(Vec<RawFd>, Duration),
 }
 
 impl Inner {

@@ -17,6 +17,7 @@ mod leader;
 mod memory;
 mod open;
 mod service;
+mod sleep;
 mod trial;
 
 pub use counts::MulticastRow;

@@ -119,17 +119,11 @@ impl Session {
         self.route(to, header, None, 0);
     }
 
-    /// Queues a datagram on the rail that suits; `fragment` is what the rails are taken in turn by.
-    pub(super) fn route(
-        &mut self,
-        to: To,
-        header: Header,
-        payload: Option<Payload>,
-        fragment: u32,
-    ) {
+    /// Queues a datagram on the rail that suits; `turn` is what the rails are taken in turn by.
+    pub(super) fn route(&mut self, to: To, header: Header, payload: Option<Payload>, turn: u64) {
         match to {
             To::Member(member) => self.post_to(member, header, payload),
-            To::All => match nth_rail(self.paths.usable(), fragment) {
+            To::All => match nth_rail(self.paths.usable(), turn) {
                 Some(rail) => self.post_on(rail as u8, header, payload),
                 None => self.post_along_tree(header, payload),
             },
@@ -171,7 +165,7 @@ impl Session {
         let up = self.paths.up();
         if again || up >> last & 1 == 0 {
             self.output.rotation = self.output.rotation.wrapping_add(1);
-            let turn = u32::from(last) + self.output.rotation;
+            let turn = u64::from(last) + u64::from(self.output.rotation);
             return nth_rail(up, turn).map_or(last, |rail| rail as u8);
         }
         last
@@ -237,9 +231,9 @@ impl Session {
         if !ready || sequence >= self.known.stored + u64::from(self.config.window) {
             return;
         }
-        let last = fragment + 1 == message.fragments;
+        let (last, turn) = (fragment + 1 == message.fragments, message.turn(fragment));
         let (header, payload) = self.fragment(number, fragment, 0);
-        self.route(To::All, header, payload, fragment);
+        self.route(To::All, header, payload, turn);
         (self.output.message, self.output.fragment) = if last {
             (number + 1, 0)
         } else {
@@ -339,7 +333,7 @@ impl Session {
         self.output.heartbeat_at = Some(self.now.after(interval));
         let mut header = self.header(Kind::Sent, 0);
         header.sequence = self.sent_through();
-        let turn = self.output.heartbeats;
+        let turn = u64::from(self.output.heartbeats);
         self.route(To::All, header, None, turn);
     }
 }

@@ -149,7 +149,8 @@ impl Session {
                 self.route(To::Member(repair.one), header, payload, 0);
             } else if repair.attempts < 3 {
                 self.counters.multicast_retransmissions += 1;
-                self.route(To::All, header, payload, fragment + repair.attempts + 1);
+                let turn = number + u64::from(fragment + repair.attempts) + 1;
+                self.route(To::All, header, payload, turn);
             } else {
                 // Multicast has failed for this one again and again.
                 self.counters.unicast_retransmissions += 1;

@@ -56,6 +56,7 @@ pub fn run<F: Fabric + Multicast>(make: impl Fn(usize) -> Vec<F>) -> Seen {
         queues::a_full_receive_queue_drops_and_works_on(&world, &mut seen);
         queues::a_full_send_queue_refuses_and_works_on(&world, &mut seen);
         queues::polling_takes_no_more_than_asked_for(&world, &mut seen);
+        queues::an_arrival_wakes_who_sleeps(&world, &mut seen);
         errors::what_does_not_fit_is_refused(&world);
         errors::strange_addresses_change_nothing(&world, &mut seen);
     }

@@ -3,6 +3,8 @@
 use super::{DEPTH, Seen, World, broadcast, pattern, received, send, until};
 use ferrorail_fabric::multicast::{Payload, To};
 use ferrorail_fabric::{Group, Multicast, MulticastError};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use std::os::fd::{BorrowedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// For what is on its way to arrive, or not.
@@ -80,6 +82,35 @@ pub fn a_full_send_queue_refuses_and_works_on<F: Multicast>(world: &World<'_, F>
         received(&mut *groups[1]);
         broadcast(&mut groups, 0, &pattern(8, 99), seen);
     }
+}
+
+/// Where the rail tells of datagrams at all: not before one comes, and each time that it is asked to.
+pub fn an_arrival_wakes_who_sleeps<F: Multicast>(world: &World<'_, F>, seen: &mut Seen) {
+    let mut groups = world.group(2, DEPTH);
+    for round in 0..3 {
+        received(&mut *groups[1]);
+        let Some(descriptor) = groups[1].arm().expect("arm") else {
+            return;
+        };
+        assert!(received(&mut *groups[1]).is_empty());
+        assert!(!is_readable(descriptor, QUIET), "nothing was sent");
+        let mut sent = 1;
+        send(&mut *groups[0], To::All, &[round; 8], &[]);
+        while !is_readable(descriptor, QUIET) {
+            sent += 1;
+            assert!(sent < 100, "nothing wakes the receiver");
+            send(&mut *groups[0], To::All, &[round; 8], &[]);
+        }
+        seen.resent += sent - 1;
+        assert!(!received(&mut *groups[1]).is_empty());
+    }
+}
+
+fn is_readable(descriptor: RawFd, limit: Duration) -> bool {
+    // SAFETY: it is the group's, which lives on.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let mut wanted = [PollFd::new(descriptor, PollFlags::POLLIN)];
+    ppoll(&mut wanted, Some(limit.into()), None).expect("poll") == 1
 }
 
 pub fn polling_takes_no_more_than_asked_for<F: Multicast>(world: &World<'_, F>, seen: &mut Seen) {

@@ -68,10 +68,9 @@ impl Membership {
     ) -> Result<Self, MulticastError> {
         let fail = |verb| move |source| failed(rail, verb, source);
         let context = rail.domain.context();
-        let sends = CompletionQueue::create(context, limits.sends).map(Arc::new);
-        let sends = sends.map_err(fail("ibv_create_cq"))?;
-        let receives = CompletionQueue::create_with_channel(context, limits.depth).map(Arc::new);
-        let receives = receives.map_err(fail("ibv_create_cq"))?;
+        let queue = |queue: io::Result<_>| queue.map(Arc::new).map_err(fail("ibv_create_cq"));
+        let sends = queue(CompletionQueue::create(context, limits.sends))?;
+        let receives = queue(CompletionQueue::create_with_channel(context, limits.depth))?;
         let size = Size {
             sends: limits.sends,
             receives: limits.depth,
@@ -79,8 +78,7 @@ impl Membership {
         };
         let queue_pair = DatagramQueuePair::create(&rail.domain, &sends, &receives, size);
         let queue_pair = Arc::new(queue_pair.map_err(fail("ibv_create_qp"))?);
-        let q_key = network.address.q_key;
-        let initialized = queue_pair.initialize(rail.local.port, q_key);
+        let initialized = queue_pair.initialize(rail.local.port, network.address.q_key);
         initialized.map_err(fail("ibv_modify_qp(INIT)"))?;
         let pool = |slots: u32, bytes| {
             let pool = Pool::register(&rail.domain, slots as usize, bytes);
@@ -395,9 +393,8 @@ impl Group for Membership {
     fn arm(&mut self) -> Result<Option<RawFd>, MulticastError> {
         self.check()?;
         self.receives.take_events();
-        if let Err(error) = self.receives.arm() {
-            return Err(self.device("ibv_req_notify_cq", error));
-        }
+        let armed = self.receives.arm();
+        armed.map_err(|error| self.device("ibv_req_notify_cq", error))?;
         Ok(self.receives.descriptor().map(|one| one.as_raw_fd()))
     }
 }
