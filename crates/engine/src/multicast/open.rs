@@ -23,6 +23,9 @@ const DEPTH: u32 = 512;
 /// Datagrams of data that may be under way towards a leader: more make queues longer, and broadcasts no sooner.
 const WINDOW_MAX: u32 = 96;
 
+/// What a round trip is taken for until one is measured: much, or the first messages are asked for too early.
+const FIRST_ROUND_TRIP_NS: u64 = 5_000_000;
+
 /// Seconds after which a leader that is waited for and says nothing is given up, where
 /// `FERRORAIL_PEER_TIMEOUT` is not set. A thread of each process answers while the program computes.
 const SILENCE_MAX_S: u64 = 600;
@@ -235,6 +238,7 @@ fn config(map: &Map, session: u64, rails: u8, leaders: &[&Said]) -> Config {
         },
         reliable: settings.bcast_reliable,
         timers: Timers {
+            initial_round_trip: FIRST_ROUND_TRIP_NS,
             peer_timeout: NonZeroU64::new(seconds.unwrap_or(SILENCE_MAX_S) * 1_000_000_000),
             ..Timers::default()
         },
