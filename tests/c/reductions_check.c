@@ -189,6 +189,9 @@ static void defined_here(MPI_Comm comm, const element_t *derived, int derived_co
         current = &derived[i].layout;
         some(comm, &derived[i], 1, maps);
         some(comm, &derived[i], 2, sums);
+        /* One element for some ranks, none for others: one alone may be plain bytes. */
+        for (int turn = 0; turn < 4; turn++)
+            one(SCATTER, comm, &derived[i], 0, sums, 0, turn < 2);
         all_kinds(comm, &derived[i], 30, maps);
         some(comm, &derived[i], 1500, maps);
     }

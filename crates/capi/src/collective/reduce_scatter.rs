@@ -36,12 +36,7 @@ impl Collective for ReduceScatterBlock {
         let recv = &call.elements;
         let all = recv.times(team.size())?;
         // In place the whole vector is where only its first block is written.
-        let output = match all.dense() {
-            None if is_in_place(session, &args.send) => {
-                Output::with_room(recv, all.bytes().unwrap_or(0))?
-            }
-            _ => Output::new(recv)?,
-        };
+        let output = Output::first_of(recv, is_in_place(session, &args.send).then_some(&all))?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
             call.with(session, args, &all, &output, |send, reducer| {
@@ -90,10 +85,7 @@ impl Collective for ReduceScatter {
         if aliases && session.rejects_aliases() {
             return Err(Refusal::Invalid);
         }
-        let output = match all.dense() {
-            None if in_place => Output::with_room(&recv, all.bytes().unwrap_or(0))?,
-            _ => Output::new(&recv)?,
-        };
+        let output = Output::first_of(&recv, in_place.then_some(&all))?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
             call.with(session, args, &all, &output, |send, reducer| {

@@ -206,13 +206,25 @@ impl<'a> Output<'a> {
 
     /// Memory to unpack `elements` from, which are the first of at least `room` bytes.
     #[cold]
-    pub fn with_room(elements: &'a Elements, room: usize) -> Result<Self, CallError> {
+    fn with_room(elements: &'a Elements, room: usize) -> Result<Self, CallError> {
         let mut packed = Packed::new(size_of(elements)?.max(room))?;
         Ok(Self {
             address: packed.as_mut_ptr(),
             elements,
             packed: Some(packed),
         })
+    }
+
+    /// Room for the bytes of `elements`. If they are the first of `all` that the program has there, as
+    /// in place, there is room for all of those where any have to be packed: few may be plain bytes
+    /// where many are not, and the other way round (one element with gaps is, none is not).
+    pub fn first_of(elements: &'a Elements, all: Option<&Elements>) -> Result<Self, CallError> {
+        match all {
+            Some(all) if elements.dense().is_none() || all.dense().is_none() => {
+                Self::with_room(elements, size_of(all)?)
+            }
+            _ => Self::new(elements),
+        }
     }
 
     /// First byte.
@@ -240,7 +252,11 @@ impl<'a> Output<'a> {
         block: &Elements,
         offset: usize,
     ) -> Result<(), CallError> {
-        if self.packed.is_some() {
+        if let Some(packed) = &self.packed {
+            debug_assert!(
+                packed.room() >= offset + size_of(block)?,
+                "room for what is kept"
+            );
             // SAFETY: the caller's contract.
             unsafe { collect(session, block, self.address.wrapping_add(offset))? };
         }

@@ -15,7 +15,11 @@ thread_local! {
 }
 
 /// Memory for packed data, never read before it is written. The thread's next calls use it again.
-pub struct Packed(Vec<u8>);
+pub struct Packed {
+    memory: Vec<u8>,
+    /// Bytes asked for, of those that it has.
+    room: usize,
+}
 
 impl Packed {
     /// Room for `bytes` bytes.
@@ -24,18 +28,26 @@ impl Packed {
         memory
             .try_reserve_exact(bytes)
             .map_err(|_| CallError::NoMemory { bytes })?;
-        Ok(Self(memory))
+        Ok(Self {
+            memory,
+            room: bytes,
+        })
+    }
+
+    /// Bytes that it was made for.
+    pub fn room(&self) -> usize {
+        self.room
     }
 
     /// Its first byte.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr()
+        self.memory.as_mut_ptr()
     }
 }
 
 impl Drop for Packed {
     fn drop(&mut self) {
-        let memory = std::mem::take(&mut self.0);
+        let memory = std::mem::take(&mut self.memory);
         if memory.capacity() > KEPT_BYTES_MAX {
             return;
         }
