@@ -22,6 +22,8 @@ struct Rules {
     allowed: Allowed,
     #[serde(default)]
     banned: Vec<Banned>,
+    #[serde(default)]
+    vocabulary: Vec<Term>,
 }
 
 #[derive(Deserialize)]
@@ -50,6 +52,20 @@ struct Banned {
     /// File name extensions it concerns; all if empty.
     #[serde(default)]
     only: Vec<String>,
+    #[serde(default)]
+    except: Vec<String>,
+}
+
+/// Words that another one replaces, as parts of identifiers and in prose: `bell` is found in `Bell`,
+/// `ring_bell` and "the bell", not in `doorbell`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Term {
+    goes: Vec<String>,
+    comes: String,
+    /// Files and folders (with their slash) that it concerns; all if empty.
+    #[serde(default)]
+    within: Vec<String>,
     #[serde(default)]
     except: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! What can be judged from one file's path and content.
 
-use super::{RULES, Rules, Sizes, functions};
+use super::{RULES, Rules, Sizes, Term, functions};
 
 /// Judges one tracked file and adds what is in it to `sizes`.
 pub(super) fn check(rules: &Rules, path: &str, content: &[u8], sizes: &mut Sizes) -> Vec<String> {
@@ -14,6 +14,7 @@ pub(super) fn check(rules: &Rules, path: &str, content: &[u8], sizes: &mut Sizes
     };
     if path != RULES {
         lines.extend(banned(rules, path, text));
+        lines.extend(vocabulary(rules, path, text));
     }
     if is_code(path, content) {
         sizes.files.insert(path.to_owned(), text.lines().count());
@@ -55,6 +56,49 @@ fn banned(rules: &Rules, path: &str, text: &str) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Finds words of which the glossary has another one.
+fn vocabulary(rules: &Rules, path: &str, text: &str) -> Vec<String> {
+    let applies = |term: &&Term| {
+        let within = |list: &[String]| list.iter().any(|entry| covers(entry, path));
+        (term.within.is_empty() || within(&term.within)) && !within(&term.except)
+    };
+    let terms: Vec<_> = rules.vocabulary.iter().filter(applies).collect();
+    if terms.is_empty() || !matches!(extension(path), "rs" | "md" | "toml" | "json" | "c" | "h") {
+        return Vec::new();
+    }
+    let mut lines = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        for word in words(line) {
+            let replaced = |term: &&&Term| term.goes.contains(&word);
+            if let Some(term) = terms.iter().find(replaced) {
+                let (number, comes) = (number + 1, &term.comes);
+                lines.push(format!(
+                    "{path}:{number}: `{word}`: say `{comes}` (GLOSSARY.md)"
+                ));
+            }
+        }
+    }
+    lines
+}
+
+/// The words of a line in small letters: `NodeFlag`, `node_flag` and "Node flag" are two each.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = ' ';
+    for letter in line.chars() {
+        let begins = letter.is_uppercase() && before.is_lowercase();
+        if begins || !letter.is_alphanumeric() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| letter.is_alphanumeric()) {
+            word.extend(letter.to_lowercase());
+        }
+        before = letter;
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// Whether an exception, a file or a folder with its slash, is for this path.
@@ -111,6 +155,30 @@ mod tests {
         assert_eq!(judge("ok.rs", "//! atomic"), [""; 0]);
         assert_eq!(judge("ffi/a.rs", "//! atomic"), [""; 0]);
         assert_eq!(judge("a.md", "atomic"), [""; 0]);
+    }
+
+    #[test]
+    fn words_that_another_replaces_are_found_in_names_and_prose() {
+        let text = "[limits]\nfile_lines = 3\nfunction_lines = 2\nfile_bytes = 900\n\
+             [[vocabulary]]\ngoes = ['bell']\ncomes = 'doorbell'\nwithin = ['a/']\nexcept = ['a/b.rs']\n";
+        let rules: Rules = toml::from_str(text).unwrap();
+        let judge = |path, text: &str| vocabulary(&rules, path, text);
+        for found in [
+            "//! The bell.",
+            "struct Bell;",
+            "ring_bell()",
+            "BELL",
+            "aBell",
+        ] {
+            assert_eq!(judge("a/a.rs", found).len(), 1, "{found}");
+            assert_eq!(judge("a/b.rs", found), [""; 0]);
+            assert_eq!(judge("c.rs", found), [""; 0]);
+        }
+        for fine in ["doorbell", "bells", "Doorbell", "label"] {
+            assert_eq!(judge("a/a.rs", fine), [""; 0], "{fine}");
+        }
+        let line = judge("a/a.md", "one\ntwo bell");
+        assert_eq!(line, ["a/a.md:2: `bell`: say `doorbell` (GLOSSARY.md)"]);
     }
 
     #[test]
