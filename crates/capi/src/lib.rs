@@ -17,6 +17,7 @@
 //! * `device`: whether buffers may be in the memory of a GPU;
 //! * `oob_pmpi`: how the ranks of a communicator find each other: the host's `PMPI_*` calls;
 //! * `private_comm`: the communicators on which they exchange messages, shared by teams;
+//! * `parked`: teams of freed communicators, for others of the same ranks;
 //! * `recents`: what a thread remembers of the communicators and windows it used last;
 //! * `progress`: keeping the host going while a rank waits in here;
 //! * `next`: the library behind this one, which gets every call that is not accelerated;
@@ -45,6 +46,7 @@ mod next;
 mod oob_pmpi;
 mod operation;
 mod panic_guard;
+mod parked;
 mod presence;
 mod private_comm;
 mod progress;

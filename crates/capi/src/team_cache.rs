@@ -11,6 +11,7 @@
 
 use crate::comm_settings;
 use crate::oob_pmpi::OobPmpi;
+use crate::parked::{self, Key, Parked};
 use crate::recents::Recents;
 use crate::runtime::{self, Inside, Session};
 use crate::wish::{unwanted, wish};
@@ -21,6 +22,7 @@ use ferrorail_bootstrap::{InProcess, Oob};
 use ferrorail_engine::{EngineError, PREPARING, Team};
 use ferrorail_mpi_abi::{Comm, MpiError};
 use libc::{c_int, c_void};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -61,8 +63,8 @@ pub mod reason {
 
 /// What is known of one communicator; the same kind on all its ranks.
 pub enum Entry {
-    /// Collectives run on this team.
-    Team(Arc<Team>),
+    /// Collectives run on this team, which may serve others with the same key.
+    Team(Arc<Team>, Option<Key>),
     /// They are left to the host, for this reason.
     Forward(&'static str),
 }
@@ -144,19 +146,34 @@ fn create(session: &Session, comm: Comm) -> Result<Entry, MpiError> {
     if host.comm_size(comm)? == 1 {
         return Ok(match unwanted(session, wish(session, &settings), comm) {
             Some(reason) => Entry::Forward(reason),
-            None => team(session, &settings, comm, Box::new(alone())),
+            None => team(session, &settings, comm, Box::new(alone()), None),
         });
     }
-    if let Some(reason) = session.world.keeps_away(session, comm)? {
-        return Ok(Entry::Forward(reason));
-    }
-    let wish = host.allreduce_min(wish(session, &settings), comm)?;
+    let ranks = match session.world.members(session, comm)? {
+        Ok(ranks) => ranks,
+        Err(reason) => return Ok(Entry::Forward(reason)),
+    };
+    let key = Key {
+        ranks,
+        settings: match &settings {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(own) => Some(Box::new(own.clone())),
+        },
+    };
+    let parked = parked::take(&key);
+    let [low, high, not_low, not_high] = parked::ballot(parked.as_ref());
+    let mine = [wish(session, &settings), low, high, not_low, not_high];
+    let [wish, ballots @ ..] = host.allreduce_min_each(mine, comm)?;
     if let Some(reason) = unwanted(session, wish, comm) {
         return Ok(Entry::Forward(reason));
     }
     sweep();
-    let oob = OobPmpi::new(host, comm)?;
-    Ok(team(session, &settings, comm, Box::new(oob)))
+    let oob = Box::new(OobPmpi::new(host, comm)?);
+    if let Some(Parked { team, .. }) = parked.filter(|_| parked::is_unanimous(ballots)) {
+        team.adopt(oob);
+        return Ok(Entry::Team(team, Some(key)));
+    }
+    Ok(team(session, &settings, comm, oob, Some(key)))
 }
 
 /// Has the next collective on `comm` decide anew, if the program gave settings on `any` of its ranks.
@@ -171,7 +188,7 @@ pub fn renew(session: &Session, comm: Comm, any: bool) -> Result<(), MpiError> {
         .and_then(|all| all.get(&address).cloned());
     let stays = match entry.as_deref() {
         // Nobody leaves before the last rank has done all its collectives on the team.
-        Some(Entry::Team(team)) => match team.any(any) {
+        Some(Entry::Team(team, _)) => match team.any(any) {
             Ok(any) => !any,
             Err(error) => {
                 tracing::warn!("a communicator keeps its settings: {error}");
@@ -193,9 +210,15 @@ fn alone() -> InProcess {
     InProcess::world(1).swap_remove(0)
 }
 
-fn team(session: &Session, settings: &Settings, comm: Comm, oob: Box<dyn Oob>) -> Entry {
+fn team(
+    session: &Session,
+    settings: &Settings,
+    comm: Comm,
+    oob: Box<dyn Oob>,
+    key: Option<Key>,
+) -> Entry {
     match Team::create(&session.context, settings, oob) {
-        Ok(team) => Entry::Team(Arc::new(team)),
+        Ok(team) => Entry::Team(Arc::new(team), key),
         Err(error) => Entry::Forward(refused(session, comm, &error)),
     }
 }
@@ -296,7 +319,8 @@ pub unsafe extern "C" fn on_comm_free(
 ) -> c_int {
     crate::panic_guard::guard(None, || {
         let _inside = Inside::enter();
-        if let Some(Entry::Team(team)) = forget(value as usize).as_deref()
+        if let Some(Entry::Team(team, key)) = forget(value as usize).as_deref()
+            && !key.as_ref().is_some_and(|key| parked::keep(team, key))
             && team.retire()
         {
             retired().push(team.clone());
@@ -329,7 +353,7 @@ pub fn finalize(session: &Session) {
     let all = entries().take().unwrap_or_default();
     GENERATION.fetch_add(1, Ordering::Release);
     let team_of = |entry: &Arc<Entry>| match &**entry {
-        Entry::Team(team) => Some(team.clone()),
+        Entry::Team(team, _) => Some(team.clone()),
         Entry::Forward(_) => None,
     };
     let world_team = world.and_then(|address| team_of(all.get(&address)?));
@@ -340,6 +364,7 @@ pub fn finalize(session: &Session) {
         .collect();
     let rank = host.comm_rank(host.predefined().comm_world).unwrap_or(0);
     let retired = std::mem::take(&mut *retired());
+    parked::clear();
     let mut others = match world_team {
         Some(_) => None,
         None => report_exchange(session),

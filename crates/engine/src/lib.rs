@@ -66,8 +66,8 @@ pub use run::Block;
 pub use share::ShareRow;
 pub use shared_settings::{algorithm_problems, tuning_problem};
 pub use stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, Stats, ZeroCopyRow};
-pub use team::Team;
 pub use team::create::PREPARING;
+pub use team::{IDENTITY_BITS, Team};
 pub use window::explain as window_explanation;
 pub use window::statistics::WindowRow;
 pub use window::{

@@ -186,7 +186,7 @@ unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() 
         Ok(call) => {
             // SAFETY: a communicator in use by this call is not freed meanwhile.
             match unsafe { team_cache::entry(session, &local.recents, comm) } {
-                Some(Entry::Team(team)) => {
+                Some(Entry::Team(team, _)) => {
                     // SAFETY: the arguments were checked as far as MPI can.
                     unsafe { C::perform(session, team, args, &call) }
                 }

@@ -139,19 +139,29 @@ impl World {
         session: &Session,
         comm: Comm,
     ) -> Result<Option<&'static str>, MpiError> {
+        Ok(self.members(session, comm)?.err())
+    }
+
+    /// The ranks in `MPI_COMM_WORLD` of the members of `comm`, or why some may not take part.
+    pub fn members(
+        &self,
+        session: &Session,
+        comm: Comm,
+    ) -> Result<Result<Vec<u32>, &'static str>, MpiError> {
         let present = match self {
             Self::Known(present) => Some(present),
             Self::Full => None,
-            Self::Unknown => return Ok(Some(reason::UNKNOWN_PRESENCE)),
+            Self::Unknown => return Ok(Err(reason::UNKNOWN_PRESENCE)),
         };
         let ranks = session.host().world_ranks(comm)?;
-        if ranks.contains(&None) {
-            return Ok(Some(reason::BEYOND_WORLD));
-        }
-        let lacks = |present: &Vec<bool>| ranks.iter().flatten().any(|&r| !present[r as usize]);
-        Ok(present
-            .is_some_and(lacks)
-            .then_some(reason::WITHOUT_FERRORAIL))
+        let Some(ranks) = ranks.into_iter().collect::<Option<Vec<u32>>>() else {
+            return Ok(Err(reason::BEYOND_WORLD));
+        };
+        let lacks = |present: &Vec<bool>| ranks.iter().any(|&rank| !present[rank as usize]);
+        Ok(match present.is_some_and(lacks) {
+            true => Err(reason::WITHOUT_FERRORAIL),
+            false => Ok(ranks),
+        })
     }
 }
 

@@ -101,7 +101,7 @@ impl Team {
     }
 
     /// No operation runs after this; false if it was so before.
-    fn end(&self, state: &mut State) -> bool {
+    pub(super) fn end(&self, state: &mut State) -> bool {
         if std::mem::replace(&mut state.freed, true) {
             return false;
         }

@@ -9,6 +9,7 @@ mod free;
 pub(crate) mod map;
 mod measure;
 pub(crate) mod memory;
+mod park;
 mod rails;
 
 use crate::agree::gather;
@@ -23,6 +24,7 @@ use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::stripe::Balance;
 use ferrorail_fabric::{RemoteRegion, Ticket};
 use map::Map;
+pub use park::IDENTITY_BITS;
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 
 /// The ranks of one communicator. Created, used and freed collectively.

@@ -127,13 +127,26 @@ impl Host {
     /// # Errors
     /// The library's, after its error handler.
     pub fn allreduce_min(&self, mine: c_int, comm: Comm) -> Result<c_int, MpiError> {
-        let mut least = 0;
-        // SAFETY: both integers are live.
+        let [least] = self.allreduce_min_each([mine], comm)?;
+        Ok(least)
+    }
+
+    /// By place, the smallest of everybody's. Collective.
+    ///
+    /// # Errors
+    /// The library's, after its error handler.
+    pub fn allreduce_min_each<const N: usize>(
+        &self,
+        mine: [c_int; N],
+        comm: Comm,
+    ) -> Result<[c_int; N], MpiError> {
+        let mut least = [0; N];
+        // SAFETY: both arrays are live.
         let code = unsafe {
             (self.functions.allreduce)(
-                (&raw const mine).cast(),
-                (&raw mut least).cast(),
-                1,
+                mine.as_ptr().cast(),
+                least.as_mut_ptr().cast(),
+                N as c_int,
                 self.predefined.int,
                 self.predefined.op_min,
                 comm,

@@ -68,6 +68,7 @@ fn communicators(host: &Host) {
     );
     host.free_comm(copy).expect("freed");
     assert_eq!(host.allreduce_min(-5, world), Ok(-5));
+    assert_eq!(host.allreduce_min_each([7, -3], world), Ok([7, -3]));
     host.barrier(world).expect("barrier");
 }
 

@@ -1,0 +1,119 @@
+//! Teams of freed communicators that wait for another communicator of the same ranks.
+//!
+//! Programs duplicate and free communicators in loops. Whether a parked team is used again is agreed on
+//! in the one collective of the host that each first use of a communicator takes anyway: every rank says
+//! which team it would take, and all take it or none does.
+
+use ferrorail_base::config::Settings;
+use ferrorail_base::sync::Mutex;
+use ferrorail_engine::Team;
+use libc::c_int;
+use std::sync::{Arc, PoisonError};
+
+/// Teams kept, the latest.
+const TEAMS_MAX: usize = 16;
+
+/// Bytes of node memory kept, of all ranks of a node together.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// What a communicator must have for a team to serve it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key {
+    /// Its members by their ranks in `MPI_COMM_WORLD`.
+    pub ranks: Vec<u32>,
+    /// This rank's settings for it, where they are not those of the process; rank 0's were in force.
+    pub settings: Option<Box<Settings>>,
+}
+
+/// One of them.
+pub struct Parked {
+    identity: u64,
+    key: Key,
+    /// Not used by any communicator.
+    pub team: Arc<Team>,
+}
+
+static PARKED: Mutex<Vec<Parked>> = Mutex::new(Vec::new());
+
+/// Keeps `team`, which the caller has no use for, if it may serve another communicator; false if not.
+pub fn keep(team: &Arc<Team>, key: &Key) -> bool {
+    // A window may use it longer than its communicator lives.
+    if Arc::strong_count(team) > 1 {
+        return false;
+    }
+    let Some(identity) = team.park() else {
+        return false;
+    };
+    let parked = Parked {
+        identity,
+        key: key.clone(),
+        team: team.clone(),
+    };
+    let mut all = PARKED.lock().unwrap_or_else(PoisonError::into_inner);
+    all.push(parked);
+    let bytes = |all: &[Parked]| all.iter().map(|each| each.team.node_bytes()).sum::<u64>();
+    let stays = |first: &usize| {
+        let rest = &all[*first..];
+        rest.len() <= TEAMS_MAX && bytes(rest) <= BYTES_MAX
+    };
+    let surplus = (0..all.len()).find(stays).unwrap_or(all.len());
+    let dropped: Vec<_> = all.drain(..surplus).collect();
+    drop(all);
+    // Unmapping takes a while.
+    drop(dropped);
+    true
+}
+
+/// Takes out the team that was parked last of those for `key`.
+pub fn take(key: &Key) -> Option<Parked> {
+    let mut all = PARKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let index = all.iter().rposition(|parked| parked.key == *key)?;
+    Some(all.remove(index))
+}
+
+/// Drops all.
+pub fn clear() {
+    let all = std::mem::take(&mut *PARKED.lock().unwrap_or_else(PoisonError::into_inner));
+    drop(all);
+}
+
+/// What a rank says of the team it would take: two halves of its identity, and their opposites, so that
+/// the least of all ranks' values tells whether all say the same.
+pub fn ballot(mine: Option<&Parked>) -> [c_int; 4] {
+    const HALF: u32 = ferrorail_engine::IDENTITY_BITS / 2;
+    let identity = mine.map_or(0, |parked| parked.identity);
+    let low = (identity & ((1 << HALF) - 1)) as c_int;
+    let high = (identity >> HALF) as c_int;
+    [low, high, -low, -high]
+}
+
+/// Whether all ranks would take the same team, given the least of all their ballots.
+pub fn is_unanimous([low, high, not_low, not_high]: [c_int; 4]) -> bool {
+    (low, high) != (0, 0) && (low, high) == (-not_low, -not_high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn least(ballots: &[[c_int; 4]]) -> [c_int; 4] {
+        let smaller = |a: [c_int; 4], b: &[c_int; 4]| std::array::from_fn(|at| a[at].min(b[at]));
+        ballots.iter().fold([c_int::MAX; 4], smaller)
+    }
+
+    #[test]
+    fn only_the_same_team_on_all_ranks_is_taken() {
+        let of = |low: c_int, high: c_int| [low, high, -low, -high];
+        let none = ballot(None);
+        assert!(is_unanimous(least(&[of(7, 9), of(7, 9), of(7, 9)])));
+        assert!(is_unanimous(least(&[of(c_int::MAX, 0)])));
+        for ballots in [
+            [of(7, 9), of(7, 8)],
+            [of(7, 9), of(9, 7)],
+            [of(7, 9), none],
+            [none, none],
+        ] {
+            assert!(!is_unanimous(least(&ballots)), "{ballots:?}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Using the team of a freed communicator for another one of the same ranks.
+//!
+//! A team of one node is memory and counters that all its ranks have alike, and nothing in it knows the
+//! communicator but its out-of-band exchange. Ranks that have all freed the communicator have finished
+//! all operations on it. So another communicator of the same ranks in the same order goes on where the
+//! freed one stopped, without a new segment and without the host's collectives that making one takes.
+//! Flags hold operation numbers, which only rise, so nothing is reset.
+
+use super::free::Leaving;
+use super::{State, Team};
+use ferrorail_bootstrap::Oob;
+use std::sync::PoisonError;
+
+/// Identities are positive and fit into this many bits.
+pub const IDENTITY_BITS: u32 = 62;
+
+impl Team {
+    /// Ends the team's use for the communicator that it was made for. Returns what identifies it on all its
+    /// ranks if it may be used for another one; `None`, and nothing was done, between nodes, where peers may
+    /// still send, after an error, and if it has no memory.
+    pub fn park(&self) -> Option<u64> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let handle = self.map.node_memory.as_ref()?.segment.segment().handle();
+        if self.map.rails.is_some() || state.broken.is_some() {
+            return None;
+        }
+        self.end(&mut state);
+        // No two segments that a process maps have the same.
+        let mixed = handle.inode ^ handle.device.rotate_left(40);
+        Some((mixed << 1 | 1) & ((1 << IDENTITY_BITS) - 1))
+    }
+
+    /// Bytes of memory that a parked team keeps on its node.
+    pub fn node_bytes(&self) -> u64 {
+        let memory = self.map.node_memory.as_ref();
+        memory.map_or(0, |memory| memory.segment.segment().bytes() as u64)
+    }
+
+    /// Uses a parked team for the communicator of `oob`. All its ranks do so, as they have agreed.
+    pub fn adopt(&self, oob: Box<dyn Oob>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state: &mut State = &mut state;
+        state.oob = oob;
+        state.broken = None;
+        state.freed = false;
+        state.leaving = Leaving::No;
+    }
+}

@@ -1,0 +1,71 @@
+//! Teams of freed communicators that serve others.
+
+mod ranks;
+
+use ferrorail_base::Rank;
+use ferrorail_base::sync::Mutex;
+use ferrorail_bootstrap::InProcess;
+use ferrorail_engine::{Context, NoHost, Team};
+use ranks::{SHAPES, settings};
+
+const SIZE: u32 = 3;
+
+/// Broadcasts of changing roots, which may be ahead of who receives, and what depends on all ranks.
+fn use_it(team: &Team, seed: u64) {
+    for round in 0..100 {
+        let root = Rank((round % u64::from(SIZE)) as u32);
+        let mut value = match root == team.rank() {
+            true => seed + round,
+            false => 0,
+        };
+        // SAFETY: the value is live, and as long as it says.
+        unsafe { team.bcast((&raw mut value).cast(), 8, root) }.expect("a broadcast");
+        assert_eq!(value, seed + round);
+    }
+    team.barrier().expect("a barrier");
+}
+
+#[test]
+fn a_parked_team_serves_other_communicators() {
+    let context = Context::new(settings(SIZE, 1), Box::new(NoHost));
+    // The first communicator's messages, then those of the others.
+    let worlds: Vec<_> = (0..4).map(|_| Mutex::new(InProcess::world(SIZE))).collect();
+    let identities = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..SIZE {
+            let (context, worlds, identities) = (&context, &worlds, &identities);
+            let mut oobs: Vec<_> = worlds.iter().map(|w| w.lock().unwrap().remove(0)).collect();
+            scope.spawn(move || {
+                let first = oobs.remove(0);
+                let team = Team::create(context, context.settings(), Box::new(first));
+                let team = team.expect("a team");
+                use_it(&team, 1);
+                for (number, oob) in oobs.into_iter().enumerate() {
+                    let identity = team.park().expect("intact, on one node");
+                    assert_eq!(team.park(), None, "nobody uses it");
+                    assert!(team.barrier().is_err(), "nobody uses it");
+                    identities.lock().unwrap().push(identity);
+                    team.adopt(Box::new(oob));
+                    use_it(&team, 1000 * number as u64);
+                    assert!(team.any(team.rank() == Rank(2)).expect("an exchange"));
+                }
+                team.free();
+            });
+        }
+    });
+    let identities = identities.lock().unwrap().clone();
+    assert_eq!(identities.len(), 3 * SIZE as usize);
+    assert!(identities.iter().all(|identity| *identity == identities[0]));
+}
+
+#[test]
+fn teams_of_one_node_are_parked() {
+    for (size, node_size) in SHAPES {
+        ranks::on_ranks(size, &settings(node_size, 1), |team| {
+            team.barrier().expect("a barrier");
+            let parked = team.park().is_some();
+            assert_eq!(parked, size > 1 && size == node_size, "{size}");
+            assert_eq!(team.barrier().is_err(), parked, "others go on");
+        });
+    }
+}
