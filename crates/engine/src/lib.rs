@@ -47,6 +47,15 @@ mod stats;
 mod team;
 mod window;
 
+/// What measurements work with that need no team: rails, and memory shared inside a node.
+pub mod raw {
+    pub use ferrorail_fabric::{
+        LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, SharedBacking, Ticket,
+        Tracking,
+    };
+    pub use ferrorail_shm::{Segment, SegmentHandle, process_id};
+}
+
 pub use collective::OFFERED;
 pub use context::{Context, Host, NoHost};
 pub use error::{EngineError, ErrorClass};

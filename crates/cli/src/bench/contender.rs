@@ -35,6 +35,12 @@ impl Contender {
         is_wanted.then_some(self.instance.as_ref()?.multicasts())
     }
 
+    /// Whether it is compared in `operation`.
+    pub fn is_about(&self, operation: &Operation) -> bool {
+        let of = self.variant.as_ref().map_or("", |variant| &variant.of);
+        of.is_empty() || of == operation.name
+    }
+
     /// Its implementation of `operation`, if the library has one.
     pub fn function(&self, operation: &Operation) -> Option<Function> {
         let address = self.instance.as_ref()?.function(operation)?;

@@ -1,4 +1,4 @@
-//! Measuring with fewer ranks than the job has: the first of them, while the others sleep.
+//! Measuring with fewer ranks than the job has: some of them, while the others sleep.
 
 use super::operation::Place;
 use super::wrong_data::WrongData;
@@ -15,6 +15,8 @@ pub enum JobSizes {
     Whole,
     /// 2, 4, 8 and so on, and all.
     Doubling,
+    /// Those of these that the job has ranks for; all of the job if it has too few for any.
+    UpTo(&'static [usize]),
     /// These.
     Given(Vec<usize>),
 }
@@ -32,6 +34,10 @@ impl JobSizes {
                 let smaller = doubling.take_while(|&size| size < ranks);
                 smaller.chain([ranks]).collect()
             }
+            Self::UpTo(sizes) => match sizes.iter().filter(|&&size| size <= ranks).copied() {
+                fitting if fitting.clone().next().is_some() => fitting.collect(),
+                _ => vec![ranks],
+            },
             Self::Given(sizes) => sizes.clone(),
         };
         if let Some(size) = sizes
@@ -79,27 +85,34 @@ impl<'a> Job<'a> {
         Ok(Self { host, all })
     }
 
-    /// What the first `size` ranks do together; `None` at the others, which sleep. Collective.
+    /// What the ranks that `takes_part` names do together, rank 0 being one of them; `None` at the others,
+    /// which sleep. Collective.
     ///
     /// # Errors
     /// Those of `act`; wrong data is known to all ranks of the job.
-    pub fn with_first<R>(
+    pub fn with<R>(
         &self,
-        size: usize,
+        takes_part: impl Fn(usize) -> bool,
         act: impl FnOnce(Team) -> Result<R>,
     ) -> Result<Option<R>> {
+        let all = 0..self.all.place.size;
+        let mut part = all.filter(|&rank| takes_part(rank));
+        let mine = part.clone().position(|rank| rank == self.all.place.rank);
+        let size = part.clone().count();
         if size == self.all.place.size {
             return act(self.all).map(Some);
         }
-        let takes_part = self.all.place.rank < size;
-        let comm = self.split(takes_part)?;
-        if !takes_part {
+        let root = part.position(|rank| rank == self.all.place.root);
+        let others = |rank: &usize| !takes_part(*rank);
+        let comm = self.split(mine.is_some())?;
+        let Some(rank) = mine else {
             self.sleep()?;
             return Ok(None);
-        }
+        };
         let place = Place {
+            rank,
             size,
-            ..self.all.place
+            root: root.unwrap_or(0),
         };
         let outcome = act(Team { comm, place });
         let is_wrong = match &outcome {
@@ -109,7 +122,7 @@ impl<'a> Job<'a> {
             Err(_) => return outcome.map(Some),
         };
         self.host.barrier(comm)?;
-        self.wake(size, is_wrong)?;
+        self.wake(others, is_wrong)?;
         self.host.free_comm(comm)?;
         outcome.map(Some)
     }
@@ -128,16 +141,15 @@ impl<'a> Job<'a> {
         Ok(part)
     }
 
-    /// Rank 0 tells the ranks from `first` on that the others are done.
-    fn wake(&self, first: usize, is_wrong: bool) -> Result<()> {
+    /// Rank 0 tells those that did not take part that the others are done.
+    fn wake(&self, others: impl Fn(&usize) -> bool, is_wrong: bool) -> Result<()> {
         let Team { comm, place } = self.all;
         if place.rank != 0 {
             return Ok(());
         }
         let word = [u8::from(is_wrong)];
-        let count = place.size - first;
-        let mut requests = RequestList::with_capacity(self.host.kind(), count);
-        for rank in first..place.size {
+        let mut requests = RequestList::with_capacity(self.host.kind(), place.size);
+        for rank in (0..place.size).filter(others) {
             // SAFETY: the word outlives the requests.
             unsafe {
                 self.host
@@ -176,6 +188,8 @@ mod tests {
         assert_eq!(sizes(&JobSizes::Doubling, 8), [2, 4, 8]);
         assert_eq!(sizes(&JobSizes::Doubling, 6), [2, 4, 6]);
         assert_eq!(sizes(&JobSizes::Doubling, 2), [2]);
+        assert_eq!(sizes(&JobSizes::UpTo(&[4, 8, 16]), 9), [4, 8]);
+        assert_eq!(sizes(&JobSizes::UpTo(&[4, 8, 16]), 3), [3]);
         let given = JobSizes::Given(vec![3, 2]);
         assert_eq!(sizes(&given, 3), [3, 2]);
         assert!(given.resolve(2, 1).is_err(), "too few ranks");

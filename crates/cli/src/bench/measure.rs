@@ -9,6 +9,7 @@ use super::operation::{Form, Operation, Place};
 use super::plan::Plan;
 use super::raw::{RawMulticast, Received};
 use super::report::{self, Row};
+use super::spread;
 use super::timing::{Timing, everybodys};
 use super::variant::{By, Variant};
 use super::wrong_data::WrongData;
@@ -86,8 +87,13 @@ impl<'a> Bench<'a> {
             }
             for &size in &job_sizes {
                 let (part, job) = (parts.next().unwrap_or(0), self.job);
-                let measured = job.with_first(size, |team| {
+                let (plan, ranks) = (self.plan, job.all.place.size);
+                let takes_part = |rank| plan.takes_part(rank, size, ranks);
+                let measured = job.with(takes_part, |team| {
                     self.team = team;
+                    if let Some(node_size) = plan.node_size(size, ranks).filter(|_| size < ranks) {
+                        spread::tell(self.host, team.comm, node_size, &contenders)?;
+                    }
                     // Alike at ranks that took part in what was before and at others.
                     self.round = part << 32;
                     self.measure_sizes(operation, &contenders, &mut pool)
@@ -97,6 +103,7 @@ impl<'a> Bench<'a> {
         }
         if rank == 0 {
             report::print_summary(&rows, &missing, self.plan);
+            report::plot(&rows, self.plan)?;
             if let Some(path) = &self.plan.json {
                 report::write_json(path, size as u32, self.host, self.plan, &rows, &missing)?;
             }
@@ -175,8 +182,12 @@ impl<'a> Bench<'a> {
         let address = address.ok_or_else(|| anyhow!("the MPI library has no {symbol}"))?;
         // SAFETY: the host has the MPI function of that name there.
         let host = unsafe { Function::new(operation, address) };
+        let contenders: Vec<&Contender> = contenders
+            .iter()
+            .filter(|contender| contender.is_about(operation))
+            .collect();
         let mut raws = Vec::new();
-        for contender in contenders {
+        for contender in &contenders {
             raws.push(match contender.instance {
                 Some(_) => None,
                 None => Some(RawMulticast::open(self.host, self.team)?),
@@ -201,7 +212,7 @@ impl<'a> Bench<'a> {
                     (None, None) => bail!("ferrorail has no {}", operation.symbol),
                 });
             }
-            let measured = self.measure(&mut cell, &mut sides, contenders)?;
+            let measured = self.measure(&mut cell, &mut sides, &contenders)?;
             if self.team.place.rank == 0 {
                 let print = |row: &Row| report::print_row(row, self.plan);
                 measured.iter().for_each(print);
@@ -216,7 +227,7 @@ impl<'a> Bench<'a> {
         &mut self,
         cell: &mut Cell<'_>,
         sides: &mut [Side<'_, '_>],
-        contenders: &[Contender],
+        contenders: &[&Contender],
     ) -> Result<Vec<Row>> {
         let operation = cell.operation;
         let counts = || -> Vec<_> {
@@ -227,7 +238,7 @@ impl<'a> Bench<'a> {
         };
         let before = counts();
         for (index, side) in sides.iter_mut().enumerate() {
-            let contender = index.checked_sub(1).map(|index| &contenders[index]);
+            let contender = index.checked_sub(1).map(|index| contenders[index]);
             let name = contender.map_or("the host MPI".to_owned(), |one| one.name(operation));
             self.verify(cell, side, &name)?;
         }

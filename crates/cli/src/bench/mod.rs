@@ -2,9 +2,9 @@
 
 mod buffers;
 mod call;
+mod chart;
 mod contender;
 mod figures;
-mod findings;
 mod instance;
 mod job_sizes;
 mod measure;
@@ -14,13 +14,16 @@ mod raw;
 mod report;
 mod rma;
 mod sizes;
+mod spread;
 mod timing;
+mod transfer;
 mod variant;
 mod wrong_data;
 
 use crate::{library, mpi};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use ferrorail_mpi_abi::Host;
+use figures::{Figure, What};
 use measure::Bench;
 use plan::Plan;
 use sizes::Sizes;
@@ -28,7 +31,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use timing::Limits;
-use variant::{Variant, Variants};
+use variant::{Environment, Variant, Variants};
 use wrong_data::WrongData;
 
 /// Milliseconds for a cell: of any benchmark, and of a figure, which has several curves.
@@ -61,11 +64,11 @@ pub struct Args {
     /// Bytes of a block, or of a vector: sizes, doubling ranges, ranges with another factor, e.g.
     /// `0,8:1K,4K:1M:4` [default: 4:1M, with --all 4:1M:4, with a
     /// figure the paper's]
-    #[arg(long, value_parser = sizes::parse)]
+    #[arg(long, value_parser = sizes::parse, visible_alias = "sizes")]
     bytes: Option<Sizes>,
     /// Ranks that take part, one number after another, in the form of --bytes: the first of the job,
     /// while the others sleep [default: all]
-    #[arg(long, value_parser = sizes::parse, value_name = "RANKS")]
+    #[arg(long, value_parser = sizes::parse, value_name = "RANKS", visible_alias = "ranks")]
     job_sizes: Option<Sizes>,
     /// Time for one size of one collective, all implementations together; slow ones take longer
     /// [default: 300, with a figure 1000]
@@ -104,12 +107,16 @@ pub struct Args {
     /// Write machine, versions, settings and all blocks to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Draw the curves into this file (SVG), on logarithmic axes
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
 }
 
 /// What kind of communication.
 enum Measured {
     Collectives(Plan),
     OneSided(rma::Plan),
+    Transfers(transfer::Plan),
 }
 
 impl Args {
@@ -131,10 +138,55 @@ impl Args {
 
 /// Prints what has a name beside the collectives.
 fn list() {
-    let figures = figures::all().map(|figure| (figure.name, figure.claim));
-    for (name, about) in figures.chain(rma::listed()) {
+    for figure in figures::all() {
+        println!("{:<15} {}", figure.name, figure.line());
+        println!("{:<15} $ {}", "", figure.command());
+    }
+    for (name, about) in rma::listed() {
         println!("{name:<15} {about}");
     }
+}
+
+/// What the arguments ask for; `None` if it needs no measurement, and has been said.
+fn measured(args: &Args) -> Result<Option<(Measured, Option<&'static Figure>)>> {
+    let figure = figures::named(&args.collectives)?;
+    if figure.is_some() && !(args.algorithms.is_empty() && args.vary.is_none()) {
+        bail!("--algorithms and --vary are for collectives: a figure says what it compares");
+    }
+    let measured = match figure.map(|figure| &figure.what) {
+        Some(What::Shown(command)) => {
+            let figure = figure.expect("a figure shows it");
+            println!("# {}, {}: {}", figure.name, figure.title, figure.claim);
+            println!("{command}");
+            return Ok(None);
+        }
+        Some(What::Transfers(transfers)) => {
+            Measured::Transfers(transfer::Plan::new(args, figure, transfers)?)
+        }
+        Some(What::OneSided(shown)) => {
+            let figure = figure.expect("a figure shows it");
+            Measured::OneSided(rma::Plan::of_paper(args, figure, shown)?)
+        }
+        Some(What::Collectives(_)) => Measured::Collectives(Plan::new(args, figure)?),
+        None => match rma::Plan::new(args)? {
+            Some(plan) => Measured::OneSided(plan),
+            None => Measured::Collectives(Plan::new(args, None)?),
+        },
+    };
+    Ok(Some((measured, figure)))
+}
+
+/// Settings that model the machine of `figure`, as long as the result lives.
+fn model(host: &Host, figure: Option<&Figure>) -> Result<Environment> {
+    let mut settings = Vec::new();
+    if let Some(figure) = figure {
+        let ranks = host.comm_size(host.predefined().comm_world)? as usize;
+        let one_host = figures::is_one_host(host, ranks)?;
+        let given = |name: &str| std::env::var_os(name).is_some();
+        settings = figure.machine.settings(ranks, one_host, given);
+    }
+    // SAFETY: this process has one thread; those of the MPI library do not look at the environment.
+    unsafe { Environment::with(&settings) }
 }
 
 /// Runs as one rank of an MPI job.
@@ -143,9 +195,8 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         list();
         return Ok(ExitCode::SUCCESS);
     }
-    let measured = match rma::Plan::new(args)? {
-        Some(plan) => Measured::OneSided(plan),
-        None => Measured::Collectives(Plan::new(args)?),
+    let Some((measured, figure)) = measured(args)? else {
+        return Ok(ExitCode::SUCCESS);
     };
     let library = library::find()?;
     // The library is opened after MPI_Init, on all ranks.
@@ -157,9 +208,11 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     host.check("MPI_Init", unsafe {
         (host.functions().init)(null(), null().cast())
     })?;
+    let _environment = model(&host, figure)?;
     let outcome = match &measured {
         Measured::Collectives(plan) => Bench::new(&host, plan).and_then(|mut b| b.run(&library)),
         Measured::OneSided(plan) => rma::run(&host, plan, &library),
+        Measured::Transfers(plan) => transfer::run(&host, plan).map(|()| false),
     };
     match outcome {
         Ok(finalized) => {

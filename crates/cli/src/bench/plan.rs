@@ -1,6 +1,6 @@
 //! What is measured, and how: from the arguments, or from a figure that they name.
 
-use super::figures::{self, Figure};
+use super::figures::{Collectives, Figure, Nodes};
 use super::job_sizes::JobSizes;
 use super::operation::{ELEMENT_BYTES, OPERATIONS, Operation};
 use super::sizes::{self, Sizes};
@@ -29,6 +29,8 @@ pub struct Plan {
     pub variants: Vec<Variant>,
     /// Where the report goes.
     pub json: Option<PathBuf>,
+    /// Where the picture goes.
+    pub plot: Option<PathBuf>,
     job_sizes: JobSizes,
 }
 
@@ -37,20 +39,20 @@ impl Plan {
     ///
     /// # Errors
     /// One line about what cannot be measured.
-    pub fn new(args: &Args) -> Result<Self> {
-        let figure = figures::named(&args.collectives)?;
-        if figure.is_some() && !(args.algorithms.is_empty() && args.vary.is_none()) {
-            bail!("--algorithms and --vary are for collectives: a figure says what it compares");
-        }
-        let operations: Vec<&Operation> = match figure {
-            Some(figure) => vec![Operation::named(figure.collective)?],
+    pub fn new(args: &Args, figure: Option<&'static Figure>) -> Result<Self> {
+        let shown = figure.and_then(Figure::collectives);
+        let named = |names: &[&str]| -> Result<Vec<&Operation>> {
+            names.iter().map(|name| Operation::named(name)).collect()
+        };
+        let operations = match shown {
+            Some(shown) => named(shown.names)?,
             None if args.all => OPERATIONS.iter().collect(),
             None => {
-                let named = args.collectives.iter().map(|name| Operation::named(name));
-                named.collect::<Result<_>>()?
+                let names = args.collectives.iter().map(String::as_str);
+                named(&names.collect::<Vec<_>>())?
             }
         };
-        let sizes = bytes(args, figure, &operations)?;
+        let sizes = bytes(args, shown, &operations)?;
         let variants = match figure {
             Some(figure) => figure.variants(),
             None if args.algorithms.is_empty() => args.variants(),
@@ -60,9 +62,9 @@ impl Plan {
         if args.barrier && compared.any(|variant| variant.by == By::RawMulticast) {
             bail!("--barrier is for calls of MPI: raw multicasts are none");
         }
-        let job_sizes = match (&args.job_sizes, figure) {
+        let job_sizes = match (&args.job_sizes, shown) {
             (Some(Sizes(ranks)), _) => JobSizes::Given(ranks.clone()),
-            (None, Some(figure)) => figure.job_sizes.clone(),
+            (None, Some(shown)) => shown.job_sizes.clone(),
             (None, None) => JobSizes::Whole,
         };
         Ok(Self {
@@ -77,6 +79,7 @@ impl Plan {
             barrier: args.barrier,
             variants,
             json: args.json.clone(),
+            plot: args.plot.clone(),
             job_sizes,
         })
     }
@@ -105,15 +108,47 @@ impl Plan {
         self.job_sizes.resolve(ranks, self.root + 1)
     }
 
+    /// Whether `rank` of `ranks` is one of `size` that take part: the first, or in a figure about nodes the
+    /// first of each.
+    pub fn takes_part(&self, rank: usize, size: usize, ranks: usize) -> bool {
+        match self.node_size(size, ranks) {
+            Some(node_size) => {
+                let whole = ranks / (size / node_size);
+                rank % whole < node_size
+            }
+            None => rank < size,
+        }
+    }
+
+    /// Ranks of each node where `size` of `ranks` take part, if they are spread evenly over nodes.
+    pub fn node_size(&self, size: usize, ranks: usize) -> Option<usize> {
+        let Nodes::Count(nodes) = self.figure?.machine.nodes else {
+            return None;
+        };
+        let nodes = nodes as usize;
+        let is_even = nodes > 1 && size.is_multiple_of(nodes) && ranks.is_multiple_of(nodes);
+        is_even.then(|| size / nodes)
+    }
+
+    /// Letters of the longest name of what is compared.
+    pub fn label_width(&self) -> usize {
+        let lengths = self.variants.iter().map(|variant| variant.label.len());
+        lengths.max().unwrap_or(0).max(20)
+    }
+
     /// Whether rows say how many ranks take part.
     pub fn shows_ranks(&self) -> bool {
         self.job_sizes != JobSizes::Whole
     }
 }
 
-fn bytes(args: &Args, figure: Option<&Figure>, operations: &[&Operation]) -> Result<Vec<usize>> {
-    let usual = match figure {
-        Some(figure) => figure.bytes,
+fn bytes(
+    args: &Args,
+    shown: Option<&Collectives>,
+    operations: &[&Operation],
+) -> Result<Vec<usize>> {
+    let usual = match shown {
+        Some(shown) => shown.bytes,
         None if args.all => "4:1M:4",
         None => "4:1M",
     };

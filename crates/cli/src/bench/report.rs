@@ -1,7 +1,7 @@
 //! The table, the summary and the JSON file of a benchmark.
 
-use super::figures::Figure;
-use super::findings;
+use super::chart::{Chart, X};
+use super::figures::{self, Figure, HOST, Sample, Unit};
 use super::operation::Operation;
 use super::plan::Plan;
 use super::timing::{Means, Timing};
@@ -137,13 +137,21 @@ pub fn print_title(ranks: u32, host: &Host) {
 pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
     print_title(ranks, host);
     if let Some(figure) = plan.figure {
-        println!("# {}: {}", figure.name, figure.claim);
+        figures::print_head(figure);
     }
     println!("# us per call of the slowest rank: median and minimum over blocks; ratio of medians");
     let ranks = if plan.shows_ranks() { " Ranks " } else { "" };
     println!(
-        "{:<20} {:<10}{ranks} {:<20} {:>12} {:>12} {:>12} {:>12} {:>8}",
-        "# Collective", "Bytes", "Algorithm", "ferrorail", "min", "host", "min", "ratio"
+        "{:<20} {:<10}{ranks} {:<width$} {:>12} {:>12} {:>12} {:>12} {:>8}",
+        "# Collective",
+        "Bytes",
+        "Algorithm",
+        "ferrorail",
+        "min",
+        "host",
+        "min",
+        "ratio",
+        width = plan.label_width()
     );
 }
 
@@ -154,7 +162,7 @@ pub fn print_row(row: &Row, plan: &Plan) {
         false => String::new(),
     };
     println!(
-        "{:<20} {:<10}{ranks} {:<20} {:>12.3} {:>12.3} {:>12.3} {:>12.3} {:>8.3}{}",
+        "{:<20} {:<10}{ranks} {:<width$} {:>12.3} {:>12.3} {:>12.3} {:>12.3} {:>8.3}{}",
         row.name(),
         row.bytes,
         row.algorithm,
@@ -163,7 +171,8 @@ pub fn print_row(row: &Row, plan: &Plan) {
         row.host.median_us(),
         row.host.min_us(),
         row.ratio(),
-        row.remarks()
+        row.remarks(),
+        width = plan.label_width()
     );
 }
 
@@ -188,7 +197,9 @@ pub fn print_summary(rows: &[Row], missing: &[&str], plan: &Plan) {
         "# Cells slower than {SLOWER} times the host's: {} of {taken}",
         slower.len()
     );
-    for row in slower {
+    // The curves of a figure are compared with each other.
+    let listed = slower.into_iter().filter(|_| plan.figure.is_none());
+    for row in listed {
         let bytes = format_bytes(row.bytes as u64);
         println!(
             "# {:<20} {bytes:<10} {:<20} {:>8.3}",
@@ -207,8 +218,47 @@ pub fn print_summary(rows: &[Row], missing: &[&str], plan: &Plan) {
         println!("# Not taken over by this library: {}", missing.join(", "));
     }
     if let Some(figure) = plan.figure {
-        findings::print(figure, rows);
+        figures::print(figure, &samples(rows, plan));
     }
+}
+
+/// The medians of what counts, the host's too, in the figure's unit.
+fn samples(rows: &[Row], plan: &Plan) -> Vec<Sample> {
+    let unit = plan.figure.map_or(Unit::Time, Figure::unit);
+    let mut samples: Vec<Sample> = Vec::new();
+    for row in rows {
+        let sample = |curve: &str, time_us: f64| Sample {
+            panel: row.name(),
+            curve: curve.to_owned(),
+            x: row.bytes as u64,
+            ranks: row.ranks,
+            value: match unit {
+                Unit::Bandwidth => (row.bytes * row.ranks) as f64 / time_us,
+                _ => time_us,
+            },
+        };
+        let host = sample(HOST, row.host.median_us());
+        let is_new = !samples.iter().any(|other| other.is_at(&host));
+        samples.extend(is_new.then_some(host));
+        if row.counts() {
+            samples.push(sample(&row.algorithm, row.ferrorail.median_us()));
+        }
+    }
+    samples
+}
+
+/// Draws what was asked to be drawn.
+pub fn plot(rows: &[Row], plan: &Plan) -> Result<()> {
+    let Some(path) = &plan.plot else {
+        return Ok(());
+    };
+    let chart = Chart {
+        name: plan.figure.map_or("ferrorail bench", |figure| figure.name),
+        title: plan.figure.map_or("collectives", |figure| figure.title),
+        x: X::of_sizes(plan.sizes.len()),
+        unit: plan.figure.map_or(Unit::Time, Figure::unit),
+    };
+    chart.write(path, &samples(rows, plan))
 }
 
 /// Writes everything that is needed to judge the numbers later.
@@ -222,11 +272,7 @@ pub fn write_json(
 ) -> Result<()> {
     let report = json!({
         "benchmark": "collectives",
-        "figure": plan.figure.map(|figure| json!({
-            "name": figure.name,
-            "claim": figure.claim,
-            "findings": findings::json(figure, rows),
-        })),
+        "figure": plan.figure.map(|figure| figures::json(figure, &samples(rows, plan))),
         "ranks": ranks,
         "slower": slower(rows).into_iter().map(|row| json!({
             "collective": row.name(),

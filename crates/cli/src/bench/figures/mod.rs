@@ -1,32 +1,107 @@
-//! Figures of papers as data: what is compared, over which sizes and ranks, and what the paper found. A
-//! paper is a file with a table.
+//! Figures and tables of papers as data: what is compared, over which sizes and ranks, and what the paper
+//! found. A paper is a file with a table; figures that show the same kind of thing share one measurement.
 
+mod findings;
+mod hpcs2007;
+mod icpp2007;
+mod jiang2004;
+mod machine;
+mod native;
+mod qian2008;
+#[cfg(test)]
+mod tests;
 mod yu2005;
 
+pub use findings::{Finding, HOST, Quantity, Sample, Unit, json, print, print_head};
+pub use machine::{Machine, Nodes, is_one_host};
+
 use super::job_sizes::JobSizes;
+use super::transfer::Transfer;
 use super::variant::{By, Variant};
 use anyhow::{Result, bail};
 
-/// Stands for the host MPI among curves.
-pub const HOST: &str = "host";
-
-/// A figure of a paper.
+/// A figure or table of a paper.
 #[derive(Debug)]
 pub struct Figure {
     /// What it is asked for by: the paper, and the number of the figure.
     pub name: &'static str,
+    /// What it is about, in a few words.
+    pub title: &'static str,
     /// What the paper shows by it, in a line.
     pub claim: &'static str,
-    /// The collective.
-    pub collective: &'static str,
+    /// What the paper measured on, which one host can stand in for.
+    pub machine: Machine,
+    /// How it is repeated.
+    pub what: What,
+    /// The paper's numbers, and how ours are made.
+    pub findings: &'static [Finding],
+}
+
+/// How a figure is repeated.
+#[derive(Debug)]
+pub enum What {
+    /// Collectives by algorithm, over sizes and ranks.
+    Collectives(Collectives),
+    /// Messages without any collective: puts over rails, copies within a node.
+    Transfers(Transfers),
+    /// A benchmark of one-sided communication under several settings.
+    OneSided(OneSided),
+    /// It draws how something works, or tells of programs: this command shows it here.
+    Shown(&'static str),
+}
+
+/// Collectives by algorithm, over sizes and ranks.
+#[derive(Debug)]
+pub struct Collectives {
+    /// Their names.
+    pub names: &'static [&'static str],
     /// What is compared beside the host.
     pub curves: &'static [Curve],
     /// Sizes in the form of `--bytes`, which overrides them.
     pub bytes: &'static str,
     /// Ranks; `--job-sizes` overrides them.
     pub job_sizes: JobSizes,
-    /// The paper's numbers, and how ours are made.
-    pub findings: &'static [Finding],
+    /// What is shown.
+    pub unit: Unit,
+}
+
+/// Messages without any collective.
+#[derive(Debug)]
+pub struct Transfers {
+    /// What is compared: the paper's names, and what they are.
+    pub curves: &'static [(&'static str, Transfer)],
+    /// Sizes in the form of `--bytes`, which overrides them.
+    pub bytes: &'static str,
+    /// What is shown.
+    pub unit: Unit,
+}
+
+/// A benchmark of one-sided communication under several settings.
+#[derive(Debug)]
+pub struct OneSided {
+    /// One of `rma-…`.
+    pub benchmark: &'static str,
+    /// What is shown of it.
+    pub parts: &'static [Part],
+    /// What is compared beside the host.
+    pub curves: &'static [Curve],
+    /// The paper's name for one-sided communication over the host's messages; empty where it is not compared.
+    pub messages: &'static str,
+    /// Sizes in the form of `--bytes`, which overrides them; empty for the benchmark's own.
+    pub bytes: &'static str,
+    /// What is shown.
+    pub unit: Unit,
+}
+
+/// A variant of a benchmark.
+#[derive(Debug)]
+pub struct Part {
+    /// Its name there.
+    pub variant: &'static str,
+    /// What it is called in the figure.
+    pub panel: &'static str,
+    /// The one curve that it makes, as it does not depend on who does one-sided communication; else empty.
+    pub curve: &'static str,
 }
 
 /// A curve.
@@ -34,39 +109,22 @@ pub struct Figure {
 pub struct Curve {
     /// The paper's name for it.
     pub label: &'static str,
+    /// The only collective that it is about; empty for all of the figure.
+    pub of: &'static str,
     /// Settings that make it.
     pub settings: &'static [(&'static str, &'static str)],
     /// What does the work.
     pub by: By,
 }
 
-/// Something that the paper found.
-#[derive(Debug)]
-pub struct Finding {
-    /// Of what.
-    pub what: &'static str,
-    /// What the paper says it is.
-    pub paper: &'static str,
-    /// Bytes of a message.
-    pub bytes: usize,
-    /// What it is here.
-    pub ours: Quantity,
-}
-
-/// A number made of the medians of curves; with several job sizes, of the largest.
-#[derive(Clone, Copy, Debug)]
-pub enum Quantity {
-    /// µs of a curve.
-    Time(&'static str),
-    /// µs that the first takes longer than the second.
-    Added(&'static str, &'static str),
-    /// The first by the second.
-    Ratio(&'static str, &'static str),
-    /// Of one curve, the largest job by the smallest.
-    Growth(&'static str),
-}
-
-const PAPERS: &[&[Figure]] = &[yu2005::FIGURES];
+const PAPERS: &[&[Figure]] = &[
+    qian2008::FIGURES,
+    icpp2007::FIGURES,
+    hpcs2007::FIGURES,
+    jiang2004::ACTIVE,
+    jiang2004::PASSIVE,
+    yu2005::FIGURES,
+];
 
 /// All figures.
 pub fn all() -> impl Iterator<Item = &'static Figure> {
@@ -97,127 +155,96 @@ pub fn named(names: &[String]) -> Result<Option<&'static Figure>> {
     Ok(Some(figure))
 }
 
-impl Figure {
-    /// Its curves.
-    pub fn variants(&self) -> Vec<Variant> {
+/// The library, with these settings.
+const fn library(label: &'static str, settings: &'static [(&str, &str)]) -> Curve {
+    Curve {
+        label,
+        of: "",
+        settings,
+        by: By::Library,
+    }
+}
+
+impl Curve {
+    /// The same of one collective only.
+    const fn of(self, collective: &'static str) -> Self {
+        Self {
+            of: collective,
+            ..self
+        }
+    }
+
+    /// As something that is compared.
+    fn variant(&self) -> Variant {
         let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
-        let variant = |curve: &Curve| Variant {
-            label: curve.label.to_owned(),
-            settings: curve.settings.iter().map(owned).collect(),
-            by: curve.by,
-        };
-        self.curves.iter().map(variant).collect()
-    }
-}
-
-impl Quantity {
-    /// Its unit.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Self::Time(_) | Self::Added(..) => "us",
-            Self::Ratio(..) | Self::Growth(_) => "x",
-        }
-    }
-
-    /// Its value, if all was measured; `time` gives µs of a curve, for the largest or else for the
-    /// smallest job.
-    pub fn value(self, time: impl Fn(&str, bool) -> Option<f64>) -> Option<f64> {
-        match self {
-            Self::Time(curve) => time(curve, true),
-            Self::Added(curve, base) => Some(time(curve, true)? - time(base, true)?),
-            Self::Ratio(curve, base) => Some(time(curve, true)? / time(base, true)?),
-            Self::Growth(curve) => Some(time(curve, true)? / time(curve, false)?),
-        }
-    }
-
-    /// The curves it is made of.
-    #[cfg(test)]
-    fn curves(self) -> Vec<&'static str> {
-        match self {
-            Self::Time(curve) | Self::Growth(curve) => vec![curve],
-            Self::Added(curve, base) | Self::Ratio(curve, base) => vec![curve, base],
+        Variant {
+            label: self.label.to_owned(),
+            of: self.of.to_owned(),
+            settings: self.settings.iter().map(owned).collect(),
+            by: self.by,
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bench::operation::Operation;
-    use crate::bench::{sizes, variant};
-    use ferrorail_coll::{find, find_collective};
-
-    #[test]
-    fn figures_are_complete() {
-        for figure in all() {
-            let name = figure.name;
-            assert_eq!(
-                all().filter(|other| other.name == name).count(),
-                1,
-                "{name}"
-            );
-            assert!(name.split_once(':').is_some() && figure.claim.lines().count() == 1);
-            Operation::named(figure.collective).unwrap();
-            let sizes = sizes::parse(figure.bytes).unwrap().0;
-            for curve in figure.curves {
-                let is_raw = curve.by == By::RawMulticast;
-                assert!(!is_raw || (curve.settings.is_empty() && figure.collective == "bcast"));
-                for (setting, value) in curve.settings {
-                    variant::check(setting, value).unwrap();
-                    let forced = value
-                        .split_once('=')
-                        .filter(|_| *setting == "FERRORAIL_ALGORITHM");
-                    let Some((collective, algorithm)) = forced else {
-                        continue;
-                    };
-                    let algorithm = find(find_collective(collective).unwrap(), algorithm).unwrap();
-                    let by = if algorithm.multicast {
-                        By::Multicast
-                    } else {
-                        By::Library
-                    };
-                    assert_eq!(curve.by, by, "{name}: {}", curve.label);
-                }
-            }
-            assert!(!figure.findings.is_empty(), "{name}");
-            for finding in figure.findings {
-                assert!(sizes.contains(&finding.bytes), "{name}: {}", finding.what);
-                for label in finding.ours.curves() {
-                    let known = figure.curves.iter().any(|curve| curve.label == label);
-                    assert!(known || label == HOST, "{name}: {label}");
-                }
-            }
+impl Figure {
+    /// A drawing: what `command` shows here.
+    const fn drawing(
+        name: &'static str,
+        title: &'static str,
+        claim: &'static str,
+        command: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            title,
+            claim,
+            machine: Machine::HERE,
+            what: What::Shown(command),
+            findings: &[],
         }
     }
 
-    #[test]
-    fn figures_are_found_by_name() {
-        let named = |names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-            super::named(&names)
-        };
-        assert!(named(&["bcast", "gather"]).unwrap().is_none());
-        let figure = named(&["yu2005:fig10"]).unwrap().unwrap();
-        assert_eq!(figure.name, "yu2005:fig10");
-        let text = |names| named(names).unwrap_err().to_string();
-        assert!(text(&["yu2005:fig77"]).ends_with("did you mean \"yu2005:fig7\"?"));
-        assert!(text(&["bcast", "yu2005:fig7"]).contains("in a run of its own"));
-    }
-
-    #[test]
-    fn quantities_are_made_of_times() {
-        let time = |curve: &str, largest: bool| match (curve, largest) {
-            ("a", true) => Some(6.0),
-            ("a", false) => Some(2.0),
-            ("b", true) => Some(4.0),
+    /// What it says of collectives, if it is about those.
+    pub fn collectives(&self) -> Option<&Collectives> {
+        match &self.what {
+            What::Collectives(collectives) => Some(collectives),
             _ => None,
+        }
+    }
+
+    /// What its numbers are.
+    pub fn unit(&self) -> Unit {
+        match &self.what {
+            What::Collectives(collectives) => collectives.unit,
+            What::Transfers(transfers) => transfers.unit,
+            What::OneSided(one_sided) => one_sided.unit,
+            What::Shown(_) => Unit::Time,
+        }
+    }
+
+    /// The settings that are compared.
+    pub fn variants(&self) -> Vec<Variant> {
+        let curves = match &self.what {
+            What::Collectives(collectives) => collectives.curves,
+            What::OneSided(one_sided) => one_sided.curves,
+            _ => &[],
         };
-        let value = |quantity: Quantity| quantity.value(time);
-        assert_eq!(value(Quantity::Time("a")), Some(6.0));
-        assert_eq!(value(Quantity::Added("a", "b")), Some(2.0));
-        assert_eq!(value(Quantity::Ratio("a", "b")), Some(1.5));
-        assert_eq!(value(Quantity::Growth("a")), Some(3.0));
-        assert_eq!(value(Quantity::Growth("b")), None);
-        assert_eq!(value(Quantity::Ratio("a", "c")), None);
+        curves.iter().map(Curve::variant).collect()
+    }
+
+    /// Its line in the list.
+    pub fn line(&self) -> String {
+        format!("{}: {}", self.title, self.claim)
+    }
+
+    /// How to run it.
+    pub fn command(&self) -> String {
+        match self.what {
+            What::Shown(command) => command.to_owned(),
+            _ => format!(
+                "mpirun -n {} ferrorail bench {}",
+                self.machine.ranks, self.name
+            ),
+        }
     }
 }

@@ -80,7 +80,8 @@ pub fn run(host: &Host, plan: &Plan, library: &Path) -> Result<bool> {
     let instances = driver.open_instances(library)?;
     let rows = driver.measure_all(&instances)?;
     if driver.rank == 0 {
-        report::print_summary(&rows);
+        report::print_summary(&rows, plan);
+        report::plot(&rows, plan)?;
         if let Some(path) = &plan.json {
             report::write_json(path, driver.size, host, plan, &rows)?;
         }
@@ -357,7 +358,9 @@ impl<'a> Driver<'a> {
         };
         Ok(Block {
             value: match figure.kind {
-                Kind::Messages | Kind::MeanTime => values().sum::<f64>() / values().count() as f64,
+                Kind::Messages | Kind::MeanTime | Kind::Percent => {
+                    values().sum::<f64>() / values().count() as f64
+                }
                 Kind::Time | Kind::Burst => values().fold(f64::NEG_INFINITY, f64::max),
             },
             elapsed_us: all.iter().map(|both| both[1]).fold(0.0, f64::max),

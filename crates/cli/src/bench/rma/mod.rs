@@ -18,10 +18,11 @@ mod window;
 pub use driver::run;
 pub use mpi_window::Memory;
 
+use super::figures::{Figure as Paper, OneSided, Part};
 use super::sizes::Sizes;
 use super::timing::Limits;
 use super::variant::Variant;
-use super::{Args, BUDGET};
+use super::{Args, BUDGET, BUDGET_OF_FIGURE};
 use anyhow::{Result, bail};
 use figures::{Bytes, Cell, FIGURES, Figure};
 use std::fmt::Write as _;
@@ -49,6 +50,9 @@ pub struct Plan {
     baseline: Option<Baseline>,
     variants: Vec<Variant>,
     json: Option<PathBuf>,
+    plot: Option<PathBuf>,
+    /// The figure of a paper that is repeated, and what it says of one-sided communication.
+    paper: Option<(&'static Paper, &'static OneSided)>,
 }
 
 impl Plan {
@@ -57,13 +61,43 @@ impl Plan {
         let Some(figures) = named(&args.collectives)? else {
             return Ok(None);
         };
+        let all = args.collectives.iter().any(|name| name == ALL);
+        Self::of(args, figures, all).map(Some)
+    }
+
+    /// A figure of a paper.
+    ///
+    /// # Errors
+    /// One line about what cannot be measured.
+    pub fn of_paper(args: &Args, paper: &'static Paper, shown: &'static OneSided) -> Result<Self> {
+        let figures = named(&[shown.benchmark.to_owned()])?.unwrap_or_default();
+        let plan = Self::of(args, figures, false)?;
+        let sizes = || {
+            super::sizes::parse(shown.bytes)
+                .ok()
+                .map(|Sizes(sizes)| sizes)
+        };
+        Ok(Self {
+            bytes: plan.bytes.or_else(sizes),
+            limits: args.limits(BUDGET_OF_FIGURE),
+            baseline: match shown.messages {
+                "" => args.baseline,
+                _ => Some(Baseline::SendReceive),
+            },
+            variants: paper.variants(),
+            paper: Some((paper, shown)),
+            ..plan
+        })
+    }
+
+    fn of(args: &Args, figures: Vec<&'static Figure>, all: bool) -> Result<Self> {
         let of_collectives = args.barrier || args.root != 0 || args.job_sizes.is_some();
         if !args.algorithms.is_empty() || of_collectives {
             bail!("--algorithms, --barrier, --root and --job-sizes are for collectives");
         }
-        Ok(Some(Self {
+        Ok(Self {
             figures,
-            all: args.collectives.iter().any(|name| name == ALL),
+            all,
             bytes: args.bytes.as_ref().map(|Sizes(sizes)| sizes.clone()),
             limits: args.limits(BUDGET),
             burst: args.burst as usize,
@@ -71,7 +105,15 @@ impl Plan {
             baseline: args.baseline,
             variants: args.variants(),
             json: args.json.clone(),
-        }))
+            plot: args.plot.clone(),
+            paper: None,
+        })
+    }
+
+    /// What a paper's figure shows of this variant; `None` if nothing, or there is no such figure.
+    fn part(&self, variant: &str) -> Option<&'static Part> {
+        let (_, shown) = self.paper?;
+        shown.parts.iter().find(|part| part.variant == variant)
     }
 
     /// The points of a figure for so many ranks.
@@ -86,7 +128,9 @@ impl Plan {
             .parameter
             .map_or(vec![0], |(_, values)| values(ranks));
         let mut cells = Vec::new();
-        for &(variant, need) in figure.variants {
+        let shown = |variant: &str| self.paper.is_none() || self.part(variant).is_some();
+        let variants = figure.variants.iter().filter(|(name, _)| shown(name));
+        for &(variant, need) in variants {
             for &bytes in &sizes {
                 cells.extend(parameters.iter().map(|&parameter| Cell {
                     variant,
@@ -145,6 +189,15 @@ pub fn help() -> String {
         let _ = writeln!(text, "  {:<15} {}", figure.name, figure.about);
     }
     text
+}
+
+/// The variants of a benchmark, and whether something else than sizes varies.
+#[cfg(test)]
+pub fn variants(benchmark: &str) -> (Vec<&'static str>, bool) {
+    let found = FIGURES.iter().find(|figure| figure.name == benchmark);
+    let figure = found.expect("the benchmark's name");
+    let names = figure.variants.iter().map(|variant| variant.0);
+    (names.collect(), figure.parameter.is_some())
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 
 use super::Plan;
 use super::figures::{Cell, Figure, Kind};
+use crate::bench::chart::{Chart, X};
+use crate::bench::figures::{self as papers, HOST, Sample, Unit};
 use crate::bench::report::{SLOWER, print_title, write_report};
 use crate::bench::timing::{Means, Timing};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use ferrorail_mpi_abi::Host;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -69,6 +71,7 @@ impl Row {
     fn json(&self) -> Value {
         let unit = match self.figure.kind {
             Kind::Messages => "messages",
+            Kind::Percent => "%",
             Kind::Time | Kind::MeanTime | Kind::Burst => "us",
         };
         let timing = |timing: &Timing| {
@@ -99,6 +102,9 @@ impl Row {
 /// Prints the head of the table.
 pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
     print_title(ranks, host);
+    if let Some((paper, _)) = plan.paper {
+        papers::print_head(paper);
+    }
     println!("# us of the slowest rank: median and minimum over blocks; ratio of medians");
     print!(
         "{:<15} {:<16} {:<9} {:<14} {:<13} {:>10} {:>10} {:>10} {:>10} {:>7}",
@@ -162,8 +168,94 @@ fn means(rows: &[Row]) -> Means {
     }))
 }
 
+/// The medians that count, in the unit that is shown.
+fn samples(rows: &[Row], plan: &Plan) -> Vec<Sample> {
+    let mut samples: Vec<Sample> = Vec::new();
+    for row in rows {
+        let part = plan.part(row.cell.variant);
+        let sample = |curve: &str, timing: &Timing| Sample {
+            panel: part.map_or_else(|| row.name(), |part| part.panel.to_owned()),
+            curve: curve.to_owned(),
+            x: match row.figure.parameter {
+                Some(_) => row.cell.parameter,
+                None => row.cell.bytes as u64,
+            },
+            ranks: 0,
+            value: match (unit(row, plan), row.burst_bytes()) {
+                (Unit::Bandwidth, Some(bytes)) => bytes as f64 / timing.median_us(),
+                _ => timing.median_us(),
+            },
+        };
+        let mut add = |sample: Sample| {
+            let is_new = !samples.iter().any(|other| other.is_at(&sample));
+            samples.extend(is_new.then_some(sample));
+        };
+        if let Some(part) = part.filter(|part| !part.curve.is_empty()) {
+            add(sample(part.curve, &row.ferrorail));
+            continue;
+        }
+        if let Some(host) = &row.host {
+            add(sample(HOST, host));
+        }
+        if let Some(baseline) = &row.baseline {
+            let name = plan.paper.map_or("", |(_, shown)| shown.messages);
+            add(sample(
+                if name.is_empty() {
+                    "send-receive"
+                } else {
+                    name
+                },
+                baseline,
+            ));
+        }
+        if !row.forwarded {
+            add(sample(
+                row.setting.as_deref().unwrap_or("ferrorail"),
+                &row.ferrorail,
+            ));
+        }
+    }
+    samples
+}
+
+fn unit(row: &Row, plan: &Plan) -> Unit {
+    match (plan.paper, row.figure.kind) {
+        (Some((paper, _)), _) => paper.unit(),
+        (None, Kind::Burst) => Unit::Bandwidth,
+        (None, Kind::Messages) => Unit::Messages,
+        (None, Kind::Percent) => Unit::Percent,
+        (None, Kind::Time | Kind::MeanTime) => Unit::Time,
+    }
+}
+
+/// Draws what was asked to be drawn: one benchmark.
+pub fn plot(rows: &[Row], plan: &Plan) -> Result<()> {
+    let (Some(path), Some(row)) = (&plan.plot, rows.first()) else {
+        return Ok(());
+    };
+    let alike = |other: &Row| std::ptr::eq(other.figure, row.figure);
+    if !rows.iter().all(alike) {
+        bail!("--plot draws one benchmark at a time");
+    }
+    let samples = samples(rows, plan);
+    let is_one_point = samples.iter().all(|sample| sample.x == samples[0].x);
+    let chart = Chart {
+        name: plan.paper.map_or(row.figure.name, |(paper, _)| paper.name),
+        title: plan
+            .paper
+            .map_or(row.figure.about, |(paper, _)| paper.title),
+        x: match row.figure.parameter {
+            Some((name, _)) => X::Parameter(name),
+            None if is_one_point => X::Parts,
+            None => X::Bytes,
+        },
+        unit: unit(row, plan),
+    };
+    chart.write(path, &samples)
+}
+
 /// Prints means, and what is slower than the host's.
-pub fn print_summary(rows: &[Row]) {
+pub fn print_summary(rows: &[Row], plan: &Plan) {
     println!("#\n# Geometric means of the ratios");
     let means = means(rows);
     for (name, mean) in means.by_name {
@@ -183,12 +275,16 @@ pub fn print_summary(rows: &[Row]) {
     if forwarded > 0 {
         println!("# Rows left to the host, in no mean: {forwarded}");
     }
+    if let Some((paper, _)) = plan.paper {
+        papers::print(paper, &samples(rows, plan));
+    }
 }
 
 /// Writes everything that is needed to judge the numbers later.
 pub fn write_json(path: &Path, ranks: u32, host: &Host, plan: &Plan, rows: &[Row]) -> Result<()> {
     let report = json!({
         "benchmark": "one-sided",
+        "figure": plan.paper.map(|(paper, _)| papers::json(paper, &samples(rows, plan))),
         "ranks": ranks,
         "burst": plan.burst,
         "window": format!("{:?}", plan.memory).to_lowercase(),

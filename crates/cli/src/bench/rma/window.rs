@@ -5,6 +5,8 @@ use anyhow::Result;
 /// What a variant of a figure needs of an implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
+    /// Nothing: the host's messages.
+    Messages,
     /// Fences.
     Fence,
     /// Post, start, complete, wait.

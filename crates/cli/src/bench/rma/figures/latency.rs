@@ -1,18 +1,23 @@
-//! How long one message takes (figures 3.5 and 3.6).
+//! How long one message takes (figures 3.5 and 3.6), and what two take by send and receive.
 
 use super::{Bytes, Cell, Figure, PLAIN};
 use crate::bench::rma::run::{Direction, Run};
 use crate::bench::rma::window::Need;
 use anyhow::Result;
+use ferrorail_mpi_abi::RequestList;
+use std::ffi::c_int;
+
+const TAG: c_int = 2;
 
 pub const FIGURE: Figure = Figure {
     name: "rma-latency",
-    about: "an epoch of one put or get, two ranks in turns; both at once; put or get with a flush",
+    about: "an epoch of one put or get, two ranks in turns; both at once, and both by messages; put or get with a flush",
     variants: &[
         ("put", Need::Pscw),
         ("get", Need::Pscw),
         ("put_both_ways", Need::Fence),
         ("get_both_ways", Need::Fence),
+        ("messages_both_ways", Need::Messages),
         ("put_flush", Need::Flush),
         ("get_flush", Need::Flush),
     ],
@@ -26,6 +31,7 @@ fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
     match cell.need {
         Need::Pscw => in_turns(run, direction),
         Need::Fence => both_ways(run, direction),
+        Need::Messages => by_messages(run),
         _ => flushed(run, direction),
     }
 }
@@ -69,6 +75,30 @@ fn both_ways(run: &mut Run<'_, '_>, direction: Direction) -> Result<Option<f64>>
         run.window().fence(false)
     })?;
     run.window().fence(true)?;
+    Ok(Some(time))
+}
+
+/// What both-way traffic takes without any window: two-sided communication, which the host does.
+fn by_messages(run: &mut Run<'_, '_>) -> Result<Option<f64>> {
+    let far = run.far();
+    let other = match run.rank {
+        0 => far,
+        rank if rank == far => 0,
+        _ => return Ok(None),
+    };
+    let (world, bytes) = (run.host.predefined().comm_world, run.bytes);
+    let time = run.timed(|run, iteration| {
+        let (send, recv) = run.buffers.slices(iteration);
+        let mut requests = RequestList::with_capacity(run.host.kind(), 2);
+        // SAFETY: both buffers stay until the requests are complete; an error ends the job.
+        unsafe {
+            run.host
+                .start_receive(&mut recv[..bytes], other, TAG, world, &mut requests)?;
+            run.host
+                .start_send(send, other, TAG, world, &mut requests)?;
+        }
+        Ok(run.host.wait_all(&mut requests)?)
+    })?;
     Ok(Some(time))
 }
 

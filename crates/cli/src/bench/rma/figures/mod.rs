@@ -4,7 +4,9 @@
 mod accumulate;
 mod bandwidth;
 mod concurrency;
+mod delay;
 mod handover;
+mod idle;
 mod latency;
 mod lock;
 mod messages;
@@ -36,6 +38,8 @@ pub enum Kind {
     MeanTime,
     /// The same, of moving a burst of messages from each origin: shown as bytes per µs too.
     Burst,
+    /// Per cent of a core, in the mean of the ranks that take part.
+    Percent,
     /// Messages, in the mean of the ranks that take part; only ferrorail counts them.
     Messages,
 }
@@ -99,16 +103,19 @@ pub const FIGURES: &[Figure] = &[
     latency::FIGURE,
     bandwidth::FIGURE,
     sync::FIGURE,
+    sync::ORIGINS,
     overlap::OVERLAP,
     overlap::SKEW,
     bandwidth::ORIGINS,
     accumulate::FIGURE,
     lock::FIGURE,
     handover::FIGURE,
+    delay::FIGURE,
     concurrency::WINDOWS,
     concurrency::PAIRS,
     messages::FIGURE,
     threads::FIGURE,
+    idle::FIGURE,
 ];
 
 /// Origins 1 to all ranks but the target.

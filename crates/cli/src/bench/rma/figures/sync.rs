@@ -1,6 +1,6 @@
-//! Synchronisation with nothing to do in between (figure 3.9).
+//! Synchronisation with nothing to do in between (figure 3.9), also by how many origins there are, or targets.
 
-use super::{Cell, Figure, PLAIN};
+use super::{Cell, Figure, PLAIN, others};
 use crate::bench::rma::run::Run;
 use crate::bench::rma::window::Need;
 use anyhow::Result;
@@ -21,6 +21,26 @@ pub const FIGURE: Figure = Figure {
     ..PLAIN
 };
 
+pub const ORIGINS: Figure = Figure {
+    name: "rma-sync-origins",
+    about: "post, start, complete and wait alone: of many origins with one target, of one with many targets",
+    variants: &[("origins", Need::Pscw), ("targets", Need::Pscw)],
+    parameter: Some(("peers", others)),
+    run: peers,
+    ..PLAIN
+};
+
+fn peers(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
+    let others: Vec<u32> = (1..=cell.parameter as u32).collect();
+    if cell.variant == "origins" {
+        return run.epochs(&others, 0, |_, _| Ok(()));
+    }
+    if u64::from(run.rank) > cell.parameter {
+        return Ok(None);
+    }
+    with_targets(run, &others).map(Some)
+}
+
 fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
     let far = run.far();
     match cell.variant {
@@ -30,7 +50,10 @@ fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
             Ok(Some(time))
         }
         "pscw" => run.epochs(&[far], 0, |_, _| Ok(())),
-        "pscw_all" => Ok(Some(with_all(run)?)),
+        "pscw_all" => {
+            let targets: Vec<u32> = (1..run.size).collect();
+            Ok(Some(with_targets(run, &targets)?))
+        }
         _ if run.rank != far => Ok(None),
         "lock" => Ok(Some(run.timed(|run, _| {
             run.window().lock(0, true)?;
@@ -49,12 +72,11 @@ fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
     }
 }
 
-/// One origin, and every other rank a target.
-fn with_all(run: &mut Run<'_, '_>) -> Result<f64> {
-    let targets: Vec<u32> = (1..run.size).collect();
+/// Rank 0 is the origin.
+fn with_targets(run: &mut Run<'_, '_>, targets: &[u32]) -> Result<f64> {
     run.timed(|run, _| {
         if run.rank == 0 {
-            run.window().start(&targets)?;
+            run.window().start(targets)?;
             run.window().complete()
         } else {
             run.window().post(&[0])?;

@@ -10,9 +10,13 @@ use std::time::Instant;
 
 pub const FIGURE: Figure = Figure {
     name: "rma-cpu",
-    about: "the target computes in threads: lock, put and unlock by another rank; 1000 additions \
-            of such a thread meanwhile",
-    variants: &[("lock_put_unlock", Need::Lock), ("additions", Need::Lock)],
+    about: "the target computes in threads: lock, put and unlock by another rank, lock and unlock; \
+            1000 additions of such a thread meanwhile",
+    variants: &[
+        ("lock_put_unlock", Need::Lock),
+        ("lock_unlock", Need::Lock),
+        ("additions", Need::Lock),
+    ],
     bytes: Bytes::Fixed(8),
     parameter: Some(("threads", |_| vec![1, 2, 4])),
     run,
@@ -20,7 +24,8 @@ pub const FIGURE: Figure = Figure {
 };
 
 fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
-    let of_origin = cell.variant == "lock_put_unlock";
+    let of_origin = cell.variant != "additions";
+    let puts = cell.variant != "lock_unlock";
     if run.rank == 0 {
         let each = computing(run, cell.parameter)?;
         return Ok((!of_origin).then_some(each));
@@ -29,7 +34,9 @@ fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
     if run.rank == run.far() {
         time = Some(run.timed(|run, iteration| {
             run.window().lock(0, true)?;
-            run.transfer(Direction::Put, iteration, 0)?;
+            if puts {
+                run.transfer(Direction::Put, iteration, 0)?;
+            }
             run.window().unlock(0)
         })?);
     }

@@ -1,0 +1,276 @@
+//! What a paper found beside what was measured.
+
+use super::Figure;
+use ferrorail_base::units::format_bytes;
+use serde_json::{Value, json};
+
+/// Stands for the host MPI among curves.
+pub const HOST: &str = "host";
+
+/// One measured point.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Which part of the figure: a collective, a variant of a benchmark.
+    pub panel: String,
+    /// Whose point.
+    pub curve: String,
+    /// Bytes of a message, or another parameter.
+    pub x: u64,
+    /// Ranks that took part.
+    pub ranks: usize,
+    /// In the figure's unit.
+    pub value: f64,
+}
+
+impl Sample {
+    /// Whether it is of the same curve at the same place.
+    pub fn is_at(&self, other: &Self) -> bool {
+        let place = |sample: &Self| (sample.x, sample.ranks);
+        place(self) == place(other) && self.curve == other.curve && self.panel == other.panel
+    }
+}
+
+/// What the numbers of a figure are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// µs.
+    Time,
+    /// 10^6 bytes per second.
+    Bandwidth,
+    /// Messages of a lock and unlock.
+    Messages,
+    /// Of a core.
+    Percent,
+}
+
+impl Unit {
+    /// As text.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Time => "us",
+            Self::Bandwidth => "MB/s",
+            Self::Messages => "messages",
+            Self::Percent => "%",
+        }
+    }
+}
+
+/// Something that the paper found.
+#[derive(Debug)]
+pub struct Finding {
+    /// Of what.
+    pub what: &'static str,
+    /// What the paper says it is.
+    pub paper: &'static str,
+    /// Part of the figure; empty for the only one.
+    pub panel: &'static str,
+    /// Bytes of a message, or the value of what else varies.
+    pub at: u64,
+    /// What it is here.
+    pub ours: Quantity,
+}
+
+/// A number made of the medians of curves; with several job sizes, of the largest.
+#[derive(Clone, Copy, Debug)]
+pub enum Quantity {
+    /// Of a curve.
+    Value(&'static str),
+    /// By which the first is more than the second.
+    Added(&'static str, &'static str),
+    /// The first by the second.
+    Ratio(&'static str, &'static str),
+    /// Of one curve, the largest job by the smallest.
+    Growth(&'static str),
+    /// Of one curve, there by its first point.
+    Rise(&'static str),
+    /// The last size up to which the first is never slower than the second, from the smallest on.
+    Crossing(&'static str, &'static str),
+}
+
+#[cfg(test)]
+impl Quantity {
+    /// The curves it is made of.
+    pub fn curves(self) -> Vec<&'static str> {
+        match self {
+            Self::Value(curve) | Self::Growth(curve) | Self::Rise(curve) => vec![curve],
+            Self::Added(curve, base) | Self::Ratio(curve, base) | Self::Crossing(curve, base) => {
+                vec![curve, base]
+            }
+        }
+    }
+}
+
+impl Finding {
+    /// At so many bytes, or another value of what varies, in the only part.
+    pub const fn new(what: &'static str, paper: &'static str, at: u64, ours: Quantity) -> Self {
+        Self {
+            what,
+            paper,
+            panel: "",
+            at,
+            ours,
+        }
+    }
+
+    /// The same of one part of the figure.
+    pub const fn in_panel(self, panel: &'static str) -> Self {
+        Self { panel, ..self }
+    }
+
+    /// Its unit in a figure that shows `unit`.
+    pub fn unit(&self, unit: Unit) -> &'static str {
+        match self.ours {
+            Quantity::Value(_) | Quantity::Added(..) => unit.text(),
+            Quantity::Ratio(..) | Quantity::Growth(_) | Quantity::Rise(_) => "x",
+            Quantity::Crossing(..) => "bytes",
+        }
+    }
+
+    /// Its value in `samples`; `None` if something that it is made of was not measured.
+    pub fn measured(&self, samples: &[Sample]) -> Option<f64> {
+        let points = |curve: &str| -> Vec<&Sample> {
+            let is_one = |sample: &&Sample| {
+                sample.curve == curve && (self.panel.is_empty() || sample.panel == self.panel)
+            };
+            let mut points: Vec<&Sample> = samples.iter().filter(is_one).collect();
+            points.sort_by_key(|sample| (sample.ranks, sample.x));
+            points
+        };
+        let at = |curve: &str, largest: bool| {
+            let here = points(curve).into_iter();
+            let mut here = here.filter(|sample| sample.x == self.at);
+            let sample = match largest {
+                true => here.next_back(),
+                false => here.next(),
+            };
+            sample.map(|sample| sample.value)
+        };
+        match self.ours {
+            Quantity::Value(curve) => at(curve, true),
+            Quantity::Added(curve, base) => Some(at(curve, true)? - at(base, true)?),
+            Quantity::Ratio(curve, base) => Some(at(curve, true)? / at(base, true)?),
+            Quantity::Growth(curve) => Some(at(curve, true)? / at(curve, false)?),
+            Quantity::Rise(curve) => Some(at(curve, true)? / points(curve).first()?.value),
+            Quantity::Crossing(curve, base) => crossing(&points(curve), &points(base)),
+        }
+    }
+
+    /// What stands in the table.
+    pub fn text(&self, samples: &[Sample], unit: Unit) -> String {
+        let Some(value) = self.measured(samples) else {
+            return "not measured".to_owned();
+        };
+        match self.ours {
+            Quantity::Crossing(..) if value < 0.0 => "nowhere".to_owned(),
+            Quantity::Crossing(..) => format!("up to {}", format_bytes(value as u64)),
+            _ => format!("{value:.3} {}", self.unit(unit)),
+        }
+    }
+}
+
+/// Both by ranks and size; of the largest job. -1 if `curve` is slower from the start.
+fn crossing(curve: &[&Sample], base: &[&Sample]) -> Option<f64> {
+    let ranks = curve.last()?.ranks;
+    let mut last = None;
+    let largest = curve.iter().filter(|sample| sample.ranks == ranks);
+    for sample in largest {
+        let other = base
+            .iter()
+            .find(|other| other.ranks == ranks && other.x == sample.x)?;
+        if sample.value > other.value {
+            return Some(last.unwrap_or(-1.0));
+        }
+        last = Some(sample.x as f64);
+    }
+    last
+}
+
+/// Prints what a figure is about, above its table, and what stands for the paper's machine.
+pub fn print_head(figure: &Figure) {
+    println!("# {}, {}: {}", figure.name, figure.title, figure.claim);
+    let apart = ["FERRORAIL_PRESENCE", "FERRORAIL_LIBRARY"];
+    let is_shown = |name: &str| name.starts_with("FERRORAIL_") && !apart.contains(&name);
+    let set = std::env::vars().filter(|(name, _)| is_shown(name));
+    let mut set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
+    set.sort();
+    println!("# With {}", set.join(" "));
+}
+
+/// Prints a figure's claim and findings beside what `samples` make of them.
+pub fn print(figure: &Figure, samples: &[Sample]) {
+    println!("#\n# {}: {}", figure.name, figure.claim);
+    if figure.findings.is_empty() {
+        return;
+    }
+    println!("# {:<52} {:<22} {:>16}", "", "Paper", "Here");
+    for finding in figure.findings {
+        let here = finding.text(samples, figure.unit());
+        println!("# {:<52} {:<22} {here:>16}", finding.what, finding.paper);
+    }
+}
+
+/// The same for the report.
+pub fn json(figure: &Figure, samples: &[Sample]) -> Value {
+    let findings = figure.findings.iter().map(|finding| {
+        json!({
+            "what": finding.what,
+            "paper": finding.paper,
+            "at": finding.at,
+            "unit": finding.unit(figure.unit()),
+            "here": finding.measured(samples),
+        })
+    });
+    json!({
+        "name": figure.name,
+        "title": figure.title,
+        "claim": figure.claim,
+        "findings": findings.collect::<Value>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<Sample> {
+        let sample = |curve: &str, x, ranks, value| Sample {
+            panel: "gather".to_owned(),
+            curve: curve.to_owned(),
+            x,
+            ranks,
+            value,
+        };
+        vec![
+            sample("a", 4, 2, 2.0),
+            sample("a", 4, 8, 6.0),
+            sample("a", 8, 8, 9.0),
+            sample("b", 4, 8, 7.5),
+            sample("b", 8, 8, 8.0),
+        ]
+    }
+
+    #[test]
+    fn quantities_are_made_of_samples() {
+        let value = |ours, panel| {
+            let finding = Finding {
+                what: "",
+                paper: "",
+                panel,
+                at: 4,
+                ours,
+            };
+            finding.measured(&samples())
+        };
+        let of = |ours| value(ours, "");
+        assert_eq!(of(Quantity::Value("a")), Some(6.0));
+        assert_eq!(of(Quantity::Added("b", "a")), Some(1.5));
+        assert_eq!(of(Quantity::Ratio("b", "a")), Some(1.25));
+        assert_eq!(of(Quantity::Growth("a")), Some(3.0));
+        assert_eq!(of(Quantity::Growth("c")), None);
+        assert_eq!(of(Quantity::Crossing("a", "b")), Some(4.0));
+        assert_eq!(of(Quantity::Crossing("b", "a")), Some(-1.0));
+        assert_eq!(of(Quantity::Crossing("a", "c")), None);
+        assert_eq!(value(Quantity::Value("a"), "gather"), Some(6.0));
+        assert_eq!(value(Quantity::Value("a"), "bcast"), None);
+    }
+}

@@ -1,0 +1,269 @@
+//! Messages without any collective: puts and gets over rails, copies through shared memory.
+//!
+//! * `rails`: two ranks that reach each other's memory over rails; * `node`: ranks that share memory;
+//! * `report`: the table and the JSON file.
+
+mod node;
+mod rails;
+mod report;
+
+use super::figures::{Figure, Transfers};
+use super::job_sizes::{Job, Team};
+use super::sizes::{self, Sizes};
+use super::timing::{Limits, Timing, everybodys};
+use super::wrong_data::WrongData;
+use super::{Args, BUDGET_OF_FIGURE};
+use anyhow::{Result, bail};
+use ferrorail_mpi_abi::Host;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What moves a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// Bursts of puts of rank 0 to the last rank over so many rails; or of both to each other.
+    Put {
+        /// Rails.
+        rails: u8,
+        /// Whether both put at once.
+        both_ways: bool,
+    },
+    /// Puts of rank 0 and the last rank in turns: half of the way to and fro.
+    Ping {
+        /// Rails.
+        rails: u8,
+    },
+    /// Gets of rank 0 from the last rank over one rail, one after the other.
+    Get,
+    /// Rank 0 and rank 1 in turns: copied into a shared buffer, announced by a flag, copied out of it.
+    SharedBuffer,
+    /// The first so many ranks copy at once into parts of a shared region.
+    Copies(usize),
+}
+
+/// Which ranks a transfer is between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parties {
+    /// Rank 0 and the last.
+    Ends,
+    /// So many, from rank 0 on.
+    First(usize),
+}
+
+impl Transfer {
+    fn parties(self) -> Parties {
+        match self {
+            Self::Put { .. } | Self::Ping { .. } | Self::Get => Parties::Ends,
+            Self::SharedBuffer => Parties::First(2),
+            Self::Copies(ranks) => Parties::First(ranks),
+        }
+    }
+
+    /// Messages that move in the time of one.
+    fn at_once(self) -> usize {
+        match self {
+            Self::Put { both_ways, .. } => 1 + usize::from(both_ways),
+            Self::Copies(ranks) => ranks,
+            _ => 1,
+        }
+    }
+}
+
+/// What is measured, and how.
+pub struct Plan {
+    /// The figure that is repeated.
+    figure: &'static Figure,
+    shown: &'static Transfers,
+    sizes: Vec<usize>,
+    limits: Limits,
+    burst: usize,
+    json: Option<PathBuf>,
+    plot: Option<PathBuf>,
+}
+
+impl Plan {
+    /// From a figure.
+    ///
+    /// # Errors
+    /// One line about options that are for something else.
+    pub fn new(
+        args: &Args,
+        figure: Option<&'static Figure>,
+        shown: &'static Transfers,
+    ) -> Result<Self> {
+        let of_collectives = args.barrier || args.root != 0 || args.job_sizes.is_some();
+        if of_collectives {
+            bail!("--barrier, --root and --job-sizes are for collectives");
+        }
+        let Some(figure) = figure else {
+            bail!("transfers are measured as figures show them");
+        };
+        let usual = || sizes::parse(shown.bytes).expect("a range").0;
+        let given = args.bytes.as_ref().map(|Sizes(sizes)| sizes.clone());
+        let sizes = given.unwrap_or_else(usual);
+        if sizes.contains(&0) {
+            bail!("{} needs messages of a byte at least", figure.name);
+        }
+        Ok(Self {
+            figure,
+            shown,
+            sizes,
+            limits: args.limits(BUDGET_OF_FIGURE),
+            burst: args.burst as usize,
+            json: args.json.clone(),
+            plot: args.plot.clone(),
+        })
+    }
+}
+
+/// One size of one curve.
+struct Row {
+    curve: &'static str,
+    transfer: Transfer,
+    bytes: usize,
+    ranks: usize,
+    iterations: u32,
+    timing: Timing,
+}
+
+/// What carries out transfers between some ranks.
+trait Carrier {
+    /// `iterations` messages of `bytes`, starting with message `first`; at all ranks of the team.
+    fn carry(&mut self, transfer: Transfer, bytes: usize, iterations: usize) -> Result<()>;
+
+    /// Writes what is sent in `round`; then moves one message and says whether it came as it was.
+    fn check(&mut self, transfer: Transfer, bytes: usize, round: u64) -> Result<bool>;
+}
+
+/// A peer that says nothing for so long has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Who waits longer than messages take gives its core up, which the other may need.
+const SPIN: Duration = Duration::from_micros(20);
+
+/// Waits until `done`, which may have to drive something.
+fn wait(mut done: impl FnMut() -> Result<bool>) -> Result<()> {
+    let start = Instant::now();
+    let mut polls = 0u32;
+    while !done()? {
+        polls += 1;
+        if polls.is_multiple_of(64) && start.elapsed() > SPIN {
+            std::thread::yield_now();
+            if start.elapsed() > PATIENCE {
+                bail!("a message did not come within {} s", PATIENCE.as_secs());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Measures what `plan` says.
+///
+/// # Errors
+/// What rails, shared memory or the MPI library say.
+pub fn run(host: &Host, plan: &Plan) -> Result<()> {
+    let job = Job::new(host, 0)?;
+    let ranks = job.all.place.size;
+    if ranks < 2 {
+        let (name, command) = (plan.figure.name, plan.figure.command());
+        bail!("{name} needs 2 ranks at least: {command}");
+    }
+    if job.all.place.rank == 0 {
+        report::print_head(ranks as u32, host, plan);
+    }
+    let mut rows = Vec::new();
+    let mut round = 0;
+    for &bytes in &plan.sizes {
+        let mut done: Vec<Parties> = Vec::new();
+        for &(_, transfer) in plan.shown.curves {
+            let parties = transfer.parties();
+            let missing = matches!(parties, Parties::First(count) if count > ranks);
+            if missing || done.contains(&parties) {
+                continue;
+            }
+            done.push(parties);
+            let takes_part = |rank: usize| match parties {
+                Parties::Ends => rank == 0 || rank == ranks - 1,
+                Parties::First(count) => rank < count,
+            };
+            round += 1;
+            let measured = job.with(takes_part, |team| {
+                measure(host, team, plan, parties, bytes, round)
+            })?;
+            let measured = measured.into_iter().flatten();
+            rows.extend(measured.inspect(|row| {
+                if job.all.place.rank == 0 {
+                    report::print_row(row);
+                }
+            }));
+        }
+    }
+    if job.all.place.rank == 0 {
+        report::finish(&rows, host, ranks as u32, plan)?;
+    }
+    Ok(())
+}
+
+/// All curves between these parties, blocks by turns.
+fn measure(
+    host: &Host,
+    team: Team,
+    plan: &Plan,
+    parties: Parties,
+    bytes: usize,
+    round: u64,
+) -> Result<Vec<Row>> {
+    let alike = |curve: &&(&str, Transfer)| curve.1.parties() == parties;
+    let curves: Vec<_> = plan.shown.curves.iter().filter(alike).copied().collect();
+    let mut carrier: Box<dyn Carrier> = match parties {
+        Parties::Ends => Box::new(rails::Ends::open(host, team, bytes, plan.burst)?),
+        Parties::First(_) => Box::new(node::Shared::open(host, team, bytes)?),
+    };
+    for &(name, transfer) in &curves {
+        let right = carrier.check(transfer, bytes, round)?;
+        WrongData::check(host, team.comm, team.place.rank as u32, !right, |first| {
+            format!("{name}: wrong data for {bytes} bytes at rank {first}")
+        })?;
+    }
+    let mut block = |index: usize, iterations: u32| -> Result<f64> {
+        let (_, transfer) = curves[index];
+        host.barrier(team.comm)?;
+        let start = Instant::now();
+        carrier.carry(transfer, bytes, iterations as usize)?;
+        let mine = start.elapsed().as_secs_f64() * 1e6 / f64::from(iterations);
+        let all = everybodys(host, team.comm, [mine])?;
+        Ok(all.into_iter().map(|[time]| time).fold(0.0, f64::max))
+    };
+    let (blocks, iterations) = plan.limits.amount(curves.len(), &mut block)?;
+    let mut timings = vec![Timing::default(); curves.len()];
+    for _ in 0..blocks {
+        for (index, timing) in timings.iter_mut().enumerate() {
+            timing.blocks_us.push(block(index, iterations)?);
+        }
+    }
+    let rows = curves.into_iter().zip(timings);
+    Ok(rows
+        .map(|((curve, transfer), timing)| Row {
+            curve,
+            transfer,
+            bytes,
+            ranks: team.place.size,
+            iterations,
+            timing,
+        })
+        .collect())
+}
+
+/// Everybody's bytes, of any lengths, by rank. Collective.
+fn exchange(host: &Host, team: Team, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let lengths = everybodys(host, team.comm, [mine.len() as f64])?;
+    let lengths: Vec<usize> = lengths.into_iter().map(|[bytes]| bytes as usize).collect();
+    let all = host.allgatherv_bytes(mine, &lengths, team.comm)?;
+    let mut rest = all.as_slice();
+    let parts = lengths.into_iter().map(|bytes| {
+        let (part, others) = rest.split_at(bytes);
+        rest = others;
+        part.to_vec()
+    });
+    Ok(parts.collect())
+}

@@ -1,0 +1,95 @@
+//! The table and the JSON file of transfers.
+
+use super::{Plan, Row};
+use crate::bench::chart::{Chart, X};
+use crate::bench::figures::{self, Sample, Unit};
+use crate::bench::report::{print_title, write_report};
+use crate::bench::timing::Means;
+use anyhow::Result;
+use ferrorail_mpi_abi::Host;
+use serde_json::{Value, json};
+
+impl Row {
+    /// MB/s of all that moves at once.
+    fn bandwidth(&self) -> f64 {
+        (self.bytes * self.transfer.at_once()) as f64 / self.timing.median_us()
+    }
+
+    fn sample(&self, unit: Unit) -> Sample {
+        Sample {
+            panel: String::new(),
+            curve: self.curve.to_owned(),
+            x: self.bytes as u64,
+            ranks: 0,
+            value: match unit {
+                Unit::Bandwidth => self.bandwidth(),
+                _ => self.timing.median_us(),
+            },
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "curve": self.curve,
+            "ranks": self.ranks,
+            "bytes": self.bytes,
+            "iterations": self.iterations,
+            "median_us": self.timing.median_us(),
+            "min_us": self.timing.min_us(),
+            "mb_per_s": self.bandwidth(),
+            "blocks_us": self.timing.blocks_us,
+        })
+    }
+}
+
+/// Prints the head of the table.
+pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
+    print_title(ranks, host);
+    figures::print_head(plan.figure);
+    println!(
+        "# us per message of the slowest rank: median and minimum over blocks; MB/s of all at once"
+    );
+    println!(
+        "{:<20} {:<10} {:>6} {:>12} {:>12} {:>12}",
+        "# Curve", "Bytes", "Ranks", "median", "min", "MB/s"
+    );
+}
+
+/// Prints one line of the table.
+pub fn print_row(row: &Row) {
+    println!(
+        "{:<20} {:<10} {:>6} {:>12.3} {:>12.3} {:>12.2}",
+        row.curve,
+        row.bytes,
+        row.ranks,
+        row.timing.median_us(),
+        row.timing.min_us(),
+        row.bandwidth()
+    );
+}
+
+/// Prints what the paper found, and writes what was asked for.
+pub fn finish(rows: &[Row], host: &Host, ranks: u32, plan: &Plan) -> Result<()> {
+    let unit = plan.shown.unit;
+    let samples: Vec<Sample> = rows.iter().map(|row| row.sample(unit)).collect();
+    figures::print(plan.figure, &samples);
+    if let Some(path) = &plan.plot {
+        let chart = Chart {
+            name: plan.figure.name,
+            title: plan.figure.title,
+            x: X::Bytes,
+            unit,
+        };
+        chart.write(path, &samples)?;
+    }
+    let Some(path) = &plan.json else {
+        return Ok(());
+    };
+    let report = json!({
+        "benchmark": "transfers",
+        "figure": figures::json(plan.figure, &samples),
+        "ranks": ranks,
+        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+    });
+    write_report(path, host, report, Means::of(std::iter::empty()))
+}
