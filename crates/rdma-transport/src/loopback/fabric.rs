@@ -110,7 +110,7 @@ impl Fabric for LoopbackFabric {
         let core = &*self.core;
         core.keys.revoke(Key::from_handle(region.handle));
         if let Some(model) = &core.model {
-            model.forget_memory(region.range);
+            model.forget_region(&region);
             model.give_back(region.range.bytes);
         }
         let mut objects = core.objects.lock().unwrap_or_else(PoisonError::into_inner);
@@ -247,7 +247,7 @@ impl Fabric for LoopbackFabric {
             })
         };
         // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, operation) }
+        unsafe { self.post(peer, rail, from.region, operation) }
     }
 
     #[inline]
@@ -269,7 +269,7 @@ impl Fabric for LoopbackFabric {
             })
         };
         // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, operation) }
+        unsafe { self.post(peer, rail, from.region, operation) }
     }
 
     unsafe fn get(
@@ -286,7 +286,7 @@ impl Fabric for LoopbackFabric {
             })
         };
         // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, operation) }
+        unsafe { self.post(peer, rail, into.region, operation) }
     }
 
     unsafe fn fetch_add(
@@ -305,7 +305,7 @@ impl Fabric for LoopbackFabric {
             })
         };
         // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, operation) }
+        unsafe { self.post(peer, rail, into.region, operation) }
     }
 
     unsafe fn fetch_add_behind(
@@ -338,7 +338,7 @@ impl Fabric for LoopbackFabric {
             })
         };
         // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, operation) }
+        unsafe { self.post(peer, rail, into.region, operation) }
     }
 
     #[inline]

@@ -45,7 +45,7 @@ pub use fabric::connection;
 use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::AtomicBool;
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{FabricError, LaneId, RailInfo, Ticket};
+use ferrorail_fabric::{FabricError, LaneId, LocalRegion, RailInfo, Ticket};
 use ferrorail_shm::{Cma, Segment, cma_allow};
 use keys::{KeyTable, TABLE_BYTES};
 use model::Model;
@@ -132,7 +132,8 @@ impl LoopbackFabric {
         })
     }
 
-    /// Posts what `operation` makes of the rail's plane, once peer and rail are known to exist.
+    /// Posts what `operation` makes of the rail's plane, once peer and rail are known to exist; it uses
+    /// memory here through `region`.
     ///
     /// # Safety
     /// As the method of [`Fabric`] that calls it.
@@ -141,6 +142,7 @@ impl LoopbackFabric {
         &self,
         peer_id: PeerId,
         rail: RailId,
+        region: &LocalRegion,
         operation: impl FnOnce(u8) -> Result<Operation, Refusal>,
     ) -> Result<Ticket, FabricError> {
         let core = &*self.core;
@@ -163,7 +165,7 @@ impl LoopbackFabric {
                 unsafe { operation.execute(peer, plane) }.map_err(refuse)?;
                 lane.count(operation.bytes())
             }
-            Some(model) => model.post(core, (peer_id, rail), lane, operation)?,
+            Some(model) => model.post(core, (peer_id, rail), lane, (region.handle, operation))?,
         };
         Ok(Ticket {
             peer: peer_id,

@@ -15,10 +15,9 @@ use super::operation::{Operation, Refusal};
 use super::peer::{Failure, Lane, Peer};
 use super::{Core, broken};
 use ferrorail_base::config::Settings;
-use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicBool, AtomicU64, Ordering};
 use ferrorail_base::{PeerId, RailId};
-use ferrorail_fabric::{FabricError, LaneId, RailInfo};
+use ferrorail_fabric::{FabricError, LaneId, LocalRegion, RailInfo};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
@@ -80,6 +79,8 @@ pub(super) struct Flight {
     sequence: u64,
     /// Position among all operations of its rail, from 0.
     pub(super) number: u64,
+    /// Handle of the region here that it was posted with.
+    region: u64,
     pub(super) operation: Operation,
 }
 
@@ -136,13 +137,13 @@ impl Model {
         }))
     }
 
-    /// Queues `operation`; its sequence number.
+    /// Queues `operation`, which uses a region here of that handle; its sequence number.
     pub(super) fn post(
         &self,
         core: &Core,
         (peer, rail): (PeerId, RailId),
         lane: &Lane,
-        operation: Operation,
+        (region, operation): (u64, Operation),
     ) -> Result<u64, FabricError> {
         let mut queue = self.rails[rail.index()].lock();
         if let Some(failure) = lane.failure() {
@@ -173,6 +174,7 @@ impl Model {
             life: lane.life.load(Ordering::Relaxed),
             sequence,
             number: posted,
+            region,
             operation,
         });
         queue.in_flight += 1;
@@ -357,10 +359,12 @@ impl Model {
         queue.in_flight = queue.flights.len() + queue.acknowledgements.len();
     }
 
-    /// Drops what is in flight from or to `memory` here, which is about to go; returns when none of
-    /// it is being carried out any more. As with a device, what lacks its memory never completes.
-    pub(super) fn forget_memory(&self, memory: MemoryRange) {
-        let inside = |flight: &Flight| flight.operation.uses(memory);
+    /// Drops what is in flight from or to memory of `region` here, which is about to go; returns when none
+    /// of it is being carried out any more. As with a device, what lacks its region never completes, and
+    /// what uses the same memory through another region does.
+    pub(super) fn forget_region(&self, region: &LocalRegion) {
+        let inside =
+            |flight: &Flight| flight.region == region.handle && flight.operation.uses(region.range);
         for rail in &self.rails {
             let _turn = rail.turn.lock().unwrap_or_else(PoisonError::into_inner);
             let mut queue = rail.lock();

@@ -219,3 +219,32 @@ fn a_fabric_with_operations_in_flight_closes() {
     drop(pair);
     assert!(start.elapsed() < Duration::from_secs(30));
 }
+
+/// Windows register the buffer of each long put, which may be the same one: the first completes and gives its
+/// registration back while the others are under way.
+#[test]
+fn what_uses_the_same_memory_through_another_region_goes_on() {
+    let pair = modelled(LATENCY, Some(1));
+    let (source, target) = (Private::new(1024), Private::new(4096));
+    let into = target.register(&pair.b);
+    let remote = RemoteRegion::of(&into);
+    source.store(0, 7);
+    let regions = [0; 3].map(|_| source.register(&pair.a));
+    let tickets: Vec<_> = (0..3)
+        .map(|index| {
+            pair.post(|| {
+                // SAFETY: the source lives until all have completed.
+                unsafe {
+                    let from = slice(&regions[index], 0, 1024);
+                    let to = at(&remote, 1024 * index);
+                    pair.a.put(pair.ab, RAILS[0], from, to, Tracking::Tracked)
+                }
+            })
+        })
+        .collect();
+    for (region, ticket) in regions.into_iter().zip(tickets) {
+        pair.wait(ticket);
+        pair.a.deregister(region);
+    }
+    assert_eq!([0, 1024, 2048].map(|at| target.load(at)), [7; 3]);
+}
