@@ -3,6 +3,7 @@
 use super::buffers::{Buffers, Pool, contents};
 use super::call::{Arguments, Function};
 use super::contender::Contender;
+use super::cutoffs;
 use super::instance::Instance;
 use super::job_sizes::{Job, Team};
 use super::operation::{Form, Operation, Place};
@@ -104,6 +105,9 @@ impl<'a> Bench<'a> {
         if rank == 0 {
             report::print_summary(&rows, &missing, self.plan);
             report::plot(&rows, self.plan)?;
+            if let Some(path) = &self.plan.cutoffs {
+                cutoffs::finish(&rows, path.as_deref())?;
+            }
             if let Some(path) = &self.plan.json {
                 report::write_json(path, size as u32, self.host, self.plan, &rows, &missing)?;
             }

@@ -4,6 +4,7 @@ mod buffers;
 mod call;
 mod chart;
 mod contender;
+mod cutoffs;
 mod figures;
 mod instance;
 mod job_sizes;
@@ -107,6 +108,9 @@ pub struct Args {
     /// Write machine, versions, settings and all blocks to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// With `cutoffs`: write what was found to this file, as a table for FERRORAIL_TUNING
+    #[arg(long, value_name = "FILE.json")]
+    tuning: Option<PathBuf>,
     /// Draw the curves into this file (SVG), on logarithmic axes
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
@@ -117,6 +121,8 @@ enum Measured {
     Collectives(Plan),
     OneSided(rma::Plan),
     Transfers(transfer::Plan),
+    /// Transfers and collectives inside this node.
+    Cutoffs(transfer::Plan, Plan),
 }
 
 impl Args {
@@ -142,6 +148,15 @@ fn list() {
         println!("{:<15} {}", figure.name, figure.line());
         println!("{:<15} $ {}", "", figure.command());
     }
+    let figure = &cutoffs::FIGURE;
+    println!(
+        "{:<15} {}; the best gather and broadcast there",
+        figure.name, figure.claim
+    );
+    println!(
+        "{:<15} $ mpirun -n 4 ferrorail bench cutoffs --tuning FILE.json",
+        ""
+    );
     for (name, about) in rma::listed() {
         println!("{name:<15} {about}");
     }
@@ -149,6 +164,18 @@ fn list() {
 
 /// What the arguments ask for; `None` if it needs no measurement, and has been said.
 fn measured(args: &Args) -> Result<Option<(Measured, Option<&'static Figure>)>> {
+    let is_cutoffs = args.collectives.iter().any(|name| name == cutoffs::NAME);
+    if args.tuning.is_some() && !is_cutoffs {
+        bail!("--tuning is for cutoffs");
+    }
+    if is_cutoffs {
+        let What::Transfers(transfers) = &cutoffs::FIGURE.what else {
+            bail!("cutoffs are of transfers");
+        };
+        let transfers = transfer::Plan::new(args, &cutoffs::FIGURE, transfers)?;
+        let measured = Measured::Cutoffs(transfers, Plan::of_cutoffs(args)?);
+        return Ok(Some((measured, None)));
+    }
     let figure = figures::named(&args.collectives)?;
     if figure.is_some() && !(args.algorithms.is_empty() && args.vary.is_none()) {
         bail!("--algorithms and --vary are for collectives: a figure says what it compares");
@@ -161,6 +188,7 @@ fn measured(args: &Args) -> Result<Option<(Measured, Option<&'static Figure>)>> 
             return Ok(None);
         }
         Some(What::Transfers(transfers)) => {
+            let figure = figure.expect("a figure shows it");
             Measured::Transfers(transfer::Plan::new(args, figure, transfers)?)
         }
         Some(What::OneSided(shown)) => {
@@ -212,6 +240,9 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let outcome = match &measured {
         Measured::Collectives(plan) => Bench::new(&host, plan).and_then(|mut b| b.run(&library)),
         Measured::OneSided(plan) => rma::run(&host, plan, &library),
+        Measured::Cutoffs(transfers, plan) => transfer::run(&host, transfers)
+            .and_then(|()| Bench::new(&host, plan))
+            .and_then(|mut bench| bench.run(&library)),
         Measured::Transfers(plan) => transfer::run(&host, plan).map(|()| false),
     };
     match outcome {

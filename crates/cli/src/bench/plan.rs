@@ -1,5 +1,6 @@
 //! What is measured, and how: from the arguments, or from a figure that they name.
 
+use super::cutoffs;
 use super::figures::{Collectives, Figure, Nodes};
 use super::job_sizes::JobSizes;
 use super::operation::{ELEMENT_BYTES, OPERATIONS, Operation};
@@ -31,10 +32,41 @@ pub struct Plan {
     pub json: Option<PathBuf>,
     /// Where the picture goes.
     pub plot: Option<PathBuf>,
+    /// Where a table for `FERRORAIL_TUNING` goes, if cut-offs are looked for.
+    pub cutoffs: Option<Option<PathBuf>>,
     job_sizes: JobSizes,
 }
 
 impl Plan {
+    /// The algorithms for one node.
+    ///
+    /// # Errors
+    /// As [`Plan::new`]; if something else is asked for as well.
+    pub fn of_cutoffs(args: &Args) -> Result<Self> {
+        if args.collectives.len() > 1 || !args.algorithms.is_empty() || args.vary.is_some() {
+            bail!("cutoffs are measured alone, of all algorithms");
+        }
+        let names = cutoffs::COLLECTIVES.iter();
+        let operations: Vec<_> = names
+            .map(|name| Operation::named(name))
+            .collect::<Result<_>>()?;
+        let given = args.bytes.as_ref().map(|Sizes(sizes)| sizes.clone());
+        Ok(Self {
+            figure: None,
+            operations,
+            sizes: given.unwrap_or_else(|| sizes::parse(cutoffs::BYTES).expect("a range").0),
+            limits: args.limits(BUDGET_OF_FIGURE),
+            root: 0,
+            barrier: false,
+            variants: cutoffs::variants()?,
+            // The transfers have them.
+            json: None,
+            plot: None,
+            cutoffs: Some(args.tuning.clone()),
+            job_sizes: JobSizes::Whole,
+        })
+    }
+
     /// From arguments about collectives, or a figure.
     ///
     /// # Errors
@@ -80,6 +112,7 @@ impl Plan {
             variants,
             json: args.json.clone(),
             plot: args.plot.clone(),
+            cutoffs: None,
             job_sizes,
         })
     }

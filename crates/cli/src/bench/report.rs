@@ -197,8 +197,9 @@ pub fn print_summary(rows: &[Row], missing: &[&str], plan: &Plan) {
         "# Cells slower than {SLOWER} times the host's: {} of {taken}",
         slower.len()
     );
-    // The curves of a figure are compared with each other.
-    let listed = slower.into_iter().filter(|_| plan.figure.is_none());
+    // The curves of a figure are compared with each other, as are algorithms.
+    let compares = plan.figure.is_some() || plan.cutoffs.is_some();
+    let listed = slower.into_iter().filter(|_| !compares);
     for row in listed {
         let bytes = format_bytes(row.bytes as u64);
         println!(

@@ -164,7 +164,9 @@ impl<'a> Driver<'a> {
             .iter()
             .partition(|figure| figure.ranks <= self.size);
         for figure in enough {
-            rows.extend(self.measure_figure(figure, &sides)?);
+            for sides in self.together(figure, &sides) {
+                rows.extend(self.measure_figure(figure, &sides)?);
+            }
         }
         if self.rank == 0 {
             for figure in too_few {
@@ -196,16 +198,27 @@ impl<'a> Driver<'a> {
         Ok(lengths)
     }
 
-    fn measure_figure(&mut self, figure: &'static Figure, sides: &[Side<'_>]) -> Result<Vec<Row>> {
+    /// The sides whose windows exist at the same time: all, but that in figures of papers each setting has a
+    /// turn of its own, as windows may have threads that take cores from the others.
+    fn together<'s, 'i>(&self, figure: &Figure, sides: &'s [Side<'i>]) -> Vec<Vec<&'s Side<'i>>> {
+        let ours = || sides.iter().filter(|side| side.instance.is_some());
+        let counted = figure.kind == Kind::Messages;
+        let others = sides
+            .iter()
+            .filter(|side| side.instance.is_none() && !counted);
+        match self.plan.paper {
+            Some(_) => ours()
+                .map(|side| std::iter::once(side).chain(others.clone()).collect())
+                .collect(),
+            None => vec![ours().chain(others).collect()],
+        }
+    }
+
+    fn measure_figure(&mut self, figure: &'static Figure, sides: &[&Side<'_>]) -> Result<Vec<Row>> {
         let cells = self.plan.cells(figure, self.size);
         let lengths = self.lengths(figure, &cells)?;
-        let counted = figure.kind == Kind::Messages;
-        let sides: Vec<&Side<'_>> = sides
-            .iter()
-            .filter(|side| !counted || side.instance.is_some())
-            .collect();
         let mut windows = Vec::new();
-        for side in &sides {
+        for side in sides {
             let bytes = lengths.region * lengths.regions;
             let make = |_| side.implementation.window(bytes);
             windows.push((0..lengths.windows).map(make).collect::<Result<Vec<_>>>()?);
@@ -220,7 +233,7 @@ impl<'a> Driver<'a> {
                 }
                 verified.push(cell.bytes);
             }
-            let measured = self.measure(figure, cell, &sides, &mut windows, lengths, &mut pool)?;
+            let measured = self.measure(figure, cell, sides, &mut windows, lengths, &mut pool)?;
             if self.rank == 0 {
                 measured.iter().for_each(report::print_row);
             }

@@ -86,18 +86,11 @@ impl Plan {
     ///
     /// # Errors
     /// One line about options that are for something else.
-    pub fn new(
-        args: &Args,
-        figure: Option<&'static Figure>,
-        shown: &'static Transfers,
-    ) -> Result<Self> {
+    pub fn new(args: &Args, figure: &'static Figure, shown: &'static Transfers) -> Result<Self> {
         let of_collectives = args.barrier || args.root != 0 || args.job_sizes.is_some();
         if of_collectives {
             bail!("--barrier, --root and --job-sizes are for collectives");
         }
-        let Some(figure) = figure else {
-            bail!("transfers are measured as figures show them");
-        };
         let usual = || sizes::parse(shown.bytes).expect("a range").0;
         let given = args.bytes.as_ref().map(|Sizes(sizes)| sizes.clone());
         let sizes = given.unwrap_or_else(usual);

@@ -1,0 +1,284 @@
+//! `ferrorail bench cutoffs`: up to which sizes what is best inside this node. Qian and Afsahi find that
+//! empirically (2008, sections 4.2 and 5.2): shared memory beside puts, k copies at once, and per-node
+//! gather and broadcast. What is found of collectives becomes rules that `FERRORAIL_TUNING` takes.
+
+use super::figures::{Figure, Finding, Machine, Quantity, Transfers, Unit, What};
+use super::report::Row;
+use super::transfer::Transfer;
+use super::variant::Variant;
+use anyhow::{Context, Result, bail};
+use ferrorail_base::units::format_bytes;
+use ferrorail_coll::select::{LandingName, Limits, Rule, Table};
+use ferrorail_coll::{Landing, algorithms, find, find_collective};
+use std::path::Path;
+
+/// What it is asked for by.
+pub const NAME: &str = "cutoffs";
+/// Collectives whose algorithms are compared.
+pub const COLLECTIVES: [&str; 2] = ["gather", "bcast"];
+/// Sizes, unless `--bytes` says others.
+pub const BYTES: &str = "4:256K";
+/// Another algorithm must be so much faster to be worth a rule.
+const GAIN: f64 = 1.1;
+/// Teams of one node.
+const NODE: Limits = Limits {
+    min: None,
+    max: Some(1),
+};
+/// Messages shorter than this do not go straight into user memory, as with forced algorithms.
+const ZERO_COPY_BYTES_MIN: u64 = 32 << 10;
+
+const SHM: &str = "shared buffer";
+const PUT: &str = "put";
+const COPIES: [&str; 4] = ["1 copy", "2 copies", "3 copies", "4 copies"];
+
+const TRANSFERS: Transfers = Transfers {
+    curves: &[
+        (SHM, Transfer::SharedBuffer),
+        (PUT, Transfer::Ping { rails: 1 }),
+        (COPIES[0], Transfer::Copies(1)),
+        (COPIES[1], Transfer::Copies(2)),
+        (COPIES[2], Transfer::Copies(3)),
+        (COPIES[3], Transfer::Copies(4)),
+    ],
+    bytes: BYTES,
+    unit: Unit::Time,
+};
+
+const fn up_to(curve: &'static str, paper: &'static str) -> Finding {
+    Finding::new(curve, paper, 0, Quantity::Crossing(curve, PUT))
+}
+
+/// Shared memory beside puts.
+pub static FIGURE: Figure = Figure {
+    name: NAME,
+    title: "shared memory beside puts inside this node",
+    claim: "sizes up to which shared memory is not slower than a put over a rail",
+    machine: Machine::HERE,
+    what: What::Transfers(TRANSFERS),
+    findings: &[
+        up_to(SHM, "2K"),
+        up_to(COPIES[0], "128K"),
+        up_to(COPIES[1], "128K"),
+        up_to(COPIES[2], "128K"),
+        up_to(COPIES[3], "128K"),
+    ],
+};
+
+/// The algorithms that are compared.
+///
+/// # Errors
+/// None: the collectives exist.
+pub fn variants() -> Result<Vec<Variant>> {
+    let mut variants = Vec::new();
+    for name in COLLECTIVES {
+        let candidates = algorithms(find_collective(name)?).iter();
+        let here = candidates.filter(|algorithm| !algorithm.multicast);
+        variants.extend(here.map(|algorithm| Variant {
+            of: name.to_owned(),
+            ..Variant::forced(name, algorithm.name)
+        }));
+    }
+    Ok(variants)
+}
+
+/// What the shipped table has for one node.
+fn shipped(collective: &str) -> Option<String> {
+    let rules = Table::shipped().rules().iter();
+    let of_node = |rule: &&Rule| rule.collective.name() == collective && rule.nodes == NODE;
+    Some(rules.clone().find(of_node)?.algorithm.clone())
+}
+
+/// The best algorithm from the size before on up to each of these, in order of sizes. What was best before,
+/// or else ships, stays where others gain little.
+fn best(rows: &[Row], collective: &str) -> Vec<(u64, String)> {
+    let of_it = || {
+        let rows = rows.iter();
+        rows.filter(|row| row.operation.name == collective && row.counts())
+    };
+    let mut sizes: Vec<usize> = of_it().map(|row| row.bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut best: Vec<(u64, String)> = Vec::new();
+    for bytes in sizes {
+        let here = || of_it().filter(|row| row.bytes == bytes);
+        let time = |row: &&Row| row.ferrorail.median_us();
+        let fastest = here().min_by(|a, b| time(a).total_cmp(&time(b)));
+        let Some(fastest) = fastest else { continue };
+        let before = best.last().map(|(_, name)| name.clone());
+        let kept = before.or_else(|| shipped(collective)).filter(|name| {
+            let same = here().find(|row| row.algorithm == *name);
+            same.is_some_and(|same| time(&same) < GAIN * time(&fastest))
+        });
+        let name = kept.unwrap_or_else(|| fastest.algorithm.clone());
+        match best.last_mut() {
+            Some(last) if last.1 == name => last.0 = bytes as u64,
+            _ => best.push((bytes as u64, name)),
+        }
+    }
+    best
+}
+
+/// Rules for one node, before the shipped ones for several.
+fn rules(collective: &str, best: &[(u64, String)]) -> Result<Vec<Rule>> {
+    let collective = find_collective(collective)?;
+    let mut rules = Vec::new();
+    for (index, (bytes, name)) in best.iter().enumerate() {
+        let algorithm = find(collective, name)?;
+        let is_last = index + 1 == best.len();
+        let max = (!is_last).then_some(*bytes);
+        let rule = |min: Option<u64>, landing| Rule {
+            collective,
+            bytes: Limits { min, max },
+            ranks: Limits::default(),
+            nodes: NODE,
+            node_size: Limits::default(),
+            rails: Limits::default(),
+            ports: Limits::default(),
+            algorithm: name.clone(),
+            landing,
+        };
+        let reaches_far = max.is_none_or(|max| max >= ZERO_COPY_BYTES_MIN);
+        if algorithm.supports(Landing::Recv) && reaches_far {
+            rules.push(rule(Some(ZERO_COPY_BYTES_MIN), LandingName::Recv));
+        }
+        rules.push(rule(None, LandingName::Scratch));
+    }
+    let shipped = Table::shipped().rules().iter();
+    let others = shipped.filter(|rule| rule.collective == collective && rule.nodes != NODE);
+    rules.extend(others.cloned());
+    Ok(rules)
+}
+
+/// Prints what was found, and writes the table.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn finish(rows: &[Row], path: Option<&Path>) -> Result<()> {
+    println!("#\n# Best inside this node");
+    let mut all = Vec::new();
+    for collective in COLLECTIVES {
+        let best = best(rows, collective);
+        if best.is_empty() {
+            bail!("{collective} was not measured");
+        }
+        let mut from = None;
+        for (index, (bytes, name)) in best.iter().enumerate() {
+            let first = from.map_or("any size".to_owned(), |bytes| {
+                format!("above {}", format_bytes(bytes))
+            });
+            let last = match index + 1 == best.len() {
+                true => String::new(),
+                false => format!(" up to {}", format_bytes(*bytes)),
+            };
+            println!("# {collective:<8} {first}{last}: {name}");
+            from = Some(*bytes);
+        }
+        all.extend(rules(collective, &best)?);
+    }
+    let Some(path) = path else {
+        println!("# --tuning FILE writes this as a table for FERRORAIL_TUNING");
+        return Ok(());
+    };
+    let table = Table::from_rules(all)?;
+    std::fs::write(path, table.to_json() + "\n")
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    println!("# FERRORAIL_TUNING={} uses this", path.display());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::operation::Operation;
+    use crate::bench::timing::Timing;
+    use ferrorail_coll::select::Query;
+
+    fn row(bytes: usize, algorithm: &str, us: f64) -> Row {
+        let timing = |us| Timing {
+            blocks_us: vec![us],
+        };
+        Row {
+            operation: Operation::named("gather").unwrap(),
+            barrier: false,
+            figure: None,
+            ranks: 4,
+            bytes,
+            algorithm: algorithm.to_owned(),
+            settings: Vec::new(),
+            iterations: 1,
+            forwarded: false,
+            multicasts: None,
+            lost: None,
+            ferrorail: timing(us),
+            host: timing(1.0),
+        }
+    }
+
+    #[test]
+    fn what_is_found_is_what_a_table_then_chooses() {
+        let rows = [
+            row(4, "smp_direct", 1.0),
+            row(4, "direct", 2.0),
+            row(1024, "smp_direct", 3.0),
+            row(1024, "direct", 2.9),
+            row(65536, "smp_direct", 30.0),
+            row(65536, "direct", 20.0),
+        ];
+        let best = best(&rows, "gather");
+        let expected = [
+            (1024, "smp_direct".to_owned()),
+            (65536, "direct".to_owned()),
+        ];
+        assert_eq!(best, expected);
+        let table = Table::from_rules(rules("gather", &best).unwrap()).unwrap();
+        let table = Table::from_json(&table.to_json()).unwrap();
+        let chosen = |bytes, nodes| {
+            let query = Query {
+                collective: find_collective("gather").unwrap(),
+                bytes,
+                ranks: 4,
+                nodes,
+                node_size_max: 4 / nodes,
+                rails: 1,
+                ports: 1,
+                zero_copy: true,
+                multicast: false,
+            };
+            table.choose(&query).algorithm.name
+        };
+        assert_eq!(chosen(4, 1), "smp_direct");
+        assert_eq!(chosen(1024, 1), "smp_direct");
+        assert_eq!(chosen(2048, 1), "direct");
+        assert_eq!(chosen(1 << 20, 1), "direct");
+        let shipped = |bytes| {
+            let rules = Table::shipped();
+            let query = Query {
+                collective: find_collective("gather").unwrap(),
+                bytes,
+                ranks: 4,
+                nodes: 2,
+                node_size_max: 2,
+                rails: 1,
+                ports: 1,
+                zero_copy: true,
+                multicast: false,
+            };
+            rules.choose(&query).algorithm.name
+        };
+        assert_eq!(chosen(4, 2), shipped(4));
+        assert_eq!(chosen(65536, 2), shipped(65536));
+    }
+
+    #[test]
+    fn algorithms_of_one_node_are_compared() {
+        let variants = variants().unwrap();
+        let has = |of: &str, label: &str| {
+            variants
+                .iter()
+                .any(|variant| variant.of == of && variant.label == label)
+        };
+        assert!(has("gather", "smp_direct") && has("bcast", "smp_knomial"));
+        assert!(!has("bcast", "smp_multicast"));
+    }
+}
