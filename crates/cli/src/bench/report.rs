@@ -228,21 +228,23 @@ fn samples(rows: &[Row], plan: &Plan) -> Vec<Sample> {
     let unit = plan.figure.map_or(Unit::Time, Figure::unit);
     let mut samples: Vec<Sample> = Vec::new();
     for row in rows {
-        let sample = |curve: &str, time_us: f64| Sample {
+        let value = |time_us: f64| match unit {
+            Unit::Bandwidth => (row.bytes * row.ranks) as f64 / time_us,
+            _ => time_us,
+        };
+        let sample = |curve: &str, timing: &Timing| Sample {
             panel: row.name(),
             curve: curve.to_owned(),
             x: row.bytes as u64,
             ranks: row.ranks,
-            value: match unit {
-                Unit::Bandwidth => (row.bytes * row.ranks) as f64 / time_us,
-                _ => time_us,
-            },
+            value: value(timing.median_us()),
+            best: value(timing.min_us()),
         };
-        let host = sample(HOST, row.host.median_us());
+        let host = sample(HOST, &row.host);
         let is_new = !samples.iter().any(|other| other.is_at(&host));
         samples.extend(is_new.then_some(host));
         if row.counts() {
-            samples.push(sample(&row.algorithm, row.ferrorail.median_us()));
+            samples.push(sample(&row.algorithm, &row.ferrorail));
         }
     }
     samples

@@ -10,6 +10,8 @@ pub struct Axis {
     /// Both ends, as they lie on the axis.
     ends: (f64, f64),
     is_logarithmic: bool,
+    /// What is taken for 0 on a logarithmic axis.
+    nothing: f64,
     ticks: Vec<(f64, String)>,
 }
 
@@ -35,6 +37,7 @@ impl Axis {
         Self {
             ends: padded(least.log2(), greatest.log2()),
             is_logarithmic: true,
+            nothing: 0.0,
             ticks: ticks.map(|x| (x, format_bytes(x as u64))).collect(),
         }
     }
@@ -44,8 +47,18 @@ impl Axis {
         let mut ticks = values.to_vec();
         ticks.sort_by(f64::total_cmp);
         ticks.dedup();
-        let (least, greatest) = range(&ticks);
+        let positive: Vec<f64> = ticks.iter().copied().filter(|x| *x > 0.0).collect();
+        let (first, greatest) = range(&positive);
+        // Nothing is as far from the first as that from its half.
+        let least = match ticks.first() {
+            Some(0.0) => first / 2.0,
+            _ => range(&ticks).0,
+        };
         let is_logarithmic = least > 0.0 && greatest / least > 4.0;
+        let (least, nothing) = match is_logarithmic {
+            true => (least, least),
+            false => (range(&ticks).0, 0.0),
+        };
         let step = ticks.len().div_ceil(TICKS_MAX).max(1);
         let ends = match is_logarithmic {
             true => padded(least.log2(), greatest.log2()),
@@ -55,6 +68,7 @@ impl Axis {
         Self {
             ends,
             is_logarithmic,
+            nothing,
             ticks: ticks.map(|x| (x, format!("{x}"))).collect(),
         }
     }
@@ -68,6 +82,7 @@ impl Axis {
         Self {
             ends: (-0.5, ticks.len() as f64 - 0.5),
             is_logarithmic: false,
+            nothing: 0.0,
             ticks,
         }
     }
@@ -83,6 +98,7 @@ impl Axis {
             return Self {
                 ends: (first as f64 * step, last.max(first + 1) as f64 * step),
                 is_logarithmic: false,
+                nothing: 0.0,
                 ticks: ticks.map(|y| (y, number(y))).collect(),
             };
         }
@@ -97,6 +113,7 @@ impl Axis {
         Self {
             ends: (low, high),
             is_logarithmic: true,
+            nothing: 0.0,
             ticks: inside.map(|y| (y, number(y))).collect(),
         }
     }
@@ -109,7 +126,7 @@ impl Axis {
     /// 0 at the one end, 1 at the other.
     pub fn place(&self, value: f64) -> f64 {
         let value = match self.is_logarithmic {
-            true => value.max(f64::MIN_POSITIVE).log2(),
+            true => value.max(self.nothing).max(f64::MIN_POSITIVE).log2(),
             false => value,
         };
         ((value - self.ends.0) / (self.ends.1 - self.ends.0)).clamp(0.0, 1.0)
@@ -151,6 +168,10 @@ mod tests {
         let signed = Axis::logarithmic(&[-3.0, 40.0]);
         assert_eq!(texts(&signed), ["-10", "0", "10", "20", "30", "40"]);
         assert_eq!(texts(&Axis::of_values(&[2.0, 1.0, 2.0])), ["1", "2"]);
+        let loops = Axis::of_values(&[0.0, 1.0, 4.0, 16.0]);
+        assert_eq!(texts(&loops), ["0", "1", "4", "16"]);
+        let apart = loops.place(1.0) - loops.place(0.0);
+        assert!(apart > 0.1 && loops.place(0.0) > 0.0, "{apart}");
         assert_eq!(texts(&Axis::of_parts(&["a", "b"])), ["a", "b"]);
         assert!(Axis::logarithmic(&[]).place(1.0).is_finite());
     }

@@ -271,6 +271,7 @@ mod tests {
             x,
             ranks: 4,
             value,
+            best: value,
         };
         let samples = [
             sample("tree", 4, 2.0),

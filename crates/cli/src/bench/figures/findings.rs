@@ -18,8 +18,10 @@ pub struct Sample {
     pub x: u64,
     /// Ranks that took part.
     pub ranks: usize,
-    /// In the figure's unit.
+    /// Median over blocks, in the figure's unit.
     pub value: f64,
+    /// The same of the block that was disturbed least.
+    pub best: f64,
 }
 
 impl Sample {
@@ -126,8 +128,17 @@ impl Finding {
         }
     }
 
-    /// Its value in `samples`; `None` if something that it is made of was not measured.
+    /// Its value in `samples`, of medians; `None` if something that it is made of was not measured.
     pub fn measured(&self, samples: &[Sample]) -> Option<f64> {
+        self.made_of(samples, |sample| sample.value)
+    }
+
+    /// The same of blocks that were disturbed least, which says more beside other load.
+    pub fn at_best(&self, samples: &[Sample]) -> Option<f64> {
+        self.made_of(samples, |sample| sample.best)
+    }
+
+    fn made_of(&self, samples: &[Sample], value: fn(&Sample) -> f64) -> Option<f64> {
         let points = |curve: &str| -> Vec<&Sample> {
             let is_one = |sample: &&Sample| {
                 sample.curve == curve && (self.panel.is_empty() || sample.panel == self.panel)
@@ -143,21 +154,21 @@ impl Finding {
                 true => here.next_back(),
                 false => here.next(),
             };
-            sample.map(|sample| sample.value)
+            sample.map(value)
         };
         match self.ours {
             Quantity::Value(curve) => at(curve, true),
             Quantity::Added(curve, base) => Some(at(curve, true)? - at(base, true)?),
             Quantity::Ratio(curve, base) => Some(at(curve, true)? / at(base, true)?),
             Quantity::Growth(curve) => Some(at(curve, true)? / at(curve, false)?),
-            Quantity::Rise(curve) => Some(at(curve, true)? / points(curve).first()?.value),
-            Quantity::Crossing(curve, base) => crossing(&points(curve), &points(base)),
+            Quantity::Rise(curve) => Some(at(curve, true)? / value(points(curve).first()?)),
+            Quantity::Crossing(curve, base) => crossing(&points(curve), &points(base), value),
         }
     }
 
     /// What stands in the table.
-    pub fn text(&self, samples: &[Sample], unit: Unit) -> String {
-        let Some(value) = self.measured(samples) else {
+    fn text(&self, value: Option<f64>, unit: Unit) -> String {
+        let Some(value) = value else {
             return "not measured".to_owned();
         };
         match self.ours {
@@ -169,7 +180,7 @@ impl Finding {
 }
 
 /// Both by ranks and size; of the largest job. -1 if `curve` is slower from the start.
-fn crossing(curve: &[&Sample], base: &[&Sample]) -> Option<f64> {
+fn crossing(curve: &[&Sample], base: &[&Sample], value: fn(&Sample) -> f64) -> Option<f64> {
     let ranks = curve.last()?.ranks;
     let mut last = None;
     let largest = curve.iter().filter(|sample| sample.ranks == ranks);
@@ -177,7 +188,7 @@ fn crossing(curve: &[&Sample], base: &[&Sample]) -> Option<f64> {
         let other = base
             .iter()
             .find(|other| other.ranks == ranks && other.x == sample.x)?;
-        if sample.value > other.value {
+        if value(sample) > value(other) {
             return Some(last.unwrap_or(-1.0));
         }
         last = Some(sample.x as f64);
@@ -202,10 +213,18 @@ pub fn print(figure: &Figure, samples: &[Sample]) {
     if figure.findings.is_empty() {
         return;
     }
-    println!("# {:<52} {:<22} {:>16}", "", "Paper", "Here");
+    println!(
+        "# {:<52} {:<22} {:>16} {:>16}",
+        "", "Paper", "least disturbed", "Here"
+    );
     for finding in figure.findings {
-        let here = finding.text(samples, figure.unit());
-        println!("# {:<52} {:<22} {here:>16}", finding.what, finding.paper);
+        let text = |value| finding.text(value, figure.unit());
+        let (best, here) = (
+            text(finding.at_best(samples)),
+            text(finding.measured(samples)),
+        );
+        let (what, paper) = (finding.what, finding.paper);
+        println!("# {what:<52} {paper:<22} {best:>16} {here:>16}");
     }
 }
 
@@ -218,6 +237,7 @@ pub fn json(figure: &Figure, samples: &[Sample]) -> Value {
             "at": finding.at,
             "unit": finding.unit(figure.unit()),
             "here": finding.measured(samples),
+            "least_disturbed": finding.at_best(samples),
         })
     });
     json!({
@@ -239,6 +259,7 @@ mod tests {
             x,
             ranks,
             value,
+            best: value / 2.0,
         };
         vec![
             sample("a", 4, 2, 2.0),
@@ -263,6 +284,9 @@ mod tests {
         };
         let of = |ours| value(ours, "");
         assert_eq!(of(Quantity::Value("a")), Some(6.0));
+        let of_best = Finding::new("", "", 4, Quantity::Added("b", "a"));
+        assert_eq!(of_best.at_best(&samples()), Some(0.75));
+        assert_eq!(of(Quantity::Rise("a")), Some(3.0));
         assert_eq!(of(Quantity::Added("b", "a")), Some(1.5));
         assert_eq!(of(Quantity::Ratio("b", "a")), Some(1.25));
         assert_eq!(of(Quantity::Growth("a")), Some(3.0));

@@ -173,6 +173,10 @@ fn samples(rows: &[Row], plan: &Plan) -> Vec<Sample> {
     let mut samples: Vec<Sample> = Vec::new();
     for row in rows {
         let part = plan.part(row.cell.variant);
+        let value = |time_us: f64| match (unit(row, plan), row.burst_bytes()) {
+            (Unit::Bandwidth, Some(bytes)) => bytes as f64 / time_us,
+            _ => time_us,
+        };
         let sample = |curve: &str, timing: &Timing| Sample {
             panel: part.map_or_else(|| row.name(), |part| part.panel.to_owned()),
             curve: curve.to_owned(),
@@ -181,10 +185,8 @@ fn samples(rows: &[Row], plan: &Plan) -> Vec<Sample> {
                 None => row.cell.bytes as u64,
             },
             ranks: 0,
-            value: match (unit(row, plan), row.burst_bytes()) {
-                (Unit::Bandwidth, Some(bytes)) => bytes as f64 / timing.median_us(),
-                _ => timing.median_us(),
-            },
+            value: value(timing.median_us()),
+            best: value(timing.min_us()),
         };
         let mut add = |sample: Sample| {
             let is_new = !samples.iter().any(|other| other.is_at(&sample));

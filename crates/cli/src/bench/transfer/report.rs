@@ -11,20 +11,22 @@ use serde_json::{Value, json};
 
 impl Row {
     /// MB/s of all that moves at once.
-    fn bandwidth(&self) -> f64 {
-        (self.bytes * self.transfer.at_once()) as f64 / self.timing.median_us()
+    fn bandwidth(&self, time_us: f64) -> f64 {
+        (self.bytes * self.transfer.at_once()) as f64 / time_us
     }
 
     fn sample(&self, unit: Unit) -> Sample {
+        let value = |time_us| match unit {
+            Unit::Bandwidth => self.bandwidth(time_us),
+            _ => time_us,
+        };
         Sample {
             panel: String::new(),
             curve: self.curve.to_owned(),
             x: self.bytes as u64,
             ranks: 0,
-            value: match unit {
-                Unit::Bandwidth => self.bandwidth(),
-                _ => self.timing.median_us(),
-            },
+            value: value(self.timing.median_us()),
+            best: value(self.timing.min_us()),
         }
     }
 
@@ -36,7 +38,7 @@ impl Row {
             "iterations": self.iterations,
             "median_us": self.timing.median_us(),
             "min_us": self.timing.min_us(),
-            "mb_per_s": self.bandwidth(),
+            "mb_per_s": self.bandwidth(self.timing.median_us()),
             "blocks_us": self.timing.blocks_us,
         })
     }
@@ -64,7 +66,7 @@ pub fn print_row(row: &Row) {
         row.ranks,
         row.timing.median_us(),
         row.timing.min_us(),
-        row.bandwidth()
+        row.bandwidth(row.timing.median_us())
     );
 }
 

@@ -1,10 +1,14 @@
 //! Active synchronisation, beside an original over send and receive.
 
-use super::{CLUSTER, DRAWN, EVENT, PAIR, part};
+use super::{BESIDE_MESSAGES, DRAWN, EVENT, PAIR, part};
 use crate::bench::figures::{
-    Curve, Figure, Finding, OneSided, Part, Quantity, Unit, What, library,
+    Curve, Figure, Finding, Machine, OneSided, Part, Quantity, Unit, What, library,
 };
 
+const MESSAGES_OF_PAIR: Machine = Machine {
+    ranks: 2,
+    ..BESIDE_MESSAGES
+};
 const RDMA: &str = "RDMA based";
 const ORIGINAL: &str = "original (send/receive)";
 const ACTIVE: &[Curve] = &[library(RDMA, &[])];
@@ -71,7 +75,7 @@ pub const FIGURES: &[Figure] = &[
         name: "jiang2004:fig3.5",
         title: "Ping-pong latency of put",
         claim: "RDMA takes 12.6 us where messages take 15.6, and up to 17 us less for long ones",
-        machine: PAIR,
+        machine: MESSAGES_OF_PAIR,
         what: active("rma-latency", &[part("put", "put")], "4:256K", Unit::Time),
         findings: &[
             Finding::new("RDMA based, 4 bytes", "12.6 us", 4, Quantity::Value(RDMA)),
@@ -93,7 +97,7 @@ pub const FIGURES: &[Figure] = &[
         name: "jiang2004:fig3.6",
         title: "Bi-directional latency",
         claim: "puts by RDMA always beat the original, and two-sided messages above 4 KB",
-        machine: PAIR,
+        machine: MESSAGES_OF_PAIR,
         what: active(
             "rma-latency",
             &[
@@ -132,7 +136,7 @@ pub const FIGURES: &[Figure] = &[
         name: "jiang2004:fig3.7",
         title: "Bandwidth of put",
         claim: "RDMA always carries more, by up to 77 %: 865 MB/s of messages of 256 KB",
-        machine: PAIR,
+        machine: MESSAGES_OF_PAIR,
         what: active(
             "rma-bandwidth",
             &[part("put", "put")],
@@ -158,7 +162,7 @@ pub const FIGURES: &[Figure] = &[
         name: "jiang2004:fig3.8",
         title: "Bandwidth of get",
         claim: "short gets by RDMA read carry less than the original, which writes",
-        machine: PAIR,
+        machine: MESSAGES_OF_PAIR,
         what: active(
             "rma-bandwidth",
             &[part("get", "get")],
@@ -184,7 +188,7 @@ pub const FIGURES: &[Figure] = &[
         name: "jiang2004:fig3.9",
         title: "Synchronisation overhead",
         claim: "an epoch alone takes 14.78 us by RDMA and 16.52 us by messages; many targets as many origins",
-        machine: CLUSTER,
+        machine: BESIDE_MESSAGES,
         what: active(
             "rma-sync-origins",
             &[part("origins", "origins"), part("targets", "targets")],
@@ -256,7 +260,7 @@ pub const FIGURES: &[Figure] = &[
         name: "jiang2004:fig3.12",
         title: "Bandwidth of several origins together",
         claim: "few origins reach 920 MB/s by RDMA, while messages never pass 895 MB/s",
-        machine: CLUSTER,
+        machine: BESIDE_MESSAGES,
         what: active("rma-origins", &[part("put", "put")], "", Unit::Bandwidth),
         findings: &[
             Finding::new(

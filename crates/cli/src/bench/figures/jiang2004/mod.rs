@@ -19,6 +19,11 @@ const CLUSTER: Machine = Machine {
         ("FERRORAIL_LOOPBACK_BANDWIDTH", "870"),
     ],
 };
+/// The same where the host's messages are compared with, which no model slows down: rails without one.
+const BESIDE_MESSAGES: Machine = Machine {
+    rails: &[("FERRORAIL_RAILS", "1")],
+    ..CLUSTER
+};
 const PAIR: Machine = Machine {
     ranks: 2,
     ..CLUSTER
