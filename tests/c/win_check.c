@@ -23,17 +23,20 @@ static int unit_of(int r) { return r % 2 ? 1 : (int)sizeof(long); }
 static MPI_Aint at(int r, size_t word) { return (MPI_Aint)(word * sizeof(long)) / unit_of(r); }
 static MPI_Aint bytes_of(int r) { return (MPI_Aint)(BIG + (size_t)(r % 3) * 4096 + 8); }
 
+/* What windows are made with. */
+static MPI_Info keys = MPI_INFO_NULL;
+
 static struct window make(const char *kind)
 {
     struct window w = {.bytes = bytes_of(rank), .unit = unit_of(rank)};
     if (!strcmp(kind, "create")) {
         w.owned = 1;
         w.base = must(malloc((size_t)w.bytes));
-        MPI_Win_create(w.base, w.bytes, w.unit, MPI_INFO_NULL, MPI_COMM_WORLD, &w.win);
+        MPI_Win_create(w.base, w.bytes, w.unit, keys, MPI_COMM_WORLD, &w.win);
     } else if (!strcmp(kind, "allocate")) {
-        MPI_Win_allocate(w.bytes, w.unit, MPI_INFO_NULL, MPI_COMM_WORLD, &w.base, &w.win);
+        MPI_Win_allocate(w.bytes, w.unit, keys, MPI_COMM_WORLD, &w.base, &w.win);
     } else {
-        MPI_Win_allocate_shared(w.bytes, w.unit, MPI_INFO_NULL, MPI_COMM_WORLD, &w.base, &w.win);
+        MPI_Win_allocate_shared(w.bytes, w.unit, keys, MPI_COMM_WORLD, &w.base, &w.win);
     }
     snprintf(context, sizeof context, "%s", kind);
     return w;
@@ -234,46 +237,7 @@ static void locks(struct window *w)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void posts(struct window *w)
-{
-    MPI_Group world, origins, targets;
-    int right = (rank + 1) % size, left = (rank + size - 1) % size;
-    size_t n = 100000;
-    unsigned char *out = must(malloc(n));
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
-    MPI_Group_incl(world, 1, &left, &origins);
-    MPI_Group_incl(world, 1, &right, &targets);
-    for (int round = 0; round < 6; round++) {
-        snprintf(context, sizeof context, "post, round %d", round);
-        fill(out, n, 77 + round, rank);
-        memset(w->base, 0, n);
-        MPI_Win_post(origins, 0, w->win);
-        MPI_Win_start(targets, 0, w->win);
-        MPI_Put(out, (int)n, MPI_BYTE, right, 0, (int)n, MPI_BYTE, w->win);
-        MPI_Win_complete(w->win);
-        if (round % 2) {
-            for (int over = 0; !over;)
-                MPI_Win_test(w->win, &over);
-        } else {
-            MPI_Win_wait(w->win);
-        }
-        expect_pattern((unsigned char *)w->base, n, 77 + round, left);
-    }
-    /* Everybody to everybody. */
-    memset(w->base, 0, sizeof(long) * (size_t)size);
-    MPI_Win_post(world, 0, w->win);
-    MPI_Win_start(world, 0, w->win);
-    long mine = rank + 1;
-    for (int r = 0; r < size; r++)
-        MPI_Put(&mine, 1, MPI_LONG, r, at(r, (size_t)rank), 1, MPI_LONG, w->win);
-    MPI_Win_complete(w->win);
-    MPI_Win_wait(w->win);
-    for (int r = 0; r < size; r++)
-        expect(w->base[r] == r + 1, "all to all", w->base[r], r);
-    MPI_Group_free(&world);
-    MPI_Group_free(&origins), MPI_Group_free(&targets);
-    free(out);
-}
+#include "win_posts.h"
 
 /* Columns of a matrix of 16 by 16 words, and an indexed type, on both sides. */
 static void derived(struct window *w)
@@ -349,6 +313,26 @@ static void pairs(struct window *w)
     expect(rank || (least->index == size - 1 && least->value == 1 - size), "least", least->index, 0);
 }
 
+static void unmake(struct window *w)
+{
+    MPI_Win_free(&w->win);
+    expect(w->win == MPI_WIN_NULL, "freed", 0, 0);
+    if (w->owned)
+        free(w->base);
+}
+
+/* The forms that are not the default, by info keys of a window. */
+static void other_forms(const char *kind)
+{
+    MPI_Info_create(&keys);
+    MPI_Info_set(keys, "ferrorail_pscw", "bit_vectors");
+    struct window w = make(kind);
+    MPI_Info_free(&keys);
+    keys = MPI_INFO_NULL;
+    posts(&w);
+    unmake(&w);
+}
+
 static void all(const char *kind)
 {
     struct window w = make(kind);
@@ -360,10 +344,8 @@ static void all(const char *kind)
     posts(&w);
     derived(&w);
     pairs(&w);
-    MPI_Win_free(&w.win);
-    expect(w.win == MPI_WIN_NULL, "freed", 0, 0);
-    if (w.owned)
-        free(w.base);
+    unmake(&w);
+    other_forms(kind);
 }
 
 /* A window of nothing on most ranks, and two windows over the same memory. */

@@ -5,6 +5,7 @@ mod communicator;
 mod multicast;
 mod parse;
 mod settings;
+mod windows;
 
 pub use communicator::{PER_COMMUNICATOR, per_communicator};
 pub use multicast::{CERTAIN, MulticastFaults};
@@ -13,6 +14,7 @@ pub use settings::{
     AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, RailChoice, Settings, ShmKind,
     StatsSink, StripeChoice,
 };
+pub use windows::{PER_WINDOW, Pscw, WindowKeys, WindowSettings};
 
 /// Prefix of every environment variable that belongs to the project.
 pub const PREFIX: &str = "FERRORAIL_";
@@ -128,6 +130,8 @@ table! {
         "who accumulates in memory of another node: the origin under a lock, a thread of the target, or over verbs that from 2 KB on; nic: atomics of the rails for each element of 8 bytes";
     "FERRORAIL_ATOMICS", Kind::Word(&["auto", "cpu", "nic"]), "auto",
         "atomics on the locks of windows that span nodes; nic: rails inside nodes too; cpu: no window where that would be needed";
+    "FERRORAIL_PSCW", Kind::Word(&["counters", "bit_vectors"]), "counters",
+        "how ranks of a window tell each other of posts and completions, unless its info key ferrorail_pscw says: a count for each pair, or a bit that changes with each epoch";
     "FERRORAIL_STATS", Kind::Text, "0",
         "1 prints statistics at finalize, a path writes them there as JSON";
     "FERRORAIL_LOG", Kind::Text, "warn",

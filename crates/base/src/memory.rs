@@ -69,6 +69,8 @@ impl MemoryRange {
 pub unsafe trait ShareSafe {}
 
 // SAFETY: plain integer cells, valid for every bit pattern.
+unsafe impl ShareSafe for crate::sync::AtomicU8 {}
+// SAFETY: as above.
 unsafe impl ShareSafe for crate::sync::AtomicU32 {}
 // SAFETY: as above.
 unsafe impl ShareSafe for crate::sync::AtomicU64 {}

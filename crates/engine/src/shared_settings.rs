@@ -3,7 +3,7 @@
 use crate::{EngineError, OFFERED};
 use ferrorail_base::config::{
     AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, Problem, Settings, ShmKind,
-    StripeChoice,
+    StripeChoice, WindowSettings,
 };
 use ferrorail_base::sync::Mutex;
 use ferrorail_coll::select::Table;
@@ -43,6 +43,7 @@ pub(crate) struct SharedSettings {
     pub lock: Option<String>,
     accumulate: u8,
     atomics: u8,
+    pub windows: WindowSettings,
 }
 
 impl SharedSettings {
@@ -73,6 +74,7 @@ impl SharedSettings {
             lock: settings.lock.clone(),
             accumulate: settings.accumulate as u8,
             atomics: settings.atomics as u8,
+            windows: settings.windows,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Making windows: what they cost of the host's collectives.
 
 use ferrorail_base::Rank;
-use ferrorail_base::config::{FabricChoice, RailChoice, Settings};
+use ferrorail_base::config::{FabricChoice, RailChoice, Settings, WindowKeys};
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_bootstrap::{InProcess, Oob, OobError};
 use ferrorail_engine::{Context, Memory, NoHost, Team, Window, WindowSpec};
@@ -75,6 +75,7 @@ fn collectives(size: u32, node_size: u32) -> [u32; 4] {
                         unit: 1,
                         lock: None,
                         elements: false,
+                        keys: WindowKeys::default(),
                     };
                     let before = calls.load(Ordering::Relaxed);
                     // SAFETY: the memory outlives the window.

@@ -27,6 +27,7 @@ pub const PER_COMMUNICATOR: &[&str] = &[
     "FERRORAIL_LOCK",
     "FERRORAIL_ACCUMULATE",
     "FERRORAIL_ATOMICS",
+    "FERRORAIL_PSCW",
 ];
 
 /// The variable that info key `key` stands for: the key is its name in lower case. `None` if the key

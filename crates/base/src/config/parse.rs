@@ -2,7 +2,7 @@
 
 use super::{
     AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, Kind, MulticastFaults, PREFIX,
-    RailChoice, Setting, Settings, ShmKind, StatsSink, StripeChoice, TABLE,
+    Pscw, RailChoice, Setting, Settings, ShmKind, StatsSink, StripeChoice, TABLE, WindowSettings,
 };
 use crate::units;
 use std::collections::HashMap;
@@ -227,6 +227,15 @@ impl Reader {
         }
     }
 
+    fn windows(&self) -> WindowSettings {
+        WindowSettings {
+            pscw: match self.text("FERRORAIL_PSCW").as_str() {
+                "bit_vectors" => Pscw::BitVectors,
+                _ => Pscw::Counters,
+            },
+        }
+    }
+
     fn settings(&mut self) -> Settings {
         let none_if_zero = |number: u64| (number != 0).then_some(number);
         let path = |text: String| (!text.is_empty()).then(|| text.into());
@@ -287,6 +296,7 @@ impl Reader {
                 "nic" => AtomicsChoice::Nic,
                 _ => AtomicsChoice::Auto,
             },
+            windows: self.windows(),
             stats: match self.text("FERRORAIL_STATS").as_str() {
                 "0" | "" => StatsSink::Off,
                 "1" => StatsSink::Print,

@@ -1,6 +1,6 @@
 //! Typed values of the settings that the libraries read.
 
-use super::MulticastFaults;
+use super::{MulticastFaults, WindowSettings};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -176,6 +176,8 @@ pub struct Settings {
     pub accumulate: AccumulateChoice,
     /// `FERRORAIL_ATOMICS`.
     pub atomics: AtomicsChoice,
+    /// Those of windows.
+    pub windows: WindowSettings,
     /// `FERRORAIL_STATS`.
     pub stats: StatsSink,
     /// `FERRORAIL_LOG`.

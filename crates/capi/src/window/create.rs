@@ -5,10 +5,11 @@ use crate::collective::forwarded;
 use crate::error::{CallError, Wrong, report_window};
 use crate::runtime::{self, Inside, Session};
 use crate::team_cache::{self, reason};
+use ferrorail_base::config::WindowKeys;
 use ferrorail_engine::{LockAlgorithm, Memory, Team, Window, WindowSpec};
 use ferrorail_mpi_abi::{AbiKind, Comm, Host, Info, Win};
 use libc::{c_int, c_void};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 /// Which memory a new window gets.
 #[derive(Clone, Copy)]
@@ -98,6 +99,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
         unit: args.unit as u64,
         lock: lock_algorithm(host, info),
         elements: by_element(host, info),
+        keys: keys(host, info),
     };
     let entry = runtime::with_local(|local| {
         // SAFETY: a communicator in use by this call is not freed meanwhile.
@@ -160,6 +162,18 @@ fn lock_algorithm(host: &Host, info: Info) -> Option<LockAlgorithm> {
         tracing::warn!("ferrorail_lock={name}: no such lock algorithm");
     }
     known
+}
+
+/// The settings that info keys give this window.
+fn keys(host: &Host, info: Info) -> WindowKeys {
+    let (keys, problems) = WindowKeys::read(|key| {
+        let key = CString::new(key).ok()?;
+        host.info_value(info, &key)
+    });
+    for problem in problems {
+        tracing::warn!("{problem}; the info key is ignored");
+    }
+    keys
 }
 
 /// Whether accumulations may be atomic for each element of up to eight bytes alone (MPI 4.1, section

@@ -13,7 +13,7 @@ use std::ffi::{CStr, CString};
 use std::sync::PoisonError;
 
 /// The standard's hints, and those that ferrorail looks at.
-const KNOWN: [&CStr; 9] = [
+const KNOWN: [&CStr; 10] = [
     c"no_locks",
     c"accumulate_ordering",
     c"accumulate_ops",
@@ -23,6 +23,7 @@ const KNOWN: [&CStr; 9] = [
     c"alloc_shared_noncontig",
     c"acc_single_intrinsic",
     c"ferrorail_lock",
+    c"ferrorail_pscw",
 ];
 
 /// What the program said of each hint.

@@ -9,6 +9,7 @@ use crate::agree::agree;
 use crate::rails::Rails;
 use crate::team::map::TeamRails;
 use ferrorail_base::Rank;
+use ferrorail_base::config::WindowSettings;
 use ferrorail_bootstrap::Oob;
 use ferrorail_onesided::lock::{LockAlgorithm, SEATS};
 use ferrorail_onesided::window::{self, Handling};
@@ -27,6 +28,7 @@ const OPERAND_BYTES_MAX: usize = 64 << 10;
 /// What all ranks know of a window's handlers.
 pub(super) struct Plan {
     pub lock: LockAlgorithm,
+    pub settings: WindowSettings,
     accumulate_from: Option<usize>,
     /// Whether elements of eight bytes are accumulated one at a time.
     pub elements: bool,
@@ -43,6 +45,7 @@ impl Plan {
         let share = ROOMS_BYTES / shares.len() / 64 * 64;
         Self {
             lock: lock_algorithm(ground, shares),
+            settings: shares[0].keys.over(ground.map.settings.windows),
             accumulate_from,
             elements: choose::by_element(choice, memory, rails.is_some(), asked),
             operand_bytes: match accumulate_from {

@@ -14,6 +14,7 @@ use crate::agree::agree;
 use crate::segment::Making;
 use crate::team::Team;
 use crate::{EngineError, Rails};
+use ferrorail_base::config::WindowKeys;
 use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::stripe::Balance;
@@ -36,6 +37,8 @@ pub struct WindowSpec {
     /// Whether the program wants elements of up to eight bytes accumulated one at a time
     /// (`mpi_accumulate_granularity`); done if all ranks do.
     pub elements: bool,
+    /// Settings of this window alone; rank 0's count.
+    pub keys: WindowKeys,
 }
 
 /// # Safety
@@ -54,6 +57,7 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         address,
         lock: spec.lock.map(|lock| lock as u8),
         elements: spec.elements,
+        keys: spec.keys,
     };
     let atomics = ground
         .rails
@@ -164,6 +168,7 @@ fn finish(
                 targets,
                 rails,
                 lock: plan.lock,
+                settings: plan.settings,
                 handling,
                 surroundings: Box::new(Processes::of(ground.map)),
             }),

@@ -1,5 +1,6 @@
 //! Where the memory of each rank of a window lies.
 
+use ferrorail_base::config::WindowKeys;
 use ferrorail_base::{NodeId, Rank, Topology};
 use ferrorail_onesided::window::WindowLayout;
 use ferrorail_onesided::window::layout::PAGE;
@@ -52,6 +53,8 @@ pub(super) struct Share {
     pub lock: Option<u8>,
     /// Whether elements may be accumulated one at a time.
     pub elements: bool,
+    /// Settings that the program gave this window.
+    pub keys: WindowKeys,
 }
 
 /// Offsets, in the segments of all nodes, of each rank's memory, and the lengths of segments.
@@ -129,6 +132,7 @@ mod tests {
             address: 0,
             lock: None,
             elements: false,
+            keys: WindowKeys::default(),
         }
     }
 

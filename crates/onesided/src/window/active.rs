@@ -1,15 +1,14 @@
 //! Active-target synchronisation: fence, and post/start/complete/wait (MPI 4.1, sections 12.5.1
 //! and 12.5.2; thesis, chapter 3).
 //!
-//! Every word has one writer and counts up, so nothing is ever reset. A fence is a dissemination
-//! barrier over words of control blocks. Posting tells each origin how often it was posted to;
-//! completing tells each target how often it was completed. An access epoch waits for a target's
-//! post at the first operation on it, or at its end.
+//! Every word has one writer, and nothing is ever reset. A fence is a dissemination
+//! barrier over words of control blocks. Posting tells each origin, completing each target (`pscw`). An
+//! access epoch waits for a target's post at the first operation on it, or at its end.
 //!
 //! One thread may be in an access epoch while another is in an exposure epoch, and each may wait for
 //! what the other one's peer does. Their counts are locked for a moment only, and never over a wait.
 
-use super::layout::{self, PeerWord};
+use super::layout::{self, Status};
 use super::{Waiting, Window, WindowError, count};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{Ordering, fence};
@@ -105,9 +104,8 @@ impl<F: Fabric> Window<F> {
                 false => active.posts[target.index()].1,
             }
         };
-        let word = self.own_peer_word(target, PeerWord::Posted);
         self.wait_until("waiting for a post", Waiting::Word(target), || {
-            Ok(word.load(Ordering::Acquire) >= expected)
+            Ok(self.has_signalled(target, Status::Posted, expected))
         })?;
         let mut active = self.active();
         let mut started = active.started.iter_mut();
@@ -189,7 +187,7 @@ impl<F: Fabric> Window<F> {
         fence(Ordering::SeqCst);
         for &origin in origins {
             let posts = self.active().posts[origin.index()].0;
-            self.tell(origin, layout::peer(self.rank.0, PeerWord::Posted), posts)?;
+            self.signal(origin, Status::Posted, posts)?;
         }
         count(&self.counters.epochs);
         Ok(())
@@ -239,8 +237,7 @@ impl<F: Fabric> Window<F> {
                 *count += 1;
                 *count
             };
-            let word = layout::peer(self.rank.0, PeerWord::Completed);
-            self.tell(target, word, completions)?;
+            self.signal(target, Status::Completed, completions)?;
         }
         self.mode.store(mode::NONE, Ordering::Relaxed);
         Ok(())
@@ -264,9 +261,8 @@ impl<F: Fabric> Window<F> {
             let Some((origin, expected)) = self.exposed(index) else {
                 break;
             };
-            let word = self.own_peer_word(origin, PeerWord::Completed);
             self.wait_until("waiting for completion", Waiting::Word(origin), || {
-                Ok(word.load(Ordering::Acquire) >= expected)
+                Ok(self.has_signalled(origin, Status::Completed, expected))
             })?;
         }
         self.active().posted = None;
@@ -289,8 +285,8 @@ impl<F: Fabric> Window<F> {
             let mut active = self.active();
             let posted = active.posted.as_ref().ok_or(NOT_POSTED)?;
             let over = posted.iter().all(|&origin| {
-                let word = self.own_peer_word(origin, PeerWord::Completed);
-                word.load(Ordering::Acquire) >= active.completions[origin.index()].1
+                let expected = active.completions[origin.index()].1;
+                self.has_signalled(origin, Status::Completed, expected)
             });
             if over {
                 active.posted = None;

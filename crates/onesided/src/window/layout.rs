@@ -54,6 +54,15 @@ impl PeerWord {
     }
 }
 
+/// What a status that one rank keeps of another says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Whether that rank posted an exposure epoch to this one.
+    Posted,
+    /// Whether it completed an access epoch to this one.
+    Completed,
+}
+
 /// Offset, in a control block, of the lock of passive-target synchronisation.
 pub const LOCK: usize = 0;
 /// Offset, in a control block, of the word that counts holders where the lock alone lets in one.
@@ -104,6 +113,16 @@ pub const fn answer(ranks: u32, peer: u32) -> usize {
     accumulate_request(ranks, 0) + row(ranks) + 8 * peer as usize
 }
 
+/// Bytes of a status for each rank.
+const fn statuses(ranks: u32) -> usize {
+    (ranks as usize).next_multiple_of(LINE)
+}
+
+/// Offset, in such a control block, of the byte that `peer` writes to tell the owner of that.
+pub const fn status(ranks: u32, what: Status, peer: u32) -> usize {
+    answer(ranks, 0) + row(ranks) + statuses(ranks) * what as usize + peer as usize
+}
+
 /// Bytes of the words in which contenders of one queue lock hand it to one of them: none where they are
 /// more than that lock has seats.
 const fn grants(ranks: u32) -> usize {
@@ -117,7 +136,8 @@ const fn grants(ranks: u32) -> usize {
 /// Offset, in such a control block, of the word in which contender `by` hands over the lock of which the
 /// owner keeps the line `line`.
 pub const fn lock_grant(ranks: u32, line: u32, by: u32) -> usize {
-    answer(ranks, 0) + row(ranks) + 2 * grants(ranks) * line as usize + 8 * by as usize
+    let first = status(ranks, Status::Completed, 0) + statuses(ranks);
+    first + 2 * grants(ranks) * line as usize + 8 * by as usize
 }
 
 /// The same for the accumulate lock.
@@ -232,6 +252,11 @@ mod tests {
         for (line, by) in (0..=3).flat_map(|line| (0..=3).map(move |by| (line, by))) {
             offsets.extend([lock_grant(3, line, by), accumulate_grant(3, line, by)]);
         }
+        offsets.extend([Status::Posted, Status::Completed].map(|what| status(3, what, 0)));
+        let posted = |peer| status(200, Status::Posted, peer);
+        assert!(answer(200, 199) + 8 <= posted(0) && posted(199) < posted(0) + 200);
+        assert!(posted(199) < status(200, Status::Completed, 0));
+        assert!(status(200, Status::Completed, 199) < lock_grant(200, 0, 0));
         offsets.push(asleep(3));
         for rank in 0..3 {
             offsets.extend([

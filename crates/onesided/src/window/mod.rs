@@ -11,7 +11,7 @@
 //! * `dynamic`: memory that is attached later;
 //! * `serve`: what a thread of the target does for others, where a window wants that; [`Handler`]: the
 //!   thread;
-//! * `active`: fence and post/start/complete/wait; `passive`: lock, unlock; `flush`: waiting for what was
+//! * `active`: fence and post/start/complete/wait, `pscw`: how ranks tell each other of those; `passive`: lock, unlock; `flush`: waiting for what was
 //!   started.
 //!
 //! No operation and no passive synchronisation needs anything of the target: its control block and
@@ -50,6 +50,7 @@ pub mod layout;
 mod messages;
 mod outstanding;
 mod passive;
+mod pscw;
 mod rails;
 mod request;
 mod serve;
@@ -75,6 +76,7 @@ use crate::lock::{AnyLock, LockAlgorithm};
 use active::Active;
 use dynamic::Dynamic;
 use ferrorail_base::Rank;
+use ferrorail_base::config::WindowSettings;
 use ferrorail_base::sync::{AtomicU8, AtomicU64, Claim, Mutex, MutexGuard, Ordering};
 use ferrorail_fabric::Fabric;
 use ferrorail_shm::{Doorbell, Segment};
@@ -101,6 +103,8 @@ pub struct Parts<F: Fabric> {
     pub rails: Option<WindowRails<F>>,
     /// The lock of passive-target synchronisation.
     pub lock: LockAlgorithm,
+    /// Settings that all ranks share.
+    pub settings: WindowSettings,
     /// What is left to handlers, if anything is: the lock, or accumulating operations.
     pub handling: Option<Handling>,
     /// The process.
@@ -150,6 +154,7 @@ pub struct Window<F: Fabric> {
     targets: Vec<Target>,
     surroundings: Box<dyn Surroundings>,
     lock: LockAlgorithm,
+    settings: WindowSettings,
     desk: Option<Desk>,
     active: Mutex<Active>,
     /// What of `active` an operation looks at: see `active::mode`.
@@ -192,6 +197,7 @@ impl<F: Fabric> Window<F> {
             targets: parts.targets,
             surroundings: parts.surroundings,
             lock: parts.lock,
+            settings: parts.settings,
             active: Mutex::new(Active::new(ranks)),
             mode: AtomicU8::new(active::mode::NONE),
             counters: Counters::default(),

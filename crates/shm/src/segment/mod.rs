@@ -18,7 +18,7 @@ use crate::flags::Flag;
 use crate::slot::InlineSlot;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::{MemoryRange, ShareSafe};
-use ferrorail_base::sync::{AtomicU32, AtomicU64};
+use ferrorail_base::sync::{AtomicU8, AtomicU32, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -31,6 +31,8 @@ use std::path::Path;
 pub unsafe trait AtomicCell: ShareSafe {}
 
 // SAFETY: an atomic.
+unsafe impl AtomicCell for AtomicU8 {}
+// SAFETY: as above.
 unsafe impl AtomicCell for AtomicU32 {}
 // SAFETY: an atomic.
 unsafe impl AtomicCell for AtomicU64 {}

@@ -5,7 +5,7 @@ use crate::window::{
     Link, Memory, Parts, Shape, Surroundings, Target, Window, WindowError, WindowLayout,
     WindowRails, layout,
 };
-use ferrorail_base::config::ShmKind;
+use ferrorail_base::config::{ShmKind, WindowSettings};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::runs::Piece;
 use ferrorail_base::sync::Mutex;
@@ -270,6 +270,7 @@ fn window(fabric: &Arc<Narrow>, room: usize) -> Window<Narrow> {
         targets: vec![own, other],
         rails: Some(rails),
         lock: LockAlgorithm::Queue,
+        settings: WindowSettings::default(),
         handling: None,
         surroundings: Box::new(Process {
             fabric: Arc::clone(fabric),

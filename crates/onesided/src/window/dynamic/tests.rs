@@ -5,7 +5,7 @@ use crate::lock::LockAlgorithm;
 use crate::window::by_rail::tests::{Narrow, Process};
 use crate::window::{Memory, Parts, Shape, Target, Window, WindowError, WindowLayout, layout};
 use ferrorail_base::Rank;
-use ferrorail_base::config::ShmKind;
+use ferrorail_base::config::{ShmKind, WindowSettings};
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_fabric::{RAILS_MAX, RemoteRegion};
 use ferrorail_shm::Segment;
@@ -42,6 +42,7 @@ fn windows() -> [Window<Narrow>; 2] {
             targets: vec![target(0), target(1)],
             rails: None,
             lock: LockAlgorithm::Queue,
+            settings: WindowSettings::default(),
             handling: None,
             surroundings: Box::new(Process::without_rails()),
         })
