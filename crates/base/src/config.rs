@@ -14,7 +14,7 @@ pub use settings::{
     AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, RailChoice, Settings, ShmKind,
     StatsSink, StripeChoice,
 };
-pub use windows::{PER_WINDOW, Pscw, WindowKeys, WindowSettings};
+pub use windows::{LockBackoff, PER_WINDOW, Pscw, WindowKeys, WindowSettings};
 
 /// Prefix of every environment variable that belongs to the project.
 pub const PREFIX: &str = "FERRORAIL_";
@@ -132,6 +132,12 @@ table! {
         "atomics on the locks of windows that span nodes; nic: rails inside nodes too; cpu: no window where that would be needed";
     "FERRORAIL_PSCW", Kind::Word(&["counters", "bit_vectors"]), "counters",
         "how ranks of a window tell each other of posts and completions, unless its info key ferrorail_pscw says: a count for each pair, or a bit that changes with each epoch";
+    "FERRORAIL_LOCK_BACKOFF", Kind::Switch, "1",
+        "0: contenders of a lock of test_and_set try again at once";
+    "FERRORAIL_LOCK_BACKOFF_FIRST", Kind::Number(1, 1_000_000), "2",
+        "microseconds for which a contender of test_and_set leaves the target alone after its first attempt; twice as many after each further one";
+    "FERRORAIL_LOCK_BACKOFF_MAX", Kind::Number(1, 1_000_000), "64",
+        "most microseconds for which it does";
     "FERRORAIL_STATS", Kind::Text, "0",
         "1 prints statistics at finalize, a path writes them there as JSON";
     "FERRORAIL_LOG", Kind::Text, "warn",

@@ -2,16 +2,18 @@
 
 use ferrorail_base::Rank;
 use ferrorail_base::config::{
-    FabricChoice, Pscw, RailChoice, Settings, WindowKeys, WindowSettings,
+    FabricChoice, LockBackoff, Pscw, RailChoice, Settings, WindowKeys, WindowSettings,
 };
 use ferrorail_base::runs::Piece;
 use ferrorail_bootstrap::InProcess;
-use ferrorail_engine::{Context, Memory, NoHost, OneSided, Shape, Team, Window, WindowSpec};
+use ferrorail_engine::{
+    Context, LockAlgorithm, LockMode, Memory, NoHost, OneSided, Shape, Team, Window, WindowSpec,
+};
 
 /// Has each rank of a window of a word per rank, on nodes of `node_size`, do `act` at once.
 fn with_windows(
     (ranks, node_size): (u32, u32),
-    windows: WindowSettings,
+    (lock, windows): (Option<LockAlgorithm>, WindowSettings),
     act: impl Fn(&OneSided, Rank, *mut u64) + Sync,
 ) {
     let settings = Settings {
@@ -33,7 +35,7 @@ fn with_windows(
                     memory: Memory::Allocate,
                     bytes: 8 * u64::from(ranks),
                     unit: 8,
-                    lock: None,
+                    lock,
                     elements: false,
                     keys: WindowKeys::default(),
                 };
@@ -53,6 +55,16 @@ const WORD: Shape<'static> = Shape::Dense(Piece {
     bytes: 8,
 });
 
+/// Gets that word.
+fn get(window: &OneSided, target: Rank, index: u32) -> u64 {
+    let mut value = 0u64;
+    let into = (&raw mut value).cast();
+    // SAFETY: the word is the window's until the flush.
+    let got = unsafe { window.get(into, &WORD, target, index.into(), &WORD) };
+    got.and_then(|()| window.flush(target)).expect("locked");
+    value
+}
+
 /// Puts `value` into the word that `target` keeps for `index`.
 fn put(window: &OneSided, target: Rank, index: u32, value: &u64) {
     let from = std::ptr::from_ref(value).cast();
@@ -65,8 +77,11 @@ fn put(window: &OneSided, target: Rank, index: u32, value: &u64) {
 fn epochs_between_nodes_follow_each_other() {
     for pscw in [Pscw::Counters, Pscw::BitVectors] {
         for node_size in [1, 2] {
-            let forms = WindowSettings { pscw };
-            with_windows((5, node_size), forms, |window, rank, base| {
+            let forms = WindowSettings {
+                pscw,
+                ..WindowSettings::default()
+            };
+            with_windows((5, node_size), (None, forms), |window, rank, base| {
                 let others: Vec<Rank> = (0..5).map(Rank).filter(|other| *other != rank).collect();
                 for round in 1..=20u64 {
                     // All with all, or each with the two beside it.
@@ -90,5 +105,45 @@ fn epochs_between_nodes_follow_each_other() {
                 }
             });
         }
+    }
+}
+
+/// Ranks on nodes of their own add to words of all others, alone, and look at them together.
+fn contend(lock: LockAlgorithm, forms: WindowSettings) {
+    const RANKS: u32 = 4;
+    const ROUNDS: u32 = 100;
+    with_windows((RANKS, 1), (Some(lock), forms), |window, rank, base| {
+        for round in 0..ROUNDS {
+            let target = Rank((rank.0 + round) % RANKS);
+            window
+                .lock(target, LockMode::Exclusive, false)
+                .expect("no epoch");
+            let value = get(window, target, 1) + 1;
+            put(window, target, 1, &value);
+            window.unlock(target).expect("locked");
+            window
+                .lock(target, LockMode::Shared, false)
+                .expect("no epoch");
+            assert!(get(window, target, 1) >= value, "{lock:?}, {forms:?}");
+            window.unlock(target).expect("locked");
+        }
+        window.fence(false).expect("no epoch");
+        // SAFETY: nobody writes between these fences.
+        let sum = unsafe { base.add(1).read() };
+        assert_eq!(sum, u64::from(ROUNDS), "{lock:?}, {forms:?}, {rank:?}");
+        window.fence(true).expect("no epoch");
+    });
+}
+
+#[test]
+fn contenders_back_off_as_told_and_lose_nothing() {
+    let bounds = |first_us, max_us| Some(LockBackoff { first_us, max_us });
+    for lock_backoff in [None, bounds(1, 1), bounds(2, 500)] {
+        let forms = WindowSettings {
+            lock_backoff,
+            ..WindowSettings::default()
+        };
+        contend(LockAlgorithm::TestAndSet, forms);
+        contend(LockAlgorithm::Mcs, forms);
     }
 }

@@ -28,6 +28,9 @@ pub const PER_COMMUNICATOR: &[&str] = &[
     "FERRORAIL_ACCUMULATE",
     "FERRORAIL_ATOMICS",
     "FERRORAIL_PSCW",
+    "FERRORAIL_LOCK_BACKOFF",
+    "FERRORAIL_LOCK_BACKOFF_FIRST",
+    "FERRORAIL_LOCK_BACKOFF_MAX",
 ];
 
 /// The variable that info key `key` stands for: the key is its name in lower case. `None` if the key

@@ -2,7 +2,7 @@
 
 use super::{
     AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, Kind, MulticastFaults, PREFIX,
-    Pscw, RailChoice, Setting, Settings, ShmKind, StatsSink, StripeChoice, TABLE, WindowSettings,
+    RailChoice, Setting, Settings, ShmKind, StatsSink, StripeChoice, TABLE,
 };
 use crate::units;
 use std::collections::HashMap;
@@ -86,13 +86,13 @@ fn check(setting: &Setting, value: &str) -> Result<(), String> {
     }
 }
 
-struct Reader {
+pub(super) struct Reader {
     given: HashMap<&'static str, String>,
     problems: Vec<Problem>,
 }
 
 impl Reader {
-    fn complain(&mut self, name: &str, value: &str, hint: String) {
+    pub(super) fn complain(&mut self, name: &str, value: &str, hint: String) {
         self.problems.push(Problem {
             name: name.into(),
             value: value.into(),
@@ -100,7 +100,7 @@ impl Reader {
         });
     }
 
-    fn text(&self, name: &str) -> String {
+    pub(super) fn text(&self, name: &str) -> String {
         let row = TABLE
             .iter()
             .find(|s| s.name == name)
@@ -111,7 +111,7 @@ impl Reader {
             .unwrap_or_else(|| row.default.to_owned())
     }
 
-    fn number(&self, name: &str) -> u64 {
+    pub(super) fn number(&self, name: &str) -> u64 {
         self.text(name).parse().unwrap_or(0)
     }
 
@@ -224,15 +224,6 @@ impl Reader {
             "auto" => AccumulateChoice::Auto,
             "nic" => AccumulateChoice::Nic,
             _ => AccumulateChoice::Origin,
-        }
-    }
-
-    fn windows(&self) -> WindowSettings {
-        WindowSettings {
-            pscw: match self.text("FERRORAIL_PSCW").as_str() {
-                "bit_vectors" => Pscw::BitVectors,
-                _ => Pscw::Counters,
-            },
         }
     }
 

@@ -1,5 +1,6 @@
 //! Settings of windows.
 
+use super::parse::Reader;
 use super::{Problem, parse};
 use serde::{Deserialize, Serialize};
 
@@ -24,11 +25,74 @@ impl Pscw {
     }
 }
 
+/// How long a contender of a lock of `test_and_set` leaves the target alone after a failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockBackoff {
+    /// `FERRORAIL_LOCK_BACKOFF_FIRST` in microseconds: the limit after the first attempt; it doubles.
+    pub first_us: u32,
+    /// `FERRORAIL_LOCK_BACKOFF_MAX` in microseconds: the largest limit.
+    pub max_us: u32,
+}
+
+impl Default for LockBackoff {
+    fn default() -> Self {
+        Self {
+            first_us: 2,
+            max_us: 64,
+        }
+    }
+}
+
 /// How windows work: the settings that all ranks of one share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowSettings {
     /// `FERRORAIL_PSCW`.
     pub pscw: Pscw,
+    /// `FERRORAIL_LOCK_BACKOFF`; `None` tries again at once.
+    pub lock_backoff: Option<LockBackoff>,
+}
+
+impl Default for WindowSettings {
+    fn default() -> Self {
+        Self {
+            pscw: Pscw::default(),
+            lock_backoff: Some(LockBackoff::default()),
+        }
+    }
+}
+
+impl Reader {
+    /// Those in force.
+    pub(super) fn windows(&mut self) -> WindowSettings {
+        WindowSettings {
+            pscw: match self.text("FERRORAIL_PSCW").as_str() {
+                "bit_vectors" => Pscw::BitVectors,
+                _ => Pscw::Counters,
+            },
+            lock_backoff: self.lock_backoff(),
+        }
+    }
+
+    fn lock_backoff(&mut self) -> Option<LockBackoff> {
+        const FIRST: &str = "FERRORAIL_LOCK_BACKOFF_FIRST";
+        const MAX: &str = "FERRORAIL_LOCK_BACKOFF_MAX";
+        let given = LockBackoff {
+            first_us: self.number(FIRST) as u32,
+            max_us: self.number(MAX) as u32,
+        };
+        let usual = LockBackoff::default();
+        let ordered = given.first_us <= given.max_us;
+        if !ordered {
+            let LockBackoff { first_us, max_us } = usual;
+            let hint = format!(
+                "longer than the longest, {MAX}={}; {first_us} and {max_us} are in force",
+                given.max_us
+            );
+            self.complain(FIRST, &given.first_us.to_string(), hint);
+        }
+        let on = self.text("FERRORAIL_LOCK_BACKOFF") == "1";
+        on.then_some(if ordered { given } else { usual })
+    }
 }
 
 /// Settings that a program may give one window, by info keys: their names in lower case.
@@ -76,6 +140,7 @@ impl WindowKeys {
     pub fn over(self, settings: WindowSettings) -> WindowSettings {
         WindowSettings {
             pscw: self.pscw.unwrap_or(settings.pscw),
+            ..settings
         }
     }
 }
@@ -94,6 +159,35 @@ mod tests {
         assert_eq!(keys.over(usual).pscw, Pscw::BitVectors);
         let (none, _) = WindowKeys::read(|_| None);
         assert_eq!(none.over(keys.over(usual)), keys.over(usual));
+    }
+
+    #[test]
+    fn backing_off_has_an_order() {
+        let bounds = |first, max| {
+            parse([
+                ("FERRORAIL_LOCK_BACKOFF_FIRST", first),
+                ("FERRORAIL_LOCK_BACKOFF_MAX", max),
+            ])
+        };
+        let (settings, problems) = bounds("8", "8");
+        assert_eq!(problems, []);
+        let equal = LockBackoff {
+            first_us: 8,
+            max_us: 8,
+        };
+        assert_eq!(settings.windows.lock_backoff, Some(equal));
+        let (settings, problems) = bounds("500", "100");
+        let usual = Some(LockBackoff::default());
+        assert_eq!(settings.windows.lock_backoff, usual);
+        assert_eq!(
+            problems[0].to_string(),
+            "FERRORAIL_LOCK_BACKOFF_FIRST=500: longer than the longest, \
+             FERRORAIL_LOCK_BACKOFF_MAX=100; 2 and 64 are in force"
+        );
+        let (_, problems) = bounds("0", "1000001");
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        let (settings, _) = parse([("FERRORAIL_LOCK_BACKOFF", "0")]);
+        assert_eq!(settings.windows.lock_backoff, None);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! One of the algorithms, chosen while running.
 
 use super::{
-    LockError, LockSite, McsLock, Mode, QueueLock, RemoteLock, SEATS, ServedLock, TestAndSetLock,
+    Backoff, LockError, LockSite, McsLock, Mode, QueueLock, RemoteLock, SEATS, ServedLock,
+    TestAndSetLock,
 };
 
 /// The lock algorithms by name.
@@ -101,8 +102,14 @@ impl AnyLock {
     /// A lock not held, with the algorithm's defaults.
     #[must_use]
     pub fn new(algorithm: LockAlgorithm) -> Self {
+        Self::with(algorithm, Backoff::default())
+    }
+
+    /// A lock not held, which backs off as told if its algorithm does.
+    #[must_use]
+    pub fn with(algorithm: LockAlgorithm, backoff: Backoff) -> Self {
         match algorithm {
-            LockAlgorithm::TestAndSet => Self::TestAndSet(TestAndSetLock::default()),
+            LockAlgorithm::TestAndSet => Self::TestAndSet(TestAndSetLock::new(backoff)),
             LockAlgorithm::Mcs => Self::Mcs(McsLock::default()),
             LockAlgorithm::Queue => Self::Queue(QueueLock::default()),
             LockAlgorithm::Thread => Self::Served(ServedLock::polled()),

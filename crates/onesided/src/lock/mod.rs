@@ -70,7 +70,7 @@ impl Mailbox {
 pub enum Pause {
     /// It looks again at a mailbox of its own; no peer is bothered by looking often.
     Mailbox,
-    /// It must leave the target alone for about this many round trips.
+    /// It must leave the target alone for so many microseconds at least.
     Backoff(u32),
 }
 

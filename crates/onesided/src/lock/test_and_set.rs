@@ -3,8 +3,8 @@
 use super::word::test_and_set::{EXCLUSIVE, FREE, SHARED};
 use super::{LockError, LockSite, Mode, Pause, RemoteLock, RemoteWord};
 
-/// How long to leave the target alone after a failed attempt, in round trips: at random between
-/// half the limit and the limit, which doubles from `first` up to `max`.
+/// How long to leave the target alone after a failed attempt, in microseconds: at random between half the
+/// limit and the limit, which doubles from `first` up to `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// First limit; 0 retries at once for ever.

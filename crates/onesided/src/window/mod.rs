@@ -72,7 +72,7 @@ pub use target::{Link, Memory, Target};
 pub use update::{Combine, Update};
 pub use waiting::Surroundings;
 
-use crate::lock::{AnyLock, LockAlgorithm};
+use crate::lock::{AnyLock, Backoff, LockAlgorithm};
 use active::Active;
 use dynamic::Dynamic;
 use ferrorail_base::Rank;
@@ -177,18 +177,25 @@ impl<F: Fabric> Window<F> {
         let by_handler = handled.is_some_and(|handling| handling.accumulate_from.is_some());
         // Words of an accumulate lock have as many contenders.
         let accumulate = LockAlgorithm::for_ranks(ranks as u32 + u32::from(by_handler));
-        let passive = || {
-            Claim::new(Passive::new(
-                AnyLock::new(parts.lock),
-                AnyLock::new(accumulate),
-            ))
+        let backoff = match parts.settings.lock_backoff {
+            Some(bounds) => Backoff {
+                first: bounds.first_us,
+                max: bounds.max_us,
+            },
+            None => Backoff::NONE,
         };
+        let passive = || Claim::new(Passive::new(parts.lock, accumulate, backoff));
         Self {
             held: (0..ranks).map(|_| HeldCell::new()).collect(),
             passive: (0..ranks).map(|_| passive()).collect(),
             dynamic: parts.layout.dynamic.then(|| Dynamic::new(ranks)),
             desk: parts.handling.map(|handling| {
-                Desk::new(ranks as u32, parts.lock, AnyLock::new(accumulate), handling)
+                Desk::new(
+                    ranks as u32,
+                    parts.lock,
+                    AnyLock::with(accumulate, backoff),
+                    handling,
+                )
             }),
             rails: parts.rails,
             segment: parts.segment,

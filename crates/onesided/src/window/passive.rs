@@ -10,7 +10,7 @@ use super::layout;
 use super::target::Memory;
 use super::word::Which;
 use super::{Waiting, Window, WindowError, count};
-use crate::lock::{AnyLock, LockError, Mode, RemoteLock, TestAndSetLock};
+use crate::lock::{AnyLock, Backoff, LockAlgorithm, LockError, Mode, RemoteLock, TestAndSetLock};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_fabric::{Fabric, Ticket};
@@ -27,11 +27,11 @@ pub(super) struct Passive {
 }
 
 impl Passive {
-    pub fn new(lock: AnyLock, accumulate: AnyLock) -> Self {
+    pub fn new(lock: LockAlgorithm, accumulate: LockAlgorithm, backoff: Backoff) -> Self {
         Self {
-            lock,
-            holders: TestAndSetLock::default(),
-            accumulate,
+            lock: AnyLock::with(lock, backoff),
+            holders: TestAndSetLock::new(backoff),
+            accumulate: AnyLock::with(accumulate, backoff),
         }
     }
 }

@@ -12,6 +12,7 @@ use ferrorail_fabric::{
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
 /// Which of a target's locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -336,11 +337,13 @@ impl<F: Fabric> LockSite for Site<'_, F> {
     }
 
     async fn pause(&self, why: Pause) -> Result<(), WindowError> {
-        let polls = match why {
-            Pause::Mailbox => 1,
-            Pause::Backoff(round_trips) => round_trips,
+        let Pause::Backoff(microseconds) = why else {
+            pass().await;
+            return Ok(());
         };
-        for _ in 0..polls {
+        let pause = Duration::from_micros(microseconds.into());
+        let begun = Instant::now();
+        while begun.elapsed() < pause {
             pass().await;
         }
         Ok(())

@@ -323,8 +323,10 @@ impl LockSite for VirtualSite {
     async fn pause(&self, why: Pause) -> Result<(), Infallible> {
         match why {
             Pause::Mailbox => self.world.sleep(LOOK).await,
-            Pause::Backoff(round_trips) => {
-                self.world.sleep(u64::from(round_trips) * ROUND_TRIP).await;
+            // A round trip takes a microsecond.
+            Pause::Backoff(microseconds) => {
+                let pause = u64::from(microseconds) * ROUND_TRIP;
+                self.world.sleep(pause).await;
             }
         }
         Ok(())

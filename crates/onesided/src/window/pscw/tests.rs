@@ -37,7 +37,10 @@ fn windows(pscw: Pscw) -> Vec<Window<Narrow>> {
             targets: (0..RANKS).map(target).collect(),
             rails: None,
             lock: LockAlgorithm::TestAndSet,
-            settings: WindowSettings { pscw },
+            settings: WindowSettings {
+                pscw,
+                ..WindowSettings::default()
+            },
             handling: None,
             surroundings: Box::new(Process::without_rails()),
         })
