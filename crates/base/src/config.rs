@@ -14,7 +14,7 @@ pub use settings::{
     AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, RailChoice, Settings, ShmKind,
     StatsSink, StripeChoice,
 };
-pub use windows::{LockBackoff, PER_WINDOW, Pscw, WindowKeys, WindowSettings};
+pub use windows::{LockBackoff, LockRequest, PER_WINDOW, Pscw, WindowKeys, WindowSettings};
 
 /// Prefix of every environment variable that belongs to the project.
 pub const PREFIX: &str = "FERRORAIL_";
@@ -138,6 +138,8 @@ table! {
         "microseconds for which a contender of test_and_set leaves the target alone after its first attempt; twice as many after each further one";
     "FERRORAIL_LOCK_BACKOFF_MAX", Kind::Number(1, 1_000_000), "64",
         "most microseconds for which it does";
+    "FERRORAIL_LOCK_REQUEST", Kind::Word(&["early", "deferred"]), "early",
+        "when MPI_Win_lock asks a target whose memory is not mapped, unless the info key ferrorail_lock_request of the window says: at once, without waiting for the answer, or at the first operation";
     "FERRORAIL_STATS", Kind::Text, "0",
         "1 prints statistics at finalize, a path writes them there as JSON";
     "FERRORAIL_LOG", Kind::Text, "warn",

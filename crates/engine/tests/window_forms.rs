@@ -2,18 +2,22 @@
 
 use ferrorail_base::Rank;
 use ferrorail_base::config::{
-    FabricChoice, LockBackoff, Pscw, RailChoice, Settings, WindowKeys, WindowSettings,
+    AtomicsChoice, FabricChoice, LockBackoff, LockRequest, Pscw, RailChoice, Settings, WindowKeys,
+    WindowSettings,
 };
 use ferrorail_base::runs::Piece;
+use ferrorail_base::sync::Ordering;
 use ferrorail_bootstrap::InProcess;
 use ferrorail_engine::{
     Context, LockAlgorithm, LockMode, Memory, NoHost, OneSided, Shape, Team, Window, WindowSpec,
 };
+use std::sync::Barrier;
 
 /// Has each rank of a window of a word per rank, on nodes of `node_size`, do `act` at once.
 fn with_windows(
     (ranks, node_size): (u32, u32),
     (lock, windows): (Option<LockAlgorithm>, WindowSettings),
+    atomics: AtomicsChoice,
     act: impl Fn(&OneSided, Rank, *mut u64) + Sync,
 ) {
     let settings = Settings {
@@ -21,6 +25,7 @@ fn with_windows(
         node_size: Some(node_size),
         rails: RailChoice::Count(2),
         peer_timeout_s: Some(60),
+        atomics,
         windows,
         ..Settings::default()
     };
@@ -81,58 +86,71 @@ fn epochs_between_nodes_follow_each_other() {
                 pscw,
                 ..WindowSettings::default()
             };
-            with_windows((5, node_size), (None, forms), |window, rank, base| {
-                let others: Vec<Rank> = (0..5).map(Rank).filter(|other| *other != rank).collect();
-                for round in 1..=20u64 {
-                    // All with all, or each with the two beside it.
-                    let beside = |other: &&Rank| [1, 4].contains(&((other.0 + 5 - rank.0) % 5));
-                    let peers: Vec<Rank> = match round % 3 {
-                        0 => others.iter().filter(beside).copied().collect(),
-                        _ => others.clone(),
-                    };
-                    window.post(&peers).expect("no epoch");
-                    window.start(&peers).expect("no epoch");
-                    for &peer in &peers {
-                        put(window, peer, rank.0, &round);
+            with_windows(
+                (5, node_size),
+                (None, forms),
+                AtomicsChoice::Auto,
+                |window, rank, base| {
+                    let others: Vec<Rank> =
+                        (0..5).map(Rank).filter(|other| *other != rank).collect();
+                    for round in 1..=20u64 {
+                        // All with all, or each with the two beside it.
+                        let beside = |other: &&Rank| [1, 4].contains(&((other.0 + 5 - rank.0) % 5));
+                        let peers: Vec<Rank> = match round % 3 {
+                            0 => others.iter().filter(beside).copied().collect(),
+                            _ => others.clone(),
+                        };
+                        window.post(&peers).expect("no epoch");
+                        window.start(&peers).expect("no epoch");
+                        for &peer in &peers {
+                            put(window, peer, rank.0, &round);
+                        }
+                        window.complete().expect("started");
+                        window.wait().expect("posted");
+                        for peer in &peers {
+                            // SAFETY: the exposure epoch is over: nobody writes the words.
+                            let found = unsafe { base.add(peer.index()).read() };
+                            assert_eq!(found, round, "{pscw:?}, {rank:?} from {peer:?}");
+                        }
                     }
-                    window.complete().expect("started");
-                    window.wait().expect("posted");
-                    for peer in &peers {
-                        // SAFETY: the exposure epoch is over: nobody writes the words.
-                        let found = unsafe { base.add(peer.index()).read() };
-                        assert_eq!(found, round, "{pscw:?}, {rank:?} from {peer:?}");
-                    }
-                }
-            });
+                },
+            );
         }
     }
 }
 
-/// Ranks on nodes of their own add to words of all others, alone, and look at them together.
+/// Ranks add to words of all others, alone, and look at them together.
 fn contend(lock: LockAlgorithm, forms: WindowSettings) {
     const RANKS: u32 = 4;
     const ROUNDS: u32 = 100;
-    with_windows((RANKS, 1), (Some(lock), forms), |window, rank, base| {
-        for round in 0..ROUNDS {
-            let target = Rank((rank.0 + round) % RANKS);
-            window
-                .lock(target, LockMode::Exclusive, false)
-                .expect("no epoch");
-            let value = get(window, target, 1) + 1;
-            put(window, target, 1, &value);
-            window.unlock(target).expect("locked");
-            window
-                .lock(target, LockMode::Shared, false)
-                .expect("no epoch");
-            assert!(get(window, target, 1) >= value, "{lock:?}, {forms:?}");
-            window.unlock(target).expect("locked");
-        }
-        window.fence(false).expect("no epoch");
-        // SAFETY: nobody writes between these fences.
-        let sum = unsafe { base.add(1).read() };
-        assert_eq!(sum, u64::from(ROUNDS), "{lock:?}, {forms:?}, {rank:?}");
-        window.fence(true).expect("no epoch");
-    });
+    // With those of the rails inside nodes too.
+    let atomics = AtomicsChoice::Nic;
+    with_windows(
+        (RANKS, 2),
+        (Some(lock), forms),
+        atomics,
+        |window, rank, base| {
+            for round in 0..ROUNDS {
+                let target = Rank((rank.0 + round) % RANKS);
+                window
+                    .lock(target, LockMode::Exclusive, false)
+                    .expect("no epoch");
+                let value = get(window, target, 1) + 1;
+                put(window, target, 1, &value);
+                window.unlock(target).expect("locked");
+                window
+                    .lock(target, LockMode::Shared, false)
+                    .expect("no epoch");
+                assert!(get(window, target, 1) >= value, "{lock:?}, {forms:?}");
+                window.unlock(target).expect("locked");
+            }
+            window.fence(false).expect("no epoch");
+            // SAFETY: nobody writes between these fences.
+            let sum = unsafe { base.add(1).read() };
+            assert_eq!(sum, u64::from(ROUNDS), "{lock:?}, {forms:?}, {rank:?}");
+            window.fence(true).expect("no epoch");
+        },
+    );
 }
 
 #[test]
@@ -145,5 +163,131 @@ fn contenders_back_off_as_told_and_lose_nothing() {
         };
         contend(LockAlgorithm::TestAndSet, forms);
         contend(LockAlgorithm::Mcs, forms);
+    }
+}
+
+fn requesting(lock_request: LockRequest) -> WindowSettings {
+    WindowSettings {
+        lock_request,
+        ..WindowSettings::default()
+    }
+}
+
+#[test]
+fn locks_asked_for_early_and_late_have_the_same_holders() {
+    for lock_request in [LockRequest::Early, LockRequest::Deferred] {
+        for lock in LockAlgorithm::ALL {
+            contend(lock, requesting(lock_request));
+        }
+    }
+}
+
+/// Messages of locks that this rank has sent.
+fn messages(window: &OneSided) -> u64 {
+    window.counters().lock_messages.load(Ordering::Relaxed)
+}
+
+const MODES: [LockMode; 2] = [LockMode::Exclusive, LockMode::Shared];
+
+#[test]
+fn an_early_request_leaves_in_the_call_and_only_one() {
+    for lock_request in [LockRequest::Early, LockRequest::Deferred] {
+        for lock in LockAlgorithm::ALL {
+            with_windows(
+                (3, 1),
+                (Some(lock), requesting(lock_request)),
+                AtomicsChoice::Auto,
+                |window, rank, _| {
+                    if rank != Rank(0) {
+                        return;
+                    }
+                    let early = lock_request == LockRequest::Early;
+                    for mode in MODES {
+                        let before = messages(window);
+                        window.lock(Rank(1), mode, false).expect("no epoch");
+                        // The head of this queue would keep other readers out.
+                        let head = lock == LockAlgorithm::Mcs && mode == LockMode::Shared;
+                        let asked = u64::from(early && !head);
+                        assert_eq!(messages(window) - before, asked, "{lock:?}, {mode:?}");
+                        window.lock(Rank(2), mode, false).expect("no epoch");
+                        assert_eq!(messages(window) - before, asked, "{lock:?}, {mode:?}");
+                        // The other first: both are held then, whatever was asked for.
+                        put(window, Rank(2), 0, &7);
+                        put(window, Rank(1), 0, &8);
+                        window.unlock(Rank(1)).expect("locked");
+                        assert_eq!(get(window, Rank(2), 0), 7);
+                        window.unlock(Rank(2)).expect("locked");
+                        // Nothing is done with it.
+                        window.lock(Rank(2), mode, false).expect("no epoch");
+                        window.unlock(Rank(2)).expect("locked");
+                        let before = messages(window);
+                        window.lock(Rank(1), mode, true).expect("no epoch");
+                        put(window, Rank(1), 0, &9);
+                        window.unlock(Rank(1)).expect("locked");
+                        assert_eq!(messages(window), before, "nocheck");
+                    }
+                    window.lock_all(false).expect("no epoch");
+                    assert_eq!(get(window, Rank(1), 0), 9);
+                    window.unlock_all().expect("locked");
+                },
+            );
+        }
+    }
+}
+
+/// A rank that asked and went elsewhere keeps nobody waiting who need not wait for a holder.
+#[test]
+fn who_asked_and_waits_elsewhere_holds_up_no_reader_and_no_release() {
+    for lock in LockAlgorithm::ALL {
+        let meet = Barrier::new(3);
+        let forms = requesting(LockRequest::Early);
+        with_windows(
+            (3, 1),
+            (Some(lock), forms),
+            AtomicsChoice::Auto,
+            |window, rank, _| {
+                // Readers: each has asked, only one comes back.
+                if rank != Rank(0) {
+                    window
+                        .lock(Rank(0), LockMode::Shared, false)
+                        .expect("no epoch");
+                }
+                meet.wait();
+                if rank == Rank(2) {
+                    assert_eq!(get(window, Rank(0), 0), 0);
+                    window.unlock(Rank(0)).expect("locked");
+                }
+                meet.wait();
+                if rank == Rank(1) {
+                    window.unlock(Rank(0)).expect("locked");
+                }
+                meet.wait();
+                // A holder leaves although somebody asked after it and does not come back.
+                if rank == Rank(1) {
+                    window
+                        .lock(Rank(0), LockMode::Exclusive, false)
+                        .expect("no epoch");
+                    put(window, Rank(0), 0, &5);
+                    window.flush(Rank(0)).expect("locked");
+                }
+                meet.wait();
+                if rank == Rank(2) {
+                    window
+                        .lock(Rank(0), LockMode::Exclusive, false)
+                        .expect("no epoch");
+                }
+                meet.wait();
+                if rank == Rank(1) {
+                    window.unlock(Rank(0)).expect("locked");
+                }
+                meet.wait();
+                if rank == Rank(2) {
+                    assert_eq!(get(window, Rank(0), 0), 5, "{lock:?}");
+                    put(window, Rank(0), 0, &0);
+                    window.unlock(Rank(0)).expect("locked");
+                }
+                meet.wait();
+            },
+        );
     }
 }

@@ -25,6 +25,16 @@ impl Pscw {
     }
 }
 
+/// `FERRORAIL_LOCK_REQUEST`: when a lock of a target that is not mapped is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LockRequest {
+    /// In `MPI_Win_lock`, which does not wait for the answer.
+    #[default]
+    Early,
+    /// At the first operation, flush or unlock.
+    Deferred,
+}
+
 /// How long a contender of a lock of `test_and_set` leaves the target alone after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockBackoff {
@@ -50,6 +60,8 @@ pub struct WindowSettings {
     pub pscw: Pscw,
     /// `FERRORAIL_LOCK_BACKOFF`; `None` tries again at once.
     pub lock_backoff: Option<LockBackoff>,
+    /// `FERRORAIL_LOCK_REQUEST`.
+    pub lock_request: LockRequest,
 }
 
 impl Default for WindowSettings {
@@ -57,6 +69,7 @@ impl Default for WindowSettings {
         Self {
             pscw: Pscw::default(),
             lock_backoff: Some(LockBackoff::default()),
+            lock_request: LockRequest::default(),
         }
     }
 }
@@ -70,6 +83,10 @@ impl Reader {
                 _ => Pscw::Counters,
             },
             lock_backoff: self.lock_backoff(),
+            lock_request: match self.text("FERRORAIL_LOCK_REQUEST").as_str() {
+                "deferred" => LockRequest::Deferred,
+                _ => LockRequest::Early,
+            },
         }
     }
 
@@ -96,12 +113,13 @@ impl Reader {
 }
 
 /// Settings that a program may give one window, by info keys: their names in lower case.
-pub const PER_WINDOW: &[&str] = &["FERRORAIL_PSCW"];
+pub const PER_WINDOW: &[&str] = &["FERRORAIL_PSCW", "FERRORAIL_LOCK_REQUEST"];
 
 /// What a program gave one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowKeys {
     pscw: Option<Pscw>,
+    lock_request: Option<LockRequest>,
 }
 
 impl WindowKeys {
@@ -131,6 +149,7 @@ impl WindowKeys {
     fn take(&mut self, name: &str, from: &WindowSettings) {
         match name {
             "FERRORAIL_PSCW" => self.pscw = Some(from.pscw),
+            "FERRORAIL_LOCK_REQUEST" => self.lock_request = Some(from.lock_request),
             _ => unreachable!("{name} is a setting of windows"),
         }
     }
@@ -140,6 +159,7 @@ impl WindowKeys {
     pub fn over(self, settings: WindowSettings) -> WindowSettings {
         WindowSettings {
             pscw: self.pscw.unwrap_or(settings.pscw),
+            lock_request: self.lock_request.unwrap_or(settings.lock_request),
             ..settings
         }
     }

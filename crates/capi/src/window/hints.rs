@@ -13,7 +13,7 @@ use std::ffi::{CStr, CString};
 use std::sync::PoisonError;
 
 /// The standard's hints, and those that ferrorail looks at.
-const KNOWN: [&CStr; 10] = [
+const KNOWN: [&CStr; 11] = [
     c"no_locks",
     c"accumulate_ordering",
     c"accumulate_ops",
@@ -24,6 +24,7 @@ const KNOWN: [&CStr; 10] = [
     c"acc_single_intrinsic",
     c"ferrorail_lock",
     c"ferrorail_pscw",
+    c"ferrorail_lock_request",
 ];
 
 /// What the program said of each hint.

@@ -3,7 +3,7 @@
 use super::choose::{self, Place, Way};
 use super::memory::Memory;
 use ferrorail_base::Topology;
-use ferrorail_base::config::Settings;
+use ferrorail_base::config::{LockRequest, Settings};
 use ferrorail_fabric::AtomicScope;
 use ferrorail_onesided::lock::{LockAlgorithm, Mode};
 use ferrorail_onesided::window::layout::BOUNCE_BYTES;
@@ -116,7 +116,7 @@ pub fn explain(question: &Question<'_>) -> Result<Answer, &'static str> {
                 false => accumulates(way, by_rail, by_target),
             },
             words: if by_rail { "nic" } else { "cpu" },
-            lock_messages: by_rail.then(|| messages(lock)),
+            lock_messages: by_rail.then(|| messages(lock, settings.windows.lock_request)),
         }
     });
     Ok(Answer {
@@ -200,9 +200,9 @@ fn by_element(others: &str, way: Way, by_rail: bool) -> String {
     format!("elements of 8 B each by {whose}; others {others}")
 }
 
-fn messages(lock: LockAlgorithm) -> LockMessages {
+fn messages(lock: LockAlgorithm, request: LockRequest) -> LockMessages {
     let modes = [Mode::Exclusive, Mode::Shared];
-    let [exclusive, shared] = modes.map(|mode| lock_messages(lock, mode));
+    let [exclusive, shared] = modes.map(|mode| lock_messages(lock, mode, request));
     LockMessages {
         alone: (exclusive.alone, shared.alone),
         most: exclusive.most.zip(shared.most),
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!((global.lock, global.rails), ("queue", 2));
         let far = &global.operations[2];
         let messages = far.lock_messages.expect("over rails");
-        assert_eq!((messages.alone, messages.most), ((2, 3), Some((4, 4))));
+        assert_eq!((messages.alone, messages.most), ((2, 2), Some((4, 5))));
         assert!(global.progress.starts_with("none"));
         let per_rail = ask(Memory::Allocate, &[2, 2], AtomicScope::Rail, &settings);
         assert!(per_rail.operations.iter().all(|row| row.words == "nic"));

@@ -78,7 +78,8 @@ pub enum Pause {
 ///
 /// The effect of a call takes place between its first poll and its completion. Updates of one word
 /// by all contenders are atomic towards each other, and what a contender stored before an update
-/// completed is seen by whoever reads that update. A future that was polled must be polled to its end.
+/// completed is seen by whoever reads that update. A future that was polled must be polled to its end, or
+/// its site must have another one of the same call take over what it posted.
 pub trait RemoteWord {
     /// Why an access failed. The lock cannot be used afterwards.
     type Error;
@@ -168,7 +169,9 @@ pub trait RemoteLock {
     /// Stable name in settings and statistics.
     fn name(&self) -> &'static str;
 
-    /// Acquires the lock. The future must not be dropped once polled, or others wait for ever.
+    /// Acquires the lock. The future must not be dropped once polled, or others wait for ever. Nothing of
+    /// `self` changes before its first access to the site is complete: a site may post that, and have the
+    /// future of a later call with the same arguments await it.
     fn acquire<S: LockSite>(
         &mut self,
         site: &S,

@@ -59,9 +59,11 @@ impl ServedLock {
         if self.held {
             return Err(LockError::Held);
         }
-        self.number += 1;
-        let request = request(self.number);
+        // Counted once it is on its way: an attempt that was begun and left begins again alike.
+        let number = self.number + 1;
+        let request = request(number);
         site.ask(request, self.wakes).await?;
+        self.number = number;
         await_mailbox(site, Mailbox::Grant, request).await?;
         self.held = true;
         Ok(())

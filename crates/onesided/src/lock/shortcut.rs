@@ -30,6 +30,12 @@ impl LockAlgorithm {
         }
     }
 
+    /// The word of a lock that `contender` alone holds, if one step from the free one leads there.
+    #[inline]
+    pub const fn alone(self, contender: u32, mode: Mode) -> Option<u64> {
+        self.entered(0, contender, mode)
+    }
+
     /// The word once `contender`, which holds the lock, does so no more, if it need wake nobody.
     #[inline]
     const fn left(self, word: u64, contender: u32, mode: Mode) -> Option<u64> {
@@ -56,7 +62,7 @@ impl LockAlgorithm {
     /// Whether `contender` returned, in one step, what [`LockAlgorithm::try_enter`] got.
     #[inline]
     pub fn try_leave(self, word: &AtomicU64, contender: u32, mode: Mode) -> bool {
-        let Some(alone) = self.entered(0, contender, mode) else {
+        let Some(alone) = self.alone(contender, mode) else {
             return false;
         };
         try_change(word, alone, |seen| self.left(seen, contender, mode))

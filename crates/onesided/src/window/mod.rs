@@ -11,7 +11,7 @@
 //! * `dynamic`: memory that is attached later;
 //! * `serve`: what a thread of the target does for others, where a window wants that; [`Handler`]: the
 //!   thread;
-//! * `active`: fence and post/start/complete/wait, `pscw`: how ranks tell each other of those; `passive`: lock, unlock; `flush`: waiting for what was
+//! * `active`: fence and post/start/complete/wait, `pscw`: how ranks tell each other of those; `passive`: lock, unlock, `early`: locks asked for at once; `flush`: waiting for what was
 //!   started.
 //!
 //! No operation and no passive synchronisation needs anything of the target: its control block and
@@ -41,6 +41,7 @@ mod active;
 mod alone;
 mod by_rail;
 mod dynamic;
+mod early;
 mod elements;
 mod error;
 mod flush;

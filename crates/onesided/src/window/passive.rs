@@ -1,14 +1,15 @@
 //! Passive-target synchronisation (MPI 4.1, section 12.5.3).
 //!
-//! A lock of a rank whose memory is not mapped here is only noted when it is asked for: the first
-//! operation, flush or unlock acquires it. A mapped one is acquired at once, for the program may
+//! A lock of a rank whose memory is not mapped here is not waited for when it is asked for: the first
+//! operation, flush or unlock does that (`early`). A mapped one is acquired at once, for the program may
 //! load and store there.
 
 use super::active::mode;
+use super::early::{Early, How, Wish};
 use super::held::{Held, HeldCell};
 use super::layout;
 use super::target::Memory;
-use super::word::Which;
+use super::word::{Begun, Which};
 use super::{Waiting, Window, WindowError, count};
 use crate::lock::{AnyLock, Backoff, LockAlgorithm, LockError, Mode, RemoteLock, TestAndSetLock};
 use ferrorail_base::Rank;
@@ -24,6 +25,10 @@ pub(super) struct Passive {
     /// Who may enter beside others, for a lock that does not know.
     pub holders: TestAndSetLock,
     pub accumulate: AnyLock,
+    /// What was posted of an acquisition that is not awaited yet.
+    pub early: Option<Early>,
+    /// That of a thread which asks early.
+    pub wish: Option<Wish>,
 }
 
 impl Passive {
@@ -32,6 +37,8 @@ impl Passive {
             lock: AnyLock::with(lock, backoff),
             holders: TestAndSetLock::new(backoff),
             accumulate: AnyLock::with(accumulate, backoff),
+            early: None,
+            wish: None,
         }
     }
 }
@@ -52,6 +59,9 @@ impl<F: Fabric> Window<F> {
             return Err(WindowError::Synchronisation("the target is locked already"));
         }
         self.want(target, mode, nocheck)?;
+        if self.held(target).is_wanted() {
+            self.ask_early(target, mode)?;
+        }
         count(&self.counters.locks);
         Ok(())
     }
@@ -64,8 +74,11 @@ impl<F: Fabric> Window<F> {
             return Ok(());
         }
         let mapped = matches!(self.targets[target.index()].memory, Memory::Mapped(_));
-        if mapped && self.try_enter(target, mode) {
-            return Ok(());
+        if mapped {
+            self.await_earlier(target)?;
+            if self.try_enter(target, mode) {
+                return Ok(());
+            }
         }
         held.set(Held::wanted(mode));
         match mapped {
@@ -76,7 +89,7 @@ impl<F: Fabric> Window<F> {
 
     /// Gets a lock in one step, if that is possible.
     #[inline]
-    fn try_enter(&self, target: Rank, mode: Mode) -> bool {
+    pub(super) fn try_enter(&self, target: Rank, mode: Mode) -> bool {
         let word = self.near_word(target, layout::LOCK);
         let got = word.is_some_and(|word| self.lock.try_enter(word, self.rank.0, mode));
         if got {
@@ -95,7 +108,7 @@ impl<F: Fabric> Window<F> {
 
     /// Whether this rank has locks of other targets, or all, while it waits for one: it must not queue
     /// behind somebody who may wait for those.
-    fn holds_others(&self) -> bool {
+    pub(super) fn holds_others(&self) -> bool {
         let all = self.mode.load(Ordering::Relaxed) == mode::LOCKED_ALL;
         all || self.held.iter().any(|held| held.get().is_ready())
     }
@@ -103,16 +116,49 @@ impl<F: Fabric> Window<F> {
     /// Gets the lock that was asked for, if any. Threads may come here together.
     #[cold]
     pub(super) fn acquire(&self, target: Rank) -> Result<(), WindowError> {
+        self.await_earlier(target)?;
         let mut passive = self.claim(&self.passive[target.index()], target)?;
         let held = self.held(target);
-        if !held.is_wanted() || self.try_enter(target, held.mode()) {
+        if !held.is_wanted() {
             return Ok(());
         }
         let mode = held.mode();
-        let joins = mode == Mode::Shared && self.holds_others();
+        let early = passive.early.take();
+        if early.is_none() && self.try_enter(target, mode) {
+            passive.wish = None;
+            return Ok(());
+        }
+        if !self.was_swapped(target, early, &mut passive, mode)? {
+            self.acquire_by_steps(target, mode, early, &mut passive)?;
+        }
+        self.fulfil(target, &mut passive, Held::acquired(mode));
+        if self.targets[target.index()].link.is_some() {
+            count(&self.counters.acquired);
+        }
+        Ok(())
+    }
+
+    /// Runs the algorithm, behind what was posted early of it.
+    fn acquire_by_steps(
+        &self,
+        target: Rank,
+        mode: Mode,
+        early: Option<Early>,
+        passive: &mut Passive,
+    ) -> Result<(), WindowError> {
         let doing = "waiting for a lock";
         let site = self.site(target, Which::Lock);
-        match &mut *passive {
+        let joins = match early {
+            Some(Early {
+                ticket,
+                how: How::Begins { joins },
+            }) => {
+                site.begun.set(Begun::Posted(ticket));
+                joins
+            }
+            _ => mode == Mode::Shared && self.holds_others(),
+        };
+        match passive {
             Passive {
                 lock: AnyLock::Mcs(lock),
                 holders: inside,
@@ -130,10 +176,6 @@ impl<F: Fabric> Window<F> {
             }
             Passive { lock, .. } if joins => self.drive(target, doing, lock.join(&site))?,
             Passive { lock, .. } => self.drive(target, doing, lock.acquire(&site, mode))?,
-        }
-        self.held[target.index()].set(Held::acquired(mode));
-        if self.targets[target.index()].link.is_some() {
-            count(&self.counters.acquired);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use ferrorail_fabric::{
     Fabric, FabricError, LocalSlice, Notification, RemoteSlice, Ticket, Tracking,
 };
 use std::cell::Cell;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -55,6 +55,17 @@ impl Which {
     }
 }
 
+/// What of an algorithm's first operation over rails is posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// Nothing: operations are posted and awaited as they come.
+    No,
+    /// The next operation is to be posted, and not awaited: its future never ends.
+    First,
+    /// That operation, which the same algorithm's next one is.
+    Posted(Ticket),
+}
+
 /// One lock of one target. At any time one thread at most uses it.
 pub(super) struct Site<'w, F: Fabric> {
     window: &'w Window<F>,
@@ -66,6 +77,7 @@ pub(super) struct Site<'w, F: Fabric> {
     line: u32,
     /// A put that the next addition to a word of the target has to follow.
     behind: Cell<Option<Ticket>>,
+    pub begun: Cell<Begun>,
 }
 
 impl<F: Fabric> Window<F> {
@@ -77,6 +89,7 @@ impl<F: Fabric> Window<F> {
             contender: self.rank.0,
             line: target.0,
             behind: Cell::new(None),
+            begun: Cell::new(Begun::No),
         }
     }
 
@@ -89,6 +102,7 @@ impl<F: Fabric> Window<F> {
             contender: self.size(),
             line: self.size(),
             behind: Cell::new(None),
+            begun: Cell::new(Begun::No),
         }
     }
 }
@@ -145,9 +159,6 @@ impl<'s, F: Fabric> Word<'s, F> {
             ..
         } = *self.site;
         let rails = window.rails();
-        if which != Which::Accumulate {
-            count(&window.counters.lock_messages);
-        }
         let link = rails.link_of(self.of);
         let at = RemoteSlice {
             region: &link.segment,
@@ -160,12 +171,7 @@ impl<'s, F: Fabric> Word<'s, F> {
             bytes: size_of::<u64>(),
         };
         let fabric = &**rails.fabric();
-        let ticket = loop {
-            match accepted(post(fabric, at, into))? {
-                Some(ticket) => break ticket,
-                None => pass().await,
-            }
-        };
+        let ticket = self.begin(|| post(fabric, at, into)).await?;
         while !fabric.is_complete(ticket)? {
             rails.progress()?;
             if !fabric.is_complete(ticket)? {
@@ -173,6 +179,32 @@ impl<'s, F: Fabric> Word<'s, F> {
             }
         }
         Ok(window.own_word(result).load(Ordering::Acquire))
+    }
+
+    /// Posts an operation, unless it is under way already.
+    async fn begin(
+        &self,
+        post: impl Fn() -> Result<Ticket, FabricError>,
+    ) -> Result<Ticket, WindowError> {
+        let site = self.site;
+        if let Begun::Posted(ticket) = site.begun.get() {
+            site.begun.set(Begun::No);
+            return Ok(ticket);
+        }
+        let ticket = loop {
+            match accepted(post())? {
+                Some(ticket) => break ticket,
+                None => pass().await,
+            }
+        };
+        if site.which != Which::Accumulate {
+            count(&site.window.counters.lock_messages);
+        }
+        if site.begun.get() == Begun::First {
+            site.begun.set(Begun::Posted(ticket));
+            pending::<()>().await;
+        }
+        Ok(ticket)
     }
 
     /// Stores to a word that the handler of its owner looks at, which is woken by the rail if that
