@@ -14,7 +14,9 @@ pub use settings::{
     AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, RailChoice, Settings, ShmKind,
     StatsSink, StripeChoice,
 };
-pub use windows::{LockBackoff, LockRequest, PER_WINDOW, Pscw, WindowKeys, WindowSettings};
+pub use windows::{
+    Handlers, LockBackoff, LockRequest, PER_WINDOW, Pscw, WindowKeys, WindowSettings,
+};
 
 /// Prefix of every environment variable that belongs to the project.
 pub const PREFIX: &str = "FERRORAIL_";
@@ -140,6 +142,8 @@ table! {
         "most microseconds for which it does";
     "FERRORAIL_LOCK_REQUEST", Kind::Word(&["early", "deferred"]), "early",
         "when MPI_Win_lock asks a target whose memory is not mapped, unless the info key ferrorail_lock_request of the window says: at once, without waiting for the answer, or at the first operation";
+    "FERRORAIL_HANDLERS", Kind::Word(&["process", "window"]), "process",
+        "threads that keep locks of the algorithm thread, unless the info key ferrorail_handlers of a window says: one for all windows of a process, or one for each window";
     "FERRORAIL_STATS", Kind::Text, "0",
         "1 prints statistics at finalize, a path writes them there as JSON";
     "FERRORAIL_LOG", Kind::Text, "warn",

@@ -40,6 +40,8 @@ pub struct Context {
     guards: Mutex<Vec<Guard>>,
     /// The thread that serves windows, as long as one of them wants it.
     handler: Mutex<Weak<Handler>>,
+    /// Those that serve one window each.
+    own_handlers: Mutex<Vec<Weak<Handler>>>,
     /// The thread that drives multicasts, once some team has them.
     multicast_service: Mutex<Option<Arc<Service>>>,
     warned: Mutex<HashSet<String>>,
@@ -61,6 +63,7 @@ impl Context {
             loopback: Mutex::new(None),
             guards: Mutex::default(),
             handler: Mutex::default(),
+            own_handlers: Mutex::default(),
             multicast_service: Mutex::default(),
             warned: Mutex::default(),
             numa_node: OnceLock::new(),
@@ -118,6 +121,16 @@ impl Context {
         Ok(handler)
     }
 
+    /// A thread that serves one window, as long as that keeps it.
+    pub(crate) fn own_handler(&self) -> io::Result<Arc<Handler>> {
+        let handler = Arc::new(Handler::start()?);
+        let known = self.own_handlers.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        known.retain(|other| other.strong_count() > 0);
+        known.push(Arc::downgrade(&handler));
+        Ok(handler)
+    }
+
     /// The thread that drives multicasts, started if there is none.
     pub(crate) fn multicast_service(&self) -> io::Result<Arc<Service>> {
         let known = self.multicast_service.lock();
@@ -150,6 +163,15 @@ impl Context {
         let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
         let handler = handler.upgrade();
         if let Some(handler) = handler {
+            handler.end();
+        }
+        let own = std::mem::take(
+            &mut *self
+                .own_handlers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        for handler in own.iter().filter_map(Weak::upgrade) {
             handler.end();
         }
         let service = self.multicast_service.lock();

@@ -2,8 +2,8 @@
 
 use ferrorail_base::Rank;
 use ferrorail_base::config::{
-    AtomicsChoice, FabricChoice, LockBackoff, LockRequest, Pscw, RailChoice, Settings, WindowKeys,
-    WindowSettings,
+    AtomicsChoice, FabricChoice, Handlers, LockBackoff, LockRequest, Pscw, RailChoice, Settings,
+    WindowKeys, WindowSettings,
 };
 use ferrorail_base::runs::Piece;
 use ferrorail_base::sync::Ordering;
@@ -290,4 +290,47 @@ fn who_asked_and_waits_elsewhere_holds_up_no_reader_and_no_release() {
             },
         );
     }
+}
+
+/// Threads of this process that serve windows.
+fn handlers() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("readable");
+    let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
+    tasks
+        .filter_map(|task| name(task.ok()?).ok())
+        .filter(|name| name.trim() == "ferrorail-rma")
+        .count()
+}
+
+#[test]
+fn each_window_has_a_thread_of_its_own_if_told() {
+    const RANKS: u32 = 3;
+    for handlers_of in [Handlers::Window, Handlers::Process] {
+        let forms = WindowSettings {
+            handlers: handlers_of,
+            ..WindowSettings::default()
+        };
+        contend(LockAlgorithm::Thread, forms);
+        let meet = Barrier::new(RANKS as usize);
+        let thread = Some(LockAlgorithm::Thread);
+        with_windows(
+            (RANKS, 1),
+            (thread, forms),
+            AtomicsChoice::Auto,
+            |window, _, _| {
+                meet.wait();
+                match handlers_of {
+                    Handlers::Window => assert!(handlers() >= RANKS as usize),
+                    // All ranks are of one process here.
+                    Handlers::Process => assert!(handlers() >= 1),
+                }
+                window
+                    .lock(Rank(0), LockMode::Exclusive, false)
+                    .expect("no epoch");
+                window.unlock(Rank(0)).expect("locked");
+                meet.wait();
+            },
+        );
+    }
+    assert_eq!(handlers(), 0, "they end with their windows");
 }

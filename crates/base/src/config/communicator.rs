@@ -32,6 +32,7 @@ pub const PER_COMMUNICATOR: &[&str] = &[
     "FERRORAIL_LOCK_BACKOFF_FIRST",
     "FERRORAIL_LOCK_BACKOFF_MAX",
     "FERRORAIL_LOCK_REQUEST",
+    "FERRORAIL_HANDLERS",
 ];
 
 /// The variable that info key `key` stands for: the key is its name in lower case. `None` if the key

@@ -35,6 +35,16 @@ pub enum LockRequest {
     Deferred,
 }
 
+/// `FERRORAIL_HANDLERS`: which windows a polling thread serves (lock `thread`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Handlers {
+    /// All of the process.
+    #[default]
+    Process,
+    /// One; each has its own.
+    Window,
+}
+
 /// How long a contender of a lock of `test_and_set` leaves the target alone after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockBackoff {
@@ -62,6 +72,8 @@ pub struct WindowSettings {
     pub lock_backoff: Option<LockBackoff>,
     /// `FERRORAIL_LOCK_REQUEST`.
     pub lock_request: LockRequest,
+    /// `FERRORAIL_HANDLERS`.
+    pub handlers: Handlers,
 }
 
 impl Default for WindowSettings {
@@ -70,6 +82,7 @@ impl Default for WindowSettings {
             pscw: Pscw::default(),
             lock_backoff: Some(LockBackoff::default()),
             lock_request: LockRequest::default(),
+            handlers: Handlers::default(),
         }
     }
 }
@@ -86,6 +99,10 @@ impl Reader {
             lock_request: match self.text("FERRORAIL_LOCK_REQUEST").as_str() {
                 "deferred" => LockRequest::Deferred,
                 _ => LockRequest::Early,
+            },
+            handlers: match self.text("FERRORAIL_HANDLERS").as_str() {
+                "window" => Handlers::Window,
+                _ => Handlers::Process,
             },
         }
     }
@@ -113,13 +130,18 @@ impl Reader {
 }
 
 /// Settings that a program may give one window, by info keys: their names in lower case.
-pub const PER_WINDOW: &[&str] = &["FERRORAIL_PSCW", "FERRORAIL_LOCK_REQUEST"];
+pub const PER_WINDOW: &[&str] = &[
+    "FERRORAIL_PSCW",
+    "FERRORAIL_LOCK_REQUEST",
+    "FERRORAIL_HANDLERS",
+];
 
 /// What a program gave one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowKeys {
     pscw: Option<Pscw>,
     lock_request: Option<LockRequest>,
+    handlers: Option<Handlers>,
 }
 
 impl WindowKeys {
@@ -150,6 +172,7 @@ impl WindowKeys {
         match name {
             "FERRORAIL_PSCW" => self.pscw = Some(from.pscw),
             "FERRORAIL_LOCK_REQUEST" => self.lock_request = Some(from.lock_request),
+            "FERRORAIL_HANDLERS" => self.handlers = Some(from.handlers),
             _ => unreachable!("{name} is a setting of windows"),
         }
     }
@@ -160,6 +183,7 @@ impl WindowKeys {
         WindowSettings {
             pscw: self.pscw.unwrap_or(settings.pscw),
             lock_request: self.lock_request.unwrap_or(settings.lock_request),
+            handlers: self.handlers.unwrap_or(settings.handlers),
             ..settings
         }
     }

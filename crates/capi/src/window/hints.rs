@@ -13,7 +13,7 @@ use std::ffi::{CStr, CString};
 use std::sync::PoisonError;
 
 /// The standard's hints, and those that ferrorail looks at.
-const KNOWN: [&CStr; 11] = [
+const KNOWN: [&CStr; 12] = [
     c"no_locks",
     c"accumulate_ordering",
     c"accumulate_ops",
@@ -25,6 +25,7 @@ const KNOWN: [&CStr; 11] = [
     c"ferrorail_lock",
     c"ferrorail_pscw",
     c"ferrorail_lock_request",
+    c"ferrorail_handlers",
 ];
 
 /// What the program said of each hint.

@@ -9,7 +9,7 @@ use crate::agree::agree;
 use crate::rails::Rails;
 use crate::team::map::TeamRails;
 use ferrorail_base::Rank;
-use ferrorail_base::config::WindowSettings;
+use ferrorail_base::config::{Handlers, WindowSettings};
 use ferrorail_bootstrap::Oob;
 use ferrorail_onesided::lock::{LockAlgorithm, SEATS};
 use ferrorail_onesided::window::{self, Handling};
@@ -103,7 +103,13 @@ pub(super) fn attend(
     if !plan.lock.is_served() && plan.accumulate_from.is_none() {
         return Ok(None);
     }
-    let handler = ground.map.context.handler();
+    let context = &ground.map.context;
+    // Who sleeps is woken for all windows; only who looks all the time is slower for each more.
+    let own = plan.lock == LockAlgorithm::Thread && plan.settings.handlers == Handlers::Window;
+    let handler = match own {
+        true => context.own_handler(),
+        false => context.handler(),
+    };
     let alarm = match &handler {
         Ok(handler) => {
             let listens = ground
