@@ -15,7 +15,7 @@ pub use settings::{
     StatsSink, StripeChoice,
 };
 pub use windows::{
-    Handlers, LockBackoff, LockRequest, PER_WINDOW, Pscw, WindowKeys, WindowSettings,
+    Handlers, LockBackoff, LockRequest, PER_WINDOW, Pscw, Registration, WindowKeys, WindowSettings,
 };
 
 /// Prefix of every environment variable that belongs to the project.
@@ -144,6 +144,12 @@ table! {
         "when MPI_Win_lock asks a target whose memory is not mapped, unless the info key ferrorail_lock_request of the window says: at once, without waiting for the answer, or at the first operation";
     "FERRORAIL_HANDLERS", Kind::Word(&["process", "window"]), "process",
         "threads that keep locks of the algorithm thread, unless the info key ferrorail_handlers of a window says: one for all windows of a process, or one for each window";
+    "FERRORAIL_REGISTRATION", Kind::Word(&["operation", "keep"]), "operation",
+        "how long buffers of a program's puts and gets stay registered, unless the info key ferrorail_registration of the window says; keep: as long as the window, and the program promises to leave their memory mapped";
+    "FERRORAIL_REGISTRATION_COUNT", Kind::Number(0, 1_000_000), "64",
+        "most registrations that a window keeps; the least recently used goes first";
+    "FERRORAIL_REGISTRATION_BYTES", Kind::Bytes, "256M",
+        "most bytes in those";
     "FERRORAIL_STATS", Kind::Text, "0",
         "1 prints statistics at finalize, a path writes them there as JSON";
     "FERRORAIL_LOG", Kind::Text, "warn",

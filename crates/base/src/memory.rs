@@ -13,6 +13,13 @@ pub struct MemoryRange {
 }
 
 impl MemoryRange {
+    /// Whether all of `part` is inside.
+    #[must_use]
+    pub fn holds(self, part: Self) -> bool {
+        let offset = part.address.checked_sub(self.address);
+        offset.is_some_and(|offset| offset <= self.bytes && part.bytes <= self.bytes - offset)
+    }
+
     /// A range over `bytes` bytes at `address`.
     pub fn new(address: *const u8, bytes: usize) -> Self {
         Self {

@@ -33,6 +33,9 @@ pub const PER_COMMUNICATOR: &[&str] = &[
     "FERRORAIL_LOCK_BACKOFF_MAX",
     "FERRORAIL_LOCK_REQUEST",
     "FERRORAIL_HANDLERS",
+    "FERRORAIL_REGISTRATION",
+    "FERRORAIL_REGISTRATION_COUNT",
+    "FERRORAIL_REGISTRATION_BYTES",
 ];
 
 /// The variable that info key `key` stands for: the key is its name in lower case. `None` if the key

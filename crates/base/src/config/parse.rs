@@ -115,7 +115,7 @@ impl Reader {
         self.text(name).parse().unwrap_or(0)
     }
 
-    fn bytes(&self, name: &str) -> u64 {
+    pub(super) fn bytes(&self, name: &str) -> u64 {
         units::parse_bytes(&self.text(name)).unwrap_or(0)
     }
 

@@ -45,6 +45,17 @@ pub enum Handlers {
     Window,
 }
 
+/// `FERRORAIL_REGISTRATION`: how long the buffers from which a program puts, and into which it gets, stay
+/// registered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Registration {
+    /// For one operation.
+    #[default]
+    Operation,
+    /// As long as the window, within bounds: the program promises to leave the memory where it is.
+    Keep,
+}
+
 /// How long a contender of a lock of `test_and_set` leaves the target alone after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockBackoff {
@@ -74,6 +85,12 @@ pub struct WindowSettings {
     pub lock_request: LockRequest,
     /// `FERRORAIL_HANDLERS`.
     pub handlers: Handlers,
+    /// `FERRORAIL_REGISTRATION`.
+    pub registration: Registration,
+    /// `FERRORAIL_REGISTRATION_COUNT`.
+    pub registrations_max: u32,
+    /// `FERRORAIL_REGISTRATION_BYTES`.
+    pub registrations_bytes_max: u64,
 }
 
 impl Default for WindowSettings {
@@ -83,6 +100,9 @@ impl Default for WindowSettings {
             lock_backoff: Some(LockBackoff::default()),
             lock_request: LockRequest::default(),
             handlers: Handlers::default(),
+            registration: Registration::default(),
+            registrations_max: 64,
+            registrations_bytes_max: 256 << 20,
         }
     }
 }
@@ -104,6 +124,12 @@ impl Reader {
                 "window" => Handlers::Window,
                 _ => Handlers::Process,
             },
+            registration: match self.text("FERRORAIL_REGISTRATION").as_str() {
+                "keep" => Registration::Keep,
+                _ => Registration::Operation,
+            },
+            registrations_max: self.number("FERRORAIL_REGISTRATION_COUNT") as u32,
+            registrations_bytes_max: self.bytes("FERRORAIL_REGISTRATION_BYTES"),
         }
     }
 
@@ -134,6 +160,7 @@ pub const PER_WINDOW: &[&str] = &[
     "FERRORAIL_PSCW",
     "FERRORAIL_LOCK_REQUEST",
     "FERRORAIL_HANDLERS",
+    "FERRORAIL_REGISTRATION",
 ];
 
 /// What a program gave one window.
@@ -142,6 +169,7 @@ pub struct WindowKeys {
     pscw: Option<Pscw>,
     lock_request: Option<LockRequest>,
     handlers: Option<Handlers>,
+    registration: Option<Registration>,
 }
 
 impl WindowKeys {
@@ -173,6 +201,7 @@ impl WindowKeys {
             "FERRORAIL_PSCW" => self.pscw = Some(from.pscw),
             "FERRORAIL_LOCK_REQUEST" => self.lock_request = Some(from.lock_request),
             "FERRORAIL_HANDLERS" => self.handlers = Some(from.handlers),
+            "FERRORAIL_REGISTRATION" => self.registration = Some(from.registration),
             _ => unreachable!("{name} is a setting of windows"),
         }
     }
@@ -184,6 +213,7 @@ impl WindowKeys {
             pscw: self.pscw.unwrap_or(settings.pscw),
             lock_request: self.lock_request.unwrap_or(settings.lock_request),
             handlers: self.handlers.unwrap_or(settings.handlers),
+            registration: self.registration.unwrap_or(settings.registration),
             ..settings
         }
     }

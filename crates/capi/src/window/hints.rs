@@ -13,7 +13,7 @@ use std::ffi::{CStr, CString};
 use std::sync::PoisonError;
 
 /// The standard's hints, and those that ferrorail looks at.
-const KNOWN: [&CStr; 12] = [
+const KNOWN: [&CStr; 13] = [
     c"no_locks",
     c"accumulate_ordering",
     c"accumulate_ops",
@@ -26,6 +26,7 @@ const KNOWN: [&CStr; 12] = [
     c"ferrorail_pscw",
     c"ferrorail_lock_request",
     c"ferrorail_handlers",
+    c"ferrorail_registration",
 ];
 
 /// What the program said of each hint.

@@ -42,10 +42,16 @@ impl Plan {
         let rails = ground.rails.map(TeamRails::stay_here);
         let accumulate_from = choose::accumulate_from(choice, memory, rails);
         let asked = shares.iter().all(|share| share.elements);
+        let own = shares[ground.map.rank.index()].keys;
+        let own = own.over(ground.map.settings.windows);
         let share = ROOMS_BYTES / shares.len() / 64 * 64;
         Self {
             lock: lock_algorithm(ground, shares),
-            settings: shares[0].keys.over(ground.map.settings.windows),
+            settings: WindowSettings {
+                // What this rank's program promises.
+                registration: own.registration,
+                ..shares[0].keys.over(ground.map.settings.windows)
+            },
             accumulate_from,
             elements: choose::by_element(choice, memory, rails.is_some(), asked),
             operand_bytes: match accumulate_from {

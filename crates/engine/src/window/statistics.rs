@@ -44,6 +44,15 @@ pub struct WindowRow {
     /// Requests that the handlers of these ranks served: locks, unlocks, accumulates.
     #[serde(default)]
     pub served: u64,
+    /// Registrations of buffers that were kept beyond their operation.
+    #[serde(default)]
+    pub kept: u64,
+    /// Operations whose buffer was registered already.
+    #[serde(default)]
+    pub reused: u64,
+    /// Kept registrations that made way for others.
+    #[serde(default)]
+    pub evicted: u64,
 }
 
 /// Rows of windows freed so far.
@@ -70,6 +79,9 @@ impl WindowRows {
             epochs: count(&counters.epochs),
             handled: count(&counters.handled),
             served: count(&counters.served),
+            kept: count(&counters.kept),
+            reused: count(&counters.reused),
+            evicted: count(&counters.evicted),
         };
         add(
             &mut self.0.lock().unwrap_or_else(PoisonError::into_inner),
@@ -103,6 +115,9 @@ pub fn add(rows: &mut Vec<WindowRow>, row: &WindowRow) {
             sum.epochs += row.epochs;
             sum.handled += row.handled;
             sum.served += row.served;
+            sum.kept += row.kept;
+            sum.reused += row.reused;
+            sum.evicted += row.evicted;
         }
     }
 }
@@ -131,6 +146,13 @@ pub fn table(rows: &[WindowRow], text: &mut String) {
                 text,
                 "  elements of these: {} of the accumulates changed each by an atomic of its own",
                 row.elements
+            );
+        }
+        if row.kept + row.reused > 0 {
+            let _ = writeln!(
+                text,
+                "  registrations of these: {} kept, {} reused, {} evicted",
+                row.kept, row.reused, row.evicted
             );
         }
         if row.served > 0 {

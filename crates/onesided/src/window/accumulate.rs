@@ -12,6 +12,7 @@ use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::runs::Piece;
+use ferrorail_base::sync::Claimed;
 use ferrorail_fabric::Fabric;
 use std::ptr;
 
@@ -233,6 +234,17 @@ impl<F: Fabric> Window<F> {
         unsafe { self.in_chunks(job) }
     }
 
+    /// Memory that stays registered, unless another thread uses it.
+    fn staging(&self) -> Option<Claimed<'_, Vec<u8>>> {
+        let rails = self.rails.as_ref()?;
+        let mut staging = self.staging.take()?;
+        if staging.is_empty() {
+            staging.resize(2 * CHUNK_BYTES, 0);
+            rails.owns(MemoryRange::new(staging.as_mut_ptr(), staging.len()));
+        }
+        Some(staging)
+    }
+
     /// Brings some elements here, packed, combines them, and takes them back.
     ///
     /// # Safety
@@ -242,9 +254,14 @@ impl<F: Fabric> Window<F> {
         let chunk = (CHUNK_BYTES / job.element_bytes).max(1) * job.element_bytes;
         let chunk = chunk.min(all);
         let (mut little, mut much) = ([0u8; 2 * LITTLE], Vec::new());
-        let memory = match chunk <= LITTLE {
-            true => &mut little[..2 * chunk],
-            false => {
+        let mut staging = match chunk {
+            0..=LITTLE => None,
+            _ => self.staging(),
+        };
+        let memory = match &mut staging {
+            _ if chunk <= LITTLE => &mut little[..2 * chunk],
+            Some(staging) if chunk <= CHUNK_BYTES => &mut staging[..2 * chunk],
+            _ => {
                 much.resize(2 * chunk, 0u8);
                 &mut much[..]
             }

@@ -1,7 +1,8 @@
 //! Moving data over rails: short data through slots, longer data straight from and to the caller's
-//! buffer, registered for that operation and divided over rails by the planner, or, where registering is
+//! buffer, registered (`kept`) and divided over rails by the planner, or, where registering is
 //! refused, through slots in pieces.
 
+use super::kept::Buffer;
 use super::layout::BOUNCE_BYTES;
 use super::outstanding::{After, accepted};
 use super::rails::Direction;
@@ -10,8 +11,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::stripe::Stripes;
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, LocalSlice, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket,
-    Tracking,
+    Fabric, FabricError, LocalSlice, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket, Tracking,
 };
 
 /// A message straight from or to a buffer of the caller's, as far as it is posted. If posting fails, what
@@ -19,8 +19,9 @@ use ferrorail_fabric::{
 struct Direct {
     target: Rank,
     direction: Direction,
-    /// The buffer, until all is posted.
-    buffer: Option<LocalRegion>,
+    here: MemoryRange,
+    /// How that is registered, until all is posted.
+    buffer: Option<Buffer>,
     /// How it is divided, once its first chunk is posted.
     stripes: Option<Stripes>,
     posted: usize,
@@ -48,12 +49,12 @@ impl<F: Fabric> Window<F> {
             });
         }
         // SAFETY: the caller's contract.
-        match unsafe { self.rails().register(here) } {
+        match unsafe { self.buffer(here) } {
             Ok(buffer) => {
-                self.surroundings.registered();
                 let mut message = Direct {
                     target,
                     direction,
+                    here,
                     buffer: Some(buffer),
                     stripes: None,
                     posted: 0,
@@ -63,7 +64,7 @@ impl<F: Fabric> Window<F> {
                 let outcome = self.on_rails(target, |rails| unsafe {
                     rails.transfer_directly(&mut message, there)
                 });
-                if let (0, Some(buffer)) = (message.posted, message.buffer) {
+                if let (0, Some(Buffer::Once(buffer))) = (message.posted, message.buffer) {
                     // Nothing uses it; what was posted might for ever.
                     self.rails().fabric().deregister(buffer);
                 }
@@ -111,11 +112,13 @@ impl<F: Fabric> WindowRails<F> {
         message: &mut Direct,
         there: RemoteSlice<'_>,
     ) -> Result<Option<()>, WindowError> {
-        let Some(region) = &message.buffer else {
+        let Some(buffer) = &message.buffer else {
             return Ok(Some(()));
         };
+        let region = buffer.region(self);
+        let first = message.here.address - region.range.address;
         let mut outstanding = self.outstanding();
-        let bytes = region.range.bytes as u64;
+        let bytes = message.here.bytes as u64;
         let stripes = match message.stripes {
             Some(stripes) => stripes,
             None => self.plan(&mut outstanding, message.target, bytes),
@@ -124,7 +127,7 @@ impl<F: Fabric> WindowRails<F> {
         for chunk in &stripes.chunks()[message.posted..] {
             let here = LocalSlice {
                 region,
-                offset: chunk.offset as usize,
+                offset: first + chunk.offset as usize,
                 bytes: chunk.bytes as usize,
             };
             let offset = there.offset + chunk.offset as usize;
@@ -147,10 +150,12 @@ impl<F: Fabric> WindowRails<F> {
             message.tickets[message.posted] = Some(ticket);
             message.posted += 1;
         }
-        let after = message
-            .buffer
-            .take()
-            .map_or(After::Nothing, After::Deregister);
+        let after = match message.buffer.take() {
+            Some(Buffer::Once(region)) => After::Deregister(region),
+            Some(Buffer::Shared(region)) => After::Release(region),
+            Some(Buffer::Segment | Buffer::Memory) => After::Leave,
+            None => After::Nothing,
+        };
         outstanding.begin_all(message.target, message.tickets, after);
         Ok(Some(()))
     }

@@ -15,6 +15,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Claim, Claimed, Ordering};
 use ferrorail_fabric::{Fabric, LocalRegion, RemoteRegion};
+use std::sync::Arc;
 use table::Grown;
 
 /// What this rank has attached, and what it knows of others.
@@ -36,7 +37,7 @@ struct Own {
 struct Entry {
     address: usize,
     bytes: usize,
-    region: Option<LocalRegion>,
+    region: Option<Arc<LocalRegion>>,
 }
 
 #[derive(Default)]
@@ -86,7 +87,9 @@ impl<F: Fabric> Window<F> {
         let region = match &self.rails {
             Some(rails) if bytes > 0 => {
                 // SAFETY: the caller's contract; it is given back by detaching.
-                Some(unsafe { rails.fabric().register(address, bytes, None)? })
+                Some(Arc::new(unsafe {
+                    rails.fabric().register(address, bytes, None)?
+                }))
             }
             _ => None,
         };
@@ -114,9 +117,27 @@ impl<F: Fabric> Window<F> {
         let gone = own.entries.swap_remove(found);
         let published = self.publish(&mut own, found);
         if let (Some(rails), Some(region)) = (&self.rails, gone.region) {
-            rails.fabric().deregister(region);
+            rails.fabric().deregister(self.unused(region)?);
         }
         published
+    }
+
+    /// The registration of attached memory that holds all of `here`.
+    pub(super) fn attached(&self, here: MemoryRange) -> Option<Arc<LocalRegion>> {
+        let own = self.dynamic.as_ref()?.own.take()?;
+        let mut regions = own.entries.iter().filter_map(|entry| entry.region.as_ref());
+        regions.find(|region| region.range.holds(here)).cloned()
+    }
+
+    /// The registration, once no operation of this rank uses the memory as its buffer.
+    fn unused(&self, region: Arc<LocalRegion>) -> Result<LocalRegion, WindowError> {
+        let mut region = Some(region);
+        let doing = "waiting for operations from memory that is detached";
+        self.wait_for(doing, Waiting::Rail(self.rank), || {
+            let shared = region.take().expect("given back below");
+            let alone = Arc::try_unwrap(shared);
+            Ok(alone.map_err(|shared| region = Some(shared)).ok())
+        })
     }
 
     /// The address that a displacement in a dynamic window is, if all of `shape` from there on is
@@ -194,7 +215,9 @@ impl<F: Fabric> Window<F> {
             return;
         };
         let Own { entries, grown, .. } = &mut *own;
-        let entries = entries.drain(..).filter_map(|entry| entry.region);
+        let entries = entries
+            .drain(..)
+            .filter_map(|entry| Arc::into_inner(entry.region?));
         let tables = grown.iter_mut().filter_map(|table| table.region.take());
         for region in entries.chain(tables) {
             if let Some(rails) = &self.rails {

@@ -4,7 +4,7 @@
 //! * [`Parts`]: what a window is made of; whoever makes it (collectively) fills them in;
 //! * `target`: what is known of one rank, and how its memory is reached: by load and store, by
 //!   cross-memory attach, or over rails;
-//! * `rails`: operations on rails, bounce slots, registrations of user memory; `outstanding`: those
+//! * `rails`: operations on rails, bounce slots; `kept`: registrations of buffers; `outstanding`: operations
 //!   under way;
 //! * `word`: the words of a target's locks as the lock algorithms see them;
 //! * `transfer`: put and get; `accumulate`: everything atomic; `elements`: one element at a time;
@@ -47,6 +47,7 @@ mod error;
 mod flush;
 mod handler;
 mod held;
+mod kept;
 pub mod layout;
 mod messages;
 mod outstanding;
@@ -82,6 +83,7 @@ use ferrorail_base::sync::{AtomicU8, AtomicU64, Claim, Mutex, MutexGuard, Orderi
 use ferrorail_fabric::Fabric;
 use ferrorail_shm::{Doorbell, Segment};
 use held::HeldCell;
+use kept::Kept;
 use layout::PeerWord;
 use passive::Passive;
 use serve::Desk;
@@ -135,6 +137,12 @@ pub struct Counters {
     pub handled: AtomicU64,
     /// Requests that this rank's handler served.
     pub served: AtomicU64,
+    /// Registrations of buffers that outlive their operation.
+    pub kept: AtomicU64,
+    /// Operations that found their buffer registered.
+    pub reused: AtomicU64,
+    /// Kept registrations that made way for others.
+    pub evicted: AtomicU64,
 }
 
 /// Adds one. Not atomic as a whole, which costs a fifth of a short operation: threads that share a
@@ -166,6 +174,8 @@ pub struct Window<F: Fabric> {
     passive: Vec<Claim<Passive>>,
     /// Of a dynamic window.
     dynamic: Option<Dynamic>,
+    /// Where accumulations combine; registered once it is used, and given back by `rails`, which go before.
+    staging: Claim<Vec<u8>>,
     counters: Counters,
 }
 
@@ -186,6 +196,9 @@ impl<F: Fabric> Window<F> {
             None => Backoff::NONE,
         };
         let passive = || Claim::new(Passive::new(parts.lock, accumulate, backoff));
+        if let Some(rails) = &parts.rails {
+            *rails.kept() = Kept::new(&parts.settings);
+        }
         Self {
             held: (0..ranks).map(|_| HeldCell::new()).collect(),
             passive: (0..ranks).map(|_| passive()).collect(),
@@ -208,6 +221,7 @@ impl<F: Fabric> Window<F> {
             settings: parts.settings,
             active: Mutex::new(Active::new(ranks)),
             mode: AtomicU8::new(active::mode::NONE),
+            staging: Claim::default(),
             counters: Counters::default(),
         }
     }

@@ -6,6 +6,7 @@ use super::rails::WindowRails;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::Balance;
 use ferrorail_fabric::{Fabric, FabricError, LocalRegion, RAILS_MAX, Ticket};
+use std::sync::Arc;
 
 /// What is under way.
 pub(super) struct Outstanding {
@@ -35,13 +36,18 @@ pub(super) enum After {
         to: *mut u8,
         bytes: usize,
     },
+    /// A buffer of the caller's, registered for the operation.
     Deregister(LocalRegion),
+    /// One that stays registered as long as somebody has this, or longer.
+    Release(Arc<LocalRegion>),
+    /// One in memory that is registered as long as there is the window.
+    Leave,
 }
 
 impl After {
     /// Whether the operation uses a buffer of the caller's.
     pub fn uses_buffer(&self) -> bool {
-        matches!(self, Self::CopyOut { .. } | Self::Deregister(_))
+        !matches!(self, Self::Nothing | Self::FreeSlot(_))
     }
 }
 

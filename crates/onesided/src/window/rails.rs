@@ -4,9 +4,11 @@
 //! free, or waited for, without being registered; longer data goes another way (`by_rail`).
 
 use super::WindowError;
+use super::kept::Kept;
 use super::layout::BOUNCE_BYTES;
 use super::outstanding::{After, Outstanding, accepted};
 use super::target::Link;
+use ferrorail_base::config::WindowSettings;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_base::{RailId, Rank};
@@ -35,6 +37,7 @@ pub struct WindowRails<F: Fabric> {
     /// What was imported, to be released.
     imported: Vec<(ferrorail_base::PeerId, RemoteRegion)>,
     outstanding: Mutex<Outstanding>,
+    kept: Mutex<Kept>,
 }
 
 /// What operations on rails a window has for one side of a transfer.
@@ -69,6 +72,7 @@ impl<F: Fabric> WindowRails<F> {
             links: vec![None; ranks],
             imported: Vec::new(),
             outstanding: Mutex::new(Outstanding::new(balances)),
+            kept: Mutex::new(Kept::new(&WindowSettings::default())),
         }
     }
 
@@ -87,6 +91,14 @@ impl<F: Fabric> WindowRails<F> {
 
     pub(super) fn segment(&self) -> &LocalRegion {
         self.segment.as_ref().expect("held until drop")
+    }
+
+    pub(super) fn memory(&self) -> Option<&LocalRegion> {
+        self.memory.as_ref()
+    }
+
+    pub(super) fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// # Panics
@@ -139,7 +151,8 @@ impl<F: Fabric> WindowRails<F> {
             let done = outstanding.pending.swap_remove(index);
             outstanding.counts[done.target.index()] -= 1;
             match done.after {
-                After::Nothing => {}
+                After::Nothing | After::Leave => {}
+                After::Release(region) => drop(region),
                 After::FreeSlot(slot) => outstanding.free |= 1 << slot,
                 After::CopyOut { slot, to, bytes } => {
                     let from = self.slot_range(slot, bytes);
@@ -314,10 +327,10 @@ impl<F: Fabric> WindowRails<F> {
         self.planner.plan(balance, bytes)
     }
 
-    /// Registers a buffer of the caller's for one operation.
+    /// Registers a buffer.
     ///
     /// # Safety
-    /// The buffer is left to the window until that is complete.
+    /// It stays valid until it is given back.
     pub(super) unsafe fn register(&self, here: MemoryRange) -> Result<LocalRegion, FabricError> {
         // SAFETY: the caller's contract.
         unsafe { self.fabric.register(here.as_ptr(), here.bytes, None) }
@@ -329,10 +342,9 @@ impl<F: Fabric> Drop for WindowRails<F> {
         for (peer, region) in self.imported.drain(..) {
             self.fabric.release(peer, region);
         }
-        for region in [self.memory.take(), self.segment.take()]
-            .into_iter()
-            .flatten()
-        {
+        let kept = self.kept().leave_all();
+        let own = [self.memory.take(), self.segment.take()];
+        for region in kept.into_iter().chain(own.into_iter().flatten()) {
             self.fabric.deregister(region);
         }
     }

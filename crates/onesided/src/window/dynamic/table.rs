@@ -114,7 +114,7 @@ impl<F: Fabric> Window<F> {
         for index in written {
             let entry = &own.entries[index];
             let range = MemoryRange::new(entry.address as *const u8, entry.bytes);
-            let words = to_words(&place_of(range, entry.region.as_ref()));
+            let words = to_words(&place_of(range, entry.region.as_deref()));
             match own.grown.last() {
                 None => write(TABLE_HEAD + ENTRY_BYTES * index, &words),
                 Some(grown) => {

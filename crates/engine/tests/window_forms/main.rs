@@ -1,5 +1,7 @@
 //! Windows of ranks on nodes of their own, over loopback rails: the forms that settings choose between.
 
+mod buffers;
+
 use ferrorail_base::Rank;
 use ferrorail_base::config::{
     AtomicsChoice, FabricChoice, Handlers, LockBackoff, LockRequest, Pscw, RailChoice, Settings,
@@ -13,7 +15,7 @@ use ferrorail_engine::{
 };
 use std::sync::Barrier;
 
-/// Has each rank of a window of a word per rank, on nodes of `node_size`, do `act` at once.
+/// Has each rank of a window of words, on nodes of `node_size`, do `act` at once.
 fn with_windows(
     (ranks, node_size): (u32, u32),
     (lock, windows): (Option<LockAlgorithm>, WindowSettings),
@@ -38,7 +40,7 @@ fn with_windows(
                 let team = team.expect("a team");
                 let spec = WindowSpec {
                     memory: Memory::Allocate,
-                    bytes: 8 * u64::from(ranks),
+                    bytes: 1 << 17,
                     unit: 8,
                     lock,
                     elements: false,
