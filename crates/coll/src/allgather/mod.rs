@@ -6,7 +6,7 @@
 //! | name | rounds | volume | landings |
 //! |---|---|---|---|
 //! | `direct` | ⌈(N-1)/k⌉ | ⌈(N-1)/k⌉ | scratch, recv |
-//! | `standard_exchange` | log_{k+1} N, else ⌊log_{k+1} N⌋ + 2 | (N-1)/k, else about (N-1)/k + N | scratch, recv |
+//! | `standard_exchange` | log_{k+1} N, else at most (k+1) ⌊log_{k+1} N⌋ | ⌈(N-1)/k⌉ | scratch, recv |
 //! | `bruck` | ⌈log_{k+1} N⌉ | ⌈(N-1)/k⌉ | scratch, recv |
 //! | `ring` | N-1 | N-1 | scratch, recv |
 //! | `tree_gather_broadcast` | 2⌈log_{k+1} N⌉ | about N/k + N⌈log_{k+1} N⌉ | scratch |
@@ -95,7 +95,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         false,
         standard_exchange::build,
         standard_exchange::work,
-        "recursive doubling with radix k+1, correction steps for other sizes",
+        "recursive doubling with radix k+1, k corrections after each step for other sizes",
     ),
     row(
         "bruck",

@@ -17,10 +17,9 @@
 //! * Copies: every block is packed once per digit of its distance that is not 0, unpacked once.
 
 use super::alone;
-use super::relay::{Message, Relay};
+use super::relay::{Hop, by_distance};
 use crate::cost::{Shape, Work};
 use crate::pattern::dissemination::{peers, rounds, stride};
-use crate::pattern::{after, before};
 use crate::registry::Request;
 use crate::schedule::{Landing, Schedule};
 
@@ -29,23 +28,16 @@ pub fn build(request: &Request<'_>) -> Schedule {
     if let Some(schedule) = alone(request) {
         return schedule;
     }
-    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
-    let mut relay = Relay::new(request, |key| after(me, key, size));
-    for round in 0..rounds(size, ports) {
-        let message = |(port, distance)| {
-            let keys = keys(size, ports, round, u32::from(port) + 1);
-            Message {
-                port,
-                to: after(me, distance, size),
-                from: before(me, distance, size),
-                out: keys.clone(),
-                into: keys,
-            }
+    let (size, ports) = (request.topology.size(), request.ports);
+    let round = |round| {
+        let hop = |(port, distance)| Hop {
+            port,
+            distance,
+            keys: keys(size, ports, round, u32::from(port) + 1),
         };
-        let messages: Vec<_> = peers(size, ports, round).map(message).collect();
-        relay.round(&messages);
-    }
-    relay.finish(0, |key| before(me, key, size))
+        peers(size, ports, round).map(hop).collect()
+    };
+    by_distance(request, (0..rounds(size, ports)).map(round))
 }
 
 /// Keys below `size` whose digit `round` is `digit`.
@@ -58,7 +50,7 @@ fn keys(size: u32, ports: u8, round: u32, digit: u32) -> Vec<u32> {
 }
 
 /// Number of keys below `size` whose digit `round` is `digit`.
-fn key_count(size: u32, ports: u8, round: u32, digit: u32) -> u64 {
+pub(super) fn key_count(size: u32, ports: u8, round: u32, digit: u32) -> u64 {
     let stride = u64::from(stride(ports, round));
     let (period, size) = (stride * (u64::from(ports) + 1), u64::from(size));
     let rest = (size % period).saturating_sub(u64::from(digit) * stride);

@@ -5,7 +5,7 @@
 //! | name | rounds | volume | landings |
 //! |---|---|---|---|
 //! | `direct` | ⌈(N-1)/k⌉ | ⌈(N-1)/k⌉, equation (2) | scratch, recv |
-//! | `standard_exchange` | log_{k+1} N | N/(k+1) log_{k+1} N, equation (5) | scratch |
+//! | `standard_exchange` | ⌈log_{k+1} N⌉ | about N/(k+1) log_{k+1} N, equation (5) | scratch |
 //! | `bruck` | ⌈log_{k+1} N⌉ | about N/(k+1) ⌈log_{k+1} N⌉, equation (5) | scratch |
 //! | `pairwise` | N-1 | N-1 | scratch, recv |
 //! | `permission_to_send` | N-1 | N-1 | scratch, recv |
@@ -86,7 +86,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         false,
         standard_exchange::build,
         standard_exchange::work,
-        "blocks travel digit by digit; for powers of k+1, Bruck's distances otherwise",
+        "blocks travel digit by digit, to base k+1; one correction for other sizes than its powers",
     ),
     row(
         "bruck",

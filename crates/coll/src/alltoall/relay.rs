@@ -6,6 +6,7 @@
 //! send messages of the same lengths, which is what places the areas alike everywhere.
 
 use crate::builder::{ScheduleBuilder, Wire};
+use crate::pattern::{after, before};
 use crate::registry::Request;
 use crate::schedule::{Schedule, Span};
 use ferrorail_base::Rank;
@@ -19,6 +20,34 @@ pub(super) struct Message {
     pub out: Vec<u32>,
     /// Keys that what arrives has, as many.
     pub into: Vec<u32>,
+}
+
+/// One message out and one in, alike on all ranks: keys say how far their blocks have to go.
+pub(super) struct Hop {
+    pub port: u8,
+    pub distance: u32,
+    pub keys: Vec<u32>,
+}
+
+/// The whole operation of a rank whose key j is the block for the rank j further on.
+pub(super) fn by_distance(
+    request: &Request<'_>,
+    rounds: impl Iterator<Item = Vec<Hop>>,
+) -> Schedule {
+    let (size, me) = (request.topology.size(), request.rank.0);
+    let mut relay = Relay::new(request, |key| after(me, key, size));
+    for hops in rounds {
+        let message = |hop: Hop| Message {
+            port: hop.port,
+            to: after(me, hop.distance, size),
+            from: before(me, hop.distance, size),
+            out: hop.keys.clone(),
+            into: hop.keys,
+        };
+        let messages: Vec<_> = hops.into_iter().map(message).collect();
+        relay.round(&messages);
+    }
+    relay.finish(0, |key| before(me, key, size))
 }
 
 pub(super) struct Relay<'a> {

@@ -5,6 +5,7 @@ use crate::pattern::{ceil_log, floor_log};
 use crate::registry::{Collective, algorithms, find};
 
 mod leaders;
+mod standard_exchange;
 
 fn counted(name: &str, topology: &Topology, ports: u8) -> Counts {
     let algorithm = find(Collective::Allgather, name).expect("name");
@@ -94,31 +95,6 @@ fn equation_1_bruck() {
             assert_eq!(counts.port_blocks, u64::from(volume));
             assert_eq!(counts.blocks_per_rank, u64::from(size - 1));
             assert!(counts.messages_per_rank <= u64::from(rounds) * u64::from(ports));
-        }
-    }
-}
-
-#[test]
-fn equations_3_and_4_standard_exchange() {
-    for size in 2..=64u32 {
-        for ports in 1..=4u8 {
-            let counts = counted("standard_exchange", &flat(size), ports);
-            let k = u64::from(ports);
-            let (steps, power) = floor_log(size, u32::from(ports) + 1);
-            if size <= u32::from(ports) {
-                assert_eq!((counts.rounds, counts.port_blocks), (1, 1), "radix N");
-            } else if power == size {
-                assert_eq!(counts.rounds, u64::from(steps), "equation (3)");
-                assert_eq!(counts.port_blocks * k, u64::from(size - 1), "equation (3)");
-            } else {
-                // Equation (4) has (k+1) floor(log N) startups; ours has floor(log N) + 2.
-                assert_eq!(counts.rounds, u64::from(steps) + 2);
-                if k * u64::from(steps) >= 2 {
-                    assert!(counts.rounds <= (k + 1) * u64::from(steps), "equation (4)");
-                }
-                let least = u64::from(size - 1).div_ceil(k);
-                assert!(counts.port_blocks > least, "corrections carry bytes");
-            }
         }
     }
 }
@@ -296,26 +272,6 @@ fn equation_2_direct_gather_scatter_alltoall_and_reduce_scatter() {
             assert_eq!((counts.rounds, counts.port_blocks), (steps, steps));
             let senders = if collective.is_rooted() { 1 } else { size };
             assert_eq!(counts.messages, u64::from(senders * (size - 1)));
-        }
-    }
-}
-
-#[test]
-fn equation_5_alltoall() {
-    for name in ["bruck", "standard_exchange"] {
-        for (size, ports) in (2..=64u32).flat_map(|size| (1..=4u8).map(move |k| (size, k))) {
-            let radix = u32::from(ports) + 1;
-            let counts = counted_of(Collective::Alltoall, name, size, ports, 0);
-            let levels = ceil_log(size, radix);
-            if size >= radix {
-                assert_eq!(counts.rounds, u64::from(levels));
-            }
-            if floor_log(size, radix).1 == size {
-                let volume = size / radix * levels;
-                assert_eq!(counts.port_blocks, u64::from(volume), "equation (5)");
-                let messages = u64::from(levels) * u64::from(ports);
-                assert_eq!(counts.messages_per_rank, messages);
-            }
         }
     }
 }

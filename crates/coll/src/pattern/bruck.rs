@@ -5,6 +5,8 @@
 //! beginning. The last round divides what is missing evenly among the ports, so that for any size
 //! no port carries more than `ceil((size - 1) / k)` blocks in all.
 
+use super::shares;
+
 /// One message of a round; the same for all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -24,14 +26,12 @@ pub fn rounds(size: u32, ports: u8) -> Vec<Vec<Message>> {
     while held < size {
         let missing = size - held;
         let wanted = u64::from(missing).min(u64::from(held) * u64::from(ports)) as u32;
-        let parts = wanted.min(u32::from(ports));
-        let cut = |part: u32| (u64::from(part) * u64::from(wanted) / u64::from(parts)) as u32;
         rounds.push(
-            (0..parts)
-                .map(|part| Message {
-                    port: part as u8,
-                    distance: held + cut(part),
-                    places: cut(part + 1) - cut(part),
+            shares(wanted, ports)
+                .map(|(port, first, places)| Message {
+                    port,
+                    distance: held + first,
+                    places,
                 })
                 .collect(),
         );

@@ -3,8 +3,8 @@
 //! The members are cut into `cores = radix^steps` contiguous teams, as even as can be; the first
 //! member of each is its core, the others (at most k) are extras. Cores exchange digit by digit:
 //! in step i the cores that differ only in digit i form a group of `radix`. Where size is a power
-//! of the radix there are no extras. Otherwise one correction step lets extras hand in their
-//! block, another hands them the result.
+//! of the radix there are no extras. Otherwise extras hand in their block before and are handed the
+//! result after; that suits reductions, where [`corrected`](super::corrected) serves all-gather.
 
 use super::floor_log;
 use std::ops::Range;

@@ -4,6 +4,7 @@
 //! messages that a member can send, and receive, at the same time. Tests are exhaustive over sizes.
 
 pub mod bruck;
+pub mod corrected;
 pub mod direct;
 pub mod dissemination;
 pub mod exchange;
@@ -37,6 +38,13 @@ pub fn floor_log(value: u32, base: u32) -> (u32, u32) {
         exponent += 1;
     }
     (exponent, power as u32)
+}
+
+/// Divides `count` items evenly among ports: (port, first item, number of items), none of them empty.
+pub fn shares(count: u32, ports: u8) -> impl Iterator<Item = (u8, u32, u32)> {
+    let parts = count.min(u32::from(ports));
+    let cut = move |part: u32| (u64::from(part) * u64::from(count) / u64::from(parts)) as u32;
+    (0..parts).map(move |part| (part as u8, cut(part), cut(part + 1) - cut(part)))
 }
 
 /// `(member + distance) mod size`, for `distance <= size`.
