@@ -265,3 +265,101 @@ fn mistakes_are_told_in_one_line() {
         "{stderr}"
     );
 }
+
+/// What rank 0 sends in a round, as (to, blocks), and from whom it receives.
+type Round = (Vec<(u64, u64)>, Vec<u64>);
+
+/// The rounds of 16 ranks with two ports in which rank 0 sends.
+fn partners(collective: &str) -> Vec<Round> {
+    let mut command = explain(&[
+        collective,
+        "--ranks",
+        "16",
+        "--node-size",
+        "1",
+        "--rails",
+        "2",
+        "--ports",
+        "2",
+        "--bytes",
+        "64",
+        "--steps",
+        "--json",
+    ]);
+    command.env(
+        "FERRORAIL_ALGORITHM",
+        format!("{collective}=standard_exchange"),
+    );
+    command.env("FERRORAIL_ZERO_COPY", "off");
+    let (stdout, stderr) = expect_code(&mut command, 0);
+    assert_eq!(stderr, "");
+    let facts: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(facts["algorithm"], "standard_exchange");
+    let blocks = |span: &Value| {
+        let span = span.as_str().unwrap().trim_end_matches(']');
+        let (first, end) = span.split_once('[').unwrap().1.split_once("..").unwrap();
+        end.parse::<u64>().unwrap() - first.parse::<u64>().unwrap()
+    };
+    let mut rounds = Vec::new();
+    for steps in facts["rounds"].as_array().unwrap() {
+        let of = |name| {
+            let steps = steps.as_array().unwrap().iter();
+            steps.filter(move |step| step["do"] == name)
+        };
+        let puts: Vec<_> = of("put")
+            .map(|step| (step["to"].as_u64().unwrap(), blocks(&step["from"])))
+            .collect();
+        let awaited = of("await").map(|step| step["from"].as_u64().unwrap());
+        let mut awaited: Vec<_> = awaited.collect();
+        awaited.dedup();
+        if !puts.is_empty() {
+            rounds.push((puts, awaited));
+        }
+    }
+    rounds
+}
+
+/// The table in the header of `coll::allgather::standard_exchange`.
+#[test]
+fn steps_are_the_papers_standard_exchange_allgather_of_sixteen_processes() {
+    let expected = vec![
+        (vec![(1, 1), (2, 1)], vec![15, 14]),
+        (vec![(9, 1), (10, 1)], vec![7, 6]),
+        (vec![(11, 1), (12, 1)], vec![5, 4]),
+        (vec![(3, 3), (6, 3)], vec![13, 10]),
+        (vec![(13, 1), (14, 1)], vec![3, 2]),
+        (vec![(15, 1)], vec![1]),
+    ];
+    assert_eq!(partners("allgather"), expected);
+}
+
+/// The table in the header of `coll::alltoall::standard_exchange`.
+#[test]
+fn steps_are_the_papers_standard_exchange_alltoall_of_sixteen_processes() {
+    let expected = vec![
+        (vec![(1, 5), (2, 5)], vec![15, 14]),
+        (vec![(3, 4), (6, 3)], vec![13, 10]),
+        (vec![(9, 3), (12, 4)], vec![7, 4]),
+    ];
+    assert_eq!(partners("alltoall"), expected);
+}
+
+#[test]
+fn steps_are_a_line_each_for_people() {
+    let (stdout, _) = expect_code(
+        explain(&of_shape(&["--bytes", "64", "--steps", "7"]))
+            .env("FERRORAIL_ALGORITHM", "allgather=ring"),
+        0,
+    );
+    assert!(stdout.starts_with("allgather by ring into "), "{stdout}");
+    assert!(stdout.contains("rank 7 of 8, k 2"), "{stdout}");
+    assert_eq!(stdout.matches("\n    put ").count(), 7, "{stdout}");
+    let (_, stderr) = expect_code(
+        &mut explain(&of_shape(&["--bytes", "64", "--steps", "8"])),
+        1,
+    );
+    assert!(
+        stderr.contains("--steps 8 is not one of 8 ranks"),
+        "{stderr}"
+    );
+}

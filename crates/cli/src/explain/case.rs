@@ -5,7 +5,7 @@ use ferrorail_base::config::Settings;
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::cost::{Counter, Counts, Model, Nanos, Shape, predict_in_pieces};
 use ferrorail_coll::select::{Query, Table};
-use ferrorail_coll::{Algorithm, Collective, Landing, Request};
+use ferrorail_coll::{Algorithm, Collective, Landing, Request, Schedule};
 use ferrorail_engine::choice::{Choice, Chooser, by_length, piece_bytes, scratch_bytes};
 use ferrorail_engine::{Fabric, open_rails};
 use std::collections::BTreeMap;
@@ -174,8 +174,19 @@ impl Case {
     }
 
     fn scratch_blocks(&self, algorithm: &Algorithm, landing: Landing) -> Option<u32> {
+        let schedule = self.schedule(algorithm, landing, self.root)?;
+        Some(schedule.scratch_blocks)
+    }
+
+    /// What `rank` does; `None` where the team is too large.
+    pub fn schedule(
+        &self,
+        algorithm: &Algorithm,
+        landing: Landing,
+        rank: Rank,
+    ) -> Option<Schedule> {
         (self.shape.ranks <= BUILT_RANKS_MAX)
-            .then(|| (algorithm.build)(&self.request(self.root, landing)).scratch_blocks)
+            .then(|| (algorithm.build)(&self.request(rank, landing)))
     }
 
     fn count(&self, algorithm: &Algorithm, landing: Landing) -> Option<Counts> {

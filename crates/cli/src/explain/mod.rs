@@ -5,6 +5,7 @@
 
 mod case;
 mod facts;
+mod steps;
 mod text;
 mod window;
 
@@ -55,6 +56,9 @@ pub struct Args {
     /// Root of a rooted collective; predictions are for root 0, counts for this one
     #[arg(long, value_name = "RANK", default_value_t = 0)]
     root: u32,
+    /// What this rank does, round by round, instead of what there is to choose from
+    #[arg(long, value_name = "RANK", requires = "bytes", num_args = 0..=1, default_missing_value = "0")]
+    steps: Option<u32>,
     /// Parameters of the machine: a JSON file in the form that --json shows under "model"
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
@@ -120,6 +124,9 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     };
     let case = Case::new(wanted, &settings)?;
     match args.bytes {
+        Some(bytes) if let Some(rank) = args.steps => {
+            print(args.json, &steps::facts(&case, bytes, rank)?, steps::text)?;
+        }
         Some(bytes) => print(args.json, &facts::of_size(&case, bytes), text::size)?,
         None => print(args.json, &facts::thresholds(&case), text::thresholds)?,
     }

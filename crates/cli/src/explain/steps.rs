@@ -1,0 +1,120 @@
+//! The schedule of one rank: what it does in which round.
+
+use super::case::Case;
+use anyhow::{Result, bail};
+use ferrorail_base::Rank;
+use ferrorail_base::units::size_class;
+use ferrorail_coll::{Buffer, Span, Step};
+use ferrorail_engine::choice::landing_name;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Steps of `rank` in what is chosen for blocks of `bytes`.
+pub fn facts(case: &Case, bytes: u64, rank: u32) -> Result<Value> {
+    let choice = case.choose(size_class(bytes));
+    let ranks = case.topology.size();
+    if rank >= ranks {
+        bail!("--steps {rank} is not one of {ranks} ranks");
+    }
+    let Some(schedule) = case.schedule(choice.algorithm, choice.landing, Rank(rank)) else {
+        bail!("--steps: schedules of {ranks} ranks are not built");
+    };
+    let rounds: Vec<Value> = schedule
+        .rounds()
+        .map(|steps| steps.iter().map(step).collect())
+        .collect();
+    Ok(json!({
+        "collective": case.collective.name(),
+        "algorithm": choice.algorithm.name,
+        "landing": landing_name(choice.landing),
+        "rank": rank,
+        "ranks": ranks,
+        "ports": case.shape.ports,
+        "rounds": rounds,
+    }))
+}
+
+fn step(step: &Step) -> Value {
+    match *step {
+        Step::Put {
+            to,
+            port,
+            from,
+            into,
+            ..
+        } => {
+            json!({ "do": "put", "to": to.0, "port": port, "from": span(from), "into": span(into) })
+        }
+        Step::Await {
+            from, port, blocks, ..
+        } => json!({ "do": "await", "from": from.0, "port": port, "blocks": blocks }),
+        Step::Announce { to, .. } => json!({ "do": "announce", "to": to.0 }),
+        Step::AwaitAnnouncement { from, .. } => {
+            json!({ "do": "await_announcement", "from": from.0 })
+        }
+        Step::Multicast { from } => json!({ "do": "multicast", "from": span(from) }),
+        Step::AwaitMulticast { from, into } => {
+            json!({ "do": "await_multicast", "from": from.0, "into": span(into) })
+        }
+        Step::Copy { from, into } => {
+            json!({ "do": "copy", "from": span(from), "into": span(into) })
+        }
+        Step::Reduce { from, into, .. } => {
+            json!({ "do": "reduce", "from": span(from), "into": span(into) })
+        }
+        Step::NodeSignal { phase } => json!({ "do": "node_signal", "phase": phase }),
+        Step::NodeAwait { of, phase } => {
+            json!({ "do": "node_await", "from": of.0, "phase": phase })
+        }
+        Step::NodeAwaitAll { phase } => json!({ "do": "node_await_all", "phase": phase }),
+    }
+}
+
+/// A buffer with its first block and the one past its last.
+fn span(span: Span) -> Value {
+    let buffer = match span.buffer {
+        Buffer::Send => "send",
+        Buffer::Recv => "recv",
+        Buffer::Scratch => "scratch",
+        Buffer::Node => "node",
+    };
+    json!(format!(
+        "{buffer}[{}..{}]",
+        span.first,
+        span.first + span.count
+    ))
+}
+
+/// For people: a line a step.
+pub fn text(facts: &Value) -> String {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut out = format!(
+        "{} by {} into {}: rank {} of {}, k {}; spans are of blocks\n",
+        word(&facts["collective"]),
+        word(&facts["algorithm"]),
+        word(&facts["landing"]),
+        facts["rank"],
+        facts["ranks"],
+        facts["ports"],
+    );
+    let rounds = facts["rounds"].as_array().map_or(&[][..], Vec::as_slice);
+    for (number, steps) in rounds.iter().enumerate() {
+        let _ = writeln!(out, "\n  round {number}");
+        for step in steps.as_array().map_or(&[][..], Vec::as_slice) {
+            let _ = write!(out, "    {:<20}", word(&step["do"]));
+            for name in ["to", "from", "into", "port", "blocks", "phase"] {
+                match &step[name] {
+                    Value::Null => {}
+                    Value::String(text) => {
+                        let _ = write!(out, " {name} {text}");
+                    }
+                    number => {
+                        let _ = write!(out, " {name} {number}");
+                    }
+                }
+            }
+            out.push('\n');
+        }
+    }
+    out
+}
