@@ -83,7 +83,7 @@ table! {
     "FERRORAIL_NODE_SIZE", Kind::Number(0, u32::MAX as u64), "0",
         "ranks per virtual node; 0 takes nodes as they are";
     "FERRORAIL_ALGORITHM", Kind::Text, "",
-        "forced algorithms, e.g. allgather=smp_bruck";
+        "forced algorithms, e.g. allgather=smp_bruck, or with ports of their own: allgather=bruck:ports=1";
     "FERRORAIL_TUNING", Kind::Text, "",
         "selection table (JSON) to use instead of the built-in one";
     "FERRORAIL_SCRATCH", Kind::Bytes, "64K",

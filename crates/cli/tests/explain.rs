@@ -345,6 +345,30 @@ fn steps_are_the_papers_standard_exchange_alltoall_of_sixteen_processes() {
 }
 
 #[test]
+fn ports_of_an_algorithm_and_composites_are_in_force() {
+    let facts = |forced: &str, bytes: &str| {
+        let mut command = explain(&of_shape(&["--bytes", bytes, "--json"]));
+        command.env("FERRORAIL_ALGORITHM", forced);
+        let (stdout, _) = expect_code(&mut command, 0);
+        serde_json::from_str::<Value>(&stdout).unwrap()
+    };
+    // Eight ranks: Bruck takes three rounds on one port, two on two.
+    let one = facts("allgather=bruck:ports=1", "64");
+    assert_eq!(one["chosen"]["algorithm"], "bruck:ports=1");
+    assert_eq!(row(&one, "bruck:ports=1", "scratch")["rounds"], 3);
+    assert_eq!(row(&one, "bruck", "scratch")["rounds"], 2);
+    let native = |bytes| facts("allgather=tree_then_ring", bytes)["chosen"]["algorithm"].clone();
+    assert_eq!(native("32K"), "tree_gather_broadcast:ports=1");
+    assert_eq!(native("64K"), "ring:ports=1");
+    let mut command = explain(&of_shape(&["--bytes", "64"]));
+    command.env("FERRORAIL_ALGORITHM", "allgather=bruck:ports=0");
+    let (_, stderr) = expect_code(&mut command, 0);
+    let said =
+        "FERRORAIL_ALGORITHM=allgather=bruck:ports=0: \"0\" is no number of ports from 1 to 8";
+    assert!(stderr.contains(said), "{stderr}");
+}
+
+#[test]
 fn steps_are_a_line_each_for_people() {
     let (stdout, _) = expect_code(
         explain(&of_shape(&["--bytes", "64", "--steps", "7"]))

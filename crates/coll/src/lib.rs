@@ -31,6 +31,7 @@ pub mod cost;
 pub mod gather;
 pub mod group;
 pub mod leaders;
+pub mod named;
 pub mod pattern;
 pub mod reduce;
 pub mod reduce_scatter_block;

@@ -222,8 +222,8 @@ pub struct Schedule {
     /// Blocks of scratch that must exist at every rank: largest `first + count` of `Scratch` and
     /// `Node` spans over all ranks.
     pub scratch_blocks: u32,
-    /// Whether a put goes over the rail of its port, as other ranks of the node drive the others,
-    /// where there are not more rails than ports. Otherwise rails are taken as they come.
+    /// Whether a put goes over the rail of its port, as other ranks of the node drive the others.
+    /// Otherwise, and where there are more rails than ports, rails are taken as they come.
     pub own_rails: bool,
 }
 

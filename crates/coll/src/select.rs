@@ -13,9 +13,11 @@
 //!   { "collective": "allgather", "algorithm": "direct", "landing": "scratch" } ] }
 //! ```
 //!
+//! An algorithm may have ports of its own there too, as in `bruck:ports=1` ([`crate::named`]).
 //! Loading checks that a choice exists for every query and that every rule can be reached.
 
-use crate::registry::{Algorithm, Collective, RankOrder, UnknownAlgorithm, find};
+use crate::named::{NameError, Variant, variant};
+use crate::registry::{Algorithm, Collective, RankOrder};
 use crate::schedule::Landing;
 use ferrorail_base::Topology;
 use serde::{Deserialize, Serialize};
@@ -74,6 +76,8 @@ impl Query {
 pub struct Choice {
     /// The algorithm.
     pub algorithm: &'static Algorithm,
+    /// Its k, where that is not the team's.
+    pub ports: Option<u8>,
     /// One of its landings.
     pub landing: Landing,
     /// Index of the rule that matched, for explanations.
@@ -90,13 +94,13 @@ pub enum TableError {
     /// Another format version.
     #[error("tuning table: version {0} is not known; this library reads version {VERSION}")]
     Version(u32),
-    /// No such algorithm.
+    /// No such algorithm, or not with such ports.
     #[error("tuning table, rule {rule}: {source}")]
     Algorithm {
         /// Rule.
         rule: usize,
         /// Says which name is near.
-        source: UnknownAlgorithm,
+        source: NameError,
     },
     /// The algorithm's puts cannot land there.
     #[error("tuning table, rule {rule}: {algorithm} cannot land in {landing:?}")]
@@ -139,7 +143,7 @@ struct Document {
 
 struct Entry {
     bounds: [(u64, u64); DIMENSIONS],
-    algorithm: &'static Algorithm,
+    variant: Variant,
 }
 
 /// A checked table.
@@ -181,8 +185,8 @@ impl Table {
             entries.push(check(index, rule)?);
             // An earlier rule may be passed over for an operation that does not commute, or where nodes
             // cannot send each other multicasts.
-            let order = |index: usize| entries[index].algorithm.rank_order;
-            let multicast = |index: usize| entries[index].algorithm.multicast;
+            let order = |index: usize| entries[index].variant.algorithm.rank_order;
+            let multicast = |index: usize| entries[index].variant.algorithm.multicast;
             let covers = |&by: &usize| {
                 let always = !multicast(by) || multicast(index);
                 rules[by].covers(rule) && order(by) <= order(index) && always
@@ -239,8 +243,8 @@ impl Table {
         let matches = |(rule, entry): &(&Rule, &Entry)| {
             rule.collective == query.collective
                 && (rule.landing == LandingName::Scratch || query.zero_copy)
-                && (!entry.algorithm.multicast || query.multicast)
-                && admits(entry.algorithm)
+                && (!entry.variant.algorithm.multicast || query.multicast)
+                && admits(entry.variant.algorithm)
                 && facts
                     .iter()
                     .zip(entry.bounds)
@@ -250,8 +254,10 @@ impl Table {
         let index = rules
             .position(|pair| matches(&pair))
             .expect("tables are total and facts at least 1");
+        let Variant { algorithm, ports } = self.entries[index].variant;
         Choice {
-            algorithm: self.entries[index].algorithm,
+            algorithm,
+            ports,
             landing: self.rules[index].landing.into(),
             rule: index,
         }
@@ -260,8 +266,9 @@ impl Table {
 
 /// Whether a reduction of any operation on any team can use it, multicast or not.
 fn always_usable(rule: &Rule) -> bool {
-    find(rule.collective, &rule.algorithm)
-        .is_ok_and(|algorithm| algorithm.rank_order == RankOrder::Always && !algorithm.multicast)
+    variant(rule.collective, &rule.algorithm).is_ok_and(|Variant { algorithm, .. }| {
+        algorithm.rank_order == RankOrder::Always && !algorithm.multicast
+    })
 }
 
 fn parse(text: &str) -> Result<Vec<Rule>, TableError> {
@@ -273,11 +280,12 @@ fn parse(text: &str) -> Result<Vec<Rule>, TableError> {
 }
 
 fn check(index: usize, rule: &Rule) -> Result<Entry, TableError> {
-    let algorithm =
-        find(rule.collective, &rule.algorithm).map_err(|source| TableError::Algorithm {
+    let variant =
+        variant(rule.collective, &rule.algorithm).map_err(|source| TableError::Algorithm {
             rule: index,
             source,
         })?;
+    let algorithm = variant.algorithm;
     if !algorithm.supports(rule.landing.into()) {
         return Err(TableError::Landing {
             rule: index,
@@ -289,7 +297,7 @@ fn check(index: usize, rule: &Rule) -> Result<Entry, TableError> {
     if bounds.iter().any(|(min, max)| min > max) {
         return Err(TableError::Empty { rule: index });
     }
-    Ok(Entry { bounds, algorithm })
+    Ok(Entry { bounds, variant })
 }
 
 /// The choice of the shipped table.

@@ -5,8 +5,9 @@
 use crate::team::map::CHANNELS;
 use ferrorail_base::Topology;
 use ferrorail_coll::cost::{self, Shape};
+use ferrorail_coll::named::{Variant, named};
 use ferrorail_coll::select::{Choice as TableChoice, Query, Table};
-use ferrorail_coll::{Algorithm, Collective, Landing, find};
+use ferrorail_coll::{Algorithm, Collective, Landing};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -36,10 +37,22 @@ impl fmt::Display for ChosenBy {
 pub struct Choice {
     /// The algorithm.
     pub algorithm: &'static Algorithm,
+    /// Its k, where that is not the team's.
+    pub ports: Option<u8>,
     /// One of its landings.
     pub landing: Landing,
     /// What chose it.
     pub by: ChosenBy,
+}
+
+impl Choice {
+    /// The algorithm with its ports.
+    pub fn variant(&self) -> Variant {
+        Variant {
+            algorithm: self.algorithm,
+            ports: self.ports,
+        }
+    }
 }
 
 /// The settings that a choice depends on; alike on all ranks of a team.
@@ -47,7 +60,7 @@ pub struct Choice {
 pub struct Chooser<'a> {
     /// The table in force.
     pub table: &'a Table,
-    /// `FERRORAIL_ALGORITHM`: collective to algorithm.
+    /// `FERRORAIL_ALGORITHM`: collective to what [`named()`] reads.
     pub forced: &'a BTreeMap<String, String>,
     /// `FERRORAIL_ZERO_COPY`.
     pub zero_copy: Option<bool>,
@@ -84,11 +97,13 @@ impl Chooser<'_> {
     ) -> Choice {
         let forced = self.forced.get(query.collective.name());
         // An unknown name was reported when the settings were read.
-        if let Some(Ok(algorithm)) = forced.map(|name| find(query.collective, name))
+        if let Some(Ok(found)) = forced.map(|text| named(query.collective, text))
+            && let Variant { algorithm, ports } = found.at(query.bytes)
             && admits(algorithm)
         {
             return Choice {
                 algorithm,
+                ports,
                 landing: self.landing(query, algorithm),
                 by: ChosenBy::Forced,
             };
@@ -96,6 +111,7 @@ impl Chooser<'_> {
         let choice = by_table(query);
         Choice {
             algorithm: choice.algorithm,
+            ports: choice.ports,
             landing: choice.landing,
             by: ChosenBy::Rule(choice.rule),
         }
@@ -217,6 +233,41 @@ mod tests {
         assert_eq!(landing(Some(true), 64, true), Landing::Recv);
         assert_eq!(landing(None, 32 << 10, true), Landing::Recv);
         assert_eq!(landing(Some(true), 32 << 10, false), Landing::Scratch);
+    }
+
+    #[test]
+    fn what_is_forced_has_ports_of_its_own_and_may_go_by_size() {
+        let choose = |collective: &str, text: &str, bytes| {
+            let forced = BTreeMap::from([(collective.to_owned(), text.to_owned())]);
+            let chooser = Chooser {
+                table: Table::shipped(),
+                forced: &forced,
+                zero_copy: None,
+            };
+            let collective = Collective::from_name(collective).unwrap();
+            let query = Query {
+                collective,
+                bytes,
+                ..QUERY
+            };
+            let choice = chooser.choose(&query);
+            (choice.variant().to_string(), choice.by)
+        };
+        let forced = |text: &str| (text.to_owned(), ChosenBy::Forced);
+        assert_eq!(
+            choose("allgather", "bruck:ports=1", 64),
+            forced("bruck:ports=1")
+        );
+        assert_eq!(
+            choose("alltoall", "direct:ports=4", 64),
+            forced("direct:ports=4")
+        );
+        assert_eq!(choose("alltoall", "direct", 64), forced("direct"));
+        let native = |bytes| choose("alltoall", "pairwise_then_permission", bytes);
+        assert_eq!(native(8 << 10), forced("pairwise:ports=1"));
+        assert_eq!(native(16 << 10), forced("permission_to_send:ports=1"));
+        let wrong = choose("allgather", "bruck:ports=9", 64);
+        assert!(matches!(wrong.1, ChosenBy::Rule(_)), "{wrong:?}");
     }
 
     #[test]

@@ -12,8 +12,9 @@ use crate::team::create::SIZE_MAX;
 use crate::team::memory::layouts;
 use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_base::{NodeId, Rank, Topology};
+use ferrorail_coll::named::{Variant, variant};
 use ferrorail_coll::select::{Query, Table};
-use ferrorail_coll::{Algorithm, Collective, Landing, Request, find, find_collective};
+use ferrorail_coll::{Collective, Landing, Request, find_collective};
 use ferrorail_fabric::Connections;
 use ferrorail_shm::NodeLayout;
 use serde::Serialize;
@@ -56,8 +57,8 @@ pub struct Need {
 pub struct Row {
     /// The collective.
     pub collective: &'static str,
-    /// The algorithm chosen.
-    pub algorithm: &'static str,
+    /// The algorithm chosen, as settings spell it.
+    pub algorithm: String,
     /// Where its puts land.
     pub landing: &'static str,
     /// Smallest size in bytes.
@@ -122,7 +123,7 @@ pub fn estimate(asked: &Asked, settings: &Settings) -> Result<Estimate, EngineEr
                 let peers = team.peers(collective, choice.0, choice.1);
                 rows.push(Row {
                     collective: collective.name(),
-                    algorithm: choice.0.name,
+                    algorithm: choice.0.to_string(),
                     landing: landing_name(choice.1),
                     from_bytes: if class == 0 {
                         0
@@ -183,7 +184,7 @@ pub fn total<'n>(
     let mut all = team.nobody();
     for (collective, algorithm, landing) in used {
         let collective = find_collective(collective).map_err(|error| none(&error))?;
-        let algorithm = find(collective, algorithm).map_err(|error| none(&error))?;
+        let algorithm = variant(collective, algorithm).map_err(|error| none(&error))?;
         let landings = [Landing::Scratch, Landing::Recv];
         let landing = landings.into_iter().find(|&to| landing_name(to) == landing);
         let landing = landing.ok_or_else(|| none(&"no such landing"))?;
@@ -266,7 +267,7 @@ impl<'a> Imagined<'a> {
         }
     }
 
-    fn choose(&self, collective: Collective, class: u32) -> (&'static Algorithm, Landing) {
+    fn choose(&self, collective: Collective, class: u32) -> (Variant, Landing) {
         let chooser = Chooser {
             table: self.table,
             forced: &self.settings.algorithm,
@@ -283,7 +284,7 @@ impl<'a> Imagined<'a> {
             zero_copy: self.settings.zero_copy.unwrap_or(true),
             multicast: self.settings.multicast,
         });
-        (choice.algorithm, choice.landing)
+        (choice.variant(), choice.landing)
     }
 
     fn nobody(&self) -> Peers {
@@ -291,19 +292,20 @@ impl<'a> Imagined<'a> {
     }
 
     /// Peers on other nodes that the schedules name.
-    fn peers(&self, collective: Collective, algorithm: &Algorithm, landing: Landing) -> Peers {
+    fn peers(&self, collective: Collective, chosen: Variant, landing: Landing) -> Peers {
+        let ports = chosen.ports.unwrap_or(self.ports);
         let both = by_length(collective) && landing == Landing::Recv;
         let of_rank = |&rank: &Rank| {
             let of_landing = |landing| {
                 let request = Request {
                     topology: self.topology,
                     rank,
-                    ports: self.ports,
-                    leaders: self.settings.leaders.unwrap_or(self.ports),
+                    ports,
+                    leaders: self.settings.leaders.unwrap_or(ports),
                     landing,
                     root: Rank(0),
                 };
-                (algorithm.build)(&request).peers()
+                (chosen.algorithm.build)(&request).peers()
             };
             let mut peers = of_landing(landing);
             if both {

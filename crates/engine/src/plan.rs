@@ -12,6 +12,7 @@ use crate::team::map::Map;
 use ferrorail_base::Rank;
 use ferrorail_base::units::size_class;
 use ferrorail_coll::cost::{Model, Shape, predict_in_pieces};
+use ferrorail_coll::named::Variant;
 use ferrorail_coll::select::Query;
 use ferrorail_coll::{Algorithm, Buffer, Collective, Landing, Request, Schedule, Step};
 use std::collections::HashMap;
@@ -52,6 +53,10 @@ pub(crate) struct Plan {
     key: PlanKey,
     pub algorithm: &'static Algorithm,
     pub landing: Landing,
+    /// k.
+    ports: u8,
+    /// The algorithm as it was chosen.
+    pub variant: Variant,
     by: ChosenBy,
     pub route: Route,
     /// Of a vector form of which no rank knows all lengths: the way into user memory of the
@@ -132,7 +137,7 @@ impl Plans {
         for plan in self.last.iter_mut().chain(self.others.values_mut()) {
             let key = CallKey {
                 collective: plan.key.collective.name(),
-                algorithm: plan.algorithm.name,
+                algorithm: plan.variant,
                 landing: landing_name(plan.landing),
                 size_class_bytes: 1 << plan.key.class,
                 by: plan.by,
@@ -153,24 +158,28 @@ impl Plan {
             in_rank_order,
         } = key;
         let topology = &map.topology;
-        let Choice {
-            algorithm,
-            landing,
-            by,
-        } = choose(
+        let choice = choose(
             map,
             collective,
             1 << class.min(62),
             in_rank_order,
             multicast,
         );
+        let Choice {
+            algorithm,
+            ports,
+            landing,
+            by,
+        } = choice;
+        let ports = ports.unwrap_or_else(|| map.ports());
         let by_length = by_length(collective);
         let both = by_length && landing == Landing::Recv;
-        let route = |landing| Route::new(map, algorithm, landing, root);
+        let route = |landing| Route::new(map, algorithm, ports, landing, root);
         tracing::debug!(
             collective = collective.name(),
             bytes_max = 1u64 << class.min(62),
             algorithm = algorithm.name,
+            ports,
             landing = landing_name(landing),
             by = %by,
             "chosen"
@@ -180,6 +189,8 @@ impl Plan {
             parts: algorithm.cut.parts(topology.size()),
             algorithm,
             landing,
+            ports,
+            variant: choice.variant(),
             by,
             route: route(if both { Landing::Scratch } else { landing }),
             large: both.then(|| route(Landing::Recv)),
@@ -200,7 +211,8 @@ impl Plan {
             Some(_) => Landing::Scratch,
             None => self.landing,
         };
-        schedule(map, self.algorithm, landing, self.key.root, rank).peers()
+        let (algorithm, ports) = (self.algorithm, self.ports);
+        schedule(map, algorithm, ports, landing, self.key.root, rank).peers()
     }
 
     /// What has been counted since the last time.
@@ -208,7 +220,7 @@ impl Plan {
         let calls = std::mem::take(&mut self.calls);
         let bytes = std::mem::take(&mut self.bytes);
         let runs = std::mem::take(&mut self.runs);
-        let shape = map.shape();
+        let shape = map.shape(self.ports);
         let puts = |step: &&Step| matches!(step, Step::Put { .. } | Step::Multicast { .. });
         let puts = self.route.schedule.steps.iter().filter(puts).count() as u64;
         let mean = bytes.div_ceil(calls.max(1));
@@ -241,8 +253,8 @@ impl Plan {
 }
 
 impl Route {
-    fn new(map: &Map, algorithm: &Algorithm, landing: Landing, root: Rank) -> Self {
-        let schedule = schedule(map, algorithm, landing, root, map.rank);
+    fn new(map: &Map, algorithm: &Algorithm, ports: u8, landing: Landing, root: Rank) -> Self {
+        let schedule = schedule(map, algorithm, ports, landing, root, map.rank);
         // Within a node the CPU copies.
         let far = |peer: Rank| !map.topology.same_node(peer, map.rank);
         let puts_from = |buffer| {
@@ -265,18 +277,22 @@ impl Route {
 fn schedule(
     map: &Map,
     algorithm: &Algorithm,
+    ports: u8,
     landing: Landing,
     root: Rank,
     rank: Rank,
 ) -> Schedule {
-    (algorithm.build)(&Request {
+    let mut schedule = (algorithm.build)(&Request {
         topology: &map.topology,
         rank,
-        ports: map.ports(),
-        leaders: map.leaders(),
+        ports,
+        leaders: map.leaders(ports),
         landing,
         root,
-    })
+    });
+    // With fewer ports than rails some rails would be nobody's.
+    schedule.own_rails &= map.rail_count() <= ports;
+    schedule
 }
 
 /// The choice in force for blocks of `bytes` bytes.

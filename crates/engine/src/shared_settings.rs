@@ -213,7 +213,7 @@ pub fn algorithm_problems(settings: &Settings) -> Vec<Problem> {
                 problems.push(complain(collective, algorithm, hint));
             }
             Some(known) => {
-                if let Err(error) = ferrorail_coll::find(known, algorithm) {
+                if let Err(error) = ferrorail_coll::named::named(known, algorithm) {
                     problems.push(complain(collective, algorithm, error.to_string()));
                 }
             }

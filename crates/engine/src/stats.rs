@@ -4,6 +4,7 @@ use crate::choice::ChosenBy;
 use crate::multicast::MulticastRow;
 use crate::window::statistics::WindowRows;
 use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
+use ferrorail_coll::named::Variant;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -12,7 +13,7 @@ use std::sync::PoisonError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CallKey {
     pub collective: &'static str,
-    pub algorithm: &'static str,
+    pub algorithm: Variant,
     pub landing: &'static str,
     pub size_class_bytes: u64,
     pub by: ChosenBy,
@@ -89,7 +90,7 @@ impl ConnectionRow {
 pub struct CallRow {
     /// `allgather`, …
     pub collective: String,
-    /// Name of the algorithm.
+    /// The algorithm, as settings spell it.
     pub algorithm: String,
     /// `scratch` or `recv`.
     pub landing: String,
@@ -326,7 +327,7 @@ impl Stats {
             .unwrap_or_else(PoisonError::into_inner);
         let calls = calls.iter().map(|(key, count)| CallRow {
             collective: key.collective.into(),
-            algorithm: key.algorithm.into(),
+            algorithm: key.algorithm.to_string(),
             landing: key.landing.into(),
             size_class_bytes: key.size_class_bytes,
             ranks: key.ranks,

@@ -64,7 +64,7 @@ fn leaders_connect_and_others_do_not() {
         .find(|row| row.collective == "allgather")
         .expect("a row");
     assert_eq!(
-        (row.algorithm, row.to_bytes, row.from_bytes),
+        (&*row.algorithm, row.to_bytes, row.from_bytes),
         ("smp_bruck", None, 0)
     );
     // Bruck's distances 1, 2 and 4 among 8 nodes, in both directions; 4 is its own opposite.

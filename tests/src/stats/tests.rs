@@ -30,6 +30,7 @@ fn forced_algorithms_must_run_on_the_shape_that_was_asked_for() {
     };
     assert!(check(2, "allgather=ring", "1"));
     assert!(!check(2, "allgather=bruck", "1"));
+    assert!(!check(2, "allgather=ring:ports=2", "1"));
     assert!(!check(2, "allgather=ring", "2"));
     assert!(!check(4, "allgather=ring", "2"));
 }

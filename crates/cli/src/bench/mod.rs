@@ -98,7 +98,8 @@ pub struct Args {
     /// root may run ahead
     #[arg(long)]
     barrier: bool,
-    /// Algorithms of a single collective to force, one after another [default: ferrorail's choice]
+    /// Algorithms of a single collective to force, one after another, such as `bruck:ports=1,bruck:ports=2`
+    /// [default: ferrorail's choice]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     algorithms: Vec<String>,
     /// Values of a setting to compare in one run, such as

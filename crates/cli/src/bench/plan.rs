@@ -9,7 +9,8 @@ use super::timing::Limits;
 use super::variant::{By, Variant};
 use super::{Args, BUDGET, BUDGET_OF_FIGURE};
 use anyhow::{Result, bail};
-use ferrorail_coll::{find, find_collective};
+use ferrorail_coll::find_collective;
+use ferrorail_coll::named::named;
 use std::path::PathBuf;
 
 /// Which collectives are measured, and how.
@@ -203,7 +204,7 @@ fn forced(algorithms: &[String], operations: &[&Operation]) -> Result<Vec<Varian
     };
     let collective = find_collective(operation.name)?;
     let forced = algorithms.iter().map(|name| {
-        find(collective, name)?;
+        named(collective, name)?;
         Ok(Variant::forced(operation.name, name))
     });
     forced.collect()

@@ -4,8 +4,9 @@ use anyhow::{Context, Result};
 use ferrorail_base::config::Settings;
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::cost::{Counter, Counts, Model, Nanos, Shape, predict_in_pieces};
+use ferrorail_coll::named::Variant;
 use ferrorail_coll::select::{Query, Table};
-use ferrorail_coll::{Algorithm, Collective, Landing, Request, Schedule};
+use ferrorail_coll::{Collective, Landing, Request, Schedule};
 use ferrorail_engine::choice::{Choice, Chooser, by_length, piece_bytes, scratch_bytes};
 use ferrorail_engine::{Fabric, open_rails};
 use std::collections::BTreeMap;
@@ -44,11 +45,12 @@ pub struct Case {
     forced: BTreeMap<String, String>,
     zero_copy_setting: Option<bool>,
     multicast: bool,
+    leaders: Option<u8>,
 }
 
 /// One algorithm with one landing, for one size.
 pub struct Candidate {
-    pub algorithm: &'static Algorithm,
+    pub variant: Variant,
     pub landing: Landing,
     pub predicted: Nanos,
     /// Operations that one call takes: more than one where blocks exceed scratch.
@@ -81,8 +83,7 @@ impl Case {
         let (table, table_name) = table(settings)?;
         Ok(Self {
             collective: wanted.collective,
-            shape: Shape::of(&topology, ports, rails)
-                .led_by(&topology, settings.leaders.unwrap_or(ports)),
+            shape: shape(&topology, ports, rails, settings.leaders),
             topology,
             zero_copy: wanted.zero_copy.or(settings.zero_copy).unwrap_or(true),
             root: Rank(wanted.root),
@@ -93,6 +94,7 @@ impl Case {
             forced: settings.algorithm.clone(),
             zero_copy_setting: settings.zero_copy,
             multicast: settings.multicast,
+            leaders: settings.leaders,
         })
     }
 
@@ -118,31 +120,37 @@ impl Case {
         })
     }
 
-    /// Every algorithm and landing that this team could use, fastest prediction first.
-    pub fn candidates(&self, bytes: u64, counted: bool) -> Vec<Candidate> {
+    /// Every algorithm and landing that this team could use, and what is `chosen`, fastest prediction
+    /// first.
+    pub fn candidates(&self, bytes: u64, counted: bool, chosen: &Choice) -> Vec<Candidate> {
         let mut all: Vec<Candidate> = ferrorail_coll::algorithms(self.collective)
             .iter()
             .flat_map(|algorithm| algorithm.landings.iter().map(move |&to| (algorithm, to)))
             .filter(|&(_, landing)| self.zero_copy || landing == Landing::Scratch)
-            .map(|(algorithm, landing)| self.candidate(algorithm, landing, bytes, counted))
+            .map(|(algorithm, to)| self.candidate(Variant::of(algorithm), to, bytes, counted))
             .collect();
+        if chosen.ports.is_some() {
+            all.push(self.candidate(chosen.variant(), chosen.landing, bytes, counted));
+        }
         all.sort_by(|a, b| a.predicted.0.total_cmp(&b.predicted.0));
         all
     }
 
     fn candidate(
         &self,
-        algorithm: &'static Algorithm,
+        variant: Variant,
         landing: Landing,
         bytes: u64,
         counted: bool,
     ) -> Candidate {
-        let Shape { ranks, .. } = self.shape;
+        let algorithm = variant.algorithm;
+        let shape = &self.shape_of(variant);
+        let ranks = shape.ranks;
         let block_bytes = bytes.div_ceil(algorithm.cut.parts(ranks).into());
-        let scratch_blocks = self.scratch_blocks(algorithm, landing);
+        let scratch_blocks = self.scratch_blocks(variant, landing);
         let piece = match (landing, scratch_blocks) {
             (Landing::Scratch, Some(blocks)) => {
-                let (collective, shape) = (self.collective, &self.shape);
+                let collective = self.collective;
                 piece_bytes(
                     algorithm,
                     collective,
@@ -156,55 +164,56 @@ impl Case {
         };
         let piece_block = piece.div_ceil(algorithm.cut.parts(ranks).into());
         Candidate {
-            algorithm,
+            variant,
             landing,
-            predicted: predict_in_pieces(
-                algorithm,
-                landing,
-                &self.shape,
-                bytes,
-                piece,
-                &self.model,
-            ),
+            predicted: predict_in_pieces(algorithm, landing, shape, bytes, piece, &self.model),
             pieces: bytes.div_ceil(piece.max(1)).max(1),
-            counts: counted.then(|| self.count(algorithm, landing)).flatten(),
+            counts: counted.then(|| self.count(variant, landing)).flatten(),
             block_bytes,
             scratch_bytes: scratch_blocks.map(|blocks| u64::from(blocks) * piece_block),
         }
     }
 
-    fn scratch_blocks(&self, algorithm: &Algorithm, landing: Landing) -> Option<u32> {
-        let schedule = self.schedule(algorithm, landing, self.root)?;
+    /// What costs of `variant` depend on: it may have ports of its own.
+    pub fn shape_of(&self, variant: Variant) -> Shape {
+        match variant.ports {
+            None => self.shape,
+            Some(ports) => shape(&self.topology, ports, self.shape.rails, self.leaders),
+        }
+    }
+
+    fn scratch_blocks(&self, variant: Variant, landing: Landing) -> Option<u32> {
+        let schedule = self.schedule(variant, landing, self.root)?;
         Some(schedule.scratch_blocks)
     }
 
     /// What `rank` does; `None` where the team is too large.
-    pub fn schedule(
-        &self,
-        algorithm: &Algorithm,
-        landing: Landing,
-        rank: Rank,
-    ) -> Option<Schedule> {
+    pub fn schedule(&self, variant: Variant, landing: Landing, rank: Rank) -> Option<Schedule> {
         (self.shape.ranks <= BUILT_RANKS_MAX)
-            .then(|| (algorithm.build)(&self.request(rank, landing)))
+            .then(|| (variant.algorithm.build)(&self.request(variant, rank, landing)))
     }
 
-    fn count(&self, algorithm: &Algorithm, landing: Landing) -> Option<Counts> {
+    fn count(&self, variant: Variant, landing: Landing) -> Option<Counts> {
         (self.shape.ranks <= COUNTED_RANKS_MAX).then(|| {
             let mut counter = Counter::default();
             for rank in 0..self.shape.ranks {
-                counter.add(&(algorithm.build)(&self.request(Rank(rank), landing)));
+                counter.add(&(variant.algorithm.build)(&self.request(
+                    variant,
+                    Rank(rank),
+                    landing,
+                )));
             }
             counter.finish()
         })
     }
 
-    fn request(&self, rank: Rank, landing: Landing) -> Request<'_> {
+    fn request(&self, variant: Variant, rank: Rank, landing: Landing) -> Request<'_> {
+        let shape = self.shape_of(variant);
         Request {
             topology: &self.topology,
             rank,
-            ports: self.shape.ports,
-            leaders: self.shape.leaders,
+            ports: shape.ports,
+            leaders: shape.leaders,
             landing,
             root: if self.collective.is_rooted() {
                 self.root
@@ -213,6 +222,10 @@ impl Case {
             },
         }
     }
+}
+
+fn shape(topology: &Topology, ports: u8, rails: u8, leaders: Option<u8>) -> Shape {
+    Shape::of(topology, ports, rails).led_by(topology, leaders.unwrap_or(ports))
 }
 
 fn table(settings: &Settings) -> Result<(Table, String)> {

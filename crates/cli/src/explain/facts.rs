@@ -12,7 +12,7 @@ const CLASS_MAX: u32 = 30;
 /// One size: the choice beside all others.
 pub fn of_size(case: &Case, bytes: u64) -> Value {
     let choice = case.choose(size_class(bytes));
-    let mut candidates = case.candidates(bytes, true);
+    let mut candidates = case.candidates(bytes, true, &choice);
     // Of equals the chosen one comes first.
     candidates.sort_by(|a, b| {
         let of = |c: &Candidate| (c.predicted, !is(&choice, c));
@@ -30,14 +30,14 @@ pub fn of_size(case: &Case, bytes: u64) -> Value {
     facts["bytes"] = json!(bytes);
     facts["size_class_bytes"] = json!(1u64 << size_class(bytes).min(62));
     facts["chosen"] = json!({
-        "algorithm": choice.algorithm.name,
+        "algorithm": choice.variant().to_string(),
         "landing": landing_name(choice.landing),
         "description": choice.algorithm.description,
         "because": because(case, &choice),
         "predicted_us": chosen.predicted.0 / 1000.0,
     });
     facts["runner_up"] = json!(runner_up.map(|c| json!({
-        "algorithm": c.algorithm.name,
+        "algorithm": c.variant.to_string(),
         "landing": landing_name(c.landing),
         "ratio": relative(c),
     })));
@@ -62,7 +62,7 @@ pub fn thresholds(case: &Case) -> Value {
         if last != Some(choice) {
             rows.push(json!({
                 "from_bytes": if class == 0 { 0 } else { (1u64 << (class - 1)) + 1 },
-                "algorithm": choice.algorithm.name,
+                "algorithm": choice.variant().to_string(),
                 "landing": landing_name(choice.landing),
                 "because": because(case, &choice),
             }));
@@ -76,7 +76,7 @@ pub fn thresholds(case: &Case) -> Value {
         } else {
             json!(bytes)
         };
-        let candidates = case.candidates(bytes, false);
+        let candidates = case.candidates(bytes, false, &choice);
         let chosen = candidates.iter().find(|c| is(&choice, c));
         let (chosen, best) = (chosen.expect("a candidate"), &candidates[0]);
         let ratio = chosen.predicted.0 / best.predicted.0;
@@ -87,7 +87,7 @@ pub fn thresholds(case: &Case) -> Value {
             row["worst"] = json!({
                 "bytes": bytes,
                 "ratio": ratio,
-                "algorithm": best.algorithm.name,
+                "algorithm": best.variant.to_string(),
                 "landing": landing_name(best.landing),
             });
         }
@@ -110,12 +110,12 @@ fn head(case: &Case) -> Value {
 }
 
 fn is(choice: &Choice, candidate: &Candidate) -> bool {
-    (choice.algorithm, choice.landing) == (candidate.algorithm, candidate.landing)
+    (choice.variant(), choice.landing) == (candidate.variant, candidate.landing)
 }
 
 fn because(case: &Case, choice: &Choice) -> String {
     match choice.by {
-        ChosenBy::Forced => format!("FERRORAIL_ALGORITHM forces {}", choice.algorithm.name),
+        ChosenBy::Forced => format!("FERRORAIL_ALGORITHM forces {}", choice.variant()),
         ChosenBy::Rule(index) => {
             let rule = &case.table.rules()[index];
             format!("rule {index} of {}: {rule}", case.table_name)
@@ -128,7 +128,7 @@ fn row(c: &Candidate) -> Value {
     let total = |per_operation: u64| per_operation * c.pieces;
     let bytes = |blocks: u64| blocks * c.block_bytes;
     json!({
-        "algorithm": c.algorithm.name,
+        "algorithm": c.variant.to_string(),
         "landing": landing_name(c.landing),
         "predicted_us": c.predicted.0 / 1000.0,
         "pieces": c.pieces,

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use case::Case;
 use ferrorail_base::units::parse_bytes;
 use ferrorail_coll::cost::Model;
+use ferrorail_coll::named::composites;
 use ferrorail_coll::{algorithms, find_collective};
 use ferrorail_engine::{LockAlgorithm, OFFERED};
 use serde_json::{Value, json};
@@ -157,10 +158,13 @@ fn listing() -> Value {
                 "smp_aware": algorithm.smp_aware,
             })
         });
+        let composites = composites(collective).map(
+            |composite| json!({ "name": composite.name, "description": composite.description }),
+        );
         json!({
             "collective": collective.name(),
             "offered": OFFERED.contains(&collective),
-            "algorithms": algorithms.collect::<Vec<_>>(),
+            "algorithms": algorithms.chain(composites).collect::<Vec<_>>(),
         })
     });
     json!({ "collectives": rows.collect::<Vec<_>>() })

@@ -15,11 +15,15 @@ pub fn listing(facts: &Value) -> String {
         let _ = writeln!(out, "{}{left}", word(&collective["collective"]));
         for algorithm in rows(&collective["algorithms"]) {
             let landings: Vec<_> = rows(&algorithm["landings"]).iter().map(word).collect();
+            let landings = match landings.is_empty() {
+                true => "by size".into(),
+                false => landings.join(", "),
+            };
             let _ = writeln!(
                 out,
                 "  {:<28} {:<13} {}",
                 word(&algorithm["name"]),
-                landings.join(", "),
+                landings,
                 word(&algorithm["description"])
             );
         }

@@ -73,7 +73,7 @@ pub struct Rule {
     /// k.
     #[serde(default, skip_serializing_if = "Limits::is_any")]
     pub ports: Limits,
-    /// Name of the algorithm.
+    /// The algorithm, as [`crate::named::variant`] reads it.
     pub algorithm: String,
     /// Landing of its puts.
     pub landing: LandingName,

@@ -1,7 +1,8 @@
 //! What tables accept, refuse and choose.
 
 use super::*;
-use crate::registry::algorithms;
+
+use crate::registry::{algorithms, find};
 
 const QUERY: Query = Query {
     collective: Collective::Allgather,
@@ -164,6 +165,34 @@ fn thresholds_of_the_other_collectives() {
         let has_none = algorithms(collective).iter().all(|a| !a.smp_aware);
         let is_smp = algorithm.smp_aware || has_none;
         assert!(is_smp, "{algorithm:?} on one node");
+    }
+}
+
+#[test]
+fn rules_may_say_how_many_ports() {
+    let table = |algorithm: &str| {
+        Table::from_json(&format!(
+            r#"{{ "version": 1, "rules": [ {{ "collective": "allgather", "algorithm": "{algorithm}",
+            "landing": "scratch" }} ] }}"#
+        ))
+    };
+    let choice = table("bruck:ports=1").unwrap().choose(&QUERY);
+    assert_eq!((choice.algorithm.name, choice.ports), ("bruck", Some(1)));
+    let choice = table("bruck").unwrap().choose(&QUERY);
+    assert_eq!((choice.algorithm.name, choice.ports), ("bruck", None));
+    for (wrong, message) in [
+        (
+            "bruck:ports=9",
+            "rule 0: \"9\" is no number of ports from 1 to 8",
+        ),
+        ("bruck:port=1", "rule 0: \"port=1\" is no option"),
+        (
+            "tree_then_ring",
+            "rule 0: tree_then_ring goes by size, as rules do",
+        ),
+    ] {
+        let error = table(wrong).err().expect(wrong).to_string();
+        assert!(error.contains(message), "{wrong}: {error}");
     }
 }
 

@@ -291,7 +291,7 @@ fn connect_peers(
         let mut patience = Patience::new(map, call.collective.name()).expecting(expected);
         let which = Peers::Schedule {
             collective: call.collective,
-            algorithm: plan.algorithm.name,
+            algorithm: plan.variant,
             root: call.root,
             landing: plan.landing,
         };

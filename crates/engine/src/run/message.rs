@@ -65,8 +65,7 @@ impl Run<'_> {
             Policy::Nominal | Policy::Weighted | Policy::Adaptive
         );
         let rails = self.map.rail_count();
-        (self.schedule.own_rails && !weighed && rails <= self.map.ports())
-            .then(|| self.rails().lanes[usize::from(port % rails)])
+        (self.schedule.own_rails && !weighed).then(|| self.rails().lanes[usize::from(port % rails)])
     }
 
     /// The rail whose turn it is to take something short to `to`.

@@ -6,6 +6,7 @@ use crate::EngineError;
 use crate::run::{Blocked, Patience};
 use ferrorail_base::{PeerId, Rank};
 use ferrorail_bootstrap::OobError;
+use ferrorail_coll::named::Variant;
 use ferrorail_coll::{Collective, Landing};
 use ferrorail_fabric::{Fabric, FabricError};
 use std::collections::HashSet;
@@ -16,8 +17,7 @@ pub(crate) enum Peers {
     /// Those that the schedules of an algorithm name, whatever the lengths of messages.
     Schedule {
         collective: Collective,
-        /// Its name is unique within the collective.
-        algorithm: &'static str,
+        algorithm: Variant,
         root: Rank,
         landing: Landing,
     },

@@ -90,15 +90,15 @@ impl Map {
         self.settings.ports.unwrap_or_else(|| self.rail_count())
     }
 
-    /// Most leaders that a node may have.
-    pub fn leaders(&self) -> u8 {
-        self.settings.leaders.unwrap_or_else(|| self.ports())
+    /// Most leaders that a node may have in an algorithm with k = `ports`.
+    pub fn leaders(&self, ports: u8) -> u8 {
+        self.settings.leaders.unwrap_or(ports)
     }
 
-    /// What costs depend on.
-    pub fn shape(&self) -> Shape {
-        Shape::of(&self.topology, self.ports(), self.rail_count())
-            .led_by(&self.topology, self.leaders())
+    /// What costs of an algorithm with k = `ports` depend on.
+    pub fn shape(&self, ports: u8) -> Shape {
+        Shape::of(&self.topology, ports, self.rail_count())
+            .led_by(&self.topology, self.leaders(ports))
     }
 
     /// The selection table in force.

@@ -1,0 +1,315 @@
+//! What settings and tuning tables name: an algorithm, if need be with ports of its own.
+//!
+//! ```text
+//! bruck             k as the team has it
+//! bruck:ports=1     on one port, whatever the team has
+//! tree_then_ring    one of two algorithms, by the size of a block
+//! ```
+//!
+//! The third are the native baselines that Qian and Afsahi compare with (Cluster Computing 11 (2008),
+//! section 3.1): on one port, each up to a size of block and another above it. What a composite runs is
+//! rows of the tables of algorithms, which the verifier covers with one port.
+
+use crate::registry::{Algorithm, Collective, UnknownAlgorithm, find};
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+/// Most ports that an algorithm can have.
+pub const PORTS_MAX: u8 = 8;
+
+/// An algorithm with the ports it is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// The algorithm.
+    pub algorithm: &'static Algorithm,
+    /// Its k, where that is not the team's.
+    pub ports: Option<u8>,
+}
+
+impl Variant {
+    /// `algorithm` with the team's ports.
+    pub const fn of(algorithm: &'static Algorithm) -> Self {
+        Self {
+            algorithm,
+            ports: None,
+        }
+    }
+
+    fn key(&self) -> (&'static str, &'static str, Option<u8>) {
+        (
+            self.algorithm.collective.name(),
+            self.algorithm.name,
+            self.ports,
+        )
+    }
+}
+
+impl Hash for Variant {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl Ord for Variant {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Variant {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// As settings spell it.
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.algorithm.name)?;
+        self.ports
+            .map_or(Ok(()), |ports| write!(f, ":ports={ports}"))
+    }
+}
+
+/// Two algorithms, of which the size of a block says which runs, on one port.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Composite {
+    /// Stable name in settings.
+    pub name: &'static str,
+    /// What it computes.
+    pub collective: Collective,
+    /// One line for people.
+    pub description: &'static str,
+    /// The largest block that `small` is for.
+    pub small_bytes_max: u64,
+    /// Name of the algorithm up to that size.
+    pub small: &'static str,
+    /// Name of the algorithm above it.
+    pub large: &'static str,
+}
+
+/// The native baselines.
+pub const COMPOSITES: &[Composite] = &[
+    Composite {
+        name: "tree_then_ring",
+        collective: Collective::Allgather,
+        description: "native baseline: tree gather and broadcast up to 32 KB, ring above, one port",
+        small_bytes_max: 32 << 10,
+        small: "tree_gather_broadcast",
+        large: "ring",
+    },
+    Composite {
+        name: "tree_then_direct",
+        collective: Collective::Gather,
+        description: "native baseline: tree up to 4 KB, a message of each rank to the root above, one port",
+        small_bytes_max: 4 << 10,
+        small: "tree",
+        large: "direct",
+    },
+    Composite {
+        name: "pairwise_then_permission",
+        collective: Collective::Alltoall,
+        description: "native baseline: pairwise up to 8 KB, permission to send above, one port",
+        small_bytes_max: 8 << 10,
+        small: "pairwise",
+        large: "permission_to_send",
+    },
+];
+
+impl Composite {
+    /// What runs for blocks of `bytes`.
+    ///
+    /// # Panics
+    /// Never: tests look its parts up.
+    pub fn at(&self, bytes: u64) -> Variant {
+        let name = match bytes <= self.small_bytes_max {
+            true => self.small,
+            false => self.large,
+        };
+        Variant {
+            algorithm: find(self.collective, name).expect("a part of a composite exists"),
+            ports: Some(1),
+        }
+    }
+}
+
+/// The composites of `collective`.
+pub fn composites(collective: Collective) -> impl Iterator<Item = &'static Composite> {
+    COMPOSITES
+        .iter()
+        .filter(move |composite| composite.collective == collective)
+}
+
+/// What a setting names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The same at any size.
+    One(Variant),
+    /// By size.
+    BySize(&'static Composite),
+}
+
+impl Named {
+    /// What runs for blocks of `bytes`.
+    pub fn at(self, bytes: u64) -> Variant {
+        match self {
+            Self::One(variant) => variant,
+            Self::BySize(composite) => composite.at(bytes),
+        }
+    }
+}
+
+/// Nothing is named like this.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// No such algorithm.
+    #[error(transparent)]
+    Unknown(#[from] UnknownAlgorithm),
+    /// Another option than `ports`.
+    #[error("\"{0}\" is no option of an algorithm; there is ports=1 to ports={PORTS_MAX}")]
+    Option(String),
+    /// A number of ports that no algorithm can have.
+    #[error("\"{0}\" is no number of ports from 1 to {PORTS_MAX}")]
+    Ports(String),
+    /// Ports for what has one.
+    #[error("{0} has one port, as what it stands for")]
+    HasOnePort(&'static str),
+    /// Goes by size where a rule does.
+    #[error("{0} goes by size, as rules do: name its parts in rules of their own")]
+    BySize(&'static str),
+}
+
+/// What `text` names in `collective`.
+///
+/// # Errors
+/// [`NameError`], which says what could be meant.
+pub fn named(collective: Collective, text: &str) -> Result<Named, NameError> {
+    let (name, option) = match text.split_once(':') {
+        Some((name, option)) => (name.trim(), Some(option.trim())),
+        None => (text, None),
+    };
+    let ports = option.map(ports).transpose()?;
+    if let Some(composite) = composites(collective).find(|composite| composite.name == name) {
+        return match ports {
+            None => Ok(Named::BySize(composite)),
+            Some(_) => Err(NameError::HasOnePort(composite.name)),
+        };
+    }
+    let algorithm = find(collective, name)?;
+    Ok(Named::One(Variant { algorithm, ports }))
+}
+
+/// As [`named`], for one algorithm at all sizes.
+///
+/// # Errors
+/// As [`named`], and for a composite.
+pub fn variant(collective: Collective, text: &str) -> Result<Variant, NameError> {
+    match named(collective, text)? {
+        Named::One(variant) => Ok(variant),
+        Named::BySize(composite) => Err(NameError::BySize(composite.name)),
+    }
+}
+
+fn ports(option: &str) -> Result<u8, NameError> {
+    let value = option
+        .split_once('=')
+        .filter(|(name, _)| name.trim() == "ports")
+        .ok_or_else(|| NameError::Option(option.to_owned()))?
+        .1
+        .trim();
+    let ports = value.parse().ok();
+    ports
+        .filter(|ports| (1..=PORTS_MAX).contains(ports))
+        .ok_or_else(|| NameError::Ports(value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::count;
+    use crate::registry::algorithms;
+    use crate::schedule::Landing;
+    use ferrorail_base::Topology;
+
+    #[test]
+    fn ports_follow_a_colon() {
+        let bruck = find(Collective::Allgather, "bruck").unwrap();
+        for (text, ports) in [
+            ("bruck", None),
+            ("bruck:ports=1", Some(1)),
+            ("bruck : ports = 8", Some(8)),
+        ] {
+            let found = variant(Collective::Allgather, text).unwrap();
+            assert_eq!((found.algorithm, found.ports), (bruck, ports), "{text}");
+            let again = variant(Collective::Allgather, &found.to_string());
+            assert_eq!(again, Ok(found));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, message) in [
+            ("bruk", "has no algorithm \"bruk\"; did you mean \"bruck\"?"),
+            ("bruk:ports=1", "did you mean \"bruck\"?"),
+            ("bruck:ports=0", "\"0\" is no number of ports from 1 to 8"),
+            ("bruck:ports=9", "\"9\" is no number of ports from 1 to 8"),
+            ("bruck:ports=", "\"\" is no number of ports from 1 to 8"),
+            ("bruck:ports=two", "\"two\" is no number of ports"),
+            ("bruck:ports", "\"ports\" is no option of an algorithm"),
+            ("bruck:rails=2", "\"rails=2\" is no option of an algorithm"),
+            ("bruck:", "\"\" is no option of an algorithm"),
+            ("tree_then_ring:ports=2", "tree_then_ring has one port"),
+        ] {
+            let error = named(Collective::Allgather, text).unwrap_err().to_string();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+        let error = variant(Collective::Allgather, "tree_then_ring").unwrap_err();
+        assert!(error.to_string().contains("goes by size"), "{error}");
+    }
+
+    #[test]
+    fn composites_are_the_papers_baselines_on_one_port() {
+        let at = |collective, name, bytes| match named(collective, name).unwrap() {
+            Named::BySize(composite) => composite.at(bytes).to_string(),
+            Named::One(variant) => panic!("{variant}"),
+        };
+        let allgather = |bytes| at(Collective::Allgather, "tree_then_ring", bytes);
+        assert_eq!(allgather(32 << 10), "tree_gather_broadcast:ports=1");
+        assert_eq!(allgather((32 << 10) + 1), "ring:ports=1");
+        let gather = |bytes| at(Collective::Gather, "tree_then_direct", bytes);
+        assert_eq!(gather(4 << 10), "tree:ports=1");
+        assert_eq!(gather((4 << 10) + 1), "direct:ports=1");
+        let alltoall = |bytes| at(Collective::Alltoall, "pairwise_then_permission", bytes);
+        assert_eq!(alltoall(8 << 10), "pairwise:ports=1");
+        assert_eq!(alltoall((8 << 10) + 1), "permission_to_send:ports=1");
+    }
+
+    #[test]
+    fn composites_are_costed_as_what_they_run() {
+        let topology = Topology::from_sizes(&[1; 16]);
+        let counts = |collective, name, bytes| {
+            let Variant { algorithm, ports } = named(collective, name).unwrap().at(bytes);
+            let ports = ports.unwrap();
+            let counts = count(&algorithm.build_all(&topology, ports, Landing::Scratch));
+            (counts.rounds, counts.port_blocks)
+        };
+        let allgather = |bytes| counts(Collective::Allgather, "tree_then_ring", bytes);
+        // Gather in 4 rounds of 8 blocks at most, broadcast in 4 of 16; a ring of 16.
+        assert_eq!(allgather(64), (4 + 4, 15 + 4 * 16));
+        assert_eq!(allgather(1 << 20), (15, 15));
+        let gather = |bytes| counts(Collective::Gather, "tree_then_direct", bytes);
+        assert_eq!((gather(64), gather(1 << 20)), ((4, 15), (15, 15)));
+        let alltoall = |bytes| counts(Collective::Alltoall, "pairwise_then_permission", bytes);
+        assert_eq!((alltoall(64), alltoall(1 << 20)), ((15, 15), (15, 15)));
+    }
+
+    #[test]
+    fn names_of_composites_are_no_algorithms() {
+        for composite in COMPOSITES {
+            let mut rows = algorithms(composite.collective).iter();
+            assert!(rows.all(|row| row.name != composite.name));
+        }
+    }
+}
