@@ -36,6 +36,48 @@ fn traffic(context: &Context) -> Vec<u64> {
         .collect()
 }
 
+/// Messages that each rail carried.
+fn messages(context: &Context) -> Vec<u64> {
+    let fabrics = context.opened_rails();
+    let fabric = &fabrics[0];
+    (0..fabric.rails().len())
+        .map(|rail| fabric.counters(RailId(rail as u8)).messages)
+        .collect()
+}
+
+/// Qian and Afsahi 2008, section 3.2: k messages of a round leave on k links at once. Each goes to a peer
+/// that hears from its origin for the first time.
+#[test]
+fn short_messages_of_a_round_take_different_rails() {
+    for (ranks, node_size) in [(9, 1), (16, 1), (12, 2)] {
+        for rails in 2..=4u8 {
+            let settings = Settings {
+                algorithm: [("allgather".to_owned(), "direct".to_owned())].into(),
+                ..settings(node_size, rails)
+            };
+            let carried = |operations| {
+                let context = on_ranks(ranks, &settings, |team| {
+                    (0..operations).for_each(|op| allgather(team, op, 64));
+                });
+                messages(&context)
+            };
+            // The first one connects, too.
+            let before = carried(1);
+            let counts: Vec<u64> = carried(2).iter().zip(&before).map(|(a, b)| a - b).collect();
+            let sent = u64::from(ranks * (ranks - node_size));
+            assert_eq!(counts.iter().sum::<u64>(), sent, "{counts:?}");
+            // Equal within one for each rank.
+            let spread = counts.iter().max().unwrap() - counts.iter().min().unwrap();
+            let uneven = !(ranks - node_size).is_multiple_of(rails.into());
+            let most = if uneven { u64::from(ranks) } else { 0 };
+            assert!(
+                spread <= most,
+                "{ranks} ranks, nodes of {node_size}: {counts:?}"
+            );
+        }
+    }
+}
+
 /// One fast and one slow rail, with messages large enough for the model to be what limits them.
 fn unequal(policy: StripeChoice) -> Settings {
     Settings {

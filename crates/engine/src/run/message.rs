@@ -7,7 +7,7 @@ use crate::team::{Link, State};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
-use ferrorail_fabric::stripe::{Policy, Stripes, flag_value};
+use ferrorail_fabric::stripe::{Policy, RailTurn, Stripes, flag_value};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Ticket,
     Tracking,
@@ -47,11 +47,11 @@ impl Message<'_> {
     }
 
     /// How it is laid over rails.
-    pub fn stripes(&self, rails: &TeamRails, link: &mut Link) -> Stripes {
+    pub fn stripes(&self, rails: &TeamRails, turn: &mut RailTurn, link: &mut Link) -> Stripes {
         let bytes = self.from.bytes as u64;
         match self.rail {
             Some(rail) => Stripes::whole(rail, bytes),
-            None => rails.plan(link, bytes),
+            None => rails.plan(turn, link, bytes),
         }
     }
 }
@@ -71,7 +71,8 @@ impl Run<'_> {
     /// The rail whose turn it is to take something short to `to`.
     pub(super) fn next_rail(&self, state: &mut State, to: Rank) -> RailId {
         let link = link_to(&mut state.links, to);
-        self.rails().plan(link, 0).chunks()[0].rail
+        let turn = &mut state.rail_turn;
+        self.rails().plan(turn, link, 0).chunks()[0].rail
     }
 
     /// Puts `word`, and nothing else; `None` if there is no room for it yet.

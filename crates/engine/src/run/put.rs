@@ -274,7 +274,7 @@ fn post(
     let base = message.from.address - message.source.range.address;
     let link = link_to(&mut state.links, message.to);
     let sending = run.sending.unwrap_or_else(|| Sending {
-        stripes: message.stripes(rails, link),
+        stripes: message.stripes(rails, &mut state.rail_turn, link),
         posted: 0,
         begun: None,
     });

@@ -15,6 +15,7 @@ use crate::{Context, EngineError};
 use ferrorail_base::config::Settings;
 use ferrorail_base::{ProcessId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
+use ferrorail_fabric::stripe::RailTurn;
 use ferrorail_shm::WaitPolicy;
 use std::sync::{Arc, OnceLock};
 
@@ -85,7 +86,7 @@ impl Team {
             memory::open(&mut *oob, &mut map, rails)?;
         }
         log_team(&map);
-        let state = initial(oob, map.topology.size() as usize);
+        let state = initial(oob, &map);
         Ok(Self {
             map,
             state: StateLock::new(state),
@@ -93,14 +94,16 @@ impl Team {
     }
 }
 
-/// What operations find first, in a team of `size` ranks.
-fn initial(oob: Box<dyn Oob>, size: usize) -> State {
+/// What operations find first.
+fn initial(oob: Box<dyn Oob>, map: &Map) -> State {
+    let size = map.topology.size() as usize;
     State {
         oob,
         clock: Clock::default(),
         proof: Proof::default(),
         plans: Plans::default(),
         links: vec![None; size],
+        rail_turn: RailTurn::after(map.node_rank.index(), map.rail_count().into()),
         announced: vec![None; size],
         tickets: Vec::new(),
         ledger: Ledger::default(),

@@ -10,7 +10,7 @@ use ferrorail_base::{NodeId, NodeRank, ProcessId, RailId, Rank, Topology};
 use ferrorail_coll::Slot;
 use ferrorail_coll::cost::Shape;
 use ferrorail_coll::select::Table;
-use ferrorail_fabric::stripe::{Planner, Stripes};
+use ferrorail_fabric::stripe::{Planner, RailTurn, Stripes};
 use ferrorail_fabric::{Fabric, LocalRegion};
 use ferrorail_shm::{Cma, NodeLayout, NodeSegment, WaitPolicy};
 use std::sync::{Arc, OnceLock};
@@ -229,10 +229,10 @@ impl TeamRails {
 
     /// How a message of `bytes` bytes is laid over the rails of `link` that are in use.
     #[inline]
-    pub fn plan(&self, link: &mut Link, bytes: u64) -> Stripes {
+    pub fn plan(&self, turn: &mut RailTurn, link: &mut Link, bytes: u64) -> Stripes {
         let out_of_use = || self.fabric.out_of_use(link.peer);
         link.balance.avoid(&self.local, out_of_use);
-        self.planner.plan(&mut link.balance, bytes)
+        self.planner.plan(turn, &mut link.balance, bytes)
     }
 
     /// Team rails that are not of `planes`, as bits.

@@ -21,7 +21,7 @@ use crate::run::{Bounce, Inquiry, Meter};
 use crate::{Context, EngineError};
 use ferrorail_base::{PeerId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
-use ferrorail_fabric::stripe::Balance;
+use ferrorail_fabric::stripe::{Balance, RailTurn};
 use ferrorail_fabric::{RemoteRegion, Ticket};
 use map::Map;
 pub use park::IDENTITY_BITS;
@@ -50,6 +50,8 @@ pub(crate) struct State {
     pub plans: Plans,
     /// Connections, by rank; `None` for ranks of this node and not yet connected ones.
     pub links: Vec<Option<Link>>,
+    /// Whose turn it is among the rails, for short messages to whomever.
+    pub rail_turn: RailTurn,
     /// Receive buffers announced in the running operation, by rank.
     pub announced: Vec<Option<RemoteRegion>>,
     /// Tracked puts of the running operation.

@@ -16,12 +16,56 @@ const SMOOTHING: i64 = 4;
 /// as the latency and the scheduler make it, and says little of the speed.
 const SAMPLE_BYTES: u64 = 64 << 10;
 
-/// Relative speeds of the rails to one peer, and whose turn it is.
+/// What the rails of one choice gain together, and the chosen one pays.
+const STAKE: i64 = 1 << 48;
+
+/// Whose turn it is among the rails, for the undivided messages of an origin to all its peers: k short
+/// messages in a row, each to another peer, leave on k rails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RailTurn {
+    /// Of the smooth weighted turn: every rail gains its share, the chosen one pays the sum.
+    credit: [i64; RAILS_MAX],
+}
+
+impl RailTurn {
+    /// As if so many messages had taken `rails` equal rails: processes that share rails begin at
+    /// different ones.
+    ///
+    /// # Panics
+    /// As [`Balance::equal`].
+    pub fn after(messages: usize, rails: usize) -> Self {
+        let mut turn = Self::default();
+        let balance = Balance::equal(rails);
+        for _ in 0..messages % rails {
+            balance.next_rail(&mut turn);
+        }
+        turn
+    }
+
+    /// The next of the rails `wanted`, as bits, at least one: as often as `weights` say.
+    #[inline]
+    fn next(&mut self, wanted: u8, weights: &[u32; RAILS_MAX]) -> RailId {
+        let is_wanted = |rail: &usize| wanted & 1 << rail != 0;
+        let rails = || (0..RAILS_MAX).filter(is_wanted);
+        let total: i64 = rails().map(|rail| i64::from(weights[rail])).sum();
+        let mut best = wanted.trailing_zeros() as usize;
+        // Weights of the rails to different peers have different units.
+        let unit = STAKE / total.max(1);
+        for rail in rails() {
+            self.credit[rail] += i64::from(weights[rail]) * unit;
+            if self.credit[rail] > self.credit[best] {
+                best = rail;
+            }
+        }
+        self.credit[best] -= total * unit;
+        RailId(best as u8)
+    }
+}
+
+/// Relative speeds of the rails to one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balance {
     weights: [u32; RAILS_MAX],
-    /// Of the smooth weighted turn: every rail gains its weight, the chosen one pays the sum.
-    credit: [i64; RAILS_MAX],
     /// Rails whose speed was measured, as bits.
     measured: u8,
     /// Rails that carry nothing to this peer, as bits.
@@ -45,7 +89,6 @@ impl Balance {
         weights[..rails].fill(UNKNOWN);
         Self {
             weights,
-            credit: [0; RAILS_MAX],
             measured: 0,
             excluded: 0,
             avoided: 0,
@@ -64,7 +107,7 @@ impl Balance {
         self.excluded |= excluded;
         for rail in 0..self.rail_count() {
             if self.excluded & 1 << rail != 0 {
-                (self.weights[rail], self.credit[rail]) = (0, 0);
+                self.weights[rail] = 0;
             }
         }
         assert!(
@@ -155,34 +198,24 @@ impl Balance {
     /// The rail of the next undivided message: near rails come in turn, as often as their weights
     /// say, and k messages in a row over k equal ones take all of them.
     #[inline]
-    pub fn next_rail(&mut self) -> RailId {
-        self.next_of(self.near & !self.excluded)
+    pub fn next_rail(&self, turn: &mut RailTurn) -> RailId {
+        self.next_of(turn, self.near & !self.excluded)
     }
 
     /// [`Balance::next_rail`] among all rails.
     #[inline]
-    pub(super) fn next_of_all(&mut self) -> RailId {
-        self.next_of(u8::MAX)
+    pub(super) fn next_of_all(&self, turn: &mut RailTurn) -> RailId {
+        self.next_of(turn, u8::MAX)
     }
 
     #[inline]
-    fn next_of(&mut self, wanted: u8) -> RailId {
+    fn next_of(&self, turn: &mut RailTurn, wanted: u8) -> RailId {
         if self.rails == 1 {
             return RailId(0);
         }
         let all = ((1u16 << self.rails) - 1) as u8 & !self.excluded & !self.avoided;
         let wanted = if wanted & all == 0 { all } else { wanted & all };
-        let (mut best, mut total) = (wanted.trailing_zeros() as usize, 0);
-        for rail in (0..self.rail_count()).filter(|rail| wanted & 1 << rail != 0) {
-            let weight = i64::from(self.weights[rail]);
-            self.credit[rail] += weight;
-            total += weight;
-            if self.credit[rail] > self.credit[best] {
-                best = rail;
-            }
-        }
-        self.credit[best] -= total;
-        RailId(best as u8)
+        turn.next(wanted, &self.weights)
     }
 
     /// Takes note that a chunk of `bytes` bytes on `rail` took `nanoseconds` from the posting of its
@@ -202,7 +235,6 @@ impl Balance {
                     self.weights[rail] = speed;
                 }
             }
-            self.credit = [0; RAILS_MAX];
         }
         let bit = 1 << index;
         self.weights[index] = if self.measured & bit == 0 {

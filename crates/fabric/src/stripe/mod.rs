@@ -7,11 +7,13 @@
 //! the next, and a chunk may be sent again over another rail.
 //!
 //! [`Planner`] is what a team fixes, [`Balance`] what an origin knows about its rails to one peer;
-//! [`Planner::plan`] is pure but for the turn of small messages, which it takes from the balance.
+//! [`Planner::plan`] is pure but for the [`RailTurn`] of small messages. An origin has one for all peers: in a
+//! round of a k-port algorithm each port's message goes to another peer, and port i is to drive a rail that
+//! no other port of the round does.
 
 mod balance;
 
-pub use balance::Balance;
+pub use balance::{Balance, RailTurn};
 
 use crate::RAILS_MAX;
 use ferrorail_base::RailId;
@@ -108,7 +110,7 @@ impl Planner {
     /// The chunks of a message of `bytes` bytes. One that is not divided is one chunk, on the rail
     /// whose turn it is.
     #[inline]
-    pub fn plan(&self, balance: &mut Balance, bytes: u64) -> Stripes {
+    pub fn plan(&self, turn: &mut RailTurn, balance: &mut Balance, bytes: u64) -> Stripes {
         if balance.rail_count() > 1 && self.divides(bytes) {
             let stripes = self.divide(balance, bytes);
             if stripes.count > 1 {
@@ -116,8 +118,8 @@ impl Planner {
             }
         }
         let rail = match self.policy {
-            Policy::RoundRobin => balance.next_of_all(),
-            _ => balance.next_rail(),
+            Policy::RoundRobin => balance.next_of_all(turn),
+            _ => balance.next_rail(turn),
         };
         Stripes::whole(rail, bytes)
     }

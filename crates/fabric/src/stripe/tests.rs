@@ -15,32 +15,96 @@ fn bytes_of(stripes: &Stripes) -> Vec<(u8, u64)> {
 #[test]
 fn small_messages_take_the_rails_in_turn() {
     let mut balance = Balance::equal(3);
+    let mut turn = RailTurn::default();
     let rails: Vec<u8> = (0..7)
-        .map(|_| even().plan(&mut balance, 1023).chunks()[0].rail.0)
+        .map(|_| {
+            even().plan(&mut turn, &mut balance, 1023).chunks()[0]
+                .rail
+                .0
+        })
         .collect();
     assert_eq!(rails, [0, 1, 2, 0, 1, 2, 0]);
     assert_eq!(
-        even().plan(&mut balance, 0).count(),
+        even().plan(&mut turn, &mut balance, 0).count(),
         1,
         "an empty message still notifies"
     );
 }
 
+/// What ports of a round do: a short message each, to a peer of its own.
+#[test]
+fn short_messages_to_many_peers_take_the_rails_in_turn() {
+    for rails in 2..=4usize {
+        let mut turn = RailTurn::default();
+        let mut peers = vec![Balance::equal(rails); 16];
+        let mut counts = vec![0; rails];
+        for round in peers.chunks_mut(rails) {
+            let taken = round.iter_mut().map(|balance| {
+                let stripes = even().plan(&mut turn, balance, 64);
+                stripes.chunks()[0].rail.index()
+            });
+            let taken: Vec<usize> = taken.collect();
+            let in_order: Vec<usize> = (0..taken.len()).collect();
+            assert_eq!(taken, in_order, "port i drives rail i");
+            taken.into_iter().for_each(|rail| counts[rail] += 1);
+        }
+        let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+        assert!(most - least <= 1, "{counts:?}");
+    }
+}
+
+#[test]
+fn ranks_of_a_node_begin_at_different_rails() {
+    for rails in 1..=4usize {
+        let balance = Balance::equal(rails);
+        for rank in 0..8 {
+            let mut turn = RailTurn::after(rank, rails);
+            let taken: Vec<usize> = (0..5)
+                .map(|_| balance.next_rail(&mut turn).index())
+                .collect();
+            let expected: Vec<usize> = (rank..rank + 5).map(|rail| rail % rails).collect();
+            assert_eq!(taken, expected, "{rank} of {rails}");
+        }
+    }
+}
+
+/// Weights of the rails to one peer may be in bytes per second where another's are relative.
+#[test]
+fn one_turn_serves_peers_whose_weights_have_other_units() {
+    let mut turn = RailTurn::default();
+    let peers = [Balance::equal(2), Balance::weighted(&[1 << 30, 1 << 30])];
+    let rails: Vec<u8> = (0..8)
+        .map(|message| peers[message % 2].next_rail(&mut turn).0)
+        .collect();
+    assert_eq!(rails, [0, 1, 0, 1, 0, 1, 0, 1]);
+    let fast_and_slow = Balance::weighted(&[300, 100]);
+    let slow_and_fast = Balance::weighted(&[1 << 20, 3 << 20]);
+    let mut counts = [0; 2];
+    for _ in 0..100 {
+        counts[fast_and_slow.next_rail(&mut turn).index()] += 1;
+        counts[slow_and_fast.next_rail(&mut turn).index()] += 1;
+    }
+    assert_eq!(counts, [100, 100]);
+}
+
 #[test]
 fn messages_are_divided_from_the_threshold_on() {
     let mut balance = Balance::equal(2);
-    let counts = [1023, 1024, 1025].map(|bytes| even().plan(&mut balance, bytes).count());
+    let mut turn = RailTurn::default();
+    let counts =
+        [1023, 1024, 1025].map(|bytes| even().plan(&mut turn, &mut balance, bytes).count());
     assert_eq!(counts, [1, 2, 2]);
     // And from two stripes on.
     let long = Planner::new(Policy::Even, 256, 512);
-    let counts = [1023, 1024].map(|bytes| long.plan(&mut balance, bytes).count());
+    let counts = [1023, 1024].map(|bytes| long.plan(&mut turn, &mut balance, bytes).count());
     assert_eq!(counts, [1, 2]);
 }
 
 #[test]
 fn even_stripes_are_even_whatever_the_weights() {
     let mut balance = Balance::weighted(&[1, 9]);
-    let stripes = even().plan(&mut balance, 1 << 20);
+    let mut turn = RailTurn::default();
+    let stripes = even().plan(&mut turn, &mut balance, 1 << 20);
     assert_eq!(bytes_of(&stripes), [(0, 1 << 19), (1, 1 << 19)]);
 }
 
@@ -48,7 +112,8 @@ fn even_stripes_are_even_whatever_the_weights() {
 fn weights_divide_in_proportion() {
     let planner = Planner::new(Policy::Weighted, 1024, 256);
     let mut balance = Balance::weighted(&[1000, 0, 3000]);
-    let stripes = planner.plan(&mut balance, 3 << 20);
+    let mut turn = RailTurn::default();
+    let stripes = planner.plan(&mut turn, &mut balance, 3 << 20);
     let parts = bytes_of(&stripes);
     assert_eq!(parts.len(), 3);
     for ((_, bytes), expected) in parts.iter().zip([1u64 << 19, 1 << 20, 3 << 19]) {
@@ -58,10 +123,11 @@ fn weights_divide_in_proportion() {
 
 #[test]
 fn small_messages_follow_the_weights_too() {
-    let mut balance = Balance::weighted(&[100, 300]);
+    let balance = Balance::weighted(&[100, 300]);
+    let mut turn = RailTurn::default();
     let mut counts = [0; 2];
     for _ in 0..400 {
-        counts[balance.next_rail().index()] += 1;
+        counts[balance.next_rail(&mut turn).index()] += 1;
     }
     assert_eq!(counts, [100, 300]);
 }
@@ -70,9 +136,10 @@ fn small_messages_follow_the_weights_too() {
 fn a_stripe_too_light_to_be_worth_it_goes_to_the_others() {
     let planner = Planner::new(Policy::Weighted, 1024, 4096);
     let mut balance = Balance::weighted(&[100, 1, 100]);
-    let stripes = planner.plan(&mut balance, 64 << 10);
+    let mut turn = RailTurn::default();
+    let stripes = planner.plan(&mut turn, &mut balance, 64 << 10);
     assert_eq!(bytes_of(&stripes), [(0, 32 << 10), (2, 32 << 10)]);
-    let small = planner.plan(&mut balance, 8191);
+    let small = planner.plan(&mut turn, &mut balance, 8191);
     assert_eq!(small.count(), 1, "two stripes of 4096 do not fit");
 }
 
@@ -80,9 +147,10 @@ fn a_stripe_too_light_to_be_worth_it_goes_to_the_others() {
 fn round_robin_never_divides() {
     let planner = Planner::new(Policy::RoundRobin, 1024, 256);
     let mut balance = Balance::equal(2);
+    let mut turn = RailTurn::default();
     let rails: Vec<u8> = (0..4)
         .map(|_| {
-            let stripes = planner.plan(&mut balance, 1 << 30);
+            let stripes = planner.plan(&mut turn, &mut balance, 1 << 30);
             assert_eq!(stripes.count(), 1);
             stripes.chunks()[0].rail.0
         })
@@ -95,18 +163,22 @@ fn round_robin_never_divides() {
 fn settle(speeds: &[u64], latency_ns: u64, messages: u32) -> (u64, u64) {
     let planner = Planner::new(Policy::Adaptive, 1024, 256);
     let mut balance = Balance::equal(speeds.len());
+    let mut turn = RailTurn::default();
     let time = |chunk: &Chunk| latency_ns + chunk.bytes * 1000 / speeds[chunk.rail.index()];
     let ends = |stripes: &Stripes| stripes.chunks().iter().map(time).max().unwrap();
     let mut last = 0;
     for _ in 0..messages {
-        let stripes = planner.plan(&mut balance, 1 << 20);
+        let stripes = planner.plan(&mut turn, &mut balance, 1 << 20);
         for chunk in stripes.chunks() {
             balance.observe(chunk.rail, chunk.bytes, time(chunk));
         }
         last = ends(&stripes);
     }
     let mut equal = Balance::equal(speeds.len());
-    (ends(&even().plan(&mut equal, 1 << 20)), last)
+    (
+        ends(&even().plan(&mut RailTurn::default(), &mut equal, 1 << 20)),
+        last,
+    )
 }
 
 #[test]
@@ -122,6 +194,7 @@ fn adaptation_lets_stripes_end_together() {
 fn a_rail_that_recovers_is_used_again() {
     let planner = Planner::new(Policy::Adaptive, 1024, 4096);
     let mut balance = Balance::equal(2);
+    let mut turn = RailTurn::default();
     let mut speeds = [1000u64, 1];
     let mut share = 0;
     for message in 0..200 {
@@ -129,7 +202,7 @@ fn a_rail_that_recovers_is_used_again() {
             assert!(share < 1 << 15, "the slow rail still carries {share} bytes");
             speeds[1] = 1000;
         }
-        let stripes = planner.plan(&mut balance, 1 << 20);
+        let stripes = planner.plan(&mut turn, &mut balance, 1 << 20);
         for chunk in stripes.chunks() {
             balance.observe(
                 chunk.rail,
@@ -169,11 +242,12 @@ proptest! {
     ) {
         let planner = Planner::new(policy, threshold, least);
         let mut balance = Balance::weighted(&speeds);
+        let mut turn = RailTurn::default();
         for (rail, bytes, ns) in samples {
             balance.observe(RailId(rail), bytes, ns);
         }
         for _ in 0..3 {
-            let stripes = planner.plan(&mut balance, bytes);
+            let stripes = planner.plan(&mut turn, &mut balance, bytes);
             let chunks = stripes.chunks();
             let mut offset = 0;
             for (i, chunk) in chunks.iter().enumerate() {
@@ -202,20 +276,26 @@ proptest! {
 #[test]
 fn undivided_messages_keep_to_near_rails_and_large_ones_take_all() {
     let mut balance = Balance::equal(4).near(0b1100);
-    let mut rail = |planner: Planner, bytes| planner.plan(&mut balance, bytes).chunks()[0].rail.0;
+    let mut turn = RailTurn::default();
+    let mut rail = |planner: Planner, bytes| {
+        planner.plan(&mut turn, &mut balance, bytes).chunks()[0]
+            .rail
+            .0
+    };
     let rails: Vec<u8> = (0..4).map(|_| rail(even(), 64)).collect();
     assert_eq!(rails, [2, 3, 2, 3]);
     let in_turn = Planner::new(Policy::RoundRobin, 1024, 256);
     let mut taken: Vec<u8> = (0..4).map(|_| rail(in_turn, 1 << 20)).collect();
     taken.sort_unstable();
     assert_eq!(taken, [0, 1, 2, 3], "bandwidth is all rails' together");
-    assert_eq!(even().plan(&mut balance, 1 << 20).count(), 4);
+    assert_eq!(even().plan(&mut turn, &mut balance, 1 << 20).count(), 4);
 }
 
 #[test]
 fn where_no_near_rail_reaches_the_others_are_near() {
-    let mut balance = Balance::equal(3).near(0b001).without(0b001);
-    let rails: Vec<u8> = (0..4).map(|_| balance.next_rail().0).collect();
+    let balance = Balance::equal(3).near(0b001).without(0b001);
+    let mut turn = RailTurn::default();
+    let rails: Vec<u8> = (0..4).map(|_| balance.next_rail(&mut turn).0).collect();
     assert_eq!(rails, [1, 2, 1, 2]);
 }
 
@@ -235,6 +315,7 @@ proptest! {
         prop_assume!(excluded & all != all);
         let planner = Planner::new(policy, 1024, 256);
         let mut balance = Balance::weighted(&speeds).without(excluded).near(near);
+        let mut turn = RailTurn::default();
         let numbers: Vec<RailId> = (0..speeds.len() as u8).map(|rail| RailId(7 - rail)).collect();
         for (index, (bytes, rail, nanoseconds)) in messages.into_iter().enumerate() {
             // Now and then all are in use again.
@@ -247,7 +328,7 @@ proptest! {
             if barred & all == all {
                 barred = excluded;
             }
-            let stripes = planner.plan(&mut balance, bytes);
+            let stripes = planner.plan(&mut turn, &mut balance, bytes);
             let sum: u64 = stripes.chunks().iter().map(|chunk| chunk.bytes).sum();
             prop_assert_eq!(sum, bytes);
             for chunk in stripes.chunks() {

@@ -4,7 +4,7 @@ use super::WindowError;
 use super::layout::BOUNCE_SLOTS;
 use super::rails::WindowRails;
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::stripe::Balance;
+use ferrorail_fabric::stripe::{Balance, RailTurn};
 use ferrorail_fabric::{Fabric, FabricError, LocalRegion, RAILS_MAX, Ticket};
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ pub(super) struct Outstanding {
     /// Free bounce slots as bits.
     pub free: u64,
     pub balances: Vec<Balance>,
+    /// Whose turn it is among the rails.
+    pub turn: RailTurn,
 }
 
 const _: () = assert!(BOUNCE_SLOTS == u64::BITS as usize);
@@ -63,6 +65,7 @@ impl Outstanding {
             counts: vec![0; balances.len()],
             free: u64::MAX,
             balances,
+            turn: RailTurn::default(),
         }
     }
 

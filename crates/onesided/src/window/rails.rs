@@ -324,7 +324,7 @@ impl<F: Fabric> WindowRails<F> {
         let balance = &mut outstanding.balances[target.index()];
         let out_of_use = || self.fabric.out_of_use(self.link_of(target).peer);
         balance.avoid(&self.local, out_of_use);
-        self.planner.plan(balance, bytes)
+        self.planner.plan(&mut outstanding.turn, balance, bytes)
     }
 
     /// Registers a buffer.

@@ -241,7 +241,7 @@ impl Run<'_> {
             Stripes::whole(RailId((rail % rails.local.len()) as u8), area.bytes as u64)
         } else {
             let link = link_to(&mut state.links, parcel.to);
-            rails.plan(link, area.bytes as u64)
+            rails.plan(&mut state.rail_turn, link, area.bytes as u64)
         };
         Sending {
             grant,

@@ -92,7 +92,7 @@ impl Run<'_> {
         let layout = self.map.segment().layout();
         let index = state.ledger.next(self.op, layout.slots)?;
         let link = link_to(&mut state.links, message.to);
-        let stripes = message.stripes(rails, link);
+        let stripes = message.stripes(rails, &mut state.rail_turn, link);
         let mut sums = [Sum::default(); RAILS_MAX];
         for (sum, chunk) in sums.iter_mut().zip(stripes.chunks()) {
             let part = message
