@@ -99,7 +99,8 @@ pub enum Landing {
     /// those to a rank of the same node may read user memory.
     Scratch,
     /// In the receiver's own buffer, which it announces first: the announcement is also the
-    /// permission to send. Puts read `Recv` or `Send` and write `Recv`; scratch is not used.
+    /// permission to send. Puts write `Recv`; they read `Recv`, `Send`, or what a node gathered in
+    /// scratch, which is used for nothing else.
     Recv,
 }
 

@@ -172,6 +172,24 @@ pub fn piece_bytes(
     fit(widest(collective, shape.nodes), bytes, piece).1
 }
 
+/// Where messages of `choice` land in blocks of `bytes`: what a node gathers on its way to user memory has
+/// to have room in scratch, with `scratch` bytes in a channel; where it has none all goes in pieces, through
+/// scratch. `blocks` is how many of scratch the schedule of the chosen landing uses.
+pub fn settled_landing(
+    choice: &Choice,
+    collective: Collective,
+    shape: &Shape,
+    bytes: u64,
+    blocks: u32,
+    scratch: u64,
+) -> Landing {
+    let room = || piece_bytes(choice.algorithm, collective, shape, bytes, blocks, scratch);
+    match choice.landing {
+        Landing::Recv if blocks > 0 && room() < bytes => Landing::Scratch,
+        landing => landing,
+    }
+}
+
 /// How many adjacent channels an operation on blocks of `bytes` takes, of at most `widest`, and the largest
 /// piece that it moves at once, as `piece` says of so many: the fewest that have room for all, else one.
 pub fn fit<T: PartialEq + Copy>(widest: u32, bytes: T, piece: impl Fn(u32) -> T) -> (u32, T) {
@@ -268,6 +286,29 @@ mod tests {
         assert_eq!(native(16 << 10), forced("permission_to_send:ports=1"));
         let wrong = choose("allgather", "bruck:ports=9", 64);
         assert!(matches!(wrong.1, ChosenBy::Rule(_)), "{wrong:?}");
+    }
+
+    #[test]
+    fn what_a_node_gathers_has_room_in_scratch_or_goes_in_pieces() {
+        let smp = BTreeMap::from([("gather".to_owned(), "smp_direct".to_owned())]);
+        let chooser = Chooser {
+            table: Table::shipped(),
+            forced: &smp,
+            zero_copy: Some(true),
+        };
+        let query = Query {
+            collective: Collective::Gather,
+            ..QUERY
+        };
+        let choice = chooser.choose(&query);
+        assert_eq!(choice.landing, Landing::Recv);
+        let shape = Shape::even(4, 2, 2, 2);
+        let landing = |bytes, blocks| {
+            settled_landing(&choice, Collective::Gather, &shape, bytes, blocks, 4096)
+        };
+        assert_eq!(landing(2048, 2), Landing::Recv);
+        assert_eq!(landing(2049, 2), Landing::Scratch);
+        assert_eq!(landing(1 << 30, 0), Landing::Recv, "through no scratch");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! team, the size class, and the settings agreed at team creation.
 
 use crate::choice::{
-    Choice, Chooser, ChosenBy, by_length, landing_name, piece_bytes, scratch_bytes,
+    Choice, Chooser, ChosenBy, by_length, landing_name, piece_bytes, scratch_bytes, settled_landing,
 };
 use crate::collective::inline::{self, Form};
 use crate::stats::{CallCount, CallKey, Stats};
@@ -172,6 +172,16 @@ impl Plan {
             by,
         } = choice;
         let ports = ports.unwrap_or_else(|| map.ports());
+        let landing = match landing {
+            Landing::Scratch => landing,
+            Landing::Recv => {
+                let blocks =
+                    schedule(map, algorithm, ports, landing, root, map.rank).scratch_blocks;
+                let scratch = scratch_bytes(map.settings.scratch_bytes, topology.size());
+                let (shape, bytes) = (map.shape(ports), 1 << class.min(62));
+                settled_landing(&choice, collective, &shape, bytes, blocks, scratch)
+            }
+        };
         let by_length = by_length(collective);
         let both = by_length && landing == Landing::Recv;
         let route = |landing| Route::new(map, algorithm, ports, landing, root);

@@ -104,6 +104,8 @@ fn every_algorithm_is_right_whoever_is_refused() {
             for (ranks, node_size) in [SHAPES[2], SHAPES[4], SHAPES[5]] {
                 for faults in ["loop0:refuse:every=1", "loop1:refuse:every=2"] {
                     let mut settings = refusing(node_size, 2, faults);
+                    // What has no room in scratch would not go straight to user memory.
+                    settings.scratch_bytes = 4 << 20;
                     let name = algorithm.name.into();
                     settings.algorithm.insert(collective.name().into(), name);
                     run(collective, ranks, &settings);

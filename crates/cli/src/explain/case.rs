@@ -7,7 +7,9 @@ use ferrorail_coll::cost::{Counter, Counts, Model, Nanos, Shape, predict_in_piec
 use ferrorail_coll::named::Variant;
 use ferrorail_coll::select::{Query, Table};
 use ferrorail_coll::{Collective, Landing, Request, Schedule};
-use ferrorail_engine::choice::{Choice, Chooser, by_length, piece_bytes, scratch_bytes};
+use ferrorail_engine::choice::{
+    Choice, Chooser, by_length, piece_bytes, scratch_bytes, settled_landing,
+};
 use ferrorail_engine::{Fabric, open_rails};
 use std::collections::BTreeMap;
 
@@ -107,9 +109,10 @@ impl Case {
         };
         // Where no rank knows all lengths, all sizes are one class.
         let class = if by_length(self.collective) { 0 } else { class };
-        chooser.choose(&Query {
+        let bytes = 1 << class;
+        let mut choice = chooser.choose(&Query {
             collective: self.collective,
-            bytes: 1 << class,
+            bytes,
             ranks: self.shape.ranks,
             nodes: self.shape.nodes,
             node_size_max: self.shape.node_size,
@@ -117,7 +120,12 @@ impl Case {
             ports: self.shape.ports,
             zero_copy: self.zero_copy,
             multicast: self.multicast,
-        })
+        });
+        let (variant, landing) = (choice.variant(), choice.landing);
+        let blocks = self.scratch_blocks(variant, landing).unwrap_or(0);
+        let (shape, scratch) = (self.shape_of(variant), self.scratch_bytes);
+        choice.landing = settled_landing(&choice, self.collective, &shape, bytes, blocks, scratch);
+        choice
     }
 
     /// Every algorithm and landing that this team could use, and what is `chosen`, fastest prediction

@@ -7,7 +7,7 @@
 //! | `tree` | ⌈log_{k+1} N⌉ | about (N-1)/k, equation (1) | scratch |
 //! | `direct` | ⌈(N-1)/k⌉ | ⌈(N-1)/k⌉, equation (2) | scratch, recv |
 //! | `smp_tree` | ⌈log_{k+1} V⌉ | about q(V-1)/k | scratch |
-//! | `smp_direct` | ⌈(V-1)/k⌉ | q⌈(V-1)/k⌉ | scratch |
+//! | `smp_direct` | ⌈(V-1)/k⌉ | q⌈(V-1)/k⌉ | scratch, recv |
 //!
 //! Source: Qian and Afsahi, Cluster Computing 11 (2008), sections 5.1.1 and 5.2.1.
 
@@ -94,10 +94,10 @@ pub const ALGORITHMS: &[Algorithm] = &[
     ),
     row(
         "smp_direct",
-        SCRATCH,
+        EITHER,
         true,
         smp::build_direct,
         smp::work_direct,
-        "node gather, leaders put straight to the root's leader",
+        "node gather, leaders put straight to the root's leader, or into the root's buffer",
     ),
 ];

@@ -12,6 +12,9 @@
 //!
 //! * Rounds: ⌈log_{k+1} V⌉ or ⌈(V-1)/k⌉; messages: V-1; volume as in the flat forms, over nodes of
 //!   q blocks. Where the root does not lead its node, its leader receives for it.
+//! * Zero-copy, `smp_direct`: the root announces its buffer to the leaders of other nodes, and each puts
+//!   the blocks that its node gathered right to their places there: a put for each run of consecutive
+//!   ranks. `Node` holds no blocks but its own node's.
 //! * One node: all copy in concurrently, the root waits for them and copies out.
 
 use super::tree::up;
@@ -22,6 +25,7 @@ use crate::pattern::rooted::{Tree, volume};
 use crate::pattern::{after, before, ceil_log, direct};
 use crate::registry::Request;
 use crate::schedule::{Landing, Schedule, Span};
+use ferrorail_base::{NodeId, Rank};
 
 /// One rank's schedule of `smp_tree`.
 pub fn build_tree(request: &Request<'_>) -> Schedule {
@@ -33,6 +37,9 @@ pub fn build_tree(request: &Request<'_>) -> Schedule {
 
 /// One rank's schedule of `smp_direct`.
 pub fn build_direct(request: &Request<'_>) -> Schedule {
+    if request.landing == Landing::Recv {
+        return into_final_buffer(request);
+    }
     let rounds = |nodes, radix| direct::rounds(nodes, (radix - 1) as u8);
     build(request, rounds, |builder, group, node, root| {
         straight(builder, group, node, root, request.ports);
@@ -95,6 +102,104 @@ fn straight(builder: &mut ScheduleBuilder<'_>, group: &Group<'_>, node: u32, roo
     }
 }
 
+/// `smp_direct` under [`Landing::Recv`].
+fn into_final_buffer(request: &Request<'_>) -> Schedule {
+    let (topology, root) = (request.topology, request.root);
+    let group = Group::nodes(topology);
+    let mut builder = ScheduleBuilder::new(topology, request.rank);
+    let (node, root_node) = (group.member_of(request.rank), group.member_of(root));
+    let is_root = request.rank == root;
+    let sends = group.speaks(request.rank) && node != root_node;
+    if is_root {
+        for other in (0..group.size()).filter(|&other| other != root_node) {
+            builder.announce(group.rank(other), 0);
+        }
+        builder.copy(Span::send(0, 1), Span::recv(root.0, 1));
+        builder.node_arrive();
+    } else {
+        builder.node_gather(topology.node_rank_of(request.rank).0);
+    }
+    if is_root || sends {
+        builder.node_await_gather();
+    }
+    if is_root {
+        for run in runs(topology.ranks_of(NodeId(node)), Some(root)) {
+            builder.copy(run.gathered(), run.at_root());
+        }
+    }
+    builder.end_round();
+    let (size, ports) = (group.size(), request.ports);
+    for round in 0..direct::rounds(size, ports) {
+        for exchange in direct::round(root_node, size, ports, round) {
+            let from = exchange.to;
+            let port = exchange.port;
+            for run in runs(topology.ranks_of(NodeId(from)), None) {
+                let slot = run.rank;
+                if is_root {
+                    builder.await_put(group.rank(from), Wire { port, slot }, run.count);
+                } else if sends && node == from {
+                    if run.place == 0 {
+                        builder.await_announcement(root, 0);
+                    }
+                    builder.put(root, Wire { port, slot }, run.gathered(), run.at_root());
+                }
+            }
+        }
+        builder.end_round();
+    }
+    builder.finish(gathered_blocks(request))
+}
+
+/// Ranks of a node that follow each other, in rank order and in the node.
+struct Run {
+    rank: u32,
+    place: u32,
+    count: u32,
+}
+
+impl Run {
+    fn gathered(&self) -> Span {
+        Span::node(self.place, self.count)
+    }
+
+    fn at_root(&self) -> Span {
+        Span::recv(self.rank, self.count)
+    }
+}
+
+/// The runs of `ranks`, but for `left_out`.
+fn runs(ranks: &[Rank], left_out: Option<Rank>) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (place, rank) in (0..)
+        .zip(ranks)
+        .filter(|(_, rank)| Some(**rank) != left_out)
+    {
+        match runs.last_mut() {
+            Some(run) if run.rank + run.count == rank.0 => run.count += 1,
+            _ => runs.push(Run {
+                rank: rank.0,
+                place,
+                count: 1,
+            }),
+        }
+    }
+    runs
+}
+
+/// Blocks of `Node` that are used on any node: the root's own block is in none.
+fn gathered_blocks(request: &Request<'_>) -> u32 {
+    let topology = request.topology;
+    let of_node = |node| {
+        let ranks = topology.ranks_of(NodeId(node));
+        let all = ranks.len() as u32;
+        match ranks.last() {
+            Some(&last) if last == request.root => all - 1,
+            _ => all,
+        }
+    };
+    (0..topology.node_count()).map(of_node).max().unwrap_or(0)
+}
+
 /// Closed form of `smp_tree`: equation (1) over nodes.
 pub fn work_tree(shape: &Shape, _: Landing) -> Work {
     let rounds = ceil_log(shape.nodes, u32::from(shape.ports) + 1);
@@ -102,9 +207,16 @@ pub fn work_tree(shape: &Shape, _: Landing) -> Work {
 }
 
 /// Closed form of `smp_direct`: equation (2) over nodes.
-pub fn work_direct(shape: &Shape, _: Landing) -> Work {
+pub fn work_direct(shape: &Shape, landing: Landing) -> Work {
     let rounds = direct::rounds(shape.nodes, shape.ports);
-    work(shape, rounds, rounds.into())
+    let work = work(shape, rounds, rounds.into());
+    match landing {
+        Landing::Scratch => work,
+        Landing::Recv => Work {
+            copy_blocks: shape.node_size.into(),
+            ..work
+        },
+    }
 }
 
 fn work(shape: &Shape, rounds: u32, nodes_through_port: u64) -> Work {

@@ -211,8 +211,6 @@ impl<'a> Checker<'a> {
         match [from, into].iter().copied().filter(scratch).count() {
             0 if self.task.parts > 1 && from.first != into.first => Err(Fault::Cut),
             2 if self.task.parts > 1 && !says_length => Err(Fault::Cut),
-            0 => Ok(()),
-            _ if self.task.landing == Landing::Recv => Err(Fault::Landing(Buffer::Scratch)),
             _ => Ok(()),
         }
     }
@@ -240,7 +238,7 @@ impl<'a> Checker<'a> {
         let copied = self.task.topology.same_node(to, self.rank);
         let (from_allowed, into_allowed) = match self.task.landing {
             Landing::Scratch => (is_scratch(from) || copied, is_scratch(into)),
-            Landing::Recv => (!is_scratch(from), !is_scratch(into)),
+            Landing::Recv => (true, !is_scratch(into)),
         };
         match (into.buffer, from_allowed, into_allowed) {
             (Buffer::Send, ..) => Err(Fault::WritesSend),

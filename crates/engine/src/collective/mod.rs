@@ -162,7 +162,8 @@ fn scheduled(
     connect_peers(map, state, plan, call)?;
     let unit = call.reducer.map_or(1, |reducer| reducer.element_bytes);
     let (channels, piece) = match plan.landing {
-        Landing::Recv => (Wanted::CHANNEL, call.bytes),
+        Landing::Recv if plan.route.schedule.scratch_blocks == 0 => (Wanted::CHANNEL, call.bytes),
+        Landing::Recv => whole_channels(map, plan, call, unit),
         Landing::Scratch => room(map, plan, call, unit),
     };
     if piece == 0 && call.bytes > 0 {
@@ -307,21 +308,35 @@ fn connect_peers(
 /// bytes; 0 if not one element fits. What does not fit as a whole goes in pieces of one channel.
 fn room(map: &Map, plan: &Plan, call: &Call<'_>, unit: usize) -> (Wanted, usize) {
     let layout = map.segment().layout();
-    let piece = |scratch| piece_in(scratch, map, plan, call.bytes, unit);
-    let in_row = |row, first, widest| {
-        let (width, piece) = choice::fit(widest, call.bytes, |width| {
-            piece(layout.run_bytes(first, width))
-        });
-        (Wanted { row, width }, piece)
-    };
     if layout.small_channels > 0 {
-        let small = in_row(Row::Small, layout.channels, SMALL_CHANNELS / CHANNELS);
+        let (row, widest) = (Row::Small, SMALL_CHANNELS / CHANNELS);
+        let small = in_row(map, plan, call, unit, (row, layout.channels, widest));
         if small.1 == call.bytes {
             return small;
         }
     }
+    whole_channels(map, plan, call, unit)
+}
+
+/// As [`room`], without small channels.
+fn whole_channels(map: &Map, plan: &Plan, call: &Call<'_>, unit: usize) -> (Wanted, usize) {
     let widest = choice::widest(call.collective, map.topology.node_count());
-    in_row(Row::Channels, 0, widest)
+    in_row(map, plan, call, unit, (Row::Channels, 0, widest))
+}
+
+/// As [`room`], of the channels of `row` from `first`, at most `widest` of them.
+fn in_row(
+    map: &Map,
+    plan: &Plan,
+    call: &Call<'_>,
+    unit: usize,
+    (row, first, widest): (Row, u32, u32),
+) -> (Wanted, usize) {
+    let layout = map.segment().layout();
+    let (width, piece) = choice::fit(widest, call.bytes, |width| {
+        piece_in(layout.run_bytes(first, width), map, plan, call.bytes, unit)
+    });
+    (Wanted { row, width }, piece)
 }
 
 /// Largest piece with which the schedule fits into `scratch` bytes.

@@ -145,9 +145,11 @@ impl<'a> Run<'a> {
         let mark = self.sent_mark(to, from);
         let offset = self.landing_offset(into);
         self.check_room(&region, offset, bytes.bytes, to)?;
+        let rails = self.rails();
         let source = match from.buffer {
-            Buffer::Send => &self.send,
-            _ => &self.receive,
+            Buffer::Send => self.send.block(from.first),
+            Buffer::Recv => self.receive.block(from.first),
+            Buffer::Scratch | Buffer::Node => Some(rails.region()),
         };
         let message = |source, from, dest, offset, into_user| Message {
             source,
@@ -161,8 +163,7 @@ impl<'a> Run<'a> {
             into_user,
             rail: self.own_rail(port),
         };
-        let rails = self.rails();
-        let sending = match source.block(from.first) {
+        let sending = match source {
             Some(source) if region.address != REFUSED => {
                 let message = message(source, bytes, &region, offset, true);
                 self.send(rails, state, &message, from.count > 0)?
