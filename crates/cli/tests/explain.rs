@@ -226,7 +226,7 @@ fn windows_are_explained_by_where_targets_are() {
     let rows = facts["operations"].as_array().unwrap();
     let words: Vec<_> = rows.iter().map(|row| &row["words"]).collect();
     assert_eq!(words, ["cpu", "cpu", "nic"]);
-    assert_eq!(rows[2]["lock_messages"]["most"], serde_json::json!([4, 4]));
+    assert_eq!(rows[2]["lock_messages"]["most"], serde_json::json!([4, 5]));
     let nic = of(&["--kind", "create"], ("FERRORAIL_ATOMICS", "nic"));
     assert_eq!(nic["operations"][1]["words"], "nic");
     assert_eq!(nic["operations"][1]["put_and_get"], "cross-memory copies");

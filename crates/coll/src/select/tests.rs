@@ -139,13 +139,13 @@ fn thresholds_of_the_other_collectives() {
         chosen(query).0
     };
     assert_eq!(named(Collective::Gather, 8, 4), "smp_tree");
-    assert_eq!(named(Collective::Gather, 1 << 20, 4), "smp_tree");
+    assert_eq!(named(Collective::Gather, 1 << 20, 4), "smp_direct");
     let on_pairs = Query {
         nodes: 8,
         node_size_max: 2,
         ..query(Collective::Gather, 32768)
     };
-    assert_eq!(chosen(on_pairs), ("direct", Landing::Recv));
+    assert_eq!(chosen(on_pairs), ("smp_direct", Landing::Recv));
     assert_eq!(named(Collective::Alltoall, 1024, 4), "smp_direct");
     assert_eq!(named(Collective::Alltoall, 1025, 4), "direct");
     assert_eq!(named(Collective::Alltoall, 512, 8), "bruck");
