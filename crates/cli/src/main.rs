@@ -35,7 +35,7 @@ enum Command {
     Run(run::Args),
     Info(info::Args),
     Explain(explain::Args),
-    Bench(bench::Args),
+    Bench(Box<bench::Args>),
     #[command(hide = true)]
     ProbeMpi(mpi::ProbeArgs),
 }

@@ -123,6 +123,11 @@ impl Launcher {
     }
 }
 
+/// Whether this process is a rank of an MPI job.
+pub fn is_in_a_job() -> bool {
+    Launcher::detect(|name| env::var(name).ok()).kinds != ANY
+}
+
 /// Opens the library that this process's launcher expects, without initialising it.
 pub fn open() -> Result<Host> {
     if let Some(path) = given() {

@@ -11,6 +11,7 @@ use stand_in::StandIn;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// Open MPI's launcher: ranks that share a core wait for each other, which MPICH's do by spinning.
 const LAUNCHER: &str = "mpirun.openmpi";
@@ -118,6 +119,13 @@ const PASSIVE: &[Expected] = &[
     Expected("jiang2004:fig4.9", 4, "", LOCKS),
 ];
 
+const APPLICATIONS: &[Expected] = &[Expected(
+    "qian2008:table1",
+    2,
+    "",
+    &["host", "elan_gather", "ferrorail"],
+)];
+
 /// The preload library beside the command.
 fn built_library() -> PathBuf {
     PathBuf::from(ferrorail().get_program()).with_file_name("libferrorail.so")
@@ -221,6 +229,93 @@ fn passive_synchronisation() {
     measure_all(PASSIVE, "papers-passive");
 }
 
+/// `ferrorail bench ARGS`, which starts jobs of its own, of few steps.
+fn applications(args: &[&str]) -> Command {
+    let few = ["--blocks", "1", "--iterations", "1"];
+    let programs = ["--launcher", LAUNCHER, "--compiler", "mpicc.openmpi"];
+    let mut command = ferrorail();
+    command
+        .arg("bench")
+        .args([args, &few, &programs].concat())
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .env("OMPI_MCA_pml", "ob1");
+    command
+}
+
+#[test]
+fn applications_run_with_and_without_ferrorail() {
+    let stand_in = StandIn::new("papers-applications");
+    let json = stand_in.0.join("apps.json");
+    let Expected(name, _, _, curves) = &APPLICATIONS[0];
+    let args = ["apps", "--ranks", "3", "--json", json.to_str().unwrap()];
+    let (table, _) = expect_code(&mut applications(&args), 0);
+    let report: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let places = rows.iter().map(|row| {
+        let name = |name: &str| row[name].as_str().unwrap();
+        let ranks = row["ranks"].as_u64().unwrap();
+        (name("application"), ranks, name("nodes"), name("by"))
+    });
+    let mut expected = Vec::new();
+    for application in ["N-BODY", "RADIX"] {
+        let natural = ["host", "ferrorail"].map(|by| (application, 3, "natural", by));
+        expected.extend(natural);
+        expected.extend(curves.iter().map(|&by| (application, 3, "virtual", by)));
+    }
+    assert_eq!(places.collect::<Vec<_>>(), expected);
+    for row in rows {
+        let time = |name: &str| row[name][0].as_f64().unwrap();
+        let (total, communication) = (time("total_us"), time("communication_us"));
+        assert!(0.0 < communication && communication < total, "{row}");
+        let is_host = row["by"] == "host";
+        let gain = row["communication_speedup"].as_f64().unwrap();
+        assert!(if is_host { gain == 1.0 } else { gain > 0.0 }, "{row}");
+    }
+    let lines = table.lines().filter(|line| !line.starts_with('#'));
+    assert_eq!(lines.count(), expected.len(), "{table}");
+    assert_eq!(report["figure"]["name"], *name);
+    let findings = report["figure"]["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 4);
+    for finding in findings {
+        assert!(finding["here"].as_f64().unwrap() > 0.0, "{finding}");
+    }
+}
+
+#[test]
+fn applications_that_cannot_run_are_one_line() {
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/apps");
+    for (args, reason) in [
+        (
+            &["apps", "--sources", "/nowhere"][..],
+            "nbody.c and radix.c",
+        ),
+        (&["apps", "gather"], "nothing else"),
+        (&["apps", "--plot", "a.svg"], "--job-sizes"),
+        (&["qian2008:table1", "--ranks", "1"], "does not communicate"),
+    ] {
+        let (_, stderr) = expect_code(&mut applications(args), 1);
+        assert!(stderr.contains(reason), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+    for (option, reason) in [
+        ("--compiler", "cannot run the MPI compiler"),
+        ("--launcher", "cannot run the launcher"),
+    ] {
+        let mut command = ferrorail();
+        command.args(["bench", "apps", "--sources", sources, option, "no-such"]);
+        if option == "--launcher" {
+            command.args(["--compiler", "mpicc.openmpi"]);
+        }
+        let (_, stderr) = expect_code(&mut command, 1);
+        assert!(stderr.contains(reason), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+    let mut inside = applications(&["apps"]);
+    let (_, stderr) = expect_code(inside.env("OMPI_COMM_WORLD_SIZE", "2"), 1);
+    assert!(stderr.contains("run it without mpirun"), "{stderr}");
+}
+
 #[test]
 fn fewer_processes_are_spread_over_the_nodes() {
     let stand_in = StandIn::new("papers-spread");
@@ -239,7 +334,7 @@ fn fewer_processes_are_spread_over_the_nodes() {
 #[test]
 fn drawings_name_a_command_and_all_others_are_tested() {
     let (list, _) = expect_code(ferrorail().args(["bench", "--list"]), 0);
-    let tested = [COLLECTIVES, TRANSFERS, ACTIVE, PASSIVE];
+    let tested = [COLLECTIVES, TRANSFERS, ACTIVE, PASSIVE, APPLICATIONS];
     let tested: Vec<_> = tested
         .into_iter()
         .flatten()
@@ -256,7 +351,7 @@ fn drawings_name_a_command_and_all_others_are_tested() {
         assert!(command.contains("ferrorail "), "{text}");
         drawings += 1;
     }
-    assert_eq!(drawings, 6 + 2 + 2 + 15);
+    assert_eq!(drawings, 5 + 2 + 2 + 15);
 }
 
 #[test]

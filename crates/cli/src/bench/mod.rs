@@ -1,5 +1,6 @@
 //! `ferrorail bench`: measurements under mpirun.
 
+mod applications;
 mod buffers;
 mod call;
 mod chart;
@@ -38,6 +39,8 @@ use wrong_data::WrongData;
 /// Milliseconds for a cell: of any benchmark, and of a figure, which has several curves.
 const BUDGET: u64 = 300;
 const BUDGET_OF_FIGURE: u64 = 1000;
+/// Blocks per implementation.
+const BLOCKS: u32 = 11;
 
 /// Measure collectives or one-sided communication, ours beside the host's in one run: `mpirun -n 4
 /// ferrorail bench --all`, `… bench rma-latency`; repeat figures of papers: `… bench yu2005:fig10`
@@ -49,7 +52,8 @@ const BUDGET_OF_FIGURE: u64 = 1000;
 #[command(after_help = rma::help())]
 pub struct Args {
     /// Collectives to measure, such as allgather, benchmarks of one-sided communication, such as
-    /// rma-latency (`rma` is all of those), or a figure of a paper
+    /// rma-latency (`rma` is all of those), a figure of a paper, or `apps`: N-BODY and RADIX with and
+    /// without ferrorail, in jobs that this command starts
     #[arg(
         value_name = "NAME",
         conflicts_with = "all",
@@ -75,12 +79,14 @@ pub struct Args {
     /// [default: 300, with a figure 1000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     budget: Option<u64>,
-    /// Calls per block and implementation [default: what fits into the budget]
+    /// Calls per block and implementation [default: what fits into the budget]; with `apps` time steps
+    /// and sorts of a job
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     iterations: Option<u32>,
-    /// Blocks per implementation; fewer, but 3 at least, where a call takes long
-    #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
-    blocks: u32,
+    /// Blocks per implementation; fewer, but 3 at least, where a call takes long [default: 11, jobs of
+    /// `apps` 5]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    blocks: Option<u32>,
     /// Operations of a burst in one-sided communication
     #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     burst: u32,
@@ -115,6 +121,8 @@ pub struct Args {
     /// Draw the curves into this file (SVG), on logarithmic axes
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    applications: applications::Options,
 }
 
 /// What kind of communication.
@@ -132,8 +140,23 @@ impl Args {
         Limits {
             budget: Duration::from_millis(self.budget.unwrap_or(budget_ms)),
             iterations: self.iterations,
-            blocks: self.blocks,
+            blocks: self.blocks.unwrap_or(BLOCKS),
         }
+    }
+
+    /// Whether nothing is asked for that only measurements inside a job have.
+    fn is_for_applications(&self) -> bool {
+        let others = [
+            self.bytes.is_some(),
+            self.budget.is_some(),
+            self.baseline.is_some(),
+            self.barrier,
+            !self.algorithms.is_empty(),
+            self.vary.is_some(),
+            self.tuning.is_some(),
+            self.plot.is_some(),
+        ];
+        others.iter().all(|other| !other)
     }
 
     /// Of `--vary`.
@@ -158,6 +181,7 @@ fn list() {
         "{:<15} $ mpirun -n 4 ferrorail bench cutoffs --tuning FILE.json",
         ""
     );
+    applications::listed();
     for (name, about) in rma::listed() {
         println!("{name:<15} {about}");
     }
@@ -182,6 +206,7 @@ fn measured(args: &Args) -> Result<Option<(Measured, Option<&'static Figure>)>> 
         bail!("--algorithms and --vary are for collectives: a figure says what it compares");
     }
     let measured = match figure.map(|figure| &figure.what) {
+        Some(What::Applications) => bail!("{} is measured by jobs of its own", applications::NAME),
         Some(What::Shown(command)) => {
             let figure = figure.expect("a figure shows it");
             println!("# {}, {}: {}", figure.name, figure.title, figure.claim);
@@ -222,6 +247,10 @@ fn model(host: &Host, figure: Option<&Figure>) -> Result<Environment> {
 pub fn main(args: &Args) -> Result<ExitCode> {
     if args.list {
         list();
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(plan) = applications::Plan::new(args)? {
+        applications::run(&plan)?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some((measured, figure)) = measured(args)? else {

@@ -290,15 +290,20 @@ pub fn write_json(
     write_report(path, host, report, means(rows))
 }
 
-/// Writes `report` with `means`, and what was measured where.
+/// Writes `report` with `means` and the MPI library.
 pub fn write_report(path: &Path, host: &Host, mut report: Value, means: Means) -> Result<()> {
     let by_name = means.by_name.into_iter();
     report["geometric_mean"] = json!(means.all);
     report["geometric_means"] = by_name.map(|(name, mean)| (name, json!(mean))).collect();
+    report["mpi"] = mpi::describe(host);
+    save(path, report)
+}
+
+/// Writes `report` with what was measured where.
+pub fn save(path: &Path, mut report: Value) -> Result<()> {
     report["machine"] = machine();
     report["ferrorail"] =
         json!({ "version": env!("CARGO_PKG_VERSION"), "library": crate::library::find()? });
-    report["mpi"] = mpi::describe(host);
     report["settings"] = given_settings();
     let text = serde_json::to_string_pretty(&report)? + "\n";
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))

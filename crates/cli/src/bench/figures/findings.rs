@@ -204,7 +204,9 @@ pub fn print_head(figure: &Figure) {
     let set = std::env::vars().filter(|(name, _)| is_shown(name));
     let mut set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
     set.sort();
-    println!("# With {}", set.join(" "));
+    if !set.is_empty() {
+        println!("# With {}", set.join(" "));
+    }
 }
 
 /// Prints a figure's claim and findings beside what `samples` make of them.

@@ -1,6 +1,7 @@
 //! Figures and tables of papers as data: what is compared, over which sizes and ranks, and what the paper
 //! found. A paper is a file with a table; figures that show the same kind of thing share one measurement.
 
+mod applications;
 mod findings;
 mod hpcs2007;
 mod icpp2007;
@@ -14,6 +15,7 @@ mod yu2005;
 
 pub use findings::{Finding, HOST, Quantity, Sample, Unit, json, print, print_head};
 pub use machine::{Machine, Nodes, is_one_host};
+pub use native::ALLGATHER as NATIVE_ALLGATHER;
 
 use super::job_sizes::JobSizes;
 use super::transfer::Transfer;
@@ -46,7 +48,9 @@ pub enum What {
     Transfers(Transfers),
     /// A benchmark of one-sided communication under several settings.
     OneSided(OneSided),
-    /// It draws how something works, or tells of programs: this command shows it here.
+    /// The applications, in jobs of their own, on its machine.
+    Applications,
+    /// It draws how something works: this command shows it here.
     Shown(&'static str),
 }
 
@@ -218,7 +222,7 @@ impl Figure {
             What::Collectives(collectives) => collectives.unit,
             What::Transfers(transfers) => transfers.unit,
             What::OneSided(one_sided) => one_sided.unit,
-            What::Shown(_) => Unit::Time,
+            What::Applications | What::Shown(_) => Unit::Time,
         }
     }
 
@@ -240,6 +244,7 @@ impl Figure {
     /// How to run it.
     pub fn command(&self) -> String {
         match self.what {
+            What::Applications => super::applications::command(self.name),
             What::Shown(command) => command.to_owned(),
             _ => format!(
                 "mpirun -n {} ferrorail bench {}",

@@ -1,6 +1,7 @@
 //! Qian and Afsahi, Efficient shared memory and RDMA based collectives on multi-rail QsNetII SMP clusters,
 //! Cluster Computing, 2008. What the papers of 2007 show as well has its text here.
 
+use super::applications;
 use super::{
     Collectives, Curve, Figure, Finding, Machine, Nodes, Quantity, Transfers, Unit, What, library,
     native,
@@ -391,10 +392,5 @@ pub const FIGURES: &[Figure] = &[
         ],
     },
     ALLGATHER,
-    Figure::drawing(
-        "qian2008:table1",
-        "Applications: speed-up by the all-gather algorithms",
-        "communication of N-BODY gains 1.09, of RADIX 1.47; the applications 1.01 and 1.13",
-        "mpirun -n 16 PROGRAM; mpirun -n 16 ferrorail exec PROGRAM, PROGRAM being tests/apps/nbody.c or radix.c, which print their times",
-    ),
+    applications::TABLE1,
 ];

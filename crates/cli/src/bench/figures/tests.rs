@@ -64,6 +64,7 @@ fn parts(figure: &Figure) -> (Vec<&'static str>, &'static str) {
             let labels = labels.filter(|label| !label.is_empty());
             (labels.collect(), if parameter { "" } else { shown.bytes })
         }
+        What::Applications => (vec![HOST, NATIVE_ALLGATHER.label, "ferrorail"], ""),
         What::Shown(command) => {
             assert!(command.contains("ferrorail "));
             (Vec::new(), "")
