@@ -41,6 +41,14 @@ const IN_NODE: &[&str] = &[
 ];
 const RDMA: &[&str] = &["RDMA based"];
 const LOCKS: &[&str] = &["Dedicated Thread", "Event Driven", "Test&Set", "MCS"];
+const LOCKS_AND_THREADS: &[&str] = &[LOCKS[0], "Multiple Threads", LOCKS[1], LOCKS[2], LOCKS[3]];
+const LOCKS_AND_AT_ONCE: &[&str] = &[
+    LOCKS[0],
+    LOCKS[1],
+    LOCKS[2],
+    "Test&Set without back-off",
+    LOCKS[3],
+];
 
 const COLLECTIVES: &[Expected] = &[
     Expected("qian2008:fig3", 4, "4,4K", IN_NODE),
@@ -98,7 +106,12 @@ const ACTIVE: &[Expected] = &[
     Expected("jiang2004:fig3.6", 2, "4,64K", RDMA),
     Expected("jiang2004:fig3.7", 2, "4K", RDMA),
     Expected("jiang2004:fig3.8", 2, "64", RDMA),
-    Expected("jiang2004:fig3.9", 3, "", RDMA),
+    Expected(
+        "jiang2004:fig3.9",
+        3,
+        "",
+        &["RDMA based", "RDMA based, bit vectors"],
+    ),
     Expected("jiang2004:fig3.10", 2, "4K", RDMA),
     Expected("jiang2004:fig3.11", 2, "4K", RDMA),
     Expected("jiang2004:fig3.12", 3, "4K", RDMA),
@@ -112,8 +125,8 @@ const ACTIVE: &[Expected] = &[
 const PASSIVE: &[Expected] = &[
     Expected("jiang2004:fig4.4", 2, "", LOCKS),
     Expected("jiang2004:fig4.5", 3, "", LOCKS),
-    Expected("jiang2004:fig4.6", 3, "", LOCKS),
-    Expected("jiang2004:fig4.7", 3, "", LOCKS),
+    Expected("jiang2004:fig4.6", 3, "", LOCKS_AND_THREADS),
+    Expected("jiang2004:fig4.7", 3, "", LOCKS_AND_AT_ONCE),
     Expected("jiang2004:fig4.8", 2, "", LOCKS),
     Expected("jiang2004:sec4.4.6", 2, "", LOCKS),
     Expected("jiang2004:fig4.9", 4, "", LOCKS),

@@ -16,18 +16,48 @@ const LOCK: &str = "FERRORAIL_LOCK";
 const THREAD: &str = "Dedicated Thread";
 const TEST_AND_SET: &str = "Test&Set";
 const MCS: &str = "MCS";
-const LOCKS: &[Curve] = &[
-    library(THREAD, &[(LOCK, "thread")]),
-    library(EVENT, &[(LOCK, "event")]),
-    library(TEST_AND_SET, &[(LOCK, "test_and_set")]),
-    library(MCS, &[(LOCK, "mcs")]),
+const BY_THREAD: Curve = library(THREAD, &[(LOCK, "thread")]);
+const BY_EVENT: Curve = library(EVENT, &[(LOCK, "event")]);
+const BY_TEST_AND_SET: Curve = library(TEST_AND_SET, &[(LOCK, "test_and_set")]);
+const BY_MCS: Curve = library(MCS, &[(LOCK, "mcs")]);
+const LOCKS: &[Curve] = &[BY_THREAD, BY_EVENT, BY_TEST_AND_SET, BY_MCS];
+const THREADS: &str = "Multiple Threads";
+const LOCKS_AND_THREADS: &[Curve] = &[
+    BY_THREAD,
+    library(
+        THREADS,
+        &[(LOCK, "thread"), ("FERRORAIL_HANDLERS", "window")],
+    ),
+    BY_EVENT,
+    BY_TEST_AND_SET,
+    BY_MCS,
+];
+const AT_ONCE: &str = "Test&Set without back-off";
+const LOCKS_AND_AT_ONCE: &[Curve] = &[
+    BY_THREAD,
+    BY_EVENT,
+    BY_TEST_AND_SET,
+    library(
+        AT_ONCE,
+        &[(LOCK, "test_and_set"), ("FERRORAIL_LOCK_BACKOFF", "0")],
+    ),
+    BY_MCS,
 ];
 
 const fn passive(benchmark: &'static str, parts: &'static [Part], unit: Unit) -> What {
+    compared(benchmark, parts, LOCKS, unit)
+}
+
+const fn compared(
+    benchmark: &'static str,
+    parts: &'static [Part],
+    curves: &'static [Curve],
+    unit: Unit,
+) -> What {
     What::OneSided(OneSided {
         benchmark,
         parts,
-        curves: LOCKS,
+        curves,
         messages: "",
         bytes: "",
         unit,
@@ -131,11 +161,13 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "jiang2004:fig4.6",
         title: "Concurrency",
-        claim: "locks of several windows do not disturb each other with atomics; threads slow down by number",
+        claim: "locks of several windows do not disturb each other with atomics; threads slow down by number, \
+                also one for each window",
         machine: CLUSTER,
-        what: passive(
+        what: compared(
             "rma-windows",
             &[part("lock_unlock", "lock and unlock")],
+            LOCKS_AND_THREADS,
             Unit::Time,
         ),
         findings: &[
@@ -152,6 +184,12 @@ pub const FIGURES: &[Figure] = &[
                 2,
                 Quantity::Rise(THREAD),
             ),
+            Finding::new(
+                "Multiple by Dedicated Thread, 2 origins",
+                "1 or above",
+                2,
+                Quantity::Ratio(THREADS, THREAD),
+            ),
         ],
     },
     Figure {
@@ -159,9 +197,10 @@ pub const FIGURES: &[Figure] = &[
         title: "Messages of a lock and unlock under contention",
         claim: "with 7 contenders Test&Set takes 9 without back-off and 3 with it, MCS about 7, threads as with 1",
         machine: CLUSTER,
-        what: passive(
+        what: compared(
             "rma-messages",
             &[part("lock_unlock", "lock and unlock")],
+            LOCKS_AND_AT_ONCE,
             Unit::Messages,
         ),
         findings: &[
@@ -170,6 +209,12 @@ pub const FIGURES: &[Figure] = &[
                 "3",
                 7,
                 Quantity::Value(TEST_AND_SET),
+            ),
+            Finding::new(
+                "Test&Set without back-off, 7 contenders",
+                "9",
+                7,
+                Quantity::Value(AT_ONCE),
             ),
             Finding::new("MCS, 7 contenders", "about 7", 7, Quantity::Value(MCS)),
             Finding::new(
