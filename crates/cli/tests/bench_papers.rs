@@ -371,16 +371,8 @@ fn drawings_name_a_command_and_all_others_are_tested() {
 fn cut_offs_become_a_table_that_the_library_takes() {
     let stand_in = StandIn::new("papers-cutoffs");
     let table = stand_in.0.join("tuning.json");
-    let few = [
-        "--budget",
-        "1",
-        "--blocks",
-        "3",
-        "--iterations",
-        "2",
-        "--bytes",
-        "4,64K",
-    ];
+    let few = "--budget 1 --blocks 3 --iterations 2 --bytes 4,64K";
+    let few: Vec<&str> = few.split(' ').collect();
     let args = [&["cutoffs", "--tuning", table.to_str().unwrap()], &few[..]].concat();
     let mut bench = stand_in.bench_on(2, LAUNCHER, &args);
     bench
