@@ -43,7 +43,7 @@ def report_taken(stats, expected, rails):
     for row in rows:
         print(
             f"  {row['algorithm']}: {row['calls']} calls, {row['bytes']} bytes, "
-            f"class {row['size_class_bytes']} B, through {row['landing']}"
+            f"class {row['size_class_bytes']} B, through {row['protocol']}"
         )
     for rail in stats["rails"]:
         print(f"  rail {rail['rail']}: {rail['messages']} messages, {rail['bytes']} bytes")

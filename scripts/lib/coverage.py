@@ -13,7 +13,7 @@ from collections import defaultdict
 
 
 def of_logs(logs):
-    """What ran: (place, mpi, shape, collective) to algorithms with their landings."""
+    """What ran: (place, mpi, shape, collective) to algorithms with their protocols."""
     ran = defaultdict(set)
     for log in logs:
         with open(log, encoding="utf-8", errors="replace") as lines:
@@ -51,7 +51,7 @@ def write(path, logs):
     with open(path, "w", encoding="utf-8") as file:
         file.write(
             "# What scripts/test has to run at least: place, host MPI, ranks/nodes of the team, collective, and\n"
-            "# its algorithms with their landings. Lines may be added, and go only with what they name.\n"
+            "# its algorithms with their protocols. Lines may be added, and go only with what they name.\n"
         )
         for where, algorithms in sorted(of_logs(logs).items()):
             print(*where, *sorted(algorithms), file=file)

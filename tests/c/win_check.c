@@ -327,7 +327,7 @@ static void other_forms(const char *kind)
     MPI_Info_create(&keys);
     MPI_Info_set(keys, "ferrorail_pscw", "bit_vectors");
     MPI_Info_set(keys, "ferrorail_lock_request", "deferred");
-    MPI_Info_set(keys, "ferrorail_handlers", "window");
+    MPI_Info_set(keys, "ferrorail_service_threads", "window");
     struct window w = make(kind);
     MPI_Info_free(&keys);
     keys = MPI_INFO_NULL;

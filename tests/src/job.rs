@@ -186,9 +186,9 @@ impl Running {
     /// Kills the job's processes that are still there some time after the launcher's end, and names
     /// them.
     fn survivors(&self) -> Vec<String> {
-        let patience = Instant::now() + GRACE;
+        let time_limit = Instant::now() + GRACE;
         let mut found = processes(&self.mark);
-        while !found.is_empty() && Instant::now() < patience {
+        while !found.is_empty() && Instant::now() < time_limit {
             std::thread::sleep(Duration::from_millis(20));
             found = processes(&self.mark);
         }

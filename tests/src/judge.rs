@@ -219,7 +219,7 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     if case.expect.damaged {
         stats.check_damaged()?;
     }
-    stats.check_bounced(case.expect.bounced)?;
+    stats.check_staged(case.expect.staged)?;
     if case.expect.readmissions {
         stats.check_readmissions()?;
     }

@@ -92,7 +92,7 @@ pub struct Expect {
     /// that it is.
     pub multicast: Vec<String>,
     /// Registrations of user memory were refused, and messages went in pieces; else none.
-    pub bounced: bool,
+    pub staged: bool,
     /// Lanes failed and were used again.
     pub readmissions: bool,
     /// The host packed some data, of types too irregular for ferrorail; else none.
@@ -120,7 +120,7 @@ impl Default for Expect {
             failover: false,
             damaged: false,
             multicast: Vec::new(),
-            bounced: false,
+            staged: false,
             readmissions: false,
             packed_by_host: false,
             rails_used: None,

@@ -17,7 +17,7 @@
 //! | `stats.rs` | reading and judging the statistics file |
 //! | `judge.rs` | one case from launch to verdict |
 //! | `pool.rs` | several at a time, and the tally |
-//! | `scenario/` | faults and surroundings |
+//! | `scenario/` | faults and environments |
 //!
 //! Failing cases print the command that reproduces them.
 #![forbid(unsafe_code)]

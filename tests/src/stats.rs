@@ -52,7 +52,7 @@ pub struct ZeroCopy {
     /// Registrations that were refused.
     pub refused: u64,
     /// Bytes that therefore went in pieces.
-    pub bounced_bytes: u64,
+    pub staged_bytes: u64,
 }
 
 /// Calls of one collective, algorithm and size class.
@@ -62,8 +62,8 @@ pub struct Carried {
     pub collective: String,
     /// Such as `smp_bruck`.
     pub algorithm: String,
-    /// Such as `scratch`.
-    pub landing: String,
+    /// Such as `eager`.
+    pub protocol: String,
     /// Number of calls.
     pub calls: u64,
     /// Ranks of the team.
@@ -81,12 +81,15 @@ impl fmt::Display for Carried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             algorithm,
-            landing,
+            protocol,
             ranks,
             nodes,
             ..
         } = self;
-        write!(f, "{algorithm}:{landing} on {ranks} ranks in {nodes} nodes")
+        write!(
+            f,
+            "{algorithm}:{protocol} on {ranks} ranks in {nodes} nodes"
+        )
     }
 }
 
@@ -152,7 +155,7 @@ impl Stats {
         Ok(())
     }
 
-    /// What ran on which shape of team: `RANKS/NODES COLLECTIVE ALGORITHM:LANDING`.
+    /// What ran on which shape of team: `RANKS/NODES COLLECTIVE ALGORITHM:PROTOCOL`.
     pub fn ran(&self) -> impl Iterator<Item = String> {
         self.collectives
             .iter()
@@ -161,12 +164,12 @@ impl Stats {
                 let Carried {
                     collective,
                     algorithm,
-                    landing,
+                    protocol,
                     ranks,
                     nodes,
                     ..
                 } = row;
-                format!("{ranks}/{nodes} {collective} {algorithm}:{landing}")
+                format!("{ranks}/{nodes} {collective} {algorithm}:{protocol}")
             })
     }
 
@@ -248,7 +251,7 @@ impl Stats {
             ports: None,
         };
         let used = self.collectives.iter();
-        let used = used.map(|row| (&*row.collective, &*row.algorithm, &*row.landing));
+        let used = used.map(|row| (&*row.collective, &*row.algorithm, &*row.protocol));
         let estimated = total(&asked, settings, used)?;
         let found = &self.connections;
         let alike = (
@@ -301,14 +304,14 @@ impl Stats {
     }
 
     /// Whether registrations were refused and messages went in pieces, just if that is expected.
-    pub fn check_bounced(&self, wanted: bool) -> Result<()> {
+    pub fn check_staged(&self, wanted: bool) -> Result<()> {
         let ZeroCopy {
             refused,
-            bounced_bytes,
+            staged_bytes,
         } = self.zero_copy;
         ensure!(
-            wanted == (refused > 0) && wanted == (bounced_bytes > 0),
-            "{refused} registrations were refused, and {bounced_bytes} bytes went in pieces"
+            wanted == (refused > 0) && wanted == (staged_bytes > 0),
+            "{refused} registrations were refused, and {staged_bytes} bytes went in pieces"
         );
         Ok(())
     }

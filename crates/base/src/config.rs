@@ -15,7 +15,8 @@ pub use settings::{
     StatsSink, StripeChoice,
 };
 pub use windows::{
-    Handlers, LockBackoff, LockRequest, PER_WINDOW, Pscw, Registration, WindowKeys, WindowSettings,
+    LockBackoff, LockRequest, PER_WINDOW, Pscw, Registration, ServiceThreads, WindowKeys,
+    WindowSettings,
 };
 
 /// Prefix of every environment variable that belongs to the project.
@@ -142,8 +143,8 @@ table! {
         "most microseconds for which it does";
     "FERRORAIL_LOCK_REQUEST", Kind::Word(&["early", "deferred"]), "early",
         "when MPI_Win_lock asks a target whose memory is not mapped, unless the info key ferrorail_lock_request of the window says: at once, without waiting for the answer, or at the first operation";
-    "FERRORAIL_HANDLERS", Kind::Word(&["process", "window"]), "process",
-        "threads that keep locks of the algorithm thread, unless the info key ferrorail_handlers of a window says: one for all windows of a process, or one for each window";
+    "FERRORAIL_SERVICE_THREADS", Kind::Word(&["process", "window"]), "process",
+        "threads that keep locks of the algorithm thread, unless the info key ferrorail_service_threads of a window says: one for all windows of a process, or one for each window";
     "FERRORAIL_REGISTRATION", Kind::Word(&["operation", "keep"]), "operation",
         "how long buffers of a program's puts and gets stay registered, unless the info key ferrorail_registration of the window says; keep: as long as the window, and the program promises to leave their memory mapped";
     "FERRORAIL_REGISTRATION_COUNT", Kind::Number(0, 1_000_000), "64",

@@ -18,7 +18,7 @@
 //! * `oob_pmpi`: how the ranks of a communicator find each other: the host's `PMPI_*` calls;
 //! * `private_comm`: the communicators on which they exchange messages, shared by teams;
 //! * `parked`: teams of freed communicators, for others of the same ranks;
-//! * `recents`: what a thread remembers of the communicators and windows it used last;
+//! * `handle_cache`: what a thread remembers of the communicators and windows it used last;
 //! * `progress`: keeping the host going while a rank waits in here;
 //! * `next`: the library behind this one, which gets every call that is not accelerated;
 //! * `error`, `panic_guard`, `logging`.
@@ -40,6 +40,7 @@ mod datatype;
 mod device;
 mod error;
 mod exports;
+mod handle_cache;
 mod local_reduction;
 mod logging;
 mod next;
@@ -50,7 +51,6 @@ mod parked;
 mod presence;
 mod private_comm;
 mod progress;
-mod recents;
 mod runtime;
 #[allow(clippy::disallowed_types)]
 mod team_cache;

@@ -1,9 +1,9 @@
 //! The host MPI of this process, and the session between its `MPI_Init` and `MPI_Finalize`.
 
+use crate::handle_cache::HandleCache;
 use crate::operation::Operations;
 use crate::presence::{self, World};
 use crate::progress::Progress;
-use crate::recents::Recents;
 use crate::{comm_settings, logging, team_cache, window};
 use ferrorail_base::config::{self, Problem, Settings};
 use ferrorail_base::sync::{AtomicBool, Ordering};
@@ -60,9 +60,9 @@ pub struct Local {
     /// Set while ferrorail itself calls the host: what the host calls back is not ours to take.
     inside: Cell<bool>,
     /// Communicators it used last.
-    pub recents: Recents<team_cache::Entry>,
+    pub handle_cache: HandleCache<team_cache::Entry>,
     /// Windows it used last.
-    pub recent_windows: Recents<window::Entry>,
+    pub recent_windows: HandleCache<window::Entry>,
     /// What it accumulated last.
     pub recent_update: Cell<Option<window::PlainUpdate>>,
 }
@@ -72,8 +72,8 @@ thread_local! {
         const {
         Local {
             inside: Cell::new(false),
-            recents: Recents::new(),
-            recent_windows: Recents::new(),
+            handle_cache: HandleCache::new(),
+            recent_windows: HandleCache::new(),
             recent_update: Cell::new(None),
         }
     };

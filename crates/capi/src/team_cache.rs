@@ -10,9 +10,9 @@
 //! which some are gone (`docs/design/0024-communicators-being-freed.md`).
 
 use crate::comm_settings;
+use crate::handle_cache::HandleCache;
 use crate::oob_pmpi::OobPmpi;
 use crate::parked::{self, Key, Parked};
-use crate::recents::Recents;
 use crate::runtime::{self, Inside, Session};
 use crate::wish::{unwanted, wish};
 use ferrorail_base::Rank;
@@ -93,11 +93,11 @@ static GENERATION: AtomicU64 = AtomicU64::new(1);
 #[inline]
 pub unsafe fn entry<'a>(
     session: &'a Session,
-    recents: &Recents<Entry>,
+    handle_cache: &HandleCache<Entry>,
     comm: Comm,
 ) -> Option<&'a Entry> {
     let generation = GENERATION.load(Ordering::Acquire);
-    let entry = recents.get_or_find(comm.0, generation, || find(session, comm))?;
+    let entry = handle_cache.get_or_find(comm.0, generation, || find(session, comm))?;
     // SAFETY: the entry lives until the attribute is deleted, and none was since it was found.
     Some(unsafe { &*entry })
 }

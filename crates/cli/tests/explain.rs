@@ -33,10 +33,10 @@ fn of_shape<'a>(more: &[&'a str]) -> Vec<&'a str> {
     SHAPE.iter().copied().chain(more.iter().copied()).collect()
 }
 
-fn row<'a>(facts: &'a Value, algorithm: &str, landing: &str) -> &'a Value {
+fn row<'a>(facts: &'a Value, algorithm: &str, protocol: &str) -> &'a Value {
     let mut rows = facts["algorithms"].as_array().unwrap().iter();
-    rows.find(|row| row["algorithm"] == algorithm && row["landing"] == landing)
-        .unwrap_or_else(|| panic!("{algorithm} into {landing}: {facts}"))
+    rows.find(|row| row["algorithm"] == algorithm && row["protocol"] == protocol)
+        .unwrap_or_else(|| panic!("{algorithm} by {protocol}: {facts}"))
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_size_is_explained_with_counts_and_bounds() {
     assert_eq!(facts["shape"]["nodes"], 4);
 
     // Four leaders, two ports: rounds of 2 puts and 1 put, of 2 and 2 blocks of 1 KiB.
-    let smp = row(&facts, "smp_bruck", "scratch");
+    let smp = row(&facts, "smp_bruck", "eager");
     assert_eq!(
         (&smp["chosen"], &smp["ratio"]),
         (&Value::from(true), &Value::from(1.0))
@@ -80,11 +80,11 @@ fn a_size_is_explained_with_counts_and_bounds() {
     );
     let least = bounds["time_us"].as_f64().unwrap();
     let rows = facts["algorithms"].as_array().unwrap();
-    let landings: usize = algorithms(Collective::Allgather)
+    let protocols: usize = algorithms(Collective::Allgather)
         .iter()
-        .map(|algorithm| algorithm.landings.len())
+        .map(|algorithm| algorithm.protocols.len())
         .sum();
-    assert_eq!(rows.len(), landings);
+    assert_eq!(rows.len(), protocols);
     let times: Vec<f64> = rows
         .iter()
         .map(|row| row["predicted_us"].as_f64().unwrap())
@@ -106,7 +106,7 @@ fn a_size_is_explained_with_counts_and_bounds() {
 #[test]
 fn blocks_beyond_scratch_go_in_pieces() {
     let facts = json(&of_shape(&["--bytes", "64K", "--zero-copy", "off"]));
-    let direct = row(&facts, "direct", "scratch");
+    let direct = row(&facts, "direct", "eager");
     // 64 KiB of scratch hold 8 blocks of 8 KiB.
     assert_eq!(
         (&direct["pieces"], &direct["scratch_bytes"]),
@@ -117,7 +117,7 @@ fn blocks_beyond_scratch_go_in_pieces() {
         (&56.into(), &(7 << 16).into())
     );
     let rows = facts["algorithms"].as_array().unwrap();
-    assert!(rows.iter().all(|row| row["landing"] == "scratch"));
+    assert!(rows.iter().all(|row| row["protocol"] == "eager"));
 }
 
 #[test]
@@ -134,8 +134,8 @@ fn settings_are_in_force() {
 
     let file = std::env::temp_dir().join(format!("ferrorail-explain-{}.json", std::process::id()));
     let table = r#"{"version": 1, "rules": [
-        {"collective": "allgather", "bytes": {"max": 64}, "algorithm": "bruck", "landing": "recv"},
-        {"collective": "allgather", "algorithm": "direct", "landing": "scratch"}]}"#;
+        {"collective": "allgather", "bytes": {"max": 64}, "algorithm": "bruck", "protocol": "rendezvous"},
+        {"collective": "allgather", "algorithm": "direct", "protocol": "eager"}]}"#;
     std::fs::write(&file, table).unwrap();
     let mut tuned = explain(&of_shape(&["--json"]));
     let (stdout, _) = expect_code(tuned.env("FERRORAIL_TUNING", &file), 0);
@@ -154,7 +154,7 @@ fn settings_are_in_force() {
     );
     let because = rows[0]["because"].as_str().unwrap();
     assert!(
-        because.ends_with("allgather, bytes up to 64: bruck into recv"),
+        because.ends_with("allgather, bytes up to 64: bruck by rendezvous"),
         "{because}"
     );
 
@@ -355,8 +355,8 @@ fn ports_of_an_algorithm_and_composites_are_in_force() {
     // Eight ranks: Bruck takes three rounds on one port, two on two.
     let one = facts("allgather=bruck:ports=1", "64");
     assert_eq!(one["chosen"]["algorithm"], "bruck:ports=1");
-    assert_eq!(row(&one, "bruck:ports=1", "scratch")["rounds"], 3);
-    assert_eq!(row(&one, "bruck", "scratch")["rounds"], 2);
+    assert_eq!(row(&one, "bruck:ports=1", "eager")["rounds"], 3);
+    assert_eq!(row(&one, "bruck", "eager")["rounds"], 2);
     let native = |bytes| facts("allgather=tree_then_ring", bytes)["chosen"]["algorithm"].clone();
     assert_eq!(native("32K"), "tree_gather_broadcast:ports=1");
     assert_eq!(native("64K"), "ring:ports=1");

@@ -2,9 +2,9 @@
 //!
 //! Sender and receiver build their schedules apart and must name the same arrival slot. So a slot
 //! is never allotted by counting; an algorithm derives it from what both sides know, mostly
-//! `round * k + port` ([`Wire::of_round`]). Slots below [`announce_base`] belong to puts, the rest
-//! to announcements; a permission for a put carries the number of that put at its origin. Where
-//! nothing is announced puts may have them all ([`ScheduleBuilder::without_announcements`]).
+//! `round * k + port` ([`Wire::of_round`]). Slots below [`rtr_base`] belong to puts, the rest
+//! to RTRs; a permission for a put carries the number of that put at its origin. Where
+//! nothing is announced puts may have them all ([`ScheduleBuilder::without_rtr`]).
 //!
 //! [`Slot`] numbers them for teams of up to 32 751 ranks; a schedule that needs a higher one panics.
 //!
@@ -14,8 +14,8 @@
 use crate::schedule::{Order, PHASE_MAX, Schedule, Slot, Span, Step, slot_limit};
 use ferrorail_base::{NodeRank, Rank, Topology};
 
-/// First arrival slot of announcements in a team of `size`.
-pub const fn announce_base(size: u32) -> u32 {
+/// First arrival slot of RTRs in a team of `size`.
+pub const fn rtr_base(size: u32) -> u32 {
     slot_limit(size) / 2
 }
 
@@ -24,7 +24,7 @@ pub const fn announce_base(size: u32) -> u32 {
 pub struct Wire {
     /// Port at the origin, below k.
     pub port: u8,
-    /// Arrival slot at the target, below [`announce_base`], not used twice there.
+    /// Arrival slot at the target, below [`rtr_base`], not used twice there.
     pub slot: u32,
 }
 
@@ -62,7 +62,7 @@ impl<'a> ScheduleBuilder<'a> {
             steps: Vec::new(),
             round_ends: Vec::new(),
             phase: 0,
-            put_slots: announce_base(topology.size()),
+            put_slots: rtr_base(topology.size()),
             first_port: 0,
             own_rails: false,
         }
@@ -75,8 +75,8 @@ impl<'a> ScheduleBuilder<'a> {
         self.own_rails = own_rails;
     }
 
-    /// Gives the slots of announcements to puts. All ranks of an operation must do so.
-    pub fn without_announcements(mut self) -> Self {
+    /// Gives the slots of RTRs to puts. All ranks of an operation must do so.
+    pub fn without_rtr(mut self) -> Self {
         self.put_slots = slot_limit(self.topology.size());
         self
     }
@@ -194,16 +194,16 @@ impl<'a> ScheduleBuilder<'a> {
         self.steps.push(Step::AwaitMulticast { from, into });
     }
 
-    /// Permits the put number `put` of `to` (its own numbering, below [`announce_base`]).
-    pub fn announce(&mut self, to: Rank, put: u32) {
-        let slot = self.announcement_slot(put);
-        self.steps.push(Step::Announce { to, slot });
+    /// Permits the put number `put` of `to` (its own numbering, below [`rtr_base`]).
+    pub fn send_rtr(&mut self, to: Rank, put: u32) {
+        let slot = self.rtr_slot(put);
+        self.steps.push(Step::SendRtr { to, slot });
     }
 
     /// Waits until `from` permits this rank's put number `put`.
-    pub fn await_announcement(&mut self, from: Rank, put: u32) {
-        let slot = self.announcement_slot(put);
-        self.steps.push(Step::AwaitAnnouncement { from, slot });
+    pub fn await_rtr(&mut self, from: Rank, put: u32) {
+        let slot = self.rtr_slot(put);
+        self.steps.push(Step::AwaitRtr { from, slot });
     }
 
     /// Shared-memory gather: copies this rank's block to its place `at` in `Node` and says so.
@@ -307,9 +307,9 @@ impl<'a> ScheduleBuilder<'a> {
         slot
     }
 
-    fn announcement_slot(&self, put: u32) -> Slot {
-        let base = announce_base(self.topology.size());
-        assert!(put < base, "slots of announcements");
+    fn rtr_slot(&self, put: u32) -> Slot {
+        let base = rtr_base(self.topology.size());
+        assert!(put < base, "slots of RTRs");
         debug_assert_eq!(self.put_slots, base, "the schedule announces");
         base + put
     }

@@ -6,12 +6,12 @@
 //! compare for every size; [`predict`] turns that into time, for a million ranks as for two.
 //!
 //! Beyond the paper, which leaves them out: shared-memory copies and waits, ports that share
-//! rails, ranks that share their node's rails, and the announcement of user memory. [`Bounds`] is
+//! rails, ranks that share their node's rails, and the RTR of user memory. [`Bounds`] is
 //! what no algorithm can go below.
 
 use crate::leaders::Leaders;
 use crate::registry::Algorithm;
-use crate::schedule::{Landing, Schedule, Step};
+use crate::schedule::{Protocol, Schedule, Step};
 use ferrorail_base::Topology;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -231,7 +231,7 @@ pub struct Model {
     pub copy_beta_ns_per_byte: f64,
     /// From a flag's being raised to its being seen, within a node.
     pub sync_ns: f64,
-    /// Making a user's buffer known to rails; its announcement is a message on top.
+    /// Making a user's buffer known to rails; its RTR is a message on top.
     pub register_ns: f64,
 }
 
@@ -265,16 +265,16 @@ impl fmt::Display for Nanos {
 /// algorithm cuts, without building a schedule.
 ///
 /// Copies and network add up here; overlap makes the real figure less. On one node the messages
-/// of flat algorithms cost a wait and a copy each. Under [`Landing::Recv`] the announcements come
+/// of flat algorithms cost a wait and a copy each. Under [`Protocol::Rendezvous`] the RTRs come
 /// first, all at once.
 pub fn predict(
     algorithm: &Algorithm,
-    landing: Landing,
+    protocol: Protocol,
     shape: &Shape,
     bytes: u64,
     model: &Model,
 ) -> Nanos {
-    let work = (algorithm.work)(shape, landing);
+    let work = (algorithm.work)(shape, protocol);
     let bytes = bytes.div_ceil(u64::from(algorithm.cut.parts(shape.ranks))) as f64;
     let copies = 2.0 * model.copy_alpha_ns
         + work.copy_blocks as f64 * bytes * model.copy_beta_ns_per_byte
@@ -290,28 +290,28 @@ pub fn predict(
         let beta = effective_beta(&work, shape, members - 1, bytes, model);
         (model.alpha_ns, beta, model.register_ns)
     };
-    let announcement = match landing {
-        Landing::Recv if work.rounds > 0 => alpha + registration,
+    let rtr = match protocol {
+        Protocol::Rendezvous if work.rounds > 0 => alpha + registration,
         _ => 0.0,
     };
     let network = work.rounds as f64 * alpha + work.port_blocks as f64 * bytes * beta;
-    Nanos(announcement + network + copies)
+    Nanos(rtr + network + copies)
 }
 
 /// As [`predict`], for an operation that is moved in pieces of `piece` bytes of each block, one
 /// after the other, because more does not fit into scratch.
 pub fn predict_in_pieces(
     algorithm: &Algorithm,
-    landing: Landing,
+    protocol: Protocol,
     shape: &Shape,
     bytes: u64,
     piece: u64,
     model: &Model,
 ) -> Nanos {
     if piece >= bytes {
-        return predict(algorithm, landing, shape, bytes, model);
+        return predict(algorithm, protocol, shape, bytes, model);
     }
-    let of = |bytes| predict(algorithm, landing, shape, bytes, model).0;
+    let of = |bytes| predict(algorithm, protocol, shape, bytes, model).0;
     let rest = bytes % piece;
     let last = if rest > 0 { of(rest) } else { 0.0 };
     Nanos((bytes / piece) as f64 * of(piece) + last)

@@ -1,6 +1,6 @@
 //! Collective algorithms as schedules, with verifier, cost model and selection.
 //!
-//! An algorithm is a pure function of (topology, rank, ports, landing, root); its value is a
+//! An algorithm is a pure function of (topology, rank, ports, protocol, root); its value is a
 //! [`Schedule`] that the engine runs, [`verify`] proves, [`cost`] counts and [`select`] chooses.
 //! Nothing here knows a network, a clock or an address.
 //!
@@ -50,4 +50,4 @@ pub use registry::{
     Algorithm, Collective, Cut, RankOrder, Request, UnknownAlgorithm, UnknownCollective,
     algorithms, find, find_collective,
 };
-pub use schedule::{Buffer, Landing, Order, Schedule, Slot, Span, Step};
+pub use schedule::{Buffer, Order, Protocol, Schedule, Slot, Span, Step};

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
     use crate::cost::count;
     use crate::registry::algorithms;
-    use crate::schedule::Landing;
+    use crate::schedule::Protocol;
     use ferrorail_base::Topology;
 
     #[test]
@@ -292,7 +292,7 @@ mod tests {
         let counts = |collective, name, bytes| {
             let Variant { algorithm, ports } = named(collective, name).unwrap().at(bytes);
             let ports = ports.unwrap();
-            let counts = count(&algorithm.build_all(&topology, ports, Landing::Scratch));
+            let counts = count(&algorithm.build_all(&topology, ports, Protocol::Eager));
             (counts.rounds, counts.port_blocks)
         };
         let allgather = |bytes| counts(Collective::Allgather, "tree_then_ring", bytes);

@@ -55,7 +55,7 @@ pub(crate) const fn semantics(recv: fn(&Instance) -> Vec<Content>) -> Semantics 
         start: |_| Vec::new(),
         recv,
         in_place: |_| Overlap::SendInRecv(0),
-        in_place_landings: SCRATCH,
+        in_place_protocols: SCRATCH,
         synchronising: false,
         uniform: false,
     }

@@ -1,7 +1,7 @@
 //! The table of collectives and algorithms.
 
 use crate::cost::{Shape, Work};
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 pub use crate::semantics::{Content, Instance, Overlap, Semantics};
 use crate::{
     allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter_block, scan,
@@ -186,10 +186,10 @@ pub fn has_consecutive_nodes(topology: &Topology) -> bool {
     })
 }
 
-/// Landings of an algorithm with a zero-copy form.
-pub(crate) const EITHER: &[Landing] = &[Landing::Scratch, Landing::Recv];
-/// Landings of one without.
-pub(crate) const SCRATCH: &[Landing] = &[Landing::Scratch];
+/// Protocols of an algorithm with a zero-copy form.
+pub(crate) const EITHER: &[Protocol] = &[Protocol::Eager, Protocol::Rendezvous];
+/// Protocols of one without.
+pub(crate) const SCRATCH: &[Protocol] = &[Protocol::Eager];
 
 /// What an algorithm needs to know to build a rank's schedule.
 #[derive(Clone, Copy, Debug)]
@@ -203,7 +203,7 @@ pub struct Request<'a> {
     /// Most leaders that a node may have ([`Leaders`](crate::leaders::Leaders)).
     pub leaders: u8,
     /// Where puts land; one of the algorithm's.
-    pub landing: Landing,
+    pub protocol: Protocol,
     /// Root of a rooted collective, 0 otherwise.
     pub root: Rank,
 }
@@ -218,7 +218,7 @@ pub struct Algorithm {
     /// One line for people.
     pub description: &'static str,
     /// Where its puts can land.
-    pub landings: &'static [Landing],
+    pub protocols: &'static [Protocol],
     /// Whether it uses nodes' shared memory as such.
     pub smp_aware: bool,
     /// How it cuts a vector.
@@ -231,13 +231,13 @@ pub struct Algorithm {
     pub build: fn(&Request<'_>) -> Schedule,
     /// Closed form of what [`cost::count`](crate::cost::count) finds in the schedules of a team
     /// with nodes of one size and root 0; an upper bound for uneven nodes.
-    pub work: fn(&Shape, Landing) -> Work,
+    pub work: fn(&Shape, Protocol) -> Work,
 }
 
 impl Algorithm {
     /// Whether puts can land there.
-    pub fn supports(&self, landing: Landing) -> bool {
-        self.landings.contains(&landing)
+    pub fn supports(&self, protocol: Protocol) -> bool {
+        self.protocols.contains(&protocol)
     }
 
     /// Whether on this team the operation of a reduction must be commutative.
@@ -250,8 +250,8 @@ impl Algorithm {
     }
 
     /// The schedules of all ranks with root 0, for tools and tests.
-    pub fn build_all(&self, topology: &Topology, ports: u8, landing: Landing) -> Vec<Schedule> {
-        self.build_rooted(topology, ports, landing, Rank(0))
+    pub fn build_all(&self, topology: &Topology, ports: u8, protocol: Protocol) -> Vec<Schedule> {
+        self.build_rooted(topology, ports, protocol, Rank(0))
     }
 
     /// The schedules of all ranks.
@@ -259,7 +259,7 @@ impl Algorithm {
         &self,
         topology: &Topology,
         ports: u8,
-        landing: Landing,
+        protocol: Protocol,
         root: Rank,
     ) -> Vec<Schedule> {
         (0..topology.size())
@@ -269,7 +269,7 @@ impl Algorithm {
                     rank: Rank(rank),
                     ports,
                     leaders: ports,
-                    landing,
+                    protocol,
                     root,
                 })
             })

@@ -1,6 +1,6 @@
 //! A schedule: what one rank does in one collective, as data.
 //!
-//! An algorithm is a pure function from (topology, rank, ports, landing, root) to a [`Schedule`].
+//! An algorithm is a pure function from (topology, rank, ports, protocol, root) to a [`Schedule`].
 //! The same value is run by the engine, verified symbolically, costed and drawn. Steps run in
 //! order; a round is a group of steps that the paper counts as one communication step.
 //!
@@ -11,7 +11,7 @@
 //! | buffer | what it is | who may write it |
 //! |---|---|---|
 //! | `Send` | this rank's contribution, user memory | nobody |
-//! | `Recv` | this rank's result, user memory | own copies; puts of peers under [`Landing::Recv`] |
+//! | `Recv` | this rank's result, user memory | own copies; puts of peers under [`Protocol::Rendezvous`] |
 //! | `Scratch` | this rank's symmetric scratch of the operation's channel | own copies, puts of peers |
 //! | `Node` | the scratch of the node's leader: the leader's `Scratch` and its node's `Node` are the same memory | copies of local ranks, puts of peers |
 //!
@@ -92,16 +92,16 @@ pub enum Order {
     IntoFirst,
 }
 
-/// Where puts land.
+/// How messages reach their receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Landing {
+pub enum Protocol {
     /// In scratch: no address exchange, one extra copy. Puts read and write `Scratch` or `Node`;
     /// those to a rank of the same node may read user memory.
-    Scratch,
-    /// In the receiver's own buffer, which it announces first: the announcement is also the
+    Eager,
+    /// In the receiver's own buffer, which it announces first: the RTR is also the
     /// permission to send. Puts write `Recv`; they read `Recv`, `Send`, or what a node gathered in
     /// scratch, which is used for nothing else.
-    Recv,
+    Rendezvous,
 }
 
 /// Index of an arrival flag at the receiver, unique per operation there; below [`slot_limit`].
@@ -144,15 +144,15 @@ pub enum Step {
         /// Its length in blocks.
         blocks: u32,
     },
-    /// Tells `to` where this rank's `Recv` is, raising `slot` there. Only under [`Landing::Recv`].
-    Announce {
+    /// Tells `to` where this rank's `Recv` is, raising `slot` there. Only under [`Protocol::Rendezvous`].
+    SendRtr {
         /// Future origin of puts.
         to: Rank,
         /// The target's arrival flag.
         slot: Slot,
     },
-    /// Waits for the announcement of `from`; puts to its `Recv` may follow.
-    AwaitAnnouncement {
+    /// Waits for the RTR of `from`; puts to its `Recv` may follow.
+    AwaitRtr {
         /// Announcing rank.
         from: Rank,
         /// Arrival flag.
@@ -165,7 +165,7 @@ pub enum Step {
         from: Span,
     },
     /// Waits for the next multicast of `from`, the leader of another node. It lands here at any time
-    /// from its being sent, as far as this operation has begun: no announcement is needed.
+    /// from its being sent, as far as this operation has begun: no RTR is needed.
     AwaitMulticast {
         /// Its origin.
         from: Rank,
@@ -244,8 +244,8 @@ impl Schedule {
             .steps
             .iter()
             .filter_map(|step| match *step {
-                Step::Put { to, .. } | Step::Announce { to, .. } => Some(to),
-                Step::Await { from, .. } | Step::AwaitAnnouncement { from, .. } => Some(from),
+                Step::Put { to, .. } | Step::SendRtr { to, .. } => Some(to),
+                Step::Await { from, .. } | Step::AwaitRtr { from, .. } => Some(from),
                 _ => None,
             })
             .collect();

@@ -9,8 +9,8 @@
 //! ```json
 //! { "version": 1, "rules": [
 //!   { "collective": "allgather", "bytes": { "max": 8192 }, "nodes": { "min": 2 },
-//!     "algorithm": "smp_bruck", "landing": "scratch" },
-//!   { "collective": "allgather", "algorithm": "direct", "landing": "scratch" } ] }
+//!     "algorithm": "smp_bruck", "protocol": "eager" },
+//!   { "collective": "allgather", "algorithm": "direct", "protocol": "eager" } ] }
 //! ```
 //!
 //! An algorithm may have ports of its own there too, as in `bruck:ports=1` ([`crate::named`]).
@@ -18,7 +18,7 @@
 
 use crate::named::{NameError, Variant, variant};
 use crate::registry::{Algorithm, Collective, RankOrder};
-use crate::schedule::Landing;
+use crate::schedule::Protocol;
 use ferrorail_base::Topology;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
@@ -30,7 +30,7 @@ mod rule;
 mod tests;
 
 use rule::DIMENSIONS;
-pub use rule::{LandingName, Limits, Rule};
+pub use rule::{Limits, ProtocolName, Rule};
 
 /// The version of the format that this library reads and writes.
 const VERSION: u32 = 1;
@@ -78,8 +78,8 @@ pub struct Choice {
     pub algorithm: &'static Algorithm,
     /// Its k, where that is not the team's.
     pub ports: Option<u8>,
-    /// One of its landings.
-    pub landing: Landing,
+    /// One of its protocols.
+    pub protocol: Protocol,
     /// Index of the rule that matched, for explanations.
     pub rule: usize,
 }
@@ -103,14 +103,14 @@ pub enum TableError {
         source: NameError,
     },
     /// The algorithm's puts cannot land there.
-    #[error("tuning table, rule {rule}: {algorithm} cannot land in {landing:?}")]
-    Landing {
+    #[error("tuning table, rule {rule}: {algorithm} does not offer {protocol:?}")]
+    Protocol {
         /// Rule.
         rule: usize,
         /// Its algorithm.
         algorithm: &'static str,
-        /// Its landing.
-        landing: LandingName,
+        /// Its protocol.
+        protocol: ProtocolName,
     },
     /// A least value above the greatest one: nothing matches.
     #[error("tuning table, rule {rule}: matches nothing, as a minimum exceeds its maximum")]
@@ -242,7 +242,7 @@ impl Table {
         let facts = query.facts();
         let matches = |(rule, entry): &(&Rule, &Entry)| {
             rule.collective == query.collective
-                && (rule.landing == LandingName::Scratch || query.zero_copy)
+                && (rule.protocol == ProtocolName::Eager || query.zero_copy)
                 && (!entry.variant.algorithm.multicast || query.multicast)
                 && admits(entry.variant.algorithm)
                 && facts
@@ -258,7 +258,7 @@ impl Table {
         Choice {
             algorithm,
             ports,
-            landing: self.rules[index].landing.into(),
+            protocol: self.rules[index].protocol.into(),
             rule: index,
         }
     }
@@ -286,11 +286,11 @@ fn check(index: usize, rule: &Rule) -> Result<Entry, TableError> {
             source,
         })?;
     let algorithm = variant.algorithm;
-    if !algorithm.supports(rule.landing.into()) {
-        return Err(TableError::Landing {
+    if !algorithm.supports(rule.protocol.into()) {
+        return Err(TableError::Protocol {
             rule: index,
             algorithm: algorithm.name,
-            landing: rule.landing,
+            protocol: rule.protocol,
         });
     }
     let bounds = rule.bounds();

@@ -1,6 +1,6 @@
 //! What collectives mean, in tokens that stand for the contents of blocks.
 
-use crate::schedule::Landing;
+use crate::schedule::Protocol;
 use ferrorail_base::Rank;
 
 /// One rank of one operation, as far as its buffers depend on it.
@@ -62,8 +62,8 @@ pub struct Semantics {
     pub recv: fn(&Instance) -> Vec<Content>,
     /// Buffers of an operation in place.
     pub in_place: fn(&Instance) -> Overlap,
-    /// Landings that an operation in place can have.
-    pub in_place_landings: &'static [Landing],
+    /// Protocols that an operation in place can have.
+    pub in_place_protocols: &'static [Protocol],
     /// Whether a rank that has finished knows that every rank has entered.
     pub synchronising: bool,
     /// Whether every rank ends with the same bits, thus the same bracketing of reductions.

@@ -12,10 +12,10 @@
 //! | `alltoallv` | sender and receiver | `direct` |
 //!
 //! In `gatherv`, `scatterv` and `alltoallv` no rank may choose by length, and a message goes by the
-//! length of its own pair: an empty one is left out at both ends. The others need both landings at
+//! length of its own pair: an empty one is left out at both ends. The others need both protocols at
 //! once, as what has room in scratch takes it and what has not goes straight into user memory;
-//! `direct` gives a pair one message, and under [`Landing::Recv`](crate::Landing::Recv) one
-//! announcement, so that leaving pairs out of either schedule leaves the rest as proven.
+//! `direct` gives a pair one message, and under [`Protocol::Rendezvous`](crate::Protocol::Rendezvous) one
+//! RTR, so that leaving pairs out of either schedule leaves the rest as proven.
 
 use crate::registry::{Algorithm, Collective, SCRATCH, Semantics};
 use crate::{allgather, alltoall, gather, reduce_scatter_block, scatter};
@@ -43,7 +43,7 @@ pub const ALLGATHER: &[Algorithm] = &{
     while row < ALLGATHER_COUNT {
         rows[row] = form_of(allgather::ALGORITHMS[row], Collective::Allgatherv);
         if row > 0 {
-            rows[row].landings = SCRATCH;
+            rows[row].protocols = SCRATCH;
         }
         row += 1;
     }
@@ -78,14 +78,18 @@ pub const ALLTOALL: &[Algorithm] = &[form_of(alltoall::DIRECT, Collective::Allto
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::{Buffer, Landing, Schedule, Step};
+    use crate::schedule::{Buffer, Protocol, Schedule, Step};
     use ferrorail_base::{Rank, Topology};
 
     #[test]
     fn only_direct_all_gathers_into_user_memory() {
         for algorithm in ALLGATHER {
             let direct = algorithm.name == "direct";
-            assert_eq!(algorithm.supports(Landing::Recv), direct, "{algorithm:?}");
+            assert_eq!(
+                algorithm.supports(Protocol::Rendezvous),
+                direct,
+                "{algorithm:?}"
+            );
         }
     }
 
@@ -93,7 +97,7 @@ mod tests {
     fn what_is_reduced_in_scratch_says_which_block_it_is() {
         for algorithm in REDUCE_SCATTER {
             let topology = Topology::from_host_keys(&[0, 0, 1, 0, 1, 2, 1], None);
-            for schedule in algorithm.build_all(&topology, 2, Landing::Scratch) {
+            for schedule in algorithm.build_all(&topology, 2, Protocol::Eager) {
                 for step in &schedule.steps {
                     if let Step::Reduce { into, like, .. } = step {
                         let known = into.buffer == Buffer::Recv || like.is_some();
@@ -119,15 +123,15 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_has_one_message_of_one_block_and_one_slot_in_both_landings() {
+    fn a_pair_has_one_message_of_one_block_and_one_slot_in_both_protocols() {
         for algorithm in [GATHER, SCATTER, ALLTOALL].concat() {
             for (size, ports) in (1..=16).flat_map(|size| (1..=4).map(move |k| (size, k))) {
                 let topology = Topology::from_sizes(&vec![1; size as usize]);
                 let root = Rank(size / 2);
-                let build = |landing| algorithm.build_rooted(&topology, ports, landing, root);
-                let ranks = build(Landing::Scratch)
+                let build = |protocol| algorithm.build_rooted(&topology, ports, protocol, root);
+                let ranks = build(Protocol::Eager)
                     .into_iter()
-                    .zip(build(Landing::Recv));
+                    .zip(build(Protocol::Rendezvous));
                 for (scratch, recv) in ranks {
                     let found = messages(&scratch);
                     assert_eq!(found, messages(&recv), "{algorithm:?}");

@@ -12,7 +12,7 @@
 //! * nothing undefined is read, nothing outside the buffers is touched, `Send` is not written;
 //! * both ends agree about origin, port and length; slots are unique and below the limit;
 //! * node phases rise and stay in range; rounds and scratch are declared right on all ranks;
-//! * puts keep to the rules of the landing, announcements included;
+//! * puts keep to the rules of the protocol, RTRs included;
 //! * every leader of another node awaits each multicast, in its order and with its length; where it lands
 //!   nothing is read or written from its being sent until then, as of a put;
 //! * all this holds in place too, where `Send` is a part of `Recv` or the other way round;
@@ -22,7 +22,7 @@
 //! * at the end `Recv` holds on every rank what the collective defines.
 
 use crate::registry::{Instance, Semantics};
-use crate::schedule::{Buffer, Landing, Schedule, Slot, Step};
+use crate::schedule::{Buffer, Protocol, Schedule, Slot, Step};
 use ferrorail_base::{NodeRank, Rank, Topology};
 use std::fmt;
 
@@ -168,13 +168,13 @@ pub enum Fault {
     /// There is no such local rank.
     #[error("the node has no local rank {0}")]
     LocalRank(NodeRank),
-    /// A put whose buffers the landing excludes.
-    #[error("a put of {0:?} is against the landing")]
-    Landing(Buffer),
-    /// Announcements belong to [`Landing::Recv`].
-    #[error("announces although puts land in scratch")]
-    AnnouncesScratch,
-    /// A put into the `Recv` of a rank whose announcement was not awaited.
+    /// A put whose buffers the protocol excludes.
+    #[error("a put of {0:?} is against the protocol")]
+    Protocol(Buffer),
+    /// RTRs belong to [`Protocol::Rendezvous`].
+    #[error("sends an RTR although puts land in scratch")]
+    RtrForEager,
+    /// A put into the `Recv` of a rank whose RTR was not awaited.
     #[error("puts into Recv of rank {0} without its permission")]
     NotPermitted(Rank),
     /// A read of memory that holds nothing.
@@ -256,8 +256,8 @@ pub struct Task<'a> {
     pub topology: &'a Topology,
     /// k.
     pub ports: u8,
-    /// Landing the schedules were built for.
-    pub landing: Landing,
+    /// Protocol the schedules were built for.
+    pub protocol: Protocol,
     /// Root the schedules were built for.
     pub root: Rank,
     /// Meaning of the collective.

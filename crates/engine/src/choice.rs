@@ -7,7 +7,7 @@ use ferrorail_base::Topology;
 use ferrorail_coll::cost::{self, Shape};
 use ferrorail_coll::named::{Variant, named};
 use ferrorail_coll::select::{Choice as TableChoice, Query, Table};
-use ferrorail_coll::{Algorithm, Collective, Landing};
+use ferrorail_coll::{Algorithm, Collective, Protocol};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -39,8 +39,8 @@ pub struct Choice {
     pub algorithm: &'static Algorithm,
     /// Its k, where that is not the team's.
     pub ports: Option<u8>,
-    /// One of its landings.
-    pub landing: Landing,
+    /// One of its protocols.
+    pub protocol: Protocol,
     /// What chose it.
     pub by: ChosenBy,
 }
@@ -104,7 +104,7 @@ impl Chooser<'_> {
             return Choice {
                 algorithm,
                 ports,
-                landing: self.landing(query, algorithm),
+                protocol: self.protocol(query, algorithm),
                 by: ChosenBy::Forced,
             };
         }
@@ -112,20 +112,20 @@ impl Chooser<'_> {
         Choice {
             algorithm: choice.algorithm,
             ports: choice.ports,
-            landing: choice.landing,
+            protocol: choice.protocol,
             by: ChosenBy::Rule(choice.rule),
         }
     }
 
-    /// Landing of a forced algorithm.
-    fn landing(&self, query: &Query, algorithm: &Algorithm) -> Landing {
+    /// Protocol of a forced algorithm.
+    fn protocol(&self, query: &Query, algorithm: &Algorithm) -> Protocol {
         let wanted = self.zero_copy == Some(true)
             || query.bytes >= ZERO_COPY_BYTES_MIN
             || by_length(query.collective);
-        if wanted && query.zero_copy && algorithm.supports(Landing::Recv) {
-            Landing::Recv
+        if wanted && query.zero_copy && algorithm.supports(Protocol::Rendezvous) {
+            Protocol::Rendezvous
         } else {
-            algorithm.landings[0]
+            algorithm.protocols[0]
         }
     }
 }
@@ -174,19 +174,19 @@ pub fn piece_bytes(
 
 /// Where messages of `choice` land in blocks of `bytes`: what a node gathers on its way to user memory has
 /// to have room in scratch, with `scratch` bytes in a channel; where it has none all goes in pieces, through
-/// scratch. `blocks` is how many of scratch the schedule of the chosen landing uses.
-pub fn settled_landing(
+/// scratch. `blocks` is how many of scratch the schedule of the chosen protocol uses.
+pub fn settled_protocol(
     choice: &Choice,
     collective: Collective,
     shape: &Shape,
     bytes: u64,
     blocks: u32,
     scratch: u64,
-) -> Landing {
+) -> Protocol {
     let room = || piece_bytes(choice.algorithm, collective, shape, bytes, blocks, scratch);
-    match choice.landing {
-        Landing::Recv if blocks > 0 && room() < bytes => Landing::Scratch,
-        landing => landing,
+    match choice.protocol {
+        Protocol::Rendezvous if blocks > 0 && room() < bytes => Protocol::Eager,
+        protocol => protocol,
     }
 }
 
@@ -199,10 +199,10 @@ pub fn fit<T: PartialEq + Copy>(widest: u32, bytes: T, piece: impl Fn(u32) -> T)
 }
 
 /// As statistics and tuning tables spell it.
-pub fn landing_name(landing: Landing) -> &'static str {
-    match landing {
-        Landing::Scratch => "scratch",
-        Landing::Recv => "recv",
+pub fn protocol_name(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Eager => "eager",
+        Protocol::Rendezvous => "rendezvous",
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
         let by_table = chooser(&none, None).choose(&QUERY);
         assert_eq!(by_table.algorithm.name, "smp_bruck");
         assert!(matches!(by_table.by, ChosenBy::Rule(_)));
-        let landing = |setting, bytes, zero_copy| {
+        let protocol = |setting, bytes, zero_copy| {
             let query = Query {
                 bytes,
                 zero_copy,
@@ -245,12 +245,12 @@ mod tests {
                 (choice.algorithm.name, choice.by),
                 ("bruck", ChosenBy::Forced)
             );
-            choice.landing
+            choice.protocol
         };
-        assert_eq!(landing(None, 64, true), Landing::Scratch);
-        assert_eq!(landing(Some(true), 64, true), Landing::Recv);
-        assert_eq!(landing(None, 32 << 10, true), Landing::Recv);
-        assert_eq!(landing(Some(true), 32 << 10, false), Landing::Scratch);
+        assert_eq!(protocol(None, 64, true), Protocol::Eager);
+        assert_eq!(protocol(Some(true), 64, true), Protocol::Rendezvous);
+        assert_eq!(protocol(None, 32 << 10, true), Protocol::Rendezvous);
+        assert_eq!(protocol(Some(true), 32 << 10, false), Protocol::Eager);
     }
 
     #[test]
@@ -301,14 +301,18 @@ mod tests {
             ..QUERY
         };
         let choice = chooser.choose(&query);
-        assert_eq!(choice.landing, Landing::Recv);
+        assert_eq!(choice.protocol, Protocol::Rendezvous);
         let shape = Shape::even(4, 2, 2, 2);
-        let landing = |bytes, blocks| {
-            settled_landing(&choice, Collective::Gather, &shape, bytes, blocks, 4096)
+        let protocol = |bytes, blocks| {
+            settled_protocol(&choice, Collective::Gather, &shape, bytes, blocks, 4096)
         };
-        assert_eq!(landing(2048, 2), Landing::Recv);
-        assert_eq!(landing(2049, 2), Landing::Scratch);
-        assert_eq!(landing(1 << 30, 0), Landing::Recv, "through no scratch");
+        assert_eq!(protocol(2048, 2), Protocol::Rendezvous);
+        assert_eq!(protocol(2049, 2), Protocol::Eager);
+        assert_eq!(
+            protocol(1 << 30, 0),
+            Protocol::Rendezvous,
+            "through no scratch"
+        );
     }
 
     #[test]

@@ -3,18 +3,18 @@
 use crate::multicast::{MulticastRow, Service};
 use crate::rails::{Rails, RailsKind};
 use crate::stats::Stats;
-use crate::window::Handler;
+use crate::window::ServiceThread;
 use ferrorail_base::ProcessId;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::Mutex;
 use ferrorail_bootstrap::HostInfo;
 use ferrorail_fabric::{Fabric, FabricError, RailInfo};
-use ferrorail_rdma_transport::failover::Guard;
+use ferrorail_rdma_transport::failover::Watchdog;
 use std::collections::HashSet;
 use std::io;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
-/// The surroundings that a waiting rank must keep going.
+/// The process context that a waiting rank must keep going.
 pub trait Host: Send + Sync {
     /// Drives the host MPI's progress a little: another rank may be stuck in a rendezvous with us.
     fn poke(&self);
@@ -37,11 +37,11 @@ pub struct Context {
     verbs: Mutex<Option<Arc<Rails>>>,
     loopback: Mutex<Option<Arc<Rails>>>,
     /// Of the rails opened so far.
-    guards: Mutex<Vec<Guard>>,
+    watchdogs: Mutex<Vec<Watchdog>>,
     /// The thread that serves windows, as long as one of them wants it.
-    handler: Mutex<Weak<Handler>>,
+    service_thread: Mutex<Weak<ServiceThread>>,
     /// Those that serve one window each.
-    own_handlers: Mutex<Vec<Weak<Handler>>>,
+    own_handlers: Mutex<Vec<Weak<ServiceThread>>>,
     /// The thread that drives multicasts, once some team has them.
     multicast_service: Mutex<Option<Arc<Service>>>,
     warned: Mutex<HashSet<String>>,
@@ -61,8 +61,8 @@ impl Context {
             stats: Stats::default(),
             verbs: Mutex::new(None),
             loopback: Mutex::new(None),
-            guards: Mutex::default(),
-            handler: Mutex::default(),
+            watchdogs: Mutex::default(),
+            service_thread: Mutex::default(),
             own_handlers: Mutex::default(),
             multicast_service: Mutex::default(),
             warned: Mutex::default(),
@@ -104,31 +104,37 @@ impl Context {
             rails = ?rails.rails().iter().map(|rail| rail.name.as_str()).collect::<Vec<_>>(),
             "rails opened"
         );
-        let mut guards = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
-        guards.extend(rails.guard()?);
+        let mut watchdogs = self
+            .watchdogs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        watchdogs.extend(rails.watchdog()?);
         *slot = Some(rails.clone());
         Ok(rails)
     }
 
     /// The thread that serves windows, started if there is none.
-    pub(crate) fn handler(&self) -> io::Result<Arc<Handler>> {
-        let mut known = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(handler) = known.upgrade() {
-            return Ok(handler);
+    pub(crate) fn service_thread(&self) -> io::Result<Arc<ServiceThread>> {
+        let mut known = self
+            .service_thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(service_thread) = known.upgrade() {
+            return Ok(service_thread);
         }
-        let handler = Arc::new(Handler::start()?);
-        *known = Arc::downgrade(&handler);
-        Ok(handler)
+        let service_thread = Arc::new(ServiceThread::start()?);
+        *known = Arc::downgrade(&service_thread);
+        Ok(service_thread)
     }
 
     /// A thread that serves one window, as long as that keeps it.
-    pub(crate) fn own_handler(&self) -> io::Result<Arc<Handler>> {
-        let handler = Arc::new(Handler::start()?);
+    pub(crate) fn own_service_thread(&self) -> io::Result<Arc<ServiceThread>> {
+        let service_thread = Arc::new(ServiceThread::start()?);
         let known = self.own_handlers.lock();
         let mut known = known.unwrap_or_else(PoisonError::into_inner);
         known.retain(|other| other.strong_count() > 0);
-        known.push(Arc::downgrade(&handler));
-        Ok(handler)
+        known.push(Arc::downgrade(&service_thread));
+        Ok(service_thread)
     }
 
     /// The thread that drives multicasts, started if there is none.
@@ -159,11 +165,14 @@ impl Context {
     }
 
     /// Ends the threads that look after rails and windows.
-    pub(crate) fn dismiss_guards(&self) {
-        let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
-        let handler = handler.upgrade();
-        if let Some(handler) = handler {
-            handler.end();
+    pub(crate) fn stop_watchdogs(&self) {
+        let service_thread = self
+            .service_thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let service_thread = service_thread.upgrade();
+        if let Some(service_thread) = service_thread {
+            service_thread.end();
         }
         let own = std::mem::take(
             &mut *self
@@ -171,14 +180,17 @@ impl Context {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),
         );
-        for handler in own.iter().filter_map(Weak::upgrade) {
-            handler.end();
+        for service_thread in own.iter().filter_map(Weak::upgrade) {
+            service_thread.end();
         }
         let service = self.multicast_service.lock();
         let service = service.unwrap_or_else(PoisonError::into_inner).take();
         drop(service);
-        let mut guards = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
-        guards.clear();
+        let mut watchdogs = self
+            .watchdogs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        watchdogs.clear();
     }
 
     /// Says each line once in the life of the process.

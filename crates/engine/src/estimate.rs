@@ -4,7 +4,7 @@
 //! schedules name, sizes what the code that allocates computes.
 
 use crate::EngineError;
-use crate::choice::{Chooser, by_length, landing_name};
+use crate::choice::{Chooser, by_length, protocol_name};
 use crate::collective::OFFERED;
 use crate::rails::{RailsKind, connection};
 use crate::shared_settings::{SharedSettings, Tuning};
@@ -14,7 +14,7 @@ use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_base::{NodeId, Rank, Topology};
 use ferrorail_coll::named::{Variant, variant};
 use ferrorail_coll::select::{Query, Table};
-use ferrorail_coll::{Collective, Landing, Request, find_collective};
+use ferrorail_coll::{Collective, Protocol, Request, find_collective};
 use ferrorail_fabric::Connections;
 use ferrorail_shm::NodeLayout;
 use serde::Serialize;
@@ -60,7 +60,7 @@ pub struct Row {
     /// The algorithm chosen, as settings spell it.
     pub algorithm: String,
     /// Where its puts land.
-    pub landing: &'static str,
+    pub protocol: &'static str,
     /// Smallest size in bytes.
     pub from_bytes: u64,
     /// Largest, if there is one.
@@ -90,7 +90,7 @@ pub struct Estimate {
     pub connection_bytes: u64,
     /// Scratch of a rank in all channels, in bytes.
     pub scratch_bytes_of_rank: u64,
-    /// Flags, announcements and inline slots of a rank, in bytes.
+    /// Flags, RTRs and eager slots of a rank, in bytes.
     pub flag_bytes_of_rank: u64,
     /// The whole segment of the largest node, in bytes.
     pub segment_bytes_of_node: u64,
@@ -124,7 +124,7 @@ pub fn estimate(asked: &Asked, settings: &Settings) -> Result<Estimate, EngineEr
                 rows.push(Row {
                     collective: collective.name(),
                     algorithm: choice.0.to_string(),
-                    landing: landing_name(choice.1),
+                    protocol: protocol_name(choice.1),
                     from_bytes: if class == 0 {
                         0
                     } else {
@@ -165,7 +165,7 @@ pub struct Total {
     pub segment_bytes: u64,
 }
 
-/// What a team like `asked` takes for these algorithms with these landings, each by its name as in
+/// What a team like `asked` takes for these algorithms with these protocols, each by its name as in
 /// [`crate::CallRow`]. Roots are rank 0.
 ///
 /// # Errors
@@ -182,13 +182,15 @@ pub fn total<'n>(
     let shared = SharedSettings::of(settings);
     let team = Imagined::new(asked, settings, &shared, None);
     let mut all = team.nobody();
-    for (collective, algorithm, landing) in used {
+    for (collective, algorithm, protocol) in used {
         let collective = find_collective(collective).map_err(|error| none(&error))?;
         let algorithm = variant(collective, algorithm).map_err(|error| none(&error))?;
-        let landings = [Landing::Scratch, Landing::Recv];
-        let landing = landings.into_iter().find(|&to| landing_name(to) == landing);
-        let landing = landing.ok_or_else(|| none(&"no such landing"))?;
-        join(&mut all, &team.peers(collective, algorithm, landing));
+        let protocols = [Protocol::Eager, Protocol::Rendezvous];
+        let protocol = protocols
+            .into_iter()
+            .find(|&to| protocol_name(to) == protocol);
+        let protocol = protocol.ok_or_else(|| none(&"no such protocol"))?;
+        join(&mut all, &team.peers(collective, algorithm, protocol));
     }
     let counts = all.iter().map(|peers| peers.len() as u64);
     let peers: u64 = counts.clone().sum();
@@ -267,7 +269,7 @@ impl<'a> Imagined<'a> {
         }
     }
 
-    fn choose(&self, collective: Collective, class: u32) -> (Variant, Landing) {
+    fn choose(&self, collective: Collective, class: u32) -> (Variant, Protocol) {
         let chooser = Chooser {
             table: self.table,
             forced: &self.settings.algorithm,
@@ -284,7 +286,7 @@ impl<'a> Imagined<'a> {
             zero_copy: self.settings.zero_copy.unwrap_or(true),
             multicast: self.settings.multicast,
         });
-        (choice.variant(), choice.landing)
+        (choice.variant(), choice.protocol)
     }
 
     fn nobody(&self) -> Peers {
@@ -292,24 +294,24 @@ impl<'a> Imagined<'a> {
     }
 
     /// Peers on other nodes that the schedules name.
-    fn peers(&self, collective: Collective, chosen: Variant, landing: Landing) -> Peers {
+    fn peers(&self, collective: Collective, chosen: Variant, protocol: Protocol) -> Peers {
         let ports = chosen.ports.unwrap_or(self.ports);
-        let both = by_length(collective) && landing == Landing::Recv;
+        let both = by_length(collective) && protocol == Protocol::Rendezvous;
         let of_rank = |&rank: &Rank| {
-            let of_landing = |landing| {
+            let of_protocol = |protocol| {
                 let request = Request {
                     topology: self.topology,
                     rank,
                     ports,
                     leaders: self.settings.leaders.unwrap_or(ports),
-                    landing,
+                    protocol,
                     root: Rank(0),
                 };
                 (chosen.algorithm.build)(&request).peers()
             };
-            let mut peers = of_landing(landing);
+            let mut peers = of_protocol(protocol);
             if both {
-                peers.extend(of_landing(Landing::Scratch));
+                peers.extend(of_protocol(Protocol::Eager));
             }
             let elsewhere = |peer: &Rank| !self.topology.same_node(*peer, rank);
             peers.into_iter().filter(elsewhere).collect()

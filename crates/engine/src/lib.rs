@@ -27,20 +27,20 @@
 
 mod agree;
 pub mod choice;
-mod clock;
 mod collective;
 mod context;
 mod error;
 pub mod estimate;
 mod multicast;
-mod near;
+mod numa_local;
 mod plan;
-mod proof;
+mod quiescence;
 mod rails;
 mod reducer;
 mod report;
 mod run;
 mod segment;
+mod sequence;
 mod share;
 mod shared_settings;
 mod stats;

@@ -4,9 +4,10 @@
 //! team, the size class, and the settings agreed at team creation.
 
 use crate::choice::{
-    Choice, Chooser, ChosenBy, by_length, landing_name, piece_bytes, scratch_bytes, settled_landing,
+    Choice, Chooser, ChosenBy, by_length, piece_bytes, protocol_name, scratch_bytes,
+    settled_protocol,
 };
-use crate::collective::inline::{self, Form};
+use crate::collective::eager::{self, Form};
 use crate::stats::{CallCount, CallKey, Stats};
 use crate::team::map::Map;
 use ferrorail_base::Rank;
@@ -14,7 +15,7 @@ use ferrorail_base::units::size_class;
 use ferrorail_coll::cost::{Model, Shape, predict_in_pieces};
 use ferrorail_coll::named::Variant;
 use ferrorail_coll::select::Query;
-use ferrorail_coll::{Algorithm, Buffer, Collective, Landing, Request, Schedule, Step};
+use ferrorail_coll::{Algorithm, Buffer, Collective, Protocol, Request, Schedule, Step};
 use std::collections::HashMap;
 
 /// What a plan is chosen by.
@@ -52,7 +53,7 @@ impl PlanKey {
 pub(crate) struct Plan {
     key: PlanKey,
     pub algorithm: &'static Algorithm,
-    pub landing: Landing,
+    pub protocol: Protocol,
     /// k.
     ports: u8,
     /// The algorithm as it was chosen.
@@ -67,10 +68,10 @@ pub(crate) struct Plan {
     /// Whether every peer the schedule names is connected.
     pub connected: bool,
     /// How the payload rides in the flag's cache line: on one node all ranks see each other.
-    pub inline: Option<Form>,
+    pub eager: Option<Form>,
     calls: u64,
     bytes: u64,
-    /// Operations that ran the schedule: none for an inline call, one for each piece of another.
+    /// Operations that ran the schedule: none for an eager call, one for each piece of another.
     pub runs: u64,
 }
 
@@ -138,7 +139,7 @@ impl Plans {
             let key = CallKey {
                 collective: plan.key.collective.name(),
                 algorithm: plan.variant,
-                landing: landing_name(plan.landing),
+                protocol: protocol_name(plan.protocol),
                 size_class_bytes: 1 << plan.key.class,
                 by: plan.by,
                 ranks: map.topology.size(),
@@ -168,29 +169,29 @@ impl Plan {
         let Choice {
             algorithm,
             ports,
-            landing,
+            protocol,
             by,
         } = choice;
         let ports = ports.unwrap_or_else(|| map.ports());
-        let landing = match landing {
-            Landing::Scratch => landing,
-            Landing::Recv => {
+        let protocol = match protocol {
+            Protocol::Eager => protocol,
+            Protocol::Rendezvous => {
                 let blocks =
-                    schedule(map, algorithm, ports, landing, root, map.rank).scratch_blocks;
+                    schedule(map, algorithm, ports, protocol, root, map.rank).scratch_blocks;
                 let scratch = scratch_bytes(map.settings.scratch_bytes, topology.size());
                 let (shape, bytes) = (map.shape(ports), 1 << class.min(62));
-                settled_landing(&choice, collective, &shape, bytes, blocks, scratch)
+                settled_protocol(&choice, collective, &shape, bytes, blocks, scratch)
             }
         };
         let by_length = by_length(collective);
-        let both = by_length && landing == Landing::Recv;
-        let route = |landing| Route::new(map, algorithm, ports, landing, root);
+        let both = by_length && protocol == Protocol::Rendezvous;
+        let route = |protocol| Route::new(map, algorithm, ports, protocol, root);
         tracing::debug!(
             collective = collective.name(),
             bytes_max = 1u64 << class.min(62),
             algorithm = algorithm.name,
             ports,
-            landing = landing_name(landing),
+            protocol = protocol_name(protocol),
             by = %by,
             "chosen"
         );
@@ -198,15 +199,15 @@ impl Plan {
             key,
             parts: algorithm.cut.parts(topology.size()),
             algorithm,
-            landing,
+            protocol,
             ports,
             variant: choice.variant(),
             by,
-            route: route(if both { Landing::Scratch } else { landing }),
-            large: both.then(|| route(Landing::Recv)),
+            route: route(if both { Protocol::Eager } else { protocol }),
+            large: both.then(|| route(Protocol::Rendezvous)),
             connected: false,
-            inline: inline::form(collective).filter(|_| {
-                let shared = algorithm.smp_aware && landing == Landing::Scratch;
+            eager: eager::form(collective).filter(|_| {
+                let shared = algorithm.smp_aware && protocol == Protocol::Eager;
                 topology.node_count() == 1 && (shared || by_length)
             }),
             calls: 0,
@@ -217,12 +218,12 @@ impl Plan {
 
     /// The peers that the plan's schedule names at `rank`.
     pub fn peers_of(&self, map: &Map, rank: Rank) -> Vec<Rank> {
-        let landing = match self.large {
-            Some(_) => Landing::Scratch,
-            None => self.landing,
+        let protocol = match self.large {
+            Some(_) => Protocol::Eager,
+            None => self.protocol,
         };
         let (algorithm, ports) = (self.algorithm, self.ports);
-        schedule(map, algorithm, ports, landing, self.key.root, rank).peers()
+        schedule(map, algorithm, ports, protocol, self.key.root, rank).peers()
     }
 
     /// What has been counted since the last time.
@@ -237,7 +238,7 @@ impl Plan {
         CallCount {
             calls,
             bytes,
-            rounds: runs * (self.algorithm.work)(&shape, self.landing).rounds,
+            rounds: runs * (self.algorithm.work)(&shape, self.protocol).rounds,
             messages: runs * puts,
             predicted_ns: calls as f64 * self.predict(map, &shape, mean),
         }
@@ -251,33 +252,33 @@ impl Plan {
         };
         let blocks = self.route.schedule.scratch_blocks;
         let scratch = scratch_bytes(map.settings.scratch_bytes, shape.ranks);
-        let piece = match self.landing {
-            Landing::Scratch => {
+        let piece = match self.protocol {
+            Protocol::Eager => {
                 let collective = self.key.collective;
                 piece_bytes(self.algorithm, collective, shape, bytes, blocks, scratch)
             }
-            Landing::Recv => bytes,
+            Protocol::Rendezvous => bytes,
         };
-        predict_in_pieces(self.algorithm, self.landing, shape, bytes, piece, &model).0
+        predict_in_pieces(self.algorithm, self.protocol, shape, bytes, piece, &model).0
     }
 }
 
 impl Route {
-    fn new(map: &Map, algorithm: &Algorithm, ports: u8, landing: Landing, root: Rank) -> Self {
-        let schedule = schedule(map, algorithm, ports, landing, root, map.rank);
+    fn new(map: &Map, algorithm: &Algorithm, ports: u8, protocol: Protocol, root: Rank) -> Self {
+        let schedule = schedule(map, algorithm, ports, protocol, root, map.rank);
         // Within a node the CPU copies.
         let far = |peer: Rank| !map.topology.same_node(peer, map.rank);
         let puts_from = |buffer| {
             let reads = |step: &Step| matches!(*step, Step::Put { to, from, .. } if from.buffer == buffer && far(to));
             schedule.steps.iter().any(reads)
         };
-        let announces = schedule
+        let sends_rtr = schedule
             .steps
             .iter()
-            .any(|step| matches!(*step, Step::Announce { to, .. } if far(to)));
+            .any(|step| matches!(*step, Step::SendRtr { to, .. } if far(to)));
         Self {
-            registers_send: landing == Landing::Recv && puts_from(Buffer::Send),
-            registers_recv: announces || puts_from(Buffer::Recv),
+            registers_send: protocol == Protocol::Rendezvous && puts_from(Buffer::Send),
+            registers_recv: sends_rtr || puts_from(Buffer::Recv),
             schedule,
         }
     }
@@ -288,7 +289,7 @@ fn schedule(
     map: &Map,
     algorithm: &Algorithm,
     ports: u8,
-    landing: Landing,
+    protocol: Protocol,
     root: Rank,
     rank: Rank,
 ) -> Schedule {
@@ -297,7 +298,7 @@ fn schedule(
         rank,
         ports,
         leaders: map.leaders(ports),
-        landing,
+        protocol,
         root,
     });
     // With fewer ports than rails some rails would be nobody's.

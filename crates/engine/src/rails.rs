@@ -8,7 +8,7 @@ use ferrorail_fabric::{
     Multicast, MulticastError, Notification, RailCounters, RailInfo, Reach, RemoteRegion,
     RemoteSlice, SharedBacking, Ticket, Tracking,
 };
-use ferrorail_rdma_transport::failover::{Failover, Guard, pair_bytes};
+use ferrorail_rdma_transport::failover::{Failover, Watchdog, pair_bytes};
 use ferrorail_rdma_transport::loopback::{self, LoopbackFabric};
 use ferrorail_rdma_transport::verbs::{self, VerbsFabric};
 use std::os::fd::BorrowedFd;
@@ -56,17 +56,17 @@ impl Rails {
     }
 
     /// A thread that looks after the rails, if they need that.
-    pub(crate) fn guard(self: &Arc<Self>) -> Result<Option<Guard>, FabricError> {
+    pub(crate) fn watchdog(self: &Arc<Self>) -> Result<Option<Watchdog>, FabricError> {
         let this = &**self;
-        if !delegate!(this, f => f.wants_guard()) {
+        if !delegate!(this, f => f.needs_watchdog()) {
             return Ok(None);
         }
         let rails = Arc::clone(self);
-        let guard = Guard::start(move || {
+        let watchdog = Watchdog::start(move || {
             let rails = &*rails;
             delegate!(rails, f => f.tend())
         });
-        guard.map(Some).map_err(|source| FabricError::SetUp {
+        watchdog.map(Some).map_err(|source| FabricError::SetUp {
             verb: "pthread_create",
             object: "the thread that looks after the rails".into(),
             source,
@@ -157,8 +157,8 @@ impl Fabric for Rails {
         delegate!(self, f => f.connections())
     }
 
-    fn ends(&self) -> Vec<u8> {
-        delegate!(self, f => f.ends())
+    fn local_address(&self) -> Vec<u8> {
+        delegate!(self, f => f.local_address())
     }
 
     fn could_reach(&self, ends: &[u8]) -> Result<Reach, FabricError> {
@@ -185,17 +185,17 @@ impl Fabric for Rails {
         unsafe { delegate!(self, f => f.put(peer, rail, from, to, tracking)) }
     }
 
-    unsafe fn put_sealed(
+    unsafe fn put_eager(
         &self,
         peer: PeerId,
         rail: RailId,
         from: LocalSlice<'_>,
         to: RemoteSlice<'_>,
-        seal: u64,
+        trailing_flag: u64,
         tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
         // SAFETY: the caller's contract is the callee's.
-        unsafe { delegate!(self, f => f.put_sealed(peer, rail, from, to, seal, tracking)) }
+        unsafe { delegate!(self, f => f.put_eager(peer, rail, from, to, trailing_flag, tracking)) }
     }
 
     unsafe fn put_notify(
@@ -223,8 +223,8 @@ impl Fabric for Rails {
         unsafe { delegate!(self, f => f.put_wake(peer, rail, from, to, notification)) }
     }
 
-    fn alarms(&self) -> Vec<BorrowedFd<'_>> {
-        delegate!(self, f => f.alarms())
+    fn wake_descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        delegate!(self, f => f.wake_descriptors())
     }
 
     fn arm(&self) -> Result<(), FabricError> {

@@ -79,7 +79,7 @@ impl CallRow {
     /// Whether it counts the same calls, on communicators of any shape.
     fn is_like(&self, other: &Self) -> bool {
         (&self.collective, &self.algorithm) == (&other.collective, &other.algorithm)
-            && (&self.landing, &self.chosen_by) == (&other.landing, &other.chosen_by)
+            && (&self.protocol, &self.chosen_by) == (&other.protocol, &other.chosen_by)
             && self.size_class_bytes == other.size_class_bytes
     }
 
@@ -134,7 +134,7 @@ impl Context {
         retired.extend(teams);
         retired.extend(world.filter(|team| team.retire()).cloned());
         self.part(retired);
-        self.dismiss_guards();
+        self.stop_watchdogs();
     }
 
     /// Gathers the report, also after an error that the program handled: others may know nothing of

@@ -14,7 +14,7 @@ use std::sync::PoisonError;
 pub(crate) struct CallKey {
     pub collective: &'static str,
     pub algorithm: Variant,
-    pub landing: &'static str,
+    pub protocol: &'static str,
     pub size_class_bytes: u64,
     pub by: ChosenBy,
     pub ranks: u32,
@@ -47,8 +47,8 @@ pub struct Stats {
     checked: AtomicU64,
     registered: AtomicU64,
     refused: AtomicU64,
-    bounced: AtomicU64,
-    bounced_bytes: AtomicU64,
+    staged: AtomicU64,
+    staged_bytes: AtomicU64,
     segments: AtomicU64,
     segment_bytes: AtomicU64,
     multicast: Mutex<MulticastRow>,
@@ -69,7 +69,7 @@ pub struct ConnectionRow {
     pub bytes: u64,
     /// Node segments made, one for each node and communicator in use.
     pub segments: u64,
-    /// Their bytes: flags, announcements and scratch of all ranks.
+    /// Their bytes: flags, RTRs and scratch of all ranks.
     pub segment_bytes: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct CallRow {
     /// The algorithm, as settings spell it.
     pub algorithm: String,
     /// `scratch` or `recv`.
-    pub landing: String,
+    pub protocol: String,
     /// Upper end of the size class: the class holds block sizes above half of it.
     pub size_class_bytes: u64,
     /// Ranks of the communicator.
@@ -134,9 +134,9 @@ pub struct ZeroCopyRow {
     /// Registrations that were refused, e.g. by the limit of locked memory.
     pub refused: u64,
     /// Messages that therefore went through scratch in pieces.
-    pub bounced_messages: u64,
+    pub staged_messages: u64,
     /// Their bytes.
-    pub bounced_bytes: u64,
+    pub staged_bytes: u64,
 }
 
 /// Calls left to the host MPI.
@@ -157,8 +157,8 @@ impl ZeroCopyRow {
     pub(crate) fn add(&mut self, other: &Self) {
         self.registered += other.registered;
         self.refused += other.refused;
-        self.bounced_messages += other.bounced_messages;
-        self.bounced_bytes += other.bounced_bytes;
+        self.staged_messages += other.staged_messages;
+        self.staged_bytes += other.staged_bytes;
     }
 }
 
@@ -253,9 +253,9 @@ impl Stats {
     }
 
     /// Counts a message of `bytes` bytes that this process sent in pieces.
-    pub(crate) fn bounced(&self, bytes: u64) {
-        self.bounced.fetch_add(1, Ordering::Relaxed);
-        self.bounced_bytes.fetch_add(bytes, Ordering::Relaxed);
+    pub(crate) fn staged(&self, bytes: u64) {
+        self.staged.fetch_add(1, Ordering::Relaxed);
+        self.staged_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// What became of user buffers so far.
@@ -264,8 +264,8 @@ impl Stats {
         ZeroCopyRow {
             registered: read(&self.registered),
             refused: read(&self.refused),
-            bounced_messages: read(&self.bounced),
-            bounced_bytes: read(&self.bounced_bytes),
+            staged_messages: read(&self.staged),
+            staged_bytes: read(&self.staged_bytes),
         }
     }
 
@@ -328,7 +328,7 @@ impl Stats {
         let calls = calls.iter().map(|(key, count)| CallRow {
             collective: key.collective.into(),
             algorithm: key.algorithm.to_string(),
-            landing: key.landing.into(),
+            protocol: key.protocol.into(),
             size_class_bytes: key.size_class_bytes,
             ranks: key.ranks,
             nodes: key.nodes,

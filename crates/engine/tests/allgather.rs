@@ -127,7 +127,7 @@ fn a_peer_that_never_comes_is_an_error_within_the_timeout() {
         let outcome = unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), 100) };
         given_up.fetch_add(1, Ordering::Release);
         let text = outcome.expect_err("rank 2 is not there").to_string();
-        // The first to lose patience tells the other.
+        // The first whose time is up tells the other.
         let told = text.contains("left the communicator after an error");
         assert!(told || text.contains("FERRORAIL_PEER_TIMEOUT"), "{text}");
         // SAFETY: as above.

@@ -97,7 +97,7 @@ fn every_algorithm_is_right_over_rails_that_damage() {
 }
 
 #[test]
-fn every_policy_and_landing_is_right() {
+fn every_policy_and_protocol_is_right() {
     let policies = [
         StripeChoice::Even,
         StripeChoice::Weighted,
@@ -158,7 +158,7 @@ fn without_checks_damage_is_delivered() {
     let wrong = Mutex::new(0);
     let context = on_ranks(2, &settings, |team| {
         for op in 0..8 {
-            // Scratch only: a damaged announcement would be refused instead.
+            // Scratch only: a damaged RTR would be refused instead.
             if !allgather(team, op, 1000).expect("a result") {
                 *wrong.lock().unwrap() += 1;
             }
@@ -192,11 +192,11 @@ fn no_rank_sends_more_messages_than_there_are_cells() {
             let topology = Topology::from_host_keys(&vec![7; size], Some(node_size));
             for algorithm in Collective::ALL.iter().flat_map(|&c| algorithms(c)) {
                 for ports in [1, 3, 8] {
-                    for &landing in algorithm.landings {
-                        let schedules = algorithm.build_rooted(&topology, ports, landing, Rank(0));
+                    for &protocol in algorithm.protocols {
+                        let schedules = algorithm.build_rooted(&topology, ports, protocol, Rank(0));
                         for (rank, schedule) in (0..).map(Rank).zip(&schedules) {
                             let sends = |step: &&Step| match step {
-                                Step::Put { to, .. } | Step::Announce { to, .. } => {
+                                Step::Put { to, .. } | Step::SendRtr { to, .. } => {
                                     !topology.same_node(*to, rank)
                                 }
                                 _ => false,

@@ -6,7 +6,7 @@ fn row(algorithm: &str, nodes: u32) -> CallRow {
     CallRow {
         collective: "allgather".into(),
         algorithm: algorithm.into(),
-        landing: "scratch".into(),
+        protocol: "eager".into(),
         size_class_bytes: 8,
         ranks: 4,
         nodes,
@@ -31,7 +31,7 @@ fn the_table_has_one_line_for_all_shapes() {
         .collect();
     assert_eq!(lines.len(), 2, "{table}");
     let ring: Vec<&str> = lines[0].split_whitespace().collect();
-    assert_eq!(ring[1..6], ["ring", "scratch", "8", "20", "160"], "{table}");
+    assert_eq!(ring[1..6], ["ring", "eager", "8", "20", "160"], "{table}");
     let written = serde_json::to_value(&report).unwrap();
     assert_eq!(written["collectives"][2]["nodes"], 4);
 }

@@ -173,7 +173,7 @@ fn every_policy_is_right_at_every_size() {
 
 /// What is short keeps to the rails of the rank's own NUMA node, what is long takes all.
 #[test]
-fn near_rails_carry_what_is_short() {
+fn numa_local_rails_carry_what_is_short() {
     // Where this process is bound to no node, none is near, and all rails take turns.
     let bound = ferrorail_bootstrap::HostInfo::probe().numa_node;
     let here = bound.map_or(0, u64::from);

@@ -81,7 +81,7 @@ fn collectives(size: u32, node_size: u32) -> [u32; 4] {
                     // SAFETY: the memory outlives the window.
                     let window = unsafe { Window::create(&team, spec) }.expect("a window");
                     count.fetch_max(calls.load(Ordering::Relaxed) - before, Ordering::Relaxed);
-                    window.quit().expect("no epoch is open");
+                    window.close().expect("no epoch is open");
                 }
                 team.free();
             });

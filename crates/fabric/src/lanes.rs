@@ -24,8 +24,8 @@ pub struct Breakage {
 
 /// A fabric whose lanes fail one by one ([`FabricError::LaneDown`]) and can be made anew.
 ///
-/// Numbers of operations ([`crate::Ticket::sequence`]) go on through all lives of a lane; those of
-/// an earlier life that had no completion count as complete once the lane was renewed.
+/// Numbers of operations ([`crate::Ticket::sequence`]) go on through all generations of a lane; those of
+/// an earlier generation that had no completion count as complete once the lane was reset.
 ///
 /// A lane that one side could not make or connect, though both have its plane, is on that side as one
 /// that has ended.
@@ -36,7 +36,7 @@ pub trait Lanes: Fabric {
     /// Number of the last operation of `lane` known to be complete, as all before it are.
     fn completed(&self, lane: LaneId) -> u64;
 
-    /// What broke `lane` in its present life, or that it was ended; `None` while it is whole.
+    /// What broke `lane` in its present generation, or that it was ended; `None` while it is whole.
     fn breakage(&self, lane: LaneId) -> Option<Breakage>;
 
     /// Ends `lane`. When this returns nothing posted on it reads local memory or leaves this process
@@ -44,17 +44,17 @@ pub trait Lanes: Fabric {
     /// [`FabricError::LaneDown`]. Idempotent.
     fn end_lane(&self, lane: LaneId);
 
-    /// Makes an ended lane anew, not yet connected; nothing sent in its earlier life can reach the
-    /// new one. Returns 48 bits that the peer passes to [`Lanes::resume_lane`].
+    /// Makes an ended lane anew, not yet connected; nothing sent in its earlier generation can reach the
+    /// new one. Returns 48 bits that the peer passes to [`Lanes::reconnect_lane`].
     ///
     /// # Errors
     /// [`FabricError::SetUp`] if the device refuses.
-    fn renew_lane(&self, lane: LaneId) -> Result<u64, FabricError>;
+    fn reset_lane(&self, lane: LaneId) -> Result<u64, FabricError>;
 
-    /// Connects a renewed lane to the one that the peer renewed. The side that does so first may be
+    /// Connects a reset lane to the one that the peer reset. The side that does so first may be
     /// written to as soon as this returns.
     ///
     /// # Errors
     /// [`FabricError::SetUp`] if the device refuses.
-    fn resume_lane(&self, lane: LaneId, token: u64) -> Result<(), FabricError>;
+    fn reconnect_lane(&self, lane: LaneId, token: u64) -> Result<(), FabricError>;
 }

@@ -159,17 +159,17 @@ pub trait Fabric: Send + Sync + 'static {
     fn connect(&self, peer: PeerId, address: &[u8]) -> Result<(), FabricError>;
 
     /// What other processes need for [`Fabric::could_reach`]: this process's end of each rail.
-    fn ends(&self) -> Vec<u8> {
+    fn local_address(&self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// What connecting to a process with these [`Fabric::ends`] would come to, as far as this side
+    /// What connecting to a process with these [`Fabric::local_address`] would come to, as far as this side
     /// can tell.
     ///
     /// # Errors
-    /// [`FabricError::BadPeerData`] if they are no ends of such a fabric.
-    fn could_reach(&self, ends: &[u8]) -> Result<Reach, FabricError> {
-        let _ = ends;
+    /// [`FabricError::BadPeerData`] if it is no address of such a fabric.
+    fn could_reach(&self, address: &[u8]) -> Result<Reach, FabricError> {
+        let _ = address;
         Ok(Reach {
             planes: self.planes(),
             refused: Vec::new(),
@@ -240,7 +240,7 @@ pub trait Fabric: Send + Sync + 'static {
         tracking: Tracking,
     ) -> Result<Ticket, FabricError>;
 
-    /// [`Fabric::put`] of what ends with its own notification: a word of `from`, which holds `seal`
+    /// [`Fabric::put`] of what ends with its own notification: a word of `from`, which holds `trailing_flag`
     /// and only ever rises at the target, tells whether it has arrived. Nothing is promised about
     /// the order in which its bytes do.
     ///
@@ -249,22 +249,22 @@ pub trait Fabric: Send + Sync + 'static {
     ///
     /// # Safety
     /// As [`Fabric::put`]; `to` ends at a multiple of eight bytes.
-    unsafe fn put_sealed(
+    unsafe fn put_eager(
         &self,
         peer: PeerId,
         rail: RailId,
         from: LocalSlice<'_>,
         to: RemoteSlice<'_>,
-        seal: u64,
+        trailing_flag: u64,
         tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
-        let _ = seal;
+        let _ = trailing_flag;
         // SAFETY: the caller's contract.
         unsafe { self.put(peer, rail, from, to, tracking) }
     }
 
     /// [`Fabric::put_notify`] that wakes a thread of the peer which sleeps on its
-    /// [`Fabric::alarms`], which it must have and have [armed](Fabric::arm). Always tracked. The
+    /// [`Fabric::wake_descriptors`], which it must have and have [armed](Fabric::arm). Always tracked. The
     /// wake-up is a hint, which may be lost.
     ///
     /// # Errors
@@ -287,11 +287,11 @@ pub trait Fabric: Send + Sync + 'static {
 
     /// Descriptors that become readable when [`Fabric::put_wake`] of a peer has arrived since
     /// [`Fabric::arm`] was last called; none if nothing wakes.
-    fn alarms(&self) -> Vec<BorrowedFd<'_>> {
+    fn wake_descriptors(&self) -> Vec<BorrowedFd<'_>> {
         Vec::new()
     }
 
-    /// Readies the alarms. To be called before peers are told that they may wake, and each time
+    /// Readies the wake-up events. To be called before peers are told that they may wake, and each time
     /// before looking at what they may have stored, when what follows is a sleep.
     ///
     /// # Errors

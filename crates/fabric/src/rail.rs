@@ -22,7 +22,7 @@ pub struct RailInfo {
     pub numa_node: Option<u32>,
 }
 
-/// Traffic of one rail since the fabric was opened, and what befell it.
+/// Traffic of one rail since the fabric was opened, and counts of its failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RailCounters {
     /// Times that a lane of the rail failed.

@@ -19,7 +19,7 @@ use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{Fabric, FabricError, LaneId, Lanes, RemoteRegion, Tracking};
-use ferrorail_rdma_transport::failover::{Failover, Guard};
+use ferrorail_rdma_transport::failover::{Failover, Watchdog};
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
 use side::{Side, sides};
 use std::time::{Duration, Instant};
@@ -120,7 +120,7 @@ fn play_between((left, right): &(Side, Side), enough: impl Fn(&Side, &Side, u64)
             }
             // The last answer may be lost with a rail, and nobody else can send it again.
             let start = Instant::now();
-            while !is_over.load(Ordering::Acquire) && start.elapsed() < support::PATIENCE {
+            while !is_over.load(Ordering::Acquire) && start.elapsed() < support::TIME_LIMIT {
                 right.fabric.progress().unwrap();
                 yield_now();
             }
@@ -136,7 +136,7 @@ fn play_between((left, right): &(Side, Side), enough: impl Fn(&Side, &Side, u64)
                 last.store(round + 1, Ordering::Release);
             }
             assert!(
-                start.elapsed() < support::PATIENCE,
+                start.elapsed() < support::TIME_LIMIT,
                 "not enough after {round} rounds"
             );
         }
@@ -254,7 +254,7 @@ fn late_packets_do_land_where_the_target_has_not_ended_the_lane() {
     }
 }
 
-/// Also when it is asked for late: the lane is in use again, with all that its earlier life lost
+/// Also when it is asked for late: the lane is in use again, with all that its earlier generation lost
 /// counted as done.
 #[test]
 fn an_atomic_of_unknown_outcome_never_counts_as_done() {
@@ -308,7 +308,7 @@ fn a_peer_that_found_no_memory_may_be_opened_later() {
         }
         tell.send((first, refused, known, later)).unwrap();
     });
-    let (first, refused, known, later) = told.recv_timeout(support::PATIENCE).unwrap();
+    let (first, refused, known, later) = told.recv_timeout(support::TIME_LIMIT).unwrap();
     assert_eq!(refused, [true; 2]);
     assert_eq!(known, first[63]);
     assert_eq!(later.map(|peer| peer.index()), [64, 65]);
@@ -352,12 +352,12 @@ fn a_lane_to_oneself_comes_back() {
 /// Who has sent its last message and does something else meanwhile is still the only one who can
 /// send it again.
 #[test]
-fn what_was_lost_is_sent_again_by_the_guard_while_nobody_calls() {
+fn what_was_lost_is_sent_again_by_the_watchdog_while_nobody_calls() {
     let (left, right) = sides(&settings("loop1:down:after=1:for=150"), &settings(""));
     left.send(1).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // The guard's thread owns what it tends; here the two sides outlive it.
+        // The watchdog's thread owns what it tends; here the two sides outlive it.
         let tending = scope.spawn(|| {
             while !stop.load(Ordering::Acquire) {
                 left.fabric.tend();
@@ -373,16 +373,16 @@ fn what_was_lost_is_sent_again_by_the_guard_while_nobody_calls() {
 }
 
 #[test]
-fn a_guard_tends_until_it_is_dropped() {
+fn a_watchdog_tends_until_it_is_dropped() {
     let calls = std::sync::Arc::new(AtomicU32::new(0));
     let counted = calls.clone();
-    let guard = Guard::start(move || {
+    let watchdog = Watchdog::start(move || {
         counted.fetch_add(1, Ordering::Relaxed);
         false
     })
     .unwrap();
     until(|| calls.load(Ordering::Relaxed) >= 2);
-    drop(guard);
+    drop(watchdog);
     let last = calls.load(Ordering::Relaxed);
     std::thread::sleep(Duration::from_millis(250));
     assert_eq!(calls.load(Ordering::Relaxed), last);

@@ -142,7 +142,7 @@ fn rails_are_described() {
     assert!(verbs::is_available());
     let fabric = open(RailChoice::Count(2)).unwrap();
     assert_eq!(fabric.rails().len(), 2);
-    assert_eq!(fabric.alarms().len(), 2, "one each");
+    assert_eq!(fabric.wake_descriptors().len(), 2, "one each");
     for (plane, rail) in fabric.rails().iter().enumerate() {
         println!("{rail:?}");
         assert_eq!(rail.name, format!("{}:{}", rail.device, rail.port));

@@ -115,7 +115,7 @@ fn move_messages(
         }
     };
     // The sender tells where its memory is.
-    let told = &node.announcement(NodeRank(rank & !1), 0, 0)[..2];
+    let told = &node.rtr(NodeRank(rank & !1), 0, 0)[..2];
     if sends {
         told[0].store(buffer.address as u64, Ordering::Relaxed);
         told[1].store(std::process::id().into(), Ordering::Release);

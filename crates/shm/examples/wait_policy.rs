@@ -1,4 +1,4 @@
-//! What patience is worth: time per 8-byte exchange of all ranks under several wait policies.
+//! What waiting longer is worth: time per 8-byte exchange of all ranks under several wait policies.
 //!
 //! The constants of `WaitPolicy::for_host` come from this table.
 //!
@@ -73,7 +73,7 @@ fn run(ranks: u32, policy: &WaitPolicy) -> f64 {
         );
     }
     let [operations, ns] =
-        [0, 1].map(|index| node.announcement(NodeRank(0), 0, 0)[index].load(Ordering::Acquire));
+        [0, 1].map(|index| node.rtr(NodeRank(0), 0, 0)[index].load(Ordering::Acquire));
     ns as f64 / 1000.0 / operations as f64
 }
 
@@ -84,12 +84,12 @@ fn exchange(node: &NodeSegment, me: NodeRank, policy: &WaitPolicy) {
     for operation in 1.. {
         let parity = (operation % 2) as u32;
         let over = me.0 == 0 && operation % 16 == 0 && start.elapsed() > RUN;
-        node.inline_slot(me, parity)
+        node.eager_slot(me, parity)
             .publish(operation, &u64::from(over).to_ne_bytes());
         doorbell.ring();
         let mut first = [0; 8];
         for rank in 0..node.layout().local_ranks {
-            let slot = node.inline_slot(NodeRank(rank), parity);
+            let slot = node.eager_slot(NodeRank(rank), parity);
             let mut out = [0; 8];
             let mut waiter = Waiter::new(policy);
             while !slot.try_read(operation, &mut out) {
@@ -101,7 +101,7 @@ fn exchange(node: &NodeSegment, me: NodeRank, policy: &WaitPolicy) {
         }
         if first != [0; 8] {
             if me.0 == 0 {
-                let told = node.announcement(me, 0, 0);
+                let told = node.rtr(me, 0, 0);
                 told[0].store(operation, Ordering::Release);
                 told[1].store(start.elapsed().as_nanos() as u64, Ordering::Release);
             }

@@ -7,21 +7,21 @@ use ferrorail_base::memory::ShareSafe;
 use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
 use std::mem;
 
-/// One word alone on its cache line, so that its writer disturbs nobody else's polling; and a card
+/// One word alone on its cache line, so that its writer disturbs nobody else's polling; and a status cell
 /// beside it, which is written and read by those only who have waited long, or do nothing.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Flag {
     value: AtomicU64,
-    card: AtomicU64,
+    status: AtomicU64,
     recent: [AtomicU32; RECENT],
 }
 
 /// How many operations a rank is remembered to have been in: more than it may be ahead of others.
 const RECENT: usize = 12;
 
-/// Where in a [`Flag`] its card is.
-pub(crate) const CARD: usize = mem::offset_of!(Flag, card);
+/// Where in a [`Flag`] its status cell is.
+pub(crate) const STATUS: usize = mem::offset_of!(Flag, status);
 
 // SAFETY: `repr(C)`, atomic integers and padding, no pointer and no drop glue.
 unsafe impl ShareSafe for Flag {}
@@ -89,14 +89,16 @@ impl<'a> NodeFlags<'a> {
         self.flags[rank.index()].recent[op as usize % RECENT].load(Ordering::Relaxed)
     }
 
-    /// Writes the card of `rank`, which only itself may do.
-    pub fn show(&self, rank: NodeRank, card: u64) {
-        self.flags[rank.index()].card.store(card, Ordering::Release);
+    /// Writes the status cell of `rank`, which only itself may do.
+    pub fn show(&self, rank: NodeRank, status: u64) {
+        self.flags[rank.index()]
+            .status
+            .store(status, Ordering::Release);
     }
 
-    /// The card of `rank`.
-    pub fn card(&self, rank: NodeRank) -> u64 {
-        self.flags[rank.index()].card.load(Ordering::Acquire)
+    /// The status cell of `rank`.
+    pub fn status(&self, rank: NodeRank) -> u64 {
+        self.flags[rank.index()].status.load(Ordering::Acquire)
     }
 
     /// The first rank that has not signalled `value` yet: whom a stalled operation waits for.

@@ -4,54 +4,54 @@
 //! header          magic, version, geometry           1 line
 //! doorbell        sleepers, sequence                 1 line
 //! barrier         arrivals                           1 line
-//! proof           u64 per round; proven, doorbell    2 lines, 1 line
+//! quiescence           u64 per round; the completed watermark, doorbell    2 lines, 1 line
 //! node flags      u64 per rank                       1 line each
 //! finished        u64 per rank                       1 line each
-//! inline slots    flag + 568 bytes, in turn          128 slots of 9 lines per rank
+//! eager slots    flag + 568 bytes, in turn          128 slots of 9 lines per rank
 //! arrivals        u64 per slot and chunk             whole lines per (rank, channel), small ones too
-//! announcements   64 bytes per slot                  per (rank, channel)
+//! RTRs   64 bytes per slot                  per (rank, channel)
 //! checks          two cells and a word per slot      per (rank, channel), if there are any
 //! scratch         scratch_bytes, page aligned        per (rank, channel)
 //! small scratch   3072 bytes                         per (rank, small channel)
-//! letters         6 of 576 bytes to come, 6 to go    per (rank, small channel)
+//! eager messages         6 of 576 bytes to come, 6 to go    per (rank, small channel)
 //! ```
 //!
-//! Channels are numbered through: the small ones follow the others. They have no announcements and
+//! Channels are numbered through: the small ones follow the others. They have no RTRs and
 //! no checks.
 //!
 //! Cells of different writers never share a cache line, except arrival flags of one rank and
 //! channel, which different peers raise rarely.
 
-use crate::InlineSlot;
-use crate::flags::CARD;
+use crate::EagerSlot;
+use crate::flags::STATUS;
 use ferrorail_base::NodeRank;
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
-/// Inline slots of a rank, which its operations use in turn: that many a root may be ahead, which is
+/// Eager slots of a rank, which its operations use in turn: that many a root may be ahead, which is
 /// worth their room where ranks share cores, as it makes context switches rare.
-pub const INLINE_SLOTS: u32 = 128;
+pub const EAGER_SLOTS: u32 = 128;
 /// Alignment of scratch, in bytes.
 pub const PAGE: usize = 4096;
-/// Scratch of a rank and small channel, in bytes. With its letters that is 10 KB.
+/// Scratch of a rank and small channel, in bytes. With its eager messages that is 10 KB.
 pub const SMALL_SCRATCH: usize = 3072;
-/// Most rounds of a proof: enough for 65536 nodes.
-pub const PROOF_ROUNDS: u32 = 16;
-/// Bytes of a letter: 64 from each of eight ranks, say, and a flag, which is the last word of its room.
-pub const LETTER: usize = 576;
-/// The first slots of a small channel, which have room for letters: what a tree over 27 nodes takes.
-pub const LETTERS: u32 = 6;
+/// Most rounds of quiescence: enough for 65536 nodes.
+pub const QUIESCENCE_ROUNDS: u32 = 16;
+/// Bytes of an eager message: 64 from each of eight ranks, say, and a flag, which is the last word of its room.
+pub const EAGER_MESSAGE: usize = 576;
+/// The first slots of a small channel, which have room for eager messages: what a tree over 27 nodes takes.
+pub const EAGER_MESSAGES: u32 = 6;
 
 const DOORBELL: usize = LINE;
 const BARRIER: usize = 2 * LINE;
-const PROOF: usize = 3 * LINE;
-const PROVEN: usize = 5 * LINE;
+const QUIESCENCE: usize = 3 * LINE;
+const QUIESCENT: usize = 5 * LINE;
 const FLAGS: usize = 6 * LINE;
-const SLOT: usize = size_of::<InlineSlot>();
-/// Letters of a rank and small channel, to come and to go.
-const LETTERS_BYTES: usize = 2 * LETTERS as usize * LETTER;
-/// A node flag, the number of what was finished, and the inline slots.
-const LINES_PER_RANK: u64 = 2 + (INLINE_SLOTS as usize * SLOT / LINE) as u64;
+const SLOT: usize = size_of::<EagerSlot>();
+/// Eager messages of a rank and small channel, to come and to go.
+const EAGER_MESSAGES_BYTES: usize = 2 * EAGER_MESSAGES as usize * EAGER_MESSAGE;
+/// A node flag, the number of what was finished, and the eager slots.
+const LINES_PER_RANK: u64 = 2 + (EAGER_SLOTS as usize * SLOT / LINE) as u64;
 
 /// Geometry of a node segment; every rank of the node computes the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl NodeLayout {
         let scratch = self.scratch_bytes.checked_next_multiple_of(page)?;
         front
             .checked_add(pairs.checked_mul(scratch)?)?
-            .checked_add(small.checked_mul((SMALL_SCRATCH + LETTERS_BYTES) as u64)?)?
+            .checked_add(small.checked_mul((SMALL_SCRATCH + EAGER_MESSAGES_BYTES) as u64)?)?
             .checked_next_multiple_of(page)
     }
 
@@ -123,24 +123,24 @@ impl NodeLayout {
         BARRIER
     }
 
-    /// The word (u64) in which the node's leader hears of round `round` of a proof; alike in all
+    /// The word (u64) in which the node's leader hears of round `round` of quiescence; alike in all
     /// segments.
     #[inline]
     #[track_caller]
-    pub const fn proof_word(&self, round: u32) -> usize {
-        assert!(round < PROOF_ROUNDS, "a round of a proof");
-        PROOF + 8 * round as usize
+    pub const fn quiescence_word(&self, round: u32) -> usize {
+        assert!(round < QUIESCENCE_ROUNDS, "a round of quiescence");
+        QUIESCENCE + 8 * round as usize
     }
 
     /// The word (u64) that says what all ranks of all nodes have finished.
     #[inline]
-    pub const fn proven(&self) -> usize {
-        PROVEN
+    pub const fn completed_watermark(&self) -> usize {
+        QUIESCENT
     }
 
     /// The doorbell that is rung when that rises, which shares its line.
-    pub const fn proof_doorbell(&self) -> usize {
-        PROVEN + 8
+    pub const fn quiescence_doorbell(&self) -> usize {
+        QUIESCENT + 8
     }
 
     /// `r`'s node flag (u64, alone on its line); flags of consecutive ranks are consecutive lines.
@@ -160,25 +160,25 @@ impl NodeLayout {
         FLAGS + (self.local_ranks as usize + r.index()) * LINE
     }
 
-    /// `r`'s card (u64), beside its node flag.
+    /// `r`'s status cell (u64), beside its node flag.
     #[track_caller]
-    pub fn card(&self, r: NodeRank) -> usize {
-        self.node_flag(r) + CARD
+    pub fn status(&self, r: NodeRank) -> usize {
+        self.node_flag(r) + STATUS
     }
 
-    /// The word (u64) in which `r` reads the cards of other nodes' ranks.
+    /// The word (u64) in which `r` reads the status cells of other nodes' ranks.
     #[track_caller]
-    pub fn inquiry(&self, r: NodeRank) -> usize {
+    pub fn probe(&self, r: NodeRank) -> usize {
         self.finished(r) + 8
     }
 
-    /// `r`'s inline slot number `index`.
+    /// `r`'s eager slot number `index`.
     #[inline]
     #[track_caller]
-    pub fn inline_slot(&self, r: NodeRank, index: u32) -> usize {
+    pub fn eager_slot(&self, r: NodeRank, index: u32) -> usize {
         self.check_rank(r);
-        assert!(index < INLINE_SLOTS, "an inline slot below {INLINE_SLOTS}");
-        self.inline_slots() + (INLINE_SLOTS as usize * r.index() + index as usize) * SLOT
+        assert!(index < EAGER_SLOTS, "an eager slot below {EAGER_SLOTS}");
+        self.eager_slots() + (EAGER_SLOTS as usize * r.index() + index as usize) * SLOT
     }
 
     /// The arrival flag (u64) of `slot` at `r` for chunk `chunk` of its message. The flags of a slot
@@ -200,13 +200,13 @@ impl NodeLayout {
         self.arrivals() + pair * self.arrival_bytes() + 8 * index
     }
 
-    /// The announcement cell of `slot` at `r`: one line that holds a remote region's wire form.
+    /// The RTR cell of `slot` at `r`: one line that holds a remote region's wire form.
     #[inline]
     #[track_caller]
-    pub fn announcement(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
+    pub fn rtr(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
         let pair = self.pair(r, channel);
         let slot = self.check_slot(slot);
-        self.announcements() + (pair * self.slots as usize + slot) * LINE
+        self.rtrs() + (pair * self.slots as usize + slot) * LINE
     }
 
     /// The check cell of `slot` at `r`: `check_bytes` bytes that the origin of the message writes.
@@ -224,7 +224,7 @@ impl NodeLayout {
 
     /// The word (u64) in which `r` is told what became of the `index`-th message that it sends.
     #[track_caller]
-    pub fn verdict(&self, r: NodeRank, channel: u32, index: u16) -> usize {
+    pub fn ack(&self, r: NodeRank, channel: u32, index: u16) -> usize {
         let cells = 2 * self.slots as usize * self.check_bytes as usize;
         self.checks(r, channel) + cells + 8 * self.check_slot(index.into())
     }
@@ -234,7 +234,7 @@ impl NodeLayout {
     #[track_caller]
     pub fn scratch(&self, r: NodeRank, channel: u32) -> usize {
         match self.small(channel) {
-            None => self.all_scratch() + self.pair(r, channel) * self.scratch_room(),
+            None => self.all_scratch() + self.pair(r, channel) * self.scratch_capacity(),
             Some(small) => self.all_small() + self.small_pair(r, small) * SMALL_SCRATCH,
         }
     }
@@ -250,33 +250,33 @@ impl NodeLayout {
     #[inline]
     pub fn run_bytes(&self, channel: u32, width: u32) -> u64 {
         match self.small(channel) {
-            None => u64::from(width - 1) * self.scratch_room() as u64 + self.scratch_bytes,
+            None => u64::from(width - 1) * self.scratch_capacity() as u64 + self.scratch_bytes,
             Some(_) => u64::from(width) * SMALL_SCRATCH as u64,
         }
     }
 
-    /// Whether `slot` of `channel` has room for letters.
+    /// Whether `slot` of `channel` has room for eager messages.
     #[inline]
-    pub fn has_letter(&self, channel: u32, slot: u32) -> bool {
-        channel >= self.channels && slot < LETTERS
+    pub fn has_eager_message(&self, channel: u32, slot: u32) -> bool {
+        channel >= self.channels && slot < EAGER_MESSAGES
     }
 
-    /// Room of the letter to come in `slot` at `r`.
+    /// Room of the eager message to come in `slot` at `r`.
     #[inline]
     #[track_caller]
-    pub fn letter(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
-        assert!(slot < LETTERS, "letter {slot} of {LETTERS}");
+    pub fn eager_message(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
+        assert!(slot < EAGER_MESSAGES, "eager message {slot}");
         let small = self.small(channel).expect("a small channel");
         let small_pairs = self.local_ranks as usize * self.small_channels as usize;
         let start = self.all_small() + small_pairs * SMALL_SCRATCH;
-        start + self.small_pair(r, small) * LETTERS_BYTES + slot as usize * LETTER
+        start + self.small_pair(r, small) * EAGER_MESSAGES_BYTES + slot as usize * EAGER_MESSAGE
     }
 
-    /// Room in which `r` writes its `index`-th letter to go.
+    /// Room in which `r` writes its `index`-th eager message to go.
     #[inline]
     #[track_caller]
-    pub fn own_letter(&self, r: NodeRank, channel: u32, index: u32) -> usize {
-        self.letter(r, channel, index) + LETTERS as usize * LETTER
+    pub fn own_eager_message(&self, r: NodeRank, channel: u32, index: u32) -> usize {
+        self.eager_message(r, channel, index) + EAGER_MESSAGES as usize * EAGER_MESSAGE
     }
 
     /// The number of a small channel among them.
@@ -299,7 +299,7 @@ impl NodeLayout {
 
     /// Bytes of scratch that a rank and channel has in fact: whole pages.
     #[inline]
-    pub fn scratch_room(&self) -> usize {
+    pub fn scratch_capacity(&self) -> usize {
         (self.scratch_bytes as usize).next_multiple_of(PAGE)
     }
 
@@ -310,7 +310,7 @@ impl NodeLayout {
 
     #[inline]
     fn all_small(&self) -> usize {
-        self.all_scratch() + self.pairs() * self.scratch_room()
+        self.all_scratch() + self.pairs() * self.scratch_capacity()
     }
 
     /// Where the checks of a pair of rank and channel begin.
@@ -322,7 +322,7 @@ impl NodeLayout {
 
     #[inline]
     fn all_checks(&self) -> usize {
-        self.announcements() + self.pairs() * self.slots as usize * LINE
+        self.rtrs() + self.pairs() * self.slots as usize * LINE
     }
 
     #[inline]
@@ -341,7 +341,7 @@ impl NodeLayout {
     }
 
     #[inline]
-    fn inline_slots(&self) -> usize {
+    fn eager_slots(&self) -> usize {
         FLAGS + 2 * self.local_ranks as usize * LINE
     }
 
@@ -361,7 +361,7 @@ impl NodeLayout {
     }
 
     #[inline]
-    fn announcements(&self) -> usize {
+    fn rtrs(&self) -> usize {
         let small = self.local_ranks as usize * self.small_channels as usize;
         self.arrivals() + (self.pairs() + small) * self.arrival_bytes()
     }

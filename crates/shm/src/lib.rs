@@ -7,7 +7,7 @@
 //! * [`flags`], [`slot`], [`barrier`]: the lock-free primitives that ranks of a node meet in;
 //! * [`ring`]: datagrams from one writer to any number of readers;
 //! * [`wait`]: how a rank waits: spin, poke the host MPI's progress, yield, sleep;
-//! * [`alarm`]: waking a thread that sleeps for several reasons at once;
+//! * [`wake_pipe`]: waking a thread that sleeps for several reasons at once;
 //! * [`copy`]: copying between processes through a segment or by cross-memory attach;
 //! * [`process`]: who I am, whether a peer still lives, how many cores the ranks share.
 //!
@@ -33,8 +33,6 @@ pub mod slot;
 pub mod wait;
 
 #[cfg(not(loom))]
-pub mod alarm;
-#[cfg(not(loom))]
 pub mod copy;
 #[cfg(not(loom))]
 pub mod node;
@@ -44,16 +42,16 @@ pub mod process;
 pub mod segment;
 #[cfg(not(loom))]
 mod thread;
+#[cfg(not(loom))]
+pub mod wake_pipe;
 
 pub use barrier::Barrier;
 pub use flags::{Flag, NodeFlags};
-pub use layout::{INLINE_SLOTS, LETTER, LETTERS, NodeLayout, SMALL_SCRATCH};
+pub use layout::{EAGER_MESSAGE, EAGER_MESSAGES, EAGER_SLOTS, NodeLayout, SMALL_SCRATCH};
 pub use ring::{Found, Ring, RingShape, Tag};
-pub use slot::InlineSlot;
+pub use slot::EagerSlot;
 pub use wait::Doorbell;
 
-#[cfg(not(loom))]
-pub use alarm::{Alarm, AlarmHandle, Ringer};
 #[cfg(not(loom))]
 pub use copy::{Cma, cma_allow};
 #[cfg(not(loom))]
@@ -66,3 +64,5 @@ pub use segment::{AtomicCell, Segment, SegmentHandle, ShmError};
 pub use thread::spawn_quietly;
 #[cfg(not(loom))]
 pub use wait::{WaitPolicy, Waiter, sleep_on};
+#[cfg(not(loom))]
+pub use wake_pipe::{WakePipe, WakePipeHandle, WakePipeWriter};

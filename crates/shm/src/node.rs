@@ -1,7 +1,7 @@
 //! A node segment: shared memory that all ranks of a (virtual) node lay out alike.
 
 use crate::segment::{Segment, SegmentHandle, ShmError};
-use crate::{Barrier, Doorbell, InlineSlot, LETTER, NodeFlags, NodeLayout};
+use crate::{Barrier, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeLayout};
 use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
@@ -71,9 +71,9 @@ impl NodeSegment {
         self.doorbell_at(self.layout.doorbell())
     }
 
-    /// The doorbell of those who wait for [`Self::proven`] to rise, and for nothing else.
-    pub fn proof_doorbell(&self) -> Doorbell<'_> {
-        self.doorbell_at(self.layout.proof_doorbell())
+    /// The doorbell of those who wait for [`Self::completed_watermark`] to rise, and for nothing else.
+    pub fn quiescence_doorbell(&self) -> Doorbell<'_> {
+        self.doorbell_at(self.layout.quiescence_doorbell())
     }
 
     #[inline]
@@ -101,27 +101,27 @@ impl NodeSegment {
         self.segment.word(self.layout.finished(r))
     }
 
-    /// The word in which `r` reads the cards of other nodes' ranks.
-    pub fn inquiry(&self, r: NodeRank) -> &AtomicU64 {
-        self.segment.word(self.layout.inquiry(r))
+    /// The word in which `r` reads the status cells of other nodes' ranks.
+    pub fn probe(&self, r: NodeRank) -> &AtomicU64 {
+        self.segment.word(self.layout.probe(r))
     }
 
-    /// What the node's leader heard in round `round` of a proof.
+    /// What the node's leader heard in round `round` of quiescence.
     #[inline]
-    pub fn proof_word(&self, round: u32) -> &AtomicU64 {
-        self.segment.word(self.layout.proof_word(round))
+    pub fn quiescence_word(&self, round: u32) -> &AtomicU64 {
+        self.segment.word(self.layout.quiescence_word(round))
     }
 
     /// The number of the last operation that all ranks of all nodes are known to have finished.
     #[inline]
-    pub fn proven(&self) -> &AtomicU64 {
-        self.segment.word(self.layout.proven())
+    pub fn completed_watermark(&self) -> &AtomicU64 {
+        self.segment.word(self.layout.completed_watermark())
     }
 
-    /// `r`'s inline slot number `index`, below [`INLINE_SLOTS`](crate::INLINE_SLOTS).
+    /// `r`'s eager slot number `index`, below [`EAGER_SLOTS`](crate::EAGER_SLOTS).
     #[inline]
-    pub fn inline_slot(&self, r: NodeRank, index: u32) -> &InlineSlot {
-        self.segment.cell(self.layout.inline_slot(r, index))
+    pub fn eager_slot(&self, r: NodeRank, index: u32) -> &EagerSlot {
+        self.segment.cell(self.layout.eager_slot(r, index))
     }
 
     /// The arrival flag of `slot` at `r` for chunk `chunk` of its message.
@@ -131,11 +131,10 @@ impl NodeSegment {
             .word(self.layout.arrival(r, channel, slot, chunk))
     }
 
-    /// The announcement cell of `slot` at `r`: eight words.
+    /// The RTR cell of `slot` at `r`: eight words.
     #[inline]
-    pub fn announcement(&self, r: NodeRank, channel: u32, slot: u32) -> &[AtomicU64] {
-        self.segment
-            .cells(self.layout.announcement(r, channel, slot), 8)
+    pub fn rtr(&self, r: NodeRank, channel: u32, slot: u32) -> &[AtomicU64] {
+        self.segment.cells(self.layout.rtr(r, channel, slot), 8)
     }
 
     /// The check cell of `slot` at `r`; its first word is the flag of the check's arrival.
@@ -151,8 +150,8 @@ impl NodeSegment {
     }
 
     /// The word in which `r` is told what became of the `index`-th message that it sends.
-    pub fn verdict(&self, r: NodeRank, channel: u32, index: u16) -> &AtomicU64 {
-        self.segment.word(self.layout.verdict(r, channel, index))
+    pub fn ack(&self, r: NodeRank, channel: u32, index: u16) -> &AtomicU64 {
+        self.segment.word(self.layout.ack(r, channel, index))
     }
 
     /// `r`'s scratch of `channel`.
@@ -169,25 +168,25 @@ impl NodeSegment {
         self.segment.range().slice(at, bytes)
     }
 
-    /// Room of the letter to come in `slot` at `r`; its last word is the flag.
+    /// Room of the eager message to come in `slot` at `r`; its last word is the flag.
     #[inline]
-    pub fn letter(&self, r: NodeRank, channel: u32, slot: u32) -> MemoryRange {
-        let at = self.layout.letter(r, channel, slot);
-        self.segment.range().slice(at, LETTER)
+    pub fn eager_message(&self, r: NodeRank, channel: u32, slot: u32) -> MemoryRange {
+        let at = self.layout.eager_message(r, channel, slot);
+        self.segment.range().slice(at, EAGER_MESSAGE)
     }
 
-    /// The flag of the letter to come in `slot` at `r`.
+    /// The flag of the eager message to come in `slot` at `r`.
     #[inline]
-    pub fn letter_flag(&self, r: NodeRank, channel: u32, slot: u32) -> &AtomicU64 {
-        let at = self.layout.letter(r, channel, slot);
-        self.segment.word(at + LETTER - size_of::<u64>())
+    pub fn eager_message_flag(&self, r: NodeRank, channel: u32, slot: u32) -> &AtomicU64 {
+        let at = self.layout.eager_message(r, channel, slot);
+        self.segment.word(at + EAGER_MESSAGE - size_of::<u64>())
     }
 
-    /// Room in which `r` writes its `index`-th letter to go.
+    /// Room in which `r` writes its `index`-th eager message to go.
     #[inline]
-    pub fn own_letter(&self, r: NodeRank, channel: u32, index: u32) -> MemoryRange {
-        let at = self.layout.own_letter(r, channel, index);
-        self.segment.range().slice(at, LETTER)
+    pub fn own_eager_message(&self, r: NodeRank, channel: u32, index: u32) -> MemoryRange {
+        let at = self.layout.own_eager_message(r, channel, index);
+        self.segment.range().slice(at, EAGER_MESSAGE)
     }
 }
 
@@ -235,9 +234,9 @@ mod tests {
             here.segment().unlink();
             here.flags().signal(NodeRank(2), 9);
             assert!(there.flags().reached(NodeRank(2), 9));
-            here.inline_slot(NodeRank(1), 1).publish(7, b"payload");
+            here.eager_slot(NodeRank(1), 1).publish(7, b"payload");
             let mut out = [0; 7];
-            assert!(there.inline_slot(NodeRank(1), 1).try_read(7, &mut out));
+            assert!(there.eager_slot(NodeRank(1), 1).try_read(7, &mut out));
             assert_eq!(&out, b"payload");
             here.arrival(NodeRank(0), 1, 37, 1)
                 .store(5, Ordering::Release);
@@ -245,11 +244,8 @@ mod tests {
                 there.arrival(NodeRank(0), 1, 37, 1).load(Ordering::Acquire),
                 5
             );
-            here.announcement(NodeRank(2), 0, 3)[7].store(6, Ordering::Relaxed);
-            assert_eq!(
-                there.announcement(NodeRank(2), 0, 3)[7].load(Ordering::Relaxed),
-                6
-            );
+            here.rtr(NodeRank(2), 0, 3)[7].store(6, Ordering::Relaxed);
+            assert_eq!(there.rtr(NodeRank(2), 0, 3)[7].load(Ordering::Relaxed), 6);
             let (mine, yours) = (here.scratch(NodeRank(2), 1), there.scratch(NodeRank(2), 1));
             assert_eq!((mine.bytes, yours.bytes), (10_000, 10_000));
             assert_ne!(mine.address, yours.address);

@@ -1,4 +1,4 @@
-//! Inline slots: a flag and up to 568 bytes of payload behind it, the first 56 on its cache line.
+//! Eager slots: a flag and up to 568 bytes of payload behind it, the first 56 on its cache line.
 //!
 //! A small contribution and the news that it is there travel together, so the reader of a tiny one
 //! misses its cache once. The payload is held in atomic words: with the operation protocol below no
@@ -16,15 +16,15 @@ const WORDS: usize = 9 * 8 - 1;
 /// One slot of a rank.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct InlineSlot {
+pub struct EagerSlot {
     value: AtomicU64,
     words: [AtomicU64; WORDS],
 }
 
 // SAFETY: `repr(C)`, atomic integers only, no pointer and no drop glue.
-unsafe impl ShareSafe for InlineSlot {}
+unsafe impl ShareSafe for EagerSlot {}
 
-impl Default for InlineSlot {
+impl Default for EagerSlot {
     fn default() -> Self {
         Self {
             value: AtomicU64::default(),
@@ -33,7 +33,7 @@ impl Default for InlineSlot {
     }
 }
 
-impl InlineSlot {
+impl EagerSlot {
     /// Most payload bytes.
     pub const PAYLOAD_BYTES: usize = 8 * WORDS;
 
@@ -43,7 +43,7 @@ impl InlineSlot {
     /// Publishes `payload` under the operation number `value` (not 0, ever rising).
     ///
     /// # Panics
-    /// If the payload is longer than [`InlineSlot::PAYLOAD_BYTES`].
+    /// If the payload is longer than [`EagerSlot::PAYLOAD_BYTES`].
     #[inline]
     pub fn publish(&self, value: u64, payload: &[u8]) {
         // SAFETY: a slice is readable for its length.
@@ -52,7 +52,7 @@ impl InlineSlot {
     }
 
     /// Writes the part of the payload that begins at byte `at`; nobody reads it before
-    /// [`InlineSlot::announce`].
+    /// [`EagerSlot::announce`].
     ///
     /// # Safety
     /// `bytes` bytes at `payload` are readable.
@@ -85,21 +85,21 @@ impl InlineSlot {
     /// If `value` has been published, copies `out.len()` bytes of its payload; else leaves `out`.
     ///
     /// # Panics
-    /// If `out` is longer than [`InlineSlot::PAYLOAD_BYTES`].
+    /// If `out` is longer than [`EagerSlot::PAYLOAD_BYTES`].
     #[inline]
     pub fn try_read(&self, value: u64, out: &mut [u8]) -> bool {
         // SAFETY: a mutable slice is writable for its length.
         unsafe { self.try_read_raw(value, 0, out.as_mut_ptr(), out.len()) }
     }
 
-    /// [`InlineSlot::try_read`] of the part that begins at byte `at`, into memory that must not
+    /// [`EagerSlot::try_read`] of the part that begins at byte `at`, into memory that must not
     /// become a reference.
     ///
     /// # Safety
     /// `bytes` bytes at `out` are writable and nobody else touches them meanwhile.
     ///
     /// # Panics
-    /// As [`InlineSlot::write`].
+    /// As [`EagerSlot::write`].
     #[inline]
     pub unsafe fn try_read_raw(&self, value: u64, at: usize, out: *mut u8, bytes: usize) -> bool {
         let words = self.part(at, bytes);
@@ -127,7 +127,7 @@ impl InlineSlot {
     fn part(&self, at: usize, bytes: usize) -> &[AtomicU64] {
         assert!(
             at.is_multiple_of(Self::PART_ALIGNMENT) && at + bytes <= Self::PAYLOAD_BYTES,
-            "{bytes} bytes at {at} do not fit an inline slot"
+            "{bytes} bytes at {at} do not fit an eager slot"
         );
         &self.words[at / 8..]
     }
@@ -201,12 +201,9 @@ mod tests {
 
     #[test]
     fn every_length_survives() {
-        assert_eq!(
-            (size_of::<InlineSlot>(), align_of::<InlineSlot>()),
-            (576, 64)
-        );
-        let slot = InlineSlot::default();
-        for bytes in 0..=InlineSlot::PAYLOAD_BYTES {
+        assert_eq!((size_of::<EagerSlot>(), align_of::<EagerSlot>()), (576, 64));
+        let slot = EagerSlot::default();
+        for bytes in 0..=EagerSlot::PAYLOAD_BYTES {
             let value = 1 + bytes as u64;
             let sent: Vec<u8> = (0..bytes).map(|i| (i * 37 + bytes) as u8 | 1).collect();
             let mut out = vec![0u8; bytes + 2];
@@ -227,14 +224,14 @@ mod tests {
 
     #[test]
     fn too_long_a_payload_is_refused() {
-        let slot = InlineSlot::default();
+        let slot = EagerSlot::default();
         assert!(std::panic::catch_unwind(|| slot.publish(1, &[0; 569])).is_err());
         assert!(!slot.is_published(1));
     }
 
     #[test]
     fn parts_are_apart() {
-        let slot = InlineSlot::default();
+        let slot = EagerSlot::default();
         let parts = [[1u8; 13], [2; 13], [3; 13]];
         for (index, part) in parts.iter().enumerate() {
             // SAFETY: an array is readable for its length.
@@ -256,7 +253,7 @@ mod tests {
     fn threads_exchange_without_tearing() {
         use ferrorail_base::sync::yield_now;
         const RANKS: usize = 3;
-        let slots: [[InlineSlot; 2]; RANKS] = Default::default();
+        let slots: [[EagerSlot; 2]; RANKS] = Default::default();
         std::thread::scope(|scope| {
             for me in 0..RANKS {
                 let slots = &slots;
@@ -289,7 +286,7 @@ mod loom_tests {
         [(operation * 16) as u8 + rank as u8; 12]
     }
 
-    fn read(slot: &InlineSlot, rank: usize, operation: u64) {
+    fn read(slot: &EagerSlot, rank: usize, operation: u64) {
         let mut out = [0; 12];
         while !slot.try_read(operation, &mut out) {
             assert_eq!(out, [0; 12]);
@@ -302,7 +299,7 @@ mod loom_tests {
     /// the slots of 1 and 2, protected by nothing but the protocol.
     #[test]
     fn loom_two_parities_suffice() {
-        fn rank(me: usize, slots: &[[InlineSlot; 2]; 2]) {
+        fn rank(me: usize, slots: &[[EagerSlot; 2]; 2]) {
             for operation in 1..=4 {
                 let parity = (operation % 2) as usize;
                 slots[me][parity].publish(operation, &payload(me, operation));
@@ -312,7 +309,7 @@ mod loom_tests {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(|| {
-            let slots: Arc<[[InlineSlot; 2]; 2]> = Arc::default();
+            let slots: Arc<[[EagerSlot; 2]; 2]> = Arc::default();
             let peer = {
                 let slots = slots.clone();
                 thread::spawn(move || rank(1, &slots))
@@ -325,7 +322,7 @@ mod loom_tests {
     #[test]
     fn loom_every_publisher_is_read_whole() {
         loom::model(|| {
-            let slots: Arc<[InlineSlot; 2]> = Arc::default();
+            let slots: Arc<[EagerSlot; 2]> = Arc::default();
             let publishers = [0, 1].map(|me| {
                 let slots = slots.clone();
                 thread::spawn(move || slots[me].publish(1, &payload(me, 1)))

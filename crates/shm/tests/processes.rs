@@ -273,7 +273,7 @@ fn a_ring_wakes_another_process() {
     child.succeeds();
 }
 
-/// Six processes, more than the cores of most test machines, exchange through inline slots, meet
+/// Six processes, more than the cores of most test machines, exchange through eager slots, meet
 /// in flags and barriers, and sleep on the doorbell now and then.
 #[test]
 fn many_processes_meet() {
@@ -304,11 +304,11 @@ fn many_processes_meet() {
         for operation in 1..=OPERATIONS {
             let parity = (operation % 2) as u32;
             let payload = |rank: u32| [(operation * 7 + u64::from(rank)) as u8; 19];
-            node.inline_slot(NodeRank(me), parity)
+            node.eager_slot(NodeRank(me), parity)
                 .publish(operation, &payload(me));
             node.doorbell().ring();
             for rank in 0..RANKS {
-                let slot = node.inline_slot(NodeRank(rank), parity);
+                let slot = node.eager_slot(NodeRank(rank), parity);
                 wait(&|| slot.is_published(operation));
                 let mut out = [0; 19];
                 assert!(slot.try_read(operation, &mut out));

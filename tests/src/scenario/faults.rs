@@ -46,9 +46,9 @@ fn kill_one(setup: &Setup, mpi: Mpi, settings: &[(&str, &str)], ints: &str) -> R
     let program = [executable.display().to_string(), ints.into()];
     let job = judge::launch(setup, mpi, RANKS, &environment(settings), &program, LIMIT);
     let running = job.start(&judge::fresh_folder(setup)?)?;
-    let patience = Instant::now() + LIMIT / 2;
+    let time_limit = Instant::now() + LIMIT / 2;
     let mut victim = None;
-    while victim.is_none() && Instant::now() < patience {
+    while victim.is_none() && Instant::now() < time_limit {
         std::thread::sleep(Duration::from_millis(20));
         victim = all_ranks_run(&running.stdout());
     }

@@ -105,7 +105,7 @@ fn check_pieces(setup: &Setup, job: Job) -> Result<()> {
         ensure!((1..=4).contains(&lines), "{lines} lines about it");
         stats.check_taken()?;
         stats.check_forwarded(&[])?;
-        stats.check_bounced(true)
+        stats.check_staged(true)
     };
     check(&stats).with_context(|| judge::excerpt(&outcome))
 }

@@ -1,5 +1,6 @@
-//! Tests that a row of the list cannot say: faults, and unusual surroundings.
+//! Tests that a row of the list cannot say: faults, and unusual environments.
 
+mod environment;
 mod faults;
 mod memlock;
 mod multicast;
@@ -7,7 +8,6 @@ mod presence;
 mod rails;
 mod statistics;
 mod steps;
-mod surroundings;
 mod tools;
 
 use crate::Setup;
@@ -143,14 +143,14 @@ pub const ALL: &[Scenario] = &[
     scenario("stopped-for-ever/mpich", |setup| {
         steps::stopped_for_ever(setup, Mpi::Mpich)
     }),
-    scenario("libraries-absent", surroundings::libraries_absent),
-    scenario("launcher-undisturbed", surroundings::launcher_undisturbed),
+    scenario("libraries-absent", environment::libraries_absent),
+    scenario("launcher-undisturbed", environment::launcher_undisturbed),
     scenario(
         "plain-program-undisturbed",
-        surroundings::plain_program_undisturbed,
+        environment::plain_program_undisturbed,
     ),
-    scenario("unknown-setting", surroundings::unknown_setting),
-    scenario("unknown-value", surroundings::unknown_value),
+    scenario("unknown-setting", environment::unknown_setting),
+    scenario("unknown-value", environment::unknown_value),
     scenario("statistics-complete/openmpi", |setup| {
         statistics::complete(setup, Mpi::Open)
     }),
@@ -180,9 +180,9 @@ pub const ALL: &[Scenario] = &[
     }),
     scenario("files/openmpi", |setup| tools::files(setup, Mpi::Open)),
     scenario("files/mpich", |setup| tools::files(setup, Mpi::Mpich)),
-    scenario("exec/openmpi", |setup| surroundings::exec(setup, Mpi::Open)),
-    scenario("exec/mpich", |setup| surroundings::exec(setup, Mpi::Mpich)),
-    scenario("exec/abi", |setup| surroundings::exec(setup, Mpi::Abi)),
+    scenario("exec/openmpi", |setup| environment::exec(setup, Mpi::Open)),
+    scenario("exec/mpich", |setup| environment::exec(setup, Mpi::Mpich)),
+    scenario("exec/abi", |setup| environment::exec(setup, Mpi::Abi)),
 ];
 
 /// The application that scenarios run: small, and its output is known by its hash.

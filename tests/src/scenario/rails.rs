@@ -28,7 +28,7 @@ pub const PROGRAMS: &[(Mpi, &str)] = &[
 const RANKS: u32 = 4;
 
 /// Longest that a step may take on emulated machines that share two cores.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// All rails go down: every rank gets an error through its handler, soon, and nobody hangs.
 pub fn lost(setup: &Setup, mpi: Mpi) -> Result<()> {
@@ -107,7 +107,7 @@ fn rail_command(host: &str, rail: u64, act: &[&str]) -> Command {
 /// Random rails fail at random moments while collectives run, and come back: no wrong byte, no hang,
 /// and every lane that failed is used again.
 pub fn failing(setup: &Setup) -> Result<()> {
-    let limit = PATIENCE * (2 + setup.failures);
+    let limit = TIME_LIMIT * (2 + setup.failures);
     mixed_loop(setup, limit, break_rails, Stats::check_readmissions)
 }
 
@@ -228,13 +228,13 @@ fn wait_for(
     what: &str,
     mut seen: impl FnMut(&Running) -> bool,
 ) -> Result<()> {
-    let patience = Instant::now() + PATIENCE;
+    let time_limit = Instant::now() + TIME_LIMIT;
     while !seen(running) {
         ensure!(
             !running.is_over()?,
             "the job ended while it waited for {what}"
         );
-        ensure!(Instant::now() < patience, "waited in vain for {what}");
+        ensure!(Instant::now() < time_limit, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())

@@ -5,7 +5,7 @@ use super::*;
 fn stats(calls: u64, rails: [u64; 2]) -> Stats {
     let text = format!(
         r#"{{"version":1,"ranks":2,"collectives":[{{"collective":"allgather",
-        "algorithm":"ring","landing":"scratch","size_class_bytes":8,"calls":{calls},
+        "algorithm":"ring","protocol":"eager","size_class_bytes":8,"calls":{calls},
         "bytes":1,"ranks":2,"nodes":2,"chosen_by":"forced"}}],"rails":[{{"rail":"loop0","messages":1,"bytes":{}}},
         {{"rail":"loop1","messages":1,"bytes":{}}}],"forwarded":[{{"collective":"allgather",
         "reason":"inter-communicator","calls":1,"bytes":0}}],"settings":{{}}}}"#,

@@ -35,9 +35,9 @@ pub enum LockRequest {
     Deferred,
 }
 
-/// `FERRORAIL_HANDLERS`: which windows a polling thread serves (lock `thread`).
+/// `FERRORAIL_SERVICE_THREADS`: which windows a polling thread serves (lock `thread`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Handlers {
+pub enum ServiceThreads {
     /// All of the process.
     #[default]
     Process,
@@ -83,8 +83,8 @@ pub struct WindowSettings {
     pub lock_backoff: Option<LockBackoff>,
     /// `FERRORAIL_LOCK_REQUEST`.
     pub lock_request: LockRequest,
-    /// `FERRORAIL_HANDLERS`.
-    pub handlers: Handlers,
+    /// `FERRORAIL_SERVICE_THREADS`.
+    pub service_threads: ServiceThreads,
     /// `FERRORAIL_REGISTRATION`.
     pub registration: Registration,
     /// `FERRORAIL_REGISTRATION_COUNT`.
@@ -99,7 +99,7 @@ impl Default for WindowSettings {
             pscw: Pscw::default(),
             lock_backoff: Some(LockBackoff::default()),
             lock_request: LockRequest::default(),
-            handlers: Handlers::default(),
+            service_threads: ServiceThreads::default(),
             registration: Registration::default(),
             registrations_max: 64,
             registrations_bytes_max: 256 << 20,
@@ -120,9 +120,9 @@ impl Reader {
                 "deferred" => LockRequest::Deferred,
                 _ => LockRequest::Early,
             },
-            handlers: match self.text("FERRORAIL_HANDLERS").as_str() {
-                "window" => Handlers::Window,
-                _ => Handlers::Process,
+            service_threads: match self.text("FERRORAIL_SERVICE_THREADS").as_str() {
+                "window" => ServiceThreads::Window,
+                _ => ServiceThreads::Process,
             },
             registration: match self.text("FERRORAIL_REGISTRATION").as_str() {
                 "keep" => Registration::Keep,
@@ -159,7 +159,7 @@ impl Reader {
 pub const PER_WINDOW: &[&str] = &[
     "FERRORAIL_PSCW",
     "FERRORAIL_LOCK_REQUEST",
-    "FERRORAIL_HANDLERS",
+    "FERRORAIL_SERVICE_THREADS",
     "FERRORAIL_REGISTRATION",
 ];
 
@@ -168,7 +168,7 @@ pub const PER_WINDOW: &[&str] = &[
 pub struct WindowKeys {
     pscw: Option<Pscw>,
     lock_request: Option<LockRequest>,
-    handlers: Option<Handlers>,
+    service_threads: Option<ServiceThreads>,
     registration: Option<Registration>,
 }
 
@@ -200,7 +200,7 @@ impl WindowKeys {
         match name {
             "FERRORAIL_PSCW" => self.pscw = Some(from.pscw),
             "FERRORAIL_LOCK_REQUEST" => self.lock_request = Some(from.lock_request),
-            "FERRORAIL_HANDLERS" => self.handlers = Some(from.handlers),
+            "FERRORAIL_SERVICE_THREADS" => self.service_threads = Some(from.service_threads),
             "FERRORAIL_REGISTRATION" => self.registration = Some(from.registration),
             _ => unreachable!("{name} is a setting of windows"),
         }
@@ -212,7 +212,7 @@ impl WindowKeys {
         WindowSettings {
             pscw: self.pscw.unwrap_or(settings.pscw),
             lock_request: self.lock_request.unwrap_or(settings.lock_request),
-            handlers: self.handlers.unwrap_or(settings.handlers),
+            service_threads: self.service_threads.unwrap_or(settings.service_threads),
             registration: self.registration.unwrap_or(settings.registration),
             ..settings
         }

@@ -185,7 +185,7 @@ unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() 
     let outcome = match C::check(session, args) {
         Ok(call) => {
             // SAFETY: a communicator in use by this call is not freed meanwhile.
-            match unsafe { team_cache::entry(session, &local.recents, comm) } {
+            match unsafe { team_cache::entry(session, &local.handle_cache, comm) } {
                 Some(Entry::Team(team, _)) => {
                     // SAFETY: the arguments were checked as far as MPI can.
                     unsafe { C::perform(session, team, args, &call) }
@@ -243,7 +243,7 @@ pub fn forwarded(
 }
 
 /// A collective that is never taken: `forward`s it and says so in the statistics.
-pub fn left(name: &'static str, forward: impl FnOnce() -> c_int) -> c_int {
+pub fn count_and_forward(name: &'static str, forward: impl FnOnce() -> c_int) -> c_int {
     match runtime::session() {
         Some(session) => forwarded(session, name, reason::NOT_OFFERED, 0, forward),
         None => forward(),

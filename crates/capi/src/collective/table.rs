@@ -143,7 +143,7 @@ impl Rows {
     }
 
     /// Addresses that the blocks span, if they are plain bytes in the program's memory.
-    fn hull(&self) -> Range<usize> {
+    fn bounds(&self) -> Range<usize> {
         let rows = (0..self.ranks).map(|rank| self.row(rank));
         let ranges = rows.filter_map(|row| Some(row.range(row.dense()?)));
         let used = ranges.filter(|range| !range.is_empty());
@@ -204,7 +204,7 @@ impl Blocks {
         output: Range<usize>,
     ) -> Result<Self, CallError> {
         match rows.origin.dense() {
-            Some(_) if !overlap(&rows.hull(), &output) => Self::to_receive(rows),
+            Some(_) if !overlap(&rows.bounds(), &output) => Self::to_receive(rows),
             // SAFETY: the caller's contract.
             _ => unsafe { Self::copied(session, rows) },
         }
@@ -241,7 +241,7 @@ impl Blocks {
     /// Where the program's bytes will be written during the call.
     pub fn range(&self, rows: &Rows) -> Range<usize> {
         match self.packed {
-            None => rows.hull(),
+            None => rows.bounds(),
             Some(_) => 0..0,
         }
     }

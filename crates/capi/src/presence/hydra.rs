@@ -8,7 +8,7 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 
 /// How long the launcher may take to answer, in ms.
-const PATIENCE_MS: libc::c_int = 30_000;
+const TIME_LIMIT_MS: libc::c_int = 30_000;
 
 /// The connection that the launcher gave this process.
 pub struct Client {
@@ -76,7 +76,7 @@ impl Client {
         };
         loop {
             // SAFETY: one live entry.
-            match unsafe { libc::poll(&mut wanted, 1, PATIENCE_MS) } {
+            match unsafe { libc::poll(&mut wanted, 1, TIME_LIMIT_MS) } {
                 1 => return Ok(()),
                 0 => return Err("PMI: the launcher does not answer".into()),
                 _ => {

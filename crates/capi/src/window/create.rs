@@ -103,7 +103,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
     };
     let entry = runtime::with_local(|local| {
         // SAFETY: a communicator in use by this call is not freed meanwhile.
-        unsafe { team_cache::entry(session, &local.recents, comm) }
+        unsafe { team_cache::entry(session, &local.handle_cache, comm) }
     });
     let team = match entry {
         Some(team_cache::Entry::Team(team, _)) => team.clone(),
@@ -219,7 +219,7 @@ pub unsafe fn free(window: *mut c_void, forward: impl FnOnce() -> c_int) -> c_in
         let why = super::why_not_ours(session, handle);
         return forwarded(session, "win_free", why, 0, forward);
     };
-    if let Err(error) = entry.window.quit() {
+    if let Err(error) = entry.window.close() {
         return report_window(session, handle, "win_free", &error.into());
     }
     let code = {

@@ -25,7 +25,7 @@ const KNOWN: [&CStr; 13] = [
     c"ferrorail_lock",
     c"ferrorail_pscw",
     c"ferrorail_lock_request",
-    c"ferrorail_handlers",
+    c"ferrorail_service_threads",
     c"ferrorail_registration",
 ];
 

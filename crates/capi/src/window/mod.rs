@@ -24,7 +24,7 @@ pub use synchronise::{
 
 use crate::collective;
 use crate::error::{CallError, Wrong, report_window};
-use crate::recents::Recents;
+use crate::handle_cache::HandleCache;
 use crate::runtime::{self, Local, Session};
 use crate::team_cache::reason;
 use attributes::Attributes;
@@ -69,10 +69,10 @@ fn windows() -> MutexGuard<'static, Option<Windows>> {
 /// # Safety
 /// The program does not free the window while the entry is used, as MPI demands.
 #[inline]
-unsafe fn find<'a>(recents: &Recents<Entry>, handle: Win) -> Option<&'a Entry> {
+unsafe fn find<'a>(handle_cache: &HandleCache<Entry>, handle: Win) -> Option<&'a Entry> {
     let generation = GENERATION.load(Ordering::Acquire);
     let known = || Some(Arc::as_ptr(&windows().as_ref()?.get(&handle.0)?.1));
-    let entry = recents.get_or_find(handle.0, generation, known)?;
+    let entry = handle_cache.get_or_find(handle.0, generation, known)?;
     // SAFETY: the entry lives until the program frees the window, and none was since it was found.
     Some(unsafe { &*entry })
 }

@@ -8,8 +8,8 @@ use super::transfer::Transfer;
 use super::variant::Variant;
 use anyhow::{Context, Result, bail};
 use ferrorail_base::units::format_bytes;
-use ferrorail_coll::select::{LandingName, Limits, Rule, Table};
-use ferrorail_coll::{Landing, algorithms, find, find_collective};
+use ferrorail_coll::select::{Limits, ProtocolName, Rule, Table};
+use ferrorail_coll::{Protocol, algorithms, find, find_collective};
 use std::path::Path;
 
 /// What it is asked for by.
@@ -127,7 +127,7 @@ fn rules(collective: &str, best: &[(u64, String)]) -> Result<Vec<Rule>> {
         let algorithm = find(collective, name)?;
         let is_last = index + 1 == best.len();
         let max = (!is_last).then_some(*bytes);
-        let rule = |min: Option<u64>, landing| Rule {
+        let rule = |min: Option<u64>, protocol| Rule {
             collective,
             bytes: Limits { min, max },
             ranks: Limits::default(),
@@ -136,13 +136,13 @@ fn rules(collective: &str, best: &[(u64, String)]) -> Result<Vec<Rule>> {
             rails: Limits::default(),
             ports: Limits::default(),
             algorithm: name.clone(),
-            landing,
+            protocol,
         };
         let reaches_far = max.is_none_or(|max| max >= ZERO_COPY_BYTES_MIN);
-        if algorithm.supports(Landing::Recv) && reaches_far {
-            rules.push(rule(Some(ZERO_COPY_BYTES_MIN), LandingName::Recv));
+        if algorithm.supports(Protocol::Rendezvous) && reaches_far {
+            rules.push(rule(Some(ZERO_COPY_BYTES_MIN), ProtocolName::Rendezvous));
         }
-        rules.push(rule(None, LandingName::Scratch));
+        rules.push(rule(None, ProtocolName::Eager));
     }
     let shipped = Table::shipped().rules().iter();
     let others = shipped.filter(|rule| rule.collective == collective && rule.nodes != NODE);

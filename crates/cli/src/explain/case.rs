@@ -6,9 +6,9 @@ use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::cost::{Counter, Counts, Model, Nanos, Shape, predict_in_pieces};
 use ferrorail_coll::named::Variant;
 use ferrorail_coll::select::{Query, Table};
-use ferrorail_coll::{Collective, Landing, Request, Schedule};
+use ferrorail_coll::{Collective, Protocol, Request, Schedule};
 use ferrorail_engine::choice::{
-    Choice, Chooser, by_length, piece_bytes, scratch_bytes, settled_landing,
+    Choice, Chooser, by_length, piece_bytes, scratch_bytes, settled_protocol,
 };
 use ferrorail_engine::{Fabric, open_rails};
 use std::collections::BTreeMap;
@@ -50,10 +50,10 @@ pub struct Case {
     leaders: Option<u8>,
 }
 
-/// One algorithm with one landing, for one size.
+/// One algorithm with one protocol, for one size.
 pub struct Candidate {
     pub variant: Variant,
-    pub landing: Landing,
+    pub protocol: Protocol,
     pub predicted: Nanos,
     /// Operations that one call takes: more than one where blocks exceed scratch.
     pub pieces: u64,
@@ -121,24 +121,25 @@ impl Case {
             zero_copy: self.zero_copy,
             multicast: self.multicast,
         });
-        let (variant, landing) = (choice.variant(), choice.landing);
-        let blocks = self.scratch_blocks(variant, landing).unwrap_or(0);
+        let (variant, protocol) = (choice.variant(), choice.protocol);
+        let blocks = self.scratch_blocks(variant, protocol).unwrap_or(0);
         let (shape, scratch) = (self.shape_of(variant), self.scratch_bytes);
-        choice.landing = settled_landing(&choice, self.collective, &shape, bytes, blocks, scratch);
+        choice.protocol =
+            settled_protocol(&choice, self.collective, &shape, bytes, blocks, scratch);
         choice
     }
 
-    /// Every algorithm and landing that this team could use, and what is `chosen`, fastest prediction
+    /// Every algorithm and protocol that this team could use, and what is `chosen`, fastest prediction
     /// first.
     pub fn candidates(&self, bytes: u64, counted: bool, chosen: &Choice) -> Vec<Candidate> {
         let mut all: Vec<Candidate> = ferrorail_coll::algorithms(self.collective)
             .iter()
-            .flat_map(|algorithm| algorithm.landings.iter().map(move |&to| (algorithm, to)))
-            .filter(|&(_, landing)| self.zero_copy || landing == Landing::Scratch)
+            .flat_map(|algorithm| algorithm.protocols.iter().map(move |&to| (algorithm, to)))
+            .filter(|&(_, protocol)| self.zero_copy || protocol == Protocol::Eager)
             .map(|(algorithm, to)| self.candidate(Variant::of(algorithm), to, bytes, counted))
             .collect();
         if chosen.ports.is_some() {
-            all.push(self.candidate(chosen.variant(), chosen.landing, bytes, counted));
+            all.push(self.candidate(chosen.variant(), chosen.protocol, bytes, counted));
         }
         all.sort_by(|a, b| a.predicted.0.total_cmp(&b.predicted.0));
         all
@@ -147,7 +148,7 @@ impl Case {
     fn candidate(
         &self,
         variant: Variant,
-        landing: Landing,
+        protocol: Protocol,
         bytes: u64,
         counted: bool,
     ) -> Candidate {
@@ -155,9 +156,9 @@ impl Case {
         let shape = &self.shape_of(variant);
         let ranks = shape.ranks;
         let block_bytes = bytes.div_ceil(algorithm.cut.parts(ranks).into());
-        let scratch_blocks = self.scratch_blocks(variant, landing);
-        let piece = match (landing, scratch_blocks) {
-            (Landing::Scratch, Some(blocks)) => {
+        let scratch_blocks = self.scratch_blocks(variant, protocol);
+        let piece = match (protocol, scratch_blocks) {
+            (Protocol::Eager, Some(blocks)) => {
                 let collective = self.collective;
                 piece_bytes(
                     algorithm,
@@ -173,10 +174,10 @@ impl Case {
         let piece_block = piece.div_ceil(algorithm.cut.parts(ranks).into());
         Candidate {
             variant,
-            landing,
-            predicted: predict_in_pieces(algorithm, landing, shape, bytes, piece, &self.model),
+            protocol,
+            predicted: predict_in_pieces(algorithm, protocol, shape, bytes, piece, &self.model),
             pieces: bytes.div_ceil(piece.max(1)).max(1),
-            counts: counted.then(|| self.count(variant, landing)).flatten(),
+            counts: counted.then(|| self.count(variant, protocol)).flatten(),
             block_bytes,
             scratch_bytes: scratch_blocks.map(|blocks| u64::from(blocks) * piece_block),
         }
@@ -190,39 +191,39 @@ impl Case {
         }
     }
 
-    fn scratch_blocks(&self, variant: Variant, landing: Landing) -> Option<u32> {
-        let schedule = self.schedule(variant, landing, self.root)?;
+    fn scratch_blocks(&self, variant: Variant, protocol: Protocol) -> Option<u32> {
+        let schedule = self.schedule(variant, protocol, self.root)?;
         Some(schedule.scratch_blocks)
     }
 
     /// What `rank` does; `None` where the team is too large.
-    pub fn schedule(&self, variant: Variant, landing: Landing, rank: Rank) -> Option<Schedule> {
+    pub fn schedule(&self, variant: Variant, protocol: Protocol, rank: Rank) -> Option<Schedule> {
         (self.shape.ranks <= BUILT_RANKS_MAX)
-            .then(|| (variant.algorithm.build)(&self.request(variant, rank, landing)))
+            .then(|| (variant.algorithm.build)(&self.request(variant, rank, protocol)))
     }
 
-    fn count(&self, variant: Variant, landing: Landing) -> Option<Counts> {
+    fn count(&self, variant: Variant, protocol: Protocol) -> Option<Counts> {
         (self.shape.ranks <= COUNTED_RANKS_MAX).then(|| {
             let mut counter = Counter::default();
             for rank in 0..self.shape.ranks {
                 counter.add(&(variant.algorithm.build)(&self.request(
                     variant,
                     Rank(rank),
-                    landing,
+                    protocol,
                 )));
             }
             counter.finish()
         })
     }
 
-    fn request(&self, variant: Variant, rank: Rank, landing: Landing) -> Request<'_> {
+    fn request(&self, variant: Variant, rank: Rank, protocol: Protocol) -> Request<'_> {
         let shape = self.shape_of(variant);
         Request {
             topology: &self.topology,
             rank,
             ports: shape.ports,
             leaders: shape.leaders,
-            landing,
+            protocol,
             root: if self.collective.is_rooted() {
                 self.root
             } else {

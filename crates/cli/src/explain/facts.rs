@@ -3,7 +3,7 @@
 use super::case::{Candidate, Case};
 use ferrorail_base::units::size_class;
 use ferrorail_coll::cost::Bounds;
-use ferrorail_engine::choice::{Choice, ChosenBy, by_length, landing_name};
+use ferrorail_engine::choice::{Choice, ChosenBy, by_length, protocol_name};
 use serde_json::{Value, json};
 
 /// Largest size of the table of thresholds, 1 GiB.
@@ -31,14 +31,14 @@ pub fn of_size(case: &Case, bytes: u64) -> Value {
     facts["size_class_bytes"] = json!(1u64 << size_class(bytes).min(62));
     facts["chosen"] = json!({
         "algorithm": choice.variant().to_string(),
-        "landing": landing_name(choice.landing),
+        "protocol": protocol_name(choice.protocol),
         "description": choice.algorithm.description,
         "because": because(case, &choice),
         "predicted_us": chosen.predicted.0 / 1000.0,
     });
     facts["runner_up"] = json!(runner_up.map(|c| json!({
         "algorithm": c.variant.to_string(),
-        "landing": landing_name(c.landing),
+        "protocol": protocol_name(c.protocol),
         "ratio": relative(c),
     })));
     let rows = candidates.iter().map(|c| {
@@ -63,7 +63,7 @@ pub fn thresholds(case: &Case) -> Value {
             rows.push(json!({
                 "from_bytes": if class == 0 { 0 } else { (1u64 << (class - 1)) + 1 },
                 "algorithm": choice.variant().to_string(),
-                "landing": landing_name(choice.landing),
+                "protocol": protocol_name(choice.protocol),
                 "because": because(case, &choice),
             }));
         }
@@ -88,7 +88,7 @@ pub fn thresholds(case: &Case) -> Value {
                 "bytes": bytes,
                 "ratio": ratio,
                 "algorithm": best.variant.to_string(),
-                "landing": landing_name(best.landing),
+                "protocol": protocol_name(best.protocol),
             });
         }
     }
@@ -110,7 +110,7 @@ fn head(case: &Case) -> Value {
 }
 
 fn is(choice: &Choice, candidate: &Candidate) -> bool {
-    (choice.variant(), choice.landing) == (candidate.variant, candidate.landing)
+    (choice.variant(), choice.protocol) == (candidate.variant, candidate.protocol)
 }
 
 fn because(case: &Case, choice: &Choice) -> String {
@@ -129,7 +129,7 @@ fn row(c: &Candidate) -> Value {
     let bytes = |blocks: u64| blocks * c.block_bytes;
     json!({
         "algorithm": c.variant.to_string(),
-        "landing": landing_name(c.landing),
+        "protocol": protocol_name(c.protocol),
         "predicted_us": c.predicted.0 / 1000.0,
         "pieces": c.pieces,
         "rounds": c.counts.map(|counts| total(counts.rounds)),

@@ -152,8 +152,8 @@ fn listing() -> Value {
             json!({
                 "name": algorithm.name,
                 "description": algorithm.description,
-                "landings": algorithm.landings.iter()
-                    .map(|&landing| ferrorail_engine::choice::landing_name(landing))
+                "protocols": algorithm.protocols.iter()
+                    .map(|&protocol| ferrorail_engine::choice::protocol_name(protocol))
                     .collect::<Vec<_>>(),
                 "smp_aware": algorithm.smp_aware,
             })

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use ferrorail_base::Rank;
 use ferrorail_base::units::size_class;
 use ferrorail_coll::{Buffer, Span, Step};
-use ferrorail_engine::choice::landing_name;
+use ferrorail_engine::choice::protocol_name;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub fn facts(case: &Case, bytes: u64, rank: u32) -> Result<Value> {
     if rank >= ranks {
         bail!("--steps {rank} is not one of {ranks} ranks");
     }
-    let Some(schedule) = case.schedule(choice.variant(), choice.landing, Rank(rank)) else {
+    let Some(schedule) = case.schedule(choice.variant(), choice.protocol, Rank(rank)) else {
         bail!("--steps: schedules of {ranks} ranks are not built");
     };
     let rounds: Vec<Value> = schedule
@@ -26,7 +26,7 @@ pub fn facts(case: &Case, bytes: u64, rank: u32) -> Result<Value> {
     Ok(json!({
         "collective": case.collective.name(),
         "algorithm": choice.variant().to_string(),
-        "landing": landing_name(choice.landing),
+        "protocol": protocol_name(choice.protocol),
         "rank": rank,
         "ranks": ranks,
         "ports": case.shape_of(choice.variant()).ports,
@@ -48,8 +48,8 @@ fn step(step: &Step) -> Value {
         Step::Await {
             from, port, blocks, ..
         } => json!({ "do": "await", "from": from.0, "port": port, "blocks": blocks }),
-        Step::Announce { to, .. } => json!({ "do": "announce", "to": to.0 }),
-        Step::AwaitAnnouncement { from, .. } => {
+        Step::SendRtr { to, .. } => json!({ "do": "send RTR", "to": to.0 }),
+        Step::AwaitRtr { from, .. } => {
             json!({ "do": "await_announcement", "from": from.0 })
         }
         Step::Multicast { from } => json!({ "do": "multicast", "from": span(from) }),
@@ -92,7 +92,7 @@ pub fn text(facts: &Value) -> String {
         "{} by {} into {}: rank {} of {}, k {}; spans are of blocks\n",
         word(&facts["collective"]),
         word(&facts["algorithm"]),
-        word(&facts["landing"]),
+        word(&facts["protocol"]),
         facts["rank"],
         facts["ranks"],
         facts["ports"],

@@ -14,16 +14,16 @@ pub fn listing(facts: &Value) -> String {
         };
         let _ = writeln!(out, "{}{left}", word(&collective["collective"]));
         for algorithm in rows(&collective["algorithms"]) {
-            let landings: Vec<_> = rows(&algorithm["landings"]).iter().map(word).collect();
-            let landings = match landings.is_empty() {
+            let protocols: Vec<_> = rows(&algorithm["protocols"]).iter().map(word).collect();
+            let protocols = match protocols.is_empty() {
                 true => "by size".into(),
-                false => landings.join(", "),
+                false => protocols.join(", "),
             };
             let _ = writeln!(
                 out,
                 "  {:<28} {:<13} {}",
                 word(&algorithm["name"]),
-                landings,
+                protocols,
                 word(&algorithm["description"])
             );
         }
@@ -68,7 +68,7 @@ pub fn size(facts: &Value) -> String {
         );
     }
     notes(&mut out, facts);
-    out += "\n  algorithm                    landing  predicted us  ratio pieces rounds  bytes/port  \
+    out += "\n  algorithm                    protocol  predicted us  ratio pieces rounds  bytes/port  \
             messages/rank  messages  bytes/rank       bytes    scratch\n";
     for row in rows(&facts["algorithms"]) {
         let mark = if row["chosen"] == true { '*' } else { ' ' };
@@ -76,7 +76,7 @@ pub fn size(facts: &Value) -> String {
             out,
             "{mark} {:<28} {:<8} {:>12.2} {:>6.2} {:>6} {:>6} {:>11} {:>14} {:>9} {:>11} {:>11} {:>10}",
             word(&row["algorithm"]),
-            word(&row["landing"]),
+            word(&row["protocol"]),
             number(&row["predicted_us"]),
             number(&row["ratio"]),
             count(&row["pieces"]),
@@ -184,7 +184,7 @@ fn team(facts: &Value) -> String {
 fn notes(out: &mut String, facts: &Value) {
     if facts["by_length"] == true {
         let text = "no rank knows all lengths, so all share one choice; a message that has room in \
-                    scratch goes there whatever the landing";
+                    scratch goes there whatever the protocol";
         line(out, "note", text);
     }
     if facts["shape"]["nodes"] == 1 {
@@ -197,12 +197,12 @@ fn line(out: &mut String, name: &str, value: &str) {
     let _ = writeln!(out, "  {name:<12} {value}");
 }
 
-/// An algorithm and its landing.
+/// An algorithm and its protocol.
 fn name(value: &Value) -> String {
     format!(
-        "{} into {}",
+        "{} by {}",
         word(&value["algorithm"]),
-        word(&value["landing"])
+        word(&value["protocol"])
     )
 }
 

@@ -62,7 +62,7 @@ pub fn text(e: &Estimate) -> String {
     let node = u64::from(e.node_size);
     for (name, bytes) in [
         ("scratch", e.scratch_bytes_of_rank),
-        ("flags, announcements, inline slots", e.flag_bytes_of_rank),
+        ("flags, RTRs, eager slots", e.flag_bytes_of_rank),
     ] {
         let _ = writeln!(
             out,
@@ -111,7 +111,7 @@ fn name(row: &Row) -> String {
         (0, Some(to)) => format!("up to {}", format_bytes(to)),
         (from, _) => format!("above {}", format_bytes(from - 1)),
     };
-    let algorithm = format!("{} ({})", row.algorithm, row.landing);
+    let algorithm = format!("{} ({})", row.algorithm, row.protocol);
     format!("{:<20} {algorithm:<44} {sizes}", row.collective)
 }
 

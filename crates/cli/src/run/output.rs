@@ -65,9 +65,9 @@ impl Output {
         Ok(())
     }
 
-    /// Waits until everything is copied, for `patience` at most.
-    pub fn finish(self, patience: Duration) {
-        let end = Instant::now() + patience;
+    /// Waits until everything is copied, for `time_limit` at most.
+    pub fn finish(self, time_limit: Duration) {
+        let end = Instant::now() + time_limit;
         for _ in 0..self.threads {
             let left = end.saturating_duration_since(Instant::now());
             if self.finished.recv_timeout(left).is_err() {

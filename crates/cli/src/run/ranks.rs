@@ -15,7 +15,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// How long the last output may take to arrive after the last rank has ended.
-const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
+const OUTPUT_TIME_LIMIT: Duration = Duration::from_secs(1);
 
 /// How a rank ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +142,7 @@ impl Ranks {
     /// Waits for the rest of the output, but not for ever: a daemon may hold the pipe.
     pub fn finish_output(&mut self) {
         if let Some(output) = self.output.take() {
-            output.finish(OUTPUT_PATIENCE);
+            output.finish(OUTPUT_TIME_LIMIT);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Watching over the ranks: who failed first, who must be ended, when to lose patience.
+//! Watching over the ranks: who failed first, who must be ended, when to stop waiting.
 
 use super::ranks::{End, Ranks};
 use super::signals::{Event, Signals};

@@ -17,7 +17,7 @@
 //! * Volume per port: ⌈(N-1)/k⌉ blocks, as the last round is divided evenly among the ports.
 //! * Cost: ⌈log_{k+1} N⌉ α + (N-1)/k l β, equation (1).
 //! * Zero-copy: blocks go to absolute positions, so that a message that wraps around the end is
-//!   two puts on one port; one announcement per message.
+//!   two puts on one port; one RTR per message.
 
 use super::{SEND, alone, copy_own, recv, work_of_copies};
 use crate::builder::{ScheduleBuilder, Wire};
@@ -26,7 +26,7 @@ use crate::group::Group;
 use crate::pattern::bruck::{Message, rounds};
 use crate::pattern::{after, before, ceil_log};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
@@ -34,9 +34,9 @@ pub fn build(request: &Request<'_>) -> Schedule {
     if let Some(schedule) = alone(request) {
         return schedule;
     }
-    match request.landing {
-        Landing::Scratch => through_scratch(request),
-        Landing::Recv => zero_copy(request),
+    match request.protocol {
+        Protocol::Eager => through_scratch(request),
+        Protocol::Rendezvous => zero_copy(request),
     }
 }
 
@@ -131,7 +131,7 @@ fn zero_copy(request: &Request<'_>) -> Schedule {
     let rounds = rounds(size, request.ports);
     let mut builder = ScheduleBuilder::new(request.topology, request.rank);
     for (number, message) in rounds.iter().flatten().enumerate() {
-        builder.announce(Rank(after(me, message.distance, size)), number as u32);
+        builder.send_rtr(Rank(after(me, message.distance, size)), number as u32);
     }
     copy_own(&mut builder, request.rank);
     builder.end_round();
@@ -139,7 +139,7 @@ fn zero_copy(request: &Request<'_>) -> Schedule {
     for messages in &rounds {
         for (message, number) in messages.iter().zip(number..) {
             let to = Rank(before(me, message.distance, size));
-            builder.await_announcement(to, number);
+            builder.await_rtr(to, number);
             for (wire, span) in absolute(message, number, me, size) {
                 builder.put(to, wire, span, span);
             }
@@ -176,11 +176,11 @@ fn absolute(
 }
 
 /// Closed form: equation (1).
-pub fn work(shape: &Shape, landing: Landing) -> Work {
+pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     Work {
         rounds: u64::from(ceil_log(shape.ranks, u32::from(shape.ports) + 1)),
         port_blocks: u64::from((shape.ranks - 1).div_ceil(u32::from(shape.ports))),
         node_sharers: shape.node_size,
-        ..work_of_copies(shape, landing)
+        ..work_of_copies(shape, protocol)
     }
 }

@@ -14,7 +14,7 @@
 //!
 //! * Rounds: ⌈(N-1)/k⌉. Messages per rank: N-1. Volume per port: ⌈(N-1)/k⌉ blocks.
 //! * Cost: ⌈(N-1)/k⌉ (α + l β), equation (2).
-//! * Zero-copy: N-1 announcements per rank; sources and destinations are `Recv`.
+//! * Zero-copy: N-1 RTRs per rank; sources and destinations are `Recv`.
 //! * Any number of ranks. Most messages of all algorithms, fewest bytes per message: for large
 //!   blocks.
 
@@ -24,7 +24,7 @@ use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::direct::{Exchange, round, rounds};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 /// What has arrived leaves scratch, or is released to the node, in this many portions at most.
 const PORTIONS: u32 = 4;
@@ -34,9 +34,9 @@ pub fn build(request: &Request<'_>) -> Schedule {
     if let Some(schedule) = alone(request) {
         return schedule;
     }
-    match request.landing {
-        Landing::Scratch => through_scratch(request),
-        Landing::Recv => zero_copy(request),
+    match request.protocol {
+        Protocol::Eager => through_scratch(request),
+        Protocol::Rendezvous => zero_copy(request),
     }
 }
 
@@ -61,7 +61,7 @@ fn zero_copy(request: &Request<'_>) -> Schedule {
     let mut builder = ScheduleBuilder::new(request.topology, request.rank);
     for exchange in all(me, size, ports) {
         // The origin numbers its puts by distance.
-        builder.announce(group.rank(exchange.1.from), exchange.1.distance - 1);
+        builder.send_rtr(group.rank(exchange.1.from), exchange.1.distance - 1);
     }
     copy_own(&mut builder, request.rank);
     builder.end_round();
@@ -69,7 +69,7 @@ fn zero_copy(request: &Request<'_>) -> Schedule {
     for r in 0..rounds(size, ports) {
         for exchange in round(me, size, ports, r) {
             let to = group.rank(exchange.to);
-            builder.await_announcement(to, exchange.distance - 1);
+            builder.await_rtr(to, exchange.distance - 1);
             builder.put(to, Wire::of_round(r, ports, exchange.port), own, own);
         }
         builder.end_round();
@@ -141,12 +141,12 @@ pub(super) fn portion_count(size: u32, ports: u8) -> u64 {
 }
 
 /// Closed form: equation (2).
-pub fn work(shape: &Shape, landing: Landing) -> Work {
+pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     let rounds = u64::from(rounds(shape.ranks, shape.ports));
     Work {
         rounds,
         port_blocks: rounds,
         node_sharers: shape.node_size,
-        ..work_of_copies(shape, landing)
+        ..work_of_copies(shape, protocol)
     }
 }

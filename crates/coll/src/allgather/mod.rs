@@ -3,7 +3,7 @@
 //! N ranks on V nodes of q, k ports, blocks of l bytes; α startup, β time per byte. Rounds are
 //! those with puts; volume is the blocks that pass the busiest port.
 //!
-//! | name | rounds | volume | landings |
+//! | name | rounds | volume | protocols |
 //! |---|---|---|---|
 //! | `direct` | ⌈(N-1)/k⌉ | ⌈(N-1)/k⌉ | scratch, recv |
 //! | `standard_exchange` | log_{k+1} N, else at most (k+1) ⌊log_{k+1} N⌋ | ⌈(N-1)/k⌉ | scratch, recv |
@@ -30,7 +30,7 @@ use crate::group::Group;
 use crate::registry::{
     Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
 };
-use crate::schedule::{Buffer, Landing, Schedule, Span};
+use crate::schedule::{Buffer, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 pub mod bruck;
@@ -49,24 +49,24 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     start: |_| Vec::new(),
     recv: |at| (0..at.size).map(Content::Token).collect(),
     in_place: |at| Overlap::SendInRecv(at.rank.0),
-    in_place_landings: EITHER,
+    in_place_protocols: EITHER,
     synchronising: true,
     uniform: true,
 };
 
 const fn row(
     name: &'static str,
-    landings: &'static [Landing],
+    protocols: &'static [Protocol],
     smp_aware: bool,
     build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Landing) -> Work,
+    work: fn(&Shape, Protocol) -> Work,
     description: &'static str,
 ) -> Algorithm {
     Algorithm {
         name,
         collective: Collective::Allgather,
         description,
-        landings,
+        protocols,
         smp_aware,
         cut: Cut::Blocks,
         rank_order: RankOrder::Always,
@@ -231,9 +231,9 @@ fn work_of_single_node(shape: &Shape) -> Option<Work> {
 }
 
 /// Copies a flat algorithm makes at each rank.
-fn work_of_copies(shape: &Shape, landing: Landing) -> Work {
-    match landing {
-        Landing::Scratch if shape.ranks > 1 => Work::copies(1 + u64::from(shape.ranks)),
+fn work_of_copies(shape: &Shape, protocol: Protocol) -> Work {
+    match protocol {
+        Protocol::Eager if shape.ranks > 1 => Work::copies(1 + u64::from(shape.ranks)),
         _ => Work::copies(1),
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! * Rounds: N-1. Messages per rank: N-1. Volume: N-1 blocks, all through port 0.
 //! * Cost: (N-1) (α + l β); large messages are striped over the rails by the fabric.
-//! * Zero-copy: one announcement per rank, to the left.
+//! * Zero-copy: one RTR per rank, to the left.
 //! * Any number of ranks. The native baseline for more than 32 KB; only one rank per node sends
 //!   to another node where ranks are consecutive.
 
@@ -22,7 +22,7 @@ use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::ring::{incoming, left, outgoing, right};
 use crate::registry::Request;
-use crate::schedule::{Buffer, Landing, Schedule, Span};
+use crate::schedule::{Buffer, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
@@ -34,17 +34,17 @@ pub fn build(request: &Request<'_>) -> Schedule {
     let (left, right) = (Rank(left(me, size)), Rank(right(me, size)));
     let group = Group::ranks(request.topology);
     let mut builder = ScheduleBuilder::new(request.topology, request.rank);
-    let buffer = match request.landing {
-        Landing::Scratch => {
+    let buffer = match request.protocol {
+        Protocol::Eager => {
             builder.copy(SEND, group.members(me, 1));
             builder.end_round();
             Buffer::Scratch
         }
-        Landing::Recv => {
-            builder.announce(left, 0);
+        Protocol::Rendezvous => {
+            builder.send_rtr(left, 0);
             copy_own(&mut builder, request.rank);
             builder.end_round();
-            builder.await_announcement(right, 0);
+            builder.await_rtr(right, 0);
             Buffer::Recv
         }
     };
@@ -67,13 +67,13 @@ pub fn build(request: &Request<'_>) -> Schedule {
 }
 
 /// Closed form.
-pub fn work(shape: &Shape, landing: Landing) -> Work {
+pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     let rounds = u64::from(shape.ranks - 1);
     Work {
         rounds,
         port_blocks: rounds,
         ports: 1,
         node_sharers: 1,
-        ..work_of_copies(shape, landing)
+        ..work_of_copies(shape, protocol)
     }
 }

@@ -29,7 +29,7 @@ use crate::group::Group;
 use crate::pattern::bruck::rounds;
 use crate::pattern::{after, ceil_log};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -70,7 +70,7 @@ fn copy_out(builder: &mut ScheduleBuilder<'_>, group: &Group<'_>, node: u32, fro
 }
 
 /// Closed form: equation (1) over nodes.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     work_of_single_node(shape).unwrap_or_else(|| {
         let rounds = u64::from(ceil_log(shape.nodes, u32::from(shape.ports) + 1));
         let nodes_per_port = u64::from((shape.nodes - 1).div_ceil(u32::from(shape.ports)));

@@ -28,7 +28,7 @@ use crate::group::Group;
 use crate::leaders::Leaders;
 use crate::pattern::direct::rounds;
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule of `smp_direct`.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -70,12 +70,12 @@ fn build_led(request: &Request<'_>, leaders: Leaders) -> Schedule {
 }
 
 /// Closed form of `smp_direct`: equation (2) over nodes.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     work_led(shape, Leaders::one(shape.ports))
 }
 
 /// Closed form of `multi_leader_direct`.
-pub fn work_multi_leader(shape: &Shape, _: Landing) -> Work {
+pub fn work_multi_leader(shape: &Shape, _: Protocol) -> Work {
     work_led(shape, Leaders::of_shape(shape))
 }
 

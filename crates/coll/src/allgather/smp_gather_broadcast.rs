@@ -32,7 +32,7 @@ use crate::group::Group;
 use crate::pattern::direct;
 use crate::pattern::knomial::levels;
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 /// How everything reaches the other leaders.
 #[derive(Clone, Copy, PartialEq)]
@@ -152,17 +152,17 @@ fn gather_direct(builder: &mut ScheduleBuilder<'_>, group: &Group<'_>, me: u32, 
 }
 
 /// Closed form of `smp_gather_broadcast_tree`: equation (1) over nodes up, full length down.
-pub fn work_tree(shape: &Shape, _: Landing) -> Work {
+pub fn work_tree(shape: &Shape, _: Protocol) -> Work {
     work(shape, Gather::Tree, Broadcast::Tree)
 }
 
 /// Closed form of `smp_gather_broadcast_direct`: equation (2) over nodes up, full length down.
-pub fn work_direct(shape: &Shape, _: Landing) -> Work {
+pub fn work_direct(shape: &Shape, _: Protocol) -> Work {
     work(shape, Gather::Direct, Broadcast::Tree)
 }
 
 /// Closed form of `smp_gather_broadcast_multicast`: equation (2) over nodes up, one message down.
-pub fn work_multicast(shape: &Shape, _: Landing) -> Work {
+pub fn work_multicast(shape: &Shape, _: Protocol) -> Work {
     work(shape, Gather::Direct, Broadcast::Multicast)
 }
 

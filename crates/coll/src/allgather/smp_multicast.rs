@@ -21,7 +21,7 @@ use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -52,7 +52,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 }
 
 /// Closed form.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     work_of_single_node(shape).unwrap_or_else(|| Work {
         rounds: 1,
         port_blocks: shape.ranks_elsewhere(),

@@ -27,7 +27,7 @@
 //! * N <= k: one round with N-1 ports, as radix N.
 //! * Messages per rank: k per round, fewer in the last. Any number of ranks.
 //! * Zero-copy: blocks go to absolute positions, so that a message that wraps around the end is two
-//!   puts on one port; one announcement per message.
+//!   puts on one port; one RTR per message.
 
 use super::{SEND, alone, copy_own, recv, work_of_copies};
 use crate::builder::{ScheduleBuilder, Wire};
@@ -36,7 +36,7 @@ use crate::group::Group;
 use crate::pattern::exchange::Pattern;
 use crate::pattern::{after, before, corrected};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
@@ -45,9 +45,9 @@ pub fn build(request: &Request<'_>) -> Schedule {
         return schedule;
     }
     let exchange = Exchange::new(request);
-    match request.landing {
-        Landing::Scratch => exchange.through_scratch(request),
-        Landing::Recv => exchange.zero_copy(request),
+    match request.protocol {
+        Protocol::Eager => exchange.through_scratch(request),
+        Protocol::Rendezvous => exchange.zero_copy(request),
     }
 }
 
@@ -139,7 +139,7 @@ impl Exchange {
     fn zero_copy(&self, request: &Request<'_>) -> Schedule {
         let mut builder = ScheduleBuilder::new(request.topology, request.rank);
         for (number, message) in self.rounds.iter().flatten().enumerate() {
-            builder.announce(Rank(message.from), number as u32);
+            builder.send_rtr(Rank(message.from), number as u32);
         }
         copy_own(&mut builder, request.rank);
         builder.end_round();
@@ -147,7 +147,7 @@ impl Exchange {
         for messages in &self.rounds {
             for (message, number) in messages.iter().zip(number..) {
                 let to = Rank(message.to);
-                builder.await_announcement(to, number);
+                builder.await_rtr(to, number);
                 for (wire, span) in self.absolute(message.port, number, message.sent) {
                     builder.put(to, wire, span, span);
                 }
@@ -224,7 +224,7 @@ fn wrapping(size: u32, me: u32, ports: u8) -> Vec<Vec<Message>> {
 }
 
 /// Closed form: equations (3) and (4).
-pub fn work(shape: &Shape, landing: Landing) -> Work {
+pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     let (size, ports) = (shape.ranks, shape.ports);
     let pattern = Pattern::new(size, ports);
     let rounds = match pattern.has_extras() {
@@ -235,6 +235,6 @@ pub fn work(shape: &Shape, landing: Landing) -> Work {
         rounds: rounds.into(),
         port_blocks: (size - 1).div_ceil(ports.into()).into(),
         node_sharers: shape.node_size,
-        ..work_of_copies(shape, landing)
+        ..work_of_copies(shape, protocol)
     }
 }

@@ -23,7 +23,7 @@ use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::knomial::{children, levels, parent};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -108,12 +108,12 @@ pub(super) fn gather_volume(size: u32, ports: u8) -> u64 {
 }
 
 /// Closed form: equation (1) up, full length down.
-pub fn work(shape: &Shape, landing: Landing) -> Work {
+pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     let levels = u64::from(levels(shape.ranks, shape.ports));
     Work {
         rounds: 2 * levels,
         port_blocks: gather_volume(shape.ranks, shape.ports) + u64::from(shape.ranks) * levels,
         node_sharers: shape.node_size,
-        ..work_of_copies(shape, landing)
+        ..work_of_copies(shape, protocol)
     }
 }

@@ -23,7 +23,7 @@ use crate::group::Group;
 use crate::leaders::Leaders;
 use crate::reduction::{alone, fold_like};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -69,7 +69,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 }
 
 /// Closed form, in parts.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(1);
     }

@@ -23,7 +23,7 @@ use crate::group::Group;
 use crate::pattern::exchange::{Pattern, Role};
 use crate::reduction::{alone, fold_like};
 use crate::registry::Request;
-use crate::schedule::{Landing, Order, Schedule, Span};
+use crate::schedule::{Order, Protocol, Schedule, Span};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -229,7 +229,7 @@ pub(super) fn counts(size: u32, ports: u8) -> (u64, u64) {
 }
 
 /// Closed form.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(1);
     }

@@ -17,7 +17,7 @@ use crate::cost::{Shape, Work};
 use crate::pattern::direct::{Exchange, round, rounds};
 use crate::reduction::{alone, fold};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
@@ -26,7 +26,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
         return schedule;
     }
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank).without_announcements();
+    let mut builder = ScheduleBuilder::new(request.topology, request.rank).without_rtr();
     builder.copy(Span::send(0, size), Span::scratch(0, size));
     builder.end_round();
     exchange(&mut builder, me, size, ports, 0, |exchange| {
@@ -73,7 +73,7 @@ pub(crate) fn exchange(
 }
 
 /// Closed form, in parts.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(1);
     }

@@ -20,7 +20,7 @@ use crate::pattern::rooted::Tree;
 use crate::reduce::knomial::{arrivals, up};
 use crate::reduction::fold;
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -63,9 +63,9 @@ pub fn build(request: &Request<'_>) -> Schedule {
 }
 
 /// Closed form.
-pub fn work(shape: &Shape, landing: Landing) -> Work {
+pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     if shape.nodes == 1 {
-        return smp_recursive_multiplying::work(shape, landing);
+        return smp_recursive_multiplying::work(shape, protocol);
     }
     let levels = u64::from(ceil_log(shape.nodes, u32::from(shape.ports) + 1));
     let reductions = u64::from(shape.node_size - 1 + arrivals(shape.nodes, shape.ports));

@@ -21,7 +21,7 @@ use super::relay::{Hop, by_distance};
 use crate::cost::{Shape, Work};
 use crate::pattern::dissemination::{peers, rounds, stride};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -58,7 +58,7 @@ pub(super) fn key_count(size: u32, ports: u8, round: u32, digit: u32) -> u64 {
 }
 
 /// Closed form: equation (5).
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     let (size, ports) = (shape.ranks, shape.ports);
     let digits = |round| 1..=u32::from(ports).min((size - 1) / stride(ports, round));
     let all = (0..rounds(size, ports)).flat_map(|r| digits(r).map(move |d| (r, d)));

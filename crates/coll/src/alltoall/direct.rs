@@ -5,14 +5,14 @@
 //!
 //! * Rounds: ⌈(N-1)/k⌉. Messages per rank: N-1. Volume per port: ⌈(N-1)/k⌉ blocks.
 //! * Cost: ⌈(N-1)/k⌉ (α + l β), equation (2). A rank posts all its rounds and awaits afterwards.
-//! * Zero-copy: N-1 announcements per rank; puts go from `Send` to `Recv`.
+//! * Zero-copy: N-1 RTRs per rank; puts go from `Send` to `Recv`.
 
 use super::alone;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::direct::{Exchange, round, rounds};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
@@ -21,12 +21,12 @@ pub fn build(request: &Request<'_>) -> Schedule {
         return schedule;
     }
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
-    let zero_copy = request.landing == Landing::Recv;
+    let zero_copy = request.protocol == Protocol::Rendezvous;
     let all = || (0..rounds(size, ports)).flat_map(|r| round(me, size, ports, r));
     let mut builder = ScheduleBuilder::new(request.topology, request.rank);
     if zero_copy {
         for exchange in all() {
-            builder.announce(Rank(exchange.from), exchange.distance - 1);
+            builder.send_rtr(Rank(exchange.from), exchange.distance - 1);
         }
     }
     builder.end_round();
@@ -35,7 +35,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
             let to = Rank(exchange.to);
             let block = Span::send(exchange.to, 1);
             if zero_copy {
-                builder.await_announcement(to, exchange.distance - 1);
+                builder.await_rtr(to, exchange.distance - 1);
                 builder.put(to, wire(&exchange), block, Span::recv(me, 1));
             } else {
                 let staged = Span::scratch(exchange.to, 1);
@@ -64,11 +64,11 @@ fn wire(exchange: &Exchange) -> Wire {
 }
 
 /// Closed form: equation (2).
-pub fn work(shape: &Shape, landing: Landing) -> Work {
+pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     let rounds = u64::from(rounds(shape.ranks, shape.ports));
-    let copies = match landing {
-        Landing::Scratch => u64::from(shape.ranks) + shape.ranks_elsewhere(),
-        Landing::Recv => 1,
+    let copies = match protocol {
+        Protocol::Eager => u64::from(shape.ranks) + shape.ranks_elsewhere(),
+        Protocol::Rendezvous => 1,
     };
     Work {
         rounds,

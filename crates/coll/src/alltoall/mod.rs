@@ -2,7 +2,7 @@
 //!
 //! N ranks on V nodes of q, k ports, blocks of l bytes.
 //!
-//! | name | rounds | volume | landings |
+//! | name | rounds | volume | protocols |
 //! |---|---|---|---|
 //! | `direct` | ⌈(N-1)/k⌉ | ⌈(N-1)/k⌉, equation (2) | scratch, recv |
 //! | `standard_exchange` | ⌈log_{k+1} N⌉ | about N/(k+1) log_{k+1} N, equation (5) | scratch |
@@ -22,7 +22,7 @@ use crate::cost::{Shape, Work};
 use crate::registry::{
     Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
 };
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 
 pub mod bruck;
 pub mod direct;
@@ -40,24 +40,24 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
         (0..at.size).map(from).collect()
     },
     in_place: |_| Overlap::SendInRecv(0),
-    in_place_landings: SCRATCH,
+    in_place_protocols: SCRATCH,
     synchronising: true,
     uniform: false,
 };
 
 const fn row(
     name: &'static str,
-    landings: &'static [Landing],
+    protocols: &'static [Protocol],
     smp_aware: bool,
     build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Landing) -> Work,
+    work: fn(&Shape, Protocol) -> Work,
     description: &'static str,
 ) -> Algorithm {
     Algorithm {
         name,
         collective: Collective::Alltoall,
         description,
-        landings,
+        protocols,
         smp_aware,
         cut: Cut::Blocks,
         rank_order: RankOrder::Always,
@@ -140,10 +140,10 @@ fn alone(request: &Request<'_>) -> Option<Schedule> {
 }
 
 /// Copies of the forms that send each block once.
-fn work_of_copies(shape: &Shape, landing: Landing) -> Work {
+fn work_of_copies(shape: &Shape, protocol: Protocol) -> Work {
     let others = u64::from(shape.ranks) - 1;
-    match landing {
-        Landing::Scratch => Work::copies(2 * others + 1),
-        Landing::Recv => Work::copies(1),
+    match protocol {
+        Protocol::Eager => Work::copies(2 * others + 1),
+        Protocol::Rendezvous => Work::copies(1),
     }
 }

@@ -6,7 +6,7 @@
 //! Nothing keeps a fast rank from putting to one that another still puts to: a hot spot. With
 //! `permission_to_send` a rank puts only after the receiver has told it to, which it does when its
 //! message of the step before has come. Through scratch the permission is an empty message, with
-//! zero-copy the announcement.
+//! zero-copy the RTR.
 //!
 //! * Rounds: N-1, with permissions through scratch too, which share the round of their message.
 //!   Messages per rank: N-1, and N-1 permissions. Volume: N-1 blocks. Cost: (N-1) (α + l β).
@@ -16,7 +16,7 @@ use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::{after, before};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule of `pairwise`.
@@ -34,7 +34,7 @@ fn build(request: &Request<'_>, asks: bool) -> Schedule {
         return schedule;
     }
     let (size, me) = (request.topology.size(), request.rank.0);
-    let zero_copy = request.landing == Landing::Recv;
+    let zero_copy = request.protocol == Protocol::Rendezvous;
     let mut builder = ScheduleBuilder::new(request.topology, request.rank);
     let peers = |step: u32| match size.is_power_of_two() {
         true => (Rank(me ^ step), Rank(me ^ step)),
@@ -50,11 +50,11 @@ fn build(request: &Request<'_>, asks: bool) -> Schedule {
     };
     if zero_copy && !asks {
         for step in 1..size {
-            builder.announce(peers(step).1, step - 1);
+            builder.send_rtr(peers(step).1, step - 1);
         }
     }
     if !zero_copy {
-        builder = builder.without_announcements();
+        builder = builder.without_rtr();
         for (first, count) in [(0, me), (me + 1, size - me - 1)] {
             builder.copy(Span::send(first, count), Span::scratch(first, count));
         }
@@ -64,13 +64,13 @@ fn build(request: &Request<'_>, asks: bool) -> Schedule {
     for step in 1..size {
         let (to, from) = peers(step);
         if asks && zero_copy {
-            builder.announce(from, step - 1);
+            builder.send_rtr(from, step - 1);
         } else if asks {
             builder.notify(from, permission(step));
             builder.await_put(to, permission(step), 0);
         }
         if zero_copy {
-            builder.await_announcement(to, step - 1);
+            builder.await_rtr(to, step - 1);
             builder.put(to, message(step), Span::send(to.0, 1), Span::recv(me, 1));
         } else {
             let arrival = Span::scratch(size + me, 1);
@@ -86,13 +86,13 @@ fn build(request: &Request<'_>, asks: bool) -> Schedule {
 }
 
 /// Closed form.
-pub fn work(shape: &Shape, landing: Landing) -> Work {
+pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     let rounds = u64::from(shape.ranks) - 1;
     Work {
         rounds,
         port_blocks: rounds,
         ports: 1,
         node_sharers: shape.node_size,
-        ..work_of_copies(shape, landing)
+        ..work_of_copies(shape, protocol)
     }
 }

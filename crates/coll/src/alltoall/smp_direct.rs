@@ -26,7 +26,7 @@ use crate::group::Group;
 use crate::leaders::Leaders;
 use crate::pattern::direct::{round, rounds};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::{NodeId, NodeRank, Rank, Topology};
 
 /// One rank's schedule of `smp_direct`.
@@ -188,12 +188,12 @@ fn scratch_blocks(group: &Group<'_>) -> u32 {
 }
 
 /// Closed form of `smp_direct`: equation (2) over nodes, q² blocks a message.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     work_led(shape, Leaders::one(shape.ports))
 }
 
 /// Closed form of `multi_leader_direct`.
-pub fn work_multi_leader(shape: &Shape, _: Landing) -> Work {
+pub fn work_multi_leader(shape: &Shape, _: Protocol) -> Work {
     work_led(shape, Leaders::of_shape(shape))
 }
 

@@ -34,7 +34,7 @@ use crate::cost::{Shape, Work};
 use crate::pattern::exchange::Pattern;
 use crate::pattern::shares;
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -104,7 +104,7 @@ fn wrapping(request: &Request<'_>, pattern: &Pattern) -> Vec<Vec<Hop>> {
 }
 
 /// Closed form: equation (5).
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     let (size, ports) = (shape.ranks, shape.ports);
     if size == 1 {
         return Work::copies(1);

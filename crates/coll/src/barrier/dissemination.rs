@@ -12,7 +12,7 @@ use crate::group::Group;
 use crate::pattern::dissemination::{peers, rounds};
 use crate::pattern::{after, before};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -39,7 +39,7 @@ pub(super) fn exchange(builder: &mut ScheduleBuilder<'_>, group: &Group<'_>, me:
 }
 
 /// Closed form.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     Work {
         rounds: u64::from(rounds(shape.ranks, shape.ports)),
         node_sharers: shape.node_size,

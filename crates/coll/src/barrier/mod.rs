@@ -1,6 +1,6 @@
 //! Barrier: nobody leaves before everybody has entered (MPI 4.1, section 6.3).
 //!
-//! | name | rounds | landings |
+//! | name | rounds | protocols |
 //! |---|---|---|
 //! | `dissemination` | ⌈log_{k+1} N⌉ | scratch |
 //! | `smp_dissemination` | ⌈log_{k+1} V⌉ | scratch |
@@ -11,7 +11,7 @@ use crate::cost::{Shape, Work};
 use crate::registry::{
     Algorithm, Collective, Cut, Overlap, RankOrder, Request, SCRATCH, Semantics,
 };
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 pub mod dissemination;
 pub mod smp_dissemination;
@@ -22,7 +22,7 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     start: |_| Vec::new(),
     recv: |_| Vec::new(),
     in_place: |_| Overlap::Apart,
-    in_place_landings: SCRATCH,
+    in_place_protocols: SCRATCH,
     synchronising: true,
     uniform: true,
 };
@@ -31,14 +31,14 @@ const fn row(
     name: &'static str,
     smp_aware: bool,
     build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Landing) -> Work,
+    work: fn(&Shape, Protocol) -> Work,
     description: &'static str,
 ) -> Algorithm {
     Algorithm {
         name,
         collective: Collective::Barrier,
         description,
-        landings: SCRATCH,
+        protocols: SCRATCH,
         smp_aware,
         cut: Cut::Blocks,
         rank_order: RankOrder::Always,

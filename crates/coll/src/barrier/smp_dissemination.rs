@@ -13,7 +13,7 @@ use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::dissemination::rounds;
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -37,7 +37,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 }
 
 /// Closed form.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     Work {
         rounds: u64::from(rounds(shape.nodes, shape.ports)),
         node_syncs: shape.syncs(1),

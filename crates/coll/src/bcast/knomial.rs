@@ -10,7 +10,7 @@
 //!
 //! * Rounds: ⌈log_{k+1} N⌉. Messages: N-1; per rank at most k per round. Any size, any root.
 //! * Volume per port: ⌈log_{k+1} N⌉ messages. Cost: ⌈log_{k+1} N⌉ (α + l β).
-//! * Zero-copy: one announcement per rank, to its parent.
+//! * Zero-copy: one RTR per rank, to its parent.
 
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
@@ -18,7 +18,7 @@ use crate::group::Group;
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::Tree;
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
@@ -30,8 +30,8 @@ pub fn build(request: &Request<'_>) -> Schedule {
     if size == 1 {
         return builder.finish(0);
     }
-    match request.landing {
-        Landing::Scratch => {
+    match request.protocol {
+        Protocol::Eager => {
             if request.rank == request.root {
                 builder.copy(Span::recv(0, 1), Span::scratch(0, 1));
             }
@@ -42,7 +42,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
             }
             builder.finish(1)
         }
-        Landing::Recv => {
+        Protocol::Rendezvous => {
             zero_copy(&mut builder, &tree, me, request.ports);
             builder.finish(0)
         }
@@ -79,7 +79,7 @@ fn zero_copy(builder: &mut ScheduleBuilder<'_>, tree: &Tree, me: u32, ports: u8)
     let message = Span::recv(0, 1);
     let height = tree.height(me);
     if let Some(edge) = tree.parent(me, height) {
-        builder.announce(Rank(edge.member), number(height, edge.port));
+        builder.send_rtr(Rank(edge.member), number(height, edge.port));
     }
     builder.end_round();
     for level in (0..tree.levels()).rev() {
@@ -89,7 +89,7 @@ fn zero_copy(builder: &mut ScheduleBuilder<'_>, tree: &Tree, me: u32, ports: u8)
         }
         for edge in tree.children(me, level) {
             let (port, slot) = (edge.port, 0);
-            builder.await_announcement(Rank(edge.member), number(level, port));
+            builder.await_rtr(Rank(edge.member), number(level, port));
             builder.put(Rank(edge.member), Wire { port, slot }, message, message);
         }
         builder.end_round();
@@ -97,12 +97,12 @@ fn zero_copy(builder: &mut ScheduleBuilder<'_>, tree: &Tree, me: u32, ports: u8)
 }
 
 /// Closed form.
-pub fn work(shape: &Shape, landing: Landing) -> Work {
+pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     let levels = u64::from(ceil_log(shape.ranks, u32::from(shape.ports) + 1));
     Work {
         rounds: levels,
         port_blocks: levels,
         node_sharers: shape.node_size,
-        ..Work::copies(u64::from(shape.ranks > 1 && landing == Landing::Scratch))
+        ..Work::copies(u64::from(shape.ranks > 1 && protocol == Protocol::Eager))
     }
 }

@@ -3,7 +3,7 @@
 //! The buffer is `Recv` on every rank, the root's too, which nobody writes.
 //! N ranks on V nodes, k ports; volume in messages of the whole length l.
 //!
-//! | name | rounds | volume | landings |
+//! | name | rounds | volume | protocols |
 //! |---|---|---|---|
 //! | `knomial` | ⌈log_{k+1} N⌉ | ⌈log_{k+1} N⌉ | scratch, recv |
 //! | `scatter_allgather` | ⌈log_{k+1} N⌉ + ⌈(N-1)/k⌉ | about 2/k | scratch |
@@ -16,7 +16,7 @@ use crate::cost::{Shape, Work};
 use crate::registry::{
     Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
 };
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 pub mod knomial;
 pub mod multi_leader;
@@ -31,25 +31,25 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     start: |at| (0..if at.is_root() { at.parts } else { 0 }).collect(),
     recv: |at| (0..at.parts).map(Content::Token).collect(),
     in_place: |_| Overlap::Apart,
-    in_place_landings: EITHER,
+    in_place_protocols: EITHER,
     synchronising: false,
     uniform: true,
 };
 
 const fn row(
     name: &'static str,
-    landings: &'static [Landing],
+    protocols: &'static [Protocol],
     smp_aware: bool,
     cut: Cut,
     build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Landing) -> Work,
+    work: fn(&Shape, Protocol) -> Work,
     description: &'static str,
 ) -> Algorithm {
     Algorithm {
         name,
         collective: Collective::Bcast,
         description,
-        landings,
+        protocols,
         smp_aware,
         cut,
         rank_order: RankOrder::Always,

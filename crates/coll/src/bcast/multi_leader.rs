@@ -21,7 +21,7 @@ use crate::leaders::Leaders;
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::Tree;
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -67,7 +67,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 }
 
 /// Closed form, in parts.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(0);
     }

@@ -16,7 +16,7 @@ use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::{after, before};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
@@ -56,7 +56,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 }
 
 /// Closed form, in parts.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(0);
     }

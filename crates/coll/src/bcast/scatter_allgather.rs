@@ -22,7 +22,7 @@ use crate::pattern::direct;
 use crate::pattern::rooted::{Tree, volume};
 use crate::registry::Request;
 use crate::scatter::tree::down;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
@@ -65,7 +65,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 }
 
 /// Closed form, in parts.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(0);
     }

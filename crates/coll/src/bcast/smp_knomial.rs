@@ -20,7 +20,7 @@ use crate::group::Group;
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::Tree;
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -57,7 +57,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 }
 
 /// Closed form.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     let levels = u64::from(ceil_log(shape.nodes, u32::from(shape.ports) + 1));
     Work {
         rounds: levels,

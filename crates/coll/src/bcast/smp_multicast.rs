@@ -11,7 +11,7 @@
 //! * Rounds: 1, whatever the number of nodes. Messages: 1. Volume: the message, once over each link.
 //! * Cost: α + l β and two copies, the second concurrent within a node. A leader that is alone on its node
 //!   sends from, and receives into, user memory.
-//! * Zero-copy: leaders receive into their own buffers without an announcement, as a multicast is stored
+//! * Zero-copy: leaders receive into their own buffers without an RTR, as a multicast is stored
 //!   by its receiver; the ranks of a node are then put to by the one of them that has the message first.
 //! * One node: the root copies in, the others wait for it and copy out at the same time.
 //!
@@ -20,7 +20,7 @@
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// The message in user memory.
@@ -28,9 +28,9 @@ const MESSAGE: Span = Span::recv(0, 1);
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    match request.landing {
-        Landing::Scratch => in_scratch(request),
-        Landing::Recv => in_place(request),
+    match request.protocol {
+        Protocol::Eager => in_scratch(request),
+        Protocol::Rendezvous => in_place(request),
     }
 }
 
@@ -93,13 +93,13 @@ fn in_place(request: &Request<'_>) -> Schedule {
     let put_others = |builder: &mut ScheduleBuilder<'_>| {
         if rank == first {
             for other in others() {
-                builder.await_announcement(other, number(other));
+                builder.await_rtr(other, number(other));
                 builder.put(other, wire, MESSAGE, MESSAGE);
             }
         }
     };
     if rank != first {
-        builder.announce(first, number(rank));
+        builder.send_rtr(first, number(rank));
     }
     builder.end_round();
     // Within the root's node first, as its leader is who sends.
@@ -128,11 +128,11 @@ fn others_of(ranks: &[Rank], first: Rank) -> impl Iterator<Item = Rank> {
 }
 
 /// Closed form.
-pub fn work(shape: &Shape, landing: Landing) -> Work {
+pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     let between = u64::from(shape.nodes > 1);
     let inside = u64::from(shape.node_size - 1);
-    match landing {
-        Landing::Scratch => Work {
+    match protocol {
+        Protocol::Eager => Work {
             rounds: between,
             port_blocks: between,
             ports: 1,
@@ -140,7 +140,7 @@ pub fn work(shape: &Shape, landing: Landing) -> Work {
             ..Work::copies(u64::from(shape.node_size > 1))
         },
         // The root's node, then all others at once.
-        Landing::Recv => {
+        Protocol::Rendezvous => {
             let nodes = u64::from(shape.nodes.min(2));
             Work {
                 rounds: between + nodes * u64::from(inside > 0),

@@ -74,11 +74,11 @@ fn node_helpers_keep_phases_in_step() {
 
 #[test]
 #[should_panic(expected = "slots of puts")]
-fn slots_of_announcements_are_not_for_puts() {
+fn slots_of_rtrs_are_not_for_puts() {
     let topology = Topology::from_sizes(&[2]);
     let wire = Wire {
         port: 0,
-        slot: announce_base(2),
+        slot: rtr_base(2),
     };
     ScheduleBuilder::new(&topology, Rank(0)).await_put(Rank(1), wire, 1);
 }

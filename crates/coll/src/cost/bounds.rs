@@ -136,9 +136,9 @@ mod tests {
                 // A vector of one byte per part.
                 let bytes = u64::from(algorithm.cut.parts(size));
                 let bounds = Bounds::of(algorithm.collective, &shape, bytes);
-                for &landing in algorithm.landings {
-                    let counts = count(&algorithm.build_all(&topology, ports, landing));
-                    let context = format!("{algorithm:?} {landing:?} {shape:?}");
+                for &protocol in algorithm.protocols {
+                    let counts = count(&algorithm.build_all(&topology, ports, protocol));
+                    let context = format!("{algorithm:?} {protocol:?} {shape:?}");
                     assert!(counts.rounds >= bounds.rounds, "{context}");
                     let through_port = counts.port_blocks;
                     let is_empty = algorithm.collective == Collective::Barrier;
@@ -158,9 +158,9 @@ mod tests {
                     for bytes in [1, 64, 4096, 1 << 20] {
                         let least = Bounds::of(algorithm.collective, &shape, bytes);
                         let least = least.time(&shape, &model);
-                        for &landing in algorithm.landings {
-                            let time = predict(algorithm, landing, &shape, bytes, &model);
-                            let context = format!("{algorithm:?} {landing:?} {shape:?} {bytes}");
+                        for &protocol in algorithm.protocols {
+                            let time = predict(algorithm, protocol, &shape, bytes, &model);
+                            let context = format!("{algorithm:?} {protocol:?} {shape:?} {bytes}");
                             assert!(time >= least, "{time} < {least}: {context}");
                         }
                     }

@@ -9,7 +9,7 @@ mod standard_exchange;
 
 fn counted(name: &str, topology: &Topology, ports: u8) -> Counts {
     let algorithm = find(Collective::Allgather, name).expect("name");
-    count(&algorithm.build_all(topology, ports, Landing::Scratch))
+    count(&algorithm.build_all(topology, ports, Protocol::Eager))
 }
 
 fn flat(size: u32) -> Topology {
@@ -19,10 +19,10 @@ fn flat(size: u32) -> Topology {
 fn check_closed_forms(topology: &Topology, ports: u8) {
     let shape = Shape::of(topology, ports, ports);
     for algorithm in Collective::ALL.iter().flat_map(|&c| algorithms(c)) {
-        for &landing in algorithm.landings {
-            let counts = count(&algorithm.build_all(topology, ports, landing));
-            let work = (algorithm.work)(&shape, landing);
-            let context = format!("{algorithm:?} {landing:?} {shape:?}");
+        for &protocol in algorithm.protocols {
+            let counts = count(&algorithm.build_all(topology, ports, protocol));
+            let work = (algorithm.work)(&shape, protocol);
+            let context = format!("{algorithm:?} {protocol:?} {shape:?}");
             assert_eq!(work.rounds, counts.rounds, "rounds of {context}");
             assert_eq!(work.port_blocks, counts.port_blocks, "volume of {context}");
             assert_eq!(work.node_syncs, counts.node_syncs, "waits of {context}");
@@ -60,7 +60,7 @@ fn closed_forms_bound_uneven_nodes() {
             let shape = Shape::of(&topology, ports, ports);
             for algorithm in algorithms(Collective::Allgather) {
                 let counts = counted(algorithm.name, &topology, ports);
-                let work = (algorithm.work)(&shape, Landing::Scratch);
+                let work = (algorithm.work)(&shape, Protocol::Eager);
                 assert_eq!(work.rounds, counts.rounds, "{algorithm:?} {sizes:?}");
                 assert!(
                     work.port_blocks >= counts.port_blocks,
@@ -159,7 +159,7 @@ fn a_million_ranks_are_predicted_at_once() {
     let model = Model::default();
     let time = |name: &str, bytes| {
         let algorithm = find(Collective::Allgather, name).expect("name");
-        predict(algorithm, Landing::Scratch, &shape, bytes, &model)
+        predict(algorithm, Protocol::Eager, &shape, bytes, &model)
     };
     for algorithm in algorithms(Collective::Allgather) {
         let nanos = time(algorithm.name, 8).0;
@@ -184,7 +184,7 @@ fn hockney_without_shared_memory_is_the_papers_formula() {
     let shape = Shape::of(&flat(27), 2, 2);
     let time = |name: &str| {
         let algorithm = find(Collective::Allgather, name).expect("name");
-        predict(algorithm, Landing::Scratch, &shape, 512, &model)
+        predict(algorithm, Protocol::Eager, &shape, 512, &model)
     };
     assert_eq!(time("direct"), Nanos(13.0 * (2000.0 + 512.0)));
     assert_eq!(
@@ -198,13 +198,13 @@ fn hockney_without_shared_memory_is_the_papers_formula() {
 fn large_teams_build_quickly() {
     let topology = Topology::from_sizes(&[16; 64]);
     for algorithm in algorithms(Collective::Allgather) {
-        for &landing in algorithm.landings {
+        for &protocol in algorithm.protocols {
             let request = crate::Request {
                 topology: &topology,
                 rank: ferrorail_base::Rank(1008),
                 ports: 2,
                 leaders: 2,
-                landing,
+                protocol,
                 root: ferrorail_base::Rank(0),
             };
             let schedule = (algorithm.build)(&request);
@@ -217,7 +217,7 @@ fn large_teams_build_quickly() {
 fn counted_of(collective: Collective, name: &str, size: u32, ports: u8, root: u32) -> Counts {
     let algorithm = find(collective, name).expect("name");
     let root = ferrorail_base::Rank(root);
-    count(&algorithm.build_rooted(&flat(size), ports, Landing::Scratch, root))
+    count(&algorithm.build_rooted(&flat(size), ports, Protocol::Eager, root))
 }
 
 #[test]
@@ -338,9 +338,9 @@ fn pieces_fit_into_scratch_and_cover_everything() {
 
     let shape = Shape::of(&flat(16), 1, 1);
     let model = Model::default();
-    let of = |bytes| predict(bruck, Landing::Scratch, &shape, bytes, &model).0;
-    let pieces = predict_in_pieces(bruck, Landing::Scratch, &shape, 10_000, 4096, &model);
+    let of = |bytes| predict(bruck, Protocol::Eager, &shape, bytes, &model).0;
+    let pieces = predict_in_pieces(bruck, Protocol::Eager, &shape, 10_000, 4096, &model);
     assert_eq!(pieces, Nanos(2.0 * of(4096) + of(10_000 - 2 * 4096)));
-    let whole = predict_in_pieces(bruck, Landing::Scratch, &shape, 4096, 4096, &model);
+    let whole = predict_in_pieces(bruck, Protocol::Eager, &shape, 4096, 4096, &model);
     assert_eq!(whole, Nanos(of(4096)));
 }

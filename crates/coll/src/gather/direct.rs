@@ -11,14 +11,14 @@ use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::{after, before, direct};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
     let (size, me, root) = (request.topology.size(), request.rank.0, request.root.0);
     let ports = u32::from(request.ports);
-    let zero_copy = request.landing == Landing::Recv;
+    let zero_copy = request.protocol == Protocol::Rendezvous;
     let distance = before(me, root, size);
     let wire = |distance: u32| Wire {
         port: ((distance - 1) % ports) as u8,
@@ -28,7 +28,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
     if me == root {
         if zero_copy {
             for distance in 1..size {
-                builder.announce(Rank(after(root, distance, size)), 0);
+                builder.send_rtr(Rank(after(root, distance, size)), 0);
             }
         }
         builder.copy(Span::send(0, 1), Span::recv(root, 1));
@@ -44,26 +44,26 @@ pub fn build(request: &Request<'_>) -> Schedule {
         let round = (distance - 1) / ports;
         builder.end_rounds(1 + round);
         if zero_copy {
-            builder.await_announcement(request.root, 0);
+            builder.await_rtr(request.root, 0);
             builder.put(request.root, wire(distance), own, Span::recv(me, 1));
         } else {
             builder.put_staged(request.root, wire(distance), own, staged, staged);
         }
         builder.end_rounds(direct::rounds(size, request.ports) - round);
     }
-    builder.finish(match request.landing {
-        Landing::Scratch if root + 1 == size => size - 1,
-        Landing::Scratch => size,
-        Landing::Recv => 0,
+    builder.finish(match request.protocol {
+        Protocol::Eager if root + 1 == size => size - 1,
+        Protocol::Eager => size,
+        Protocol::Rendezvous => 0,
     })
 }
 
 /// Closed form: equation (2).
-pub fn work(shape: &Shape, landing: Landing) -> Work {
+pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     let rounds = u64::from(direct::rounds(shape.ranks, shape.ports));
-    let copies = match landing {
-        Landing::Scratch => u64::from(shape.ranks),
-        Landing::Recv => 1,
+    let copies = match protocol {
+        Protocol::Eager => u64::from(shape.ranks),
+        Protocol::Rendezvous => 1,
     };
     Work {
         rounds,

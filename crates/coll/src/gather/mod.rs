@@ -2,7 +2,7 @@
 //!
 //! N ranks on V nodes of q, k ports, blocks of l bytes.
 //!
-//! | name | rounds | volume | landings |
+//! | name | rounds | volume | protocols |
 //! |---|---|---|---|
 //! | `tree` | ⌈log_{k+1} N⌉ | about (N-1)/k, equation (1) | scratch |
 //! | `direct` | ⌈(N-1)/k⌉ | ⌈(N-1)/k⌉, equation (2) | scratch, recv |
@@ -15,7 +15,7 @@ use crate::cost::{Shape, Work};
 use crate::registry::{
     Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
 };
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 pub mod direct;
 pub mod smp;
@@ -36,24 +36,24 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
             Overlap::Apart
         }
     },
-    in_place_landings: EITHER,
+    in_place_protocols: EITHER,
     synchronising: false,
     uniform: false,
 };
 
 const fn row(
     name: &'static str,
-    landings: &'static [Landing],
+    protocols: &'static [Protocol],
     smp_aware: bool,
     build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Landing) -> Work,
+    work: fn(&Shape, Protocol) -> Work,
     description: &'static str,
 ) -> Algorithm {
     Algorithm {
         name,
         collective: Collective::Gather,
         description,
-        landings,
+        protocols,
         smp_aware,
         cut: Cut::Blocks,
         rank_order: RankOrder::Always,

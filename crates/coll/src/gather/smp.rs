@@ -24,7 +24,7 @@ use crate::group::Group;
 use crate::pattern::rooted::{Tree, volume};
 use crate::pattern::{after, before, ceil_log, direct};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::{NodeId, Rank};
 
 /// One rank's schedule of `smp_tree`.
@@ -37,7 +37,7 @@ pub fn build_tree(request: &Request<'_>) -> Schedule {
 
 /// One rank's schedule of `smp_direct`.
 pub fn build_direct(request: &Request<'_>) -> Schedule {
-    if request.landing == Landing::Recv {
+    if request.protocol == Protocol::Rendezvous {
         return into_final_buffer(request);
     }
     let rounds = |nodes, radix| direct::rounds(nodes, (radix - 1) as u8);
@@ -102,7 +102,7 @@ fn straight(builder: &mut ScheduleBuilder<'_>, group: &Group<'_>, node: u32, roo
     }
 }
 
-/// `smp_direct` under [`Landing::Recv`].
+/// `smp_direct` under [`Protocol::Rendezvous`].
 fn into_final_buffer(request: &Request<'_>) -> Schedule {
     let (topology, root) = (request.topology, request.root);
     let group = Group::nodes(topology);
@@ -112,7 +112,7 @@ fn into_final_buffer(request: &Request<'_>) -> Schedule {
     let sends = group.speaks(request.rank) && node != root_node;
     if is_root {
         for other in (0..group.size()).filter(|&other| other != root_node) {
-            builder.announce(group.rank(other), 0);
+            builder.send_rtr(group.rank(other), 0);
         }
         builder.copy(Span::send(0, 1), Span::recv(root.0, 1));
         builder.node_arrive();
@@ -139,7 +139,7 @@ fn into_final_buffer(request: &Request<'_>) -> Schedule {
                     builder.await_put(group.rank(from), Wire { port, slot }, run.count);
                 } else if sends && node == from {
                     if run.place == 0 {
-                        builder.await_announcement(root, 0);
+                        builder.await_rtr(root, 0);
                     }
                     builder.put(root, Wire { port, slot }, run.gathered(), run.at_root());
                 }
@@ -201,18 +201,18 @@ fn gathered_blocks(request: &Request<'_>) -> u32 {
 }
 
 /// Closed form of `smp_tree`: equation (1) over nodes.
-pub fn work_tree(shape: &Shape, _: Landing) -> Work {
+pub fn work_tree(shape: &Shape, _: Protocol) -> Work {
     let rounds = ceil_log(shape.nodes, u32::from(shape.ports) + 1);
     work(shape, rounds, volume(shape.nodes, shape.ports))
 }
 
 /// Closed form of `smp_direct`: equation (2) over nodes.
-pub fn work_direct(shape: &Shape, landing: Landing) -> Work {
+pub fn work_direct(shape: &Shape, protocol: Protocol) -> Work {
     let rounds = direct::rounds(shape.nodes, shape.ports);
     let work = work(shape, rounds, rounds.into());
-    match landing {
-        Landing::Scratch => work,
-        Landing::Recv => Work {
+    match protocol {
+        Protocol::Eager => work,
+        Protocol::Rendezvous => Work {
             copy_blocks: shape.node_size.into(),
             ..work
         },

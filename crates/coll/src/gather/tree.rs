@@ -21,7 +21,7 @@ use crate::group::Group;
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::{Tree, volume};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -79,7 +79,7 @@ pub(super) fn up(
 }
 
 /// Closed form: equation (1).
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     Work {
         rounds: u64::from(ceil_log(shape.ranks, u32::from(shape.ports) + 1)),
         port_blocks: volume(shape.ranks, shape.ports),

@@ -18,7 +18,7 @@ use crate::pattern::ceil_log;
 use crate::pattern::rooted::Tree;
 use crate::reduction::alone;
 use crate::registry::Request;
-use crate::schedule::{Landing, Order, Schedule, Span};
+use crate::schedule::{Order, Protocol, Schedule, Span};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -83,7 +83,7 @@ pub(crate) fn arrivals(size: u32, ports: u8) -> u32 {
 }
 
 /// Closed form.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     let levels = u64::from(ceil_log(shape.ranks, u32::from(shape.ports) + 1));
     Work {
         rounds: levels,

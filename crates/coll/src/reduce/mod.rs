@@ -10,7 +10,7 @@
 use crate::cost::{Shape, Work};
 use crate::reduction::{rank_order, reduced, semantics};
 use crate::registry::{Algorithm, Collective, Cut, Overlap, Request, SCRATCH, Semantics};
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 pub mod knomial;
 pub mod multi_leader;
@@ -39,14 +39,14 @@ const fn row(
     smp_aware: bool,
     cut: Cut,
     build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Landing) -> Work,
+    work: fn(&Shape, Protocol) -> Work,
     description: &'static str,
 ) -> Algorithm {
     Algorithm {
         name,
         collective: Collective::Reduce,
         description,
-        landings: SCRATCH,
+        protocols: SCRATCH,
         smp_aware,
         cut,
         rank_order: rank_order(smp_aware),

@@ -15,7 +15,7 @@ use crate::pattern::ceil_log;
 use crate::pattern::rooted::Tree;
 use crate::reduction::{alone, fold};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -59,7 +59,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 }
 
 /// Closed form.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(1);
     }

@@ -23,7 +23,7 @@ use crate::pattern::bruck::{Message, rounds};
 use crate::pattern::{after, before, ceil_log};
 use crate::reduction::alone;
 use crate::registry::Request;
-use crate::schedule::{Landing, Order, Schedule, Span};
+use crate::schedule::{Order, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
@@ -68,7 +68,7 @@ fn reduce(builder: &mut ScheduleBuilder<'_>, (me, size): (u32, u32), from: Span)
 }
 
 /// Closed form: equation (1).
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     work_alone(shape).unwrap_or_else(|| {
         let radix = u32::from(shape.ports) + 1;
         Work {

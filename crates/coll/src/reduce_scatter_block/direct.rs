@@ -12,7 +12,7 @@ use crate::cost::{Shape, Work};
 use crate::pattern::direct::{Exchange, round, rounds};
 use crate::reduction::{alone, fold};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
@@ -47,7 +47,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 }
 
 /// Closed form: equation (2).
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     work_alone(shape).unwrap_or_else(|| {
         let rounds = u64::from(rounds(shape.ranks, shape.ports));
         Work {

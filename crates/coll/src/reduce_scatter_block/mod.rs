@@ -18,7 +18,7 @@ use crate::reduction::semantics;
 use crate::registry::{
     Algorithm, Collective, Content, Cut, Overlap, RankOrder, Request, SCRATCH, Semantics,
 };
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 pub mod bruck;
 pub mod direct;
@@ -42,14 +42,14 @@ const fn row(
     name: &'static str,
     rank_order: RankOrder,
     build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Landing) -> Work,
+    work: fn(&Shape, Protocol) -> Work,
     description: &'static str,
 ) -> Algorithm {
     Algorithm {
         name,
         collective: Collective::ReduceScatterBlock,
         description,
-        landings: SCRATCH,
+        protocols: SCRATCH,
         smp_aware: matches!(rank_order, RankOrder::ConsecutiveNodes),
         cut: Cut::Blocks,
         rank_order,

@@ -27,7 +27,7 @@ use crate::leaders::{Leaders, runs};
 use crate::pattern::direct::{round, rounds};
 use crate::reduction::{alone, fold};
 use crate::registry::Request;
-use crate::schedule::{Landing, Order, Schedule, Span};
+use crate::schedule::{Order, Protocol, Schedule, Span};
 use ferrorail_base::NodeRank;
 use std::cmp::Ordering;
 
@@ -182,12 +182,12 @@ impl Places<'_> {
 }
 
 /// Closed form of `smp_direct`: equation (2) over nodes.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     work_led(shape, Leaders::one(shape.ports))
 }
 
 /// Closed form of `multi_leader_direct`.
-pub fn work_multi_leader(shape: &Shape, _: Landing) -> Work {
+pub fn work_multi_leader(shape: &Shape, _: Protocol) -> Work {
     work_led(shape, Leaders::of_shape(shape))
 }
 

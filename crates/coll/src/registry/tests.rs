@@ -9,7 +9,7 @@ fn names_are_unique_and_found() {
         for algorithm in algorithms(collective) {
             assert_eq!(algorithm.collective, collective);
             assert_eq!(find(collective, algorithm.name), Ok(algorithm));
-            assert!(!algorithm.landings.is_empty());
+            assert!(!algorithm.protocols.is_empty());
             assert!(!algorithm.description.contains('\n'));
         }
         let names: std::collections::HashSet<_> =

@@ -11,7 +11,7 @@ use super::{Kind, recursive_doubling};
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::registry::Request;
-use crate::schedule::{Landing, Order, Schedule, Span};
+use crate::schedule::{Order, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule of a scan.
@@ -70,7 +70,7 @@ fn build(request: &Request<'_>, kind: Kind) -> Schedule {
 }
 
 /// Closed form of the scan.
-pub fn work_inclusive(shape: &Shape, _: Landing) -> Work {
+pub fn work_inclusive(shape: &Shape, _: Protocol) -> Work {
     let copies = match shape.ranks {
         1 => 1,
         2 => 2,
@@ -80,7 +80,7 @@ pub fn work_inclusive(shape: &Shape, _: Landing) -> Work {
 }
 
 /// Closed form of the exclusive scan.
-pub fn work_exclusive(shape: &Shape, _: Landing) -> Work {
+pub fn work_exclusive(shape: &Shape, _: Protocol) -> Work {
     let copies = match shape.ranks {
         1 => 0,
         2 => 1,

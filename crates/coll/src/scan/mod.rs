@@ -15,7 +15,7 @@ use crate::reduction::{reduced, semantics};
 use crate::registry::{
     Algorithm, Collective, Cut, Overlap, RankOrder, Request, SCRATCH, Semantics,
 };
-use crate::schedule::{Landing, Schedule};
+use crate::schedule::{Protocol, Schedule};
 
 pub mod chain;
 pub mod recursive_doubling;
@@ -52,14 +52,14 @@ const fn row(
     name: &'static str,
     smp_aware: bool,
     build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Landing) -> Work,
+    work: fn(&Shape, Protocol) -> Work,
     description: &'static str,
 ) -> Algorithm {
     Algorithm {
         name,
         collective,
         description,
-        landings: SCRATCH,
+        protocols: SCRATCH,
         smp_aware,
         cut: Cut::Whole,
         rank_order: RankOrder::Always,

@@ -19,7 +19,7 @@ use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::dissemination::{peers, rounds};
 use crate::registry::Request;
-use crate::schedule::{Landing, Order, Schedule, Span};
+use crate::schedule::{Order, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule of a scan.
@@ -109,7 +109,7 @@ fn arrivals(size: u32, ports: u8) -> u32 {
 }
 
 /// Closed form of the scan.
-pub fn work_inclusive(shape: &Shape, _: Landing) -> Work {
+pub fn work_inclusive(shape: &Shape, _: Protocol) -> Work {
     let copies = match shape.ranks {
         1 => 1,
         ranks => 2 + u64::from(most_received(ranks, shape.ports)),
@@ -118,7 +118,7 @@ pub fn work_inclusive(shape: &Shape, _: Landing) -> Work {
 }
 
 /// Closed form of the exclusive scan.
-pub fn work_exclusive(shape: &Shape, _: Landing) -> Work {
+pub fn work_exclusive(shape: &Shape, _: Protocol) -> Work {
     let copies = match shape.ranks {
         1 => 0,
         ranks => 1 + 2 * u64::from(most_received(ranks, shape.ports)),

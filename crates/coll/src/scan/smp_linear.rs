@@ -14,7 +14,7 @@ use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::reduction::fold;
 use crate::registry::{Request, has_consecutive_nodes};
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::NodeRank;
 
 /// One rank's schedule of a scan.
@@ -79,12 +79,12 @@ fn scratch_blocks(most: u32, nodes: u32) -> u32 {
 }
 
 /// Closed form of the scan.
-pub fn work_inclusive(shape: &Shape, _: Landing) -> Work {
+pub fn work_inclusive(shape: &Shape, _: Protocol) -> Work {
     work(shape, Kind::Inclusive)
 }
 
 /// Closed form of the exclusive scan.
-pub fn work_exclusive(shape: &Shape, _: Landing) -> Work {
+pub fn work_exclusive(shape: &Shape, _: Protocol) -> Work {
     work(shape, Kind::Exclusive)
 }
 

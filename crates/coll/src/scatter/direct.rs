@@ -11,14 +11,14 @@ use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::{before, direct};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
     let (size, me, root) = (request.topology.size(), request.rank.0, request.root.0);
     let ports = request.ports;
-    let zero_copy = request.landing == Landing::Recv;
+    let zero_copy = request.protocol == Protocol::Rendezvous;
     let rounds = direct::rounds(size, ports);
     let mut builder = ScheduleBuilder::new(request.topology, request.rank);
     if me == root {
@@ -28,7 +28,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
                 let (to, block) = (Rank(exchange.to), Span::send(exchange.to, 1));
                 let (port, slot) = (exchange.port, 0);
                 if zero_copy {
-                    builder.await_announcement(to, exchange.distance - 1);
+                    builder.await_rtr(to, exchange.distance - 1);
                     builder.put(to, Wire { port, slot }, block, Span::recv(0, 1));
                 } else {
                     let staged = Span::scratch(exchange.to, 1);
@@ -41,7 +41,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
     } else {
         let number = before(me, root, size) - 1;
         if zero_copy {
-            builder.announce(request.root, number);
+            builder.send_rtr(request.root, number);
         }
         builder.end_rounds(1 + rounds);
         let (port, slot) = ((number % u32::from(ports)) as u8, 0);
@@ -50,19 +50,19 @@ pub fn build(request: &Request<'_>) -> Schedule {
             builder.copy(Span::scratch(me, 1), Span::recv(0, 1));
         }
     }
-    builder.finish(match request.landing {
-        Landing::Scratch if root + 1 == size => size - 1,
-        Landing::Scratch => size,
-        Landing::Recv => 0,
+    builder.finish(match request.protocol {
+        Protocol::Eager if root + 1 == size => size - 1,
+        Protocol::Eager => size,
+        Protocol::Rendezvous => 0,
     })
 }
 
 /// Closed form: equation (2).
-pub fn work(shape: &Shape, landing: Landing) -> Work {
+pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     let rounds = u64::from(direct::rounds(shape.ranks, shape.ports));
-    let copies = match landing {
-        Landing::Scratch => 1 + shape.ranks_elsewhere(),
-        Landing::Recv => 1,
+    let copies = match protocol {
+        Protocol::Eager => 1 + shape.ranks_elsewhere(),
+        Protocol::Rendezvous => 1,
     };
     Work {
         rounds,

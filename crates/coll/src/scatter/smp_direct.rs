@@ -17,7 +17,7 @@ use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::{before, direct};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
@@ -72,7 +72,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 }
 
 /// Closed form: equation (2) over nodes.
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(1);
     }

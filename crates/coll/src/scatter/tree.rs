@@ -15,7 +15,7 @@ use crate::cost::{Shape, Work};
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::{Tree, volume};
 use crate::registry::Request;
-use crate::schedule::{Landing, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
@@ -54,7 +54,7 @@ pub(crate) fn down(builder: &mut ScheduleBuilder<'_>, tree: &Tree, me: u32) {
 }
 
 /// Closed form: equation (1).
-pub fn work(shape: &Shape, _: Landing) -> Work {
+pub fn work(shape: &Shape, _: Protocol) -> Work {
     Work {
         rounds: u64::from(ceil_log(shape.ranks, u32::from(shape.ports) + 1)),
         port_blocks: volume(shape.ranks, shape.ports),

@@ -31,26 +31,26 @@ fn is_measured(collective: Collective, ranks: u32, bytes: u64) -> bool {
 
 struct Candidate {
     algorithm: &'static Algorithm,
-    landing: Landing,
+    protocol: Protocol,
     scratch_blocks: u32,
 }
 
 /// Everything that could run on `topology`.
 fn candidates(collective: Collective, topology: &Topology, ports: u8) -> Vec<Candidate> {
     let all = algorithms(collective).iter().filter(|a| !a.multicast);
-    let all = all.flat_map(|algorithm| algorithm.landings.iter().map(move |&l| (algorithm, l)));
-    let with_scratch = all.map(|(algorithm, landing)| {
+    let all = all.flat_map(|algorithm| algorithm.protocols.iter().map(move |&l| (algorithm, l)));
+    let with_scratch = all.map(|(algorithm, protocol)| {
         let schedule = (algorithm.build)(&Request {
             topology,
             rank: Rank(0),
             ports,
             leaders: ports,
-            landing,
+            protocol,
             root: Rank(0),
         });
         Candidate {
             algorithm,
-            landing,
+            protocol,
             scratch_blocks: schedule.scratch_blocks,
         }
     });
@@ -59,19 +59,21 @@ fn candidates(collective: Collective, topology: &Topology, ports: u8) -> Vec<Can
 
 fn predicted(candidate: &Candidate, shape: &Shape, bytes: u64) -> f64 {
     let Candidate {
-        algorithm, landing, ..
+        algorithm,
+        protocol,
+        ..
     } = *candidate;
-    let piece = match landing {
-        Landing::Scratch => piece_bytes(
+    let piece = match protocol {
+        Protocol::Eager => piece_bytes(
             algorithm,
             shape.ranks,
             bytes,
             candidate.scratch_blocks,
             SCRATCH_BYTES,
         ),
-        Landing::Recv => bytes,
+        Protocol::Rendezvous => bytes,
     };
-    predict_in_pieces(algorithm, landing, shape, bytes, piece, &Model::default()).0
+    predict_in_pieces(algorithm, protocol, shape, bytes, piece, &Model::default()).0
 }
 
 /// Choices for which another algorithm is predicted to be faster, by what is chosen and what is
@@ -96,7 +98,7 @@ impl Findings {
         let collectives = Collective::ALL.iter().copied();
         for collective in collectives.filter(|&c| algorithms(c).len() > 1) {
             let mut all = candidates(collective, topology, shape.ports);
-            all.retain(|c| zero_copy || c.landing == Landing::Scratch);
+            all.retain(|c| zero_copy || c.protocol == Protocol::Eager);
             let sizes = (0..=22).map(|class| 1u64 << class);
             for bytes in sizes.filter(|&bytes| !is_measured(collective, shape.ranks, bytes)) {
                 let choice = choose(&Query {
@@ -122,7 +124,7 @@ impl Findings {
             .map(|c| (predicted(c, shape, bytes), c))
             .collect();
         let is_chosen =
-            |c: &Candidate| (c.algorithm, c.landing) == (choice.algorithm, choice.landing);
+            |c: &Candidate| (c.algorithm, c.protocol) == (choice.algorithm, choice.protocol);
         let chosen = timed
             .iter()
             .find(|(_, c)| is_chosen(c))
@@ -135,7 +137,7 @@ impl Findings {
         if ratio <= SLOW {
             return;
         }
-        let name = |c: &Candidate| format!("{:?} into {:?}", c.algorithm, c.landing);
+        let name = |c: &Candidate| format!("{:?} by {:?}", c.algorithm, c.protocol);
         let slow = self
             .slow
             .entry(format!("{}: {}", name(chosen.1), name(best.1)));

@@ -1,7 +1,7 @@
 //! Rules of a table: ranges of facts, and what is chosen within them.
 
 use crate::registry::Collective;
-use crate::schedule::Landing;
+use crate::schedule::Protocol;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -33,18 +33,18 @@ impl Limits {
 /// Where puts land, as tables spell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LandingName {
-    /// [`Landing::Scratch`].
-    Scratch,
-    /// [`Landing::Recv`]; such a rule matches only where zero-copy is available.
-    Recv,
+pub enum ProtocolName {
+    /// [`Protocol::Eager`].
+    Eager,
+    /// [`Protocol::Rendezvous`]; such a rule matches only where zero-copy is available.
+    Rendezvous,
 }
 
-impl From<LandingName> for Landing {
-    fn from(name: LandingName) -> Self {
+impl From<ProtocolName> for Protocol {
+    fn from(name: ProtocolName) -> Self {
         match name {
-            LandingName::Scratch => Self::Scratch,
-            LandingName::Recv => Self::Recv,
+            ProtocolName::Eager => Self::Eager,
+            ProtocolName::Rendezvous => Self::Rendezvous,
         }
     }
 }
@@ -75,11 +75,11 @@ pub struct Rule {
     pub ports: Limits,
     /// The algorithm, as [`crate::named::variant`] reads it.
     pub algorithm: String,
-    /// Landing of its puts.
-    pub landing: LandingName,
+    /// Protocol of its puts.
+    pub protocol: ProtocolName,
 }
 
-/// `allgather, bytes 8193 and more, nodes up to 1: direct into recv`.
+/// `allgather, bytes 8193 and more, nodes up to 1: direct by rendezvous`.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.collective)?;
@@ -99,11 +99,11 @@ impl fmt::Display for Rule {
                 (Some(min), Some(max)) => write!(f, ", {name} {min} to {max}")?,
             }
         }
-        let landing = match self.landing {
-            LandingName::Scratch => "scratch",
-            LandingName::Recv => "recv",
+        let protocol = match self.protocol {
+            ProtocolName::Eager => "eager",
+            ProtocolName::Rendezvous => "rendezvous",
         };
-        write!(f, ": {} into {landing}", self.algorithm)
+        write!(f, ": {} by {protocol}", self.algorithm)
     }
 }
 
@@ -130,7 +130,7 @@ impl Rule {
     /// Whether everything that `other` matches, this one does.
     pub(super) fn covers(&self, other: &Self) -> bool {
         self.collective == other.collective
-            && (self.landing == LandingName::Scratch || other.landing == LandingName::Recv)
+            && (self.protocol == ProtocolName::Eager || other.protocol == ProtocolName::Rendezvous)
             && self
                 .bounds()
                 .iter()
@@ -140,6 +140,6 @@ impl Rule {
 
     pub(super) fn is_unconditional(&self) -> bool {
         let everything = LEAST.map(|least| (least, u64::MAX));
-        self.landing == LandingName::Scratch && self.bounds() == everything
+        self.protocol == ProtocolName::Eager && self.bounds() == everything
     }
 }

@@ -16,32 +16,32 @@ const QUERY: Query = Query {
     multicast: false,
 };
 
-fn chosen(query: Query) -> (&'static str, Landing) {
+fn chosen(query: Query) -> (&'static str, Protocol) {
     let choice = choose(&query);
-    (choice.algorithm.name, choice.landing)
+    (choice.algorithm.name, choice.protocol)
 }
 
 #[test]
 fn shipped_table_has_the_measured_thresholds() {
     let at = |bytes| chosen(Query { bytes, ..QUERY });
     for bytes in [0, 1, 256, 8192, 32768] {
-        assert_eq!(at(bytes), ("smp_bruck", Landing::Scratch));
+        assert_eq!(at(bytes), ("smp_bruck", Protocol::Eager));
     }
     for bytes in [32769, 65536, u64::MAX] {
-        assert_eq!(at(bytes), ("ring", Landing::Recv));
+        assert_eq!(at(bytes), ("ring", Protocol::Rendezvous));
         let apart = Query {
             bytes,
             nodes: 16,
             node_size_max: 1,
             ..QUERY
         };
-        assert_eq!(chosen(apart), ("direct", Landing::Recv));
+        assert_eq!(chosen(apart), ("direct", Protocol::Rendezvous));
         let without = Query {
             bytes,
             zero_copy: false,
             ..QUERY
         };
-        assert_eq!(chosen(without), ("smp_bruck", Landing::Scratch));
+        assert_eq!(chosen(without), ("smp_bruck", Protocol::Eager));
     }
     for bytes in [0, 8, 1 << 20] {
         let one_node = Query {
@@ -50,7 +50,7 @@ fn shipped_table_has_the_measured_thresholds() {
             node_size_max: 16,
             ..QUERY
         };
-        assert_eq!(chosen(one_node), ("smp_direct", Landing::Scratch));
+        assert_eq!(chosen(one_node), ("smp_direct", Protocol::Eager));
     }
 }
 
@@ -68,7 +68,7 @@ fn error(rules: &str) -> String {
     }
 }
 
-const LAST: &str = r#"{"collective": "allgather", "algorithm": "direct", "landing": "scratch"}"#;
+const LAST: &str = r#"{"collective": "allgather", "algorithm": "direct", "protocol": "eager"}"#;
 
 #[test]
 fn wrong_tables_are_refused_with_the_reason() {
@@ -77,27 +77,27 @@ fn wrong_tables_are_refused_with_the_reason() {
         error(&format!("{row}, {LAST}"))
     };
     assert_eq!(
-        named("brook", r#""landing": "scratch""#),
+        named("brook", r#""protocol": "eager""#),
         "tuning table, rule 0: allgather has no algorithm \"brook\"; did you mean \"bruck\"?"
     );
     assert_eq!(
-        named("smp_bruck", r#""landing": "recv""#),
-        "tuning table, rule 0: smp_bruck cannot land in Recv"
+        named("smp_bruck", r#""protocol": "rendezvous""#),
+        "tuning table, rule 0: smp_bruck does not offer Rendezvous"
     );
     assert_eq!(
-        named("bruck", r#""landing": "scratch""#),
+        named("bruck", r#""protocol": "eager""#),
         "tuning table, rule 1: never reached, as rule 0 matches first"
     );
     assert_eq!(
         named(
             "bruck",
-            r#""landing": "scratch", "ranks": {"min": 9, "max": 8}"#
+            r#""protocol": "eager", "ranks": {"min": 9, "max": 8}"#
         ),
         "tuning table, rule 0: matches nothing, as a minimum exceeds its maximum"
     );
-    assert!(named("bruck", r#""landing": "scratch", "size": 3"#).contains("unknown field `size`"));
-    let narrow = r#"{"collective": "allgather", "bytes": {"max": 9}, "algorithm": "direct", "landing": "scratch"}"#;
-    for rules in [narrow, &LAST.replace("scratch", "recv")] {
+    assert!(named("bruck", r#""protocol": "eager", "size": 3"#).contains("unknown field `size`"));
+    let narrow = r#"{"collective": "allgather", "bytes": {"max": 9}, "algorithm": "direct", "protocol": "eager"}"#;
+    for rules in [narrow, &LAST.replace("eager", "rendezvous")] {
         assert!(
             error(rules).contains("needs a last rule without conditions"),
             "{rules}"
@@ -113,15 +113,15 @@ fn wrong_tables_are_refused_with_the_reason() {
 
 #[test]
 fn a_zero_copy_rule_does_not_hide_the_one_without() {
-    let recv = LAST.replace("scratch", "recv");
+    let recv = LAST.replace("eager", "rendezvous");
     let text = format!("{{\"version\": 1, \"rules\": [{recv}, {LAST}]}}");
     let table = Table::from_json(&text).expect("both rules can be reached");
-    assert_eq!(table.choose(&QUERY).landing, Landing::Recv);
+    assert_eq!(table.choose(&QUERY).protocol, Protocol::Rendezvous);
     let without = Query {
         zero_copy: false,
         ..QUERY
     };
-    assert_eq!(table.choose(&without).landing, Landing::Scratch);
+    assert_eq!(table.choose(&without).protocol, Protocol::Eager);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn thresholds_of_the_other_collectives() {
         node_size_max: 2,
         ..query(Collective::Gather, 32768)
     };
-    assert_eq!(chosen(on_pairs), ("smp_direct", Landing::Recv));
+    assert_eq!(chosen(on_pairs), ("smp_direct", Protocol::Rendezvous));
     assert_eq!(named(Collective::Alltoall, 1024, 4), "smp_direct");
     assert_eq!(named(Collective::Alltoall, 1025, 4), "direct");
     assert_eq!(named(Collective::Alltoall, 512, 8), "bruck");
@@ -173,7 +173,7 @@ fn rules_may_say_how_many_ports() {
     let table = |algorithm: &str| {
         Table::from_json(&format!(
             r#"{{ "version": 1, "rules": [ {{ "collective": "allgather", "algorithm": "{algorithm}",
-            "landing": "scratch" }} ] }}"#
+            "protocol": "eager" }} ] }}"#
         ))
     };
     let choice = table("bruck:ports=1").unwrap().choose(&QUERY);
@@ -212,7 +212,7 @@ fn operations_that_do_not_commute_get_an_algorithm_in_rank_order() {
             .algorithm
             .commutative_only(&interleaved)
     );
-    let rule = r#"{"collective": "reduce", "algorithm": "smp_knomial", "landing": "scratch"}"#;
+    let rule = r#"{"collective": "reduce", "algorithm": "smp_knomial", "protocol": "eager"}"#;
     assert!(error(rule).contains("rank order on every team"));
 }
 

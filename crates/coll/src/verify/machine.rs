@@ -14,7 +14,7 @@ pub(super) struct Arrival {
     pub(super) origin: Rank,
     pub(super) step: u32,
     pub(super) slot: Slot,
-    /// Port, blocks and index in `puts` of a put; `None` for an announcement.
+    /// Port, blocks and index in `puts` of a put; `None` for an RTR.
     put: Option<(u8, u32, u32)>,
     clock: Clock,
     pub(super) awaited: bool,
@@ -154,14 +154,14 @@ impl<'a> Machine<'a> {
                 self.transfer(rank, &from, to, &into, access)?;
                 self.raise(rank, index, to, slot, Some((port, from.count, put)))?;
             }
-            Step::Announce { to, slot } => self.raise(rank, index, to, slot, None)?,
+            Step::SendRtr { to, slot } => self.raise(rank, index, to, slot, None)?,
             Step::Await {
                 from,
                 port,
                 slot,
                 blocks,
             } => return self.await_slot(rank, index, from, slot, Some((port, blocks))),
-            Step::AwaitAnnouncement { from, slot } => {
+            Step::AwaitRtr { from, slot } => {
                 return self.await_slot(rank, index, from, slot, None);
             }
             Step::Multicast { from } => self.multicast(rank, index, &from)?,

@@ -1,7 +1,7 @@
 //! What is wrong with a step or a schedule on its own.
 
 use super::{Fault, Task, VerifyError};
-use crate::schedule::{Buffer, Landing, PHASE_MAX, Schedule, Slot, Span, Step, slot_limit};
+use crate::schedule::{Buffer, PHASE_MAX, Protocol, Schedule, Slot, Span, Step, slot_limit};
 use ferrorail_base::{NodeRank, Rank};
 
 /// Checks every schedule by itself, and that they agree about rounds and scratch.
@@ -96,7 +96,7 @@ impl<'a> Checker<'a> {
                 self.peer(to)?;
                 self.port(port)?;
                 self.slot(slot)?;
-                self.landing(to, &from, &into)?;
+                self.protocol(to, &from, &into)?;
                 self.put_spans(to, &from, &into)
             }
             Step::Await {
@@ -106,12 +106,12 @@ impl<'a> Checker<'a> {
                 self.port(port)?;
                 self.slot(slot)
             }
-            Step::Announce { to: peer, slot } | Step::AwaitAnnouncement { from: peer, slot } => {
+            Step::SendRtr { to: peer, slot } | Step::AwaitRtr { from: peer, slot } => {
                 self.peer(peer)?;
                 self.slot(slot)?;
-                match self.task.landing {
-                    Landing::Recv => Ok(()),
-                    Landing::Scratch => Err(Fault::AnnouncesScratch),
+                match self.task.protocol {
+                    Protocol::Rendezvous => Ok(()),
+                    Protocol::Eager => Err(Fault::RtrForEager),
                 }
             }
             Step::Multicast { from } => self.multicast(self.rank, &from),
@@ -179,8 +179,8 @@ impl<'a> Checker<'a> {
         }
         self.bounds(span)?;
         match span.buffer {
-            Buffer::Scratch | Buffer::Node if self.task.landing == Landing::Recv => {
-                Err(Fault::Landing(span.buffer))
+            Buffer::Scratch | Buffer::Node if self.task.protocol == Protocol::Rendezvous => {
+                Err(Fault::Protocol(span.buffer))
             }
             _ => Ok(()),
         }
@@ -232,18 +232,18 @@ impl<'a> Checker<'a> {
         inside.then_some(()).ok_or(Fault::OutOfBounds(span.buffer))
     }
 
-    fn landing(&self, to: Rank, from: &Span, into: &Span) -> Result<(), Fault> {
+    fn protocol(&self, to: Rank, from: &Span, into: &Span) -> Result<(), Fault> {
         let is_scratch = |span: &Span| matches!(span.buffer, Buffer::Scratch | Buffer::Node);
         // What a rank of this node gets is copied there by this rank itself.
         let copied = self.task.topology.same_node(to, self.rank);
-        let (from_allowed, into_allowed) = match self.task.landing {
-            Landing::Scratch => (is_scratch(from) || copied, is_scratch(into)),
-            Landing::Recv => (true, !is_scratch(into)),
+        let (from_allowed, into_allowed) = match self.task.protocol {
+            Protocol::Eager => (is_scratch(from) || copied, is_scratch(into)),
+            Protocol::Rendezvous => (true, !is_scratch(into)),
         };
         match (into.buffer, from_allowed, into_allowed) {
             (Buffer::Send, ..) => Err(Fault::WritesSend),
-            (_, false, _) => Err(Fault::Landing(from.buffer)),
-            (_, _, false) => Err(Fault::Landing(into.buffer)),
+            (_, false, _) => Err(Fault::Protocol(from.buffer)),
+            (_, _, false) => Err(Fault::Protocol(into.buffer)),
             _ => Ok(()),
         }
     }

@@ -24,7 +24,7 @@ impl Team {
         bytes: usize,
     ) -> Result<(), EngineError> {
         if bytes == 0 {
-            return self.nothing(Collective::Allgather, Rank(0));
+            return self.empty(Collective::Allgather, Rank(0));
         }
         let own = recv.wrapping_add(self.map.rank.index() * bytes);
         self.call(&Call {

@@ -23,7 +23,7 @@ impl Team {
         bytes: usize,
     ) -> Result<(), EngineError> {
         if bytes == 0 {
-            return self.nothing(Collective::Alltoall, Rank(0));
+            return self.empty(Collective::Alltoall, Rank(0));
         }
         self.call(&Call {
             collective: Collective::Alltoall,

@@ -5,12 +5,12 @@
 //! ends know which of the two it is. Where user memory cannot be reached, the ranks first agree how
 //! many pieces the longest message takes.
 
-use super::{Call, connect_peers, finish, inline, piece_in, prepare_pieces, scheduled, turn};
+use super::{Call, allocate, connect_peers, eager, finish, piece_in, prepare_pieces, scheduled};
 use crate::EngineError;
 use crate::choice::ZERO_COPY_BYTES_MIN;
-use crate::clock::Wanted;
 use crate::plan::{Plan, PlanKey};
 use crate::run::{Run, Side, UserBuffers, Window, beside_cells};
+use crate::sequence::ChannelRequest;
 use crate::team::State;
 use crate::team::map::Map;
 use ferrorail_base::Rank;
@@ -27,7 +27,7 @@ pub(super) fn run(
     if plan.large.is_some() {
         scratch = beside_cells(scratch as usize, map.topology.size()) as u64;
     }
-    let room = piece_in(scratch, map, plan, ZERO_COPY_BYTES_MIN as usize, 1);
+    let capacity = piece_in(scratch, map, plan, ZERO_COPY_BYTES_MIN as usize, 1);
     let user = |window| UserBuffers {
         send: call.send,
         recv: call.recv,
@@ -40,45 +40,44 @@ pub(super) fn run(
     plan.runs += 1;
     if let Some(large) = &plan.large {
         let mut above = 0;
-        if let Some(form) = plan.inline {
+        if let Some(form) = plan.eager {
             above = form.share(map.topology.size());
             // SAFETY: the entry's caller vouches for its buffers.
-            unsafe { inline::run_short_blocks(map, state, call, form)? };
+            unsafe { eager::run_short_blocks(map, state, call, form)? };
         }
         // One operation: a pair has the same slot in both schedules, and uses it in one of them.
         let passes = call.send.has_block_above(above) || call.recv.has_block_above(above);
-        let turn = match passes || map.topology.node_count() > 1 {
-            true => turn(map, state, call, Wanted::CHANNEL)?,
+        let allocation = match passes || map.topology.node_count() > 1 {
+            true => allocate(map, state, call, ChannelRequest::CHANNEL)?,
             // Nothing passes here; who waits for a free channel does not need this rank for it.
-            false => {
-                state
-                    .clock
-                    .next(Wanted::CHANNEL)
-                    .marked(call.collective, call.root, call.bytes)
-            }
+            false => state.sequence.next(ChannelRequest::CHANNEL).tagged(
+                call.collective,
+                call.root,
+                call.bytes,
+            ),
         };
         if passes {
-            let scratch = user(Window::Between { above, room });
-            Run::new(map, &plan.route, scratch, turn).complete(state, name)?;
+            let scratch = user(Window::Between { above, capacity });
+            Run::new(map, &plan.route, scratch, allocation).complete(state, name)?;
             // Little scratch has less room than the flags' cache lines.
             let direct = user(Window::Above {
-                room: room.max(above),
+                capacity: capacity.max(above),
             });
-            Run::new(map, large, direct, turn).complete(state, name)?;
+            Run::new(map, large, direct, allocation).complete(state, name)?;
         }
         return Ok(());
     }
     let longest = longest(map, state, call)?;
-    if room < longest {
+    if capacity < longest {
         prepare_pieces(map, state)?;
     }
     let mut offset = 0;
     while offset < longest {
-        let turn = turn(map, state, call, Wanted::CHANNEL)?;
-        let window = Window::Piece { offset, room };
-        Run::new(map, &plan.route, user(window), turn).complete(state, name)?;
+        let allocation = allocate(map, state, call, ChannelRequest::CHANNEL)?;
+        let window = Window::Piece { offset, capacity };
+        Run::new(map, &plan.route, user(window), allocation).complete(state, name)?;
         finish(map, state);
-        offset += room;
+        offset += capacity;
     }
     Ok(())
 }

@@ -8,19 +8,19 @@ mod allgather;
 mod alltoall;
 mod barrier;
 mod by_length;
-pub(crate) mod inline;
+pub(crate) mod eager;
 mod reduction;
 mod rooted;
 mod vector;
 
 use crate::choice;
-use crate::clock::{Row, Turn, Wanted};
 use crate::multicast;
 use crate::plan::{Plan, PlanKey};
-use crate::proof;
+use crate::quiescence;
 use crate::reducer::Reducer;
-use crate::run::mark::{self, Expected, Messages, mark};
-use crate::run::{Blocked, Patience, Run, Side, UserBuffers, Window};
+use crate::run::tag::{self, Expected, Messages, tag};
+use crate::run::{Blocked, BlockingWait, Run, Side, UserBuffers, Window};
+use crate::sequence::{Allocation, ChannelRequest, Ring};
 use crate::team::State;
 use crate::team::connect::{Peers, connect_all};
 use crate::team::map::{CHANNELS, Map, SMALL_CHANNELS};
@@ -28,7 +28,7 @@ use crate::{EngineError, Team};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::cost;
-use ferrorail_coll::{Collective, Landing};
+use ferrorail_coll::{Collective, Protocol};
 
 /// The collectives that teams run; `coll` has algorithms for more.
 pub const OFFERED: &[Collective] = &[
@@ -78,15 +78,15 @@ impl Team {
         let mut plan = state.plans.take(&self.map, key);
         let outcome = if self.map.topology.size() == 1 {
             // SAFETY: the entry's caller vouches for its buffers; one block each.
-            unsafe { alone(call) };
+            unsafe { single_rank(call) };
             Ok(())
         } else if choice::by_length(call.collective) {
             by_length::run(&self.map, state, &mut plan, call)
-        } else if let Some(form) = plan.inline
+        } else if let Some(form) = plan.eager
             && call.bytes <= form.share(self.map.topology.size())
         {
             // SAFETY: the entry's caller vouches for its buffers.
-            unsafe { inline::run(&self.map, state, call, form) }
+            unsafe { eager::run(&self.map, state, call, form) }
         } else {
             scheduled(&self.map, state, &mut plan, call)
         };
@@ -113,20 +113,20 @@ impl Team {
         );
         if !done_nothing {
             state.broken = Some(error.to_string());
-            mark::give_up(&self.map);
+            tag::give_up(&self.map);
         }
         error
     }
 
     /// A call that moves nothing. Its number is shown to ranks that think otherwise.
-    fn nothing(&self, collective: Collective, root: Rank) -> Result<(), EngineError> {
+    fn empty(&self, collective: Collective, root: Rank) -> Result<(), EngineError> {
         let mut state = self.enter()?;
         let key = PlanKey::new(collective, root, 0);
         let plan = state.plans.take(&self.map, key);
         state.plans.put_back(plan, 0);
         if self.map.topology.size() > 1 {
-            let op = state.clock.skip();
-            mark::show(&self.map, mark(op, collective, root, 0));
+            let op = state.sequence.skip();
+            tag::show(&self.map, tag(op, collective, root, 0));
             finish(&self.map, &state);
         }
         Ok(())
@@ -137,7 +137,7 @@ impl Team {
 ///
 /// # Safety
 /// The call's buffers are valid for their blocks.
-unsafe fn alone(call: &Call<'_>) {
+unsafe fn single_rank(call: &Call<'_>) {
     if call.send.count() == 0 || call.recv.count() == 0 {
         return;
     }
@@ -161,109 +161,111 @@ fn scheduled(
     }
     connect_peers(map, state, plan, call)?;
     let unit = call.reducer.map_or(1, |reducer| reducer.element_bytes);
-    let (channels, piece) = match plan.landing {
-        Landing::Recv if plan.route.schedule.scratch_blocks == 0 => (Wanted::CHANNEL, call.bytes),
-        Landing::Recv => whole_channels(map, plan, call, unit),
-        Landing::Scratch => room(map, plan, call, unit),
+    let (channels, piece) = match plan.protocol {
+        Protocol::Rendezvous if plan.route.schedule.scratch_blocks == 0 => {
+            (ChannelRequest::CHANNEL, call.bytes)
+        }
+        Protocol::Rendezvous => whole_channels(map, plan, call, unit),
+        Protocol::Eager => capacity(map, plan, call, unit),
     };
     if piece == 0 && call.bytes > 0 {
         return Err(EngineError::ElementTooLarge { bytes: unit });
     }
     // Known lengths, straight into blocks that lie anywhere: one message per pair.
-    let pairs = call.collective == Collective::Allgatherv && plan.landing == Landing::Recv;
+    let pairs = call.collective == Collective::Allgatherv && plan.protocol == Protocol::Rendezvous;
     let proves = call.collective.synchronising() && !(pairs && call.recv.has_empty_block());
     if piece < call.bytes {
         prepare_pieces(map, state)?;
     }
     let mut offset = 0;
     loop {
-        let turn = turn(map, state, call, channels)?;
-        let room = piece.min(call.bytes - offset);
+        let allocation = allocate(map, state, call, channels)?;
+        let capacity = piece.min(call.bytes - offset);
         let user = UserBuffers {
             send: call.send,
             recv: call.recv,
             window: match pairs {
-                true => Window::Above { room: 0 },
-                false => Window::Piece { offset, room },
+                true => Window::Above { capacity: 0 },
+                false => Window::Piece { offset, capacity },
             },
             parts: plan.parts,
             pairs,
             reducer: call.reducer,
         };
         plan.runs += 1;
-        Run::new(map, &plan.route, user, turn).complete(state, call.collective.name())?;
+        Run::new(map, &plan.route, user, allocation).complete(state, call.collective.name())?;
         finish(map, state);
         if proves {
-            state.clock.synchronised();
+            state.sequence.synchronised();
         }
-        offset += room;
+        offset += capacity;
         if offset >= call.bytes {
             return Ok(());
         }
     }
 }
 
-/// Waits until the next channel and the next inline slot are free everywhere, on one node.
+/// Waits until the next channel and the next eager slot are free everywhere, on one node.
 #[cold]
-fn make_room(map: &Map, state: &mut State) -> Result<(), EngineError> {
-    // Half a row at once, as who waits for each place anew is woken up for each.
-    let wanted = state.clock.half_a_row_ago();
-    let mut patience = Patience::new(map, "run-ahead");
+fn wait_for_channel(map: &Map, state: &mut State) -> Result<(), EngineError> {
+    // Half a ring at once, as who waits for each place anew is woken up for each.
+    let wanted = state.sequence.half_a_ring_ago();
+    let mut blocking_wait = BlockingWait::new(map, "run-ahead");
     for rank in (0..map.topology.size()).filter(|&rank| rank != map.rank.0) {
         let finished = map.segment().finished(NodeRank(rank));
         while finished.load(Ordering::Acquire) < wanted {
-            patience.idle(Blocked::Node, || format!("rank {rank}"))?;
+            blocking_wait.idle(Blocked::Node, || format!("rank {rank}"))?;
         }
     }
-    state.clock.all_finished(wanted);
+    state.sequence.all_finished(wanted);
     Ok(())
 }
 
-/// How often who waits in [`make_room`] is woken up, in operations.
+/// How often who waits in [`wait_for_channel`] is woken up, in operations.
 const RING_INTERVAL: u64 = 4;
 
 /// Says on the node that this rank has finished the last operation. After each, also of those that
-/// make one call together: a rank may be a row ahead within one.
+/// make one call together: a rank may be a ring ahead within one.
 #[inline]
 fn finish(map: &Map, state: &State) {
     if map.topology.size() == 1 {
         return;
     }
-    let (segment, op) = (map.segment(), state.clock.op());
+    let (segment, op) = (map.segment(), state.sequence.op());
     segment.finished(map.node_rank).store(op, Ordering::Release);
     if op.is_multiple_of(RING_INTERVAL) {
         segment.doorbell().ring();
     }
 }
 
-/// The next operation's mark and channel; waits where no channel is free.
-fn turn(
+/// The next operation's tag and channel; waits where no channel is free.
+fn allocate(
     map: &Map,
     state: &mut State,
     call: &Call<'_>,
-    channels: Wanted,
-) -> Result<Turn, EngineError> {
-    let turn = if call.collective == Collective::Barrier {
-        state.clock.next_sync()
+    channels: ChannelRequest,
+) -> Result<Allocation, EngineError> {
+    let allocation = if call.collective == Collective::Barrier {
+        state.sequence.next_sync()
     } else {
         if map.topology.node_count() > 1 {
             keep_pace(map, state, channels)?;
-        } else if state.clock.is_full(channels) {
-            make_room(map, state)?;
+        } else if state.sequence.is_full(channels) {
+            wait_for_channel(map, state)?;
         }
-        state.clock.next(channels)
+        state.sequence.next(channels)
     };
-    Ok(turn.marked(call.collective, call.root, call.bytes))
+    Ok(allocation.tagged(call.collective, call.root, call.bytes))
 }
 
-/// Between nodes, has channels proven free before they are wanted, and waits for the next ones to be.
-fn keep_pace(map: &Map, state: &mut State, channels: Wanted) -> Result<(), EngineError> {
-    proof::advance(map, state)?;
-    if let Some(op) = state.clock.want(channels) {
-        proof::want(map, state, op)?;
+/// Between nodes, has channels known free before they are wanted, and waits for the next ones to be.
+fn keep_pace(map: &Map, state: &mut State, channels: ChannelRequest) -> Result<(), EngineError> {
+    quiescence::advance(map, state)?;
+    if let Some(op) = state.sequence.request(channels) {
+        quiescence::request(map, state, op)?;
     }
-    match state.clock.is_full(channels) {
-        true => proof::wait(map, state, state.clock.needed(channels)),
+    match state.sequence.is_full(channels) {
+        true => quiescence::wait(map, state, state.sequence.needed(channels)),
         false => Ok(()),
     }
 }
@@ -272,7 +274,7 @@ fn keep_pace(map: &Map, state: &mut State, channels: Wanted) -> Result<(), Engin
 fn prepare_pieces(map: &Map, state: &mut State) -> Result<(), EngineError> {
     match map.topology.node_count() {
         1 => Ok(()),
-        _ => proof::prepare(map, state),
+        _ => quiescence::prepare(map, state),
     }
 }
 
@@ -284,20 +286,20 @@ fn connect_peers(
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
     if !plan.connected {
-        let next = state.clock.op() + 1;
+        let next = state.sequence.op() + 1;
         let expected = Expected {
-            mark: mark(next, call.collective, call.root, call.bytes),
+            tag: tag(next, call.collective, call.root, call.bytes),
             messages: Messages::None,
         };
-        let mut patience = Patience::new(map, call.collective.name()).expecting(expected);
+        let mut blocking_wait = BlockingWait::new(map, call.collective.name()).expecting(expected);
         let which = Peers::Schedule {
             collective: call.collective,
             algorithm: plan.variant,
             root: call.root,
-            landing: plan.landing,
+            protocol: plan.protocol,
         };
         let peers_of = |rank| plan.peers_of(map, rank);
-        connect_all(map, state, which, &peers_of, &mut patience)?;
+        connect_all(map, state, which, &peers_of, &mut blocking_wait)?;
         plan.connected = true;
     }
     Ok(())
@@ -306,11 +308,11 @@ fn connect_peers(
 /// The channels of an operation that lands in scratch, and the largest piece of a block (of a whole
 /// vector, where the algorithm cuts that) with which the schedule fits there, in whole elements of `unit`
 /// bytes; 0 if not one element fits. What does not fit as a whole goes in pieces of one channel.
-fn room(map: &Map, plan: &Plan, call: &Call<'_>, unit: usize) -> (Wanted, usize) {
+fn capacity(map: &Map, plan: &Plan, call: &Call<'_>, unit: usize) -> (ChannelRequest, usize) {
     let layout = map.segment().layout();
     if layout.small_channels > 0 {
-        let (row, widest) = (Row::Small, SMALL_CHANNELS / CHANNELS);
-        let small = in_row(map, plan, call, unit, (row, layout.channels, widest));
+        let (ring, widest) = (Ring::Small, SMALL_CHANNELS / CHANNELS);
+        let small = in_ring(map, plan, call, unit, (ring, layout.channels, widest));
         if small.1 == call.bytes {
             return small;
         }
@@ -318,25 +320,25 @@ fn room(map: &Map, plan: &Plan, call: &Call<'_>, unit: usize) -> (Wanted, usize)
     whole_channels(map, plan, call, unit)
 }
 
-/// As [`room`], without small channels.
-fn whole_channels(map: &Map, plan: &Plan, call: &Call<'_>, unit: usize) -> (Wanted, usize) {
+/// As [`capacity`], without small channels.
+fn whole_channels(map: &Map, plan: &Plan, call: &Call<'_>, unit: usize) -> (ChannelRequest, usize) {
     let widest = choice::widest(call.collective, map.topology.node_count());
-    in_row(map, plan, call, unit, (Row::Channels, 0, widest))
+    in_ring(map, plan, call, unit, (Ring::Channels, 0, widest))
 }
 
-/// As [`room`], of the channels of `row` from `first`, at most `widest` of them.
-fn in_row(
+/// As [`capacity`], of the channels of `row` from `first`, at most `widest` of them.
+fn in_ring(
     map: &Map,
     plan: &Plan,
     call: &Call<'_>,
     unit: usize,
-    (row, first, widest): (Row, u32, u32),
-) -> (Wanted, usize) {
+    (ring, first, widest): (Ring, u32, u32),
+) -> (ChannelRequest, usize) {
     let layout = map.segment().layout();
     let (width, piece) = choice::fit(widest, call.bytes, |width| {
         piece_in(layout.run_bytes(first, width), map, plan, call.bytes, unit)
     });
-    (Wanted { row, width }, piece)
+    (ChannelRequest { ring, width }, piece)
 }
 
 /// Largest piece with which the schedule fits into `scratch` bytes.

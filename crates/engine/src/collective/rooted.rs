@@ -22,7 +22,7 @@ impl Team {
         root: Rank,
     ) -> Result<(), EngineError> {
         if bytes == 0 {
-            return self.nothing(Collective::Bcast, root);
+            return self.empty(Collective::Bcast, root);
         }
         self.call(&Call {
             collective: Collective::Bcast,
@@ -52,7 +52,7 @@ impl Team {
         root: Rank,
     ) -> Result<(), EngineError> {
         if bytes == 0 {
-            return self.nothing(Collective::Gather, root);
+            return self.empty(Collective::Gather, root);
         }
         let is_root = self.map.rank == root;
         let own = recv.wrapping_add(root.index() * bytes).cast_const();
@@ -83,7 +83,7 @@ impl Team {
         root: Rank,
     ) -> Result<(), EngineError> {
         if bytes == 0 {
-            return self.nothing(Collective::Scatter, root);
+            return self.empty(Collective::Scatter, root);
         }
         let is_root = self.map.rank == root;
         let own = send.wrapping_add(root.index() * bytes).cast_mut();

@@ -41,7 +41,7 @@ impl Report {
             let _ = writeln!(
                 text,
                 "  user buffers {:>18} registered {:>8} refused; {} messages of {} bytes in pieces",
-                direct.registered, direct.refused, direct.bounced_messages, direct.bounced_bytes
+                direct.registered, direct.refused, direct.staged_messages, direct.staged_bytes
             );
         }
         let packing = &self.host_packing;
@@ -125,7 +125,7 @@ impl Report {
                 "  {:<20} {:<28} {:<8} {:>8} {:>12} {:>16}  {:<8} {:>6} {:>8} {:>12}",
                 "collective",
                 "algorithm",
-                "landing",
+                "protocol",
                 "up to",
                 "calls",
                 "bytes",
@@ -146,7 +146,7 @@ impl Report {
                 "  {:<20} {:<28} {:<8} {:>8} {:>12} {:>16}  {:<8} {:>6.1} {:>8.1} {:>12.2}",
                 row.collective,
                 row.algorithm,
-                row.landing,
+                row.protocol,
                 format_bytes(row.size_class_bytes),
                 row.calls,
                 row.bytes,

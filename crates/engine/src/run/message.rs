@@ -22,9 +22,9 @@ pub(super) struct Message<'m> {
     pub to: Rank,
     pub slot: Slot,
     /// What its flags hold, besides the number of chunks.
-    pub mark: u64,
+    pub tag: u64,
     /// Whether the flag is part of it.
-    pub is_letter: bool,
+    pub is_eager: bool,
     /// Whether it goes from and to user memory: the source is the caller's again only when the rails
     /// have read it.
     pub into_user: bool,
@@ -42,8 +42,8 @@ pub(super) struct Word {
 
 impl Message<'_> {
     /// The flag of a message of one chunk.
-    pub fn seal(&self) -> u64 {
-        flag_value(self.mark, 1)
+    pub fn tail(&self) -> u64 {
+        flag_value(self.tag, 1)
     }
 
     /// How it is laid over rails.

@@ -3,35 +3,34 @@
 //! [`Run::advance`] executes steps until one cannot go on yet, and never blocks. A blocking call
 //! ([`complete`]) advances to the end and waits in between.
 
-mod announce;
-mod bounce;
 pub(crate) mod checked;
-mod inquire;
-mod letter;
-pub(crate) mod mark;
+mod eager;
 mod message;
-mod meter;
 mod multicast;
+mod probe;
 mod put;
+mod rate_sampler;
+mod ready_to_receive;
 mod registered;
 mod span;
+mod staged;
+pub(crate) mod tag;
 mod user;
 mod wait;
 
-pub(crate) use announce::beside_cells;
-pub(crate) use bounce::Bounce;
-pub(crate) use inquire::{Inquiry, inquire};
-pub(crate) use meter::Meter;
+pub(crate) use probe::{PeerProbe, probe_peer};
+pub(crate) use rate_sampler::RateSampler;
+pub(crate) use ready_to_receive::beside_cells;
+pub(crate) use staged::StagedTransfers;
 pub use user::Block;
 pub(crate) use user::{Side, UserBuffers, Window};
-pub(crate) use wait::Patience;
+pub(crate) use wait::BlockingWait;
 
 use crate::EngineError;
-use crate::clock::Turn;
 use crate::plan::Route;
+use crate::sequence::Allocation;
 use crate::team::State;
 use crate::team::map::Map;
-use bounce::Outgoing;
 use checked::Checking;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
@@ -43,6 +42,7 @@ use multicast::Multicasts;
 use put::Sending;
 use registered::Registered;
 use span::Spans;
+use staged::Outgoing;
 use std::cell::Cell;
 
 /// What a run that cannot go on is waiting for.
@@ -70,17 +70,17 @@ pub(crate) struct Run<'a> {
     map: &'a Map,
     schedule: &'a Schedule,
     spans: Spans<'a>,
-    /// The operation's mark.
+    /// The operation's tag.
     op: u64,
     channel: u32,
     /// Next step.
     next: usize,
     /// The put that was left half done because a rail's queue was full.
     sending: Option<Sending>,
-    /// Letters written so far.
-    letters: Cell<u32>,
+    /// Eager messages written so far.
+    eager_messages: Cell<u32>,
     /// The put that goes in pieces, if the present one does.
-    bouncing: Option<Box<Outgoing>>,
+    staging: Option<Box<Outgoing>>,
     /// Whether peers may ask this rank to take messages in pieces.
     serves: bool,
     /// The check of the message that is being waited for.
@@ -93,29 +93,34 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run of `route` as the operation that the team's clock gave out.
+    /// A run of `route` as the operation that the sequence gave out.
     ///
     /// Messages from and to a buffer that cannot be registered go in pieces.
-    pub fn new(map: &'a Map, route: &'a Route, user: UserBuffers<'a>, turn: Turn) -> Self {
+    pub fn new(
+        map: &'a Map,
+        route: &'a Route,
+        user: UserBuffers<'a>,
+        allocation: Allocation,
+    ) -> Self {
         let register = |wanted: bool, side| match wanted {
             true => Registered::new(map, side, user.window),
-            false => Registered::Nothing,
+            false => Registered::Unneeded,
         };
         Self {
             map,
             schedule: &route.schedule,
-            op: turn.op,
-            channel: turn.channel,
+            op: allocation.op,
+            channel: allocation.channel,
             next: 0,
             sending: None,
-            letters: Cell::new(0),
-            bouncing: None,
+            eager_messages: Cell::new(0),
+            staging: None,
             serves: route.registers_recv && map.rails.is_some(),
             checking: Checking::default(),
             multicasts: Multicasts::default(),
             send: register(route.registers_send, &user.send),
             receive: register(route.registers_recv, &user.recv),
-            spans: Spans::new(map, user, turn),
+            spans: Spans::new(map, user, allocation),
         }
     }
 
@@ -125,7 +130,7 @@ impl<'a> Run<'a> {
         while let Some(step) = self.schedule.steps.get(self.next) {
             if let Some(blocked) = self.step(*step, state)? {
                 // Those who wait for this rank to take their pieces do not ring the node's doorbell.
-                let idle = state.bounce.is_idle();
+                let idle = state.staged.is_idle();
                 return Ok(Advance::Pending(if idle { blocked } else { Blocked::Rail }));
             }
             self.next += 1;
@@ -159,17 +164,17 @@ impl<'a> Run<'a> {
                 from, slot, blocks, ..
             } => match self.spans.received(from, blocks) {
                 Some(bytes) => {
-                    let mark = self.message_mark(bytes);
-                    self.await_message(state, from, slot, mark, blocks > 0)
+                    let tag = self.message_tag(bytes);
+                    self.await_message(state, from, slot, tag, blocks > 0)
                 }
                 None => Ok(None),
             },
-            Step::Announce { to, slot } => match self.spans.received(to, 0) {
-                Some(_) => self.announce(state, to, slot),
+            Step::SendRtr { to, slot } => match self.spans.received(to, 0) {
+                Some(_) => self.send_rtr(state, to, slot),
                 None => Ok(None),
             },
-            Step::AwaitAnnouncement { from, slot } => match self.spans.sent(from, 0) {
-                Some(_) => self.await_announcement(state, from, slot),
+            Step::AwaitRtr { from, slot } => match self.spans.sent(from, 0) {
+                Some(_) => self.await_rtr(state, from, slot),
                 None => Ok(None),
             },
             Step::Multicast { .. } => self.multicast(),
@@ -189,7 +194,7 @@ impl<'a> Run<'a> {
             }
             Step::NodeAwait { of, phase } => {
                 let flags = self.map.segment().flags();
-                let reached = mark::has_reached(&flags, of, self.flag_value(phase));
+                let reached = tag::has_reached(&flags, of, self.flag_value(phase));
                 Ok((!reached).then_some(Blocked::Node))
             }
             Step::NodeAwaitAll { phase } => {
@@ -197,7 +202,7 @@ impl<'a> Run<'a> {
                 let flags = self.map.segment().flags();
                 let ranks = self.map.segment().layout().local_ranks;
                 let mut all = (0..ranks).map(NodeRank);
-                let all = all.all(|rank| mark::has_reached(&flags, rank, wanted));
+                let all = all.all(|rank| tag::has_reached(&flags, rank, wanted));
                 Ok((!all).then_some(Blocked::Node))
             }
         }
@@ -205,9 +210,9 @@ impl<'a> Run<'a> {
 
     /// What the flag of a message of `bytes` bytes holds.
     #[inline]
-    fn message_mark(&self, bytes: usize) -> u64 {
+    fn message_tag(&self, bytes: usize) -> u64 {
         if self.spans.user().pairs {
-            mark::with_length(self.op, bytes)
+            tag::with_length(self.op, bytes)
         } else {
             self.op
         }
@@ -222,19 +227,19 @@ impl<'a> Run<'a> {
     fn signal(&self, phase: u8) {
         let segment = self.map.segment();
         let value = self.flag_value(phase);
-        mark::signal(&segment.flags(), self.map.node_rank, value);
+        tag::signal(&segment.flags(), self.map.node_rank, value);
         segment.doorbell().ring();
     }
 
-    /// How many chunks the message of `slot` has, if chunk `chunk` of it has arrived with `mark`.
+    /// How many chunks the message of `slot` has, if chunk `chunk` of it has arrived with `tag`.
     #[inline]
-    fn arrived(&self, slot: Slot, chunk: u8, mark: u64) -> Option<u8> {
+    fn arrived(&self, slot: Slot, chunk: u8, tag: u64) -> Option<u8> {
         let flag = self
             .map
             .segment()
             .arrival(self.map.node_rank, self.channel, slot, chunk);
         let (seen, chunks) = flag_parts(flag.load(Ordering::Acquire));
-        mark::has_come(seen, mark).then_some(chunks)
+        tag::has_come(seen, tag).then_some(chunks)
     }
 
     /// `None` if the message from `from` is complete, and undamaged if it is `checked`, as what has
@@ -245,27 +250,27 @@ impl<'a> Run<'a> {
         state: &mut State,
         from: Rank,
         slot: Slot,
-        mark: u64,
+        tag: u64,
         has_bytes: bool,
     ) -> Result<Option<Blocked>, EngineError> {
         if self.map.topology.same_node(from, self.map.rank) {
-            return Ok(self.unless_arrived(slot, mark, Blocked::Node));
+            return Ok(self.unless_arrived(slot, tag, Blocked::Node));
         }
         if has_bytes && self.map.settings.reliable {
-            return self.unless_checked(state, from, slot, mark);
+            return self.unless_checked(state, from, slot, tag);
         }
-        if has_bytes && self.take_letter(slot)? {
+        if has_bytes && self.take_eager_message(slot)? {
             return Ok(None);
         }
-        Ok(self.unless_arrived(slot, mark, Blocked::Rail))
+        Ok(self.unless_arrived(slot, tag, Blocked::Rail))
     }
 
     /// `blocked` unless the message in `slot` is complete. The flag of its first chunk says how many
     /// chunks there are, so that only the origin need know how the message is divided, and a
     /// message of one chunk costs one look.
     #[inline]
-    fn unless_arrived(&self, slot: Slot, mark: u64, blocked: Blocked) -> Option<Blocked> {
-        let arrived = |chunk| self.arrived(slot, chunk, mark);
+    fn unless_arrived(&self, slot: Slot, tag: u64, blocked: Blocked) -> Option<Blocked> {
+        let arrived = |chunk| self.arrived(slot, chunk, tag);
         let complete =
             arrived(0).is_some_and(|chunks| (1..chunks).all(|chunk| arrived(chunk).is_some()));
         (!complete).then_some(blocked)
@@ -280,7 +285,7 @@ impl<'a> Run<'a> {
                 }
                 state.tickets.pop();
             }
-            if !state.ledger.is_settled() || !state.bounce.is_idle() {
+            if !state.unacknowledged.is_settled() || !state.staged.is_idle() {
                 return Ok(Advance::Pending(Blocked::Rail));
             }
         }
@@ -288,15 +293,15 @@ impl<'a> Run<'a> {
             return Ok(Advance::Pending(Blocked::Rail));
         }
         self.release_user_memory();
-        state.meter.close(&mut state.links);
+        state.sampler.close(&mut state.links);
         Ok(Advance::Done)
     }
 
     fn look_at_rails(&self, state: &mut State) -> Result<(), EngineError> {
         if let Some(rails) = &self.map.rails {
-            state.meter.read(&*rails.fabric, &mut state.links);
-            if !state.ledger.is_settled() {
-                self.read_verdicts(state)?;
+            state.sampler.read(&*rails.fabric, &mut state.links);
+            if !state.unacknowledged.is_settled() {
+                self.read_acks(state)?;
             }
             if self.serves {
                 self.serve(state)?;
@@ -314,7 +319,7 @@ impl<'a> Run<'a> {
     /// The rank whose message is being waited for.
     fn awaited(&self) -> Option<Rank> {
         match self.schedule.steps.get(self.next) {
-            Some(&(Step::Await { from, .. } | Step::AwaitAnnouncement { from, .. })) => Some(from),
+            Some(&(Step::Await { from, .. } | Step::AwaitRtr { from, .. })) => Some(from),
             Some(&Step::AwaitMulticast { from, .. }) => Some(from),
             _ => None,
         }
@@ -322,7 +327,7 @@ impl<'a> Run<'a> {
 
     /// Step that is being waited for, for messages.
     pub fn waiting_for(&self) -> String {
-        let peer = self.bouncing.as_ref().map(|outgoing| outgoing.to());
+        let peer = self.staging.as_ref().map(|outgoing| outgoing.to());
         if let Some(peer) = peer.or_else(|| self.awaited()) {
             return format!("rank {peer}");
         }
@@ -343,7 +348,7 @@ impl<'a> Run<'a> {
         )
     }
 
-    fn is_landing(&self, buffer: Buffer) -> bool {
+    fn is_protocol(&self, buffer: Buffer) -> bool {
         buffer == Buffer::Recv
     }
 }

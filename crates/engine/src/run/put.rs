@@ -1,9 +1,9 @@
 //! Putting: through shared memory inside the node, over rails between nodes.
 
-use super::announce::REFUSED;
-use super::bounce::Parcel;
 use super::message::{Message, link_to};
-use super::meter::Sample;
+use super::rate_sampler::Sample;
+use super::ready_to_receive::REFUSED;
+use super::staged::StagedRequest;
 use super::{Blocked, Run};
 use crate::EngineError;
 use crate::team::map::TeamRails;
@@ -39,10 +39,10 @@ impl<'a> Run<'a> {
         into: Span,
     ) -> Result<Option<Blocked>, EngineError> {
         let source = self.source(to, from);
-        if self.is_landing(into.buffer) {
-            let region = announced(state, to);
-            let offset = self.landing_offset(into);
-            self.check_room(&region, offset, source.bytes, to)?;
+        if self.is_protocol(into.buffer) {
+            let region = rtr(state, to);
+            let offset = self.protocol_offset(into);
+            self.check_capacity(&region, offset, source.bytes, to)?;
             let address = region.address + offset as u64;
             let process = Cma::of(self.map.processes[to.index()]);
             // SAFETY: the peer announced this memory for this operation and waits for our flag.
@@ -58,12 +58,12 @@ impl<'a> Run<'a> {
             // orders this write with every other access.
             unsafe { source.copy_to(dest) }
         }
-        self.raise_node(to, slot, self.sent_mark(to, from));
+        self.raise_node(to, slot, self.sent_tag(to, from));
         Ok(None)
     }
 
     /// Whether the announced memory is as large as arguments that agree make it.
-    fn check_room(
+    fn check_capacity(
         &self,
         region: &RemoteRegion,
         offset: usize,
@@ -80,12 +80,12 @@ impl<'a> Run<'a> {
             .ok_or(EngineError::Mismatch { rank: Some(to) })
     }
 
-    pub(super) fn raise_node(&self, to: Rank, slot: Slot, mark: u64) {
+    pub(super) fn raise_node(&self, to: Rank, slot: Slot, tag: u64) {
         let segment = self.map.segment();
         let to = self.map.topology.node_rank_of(to);
         segment
             .arrival(to, self.channel, slot, 0)
-            .store(flag_value(mark, 1), Ordering::Release);
+            .store(flag_value(tag, 1), Ordering::Release);
         segment.doorbell().ring();
     }
 
@@ -99,7 +99,7 @@ impl<'a> Run<'a> {
         from: Span,
         into: Span,
     ) -> Result<Option<Blocked>, EngineError> {
-        if self.is_landing(into.buffer) {
+        if self.is_protocol(into.buffer) {
             return self.put_user(state, to, port, slot, from, into);
         }
         let rails = self.rails();
@@ -109,8 +109,9 @@ impl<'a> Run<'a> {
             .scratch_offset(to, into.buffer == Buffer::Node, self.channel);
         let offset = base + self.spans.bytes(into.first);
         let payload = self.source(to, from);
-        if let Some(letter) = self.letter(&segment, to, (port, slot), payload, offset) {
-            self.sending = post(self, rails, state, &letter)?;
+        if let Some(eager_message) = self.eager_message(&segment, to, (port, slot), payload, offset)
+        {
+            self.sending = post(self, rails, state, &eager_message)?;
             return Ok(self.sending.map(|_| Blocked::Rail));
         }
         let message = Message {
@@ -120,8 +121,8 @@ impl<'a> Run<'a> {
             offset,
             to,
             slot,
-            mark: self.sent_mark(to, from),
-            is_letter: false,
+            tag: self.sent_tag(to, from),
+            is_eager: false,
             into_user: false,
             rail: self.own_rail(port),
         };
@@ -140,11 +141,11 @@ impl<'a> Run<'a> {
         from: Span,
         into: Span,
     ) -> Result<Option<Blocked>, EngineError> {
-        let region = announced(state, to);
+        let region = rtr(state, to);
         let bytes = self.source(to, from);
-        let mark = self.sent_mark(to, from);
-        let offset = self.landing_offset(into);
-        self.check_room(&region, offset, bytes.bytes, to)?;
+        let tag = self.sent_tag(to, from);
+        let offset = self.protocol_offset(into);
+        self.check_capacity(&region, offset, bytes.bytes, to)?;
         let rails = self.rails();
         let source = match from.buffer {
             Buffer::Send => self.send.block(from.first),
@@ -158,8 +159,8 @@ impl<'a> Run<'a> {
             offset,
             to,
             slot,
-            mark,
-            is_letter: false,
+            tag,
+            is_eager: false,
             into_user,
             rail: self.own_rail(port),
         };
@@ -170,12 +171,12 @@ impl<'a> Run<'a> {
             }
             _ if bytes.bytes > 0 => {
                 let from = bytes;
-                return self.bounce(
+                return self.staged(
                     state,
-                    Parcel {
+                    StagedRequest {
                         to,
                         slot,
-                        mark,
+                        tag,
                         from,
                         offset,
                     },
@@ -209,8 +210,8 @@ impl<'a> Run<'a> {
     }
 
     /// What the flag of a message to `to` holds.
-    fn sent_mark(&self, to: Rank, from: Span) -> u64 {
-        self.message_mark(self.spans.sent(to, from.count).unwrap_or(0))
+    fn sent_tag(&self, to: Rank, from: Span) -> u64 {
+        self.message_tag(self.spans.sent(to, from.count).unwrap_or(0))
     }
 
     /// What a put to `to` reads: as much as the message is long.
@@ -222,7 +223,7 @@ impl<'a> Run<'a> {
     }
 
     /// Where in the announced memory a put lands.
-    fn landing_offset(&self, into: Span) -> usize {
+    fn protocol_offset(&self, into: Span) -> usize {
         if self.spans.user().pairs {
             0
         } else {
@@ -238,8 +239,8 @@ impl<'a> Run<'a> {
     }
 }
 
-fn announced(state: &State, to: Rank) -> RemoteRegion {
-    state.announced[to.index()].expect("verified: puts into user memory follow an announcement")
+fn rtr(state: &State, to: Rank) -> RemoteRegion {
+    state.rtr[to.index()].expect("verified: puts into user memory follow an RTR")
 }
 
 impl Run<'_> {
@@ -259,7 +260,7 @@ impl Run<'_> {
                 region: &link.segment,
                 offset,
             },
-            value: flag_value(message.mark, count),
+            value: flag_value(message.tag, count),
         }
     }
 }
@@ -303,13 +304,13 @@ fn post(
         let start = timed.then(Instant::now);
         begun = begun.or(start);
         let rail = rails.local(chunk.rail);
-        let flag = (!message.is_letter).then(|| run.arrival(link, message, index, stripes.count()));
+        let flag = (!message.is_eager).then(|| run.arrival(link, message, index, stripes.count()));
         // SAFETY: the source is this team's segment or the registered receive buffer, unchanged
         // until every rank of the operation is done; the target registered what it described.
         let outcome = unsafe {
             let fabric = &rails.fabric;
             match flag {
-                None => fabric.put_sealed(link.peer, rail, from, to, message.seal(), tracking),
+                None => fabric.put_eager(link.peer, rail, from, to, message.tail(), tracking),
                 Some(flag) => fabric.put_notify(link.peer, rail, from, to, flag, tracking),
             }
         };
@@ -329,7 +330,9 @@ fn post(
         }
         if let (Some(begun), Some(start)) = (begun, start) {
             let sample = Sample::new(message.to, chunk, ticket, (begun, start));
-            state.meter.start(&*rails.fabric, &mut link.balance, sample);
+            state
+                .sampler
+                .start(&*rails.fabric, &mut link.rail_weights, sample);
         }
     }
     Ok(None)

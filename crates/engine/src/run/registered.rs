@@ -11,7 +11,7 @@ use ferrorail_fabric::{Fabric, LocalRegion};
 pub(super) enum Registered {
     /// Nothing: no put needs it, there are no rails, or it was refused.
     #[default]
-    Nothing,
+    Unneeded,
     /// All of it.
     Whole(LocalRegion),
     /// Each block of a vector form that goes by rail: there may be anything between them.
@@ -24,10 +24,10 @@ impl Registered {
     /// What is refused stays unregistered: its messages go in pieces.
     pub fn new(map: &Map, side: &Side<'_>, window: Window) -> Self {
         if map.rails.is_none() {
-            return Self::Nothing;
+            return Self::Unneeded;
         }
         match side.blocks {
-            Blocks::Even { .. } => register(map, side.whole()).map_or(Self::Nothing, Self::Whole),
+            Blocks::Even { .. } => register(map, side.whole()).map_or(Self::Unneeded, Self::Whole),
             Blocks::Table(table) => {
                 let by_rail = |index: u32| {
                     let peer = Rank(index);
@@ -46,7 +46,7 @@ impl Registered {
     /// The registration that holds block `index`.
     pub fn block(&self, index: u32) -> Option<&LocalRegion> {
         match self {
-            Self::Nothing => None,
+            Self::Unneeded => None,
             Self::Whole(region) => Some(region),
             Self::Blocks(regions) => regions[index as usize].as_ref(),
         }
@@ -56,7 +56,7 @@ impl Registered {
     pub fn release(&mut self, map: &Map) {
         let Some(rails) = &map.rails else { return };
         match std::mem::take(self) {
-            Self::Nothing => {}
+            Self::Unneeded => {}
             Self::Whole(region) => rails.fabric.deregister(region),
             Self::Blocks(regions) => {
                 for region in regions.into_iter().flatten() {

@@ -2,7 +2,7 @@
 
 use super::user::{Blocks, Side, UserBuffers, Window};
 use crate::EngineError;
-use crate::clock::Turn;
+use crate::sequence::Allocation;
 use crate::team::map::Map;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
@@ -18,15 +18,15 @@ pub(super) struct Spans<'a> {
 }
 
 impl<'a> Spans<'a> {
-    pub fn new(map: &Map, user: UserBuffers<'a>, turn: Turn) -> Self {
+    pub fn new(map: &Map, user: UserBuffers<'a>, allocation: Allocation) -> Self {
         let segment = map.segment();
         let unit = user.reducer.map_or(1, |reducer| reducer.element_bytes);
-        let part = user.window.room().div_ceil(user.parts as usize);
+        let part = user.window.capacity().div_ceil(user.parts as usize);
         Self {
             user,
             block_bytes: part.next_multiple_of(unit),
-            scratch: segment.wide_scratch(map.node_rank, turn.channel, turn.width),
-            node: segment.wide_scratch(NodeRank(0), turn.channel, turn.width),
+            scratch: segment.wide_scratch(map.node_rank, allocation.channel, allocation.width),
+            node: segment.wide_scratch(NodeRank(0), allocation.channel, allocation.width),
         }
     }
 
@@ -119,8 +119,8 @@ impl<'a> Spans<'a> {
         };
         match side.blocks {
             Blocks::Even { bytes, .. } => {
-                let (offset, room) = (0, bytes);
-                self.user.parts == 1 && self.user.window == Window::Piece { offset, room }
+                let (offset, capacity) = (0, bytes);
+                self.user.parts == 1 && self.user.window == Window::Piece { offset, capacity }
             }
             Blocks::Table(_) => false,
         }

@@ -101,20 +101,20 @@ impl<'a> Side<'a> {
 /// Which part of each block an operation moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Window {
-    /// At most `room` bytes from `offset` on: what exceeds scratch takes several operations.
-    Piece { offset: usize, room: usize },
-    /// Blocks of more than `above` and at most `room` bytes, and nothing of others.
-    Between { above: usize, room: usize },
-    /// Blocks of more than `room` bytes, and nothing of others.
-    Above { room: usize },
+    /// At most `capacity` bytes from `offset` on: what exceeds scratch takes several operations.
+    Piece { offset: usize, capacity: usize },
+    /// Blocks of more than `above` and at most `capacity` bytes, and nothing of others.
+    Between { above: usize, capacity: usize },
+    /// Blocks of more than `capacity` bytes, and nothing of others.
+    Above { capacity: usize },
 }
 
 impl Window {
     /// Room for a block in scratch.
     #[inline]
-    pub fn room(self) -> usize {
+    pub fn capacity(self) -> usize {
         match self {
-            Self::Piece { room, .. } | Self::Between { room, .. } => room,
+            Self::Piece { capacity, .. } | Self::Between { capacity, .. } => capacity,
             Self::Above { .. } => 0,
         }
     }
@@ -123,15 +123,22 @@ impl Window {
     #[inline]
     pub fn of(self, block: MemoryRange) -> MemoryRange {
         let (offset, bytes) = match self {
-            Self::Piece { offset, room } => {
+            Self::Piece { offset, capacity } => {
                 let offset = offset.min(block.bytes);
-                (offset, room.min(block.bytes - offset))
+                (offset, capacity.min(block.bytes - offset))
             }
-            Self::Between { above, room } => {
-                let inside = above < block.bytes && block.bytes <= room;
+            Self::Between { above, capacity } => {
+                let inside = above < block.bytes && block.bytes <= capacity;
                 (0, if inside { block.bytes } else { 0 })
             }
-            Self::Above { room } => (0, if block.bytes > room { block.bytes } else { 0 }),
+            Self::Above { capacity } => (
+                0,
+                if block.bytes > capacity {
+                    block.bytes
+                } else {
+                    0
+                },
+            ),
         };
         MemoryRange {
             address: block.address + offset,
@@ -170,8 +177,8 @@ mod tests {
         };
         let mut next = block.address;
         for piece in 0..5 {
-            let (offset, room) = (piece * 10, 10);
-            let part = Window::Piece { offset, room }.of(block);
+            let (offset, capacity) = (piece * 10, 10);
+            let part = Window::Piece { offset, capacity }.of(block);
             assert_eq!(part.address, next);
             next += part.bytes;
         }
@@ -182,9 +189,9 @@ mod tests {
     fn a_length_goes_one_way_or_the_other() {
         for bytes in 0..20 {
             let block = MemoryRange { address: 64, bytes };
-            let (above, room) = (3, 10);
-            let small = Window::Between { above, room }.of(block).bytes;
-            let large = Window::Above { room }.of(block).bytes;
+            let (above, capacity) = (3, 10);
+            let small = Window::Between { above, capacity }.of(block).bytes;
+            let large = Window::Above { capacity }.of(block).bytes;
             assert_eq!(small + large, if bytes > above { bytes } else { 0 });
             assert_eq!(small.min(large), 0);
         }

@@ -1,7 +1,7 @@
 //! Waiting inside a blocking call: never a silent hang.
 
-use super::mark::{self, Expected, Messages};
-use super::{Advance, Blocked, Run, inquire};
+use super::tag::{self, Expected, Messages};
+use super::{Advance, Blocked, Run, probe_peer};
 use crate::EngineError;
 use crate::multicast::Leader;
 use crate::team::State;
@@ -30,19 +30,19 @@ const DOZE_AFTER: Duration = Duration::from_micros(100);
 const REST: Duration = Duration::from_millis(4);
 const REST_SHARE: u32 = 4;
 
-/// The patience of one blocking call.
-pub(crate) struct Patience<'a> {
+/// The blocking wait of one blocking call.
+pub(crate) struct BlockingWait<'a> {
     map: &'a Map,
     collective: &'static str,
     waiter: Waiter,
     next_check: Duration,
     /// What the operation's flags hold where all agree.
     expected: Option<Expected>,
-    /// Whether the leader's next proof is all that is waited for.
-    for_proof: bool,
+    /// Whether the leader's next quiescence is all that is waited for.
+    for_quiescence: bool,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> BlockingWait<'a> {
     pub fn new(map: &'a Map, collective: &'static str) -> Self {
         Self {
             map,
@@ -50,13 +50,13 @@ impl<'a> Patience<'a> {
             waiter: Waiter::new(&map.wait),
             next_check: FIRST_CHECK,
             expected: None,
-            for_proof: false,
+            for_quiescence: false,
         }
     }
 
     /// Waits for the leader to prove more, and for nothing else.
-    pub fn for_proof(mut self) -> Self {
-        self.for_proof = true;
+    pub fn for_quiescence(mut self) -> Self {
+        self.for_quiescence = true;
         self
     }
 
@@ -107,8 +107,8 @@ impl<'a> Patience<'a> {
         if let Some(died) = self.map.dead_peer(self.collective) {
             return Err(died);
         }
-        let disagreement = |expected| mark::disagreement(self.map, expected);
-        let left = mark::left(self.map);
+        let disagreement = |expected| tag::disagreement(self.map, expected);
+        let left = tag::left(self.map);
         if let Some(error) = left.or_else(|| self.expected.as_ref().and_then(disagreement)) {
             return Err(error);
         }
@@ -130,8 +130,8 @@ impl<'a> Patience<'a> {
         let poke = &mut || self.map.context.host().poke();
         match (blocked, leader) {
             (Blocked::Node, _) => {
-                let doorbell = match self.for_proof {
-                    true => segment.proof_doorbell(),
+                let doorbell = match self.for_quiescence {
+                    true => segment.quiescence_doorbell(),
                     false => segment.doorbell(),
                 };
                 self.waiter.idle(Some(&doorbell), poke);
@@ -144,7 +144,7 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Something arrived: patience starts anew.
+    /// Something arrived: the blocking wait starts anew.
     pub fn renew(&mut self) {
         self.waiter.reset();
         self.next_check = FIRST_CHECK;
@@ -162,12 +162,12 @@ impl Run<'_> {
         }) = step
         {
             let bytes = self.spans.received(from, blocks).unwrap_or(0);
-            Messages::Slot(self.channel, slot, self.message_mark(bytes))
+            Messages::Slot(self.channel, slot, self.message_tag(bytes))
         } else {
             Messages::None
         };
         Expected {
-            mark: self.op,
+            tag: self.op,
             messages,
         }
     }
@@ -178,20 +178,20 @@ impl Run<'_> {
         state: &mut State,
         collective: &'static str,
     ) -> Result<(), EngineError> {
-        let mut patience = Patience::new(self.map, collective);
-        let mut seen = (self.next, state.bounce.moved());
+        let mut blocking_wait = BlockingWait::new(self.map, collective);
+        let mut seen = (self.next, state.staged.moved());
         loop {
             match self.advance(state)? {
                 Advance::Done => return Ok(()),
                 Advance::Pending(blocked) => {
-                    let now = (self.next, state.bounce.moved());
+                    let now = (self.next, state.staged.moved());
                     if now != seen {
                         seen = now;
-                        patience.renew();
+                        blocking_wait.renew();
                     }
-                    patience.expected = Some(self.expected());
-                    if patience.idle(blocked, || self.waiting_for())? {
-                        state.bounce.look_again();
+                    blocking_wait.expected = Some(self.expected());
+                    if blocking_wait.idle(blocked, || self.waiting_for())? {
+                        state.staged.look_again();
                         self.check_awaited(state)?;
                     }
                 }
@@ -205,7 +205,10 @@ impl Run<'_> {
         let Some(rails) = &self.map.rails else {
             return Ok(());
         };
-        let owing = state.ledger.debtors().chain(self.bouncing_with(state));
+        let owing = state
+            .unacknowledged
+            .unacknowledged_by()
+            .chain(self.staging_with(state));
         let links = self.awaited().into_iter().chain(owing);
         let links = links.filter_map(|rank| state.links[rank.index()].as_ref());
         let reading = state.tickets.iter().map(|ticket| ticket.peer);
@@ -215,7 +218,7 @@ impl Run<'_> {
             rails.fabric.check(peer)?;
         }
         match self.awaited() {
-            Some(rank) => inquire(self.map, state, rank, Some(self.op)),
+            Some(rank) => probe_peer(self.map, state, rank, Some(self.op)),
             None => Ok(()),
         }
     }

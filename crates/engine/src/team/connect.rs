@@ -3,11 +3,11 @@
 use super::map::{Map, TeamRails};
 use super::{Link, State, measure};
 use crate::EngineError;
-use crate::run::{Blocked, Patience};
+use crate::run::{Blocked, BlockingWait};
 use ferrorail_base::{PeerId, Rank};
 use ferrorail_bootstrap::OobError;
 use ferrorail_coll::named::Variant;
-use ferrorail_coll::{Collective, Landing};
+use ferrorail_coll::{Collective, Protocol};
 use ferrorail_fabric::{Fabric, FabricError};
 use std::collections::HashSet;
 
@@ -19,10 +19,10 @@ pub(crate) enum Peers {
         collective: Collective,
         algorithm: Variant,
         root: Rank,
-        landing: Landing,
+        protocol: Protocol,
     },
-    /// Those among whom leaders pass proofs on.
-    Proof,
+    /// Those among whom leaders pass quiescence on.
+    Quiescence,
 }
 
 /// Ranks of teams whose pairs are all looked at.
@@ -67,7 +67,7 @@ pub(crate) fn connect_all(
     state: &mut State,
     which: Peers,
     peers_of: &dyn Fn(Rank) -> Vec<Rank>,
-    patience: &mut Patience<'_>,
+    blocking_wait: &mut BlockingWait<'_>,
 ) -> Result<(), EngineError> {
     if map.rails.is_none() || !state.connected.sets.insert(which) {
         return Ok(());
@@ -75,7 +75,7 @@ pub(crate) fn connect_all(
     if !state.connected.add_pairs(map, peers_of) {
         return Ok(());
     }
-    let here = match connect(map, state, &peers_of(map.rank), patience) {
+    let here = match connect(map, state, &peers_of(map.rank), blocking_wait) {
         Ok(()) => true,
         Err(error @ (EngineError::Fabric(_) | EngineError::Refused { .. })) => {
             map.context.warn_once_about("connecting", || {
@@ -85,7 +85,7 @@ pub(crate) fn connect_all(
         }
         Err(error) => return Err(error),
     };
-    let everywhere = attempt(patience, "the other ranks", |keep_on| {
+    let everywhere = attempt(blocking_wait, "the other ranks", |keep_on| {
         state.oob().agree_while(here, keep_on)
     })?;
     match everywhere {
@@ -103,12 +103,12 @@ pub(crate) fn connect_all(
 /// same operation, so both take part or neither does.
 ///
 /// Who is in another call, with a schedule that names others, waits for a rank that does not wait for
-/// it: `patience` says for how long.
+/// it: `blocking_wait` says for how long.
 pub(crate) fn connect(
     map: &Map,
     state: &mut State,
     peers: &[Rank],
-    patience: &mut Patience<'_>,
+    blocking_wait: &mut BlockingWait<'_>,
 ) -> Result<(), EngineError> {
     let Some(rails) = &map.rails else {
         return Ok(());
@@ -137,7 +137,7 @@ pub(crate) fn connect(
         ids.push(id);
         addresses.push(address);
     }
-    let theirs = exchange(state, &peers, &addresses, patience)?;
+    let theirs = exchange(state, &peers, &addresses, blocking_wait)?;
     let link = |((&peer, id), address): ((&Rank, Result<PeerId, _>), &Vec<u8>)| {
         id.and_then(|id| link(map, rails, peer, id, address))
     };
@@ -146,7 +146,7 @@ pub(crate) fn connect(
     let planes = |linked: &Result<Link, _>| vec![linked.as_ref().map_or(0, |link| link.planes)];
     let ready: Vec<_> = linked.iter().map(planes).collect();
     // Nobody may send before the other side is ready to receive, nor where the other cannot.
-    let theirs = exchange(state, &peers, &ready, patience)?;
+    let theirs = exchange(state, &peers, &ready, blocking_wait)?;
     let mut outcome = Ok(());
     for ((&peer, linked), theirs) in peers.iter().zip(linked).zip(&theirs) {
         // A pair is linked on both sides or on none, so that both try again or neither does.
@@ -168,22 +168,22 @@ fn exchange(
     state: &mut State,
     peers: &[Rank],
     outgoing: &[Vec<u8>],
-    patience: &mut Patience<'_>,
+    blocking_wait: &mut BlockingWait<'_>,
 ) -> Result<Vec<Vec<u8>>, EngineError> {
     let ranks = format!("one of {} ranks to connect to", peers.len());
-    attempt(patience, &ranks, |keep_on| {
+    attempt(blocking_wait, &ranks, |keep_on| {
         state.oob().exchange_while(peers, outgoing, keep_on)
     })
 }
 
-/// What `exchange` returns, as long as there is patience.
+/// What `exchange` returns, as long as the blocking wait lasts.
 fn attempt<T>(
-    patience: &mut Patience<'_>,
+    blocking_wait: &mut BlockingWait<'_>,
     waiting_for: &str,
     exchange: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, OobError>,
 ) -> Result<T, EngineError> {
     let mut given_up = None;
-    let mut keep_on = || match patience.idle(Blocked::Rail, || waiting_for.to_owned()) {
+    let mut keep_on = || match blocking_wait.idle(Blocked::Rail, || waiting_for.to_owned()) {
         Ok(_) => true,
         Err(error) => {
             given_up = Some(error);
@@ -216,7 +216,7 @@ fn link(
         peer: id,
         segment,
         planes: reach.planes,
-        balance: measure::nominal(rails, u8::MAX),
+        rail_weights: measure::nominal(rails, u8::MAX),
     })
 }
 
@@ -238,13 +238,13 @@ fn settle(
     };
     let planes = link.planes & theirs;
     let every_rail = ((1u16 << rails.local.len()) - 1) as u8;
-    if rails.beyond(planes) == every_rail {
+    if rails.missing_rails(planes) == every_rail {
         return Err(refused("no rail leads both there and back"));
     }
     if planes != link.planes {
         rails.fabric.keep_planes(link.peer, planes)?;
     }
     link.planes = planes;
-    link.balance = measure::nominal(rails, planes);
+    link.rail_weights = measure::nominal(rails, planes);
     Ok(link)
 }

@@ -5,11 +5,11 @@ use super::free::Leaving;
 use super::map::Map;
 use super::{State, StateLock, Team, memory, rails};
 use crate::agree::{agree, gather};
-use crate::clock::Clock;
 use crate::plan::Plans;
-use crate::proof::Proof;
-use crate::run::checked::Ledger;
-use crate::run::{Bounce, Meter};
+use crate::quiescence::Quiescence;
+use crate::run::checked::UnacknowledgedList;
+use crate::run::{RateSampler, StagedTransfers};
+use crate::sequence::Sequence;
 use crate::shared_settings::{SharedSettings, Tuning};
 use crate::{Context, EngineError};
 use ferrorail_base::config::Settings;
@@ -99,18 +99,18 @@ fn initial(oob: Box<dyn Oob>, map: &Map) -> State {
     let size = map.topology.size() as usize;
     State {
         oob,
-        clock: Clock::default(),
-        proof: Proof::default(),
+        sequence: Sequence::default(),
+        quiescence: Quiescence::default(),
         plans: Plans::default(),
         links: vec![None; size],
         rail_turn: RailTurn::after(map.node_rank.index(), map.rail_count().into()),
-        announced: vec![None; size],
+        rtr: vec![None; size],
         tickets: Vec::new(),
-        ledger: Ledger::default(),
-        bounce: Bounce::default(),
-        meter: Meter::default(),
+        unacknowledged: UnacknowledgedList::default(),
+        staged: StagedTransfers::default(),
+        sampler: RateSampler::default(),
         broken: None,
-        inquiry: None,
+        probe: None,
         connected: Connected::default(),
         unconnected: false,
         freed: false,

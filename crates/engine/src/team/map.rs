@@ -22,7 +22,7 @@ pub(crate) const CHANNELS: u32 = 8;
 pub(crate) const SYNC_CHANNELS: u32 = 2;
 
 /// Channels with little room for operations of few bytes, which are many in a row more often. How far
-/// ranks may be ahead decides how rarely they have to wait for proofs, and how long for those late.
+/// ranks may be ahead decides how rarely they have to wait for quiescence, and how long for those late.
 pub(crate) const SMALL_CHANNELS: u32 = 128;
 
 /// The fixed part of a team.
@@ -60,7 +60,7 @@ pub(crate) struct TeamRails {
     /// Team rail to this process's rail: rails that some rank lacks are left out.
     pub local: Vec<RailId>,
     /// Rails near this rank, as bits of team rails.
-    pub near: u8,
+    pub numa_local: u8,
     /// The team rail of each port, where ports have their own.
     pub lanes: Vec<RailId>,
     /// Lays messages over team rails.
@@ -135,21 +135,22 @@ impl Map {
         layout.arrival(self.topology.node_rank_of(rank), channel, slot, chunk)
     }
 
-    /// Offset of `rank`'s card in the segment of its node.
-    pub fn card_offset(&self, rank: Rank) -> usize {
-        self.layout_of(rank).card(self.topology.node_rank_of(rank))
+    /// Offset of `rank`'s status cell in the segment of its node.
+    pub fn status_offset(&self, rank: Rank) -> usize {
+        self.layout_of(rank)
+            .status(self.topology.node_rank_of(rank))
     }
 
-    /// Offset of an announcement cell in the segment of `rank`'s node.
-    pub fn announcement_offset(&self, rank: Rank, channel: u32, slot: Slot) -> usize {
+    /// Offset of an RTR cell in the segment of `rank`'s node.
+    pub fn rtr_offset(&self, rank: Rank, channel: u32, slot: Slot) -> usize {
         let layout = self.layout_of(rank);
-        layout.announcement(self.topology.node_rank_of(rank), channel, slot)
+        layout.rtr(self.topology.node_rank_of(rank), channel, slot)
     }
 
-    /// Offset of the room of a letter in the segment of `rank`'s node.
-    pub fn letter_offset(&self, rank: Rank, channel: u32, slot: Slot) -> usize {
+    /// Offset of the room of an eager message in the segment of `rank`'s node.
+    pub fn eager_message_offset(&self, rank: Rank, channel: u32, slot: Slot) -> usize {
         let layout = self.layout_of(rank);
-        layout.letter(self.topology.node_rank_of(rank), channel, slot)
+        layout.eager_message(self.topology.node_rank_of(rank), channel, slot)
     }
 
     /// Offset of the check cell of a message in the segment of `rank`'s node.
@@ -160,9 +161,9 @@ impl Map {
 
     /// Offset of the word, in the segment of `rank`'s node, for what became of its `index`-th
     /// message.
-    pub fn verdict_offset(&self, rank: Rank, channel: u32, index: u16) -> usize {
+    pub fn ack_offset(&self, rank: Rank, channel: u32, index: u16) -> usize {
         let layout = self.layout_of(rank);
-        layout.verdict(self.topology.node_rank_of(rank), channel, index)
+        layout.ack(self.topology.node_rank_of(rank), channel, index)
     }
 
     /// Offset of `rank`'s scratch in the segment of its node.
@@ -208,7 +209,7 @@ impl TeamRails {
         Self {
             fabric: rails.fabric,
             local: rails.local,
-            near: rails.near,
+            numa_local: rails.numa_local,
             lanes: rails.lanes,
             planner,
             region: Some(region),
@@ -231,12 +232,12 @@ impl TeamRails {
     #[inline]
     pub fn plan(&self, turn: &mut RailTurn, link: &mut Link, bytes: u64) -> Stripes {
         let out_of_use = || self.fabric.out_of_use(link.peer);
-        link.balance.avoid(&self.local, out_of_use);
-        self.planner.plan(turn, &mut link.balance, bytes)
+        link.rail_weights.avoid(&self.local, out_of_use);
+        self.planner.plan(turn, &mut link.rail_weights, bytes)
     }
 
     /// Team rails that are not of `planes`, as bits.
-    pub fn beyond(&self, planes: u8) -> u8 {
+    pub fn missing_rails(&self, planes: u8) -> u8 {
         let infos = self.fabric.rails();
         let lacks = |rail: &usize| planes & 1 << infos[self.local[*rail].index()].plane == 0;
         let bits = (0..self.local.len()).filter(lacks);

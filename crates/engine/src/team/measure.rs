@@ -1,13 +1,13 @@
 //! Speeds of the rails to a new peer: nominal, or measured where shares depend on them.
 //!
-//! Measuring writes from the scratch of the first synchronisation channel, where bounced pieces lie, to
+//! Measuring writes from the scratch of the first synchronisation channel, where staged pieces lie, to
 //! that of the peer's second one. Nobody else writes there, because synchronisations move nothing, and
 //! nobody reads it.
 
 use super::map::{CHANNELS, Map, TeamRails};
 use super::{Link, State};
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::stripe::{Balance, Policy};
+use ferrorail_fabric::stripe::{Policy, RailWeights};
 use ferrorail_fabric::{Fabric, FabricError, LocalSlice, RailInfo, RemoteSlice, Tracking};
 use std::time::{Duration, Instant};
 
@@ -39,14 +39,16 @@ pub(super) fn policy(wanted: Policy, infos: &[RailInfo], local: &[RailId]) -> Po
 }
 
 /// What is known of the rails to a peer that `planes` lead to: what their descriptions say.
-pub(super) fn nominal(rails: &TeamRails, planes: u8) -> Balance {
-    let balance = match rails.planner.policy() {
-        Policy::Even | Policy::RoundRobin => Balance::equal(rails.local.len()),
+pub(super) fn nominal(rails: &TeamRails, planes: u8) -> RailWeights {
+    let rail_weights = match rails.planner.policy() {
+        Policy::Even | Policy::RoundRobin => RailWeights::equal(rails.local.len()),
         Policy::Nominal | Policy::Weighted | Policy::Adaptive => {
-            Balance::weighted(&stated(rails.fabric.rails(), &rails.local))
+            RailWeights::weighted(&stated(rails.fabric.rails(), &rails.local))
         }
     };
-    balance.without(rails.beyond(planes)).near(rails.near)
+    rail_weights
+        .without(rails.missing_rails(planes))
+        .numa_local(rails.numa_local)
 }
 
 /// Measures the rails to `peers`, if shares depend on that.
@@ -59,7 +61,7 @@ pub(super) fn weigh(map: &Map, state: &mut State, peers: &[Rank]) {
         let Some(link) = state.links[peer.index()] else {
             continue;
         };
-        let excluded = rails.beyond(link.planes);
+        let excluded = rails.missing_rails(link.planes);
         let speeds: Result<Vec<u64>, FabricError> = (0..rails.local.len() as u8)
             .map(|rail| match excluded & 1 << rail {
                 0 => speed(map, rails, &link, peer, RailId(rail)),
@@ -70,9 +72,9 @@ pub(super) fn weigh(map: &Map, state: &mut State, peers: &[Rank]) {
             Ok(speeds) => {
                 tracing::debug!("rails to rank {peer}: {speeds:?} KB/s");
                 state.links[peer.index()] = Some(Link {
-                    balance: Balance::weighted(&speeds)
+                    rail_weights: RailWeights::weighted(&speeds)
                         .without(excluded)
-                        .near(rails.near),
+                        .numa_local(rails.numa_local),
                     ..link
                 });
             }

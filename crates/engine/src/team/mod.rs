@@ -13,15 +13,15 @@ mod park;
 mod rails;
 
 use crate::agree::gather;
-use crate::clock::Clock;
 use crate::plan::Plans;
-use crate::proof::Proof;
-use crate::run::checked::Ledger;
-use crate::run::{Bounce, Inquiry, Meter};
+use crate::quiescence::Quiescence;
+use crate::run::checked::UnacknowledgedList;
+use crate::run::{PeerProbe, RateSampler, StagedTransfers};
+use crate::sequence::Sequence;
 use crate::{Context, EngineError};
 use ferrorail_base::{PeerId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
-use ferrorail_fabric::stripe::{Balance, RailTurn};
+use ferrorail_fabric::stripe::{RailTurn, RailWeights};
 use ferrorail_fabric::{RemoteRegion, Ticket};
 use map::Map;
 pub use park::IDENTITY_BITS;
@@ -43,9 +43,9 @@ pub(crate) struct State {
     /// Out-of-band exchange, for connecting and leaving.
     oob: Box<dyn Oob>,
     /// Numbers the operations; the same on all ranks.
-    pub clock: Clock,
-    /// What is being proven finished everywhere.
-    pub proof: Proof,
+    pub sequence: Sequence,
+    /// What is being found finished everywhere.
+    pub quiescence: Quiescence,
     /// Chosen algorithms with their schedules.
     pub plans: Plans,
     /// Connections, by rank; `None` for ranks of this node and not yet connected ones.
@@ -53,17 +53,17 @@ pub(crate) struct State {
     /// Whose turn it is among the rails, for short messages to whomever.
     pub rail_turn: RailTurn,
     /// Receive buffers announced in the running operation, by rank.
-    pub announced: Vec<Option<RemoteRegion>>,
+    pub rtr: Vec<Option<RemoteRegion>>,
     /// Tracked puts of the running operation.
     pub tickets: Vec<Ticket>,
-    /// Checked messages without a verdict.
-    pub ledger: Ledger,
+    /// Checked messages without an acknowledgement.
+    pub unacknowledged: UnacknowledgedList,
     /// Messages that go in pieces, as user memory could not be registered.
-    pub bounce: Bounce,
+    pub staged: StagedTransfers,
     /// Times the chunks of divided messages, where shares follow completions.
-    pub meter: Meter,
-    /// The card of a rank of another node that is being read.
-    pub inquiry: Option<Inquiry>,
+    pub sampler: RateSampler,
+    /// The status cell of a rank of another node that is being read.
+    pub probe: Option<PeerProbe>,
     /// Set by the first error; every later call repeats it.
     pub broken: Option<String>,
     /// Connections that all ranks know of.
@@ -86,7 +86,7 @@ pub(crate) struct Link {
     /// Planes that lead to it, as bits.
     pub planes: u8,
     /// What is known of the rails to it.
-    pub balance: Balance,
+    pub rail_weights: RailWeights,
 }
 
 impl State {

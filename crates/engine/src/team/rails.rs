@@ -5,7 +5,7 @@ mod unused;
 use super::map::Map;
 use crate::EngineError;
 use crate::agree::agree;
-use crate::near::{self, Site};
+use crate::numa_local::{self, Site};
 use crate::rails::{Rails, RailsKind};
 use ferrorail_base::config::FabricChoice;
 use ferrorail_base::{RailId, Rank};
@@ -22,7 +22,7 @@ pub(super) struct AgreedRails {
     pub fabric: Arc<Rails>,
     pub local: Vec<RailId>,
     /// Rails near this rank, as bits.
-    pub near: u8,
+    pub numa_local: u8,
     /// The rail of each port, where ports have their own.
     pub lanes: Vec<RailId>,
 }
@@ -36,7 +36,7 @@ struct Opened {
     refused: Vec<String>,
     /// Where the rank runs, if its rails are near to somewhere.
     numa_node: Option<u32>,
-    ends: Vec<u8>,
+    local_address: Vec<u8>,
 }
 
 impl Opened {
@@ -95,7 +95,7 @@ fn try_rails(
         rails: fabric.rails().iter().map(named).collect(),
         refused: fabric.refused().to_vec(),
         numa_node: map.context.numa_node_for(fabric.rails()),
-        ends: fabric.ends(),
+        local_address: fabric.local_address(),
     });
     let all = agree(oob, "opening rails", mine)?;
     if map.rank == Rank(0) {
@@ -115,13 +115,13 @@ fn try_rails(
         }
     };
     let sites: Vec<Site> = local.iter().map(site).collect();
-    let near = near::near(&sites, all[map.rank.index()].numa_node);
-    let lanes = near::lanes(&sites, &leaders(map, &all, local.len() as u8));
-    tracing::debug!("near rails {near:#010b}, rails by port {lanes:?}");
+    let numa_local = numa_local::numa_local(&sites, all[map.rank.index()].numa_node);
+    let lanes = numa_local::lanes(&sites, &leaders(map, &all, local.len() as u8));
+    tracing::debug!("NUMA-local rails {numa_local:#010b}, rails by port {lanes:?}");
     Ok(AgreedRails {
         fabric,
         local,
-        near,
+        numa_local,
         lanes,
     })
 }
@@ -151,12 +151,12 @@ fn reach(map: &Map, fabric: &Rails, local: &[RailId], all: &[Opened]) -> Result<
     let mut known = HashSet::new();
     for (peer, opened) in all.iter().enumerate() {
         let peer = Rank(peer as u32);
-        // The ranks of a host have the same ends.
-        if map.topology.same_node(peer, map.rank) || !known.insert(&opened.ends) {
+        // The ranks of a host have the same address.
+        if map.topology.same_node(peer, map.rank) || !known.insert(&opened.local_address) {
             continue;
         }
         let reach = fabric
-            .could_reach(&opened.ends)
+            .could_reach(&opened.local_address)
             .map_err(|e| e.to_string())?;
         if reach.planes & planes == 0 {
             let refused = reach.refused.join("; ");

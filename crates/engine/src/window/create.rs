@@ -2,13 +2,13 @@
 //!
 //! All ranks connect to all others here, because a passive target takes no part in anything later.
 
-use super::attended::{Attendance, Attended, Plan, attend};
 use super::choose::{self, Way};
-use super::ground::{Ground, refused};
 use super::link::{Links, link, peers_by_rail};
-use super::memory::{Memory, Placement, Share};
+use super::memory::{Geometry, Memory, Share};
+use super::placement::{Placement, refused};
+use super::process_context::Processes;
 use super::register::{Description, Probe, Registered, is_probed, reaches, register};
-use super::surroundings::Processes;
+use super::service::{LocalService, Plan, ServedWindow, start_service};
 use super::{OneSided, Window};
 use crate::agree::agree;
 use crate::segment::Making;
@@ -17,7 +17,7 @@ use crate::{EngineError, Rails};
 use ferrorail_base::config::WindowKeys;
 use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_bootstrap::Oob;
-use ferrorail_fabric::stripe::Balance;
+use ferrorail_fabric::stripe::RailWeights;
 use ferrorail_fabric::{Fabric, FabricError};
 use ferrorail_onesided::lock::LockAlgorithm;
 use ferrorail_onesided::window::{self, Link, Parts, Target, WindowRails};
@@ -46,7 +46,7 @@ pub struct WindowSpec {
 pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, EngineError> {
     let mut state = team.enter()?;
     let map = &team.map;
-    let ground = Ground::new(map, spec.memory)?;
+    let placement = Placement::new(map, spec.memory)?;
     let address = match spec.memory {
         Memory::Create { address } => address as u64,
         _ => 0,
@@ -59,26 +59,26 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         elements: spec.elements,
         keys: spec.keys,
     };
-    let atomics = ground
+    let atomics = placement
         .rails
         .map(|rails| rails.fabric.capabilities().atomics);
     let atomics = choose::atomics(map.settings.atomics(), atomics);
     let mine = atomics.map(|_| share).map_err(str::to_owned);
     let shares = agree(state.oob(), "collecting window sizes", mine)?;
     let atomics = atomics.ok().flatten();
-    let plan = Plan::new(&ground, spec.memory, &shares);
-    let placement = Placement::new(
-        &ground.topology,
-        ground.rails.is_some(),
+    let plan = Plan::new(&placement, spec.memory, &shares);
+    let geometry = Geometry::new(
+        &placement.topology,
+        placement.rails.is_some(),
         spec.memory,
         &shares,
         plan.operand_bytes,
     )
     .ok_or_else(|| refused(map, "laying out the window", "it is too large"))?;
-    let attendance = attend(state.oob(), &ground, &plan)?;
-    let bytes = placement.bytes[ground.node.index()];
+    let service = start_service(state.oob(), &placement, &plan)?;
+    let bytes = geometry.bytes[placement.node.index()];
     let making = Making {
-        leader: ground.topology.leader_of(ground.node),
+        leader: placement.topology.leader_of(placement.node),
         acts: [
             "creating a window's segment",
             "attaching and registering a window's segment",
@@ -87,92 +87,92 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         attach: Segment::attach,
         segment: |segment| segment,
     };
-    let probe = Probe::new(&ground);
+    let probe = Probe::new(&placement);
     let register = |segment: &Segment| {
         // SAFETY: the caller keeps memory that it brings; the segment is kept beside its registration.
-        unsafe { register(&ground, segment, &spec, &probe) }
+        unsafe { register(&placement, segment, &spec, &probe) }
     };
     let (segment, registered, descriptions) =
         making.open_with(state.oob(), map.settings.shm(), register)?;
-    let reached = reaches(&ground, spec.memory, &shares, &descriptions);
-    let by_rail = peers_by_rail(&ground, atomics);
-    let links = match ground.rails.is_some() || is_probed(&ground, spec.memory) {
-        true => link(&mut state, &ground, (&by_rail.0, by_rail.1), reached)?,
+    let reached = reaches(&placement, spec.memory, &shares, &descriptions);
+    let by_rail = peers_by_rail(&placement, atomics);
+    let links = match placement.rails.is_some() || is_probed(&placement, spec.memory) {
+        true => link(&mut state, &placement, (&by_rail.0, by_rail.1), reached)?,
         false => (Vec::new(), RailId(0)),
     };
     probe.end();
     finish(
         state.oob(),
-        &ground,
+        &placement,
         segment,
         spec,
         shares,
-        &placement,
+        &geometry,
         (registered, &descriptions, links),
-        (plan, attendance),
+        (plan, service),
     )
 }
 
 fn finish(
     oob: &mut dyn Oob,
-    ground: &Ground<'_>,
+    placement: &Placement<'_>,
     segment: Segment,
     spec: WindowSpec,
     shares: Vec<Share>,
-    placement: &Placement,
+    geometry: &Geometry,
     (mut registered, descriptions, (links, words)): (Registered<'_>, &[Description], Links),
-    (plan, attendance): (Plan, Option<Attendance>),
+    (plan, service): (Plan, Option<LocalService>),
 ) -> Result<Window, EngineError> {
-    let mut targets: Vec<Target> = ground
+    let mut targets: Vec<Target> = placement
         .ranks()
-        .map(|rank| near(ground, rank, spec.memory, &shares, placement, &segment))
+        .map(|rank| mapped(placement, rank, spec.memory, &shares, geometry, &segment))
         .collect();
-    for (target, offset) in targets.iter_mut().zip(&placement.offsets) {
+    for (target, offset) in targets.iter_mut().zip(&geometry.offsets) {
         target.elements = plan.elements.then_some(*offset);
     }
     let (rails, imported) = reach(
-        ground,
+        placement,
         (&mut registered, descriptions),
         (&links, words),
-        placement,
+        geometry,
         &mut targets,
     );
-    if ground.rails.is_some() {
+    if placement.rails.is_some() {
         agree(oob, "importing a window's memory", imported)?;
     }
     let local = |rank: Rank| match targets[rank.index()].memory {
         window::Memory::Mapped(address) => Some(address),
         _ => None,
     };
-    let mapped: Vec<Option<usize>> = ground.ranks().map(local).collect();
+    let mapped: Vec<Option<usize>> = placement.ranks().map(local).collect();
     let base = match spec.memory {
         Memory::Create { address } => address,
-        _ => mapped[ground.map.rank.index()].unwrap_or(0),
+        _ => mapped[placement.map.rank.index()].unwrap_or(0),
     };
     tracing::debug!(
         ranks = targets.len(),
         rails = rails.is_some(),
         "window made"
     );
-    let rooms = placement.rooms(&ground.topology, ground.map.rank);
-    let attended = attendance.map(|attendance| plan.handling(rooms, attendance));
-    let (handler, handling) = attended.unzip();
+    let operand_buffers = geometry.operand_buffers(&placement.topology, placement.map.rank);
+    let served = service.map(|service| plan.service_plan(operand_buffers, service));
+    let (service_thread, service_plan) = served.unzip();
     Ok(Window {
-        context: ground.map.context.clone(),
-        onesided: Attended::new(
+        context: placement.map.context.clone(),
+        onesided: ServedWindow::new(
             OneSided::new(Parts {
-                rank: ground.map.rank,
-                control: placement.control(&ground.topology, ground.map.rank),
+                rank: placement.map.rank,
+                control: geometry.control(&placement.topology, placement.map.rank),
                 segment,
-                layout: placement.layouts[ground.node.index()],
+                layout: geometry.layouts[placement.node.index()],
                 targets,
                 rails,
                 lock: plan.lock,
                 settings: plan.settings,
-                handling,
-                surroundings: Box::new(Processes::of(ground.map)),
+                service_plan,
+                process_context: Box::new(Processes::of(placement.map)),
             }),
-            handler,
+            service_thread,
         ),
         spec,
         base,
@@ -182,20 +182,20 @@ fn finish(
 
 /// Imports the memory of all `links`, and completes what is known of those `targets`.
 fn reach(
-    ground: &Ground<'_>,
+    placement: &Placement<'_>,
     (registered, descriptions): (&mut Registered<'_>, &[Description]),
-    (links, words): (&[(Rank, PeerId, Balance)], RailId),
-    placement: &Placement,
+    (links, words): (&[(Rank, PeerId, RailWeights)], RailId),
+    geometry: &Geometry,
     targets: &mut [Target],
 ) -> (Option<WindowRails<Rails>>, Result<(), String>) {
     let (Some(used), Some(segment)) = (registered.rails, registered.segment.take()) else {
         return (None, Ok(()));
     };
-    let mut balances = vec![Balance::equal(used.local.len()); targets.len()];
-    for (rank, _, balance) in links {
-        balances[rank.index()] = *balance;
+    let mut weights_by_rank = vec![RailWeights::equal(used.local.len()); targets.len()];
+    for (rank, _, rail_weights) in links {
+        weights_by_rank[rank.index()] = *rail_weights;
     }
-    let bounce = placement.layouts[ground.node.index()].bounce(ground.node_rank.0);
+    let staged = geometry.layouts[placement.node.index()].staged(placement.node_rank.0);
     let (fabric, local) = (used.fabric.clone(), used.local.clone());
     let memory = registered.memory.take();
     let mut rails = WindowRails::new(
@@ -205,17 +205,17 @@ fn reach(
         used.planner,
         segment,
         memory,
-        bounce,
-        balances,
+        staged,
+        weights_by_rank,
     );
-    let dynamic = placement.layouts[ground.node.index()].dynamic;
+    let dynamic = geometry.layouts[placement.node.index()].dynamic;
     let mut outcome = Ok(());
     for &(rank, peer, _) in links {
         let described = &descriptions[rank.index()];
         let place = Place {
-            control: placement.control(&ground.topology, rank),
-            rooms: placement.rooms(&ground.topology, rank),
-            memory: placement.offsets[rank.index()],
+            control: geometry.control(&placement.topology, rank),
+            operand_buffers: geometry.operand_buffers(&placement.topology, rank),
+            memory: geometry.offsets[rank.index()],
         };
         let target = &mut targets[rank.index()];
         if let Err(error) = import(&mut rails, rank, peer, described, target, place, dynamic) {
@@ -226,23 +226,23 @@ fn reach(
 }
 
 /// A rank as its node sees it; of others, what is not known yet is left open.
-fn near(
-    ground: &Ground<'_>,
+fn mapped(
+    placement: &Placement<'_>,
     rank: Rank,
     memory: Memory,
     shares: &[Share],
-    placement: &Placement,
+    geometry: &Geometry,
     segment: &Segment,
 ) -> Target {
     let share = &shares[rank.index()];
-    let same_node = ground.is_near(rank);
-    let reach = match Way::of(memory, ground.whereabouts(rank)) {
+    let same_node = placement.is_mapped(rank);
+    let reach = match Way::of(memory, placement.locality(rank)) {
         Way::Mapped if memory.is_allocated() => {
-            window::Memory::Mapped(segment.range().address + placement.offsets[rank.index()])
+            window::Memory::Mapped(segment.range().address + geometry.offsets[rank.index()])
         }
         Way::Mapped => window::Memory::Mapped(share.address as usize),
         Way::Attach => window::Memory::Attach {
-            process: Cma::of(ground.map.processes[rank.index()]),
+            process: Cma::of(placement.map.processes[rank.index()]),
             address: share.address,
         },
         Way::Rails | Way::Attached => window::Memory::Mapped(0),
@@ -251,7 +251,7 @@ fn near(
         bytes: share.bytes,
         unit: share.unit,
         memory: reach,
-        control: same_node.then(|| placement.control(&ground.topology, rank)),
+        control: same_node.then(|| geometry.control(&placement.topology, rank)),
         link: None,
         elements: None,
     }
@@ -260,7 +260,7 @@ fn near(
 /// What belongs to a rank in the segment of its node, as offsets.
 struct Place {
     control: usize,
-    rooms: usize,
+    operand_buffers: usize,
     memory: usize,
 }
 
@@ -280,7 +280,7 @@ fn import(
         peer,
         segment,
         control: place.control,
-        rooms: place.rooms,
+        operand_buffers: place.operand_buffers,
     };
     let far = target.control.is_none();
     let memory = match &described.memory {

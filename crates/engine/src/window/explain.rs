@@ -6,7 +6,7 @@ use ferrorail_base::Topology;
 use ferrorail_base::config::{LockRequest, Settings};
 use ferrorail_fabric::AtomicScope;
 use ferrorail_onesided::lock::{LockAlgorithm, Mode};
-use ferrorail_onesided::window::layout::BOUNCE_BYTES;
+use ferrorail_onesided::window::layout::STAGING_BYTES;
 use ferrorail_onesided::window::lock_messages;
 use serde::Serialize;
 
@@ -157,7 +157,7 @@ fn moves(way: Way, rails: u8, stripe_threshold: u64) -> String {
             _ => format!(", from {stripe_threshold} B on divided over {rails} rails"),
         };
         format!(
-            "RDMA write and read, up to {BOUNCE_BYTES} B through a registered slot, else the program's \
+            "RDMA write and read, up to {STAGING_BYTES} B through a registered slot, else the program's \
              buffer{divided}"
         )
     };

@@ -1,88 +1,92 @@
 //! Connecting to all ranks that are reached over rails.
 
 use super::choose;
-use super::ground::{Ground, refused};
+use super::placement::{Placement, refused};
 use crate::EngineError;
 use crate::agree::agree;
-use crate::run::Patience;
+use crate::run::BlockingWait;
 use crate::team::State;
 use crate::team::connect::connect;
 use crate::team::map::TeamRails;
 use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_bootstrap::Oob;
-use ferrorail_fabric::stripe::Balance;
+use ferrorail_fabric::stripe::RailWeights;
 use ferrorail_fabric::{AtomicScope, Fabric};
 
 /// Ranks to which atomics go by rail: those of other nodes, and all if the CPU's and the rails'
 /// atomics do not exclude each other; and whether that is so.
 pub(super) fn peers_by_rail(
-    ground: &Ground<'_>,
+    placement: &Placement<'_>,
     atomics: Option<AtomicScope>,
 ) -> (Vec<Rank>, bool) {
-    let by_rail = |&rank: &Rank| choose::words_by_rail(atomics, ground.whereabouts(rank));
+    let by_rail = |&rank: &Rank| choose::words_by_rail(atomics, placement.locality(rank));
     let all = choose::words_by_rail(atomics, choose::Place::Own);
-    (ground.ranks().filter(by_rail).collect(), all)
+    (placement.ranks().filter(by_rail).collect(), all)
 }
 
 /// The ranks that are reached over rails, by the fabric's names, with what is known of the rails to them;
 /// and the team rail for the words of locks.
-pub(super) type Links = (Vec<(Rank, PeerId, Balance)>, RailId);
+pub(super) type Links = (Vec<(Rank, PeerId, RailWeights)>, RailId);
 
 /// Connects to `peers`, once all ranks are `ready`. Collective.
 pub(super) fn link(
     state: &mut State,
-    ground: &Ground<'_>,
+    placement: &Placement<'_>,
     (peers, words_by_rail): (&[Rank], bool),
     ready: Result<(), String>,
 ) -> Result<Links, EngineError> {
     let act = "connecting a window's nodes";
-    let Some(rails) = ground.rails else {
+    let Some(rails) = placement.rails else {
         agree(state.oob(), "probing a window's memory", ready)?;
         return Ok((Vec::new(), RailId(0)));
     };
-    let (far, near): (Vec<Rank>, Vec<Rank>) =
-        peers.iter().partition(|&&peer| !ground.is_near(peer));
-    let mut patience = Patience::new(ground.map, "win_create");
+    let (far, mapped): (Vec<Rank>, Vec<Rank>) =
+        peers.iter().partition(|&&peer| !placement.is_mapped(peer));
+    let mut blocking_wait = BlockingWait::new(placement.map, "win_create");
     let connected =
-        connect(ground.map, state, &far, &mut patience).map_err(|error| error.to_string());
-    let mut links: Vec<(Rank, PeerId, Balance)> = far
+        connect(placement.map, state, &far, &mut blocking_wait).map_err(|error| error.to_string());
+    let mut links: Vec<(Rank, PeerId, RailWeights)> = far
         .iter()
         .filter_map(|peer| {
             let link = state.links[peer.index()]?;
-            Some((*peer, link.peer, link.balance))
+            Some((*peer, link.peer, link.rail_weights))
         })
         .collect();
     let said = ready.and(connected).map(|()| usable(&links));
-    let words = word_rail(ground, rails, &agree(state.oob(), act, said)?)?;
+    let words = word_rail(placement, rails, &agree(state.oob(), act, said)?)?;
     if words_by_rail {
-        let balance = Balance::equal(rails.local.len());
-        for (rank, peer) in connect_near(state.oob(), ground, rails, &near)? {
-            links.push((rank, peer, balance));
+        let rail_weights = RailWeights::equal(rails.local.len());
+        for (rank, peer) in connect_mapped(state.oob(), placement, rails, &mapped)? {
+            links.push((rank, peer, rail_weights));
         }
     }
     Ok((links, words))
 }
 
 /// Team rails that lead to all of `links`, as bits.
-fn usable(links: &[(Rank, PeerId, Balance)]) -> u8 {
-    let lacks = |balance: &Balance| {
-        let weights = balance.weights().iter().enumerate();
+fn usable(links: &[(Rank, PeerId, RailWeights)]) -> u8 {
+    let lacks = |rail_weights: &RailWeights| {
+        let weights = rail_weights.weights().iter().enumerate();
         let unused = weights.filter(|(_, weight)| **weight == 0);
         unused.fold(0, |bits, (rail, _)| bits | 1 << rail)
     };
-    links
-        .iter()
-        .fold(u8::MAX, |usable, (_, _, balance)| usable & !lacks(balance))
+    links.iter().fold(u8::MAX, |usable, (_, _, rail_weights)| {
+        usable & !lacks(rail_weights)
+    })
 }
 
 /// The team rail for the words of locks, on which all must meet: the first that leads from everybody
 /// to everybody.
-fn word_rail(ground: &Ground<'_>, rails: &TeamRails, usable: &[u8]) -> Result<RailId, EngineError> {
+fn word_rail(
+    placement: &Placement<'_>,
+    rails: &TeamRails,
+    usable: &[u8],
+) -> Result<RailId, EngineError> {
     let common = usable.iter().fold(u8::MAX, |common, own| common & own);
     let mut all = (0..rails.local.len() as u8).map(RailId);
     all.find(|rail| common & 1 << rail.0 != 0).ok_or_else(|| {
         refused(
-            ground.map,
+            placement.map,
             "choosing the rail of a window's locks",
             "no rail leads from every rank to every other",
         )
@@ -90,14 +94,16 @@ fn word_rail(ground: &Ground<'_>, rails: &TeamRails, usable: &[u8]) -> Result<Ra
 }
 
 /// Connects to ranks of this node, this one included.
-fn connect_near(
+fn connect_mapped(
     oob: &mut dyn Oob,
-    ground: &Ground<'_>,
+    placement: &Placement<'_>,
     rails: &TeamRails,
     peers: &[Rank],
 ) -> Result<Vec<(Rank, PeerId)>, EngineError> {
     let open = |peer: &Rank| {
-        let id = rails.fabric.open_peer(ground.map.processes[peer.index()])?;
+        let id = rails
+            .fabric
+            .open_peer(placement.map.processes[peer.index()])?;
         Ok((id, rails.fabric.address_for(id)?))
     };
     let opened: Result<Vec<_>, ferrorail_fabric::FabricError> = peers.iter().map(open).collect();
@@ -107,19 +113,19 @@ fn connect_near(
     let others: Vec<Rank> = peers
         .iter()
         .copied()
-        .filter(|&p| p != ground.map.rank)
+        .filter(|&p| p != placement.map.rank)
         .collect();
     let mine: Vec<Vec<u8>> = peers
         .iter()
         .zip(&opened)
-        .filter(|(peer, _)| **peer != ground.map.rank)
+        .filter(|(peer, _)| **peer != placement.map.rank)
         .map(|(_, (_, address))| address.clone())
         .collect();
     let theirs = oob.exchange(&others, &mine)?;
     let mut theirs = theirs.into_iter();
     let mut outcome = Ok(());
     for (peer, (id, address)) in peers.iter().zip(&opened) {
-        let address = match *peer == ground.map.rank {
+        let address = match *peer == placement.map.rank {
             true => address.clone(),
             false => theirs.next().unwrap_or_default(),
         };

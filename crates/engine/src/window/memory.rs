@@ -58,7 +58,7 @@ pub(super) struct Share {
 }
 
 /// Offsets, in the segments of all nodes, of each rank's memory, and the lengths of segments.
-pub(super) struct Placement {
+pub(super) struct Geometry {
     pub layouts: Vec<WindowLayout>,
     /// By rank, in the segment of its node.
     pub offsets: Vec<usize>,
@@ -66,9 +66,9 @@ pub(super) struct Placement {
     pub bytes: Vec<usize>,
 }
 
-impl Placement {
+impl Geometry {
     /// `None` if some segment would be larger than memory can be.
-    /// With rooms for `operand_bytes` of what handlers accumulate at a time.
+    /// With operand buffers for `operand_bytes` of what service threads accumulate at a time.
     pub fn new(
         topology: &Topology,
         rails: bool,
@@ -76,7 +76,7 @@ impl Placement {
         shares: &[Share],
         operand_bytes: usize,
     ) -> Option<Self> {
-        let mut placement = Self {
+        let mut geometry = Self {
             layouts: Vec::new(),
             offsets: vec![0; shares.len()],
             bytes: Vec::new(),
@@ -93,7 +93,7 @@ impl Placement {
             let mut next = layout.memory();
             if memory.is_allocated() {
                 for rank in ranks {
-                    placement.offsets[rank.index()] = next;
+                    geometry.offsets[rank.index()] = next;
                     let bytes = usize::try_from(shares[rank.index()].bytes).ok()?;
                     next = next.checked_add(bytes)?;
                     if memory != (Memory::Shared { apart: false }) {
@@ -102,10 +102,10 @@ impl Placement {
                 }
             }
             isize::try_from(next).ok()?;
-            placement.layouts.push(layout);
-            placement.bytes.push(next);
+            geometry.layouts.push(layout);
+            geometry.bytes.push(next);
         }
-        Some(placement)
+        Some(geometry)
     }
 
     /// Offset of `rank`'s control block in the segment of its node.
@@ -114,10 +114,10 @@ impl Placement {
         layout.control(topology.node_rank_of(rank).0)
     }
 
-    /// Offset of `rank`'s rooms there.
-    pub fn rooms(&self, topology: &Topology, rank: Rank) -> usize {
+    /// Offset of `rank`'s operand buffers there.
+    pub fn operand_buffers(&self, topology: &Topology, rank: Rank) -> usize {
         let layout = &self.layouts[topology.node_of(rank).index()];
-        layout.rooms(topology.node_rank_of(rank).0)
+        layout.operand_buffers(topology.node_rank_of(rank).0)
     }
 }
 
@@ -141,17 +141,17 @@ mod tests {
         let topology = Topology::from_sizes(&[2, 3]);
         let shares = [10, 0, 100, 7, 5000].map(share);
         let memory = |apart| Memory::Shared { apart };
-        let tight = Placement::new(&topology, true, memory(false), &shares, 0).expect("fits");
+        let tight = Geometry::new(&topology, true, memory(false), &shares, 0).expect("fits");
         assert_eq!(tight.offsets[3], tight.offsets[2] + 100);
         assert_eq!(tight.offsets[4], tight.offsets[3] + 7);
         assert_eq!(tight.bytes[1], tight.offsets[4] + 5000);
         assert_eq!(tight.offsets[2] % PAGE, 0, "the first of a node");
-        let apart = Placement::new(&topology, true, memory(true), &shares, 0).expect("fits");
+        let apart = Geometry::new(&topology, true, memory(true), &shares, 0).expect("fits");
         assert!(apart.offsets.iter().all(|offset| offset % PAGE == 0));
         assert_eq!(apart.offsets[1], apart.offsets[0] + PAGE);
         let huge = [u64::MAX - 5; 5].map(share);
-        assert!(Placement::new(&topology, true, Memory::Allocate, &huge, 0).is_none());
-        let none = Placement::new(&topology, false, Memory::Create { address: 1 }, &huge, 0);
+        assert!(Geometry::new(&topology, true, Memory::Allocate, &huge, 0).is_none());
+        let none = Geometry::new(&topology, false, Memory::Create { address: 1 }, &huge, 0);
         assert!(none.is_some_and(|none| none.bytes[0] == none.layouts[0].memory()));
     }
 }

@@ -4,24 +4,24 @@
 //! A window borrows a team while it is made, for its topology and its out-of-band exchange, and
 //! keeps nothing of it: the communicator may be freed first.
 
-mod attended;
 mod choose;
 mod create;
 pub mod explain;
-mod ground;
 mod link;
 mod memory;
+mod placement;
+mod process_context;
 mod register;
+mod service;
 pub mod statistics;
-mod surroundings;
 
 pub use create::WindowSpec;
 pub use ferrorail_onesided::lock::{LockAlgorithm, Mode as LockMode};
 pub use ferrorail_onesided::window::{Shape, Update, WindowError};
 pub use memory::Memory;
 
-use attended::Attended;
-pub(crate) use attended::Handler;
+use service::ServedWindow;
+pub(crate) use service::ServiceThread;
 
 use crate::rails::Rails;
 use crate::{Context, EngineError, LocalReduction, Team};
@@ -53,7 +53,7 @@ pub type OneSided = window::Window<Rails>;
 /// One rank's side of one window. Created and freed collectively.
 pub struct Window {
     context: Arc<Context>,
-    onesided: Attended,
+    onesided: ServedWindow,
     spec: WindowSpec,
     /// First byte of this rank's memory.
     base: usize,
@@ -104,9 +104,9 @@ impl Window {
     ///
     /// # Errors
     /// [`window::WindowError::Synchronisation`] in an epoch: nothing is ended then.
-    pub fn quit(&self) -> Result<(), EngineError> {
-        self.onesided.quit()?;
-        self.onesided.dismiss();
+    pub fn close(&self) -> Result<(), EngineError> {
+        self.onesided.close()?;
+        self.onesided.stop_service();
         let rows = self.context.stats().windows();
         rows.freed(self.spec.memory, &self.onesided);
         Ok(())

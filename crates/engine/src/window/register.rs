@@ -1,8 +1,8 @@
 //! Registering a window's memory on rails, and probing who reaches it inside the node.
 
 use super::create::WindowSpec;
-use super::ground::Ground;
 use super::memory::{Memory, Share};
+use super::placement::Placement;
 use crate::segment;
 use crate::team::map::TeamRails;
 use ferrorail_base::sync::{AtomicU64, Ordering};
@@ -45,11 +45,11 @@ impl Drop for Registered<'_> {
 pub(super) struct Probe(AtomicU64);
 
 impl Probe {
-    pub fn new(ground: &Ground<'_>) -> Self {
-        if ground.map.settings.cma {
+    pub fn new(placement: &Placement<'_>) -> Self {
+        if placement.map.settings.cma {
             ferrorail_shm::cma_allow();
         }
-        let rank = u64::from(ground.map.rank.0);
+        let rank = u64::from(placement.map.rank.0);
         Self(AtomicU64::new(0x7769_6e64_6f77_0000 ^ rank))
     }
 
@@ -69,13 +69,13 @@ impl Probe {
 /// # Safety
 /// As [`super::Window::create`]; the segment outlives what is returned.
 pub(super) unsafe fn register<'a>(
-    ground: &Ground<'a>,
+    placement: &Placement<'a>,
     segment: &Segment,
     spec: &WindowSpec,
     probe: &Probe,
 ) -> (Registered<'a>, Result<Description, String>) {
     let mut registered = Registered {
-        rails: ground.rails,
+        rails: placement.rails,
         segment: None,
         memory: None,
     };
@@ -95,14 +95,14 @@ pub(super) unsafe fn register<'a>(
 
 /// Whether ranks must find out if they reach each other's memory: that of programs, of ranks of a node.
 /// The same on all ranks.
-pub(super) fn is_probed(ground: &Ground<'_>, memory: Memory) -> bool {
-    let several = |node| ground.topology.ranks_of(NodeId(node)).len() > 1;
-    !memory.is_allocated() && (0..ground.topology.node_count()).any(several)
+pub(super) fn is_probed(placement: &Placement<'_>, memory: Memory) -> bool {
+    let several = |node| placement.topology.ranks_of(NodeId(node)).len() > 1;
+    !memory.is_allocated() && (0..placement.topology.node_count()).any(several)
 }
 
 /// Finds out whether this rank reaches the memory of those of its node.
 pub(super) fn reaches(
-    ground: &Ground<'_>,
+    placement: &Placement<'_>,
     memory: Memory,
     shares: &[Share],
     descriptions: &[Description],
@@ -110,7 +110,7 @@ pub(super) fn reaches(
     if memory.is_allocated() {
         return Ok(());
     }
-    match unreached(ground, memory, shares, descriptions) {
+    match unreached(placement, memory, shares, descriptions) {
         None => Ok(()),
         Some(rank) => Err(format!(
             "the memory of rank {rank} is out of reach: cross-memory attach does not work \
@@ -149,14 +149,14 @@ unsafe fn register_here(
 
 /// The first rank of this node whose memory this one cannot reach.
 fn unreached(
-    ground: &Ground<'_>,
+    placement: &Placement<'_>,
     memory: Memory,
     shares: &[Share],
     descriptions: &[Description],
 ) -> Option<Rank> {
-    let local = ground.topology.ranks_of(ground.node).iter().copied();
+    let local = placement.topology.ranks_of(placement.node).iter().copied();
     local
-        .filter(|&rank| rank != ground.map.rank)
+        .filter(|&rank| rank != placement.map.rank)
         .filter(|&rank| memory == Memory::Dynamic || shares[rank.index()].bytes > 0)
-        .find(|&rank| !ground.map.reads(rank, descriptions[rank.index()].probe))
+        .find(|&rank| !placement.map.reads(rank, descriptions[rank.index()].probe))
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::sync::PoisonError;
 
 /// Windows of one kind, and what ranks did on them. None of it needs the target's progress, except
-/// that of its handler where that has served anything.
+/// that of its service thread where that has served anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowRow {
     /// `create`, `allocate`, `shared` or `dynamic`.
@@ -38,10 +38,10 @@ pub struct WindowRow {
     pub lock_messages: u64,
     /// Fences, and epochs started or posted.
     pub epochs: u64,
-    /// Accumulating operations that the target's handler did.
+    /// Accumulating operations that the target's service thread did.
     #[serde(default)]
     pub handled: u64,
-    /// Requests that the handlers of these ranks served: locks, unlocks, accumulates.
+    /// Requests that the service threads of these ranks served: locks, unlocks, accumulates.
     #[serde(default)]
     pub served: u64,
     /// Registrations of buffers that were kept beyond their operation.
@@ -158,7 +158,7 @@ pub fn table(rows: &[WindowRow], text: &mut String) {
         if row.served > 0 {
             let _ = writeln!(
                 text,
-                "  handlers of these: {} requests served; {} of the accumulates were theirs",
+                "  service threads of these: {} requests served; {} of the accumulates were theirs",
                 row.served, row.handled
             );
         }

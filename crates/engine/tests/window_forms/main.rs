@@ -4,8 +4,8 @@ mod buffers;
 
 use ferrorail_base::Rank;
 use ferrorail_base::config::{
-    AtomicsChoice, FabricChoice, Handlers, LockBackoff, LockRequest, Pscw, RailChoice, Settings,
-    WindowKeys, WindowSettings,
+    AtomicsChoice, FabricChoice, LockBackoff, LockRequest, Pscw, RailChoice, ServiceThreads,
+    Settings, WindowKeys, WindowSettings,
 };
 use ferrorail_base::runs::Piece;
 use ferrorail_base::sync::Ordering;
@@ -50,7 +50,7 @@ fn with_windows(
                 let window = unsafe { Window::create(&team, spec) }.expect("a window");
                 let onesided = window.onesided();
                 act(onesided, onesided.rank(), window.base() as *mut u64);
-                window.quit().expect("no epoch is open");
+                window.close().expect("no epoch is open");
                 team.free();
             });
         }
@@ -295,7 +295,7 @@ fn who_asked_and_waits_elsewhere_holds_up_no_reader_and_no_release() {
 }
 
 /// Threads of this process that serve windows.
-fn handlers() -> usize {
+fn service_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").expect("readable");
     let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
     tasks
@@ -307,9 +307,9 @@ fn handlers() -> usize {
 #[test]
 fn each_window_has_a_thread_of_its_own_if_told() {
     const RANKS: u32 = 3;
-    for handlers_of in [Handlers::Window, Handlers::Process] {
+    for threads_of in [ServiceThreads::Window, ServiceThreads::Process] {
         let forms = WindowSettings {
-            handlers: handlers_of,
+            service_threads: threads_of,
             ..WindowSettings::default()
         };
         contend(LockAlgorithm::Thread, forms);
@@ -321,10 +321,14 @@ fn each_window_has_a_thread_of_its_own_if_told() {
             AtomicsChoice::Auto,
             |window, _, _| {
                 meet.wait();
-                match handlers_of {
-                    Handlers::Window => assert!(handlers() >= RANKS as usize),
+                let expected = match threads_of {
+                    ServiceThreads::Window => RANKS as usize,
                     // All ranks are of one process here.
-                    Handlers::Process => assert!(handlers() >= 1),
+                    ServiceThreads::Process => 1,
+                };
+                // A thread has its name only once it runs.
+                while service_threads() < expected {
+                    std::thread::yield_now();
                 }
                 window
                     .lock(Rank(0), LockMode::Exclusive, false)
@@ -334,5 +338,5 @@ fn each_window_has_a_thread_of_its_own_if_told() {
             },
         );
     }
-    assert_eq!(handlers(), 0, "they end with their windows");
+    assert_eq!(service_threads(), 0, "they end with their windows");
 }

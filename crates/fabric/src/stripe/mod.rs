@@ -6,14 +6,14 @@
 //! ([`flag_value`]). So weights may differ between origin and target and change from one message to
 //! the next, and a chunk may be sent again over another rail.
 //!
-//! [`Planner`] is what a team fixes, [`Balance`] what an origin knows about its rails to one peer;
+//! [`Planner`] is what a team fixes, [`RailWeights`] what an origin knows about its rails to one peer;
 //! [`Planner::plan`] is pure but for the [`RailTurn`] of small messages. An origin has one for all peers: in a
 //! round of a k-port algorithm each port's message goes to another peer, and port i is to drive a rail that
 //! no other port of the round does.
 
-mod balance;
+mod rail_weights;
 
-pub use balance::{Balance, RailTurn};
+pub use rail_weights::{RailTurn, RailWeights};
 
 use crate::RAILS_MAX;
 use ferrorail_base::RailId;
@@ -65,9 +65,9 @@ pub const fn flag_parts(value: u64) -> (u64, u8) {
 pub enum Policy {
     /// The same to each rail.
     Even,
-    /// By the bandwidths that the rails' descriptions state, which the balance started with.
+    /// By the bandwidths that the rails' descriptions state, which the weights started with.
     Nominal,
-    /// By speeds measured before, which the balance started with.
+    /// By speeds measured before, which the weights started with.
     Weighted,
     /// By weights that follow completions, so that all chunks of a message end together.
     Adaptive,
@@ -110,30 +110,30 @@ impl Planner {
     /// The chunks of a message of `bytes` bytes. One that is not divided is one chunk, on the rail
     /// whose turn it is.
     #[inline]
-    pub fn plan(&self, turn: &mut RailTurn, balance: &mut Balance, bytes: u64) -> Stripes {
-        if balance.rail_count() > 1 && self.divides(bytes) {
-            let stripes = self.divide(balance, bytes);
+    pub fn plan(&self, turn: &mut RailTurn, rail_weights: &mut RailWeights, bytes: u64) -> Stripes {
+        if rail_weights.rail_count() > 1 && self.divides(bytes) {
+            let stripes = self.divide(rail_weights, bytes);
             if stripes.count > 1 {
                 return stripes;
             }
         }
         let rail = match self.policy {
-            Policy::RoundRobin => balance.next_of_all(turn),
-            _ => balance.next_rail(turn),
+            Policy::RoundRobin => rail_weights.next_of_all(turn),
+            _ => rail_weights.next_rail(turn),
         };
         Stripes::whole(rail, bytes)
     }
 
-    fn divide(&self, balance: &mut Balance, bytes: u64) -> Stripes {
-        let mut shares = balance.shares();
-        let shares = &mut shares[..balance.rail_count()];
+    fn divide(&self, rail_weights: &mut RailWeights, bytes: u64) -> Stripes {
+        let mut shares = rail_weights.shares();
+        let shares = &mut shares[..rail_weights.rail_count()];
         match self.policy {
             Policy::Even | Policy::RoundRobin => {
                 for share in &mut *shares {
                     *share = u32::from(*share > 0);
                 }
             }
-            Policy::Adaptive if balance.tick().is_multiple_of(TRIAL_INTERVAL) => {
+            Policy::Adaptive if rail_weights.tick().is_multiple_of(TRIAL_INTERVAL) => {
                 let least = shares.iter().max().map_or(0, |most| most >> TRIAL_SHIFT);
                 for share in shares.iter_mut().filter(|share| **share > 0) {
                     *share = (*share).max(least);

@@ -14,18 +14,18 @@ fn bytes_of(stripes: &Stripes) -> Vec<(u8, u64)> {
 
 #[test]
 fn small_messages_take_the_rails_in_turn() {
-    let mut balance = Balance::equal(3);
+    let mut rail_weights = RailWeights::equal(3);
     let mut turn = RailTurn::default();
     let rails: Vec<u8> = (0..7)
         .map(|_| {
-            even().plan(&mut turn, &mut balance, 1023).chunks()[0]
+            even().plan(&mut turn, &mut rail_weights, 1023).chunks()[0]
                 .rail
                 .0
         })
         .collect();
     assert_eq!(rails, [0, 1, 2, 0, 1, 2, 0]);
     assert_eq!(
-        even().plan(&mut turn, &mut balance, 0).count(),
+        even().plan(&mut turn, &mut rail_weights, 0).count(),
         1,
         "an empty message still notifies"
     );
@@ -36,11 +36,11 @@ fn small_messages_take_the_rails_in_turn() {
 fn short_messages_to_many_peers_take_the_rails_in_turn() {
     for rails in 2..=4usize {
         let mut turn = RailTurn::default();
-        let mut peers = vec![Balance::equal(rails); 16];
+        let mut peers = vec![RailWeights::equal(rails); 16];
         let mut counts = vec![0; rails];
         for round in peers.chunks_mut(rails) {
-            let taken = round.iter_mut().map(|balance| {
-                let stripes = even().plan(&mut turn, balance, 64);
+            let taken = round.iter_mut().map(|rail_weights| {
+                let stripes = even().plan(&mut turn, rail_weights, 64);
                 stripes.chunks()[0].rail.index()
             });
             let taken: Vec<usize> = taken.collect();
@@ -56,11 +56,11 @@ fn short_messages_to_many_peers_take_the_rails_in_turn() {
 #[test]
 fn ranks_of_a_node_begin_at_different_rails() {
     for rails in 1..=4usize {
-        let balance = Balance::equal(rails);
+        let rail_weights = RailWeights::equal(rails);
         for rank in 0..8 {
             let mut turn = RailTurn::after(rank, rails);
             let taken: Vec<usize> = (0..5)
-                .map(|_| balance.next_rail(&mut turn).index())
+                .map(|_| rail_weights.next_rail(&mut turn).index())
                 .collect();
             let expected: Vec<usize> = (rank..rank + 5).map(|rail| rail % rails).collect();
             assert_eq!(taken, expected, "{rank} of {rails}");
@@ -72,13 +72,16 @@ fn ranks_of_a_node_begin_at_different_rails() {
 #[test]
 fn one_turn_serves_peers_whose_weights_have_other_units() {
     let mut turn = RailTurn::default();
-    let peers = [Balance::equal(2), Balance::weighted(&[1 << 30, 1 << 30])];
+    let peers = [
+        RailWeights::equal(2),
+        RailWeights::weighted(&[1 << 30, 1 << 30]),
+    ];
     let rails: Vec<u8> = (0..8)
         .map(|message| peers[message % 2].next_rail(&mut turn).0)
         .collect();
     assert_eq!(rails, [0, 1, 0, 1, 0, 1, 0, 1]);
-    let fast_and_slow = Balance::weighted(&[300, 100]);
-    let slow_and_fast = Balance::weighted(&[1 << 20, 3 << 20]);
+    let fast_and_slow = RailWeights::weighted(&[300, 100]);
+    let slow_and_fast = RailWeights::weighted(&[1 << 20, 3 << 20]);
     let mut counts = [0; 2];
     for _ in 0..100 {
         counts[fast_and_slow.next_rail(&mut turn).index()] += 1;
@@ -89,31 +92,31 @@ fn one_turn_serves_peers_whose_weights_have_other_units() {
 
 #[test]
 fn messages_are_divided_from_the_threshold_on() {
-    let mut balance = Balance::equal(2);
+    let mut rail_weights = RailWeights::equal(2);
     let mut turn = RailTurn::default();
     let counts =
-        [1023, 1024, 1025].map(|bytes| even().plan(&mut turn, &mut balance, bytes).count());
+        [1023, 1024, 1025].map(|bytes| even().plan(&mut turn, &mut rail_weights, bytes).count());
     assert_eq!(counts, [1, 2, 2]);
     // And from two stripes on.
     let long = Planner::new(Policy::Even, 256, 512);
-    let counts = [1023, 1024].map(|bytes| long.plan(&mut turn, &mut balance, bytes).count());
+    let counts = [1023, 1024].map(|bytes| long.plan(&mut turn, &mut rail_weights, bytes).count());
     assert_eq!(counts, [1, 2]);
 }
 
 #[test]
 fn even_stripes_are_even_whatever_the_weights() {
-    let mut balance = Balance::weighted(&[1, 9]);
+    let mut rail_weights = RailWeights::weighted(&[1, 9]);
     let mut turn = RailTurn::default();
-    let stripes = even().plan(&mut turn, &mut balance, 1 << 20);
+    let stripes = even().plan(&mut turn, &mut rail_weights, 1 << 20);
     assert_eq!(bytes_of(&stripes), [(0, 1 << 19), (1, 1 << 19)]);
 }
 
 #[test]
 fn weights_divide_in_proportion() {
     let planner = Planner::new(Policy::Weighted, 1024, 256);
-    let mut balance = Balance::weighted(&[1000, 0, 3000]);
+    let mut rail_weights = RailWeights::weighted(&[1000, 0, 3000]);
     let mut turn = RailTurn::default();
-    let stripes = planner.plan(&mut turn, &mut balance, 3 << 20);
+    let stripes = planner.plan(&mut turn, &mut rail_weights, 3 << 20);
     let parts = bytes_of(&stripes);
     assert_eq!(parts.len(), 3);
     for ((_, bytes), expected) in parts.iter().zip([1u64 << 19, 1 << 20, 3 << 19]) {
@@ -123,11 +126,11 @@ fn weights_divide_in_proportion() {
 
 #[test]
 fn small_messages_follow_the_weights_too() {
-    let balance = Balance::weighted(&[100, 300]);
+    let rail_weights = RailWeights::weighted(&[100, 300]);
     let mut turn = RailTurn::default();
     let mut counts = [0; 2];
     for _ in 0..400 {
-        counts[balance.next_rail(&mut turn).index()] += 1;
+        counts[rail_weights.next_rail(&mut turn).index()] += 1;
     }
     assert_eq!(counts, [100, 300]);
 }
@@ -135,22 +138,22 @@ fn small_messages_follow_the_weights_too() {
 #[test]
 fn a_stripe_too_light_to_be_worth_it_goes_to_the_others() {
     let planner = Planner::new(Policy::Weighted, 1024, 4096);
-    let mut balance = Balance::weighted(&[100, 1, 100]);
+    let mut rail_weights = RailWeights::weighted(&[100, 1, 100]);
     let mut turn = RailTurn::default();
-    let stripes = planner.plan(&mut turn, &mut balance, 64 << 10);
+    let stripes = planner.plan(&mut turn, &mut rail_weights, 64 << 10);
     assert_eq!(bytes_of(&stripes), [(0, 32 << 10), (2, 32 << 10)]);
-    let small = planner.plan(&mut turn, &mut balance, 8191);
+    let small = planner.plan(&mut turn, &mut rail_weights, 8191);
     assert_eq!(small.count(), 1, "two stripes of 4096 do not fit");
 }
 
 #[test]
 fn round_robin_never_divides() {
     let planner = Planner::new(Policy::RoundRobin, 1024, 256);
-    let mut balance = Balance::equal(2);
+    let mut rail_weights = RailWeights::equal(2);
     let mut turn = RailTurn::default();
     let rails: Vec<u8> = (0..4)
         .map(|_| {
-            let stripes = planner.plan(&mut turn, &mut balance, 1 << 30);
+            let stripes = planner.plan(&mut turn, &mut rail_weights, 1 << 30);
             assert_eq!(stripes.count(), 1);
             stripes.chunks()[0].rail.0
         })
@@ -162,19 +165,19 @@ fn round_robin_never_divides() {
 /// last message by even division, and by what adaptation arrived at.
 fn settle(speeds: &[u64], latency_ns: u64, messages: u32) -> (u64, u64) {
     let planner = Planner::new(Policy::Adaptive, 1024, 256);
-    let mut balance = Balance::equal(speeds.len());
+    let mut rail_weights = RailWeights::equal(speeds.len());
     let mut turn = RailTurn::default();
     let time = |chunk: &Chunk| latency_ns + chunk.bytes * 1000 / speeds[chunk.rail.index()];
     let ends = |stripes: &Stripes| stripes.chunks().iter().map(time).max().unwrap();
     let mut last = 0;
     for _ in 0..messages {
-        let stripes = planner.plan(&mut turn, &mut balance, 1 << 20);
+        let stripes = planner.plan(&mut turn, &mut rail_weights, 1 << 20);
         for chunk in stripes.chunks() {
-            balance.observe(chunk.rail, chunk.bytes, time(chunk));
+            rail_weights.observe(chunk.rail, chunk.bytes, time(chunk));
         }
         last = ends(&stripes);
     }
-    let mut equal = Balance::equal(speeds.len());
+    let mut equal = RailWeights::equal(speeds.len());
     (
         ends(&even().plan(&mut RailTurn::default(), &mut equal, 1 << 20)),
         last,
@@ -193,7 +196,7 @@ fn adaptation_lets_stripes_end_together() {
 #[test]
 fn a_rail_that_recovers_is_used_again() {
     let planner = Planner::new(Policy::Adaptive, 1024, 4096);
-    let mut balance = Balance::equal(2);
+    let mut rail_weights = RailWeights::equal(2);
     let mut turn = RailTurn::default();
     let mut speeds = [1000u64, 1];
     let mut share = 0;
@@ -202,9 +205,9 @@ fn a_rail_that_recovers_is_used_again() {
             assert!(share < 1 << 15, "the slow rail still carries {share} bytes");
             speeds[1] = 1000;
         }
-        let stripes = planner.plan(&mut turn, &mut balance, 1 << 20);
+        let stripes = planner.plan(&mut turn, &mut rail_weights, 1 << 20);
         for chunk in stripes.chunks() {
-            balance.observe(
+            rail_weights.observe(
                 chunk.rail,
                 chunk.bytes,
                 1 + chunk.bytes * 1000 / speeds[chunk.rail.index()],
@@ -241,13 +244,13 @@ proptest! {
         samples in prop::collection::vec((0u8..8, 0u64..1 << 30, 0u64..1 << 40), 0..20),
     ) {
         let planner = Planner::new(policy, threshold, least);
-        let mut balance = Balance::weighted(&speeds);
+        let mut rail_weights = RailWeights::weighted(&speeds);
         let mut turn = RailTurn::default();
         for (rail, bytes, ns) in samples {
-            balance.observe(RailId(rail), bytes, ns);
+            rail_weights.observe(RailId(rail), bytes, ns);
         }
         for _ in 0..3 {
-            let stripes = planner.plan(&mut turn, &mut balance, bytes);
+            let stripes = planner.plan(&mut turn, &mut rail_weights, bytes);
             let chunks = stripes.chunks();
             let mut offset = 0;
             for (i, chunk) in chunks.iter().enumerate() {
@@ -274,11 +277,11 @@ proptest! {
 }
 
 #[test]
-fn undivided_messages_keep_to_near_rails_and_large_ones_take_all() {
-    let mut balance = Balance::equal(4).near(0b1100);
+fn undivided_messages_keep_to_numa_local_rails_and_large_ones_take_all() {
+    let mut rail_weights = RailWeights::equal(4).numa_local(0b1100);
     let mut turn = RailTurn::default();
     let mut rail = |planner: Planner, bytes| {
-        planner.plan(&mut turn, &mut balance, bytes).chunks()[0]
+        planner.plan(&mut turn, &mut rail_weights, bytes).chunks()[0]
             .rail
             .0
     };
@@ -288,14 +291,19 @@ fn undivided_messages_keep_to_near_rails_and_large_ones_take_all() {
     let mut taken: Vec<u8> = (0..4).map(|_| rail(in_turn, 1 << 20)).collect();
     taken.sort_unstable();
     assert_eq!(taken, [0, 1, 2, 3], "bandwidth is all rails' together");
-    assert_eq!(even().plan(&mut turn, &mut balance, 1 << 20).count(), 4);
+    assert_eq!(
+        even().plan(&mut turn, &mut rail_weights, 1 << 20).count(),
+        4
+    );
 }
 
 #[test]
-fn where_no_near_rail_reaches_the_others_are_near() {
-    let balance = Balance::equal(3).near(0b001).without(0b001);
+fn where_no_numa_local_rail_reaches_the_others_are_used() {
+    let rail_weights = RailWeights::equal(3).numa_local(0b001).without(0b001);
     let mut turn = RailTurn::default();
-    let rails: Vec<u8> = (0..4).map(|_| balance.next_rail(&mut turn).0).collect();
+    let rails: Vec<u8> = (0..4)
+        .map(|_| rail_weights.next_rail(&mut turn).0)
+        .collect();
     assert_eq!(rails, [1, 2, 1, 2]);
 }
 
@@ -307,20 +315,20 @@ proptest! {
         speeds in proptest::collection::vec(0u64..1 << 40, 2..=8),
         excluded in any::<u8>(),
         out_of_use in any::<u8>(),
-        near in any::<u8>(),
+        numa_local in any::<u8>(),
         messages in proptest::collection::vec((0u64..1 << 22, 0usize..8, 1u64..1 << 30), 1..40),
         policy in policies(),
     ) {
         let all = ((1u16 << speeds.len()) - 1) as u8;
         prop_assume!(excluded & all != all);
         let planner = Planner::new(policy, 1024, 256);
-        let mut balance = Balance::weighted(&speeds).without(excluded).near(near);
+        let mut rail_weights = RailWeights::weighted(&speeds).without(excluded).numa_local(numa_local);
         let mut turn = RailTurn::default();
         let numbers: Vec<RailId> = (0..speeds.len() as u8).map(|rail| RailId(7 - rail)).collect();
         for (index, (bytes, rail, nanoseconds)) in messages.into_iter().enumerate() {
             // Now and then all are in use again.
             let out_of_use = if index % 3 == 2 { 0 } else { out_of_use };
-            balance.avoid(&numbers, || out_of_use);
+            rail_weights.avoid(&numbers, || out_of_use);
             let mut barred = excluded;
             for (rail, number) in numbers.iter().enumerate() {
                 barred |= (out_of_use >> number.0 & 1) << rail;
@@ -328,14 +336,14 @@ proptest! {
             if barred & all == all {
                 barred = excluded;
             }
-            let stripes = planner.plan(&mut turn, &mut balance, bytes);
+            let stripes = planner.plan(&mut turn, &mut rail_weights, bytes);
             let sum: u64 = stripes.chunks().iter().map(|chunk| chunk.bytes).sum();
             prop_assert_eq!(sum, bytes);
             for chunk in stripes.chunks() {
                 prop_assert!(chunk.rail.index() < speeds.len());
                 prop_assert!(barred & 1 << chunk.rail.0 == 0, "rail {}", chunk.rail);
             }
-            balance.observe(RailId(rail as u8), bytes, nanoseconds);
+            rail_weights.observe(RailId(rail as u8), bytes, nanoseconds);
         }
     }
 }

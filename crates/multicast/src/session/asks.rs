@@ -76,12 +76,12 @@ impl Session {
         let seen = &self.members.list[message.source as usize].seen;
         let lost = is_lost(message, message.first_missing(), seen);
         // Sources of longer messages start only when all members have opened them.
-        let patience = if config.is_eager(message.bytes) {
+        let time_limit = if config.is_eager(message.bytes) {
             late
         } else {
             4 * late
         };
-        message.ask_at = Some(now.after(jitter + if lost { 0 } else { patience }));
+        message.ask_at = Some(now.after(jitter + if lost { 0 } else { time_limit }));
     }
 
     /// Fragments of a source are lost: they are asked for at once, but for the jitter.

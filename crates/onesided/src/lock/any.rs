@@ -148,12 +148,12 @@ impl RemoteLock for AnyLock {
         }
     }
 
-    async fn join<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
+    async fn acquire_shared<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
         match self {
-            Self::TestAndSet(lock) => lock.join(site).await,
-            Self::Mcs(lock) => lock.join(site).await,
-            Self::Queue(lock) => lock.join(site).await,
-            Self::Served(lock) => lock.join(site).await,
+            Self::TestAndSet(lock) => lock.acquire_shared(site).await,
+            Self::Mcs(lock) => lock.acquire_shared(site).await,
+            Self::Queue(lock) => lock.acquire_shared(site).await,
+            Self::Served(lock) => lock.acquire_shared(site).await,
         }
     }
 

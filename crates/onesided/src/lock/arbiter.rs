@@ -62,8 +62,9 @@ impl Arbiter {
     /// Lets in the next contender if there is one and it may: who, and what is to be stored in its
     /// mailbox [`Grant`](super::Mailbox::Grant): the request, so that no earlier answer is taken for it.
     pub fn grant(&mut self) -> Option<(u32, u64)> {
-        let joins = |&contender: &u32| request::joins(self.contenders[contender as usize].seen);
-        let joining = self.waiting.iter().position(joins);
+        let acquires_shared =
+            |&contender: &u32| request::acquires_shared(self.contenders[contender as usize].seen);
+        let joining = self.waiting.iter().position(acquires_shared);
         let place = joining.filter(|_| !self.exclusive).unwrap_or(0);
         let next = *self.waiting.get(place)?;
         let contender = &mut self.contenders[next as usize];
@@ -119,13 +120,13 @@ mod tests {
         ask(&mut arbiter, 0, 1, Some(Mode::Shared));
         ask(&mut arbiter, 1, 1, Some(Mode::Exclusive));
         assert_eq!(arbiter.grant().map(|(who, _)| who), Some(0));
-        assert!(arbiter.observe(2, request::join(1)));
-        assert_eq!(arbiter.grant(), Some((2, request::join(1))));
+        assert!(arbiter.observe(2, request::acquire_shared(1)));
+        assert_eq!(arbiter.grant(), Some((2, request::acquire_shared(1))));
         assert_eq!(arbiter.grant(), None);
         ask(&mut arbiter, 0, 2, None);
         ask(&mut arbiter, 2, 2, None);
         assert_eq!(arbiter.grant().map(|(who, _)| who), Some(1));
-        assert!(arbiter.observe(3, request::join(1)));
+        assert!(arbiter.observe(3, request::acquire_shared(1)));
         assert_eq!(arbiter.grant(), None);
         ask(&mut arbiter, 1, 2, None);
         assert_eq!(arbiter.grant().map(|(who, _)| who), Some(3));

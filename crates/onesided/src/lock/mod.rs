@@ -181,7 +181,7 @@ pub trait RemoteLock {
     /// Acquires the lock shared, ahead of those that wait to have it exclusively, for a contender that
     /// holds other locks meanwhile. Two such that queued up fairly could wait for ever, each behind an
     /// exclusive contender that waits for the other to leave.
-    fn join<S: LockSite>(
+    fn acquire_shared<S: LockSite>(
         &mut self,
         site: &S,
     ) -> impl Future<Output = Result<(), LockError<S::Error>>> {

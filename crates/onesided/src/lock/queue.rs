@@ -161,12 +161,12 @@ async fn acquire_shared<S: LockSite>(site: &S, grants: &mut Grants) -> Result<He
 
 /// Joins the shared holders if there are any, whoever waits, and waits for an exclusive one only. Each
 /// step takes effect only on the word it was decided from.
-async fn join_shared<S: LockSite>(site: &S, grants: &mut Grants) -> Result<Held, S::Error> {
+async fn acquire_shared_now<S: LockSite>(site: &S, grants: &mut Grants) -> Result<Held, S::Error> {
     let home = site.home();
     let mut word = QueueWord(0);
     loop {
-        let joins = word.is_idle() || word.holders() > 0;
-        let next = match joins {
+        let acquires_shared = word.is_idle() || word.holders() > 0;
+        let next = match acquires_shared {
             true => word.plus(QueueWord::HOLDER),
             // Whoever has the turn now admits all readers when it passes it on.
             false => word.plus(QueueWord::reader(site.contender())),
@@ -176,7 +176,7 @@ async fn join_shared<S: LockSite>(site: &S, grants: &mut Grants) -> Result<Held,
             word = QueueWord(found);
             continue;
         }
-        if !joins {
+        if !acquires_shared {
             grants.take(site).await?;
         }
         return Ok(Held::Shared);
@@ -236,9 +236,9 @@ impl RemoteLock for QueueLock {
         Ok(())
     }
 
-    async fn join<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
+    async fn acquire_shared<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
         self.check(site)?;
-        self.held = Some(join_shared(site, &mut self.grants).await?);
+        self.held = Some(acquire_shared_now(site, &mut self.grants).await?);
         Ok(())
     }
 

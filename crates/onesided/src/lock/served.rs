@@ -87,8 +87,8 @@ impl RemoteLock for ServedLock {
         self.obtain(site, request).await
     }
 
-    async fn join<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
-        self.obtain(site, request::join).await
+    async fn acquire_shared<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
+        self.obtain(site, request::acquire_shared).await
     }
 
     async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {

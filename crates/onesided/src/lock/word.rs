@@ -175,7 +175,7 @@ pub(super) mod request {
     const NOTHING: u64 = 0;
     const SHARED: u64 = 1;
     const EXCLUSIVE: u64 = 2;
-    const JOIN: u64 = 3;
+    const ACQUIRE_SHARED: u64 = 3;
     const KIND: u64 = 3;
 
     /// The word of a request for the lock in `mode`, or of its return.
@@ -189,19 +189,19 @@ pub(super) mod request {
     }
 
     /// The word of a request to join shared holders.
-    pub const fn join(number: u64) -> u64 {
-        number << 2 | JOIN
+    pub const fn acquire_shared(number: u64) -> u64 {
+        number << 2 | ACQUIRE_SHARED
     }
 
     /// Whether the lock is asked for ahead of those that wait for it exclusively.
-    pub const fn joins(word: u64) -> bool {
-        word & KIND == JOIN
+    pub const fn acquires_shared(word: u64) -> bool {
+        word & KIND == ACQUIRE_SHARED
     }
 
     /// How the lock is asked for, if it is.
     pub const fn mode(word: u64) -> Option<Mode> {
         match word & KIND {
-            SHARED | JOIN => Some(Mode::Shared),
+            SHARED | ACQUIRE_SHARED => Some(Mode::Shared),
             EXCLUSIVE => Some(Mode::Exclusive),
             _ => None,
         }

@@ -1,7 +1,7 @@
 //! Accumulating operations (MPI 4.1, sections 12.3.4 and 12.3.5): read-modify-write under the
 //! accumulate lock of the target. See the module's text on atomicity.
 
-mod by_handler;
+mod by_service_thread;
 
 use super::rails::Direction;
 use super::shape::{Cutter, Shape};
@@ -73,13 +73,13 @@ impl<F: Fabric> Window<F> {
         {
             let held = self.enter(target)?;
             count(&self.counters.accumulates);
-            let alone = self.take(target, held)?;
+            let exclusive = self.take(target, held)?;
             let there = (start as *mut u8).wrapping_offset(base + piece.offset);
             // SAFETY: inside the target's mapped memory, which is this operation's alone; the caller's
             // contract.
             let outcome =
                 unsafe { update.in_place(there, origin, result, piece.bytes, element_bytes) };
-            self.give_back(alone);
+            self.give_back(exclusive);
             // Not the result itself, which would be copied.
             outcome?;
             return Ok(());
@@ -131,12 +131,12 @@ impl<F: Fabric> Window<F> {
             // SAFETY: the caller's contract.
             return unsafe { self.accumulate_elements(&job, memory, held) };
         }
-        if self.is_for_handler(&job) {
+        if self.is_for_service(&job) {
             // SAFETY: the caller's contract.
-            return unsafe { self.ask_handler(&job) };
+            return unsafe { self.ask_service(&job) };
         }
         // SAFETY: the caller's contract.
-        self.alone(target, held, || unsafe { self.run(&job) })
+        self.exclusively(target, held, || unsafe { self.run(&job) })
     }
 
     /// `MPI_Compare_and_swap` of elements of `bytes` bytes. Complete on return.
@@ -167,13 +167,13 @@ impl<F: Fabric> Window<F> {
         if let Memory::Mapped(start) = self.targets[target.index()].memory
             && self.rails.is_none()
         {
-            let alone = self.take(target, held)?;
+            let exclusive = self.take(target, held)?;
             // SAFETY: inside the target's mapped memory; the caller's contract.
             unsafe {
                 let there = (start as *mut u8).wrapping_offset(base);
                 update::compare_and_swap(there, origin, compare, result, bytes);
             }
-            self.give_back(alone);
+            self.give_back(exclusive);
             return Ok(());
         }
         let element = self.elements(target, bytes);
@@ -188,7 +188,7 @@ impl<F: Fabric> Window<F> {
             }
             return Ok(());
         }
-        self.alone(target, held, || {
+        self.exclusively(target, held, || {
             let mut before = [0u8; SWAP_BYTES_MAX];
             let mut expected = [0u8; SWAP_BYTES_MAX];
             let here = MemoryRange::new(before.as_mut_ptr(), bytes);

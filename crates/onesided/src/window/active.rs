@@ -294,7 +294,7 @@ impl<F: Fabric> Window<F> {
             over
         };
         if !over {
-            self.surroundings.poke();
+            self.process_context.poke();
             if let Some(rails) = &self.rails {
                 rails.progress()?;
             }
@@ -307,7 +307,7 @@ impl<F: Fabric> Window<F> {
     ///
     /// # Errors
     /// [`WindowError::Synchronisation`] in an epoch, before anybody is waited for.
-    pub fn quit(&self) -> Result<(), WindowError> {
+    pub fn close(&self) -> Result<(), WindowError> {
         let mode = self.mode.load(Ordering::Relaxed);
         let idle = matches!(mode, mode::NONE | mode::FENCE) && !self.has_posted();
         if !idle || self.any_locked() {

@@ -3,7 +3,7 @@
 //! refused, through slots in pieces.
 
 use super::kept::Buffer;
-use super::layout::BOUNCE_BYTES;
+use super::layout::STAGING_BYTES;
 use super::outstanding::{After, accepted};
 use super::rails::Direction;
 use super::{Window, WindowError, WindowRails};
@@ -42,7 +42,7 @@ impl<F: Fabric> Window<F> {
         offset: usize,
     ) -> Result<(), WindowError> {
         let there = RemoteSlice { region, offset };
-        if here.bytes <= BOUNCE_BYTES {
+        if here.bytes <= STAGING_BYTES {
             // SAFETY: the caller's contract.
             return self.on_rails(target, |rails| unsafe {
                 rails.transfer(target, direction, here, there)
@@ -71,7 +71,7 @@ impl<F: Fabric> Window<F> {
                 outcome
             }
             Err(error @ FabricError::RegisterMemory { .. }) => {
-                self.surroundings.refused(&error, here.bytes as u64);
+                self.process_context.refused(&error, here.bytes as u64);
                 // SAFETY: the caller's contract.
                 unsafe { self.move_in_pieces(target, direction, here, there) }
             }
@@ -88,8 +88,8 @@ impl<F: Fabric> Window<F> {
         here: MemoryRange,
         there: RemoteSlice<'_>,
     ) -> Result<(), WindowError> {
-        for at in (0..here.bytes).step_by(BOUNCE_BYTES) {
-            let piece = here.slice(at, BOUNCE_BYTES.min(here.bytes - at));
+        for at in (0..here.bytes).step_by(STAGING_BYTES) {
+            let piece = here.slice(at, STAGING_BYTES.min(here.bytes - at));
             let offset = there.offset + at;
             let there = RemoteSlice { offset, ..there };
             // SAFETY: the caller's contract, for a part.

@@ -83,7 +83,7 @@ impl<F: Fabric> Window<F> {
         if own.entries.iter().any(overlaps) {
             return Err(WindowError::Attachment("some of it is attached already"));
         }
-        self.make_room(&mut own)?;
+        self.extend(&mut own)?;
         let region = match &self.rails {
             Some(rails) if bytes > 0 => {
                 // SAFETY: the caller's contract; it is given back by detaching.
@@ -135,8 +135,8 @@ impl<F: Fabric> Window<F> {
         let doing = "waiting for operations from memory that is detached";
         self.wait_for(doing, Waiting::Rail(self.rank), || {
             let shared = region.take().expect("given back below");
-            let alone = Arc::try_unwrap(shared);
-            Ok(alone.map_err(|shared| region = Some(shared)).ok())
+            let exclusively = Arc::try_unwrap(shared);
+            Ok(exclusively.map_err(|shared| region = Some(shared)).ok())
         })
     }
 

@@ -77,7 +77,7 @@ pub(super) struct Early {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// The first operation of acquiring, or of joining.
-    Begins { joins: bool },
+    Begins { acquires_shared: bool },
     /// A compare-and-swap of the free lock for one that this rank holds alone.
     Swaps(u64),
 }
@@ -96,8 +96,8 @@ impl<F: Fabric> Window<F> {
         let Some(mut passive) = self.passive[target.index()].take() else {
             return Ok(());
         };
-        let (wish, alone) = Wish::new();
-        if !alone {
+        let (wish, exclusively) = Wish::new();
+        if !exclusively {
             passive.wish = Some(wish);
             return Ok(());
         }
@@ -123,20 +123,21 @@ impl<F: Fabric> Window<F> {
     fn how(&self, target: Rank, mode: Mode) -> Option<How> {
         let there = &self.targets[target.index()];
         there.link.as_ref()?;
-        let joins = mode == Mode::Shared && self.holds_others();
+        let acquires_shared = mode == Mode::Shared && self.holds_others();
         match (self.lock, mode) {
             (LockAlgorithm::TestAndSet, _)
-            | (LockAlgorithm::Mcs | LockAlgorithm::Queue, Mode::Exclusive) => {
-                Some(How::Begins { joins: false })
-            }
+            | (LockAlgorithm::Mcs | LockAlgorithm::Queue, Mode::Exclusive) => Some(How::Begins {
+                acquires_shared: false,
+            }),
             (LockAlgorithm::Queue, Mode::Shared) => {
                 self.lock.alone(self.rank.0, mode).map(How::Swaps)
             }
             (LockAlgorithm::Mcs, Mode::Shared) => None,
             // A request inside the node is no message.
-            (LockAlgorithm::Thread | LockAlgorithm::Event, _) => {
-                there.control.is_none().then_some(How::Begins { joins })
-            }
+            (LockAlgorithm::Thread | LockAlgorithm::Event, _) => there
+                .control
+                .is_none()
+                .then_some(How::Begins { acquires_shared }),
         }
     }
 
@@ -151,8 +152,12 @@ impl<F: Fabric> Window<F> {
         let site = self.site(target, Which::Lock);
         site.begun.set(Begun::First);
         match how {
-            How::Begins { joins: true } => poll_once(lock.join(&site))?,
-            How::Begins { joins: false } => poll_once(lock.acquire(&site, mode))?,
+            How::Begins {
+                acquires_shared: true,
+            } => poll_once(lock.acquire_shared(&site))?,
+            How::Begins {
+                acquires_shared: false,
+            } => poll_once(lock.acquire(&site, mode))?,
             How::Swaps(held) => {
                 poll_once(async { Ok(site.home().compare_swap(0, held).await?) })?;
             }
@@ -161,7 +166,7 @@ impl<F: Fabric> Window<F> {
             return Ok(None);
         };
         if self.lock == LockAlgorithm::Event {
-            self.rouse(target);
+            self.wake_service(target);
         }
         Ok(Some(Early { ticket, how }))
     }

@@ -9,7 +9,7 @@
 
 use super::accumulate::{Job, Side};
 use super::held::Held;
-use super::layout::BOUNCE_BYTES;
+use super::layout::STAGING_BYTES;
 use super::outstanding::accepted;
 use super::shape::{Cutter, Shape};
 use super::update::Update;
@@ -21,8 +21,8 @@ use ferrorail_reduce::{Number, Operator, kernel};
 
 /// Bytes of an element.
 const WORD: usize = size_of::<u64>();
-/// Elements that are changed together; their values before land in one bounce slot.
-const BATCH: usize = BOUNCE_BYTES / WORD;
+/// Elements that are changed together; their values before land in one staging slot.
+const BATCH: usize = STAGING_BYTES / WORD;
 /// An exclusive holder of the target's lock moves more bytes than this as a whole.
 const SINGLE_BYTES: usize = 8 * WORD;
 
@@ -60,7 +60,7 @@ impl<F: Fabric> Window<F> {
         let mut origin = job.origin.map(|side| (side, Cutter::new(side.shape)));
         let mut result = job.result.map(|side| (side, Cutter::new(side.shape)));
         let (mut operands, mut before) = ([0u64; BATCH], [0u64; BATCH]);
-        while let Some(piece) = there.take(BOUNCE_BYTES) {
+        while let Some(piece) = there.take(STAGING_BYTES) {
             let elements = piece.bytes / WORD;
             if let Some((side, cutter)) = &mut origin {
                 // SAFETY: the caller's contract; there is room for a batch.
@@ -85,7 +85,7 @@ impl<F: Fabric> Window<F> {
                     ..*job
                 };
                 // SAFETY: as above, for a part.
-                self.alone(job.target, held, || unsafe { self.run(&part) })?;
+                self.exclusively(job.target, held, || unsafe { self.run(&part) })?;
             }
             if let Some((side, cutter)) = &mut result {
                 // SAFETY: the caller's contract.

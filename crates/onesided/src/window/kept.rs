@@ -145,7 +145,7 @@ impl<F: Fabric> Window<F> {
         let Some(range) = rails.kept().may_keep(here, asked) else {
             // SAFETY: the caller's contract.
             let region = unsafe { rails.register(here) }?;
-            self.surroundings.registered();
+            self.process_context.registered();
             return Ok(Buffer::Once(region));
         };
         if let Some(found) = rails.kept().find(here) {
@@ -164,7 +164,7 @@ impl<F: Fabric> Window<F> {
             }
         }
         let region = registered?;
-        self.surroundings.registered();
+        self.process_context.registered();
         let (kept, gone) = rails.kept().keep(region);
         self.evict(gone);
         Ok(match kept {

@@ -1,15 +1,15 @@
 //! Where everything lies in the segment that the ranks of a node share for one window.
 //!
 //! ```text
-//! doorbell | control block per local rank | bounce slots per local rank | rooms per local rank |
+//! doorbell | control block per local rank | staging slots per local rank | operand buffers per local rank |
 //! memory of local ranks
 //! ```
 //!
 //! A control block holds what peers write of one rank: the words of its locks, its fence, a line for
-//! each rank of the window and one for its own handler, whose words have one writer each, the words in
-//! which ranks hand it a queue lock, and those in which ranks ask its handler and are answered by theirs. Rooms hold the operands of what
-//! handlers are asked to accumulate: one for each origin, one of the rank's own from which it sends
-//! and where results land, and one from which its handler answers.
+//! each rank of the window and one for its own service thread, whose words have one writer each, the words in
+//! which ranks hand it a queue lock, and those in which ranks ask its service thread and are answered by theirs. Operand buffers hold the operands of what
+//! service threads are asked to accumulate: one for each origin, one of the rank's own from which it sends
+//! and where results land, and one from which its service thread answers.
 
 use crate::lock::SEATS;
 
@@ -18,9 +18,9 @@ const LINE: usize = 64;
 /// Memory of windows begins at multiples of this.
 pub const PAGE: usize = 4096;
 /// Slots of registered memory that small transfers over rails pass through.
-pub const BOUNCE_SLOTS: usize = 64;
+pub const STAGING_SLOTS: usize = 64;
 /// Bytes of such a slot.
-pub const BOUNCE_BYTES: usize = 2048;
+pub const STAGING_BYTES: usize = 2048;
 /// Rounds of a fence: enough for any number of ranks.
 const FENCE_ROUNDS: usize = 32;
 
@@ -82,7 +82,7 @@ pub const fn peer(peer: u32, word: PeerWord) -> usize {
     PEERS + LINE * peer as usize + 8 * word.index()
 }
 
-/// Offset, in a control block, of the words behind the lines of `ranks` ranks and the handler.
+/// Offset, in a control block, of the words behind the lines of `ranks` ranks and the service thread.
 const fn behind_lines(ranks: u32) -> usize {
     PEERS + LINE * (ranks as usize + 1)
 }
@@ -93,7 +93,7 @@ const fn row(ranks: u32) -> usize {
 }
 
 /// Offset, in a control block of a window of `ranks` ranks, of the word that says whether the owner's
-/// handler sleeps.
+/// service thread sleeps.
 pub const fn asleep(ranks: u32) -> usize {
     behind_lines(ranks)
 }
@@ -103,12 +103,12 @@ pub const fn lock_request(ranks: u32, peer: u32) -> usize {
     asleep(ranks) + LINE + 8 * peer as usize
 }
 
-/// Offset of the word in which `peer` counts what it asked the owner's handler to accumulate.
+/// Offset of the word in which `peer` counts what it asked the owner's service thread to accumulate.
 pub const fn accumulate_request(ranks: u32, peer: u32) -> usize {
     lock_request(ranks, 0) + row(ranks) + 8 * peer as usize
 }
 
-/// Offset of the word in which `peer`'s handler answers the owner's last such request.
+/// Offset of the word in which `peer`'s service thread answers the owner's last such request.
 pub const fn answer(ranks: u32, peer: u32) -> usize {
     accumulate_request(ranks, 0) + row(ranks) + 8 * peer as usize
 }
@@ -146,7 +146,7 @@ pub const fn accumulate_grant(ranks: u32, line: u32, by: u32) -> usize {
 }
 
 /// Bytes before the operands in a room.
-pub const ROOM_HEAD: usize = LINE;
+pub const OPERAND_HEADER: usize = LINE;
 
 /// Pieces of attached memory that a table in a control block has room for; a longer one is in memory of
 /// its owner's.
@@ -168,8 +168,8 @@ pub const fn table(ranks: u32) -> usize {
 }
 
 /// Bytes of a room for `operand_bytes` of operands.
-pub const fn room_bytes(operand_bytes: usize) -> usize {
-    ROOM_HEAD + operand_bytes
+pub const fn operand_buffer_bytes(operand_bytes: usize) -> usize {
+    OPERAND_HEADER + operand_bytes
 }
 
 /// The segment of one node.
@@ -179,11 +179,11 @@ pub struct WindowLayout {
     pub ranks: u32,
     /// Those that share the segment.
     pub local_ranks: u32,
-    /// Whether there are rails, hence bounce slots.
+    /// Whether there are rails, hence staging slots.
     pub rails: bool,
     /// Whether memory is attached later.
     pub dynamic: bool,
-    /// Bytes of operands that a handler takes at a time, in whole lines; 0 without rooms.
+    /// Bytes of operands that a service thread takes at a time, in whole lines; 0 without operand buffers.
     pub operand_bytes: usize,
 }
 
@@ -203,10 +203,10 @@ impl WindowLayout {
         LINE + self.control_bytes() * node_rank as usize
     }
 
-    /// Offset of a local rank's first bounce slot.
-    pub const fn bounce(&self, node_rank: u32) -> usize {
+    /// Offset of a local rank's first staging slot.
+    pub const fn staged(&self, node_rank: u32) -> usize {
         let slots = if self.rails {
-            BOUNCE_SLOTS * BOUNCE_BYTES
+            STAGING_SLOTS * STAGING_BYTES
         } else {
             0
         };
@@ -214,17 +214,18 @@ impl WindowLayout {
     }
 
     /// Offset of a local rank's first room, which is that of rank 0 as an origin.
-    pub const fn rooms(&self, node_rank: u32) -> usize {
+    pub const fn operand_buffers(&self, node_rank: u32) -> usize {
         let all = match self.operand_bytes {
             0 => 0,
-            bytes => room_bytes(bytes) * (self.ranks as usize + 2),
+            bytes => operand_buffer_bytes(bytes) * (self.ranks as usize + 2),
         };
-        self.bounce(self.local_ranks) + all * node_rank as usize
+        self.staged(self.local_ranks) + all * node_rank as usize
     }
 
     /// Offset of the memory of windows.
     pub const fn memory(&self) -> usize {
-        self.rooms(self.local_ranks).next_multiple_of(PAGE)
+        self.operand_buffers(self.local_ranks)
+            .next_multiple_of(PAGE)
     }
 }
 
@@ -278,10 +279,12 @@ mod tests {
         assert!(offsets.iter().all(|offset| offset + 8 <= table(3)));
         let last = offsets.iter().max().expect("some") + 8;
         assert!(layout.control(0) + last <= layout.control(1));
-        assert!(layout.control(1) + last <= layout.bounce(0));
-        assert!(layout.bounce(1) + BOUNCE_SLOTS * BOUNCE_BYTES <= layout.rooms(0));
-        assert!(layout.rooms(0) + 5 * room_bytes(128) <= layout.rooms(1));
-        assert!(layout.rooms(1) + 5 * room_bytes(128) <= layout.memory());
+        assert!(layout.control(1) + last <= layout.staged(0));
+        assert!(layout.staged(1) + STAGING_SLOTS * STAGING_BYTES <= layout.operand_buffers(0));
+        assert!(
+            layout.operand_buffers(0) + 5 * operand_buffer_bytes(128) <= layout.operand_buffers(1)
+        );
+        assert!(layout.operand_buffers(1) + 5 * operand_buffer_bytes(128) <= layout.memory());
         assert_eq!(layout.memory() % PAGE, 0);
     }
 }

@@ -4,12 +4,12 @@
 //! * [`Parts`]: what a window is made of; whoever makes it (collectively) fills them in;
 //! * `target`: what is known of one rank, and how its memory is reached: by load and store, by
 //!   cross-memory attach, or over rails;
-//! * `rails`: operations on rails, bounce slots; `kept`: registrations of buffers; `outstanding`: operations
+//! * `rails`: operations on rails, staging slots; `kept`: registrations of buffers; `outstanding`: operations
 //!   under way;
 //! * `word`: the words of a target's locks as the lock algorithms see them;
 //! * `transfer`: put and get; `accumulate`: everything atomic; `elements`: one element at a time;
 //! * `dynamic`: memory that is attached later;
-//! * `serve`: what a thread of the target does for others, where a window wants that; [`Handler`]: the
+//! * `serve`: what a thread of the target does for others, where a window wants that; [`ServiceThread`]: the
 //!   thread;
 //! * `active`: fence and post/start/complete/wait, `pscw`: how ranks tell each other of those; `passive`: lock, unlock, `early`: locks asked for at once; `flush`: waiting for what was
 //!   started.
@@ -38,14 +38,13 @@
 
 mod accumulate;
 mod active;
-mod alone;
 mod by_rail;
 mod dynamic;
 mod early;
 mod elements;
 mod error;
+mod exclusive;
 mod flush;
-mod handler;
 mod held;
 mod kept;
 pub mod layout;
@@ -56,6 +55,7 @@ mod pscw;
 mod rails;
 mod request;
 mod serve;
+mod service_thread;
 mod shape;
 mod target;
 mod transfer;
@@ -64,15 +64,15 @@ mod waiting;
 mod word;
 
 pub use error::WindowError;
-pub use handler::Handler;
 pub use layout::WindowLayout;
 pub use messages::lock_messages;
 pub use rails::WindowRails;
-pub use serve::Handling;
+pub use serve::ServicePlan;
+pub use service_thread::ServiceThread;
 pub use shape::{Cutter, Shape, zip};
 pub use target::{Link, Memory, Target};
 pub use update::{Combine, Update};
-pub use waiting::Surroundings;
+pub use waiting::ProcessContext;
 
 use crate::lock::{AnyLock, Backoff, LockAlgorithm};
 use active::Active;
@@ -86,7 +86,7 @@ use held::HeldCell;
 use kept::Kept;
 use layout::PeerWord;
 use passive::Passive;
-use serve::Desk;
+use serve::Service;
 use std::sync::PoisonError;
 use waiting::Waiting;
 
@@ -108,10 +108,10 @@ pub struct Parts<F: Fabric> {
     pub lock: LockAlgorithm,
     /// Settings that all ranks share.
     pub settings: WindowSettings,
-    /// What is left to handlers, if anything is: the lock, or accumulating operations.
-    pub handling: Option<Handling>,
+    /// What is left to service threads, if anything is: the lock, or accumulating operations.
+    pub service_plan: Option<ServicePlan>,
     /// The process.
-    pub surroundings: Box<dyn Surroundings>,
+    pub process_context: Box<dyn ProcessContext>,
 }
 
 /// Operations of this rank on one window so far.
@@ -133,9 +133,9 @@ pub struct Counters {
     pub lock_messages: AtomicU64,
     /// Fences, and epochs started or posted.
     pub epochs: AtomicU64,
-    /// Accumulating operations that the target's handler did.
+    /// Accumulating operations that the target's service thread did.
     pub handled: AtomicU64,
-    /// Requests that this rank's handler served.
+    /// Requests that this rank's service thread served.
     pub served: AtomicU64,
     /// Registrations of buffers that outlive their operation.
     pub kept: AtomicU64,
@@ -161,10 +161,10 @@ pub struct Window<F: Fabric> {
     rank: Rank,
     control: usize,
     targets: Vec<Target>,
-    surroundings: Box<dyn Surroundings>,
+    process_context: Box<dyn ProcessContext>,
     lock: LockAlgorithm,
     settings: WindowSettings,
-    desk: Option<Desk>,
+    service: Option<Service>,
     active: Mutex<Active>,
     /// What of `active` an operation looks at: see `active::mode`.
     mode: AtomicU8,
@@ -184,10 +184,11 @@ impl<F: Fabric> Window<F> {
     #[must_use]
     pub fn new(parts: Parts<F>) -> Self {
         let ranks = parts.targets.len();
-        let handled = parts.handling.as_ref();
-        let by_handler = handled.is_some_and(|handling| handling.accumulate_from.is_some());
+        let handled = parts.service_plan.as_ref();
+        let by_service_thread =
+            handled.is_some_and(|service_plan| service_plan.accumulate_from.is_some());
         // Words of an accumulate lock have as many contenders.
-        let accumulate = LockAlgorithm::for_ranks(ranks as u32 + u32::from(by_handler));
+        let accumulate = LockAlgorithm::for_ranks(ranks as u32 + u32::from(by_service_thread));
         let backoff = match parts.settings.lock_backoff {
             Some(bounds) => Backoff {
                 first: bounds.first_us,
@@ -203,12 +204,12 @@ impl<F: Fabric> Window<F> {
             held: (0..ranks).map(|_| HeldCell::new()).collect(),
             passive: (0..ranks).map(|_| passive()).collect(),
             dynamic: parts.layout.dynamic.then(|| Dynamic::new(ranks)),
-            desk: parts.handling.map(|handling| {
-                Desk::new(
+            service: parts.service_plan.map(|service_plan| {
+                Service::new(
                     ranks as u32,
                     parts.lock,
                     AnyLock::with(accumulate, backoff),
-                    handling,
+                    service_plan,
                 )
             }),
             rails: parts.rails,
@@ -216,7 +217,7 @@ impl<F: Fabric> Window<F> {
             rank: parts.rank,
             control: parts.control,
             targets: parts.targets,
-            surroundings: parts.surroundings,
+            process_context: parts.process_context,
             lock: parts.lock,
             settings: parts.settings,
             active: Mutex::new(Active::new(ranks)),

@@ -1,10 +1,10 @@
 //! What is under way on the rails of a window.
 
 use super::WindowError;
-use super::layout::BOUNCE_SLOTS;
+use super::layout::STAGING_SLOTS;
 use super::rails::WindowRails;
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::stripe::{Balance, RailTurn};
+use ferrorail_fabric::stripe::{RailTurn, RailWeights};
 use ferrorail_fabric::{Fabric, FabricError, LocalRegion, RAILS_MAX, Ticket};
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ pub(super) struct Outstanding {
     pub pending: Vec<Pending>,
     /// Operations under way by target.
     pub counts: Vec<u32>,
-    /// Free bounce slots as bits.
+    /// Free staging slots as bits.
     pub free: u64,
-    pub balances: Vec<Balance>,
+    pub weights_by_rank: Vec<RailWeights>,
     /// Whose turn it is among the rails.
     pub turn: RailTurn,
 }
 
-const _: () = assert!(BOUNCE_SLOTS == u64::BITS as usize);
+const _: () = assert!(STAGING_SLOTS == u64::BITS as usize);
 
 pub(super) struct Pending {
     pub target: Rank,
@@ -59,12 +59,12 @@ unsafe impl Send for After {}
 
 impl Outstanding {
     /// Nothing, to so many ranks.
-    pub fn new(balances: Vec<Balance>) -> Self {
+    pub fn new(weights_by_rank: Vec<RailWeights>) -> Self {
         Self {
             pending: Vec::new(),
-            counts: vec![0; balances.len()],
+            counts: vec![0; weights_by_rank.len()],
             free: u64::MAX,
-            balances,
+            weights_by_rank,
             turn: RailTurn::default(),
         }
     }

@@ -90,7 +90,7 @@ impl<F: Fabric> Window<F> {
     /// Gets a lock in one step, if that is possible.
     #[inline]
     pub(super) fn try_enter(&self, target: Rank, mode: Mode) -> bool {
-        let word = self.near_word(target, layout::LOCK);
+        let word = self.mapped_word(target, layout::LOCK);
         let got = word.is_some_and(|word| self.lock.try_enter(word, self.rank.0, mode));
         if got {
             self.held[target.index()].set(Held::quick(mode));
@@ -100,7 +100,7 @@ impl<F: Fabric> Window<F> {
 
     /// A word of `target`'s, if atomics on it are the CPU's.
     #[inline]
-    pub(super) fn near_word(&self, target: Rank, offset: usize) -> Option<&AtomicU64> {
+    pub(super) fn mapped_word(&self, target: Rank, offset: usize) -> Option<&AtomicU64> {
         let target = &self.targets[target.index()];
         let control = target.control.filter(|_| target.link.is_none())?;
         Some(self.segment.word(control + offset))
@@ -148,13 +148,13 @@ impl<F: Fabric> Window<F> {
     ) -> Result<(), WindowError> {
         let doing = "waiting for a lock";
         let site = self.site(target, Which::Lock);
-        let joins = match early {
+        let acquires_shared = match early {
             Some(Early {
                 ticket,
-                how: How::Begins { joins },
+                how: How::Begins { acquires_shared },
             }) => {
                 site.begun.set(Begun::Posted(ticket));
-                joins
+                acquires_shared
             }
             _ => mode == Mode::Shared && self.holds_others(),
         };
@@ -166,15 +166,17 @@ impl<F: Fabric> Window<F> {
             } => {
                 // It knows exclusive holders only, but shared ones may wait for each other inside.
                 let holders = self.site(target, Which::Holders);
-                if !joins {
+                if !acquires_shared {
                     self.drive(target, doing, lock.acquire(&site, mode))?;
                 }
                 self.drive(target, doing, inside.acquire(&holders, mode))?;
-                if mode == Mode::Shared && !joins {
+                if mode == Mode::Shared && !acquires_shared {
                     self.drive(target, doing, lock.release(&site))?;
                 }
             }
-            Passive { lock, .. } if joins => self.drive(target, doing, lock.join(&site))?,
+            Passive { lock, .. } if acquires_shared => {
+                self.drive(target, doing, lock.acquire_shared(&site))?
+            }
             Passive { lock, .. } => self.drive(target, doing, lock.acquire(&site, mode))?,
         }
         Ok(())
@@ -195,7 +197,7 @@ impl<F: Fabric> Window<F> {
     #[inline]
     fn leave(&self, target: Rank, held: Held) -> Result<(), WindowError> {
         if held.is_quick()
-            && let Some(word) = self.near_word(target, layout::LOCK)
+            && let Some(word) = self.mapped_word(target, layout::LOCK)
             && self.lock.try_leave(word, self.rank.0, held.mode())
         {
             self.held[target.index()].set(Held::NOTHING);

@@ -1,18 +1,18 @@
-//! Operations on rails: posting, bounce slots, registrations of user memory, completion.
+//! Operations on rails: posting, staging slots, registrations of user memory, completion.
 //!
 //! Short data passes through registered slots of this rank's own, so that the caller's buffer is
 //! free, or waited for, without being registered; longer data goes another way (`by_rail`).
 
 use super::WindowError;
 use super::kept::Kept;
-use super::layout::BOUNCE_BYTES;
+use super::layout::STAGING_BYTES;
 use super::outstanding::{After, Outstanding, accepted};
 use super::target::Link;
 use ferrorail_base::config::WindowSettings;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::stripe::{Balance, Planner, Stripes};
+use ferrorail_fabric::stripe::{Planner, RailWeights, Stripes};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
 };
@@ -30,8 +30,8 @@ pub struct WindowRails<F: Fabric> {
     segment: Option<LocalRegion>,
     /// This process's window memory, if that lies elsewhere.
     memory: Option<LocalRegion>,
-    /// Offset in the segment of this rank's bounce slots.
-    bounce: usize,
+    /// Offset in the segment of this rank's staging slots.
+    staged: usize,
     /// How each rank is reached.
     links: Vec<Option<Link>>,
     /// What was imported, to be released.
@@ -57,10 +57,10 @@ impl<F: Fabric> WindowRails<F> {
         planner: Planner,
         segment: LocalRegion,
         memory: Option<LocalRegion>,
-        bounce: usize,
-        balances: Vec<Balance>,
+        staged: usize,
+        weights_by_rank: Vec<RailWeights>,
     ) -> Self {
-        let ranks = balances.len();
+        let ranks = weights_by_rank.len();
         Self {
             fabric,
             local,
@@ -68,10 +68,10 @@ impl<F: Fabric> WindowRails<F> {
             planner,
             segment: Some(segment),
             memory,
-            bounce,
+            staged,
             links: vec![None; ranks],
             imported: Vec::new(),
-            outstanding: Mutex::new(Outstanding::new(balances)),
+            outstanding: Mutex::new(Outstanding::new(weights_by_rank)),
             kept: Mutex::new(Kept::new(&WindowSettings::default())),
         }
     }
@@ -211,7 +211,7 @@ impl<F: Fabric> WindowRails<F> {
     }
 
     pub(super) fn slot_offset(&self, slot: u32) -> usize {
-        self.bounce + BOUNCE_BYTES * slot as usize
+        self.staged + STAGING_BYTES * slot as usize
     }
 
     fn slot_range(&self, slot: u32, bytes: usize) -> MemoryRange {
@@ -232,7 +232,7 @@ impl<F: Fabric> WindowRails<F> {
         };
         let nothing = LocalSlice {
             region: self.segment(),
-            offset: self.bounce,
+            offset: self.staged,
             bytes: 0,
         };
         let mut outstanding = self.outstanding();
@@ -256,7 +256,7 @@ impl<F: Fabric> WindowRails<F> {
         Ok(Some(()))
     }
 
-    /// Starts moving at most [`BOUNCE_BYTES`] bytes between `here` and `there` through a slot; `None`
+    /// Starts moving at most [`STAGING_BYTES`] bytes between `here` and `there` through a slot; `None`
     /// if nothing was posted because no rail or slot is free.
     ///
     /// # Safety
@@ -321,10 +321,11 @@ impl<F: Fabric> WindowRails<F> {
 
     /// How a message is laid over the rails to `target` that are in use.
     pub(super) fn plan(&self, outstanding: &mut Outstanding, target: Rank, bytes: u64) -> Stripes {
-        let balance = &mut outstanding.balances[target.index()];
+        let rail_weights = &mut outstanding.weights_by_rank[target.index()];
         let out_of_use = || self.fabric.out_of_use(self.link_of(target).peer);
-        balance.avoid(&self.local, out_of_use);
-        self.planner.plan(&mut outstanding.turn, balance, bytes)
+        rail_weights.avoid(&self.local, out_of_use);
+        self.planner
+            .plan(&mut outstanding.turn, rail_weights, bytes)
     }
 
     /// Registers a buffer.

@@ -1,4 +1,4 @@
-//! Requests to handlers that accumulate, and how they and their answers travel.
+//! Requests to service threads that accumulate, and how they and their answers travel.
 
 use super::WindowError;
 use super::outstanding::accepted;
@@ -52,7 +52,7 @@ impl Update<'_> {
     const KEEP: u32 = 1;
     const KERNEL: u32 = 2;
 
-    /// What it is called in a request to a handler; `None` if no handler can compute it.
+    /// What it is called in a request to a service thread; `None` if no service thread can compute it.
     pub(super) fn code(&self) -> Option<u32> {
         match self {
             Self::Replace => Some(Self::REPLACE),
@@ -86,7 +86,7 @@ pub(super) struct Message {
     /// Offset in its control block.
     pub word: usize,
     pub value: u64,
-    /// Whether its handler may sleep.
+    /// Whether its service thread may sleep.
     pub wake: bool,
 }
 
@@ -108,15 +108,22 @@ impl<F: Fabric> WindowRails<F> {
             value: message.value,
         };
         let (fabric, rail) = (self.fabric(), self.word_rail());
-        let room = at(link.rooms + message.to);
+        let operand_buffer = at(link.operand_buffers + message.to);
         // SAFETY: the room to send from is left alone until the ticket is complete; the room and the
         // word there are this rank's to write until the peer has answered.
         let posted = unsafe {
             match message.wake {
-                true => fabric.put_wake(link.peer, rail, from, room, notification),
+                true => fabric.put_wake(link.peer, rail, from, operand_buffer, notification),
                 false => {
                     let tracking = Tracking::Tracked;
-                    fabric.put_notify(link.peer, rail, from, room, notification, tracking)
+                    fabric.put_notify(
+                        link.peer,
+                        rail,
+                        from,
+                        operand_buffer,
+                        notification,
+                        tracking,
+                    )
                 }
             }
         };

@@ -16,8 +16,8 @@ pub struct Link {
     pub segment: RemoteRegion,
     /// Offset of its control block there.
     pub control: usize,
-    /// Offset of its rooms there (see [`layout`](super::layout)).
-    pub rooms: usize,
+    /// Offset of its operand buffers there (see [`layout`](super::layout)).
+    pub operand_buffers: usize,
 }
 
 /// How a target's memory is reached.

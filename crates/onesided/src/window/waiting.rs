@@ -14,7 +14,7 @@ const FIRST_CHECK: Duration = Duration::from_millis(100);
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What a waiting window needs of the process it is in.
-pub trait Surroundings: Send + Sync {
+pub trait ProcessContext: Send + Sync {
     /// How patient each step of waiting is.
     fn wait_policy(&self) -> &WaitPolicy;
 
@@ -30,7 +30,7 @@ pub trait Surroundings: Send + Sync {
     /// Asked now and then during a long wait.
     ///
     /// # Errors
-    /// If there is no hope: a peer is gone, or patience ended.
+    /// If there is no hope: a peer is gone, or its time is up.
     fn check(
         &self,
         doing: &'static str,
@@ -72,7 +72,7 @@ impl<F: Fabric> Window<F> {
         self.wait_for("waiting for another thread", waiting, || Ok(claim.take()))
     }
 
-    /// Polls until there is something. Patience is made up only once that takes time.
+    /// Polls until there is something. The blocking wait is set up only once that takes time.
     #[inline]
     pub(super) fn wait_for<R>(
         &self,
@@ -83,14 +83,14 @@ impl<F: Fabric> Window<F> {
         if let Some(found) = poll()? {
             return Ok(found);
         }
-        let mut patience = Patience {
+        let mut blocking_wait = BlockingWait {
             window: self,
             doing,
-            waiter: Waiter::new(self.surroundings.wait_policy()),
+            waiter: Waiter::new(self.process_context.wait_policy()),
             next_check: FIRST_CHECK,
         };
         loop {
-            patience.idle(waiting)?;
+            blocking_wait.idle(waiting)?;
             if let Some(found) = poll()? {
                 return Ok(found);
             }
@@ -107,15 +107,15 @@ pub(super) enum Waiting {
     Rail(Rank),
 }
 
-/// The patience of one wait.
-struct Patience<'a, F: Fabric> {
+/// One blocking wait.
+struct BlockingWait<'a, F: Fabric> {
     window: &'a Window<F>,
     doing: &'static str,
     waiter: Waiter,
     next_check: Duration,
 }
 
-impl<F: Fabric> Patience<'_, F> {
+impl<F: Fabric> BlockingWait<'_, F> {
     /// One idle step after a poll that failed.
     fn idle(&mut self, waiting: Waiting) -> Result<(), WindowError> {
         let window = self.window;
@@ -127,7 +127,7 @@ impl<F: Fabric> Patience<'_, F> {
         let rings = matches!(waiting, Waiting::Word(_)) && target.control.is_some();
         let doorbell = rings.then(|| window.doorbell());
         self.waiter
-            .idle(doorbell.as_ref(), &mut || window.surroundings.poke());
+            .idle(doorbell.as_ref(), &mut || window.process_context.poke());
         let waited = self.waiter.waited();
         if waited < self.next_check {
             return Ok(());
@@ -137,7 +137,7 @@ impl<F: Fabric> Patience<'_, F> {
             rails.check(rank)?;
         }
         window
-            .surroundings
+            .process_context
             .check(self.doing, waited)
             .map_err(WindowError::Peer)
     }

@@ -71,7 +71,7 @@ pub(super) struct Site<'w, F: Fabric> {
     window: &'w Window<F>,
     target: Rank,
     which: Which,
-    /// This contender: a rank, or behind them the handler of the target.
+    /// This contender: a rank, or behind them the service thread of the target.
     contender: u32,
     /// The line of this rank's control block that is for this lock.
     line: u32,
@@ -93,8 +93,8 @@ impl<F: Fabric> Window<F> {
         }
     }
 
-    /// This rank's own accumulate lock, as its handler sees it.
-    pub(super) fn handlers_site(&self) -> Site<'_, F> {
+    /// This rank's own accumulate lock, as its service thread sees it.
+    pub(super) fn service_site(&self) -> Site<'_, F> {
         Site {
             window: self,
             target: self.rank,
@@ -207,7 +207,7 @@ impl<'s, F: Fabric> Word<'s, F> {
         Ok(ticket)
     }
 
-    /// Stores to a word that the handler of its owner looks at, which is woken by the rail if that
+    /// Stores to a word that the service thread of its owner looks at, which is woken by the rail if that
     /// can.
     async fn store_and_wake(&self, value: u64) -> Result<(), WindowError> {
         if let Some(word) = self.mapped(false) {
@@ -218,7 +218,7 @@ impl<'s, F: Fabric> Word<'s, F> {
         self.put(value, wakes).await
     }
 
-    /// Stores by the rail, which wakes the handler of the word's owner if it `wakes`.
+    /// Stores by the rail, which wakes the service thread of the word's owner if it `wakes`.
     async fn put(&self, value: u64, wakes: bool) -> Result<(), WindowError> {
         let (peer, rail) = self.link();
         self.remotely(|fabric, at, into| {
@@ -321,8 +321,9 @@ impl<F: Fabric> LockSite for Site<'_, F> {
     }
 
     fn contenders(&self) -> u32 {
-        let handler = self.which == Which::Accumulate && self.window.accumulates_by_handler();
-        self.window.size() + u32::from(handler)
+        let service_thread =
+            self.which == Which::Accumulate && self.window.accumulates_by_service();
+        self.window.size() + u32::from(service_thread)
     }
 
     fn home(&self) -> Word<'_, F> {
@@ -334,7 +335,7 @@ impl<F: Fabric> LockSite for Site<'_, F> {
     }
 
     fn mailbox(&self, contender: u32, mailbox: Mailbox) -> Word<'_, F> {
-        // The target's handler waits in the target's control block.
+        // The target's service thread waits in the target's control block.
         let (of, line) = match contender < self.window.size() {
             true => (Rank(contender), self.target.0),
             false => (self.target, contender),
@@ -362,7 +363,7 @@ impl<F: Fabric> LockSite for Site<'_, F> {
             false => word.store(request).await,
             true => {
                 word.store_and_wake(request).await?;
-                window.rouse(self.target);
+                window.wake_service(self.target);
                 Ok(())
             }
         }

@@ -2,7 +2,7 @@
 
 use super::Failover;
 use super::address::Address;
-use super::board::{Board, PEERS};
+use super::control_block::{ControlBlock, PEERS};
 use super::journal::Entry;
 use super::pair::{Pair, Role, Wired};
 use ferrorail_base::sync::Ordering;
@@ -71,36 +71,40 @@ impl<F: Lanes> Fabric for Failover<F> {
     }
 
     fn open_peer(&self, process: ProcessId) -> Result<PeerId, FabricError> {
-        let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut control_blocks = self
+            .control_blocks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let next = self.peers.count();
-        if boards.len() == next / PEERS {
+        if control_blocks.len() == next / PEERS {
             // What follows may be a known peer, which needs no room.
             let mut known = self.peers.iter().map(|(_, pair)| pair);
             if let Some(pair) = known.find(|pair| pair.process == process) {
                 return Ok(pair.id);
             }
             // First: the fabric below does not take a peer back.
-            boards.push(Arc::new(Board::open(&self.inner, self.shm)?));
+            control_blocks.push(Arc::new(ControlBlock::open(&self.inner, self.shm)?));
         }
         let peer = self.inner.open_peer(process)?;
         if peer.index() == next {
             let role = Role::between(self.process, process);
-            let board = boards[next / PEERS].clone();
-            self.peers.push(Pair::new(peer, process, role, board));
+            let control_block = control_blocks[next / PEERS].clone();
+            self.peers
+                .push(Pair::new(peer, process, role, control_block));
         }
         Ok(peer)
     }
 
     fn address_for(&self, peer: PeerId) -> Result<Vec<u8>, FabricError> {
         let pair = self.pair(peer)?;
-        let (board, cell) = pair.cell();
+        let (control_block, offset_in_block) = pair.peer_entry();
         let inner = self.inner.address_for(peer)?;
         let address = Address {
             planes: self.planes,
-            cell: cell as u32,
+            offset_in_block: offset_in_block as u32,
             host: &ferrorail_shm::host_name(),
             fabric: &inner,
-            board: &self.inner.describe(&board.region),
+            control_block: &self.inner.describe(&control_block.region),
         };
         Ok(address.to_wire())
     }
@@ -113,14 +117,14 @@ impl<F: Lanes> Fabric for Failover<F> {
         let address = Address::from_wire(address).ok_or(unusable)?;
         let mut recovery = pair.recovery();
         if pair.wired.get().is_some() {
-            // Lanes may be in later lives than either side knew when the address was written.
+            // Lanes may be in later generations than either side knew when the address was written.
             return Ok(());
         }
         pair.host.get_or_init(|| address.host.to_owned());
         self.inner.connect(peer, address.fabric)?;
         let wired = Wired {
-            board: self.inner.import(peer, address.board)?,
-            cell: address.cell as usize,
+            control_block: self.inner.import(peer, address.control_block)?,
+            offset_in_block: address.offset_in_block as usize,
         };
         let planes = address.planes & self.planes & self.inner.reach(peer)?.planes;
         let mut up = 0;
@@ -154,8 +158,8 @@ impl<F: Lanes> Fabric for Failover<F> {
         all
     }
 
-    fn ends(&self) -> Vec<u8> {
-        self.inner.ends()
+    fn local_address(&self) -> Vec<u8> {
+        self.inner.local_address()
     }
 
     fn could_reach(&self, ends: &[u8]) -> Result<Reach, FabricError> {
@@ -201,18 +205,18 @@ impl<F: Lanes> Fabric for Failover<F> {
     }
 
     #[inline]
-    unsafe fn put_sealed(
+    unsafe fn put_eager(
         &self,
         peer: PeerId,
         rail: RailId,
         from: LocalSlice<'_>,
         to: RemoteSlice<'_>,
-        seal: u64,
+        trailing_flag: u64,
         tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
         // SAFETY: the caller's contract is the callee's.
         let post = |rail| unsafe { self.inner.put(peer, rail, from, to, tracking) };
-        self.post(peer, rail, || Entry::sealed(&from, &to, seal), post)
+        self.post(peer, rail, || Entry::eager(&from, &to, trailing_flag), post)
     }
 
     #[inline]
@@ -252,8 +256,8 @@ impl<F: Lanes> Fabric for Failover<F> {
         self.post(peer, rail, entry, post)
     }
 
-    fn alarms(&self) -> Vec<BorrowedFd<'_>> {
-        self.inner.alarms()
+    fn wake_descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.inner.wake_descriptors()
     }
 
     fn arm(&self) -> Result<(), FabricError> {
@@ -319,9 +323,11 @@ impl<F: Lanes> Fabric for Failover<F> {
         let rail = ticket.rail.index();
         if pair.is_up(rail) || pair.wired.get().is_none() {
             match self.inner.is_complete(ticket) {
-                // A renewed lane counts what its earlier lives lost as complete.
+                // A reset lane counts what its earlier generations lost as complete.
                 Ok(true) if ticket.sequence <= pair.failed_to[rail].load(Ordering::Acquire) => {}
-                Err(error) if self.is_broken(ticket.lane(), &error) => self.lose(ticket.lane()),
+                Err(error) if self.is_broken(ticket.lane(), &error) => {
+                    self.mark_down(ticket.lane())
+                }
                 other => return other,
             }
         }

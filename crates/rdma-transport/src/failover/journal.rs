@@ -21,7 +21,7 @@ struct Here {
 #[derive(Clone, Copy, Debug)]
 enum What {
     Put,
-    Sealed(u64),
+    Eager(u64),
     Notify(RemoteRegion, u64),
     Get,
     Atomic,
@@ -83,8 +83,8 @@ impl Entry {
         Self::new(What::Put, from, to)
     }
 
-    pub fn sealed(from: &LocalSlice<'_>, to: &RemoteSlice<'_>, seal: u64) -> Self {
-        Self::new(What::Sealed(seal), from, to)
+    pub fn eager(from: &LocalSlice<'_>, to: &RemoteSlice<'_>, trailing_flag: u64) -> Self {
+        Self::new(What::Eager(trailing_flag), from, to)
     }
 
     pub fn notify(from: &LocalSlice<'_>, to: &RemoteSlice<'_>, tell: &Notification<'_>) -> Self {
@@ -103,12 +103,12 @@ impl Entry {
     pub fn proof(&self) -> Option<(RemoteRegion, u64)> {
         match self.what {
             What::Notify(word, value) => Some((word, value)),
-            What::Sealed(seal) => {
+            What::Eager(trailing_flag) => {
                 let end = RemoteSlice {
                     region: &self.there,
                     offset: self.here.range.bytes - size_of::<u64>(),
                 };
-                Some((part(&end, size_of::<u64>()), seal))
+                Some((part(&end, size_of::<u64>()), trailing_flag))
             }
             _ => None,
         }
@@ -129,7 +129,7 @@ impl Entry {
         match self.what {
             What::Get => true,
             What::Put => self.here.range.bytes == 0,
-            What::Sealed(..) | What::Notify(..) | What::Atomic => false,
+            What::Eager(..) | What::Notify(..) | What::Atomic => false,
         }
     }
 
@@ -157,7 +157,7 @@ impl Entry {
         let tracked = Tracking::Tracked;
         match self.what {
             // SAFETY: the caller's promise.
-            What::Put | What::Sealed(_) => unsafe { fabric.put(peer, rail, here, there, tracked) },
+            What::Put | What::Eager(_) => unsafe { fabric.put(peer, rail, here, there, tracked) },
             What::Notify(word, value) => {
                 let word = RemoteSlice {
                     region: &word,

@@ -8,36 +8,36 @@
 //! Atomics are the exception: one whose completion was lost is reported as failed, because nobody
 //! can tell whether it happened.
 //!
-//! Modules: `address` (how the two sides meet), `word` (what they tell each other), `board` (where),
+//! Modules: `address` (how the two sides meet), `control_message` (what they send each other), `control_block` (where),
 //! `journal` (what is in flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course
-//! of a failure), `settle` (what it leaves to do), `renew` (a lane's return), `probe` (whether a lane
-//! answers), `guard` (a thread for when nobody calls), `multicast` (groups, passed on).
+//! of a failure), `reconcile` (what it leaves to do), `reconnect` (a lane's return), `probe` (whether a lane
+//! answers), `watchdog` (a thread for when nobody calls), `multicast` (groups, passed on).
 
 mod address;
-mod board;
+mod control_block;
+mod control_message;
 mod fabric;
-mod guard;
 mod journal;
 mod multicast;
 mod pair;
 mod probe;
+mod reconcile;
+mod reconnect;
 mod recover;
-mod renew;
-mod settle;
 #[cfg(test)]
 mod tests;
-mod word;
+mod watchdog;
 
-use board::Board;
+use control_block::ControlBlock;
 use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{FabricError, LaneId, Lanes, RAILS_MAX, Ticket};
-pub use guard::Guard;
 use journal::{Entry, Journal};
 use pair::{Pair, Phase};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+pub use watchdog::Watchdog;
 
 /// How often control words are looked at while nothing is wrong, and repeated while something is.
 const TICK: Duration = Duration::from_millis(10);
@@ -58,15 +58,15 @@ pub struct Failover<F: Lanes> {
     /// This side's planes, as bits.
     planes: u8,
     peers: boxcar::Vec<Pair>,
-    boards: Mutex<Vec<Arc<Board>>>,
+    control_blocks: Mutex<Vec<Arc<ControlBlock>>>,
     /// Lanes whose operations are being accounted for.
     attention: AtomicU32,
     calls: AtomicU32,
-    /// What `calls` was when the guard last looked.
+    /// What `calls` was when the watchdog last looked.
     tended: AtomicU32,
-    /// Whether there is a guard.
-    guarded: AtomicBool,
-    /// The peer whose lanes the guard looks at first when it brings lanes back.
+    /// Whether there is a watchdog.
+    watched: AtomicBool,
+    /// The peer whose lanes the watchdog looks at first when it brings lanes back.
     first: AtomicUsize,
     ticked: Mutex<Instant>,
     events: [Events; RAILS_MAX],
@@ -77,10 +77,10 @@ pub struct Failover<F: Lanes> {
 /// Memory that failover keeps for each peer, with journals of `rails` lanes at their first size; a
 /// fabric that completes at once needs none.
 pub fn pair_bytes(rails: u64) -> u64 {
-    size_of::<Pair>() as u64 + board::CELL as u64 + rails * Journal::FIRST_BYTES
+    size_of::<Pair>() as u64 + control_block::PEER_BYTES as u64 + rails * Journal::FIRST_BYTES
 }
 
-/// What befell a rail.
+/// Counts of what happened to a rail.
 #[derive(Debug, Default)]
 struct Events {
     failures: AtomicU64,
@@ -102,11 +102,11 @@ impl<F: Lanes> Failover<F> {
             probe: settings.rail_probe_ms.map(Duration::from_millis),
             timeout: Duration::from_millis(settings.rail_timeout_ms),
             peers: boxcar::Vec::new(),
-            boards: Mutex::default(),
+            control_blocks: Mutex::default(),
             attention: AtomicU32::new(0),
             calls: AtomicU32::new(0),
             tended: AtomicU32::new(0),
-            guarded: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
             first: AtomicUsize::new(0),
             ticked: Mutex::new(Instant::now()),
             events: Default::default(),
@@ -175,7 +175,7 @@ impl<F: Lanes> Failover<F> {
                 self.recorded(lane, &mut journal, &entry, || post(lane.rail))
             };
             match posted {
-                Err(error) if self.is_broken(lane, &error) => self.lose(lane),
+                Err(error) if self.is_broken(lane, &error) => self.mark_down(lane),
                 other => return other,
             }
         }
@@ -222,12 +222,12 @@ impl<F: Lanes> Failover<F> {
     /// What became of an operation on a lane that is not in use, or was not when it was posted.
     fn account(&self, pair: &Pair, ticket: Ticket) -> Result<bool, FabricError> {
         let recovery = pair.recovery();
-        let life = &recovery.lanes[ticket.rail.index()];
-        if let Some(status) = life.failure(ticket.sequence) {
+        let state = &recovery.lanes[ticket.rail.index()];
+        if let Some(status) = state.failure(ticket.sequence) {
             return Err(self.refusal(pair, ticket.rail.index(), status));
         }
-        match &life.phase {
-            Phase::Lost(_) if ticket.sequence > life.completed => {
+        match &state.phase {
+            Phase::Failed(_) if ticket.sequence > state.completed => {
                 match pair.unreachable.get().is_some() {
                     true => Err(self.unreachable(pair)),
                     false => Ok(false),
@@ -240,15 +240,15 @@ impl<F: Lanes> Failover<F> {
 
 impl<F: Lanes> Drop for Failover<F> {
     fn drop(&mut self) {
-        // Pairs hold the boards too.
+        // Pairs hold the control blocks too.
         drop(std::mem::take(&mut self.peers));
-        let boards = self
-            .boards
+        let control_blocks = self
+            .control_blocks
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
-        for board in boards.drain(..) {
-            if let Some(board) = Arc::into_inner(board) {
-                self.inner.deregister(board.region);
+        for control_block in control_blocks.drain(..) {
+            if let Some(control_block) = Arc::into_inner(control_block) {
+                self.inner.deregister(control_block.region);
             }
         }
     }

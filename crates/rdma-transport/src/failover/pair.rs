@@ -1,9 +1,9 @@
-//! What is known of one peer, and the life of each lane to it.
+//! What is known of one peer, and the state of each lane to it.
 
-use super::board::{self, Line};
+use super::control_block::{self, Field};
+use super::control_message::ControlMessage;
 use super::journal::{Entry, Journal};
 use super::probe::Probe;
-use super::word::Word;
 use ferrorail_base::sync::{AtomicU8, AtomicU64, Ordering};
 use ferrorail_base::{PeerId, ProcessId};
 use ferrorail_fabric::{LocalSlice, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket};
@@ -17,16 +17,16 @@ const FAILED_MAX: usize = 1024;
 /// What connecting found out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wired {
-    /// The peer's board, and where our cell begins in it.
-    pub board: RemoteRegion,
-    pub cell: usize,
+    /// The peer's control block, and where our fields begin in it.
+    pub control_block: RemoteRegion,
+    pub offset_in_block: usize,
 }
 
 impl Wired {
-    pub fn word(&self, line: Line, plane: u8) -> RemoteSlice<'_> {
+    pub fn word(&self, field: Field, plane: u8) -> RemoteSlice<'_> {
         RemoteSlice {
-            region: &self.board,
-            offset: board::offset(self.cell, line, plane),
+            region: &self.control_block,
+            offset: control_block::offset(self.offset_in_block, field, plane),
         }
     }
 }
@@ -34,7 +34,7 @@ impl Wired {
 /// Which side of a pair this process is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Role {
-    /// It proposes new lives of lanes.
+    /// It proposes new generations of lanes.
     Initiator,
     /// It accepts them.
     Responder,
@@ -60,8 +60,8 @@ pub(super) struct Pair {
     pub role: Role,
     /// What the peer's host is called, once the two connect.
     pub host: OnceLock<String>,
-    board: Arc<board::Board>,
-    cell: usize,
+    control_block: Arc<control_block::ControlBlock>,
+    offset_in_block: usize,
     pub wired: OnceLock<Wired>,
     /// Planes that lead from each side to the other, as bits.
     pub planes: AtomicU8,
@@ -79,19 +79,19 @@ pub(super) struct Pair {
 /// The part of a pair that only failures touch.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
-    pub lanes: [Life; RAILS_MAX],
+    pub lanes: [LaneState; RAILS_MAX],
     /// Of lanes in use, or being tried.
     pub probes: [Probe; RAILS_MAX],
 }
 
-/// One lane's life.
+/// The state of one lane.
 #[derive(Debug)]
-pub(super) struct Life {
-    /// Which it is.
+pub(super) struct LaneState {
+    /// The number of its generation.
     pub number: u16,
     pub phase: Phase,
     /// What this side says at present.
-    pub out: Word,
+    pub out: ControlMessage,
     /// Operations that completed before the lane failed.
     pub completed: u64,
     /// Operations that failed for good and why, the latest [`FAILED_MAX`].
@@ -102,7 +102,7 @@ pub(super) struct Life {
     pub attempts: u32,
 }
 
-impl Life {
+impl LaneState {
     /// Why operation `sequence` failed for good, if it did.
     pub fn failure(&self, sequence: u64) -> Option<&str> {
         let mut failed = self.failed.iter();
@@ -111,12 +111,12 @@ impl Life {
     }
 }
 
-impl Default for Life {
+impl Default for LaneState {
     fn default() -> Self {
         Self {
             number: 0,
             phase: Phase::Up,
-            out: Word::unpack(0),
+            out: ControlMessage::unpack(0),
             completed: 0,
             failed: VecDeque::new(),
             repeats: 0,
@@ -125,18 +125,18 @@ impl Default for Life {
     }
 }
 
-/// Where a lane is in its life.
+/// Where a lane is between two generations.
 #[derive(Debug)]
 pub(super) enum Phase {
     /// In use.
     Up,
     /// Failed; what was in flight is being accounted for.
-    Lost(Loss),
+    Failed(Unacknowledged),
     /// Ended, and nothing is owed. To be tried again at the given time.
     Down { again: Option<Instant> },
-    /// Initiator: a new life was proposed.
+    /// Initiator: a new generation was proposed.
     Offered,
-    /// Responder: the new life was accepted.
+    /// Responder: the new generation was accepted.
     Accepted,
     /// Initiator: the lane itself is being asked.
     Trying,
@@ -151,7 +151,7 @@ impl Phase {
 
 /// What a failed lane still owes.
 #[derive(Debug)]
-pub(super) struct Loss {
+pub(super) struct Unacknowledged {
     /// Operations not known to have arrived, in order.
     pub pending: VecDeque<Entry>,
     pub stage: Stage,
@@ -176,14 +176,19 @@ pub(super) enum Stage {
 }
 
 impl Pair {
-    pub fn new(id: PeerId, process: ProcessId, role: Role, board: Arc<board::Board>) -> Self {
+    pub fn new(
+        id: PeerId,
+        process: ProcessId,
+        role: Role,
+        control_block: Arc<control_block::ControlBlock>,
+    ) -> Self {
         Self {
             id,
             process,
             role,
             host: OnceLock::new(),
-            board,
-            cell: board::cell(id.index()),
+            control_block,
+            offset_in_block: control_block::peer_offset(id.index()),
             wired: OnceLock::new(),
             planes: AtomicU8::new(0),
             up: AtomicU8::new(0),
@@ -203,22 +208,24 @@ impl Pair {
         }
     }
 
-    /// The board that holds our words for the peer, and the offset of its cell.
-    pub fn cell(&self) -> (&board::Board, usize) {
-        (&self.board, self.cell)
+    /// The control block that holds our words for the peer, and the offset of its fields.
+    pub fn peer_entry(&self) -> (&control_block::ControlBlock, usize) {
+        (&self.control_block, self.offset_in_block)
     }
 
-    pub fn word(&self, line: Line, plane: u8) -> &AtomicU64 {
-        self.board.word(board::offset(self.cell, line, plane))
+    pub fn word(&self, field: Field, plane: u8) -> &AtomicU64 {
+        self.control_block
+            .word(control_block::offset(self.offset_in_block, field, plane))
     }
 
-    pub fn slice(&self, line: Line, plane: u8) -> LocalSlice<'_> {
-        self.board.slice(board::offset(self.cell, line, plane), 8)
+    pub fn slice(&self, field: Field, plane: u8) -> LocalSlice<'_> {
+        self.control_block
+            .slice(control_block::offset(self.offset_in_block, field, plane), 8)
     }
 
     /// What the peer says of the lane of `plane`.
-    pub fn hears(&self, plane: u8) -> Word {
-        Word::unpack(self.word(Line::In, plane).load(Ordering::Acquire))
+    pub fn received(&self, plane: u8) -> ControlMessage {
+        ControlMessage::unpack(self.word(Field::In, plane).load(Ordering::Acquire))
     }
 
     pub fn journal(&self, rail: usize) -> MutexGuard<'_, Journal> {

@@ -5,7 +5,7 @@
 //! silent for longer than it may take.
 
 use super::Failover;
-use super::board::Line;
+use super::control_block::Field;
 use super::pair::{Pair, Recovery};
 use ferrorail_base::RailId;
 use ferrorail_fabric::{FabricError, Lanes, LocalSlice, Ticket, Tracking};
@@ -65,7 +65,7 @@ impl<F: Lanes> Failover<F> {
             if pair.is_up(rail)
                 && let Err(status) = self.probe(pair, &mut recovery, rail, 0)
             {
-                self.lose_locked(pair, &mut recovery, rail, &status);
+                self.mark_down_locked(pair, &mut recovery, rail, &status);
             }
         }
     }
@@ -86,7 +86,7 @@ impl<F: Lanes> Failover<F> {
         let answered = match probe.ticket {
             Some(ticket) => self.inner.is_complete(ticket),
             None => {
-                let posted = self.control_put(pair, rail, (rail, Line::Trial), bytes);
+                let posted = self.control_put(pair, rail, (rail, Field::Trial), bytes);
                 posted.map(|ticket| {
                     probe.ticket = Some(ticket);
                     false
@@ -108,13 +108,13 @@ impl<F: Lanes> Failover<F> {
         }
     }
 
-    /// Puts the first `bytes` bytes of what is said of the lane of `rail` in `line` of the peer, over
+    /// Puts the first `bytes` bytes of what is said of the lane of `rail` in `field` of the peer, over
     /// the lane of `via`.
     pub(super) fn control_put(
         &self,
         pair: &Pair,
         via: usize,
-        (rail, line): (usize, Line),
+        (rail, field): (usize, Field),
         bytes: usize,
     ) -> Result<Ticket, FabricError> {
         let Some(wired) = pair.wired.get() else {
@@ -123,11 +123,11 @@ impl<F: Lanes> Failover<F> {
         let plane = self.plane(rail);
         let from = LocalSlice {
             bytes,
-            ..pair.slice(Line::Out, plane)
+            ..pair.slice(Field::Out, plane)
         };
-        let to = wired.word(line, plane);
+        let to = wired.word(field, plane);
         let via = RailId(via as u8);
-        // SAFETY: both words belong to boards, which live as long as the fabrics.
+        // SAFETY: both words belong to control blocks, which live as long as the fabrics.
         unsafe { self.inner.put(pair.id, via, from, to, Tracking::Tracked) }
     }
 

@@ -1,9 +1,9 @@
 //! The course of a failure: from a lane that broke to the last of its operations accounted for.
 
-use super::board::Line;
-use super::pair::{Life, Loss, Pair, Phase, Recovery, Stage};
+use super::control_block::Field;
+use super::control_message::{ControlMessage, Kind};
+use super::pair::{LaneState, Pair, Phase, Recovery, Stage, Unacknowledged};
 use super::probe::Probe;
-use super::word::{Says, Word};
 use super::{Failover, TICK};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
@@ -22,8 +22,8 @@ impl<F: Lanes> Failover<F> {
     /// does that.
     pub(super) fn drive(&self) -> Result<usize, FabricError> {
         match self.inner.progress() {
-            Err(FabricError::LaneDown { lane, .. }) => self.lose(lane),
-            Err(FabricError::Completion { .. }) => self.lose_all_broken(),
+            Err(FabricError::LaneDown { lane, .. }) => self.mark_down(lane),
+            Err(FabricError::Completion { .. }) => self.mark_all_broken_down(),
             other => return other,
         }
         Ok(1)
@@ -46,11 +46,11 @@ impl<F: Lanes> Failover<F> {
     }
 
     #[cold]
-    fn lose_all_broken(&self) {
+    fn mark_all_broken_down(&self) {
         for (_, pair) in self.peers.iter() {
             for rail in (0..self.inner.rails().len()).filter(|&rail| pair.is_up(rail)) {
                 if self.inner.breakage(self.lane(pair, rail)).is_some() {
-                    self.lose_if_broken(pair, &mut pair.recovery(), rail);
+                    self.mark_down_if_broken(pair, &mut pair.recovery(), rail);
                 }
             }
         }
@@ -58,17 +58,17 @@ impl<F: Lanes> Failover<F> {
 
     /// Takes `lane` out of use if it is broken.
     #[cold]
-    pub(super) fn lose(&self, lane: LaneId) {
+    pub(super) fn mark_down(&self, lane: LaneId) {
         if let Ok(pair) = self.pair(lane.peer) {
-            self.lose_if_broken(pair, &mut pair.recovery(), lane.rail.index());
+            self.mark_down_if_broken(pair, &mut pair.recovery(), lane.rail.index());
         }
     }
 
-    /// [`Failover::lose`] for the holder of the pair's `recovery`. Whoever was told of a failure may
-    /// come so late that the lane was renewed since.
-    pub(super) fn lose_if_broken(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
+    /// [`Failover::mark_down`] for the holder of the pair's `recovery`. Whoever was told of a failure may
+    /// come so late that the lane was reset since.
+    pub(super) fn mark_down_if_broken(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
         if let Some(broken) = self.inner.breakage(self.lane(pair, rail)) {
-            self.lose_locked(pair, recovery, rail, &broken.status);
+            self.mark_down_locked(pair, recovery, rail, &broken.status);
         }
     }
 
@@ -80,7 +80,7 @@ impl<F: Lanes> Failover<F> {
     }
 
     /// Takes the lane of `rail` out of use because of `status`.
-    pub(super) fn lose_locked(
+    pub(super) fn mark_down_locked(
         &self,
         pair: &Pair,
         recovery: &mut Recovery,
@@ -110,10 +110,10 @@ impl<F: Lanes> Failover<F> {
             self.keep(self.refusal(pair, rail, &status));
         }
         self.warn(pair, rail, status, up != 0);
-        let life = &mut recovery.lanes[rail];
-        life.completed = completed;
+        let state = &mut recovery.lanes[rail];
+        state.completed = completed;
         let next = pending.len();
-        life.phase = Phase::Lost(Loss {
+        state.phase = Phase::Failed(Unacknowledged {
             pending,
             stage: Stage::Reading {
                 next,
@@ -123,17 +123,22 @@ impl<F: Lanes> Failover<F> {
             resent: Vec::new(),
         });
         recovery.probes[rail] = Probe::default();
-        let number = life.number;
+        let number = state.number;
         self.attention.fetch_add(1, Ordering::Relaxed);
         if up == 0 {
             pair.unreachable.get_or_init(|| status.to_owned());
             self.tell_if_owed(pair, recovery);
             // None of its lanes is accounted for any more.
-            let lost = |life: &&Life| matches!(life.phase, Phase::Lost(_));
+            let lost = |state: &&LaneState| matches!(state.phase, Phase::Failed(_));
             let lost = recovery.lanes.iter().filter(lost).count() as u32;
             self.attention.fetch_sub(lost, Ordering::Relaxed);
         }
-        self.say(pair, recovery, rail, Word::new(number, Says::Down));
+        self.send(
+            pair,
+            recovery,
+            rail,
+            ControlMessage::new(number, Kind::Down),
+        );
     }
 
     pub(super) fn warn(&self, pair: &Pair, rail: usize, status: &str, others: bool) {
@@ -154,29 +159,35 @@ impl<F: Lanes> Failover<F> {
 
     /// Without a rail left, what is owed cannot be delivered: somebody must be told.
     fn tell_if_owed(&self, pair: &Pair, recovery: &Recovery) {
-        let owes = |phase: &Phase| matches!(phase, Phase::Lost(loss) if !loss.pending.is_empty());
-        if recovery.lanes.iter().any(|life| owes(&life.phase)) {
+        let owes = |phase: &Phase| matches!(phase, Phase::Failed(owed) if !owed.pending.is_empty());
+        if recovery.lanes.iter().any(|state| owes(&state.phase)) {
             self.keep(self.unreachable(pair));
         }
     }
 
     /// Tells the peer `word` about the lane of `rail`, over any rail in use.
-    pub(super) fn say(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, word: Word) {
-        let life = &mut recovery.lanes[rail];
-        if life.out != word {
-            life.out = word;
-            life.repeats = 0;
+    pub(super) fn send(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        rail: usize,
+        word: ControlMessage,
+    ) {
+        let state = &mut recovery.lanes[rail];
+        if state.out != word {
+            state.out = word;
+            state.repeats = 0;
         }
-        life.repeats += 1;
+        state.repeats += 1;
         let plane = self.plane(rail);
         let Some(via) = pair.usable(rail) else {
             return;
         };
-        let out = pair.word(Line::Out, plane);
+        let out = pair.word(Field::Out, plane);
         out.store(word.pack(), Ordering::Release);
-        let said = self.control_put(pair, via, (rail, Line::In), size_of::<u64>());
-        if said.is_err() {
-            self.lose_if_broken(pair, recovery, via);
+        let sent = self.control_put(pair, via, (rail, Field::In), size_of::<u64>());
+        if sent.is_err() {
+            self.mark_down_if_broken(pair, recovery, via);
         }
     }
 
@@ -194,12 +205,12 @@ impl<F: Lanes> Failover<F> {
         if !due && self.attention.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let renews = due && !self.guarded.load(Ordering::Relaxed);
+        let reconnects = due && !self.watched.load(Ordering::Relaxed);
         for (_, pair) in self.peers.iter() {
             if pair.wired.get().is_some()
                 && let Some(mut recovery) = pair.try_recovery()
             {
-                self.step(pair, &mut recovery, (due, renews), Instant::now());
+                self.step(pair, &mut recovery, (due, reconnects), Instant::now());
             }
         }
     }
@@ -208,7 +219,7 @@ impl<F: Lanes> Failover<F> {
         &self,
         pair: &Pair,
         recovery: &mut Recovery,
-        (due, renews): (bool, bool),
+        (due, reconnects): (bool, bool),
         now: Instant,
     ) {
         let planes = pair.planes.load(Ordering::Acquire);
@@ -217,64 +228,64 @@ impl<F: Lanes> Failover<F> {
             if planes & 1 << plane == 0 || pair.unreachable.get().is_some() {
                 continue;
             }
-            let heard = pair.hears(plane);
+            let received = pair.received(plane);
             match &recovery.lanes[rail].phase {
-                Phase::Lost(_) => self.recover(pair, recovery, rail, heard),
-                Phase::Up if due => self.watch(pair, recovery, rail, heard),
+                Phase::Failed(_) => self.recover(pair, recovery, rail, received),
+                Phase::Up if due => self.watch(pair, recovery, rail, received),
                 Phase::Up => {}
                 // These wait for the peer and for completions; the others may wait for a device.
                 Phase::Accepted | Phase::Trying if due => {
-                    self.renew(pair, recovery, rail, heard, now);
+                    self.reconnect(pair, recovery, rail, received, now);
                 }
-                _ if renews => self.renew(pair, recovery, rail, heard, now),
+                _ if reconnects => self.reconnect(pair, recovery, rail, received, now),
                 _ => {}
             }
-            let life = &recovery.lanes[rail];
-            let (word, unsaid) = (life.out, life.repeats == 0);
-            if due && !matches!(life.phase, Phase::Up) && (!unsaid || self.is_met(pair)) {
-                self.say(pair, recovery, rail, word);
+            let state = &recovery.lanes[rail];
+            let (word, unsent) = (state.out, state.repeats == 0);
+            if due && !matches!(state.phase, Phase::Up) && (!unsent || self.is_met(pair)) {
+                self.send(pair, recovery, rail, word);
             }
-            if renews && now.elapsed() > LONG_STEP {
+            if reconnects && now.elapsed() > LONG_STEP {
                 return;
             }
         }
     }
 
     /// Looks whether the peer has ended a lane in use, or has not heard that it is.
-    fn watch(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, heard: Word) {
-        let life = &recovery.lanes[rail];
-        let number = life.number;
-        if heard.life == number {
-            let unheard = matches!(heard.says, Says::Offer | Says::Accept);
-            if heard.says == Says::Down {
-                self.lose_locked(pair, recovery, rail, "the peer ended it");
-            } else if unheard && life.repeats < REPEATS_MAX {
-                self.say(pair, recovery, rail, Word::new(number, Says::Up));
+    fn watch(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, received: ControlMessage) {
+        let state = &recovery.lanes[rail];
+        let number = state.number;
+        if received.generation == number {
+            let unreceived = matches!(received.kind, Kind::Offer | Kind::Accept);
+            if received.kind == Kind::Down {
+                self.mark_down_locked(pair, recovery, rail, "the peer ended it");
+            } else if unreceived && state.repeats < REPEATS_MAX {
+                self.send(pair, recovery, rail, ControlMessage::new(number, Kind::Up));
             }
-        } else if heard.life == super::word::next(number) {
+        } else if received.generation == super::control_message::next(number) {
             // The word that said so was overwritten by the next.
-            self.lose_locked(pair, recovery, rail, "the peer ended it");
+            self.mark_down_locked(pair, recovery, rail, "the peer ended it");
         }
     }
 
-    /// Accounts for what was in flight on a lost lane.
-    fn recover(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, heard: Word) {
-        let life = &mut recovery.lanes[rail];
-        let number = life.number;
-        let ended = heard.life == super::word::next(number)
-            || heard.life == number && heard.says == Says::Down;
-        let Phase::Lost(loss) = std::mem::replace(&mut life.phase, Phase::Offered) else {
+    /// Accounts for what was in flight on a failed lane.
+    fn recover(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, received: ControlMessage) {
+        let state = &mut recovery.lanes[rail];
+        let number = state.number;
+        let ended = received.generation == super::control_message::next(number)
+            || received.generation == number && received.kind == Kind::Down;
+        let Phase::Failed(owed) = std::mem::replace(&mut state.phase, Phase::Offered) else {
             return;
         };
-        let (loss, settled) = self.settle(pair, recovery, rail, ended, loss);
-        if settled {
+        let (owed, reconciled) = self.reconcile(pair, recovery, rail, ended, owed);
+        if reconciled {
             self.attention.fetch_sub(1, Ordering::Relaxed);
             recovery.lanes[rail].phase = Phase::Down {
                 again: self.probe.map(|probe| Instant::now() + probe),
             };
             return;
         }
-        recovery.lanes[rail].phase = Phase::Lost(loss);
+        recovery.lanes[rail].phase = Phase::Failed(owed);
         if pair.unreachable.get().is_some() {
             // The last rail failed meanwhile.
             self.tell_if_owed(pair, recovery);

@@ -12,7 +12,7 @@ use ferrorail_fabric::{
 use ferrorail_shm::Segment;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 type Rails = Failover<LoopbackFabric>;
 
@@ -129,9 +129,9 @@ fn a_lane_that_failed_since_it_was_chosen_takes_no_post() {
     assert!(!pair.journal(0).holds(1));
 }
 
-/// Failures are told one at a time: the lane may be in its next life by then.
+/// Failures are told one at a time: the lane may be in its next generation by then.
 #[test]
-fn a_failure_told_late_ends_no_renewed_lane() {
+fn a_failure_told_late_ends_no_reset_lane() {
     let (a, b) = sides();
     let pair = a.rails.pair(a.peer).unwrap();
     let lane = LaneId {
@@ -139,17 +139,17 @@ fn a_failure_told_late_ends_no_renewed_lane() {
         rail: RailId(0),
     };
     a.rails.inner().end_lane(lane);
-    a.rails.lose(lane);
+    a.rails.mark_down(lane);
     assert!(!pair.is_up(0));
     let start = Instant::now();
     while !pair.is_up(0) {
         for side in [&a, &b] {
             side.rails.progress().unwrap();
         }
-        assert!(start.elapsed() < PATIENCE, "it never came back");
+        assert!(start.elapsed() < TIME_LIMIT, "it never came back");
         yield_now();
     }
-    a.rails.lose(lane);
+    a.rails.mark_down(lane);
     assert!(pair.is_up(0));
 }
 
@@ -167,8 +167,8 @@ fn a_trial_that_is_never_answered_is_given_up() {
             side.rails.check(side.peer).unwrap();
         }
         assert!(
-            start.elapsed() < PATIENCE,
-            "life {} is tried for ever",
+            start.elapsed() < TIME_LIMIT,
+            "generation {} is tried for ever",
             number()
         );
         yield_now();
@@ -184,7 +184,7 @@ fn a_peer_that_no_rail_reaches_takes_no_attention() {
     while a.rails.check(a.peer).is_ok() {
         // It tells of what was owed.
         let _ = a.rails.progress();
-        assert!(start.elapsed() < PATIENCE, "nothing broke");
+        assert!(start.elapsed() < TIME_LIMIT, "nothing broke");
         yield_now();
     }
     assert_eq!(a.rails.attention.load(Ordering::Relaxed), 0);

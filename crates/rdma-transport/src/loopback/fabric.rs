@@ -173,7 +173,7 @@ impl Fabric for LoopbackFabric {
             image: core.image,
             gate: peer.0,
             probe: core.keys.probe(),
-            lives: core.lives(peer),
+            generations: core.generations(peer),
             keys: core.keys.handle().to_wire(),
         };
         Ok(address.to_wire())
@@ -195,7 +195,7 @@ impl Fabric for LoopbackFabric {
             let second = || FabricError::BadPeerData {
                 what: "second address of one rail",
             };
-            let same = link.lives == address.lives;
+            let same = link.generations == address.generations;
             return same.then_some(()).ok_or_else(second);
         }
         let handle = SegmentHandle::from_wire(&address.keys).ok_or_else(unusable)?;
@@ -213,14 +213,14 @@ impl Fabric for LoopbackFabric {
         if !same_process && attach.is_none() {
             core.private_memory.store(false, Ordering::Relaxed);
         }
-        self.connect_lanes(id, &address.lives)?;
+        self.connect_lanes(id, &address.generations)?;
         peer.connect(Link {
             pid,
             same_process,
             attach,
             keys: PeerKeys::new(segment).ok_or_else(unusable)?,
             gate: PeerId(address.gate),
-            lives: address.lives,
+            generations: address.generations,
         });
         Ok(())
     }

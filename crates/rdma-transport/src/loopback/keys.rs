@@ -8,8 +8,8 @@
 //! A row is written by its owner under a lock and read by peers without one, as a sequence lock
 //! whose sequence is the key itself: nonces do not repeat for 65 535 registrations.
 //!
-//! Behind the rows lie the gates: for each peer and plane, which life of its lane to this process is
-//! let through, as a queue pair that was destroyed and made anew takes no packet of its former life.
+//! Behind the rows lie the gates: for each peer and plane, which generation of its lane to this process is
+//! let through, as a queue pair that was destroyed and made anew takes no packet of its former generation.
 //!
 //! What is not excluded, unlike on a device: a region given back *between* a peer's check and its
 //! copy. [`Fabric::deregister`](ferrorail_fabric::Fabric::deregister) rules that out by contract.
@@ -31,7 +31,7 @@ pub(super) const TABLE_BYTES: usize = GATES + GATED_PEERS * RAILS_MAX * GATE_BYT
 /// Peers whose lanes have gates; those beyond are let through.
 const GATED_PEERS: usize = 4096;
 const GATES: usize = HEADER_BYTES + REGIONS_MAX * ROW_BYTES;
-/// Life of the lane that is let through, and operations inside.
+/// Generation of the lane that is let through, and operations inside.
 const GATE_BYTES: usize = 16;
 
 fn gate(peer: PeerId, plane: u8) -> Option<usize> {
@@ -142,19 +142,20 @@ impl KeyTable {
         Some(Key(base))
     }
 
-    /// Life of the lane from `peer` on `plane` that is let through.
-    pub(super) fn life(&self, peer: PeerId, plane: u8) -> u64 {
+    /// Generation of the lane from `peer` on `plane` that is let through.
+    pub(super) fn generation(&self, peer: PeerId, plane: u8) -> u64 {
         gate(peer, plane).map_or(0, |at| self.segment.word(at).load(Ordering::SeqCst))
     }
 
-    /// Lets the next life of that lane through, and nothing of the present one any more: waits for
+    /// Lets the next generation of that lane through, and nothing of the present one any more: waits for
     /// what is inside, unless its process died there.
     pub(super) fn close_gate(&self, peer: PeerId, plane: u8) {
-        const PATIENCE: Duration = Duration::from_millis(200);
+        const TIME_LIMIT: Duration = Duration::from_millis(200);
         let Some(at) = gate(peer, plane) else { return };
         self.segment.word(at).fetch_add(1, Ordering::SeqCst);
         let start = Instant::now();
-        while self.segment.word(at + 8).load(Ordering::SeqCst) != 0 && start.elapsed() < PATIENCE {
+        while self.segment.word(at + 8).load(Ordering::SeqCst) != 0 && start.elapsed() < TIME_LIMIT
+        {
             yield_now();
         }
     }
@@ -206,12 +207,12 @@ impl PeerKeys {
         (fits && segment.word(0).load(Ordering::Acquire) == MAGIC).then_some(Self { segment })
     }
 
-    /// Runs `operation` if the gate that the owner has for `here` lets `life` through.
+    /// Runs `operation` if the gate that the owner has for `here` lets `generation` through.
     pub(super) fn through_gate<T>(
         &self,
         here: PeerId,
         plane: u8,
-        life: u64,
+        generation: u64,
         operation: impl FnOnce() -> T,
     ) -> Option<T> {
         let Some(at) = gate(here, plane) else {
@@ -220,7 +221,7 @@ impl PeerKeys {
         // Whoever closes the gate either sees us inside, or we see it closed.
         let inside = self.segment.word(at + 8);
         inside.fetch_add(1, Ordering::SeqCst);
-        let open = self.segment.word(at).load(Ordering::SeqCst) == life;
+        let open = self.segment.word(at).load(Ordering::SeqCst) == generation;
         let result = open.then(operation);
         inside.fetch_sub(1, Ordering::SeqCst);
         result

@@ -21,15 +21,15 @@ impl LoopbackFabric {
     pub(super) fn connect_lanes(
         &self,
         peer: PeerId,
-        lives: &[u64; RAILS_MAX],
+        generations: &[u64; RAILS_MAX],
     ) -> Result<(), FabricError> {
         let core = &*self.core;
         let mut left = Vec::new();
         for (index, rail) in core.rails.iter().enumerate() {
-            let life = lives[usize::from(rail.plane)];
-            core.peers[peer.index()].lanes[index].resume(life);
+            let generation = generations[usize::from(rail.plane)];
+            core.peers[peer.index()].lanes[index].reconnect(generation);
             let apart = |model: &Model| model.keeps_apart(index);
-            if life == UNMADE {
+            if generation == UNMADE {
                 left.push((index, "the peer could not make its end"));
             } else if core.model.as_ref().is_some_and(apart) {
                 left.push((index, FAULT));
@@ -61,15 +61,15 @@ impl LoopbackFabric {
 
 impl Core {
     /// Lives of lanes that the gates for `peer` let through, by plane.
-    pub(super) fn lives(&self, peer: PeerId) -> [u64; RAILS_MAX] {
-        let mut lives = [0; RAILS_MAX];
+    pub(super) fn generations(&self, peer: PeerId) -> [u64; RAILS_MAX] {
+        let mut generations = [0; RAILS_MAX];
         for (index, rail) in self.rails.iter().enumerate() {
-            lives[usize::from(rail.plane)] = match self.is_gone(index) {
+            generations[usize::from(rail.plane)] = match self.is_gone(index) {
                 true => UNMADE,
-                false => self.keys.life(peer, rail.plane),
+                false => self.keys.generation(peer, rail.plane),
             };
         }
-        lives
+        generations
     }
 }
 
@@ -107,7 +107,7 @@ impl Lanes for LoopbackFabric {
         self.core.keys.close_gate(id.peer, plane);
     }
 
-    fn renew_lane(&self, id: LaneId) -> Result<u64, FabricError> {
+    fn reset_lane(&self, id: LaneId) -> Result<u64, FabricError> {
         let (lane, plane) = self.lane(id).ok_or(FabricError::BadPeerData {
             what: "peer or rail",
         })?;
@@ -115,10 +115,10 @@ impl Lanes for LoopbackFabric {
         self.refuse("making a lane", index, self.core.is_gone(index))?;
         let posted = lane.posted.load(Ordering::Relaxed);
         lane.completed.store(posted, Ordering::Release);
-        Ok(self.core.keys.life(id.peer, plane))
+        Ok(self.core.keys.generation(id.peer, plane))
     }
 
-    fn resume_lane(&self, id: LaneId, token: u64) -> Result<(), FabricError> {
+    fn reconnect_lane(&self, id: LaneId, token: u64) -> Result<(), FabricError> {
         let (lane, _) = self.lane(id).ok_or(FabricError::BadPeerData {
             what: "peer or rail",
         })?;
@@ -126,7 +126,7 @@ impl Lanes for LoopbackFabric {
         let model = self.core.model.as_ref();
         let refuses = model.is_some_and(|model| model.keeps_apart(index));
         self.refuse("connecting a lane", index, refuses)?;
-        lane.resume(token);
+        lane.reconnect(token);
         Ok(())
     }
 }

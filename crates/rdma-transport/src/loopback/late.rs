@@ -26,7 +26,7 @@ impl Flight {
         (self, copy)
     }
 
-    /// Carries the operation out, if the target lets this life of the lane through.
+    /// Carries the operation out, if the target lets this generation of the lane through.
     ///
     /// # Safety
     /// As [`Operation::execute`].
@@ -36,7 +36,9 @@ impl Flight {
         // SAFETY: the caller's promise.
         let execute = || unsafe { self.operation.execute(peer, plane) };
         match peer.link() {
-            Some(link) => link.keys.through_gate(link.gate, plane, self.life, execute),
+            Some(link) => link
+                .keys
+                .through_gate(link.gate, plane, self.generation, execute),
             None => Some(execute()),
         }
     }

@@ -74,8 +74,8 @@ pub(super) struct Queue {
 pub(super) struct Flight {
     due: Instant,
     pub(super) peer: PeerId,
-    /// Life of the lane it was posted in.
-    pub(super) life: u64,
+    /// Generation of the lane it was posted in.
+    pub(super) generation: u64,
     sequence: u64,
     /// Position among all operations of its rail, from 0.
     pub(super) number: u64,
@@ -171,7 +171,7 @@ impl Model {
         queue.flights.push_back(Flight {
             due,
             peer,
-            life: lane.life.load(Ordering::Relaxed),
+            generation: lane.generation.load(Ordering::Relaxed),
             sequence,
             number: posted,
             region,

@@ -32,7 +32,7 @@ pub(super) struct Link {
     /// Which of the peer's gates are this process's.
     pub(super) gate: PeerId,
     /// Lives of the lanes that it was connected to, by plane.
-    pub(super) lives: [u64; RAILS_MAX],
+    pub(super) generations: [u64; RAILS_MAX],
 }
 
 /// One (peer, rail). On a line of its own: several threads may post to different peers.
@@ -45,8 +45,8 @@ pub(super) struct Lane {
     pub(super) bytes: AtomicU64,
     /// Operations completed, where completion is modelled.
     pub(super) completed: AtomicU64,
-    /// Life of the lane, as the peer's gate must have it.
-    pub(super) life: AtomicU64,
+    /// Generation of the lane, as the peer's gate must have it.
+    pub(super) generation: AtomicU64,
     /// The operation that broke the lane, where completion is modelled.
     failure: Mutex<Option<Failure>>,
 }
@@ -205,9 +205,9 @@ impl Lane {
         first
     }
 
-    /// Begins the lane's next life.
-    pub(super) fn resume(&self, life: u64) {
-        self.life.store(life, Ordering::Relaxed);
+    /// Begins the lane's next generation.
+    pub(super) fn reconnect(&self, generation: u64) {
+        self.generation.store(generation, Ordering::Relaxed);
         *self.failure_slot() = None;
     }
 

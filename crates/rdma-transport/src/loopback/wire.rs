@@ -21,13 +21,13 @@ pub(super) struct Address {
     pub(super) gate: u32,
     /// Address and value of the word that proves cross-memory attach.
     pub(super) probe: (u64, u64),
-    /// By plane, which life of the addressee's lane the gate lets through; [`UNMADE`] if none.
-    pub(super) lives: [u64; RAILS_MAX],
+    /// By plane, which generation of the addressee's lane the gate lets through; [`UNMADE`] if none.
+    pub(super) generations: [u64; RAILS_MAX],
     /// Wire form of the key table's [`SegmentHandle`].
     pub(super) keys: Vec<u8>,
 }
 
-/// The life of a lane that could not be made.
+/// The generation of a lane that could not be made.
 pub(super) const UNMADE: u64 = u64::MAX;
 
 /// The answer to `describe`.
@@ -72,8 +72,8 @@ impl Address {
         for word in [self.image.nonce, self.probe.0, self.probe.1] {
             wire.extend(word.to_le_bytes());
         }
-        for life in self.lives {
-            wire.extend(life.to_le_bytes());
+        for generation in self.generations {
+            wire.extend(generation.to_le_bytes());
         }
         wire.extend(&self.keys);
         wire
@@ -89,16 +89,16 @@ impl Address {
         let gate = u32::from_le_bytes(reader.take()?);
         let nonce = reader.u64()?;
         let probe = (reader.u64()?, reader.u64()?);
-        let mut lives = [0; RAILS_MAX];
-        for life in &mut lives {
-            *life = reader.u64()?;
+        let mut generations = [0; RAILS_MAX];
+        for generation in &mut generations {
+            *generation = reader.u64()?;
         }
         Some(Self {
             process,
             image: ProcessImage { pid, nonce },
             gate,
             probe,
-            lives,
+            generations,
             keys: reader.0.to_vec(),
         })
     }
@@ -236,7 +236,7 @@ mod tests {
             image: ProcessImage { pid: 4, nonce: 5 },
             gate: 10,
             probe: (6, 7),
-            lives: [1, 2, 3, 4, 5, 6, 7, u64::MAX],
+            generations: [1, 2, 3, 4, 5, 6, 7, u64::MAX],
             keys: vec![8, 9],
         };
         let wire = address.to_wire();

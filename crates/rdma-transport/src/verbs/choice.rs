@@ -4,7 +4,7 @@
 //! the ports of a card share its slot. The position is a port's *plane*, whatever the state of its
 //! link, so that hosts on which different links are down still agree.
 
-use super::reach::End;
+use super::reach::PortAddress;
 use ferrorail_base::config::RailChoice;
 use ferrorail_fabric::RAILS_MAX;
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ pub struct Port {
     /// Largest packet in bytes.
     pub mtu_bytes: u32,
     /// What it speaks, and its address; `None` if that could not be found out.
-    pub end: Option<End>,
+    pub address: Option<PortAddress>,
     /// Local identifier of an InfiniBand port.
     pub lid: u16,
 }

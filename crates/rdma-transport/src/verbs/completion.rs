@@ -18,8 +18,8 @@ const POLLS_MAX: usize = 4;
 pub struct CompletionId {
     /// The peer; below 2^24.
     pub peer: PeerId,
-    /// The life of the lane that posted it.
-    pub life: u8,
+    /// The generation of the lane that posted it.
+    pub generation: u8,
     /// Low half of the operation's number.
     pub low: u32,
 }
@@ -28,7 +28,7 @@ impl CompletionId {
     /// As the id of a work request.
     #[inline]
     pub fn pack(self) -> u64 {
-        u64::from(self.peer.0) << 40 | u64::from(self.life) << 32 | u64::from(self.low)
+        u64::from(self.peer.0) << 40 | u64::from(self.generation) << 32 | u64::from(self.low)
     }
 
     /// Inverse of [`CompletionId::pack`].
@@ -36,7 +36,7 @@ impl CompletionId {
     pub fn unpack(id: u64) -> Self {
         Self {
             peer: PeerId((id >> 40) as u32),
-            life: (id >> 32) as u8,
+            generation: (id >> 32) as u8,
             low: id as u32,
         }
     }

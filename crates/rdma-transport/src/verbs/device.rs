@@ -3,7 +3,7 @@
 use super::choice::{self, Port, State};
 use super::gid::{self, Source};
 use super::handles::{Context, PortAttributes};
-use super::reach::{End, Here, Link};
+use super::reach::{Here, Link, PortAddress};
 use super::{speed, sysfs};
 use ibverbs_sys as ffi;
 use nix::ifaddrs::InterfaceAddress;
@@ -89,7 +89,7 @@ fn ports_of(device: &str, raw: *mut ffi::ibv_device, gid_index: Option<u32>) -> 
             rate_mb_s: 0,
             slot_mb_s: place.slot_mb_s,
             mtu_bytes: 0,
-            end: None,
+            address: None,
             lid: 0,
         },
         context: None,
@@ -144,15 +144,15 @@ fn look_at(
         (None, Ok(_)) => State::Active,
     };
     if let Ok(source) = source {
-        let end = End {
+        let port_address = PortAddress {
             link,
             gid: source.map_or([0; 16], |source| source.octets()),
         };
-        port.end = Some(end);
+        port.address = Some(port_address);
         surveyed.source = source;
         surveyed.here = Some(Here {
-            end,
-            prefix_bits: prefix_bits(end.address()),
+            address: port_address,
+            prefix_bits: prefix_bits(port_address.address()),
             interface: source.map_or(0, |source| source.interface),
         });
     }

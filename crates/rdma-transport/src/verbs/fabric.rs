@@ -5,7 +5,7 @@ mod open;
 use super::completion::poll;
 use super::error::set_up;
 use super::lane::Lane;
-use super::peer::{Peer, could_reach, ends};
+use super::peer::{Peer, could_reach, process_address};
 use super::rail::Rail;
 use super::regions::Regions;
 use super::wire;
@@ -95,14 +95,14 @@ impl VerbsFabric {
         &self,
         peer: PeerId,
         rail: RailId,
-        ends: (LocalSlice<'_>, RemoteSlice<'_>),
+        process_address: (LocalSlice<'_>, RemoteSlice<'_>),
         kind: Kind,
         notification: Option<Notification<'_>>,
         tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
         let (opened, lane) = self.lane(peer, rail)?;
         let plane = usize::from(opened.info.plane);
-        let (local, remote) = ends;
+        let (local, remote) = process_address;
         let operation = Operation {
             kind,
             local: LocalPart {
@@ -201,12 +201,15 @@ impl Fabric for VerbsFabric {
         self.peer(peer)?.connect(&self.rails, address)
     }
 
-    fn ends(&self) -> Vec<u8> {
-        wire::pack(&ends(&self.rails, self.rails.iter().map(Rail::end)))
+    fn local_address(&self) -> Vec<u8> {
+        wire::pack(&process_address(
+            &self.rails,
+            self.rails.iter().map(Rail::own_address),
+        ))
     }
 
-    fn could_reach(&self, ends: &[u8]) -> Result<Reach, FabricError> {
-        Ok(could_reach(&self.rails, &wire::unpack(ends)?))
+    fn could_reach(&self, process_address: &[u8]) -> Result<Reach, FabricError> {
+        Ok(could_reach(&self.rails, &wire::unpack(process_address)?))
     }
 
     fn connections(&self) -> Connections {
@@ -266,17 +269,19 @@ impl Fabric for VerbsFabric {
         }
     }
 
-    fn alarms(&self) -> Vec<BorrowedFd<'_>> {
-        let alarms = self.rails.iter().map(|rail| rail.alarm.as_ref());
+    fn wake_descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        let wake_descriptors = self.rails.iter().map(|rail| rail.wake_events.as_ref());
         // A peer may use any rail, another one than it means to after a failure.
-        let all: Option<Vec<_>> = alarms.map(|alarm| Some(alarm?.descriptor())).collect();
+        let all: Option<Vec<_>> = wake_descriptors
+            .map(|wake_events| Some(wake_events?.descriptor()))
+            .collect();
         all.unwrap_or_default()
     }
 
     fn arm(&self) -> Result<(), FabricError> {
         for rail in &self.rails {
-            if let Some(alarm) = &rail.alarm {
-                alarm.arm(&rail.info.name)?;
+            if let Some(wake_events) = &rail.wake_events {
+                wake_events.arm(&rail.info.name)?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@
 mod post;
 
 use super::completion::{CompletionId, Failure};
-use super::end::End;
+use super::local_side::LocalSide;
 use super::queue_pair::Local;
 use super::rail::Rail;
 use super::wire::RailAddress;
@@ -29,7 +29,7 @@ pub struct Lane {
     queue: Mutex<Queue>,
     completed: AtomicU64,
     /// Copy of the queue's, for completions.
-    life: AtomicU32,
+    generation: AtomicU32,
     /// Whether there is a `failure`.
     failed: AtomicBool,
     failure: Mutex<Option<Breakage>>,
@@ -39,10 +39,10 @@ pub struct Lane {
 #[derive(Debug)]
 struct Queue {
     /// `None` while the lane is ended.
-    end: Option<End>,
-    /// Which life of the lane this is; completions of earlier ones mean nothing.
-    life: u8,
-    /// Where the peer is, once connected; kept for the next life.
+    local_side: Option<LocalSide>,
+    /// Which generation of the lane this is; completions of earlier ones mean nothing.
+    generation: u8,
+    /// Where the peer is, once connected; kept for the next generation.
     connection: Option<RailAddress>,
     /// Number of the last operation posted.
     posted: u64,
@@ -73,8 +73,8 @@ impl Lane {
             local: rail.local,
             lid: rail.lid,
             queue: Mutex::new(Queue {
-                end: None,
-                life: 0,
+                local_side: None,
+                generation: 0,
                 connection: None,
                 posted: 0,
                 last_fetch: 0,
@@ -82,7 +82,7 @@ impl Lane {
                 long: VecDeque::new(),
             }),
             completed: AtomicU64::new(0),
-            life: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
         }
@@ -95,15 +95,15 @@ impl Lane {
     /// What the peer's lane connects to.
     pub fn address(&self, plane: u8) -> RailAddress {
         let queue = self.lock();
-        let end = queue.end.as_ref();
+        let local_side = queue.local_side.as_ref();
         RailAddress {
             plane,
             mtu: self.local.mtu,
             reads_in: self.local.reads_in,
             lid: self.lid,
-            queue_pair: end.map_or(0, |end| end.queue_pair.number()),
-            packet_sequence: end.map_or(0, |end| end.packet_sequence),
-            end: self.local.here.end,
+            queue_pair: local_side.map_or(0, |local_side| local_side.queue_pair.number()),
+            packet_sequence: local_side.map_or(0, |local_side| local_side.packet_sequence),
+            address: self.local.here.address,
         }
     }
 
@@ -111,9 +111,9 @@ impl Lane {
     /// two threads at once.
     pub fn connect(&self, peer: &RailAddress) -> Result<(), FabricError> {
         let mut queue = self.lock();
-        // In a later life the lanes have exchanged newer addresses than the caller has.
+        // In a later generation the lanes have exchanged newer addresses than the caller has.
         match &queue.connection {
-            Some(connected) if connected == peer || queue.life > 0 => return Ok(()),
+            Some(connected) if connected == peer || queue.generation > 0 => return Ok(()),
             Some(_) => {
                 return Err(FabricError::BadPeerData {
                     what: "second address of one rail",
@@ -121,19 +121,19 @@ impl Lane {
             }
             None => {}
         }
-        let Some(end) = &mut queue.end else {
+        let Some(local_side) = &mut queue.local_side else {
             return Err(self.error());
         };
         if peer.queue_pair == 0 {
             return Err(self.down("the peer could not make its end"));
         }
-        end.connect(self.local, peer, &self.object())?;
+        local_side.connect(self.local, peer, &self.object())?;
         queue.connection = Some(*peer);
         Ok(())
     }
 
     /// Leaves a lane that could not be connected to `peer`, because of `status`, as one that has ended:
-    /// its next life may connect.
+    /// its next generation may connect.
     pub fn leave(&self, rail: &Rail, peer: &RailAddress, status: String) {
         self.fail(status, None);
         self.lock().connection = Some(*peer);
@@ -205,7 +205,7 @@ impl Lane {
         id: CompletionId,
         failure: Option<Failure>,
     ) -> Result<(), FabricError> {
-        if id.life != self.life.load(Ordering::Relaxed) as u8 {
+        if id.generation != self.generation.load(Ordering::Relaxed) as u8 {
             return Ok(());
         }
         let before = self.completed.load(Ordering::Relaxed);
@@ -224,10 +224,10 @@ impl Lane {
         Ok(())
     }
 
-    /// Memory that it takes here: its end, and the account. `None` while ended.
+    /// Memory that it takes here: its side of the connection, and the account. `None` while ended.
     pub fn bytes(&self) -> Option<u64> {
         let queue = self.lock();
-        Some(queue.end.as_ref()?.bytes() + size_of::<Self>() as u64)
+        Some(queue.local_side.as_ref()?.bytes() + size_of::<Self>() as u64)
     }
 
     /// Number of the last operation known to be complete.
@@ -241,39 +241,42 @@ impl Lane {
         let _polling = rail.polling.lock().unwrap_or_else(PoisonError::into_inner);
         self.fail("ended".to_owned(), None);
         let mut queue = self.lock();
-        if queue.end.take().is_some() {
+        if queue.local_side.take().is_some() {
             rail.release((queue.posted - self.completed()) as u32);
             if let Some(rest) = queue.rest.take() {
                 queue.posted = rest.last;
                 rail.unfinished.fetch_sub(1, Ordering::Relaxed);
             }
             queue.long.clear();
-            queue.life = queue.life.wrapping_add(1);
-            self.life.store(u32::from(queue.life), Ordering::Relaxed);
+            queue.generation = queue.generation.wrapping_add(1);
+            self.generation
+                .store(u32::from(queue.generation), Ordering::Relaxed);
         }
     }
 
     /// Makes a queue pair, in place of an ended one if there was one; its number and first packet sequence number.
     pub fn renew(&self, rail: &Rail) -> Result<u64, FabricError> {
-        let end = End::create(rail, &self.object())?;
+        let local_side = LocalSide::create(rail, &self.object())?;
         let _polling = rail.polling.lock().unwrap_or_else(PoisonError::into_inner);
         let mut queue = self.lock();
-        let token = u64::from(end.queue_pair.number()) << 24 | u64::from(end.packet_sequence);
-        queue.end = Some(end);
+        let token =
+            u64::from(local_side.queue_pair.number()) << 24 | u64::from(local_side.packet_sequence);
+        queue.local_side = Some(local_side);
         self.completed.store(queue.posted, Ordering::Release);
         Ok(token)
     }
 
     /// Connects the new queue pair to the peer's, given what its `renew` returned.
-    pub fn resume(&self, token: u64) -> Result<(), FabricError> {
+    pub fn reconnect(&self, token: u64) -> Result<(), FabricError> {
         let mut queue = self.lock();
         let queue = &mut *queue;
-        let (Some(end), Some(connection)) = (&mut queue.end, &mut queue.connection) else {
+        let (Some(local_side), Some(connection)) = (&mut queue.local_side, &mut queue.connection)
+        else {
             return Err(self.refused("not connected"));
         };
         connection.queue_pair = (token >> 24) as u32 & 0x00ff_ffff;
         connection.packet_sequence = token as u32 & 0x00ff_ffff;
-        end.connect(self.local, connection, &self.object())?;
+        local_side.connect(self.local, connection, &self.object())?;
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.failed.store(false, Ordering::Release);
         Ok(())

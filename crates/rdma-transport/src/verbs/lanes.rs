@@ -24,13 +24,13 @@ impl Lanes for VerbsFabric {
         }
     }
 
-    fn renew_lane(&self, lane: LaneId) -> Result<u64, FabricError> {
+    fn reset_lane(&self, lane: LaneId) -> Result<u64, FabricError> {
         let (rail, lane) = self.lane(lane.peer, lane.rail)?;
         lane.renew(rail)
     }
 
-    fn resume_lane(&self, lane: LaneId, token: u64) -> Result<(), FabricError> {
+    fn reconnect_lane(&self, lane: LaneId, token: u64) -> Result<(), FabricError> {
         let (_, lane) = self.lane(lane.peer, lane.rail)?;
-        lane.resume(token)
+        lane.reconnect(token)
     }
 }

@@ -5,25 +5,24 @@
 //! judges, with the help of `route`, which ends can talk to each other. `peer` holds one `lane` per
 //! rail to each process ever talked to, connected through the bytes of `wire`; `lane` accounts for
 //! operations, `work_request` posts them on its `queue_pair`, `completion` polls what became of
-//! them. `alarm` wakes threads that sleep until a peer has written. `multicast` is groups, with queue
+//! them. `wake_events` wakes threads that sleep until a peer has written. `multicast` is groups, with queue
 //! pairs of their own. `handles` owns the C objects.
 //!
 //! Queue pairs are made when a peer's address is asked for, never before. A rail's index may differ
 //! between processes (one may lack a rail that another has); its *plane* does not, so keys in
 //! regions and addresses on the wire go by plane.
 
-mod alarm;
 mod channel;
 mod choice;
 mod completion;
 mod device;
-mod end;
 mod error;
 mod fabric;
 mod gid;
 mod handles;
 mod lane;
 mod lanes;
+mod local_side;
 mod multicast;
 mod peer;
 mod queue_pair;
@@ -33,13 +32,14 @@ mod regions;
 mod route;
 mod speed;
 mod sysfs;
+mod wake_events;
 mod wire;
 mod work_request;
 
 pub use choice::{Choice, Pick, Port, State};
 pub use fabric::VerbsFabric;
 pub use rail::Bounds;
-pub use reach::{End, Link};
+pub use reach::{Link, PortAddress};
 
 use ferrorail_base::config::Settings;
 use ferrorail_fabric::Connections;

@@ -4,7 +4,7 @@ use super::error::reason;
 use super::lane::Lane;
 use super::rail::{Rail, address};
 use super::route;
-use super::wire::{self, Ends, RailAddress};
+use super::wire::{self, ProcessAddress, RailAddress};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{Connections, FabricError, LaneId, Reach};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -94,7 +94,7 @@ impl Peer {
         let addresses = lanes
             .zip(rails)
             .map(|(lane, rail)| lane.address(rail.info.plane));
-        Ok(wire::pack(&ends(rails, addresses)))
+        Ok(wire::pack(&process_address(rails, addresses)))
     }
 
     /// Connects every plane that both sides have and that leads from one to the other. Where some
@@ -107,20 +107,23 @@ impl Peer {
         let (mut connected, mut failed) = (false, Vec::new());
         for (lane, rail) in self.lanes(rails)?.iter().zip(rails) {
             let plane = rail.info.plane;
-            let end = theirs.rails.iter().find(|(end, _)| end.plane == plane);
-            let Some((end, name)) = end.filter(|_| reach.planes & 1 << plane != 0) else {
+            let remote = theirs
+                .rails
+                .iter()
+                .find(|(remote, _)| remote.plane == plane);
+            let Some((remote, name)) = remote.filter(|_| reach.planes & 1 << plane != 0) else {
                 continue;
             };
-            match lane.connect(end) {
+            match lane.connect(remote) {
                 Ok(()) => connected = true,
                 Err(error) if known.is_some() => return Err(error),
-                Err(error) => failed.push((lane, rail, (end, name.as_str()), reason(&error))),
+                Err(error) => failed.push((lane, rail, (remote, name.as_str()), reason(&error))),
             }
         }
         if !connected {
-            let lines = failed.iter().map(|(_, rail, end, why)| {
+            let lines = failed.iter().map(|(_, rail, remote, why)| {
                 let remedy = "see whether these addresses reach each other";
-                refusal(rail, *end, &theirs.host, why, remedy)
+                refusal(rail, *remote, &theirs.host, why, remedy)
             });
             let lines: Vec<String> = reach.refused.into_iter().chain(lines).collect();
             let reason = match lines.is_empty() {
@@ -129,36 +132,40 @@ impl Peer {
             };
             return Err(FabricError::NoRails { reason });
         }
-        for (lane, rail, (end, _), why) in failed {
-            lane.leave(rail, end, why);
+        for (lane, rail, (remote, _), why) in failed {
+            lane.leave(rail, remote, why);
         }
         self.reach.get_or_init(|| reach);
         Ok(())
     }
 }
 
-/// The ends of `rails` as peers are told of them, given the address of each rail.
-pub fn ends(rails: &[Rail], address: impl Iterator<Item = RailAddress>) -> Ends {
+/// The addresses of `rails` as peers are told of them, given the address of each rail.
+pub fn process_address(
+    rails: &[Rail],
+    address: impl Iterator<Item = RailAddress>,
+) -> ProcessAddress {
     let named = address.zip(rails.iter().map(|rail| rail.info.name.clone()));
-    Ends {
+    ProcessAddress {
         host: ferrorail_shm::host_name(),
         rails: named.collect(),
     }
 }
 
 /// Which planes lead to `theirs`, as far as this side can tell.
-pub fn could_reach(rails: &[Rail], theirs: &Ends) -> Reach {
+pub fn could_reach(rails: &[Rail], theirs: &ProcessAddress) -> Reach {
     let mut reach = Reach::default();
     for rail in rails {
-        let mut ends = theirs.rails.iter();
-        let Some((end, name)) = ends.find(|(end, _)| end.plane == rail.info.plane) else {
+        let mut addresses = theirs.rails.iter();
+        let Some((remote, name)) = addresses.find(|(remote, _)| remote.plane == rail.info.plane)
+        else {
             continue;
         };
-        match rail.local.here.obstacle(&end.end, route::leads) {
-            None => reach.planes |= 1 << end.plane,
+        match rail.local.here.obstacle(&remote.address, route::leads) {
+            None => reach.planes |= 1 << remote.plane,
             Some(obstacle) => {
                 let (why, remedy) = obstacle.words();
-                let line = refusal(rail, (end, name), &theirs.host, why, remedy);
+                let line = refusal(rail, (remote, name), &theirs.host, why, remedy);
                 reach.refused.push(line);
             }
         }
@@ -166,10 +173,10 @@ pub fn could_reach(rails: &[Rail], theirs: &Ends) -> Reach {
     reach
 }
 
-/// The line that says why a plane is not used between two ends.
+/// The line that says why a plane is not used between two addresses.
 fn refusal(
     rail: &Rail,
-    (end, name): (&RailAddress, &str),
+    (remote, name): (&RailAddress, &str),
     host: &str,
     why: &str,
     remedy: &str,
@@ -179,9 +186,9 @@ fn refusal(
          {remedy}",
         rail.info.name,
         ferrorail_shm::host_name(),
-        rail.local.here.end.link,
+        rail.local.here.address.link,
         rail.info.address,
-        end.end.link,
-        address(end.end.gid, end.lid),
+        remote.address.link,
+        address(remote.address.gid, remote.lid),
     )
 }

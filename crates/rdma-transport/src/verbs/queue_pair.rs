@@ -1,10 +1,10 @@
 //! Reliable connected queue pairs and their way to "ready to send".
 
-use super::alarm::Alarm;
 use super::error::set_up;
 use super::gid::Source;
 use super::handles::{CompletionQueue, ProtectionDomain};
 use super::reach::Here;
+use super::wake_events::WakeEvents;
 use super::wire::RailAddress;
 use ferrorail_fabric::FabricError;
 use ibverbs_sys as ffi;
@@ -101,7 +101,7 @@ pub struct QueuePair {
     bytes: u64,
     _domain: Arc<ProtectionDomain>,
     _completions: Arc<CompletionQueue>,
-    _alarm: Option<Arc<Alarm>>,
+    _wake_events: Option<Arc<WakeEvents>>,
 }
 
 // SAFETY: libibverbs is thread-safe; the queue pair is destroyed by its only owner.
@@ -110,17 +110,19 @@ unsafe impl Send for QueuePair {}
 unsafe impl Sync for QueuePair {}
 
 impl QueuePair {
-    /// `ibv_create_qp`; `completions` receives what is signalled, `alarm` what peers wake with.
+    /// `ibv_create_qp`; `completions` receives what is signalled, `wake_events` what peers wake with.
     pub fn create(
         domain: &Arc<ProtectionDomain>,
         completions: &Arc<CompletionQueue>,
-        alarm: Option<&Arc<Alarm>>,
+        wake_events: Option<&Arc<WakeEvents>>,
         size: Size,
     ) -> io::Result<Self> {
         let mut attributes = ffi::ibv_qp_init_attr {
             send_cq: completions.as_ptr(),
-            recv_cq: alarm.map_or(completions.as_ptr(), |alarm| alarm.completions()),
-            srq: alarm.map_or(std::ptr::null_mut(), |alarm| alarm.requests()),
+            recv_cq: wake_events.map_or(completions.as_ptr(), |wake_events| {
+                wake_events.completions()
+            }),
+            srq: wake_events.map_or(std::ptr::null_mut(), |wake_events| wake_events.requests()),
             cap: size.capacities(),
             qp_type: ffi::ibv_qp_type::IBV_QPT_RC,
             ..Default::default()
@@ -134,7 +136,7 @@ impl QueuePair {
             bytes: queue_bytes(&attributes.cap),
             _domain: Arc::clone(domain),
             _completions: Arc::clone(completions),
-            _alarm: alarm.cloned(),
+            _wake_events: wake_events.cloned(),
         })
     }
 
@@ -255,10 +257,12 @@ fn path(local: &Local, peer: &RailAddress) -> ffi::ibv_ah_attr {
         ..Default::default()
     };
     if let Some(source) = local.source
-        && local.here.end.link.is_ethernet()
+        && local.here.address.link.is_ethernet()
     {
         attributes.is_global = 1;
-        attributes.grh.dgid = ffi::ibv_gid { raw: peer.end.gid };
+        attributes.grh.dgid = ffi::ibv_gid {
+            raw: peer.address.gid,
+        };
         attributes.grh.sgid_index = source.index;
         attributes.grh.hop_limit = HOPS_MAX;
     }

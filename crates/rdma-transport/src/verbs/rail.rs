@@ -1,11 +1,11 @@
 //! A rail: one port, what belongs to it on this process's side, and its traffic.
 
-use super::alarm::Alarm;
 use super::choice::{Pick, State};
 use super::device::Surveyed;
 use super::error::set_up;
 use super::handles::{CompletionQueue, Context, ProtectionDomain};
 use super::queue_pair::{self, Local, QueuePair, Size};
+use super::wake_events::WakeEvents;
 use super::wire::RailAddress;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -79,7 +79,7 @@ pub struct Rail {
     /// Where its lanes complete.
     pub completions: Arc<CompletionQueue>,
     /// What wakes sleepers, if the device can.
-    pub alarm: Option<Arc<Alarm>>,
+    pub wake_events: Option<Arc<WakeEvents>>,
     /// Held while polling: completions of a lane are handled in order.
     pub polling: Mutex<()>,
     gone: AtomicBool,
@@ -122,8 +122,8 @@ impl Rail {
         let completions = Arc::new(completions.map_err(set_up("ibv_create_cq", &name))?);
         let work_requests = (device.max_qp_wr.max(0) as u32) / WORK_REQUESTS_PER_OPERATION;
         let lane_operations = LANE_OPERATIONS_MAX.min(work_requests);
-        let alarm = alarm(context, &domain, &name);
-        let ends = (&completions, alarm.as_ref());
+        let wake_events = wake_events(context, &domain, &name);
+        let ends = (&completions, wake_events.as_ref());
         let inline_bytes = probe_inline(&domain, ends, lane_operations, bounds.inline_bytes)
             .map_err(set_up("ibv_create_qp", &name))?;
 
@@ -153,7 +153,7 @@ impl Rail {
             lid: attributes.lid,
             domain,
             completions,
-            alarm,
+            wake_events,
             polling: Mutex::new(()),
             gone: AtomicBool::new(false),
             unfinished: AtomicU32::new(0),
@@ -177,7 +177,7 @@ impl Rail {
     }
 
     /// Its end of a connection whose queue pair is not made yet.
-    pub fn end(&self) -> RailAddress {
+    pub fn own_address(&self) -> RailAddress {
         RailAddress {
             plane: self.info.plane,
             mtu: self.local.mtu,
@@ -185,7 +185,7 @@ impl Rail {
             lid: self.lid,
             queue_pair: 0,
             packet_sequence: 0,
-            end: self.local.here.end,
+            address: self.local.here.address,
         }
     }
 
@@ -235,9 +235,13 @@ impl Rail {
 }
 
 /// What wakes sleepers, unless the device cannot.
-fn alarm(context: &Arc<Context>, domain: &Arc<ProtectionDomain>, rail: &str) -> Option<Arc<Alarm>> {
-    match Alarm::create(context, domain) {
-        Ok(alarm) => Some(Arc::new(alarm)),
+fn wake_events(
+    context: &Arc<Context>,
+    domain: &Arc<ProtectionDomain>,
+    rail: &str,
+) -> Option<Arc<WakeEvents>> {
+    match WakeEvents::create(context, domain) {
+        Ok(wake_events) => Some(Arc::new(wake_events)),
         Err(error) => {
             tracing::debug!("rail {rail} wakes nobody: {error}");
             None
@@ -249,7 +253,7 @@ fn alarm(context: &Arc<Context>, domain: &Arc<ProtectionDomain>, rail: &str) -> 
 /// bytes a device takes, and some refuse to make one when asked for too many.
 fn probe_inline(
     domain: &Arc<ProtectionDomain>,
-    (completions, alarm): (&Arc<CompletionQueue>, Option<&Arc<Alarm>>),
+    (completions, wake_events): (&Arc<CompletionQueue>, Option<&Arc<WakeEvents>>),
     lane_operations: u32,
     inline_bytes: u32,
 ) -> io::Result<u32> {
@@ -257,10 +261,10 @@ fn probe_inline(
         work_requests: lane_operations * WORK_REQUESTS_PER_OPERATION,
         inline_bytes,
     };
-    if QueuePair::create(domain, completions, alarm, size(inline_bytes)).is_ok() {
+    if QueuePair::create(domain, completions, wake_events, size(inline_bytes)).is_ok() {
         return Ok(inline_bytes);
     }
-    QueuePair::create(domain, completions, alarm, size(0)).map(|_| 0)
+    QueuePair::create(domain, completions, wake_events, size(0)).map(|_| 0)
 }
 
 fn info(surveyed: &Surveyed, pick: Pick) -> RailInfo {
@@ -270,7 +274,11 @@ fn info(surveyed: &Surveyed, pick: Pick) -> RailInfo {
         device: port.device.clone(),
         port: port.number,
         plane: pick.plane,
-        address: address(port.end.map_or([0; 16], |end| end.gid), port.lid),
+        address: address(
+            port.address
+                .map_or([0; 16], |port_address| port_address.gid),
+            port.lid,
+        ),
         bandwidth_mb_s: pick.bandwidth_mb_s,
         mtu_bytes: port.mtu_bytes,
         numa_node: port.numa_node,

@@ -33,7 +33,7 @@ impl fmt::Display for Link {
 
 /// One end of a rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct PortAddress {
     /// What it speaks.
     pub link: Link,
     /// Its address; all zero on InfiniBand if it has none but its LID.
@@ -44,7 +44,7 @@ pub struct End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Here {
     /// What peers see of it.
-    pub end: End,
+    pub address: PortAddress,
     /// Bits of its address that the hosts of its subnet share, if known.
     pub prefix_bits: Option<u8>,
     /// Index of the network interface, 0 if there is none.
@@ -103,7 +103,7 @@ impl Obstacle {
     }
 }
 
-impl End {
+impl PortAddress {
     /// The address as users write it.
     pub fn address(&self) -> Ipv6Addr {
         Ipv6Addr::from(self.gid)
@@ -120,11 +120,11 @@ impl End {
 
 impl Here {
     /// Bits by which `theirs` must agree with this address; `None` if unknown.
-    fn shares_subnet(&self, theirs: &End) -> Option<bool> {
+    fn shares_subnet(&self, theirs: &PortAddress) -> Option<bool> {
         // Bits of the GID: an IPv4 address is its last 32.
-        let family_bits = if self.end.ip().is_ipv4() { 96 } else { 0 };
+        let family_bits = if self.address.ip().is_ipv4() { 96 } else { 0 };
         let bits = family_bits + u32::from(self.prefix_bits?);
-        let differing = u128::from_be_bytes(self.end.gid) ^ u128::from_be_bytes(theirs.gid);
+        let differing = u128::from_be_bytes(self.address.gid) ^ u128::from_be_bytes(theirs.gid);
         Some(bits == 0 || differing.leading_zeros() >= bits.min(128))
     }
 
@@ -133,10 +133,10 @@ impl Here {
     /// for connecting to find out.
     pub fn obstacle(
         &self,
-        theirs: &End,
+        theirs: &PortAddress,
         leads: impl FnOnce(IpAddr, u32, IpAddr) -> Option<bool>,
     ) -> Option<Obstacle> {
-        let mine = &self.end;
+        let mine = &self.address;
         match (mine.link, theirs.link) {
             (Link::InfiniBand, Link::InfiniBand) => {
                 return (mine.gid[..8] != theirs.gid[..8]).then_some(Obstacle::Fabrics);
@@ -163,14 +163,19 @@ impl Here {
 mod tests {
     use super::*;
 
-    fn end(link: Link, address: &str) -> End {
+    fn end(link: Link, address: &str) -> PortAddress {
         let gid = address.parse::<Ipv6Addr>().unwrap().octets();
-        End { link, gid }
+        PortAddress { link, gid }
     }
 
-    fn obstacle(mine: End, bits: Option<u8>, theirs: End, led: Option<bool>) -> Option<Obstacle> {
+    fn obstacle(
+        mine: PortAddress,
+        bits: Option<u8>,
+        theirs: PortAddress,
+        led: Option<bool>,
+    ) -> Option<Obstacle> {
         let here = Here {
-            end: mine,
+            address: mine,
             prefix_bits: bits,
             interface: 7,
         };

@@ -1,6 +1,6 @@
 //! What a peer needs to connect its queue pairs to ours, as bytes for the out-of-band exchange.
 
-use super::reach::{End, Link};
+use super::reach::{Link, PortAddress};
 use ferrorail_fabric::{FabricError, RAILS_MAX};
 
 /// Start of every address; the last byte is the version of the format.
@@ -9,9 +9,9 @@ const MAGIC: [u8; 4] = *b"FRV\x02";
 /// Longest name on the wire, in bytes.
 const NAME_MAX: usize = 63;
 
-/// A process's ends of its rails, with names for messages.
+/// A process's addresses of its rails, with names for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct ProcessAddress {
     /// Its host.
     pub host: String,
     /// The rails.
@@ -34,14 +34,14 @@ pub struct RailAddress {
     /// First packet sequence number it sends.
     pub packet_sequence: u32,
     /// What the port speaks, and its address.
-    pub end: End,
+    pub address: PortAddress,
 }
 
 impl RailAddress {
     const BYTES: usize = 30;
 
     fn pack(&self, wire: &mut Vec<u8>) {
-        let link = match self.end.link {
+        let link = match self.address.link {
             Link::InfiniBand => 0,
             Link::RoceV1 => 1,
             Link::RoceV2 => 2,
@@ -50,7 +50,7 @@ impl RailAddress {
         wire.extend(self.lid.to_le_bytes());
         wire.extend(self.queue_pair.to_le_bytes());
         wire.extend(self.packet_sequence.to_le_bytes());
-        wire.extend(self.end.gid);
+        wire.extend(self.address.gid);
     }
 
     fn unpack(wire: &[u8; Self::BYTES]) -> Option<Self> {
@@ -64,7 +64,7 @@ impl RailAddress {
             lid: u16::from_le_bytes([wire[4], wire[5]]),
             queue_pair: word(6),
             packet_sequence: word(10),
-            end: End {
+            address: PortAddress {
                 link: [Link::InfiniBand, Link::RoceV1, Link::RoceV2]
                     .get(usize::from(wire[1]))
                     .copied()?,
@@ -79,12 +79,12 @@ impl RailAddress {
     }
 }
 
-/// The bytes of `ends`.
-pub fn pack(ends: &Ends) -> Vec<u8> {
+/// The bytes of `addresses`.
+pub fn pack(addresses: &ProcessAddress) -> Vec<u8> {
     let mut wire = MAGIC.to_vec();
-    wire.push(ends.rails.len() as u8);
-    pack_name(&mut wire, &ends.host);
-    for (rail, name) in &ends.rails {
+    wire.push(addresses.rails.len() as u8);
+    pack_name(&mut wire, &addresses.host);
+    for (rail, name) in &addresses.rails {
         rail.pack(&mut wire);
         pack_name(&mut wire, name);
     }
@@ -100,13 +100,13 @@ fn pack_name(wire: &mut Vec<u8>, name: &str) {
 }
 
 /// Inverse of [`pack`].
-pub fn unpack(wire: &[u8]) -> Result<Ends, FabricError> {
+pub fn unpack(wire: &[u8]) -> Result<ProcessAddress, FabricError> {
     try_unpack(wire).ok_or(FabricError::BadPeerData {
         what: "address of verbs rails",
     })
 }
 
-fn try_unpack(wire: &[u8]) -> Option<Ends> {
+fn try_unpack(wire: &[u8]) -> Option<ProcessAddress> {
     let (&count, mut rest) = wire.strip_prefix(&MAGIC)?.split_first()?;
     if usize::from(count) > RAILS_MAX {
         return None;
@@ -118,7 +118,7 @@ fn try_unpack(wire: &[u8]) -> Option<Ends> {
         rest = after;
         rails.push((RailAddress::unpack(rail)?, unpack_name(&mut rest)?));
     }
-    rest.is_empty().then_some(Ends { host, rails })
+    rest.is_empty().then_some(ProcessAddress { host, rails })
 }
 
 fn unpack_name(wire: &mut &[u8]) -> Option<String> {
@@ -142,16 +142,16 @@ mod tests {
             lid: 0x1234,
             queue_pair: 0x00ab_cdef,
             packet_sequence: 0x0012_3456,
-            end: End {
+            address: PortAddress {
                 link: [Link::InfiniBand, Link::RoceV1, Link::RoceV2][usize::from(plane % 3)],
                 gid: [plane; 16],
             },
         }
     }
 
-    fn ends(planes: &[u8]) -> Ends {
+    fn addresses(planes: &[u8]) -> ProcessAddress {
         let named = |&plane: &u8| (rail(plane), format!("mlx5_{plane}:1"));
-        Ends {
+        ProcessAddress {
             host: "node17".to_owned(),
             rails: planes.iter().map(named).collect(),
         }
@@ -159,19 +159,19 @@ mod tests {
 
     #[test]
     fn addresses_survive_the_wire() {
-        for ends in [ends(&[0, 1, 2, 7]), ends(&[])] {
-            assert_eq!(unpack(&pack(&ends)).unwrap(), ends);
+        for addresses in [addresses(&[0, 1, 2, 7]), addresses(&[])] {
+            assert_eq!(unpack(&pack(&addresses)).unwrap(), addresses);
         }
-        let long = Ends {
+        let long = ProcessAddress {
             host: "ä".repeat(40),
-            ..ends(&[])
+            ..addresses(&[])
         };
         assert_eq!(unpack(&pack(&long)).unwrap().host, "ä".repeat(31));
     }
 
     #[test]
     fn anything_else_is_refused() {
-        let wire = pack(&ends(&[0, 1]));
+        let wire = pack(&addresses(&[0, 1]));
         for cut in 0..wire.len() {
             assert!(unpack(&wire[..cut]).is_err());
         }

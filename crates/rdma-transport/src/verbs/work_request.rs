@@ -47,7 +47,7 @@ impl RemotePart {
 pub enum Kind {
     /// Local memory to the peer's.
     Write,
-    /// That, and when its notification has arrived the peer's alarm goes off.
+    /// That, and when its notification has arrived the peer's wake-up event goes off.
     WriteAndWake,
     /// The peer's memory to local.
     Read,

@@ -16,7 +16,7 @@ use memory::Memory;
 use std::time::{Duration, Instant};
 
 /// Longest wait for one completion; an emulated device in an emulated machine is slow.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// What a run saw that only some fabrics must show.
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,8 +100,8 @@ impl<F: Fabric> Pair<F> {
         let start = Instant::now();
         while !done() {
             assert!(
-                start.elapsed() < PATIENCE,
-                "{what}: nothing for {PATIENCE:?}"
+                start.elapsed() < TIME_LIMIT,
+                "{what}: nothing for {TIME_LIMIT:?}"
             );
             self.progress();
             yield_now();
@@ -124,7 +124,7 @@ impl<F: Fabric> Pair<F> {
                 Err(FabricError::WouldBlock) => refused += 1,
                 Err(error) => panic!("post: {error}"),
             }
-            assert!(start.elapsed() < PATIENCE, "the queue stays full");
+            assert!(start.elapsed() < TIME_LIMIT, "the queue stays full");
             self.progress();
             yield_now();
         }

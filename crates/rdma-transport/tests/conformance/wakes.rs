@@ -7,14 +7,14 @@ use ferrorail_fabric::{Fabric, Notification};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::BorrowedFd;
 
-/// More than an alarm has room for without being armed again.
+/// More than a wake-up events has room for without being armed again.
 const ROUNDS: u64 = 600;
-const PATIENCE_MS: u16 = 60_000;
+const TIME_LIMIT_MS: u16 = 60_000;
 
-/// Number of alarms that have gone off, after `timeout_ms` at the latest.
-fn gone_off(alarms: &[BorrowedFd<'_>], timeout_ms: u16) -> i32 {
-    let watch = |&alarm| PollFd::new(alarm, PollFlags::POLLIN);
-    let mut watched: Vec<PollFd<'_>> = alarms.iter().map(watch).collect();
+/// Number of wake-up events that have gone off, after `timeout_ms` at the latest.
+fn gone_off(wake_descriptors: &[BorrowedFd<'_>], timeout_ms: u16) -> i32 {
+    let watch = |&wake_events| PollFd::new(wake_events, PollFlags::POLLIN);
+    let mut watched: Vec<PollFd<'_>> = wake_descriptors.iter().map(watch).collect();
     poll(&mut watched, PollTimeout::from(timeout_ms)).expect("poll")
 }
 
@@ -24,17 +24,20 @@ pub fn who_sleeps_is_woken_by_what_has_arrived<F: Fabric>(pair: &Pair<F>) {
     let description = pair.b.describe(target.region());
     let remote = pair.a.import(pair.ab, &description).expect("import");
     source.fill_pattern(9);
-    pair.b.arm().expect("alarms");
-    let alarms = pair.b.alarms();
+    pair.b.arm().expect("wake-up events");
+    let wake_descriptors = pair.b.wake_descriptors();
     for rail in pair.rails() {
         for round in 1..=ROUNDS {
             let value = u64::from(rail.0) << 32 | round;
             let bytes = (round as usize * 7) % 1000;
             let woken = AtomicBool::new(false);
             std::thread::scope(|scope| {
-                if !alarms.is_empty() {
+                if !wake_descriptors.is_empty() {
                     scope.spawn(|| {
-                        woken.store(gone_off(&alarms, PATIENCE_MS) > 0, Ordering::Release);
+                        woken.store(
+                            gone_off(&wake_descriptors, TIME_LIMIT_MS) > 0,
+                            Ordering::Release,
+                        );
                     });
                 }
                 let (ticket, _) = pair.post(|| {
@@ -48,16 +51,20 @@ pub fn who_sleeps_is_woken_by_what_has_arrived<F: Fabric>(pair: &Pair<F>) {
                 });
                 pair.wait(&pair.a, ticket);
             });
-            assert_eq!(woken.load(Ordering::Acquire), !alarms.is_empty(), "{round}");
+            assert_eq!(
+                woken.load(Ordering::Acquire),
+                !wake_descriptors.is_empty(),
+                "{round}"
+            );
             pair.until("arrival", || target.load(8) == value);
             assert_eq!(target.read(64, bytes), source.read(0, bytes));
-            pair.b.arm().expect("alarms");
-            if round == 1 && !alarms.is_empty() {
-                assert_eq!(gone_off(&alarms, 0), 0, "armed anew");
+            pair.b.arm().expect("wake-up events");
+            if round == 1 && !wake_descriptors.is_empty() {
+                assert_eq!(gone_off(&wake_descriptors, 0), 0, "armed anew");
             }
         }
     }
-    drop(alarms);
+    drop(wake_descriptors);
     source.give_back(&pair.a);
     target.give_back(&pair.b);
 }

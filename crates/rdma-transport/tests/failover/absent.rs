@@ -1,7 +1,7 @@
 //! Lanes that cannot be made or connected, and cards that are pulled.
 
 use super::side::{Side, sides};
-use super::support::{PATIENCE, Pair, Private, at, identity, slice};
+use super::support::{Pair, Private, TIME_LIMIT, at, identity, slice};
 use super::{NEVER, Rails, conformance, open, play_between, settings};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::{Ordering, yield_now};
@@ -155,7 +155,7 @@ fn what_has_no_key_on_a_lane_in_use_takes_another() {
     while !left.fabric.is_complete(ticket).expect("the other rail") {
         left.fabric.progress().unwrap();
         right.fabric.progress().unwrap();
-        assert!(start.elapsed() < PATIENCE, "it never completed");
+        assert!(start.elapsed() < TIME_LIMIT, "it never completed");
         yield_now();
     }
     assert_eq!(right.inbox.0.word(0).load(Ordering::Acquire), 77);

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 const WORDS: usize = 128;
 const RAILS: usize = 2;
 const FLAGS: usize = RAILS * WORDS * 8;
-/// A sealed word on each rail: the word, then its seal.
-const SEALED: usize = FLAGS + RAILS * 8;
+/// An eager word on each rail: the word, then its trailing flag.
+const EAGER: usize = FLAGS + RAILS * 8;
 
 /// One of two sides that send each other blocks in turn, always into the same memory.
 pub struct Side {
@@ -33,7 +33,7 @@ impl Side {
         let fabric = open(identity(me), settings);
         let peer = fabric.open_peer(identity(other)).unwrap();
         let memory = || {
-            let segment = object(SEALED + 16 * RAILS);
+            let segment = object(EAGER + 16 * RAILS);
             let region = register(&fabric, &segment);
             (segment, region)
         };
@@ -68,7 +68,7 @@ impl Side {
         }
         for rail in 0..RAILS {
             for (word, value) in [(0, !round), (8, round)] {
-                let word = self.mine.0.word(SEALED + 16 * rail + word);
+                let word = self.mine.0.word(EAGER + 16 * rail + word);
                 word.store(value, Ordering::Release);
             }
         }
@@ -84,11 +84,11 @@ impl Side {
             self.post(|fabric| unsafe {
                 fabric.put_notify(self.peer, id, from, to, notification, Tracking::Silent)
             })?;
-            let offset = SEALED + 16 * rail;
+            let offset = EAGER + 16 * rail;
             let (from, to) = (slice(&self.mine.1, offset, 16), at(theirs, offset));
             // SAFETY: as above.
             self.post(|fabric| unsafe {
-                fabric.put_sealed(self.peer, id, from, to, round, Tracking::Silent)
+                fabric.put_eager(self.peer, id, from, to, round, Tracking::Silent)
             })?;
         }
         Ok(())
@@ -99,9 +99,9 @@ impl Side {
         let start = Instant::now();
         let flag = |rail: usize| self.inbox.0.word(FLAGS + 8 * rail).load(Ordering::Acquire);
         let mut checked = Instant::now();
-        let sealed = |rail, word| self.inbox.0.word(SEALED + 16 * rail + word);
-        let seal = |rail: usize| sealed(rail, 8).load(Ordering::Acquire);
-        let come = |rail| flag(rail) >= round && seal(rail) >= round;
+        let eager = |rail, word| self.inbox.0.word(EAGER + 16 * rail + word);
+        let trailing_flag = |rail: usize| eager(rail, 8).load(Ordering::Acquire);
+        let come = |rail| flag(rail) >= round && trailing_flag(rail) >= round;
         while !(0..RAILS).all(come) {
             self.fabric.progress()?;
             if checked.elapsed() > Duration::from_millis(30) {
@@ -109,7 +109,7 @@ impl Side {
                 checked = Instant::now();
             }
             assert!(
-                start.elapsed() < support::PATIENCE,
+                start.elapsed() < support::TIME_LIMIT,
                 "round {round} never came"
             );
             yield_now();
@@ -124,8 +124,12 @@ impl Side {
                 );
             }
             for rail in 0..RAILS {
-                assert_eq!((flag(rail), seal(rail)), (round, round), "a flag fell");
-                assert_eq!(sealed(rail, 0).load(Ordering::Acquire), !round);
+                assert_eq!(
+                    (flag(rail), trailing_flag(rail)),
+                    (round, round),
+                    "a flag fell"
+                );
+                assert_eq!(eager(rail, 0).load(Ordering::Acquire), !round);
             }
             yield_now();
         }

@@ -2,7 +2,7 @@
 
 use crate::multicast::{self, fresh, introduce, pattern, received, send};
 use crate::processes::{Channel, with_child};
-use crate::support::{self, PATIENCE, until};
+use crate::support::{self, TIME_LIMIT, until};
 use ferrorail_base::RailId;
 use ferrorail_base::config::{MulticastFaults, Settings};
 use ferrorail_fabric::multicast::To;
@@ -179,7 +179,7 @@ impl Inbox {
                 self.0.swap_remove(at);
                 return;
             }
-            assert!(start.elapsed() < PATIENCE, "{} others", self.0.len());
+            assert!(start.elapsed() < TIME_LIMIT, "{} others", self.0.len());
             ferrorail_base::sync::yield_now();
         }
     }

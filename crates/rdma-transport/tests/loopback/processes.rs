@@ -69,7 +69,7 @@ impl Drop for Child {
 pub fn with_child(body: impl FnOnce(Channel)) -> (Child, Channel) {
     let (parent_end, child_end) = UnixStream::pair().expect("socketpair");
     for end in [&parent_end, &child_end] {
-        end.set_read_timeout(Some(crate::support::PATIENCE))
+        end.set_read_timeout(Some(crate::support::TIME_LIMIT))
             .unwrap();
     }
     // SAFETY: the child uses what the C library keeps usable after fork, and leaves by `_exit`.

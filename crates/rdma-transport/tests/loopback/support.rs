@@ -11,7 +11,7 @@ use ferrorail_shm::Segment;
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// The rails of [`settings`].
 pub const RAILS: [RailId; 2] = [RailId(0), RailId(1)];
@@ -52,7 +52,7 @@ impl Pair {
         loop {
             match post() {
                 Err(FabricError::WouldBlock) => {
-                    assert!(start.elapsed() < PATIENCE, "the queue stays full");
+                    assert!(start.elapsed() < TIME_LIMIT, "the queue stays full");
                     self.a.progress().unwrap();
                     yield_now();
                 }
@@ -73,7 +73,7 @@ impl Pair {
 pub fn until(mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < PATIENCE, "nothing for {PATIENCE:?}");
+        assert!(start.elapsed() < TIME_LIMIT, "nothing for {TIME_LIMIT:?}");
         yield_now();
     }
 }

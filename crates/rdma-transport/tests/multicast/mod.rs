@@ -16,7 +16,7 @@ use ferrorail_fabric::{Fabric, Group, GroupId, Multicast, MulticastError};
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything; an emulated device in an emulated machine is slow.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// After which a datagram counts as lost.
 const LATE: Duration = Duration::from_millis(500);
 /// Depth of queues, unless they are what is checked.
@@ -133,8 +133,8 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
         assert!(
-            start.elapsed() < PATIENCE,
-            "{what}: nothing for {PATIENCE:?}"
+            start.elapsed() < TIME_LIMIT,
+            "{what}: nothing for {TIME_LIMIT:?}"
         );
         yield_now();
     }

@@ -57,7 +57,7 @@ fn groups_conform_with_ipv6_addresses() {
 /// Where the process on the other host is told of its rendezvous.
 const PEER: &str = "FERRORAIL_TEST_GROUP_PEER";
 const PORT: u16 = 47_123;
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 fn exchange(stream: &mut TcpStream, mine: &[u8]) -> Vec<u8> {
     let mut length = (mine.len() as u32).to_le_bytes();
@@ -175,7 +175,7 @@ fn member_on_another_host() {
     let mut stream = loop {
         match TcpStream::connect((peer.as_str(), PORT)) {
             Ok(stream) => break stream,
-            Err(error) => assert!(start.elapsed() < PATIENCE, "{peer}: {error}"),
+            Err(error) => assert!(start.elapsed() < TIME_LIMIT, "{peer}: {error}"),
         }
         std::thread::sleep(Duration::from_millis(100));
     };
@@ -206,7 +206,9 @@ fn members_are_on_two_hosts() {
         .spawn()
         .expect("ssh");
     let (mut stream, _) = listener.accept().expect("the other host connects");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream
+        .set_read_timeout(Some(TIME_LIMIT))
+        .expect("a timeout");
     let seen = across(&mut stream, &[0, 1], &[2]);
     println!("between two hosts: {seen:?}");
     assert!(

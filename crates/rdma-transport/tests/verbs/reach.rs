@@ -65,7 +65,7 @@ fn planes_between_subnets_are_refused() {
         Failover::new(fabric, conformance::process(process), &settings)
     };
     let (a, b) = (named(1, ["rxe0", "rxe1"]), named(2, ["rxe77", "rxe1"]));
-    let foreseen = a.could_reach(&b.ends()).expect("ends");
+    let foreseen = a.could_reach(&b.local_address()).expect("ends");
     assert_eq!(foreseen.planes, 0b10);
     let [line] = foreseen.refused.as_slice() else {
         panic!("one line: {:?}", foreseen.refused);
@@ -89,7 +89,7 @@ fn planes_between_subnets_are_refused() {
     assert_eq!((bytes(0), bytes(1) > 0), (0, true));
 
     let (a, b) = (named(1, ["rxe0", "rxe1"]), named(2, ["rxe1", "rxe0"]));
-    let foreseen = a.could_reach(&b.ends()).expect("ends");
+    let foreseen = a.could_reach(&b.local_address()).expect("ends");
     assert_eq!((foreseen.planes, foreseen.refused.len()), (0, 2));
     let ab = a.open_peer(conformance::process(2)).expect("a peer");
     let ba = b.open_peer(conformance::process(1)).expect("a peer");
@@ -121,6 +121,6 @@ fn ports_are_described_without_opening_them() {
         println!("{port:?}");
         assert_eq!(port.state, verbs::State::Active);
         assert!(port.rate_mb_s > 0);
-        assert_eq!(port.end.expect("an address").link, verbs::Link::RoceV2);
+        assert_eq!(port.address.expect("an address").link, verbs::Link::RoceV2);
     }
 }

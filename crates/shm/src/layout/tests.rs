@@ -9,18 +9,26 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
         (NodeLayout::header(), LINE, "header".into()),
         (layout.doorbell(), 8, "doorbell".into()),
         (layout.barrier(), 8, "barrier".into()),
-        (layout.proven(), 8, "proven".into()),
-        (layout.proof_doorbell(), 8, "proven".into()),
+        (
+            layout.completed_watermark(),
+            8,
+            "the completed watermark".into(),
+        ),
+        (
+            layout.quiescence_doorbell(),
+            8,
+            "the completed watermark".into(),
+        ),
     ];
-    for round in 0..PROOF_ROUNDS {
-        cells.push((layout.proof_word(round), 8, "proof".into()));
+    for round in 0..QUIESCENCE_ROUNDS {
+        cells.push((layout.quiescence_word(round), 8, "quiescence".into()));
     }
     for r in (0..layout.local_ranks).map(NodeRank) {
         cells.push((layout.node_flag(r), 8, format!("flag {r}")));
         cells.push((layout.finished(r), 8, format!("finished {r}")));
-        for index in 0..INLINE_SLOTS {
-            let at = layout.inline_slot(r, index);
-            cells.push((at, SLOT, format!("inline {r} {index}")));
+        for index in 0..EAGER_SLOTS {
+            let at = layout.eager_slot(r, index);
+            cells.push((at, SLOT, format!("eager {r} {index}")));
         }
         for channel in 0..layout.channels {
             for slot in 0..layout.slots {
@@ -28,16 +36,16 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
                     let at = layout.arrival(r, channel, slot, rail);
                     cells.push((at, 8, format!("arrivals {r} {channel}")));
                 }
-                let at = layout.announcement(r, channel, slot);
-                cells.push((at, 64, format!("announcement {r} {channel} {slot}")));
+                let at = layout.rtr(r, channel, slot);
+                cells.push((at, 64, format!("RTR {r} {channel} {slot}")));
                 if layout.check_bytes > 0 {
                     let bytes = layout.check_bytes as usize;
                     let at = layout.check(r, channel, slot);
                     cells.push((at, bytes, format!("check {r} {channel} {slot}")));
                     let at = layout.own_check(r, channel, slot as u16);
                     cells.push((at, bytes, format!("own check {r} {channel} {slot}")));
-                    let at = layout.verdict(r, channel, slot as u16);
-                    cells.push((at, 8, format!("verdicts {r} {channel}")));
+                    let at = layout.ack(r, channel, slot as u16);
+                    cells.push((at, 8, format!("acknowledgements {r} {channel}")));
                 }
             }
             let at = layout.scratch(r, channel);
@@ -63,13 +71,24 @@ fn small_cells(
             let at = layout.arrival(r, channel, slot, rail);
             cells.push((at, 8, format!("arrivals {r} {channel}")));
         }
-        assert_eq!(layout.has_letter(channel, slot), slot < LETTERS);
+        assert_eq!(
+            layout.has_eager_message(channel, slot),
+            slot < EAGER_MESSAGES
+        );
     }
-    for slot in 0..LETTERS {
-        let at = layout.letter(r, channel, slot);
-        cells.push((at, LETTER, format!("letter {r} {channel} {slot}")));
-        let at = layout.own_letter(r, channel, slot);
-        cells.push((at, LETTER, format!("own letter {r} {channel} {slot}")));
+    for slot in 0..EAGER_MESSAGES {
+        let at = layout.eager_message(r, channel, slot);
+        cells.push((
+            at,
+            EAGER_MESSAGE,
+            format!("eager message {r} {channel} {slot}"),
+        ));
+        let at = layout.own_eager_message(r, channel, slot);
+        cells.push((
+            at,
+            EAGER_MESSAGE,
+            format!("own eager message {r} {channel} {slot}"),
+        ));
     }
     assert_eq!(layout.channel_bytes(channel), SMALL_SCRATCH as u64);
     let at = layout.scratch(r, channel);
@@ -158,12 +177,16 @@ fn indices_are_checked() {
     let panics =
         |f: &(dyn Fn() -> usize + std::panic::RefUnwindSafe)| std::panic::catch_unwind(f).is_err();
     assert!(panics(&|| layout.node_flag(NodeRank(2))));
-    assert!(panics(&|| layout.inline_slot(NodeRank(0), INLINE_SLOTS)));
+    assert!(panics(&|| layout.eager_slot(NodeRank(0), EAGER_SLOTS)));
     assert!(panics(&|| layout.arrival(NodeRank(0), 2, 0, 0)));
     assert!(panics(&|| layout.arrival(NodeRank(0), 0, 3, 0)));
     assert!(panics(&|| layout.arrival(NodeRank(0), 0, 0, 1)));
     assert!(panics(&|| layout.scratch(NodeRank(0), 2)));
-    assert!(panics(&|| layout.announcement(NodeRank(0), 1, 0)));
-    assert!(panics(&|| layout.letter(NodeRank(0), 0, 0)));
-    assert!(panics(&|| layout.letter(NodeRank(0), 1, LETTERS)));
+    assert!(panics(&|| layout.rtr(NodeRank(0), 1, 0)));
+    assert!(panics(&|| layout.eager_message(NodeRank(0), 0, 0)));
+    assert!(panics(&|| layout.eager_message(
+        NodeRank(0),
+        1,
+        EAGER_MESSAGES
+    )));
 }

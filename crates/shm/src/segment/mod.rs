@@ -15,7 +15,7 @@ pub use handle::SegmentHandle;
 pub(crate) use handle::identity;
 
 use crate::flags::Flag;
-use crate::slot::InlineSlot;
+use crate::slot::EagerSlot;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::{MemoryRange, ShareSafe};
 use ferrorail_base::sync::{AtomicU8, AtomicU32, AtomicU64};
@@ -39,7 +39,7 @@ unsafe impl AtomicCell for AtomicU64 {}
 // SAFETY: one atomic and padding.
 unsafe impl AtomicCell for Flag {}
 // SAFETY: eight atomics.
-unsafe impl AtomicCell for InlineSlot {}
+unsafe impl AtomicCell for EagerSlot {}
 
 /// A shared mapping; unmapped on drop, when a creator's name (if it has one) is removed too.
 #[derive(Debug)]

@@ -27,20 +27,20 @@ pub const TUNING: &str = "FERRORAIL_TUNING";
 
 /// Shared memory up to 2 KB, a tree of all processes up to 4 KB, then messages to the root.
 pub const GATHERING: &str = r#"{ "version": 1, "rules": [
-  { "collective": "gather", "bytes": { "min": 4097 }, "algorithm": "direct", "landing": "recv" },
-  { "collective": "gather", "bytes": { "min": 4097 }, "algorithm": "direct", "landing": "scratch" },
-  { "collective": "gather", "bytes": { "min": 2049 }, "algorithm": "tree", "landing": "scratch" },
-  { "collective": "gather", "algorithm": "smp_tree", "landing": "scratch" } ] }"#;
+  { "collective": "gather", "bytes": { "min": 4097 }, "algorithm": "direct", "protocol": "rendezvous" },
+  { "collective": "gather", "bytes": { "min": 4097 }, "algorithm": "direct", "protocol": "eager" },
+  { "collective": "gather", "bytes": { "min": 2049 }, "algorithm": "tree", "protocol": "eager" },
+  { "collective": "gather", "algorithm": "smp_tree", "protocol": "eager" } ] }"#;
 
 /// A gather and a broadcast up to 32 KB, through shared memory up to 2 KB; then a ring.
 pub const ALLGATHERING: &str = r#"{ "version": 1, "rules": [
-  { "collective": "allgather", "bytes": { "min": 32769 }, "algorithm": "ring", "landing": "recv" },
-  { "collective": "allgather", "bytes": { "min": 32769 }, "algorithm": "ring", "landing": "scratch" },
-  { "collective": "allgather", "bytes": { "min": 2049 }, "algorithm": "tree_gather_broadcast", "landing": "scratch" },
-  { "collective": "allgather", "algorithm": "smp_gather_broadcast_tree", "landing": "scratch" } ] }"#;
+  { "collective": "allgather", "bytes": { "min": 32769 }, "algorithm": "ring", "protocol": "rendezvous" },
+  { "collective": "allgather", "bytes": { "min": 32769 }, "algorithm": "ring", "protocol": "eager" },
+  { "collective": "allgather", "bytes": { "min": 2049 }, "algorithm": "tree_gather_broadcast", "protocol": "eager" },
+  { "collective": "allgather", "algorithm": "smp_gather_broadcast_tree", "protocol": "eager" } ] }"#;
 
 /// Pairwise up to 8 KB, then by permission to send.
 const EXCHANGING: &str = r#"{ "version": 1, "rules": [
-  { "collective": "alltoall", "bytes": { "min": 8193 }, "algorithm": "permission_to_send", "landing": "recv" },
-  { "collective": "alltoall", "bytes": { "min": 8193 }, "algorithm": "permission_to_send", "landing": "scratch" },
-  { "collective": "alltoall", "algorithm": "pairwise", "landing": "scratch" } ] }"#;
+  { "collective": "alltoall", "bytes": { "min": 8193 }, "algorithm": "permission_to_send", "protocol": "rendezvous" },
+  { "collective": "alltoall", "bytes": { "min": 8193 }, "algorithm": "permission_to_send", "protocol": "eager" },
+  { "collective": "alltoall", "algorithm": "pairwise", "protocol": "eager" } ] }"#;

@@ -129,7 +129,7 @@ trait Carrier {
 }
 
 /// A peer that says nothing for so long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Who waits longer than messages take gives its core up, which the other may need.
 const SPIN: Duration = Duration::from_micros(20);
@@ -142,8 +142,8 @@ fn wait(mut done: impl FnMut() -> Result<bool>) -> Result<()> {
         polls += 1;
         if polls.is_multiple_of(64) && start.elapsed() > SPIN {
             std::thread::yield_now();
-            if start.elapsed() > PATIENCE {
-                bail!("a message did not come within {} s", PATIENCE.as_secs());
+            if start.elapsed() > TIME_LIMIT {
+                bail!("a message did not come within {} s", TIME_LIMIT.as_secs());
             }
         }
     }

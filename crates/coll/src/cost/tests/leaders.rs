@@ -32,7 +32,7 @@ fn built(collective: Collective, name: &str, shape: (u32, u32, u8)) -> (Topology
     let (nodes, node_size, ports) = shape;
     let topology = Topology::from_sizes(&vec![node_size; nodes as usize]);
     let algorithm = find(collective, name).expect("name");
-    let schedules = algorithm.build_all(&topology, ports, Landing::Scratch);
+    let schedules = algorithm.build_all(&topology, ports, Protocol::Eager);
     (topology, schedules)
 }
 

@@ -76,7 +76,7 @@ fn equation_4_sixteen_processes_on_two_ports() {
     };
     let algorithm = find(Collective::Allgather, "standard_exchange").expect("name");
     let shape = Shape::of(&flat(16), 2, 2);
-    let time = predict(algorithm, Landing::Scratch, &shape, 512, &model);
+    let time = predict(algorithm, Protocol::Eager, &shape, 512, &model);
     assert_eq!(time, Nanos(6.0 * 2000.0 + 8.0 * 512.0));
 }
 

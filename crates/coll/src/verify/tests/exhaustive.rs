@@ -1,4 +1,4 @@
-//! Every algorithm and landing on every size, k and many node shapes.
+//! Every algorithm and protocol on every size, k and many node shapes.
 
 use super::super::*;
 use crate::registry::{Algorithm, Collective, algorithms};
@@ -14,24 +14,30 @@ fn roots(algorithm: &Algorithm, size: u32) -> Vec<u32> {
 }
 
 fn check(algorithm: &Algorithm, topology: &Topology, ports: u8) {
-    for &landing in algorithm.landings {
+    for &protocol in algorithm.protocols {
         for root in roots(algorithm, topology.size()) {
-            check_root(algorithm, topology, ports, landing, Rank(root));
+            check_root(algorithm, topology, ports, protocol, Rank(root));
         }
     }
 }
 
-fn check_root(algorithm: &Algorithm, topology: &Topology, ports: u8, landing: Landing, root: Rank) {
+fn check_root(
+    algorithm: &Algorithm,
+    topology: &Topology,
+    ports: u8,
+    protocol: Protocol,
+    root: Rank,
+) {
     let semantics = algorithm.collective.semantics();
-    let schedules = algorithm.build_rooted(topology, ports, landing, root);
+    let schedules = algorithm.build_rooted(topology, ports, protocol, root);
     for in_place in [false, true] {
-        if in_place && !semantics.in_place_landings.contains(&landing) {
+        if in_place && !semantics.in_place_protocols.contains(&protocol) {
             continue;
         }
         let task = Task {
             topology,
             ports,
-            landing,
+            protocol,
             root,
             semantics,
             parts: algorithm.cut.parts(topology.size()),
@@ -40,7 +46,7 @@ fn check_root(algorithm: &Algorithm, topology: &Topology, ports: u8, landing: La
         };
         if let Err(error) = verify(&task, &schedules) {
             panic!(
-                "{algorithm:?} {landing:?} k={ports} root={root} in_place={in_place} \
+                "{algorithm:?} {protocol:?} k={ports} root={root} in_place={in_place} \
                  {topology:?}: {error}"
             );
         }

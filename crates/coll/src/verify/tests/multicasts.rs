@@ -71,7 +71,7 @@ fn nothing_is_read_where_a_multicast_may_still_land() {
 }
 
 #[test]
-fn a_multicast_stays_inside_its_buffer_and_its_landing() {
+fn a_multicast_stays_inside_its_buffer_and_its_protocol() {
     let mut team = Team::scratch("smp_multicast", NODES);
     let index = team.find(0, 0, awaits);
     let (rank, step) = (0, &mut team.schedules[0].steps[index]);

@@ -6,18 +6,18 @@ use crate::schedule::Span;
 
 pub(super) struct Team {
     topology: Topology,
-    landing: Landing,
+    protocol: Protocol,
     pub(super) schedules: Vec<Schedule>,
 }
 
 impl Team {
-    fn new(name: &str, sizes: &[u32], landing: Landing) -> Self {
+    fn new(name: &str, sizes: &[u32], protocol: Protocol) -> Self {
         let topology = Topology::from_sizes(sizes);
         let algorithm = find(Collective::Allgather, name).expect("name");
-        let schedules = algorithm.build_all(&topology, 2, landing);
+        let schedules = algorithm.build_all(&topology, 2, protocol);
         let team = Self {
             topology,
-            landing,
+            protocol,
             schedules,
         };
         assert_eq!(team.verify(), Ok(()));
@@ -25,14 +25,14 @@ impl Team {
     }
 
     pub(super) fn scratch(name: &str, sizes: &[u32]) -> Self {
-        Self::new(name, sizes, Landing::Scratch)
+        Self::new(name, sizes, Protocol::Eager)
     }
 
     fn verify(&self) -> Result<(), VerifyError> {
         let task = Task {
             topology: &self.topology,
             ports: 2,
-            landing: self.landing,
+            protocol: self.protocol,
             root: Rank(0),
             parts: 1,
             rank_order: true,
@@ -120,7 +120,7 @@ fn a_dropped_await_reads_in_flight_or_undefined() {
 
 #[test]
 fn a_dropped_last_await_of_zero_copy_is_never_awaited() {
-    let mut team = Team::new("direct", FLAT, Landing::Recv);
+    let mut team = Team::new("direct", FLAT, Protocol::Rendezvous);
     let index = team.find(2, 3, is_await);
     team.remove(2, index);
     assert!(matches!(team.fault().kind, Fault::NeverAwaited(_)));
@@ -292,42 +292,38 @@ fn both_ends_must_agree_on_length_port_and_origin() {
 }
 
 #[test]
-fn zero_copy_needs_its_announcement() {
-    let is_permission = |step: &Step| matches!(step, Step::AwaitAnnouncement { .. });
-    let mut team = Team::new("ring", FLAT, Landing::Recv);
+fn zero_copy_needs_its_rtr() {
+    let is_permission = |step: &Step| matches!(step, Step::AwaitRtr { .. });
+    let mut team = Team::new("ring", FLAT, Protocol::Rendezvous);
     let index = team.find(2, 0, is_permission);
     team.remove(2, index);
     assert_eq!(team.fault().kind, Fault::NotPermitted(Rank(3)));
 
-    let mut team = Team::new("direct", FLAT, Landing::Recv);
-    let index = team.find(2, 0, |step| matches!(step, Step::Announce { .. }));
+    let mut team = Team::new("direct", FLAT, Protocol::Rendezvous);
+    let index = team.find(2, 0, |step| matches!(step, Step::SendRtr { .. }));
     team.remove(2, index);
     let deadlock = team.fault().kind;
     assert!(matches!(deadlock, Fault::Deadlock(_)), "{deadlock}");
 
     let mut team = Team::scratch("direct", FLAT);
-    team.schedules[0].steps[0] = Step::Announce {
+    team.schedules[0].steps[0] = Step::SendRtr {
         to: Rank(1),
         slot: 40,
     };
-    assert_eq!(team.fault().kind, Fault::AnnouncesScratch);
+    assert_eq!(team.fault().kind, Fault::RtrForEager);
 }
 
 #[test]
-fn announcements_that_wait_for_each_other_deadlock() {
-    let mut team = Team::new("ring", &[1, 1], Landing::Recv);
+fn rtrs_that_wait_for_each_other_deadlock() {
+    let mut team = Team::new("ring", &[1, 1], Protocol::Rendezvous);
     for rank in 0..2 {
         // Each announces only after it has been permitted to send.
         let steps = &mut team.schedules[rank].steps;
         let position = |steps: &[Step], wanted: fn(&Step) -> bool| steps.iter().position(wanted);
-        let announce = position(steps, |s| matches!(s, Step::Announce { .. })).expect("one");
-        let permission =
-            position(steps, |s| matches!(s, Step::AwaitAnnouncement { .. })).expect("one");
-        steps.swap(announce, permission);
+        let send_rtr = position(steps, |s| matches!(s, Step::SendRtr { .. })).expect("one");
+        let permission = position(steps, |s| matches!(s, Step::AwaitRtr { .. })).expect("one");
+        steps.swap(send_rtr, permission);
     }
     let error = team.fault();
-    assert!(matches!(
-        error.kind,
-        Fault::Deadlock(Step::AwaitAnnouncement { .. })
-    ));
+    assert!(matches!(error.kind, Fault::Deadlock(Step::AwaitRtr { .. })));
 }

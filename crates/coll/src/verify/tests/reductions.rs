@@ -19,7 +19,7 @@ impl Broken {
         let topology = Topology::from_sizes(sizes);
         let algorithm = find(collective, name).expect("name");
         let team = Self {
-            schedules: algorithm.build_all(&topology, 2, Landing::Scratch),
+            schedules: algorithm.build_all(&topology, 2, Protocol::Eager),
             semantics: collective.semantics(),
             parts: algorithm.cut.parts(topology.size()),
             rank_order: true,
@@ -33,7 +33,7 @@ impl Broken {
         let task = Task {
             topology: &self.topology,
             ports: 2,
-            landing: Landing::Scratch,
+            protocol: Protocol::Eager,
             root: Rank(0),
             semantics: self.semantics,
             parts: self.parts,

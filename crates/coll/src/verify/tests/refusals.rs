@@ -34,7 +34,7 @@ fn steps_out_of_range_are_refused() {
         ),
         (
             |step| spans(step).1.buffer = Buffer::Recv,
-            |fault| *fault == Fault::Landing(Buffer::Recv),
+            |fault| *fault == Fault::Protocol(Buffer::Recv),
         ),
         (
             |step| spans(step).0.count += 1,

@@ -2,20 +2,20 @@
 //!
 //! A checked message travels as chunks, like any other, and a record with the CRC32C of each
 //! chunk, in a cell of its own beside the arrival flags. The target sums up what has landed before
-//! its schedule goes on, and answers with a verdict: one bit for each damaged chunk. Those are sent
+//! its schedule goes on, and answers with an acknowledgement: one bit for each damaged chunk. Those are sent
 //! again, each over the next rail, until none is left or [`ATTEMPTS_MAX`] is reached. The origin
-//! keeps its memory as it was until the verdict, so an operation ends only when all its messages
+//! keeps its memory as it was until the acknowledgement, so an operation ends only when all its messages
 //! have arrived undamaged. See `docs/design/0015-checked-messages.md`.
 //!
-//! Modules: `record` (what travels), `ledger` (the origin), `verify` (the target).
+//! Modules: `record` (what travels), `unacknowledged` (the origin), `verify` (the target).
 
-mod ledger;
 mod record;
+mod unacknowledged;
 mod verify;
 
-pub(crate) use ledger::Ledger;
 pub(crate) use record::cell_bytes;
 pub(super) use record::sum_on;
+pub(crate) use unacknowledged::UnacknowledgedList;
 pub(super) use verify::Checking;
 
 /// Times that a chunk is sent before the operation fails.
@@ -32,12 +32,12 @@ const fn low_byte(count: u8, attempt: u8) -> u8 {
 
 /// The low byte of the flag of a message that came in pieces, which were checked one by one: a
 /// number of chunks that no message has.
-const BOUNCED: u8 = (1 << COUNT_BITS) - 1;
-const _: () = assert!(ferrorail_fabric::RAILS_MAX < BOUNCED as usize);
+const STAGED: u8 = (1 << COUNT_BITS) - 1;
+const _: () = assert!(ferrorail_fabric::RAILS_MAX < STAGED as usize);
 
 /// What the target of a message that came in pieces puts into its flag's low byte.
-pub(super) const fn bounced_flag(checked: bool) -> u8 {
-    if checked { BOUNCED } else { 1 }
+pub(super) const fn staged_flag(checked: bool) -> u8 {
+    if checked { STAGED } else { 1 }
 }
 
 /// Number of chunks, and attempt, in a flag's low byte.

@@ -72,8 +72,8 @@ impl Record {
     }
 
     /// As it travels, little endian; protected by a sum of its own that depends on the message's
-    /// `mark`, so that an older record is not taken for it.
-    pub fn to_wire(self, mark: u64) -> ([u8; RECORD_MAX], usize) {
+    /// `tag`, so that an older record is not taken for it.
+    pub fn to_wire(self, tag: u64) -> ([u8; RECORD_MAX], usize) {
         let mut wire = [0; RECORD_MAX];
         let (kind, at) = match self.place {
             Place::Segment(at) => (0u8, at),
@@ -88,13 +88,13 @@ impl Record {
             entry[8..12].copy_from_slice(&sum.crc.to_le_bytes());
         }
         let bytes = record_bytes(self.count);
-        let own = own_sum(&wire[..bytes], mark);
+        let own = own_sum(&wire[..bytes], tag);
         wire[16..20].copy_from_slice(&own.to_le_bytes());
         (wire, bytes)
     }
 
     /// Reads a record of `count` chunks out of its cell; `None` if it is damaged.
-    pub fn read(cell: MemoryRange, count: u8, mark: u64) -> Option<Self> {
+    pub fn read(cell: MemoryRange, count: u8, tag: u64) -> Option<Self> {
         let bytes = record_bytes(count);
         let mut wire = [0; RECORD_MAX];
         copy_out(cell.slice(FLAG_BYTES, bytes), &mut wire[..bytes]);
@@ -104,7 +104,7 @@ impl Record {
         };
         let own = word(16) as u32;
         wire[16..20].fill(0);
-        if own_sum(&wire[..bytes], mark) != own || wire[9] != count {
+        if own_sum(&wire[..bytes], tag) != own || wire[9] != count {
             return None;
         }
         let word = |at: usize| {
@@ -130,8 +130,8 @@ impl Record {
     }
 }
 
-fn own_sum(wire: &[u8], mark: u64) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&mark.to_le_bytes()), wire)
+fn own_sum(wire: &[u8], tag: u64) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&tag.to_le_bytes()), wire)
 }
 
 /// CRC32C of memory that others may write; what they write meanwhile shows as damage.
@@ -168,13 +168,13 @@ pub(super) const fn index_in(flag: u64, number: u64, attempt: u8) -> Option<u16>
 
 /// What a target says of attempt `attempt`: a bit for each chunk that is damaged. Rises with
 /// operations and attempts.
-pub(super) const fn verdict(number: u64, attempt: u8, damaged: u8) -> u64 {
+pub(super) const fn ack(number: u64, attempt: u8, damaged: u8) -> u64 {
     number << 20 | (attempt as u64 + 1) << 8 | damaged as u64
 }
 
-/// The damaged chunks in a verdict, if it is about this operation and attempt.
+/// The damaged chunks in an acknowledgement, if it is about this operation and attempt.
 pub(super) const fn damaged_in(word: u64, number: u64, attempt: u8) -> Option<u8> {
-    match word >> 8 == verdict(number, attempt, 0) >> 8 {
+    match word >> 8 == ack(number, attempt, 0) >> 8 {
         true => Some(word as u8),
         false => None,
     }
@@ -184,7 +184,7 @@ pub(super) const fn damaged_in(word: u64, number: u64, attempt: u8) -> Option<u8
 mod tests {
     use super::*;
 
-    const MARK: u64 = 77 << 12 | 5;
+    const TAG: u64 = 77 << 12 | 5;
 
     fn record() -> Record {
         let mut sums = [Sum::default(); RAILS_MAX];
@@ -200,8 +200,8 @@ mod tests {
         }
     }
 
-    fn cell(record: Record, mark: u64) -> Vec<u64> {
-        let (wire, bytes) = record.to_wire(mark);
+    fn cell(record: Record, tag: u64) -> Vec<u64> {
+        let (wire, bytes) = record.to_wire(tag);
         let mut cell = vec![0; cell_bytes(2) as usize / 8];
         for (word, bytes) in cell[1..].iter_mut().zip(wire[..bytes].chunks_exact(8)) {
             *word = u64::from_le_bytes(bytes.try_into().unwrap());
@@ -215,28 +215,24 @@ mod tests {
 
     #[test]
     fn records_survive_the_wire() {
-        let cell = cell(record(), MARK);
-        let read = Record::read(range(&cell), 2, MARK).unwrap();
+        let cell = cell(record(), TAG);
+        let read = Record::read(range(&cell), 2, TAG).unwrap();
         assert_eq!(read, record());
         assert_eq!(
             (read.part(0), read.part(1)),
             ((0, 64), (64, (1 << 40) - 64))
         );
-        assert_eq!(
-            Record::read(range(&cell), 2, MARK + 1),
-            None,
-            "an older one"
-        );
-        assert_eq!(Record::read(range(&cell), 1, MARK), None);
+        assert_eq!(Record::read(range(&cell), 2, TAG + 1), None, "an older one");
+        assert_eq!(Record::read(range(&cell), 1, TAG), None);
     }
 
     #[test]
     fn every_flipped_bit_of_a_record_shows() {
-        let good = cell(record(), MARK);
+        let good = cell(record(), TAG);
         for bit in 0..8 * record_bytes(2) {
             let mut bad = good.clone();
             bad[1 + bit / 64] ^= 1 << (bit % 64);
-            assert_eq!(Record::read(range(&bad), 2, MARK), None, "bit {bit}");
+            assert_eq!(Record::read(range(&bad), 2, TAG), None, "bit {bit}");
         }
     }
 
@@ -264,10 +260,10 @@ mod tests {
         assert_eq!(index_in(flags[1], 5, 0), Some(65_535));
         assert_eq!(index_in(flags[1], 5, 1), None);
         assert_eq!(index_in(flags[0], 5, 3), None);
-        let verdicts = [verdict(4, 9, 0), verdict(5, 0, 0xff), verdict(5, 1, 0)];
-        assert!(verdicts.is_sorted());
-        assert_eq!(damaged_in(verdicts[1], 5, 0), Some(0xff));
-        assert_eq!(damaged_in(verdicts[1], 5, 1), None);
+        let acks = [ack(4, 9, 0), ack(5, 0, 0xff), ack(5, 1, 0)];
+        assert!(acks.is_sorted());
+        assert_eq!(damaged_in(acks[1], 5, 0), Some(0xff));
+        assert_eq!(damaged_in(acks[1], 5, 1), None);
         assert_eq!(damaged_in(0, 0, 0), None, "fresh memory says nothing");
     }
 }

@@ -1,10 +1,10 @@
 //! The target's side: whether what has landed is what was sent.
 
-use super::record::{Place, Record, index_in, sum_of, verdict};
-use super::{ATTEMPTS_MAX, BOUNCED, low_byte, parts_of};
+use super::record::{Place, Record, ack, index_in, sum_of};
+use super::{ATTEMPTS_MAX, STAGED, low_byte, parts_of};
 use crate::EngineError;
-use crate::run::mark::number;
 use crate::run::message::Word;
+use crate::run::tag::number;
 use crate::run::{Blocked, Run};
 use crate::team::State;
 use ferrorail_base::Rank;
@@ -46,20 +46,20 @@ impl Run<'_> {
         state: &mut State,
         from: Rank,
         slot: Slot,
-        mark: u64,
+        tag: u64,
     ) -> Result<Option<Blocked>, EngineError> {
-        if self.has_bounced(slot, mark) {
+        if self.has_staged(slot, tag) {
             return Ok(None);
         }
         let Checking { attempt, found, .. } = self.checking;
         let (index, damaged) = match found {
             Some(found) => found,
-            None => match self.arrived_whole(slot, mark) {
+            None => match self.arrived_whole(slot, tag) {
                 None => return Ok(Some(Blocked::Rail)),
-                Some((index, count)) => (index, self.damaged(from, slot, mark, count)?),
+                Some((index, count)) => (index, self.damaged(from, slot, tag, count)?),
             },
         };
-        if !self.tell(state, from, index, verdict(number(mark), attempt, damaged))? {
+        if !self.tell(state, from, index, ack(number(tag), attempt, damaged))? {
             self.checking.found = Some((index, damaged));
             return Ok(Some(Blocked::Rail));
         }
@@ -83,15 +83,15 @@ impl Run<'_> {
     }
 
     /// Whether the message came in pieces, each of which has been checked.
-    fn has_bounced(&self, slot: Slot, mark: u64) -> bool {
+    fn has_staged(&self, slot: Slot, tag: u64) -> bool {
         let segment = self.map.segment();
         let flag = segment.arrival(self.map.node_rank, self.channel, slot, 0);
-        flag_parts(flag.load(Ordering::Acquire)) == (mark, BOUNCED)
+        flag_parts(flag.load(Ordering::Acquire)) == (tag, STAGED)
     }
 
     /// The message's index at its origin and its number of chunks, when every chunk of the present
     /// attempt has arrived, and the record.
-    fn arrived_whole(&self, slot: Slot, mark: u64) -> Option<(u16, u8)> {
+    fn arrived_whole(&self, slot: Slot, tag: u64) -> Option<(u16, u8)> {
         let Checking {
             attempt, wanted, ..
         } = self.checking;
@@ -102,26 +102,26 @@ impl Run<'_> {
         };
         let (seen, low) = flag(0);
         let (count, _) = parts_of(low);
-        if seen != mark || count == 0 || u32::from(count) > segment.layout().rails {
+        if seen != tag || count == 0 || u32::from(count) > segment.layout().rails {
             return None;
         }
-        let expected = (mark, low_byte(count, attempt));
+        let expected = (tag, low_byte(count, attempt));
         let mut chunks = (0..count).filter(|chunk| wanted & 1 << chunk != 0);
         if !chunks.all(|chunk| flag(chunk) == expected) {
             return None;
         }
         let record = segment.check_flag(self.map.node_rank, self.channel, slot);
-        let index = index_in(record.load(Ordering::Acquire), number(mark), attempt)?;
+        let index = index_in(record.load(Ordering::Acquire), number(tag), attempt)?;
         Some((index, count))
     }
 
     /// Which of the chunks that this attempt brought are damaged, as bits.
-    fn damaged(&self, from: Rank, slot: Slot, mark: u64, count: u8) -> Result<u8, EngineError> {
+    fn damaged(&self, from: Rank, slot: Slot, tag: u64, count: u8) -> Result<u8, EngineError> {
         let segment = self.map.segment();
         let cell = segment.check(self.map.node_rank, self.channel, slot);
         let all = ((1u16 << count) - 1) as u8;
         let wanted = self.checking.wanted & all;
-        let Some(record) = Record::read(cell, count, mark) else {
+        let Some(record) = Record::read(cell, count, tag) else {
             return Ok(wanted);
         };
         let mut damaged = 0;
@@ -139,7 +139,7 @@ impl Run<'_> {
     fn place(&self, from: Rank, record: &Record, chunk: u8) -> Option<MemoryRange> {
         let (memory, at) = match record.place {
             Place::Segment(at) => (self.map.segment().segment().range(), at),
-            Place::User(at) => (self.announced_memory(from), at),
+            Place::User(at) => (self.rtr_memory(from), at),
         };
         let (start, bytes) = record.part(chunk);
         let start = usize::try_from(at.checked_add(start)?).ok()?;
@@ -148,7 +148,7 @@ impl Run<'_> {
         inside.then(|| memory.slice(start, bytes))
     }
 
-    /// Puts a verdict to `to`; false if there is no room for it yet.
+    /// Puts an acknowledgement to `to`; false if there is no room for it yet.
     fn tell(
         &self,
         state: &mut State,
@@ -157,7 +157,7 @@ impl Run<'_> {
         value: u64,
     ) -> Result<bool, EngineError> {
         let rail = self.next_rail(state, to);
-        let offset = self.map.verdict_offset(to, self.channel, index);
+        let offset = self.map.ack_offset(to, self.channel, index);
         let word = Word { to, offset, value };
         // It has to be there before this rank goes its own way.
         let told = self.post_word(state, rail, word, Tracking::Tracked)?;

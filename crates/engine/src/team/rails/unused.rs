@@ -82,7 +82,7 @@ mod tests {
             rails: rails.iter().map(owned).collect(),
             refused: refused.iter().map(|&line| line.to_owned()).collect(),
             numa_node: None,
-            ends: Vec::new(),
+            local_address: Vec::new(),
         }
     }
 

@@ -32,7 +32,7 @@ fn use_lock(
     for &mode in modes {
         let quick = shortcut && algorithm.try_enter(lock.home(), me, mode);
         if way == Way::Join && me.is_multiple_of(2) && mode == Shared {
-            let Ok(()) = block_on(part.join(site), yield_now) else {
+            let Ok(()) = block_on(part.acquire_shared(site), yield_now) else {
                 panic!("join failed");
             };
         } else if !quick {
@@ -140,8 +140,8 @@ cases! {
     shortcut_and_steps_twice: Queue, Both, Some(4), &[&[Shared, Exclusive], &[Exclusive, Shared]];
     served_two_writers: Event, Steps, Some(1), &[&[Exclusive], &[Exclusive]];
     served_writer_reader: Thread, Steps, Some(1), &[&[Exclusive], &[Shared]];
-    join_writer: Queue, Join, None, &[&[Shared], &[Exclusive]];
-    join_twice: Queue, Join, Some(4), &[&[Shared, Shared], &[Exclusive, Shared]];
-    join_two_and_writer: Queue, Join, Some(3), &[&[Shared], &[Exclusive], &[Shared]];
-    join_and_two_writers: Queue, Join, Some(2), &[&[Shared, Shared], &[Exclusive], &[Exclusive]];
+    acquire_shared_and_writer: Queue, Join, None, &[&[Shared], &[Exclusive]];
+    acquire_shared_twice: Queue, Join, Some(4), &[&[Shared, Shared], &[Exclusive, Shared]];
+    acquire_shared_two_and_writer: Queue, Join, Some(3), &[&[Shared], &[Exclusive], &[Shared]];
+    acquire_shared_and_two_writers: Queue, Join, Some(2), &[&[Shared, Shared], &[Exclusive], &[Exclusive]];
 }

@@ -97,7 +97,8 @@ fn holders_of_several_locks_and_writers_do_not_wait_for_each_other() {
                         }
                         for index in 0..LOCKS {
                             let which = (first + index) % LOCKS;
-                            block_on(parts[which].join(&sites[which]), yield_now).expect("join");
+                            block_on(parts[which].acquire_shared(&sites[which]), yield_now)
+                                .expect("join");
                             yield_now();
                         }
                         for (index, part) in parts.iter_mut().enumerate() {

@@ -2,7 +2,7 @@
 
 use crate::lock::{LockAlgorithm, Mode};
 use crate::window::{
-    Link, Memory, Parts, Shape, Surroundings, Target, Window, WindowError, WindowLayout,
+    Link, Memory, Parts, ProcessContext, Shape, Target, Window, WindowError, WindowLayout,
     WindowRails, layout,
 };
 use ferrorail_base::config::{ShmKind, WindowSettings};
@@ -11,7 +11,7 @@ use ferrorail_base::runs::Piece;
 use ferrorail_base::sync::Mutex;
 use ferrorail_base::sync::{AtomicUsize, Ordering};
 use ferrorail_base::{PeerId, ProcessId, RailId, Rank};
-use ferrorail_fabric::stripe::{Balance, Planner, Policy};
+use ferrorail_fabric::stripe::{Planner, Policy, RailWeights};
 use ferrorail_fabric::{
     Capabilities, Fabric, FabricError, LocalRegion, LocalSlice, Notification, RAILS_MAX,
     RailCounters, RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
@@ -28,7 +28,7 @@ const PEER: PeerId = PeerId(0);
 /// Rails with room for a number of puts, which complete at once.
 #[derive(Default)]
 pub(in crate::window) struct Narrow {
-    room: AtomicUsize,
+    operand_buffer: AtomicUsize,
     /// Offset and length of each put.
     puts: Mutex<Vec<(usize, usize)>>,
     registered: AtomicUsize,
@@ -99,9 +99,9 @@ impl Fabric for Narrow {
         to: RemoteSlice<'_>,
         _tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
-        let take = |room: usize| room.checked_sub(1);
+        let take = |operand_buffer: usize| operand_buffer.checked_sub(1);
         let taken = self
-            .room
+            .operand_buffer
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
         taken.map_err(|_| FabricError::WouldBlock)?;
         assert_eq!(from.offset, to.offset);
@@ -180,7 +180,7 @@ impl Fabric for Narrow {
 pub(in crate::window) struct Process {
     fabric: Arc<Narrow>,
     wait: WaitPolicy,
-    room: usize,
+    operand_buffer: usize,
 }
 
 impl Process {
@@ -189,17 +189,19 @@ impl Process {
         Self {
             fabric: Arc::default(),
             wait: WaitPolicy::for_host(2, 1, None),
-            room: 0,
+            operand_buffer: 0,
         }
     }
 }
 
-impl Surroundings for Process {
+impl ProcessContext for Process {
     fn wait_policy(&self) -> &WaitPolicy {
         &self.wait
     }
     fn poke(&self) {
-        self.fabric.room.fetch_add(self.room, Ordering::Relaxed);
+        self.fabric
+            .operand_buffer
+            .fetch_add(self.operand_buffer, Ordering::Relaxed);
     }
     fn registered(&self) {}
     fn refused(&self, _error: &FabricError, _bytes: u64) {
@@ -215,7 +217,7 @@ impl Surroundings for Process {
 }
 
 /// A window of two ranks on two nodes.
-fn window(fabric: &Arc<Narrow>, room: usize) -> Window<Narrow> {
+fn window(fabric: &Arc<Narrow>, operand_buffer: usize) -> Window<Narrow> {
     let layout = WindowLayout {
         ranks: 2,
         local_ranks: 1,
@@ -234,7 +236,7 @@ fn window(fabric: &Arc<Narrow>, room: usize) -> Window<Narrow> {
         peer: PEER,
         segment: region,
         control: 0,
-        rooms: 0,
+        operand_buffers: 0,
     };
     let mut rails = WindowRails::new(
         Arc::clone(fabric),
@@ -243,8 +245,8 @@ fn window(fabric: &Arc<Narrow>, room: usize) -> Window<Narrow> {
         Planner::new(Policy::Even, 1, 1),
         local(segment.range()),
         None,
-        layout.bounce(0),
-        vec![Balance::equal(RAILS.into()); 2],
+        layout.staged(0),
+        vec![RailWeights::equal(RAILS.into()); 2],
     );
     rails.link(Rank(1), link, None);
     let own = Target {
@@ -271,19 +273,19 @@ fn window(fabric: &Arc<Narrow>, room: usize) -> Window<Narrow> {
         rails: Some(rails),
         lock: LockAlgorithm::Queue,
         settings: WindowSettings::default(),
-        handling: None,
-        surroundings: Box::new(Process {
+        service_plan: None,
+        process_context: Box::new(Process {
             fabric: Arc::clone(fabric),
             wait: WaitPolicy::for_host(2, 1, None),
-            room,
+            operand_buffer,
         }),
     })
 }
 
 /// Puts as much as two rails carry while one of them has room, and completes it.
-fn put(fabric: &Arc<Narrow>, room: usize) -> Result<(), WindowError> {
-    fabric.room.store(1, Ordering::Relaxed);
-    let window = window(fabric, room);
+fn put(fabric: &Arc<Narrow>, operand_buffer: usize) -> Result<(), WindowError> {
+    fabric.operand_buffer.store(1, Ordering::Relaxed);
+    let window = window(fabric, operand_buffer);
     let (tell, told) = channel();
     std::thread::spawn(move || {
         let shape = Shape::Dense(Piece {
@@ -299,8 +301,8 @@ fn put(fabric: &Arc<Narrow>, room: usize) -> Result<(), WindowError> {
         let outcome = outcome.and_then(|()| window.unlock(Rank(1)));
         tell.send(outcome).expect("somebody listens");
     });
-    let patience = Duration::from_secs(60);
-    told.recv_timeout(patience).expect("it waits for ever")
+    let time_limit = Duration::from_secs(60);
+    told.recv_timeout(time_limit).expect("it waits for ever")
 }
 
 #[test]

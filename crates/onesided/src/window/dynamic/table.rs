@@ -66,12 +66,12 @@ fn from_words(words: &[u64]) -> RemoteRegion {
 
 impl<F: Fabric> Window<F> {
     /// Makes a table twice as long if the one in use has no room for one more entry.
-    pub(super) fn make_room(&self, own: &mut Own) -> Result<(), WindowError> {
-        let room = own.grown.last().map_or(TABLE_ENTRIES, Grown::entries);
-        if own.entries.len() < room {
+    pub(super) fn extend(&self, own: &mut Own) -> Result<(), WindowError> {
+        let operand_buffer = own.grown.last().map_or(TABLE_ENTRIES, Grown::entries);
+        if own.entries.len() < operand_buffer {
             return Ok(());
         }
-        let words: Box<[AtomicU64]> = (0..2 * (room + 1) * ENTRY_WORDS)
+        let words: Box<[AtomicU64]> = (0..2 * (operand_buffer + 1) * ENTRY_WORDS)
             .map(|_| AtomicU64::new(0))
             .collect();
         let mut grown = Grown {
@@ -149,11 +149,11 @@ impl<F: Fabric> Window<F> {
         if before % 2 == 1 || grown && self.sequence_of(target)? != before {
             return Ok(None);
         }
-        let room = match grown {
+        let operand_buffer = match grown {
             true => place.bytes as usize / ENTRY_BYTES,
             false => TABLE_ENTRIES,
         };
-        if count > room {
+        if count > operand_buffer {
             return Ok(None);
         }
         let mut entries = vec![0; ENTRY_WORDS * count];

@@ -43,8 +43,8 @@ fn windows() -> [Window<Narrow>; 2] {
             rails: None,
             lock: LockAlgorithm::Queue,
             settings: WindowSettings::default(),
-            handling: None,
-            surroundings: Box::new(Process::without_rails()),
+            service_plan: None,
+            process_context: Box::new(Process::without_rails()),
         })
     };
     [window(0, segment), window(1, other)]

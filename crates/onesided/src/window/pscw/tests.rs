@@ -41,8 +41,8 @@ fn windows(pscw: Pscw) -> Vec<Window<Narrow>> {
                 pscw,
                 ..WindowSettings::default()
             },
-            handling: None,
-            surroundings: Box::new(Process::without_rails()),
+            service_plan: None,
+            process_context: Box::new(Process::without_rails()),
         })
     };
     (0..RANKS).map(window).collect()

@@ -15,7 +15,7 @@ fn port(device: &str, number: u8, card: &str) -> Port {
         rate_mb_s: 12_500,
         slot_mb_s: 31_507,
         mtu_bytes: 4096,
-        end: Some(End {
+        address: Some(PortAddress {
             link: Link::RoceV2,
             gid: [0; 16],
         }),
@@ -179,7 +179,7 @@ fn a_slow_port_alone_is_used() {
 #[test]
 fn link_layers_may_mix_each_on_its_plane() {
     let infiniband = Port {
-        end: Some(End {
+        address: Some(PortAddress {
             link: Link::InfiniBand,
             gid: [0; 16],
         }),

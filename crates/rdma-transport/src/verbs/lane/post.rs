@@ -31,7 +31,11 @@ impl Lane {
         if self.has_failed() {
             return Err(self.error());
         }
-        if !queue.end.as_ref().is_some_and(|end| end.connected) {
+        if !queue
+            .local_side
+            .as_ref()
+            .is_some_and(|local_side| local_side.connected)
+        {
             return Err(self.refused("not connected"));
         }
         if operation.lacks_key() {
@@ -145,7 +149,7 @@ impl Lane {
         fetching: bool,
     ) -> Result<(), (FabricError, bool)> {
         let number = queue.posted + 1;
-        let Some(end) = &queue.end else {
+        let Some(local_side) = &queue.local_side else {
             return Err((self.refused("not connected"), false));
         };
         let data = Request {
@@ -164,7 +168,7 @@ impl Lane {
             Some((remote, _)) => {
                 requests[1] = Request {
                     kind: piece.kind,
-                    local: end.word(number, &value),
+                    local: local_side.word(number, &value),
                     remote,
                 };
                 &requests[usize::from(piece.local.bytes == 0)..]
@@ -174,16 +178,16 @@ impl Lane {
         let mode = Mode {
             id: CompletionId {
                 peer: self.id.peer,
-                life: queue.life,
+                generation: queue.generation,
                 low: number as u32,
             }
             .pack(),
             signalled: piece.tracked || number.is_multiple_of(interval) || rail.is_crowded(),
             fenced: fetching && piece.kind != Kind::Read,
-            inline_bytes: end.queue_pair.inline_bytes(),
+            inline_bytes: local_side.queue_pair.inline_bytes(),
         };
         // SAFETY: the caller vouches for its memory; the words are registered.
-        match unsafe { work_request::post(&end.queue_pair, requests, mode) } {
+        match unsafe { work_request::post(&local_side.queue_pair, requests, mode) } {
             Ok(()) => Ok(()),
             Err((error, partly)) => {
                 let status = format!("ibv_post_send failed: {error}");

@@ -1,6 +1,6 @@
 //! Addresses of groups on the network, and of members.
 
-use super::super::reach::{End, Link};
+use super::super::reach::{Link, PortAddress};
 use ferrorail_fabric::GroupId;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -27,10 +27,10 @@ impl GroupAddress {
     ///
     /// The Q_Key adds 31 bits on RoCE: datagrams of a group that has the same network address by
     /// chance are dropped by the device.
-    pub fn new(group: GroupId, plane: u8, end: &End) -> Self {
+    pub fn new(group: GroupId, plane: u8, port_address: &PortAddress) -> Self {
         let mixed = mix(group, plane);
         let word = u64::from_be_bytes(*mixed.last_chunk().expect("16 bytes"));
-        let mgid = match (end.link, end.address().to_ipv4_mapped()) {
+        let mgid = match (port_address.link, port_address.address().to_ipv4_mapped()) {
             (Link::InfiniBand, _) => {
                 let mut mgid = mixed;
                 // After the scope and the signature comes the partition: the default one.
@@ -146,9 +146,9 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    fn end(link: Link, address: &str) -> End {
+    fn end(link: Link, address: &str) -> PortAddress {
         let gid = address.parse::<Ipv6Addr>().unwrap().octets();
-        End { link, gid }
+        PortAddress { link, gid }
     }
 
     fn group(number: u128) -> GroupId {

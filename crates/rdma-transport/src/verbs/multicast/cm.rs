@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 
 /// Longest wait for a subnet manager.
-const PATIENCE_MS: u16 = 5000;
+const TIME_LIMIT_MS: u16 = 5000;
 
 // The two crates' views of what crosses between them.
 const _: () = assert!(size_of::<ffi::ibv_ah_attr>() == size_of::<rdma_sys::ibv_ah_attr>());
@@ -150,7 +150,7 @@ impl CmMembership {
         // SAFETY: the channel, and with it the descriptor, lives as long as `self`.
         let descriptor = unsafe { BorrowedFd::borrow_raw((*channel).fd) };
         let mut waited = [PollFd::new(descriptor, PollFlags::POLLIN)];
-        let timeout = PollTimeout::from(PATIENCE_MS);
+        let timeout = PollTimeout::from(TIME_LIMIT_MS);
         let ready = loop {
             match poll(&mut waited, timeout) {
                 Err(Errno::EINTR) => {}
@@ -158,7 +158,7 @@ impl CmMembership {
             }
         };
         if ready == 0 {
-            let silent = format!("no answer within {PATIENCE_MS} ms");
+            let silent = format!("no answer within {TIME_LIMIT_MS} ms");
             return Err((CALL, io::Error::new(io::ErrorKind::TimedOut, silent)));
         }
         let mut event = ptr::null_mut();

@@ -73,7 +73,7 @@ fn limits(rail: &Rail) -> Result<DatagramLimits, MulticastError> {
     if rail.is_gone() {
         return Err(unsupported("its device is gone"));
     }
-    if rail.local.here.end.link == Link::RoceV1 {
+    if rail.local.here.address.link == Link::RoceV1 {
         let words = "RoCE v1 has no IP groups; choose a RoCE v2 address (FERRORAIL_GID_INDEX)";
         return Err(unsupported(words));
     }
@@ -112,9 +112,9 @@ struct Network {
 
 impl Network {
     fn join(rail: &Rail, group: GroupId) -> Result<Self, MulticastError> {
-        let end = &rail.local.here.end;
-        let address = GroupAddress::new(group, rail.info.plane, end);
-        let joined = match end.link.is_ethernet() {
+        let port_address = &rail.local.here.address;
+        let address = GroupAddress::new(group, rail.info.plane, port_address);
+        let joined = match port_address.link.is_ethernet() {
             true => Self::join_ethernet(rail, address),
             false => Self::join_infiniband(rail, address),
         };
@@ -130,7 +130,7 @@ impl Network {
     /// it is what drivers and tools see; without it (no `rdma_ucm` in the kernel) the group works.
     fn join_ethernet(rail: &Rail, address: GroupAddress) -> Result<Self, cm::Failed> {
         let here = &rail.local.here;
-        let source = address::ip(here.end.gid);
+        let source = address::ip(here.address.gid);
         let membership = IpMembership::join(address.ip(), here.interface, source)?;
         let cm = match cm::join(source, here.interface, address.ip()) {
             Ok(joined) => Some(joined.membership),

@@ -28,13 +28,13 @@ pub struct Port {
 impl Port {
     /// The end of `rail`.
     pub fn of(rail: &Rail) -> Self {
-        let end = rail.local.here.end;
+        let port_address = rail.local.here.address;
         Self {
             rail: rail.info.name.clone(),
             plane: rail.info.plane,
-            gid: end.gid,
+            gid: port_address.gid,
             lid: rail.lid,
-            is_ethernet: end.link.is_ethernet(),
+            is_ethernet: port_address.link.is_ethernet(),
             path: path_by_gid(rail, [0; 16]),
         }
     }

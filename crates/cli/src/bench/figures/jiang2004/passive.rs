@@ -26,7 +26,7 @@ const LOCKS_AND_THREADS: &[Curve] = &[
     BY_THREAD,
     library(
         THREADS,
-        &[(LOCK, "thread"), ("FERRORAIL_HANDLERS", "window")],
+        &[(LOCK, "thread"), ("FERRORAIL_SERVICE_THREADS", "window")],
     ),
     BY_EVENT,
     BY_TEST_AND_SET,

@@ -1,0 +1,82 @@
+//! Collectives that are left to the host and counted: `MPI_Alltoallw` and the neighbourhood
+//! collectives (MPI 4.1, sections 6.8 and 8.6).
+
+use super::export;
+use super::narrow::{Handler, Peers, Received, Sent, call_narrowed};
+use crate::collective;
+use crate::next::MISSING;
+use crate::panic_guard::guard;
+use libc::{c_int, c_void};
+
+type Pointer = *const c_void;
+
+/// Both forms of each collective.
+macro_rules! forwarded {
+    ($($label:literal $peers:ident: $name:ident $large:ident $arguments:tt;)*) => {
+        mod int {
+            use super::*;
+            type Count = c_int;
+            type Displacement = c_int;
+            $(entry!($name, $label, comm, $arguments, else MISSING);)*
+        }
+        mod large {
+            use super::*;
+            type Count = i64;
+            type Displacement = isize;
+            $(entry!(
+                $large, $label, comm, $arguments, else narrowed!($name $peers comm $arguments)
+            );)*
+        }
+    };
+}
+
+macro_rules! entry {
+    ($name:ident, $label:literal, $comm:ident, ($($arg:ident: $ty:ty),*), else $missing:expr) => {
+        export!($name($($arg: $ty,)* $comm: usize), else $missing, |forward| {
+            guard(Some($comm), || collective::count_and_forward($label, forward))
+        });
+    };
+}
+
+macro_rules! narrowed {
+    ($name:ident $peers:ident $comm:ident ($($arg:ident: $ty:ty),*)) => {
+        call_narrowed!(
+            $name, ($($arg: $ty,)* $comm: usize), Peers::$peers($comm), Handler::Comm($comm)
+        )
+    };
+}
+
+forwarded! {
+    "alltoallw" All: MPI_Alltoallw MPI_Alltoallw_c (
+        send: Pointer, send_counts: Sent<Count>, send_displacements: Sent<Displacement>,
+        send_types: Pointer, recv: Pointer, recv_counts: Received<Count>,
+        recv_displacements: Received<Displacement>, recv_types: Pointer
+    );
+
+    "neighbor_allgather" Neighbours: MPI_Neighbor_allgather MPI_Neighbor_allgather_c (
+        send: Pointer, send_count: Count, send_type: usize, recv: Pointer, recv_count: Count,
+        recv_type: usize
+    );
+
+    "neighbor_allgatherv" Neighbours: MPI_Neighbor_allgatherv MPI_Neighbor_allgatherv_c (
+        send: Pointer, send_count: Count, send_type: usize, recv: Pointer,
+        recv_counts: Received<Count>, displacements: Received<Displacement>, recv_type: usize
+    );
+
+    "neighbor_alltoall" Neighbours: MPI_Neighbor_alltoall MPI_Neighbor_alltoall_c (
+        send: Pointer, send_count: Count, send_type: usize, recv: Pointer, recv_count: Count,
+        recv_type: usize
+    );
+
+    "neighbor_alltoallv" Neighbours: MPI_Neighbor_alltoallv MPI_Neighbor_alltoallv_c (
+        send: Pointer, send_counts: Sent<Count>, send_displacements: Sent<Displacement>,
+        send_type: usize, recv: Pointer, recv_counts: Received<Count>,
+        recv_displacements: Received<Displacement>, recv_type: usize
+    );
+
+    "neighbor_alltoallw" Neighbours: MPI_Neighbor_alltoallw MPI_Neighbor_alltoallw_c (
+        send: Pointer, send_counts: Sent<Count>, send_displacements: Pointer, send_types: Pointer,
+        recv: Pointer, recv_counts: Received<Count>, recv_displacements: Pointer,
+        recv_types: Pointer
+    );
+}

@@ -1,0 +1,372 @@
+//! Tiny calls on one node: the payload rides in the cache lines of the flag that announces it.
+//!
+//! Those that have something to say publish it in their slot of the operation, those that are to
+//! know read it there; `crate::sequence` says when a slot may be written again. A call whose lengths
+//! all ranks know goes this way as a whole. Of a vector form that goes by length, this is the way of
+//! the blocks that fit.
+
+use super::Call;
+use crate::EngineError;
+use crate::reducer::Reducer;
+use crate::run::tag::{Expected, Messages};
+use crate::run::{Blocked, BlockingWait};
+use crate::sequence::EagerAllocation;
+use crate::team::State;
+use crate::team::map::Map;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::{NodeRank, Rank};
+use ferrorail_coll::{Collective, Order};
+use ferrorail_shm::EagerSlot;
+use std::mem::MaybeUninit;
+
+/// Largest payload that rides in a slot.
+const BYTES_MAX: usize = EagerSlot::PAYLOAD_BYTES;
+
+/// A block out of a slot. Operations that a program defined expect it to be aligned.
+#[repr(C, align(64))]
+struct Block(MaybeUninit<[u8; BYTES_MAX]>);
+
+impl Block {
+    const EMPTY: Self = Self(MaybeUninit::uninit());
+
+    fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// Some ranks of a team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ranks {
+    All,
+    Root,
+}
+
+/// Who says what to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    publishers: Ranks,
+    readers: Ranks,
+    /// Whether what is published has a block for each reader.
+    block_per_reader: bool,
+}
+
+/// The eager form of `collective`, if it has one.
+pub(crate) fn form(collective: Collective) -> Option<Form> {
+    use Ranks::{All, Root};
+    let (publishers, readers, block_per_reader) = match collective {
+        Collective::Allgather | Collective::Allgatherv => (All, All, false),
+        Collective::Allreduce | Collective::Scan | Collective::Exscan => (All, All, false),
+        Collective::Alltoall | Collective::Alltoallv => (All, All, true),
+        Collective::ReduceScatterBlock | Collective::ReduceScatter => (All, All, true),
+        Collective::Gather | Collective::Gatherv | Collective::Reduce => (All, Root, false),
+        Collective::Bcast => (Root, All, false),
+        Collective::Scatter | Collective::Scatterv => (Root, All, true),
+        _ => return None,
+    };
+    Some(Form {
+        publishers,
+        readers,
+        block_per_reader,
+    })
+}
+
+impl Form {
+    /// What a block of `bytes` bytes takes.
+    #[inline]
+    fn capacity(self, bytes: usize) -> usize {
+        match self.block_per_reader {
+            true => bytes.next_multiple_of(EagerSlot::PART_ALIGNMENT),
+            false => 0,
+        }
+    }
+
+    /// Longest block that fits in a team of `size`.
+    #[inline]
+    pub fn share(self, size: u32) -> usize {
+        match self.block_per_reader {
+            true => (BYTES_MAX / size as usize) & !(EagerSlot::PART_ALIGNMENT - 1),
+            false => BYTES_MAX,
+        }
+    }
+}
+
+/// Runs a call whose blocks fit, on a team of one node.
+///
+/// # Safety
+/// The buffers are the entry's, whose caller vouches for them.
+#[inline]
+pub(super) unsafe fn run(
+    map: &Map,
+    state: &mut State,
+    call: &Call<'_>,
+    form: Form,
+) -> Result<(), EngineError> {
+    // SAFETY: the caller's contract.
+    unsafe { exchange(map, state, call, form, form.capacity(call.bytes), false)? };
+    if call.collective.synchronising() {
+        state.sequence.synchronised();
+    }
+    Ok(())
+}
+
+/// Exchanges those blocks of a vector form that have bytes and fit.
+///
+/// # Safety
+/// As [`run`].
+pub(super) unsafe fn run_short_blocks(
+    map: &Map,
+    state: &mut State,
+    call: &Call<'_>,
+    form: Form,
+) -> Result<(), EngineError> {
+    // SAFETY: the caller's contract.
+    unsafe {
+        exchange(
+            map,
+            state,
+            call,
+            form,
+            form.share(map.topology.size()),
+            true,
+        )
+    }
+}
+
+/// # Safety
+/// As [`run`].
+#[inline]
+unsafe fn exchange(
+    map: &Map,
+    state: &mut State,
+    call: &Call<'_>,
+    form: Form,
+    share: usize,
+    by_length: bool,
+) -> Result<(), EngineError> {
+    if state.sequence.is_full_eager() {
+        super::wait_for_channel(map, state)?;
+    }
+    let mut exchange = Exchange {
+        map,
+        call,
+        form,
+        share,
+        by_length,
+        allocation: state
+            .sequence
+            .next_eager()
+            .tagged(call.collective, call.root, call.bytes),
+        blocking_wait: None,
+    };
+    let includes = |ranks| ranks == Ranks::All || map.rank == call.root;
+    // SAFETY: the caller's contract.
+    unsafe {
+        if let (Some(reducer), Collective::Scan | Collective::Exscan) =
+            (&call.reducer, call.collective)
+        {
+            return exchange.pass_on(reducer);
+        }
+        if includes(form.publishers) {
+            exchange.publish();
+        }
+        match &call.reducer {
+            _ if !includes(form.readers) => Ok(()),
+            None => exchange.collect(),
+            Some(reducer) => exchange.reduce(reducer),
+        }
+    }
+}
+
+struct Exchange<'a> {
+    map: &'a Map,
+    call: &'a Call<'a>,
+    form: Form,
+    /// Room for each block of what is published.
+    share: usize,
+    /// Whether only blocks that have bytes and fit are exchanged.
+    by_length: bool,
+    allocation: EagerAllocation,
+    blocking_wait: Option<BlockingWait<'a>>,
+}
+
+impl Exchange<'_> {
+    #[inline]
+    fn takes_part(&self, block: MemoryRange) -> bool {
+        !self.by_length || (1..=self.share).contains(&block.bytes)
+    }
+
+    /// # Safety
+    /// The contribution is readable.
+    #[inline]
+    unsafe fn publish(&mut self) {
+        let side = match self.call.collective {
+            Collective::Bcast => &self.call.recv,
+            _ => &self.call.send,
+        };
+        let segment = self.map.segment();
+        let slot = segment.eager_slot(self.map.node_rank, self.allocation.slot);
+        let mut any = false;
+        for index in 0..side.count() {
+            let block = side.block(index);
+            if self.takes_part(block) {
+                // SAFETY: the caller vouches for the block.
+                unsafe { slot.write(index as usize * self.share, block.as_ptr(), block.bytes) };
+                any = true;
+            }
+        }
+        if any {
+            slot.announce(self.allocation.op);
+            segment.doorbell().ring();
+        }
+    }
+
+    /// The block that each publisher has for this rank.
+    ///
+    /// # Safety
+    /// The result is writable.
+    #[inline]
+    unsafe fn collect(&mut self) -> Result<(), EngineError> {
+        let publishers = match self.form.publishers {
+            Ranks::All => 0..self.map.topology.size(),
+            Ranks::Root => self.call.root.0..self.call.root.0 + 1,
+        };
+        for rank in publishers {
+            let dest = self.call.recv.block_of(rank);
+            if self.takes_part(dest) && !self.is_there(rank, dest) {
+                // SAFETY: the caller vouches for `recv`.
+                unsafe { self.read(rank, dest)? };
+            }
+        }
+        Ok(())
+    }
+
+    /// Where in a payload this rank's block begins.
+    #[inline]
+    fn offset(&self) -> usize {
+        match self.form.block_per_reader {
+            true => self.map.rank.index() * self.share,
+            false => 0,
+        }
+    }
+
+    /// Whether `dest` is where this rank's own block for itself lies.
+    #[inline]
+    fn is_there(&self, rank: u32, dest: MemoryRange) -> bool {
+        rank == self.map.rank.0
+            && (self.call.collective == Collective::Bcast
+                || dest.address == self.call.send.block_of(rank).address)
+    }
+
+    /// Vectors of all ranks reduced in rank order; of vectors with a block for each reader, this
+    /// rank's.
+    ///
+    /// # Safety
+    /// The result is writable.
+    #[inline]
+    unsafe fn reduce(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
+        let dest = self.call.recv.block(0);
+        let (mut result, mut theirs) = (Block::EMPTY, Block::EMPTY);
+        let of = |block: &mut Block| MemoryRange {
+            address: block.as_mut_ptr() as usize,
+            bytes: dest.bytes,
+        };
+        // SAFETY: both are private and have room for a block; the caller vouches for `recv`.
+        unsafe {
+            self.read(0, of(&mut result))?;
+            for rank in 1..self.map.topology.size() {
+                self.read(rank, of(&mut theirs))?;
+                let (from, into) = (theirs.as_mut_ptr(), result.as_mut_ptr());
+                reducer.run(from, into, dest.bytes, Order::IntoFirst)?;
+            }
+            of(&mut result).copy_to(dest);
+        }
+        Ok(())
+    }
+
+    /// A scan: adds this rank's vector to the reduction of those before and publishes that. The ranks
+    /// of a node together read one slot each, where all of those before would be half of them each.
+    ///
+    /// # Safety
+    /// The contribution is readable, the result writable.
+    unsafe fn pass_on(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
+        let (rank, size) = (self.map.rank.0, self.map.topology.size());
+        let (own, dest) = (self.call.send.block(0), self.call.recv.block(0));
+        let (mut before, mut total) = (Block::EMPTY, Block::EMPTY);
+        let of = |block: &mut Block| MemoryRange {
+            address: block.as_mut_ptr() as usize,
+            bytes: dest.bytes,
+        };
+        // SAFETY: the blocks are private and have room; the caller vouches for the others.
+        unsafe {
+            own.copy_to(of(&mut total));
+            if rank > 0 {
+                self.read(rank - 1, of(&mut before))?;
+                let (from, into) = (before.as_mut_ptr(), total.as_mut_ptr());
+                reducer.run(from, into, dest.bytes, Order::FromFirst)?;
+            }
+            if rank + 1 < size {
+                self.publish_block(of(&mut total));
+            }
+            match self.call.collective {
+                Collective::Scan => of(&mut total).copy_to(dest),
+                _ if rank > 0 => of(&mut before).copy_to(dest),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes one block that all readers are to have.
+    ///
+    /// # Safety
+    /// The block is readable.
+    unsafe fn publish_block(&self, block: MemoryRange) {
+        let segment = self.map.segment();
+        let slot = segment.eager_slot(self.map.node_rank, self.allocation.slot);
+        // SAFETY: the caller's contract.
+        unsafe { slot.write(0, block.as_ptr(), block.bytes) };
+        slot.announce(self.allocation.op);
+        segment.doorbell().ring();
+    }
+
+    /// Waits for the contribution of `rank` and copies what it has for this one.
+    ///
+    /// # Safety
+    /// `into` is writable.
+    #[inline]
+    unsafe fn read(&mut self, rank: u32, into: MemoryRange) -> Result<(), EngineError> {
+        if rank == self.map.rank.0 {
+            let own = self.call.send.block_of(rank);
+            // SAFETY: the caller vouches for both.
+            unsafe {
+                MemoryRange {
+                    bytes: into.bytes,
+                    ..own
+                }
+                .copy_to(into)
+            };
+            return Ok(());
+        }
+        let segment = self.map.segment();
+        let slot = segment.eager_slot(NodeRank(rank), self.allocation.slot);
+        let at = self.offset();
+        // SAFETY: the caller vouches for `into`.
+        while !unsafe { slot.try_read_raw(self.allocation.op, at, into.as_ptr(), into.bytes) } {
+            self.idle(Rank(rank))?;
+        }
+        Ok(())
+    }
+
+    fn idle(&mut self, of: Rank) -> Result<(), EngineError> {
+        let (map, name) = (self.map, self.call.collective.name());
+        self.blocking_wait
+            .get_or_insert_with(|| {
+                BlockingWait::new(map, name).expecting(Expected {
+                    tag: self.allocation.op,
+                    messages: Messages::None,
+                })
+            })
+            .idle(Blocked::Node, || format!("rank {of}"))?;
+        Ok(())
+    }
+}

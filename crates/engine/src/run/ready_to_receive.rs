@@ -1,0 +1,124 @@
+//! RTRs: who may put into whose user memory, and where.
+
+use super::message::{Message, link_to};
+use super::span::{copy_in, copy_out};
+use super::{Blocked, Run};
+use crate::EngineError;
+use crate::team::State;
+use ferrorail_base::Rank;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_coll::Slot;
+use ferrorail_fabric::{RAILS_MAX, RemoteRegion};
+
+/// Room for an RTR in scratch, which holds as many per rank twice over.
+const CELL_BYTES: usize = 64;
+const _: () = assert!(RemoteRegion::WIRE_BYTES <= CELL_BYTES);
+
+/// How much of `scratch` bytes is left beside the RTRs that a rank lays out for `ranks`
+/// others: they are at its end, since other messages of the operation may be on their way from the
+/// rest, in the vector forms that let short ones land there.
+pub(crate) fn beside_cells(scratch: usize, ranks: u32) -> usize {
+    (scratch - CELL_BYTES * ranks as usize) / CELL_BYTES * CELL_BYTES
+}
+
+/// Address that announces memory which could not be registered.
+pub(super) const REFUSED: u64 = 0;
+
+impl Run<'_> {
+    /// Tells `to` where this rank's receive buffer is.
+    pub(super) fn send_rtr(
+        &mut self,
+        state: &mut State,
+        to: Rank,
+        slot: Slot,
+    ) -> Result<Option<Blocked>, EngineError> {
+        let offset = self.map.rtr_offset(to, self.channel, slot);
+        if self.map.topology.same_node(to, self.map.rank) {
+            let cell = self
+                .map
+                .segment()
+                .segment()
+                .range()
+                .slice(offset, RemoteRegion::WIRE_BYTES);
+            copy_in(&self.rtr(to).to_wire(), cell);
+            self.raise_node(to, slot, self.op);
+            return Ok(None);
+        }
+        let rails = self.rails();
+        let segment = link_to(&mut state.links, to).segment;
+        // A cell for each peer: what they are told may differ, and rails may read it late.
+        let scratch = self.map.segment().scratch(self.map.node_rank, self.channel);
+        let cell = beside_cells(scratch.bytes, self.map.topology.size()) + CELL_BYTES * to.index();
+        let staging = scratch.slice(cell, RemoteRegion::WIRE_BYTES);
+        copy_in(&self.rtr(to).to_wire(), staging);
+        let message = Message {
+            source: rails.region(),
+            from: staging,
+            dest: &segment,
+            offset,
+            to,
+            slot,
+            tag: self.op,
+            is_eager: false,
+            into_user: false,
+            rail: None,
+        };
+        self.sending = self.send(rails, state, &message, true)?;
+        Ok(self.sending.map(|_| Blocked::Rail))
+    }
+
+    /// Waits until `from` has told where its receive buffer is.
+    pub(super) fn await_rtr(
+        &mut self,
+        state: &mut State,
+        from: Rank,
+        slot: Slot,
+    ) -> Result<Option<Blocked>, EngineError> {
+        if let Some(blocked) = self.await_message(state, from, slot, self.op, true)? {
+            return Ok(Some(blocked));
+        }
+        let offset = self.map.rtr_offset(self.map.rank, self.channel, slot);
+        let segment = self.map.segment().segment().range();
+        let cell = segment.slice(offset, RemoteRegion::WIRE_BYTES);
+        let mut wire = [0; RemoteRegion::WIRE_BYTES];
+        copy_out(cell, &mut wire);
+        state.rtr[from.index()] = Some(RemoteRegion::from_wire(&wire));
+        Ok(None)
+    }
+
+    /// Where `to` may put: all of this rank's result, or the block that is for `to` if every pair
+    /// has one.
+    pub(super) fn rtr_memory(&self, to: Rank) -> MemoryRange {
+        let user = self.spans.user();
+        match user.pairs {
+            true => user.recv.block_of(to.0),
+            false => user.recv.whole(),
+        }
+    }
+
+    /// How `to` is told of that, or that it could not be registered.
+    fn rtr(&self, to: Rank) -> RemoteRegion {
+        let user = self.spans.user();
+        let memory = self.rtr_memory(to);
+        let region = RemoteRegion {
+            address: memory.address as u64,
+            bytes: memory.bytes as u64,
+            rkeys: [0; RAILS_MAX],
+            mapping: 0,
+        };
+        if self.map.rails.is_none() || self.map.topology.same_node(to, self.map.rank) {
+            return region;
+        }
+        let single = user.recv.count() == 1;
+        match self.receive.block(if single { 0 } else { to.0 }) {
+            Some(registered) => RemoteRegion {
+                rkeys: registered.rkeys,
+                ..region
+            },
+            None => RemoteRegion {
+                address: REFUSED,
+                ..region
+            },
+        }
+    }
+}

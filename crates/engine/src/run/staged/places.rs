@@ -1,0 +1,240 @@
+//! Where pieces and the words about them lie: in the scratch of the first synchronisation channel,
+//! as synchronisations move nothing. No memory is set aside, and all of it is registered with the
+//! segment.
+//!
+//! ```text
+//! doorbell        u64      rung by who asks              1 line
+//! ring        u64      what this rank rings others with, in the same line
+//! flags       u64 each of the chunks of a piece      1 line
+//! requests    u64 per rank: the credit it asks for
+//! answers     u64 per rank: what it says
+//! incoming    header and bytes of a piece            half of the rest
+//! outgoing    as much
+//! ```
+
+use crate::run::checked::sum_on;
+use crate::run::span::{copy_in, copy_out};
+use crate::team::map::{CHANNELS, Map};
+use ferrorail_base::Rank;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_fabric::RAILS_MAX;
+
+const LINE: usize = 64;
+const _: () = assert!(RAILS_MAX * 8 <= LINE);
+
+/// Bytes of a piece before its data.
+pub(super) const HEADER_BYTES: usize = LINE;
+
+/// The places of one rank, as offsets in the segment of its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    start: usize,
+    ranks: usize,
+    /// Length of each half of what is not words.
+    half: usize,
+}
+
+impl Layout {
+    /// Those of `rank`.
+    pub fn of(map: &Map, rank: Rank) -> Self {
+        let start = map.scratch_offset(rank, false, CHANNELS);
+        // Alike on all nodes.
+        let capacity = map.segment().layout().scratch_capacity();
+        Self::new(start, capacity, map.topology.size() as usize)
+    }
+
+    fn new(start: usize, capacity: usize, ranks: usize) -> Self {
+        let words = Self::words(ranks);
+        let half = (capacity - words) / 2 / LINE * LINE;
+        assert!(
+            half > HEADER_BYTES,
+            "scratch has a page, and 128 bytes per rank"
+        );
+        Self { start, ranks, half }
+    }
+
+    fn words(ranks: usize) -> usize {
+        (2 * LINE + 16 * ranks).next_multiple_of(LINE)
+    }
+
+    /// The doorbell.
+    #[inline]
+    pub fn doorbell(&self) -> usize {
+        self.start
+    }
+
+    /// What this rank puts to others' doorbells.
+    pub fn ring(&self) -> usize {
+        self.start + 8
+    }
+
+    /// The flag of chunk `chunk` of a piece.
+    pub fn flag(&self, chunk: u8) -> usize {
+        assert!(usize::from(chunk) < RAILS_MAX, "chunk {chunk}");
+        self.start + LINE + 8 * usize::from(chunk)
+    }
+
+    /// What `origin` asks for.
+    pub fn request(&self, origin: Rank) -> usize {
+        assert!(origin.index() < self.ranks, "rank {origin}");
+        self.start + 2 * LINE + 8 * origin.index()
+    }
+
+    /// What `target` answers.
+    pub fn answer(&self, target: Rank) -> usize {
+        self.request(target) + 8 * self.ranks
+    }
+
+    /// Where pieces of others come.
+    pub fn incoming(&self) -> usize {
+        self.start + Self::words(self.ranks)
+    }
+
+    /// Where this rank's own pieces are laid out.
+    pub fn outgoing(&self) -> usize {
+        self.incoming() + self.half
+    }
+
+    /// Most bytes of a message in one piece.
+    pub fn piece_bytes(&self) -> usize {
+        self.half - HEADER_BYTES
+    }
+}
+
+/// What a piece says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// What the message's flags hold, besides the number of chunks.
+    pub tag: u64,
+    /// Where the piece goes in the announced memory.
+    pub offset: u64,
+    /// Length of its data.
+    pub bytes: u64,
+    /// The message's flag at the target.
+    pub slot: u32,
+    /// Whether it is the message's last.
+    pub last: bool,
+}
+
+/// Where a header has the sum of the piece.
+const SUM: usize = 32;
+
+impl Header {
+    /// Writes the header before its data, which `piece` has already; with a sum if that is wanted.
+    /// `grant` tells the piece from older ones.
+    pub fn write(&self, piece: MemoryRange, grant: u64, with_sum: bool) {
+        let mut wire = [0; HEADER_BYTES];
+        wire[..8].copy_from_slice(&self.tag.to_le_bytes());
+        wire[8..16].copy_from_slice(&self.offset.to_le_bytes());
+        wire[16..24].copy_from_slice(&self.bytes.to_le_bytes());
+        wire[24..28].copy_from_slice(&self.slot.to_le_bytes());
+        wire[28] = u8::from(self.last);
+        if with_sum {
+            let data = piece.slice(HEADER_BYTES, self.bytes as usize);
+            let sum = sum_of(&wire, data, grant);
+            wire[SUM..SUM + 4].copy_from_slice(&sum.to_le_bytes());
+        }
+        copy_in(&wire, piece.slice(0, HEADER_BYTES));
+    }
+
+    /// Reads the header of a piece that has come to `area`. `None` if the piece is damaged, as far as
+    /// that is asked, or says more than can be.
+    pub fn read(area: MemoryRange, grant: u64, with_sum: bool) -> Option<Self> {
+        let mut wire = [0; HEADER_BYTES];
+        copy_out(area.slice(0, HEADER_BYTES), &mut wire);
+        let word = |at: usize| {
+            let bytes = wire[at..at + 8].try_into();
+            u64::from_le_bytes(bytes.expect("eight bytes"))
+        };
+        let header = Self {
+            tag: word(0),
+            offset: word(8),
+            bytes: word(16),
+            slot: word(24) as u32,
+            last: wire[28] != 0,
+        };
+        if header.bytes > (area.bytes - HEADER_BYTES) as u64 {
+            return None;
+        }
+        if with_sum {
+            let sum = word(SUM) as u32;
+            wire[SUM..SUM + 4].fill(0);
+            let data = area.slice(HEADER_BYTES, header.bytes as usize);
+            if sum_of(&wire, data, grant) != sum {
+                return None;
+            }
+        }
+        Some(header)
+    }
+}
+
+/// Of a header whose own sum is zero, and its data.
+fn sum_of(header: &[u8], data: MemoryRange, grant: u64) -> u32 {
+    let own = crc32c::crc32c_append(crc32c::crc32c(&grant.to_le_bytes()), header);
+    sum_on(own, data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_do_not_overlap_and_stay_inside() {
+        // A page at least, and 128 bytes per rank: what every team has.
+        for (capacity, ranks) in [
+            (4096, 2),
+            (4096, 32),
+            (8192, 64),
+            (65536, 5),
+            (1 << 20, 8192),
+        ] {
+            let places = Layout::new(4096, capacity, ranks);
+            let mut parts = vec![(places.doorbell(), 8), (places.ring(), 8)];
+            parts.extend((0..RAILS_MAX as u8).map(|chunk| (places.flag(chunk), 8)));
+            for rank in (0..ranks as u32).map(Rank) {
+                parts.extend([(places.request(rank), 8), (places.answer(rank), 8)]);
+            }
+            let piece = places.piece_bytes() + HEADER_BYTES;
+            parts.extend([(places.incoming(), piece), (places.outgoing(), piece)]);
+            parts.sort_unstable();
+            assert!(
+                parts
+                    .windows(2)
+                    .all(|pair| pair[0].0 + pair[0].1 <= pair[1].0)
+            );
+            let (at, bytes) = parts[parts.len() - 1];
+            assert!(at + bytes <= 4096 + capacity);
+            assert!(parts.iter().all(|(at, _)| at % 8 == 0));
+            assert_eq!(places.outgoing() % LINE, 0);
+        }
+    }
+
+    #[test]
+    fn pieces_survive_the_wire_and_damage_shows() {
+        let header = Header {
+            tag: 77 << 12 | 5,
+            offset: 1 << 33,
+            bytes: 100,
+            slot: 300,
+            last: true,
+        };
+        let mut area: Vec<u8> = (0..HEADER_BYTES as u8 + 120).collect();
+        let range = |area: &[u8]| MemoryRange::new(area.as_ptr(), area.len());
+        header.write(range(&area), 9, true);
+        assert_eq!(Header::read(range(&area), 9, true), Some(header));
+        assert_eq!(Header::read(range(&area), 10, true), None, "an older one");
+        for bit in 0..8 * (HEADER_BYTES + 100) {
+            area[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Header::read(range(&area), 9, true), None, "bit {bit}");
+            area[bit / 8] ^= 1 << (bit % 8);
+        }
+        header.write(range(&area), 9, false);
+        assert_eq!(Header::read(range(&area), 9, false), Some(header));
+        let long = Header {
+            bytes: 121,
+            ..header
+        };
+        long.write(range(&area), 9, false);
+        assert_eq!(Header::read(range(&area), 9, false), None);
+    }
+}

@@ -1,0 +1,259 @@
+//! Which operation runs in which channel, and when a channel may be used again.
+//!
+//! Every rank's sequence shows the same, because all ranks call the same operations in the same order.
+
+use crate::run::tag::tag;
+use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
+use ferrorail_base::Rank;
+use ferrorail_coll::Collective;
+use ferrorail_shm::EAGER_SLOTS;
+
+/// Counts a team's operations.
+///
+/// Operations use channels, or eager slots, in allocation. One may be used again when all ranks have
+/// finished the operation that used it last. That is known in two ways:
+///
+/// * An operation whose result depends on every rank proves, on completing `n` at one rank, that
+///   every rank has entered `n` and so finished `n - 1`.
+/// * Rooted ones prove nothing. Each rank says in shared memory what it has finished. On one node a
+///   rank that is a whole ring ahead looks there; between nodes leaders pass it on
+///   ([`crate::quiescence`]), once in half a ring of operations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sequence {
+    op: u64,
+    /// All ranks are known to have finished this operation and those before it.
+    completed: u64,
+    /// The last operation that was known finished or wanted so, as all ranks know.
+    requested: u64,
+    channels: Entries<{ CHANNELS as usize }>,
+    small: Entries<{ SMALL_CHANNELS as usize }>,
+    eager: Entries<{ EAGER_SLOTS as usize }>,
+    syncs: u64,
+}
+
+/// The channels among which an operation's is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ring {
+    /// Those with much scratch.
+    Channels,
+    /// Those with little, numbered after all others.
+    Small,
+}
+
+/// So many adjacent channels of a ring, a power of two: their scratch is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChannelRequest {
+    pub ring: Ring,
+    pub width: u32,
+}
+
+impl ChannelRequest {
+    /// One channel with much scratch.
+    pub const CHANNEL: Self = Self {
+        ring: Ring::Channels,
+        width: 1,
+    };
+}
+
+/// Entries that operations use in allocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entries<const ENTRIES: usize> {
+    uses: usize,
+    /// The operation that used each entry last.
+    last: [u64; ENTRIES],
+}
+
+impl<const ENTRIES: usize> Default for Entries<ENTRIES> {
+    fn default() -> Self {
+        Self {
+            uses: 0,
+            last: [0; ENTRIES],
+        }
+    }
+}
+
+impl<const ENTRIES: usize> Entries<ENTRIES> {
+    /// The operation that used last what the use after `later` others will use.
+    #[inline]
+    fn blocker(&self, later: usize) -> u64 {
+        self.last[(self.uses + 1 + later) % ENTRIES]
+    }
+
+    /// Entries from the next one to the end of the next `width` adjacent ones, which begin at a multiple
+    /// of that. Those passed over count as used with them.
+    #[inline]
+    fn reach(&self, width: u32) -> usize {
+        let width = width as usize;
+        (self.uses + 1).next_multiple_of(width) + width - 1 - self.uses
+    }
+
+    /// The operation that used last what the next `width` adjacent entries will use.
+    #[inline]
+    fn needed(&self, width: u32) -> u64 {
+        self.blocker(self.reach(width) - 1)
+    }
+
+    /// The operation after which there is room for half a ring more than that, unless so much is never
+    /// free: those that depend on every rank prove all but the one before.
+    #[inline]
+    fn due(&self, width: u32) -> u64 {
+        let reach = self.reach(width);
+        let most = ENTRIES - width as usize;
+        self.blocker((reach + ENTRIES / 2).min(most).max(reach) - 1)
+    }
+
+    #[inline]
+    fn next(&mut self, op: u64, width: u32) -> u32 {
+        for _ in 0..self.reach(width) {
+            self.uses += 1;
+            self.last[self.uses % ENTRIES] = op;
+        }
+        ((self.uses + 1 - width as usize) % ENTRIES) as u32
+    }
+}
+
+/// Number and eager slot of one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EagerAllocation {
+    /// The number, or its tag.
+    pub op: u64,
+    pub slot: u32,
+}
+
+impl EagerAllocation {
+    /// As [`Allocation::tagged`].
+    #[inline]
+    pub fn tagged(self, collective: Collective, root: Rank, bytes: usize) -> Self {
+        Self {
+            op: tag(self.op, collective, root, bytes),
+            ..self
+        }
+    }
+}
+
+/// Number and channel of one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Allocation {
+    /// The number, or its tag.
+    pub op: u64,
+    /// The first of its channels, which has its flags.
+    pub channel: u32,
+    /// How many it has the scratch of.
+    pub width: u32,
+}
+
+impl Allocation {
+    /// With the number replaced by the tag of this call.
+    pub fn tagged(self, collective: Collective, root: Rank, bytes: usize) -> Self {
+        Self {
+            op: tag(self.op, collective, root, bytes),
+            ..self
+        }
+    }
+}
+
+impl Sequence {
+    /// What must have been finished everywhere before the next operation of these channels.
+    #[inline]
+    pub fn needed(&self, ChannelRequest { ring, width }: ChannelRequest) -> u64 {
+        match ring {
+            Ring::Channels => self.channels.needed(width),
+            Ring::Small => self.small.needed(width),
+        }
+    }
+
+    /// Whether the next operation of these channels must wait until more is known.
+    #[inline]
+    pub fn is_full(&self, wanted: ChannelRequest) -> bool {
+        self.needed(wanted) > self.completed
+    }
+
+    /// The operation to prove finished now, so that half a ring later nobody needs to wait for it; none
+    /// if that is under way, or known. The same on all ranks.
+    #[inline]
+    pub fn request(&mut self, ChannelRequest { ring, width }: ChannelRequest) -> Option<u64> {
+        let due = match ring {
+            Ring::Channels => self.channels.due(width),
+            Ring::Small => self.small.due(width),
+        };
+        (due > self.requested).then(|| {
+            self.requested = self.op;
+            self.op
+        })
+    }
+
+    /// Whether the next eager operation must.
+    #[inline]
+    pub fn is_full_eager(&self) -> bool {
+        self.eager.blocker(0) > self.completed
+    }
+
+    /// What must have been finished everywhere for half of both rings to be free.
+    pub fn half_a_ring_ago(&self) -> u64 {
+        let channels = self.channels.blocker(CHANNELS as usize / 2);
+        channels.max(self.eager.blocker(EAGER_SLOTS as usize / 2))
+    }
+
+    /// The last operation's number.
+    #[inline]
+    pub fn op(&self) -> u64 {
+        self.op
+    }
+
+    #[inline]
+    fn count(&mut self) -> u64 {
+        self.op += 1;
+        self.op
+    }
+
+    /// The next operation, in these channels.
+    pub fn next(&mut self, ChannelRequest { ring, width }: ChannelRequest) -> Allocation {
+        let op = self.count();
+        let channel = match ring {
+            Ring::Channels => self.channels.next(op, width),
+            Ring::Small => CHANNELS + SYNC_CHANNELS + self.small.next(op, width),
+        };
+        Allocation { op, channel, width }
+    }
+
+    /// The next operation, a barrier. It has channels of its own, whose flags no unfinished operation
+    /// awaits; each proves the other free.
+    pub fn next_sync(&mut self) -> Allocation {
+        self.syncs += 1;
+        Allocation {
+            op: self.count(),
+            channel: CHANNELS + (self.syncs % u64::from(SYNC_CHANNELS)) as u32,
+            width: 1,
+        }
+    }
+
+    /// The next operation, carried by eager slots.
+    #[inline]
+    pub fn next_eager(&mut self) -> EagerAllocation {
+        let op = self.count();
+        EagerAllocation {
+            op,
+            slot: self.eager.next(op, 1),
+        }
+    }
+
+    /// The next operation, of no bytes, which needs no channel and proves nothing.
+    pub fn skip(&mut self) -> u64 {
+        self.count()
+    }
+
+    /// The last operation has finished here, and depended on every rank.
+    #[inline]
+    pub fn synchronised(&mut self) {
+        self.completed = self.op - 1;
+        self.requested = self.requested.max(self.completed);
+    }
+
+    /// Every rank has finished operation `op`.
+    pub fn all_finished(&mut self, op: u64) {
+        self.completed = self.completed.max(op);
+    }
+}
+
+#[cfg(test)]
+mod tests;

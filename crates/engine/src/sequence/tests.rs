@@ -1,0 +1,185 @@
+//! What holds of every order of operations.
+
+use super::*;
+
+const CHANNEL: ChannelRequest = ChannelRequest::CHANNEL;
+const SMALL: ChannelRequest = small(1);
+
+const fn small(width: u32) -> ChannelRequest {
+    let ring = Ring::Small;
+    ChannelRequest { ring, width }
+}
+
+/// Alignment of the ring in which `turn` is.
+fn start(allocation: Allocation) -> u32 {
+    let first = CHANNELS + SYNC_CHANNELS;
+    if allocation.channel < first {
+        0
+    } else {
+        first % allocation.width
+    }
+}
+
+/// A sequence beside what must hold of it.
+#[derive(Default)]
+struct Shadow {
+    sequence: Sequence,
+    last: std::collections::HashMap<u32, u64>,
+    requested: u64,
+    quiescence: u32,
+}
+
+impl Shadow {
+    fn next(&mut self, wanted: ChannelRequest) -> Allocation {
+        let sequence = &mut self.sequence;
+        if let Some(op) = sequence.request(wanted) {
+            assert_eq!(op, sequence.op());
+            self.requested = op;
+            self.quiescence += 1;
+        }
+        if sequence.is_full(wanted) {
+            let needed = sequence.needed(wanted);
+            assert!(needed <= self.requested, "waits for what nobody proves");
+            sequence.all_finished(needed);
+        }
+        let allocation = sequence.next(wanted);
+        for channel in allocation.channel..allocation.channel + allocation.width {
+            let before = self.last.insert(channel, allocation.op).unwrap_or(0);
+            assert!(before <= sequence.completed, "channel used again too early");
+        }
+        allocation
+    }
+}
+
+#[test]
+fn operations_that_synchronise_never_wait() {
+    let mut sequence = Sequence::default();
+    for _ in 0..100 {
+        assert!(!sequence.is_full(CHANNEL));
+        assert_eq!(sequence.request(CHANNEL), None);
+        sequence.next(CHANNEL);
+        sequence.synchronised();
+    }
+}
+
+#[test]
+fn rooted_operations_want_quiescence_once_in_half_a_row() {
+    for (wanted, entries) in [
+        (CHANNEL, CHANNELS),
+        (SMALL, SMALL_CHANNELS),
+        (small(4), SMALL_CHANNELS / 4),
+        (small(8), SMALL_CHANNELS / 8),
+    ] {
+        let mut shadow = Shadow::default();
+        for _ in 0..10 * entries {
+            shadow.next(wanted);
+        }
+        let quiescence = shadow.quiescence;
+        assert!(
+            (18..=21).contains(&quiescence),
+            "{wanted:?}: {quiescence} quiescence"
+        );
+    }
+}
+
+#[test]
+fn widths_may_change_from_one_operation_to_the_next() {
+    let wide = |width| ChannelRequest { width, ..CHANNEL };
+    let all = [
+        CHANNEL,
+        wide(2),
+        wide(4),
+        SMALL,
+        small(2),
+        small(4),
+        small(8),
+    ];
+    let mut shadow = Shadow::default();
+    let mut seed = 1u32;
+    for _ in 0..20_000 {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let allocation = shadow.next(all[(seed >> 16) as usize % all.len()]);
+        if seed >> 31 == 1 {
+            shadow.sequence.synchronised();
+        }
+        assert_eq!(
+            (allocation.op, allocation.channel % allocation.width),
+            (shadow.sequence.op(), start(allocation))
+        );
+    }
+}
+
+#[test]
+fn wide_operations_that_synchronise_never_wait() {
+    let mut sequence = Sequence::default();
+    for n in 0..100 {
+        let wanted = ChannelRequest {
+            width: 1 << (n / 10 % 3),
+            ..CHANNEL
+        };
+        sequence.next(wanted);
+        sequence.synchronised();
+        sequence.next(wanted);
+        sequence.synchronised();
+        assert!(!sequence.is_full(wanted));
+        assert_eq!(sequence.request(wanted), None);
+    }
+}
+
+#[test]
+fn small_channels_are_a_row_of_their_own() {
+    let mut sequence = Sequence::default();
+    for n in 1..=SMALL_CHANNELS {
+        assert!(!sequence.is_full(SMALL));
+        let allocation = sequence.next(SMALL);
+        assert_eq!(
+            allocation.channel,
+            CHANNELS + SYNC_CHANNELS + n % SMALL_CHANNELS
+        );
+    }
+    assert!(sequence.is_full(SMALL) && !sequence.is_full(CHANNEL));
+    sequence.next_sync();
+    sequence.synchronised();
+    assert!(!sequence.is_full(SMALL));
+}
+
+#[test]
+fn eager_slots_are_used_again_only_when_known_free() {
+    let mut sequence = Sequence::default();
+    for _ in 0..EAGER_SLOTS {
+        assert!(!sequence.is_full_eager());
+        sequence.next_eager();
+    }
+    assert!(sequence.is_full_eager());
+    assert!(!sequence.is_full(CHANNEL), "channels are free");
+    sequence.next(CHANNEL);
+    sequence.synchronised();
+    assert!(!sequence.is_full_eager());
+    let first = sequence.next_eager();
+    sequence.synchronised();
+    let second = sequence.next_eager();
+    assert_ne!(first.slot, second.slot);
+    sequence.synchronised();
+    assert_eq!(sequence.completed, second.op - 1, "not the last one");
+}
+
+#[test]
+fn a_row_ahead_of_the_slowest() {
+    let mut sequence = Sequence::default();
+    for op in 1..=u64::from(CHANNELS) {
+        assert!(!sequence.is_full(CHANNEL));
+        assert_eq!(sequence.next(CHANNEL).op, op);
+    }
+    assert!(sequence.is_full(CHANNEL));
+    assert_eq!(sequence.half_a_ring_ago(), u64::from(CHANNELS) / 2 + 1);
+    sequence.all_finished(1);
+    assert!(!sequence.is_full(CHANNEL));
+    // One that needs no quiescence, as nothing of it passes here: later ones need it all the more.
+    sequence.next(CHANNEL);
+    sequence.next(CHANNEL);
+    assert!(sequence.is_full(CHANNEL));
+    sequence.all_finished(2);
+    assert!(sequence.is_full(CHANNEL));
+    sequence.all_finished(3);
+    assert!(!sequence.is_full(CHANNEL));
+}

@@ -1,0 +1,66 @@
+//! The ranks of a window and where they are.
+
+use super::choose::{self, Place};
+use super::memory::Memory;
+use crate::EngineError;
+use crate::team::map::{Map, TeamRails};
+use ferrorail_base::{NodeId, NodeRank, Rank, Topology};
+use std::borrow::Cow;
+
+/// The ranks of a window and where they are. Virtual nodes do not divide shared memory.
+pub(super) struct Placement<'a> {
+    pub map: &'a Map,
+    pub topology: Cow<'a, Topology>,
+    pub node: NodeId,
+    pub node_rank: NodeRank,
+    pub rails: Option<&'a TeamRails>,
+}
+
+impl<'a> Placement<'a> {
+    pub fn new(map: &'a Map, memory: Memory) -> Result<Self, EngineError> {
+        let (topology, rails) = match memory {
+            Memory::Shared { .. } => {
+                let host = map.processes[map.rank.index()].host;
+                if map.processes.iter().any(|process| process.host != host) {
+                    let reason = "the ranks are on several hosts";
+                    return Err(refused(map, "sharing memory", reason));
+                }
+                (choose::nodes(memory, &map.topology), None)
+            }
+            _ => (choose::nodes(memory, &map.topology), map.rails.as_ref()),
+        };
+        Ok(Self {
+            map,
+            node: topology.node_of(map.rank),
+            node_rank: topology.node_rank_of(map.rank),
+            topology,
+            rails,
+        })
+    }
+
+    pub fn is_mapped(&self, rank: Rank) -> bool {
+        self.topology.same_node(rank, self.map.rank)
+    }
+
+    /// Where `rank` is, as this process sees it.
+    pub fn locality(&self, rank: Rank) -> Place {
+        match rank == self.map.rank {
+            true => Place::Own,
+            false if self.is_mapped(rank) => Place::Node,
+            false => Place::Far,
+        }
+    }
+
+    pub fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
+        (0..self.topology.size()).map(Rank)
+    }
+}
+
+/// A step that this rank refuses, as all do.
+pub(super) fn refused(map: &Map, act: &'static str, reason: &str) -> EngineError {
+    EngineError::Refused {
+        act,
+        rank: map.rank,
+        reason: reason.into(),
+    }
+}

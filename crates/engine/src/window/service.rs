@@ -1,0 +1,201 @@
+//! What a window leaves to threads of the targets, and the thread of this process.
+
+use super::OneSided;
+use super::choose;
+use super::memory::{Memory, Share};
+use super::placement::Placement;
+use crate::EngineError;
+use crate::agree::agree;
+use crate::rails::Rails;
+use crate::team::map::TeamRails;
+use ferrorail_base::Rank;
+use ferrorail_base::config::{ServiceThreads, WindowSettings};
+use ferrorail_bootstrap::Oob;
+use ferrorail_onesided::lock::{LockAlgorithm, SEATS};
+use ferrorail_onesided::window::{self, ServicePlan};
+use ferrorail_shm::{WakePipeHandle, WakePipeWriter};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The thread that serves this process's windows.
+pub(crate) type ServiceThread = window::ServiceThread<Rails>;
+
+/// Operands that a service thread takes at a time: as many as all ranks' fit into this, within bounds.
+const OPERAND_BUFFERS_BYTES: usize = 1 << 20;
+const OPERAND_BYTES_MIN: usize = 4 << 10;
+const OPERAND_BYTES_MAX: usize = 64 << 10;
+
+/// What all ranks know of a window's service threads.
+pub(super) struct Plan {
+    pub lock: LockAlgorithm,
+    pub settings: WindowSettings,
+    accumulate_from: Option<usize>,
+    /// Whether elements of eight bytes are accumulated one at a time.
+    pub elements: bool,
+    /// Bytes of operands in a room.
+    pub operand_bytes: usize,
+}
+
+impl Plan {
+    pub fn new(placement: &Placement<'_>, memory: Memory, shares: &[Share]) -> Self {
+        let choice = placement.map.settings.accumulate();
+        let rails = placement.rails.map(TeamRails::stay_here);
+        let accumulate_from = choose::accumulate_from(choice, memory, rails);
+        let asked = shares.iter().all(|share| share.elements);
+        let own = shares[placement.map.rank.index()].keys;
+        let own = own.over(placement.map.settings.windows);
+        let share = OPERAND_BUFFERS_BYTES / shares.len() / 64 * 64;
+        Self {
+            lock: lock_algorithm(placement, shares),
+            settings: WindowSettings {
+                // What this rank's program promises.
+                registration: own.registration,
+                ..shares[0].keys.over(placement.map.settings.windows)
+            },
+            accumulate_from,
+            elements: choose::by_element(choice, memory, rails.is_some(), asked),
+            operand_bytes: match accumulate_from {
+                None => 0,
+                Some(_) => share.clamp(OPERAND_BYTES_MIN, OPERAND_BYTES_MAX),
+            },
+        }
+    }
+
+    /// What a rank whose operand buffers are at `operand_buffers` in its segment makes of it.
+    pub fn service_plan(
+        &self,
+        operand_buffers: usize,
+        service: LocalService,
+    ) -> (Arc<ServiceThread>, ServicePlan) {
+        let service_plan = ServicePlan {
+            accumulate_from: self.accumulate_from,
+            operand_bytes: self.operand_bytes,
+            operand_buffers,
+            wakers: service.wakers,
+            listeners: service.listeners,
+        };
+        (service.service_thread, service_plan)
+    }
+}
+
+/// Which lock algorithm: what rank 0 says, else the fair one, as far as that has room.
+fn lock_algorithm(placement: &Placement<'_>, shares: &[Share]) -> LockAlgorithm {
+    let asked = shares[0].lock.and_then(|index| {
+        let mut all = LockAlgorithm::ALL.into_iter();
+        all.find(|known| *known as u8 == index)
+    });
+    let set = || LockAlgorithm::from_name(placement.map.settings.lock.as_deref()?);
+    let (asked, ranks) = (asked.or_else(set), placement.topology.size());
+    let algorithm = choose::lock_algorithm(asked, ranks);
+    if choose::is_too_small(asked, ranks) && placement.map.rank == Rank(0) {
+        let name = algorithm.name();
+        let line = format!("lock queue serves {SEATS} ranks at most: {name} it is");
+        placement.map.context.warn_once([line]);
+    }
+    algorithm
+}
+
+/// This process's service thread, and what wakes others'.
+pub(super) struct LocalService {
+    service_thread: Arc<ServiceThread>,
+    wakers: Vec<Option<WakePipeWriter>>,
+    /// Ranks whose service threads are woken by rails.
+    listeners: Vec<bool>,
+}
+
+/// Starts this process's service thread if the window needs one, and finds out how to wake others'.
+/// Collective.
+pub(super) fn start_service(
+    oob: &mut dyn Oob,
+    placement: &Placement<'_>,
+    plan: &Plan,
+) -> Result<Option<LocalService>, EngineError> {
+    if !plan.lock.is_served() && plan.accumulate_from.is_none() {
+        return Ok(None);
+    }
+    let context = &placement.map.context;
+    // Who sleeps is woken for all windows; only who looks all the time is slower for each more.
+    let own = plan.lock == LockAlgorithm::Thread
+        && plan.settings.service_threads == ServiceThreads::Window;
+    let service_thread = match own {
+        true => context.own_service_thread(),
+        false => context.service_thread(),
+    };
+    let wake_pipe = match &service_thread {
+        Ok(service_thread) => {
+            let listens = placement
+                .rails
+                .is_some_and(|rails| service_thread.listen(&rails.fabric));
+            Ok((service_thread.wake_pipe().to_wire().to_vec(), listens))
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    let wake_descriptors = agree(oob, "starting the thread of a window", wake_pipe)?;
+    let service_thread =
+        service_thread.map_err(|error| EngineError::Selection(error.to_string()))?;
+    let host = placement.map.processes[placement.map.rank.index()].host;
+    // Where rails lead to this host only, they wake nobody: a pipe does.
+    let loops = placement.rails.is_some_and(TeamRails::stay_here);
+    let by_pipe = |rank: Rank| {
+        placement.map.processes[rank.index()].host == host && (placement.is_mapped(rank) || loops)
+    };
+    let open = |rank: Rank| {
+        let handle = WakePipeHandle::from_wire(&wake_descriptors[rank.index()].0)?;
+        let opened = WakePipeWriter::open(&handle);
+        opened
+            .inspect_err(|error| tracing::debug!("rank {} cannot be woken: {error}", rank.0))
+            .ok()
+    };
+    let wakers = placement
+        .ranks()
+        .map(|rank| by_pipe(rank).then(|| open(rank))?);
+    Ok(Some(LocalService {
+        wakers: wakers.collect(),
+        listeners: wake_descriptors
+            .iter()
+            .map(|wake_pipe| wake_pipe.1)
+            .collect(),
+        service_thread,
+    }))
+}
+
+/// A window, and the thread that serves it if one does.
+pub(super) struct ServedWindow {
+    window: Arc<OneSided>,
+    service_thread: Option<Arc<ServiceThread>>,
+}
+
+impl ServedWindow {
+    pub fn new(window: OneSided, service_thread: Option<Arc<ServiceThread>>) -> Self {
+        let window = Arc::new(window);
+        if let Some(service_thread) = &service_thread {
+            service_thread.add(window.clone());
+        }
+        Self {
+            window,
+            service_thread,
+        }
+    }
+
+    /// When this returns no thread serves the window.
+    pub fn stop_service(&self) {
+        if let Some(service_thread) = &self.service_thread {
+            service_thread.remove(&self.window);
+        }
+    }
+}
+
+impl Deref for ServedWindow {
+    type Target = OneSided;
+
+    #[inline]
+    fn deref(&self) -> &OneSided {
+        &self.window
+    }
+}
+
+impl Drop for ServedWindow {
+    fn drop(&mut self) {
+        self.stop_service();
+    }
+}

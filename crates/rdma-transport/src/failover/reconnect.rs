@@ -1,0 +1,209 @@
+//! The return of a lane: proposed by one side, accepted by the other, tried, and taken into use.
+
+use super::control_message::{ControlMessage, Kind, next};
+use super::pair::{Pair, Phase, Recovery, Role};
+use super::probe::Probe;
+use super::recover::LONG_STEP;
+use super::{Failover, TICK};
+use ferrorail_base::sync::Ordering;
+use ferrorail_fabric::Lanes;
+use std::time::Instant;
+
+/// Times that the time between attempts doubles.
+const DOUBLINGS: u32 = 3;
+
+impl<F: Lanes> Failover<F> {
+    /// The watchdog's part: a step of every lane that is out of use, or as far as one takes long, so that the
+    /// rails are driven before it goes on from there. Whether there is more to do.
+    #[cold]
+    pub(super) fn bring_back(&self) -> bool {
+        let count = self.peers.count();
+        let first = self.first.load(Ordering::Relaxed);
+        let mut returning = false;
+        for index in (0..count).map(|index| (first + index) % count) {
+            let Some(pair) = self.peers.get(index).filter(|pair| pair.is_to_mend()) else {
+                continue;
+            };
+            let Some(mut recovery) = pair.try_recovery() else {
+                continue;
+            };
+            let start = Instant::now();
+            self.step(pair, &mut recovery, (false, true), start);
+            let mut lanes = recovery.lanes.iter();
+            returning |= lanes.any(|state| state.phase.is_on_its_way_back());
+            if start.elapsed() > LONG_STEP {
+                self.first.store(index + 1, Ordering::Relaxed);
+                return true;
+            }
+        }
+        returning
+    }
+
+    /// A lane that could not be made or connected begins its generation as one that has ended. The peer is
+    /// told when it is there to hear: it may not be connected yet, and posts would break other lanes.
+    pub(super) fn begin_down(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        rail: usize,
+        status: &str,
+    ) {
+        self.warn(pair, rail, status, true);
+        let state = &mut recovery.lanes[rail];
+        state.phase = Phase::Down {
+            again: self.probe.map(|probe| Instant::now() + probe),
+        };
+        state.out = ControlMessage::new(state.number, Kind::Down);
+    }
+
+    /// Whether the peer is known to be connected: something got through, here or there.
+    pub(super) fn is_met(&self, pair: &Pair) -> bool {
+        (0..self.inner.rails().len()).any(|rail| {
+            let sent = pair.received(self.plane(rail)) != ControlMessage::unpack(0);
+            sent || self.inner.completed(self.lane(pair, rail)) > 0
+        })
+    }
+
+    /// One step towards a lane's next generation.
+    pub(super) fn reconnect(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        rail: usize,
+        received: ControlMessage,
+        now: Instant,
+    ) {
+        let number = recovery.lanes[rail].number;
+        let of_next = received.generation == next(number);
+        match recovery.lanes[rail].phase {
+            Phase::Down { again } => {
+                let ended = received.generation == number && received.kind == Kind::Down;
+                let due = again.is_some_and(|again| now >= again);
+                match pair.role {
+                    Role::Initiator if ended && due => self.offer(pair, recovery, rail),
+                    Role::Responder if of_next && received.kind == Kind::Offer => {
+                        self.accept(pair, recovery, rail, received.token);
+                    }
+                    Role::Both if due => self.reconnect_to_self(pair, recovery, rail),
+                    _ => {}
+                }
+            }
+            Phase::Offered => {
+                if of_next && received.kind == Kind::Down {
+                    recovery.lanes[rail].number = next(number);
+                    self.give_up(pair, recovery, rail, "the peer could not");
+                } else if of_next && received.kind == Kind::Accept {
+                    let lane = self.lane(pair, rail);
+                    recovery.lanes[rail].number = next(number);
+                    match self.inner.reconnect_lane(lane, received.token) {
+                        Ok(()) => recovery.lanes[rail].phase = Phase::Trying,
+                        Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
+                    }
+                }
+            }
+            Phase::Trying => self.try_lane(pair, recovery, rail),
+            Phase::Accepted => {
+                if of_next || received.generation == number && received.kind == Kind::Down {
+                    self.give_up(pair, recovery, rail, "the peer gave up");
+                } else if received.generation == number && received.kind == Kind::Up {
+                    self.admit(pair, recovery, rail);
+                }
+            }
+            Phase::Up | Phase::Failed(_) => {}
+        }
+    }
+
+    fn offer(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
+        let number = recovery.lanes[rail].number;
+        match self.inner.reset_lane(self.lane(pair, rail)) {
+            Ok(token) => {
+                recovery.lanes[rail].phase = Phase::Offered;
+                let word = ControlMessage {
+                    token,
+                    ..ControlMessage::new(next(number), Kind::Offer)
+                };
+                self.send(pair, recovery, rail, word);
+            }
+            Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
+        }
+    }
+
+    /// The next generation of a lane to this process itself: its end connects to itself.
+    fn reconnect_to_self(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
+        let lane = self.lane(pair, rail);
+        let reset = self.inner.reset_lane(lane);
+        let reconnected = reset.and_then(|token| self.inner.reconnect_lane(lane, token));
+        let state = &mut recovery.lanes[rail];
+        state.number = next(state.number);
+        match reconnected {
+            Ok(()) => state.phase = Phase::Trying,
+            Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
+        }
+    }
+
+    fn accept(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, offered: u64) {
+        let lane = self.lane(pair, rail);
+        let token = self.inner.reset_lane(lane).and_then(|token| {
+            self.inner.reconnect_lane(lane, offered)?;
+            Ok(token)
+        });
+        let number = next(recovery.lanes[rail].number);
+        recovery.lanes[rail].number = number;
+        match token {
+            Ok(token) => {
+                recovery.lanes[rail].phase = Phase::Accepted;
+                let word = ControlMessage {
+                    token,
+                    ..ControlMessage::new(number, Kind::Accept)
+                };
+                self.send(pair, recovery, rail, word);
+            }
+            Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
+        }
+    }
+
+    /// Puts a word to the peer on the lane itself; once that is complete the lane is in use.
+    fn try_lane(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
+        match self.probe(pair, recovery, rail, size_of::<u64>()) {
+            Ok(true) => self.admit(pair, recovery, rail),
+            Ok(false) => {}
+            Err(status) => self.give_up(pair, recovery, rail, &status),
+        }
+    }
+
+    /// Takes the lane into use again.
+    fn admit(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
+        let state = &mut recovery.lanes[rail];
+        state.phase = Phase::Up;
+        state.attempts = 0;
+        let number = state.number;
+        pair.up.fetch_or(1 << rail, Ordering::AcqRel);
+        let events = &self.events[rail];
+        events.readmissions.fetch_add(1, Ordering::Relaxed);
+        events.warned.store(false, Ordering::Relaxed);
+        let name = &self.inner.rails()[rail].name;
+        tracing::info!("rail {name} to {} is in use again", pair.name());
+        self.send(pair, recovery, rail, ControlMessage::new(number, Kind::Up));
+    }
+
+    /// Ends an attempt; there will be another.
+    fn give_up(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, reason: &str) {
+        let name = &self.inner.rails()[rail].name;
+        tracing::debug!("rail {name} to {} stays out of use: {reason}", pair.name());
+        self.inner.end_lane(self.lane(pair, rail));
+        recovery.probes[rail] = Probe::default();
+        let state = &mut recovery.lanes[rail];
+        let time_limit = 1 << state.attempts.min(DOUBLINGS);
+        state.attempts += 1;
+        state.phase = Phase::Down {
+            again: (self.probe).map(|probe| Instant::now() + probe.max(TICK) * time_limit),
+        };
+        let number = state.number;
+        self.send(
+            pair,
+            recovery,
+            rail,
+            ControlMessage::new(number, Kind::Down),
+        );
+    }
+}

@@ -1,0 +1,83 @@
+//! The watchdog: a thread that looks after failing rails while the program does something else.
+//!
+//! A rank may leave a collective when its last message is posted, and then compute, or wait for
+//! another rank in the host MPI or on a communicator without rails. If that message is lost, only
+//! its origin can send it again, and others wait for that. Ten times a second the watchdog looks
+//! whether anybody has driven the rails since; if not, it does so itself.
+
+use super::{Failover, TICK};
+use ferrorail_base::sync::{AtomicBool, Ordering};
+use ferrorail_fabric::Lanes;
+use ferrorail_shm::spawn_quietly;
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Between looks while nothing is wrong.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Tends a fabric until it is dropped.
+#[derive(Debug)]
+pub struct Watchdog {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    process: u32,
+}
+
+impl Watchdog {
+    /// Calls `tend` (see [`Failover::tend`]) from a thread of its own.
+    ///
+    /// # Errors
+    /// If there can be no thread.
+    pub fn start(tend: impl Fn() -> bool + Send + 'static) -> io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = spawn_quietly("ferrorail-rails", move || {
+            while !stopped.load(Ordering::Acquire) {
+                let busy = tend();
+                thread::park_timeout(if busy { TICK } else { INTERVAL });
+            }
+        })?;
+        Ok(Self {
+            stop,
+            thread: Some(thread),
+            process: std::process::id(),
+        })
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        // A child of fork has no such thread.
+        if let Some(thread) = self.thread.take()
+            && self.process == std::process::id()
+        {
+            thread.thread().unpark();
+            // It does not panic; if it did, its work is over as well.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<F: Lanes> Failover<F> {
+    /// Whether rails need a [`Watchdog`]: operations may be in flight after their post returns.
+    pub fn needs_watchdog(&self) -> bool {
+        !self.inner.is_immediate()
+    }
+
+    /// Brings lanes back, and drives the rails if nobody has since the last call. Errors are kept for
+    /// those who ask for them. Whether it should be called again soon.
+    pub fn tend(&self) -> bool {
+        self.watched.store(true, Ordering::Relaxed);
+        let calls = self.calls.load(Ordering::Relaxed);
+        if self.tended.swap(calls, Ordering::Relaxed) == calls
+            && let Err(error) = self.drive()
+        {
+            self.keep(error);
+        }
+        self.look_around();
+        self.bring_back() || self.attention.load(Ordering::Relaxed) > 0
+    }
+}
