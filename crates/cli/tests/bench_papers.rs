@@ -391,8 +391,7 @@ fn cut_offs_become_a_table_that_the_library_takes() {
         .env("FERRORAIL_TUNING", &table)
         .args(["explain", "gather", "--bytes", "4", "--ranks", "2"]);
     let (text, stderr) = expect_code(&mut explain, 0);
-    assert!(
-        text.contains("rule 0") && stderr.is_empty(),
-        "{text}{stderr}"
-    );
+    // Its place depends on what was fastest: long messages may have a rule before it.
+    let is_measured = text.contains(" of FERRORAIL_TUNING=") && text.contains("nodes up to 1:");
+    assert!(is_measured && stderr.is_empty(), "{text}{stderr}");
 }
