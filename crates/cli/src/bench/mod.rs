@@ -240,7 +240,7 @@ fn model(host: &Host, figure: Option<&Figure>) -> Result<Environment> {
         settings = figure.machine.settings(ranks, one_host, given);
     }
     // SAFETY: this process has one thread; those of the MPI library do not look at the environment.
-    unsafe { Environment::with(&settings) }
+    Ok(unsafe { Environment::with(&settings) })
 }
 
 /// Runs as one rank of an MPI job.

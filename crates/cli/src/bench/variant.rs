@@ -1,13 +1,8 @@
 //! What is compared beside the host: copies of the library with settings of their own, and multicasts
 //! without any protocol.
 
-use anyhow::Result;
 use ferrorail_base::config;
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Write;
-use std::os::fd::IntoRawFd;
 
 /// The setting that forces an algorithm.
 pub const ALGORITHM: &str = "FERRORAIL_ALGORITHM";
@@ -84,20 +79,6 @@ pub fn check(setting: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// The setting that names a file with a selection table.
-pub const TUNING: &str = "FERRORAIL_TUNING";
-
-/// The value as the library reads it: a selection table that is written out becomes a file, which lasts
-/// as long as the process.
-fn in_the_environment(name: &str, value: &str) -> std::io::Result<OsString> {
-    if name != TUNING || !value.starts_with('{') {
-        return Ok(value.into());
-    }
-    let file = memfd_create("ferrorail-tuning", MFdFlags::MFD_CLOEXEC)?;
-    File::from(file.try_clone()?).write_all(value.as_bytes())?;
-    Ok(format!("/proc/self/fd/{}", file.into_raw_fd()).into())
-}
-
 /// Settings in the environment, as long as this lives.
 pub struct Environment {
     before: Vec<(String, Option<OsString>)>,
@@ -108,18 +89,14 @@ impl Environment {
     ///
     /// # Safety
     /// No other thread looks at the environment until this is dropped, nor while that happens.
-    ///
-    /// # Errors
-    /// If a selection table cannot be made a file.
-    pub unsafe fn with(settings: &[(String, String)]) -> Result<Self> {
+    pub unsafe fn with(settings: &[(String, String)]) -> Self {
         let mut this = Self { before: Vec::new() };
         for (name, value) in settings {
-            let value = in_the_environment(name, value)?;
             this.before.push((name.clone(), std::env::var_os(name)));
             // SAFETY: the caller vouches for other threads.
             unsafe { std::env::set_var(name, value) };
         }
-        Ok(this)
+        this
     }
 }
 
@@ -163,14 +140,6 @@ mod tests {
     }
 
     #[test]
-    fn tables_that_are_written_out_become_files() {
-        let path = in_the_environment(TUNING, "{ }").unwrap();
-        assert_eq!(std::fs::read_to_string(path).unwrap(), "{ }");
-        assert_eq!(in_the_environment(TUNING, "a.json").unwrap(), "a.json");
-        assert_eq!(in_the_environment("OTHER", "{ }").unwrap(), "{ }");
-    }
-
-    #[test]
     fn the_environment_is_as_before_afterwards() {
         let names = ["FERRORAIL_TEST_GIVEN", "FERRORAIL_TEST_NEW"];
         let now = || names.map(|name| std::env::var(name).ok());
@@ -178,7 +147,7 @@ mod tests {
         unsafe { std::env::set_var(names[0], "before") };
         let settings = names.map(|name| (name.to_owned(), "during".to_owned()));
         // SAFETY: as above.
-        let environment = unsafe { Environment::with(&settings) }.unwrap();
+        let environment = unsafe { Environment::with(&settings) };
         assert_eq!(now(), [(); 2].map(|()| Some("during".to_owned())));
         drop(environment);
         assert_eq!(now(), [Some("before".to_owned()), None]);

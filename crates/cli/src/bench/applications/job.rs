@@ -2,7 +2,6 @@
 
 use super::program::Folder;
 use crate::bench::figures::{Machine, NATIVE_ALLGATHER};
-use crate::bench::variant::TUNING;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -38,25 +37,16 @@ pub struct Launcher<'a> {
     command: &'a str,
     machine: Machine,
     statistics: PathBuf,
-    /// Selection table of [`By::Native`].
-    table: PathBuf,
 }
 
 impl<'a> Launcher<'a> {
     /// `command` takes `-n RANKS PROGRAM`.
-    pub fn new(command: &'a str, folder: &Folder, machine: Machine) -> Result<Self> {
-        let table = folder.file("native.json");
-        let settings = NATIVE_ALLGATHER.settings.iter();
-        let written = settings.filter(|(name, _)| *name == TUNING);
-        for (_, text) in written {
-            fs::write(&table, text).context("cannot write a selection table")?;
-        }
-        Ok(Self {
+    pub fn new(command: &'a str, folder: &Folder, machine: Machine) -> Self {
+        Self {
             command,
             machine,
             statistics: folder.file("statistics.json"),
-            table,
-        })
+        }
     }
 }
 
@@ -156,7 +146,6 @@ impl Job<'_> {
         }
         if by == By::Native {
             command.envs(NATIVE_ALLGATHER.settings.iter().copied());
-            command.env(TUNING, &launcher.table);
         }
         command.arg(self.program).args(&self.arguments);
         Ok(command)

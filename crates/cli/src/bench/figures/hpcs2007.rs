@@ -1,6 +1,6 @@
 //! Qian and Afsahi, High performance RDMA-based multi-port all-gather on multi-rail QsNetII, HPCS, 2007.
 
-use super::native::{ALLGATHERING, GATHERING, ONE_PORT, TUNING, UNSTRIPED};
+use super::native::{ALLGATHERING, GATHERING, UNSTRIPED};
 use super::qian2008::{BOTH_WAYS, BRUCK, CLUSTER, DIRECT, ELAN_GATHER, EXCHANGE, FLAT};
 use super::{Collectives, Figure, Finding, Quantity, Unit, What, library};
 use crate::bench::job_sizes::JobSizes;
@@ -26,18 +26,10 @@ pub const FIGURES: &[Figure] = &[
         what: What::Collectives(Collectives {
             names: &["gather", "allgather"],
             curves: &[
-                library(GATHER_1, &[ONE, ONE_PORT, (TUNING, GATHERING)]).of("gather"),
-                library(GATHER_2, &[TWO, ONE_PORT, (TUNING, GATHERING)]).of("gather"),
-                library(
-                    ALLGATHER_1,
-                    &[ONE, ONE_PORT, UNSTRIPED, (TUNING, ALLGATHERING)],
-                )
-                .of("allgather"),
-                library(
-                    ALLGATHER_2,
-                    &[TWO, ONE_PORT, UNSTRIPED, (TUNING, ALLGATHERING)],
-                )
-                .of("allgather"),
+                library(GATHER_1, &[ONE, GATHERING]).of("gather"),
+                library(GATHER_2, &[TWO, GATHERING]).of("gather"),
+                library(ALLGATHER_1, &[ONE, UNSTRIPED, ALLGATHERING]).of("allgather"),
+                library(ALLGATHER_2, &[TWO, UNSTRIPED, ALLGATHERING]).of("allgather"),
             ],
             bytes: "4:1M",
             job_sizes: JobSizes::Whole,

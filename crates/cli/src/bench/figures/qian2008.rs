@@ -148,15 +148,7 @@ pub const NODE_COLLECTIVES: Figure = Figure {
     what: What::Collectives(Collectives {
         names: &["gather", "bcast"],
         curves: &[
-            library(
-                ELAN_GATHER,
-                &[
-                    OVER_RAILS,
-                    native::ONE_PORT,
-                    (native::TUNING, native::GATHERING),
-                ],
-            )
-            .of("gather"),
+            library(ELAN_GATHER, &[OVER_RAILS, native::GATHERING]).of("gather"),
             library(SHM_GATHER, &[(ALGORITHM, "gather=smp_direct")]).of("gather"),
             Curve {
                 label: "elan_hbcast",

@@ -3,8 +3,8 @@
 use super::*;
 use crate::bench::operation::Operation;
 use crate::bench::{sizes, variant};
-use ferrorail_coll::select::Table;
-use ferrorail_coll::{find, find_collective};
+use ferrorail_coll::find_collective;
+use ferrorail_coll::named::{Named, named};
 
 fn check_curve(figure: &Figure, curve: &Curve) {
     let name = figure.name;
@@ -14,20 +14,15 @@ fn check_curve(figure: &Figure, curve: &Curve) {
     assert!(!is_raw || (curve.settings.is_empty() && shown.names == ["bcast"]));
     for (setting, value) in curve.settings {
         variant::check(setting, value).unwrap();
-        if *setting == variant::TUNING {
-            Table::from_json(value).unwrap();
-        }
         let forced = value
             .split_once('=')
             .filter(|_| *setting == "FERRORAIL_ALGORITHM");
         let Some((collective, algorithm)) = forced else {
             continue;
         };
-        let algorithm = find(find_collective(collective).unwrap(), algorithm).unwrap();
-        let by = if algorithm.multicast {
-            By::Multicast
-        } else {
-            By::Library
+        let by = match named(find_collective(collective).unwrap(), algorithm).unwrap() {
+            Named::One(variant) if variant.algorithm.multicast => By::Multicast,
+            _ => By::Library,
         };
         assert_eq!(curve.by, by, "{name}: {}", curve.label);
     }
