@@ -13,7 +13,7 @@ use crate::bench::instance::Instance;
 use crate::bench::timing::{Timing, everybodys};
 use crate::bench::wrong_data::WrongData;
 use crate::mpi;
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use ferrorail_mpi_abi::Host;
 use std::path::Path;
 use std::ptr::NonNull;
@@ -114,11 +114,13 @@ impl<'a> Driver<'a> {
         'a: 'i,
     {
         let find = |name: &str| instance.symbol(&format!("MPI_{name}"));
-        let messages = instance.symbol("ferrorail_lock_messages");
+        let messages = instance
+            .symbol("ferrorail_lock_messages")
+            .context("the library does not count the messages of locks")?;
         // SAFETY: the library has the MPI functions of these names there, and its own.
         let implementation = unsafe {
-            let messages = messages.map(|at| std::mem::transmute::<NonNull<_>, LockMessages>(at));
-            Mpi::new(self.host, self.plan.memory, find, messages)?
+            let messages = std::mem::transmute::<NonNull<_>, LockMessages>(messages);
+            Mpi::new(self.host, self.plan.memory, find, Some(messages))?
         };
         Ok(Side {
             implementation: Box::new(implementation),
@@ -164,7 +166,7 @@ impl<'a> Driver<'a> {
             .iter()
             .partition(|figure| figure.ranks <= self.size);
         for figure in enough {
-            for sides in self.together(figure, &sides) {
+            for sides in self.together(&sides) {
                 rows.extend(self.measure_figure(figure, &sides)?);
             }
         }
@@ -200,12 +202,9 @@ impl<'a> Driver<'a> {
 
     /// The sides whose windows exist at the same time: all, but that in figures of papers each setting has a
     /// turn of its own, as windows may have threads that take cores from the others.
-    fn together<'s, 'i>(&self, figure: &Figure, sides: &'s [Side<'i>]) -> Vec<Vec<&'s Side<'i>>> {
+    fn together<'s, 'i>(&self, sides: &'s [Side<'i>]) -> Vec<Vec<&'s Side<'i>>> {
         let ours = || sides.iter().filter(|side| side.instance.is_some());
-        let counted = figure.kind == Kind::Messages;
-        let others = sides
-            .iter()
-            .filter(|side| side.instance.is_none() && !counted);
+        let others = sides.iter().filter(|side| side.instance.is_none());
         match self.plan.paper {
             Some(_) => ours()
                 .map(|side| std::iter::once(side).chain(others.clone()).collect())

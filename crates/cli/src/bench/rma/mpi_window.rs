@@ -132,8 +132,8 @@ impl<'a> Mpi<'a> {
 }
 
 impl Implementation for Mpi<'_> {
-    fn offers(&self, _: Need) -> bool {
-        true
+    fn offers(&self, need: Need) -> bool {
+        need != Need::CountedLock || self.messages.is_some()
     }
 
     fn window(&self, bytes: usize) -> Result<Box<dyn Window + '_>> {

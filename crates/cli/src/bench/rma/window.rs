@@ -13,6 +13,8 @@ pub enum Need {
     Pscw,
     /// Lock and unlock of one target.
     Lock,
+    /// The same, its messages being counted.
+    CountedLock,
     /// Completion inside an epoch, locks of all targets, results at once.
     Flush,
 }

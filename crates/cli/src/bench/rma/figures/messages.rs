@@ -1,5 +1,5 @@
 //! Remote messages of an acquisition and release under contention (figure 4.7), as ferrorail counts
-//! them: none inside a node.
+//! them, none inside a node, and the baseline.
 
 use super::{Cell, Figure, Kind, PLAIN, others};
 use crate::bench::rma::run::Run;
@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 
 pub const FIGURE: Figure = Figure {
     name: "rma-messages",
-    about: "remote messages per lock and unlock by how many want it; without a host side",
-    variants: &[("lock_unlock", Need::Lock)],
+    about: "remote messages per lock and unlock by how many want it; the host counts none",
+    variants: &[("lock_unlock", Need::CountedLock)],
     parameter: Some(("contenders", others)),
     kind: Kind::Messages,
     run,
@@ -22,7 +22,7 @@ fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
     }
     let counted = |run: &mut Run<'_, '_>| {
         let counted = run.window().lock_messages();
-        counted.context("the window is not ferrorail's: no messages are counted")
+        counted.context("no messages of this window are counted")
     };
     let (_, before) = counted(run)?;
     run.timed(|run, _| {

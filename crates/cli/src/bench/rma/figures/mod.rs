@@ -40,7 +40,7 @@ pub enum Kind {
     Burst,
     /// Per cent of a core, in the mean of the ranks that take part.
     Percent,
-    /// Messages, in the mean of the ranks that take part; only ferrorail counts them.
+    /// Messages, in the mean of the ranks that take part.
     Messages,
 }
 

@@ -1,6 +1,6 @@
 //! The messages of the comparison baseline: how epochs' operations travel.
 
-use super::packet::{PACKET_BYTES, Packet, Queued, Sort};
+use super::packet::{Act, PACKET_BYTES, Packet, Queued, Sort, WORD_BYTES};
 use anyhow::{Context, Result, anyhow, ensure};
 use ferrorail_mpi_abi::{Comm, Host, Request, RequestList};
 use std::ffi::{c_int, c_void};
@@ -15,15 +15,17 @@ const REQUESTS: usize = 4096;
 pub enum Tag {
     /// Packets of an epoch in which the target takes part.
     Active = 1,
-    /// The first packet of an epoch with a lock.
+    /// A packet about a lock, or under one.
     Passive,
-    /// Its others.
+    /// Those that follow it.
     PassiveMore,
     /// Long data.
     Data,
     /// What a get brings back.
     Reply,
-    /// The end of an epoch with a lock.
+    /// A lock is granted.
+    Grant,
+    /// Operations under a lock are complete.
     Acknowledgement,
     /// A target lets an origin in.
     Post,
@@ -42,12 +44,15 @@ pub struct Messages<'a> {
     requests: RequestList,
     /// Packets being sent, until all are.
     packets: Vec<Vec<u8>>,
+    /// What others wait for. They end without this rank's own requests, whose targets may wait for this rank.
+    answers: RequestList,
+    /// What words were, until all answers are sent.
+    results: Vec<Vec<u8>>,
     /// Where packets arrive that this rank waits for.
     incoming: Vec<u8>,
-    /// Where the first packet of an epoch with a lock arrives.
+    /// Where packets about locks arrive.
     heard: Vec<u8>,
     listening: Request,
-    acknowledgement: Request,
     barrier: Request,
 }
 
@@ -68,10 +73,11 @@ impl<'a> Messages<'a> {
             ibarrier: unsafe { std::mem::transmute::<ptr::NonNull<c_void>, Ibarrier>(ibarrier) },
             requests: RequestList::with_capacity(host.kind(), REQUESTS),
             packets: Vec::new(),
+            answers: RequestList::with_capacity(host.kind(), REQUESTS),
+            results: Vec::new(),
             incoming: vec![0; PACKET_BYTES],
             heard: vec![0; PACKET_BYTES],
             listening: none,
-            acknowledgement: none,
             barrier: none,
         })
     }
@@ -80,12 +86,15 @@ impl<'a> Messages<'a> {
     ///
     /// # Safety
     /// Buffers are left alone until [`Messages::finish`].
-    pub unsafe fn send_all(&mut self, queue: &[Queued], target: u32, tag: Tag) -> Result<()> {
-        let mut tag = tag;
+    pub unsafe fn send_all(&mut self, queue: &[Queued], target: u32, act: Act) -> Result<()> {
+        let mut tag = match act {
+            Act::Active => Tag::Active,
+            _ => Tag::Passive,
+        };
         let mut left = queue;
         loop {
             // SAFETY: the caller's contract.
-            let (packet, taken) = unsafe { Packet::write(self.rank, left) };
+            let (packet, taken) = unsafe { Packet::write(self.rank, act, left) };
             let (sent, rest) = left.split_at(taken);
             // SAFETY: packets are kept until all is finished; moving the vector moves no bytes.
             unsafe { self.start_send(packet.as_ptr(), packet.len(), target, tag)? };
@@ -93,11 +102,13 @@ impl<'a> Messages<'a> {
             for operation in sent.iter().filter(|operation| !operation.is_inline()) {
                 // SAFETY: the caller's contract.
                 unsafe {
-                    match operation.sort {
-                        Sort::Get => {
+                    match operation.is_answered() {
+                        true => {
                             self.start_receive(operation.here, operation.bytes, target, Tag::Reply)
                         }
-                        _ => self.start_send(operation.here, operation.bytes, target, Tag::Data),
+                        false => {
+                            self.start_send(operation.here, operation.bytes, target, Tag::Data)
+                        }
                     }?;
                 }
             }
@@ -136,7 +147,13 @@ impl<'a> Messages<'a> {
             // SAFETY: inside the memory, as checked.
             unsafe {
                 if sort == Sort::Get {
-                    self.start_send(there, bytes, packet.from, Tag::Reply)?;
+                    self.start_answer(there, bytes, packet.from, Tag::Reply)?;
+                } else if sort == Sort::FetchAdd {
+                    let mut before = vec![0u8; WORD_BYTES];
+                    operation.here = before.as_mut_ptr();
+                    operation.apply_here(memory);
+                    self.start_answer(before.as_ptr(), WORD_BYTES, packet.from, Tag::Reply)?;
+                    self.results.push(before);
                 } else if operation.is_inline() {
                     operation.apply_here(memory);
                 } else if sort == Sort::Put {
@@ -157,6 +174,14 @@ impl<'a> Messages<'a> {
         self.host.wait_all(&mut self.requests)?;
         self.requests.clear();
         self.packets.clear();
+        self.finish_answers()
+    }
+
+    /// Waits for what others wait for.
+    pub fn finish_answers(&mut self) -> Result<()> {
+        self.host.wait_all(&mut self.answers)?;
+        self.answers.clear();
+        self.results.clear();
         Ok(())
     }
 
@@ -172,7 +197,7 @@ impl<'a> Messages<'a> {
         unsafe { self.receive(ptr::null_mut(), 0, from, tag) }
     }
 
-    /// Begins to listen for epochs with a lock.
+    /// Begins to listen for packets about locks.
     pub fn listen(&mut self) -> Result<()> {
         let (to, any) = (self.heard.as_mut_ptr(), self.host.constants().any_source);
         // SAFETY: the buffer is this value's, and on the heap.
@@ -186,22 +211,21 @@ impl<'a> Messages<'a> {
         Ok(done.then(|| Packet::read(&self.heard)))
     }
 
-    /// Ends an epoch of `origin`.
-    pub fn acknowledge(&mut self, origin: u32) -> Result<()> {
-        self.tell(origin, Tag::Acknowledgement)
+    /// An empty message to `origin`, which waits for it.
+    pub fn answer(&mut self, origin: u32, tag: Tag) -> Result<()> {
+        // SAFETY: no byte is sent.
+        unsafe { self.start_answer(ptr::dangling(), 0, origin, tag) }
     }
 
-    /// Begins to wait for the end of an epoch at `target`.
-    pub fn expect_acknowledgement(&mut self, target: u32) -> Result<()> {
-        let tag = Tag::Acknowledgement;
+    /// Begins to wait for an empty message of `from`.
+    pub fn expect(&mut self, from: u32, tag: Tag) -> Result<Request> {
         // SAFETY: no byte is received.
-        self.acknowledgement = unsafe { self.post(ptr::null_mut(), 0, target as c_int, tag)? };
-        Ok(())
+        unsafe { self.post(ptr::null_mut(), 0, from as c_int, tag) }
     }
 
     /// Whether it is there.
-    pub fn is_acknowledged(&mut self) -> Result<bool> {
-        Self::test(self.host, &mut self.acknowledgement)
+    pub fn is_there(&self, expected: &mut Request) -> Result<bool> {
+        Self::test(self.host, expected)
     }
 
     /// Collective.
@@ -251,6 +275,25 @@ impl<'a> Messages<'a> {
         unsafe {
             let bytes = slice::from_raw_parts(from, bytes);
             host.start_send(bytes, to, tag, self.comm, &mut self.requests)?;
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As [`Messages::start_send`], until [`Messages::finish_answers`].
+    unsafe fn start_answer(
+        &mut self,
+        from: *const u8,
+        bytes: usize,
+        to: u32,
+        tag: Tag,
+    ) -> Result<()> {
+        c_int::try_from(bytes).context("a message")?;
+        let (host, tag) = (self.host, tag as c_int);
+        // SAFETY: the caller's contract.
+        unsafe {
+            let bytes = slice::from_raw_parts(from, bytes);
+            host.start_send(bytes, to, tag, self.comm, &mut self.answers)?;
         }
         Ok(())
     }

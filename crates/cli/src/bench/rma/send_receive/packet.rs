@@ -1,13 +1,15 @@
 //! How an epoch's operations lie in packets.
 
+use super::locks::Mode;
 use std::ptr;
 
 /// Length of a packet.
 pub const PACKET_BYTES: usize = 16 << 10;
 /// Longest data that travels in a packet.
 const INLINE_BYTES: usize = 1024;
-/// Head of a packet: sender, number of operations, whether another packet follows, its length.
-const HEAD_BYTES: usize = 32;
+/// Head of a packet: sender, number of operations, whether another packet follows, its length, what else
+/// it is for.
+const HEAD_BYTES: usize = 40;
 /// What comes before each operation's data: sort, length, offset.
 const OPERATION_BYTES: usize = 24;
 
@@ -20,7 +22,34 @@ pub enum Sort {
     Get,
     /// Adds integers of 32 bits.
     Add,
+    /// Adds one to a word, and reads what it was.
+    FetchAdd,
 }
+
+const SORTS: [Sort; 4] = [Sort::Put, Sort::Get, Sort::Add, Sort::FetchAdd];
+/// Bytes of the word of [`Sort::FetchAdd`].
+pub const WORD_BYTES: usize = size_of::<u64>();
+
+/// What a packet is for beside its operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// They belong to an epoch in which the target takes part.
+    Active,
+    /// Its lock is wanted.
+    Ask(Mode),
+    /// The origin goes on with what it has locked.
+    Flush,
+    /// The origin gives the lock back.
+    Release,
+}
+
+const ACTS: [Act; 5] = [
+    Act::Active,
+    Act::Ask(Mode::Shared),
+    Act::Ask(Mode::Exclusive),
+    Act::Flush,
+    Act::Release,
+];
 
 /// An operation.
 #[derive(Clone, Copy)]
@@ -34,7 +63,12 @@ pub struct Queued {
 impl Queued {
     /// Whether its data travels in the packet.
     pub fn is_inline(&self) -> bool {
-        self.sort != Sort::Get && self.bytes <= INLINE_BYTES
+        !self.is_answered() && self.bytes <= INLINE_BYTES
+    }
+
+    /// Whether something comes back.
+    pub fn is_answered(&self) -> bool {
+        matches!(self.sort, Sort::Get | Sort::FetchAdd)
     }
 
     /// # Safety
@@ -47,6 +81,12 @@ impl Queued {
                 Sort::Put => ptr::copy(self.here, there, self.bytes),
                 Sort::Get => ptr::copy(there, self.here, self.bytes),
                 Sort::Add => add(self.here, there, self.bytes),
+                Sort::FetchAdd => {
+                    let word = there.cast::<u64>();
+                    let before = word.read_unaligned();
+                    word.write_unaligned(before.wrapping_add(1));
+                    self.here.cast::<u64>().write_unaligned(before);
+                }
             }
         }
     }
@@ -71,17 +111,18 @@ unsafe fn add(from: *const u8, into: *mut u8, bytes: usize) {
 /// A packet as it arrived.
 pub struct Packet {
     pub from: u32,
+    pub act: Act,
     pub more: bool,
     operations: usize,
     bytes: Vec<u8>,
 }
 
 impl Packet {
-    /// A packet of `rank` with as many operations as fit, and how many those are.
+    /// A packet of `rank` for `act` with as many operations as fit, and how many those are.
     ///
     /// # Safety
     /// Their buffers are valid.
-    pub unsafe fn write(rank: u32, queue: &[Queued]) -> (Vec<u8>, usize) {
+    pub unsafe fn write(rank: u32, act: Act, queue: &[Queued]) -> (Vec<u8>, usize) {
         let mut packet = vec![0; HEAD_BYTES];
         let mut taken = 0;
         for operation in queue {
@@ -106,11 +147,24 @@ impl Packet {
             taken += 1;
         }
         let more = u64::from(taken < queue.len());
-        let head = [u64::from(rank), taken as u64, more, packet.len() as u64];
+        let act = ACTS.iter().position(|&other| other == act);
+        let act = act.expect("an act of the table") as u64;
+        let head = [
+            u64::from(rank),
+            taken as u64,
+            more,
+            packet.len() as u64,
+            act,
+        ];
         for (at, word) in head.into_iter().enumerate() {
             packet[8 * at..8 * at + 8].copy_from_slice(&word.to_ne_bytes());
         }
         (packet, taken)
+    }
+
+    /// Whether it has no operations.
+    pub fn is_empty(&self) -> bool {
+        self.operations == 0
     }
 
     /// What it asks for, with the data that came along.
@@ -118,11 +172,7 @@ impl Packet {
         let mut next = HEAD_BYTES;
         let read = |_| {
             let operation = Queued {
-                sort: match word(&self.bytes, next) {
-                    0 => Sort::Put,
-                    1 => Sort::Get,
-                    _ => Sort::Add,
-                },
+                sort: SORTS[word(&self.bytes, next) as usize],
                 bytes: word(&self.bytes, next + 8) as usize,
                 at: word(&self.bytes, next + 16) as usize,
                 here: self.bytes[next + OPERATION_BYTES..].as_ptr().cast_mut(),
@@ -140,6 +190,7 @@ impl Packet {
     pub fn read(bytes: &[u8]) -> Self {
         Self {
             from: word(bytes, 0) as u32,
+            act: ACTS[word(bytes, 32) as usize],
             operations: word(bytes, 8) as usize,
             more: word(bytes, 16) != 0,
             bytes: bytes[..word(bytes, 24) as usize].to_vec(),
@@ -174,10 +225,13 @@ mod tests {
         .chain(vec![operation(Sort::Put, 1000, 0); 20])
         .collect();
         // SAFETY: the data is longer than each operation.
-        let (bytes, taken) = unsafe { Packet::write(3, &queue) };
+        let (bytes, taken) = unsafe { Packet::write(3, Act::Flush, &queue) };
         assert!(taken > 3 && taken < queue.len() && bytes.len() <= PACKET_BYTES);
         let packet = Packet::read(&[&bytes[..], &[0; 64]].concat());
-        assert_eq!((packet.from, packet.more), (3, true));
+        assert_eq!(
+            (packet.from, packet.act, packet.more, packet.is_empty()),
+            (3, Act::Flush, true, false)
+        );
         let found = packet.operations();
         assert_eq!(found.len(), taken);
         for (found, sent) in found.iter().zip(&queue) {
@@ -191,7 +245,28 @@ mod tests {
         unsafe { found[0].apply_here(memory.as_mut_ptr()) };
         assert_eq!(memory[99..106], [0, 7, 7, 7, 7, 7, 0]);
         // SAFETY: as above.
-        let (bytes, taken) = unsafe { Packet::write(3, &queue[..2]) };
+        let (bytes, taken) = unsafe { Packet::write(3, Act::Active, &queue[..2]) };
         assert!(taken == 2 && !Packet::read(&bytes).more);
+        for act in ACTS {
+            // SAFETY: there is no buffer.
+            let (bytes, _) = unsafe { Packet::write(0, act, &[]) };
+            let packet = Packet::read(&bytes);
+            assert!(packet.act == act && packet.is_empty());
+        }
+    }
+
+    #[test]
+    fn words_are_read_and_incremented() {
+        let (mut memory, mut before) = ([5u64, 9], 0u64);
+        let operation = Queued {
+            sort: Sort::FetchAdd,
+            here: (&raw mut before).cast(),
+            bytes: WORD_BYTES,
+            at: 8,
+        };
+        assert!(operation.is_answered() && !operation.is_inline());
+        // SAFETY: both words are live.
+        unsafe { operation.apply_here(memory.as_mut_ptr().cast()) };
+        assert_eq!((before, memory), (9, [5, 10]));
     }
 }
