@@ -76,9 +76,11 @@ fn shared(setup: &Setup, mut compiler: Command, library: &Path, source: &str) ->
     compile(compiler, library)
 }
 
-/// Has `command` write `target`. Several threads may want the same one: it appears when it is whole.
+/// Has `command` write `target`. Several threads, of several stages, may want the same one: it appears when it
+/// is whole.
 fn compile(mut command: Command, target: &Path) -> Result<()> {
-    let unfinished = target.with_extension(format!("{:?}", std::thread::current().id()));
+    let (process, thread) = (std::process::id(), std::thread::current().id());
+    let unfinished = target.with_extension(format!("{process}.{thread:?}"));
     command.arg("-o").arg(&unfinished);
     let result = command
         .output()
