@@ -194,7 +194,7 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     }
     if case.expect.taken && case.expect.forced && case.ranks > 1 {
         for settings in case.settings() {
-            stats.check_forced(case.ranks, &settings)?;
+            stats.check_forced(case.ranks, case.hosts, &settings)?;
         }
     }
     stats.check_forwarded(&case.expect.forwarded)?;

@@ -93,13 +93,15 @@ impl fmt::Display for Carried {
     }
 }
 
-/// Nodes that `ranks` of one machine are grouped into by `FERRORAIL_NODE_SIZE`.
-fn nodes(ranks: u32, settings: &Environment) -> u32 {
+/// Nodes that `ranks`, which fill `hosts` one after the other, are grouped into by `FERRORAIL_NODE_SIZE`.
+fn nodes(ranks: u32, hosts: u32, settings: &Environment) -> u32 {
     let size = settings.get("FERRORAIL_NODE_SIZE");
     let size = size
         .and_then(|size| size.parse().ok())
         .filter(|&size| size > 0);
-    Topology::from_host_keys(&vec![0; ranks as usize], size).node_count()
+    let host = |rank| u64::from(rank * hosts / ranks);
+    let hosts: Vec<u64> = (0..ranks).map(host).collect();
+    Topology::from_host_keys(&hosts, size).node_count()
 }
 
 /// One rail.
@@ -173,13 +175,13 @@ impl Stats {
             })
     }
 
-    /// Whether each algorithm that `settings` force ran on a team of all `ranks` in the nodes that they
-    /// make.
-    pub fn check_forced(&self, ranks: u32, settings: &Environment) -> Result<()> {
+    /// Whether each algorithm that `settings` force ran on a team of all `ranks`, which fill `hosts` one
+    /// after the other, in the nodes that they make.
+    pub fn check_forced(&self, ranks: u32, hosts: u32, settings: &Environment) -> Result<()> {
         let Some(forced) = settings.get("FERRORAIL_ALGORITHM") else {
             return Ok(());
         };
-        let nodes = nodes(ranks, settings);
+        let nodes = nodes(ranks, hosts, settings);
         for (collective, algorithm) in forced.split(',').filter_map(|one| one.split_once('=')) {
             let of_it = || {
                 let rows = self.collectives.iter();

@@ -2,9 +2,10 @@
 
 mod ranks;
 
-use ferrorail_base::RailId;
-use ferrorail_base::config::{RailChoice, Settings, StripeChoice};
-use ferrorail_engine::{Context, Fabric, Team};
+use ferrorail_base::config::{RailChoice, Settings, StripeChoice, WindowKeys};
+use ferrorail_base::runs::Piece;
+use ferrorail_base::{RailId, Rank};
+use ferrorail_engine::{Context, Fabric, LockMode, Memory, Shape, Team, Window, WindowSpec};
 use ranks::{SHAPES, on_ranks, settings};
 use std::time::Duration;
 
@@ -119,6 +120,55 @@ fn measured_shares_spare_the_slow_rail() {
 fn adapted_shares_spare_the_slow_rail() {
     let bytes = exchange(StripeChoice::Adaptive);
     assert!(bytes[0] > 2 * bytes[1], "{bytes:?}");
+}
+
+/// Bytes that the rails carried while rank 0 put a large block into rank 1's window, again and again.
+fn put_into_a_window(policy: StripeChoice) -> Vec<u64> {
+    const BYTES: usize = 1 << 20;
+    let whole = Shape::Dense(Piece {
+        offset: 0,
+        bytes: BYTES,
+    });
+    let context = on_ranks(2, &unequal(policy), |team| {
+        let spec = WindowSpec {
+            memory: Memory::Allocate,
+            bytes: BYTES as u64,
+            unit: 1,
+            lock: None,
+            elements: false,
+            keys: WindowKeys::default(),
+        };
+        // SAFETY: the window brings its memory.
+        let window = unsafe { Window::create(team, spec) }.expect("a window");
+        let (onesided, target) = (window.onesided(), Rank(1));
+        if onesided.rank() == Rank(0) {
+            let block: Vec<u8> = (0..BYTES).map(|i| byte(0, 1, i)).collect();
+            let mut back = vec![0; BYTES];
+            onesided
+                .lock(target, LockMode::Exclusive, false)
+                .expect("no epoch");
+            for _ in 0..8 {
+                // SAFETY: both buffers outlive the flush.
+                let moved = unsafe { onesided.put(block.as_ptr(), &whole, target, 0, &whole) };
+                moved.and_then(|()| onesided.flush(target)).expect("locked");
+            }
+            // SAFETY: as above.
+            let moved = unsafe { onesided.get(back.as_mut_ptr(), &whole, target, 0, &whole) };
+            moved.and_then(|()| onesided.flush(target)).expect("locked");
+            onesided.unlock(target).expect("locked");
+            assert_eq!(back, block);
+        }
+        window.close().expect("no epoch is open");
+    });
+    traffic(&context)
+}
+
+#[test]
+fn adapted_shares_of_a_window_spare_the_slow_rail() {
+    let even = put_into_a_window(StripeChoice::Even);
+    assert!(even[0].abs_diff(even[1]) < even[0] / 50, "{even:?}");
+    let adapted = put_into_a_window(StripeChoice::Adaptive);
+    assert!(adapted[0] > 2 * adapted[1], "{adapted:?}");
 }
 
 /// One rail of four is lost for good: the others carry equal shares of all that follows.

@@ -26,7 +26,7 @@ fn forced_algorithms_must_run_on_the_shape_that_was_asked_for() {
     let check = |ranks, algorithm: &str, node_size: &str| {
         let settings = [("ALGORITHM", algorithm), ("NODE_SIZE", node_size)];
         let settings = settings.map(|(name, value)| (format!("FERRORAIL_{name}"), value.into()));
-        stats.check_forced(ranks, &settings.into()).is_ok()
+        stats.check_forced(ranks, 1, &settings.into()).is_ok()
     };
     assert!(check(2, "allgather=ring", "1"));
     assert!(!check(2, "allgather=bruck", "1"));

@@ -9,7 +9,6 @@ mod message;
 mod multicast;
 mod probe;
 mod put;
-mod rate_sampler;
 mod ready_to_receive;
 mod registered;
 mod span;
@@ -19,7 +18,6 @@ mod user;
 mod wait;
 
 pub(crate) use probe::{PeerProbe, probe_peer};
-pub(crate) use rate_sampler::RateSampler;
 pub(crate) use ready_to_receive::beside_cells;
 pub(crate) use staged::StagedTransfers;
 pub use user::Block;
@@ -29,21 +27,29 @@ pub(crate) use wait::BlockingWait;
 use crate::EngineError;
 use crate::plan::Route;
 use crate::sequence::Allocation;
-use crate::team::State;
 use crate::team::map::Map;
+use crate::team::{Link, State};
 use checked::Checking;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::schedule::PHASE_MAX;
 use ferrorail_coll::{Buffer, Schedule, Slot, Step};
 use ferrorail_fabric::Fabric;
-use ferrorail_fabric::stripe::flag_parts;
+use ferrorail_fabric::stripe::{Chunk, flag_parts};
 use multicast::Multicasts;
 use put::Sending;
 use registered::Registered;
 use span::Spans;
 use staged::Outgoing;
 use std::cell::Cell;
+use std::time::Duration;
+
+/// Has the weights of the rails to `to` follow a chunk that was timed.
+fn observe(links: &mut [Option<Link>], to: Rank, chunk: Chunk, elapsed: Duration) {
+    if let Some(link) = &mut links[to.index()] {
+        link.rail_weights.observe(chunk, elapsed);
+    }
+}
 
 /// What a run that cannot go on is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,13 +299,17 @@ impl<'a> Run<'a> {
             return Ok(Advance::Pending(Blocked::Rail));
         }
         self.release_user_memory();
-        state.sampler.close(&mut state.links);
+        let links = &mut state.links;
+        (state.sampler).close(|to, chunk, elapsed| observe(links, to, chunk, elapsed));
         Ok(Advance::Done)
     }
 
     fn look_at_rails(&self, state: &mut State) -> Result<(), EngineError> {
         if let Some(rails) = &self.map.rails {
-            state.sampler.read(&*rails.fabric, &mut state.links);
+            let links = &mut state.links;
+            (state.sampler).read(&*rails.fabric, |to, chunk, elapsed| {
+                observe(links, to, chunk, elapsed)
+            });
             if !state.unacknowledged.is_settled() {
                 self.read_acks(state)?;
             }
@@ -348,7 +358,7 @@ impl<'a> Run<'a> {
         )
     }
 
-    fn is_protocol(&self, buffer: Buffer) -> bool {
+    fn is_result(&self, buffer: Buffer) -> bool {
         buffer == Buffer::Recv
     }
 }

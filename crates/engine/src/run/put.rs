@@ -1,7 +1,6 @@
 //! Putting: through shared memory inside the node, over rails between nodes.
 
 use super::message::{Message, link_to};
-use super::rate_sampler::Sample;
 use super::ready_to_receive::REFUSED;
 use super::staged::StagedRequest;
 use super::{Blocked, Run};
@@ -12,7 +11,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
 use ferrorail_coll::{Buffer, Slot, Span};
-use ferrorail_fabric::stripe::{Policy, Stripes, flag_value};
+use ferrorail_fabric::stripe::{Policy, Sample, Stripes, flag_value};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
 };
@@ -39,7 +38,7 @@ impl<'a> Run<'a> {
         into: Span,
     ) -> Result<Option<Blocked>, EngineError> {
         let source = self.source(to, from);
-        if self.is_protocol(into.buffer) {
+        if self.is_result(into.buffer) {
             let region = rtr(state, to);
             let offset = self.protocol_offset(into);
             self.check_capacity(&region, offset, source.bytes, to)?;
@@ -99,7 +98,7 @@ impl<'a> Run<'a> {
         from: Span,
         into: Span,
     ) -> Result<Option<Blocked>, EngineError> {
-        if self.is_protocol(into.buffer) {
+        if self.is_result(into.buffer) {
             return self.put_user(state, to, port, slot, from, into);
         }
         let rails = self.rails();

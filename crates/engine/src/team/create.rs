@@ -7,8 +7,8 @@ use super::{State, StateLock, Team, memory, rails};
 use crate::agree::{agree, gather};
 use crate::plan::Plans;
 use crate::quiescence::Quiescence;
+use crate::run::StagedTransfers;
 use crate::run::checked::UnacknowledgedList;
-use crate::run::{RateSampler, StagedTransfers};
 use crate::sequence::Sequence;
 use crate::shared_settings::{SharedSettings, Tuning};
 use crate::{Context, EngineError};
@@ -16,6 +16,7 @@ use ferrorail_base::config::Settings;
 use ferrorail_base::{ProcessId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::stripe::RailTurn;
+use ferrorail_fabric::stripe::RateSampler;
 use ferrorail_shm::WaitPolicy;
 use std::sync::{Arc, OnceLock};
 

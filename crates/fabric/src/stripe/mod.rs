@@ -12,8 +12,10 @@
 //! no other port of the round does.
 
 mod rail_weights;
+mod rate_sampler;
 
 pub use rail_weights::{RailTurn, RailWeights};
+pub use rate_sampler::{RateSampler, Sample};
 
 use crate::RAILS_MAX;
 use ferrorail_base::RailId;

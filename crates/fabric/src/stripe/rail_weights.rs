@@ -1,7 +1,9 @@
 //! What an origin knows about its rails to one peer.
 
+use super::Chunk;
 use crate::RAILS_MAX;
 use ferrorail_base::RailId;
+use std::time::Duration;
 
 /// Weight of a rail of which nothing is known.
 const UNKNOWN: u32 = 1 << 10;
@@ -218,15 +220,15 @@ impl RailWeights {
         turn.next(wanted, &self.weights)
     }
 
-    /// Takes note that a chunk of `bytes` bytes on `rail` took `nanoseconds` from the posting of its
-    /// message to its completion, waiting for others included: what counts is when it ends.
-    pub fn observe(&mut self, rail: RailId, bytes: u64, nanoseconds: u64) {
-        let index = rail.index();
+    /// Takes note that `chunk` took `elapsed` from the posting of its message to its completion, waiting for
+    /// others included: what counts is when it ends.
+    pub fn observe(&mut self, chunk: Chunk, elapsed: Duration) {
+        let (index, bytes) = (chunk.rail.index(), chunk.bytes);
         if index >= self.rail_count() || bytes == 0 || self.excluded & 1 << index != 0 {
             return;
         }
         // Bytes per millisecond: 1 KB/s to 268 GB/s are told apart.
-        let speed = u128::from(bytes) * 1_000_000 / u128::from(nanoseconds.max(1));
+        let speed = u128::from(bytes) * 1_000_000 / elapsed.as_nanos().max(1);
         let speed = speed.clamp(1, u128::from(WEIGHT_MAX)) as u32;
         if self.measured == 0 {
             // Rails nobody has measured yet count as this one: they will be tried.

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::time::Duration;
 
 fn even() -> Planner {
     Planner::new(Policy::Even, 1024, 256)
@@ -161,6 +162,15 @@ fn round_robin_never_divides() {
     assert_eq!(rails, [0, 1, 0, 1]);
 }
 
+/// All of a message of so many bytes on one rail.
+fn whole(rail: u8, bytes: u64) -> Chunk {
+    Chunk {
+        rail: RailId(rail),
+        offset: 0,
+        bytes,
+    }
+}
+
 /// Plays rails of the given speeds (bytes per microsecond) and latency; returns the time of the
 /// last message by even division, and by what adaptation arrived at.
 fn settle(speeds: &[u64], latency_ns: u64, messages: u32) -> (u64, u64) {
@@ -173,7 +183,7 @@ fn settle(speeds: &[u64], latency_ns: u64, messages: u32) -> (u64, u64) {
     for _ in 0..messages {
         let stripes = planner.plan(&mut turn, &mut rail_weights, 1 << 20);
         for chunk in stripes.chunks() {
-            rail_weights.observe(chunk.rail, chunk.bytes, time(chunk));
+            rail_weights.observe(*chunk, Duration::from_nanos(time(chunk)));
         }
         last = ends(&stripes);
     }
@@ -207,11 +217,8 @@ fn a_rail_that_recovers_is_used_again() {
         }
         let stripes = planner.plan(&mut turn, &mut rail_weights, 1 << 20);
         for chunk in stripes.chunks() {
-            rail_weights.observe(
-                chunk.rail,
-                chunk.bytes,
-                1 + chunk.bytes * 1000 / speeds[chunk.rail.index()],
-            );
+            let ns = 1 + chunk.bytes * 1000 / speeds[chunk.rail.index()];
+            rail_weights.observe(*chunk, Duration::from_nanos(ns));
         }
         if stripes.count() == 2 || message < 50 {
             share = (1 << 20) - stripes.chunks()[0].bytes;
@@ -247,7 +254,7 @@ proptest! {
         let mut rail_weights = RailWeights::weighted(&speeds);
         let mut turn = RailTurn::default();
         for (rail, bytes, ns) in samples {
-            rail_weights.observe(RailId(rail), bytes, ns);
+            rail_weights.observe(whole(rail, bytes), Duration::from_nanos(ns));
         }
         for _ in 0..3 {
             let stripes = planner.plan(&mut turn, &mut rail_weights, bytes);
@@ -343,7 +350,7 @@ proptest! {
                 prop_assert!(chunk.rail.index() < speeds.len());
                 prop_assert!(barred & 1 << chunk.rail.0 == 0, "rail {}", chunk.rail);
             }
-            rail_weights.observe(RailId(rail as u8), bytes, nanoseconds);
+            rail_weights.observe(whole(rail as u8, bytes), Duration::from_nanos(nanoseconds));
         }
     }
 }

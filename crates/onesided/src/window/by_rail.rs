@@ -4,15 +4,16 @@
 
 use super::kept::Buffer;
 use super::layout::STAGING_BYTES;
-use super::outstanding::{After, accepted};
+use super::outstanding::{After, Outstanding, accepted};
 use super::rails::Direction;
 use super::{Window, WindowError, WindowRails};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_fabric::stripe::Stripes;
+use ferrorail_fabric::stripe::{Sample, Stripes};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalSlice, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket, Tracking,
 };
+use std::time::Instant;
 
 /// A message straight from or to a buffer of the caller's, as far as it is posted. If posting fails, what
 /// was posted may still use the buffer: the registration is kept for ever.
@@ -26,6 +27,8 @@ struct Direct {
     stripes: Option<Stripes>,
     posted: usize,
     tickets: [Option<Ticket>; RAILS_MAX],
+    /// When its first chunk was posted, if its chunks are timed.
+    begun: Option<Instant>,
 }
 
 impl<F: Fabric> Window<F> {
@@ -59,6 +62,7 @@ impl<F: Fabric> Window<F> {
                     stripes: None,
                     posted: 0,
                     tickets: [None; RAILS_MAX],
+                    begun: None,
                 };
                 // SAFETY: the caller's contract.
                 let outcome = self.on_rails(target, |rails| unsafe {
@@ -124,7 +128,8 @@ impl<F: Fabric> WindowRails<F> {
             None => self.plan(&mut outstanding, message.target, bytes),
         };
         let peer = self.link_of(message.target).peer;
-        for chunk in &stripes.chunks()[message.posted..] {
+        let timed = self.times(&stripes);
+        for &chunk in &stripes.chunks()[message.posted..] {
             let here = LocalSlice {
                 region,
                 offset: first + chunk.offset as usize,
@@ -133,6 +138,8 @@ impl<F: Fabric> WindowRails<F> {
             let offset = there.offset + chunk.offset as usize;
             let there = RemoteSlice { offset, ..there };
             let rail = self.local_rail(chunk.rail);
+            let start = timed.then(Instant::now);
+            message.begun = message.begun.or(start);
             // SAFETY: the caller's contract, for a part.
             let posted = unsafe {
                 match message.direction {
@@ -149,6 +156,16 @@ impl<F: Fabric> WindowRails<F> {
             message.stripes = Some(stripes);
             message.tickets[message.posted] = Some(ticket);
             message.posted += 1;
+            if let (Some(begun), Some(start)) = (message.begun, start) {
+                let sample = Sample::new(message.target, chunk, ticket, (begun, start));
+                let Outstanding {
+                    sampler,
+                    weights_by_rank,
+                    ..
+                } = &mut *outstanding;
+                let rail_weights = &mut weights_by_rank[message.target.index()];
+                sampler.start(&**self.fabric(), rail_weights, sample);
+            }
         }
         let after = match message.buffer.take() {
             Some(Buffer::Once(region)) => After::Deregister(region),

@@ -4,7 +4,7 @@ use super::WindowError;
 use super::layout::STAGING_SLOTS;
 use super::rails::WindowRails;
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::stripe::{RailTurn, RailWeights};
+use ferrorail_fabric::stripe::{RailTurn, RailWeights, RateSampler};
 use ferrorail_fabric::{Fabric, FabricError, LocalRegion, RAILS_MAX, Ticket};
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ pub(super) struct Outstanding {
     pub weights_by_rank: Vec<RailWeights>,
     /// Whose turn it is among the rails.
     pub turn: RailTurn,
+    /// Times the chunks of divided messages, where shares follow completions.
+    pub sampler: RateSampler,
 }
 
 const _: () = assert!(STAGING_SLOTS == u64::BITS as usize);
@@ -66,6 +68,7 @@ impl Outstanding {
             free: u64::MAX,
             weights_by_rank,
             turn: RailTurn::default(),
+            sampler: RateSampler::default(),
         }
     }
 

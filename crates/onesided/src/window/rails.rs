@@ -12,7 +12,7 @@ use ferrorail_base::config::WindowSettings;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::stripe::{Planner, RailWeights, Stripes};
+use ferrorail_fabric::stripe::{Planner, Policy, RailWeights, Stripes};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
 };
@@ -132,6 +132,10 @@ impl<F: Fabric> WindowRails<F> {
     }
 
     fn reap(&self, outstanding: &mut Outstanding) -> Result<(), WindowError> {
+        let weights_by_rank = &mut outstanding.weights_by_rank;
+        (outstanding.sampler).read(&*self.fabric, |to, chunk, elapsed| {
+            weights_by_rank[to.index()].observe(chunk, elapsed);
+        });
         let mut index = 0;
         while let Some(pending) = outstanding.pending.get_mut(index) {
             let mut complete = true;
@@ -326,6 +330,11 @@ impl<F: Fabric> WindowRails<F> {
         rail_weights.avoid(&self.local, out_of_use);
         self.planner
             .plan(&mut outstanding.turn, rail_weights, bytes)
+    }
+
+    /// Whether the chunks of a message divided so are timed.
+    pub(super) fn times(&self, stripes: &Stripes) -> bool {
+        stripes.count() > 1 && self.planner.policy() == Policy::Adaptive
     }
 
     /// Registers a buffer.

@@ -1,17 +1,19 @@
 //! Timing the chunks of divided messages, so that shares can follow completions.
 
-use crate::team::Link;
+use super::{Chunk, RailWeights};
+use crate::{Fabric, Ticket};
 use ferrorail_base::Rank;
-use ferrorail_fabric::stripe::{Chunk, RailWeights};
-use ferrorail_fabric::{Fabric, Ticket};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Chunks timed at once; beyond that they are not timed.
 const SAMPLES_MAX: usize = 64;
 
+/// A completion seen after nobody looked for more than this part of the chunk's time tells little: a quarter.
+const UNSEEN_SHARE: u32 = 4;
+
 /// A chunk on its way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
+pub struct Sample {
     to: Rank,
     chunk: Chunk,
     ticket: Ticket,
@@ -38,11 +40,6 @@ impl Sample {
         }
     }
 
-    fn tell(&self, rail_weights: &mut RailWeights, since: Instant) {
-        let elapsed = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        rail_weights.observe(self.chunk.rail, self.chunk.bytes, elapsed);
-    }
-
     fn is_complete(&self, fabric: &impl Fabric) -> bool {
         // A failure is found by whoever waits for the chunk; it says nothing of speed.
         fabric.is_complete(self.ticket).unwrap_or(true)
@@ -51,28 +48,44 @@ impl Sample {
 
 /// The chunks being timed.
 #[derive(Debug, Default)]
-pub(crate) struct RateSampler {
+pub struct RateSampler {
     samples: Vec<Sample>,
+    /// When somebody last looked for completions.
+    looked: Option<Instant>,
 }
 
 impl RateSampler {
     /// Starts timing a chunk that was just posted. One that is complete already was moved during
-    /// the post, and is told at once: what is posted next or was before must not count.
+    /// the post, and counts at once: what is posted next or was before must not.
     pub fn start(&mut self, fabric: &impl Fabric, rail_weights: &mut RailWeights, sample: Sample) {
         if sample.is_complete(fabric) {
-            sample.tell(rail_weights, sample.start);
+            rail_weights.observe(sample.chunk, sample.start.elapsed());
         } else if self.samples.len() < SAMPLES_MAX {
+            self.looked = Some(Instant::now());
             self.samples.push(sample);
         }
     }
 
-    /// Tells the rail weights what has completed.
+    /// Tells `observe` of what has completed: the peer, the chunk, and how long it took. Where the program
+    /// computed since the last look, when a chunk ended is not known, and it is left out.
     #[inline]
-    pub fn read(&mut self, fabric: &impl Fabric, links: &mut [Option<Link>]) {
+    pub fn read(&mut self, fabric: &impl Fabric, observe: impl FnMut(Rank, Chunk, Duration)) {
+        if !self.samples.is_empty() {
+            self.read_some(fabric, observe);
+        }
+    }
+
+    fn read_some(&mut self, fabric: &impl Fabric, mut observe: impl FnMut(Rank, Chunk, Duration)) {
+        let now = Instant::now();
+        let unseen = self
+            .looked
+            .replace(now)
+            .map_or(Duration::ZERO, |looked| now - looked);
         self.samples.retain(|sample| {
             let complete = sample.is_complete(fabric);
-            if complete && let Some(link) = &mut links[sample.to.index()] {
-                sample.tell(&mut link.rail_weights, sample.of_message);
+            let elapsed = now - sample.of_message;
+            if complete && unseen * UNSEEN_SHARE <= elapsed {
+                observe(sample.to, sample.chunk, elapsed);
             }
             !complete
         });
@@ -81,11 +94,9 @@ impl RateSampler {
     /// Ends the operation: what is still on its way has taken at least until now. Later it would
     /// seem to have taken as long as the program computed.
     #[inline]
-    pub fn close(&mut self, links: &mut [Option<Link>]) {
+    pub fn close(&mut self, mut observe: impl FnMut(Rank, Chunk, Duration)) {
         for sample in self.samples.drain(..) {
-            if let Some(link) = &mut links[sample.to.index()] {
-                sample.tell(&mut link.rail_weights, sample.of_message);
-            }
+            observe(sample.to, sample.chunk, sample.of_message.elapsed());
         }
     }
 }
