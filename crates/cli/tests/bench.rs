@@ -31,7 +31,10 @@ fn both_implementations_are_measured_in_one_run() {
             .map(|line| line.split_whitespace().collect())
             .collect();
         let sizes: Vec<_> = rows.iter().map(|row| row[..3].join(" ")).collect();
-        let expected = ["0", "8", "16"].map(|bytes| format!("allgather {bytes} auto"));
+        let mut expected = Vec::new();
+        for name in ["allgather", "allgather+warm"] {
+            expected.extend(["0", "8", "16"].map(|bytes| format!("{name} {bytes} auto")));
+        }
         assert_eq!(sizes, expected);
         assert_eq!(stderr.matches("instance <>").count(), 2, "{stderr}");
 
@@ -56,7 +59,17 @@ fn both_implementations_are_measured_in_one_run() {
 fn algorithms_are_forced_on_instances_of_their_own() {
     let stand_in = StandIn::new("forced");
     for (launcher, _) in LAUNCHERS {
-        let mut bench = stand_in.bench(launcher, &["--bytes", "8", "--algorithms", "bruck,direct"]);
+        let mut bench = stand_in.bench(
+            launcher,
+            &[
+                "--bytes",
+                "8",
+                "--buffers",
+                "warm",
+                "--algorithms",
+                "bruck,direct",
+            ],
+        );
         let (stdout, stderr) = expect_code(&mut bench, 0);
         let names: Vec<_> = stdout
             .lines()
@@ -71,6 +84,40 @@ fn algorithms_are_forced_on_instances_of_their_own() {
 }
 
 #[test]
+fn buffers_and_arrivals_are_what_was_asked_for() {
+    let stand_in = StandIn::new("modes");
+    let json = stand_in.0.join("modes.json");
+    let args = [
+        ["--bytes", "8"],
+        ["--buffers", "dirty,warm"],
+        ["--arrival", "random,even"],
+        ["--json", json.to_str().unwrap()],
+    ];
+    let (launcher, _) = LAUNCHERS[0];
+    expect_code(&mut stand_in.bench(launcher, &args.concat()), 0);
+    let report: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let rows = report["rows"].as_array().unwrap().iter();
+    let modes: Vec<_> = rows
+        .map(|row| {
+            assert!(row["host"]["min_us"].as_f64().unwrap() > 0.0);
+            (
+                row["buffers"].as_str().unwrap(),
+                row["arrival"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let all = [
+        ("dirty", "random"),
+        ("warm", "random"),
+        ("dirty", "even"),
+        ("warm", "even"),
+    ];
+    assert_eq!(modes, all);
+    let means = report["geometric_means"].as_object().unwrap();
+    assert!(means.contains_key("allgather+dirty+random"), "{means:?}");
+}
+
+#[test]
 fn what_the_host_ran_is_not_reported_as_ours() {
     let stand_in = StandIn::new("forwards");
     for (launcher, _) in LAUNCHERS {
@@ -81,6 +128,8 @@ fn what_the_host_ran_is_not_reported_as_ours() {
             "2",
             "--bytes",
             "4:256:16",
+            "--buffers",
+            "rotating",
             "--barrier",
             "--json",
         ];
@@ -165,6 +214,10 @@ fn mistakes_are_named_before_anything_is_measured() {
         (
             &["--all", "--algorithms", "ring"],
             "--algorithms is for a single collective",
+        ),
+        (
+            &["rma-latency", "--buffers", "warm"],
+            "--buffers, --arrival, --root and --job-sizes are for collectives",
         ),
         (&["bcast", "--root", "2"], "--root 2 is not one of 2 ranks"),
         (

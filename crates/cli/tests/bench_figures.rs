@@ -249,7 +249,14 @@ fn jobs_of_several_sizes_are_measured_in_one_run() {
         "--bytes",
         "8,64",
     ];
-    let sizes = ["--job-sizes", "3,1,2", "--json", json.to_str().unwrap()];
+    let sizes = [
+        "--buffers",
+        "rotating",
+        "--job-sizes",
+        "3,1,2",
+        "--json",
+        json.to_str().unwrap(),
+    ];
     let mut bench = stand_in.bench_on(3, LAUNCHER, &[&few[..], &sizes].concat());
     let (stdout, _) = expect_code(&mut bench, 0);
     let lines = stdout.lines().filter(|line| !line.starts_with('#'));
@@ -319,7 +326,7 @@ fn mistakes_about_figures_are_named() {
         ),
         (
             &["yu2005:fig2", "--barrier"],
-            "--barrier is for calls of MPI",
+            "--barrier, --buffers and --arrival are for calls of MPI",
         ),
         (
             &["bcast", "--job-sizes", "4"],

@@ -65,6 +65,13 @@ impl Pool {
 }
 
 impl Buffers<'_> {
+    /// The first pair alone.
+    #[must_use]
+    pub fn first(mut self) -> Self {
+        self.pairs = 1;
+        self
+    }
+
     /// Starts of the send and the receive buffer of `pair`, counted round and round.
     pub fn pair(&mut self, pair: usize) -> (*const u8, *mut u8) {
         let send = self.start.wrapping_add(pair % self.pairs * self.stride);

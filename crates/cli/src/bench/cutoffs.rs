@@ -190,6 +190,7 @@ pub fn finish(rows: &[Row], path: Option<&Path>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::mode::Mode;
     use crate::bench::operation::Operation;
     use crate::bench::timing::Timing;
     use ferrorail_coll::select::Query;
@@ -200,7 +201,7 @@ mod tests {
         };
         Row {
             operation: Operation::named("gather").unwrap(),
-            barrier: false,
+            mode: Mode::PLAIN,
             figure: None,
             ranks: 4,
             bytes,

@@ -1,11 +1,13 @@
 //! The measurement itself, as one rank sees it.
 
-use super::buffers::{Buffers, Pool, contents};
-use super::call::{Arguments, Function};
+use super::buffers::{Pool, contents};
+use super::call::Function;
+use super::cell::Cell;
 use super::contender::Contender;
 use super::cutoffs;
 use super::instance::Instance;
 use super::job_sizes::{Job, Team};
+use super::mode::{Arrival, Mode};
 use super::operation::{Form, Operation, Place};
 use super::plan::Plan;
 use super::raw::{RawMulticast, Received};
@@ -18,7 +20,10 @@ use crate::mpi;
 use anyhow::{Result, anyhow, bail};
 use ferrorail_mpi_abi::Host;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Calls of the host that say how late ranks may come.
+const LATE_CALLS: u32 = 10;
 
 /// One rank's view.
 pub struct Bench<'a> {
@@ -35,16 +40,6 @@ pub struct Bench<'a> {
 enum Side<'r, 'h> {
     Mpi(Function),
     Raw(&'r mut RawMulticast<'h>),
-}
-
-/// One size of one collective, ready to be called.
-struct Cell<'a> {
-    operation: &'static Operation,
-    bytes: usize,
-    arguments: Arguments,
-    buffers: Buffers<'a>,
-    /// Whether the host's barrier follows each call.
-    barrier: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -155,7 +150,7 @@ impl<'a> Bench<'a> {
         // SAFETY: the library has the MPI function of that name there.
         let function = unsafe { Function::new(operation, address) };
         let bytes = self.plan.sizes.iter().min().copied().unwrap_or(0);
-        let mut cell = self.cell(operation, bytes, pool, false);
+        let mut cell = self.cell(operation, bytes, pool, Mode::PLAIN);
         self.verify(&mut cell, &mut Side::Mpi(function), &variant.label)
     }
 
@@ -164,15 +159,9 @@ impl<'a> Bench<'a> {
         operation: &'static Operation,
         bytes: usize,
         pool: &'p mut Pool,
-        barrier: bool,
+        mode: Mode,
     ) -> Cell<'p> {
-        Cell {
-            operation,
-            bytes,
-            arguments: Arguments::new(self.host, operation, self.team, bytes),
-            buffers: pool.buffers(operation.lengths(self.team.place, bytes)),
-            barrier,
-        }
+        Cell::new(self.host, self.team, (operation, bytes, mode), pool)
     }
 
     fn measure_sizes(
@@ -201,13 +190,10 @@ impl<'a> Bench<'a> {
             Form::Barrier => &[0],
             _ => self.plan.sizes.as_slice(),
         };
-        let modes = match self.plan.barrier && operation.is_rooted() {
-            true => &[false, true][..],
-            false => &[false],
-        };
+        let modes = self.plan.modes(operation);
         let mut rows = Vec::new();
-        for (&barrier, &bytes) in modes.iter().flat_map(|m| sizes.iter().map(move |s| (m, s))) {
-            let mut cell = self.cell(operation, bytes, pool, barrier);
+        for (&mode, &bytes) in modes.iter().flat_map(|m| sizes.iter().map(move |s| (m, s))) {
+            let mut cell = self.cell(operation, bytes, pool, mode);
             let mut sides = vec![Side::Mpi(host)];
             for (contender, raw) in contenders.iter().zip(&mut raws) {
                 sides.push(match (raw, contender.function(operation)) {
@@ -246,6 +232,9 @@ impl<'a> Bench<'a> {
             let name = contender.map_or("the host MPI".to_owned(), |one| one.name(operation));
             self.verify(cell, side, &name)?;
         }
+        if cell.mode.arrival == Arrival::Random {
+            cell.late_us = self.block(cell, &mut sides[0], LATE_CALLS)?.time_us;
+        }
         let limits = self.plan.limits;
         let (blocks, iterations) = limits.amount(sides.len(), |index, iterations| {
             Ok(self.block(cell, &mut sides[index], iterations)?.time_us)
@@ -276,7 +265,7 @@ impl<'a> Bench<'a> {
             rows.push(Row {
                 operation,
                 figure: self.plan.figure,
-                barrier: cell.barrier,
+                mode: cell.mode,
                 ranks: self.team.place.size,
                 bytes: cell.bytes,
                 algorithm: contender.name(operation),
@@ -315,13 +304,20 @@ impl<'a> Bench<'a> {
         let comm = self.team.comm;
         self.host.barrier(comm)?;
         let start = Instant::now();
+        let mut prepared = Duration::ZERO;
         for iteration in 0..iterations as usize {
+            if cell.mode.prepares() {
+                let start = Instant::now();
+                cell.prepare(self.team.place, iteration);
+                prepared += start.elapsed();
+            }
             self.call(cell, call, iteration)?;
-            if cell.barrier {
+            if cell.mode.barrier {
                 self.host.barrier(comm)?;
             }
         }
-        let mine = start.elapsed().as_secs_f64() * 1e6 / f64::from(iterations);
+        let calls = start.elapsed().saturating_sub(prepared);
+        let mine = calls.as_secs_f64() * 1e6 / f64::from(iterations);
         let all = everybodys(self.host, comm, [mine])?;
         Ok(Received {
             time_us: all.into_iter().map(|[time]| time).fold(0.0, f64::max),

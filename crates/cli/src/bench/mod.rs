@@ -3,6 +3,7 @@
 mod applications;
 mod buffers;
 mod call;
+mod cell;
 mod chart;
 mod contender;
 mod cutoffs;
@@ -10,6 +11,7 @@ mod figures;
 mod instance;
 mod job_sizes;
 mod measure;
+mod mode;
 mod operation;
 mod plan;
 mod raw;
@@ -27,6 +29,7 @@ use anyhow::{Result, bail};
 use ferrorail_mpi_abi::Host;
 use figures::{Figure, What};
 use measure::Bench;
+use mode::{Arrival, Reuse};
 use plan::Plan;
 use sizes::Sizes;
 use std::path::PathBuf;
@@ -45,8 +48,8 @@ const BLOCKS: u32 = 11;
 /// Measure collectives or one-sided communication, ours beside the host's in one run: `mpirun -n 4
 /// ferrorail bench --all`, `… bench rma-latency`; repeat figures of papers: `… bench yu2005:fig10`
 ///
-/// Blocks of calls of both implementations alternate and walk through rotating buffers; each cell's
-/// data is checked once. The MPI library is the one the launcher belongs to, or
+/// Blocks of calls of both implementations alternate; collectives walk through rotating buffers, and then
+/// use the same ones in each call (rows named `+warm`). Each cell's data is checked once. The MPI library is the one the launcher belongs to, or
 /// FERRORAIL_MPI_LIBRARY.
 #[derive(clap::Args)]
 #[command(after_help = rma::help())]
@@ -100,6 +103,13 @@ pub struct Args {
     /// Root of rooted collectives
     #[arg(long, value_name = "RANK", default_value_t = 0)]
     root: u32,
+    /// Buffers of successive calls, one choice after another [default: rotating,warm; with a figure
+    /// rotating]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CHOICES")]
+    buffers: Option<Vec<Reuse>>,
+    /// When ranks begin a call, one choice after another [default: even]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CHOICES")]
+    arrival: Option<Vec<Arrival>>,
     /// Measure rooted collectives also with the host's barrier after each call, without which the
     /// root may run ahead
     #[arg(long)]
@@ -144,6 +154,12 @@ impl Args {
         }
     }
 
+    /// Whether something is asked for that only collectives have.
+    fn is_for_collectives(&self) -> bool {
+        let modes = self.barrier || self.buffers.is_some() || self.arrival.is_some();
+        modes || self.root != 0 || self.job_sizes.is_some()
+    }
+
     /// Whether nothing is asked for that only measurements inside a job have.
     fn is_for_applications(&self) -> bool {
         let others = [
@@ -151,6 +167,8 @@ impl Args {
             self.budget.is_some(),
             self.baseline.is_some(),
             self.barrier,
+            self.buffers.is_some(),
+            self.arrival.is_some(),
             !self.algorithms.is_empty(),
             self.vary.is_some(),
             self.tuning.is_some(),

@@ -3,7 +3,8 @@
 use super::cutoffs;
 use super::figures::{Collectives, Figure, Nodes};
 use super::job_sizes::JobSizes;
-use super::operation::{ELEMENT_BYTES, OPERATIONS, Operation};
+use super::mode::{Arrival, Mode, Reuse};
+use super::operation::{ELEMENT_BYTES, Form, OPERATIONS, Operation};
 use super::sizes::{self, Sizes};
 use super::timing::Limits;
 use super::variant::{By, Variant};
@@ -25,8 +26,12 @@ pub struct Plan {
     pub limits: Limits,
     /// Root of rooted collectives.
     pub root: usize,
+    /// Which buffers calls use, one after another.
+    reuses: Vec<Reuse>,
+    /// When ranks arrive, one after another.
+    arrivals: Vec<Arrival>,
     /// Whether rooted collectives are also measured with the host's barrier.
-    pub barrier: bool,
+    barrier: bool,
     /// What is compared; nothing for the library with the settings of the environment.
     pub variants: Vec<Variant>,
     /// Where the report goes.
@@ -58,6 +63,8 @@ impl Plan {
             sizes: given.unwrap_or_else(|| sizes::parse(cutoffs::BYTES).expect("a range").0),
             limits: args.limits(BUDGET_OF_FIGURE),
             root: 0,
+            reuses: vec![Reuse::Rotating],
+            arrivals: vec![Arrival::Even],
             barrier: false,
             variants: cutoffs::variants()?,
             // The transfers have them.
@@ -92,8 +99,11 @@ impl Plan {
             None => forced(&args.algorithms, &operations)?,
         };
         let mut compared = variants.iter();
-        if args.barrier && compared.any(|variant| variant.by == By::RawMulticast) {
-            bail!("--barrier is for calls of MPI: raw multicasts are none");
+        let has_modes = args.barrier || args.buffers.is_some() || args.arrival.is_some();
+        if has_modes && compared.any(|variant| variant.by == By::RawMulticast) {
+            bail!(
+                "--barrier, --buffers and --arrival are for calls of MPI: raw multicasts are none"
+            );
         }
         let job_sizes = match (&args.job_sizes, shown) {
             (Some(Sizes(ranks)), _) => JobSizes::Given(ranks.clone()),
@@ -109,6 +119,12 @@ impl Plan {
                 None => BUDGET,
             }),
             root: args.root as usize,
+            reuses: match (&args.buffers, figure) {
+                (Some(reuses), _) => reuses.clone(),
+                (None, Some(_)) => vec![Reuse::Rotating],
+                (None, None) => vec![Reuse::Rotating, Reuse::Warm],
+            },
+            arrivals: args.arrival.clone().unwrap_or(vec![Arrival::Even]),
             barrier: args.barrier,
             variants,
             json: args.json.clone(),
@@ -116,6 +132,19 @@ impl Plan {
             cutoffs: None,
             job_sizes,
         })
+    }
+
+    /// How `operation` is measured: a barrier has no buffers, and only rooted collectives are followed by one.
+    pub fn modes(&self, operation: &Operation) -> Vec<Mode> {
+        let reuses = match operation.form {
+            Form::Barrier => &[Reuse::Rotating],
+            _ => self.reuses.as_slice(),
+        };
+        let barriers = match self.barrier && operation.is_rooted() {
+            true => &[false, true][..],
+            false => &[false],
+        };
+        Mode::all(reuses, &self.arrivals, barriers)
     }
 
     /// Counts and displacements of vector forms are of 31 bits.

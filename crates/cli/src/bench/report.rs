@@ -2,6 +2,7 @@
 
 use super::chart::{Chart, X};
 use super::figures::{self, Figure, HOST, Sample, Unit};
+use super::mode::{self, Mode};
 use super::operation::Operation;
 use super::plan::Plan;
 use super::timing::{Means, Timing};
@@ -21,8 +22,8 @@ pub const SLOWER: f64 = 1.1;
 pub struct Row {
     /// The collective.
     pub operation: &'static Operation,
-    /// Whether the host's barrier followed each call.
-    pub barrier: bool,
+    /// How it was measured.
+    pub mode: Mode,
     /// The figure that it belongs to.
     pub figure: Option<&'static Figure>,
     /// Ranks that took part.
@@ -81,8 +82,7 @@ impl Row {
     }
 
     fn name(&self) -> String {
-        let barrier = if self.barrier { "+barrier" } else { "" };
-        format!("{}{barrier}", self.operation.name)
+        format!("{}{}", self.operation.name, self.mode.suffix())
     }
 
     fn json(&self) -> Value {
@@ -95,7 +95,9 @@ impl Row {
         };
         json!({
             "collective": self.operation.name,
-            "barrier": self.barrier,
+            "buffers": mode::word(self.mode.reuse),
+            "arrival": mode::word(self.mode.arrival),
+            "barrier": self.mode.barrier,
             "ranks": self.ranks,
             "bytes": self.bytes,
             "algorithm": self.algorithm,
@@ -353,7 +355,7 @@ mod tests {
         Row {
             operation: Operation::named(name).unwrap(),
             figure: None,
-            barrier: false,
+            mode: Mode::PLAIN,
             ranks: 2,
             bytes,
             algorithm: "auto".into(),

@@ -91,9 +91,10 @@ impl Plan {
     }
 
     fn of(args: &Args, figures: Vec<&'static Figure>, all: bool) -> Result<Self> {
-        let of_collectives = args.barrier || args.root != 0 || args.job_sizes.is_some();
-        if !args.algorithms.is_empty() || of_collectives {
-            bail!("--algorithms, --barrier, --root and --job-sizes are for collectives");
+        if !args.algorithms.is_empty() || args.is_for_collectives() {
+            bail!(
+                "--algorithms, --barrier, --buffers, --arrival, --root and --job-sizes are for collectives"
+            );
         }
         Ok(Self {
             figures,

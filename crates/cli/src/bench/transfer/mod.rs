@@ -87,9 +87,8 @@ impl Plan {
     /// # Errors
     /// One line about options that are for something else.
     pub fn new(args: &Args, figure: &'static Figure, shown: &'static Transfers) -> Result<Self> {
-        let of_collectives = args.barrier || args.root != 0 || args.job_sizes.is_some();
-        if of_collectives {
-            bail!("--barrier, --root and --job-sizes are for collectives");
+        if args.is_for_collectives() {
+            bail!("--barrier, --buffers, --arrival, --root and --job-sizes are for collectives");
         }
         let usual = || sizes::parse(shown.bytes).expect("a range").0;
         let given = args.bytes.as_ref().map(|Sizes(sizes)| sizes.clone());
