@@ -42,7 +42,7 @@ need_impi() {
     rm -rf "$1"
     mkdir -p "${1%/*}"
     /usr/bin/python3 -m venv "$1" || die "python3 -m venv $1 failed"
-    "$1/bin/pip" install --quiet --disable-pip-version-check "impi-rt==$IMPI_VERSION" ||
+    "$1/bin/pip" install --quiet --disable-pip-version-check --no-deps "impi-rt==$IMPI_VERSION" ||
         die "pip could not install impi-rt==$IMPI_VERSION"
     touch "$1/complete"
 }
