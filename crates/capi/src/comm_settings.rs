@@ -121,9 +121,10 @@ fn merge(session: &Session, comm: Comm, info: Info) -> Result<(), MpiError> {
     team_cache::renew(session, comm, any)
 }
 
-/// `MPI_Comm_dup_with_info`: the host's, then ours. `new` is asked for the new communicator once
-/// there is one; it has what `info` says, and nothing of the old one's.
+/// `MPI_Comm_dup_with_info` and `MPI_Comm_idup_with_info` of `comm`: the host's, then ours. `new` is asked for
+/// the new communicator's handle once there is one; it has what `info` says, and nothing of the old one's.
 pub fn dup_with_info(
+    comm: usize,
     info: usize,
     forward: impl FnOnce() -> c_int,
     new: impl FnOnce(&Host) -> Comm,
@@ -136,7 +137,7 @@ pub fn dup_with_info(
     let host = session.host();
     if code == host.constants().success {
         let new = new(host);
-        let mut given = read(session, new, host.info(info));
+        let mut given = read(session, host.comm(comm), host.info(info));
         given.retain(|_, value| !value.is_empty());
         if let Err(error) = keep(session, new, given) {
             tracing::warn!("info keys of a communicator are ignored: {error}");
