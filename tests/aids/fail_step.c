@@ -1,12 +1,14 @@
 /* Preloaded beside ferrorail: makes one step of its set-up fail. Steps are the calls that libferrorail.so
- * makes for descriptors, mappings, shared memory, sockets and threads; what the host MPI does is left
- * alone. FAIL_STEP=N makes the N-th of them fail in the rank FAIL_RANK of the world (1), with the error that
- * the kernel gives where such things have run out. Each process prints `steps: N` to its standard error when
- * it ends, and the call that failed when it fails. */
+ * makes for descriptors, mappings, large memory, shared memory, sockets, threads and objects of verbs; what the
+ * host MPI does is left alone. FAIL_STEP=N makes the N-th of them fail in the rank FAIL_RANK of the world (1), and
+ * FAIL_STEP=N+ all from there on, with the error that the kernel gives where such things have run out. FAIL_ONLY=PREFIX counts those alone whose names
+ * begin so. Each process prints `steps: N` to its standard error when it ends, and the call that failed when it
+ * fails. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int steps, target = -1;
+static int steps, target = -1, last_target;
 static char *first, *last; /* where the library's code is */
 
 static int in_library(void *caller)
@@ -51,12 +53,20 @@ static int is_rank(void)
 /* Whether the step that is made now has to fail. */
 static int fails(void *caller, const char *name, int error)
 {
+    static const char *only;
     if (!in_library(caller))
         return 0;
-    if (target < 0)
-        target = getenv("FAIL_STEP") != NULL && is_rank() ? atoi(getenv("FAIL_STEP")) : 0;
+    if (only == NULL)
+        only = getenv("FAIL_ONLY") != NULL ? getenv("FAIL_ONLY") : "";
+    if (strncmp(name, only, strlen(only)) != 0)
+        return 0;
+    if (target < 0) {
+        const char *wanted = getenv("FAIL_STEP") != NULL && is_rank() ? getenv("FAIL_STEP") : "0";
+        last_target = strchr(wanted, '+') != NULL ? INT_MAX : atoi(wanted);
+        target = atoi(wanted);
+    }
     int step = __atomic_add_fetch(&steps, 1, __ATOMIC_RELAXED);
-    if (step != target)
+    if (step < target || step > last_target)
         return 0;
     fprintf(stderr, "step %d fails: %s\n", step, name);
     errno = error;
@@ -124,4 +134,83 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t of
 void *mmap64(void *at, size_t bytes, int protection, int flags, int file, off64_t offset)
 {
     return STEP(ENOMEM) ? MAP_FAILED : REAL(mmap64)(at, bytes, protection, flags, file, offset);
+}
+
+/* What the C library maps for: RLIMIT_AS ends it first. Smaller pieces come from what it has. */
+enum { LARGE = 128 << 10 };
+
+void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t);
+
+#define ALLOCATE(name, bytes, parameters, arguments) \
+    void *name parameters { return (bytes) >= LARGE && STEP(ENOMEM) ? NULL : __libc_##name arguments; }
+
+ALLOCATE(malloc, bytes, (size_t bytes), (bytes))
+ALLOCATE(calloc, number * bytes, (size_t number, size_t bytes), (number, bytes))
+ALLOCATE(realloc, bytes, (void *at, size_t bytes), (at, bytes))
+
+int posix_memalign(void **at, size_t alignment, size_t bytes)
+{
+    if (bytes >= LARGE && STEP(ENOMEM))
+        return ENOMEM;
+    *at = __libc_memalign(alignment, bytes);
+    return *at != NULL ? 0 : ENOMEM;
+}
+
+/* libibverbs is opened when a rail is, and its functions are looked up by name: the look-up answers with these.
+ * All arguments and results fit registers. */
+typedef long verb(long, long, long, long, long, long);
+
+#define VERB(name, error, result) \
+    static verb *real_##name; \
+    static long fail_##name(long a, long b, long c, long d, long e, long f) \
+    { \
+        return fails(__builtin_return_address(0), #name, error) ? (result) : real_##name(a, b, c, d, e, f); \
+    }
+
+/* Those that return an object. */
+VERB(ibv_open_device, EMFILE, 0)
+VERB(ibv_alloc_pd, ENOMEM, 0)
+VERB(ibv_create_comp_channel, EMFILE, 0)
+VERB(ibv_create_cq, ENOMEM, 0)
+VERB(ibv_create_srq, ENOMEM, 0)
+VERB(ibv_create_qp, ENOMEM, 0)
+VERB(ibv_create_ah, ENOMEM, 0)
+VERB(ibv_reg_mr, ENOMEM, 0)
+/* Those that return an error. */
+VERB(ibv_modify_qp, ENOMEM, ENOMEM)
+VERB(ibv_attach_mcast, ENOMEM, ENOMEM)
+
+static const struct {
+    const char *name;
+    verb *instead, **real;
+} verbs[] = {
+#define ROW(name) {#name, fail_##name, &real_##name}
+    ROW(ibv_open_device), ROW(ibv_alloc_pd), ROW(ibv_create_comp_channel), ROW(ibv_create_cq), ROW(ibv_create_srq),
+    ROW(ibv_create_qp), ROW(ibv_create_ah), ROW(ibv_reg_mr), ROW(ibv_modify_qp), ROW(ibv_attach_mcast),
+};
+
+typedef void *look_up(void *, const char *);
+
+/* Under the versions of the C library that have it. */
+static look_up *real_look_up(void)
+{
+    static look_up *real;
+    static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
+    for (size_t i = 0; real == NULL && i < sizeof versions / sizeof *versions; i++)
+        real = (look_up *)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+    return real;
+}
+
+/* Ends in a jump, as RTLD_NEXT goes by the caller's address. */
+__attribute__((optimize("optimize-sibling-calls"))) void *dlsym(void *in, const char *name)
+{
+    look_up *real = real_look_up();
+    if (strncmp(name, "ibv_", 4) == 0 && in_library(__builtin_return_address(0)))
+        for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+            if (strcmp(name, verbs[i].name) == 0) {
+                *verbs[i].real = (verb *)real(in, name);
+                return *verbs[i].real != NULL ? (void *)verbs[i].instead : NULL;
+            }
+    return real(in, name);
 }

@@ -242,7 +242,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
 
 /// Compiles what the cases and scenarios run.
 fn compile(setup: &Setup, cases: &[&list::Case], scenarios: &[&scenario::Scenario]) -> Result<()> {
-    program::build_give_way(setup)?;
+    program::build_aids(setup)?;
     let mut programs: Vec<(mpi::Mpi, &str)> = Vec::new();
     programs.extend(cases.iter().map(|case| (case.mpi, &*case.program)));
     programs.extend(scenarios.iter().flat_map(|scenario| scenario.programs));

@@ -43,9 +43,15 @@ pub fn give_way(setup: &Setup) -> PathBuf {
     setup.work.join("give_way.so")
 }
 
-/// Compiles [`give_way`].
-pub fn build_give_way(setup: &Setup) -> Result<()> {
-    build_library(setup, &give_way(setup), "aids/give_way.c")
+/// Where the library is, or will be, that makes a step of the set-up fail.
+pub fn fail_step(setup: &Setup) -> PathBuf {
+    setup.work.join("fail_step.so")
+}
+
+/// Compiles what goes into jobs beside ferrorail, on a machine that has a compiler.
+pub fn build_aids(setup: &Setup) -> Result<()> {
+    build_library(setup, &give_way(setup), "aids/give_way.c")?;
+    build_library(setup, &fail_step(setup), "aids/fail_step.c")
 }
 
 /// Compiles `source` to a shared library.

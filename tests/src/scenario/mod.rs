@@ -125,6 +125,10 @@ pub const ALL: &[Scenario] = &[
     scenario("failing-steps/mpich", |setup| {
         steps::failing_steps(setup, Mpi::Mpich)
     }),
+    Scenario {
+        programs: steps::PROGRAMS,
+        ..with_devices("verbs-failing-steps", steps::failing_on_devices)
+    },
     scenario("stopped-rank/openmpi", |setup| {
         steps::stopped(setup, Mpi::Open)
     }),

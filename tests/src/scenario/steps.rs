@@ -16,48 +16,72 @@ const RANKS: u32 = 3;
 /// How many of the steps are tried for each shape of nodes, unless all are.
 const SAMPLES: u32 = 6;
 
+/// What the scenarios on devices run.
+pub const PROGRAMS: &[(Mpi, &str)] = &[(Mpi::Open, STEPS)];
+
 /// Each step of one rank's set-up fails in a job of its own (`aids/fail_step.c`): results are right all the
 /// same, or all ranks get the same error and go on. A sample is drawn from the seed; `--apart` tries all.
 pub fn failing_steps(setup: &Setup, mpi: Mpi) -> Result<()> {
-    let library = setup.work.join("fail_step.so");
-    program::build_library(setup, &library, "aids/fail_step.c")?;
+    let settings = [("FERRORAIL_FABRIC", "loopback")];
     for node_size in ["0", "1", "2"] {
-        let attempt = |step: u32| -> Result<Outcome> {
-            let mut job = job(
-                setup,
-                mpi,
-                STEPS,
-                &[],
-                &[("FERRORAIL_NODE_SIZE", node_size)],
-            )?;
-            preload_in_front(&mut job, &library.display().to_string())?;
-            job.environment.insert("FAIL_STEP".into(), step.to_string());
-            let outcome = job.run(&judge::fresh_folder(setup)?)?;
-            right(&outcome)
-                .with_context(|| format!("\n  {}\n{}", job.reproduce(), judge::excerpt(&outcome)))
-                .with_context(|| format!("step {step} in nodes of {node_size}"))?;
-            Ok(outcome)
-        };
-        let steps = steps_in(&attempt(0)?)?;
-        ensure!(steps > 5, "only {steps} steps in nodes of {node_size}");
-        let every = if setup.thorough {
-            1
-        } else {
-            steps.div_ceil(SAMPLES)
-        };
-        let first = 1 + u32::try_from(setup.seed % u64::from(every))?;
-        let (mut tried, mut failed) = (0, 0);
-        for step in (first..=steps).step_by(every as usize) {
-            let outcome = attempt(step)?;
-            tried += 1;
-            failed += usize::from(outcome.stderr.contains(&format!("step {step} fails")));
-        }
-        // One or two of the last steps are made in some runs only.
-        ensure!(
-            failed + 2 >= tried && failed > 0,
-            "only {failed} of {tried} steps were made in nodes of {node_size}"
-        );
+        each_step(setup, mpi, node_size, (SAMPLES, ""), &settings)?;
     }
+    Ok(())
+}
+
+/// The same on RDMA devices: one step of what is asked of verbs, then all queue pairs from one on.
+pub fn failing_on_devices(setup: &Setup) -> Result<()> {
+    for (only, rest) in [("ibv_", ""), ("ibv_create_qp", "+")] {
+        let settings = [
+            ("FERRORAIL_FABRIC", "verbs"),
+            ("FERRORAIL_RAILS", "2"),
+            ("FAIL_ONLY", only),
+        ];
+        each_step(setup, Mpi::Open, "1", (SAMPLES / 2, rest), &settings).with_context(|| only)?;
+    }
+    Ok(())
+}
+
+/// Tries about so many of the steps in nodes of that size, or all. With `rest` of "+" the ones after fail too.
+fn each_step(
+    setup: &Setup,
+    mpi: Mpi,
+    node_size: &str,
+    (samples, rest): (u32, &str),
+    settings: &[(&str, &str)],
+) -> Result<()> {
+    let settings = [settings, &[("FERRORAIL_NODE_SIZE", node_size)]].concat();
+    let attempt = |step: u32| -> Result<Outcome> {
+        let mut job = job(setup, mpi, STEPS, &[], &settings)?;
+        let library = program::fail_step(setup);
+        preload_in_front(&mut job, &library.display().to_string())?;
+        let failing = format!("{step}{}", if step == 0 { "" } else { rest });
+        job.environment.insert("FAIL_STEP".into(), failing);
+        let outcome = job.run(&judge::fresh_folder(setup)?)?;
+        right(&outcome)
+            .with_context(|| format!("\n  {}\n{}", job.reproduce(), judge::excerpt(&outcome)))
+            .with_context(|| format!("step {step} in nodes of {node_size}"))?;
+        Ok(outcome)
+    };
+    let steps = steps_in(&attempt(0)?)?;
+    ensure!(steps > 5, "only {steps} steps in nodes of {node_size}");
+    let every = if setup.thorough {
+        1
+    } else {
+        steps.div_ceil(samples)
+    };
+    let first = 1 + u32::try_from(setup.seed % u64::from(every))?;
+    let (mut tried, mut failed) = (0, 0);
+    for step in (first..=steps).step_by(every as usize) {
+        let outcome = attempt(step)?;
+        tried += 1;
+        failed += usize::from(outcome.stderr.contains(&format!("step {step} fails")));
+    }
+    // One or two of the last steps are made in some runs only.
+    ensure!(
+        failed + 2 >= tried && failed > 0,
+        "only {failed} of {tried} steps were made in nodes of {node_size}"
+    );
     Ok(())
 }
 
@@ -135,8 +159,11 @@ fn each_moment(
 ) -> Result<()> {
     for node_size in ["0", "1"] {
         for &moment in moments {
-            let mut settings = settings.to_vec();
-            settings.push(("FERRORAIL_NODE_SIZE", node_size));
+            let shape = [
+                ("FERRORAIL_FABRIC", "loopback"),
+                ("FERRORAIL_NODE_SIZE", node_size),
+            ];
+            let settings = [settings, &shape].concat();
             let arguments = [&[moment], how].concat();
             let job = job(setup, mpi, STOPPED, &arguments, &settings)?;
             let outcome = job.run(&judge::fresh_folder(setup)?)?;
@@ -162,7 +189,8 @@ fn job(
 ) -> Result<Job> {
     let mut words = vec![program::build(setup, mpi, source)?.display().to_string()];
     words.extend(arguments.iter().map(|&word| word.to_owned()));
-    let mut all = environment(&[("FERRORAIL_FABRIC", "loopback")]);
-    all.extend(environment(settings));
-    Ok(judge::launch(setup, mpi, RANKS, &all, &words, LIMIT))
+    let settings = environment(settings);
+    // Emulated machines are slow.
+    let limit = 2 * LIMIT;
+    Ok(judge::launch(setup, mpi, RANKS, &settings, &words, limit))
 }
