@@ -78,6 +78,18 @@ static void hints(int kind)
         return (void)MPI_Win_free(&win);
 #endif
     expect_hint(win, "no_locks", "false");
+#ifdef OPEN_MPI
+    /* Alone it names no defaults. */
+    if (getenv("LD_PRELOAD") == NULL)
+        return (void)MPI_Win_free(&win);
+#endif
+    expect_hint(win, "accumulate_ordering", "rar,raw,war,waw");
+    expect_hint(win, "accumulate_ops", "same_op_no_op");
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "accumulate_ops", "same_op");
+    MPI_Win_set_info(win, info);
+    MPI_Info_free(&info);
+    expect_hint(win, "accumulate_ops", "same_op");
     MPI_Win_free(&win);
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The host keeps them with the bare window, but that may be of another kind than the program asked for,
 //! which forgets hints that mean nothing to it. Those of the standard are remembered here, and added to
-//! what the host says.
+//! what the host says, with the standard's defaults where it has some.
 
 use super::{Entry, find};
 use crate::runtime::{self, Inside, Session};
@@ -29,6 +29,12 @@ const KNOWN: [&CStr; 13] = [
     c"ferrorail_registration",
 ];
 
+/// The defaults of hints on order and operations (MPI 4.1, section 12.2.1), which ferrorail's windows keep.
+const DEFAULTS: [(&CStr, &CStr); 2] = [
+    (c"accumulate_ordering", c"rar,raw,war,waw"),
+    (c"accumulate_ops", c"same_op_no_op"),
+];
+
 /// What the program said of each hint.
 #[derive(Default)]
 pub struct Hints(Mutex<[Option<CString>; KNOWN.len()]>);
@@ -51,12 +57,13 @@ impl Hints {
         }
     }
 
-    /// Adds to `info` what the program said and the host does not know.
+    /// Adds to `info` what the program said and the host does not know, then defaults.
     fn complete(&self, host: &Host, info: Info) {
         let hints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (hint, key) in hints.iter().zip(KNOWN) {
-            if let Some(hint) = hint
-                && host.info_value(info, key).is_none()
+        let given = KNOWN.iter().zip(hints.iter());
+        let given = given.filter_map(|(&key, hint)| Some((key, hint.as_deref()?)));
+        for (key, hint) in given.chain(DEFAULTS) {
+            if host.info_value(info, key).is_none()
                 && let Err(error) = host.set_info_value(info, key, hint)
             {
                 tracing::debug!("{key:?}: {error}");
