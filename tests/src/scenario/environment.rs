@@ -1,11 +1,10 @@
 //! Hosts that lack libraries, launchers and programs that inherit the preload, misspelt settings.
 
 use super::faults::in_mount_namespace;
-use super::{LIMIT, environment, hash, one_line, radix, reference, run};
+use super::{LIMIT, environment, hash, one_line, preload, radix, reference, run};
 use crate::Setup;
 use crate::job::{Job, Outcome};
 use crate::judge;
-use crate::list::Environment;
 use crate::mpi::Mpi;
 use anyhow::{Context, Result, ensure};
 
@@ -84,14 +83,6 @@ fn compare_with_preload(setup: &Setup, mpi: Mpi, words: Vec<String>) -> Result<(
         "without the preload:\n{without}\nwith it:\n{with}"
     );
     Ok(())
-}
-
-fn preload(setup: &Setup) -> Result<Environment> {
-    let library = setup.library.as_ref().context("this needs the library")?;
-    Ok(environment(&[(
-        "LD_PRELOAD",
-        &library.display().to_string(),
-    )]))
 }
 
 /// A misspelt setting is reported once for the whole job, with the nearest valid one.

@@ -104,6 +104,7 @@ pub const ALL: &[Scenario] = &[
     on_nodes("nodes-rails-lost", rails::lost_between_nodes),
     on_nodes("nodes-shares", rails::shares),
     on_nodes("nodes-multicast-lossy", multicast::lossy),
+    on_nodes("nodes-preload-on-one", presence::preload_on_one_host),
     scenario("device-memory/openmpi", |setup| {
         presence::device_memory(setup, Mpi::Open)
     }),
@@ -227,6 +228,15 @@ fn preloads(job: &mut Job) -> Result<&mut String> {
     words
         .find(|word| word.starts_with("LD_PRELOAD="))
         .context("the job preloads")
+}
+
+/// What a launcher's environment has to say for its ranks to preload ferrorail.
+fn preload(setup: &Setup) -> Result<Environment> {
+    let library = setup.library.as_ref().context("this needs the library")?;
+    Ok(environment(&[(
+        "LD_PRELOAD",
+        &library.display().to_string(),
+    )]))
 }
 
 /// Preloads a library into the job's ranks, before the others.

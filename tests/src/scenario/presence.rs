@@ -1,6 +1,6 @@
 //! Ranks that make ferrorail keep away from communicators.
 
-use super::{LIMIT, environment, one_line, run};
+use super::{LIMIT, environment, one_line, preload, preloads, rails, run};
 use crate::Setup;
 use crate::judge;
 use crate::mpi::Mpi;
@@ -59,4 +59,25 @@ pub fn sessions_alone(setup: &Setup, mpi: Mpi) -> Result<()> {
         judge::excerpt(&outcome)
     );
     judge::check_silence(&outcome.stderr)
+}
+
+/// The launcher's environment preloads, which Open MPI does not pass on to other hosts: the job runs right
+/// without ferrorail, and one line says whom it lacks.
+pub fn preload_on_one_host(setup: &Setup) -> Result<()> {
+    let program = rails::words(setup, Mpi::Open, rails::SIZES, &["65536"])?;
+    let hosts = (4, setup.hosts(2)?);
+    let none = environment(&[]);
+    let mut job = judge::launch_on(setup, Mpi::Open, hosts, &none, &program, 2 * LIMIT);
+    preloads(&mut job)?;
+    job.words.retain(|word| !word.starts_with("LD_PRELOAD="));
+    job.environment.extend(preload(setup)?);
+    let (outcome, stats) = run(setup, job)?;
+    let judged = || -> Result<()> {
+        ensure!(outcome.stdout.contains("right=yes"), "wrong data");
+        let line = one_line(&outcome, "without ferrorail")?;
+        ensure!(line.contains("mpirun -x LD_PRELOAD"), "no remedy: {line}");
+        ensure!(stats.collectives.is_empty(), "some calls were taken");
+        stats.check_forwarded(&["ranks without ferrorail".to_owned()])
+    };
+    judged().with_context(|| judge::excerpt(&outcome))
 }

@@ -16,7 +16,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const MIXED: &str = "c/mixed_loop.c";
-const SIZES: &str = "apps/sizes.c";
+pub(super) const SIZES: &str = "apps/sizes.c";
 
 /// What the scenarios on nodes run.
 pub const PROGRAMS: &[(Mpi, &str)] = &[
