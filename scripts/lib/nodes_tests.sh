@@ -14,7 +14,7 @@ transport=$(test_program ferrorail-rdma-transport verbs)
 
 # What ranks leave on their own machine the launched jobs show; of the others' it is asked here.
 # shellcheck disable=SC2016 # the inner shells expand them
-exec scripts/soft-roce --nodes 2 --rails 2 --cpus 1 --timeout "$limit" bash -c '
+exec scripts/soft-roce --nodes 2 --rails 2 --timeout "$limit" bash -c '
     status=0
     "$1" groups::members_are_on_two_hosts --exact --ignored || status=1
     shift

@@ -13,7 +13,7 @@ shift
 transport=$(test_program ferrorail-rdma-transport verbs)
 
 # shellcheck disable=SC2016 # the inner shell expands them
-exec scripts/soft-roce --cpus 1 --timeout "$limit" bash -c '
+exec scripts/soft-roce --timeout "$limit" bash -c '
     status=0
     "$1" --ignored --test-threads=1 || status=1
     shift
