@@ -4,6 +4,7 @@
 //! * [`topology`]: which rank lives on which node, who leads;
 //! * [`config`]: the one table of every `FERRORAIL_*` setting;
 //! * [`memory`]: user and shared memory as checked address ranges;
+//! * [`random`]: numbers from seeds;
 //! * [`runs`]: where the data of a derived datatype lies, and packing it;
 //! * [`sync`]: the only importer of the standard atomics (loom under `--cfg loom`);
 //! * [`units`]: sizes such as `64K`.
@@ -13,6 +14,7 @@
 pub mod config;
 pub mod ids;
 pub mod memory;
+pub mod random;
 pub mod runs;
 pub mod sync;
 pub mod topology;

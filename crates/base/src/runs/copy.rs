@@ -174,17 +174,13 @@ unsafe fn run<D: Direction>(
 mod tests {
     use super::super::Builder;
     use super::*;
+    use crate::random::SplitMix64;
 
-    /// splitmix64.
-    struct Random(u64);
+    struct Random(SplitMix64);
 
     impl Random {
         fn below(&mut self, limit: usize) -> usize {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ (z >> 31)) % limit as u64) as usize
+            self.0.below(limit as u64) as usize
         }
     }
 
@@ -226,7 +222,7 @@ mod tests {
 
     #[test]
     fn packing_follows_the_places_and_leaves_gaps_alone() {
-        let mut random = Random(7);
+        let mut random = Random(SplitMix64(7));
         for case in 0..2000 {
             let depth = random.below(4) as u32;
             let (runs, extent, places) = draw(&mut random, depth);

@@ -1,5 +1,6 @@
 //! What is around the calls of a cell: their buffers, when ranks arrive, whether a barrier follows.
 
+use ferrorail_base::random::SplitMix64;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
@@ -90,11 +91,7 @@ pub fn word(value: impl clap::ValueEnum) -> Option<String> {
 /// How long `rank` pauses before its call number `call`: evenly spread from nothing to `call_us`, which is
 /// what one takes; the same for every implementation.
 pub fn pause(rank: usize, call: usize, call_us: f64) -> Duration {
-    // SplitMix64's finalizer.
-    let mut bits = (rank as u64) << 32 ^ call as u64 ^ 0x9e37_79b9_7f4a_7c15;
-    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^= bits >> 31;
+    let bits = SplitMix64((rank as u64) << 32 | call as u64).draw();
     let part = (bits >> 11) as f64 / (1u64 << 53) as f64;
     Duration::from_secs_f64(call_us.clamp(0.0, 1e6) * 1e-6)
         .min(LATE_MAX)

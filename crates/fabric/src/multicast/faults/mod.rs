@@ -10,6 +10,7 @@
 use super::{DatagramLimits, Group, GroupId, Multicast, MulticastError, Payload, To};
 use ferrorail_base::RailId;
 use ferrorail_base::config::{CERTAIN, MulticastFaults};
+use ferrorail_base::random::SplitMix64;
 use ferrorail_base::sync::{AtomicBool, AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -106,13 +107,13 @@ impl<M: Multicast> Multicast for Faulty<M> {
     ) -> Result<Box<dyn Group>, MulticastError> {
         let inner = self.inner.join(rail, group, depth)?;
         let number = self.joined.fetch_add(1, Ordering::Relaxed);
-        let stream = self.faults.seed ^ Random(number << 8 | u64::from(rail.0)).next();
+        let stream = self.faults.seed ^ SplitMix64(number << 8 | u64::from(rail.0)).draw();
         Ok(Box::new(FaultyGroup {
             inner,
             sending: Sending::default(),
             receiving: Receiving {
                 stream,
-                random: Random(stream),
+                random: SplitMix64(stream),
                 faults: self.faults.clone(),
                 shared: Arc::clone(&self.shared),
                 held: Vec::new(),
@@ -122,25 +123,8 @@ impl<M: Multicast> Multicast for Faulty<M> {
     }
 }
 
-/// SplitMix64: any seed is a good one.
-#[derive(Clone, Copy, Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    fn strikes(&mut self, probability: u32) -> bool {
-        probability > 0 && self.below(u64::from(CERTAIN)) < u64::from(probability)
-    }
+fn strikes(random: &mut SplitMix64, probability: u32) -> bool {
+    probability > 0 && random.below(u64::from(CERTAIN)) < u64::from(probability)
 }
 
 struct FaultyGroup {
@@ -179,7 +163,7 @@ impl Sending {
 struct Receiving {
     /// Where the random numbers of any member begin.
     stream: u64,
-    random: Random,
+    random: SplitMix64,
     faults: MulticastFaults,
     shared: Arc<Shared>,
     /// Datagrams kept back, each until so many others were received.
@@ -192,12 +176,12 @@ impl Receiving {
     fn receive(&mut self, datagram: &[u8], each: &mut dyn FnMut(&[u8])) -> bool {
         self.overtake();
         let faults = &self.faults;
-        if self.random.strikes(faults.drop) {
+        if strikes(&mut self.random, faults.drop) {
             count(&self.shared.dropped);
             return false;
         }
         let mut damaged = None;
-        if self.random.strikes(faults.corrupt) && !datagram.is_empty() {
+        if strikes(&mut self.random, faults.corrupt) && !datagram.is_empty() {
             count(&self.shared.corrupted);
             let bit = self.random.below(8 * datagram.len() as u64) as usize;
             let mut copy = datagram.to_vec();
@@ -205,8 +189,8 @@ impl Receiving {
             damaged = Some(copy);
         }
         let datagram = damaged.as_deref().unwrap_or(datagram);
-        let twice = self.random.strikes(faults.duplicate);
-        let late = self.random.strikes(faults.reorder);
+        let twice = strikes(&mut self.random, faults.duplicate);
+        let late = strikes(&mut self.random, faults.reorder);
         if twice {
             count(&self.shared.duplicated);
             let after = self.random.below(OVERTAKEN_BY);
@@ -255,7 +239,7 @@ impl Group for FaultyGroup {
         self.inner.set_members(me, addresses)?;
         // Members that run alike differ in what they lose.
         let receiving = &mut self.receiving;
-        receiving.random = Random(receiving.stream ^ Random(u64::from(me)).next());
+        receiving.random = SplitMix64(receiving.stream ^ SplitMix64(u64::from(me)).draw());
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Addresses of groups on the network, and of members.
 
 use super::super::reach::{Link, PortAddress};
+use ferrorail_base::random::SplitMix64;
 use ferrorail_fabric::GroupId;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -71,6 +72,7 @@ pub fn ip(gid: [u8; 16]) -> IpAddr {
 /// Bits that differ between groups and planes wherever one looks.
 fn mix(group: GroupId, plane: u8) -> [u8; 16] {
     let (low, high) = group.0.split_at(8);
+    let scatter = |word| SplitMix64(word).draw();
     let word = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("8 bytes"));
     let first = scatter(word(low) ^ scatter(u64::from(plane) + 1));
     let second = scatter(word(high) ^ first);
@@ -78,14 +80,6 @@ fn mix(group: GroupId, plane: u8) -> [u8; 16] {
     mixed[..8].copy_from_slice(&scatter(first ^ second).to_be_bytes());
     mixed[8..].copy_from_slice(&second.to_be_bytes());
     mixed
-}
-
-/// The finaliser of SplitMix64: a bijection in which every bit depends on every other.
-fn scatter(word: u64) -> u64 {
-    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
 }
 
 /// What others need to reach one member, and to see that they mean the same group.
