@@ -11,7 +11,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
 use ferrorail_coll::{Buffer, Slot, Span};
-use ferrorail_fabric::stripe::{Policy, Sample, Stripes, flag_value};
+use ferrorail_fabric::stripe::{Sample, Stripes, flag_value};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
 };
@@ -282,7 +282,7 @@ fn post(
     let Sending {
         stripes, posted, ..
     } = sending;
-    let timed = stripes.count() > 1 && rails.planner.policy() == Policy::Adaptive;
+    let timed = rails.planner.times(&stripes);
     let awaited = message.into_user || run.map.settings.reliable;
     let tracking = match awaited || timed {
         true => Tracking::Tracked,

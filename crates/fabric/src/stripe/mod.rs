@@ -101,6 +101,12 @@ impl Planner {
         self.policy
     }
 
+    /// Whether the chunks of a message divided so are timed, for a [`RateSampler`].
+    #[inline]
+    pub fn times(&self, stripes: &Stripes) -> bool {
+        stripes.count() > 1 && self.policy == Policy::Adaptive
+    }
+
     /// Whether a message of `bytes` bytes may be divided.
     #[inline]
     pub fn divides(&self, bytes: u64) -> bool {

@@ -12,7 +12,7 @@ use ferrorail_base::config::WindowSettings;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::stripe::{Planner, Policy, RailWeights, Stripes};
+use ferrorail_fabric::stripe::{Planner, RailWeights, Stripes};
 use ferrorail_fabric::{
     Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
 };
@@ -334,7 +334,7 @@ impl<F: Fabric> WindowRails<F> {
 
     /// Whether the chunks of a message divided so are timed.
     pub(super) fn times(&self, stripes: &Stripes) -> bool {
-        stripes.count() > 1 && self.planner.policy() == Policy::Adaptive
+        self.planner.times(stripes)
     }
 
     /// Registers a buffer.
