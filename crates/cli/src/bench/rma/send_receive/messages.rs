@@ -269,14 +269,16 @@ impl<'a> Messages<'a> {
         to: u32,
         tag: Tag,
     ) -> Result<()> {
-        c_int::try_from(bytes).context("a message")?;
-        let (host, tag) = (self.host, tag as c_int);
         // SAFETY: the caller's contract.
         unsafe {
-            let bytes = slice::from_raw_parts(from, bytes);
-            host.start_send(bytes, to, tag, self.comm, &mut self.requests)?;
+            send(
+                self.host,
+                self.comm,
+                &mut self.requests,
+                (from, bytes),
+                (to, tag),
+            )
         }
-        Ok(())
     }
 
     /// # Safety
@@ -288,14 +290,16 @@ impl<'a> Messages<'a> {
         to: u32,
         tag: Tag,
     ) -> Result<()> {
-        c_int::try_from(bytes).context("a message")?;
-        let (host, tag) = (self.host, tag as c_int);
         // SAFETY: the caller's contract.
         unsafe {
-            let bytes = slice::from_raw_parts(from, bytes);
-            host.start_send(bytes, to, tag, self.comm, &mut self.answers)?;
+            send(
+                self.host,
+                self.comm,
+                &mut self.answers,
+                (from, bytes),
+                (to, tag),
+            )
         }
-        Ok(())
     }
 
     /// # Safety
@@ -361,4 +365,24 @@ impl<'a> Messages<'a> {
         };
         Ok(self.host.check("MPI_Recv", code)?)
     }
+}
+
+/// Starts sending so many bytes; the request is one of `requests`.
+///
+/// # Safety
+/// The bytes are readable, and left alone until the request is complete.
+unsafe fn send(
+    host: &Host,
+    comm: Comm,
+    requests: &mut RequestList,
+    (from, bytes): (*const u8, usize),
+    (to, tag): (u32, Tag),
+) -> Result<()> {
+    c_int::try_from(bytes).context("a message")?;
+    // SAFETY: the caller's contract.
+    unsafe {
+        let bytes = slice::from_raw_parts(from, bytes);
+        host.start_send(bytes, to, tag as c_int, comm, requests)?;
+    }
+    Ok(())
 }
