@@ -37,13 +37,7 @@ need_imb() {
 # need_impi PREFIX: the wheel of Intel's MPI, in a virtual environment of its own.
 need_impi() {
     [[ ! -e $1/complete ]] || return 0
-    need python3 python3-venv
-    echo "installing the impi-rt $IMPI_VERSION wheel into $1" >&2
-    rm -rf "$1"
-    mkdir -p "${1%/*}"
-    /usr/bin/python3 -m venv "$1" || die "python3 -m venv $1 failed"
-    "$1/bin/pip" install --quiet --disable-pip-version-check --no-deps "impi-rt==$IMPI_VERSION" ||
-        die "pip could not install impi-rt==$IMPI_VERSION"
+    install_wheel "$1" "impi-rt==$IMPI_VERSION" --no-deps
     touch "$1/complete"
 }
 

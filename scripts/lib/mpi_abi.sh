@@ -11,11 +11,5 @@ need_mpi_abi() {
     local prefix
     prefix=$(mpi_abi_prefix)
     [[ -x $prefix/bin/mpicc_abi && -e $prefix/lib/libmpi_abi.so.1 ]] && return
-    need python3 python3-venv
-    echo "installing the mpich $MPI_ABI_VERSION wheel into $prefix"
-    rm -rf "$prefix"
-    mkdir -p "${prefix%/*}"
-    /usr/bin/python3 -m venv "$prefix" || die "python3 -m venv $prefix failed"
-    "$prefix/bin/pip" install --quiet --disable-pip-version-check "mpich==$MPI_ABI_VERSION" ||
-        die "pip could not install mpich==$MPI_ABI_VERSION"
+    install_wheel "$prefix" "mpich==$MPI_ABI_VERSION"
 }

@@ -54,5 +54,19 @@ need_cargo() {
     command -v cargo >/dev/null || die "no cargo here: install Rust (apt-get install rustup, or rustup.rs)"
 }
 
+# install_wheel PREFIX NAME==VERSION [OPTION…]: a package of PyPI, in a virtual environment of its own; options
+# are pip's.
+install_wheel() {
+    local prefix=$1 package=$2
+    shift 2
+    need python3 python3-venv
+    echo "installing the ${package/==/ } wheel into $prefix" >&2
+    rm -rf "$prefix"
+    mkdir -p "${prefix%/*}"
+    /usr/bin/python3 -m venv "$prefix" || die "python3 -m venv $prefix failed"
+    "$prefix/bin/pip" install --quiet --disable-pip-version-check "$@" "$package" ||
+        die "pip could not install $package"
+}
+
 # Open MPI refuses to start as root unless told twice; containers and CI machines are root.
 allow_root() { export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; }

@@ -10,7 +10,6 @@ or ferrorail is not in it.
 import argparse
 import json
 import math
-import os
 import re
 import subprocess
 import sys
@@ -48,13 +47,13 @@ def split(words):
 
 def run(launcher, program, options, library):
     """One run, with ferrorail if a library is given."""
-    environment, preload = dict(os.environ), []
+    preload = []
     with tempfile.NamedTemporaryFile(suffix=".json") as statistics:
         if library:
             preload = ["env", f"LD_PRELOAD={library}", f"FERRORAIL_STATS={statistics.name}"]
         command = launcher + preload + program + options
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+            command, capture_output=True, text=True, timeout=SECONDS, check=False
         )
         if done.returncode:
             sys.exit(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")

@@ -1,9 +1,9 @@
 /* Preloaded beside ferrorail: makes one step of its set-up fail. Steps are the calls that libferrorail.so
  * makes for descriptors, mappings, large memory, shared memory, sockets, threads and objects of verbs; what the
  * host MPI does is left alone. FAIL_STEP=N makes the N-th of them fail in the rank FAIL_RANK of the world (1), and
- * FAIL_STEP=N+ all from there on, with the error that the kernel gives where such things have run out. FAIL_ONLY=PREFIX counts those alone whose names
- * begin so. Each process prints `steps: N` to its standard error when it ends, and the call that failed when it
- * fails. */
+ * FAIL_STEP=N+ all from there on, with the error that the kernel gives where such things have run out.
+ * FAIL_ONLY=PREFIX counts those alone whose names begin so. Each process prints `steps: N` to its standard error
+ * when it ends, and the call that failed when it fails. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,5 +1,6 @@
 //! Communicators: always the host's call. Keys of ours in their info are looked at (MPI 4.1, sections 7.4.2
-//! and 7.4.4; MPI_Comm_idup_with_info of MPI 4 on hosts without it is MPI_Comm_idup, as hints may be ignored). While the host deletes the attributes of one in `MPI_Comm_free` or `MPI_Comm_disconnect`
+//! and 7.4.4). On hosts that lack `MPI_Comm_idup_with_info`, which came with MPI 4, it is `MPI_Comm_idup`: hints
+//! may be ignored. While the host deletes the attributes of one in `MPI_Comm_free` or `MPI_Comm_disconnect`
 //! (sections 7.4.3 and 11.10.4), collectives on it are left to the host as well.
 
 use super::export;
