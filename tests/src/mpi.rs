@@ -81,11 +81,15 @@ impl Mpi {
                 ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
                 ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
                 ("OMPI_MCA_pml", "ob1"),
+                NO_HWLOC_PLUGINS,
             ],
-            Mpi::Mpich | Mpi::Abi => &[],
+            Mpi::Mpich | Mpi::Abi => &[NO_HWLOC_PLUGINS],
         }
     }
 }
+
+/// hwloc's plugins load X11 and OpenCL in each rank, to look for devices that no test needs.
+const NO_HWLOC_PLUGINS: (&str, &str) = ("HWLOC_PLUGINS_PATH", "/nonexistent");
 
 /// The hosts with the number of ranks on each, as all launchers read them: `a:2,b:1`.
 fn blocks(hosts: &[String], ranks: u32) -> String {

@@ -3,7 +3,7 @@
 
 # Environment that programs in the guest should see as the caller has it.
 readonly PASSED_ENVIRONMENT='^(PATH|HOME|USER|LOGNAME|LANG|LC_.*|TERM|TMPDIR|VIRTUAL_ENV|LD_LIBRARY_PATH|LD_PRELOAD)$'
-readonly PASSED_PREFIXES='^(FERRORAIL|CARGO|RUST|OMPI|OPAL|ORTE|PMIX|PRTE|MPICH|MPIR|MPIO|MPIEXEC|HYDRA|UCX|FI|MPI4PY|PYTHON|SOFT_ROCE)_?'
+readonly PASSED_PREFIXES='^(FERRORAIL|CARGO|RUST|OMPI|OPAL|ORTE|PMIX|PRTE|MPICH|MPIR|MPIO|MPIEXEC|HYDRA|UCX|FI|MPI4PY|PYTHON|HWLOC|SOFT_ROCE)_?'
 
 # default NAME VALUE: exports it unless the caller has it set.
 default() {
@@ -30,6 +30,8 @@ write_environment() {
         OMPI_ALLOW_RUN_AS_ROOT_CONFIRM PRTE_ALLOW_RUN_AS_ROOT PRTE_ALLOW_RUN_AS_ROOT_CONFIRM
     # UCX spends half a minute of emulated time opening an rxe device: only on demand.
     default UCX_TLS '^ib'
+    # hwloc's plugins load X11 and OpenCL, in every rank: two of the six seconds in which Open MPI starts four.
+    default HWLOC_PLUGINS_PATH /nonexistent
     if ((NODE_COUNT > 1)); then write_launch_defaults; fi
     local pair
     for pair in "${EXTRA_ENVIRONMENT[@]}"; do
