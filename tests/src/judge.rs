@@ -6,7 +6,6 @@ use crate::list::{Case, Environment};
 use crate::mpi::Mpi;
 use crate::pool::{Item, Load};
 use crate::program;
-use crate::random;
 use crate::stats::Stats;
 use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::fs::PermissionsExt;
@@ -180,7 +179,7 @@ fn judge(setup: &Setup, case: &Case, outcome: &Outcome, statistics: &Path) -> Re
     check_silence(&others.join("\n"))?;
     let stats = Stats::read(statistics)?;
     // What runs for so long or is drawn does not run the same each time.
-    if !random::is_drawn(case) && case.program != "c/mixed_loop.c" {
+    if !case.drawn && case.program != "c/mixed_loop.c" {
         let place = match case.group.as_str() {
             place @ ("verbs" | "nodes") => place,
             _ => "loopback",

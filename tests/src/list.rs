@@ -1,5 +1,6 @@
 //! The test list: rows, and the cases that they stand for.
 
+use crate::Extent;
 use crate::mpi::Mpi;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -48,6 +49,12 @@ struct Row {
     /// loops over them (`c/settings.h`).
     #[serde(default)]
     each: BTreeMap<String, Values>,
+    /// What a sample has each value of: `ranks`, or names of settings. Of cases that differ in the rest
+    /// it has one for each MPI.
+    #[serde(default)]
+    every: Vec<String>,
+    /// Of how many values of `each` a sample has jobs, if not of all.
+    each_of: Option<usize>,
     #[serde(default)]
     expect: Expect,
     /// Whether the ranks wait most of the time.
@@ -157,6 +164,8 @@ pub struct Case {
     pub expect: Expect,
     /// Whether the ranks wait most of the time.
     pub asleep: bool,
+    /// Whether another seed would have another one in its place.
+    pub drawn: bool,
     /// Limit for the whole job.
     pub timeout_s: u64,
 }
@@ -199,35 +208,42 @@ fn parse(text: &str) -> Result<List> {
     Ok(toml::from_str(text)?)
 }
 
-/// Multiplies the rows out. `apart` makes a job of each round. Virtual nodes of at least as many
-/// ranks as there are all mean one node; only the first of such cases is kept.
-pub fn expand(list: &List, apart: bool) -> Result<Vec<Case>> {
+/// Multiplies the rows out. The extent `All` makes a job of each round, and `Sample` takes what `seed`
+/// draws.
+pub fn expand(list: &List, extent: Extent, seed: u64) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
-    let mut names = BTreeSet::new();
     for row in &list.row {
         let mut row = row.clone();
-        if apart {
+        if extent == Extent::All {
             let each = std::mem::take(&mut row.each);
             row.vary.extend(each);
         }
-        let row = &row;
-        let mut seen = BTreeSet::new();
         let rounds = match row.each.is_empty() {
             true => Vec::new(),
-            false => combinations(list, row, &row.each)?,
+            false => combinations(list, &row, &row.each)?,
         };
-        for varied in combinations(list, row, &row.vary)? {
-            for &mpi in &row.mpi {
-                for &ranks in &row.ranks {
-                    let case = case(row, mpi, ranks, &varied, &rounds);
-                    if !seen.insert((mpi.to_string(), ranks, meaning(&case.environment, ranks))) {
-                        continue;
-                    }
-                    ensure!(
-                        names.insert(case.name.clone()),
-                        "{} appears twice",
-                        case.name
-                    );
+        let of_row = of_row(list, &row, &rounds)?;
+        match extent {
+            Extent::Sample => cases.extend(sample::of_row(&row, of_row, seed)),
+            Extent::List | Extent::All => cases.extend(of_row),
+        }
+    }
+    let mut names = BTreeSet::new();
+    for Case { name, .. } in &cases {
+        ensure!(names.insert(name), "{name} appears twice");
+    }
+    Ok(cases)
+}
+
+/// All cases of a row. Virtual nodes of at least as many ranks as there are all mean one node; only the first
+/// of such cases is kept.
+fn of_row(list: &List, row: &Row, rounds: &[Environment]) -> Result<Vec<Case>> {
+    let (mut cases, mut seen) = (Vec::new(), BTreeSet::new());
+    for varied in combinations(list, row, &row.vary)? {
+        for &mpi in &row.mpi {
+            for &ranks in &row.ranks {
+                let case = case(row, mpi, ranks, &varied, rounds);
+                if seen.insert((mpi.to_string(), ranks, meaning(&case.environment, ranks))) {
                     cases.push(case);
                 }
             }
@@ -284,6 +300,7 @@ fn case(row: &Row, mpi: Mpi, ranks: u32, varied: &Environment, rounds: &[Environ
         rounds: rounds.cloned().collect(),
         expect: row.expect.clone(),
         asleep: row.asleep,
+        drawn: false,
         timeout_s: row.timeout_s,
     }
 }
@@ -345,6 +362,8 @@ impl Case {
         (!rounds.is_empty()).then(|| rounds.join(";"))
     }
 }
+
+mod sample;
 
 #[cfg(test)]
 mod tests;

@@ -66,9 +66,6 @@ struct Arguments {
     /// Prefix of mpi4py and its test suite.
     #[arg(long)]
     mpi4py_prefix: Option<PathBuf>,
-    /// All of mpi4py's test suite on many rank counts, which takes an hour.
-    #[arg(long)]
-    full: bool,
     /// Rank counts of mpi4py's test suite, under every MPI, such as 1,2,5
     #[arg(long, value_delimiter = ',')]
     mpi4py_ranks: Option<Vec<u32>>,
@@ -78,22 +75,19 @@ struct Arguments {
     /// Hosts that launchers reach, this one first, for the group `nodes`.
     #[arg(long, value_delimiter = ',')]
     hosts: Vec<String>,
-    /// What the jobs of group `random` and the faults of group `nodes` are drawn from; another one
-    /// each time unless given.
+    /// What samples, the jobs of group `random` and the faults of group `nodes` are drawn from; another
+    /// one each time unless given.
     #[arg(long)]
     seed: Option<u64>,
-    /// Ten times as many jobs of group `random`.
+    /// How much of it all runs.
+    #[arg(long, value_enum, default_value_t)]
+    extent: Extent,
+    /// How often a rail fails in `nodes-failing-rails`: 2, or 20 with the extent `all`.
     #[arg(long)]
-    many: bool,
-    /// How often a rail fails in `nodes-failing-rails`.
-    #[arg(long, default_value_t = 2)]
-    failures: u32,
+    failures: Option<u32>,
     /// Only the twenty jobs or so that `scripts/check` runs.
     #[arg(long)]
     smoke: bool,
-    /// A job of its own for each set of settings that a program would loop over.
-    #[arg(long)]
-    apart: bool,
     /// Print the names of the cases and stop.
     #[arg(long)]
     list: bool,
@@ -109,6 +103,19 @@ struct Arguments {
     /// Print a line for passing cases too, and what ran on which shape (`scripts/lib/coverage.py`).
     #[arg(long, short)]
     verbose: bool,
+}
+
+/// How much of what the tests could try a run has the time for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Extent {
+    /// Of cases that differ in little one, drawn from the seed.
+    Sample,
+    /// Every case of the list and every scenario.
+    #[default]
+    List,
+    /// Besides a job of its own for each setting that a program would loop over, every step of a
+    /// set-up, ten times as many random jobs, mpi4py's whole suite.
+    All,
 }
 
 /// What every case needs to know.
@@ -134,8 +141,8 @@ pub struct Setup {
     seed: u64,
     /// How often a rail fails.
     failures: u32,
-    /// Try all of what is usually sampled.
-    thorough: bool,
+    /// How much of it all runs.
+    extent: Extent,
     /// What ran on which shape, according to statistics, in lines.
     ran: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -178,9 +185,9 @@ fn run(arguments: &Arguments) -> Result<bool> {
     if arguments.smoke {
         list = list.smoke();
     }
-    let mut cases = list::expand(&list, arguments.apart)?;
     let seed = setup.seed;
-    cases.extend(random::cases(seed, arguments.many));
+    let mut cases = list::expand(&list, setup.extent, seed)?;
+    cases.extend(random::cases(seed, setup.extent));
     let cases: Vec<_> = cases
         .iter()
         .filter(|case| selected(&arguments.only, &case.group, &case.name))
@@ -190,9 +197,10 @@ fn run(arguments: &Arguments) -> Result<bool> {
         .filter(|scenario| setup.library.is_some() || !scenario.preloads)
         .filter(|_| !arguments.smoke)
         .filter(|scenario| selected(&arguments.only, scenario.group, scenario.name))
+        .filter(|scenario| scenario.is_in(setup.extent, seed))
         .collect();
     let choice = mpi4py::Choice {
-        full: arguments.full,
+        full: setup.extent == Extent::All,
         ranks: arguments.mpi4py_ranks.as_deref(),
         node_size: arguments.mpi4py_node_size,
     };
@@ -214,9 +222,8 @@ fn run(arguments: &Arguments) -> Result<bool> {
     if arguments.compile {
         return Ok(true);
     }
-    let drawn = cases.iter().any(|case| random::is_drawn(case));
-    if drawn || scenarios.iter().any(|s| s.group == "nodes") {
-        println!("jobs and faults are drawn from --seed {seed}");
+    if cases.iter().any(|case| case.drawn) || scenarios.iter().any(|s| s.group == "nodes") {
+        println!("what is left to chance is drawn from --seed {seed}");
     }
     let mut items: Vec<Item> = Vec::new();
     items.extend(suites.iter().map(mpi4py::Suite::item));
@@ -280,8 +287,11 @@ fn prepare(arguments: &Arguments) -> Result<Setup> {
         mpi4py,
         hosts: arguments.hosts.clone(),
         seed: arguments.seed.unwrap_or_else(random::new_seed),
-        failures: arguments.failures,
-        thorough: arguments.apart,
+        failures: arguments.failures.unwrap_or(match arguments.extent {
+            Extent::Sample | Extent::List => 2,
+            Extent::All => 20,
+        }),
+        extent: arguments.extent,
         ran: Arc::default(),
     })
 }

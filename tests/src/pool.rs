@@ -184,7 +184,7 @@ mod tests {
             hosts: Vec::new(),
             seed: 1,
             failures: 0,
-            thorough: false,
+            extent: crate::Extent::List,
             ran: std::sync::Arc::default(),
         }
     }

@@ -1,8 +1,10 @@
 //! Jobs of `c/random_check.c`, `c/win_random.c` and `c/comm_random.c`: their shape and settings are drawn from one seed,
 //! as are the cases in them. Formerly failing seeds run every time.
 
+use crate::Extent;
 use crate::list::{Case, Environment, Expect};
 use crate::mpi::Mpi;
+use ferrorail_base::random::SplitMix64;
 use ferrorail_coll::algorithms;
 
 /// Seeds of jobs that once failed, with what they found.
@@ -121,19 +123,15 @@ const COMMUNICATOR_SERIES: &[Series] = &[
     },
 ];
 
-/// How many times as many jobs run at night.
-const MANY: u64 = 10;
-
-/// All jobs for a seed, and those that always run; ten times as many if so wished.
-pub fn cases(seed: u64, many: bool) -> Vec<Case> {
-    let times = if many { MANY } else { 1 };
-    let mut found = drawn(SERIES, seed, times, Series::case);
-    found.extend(drawn(WINDOW_SERIES, !seed, times, Series::windows));
+/// All jobs for a seed, and those that always run.
+pub fn cases(seed: u64, extent: Extent) -> Vec<Case> {
+    let mut found = drawn(SERIES, seed, extent, Series::case);
+    found.extend(drawn(WINDOW_SERIES, !seed, extent, Series::windows));
     let communicators = seed.rotate_left(7);
     found.extend(drawn(
         COMMUNICATOR_SERIES,
         communicators,
-        times,
+        extent,
         Series::communicators,
     ));
     let first = &SERIES[0];
@@ -141,13 +139,23 @@ pub fn cases(seed: u64, many: bool) -> Vec<Case> {
     found
 }
 
-/// The jobs of all `series`, `times` as many as they say, each made of a seed of its own.
-fn drawn(series: &[Series], seed: u64, times: u64, case: fn(&Series, u64) -> Case) -> Vec<Case> {
+/// The jobs of all `series`, each made of a seed of its own.
+fn drawn(
+    series: &[Series],
+    seed: u64,
+    extent: Extent,
+    case: fn(&Series, u64) -> Case,
+) -> Vec<Case> {
     let mut found = Vec::new();
     for series in series {
-        for number in 0..series.jobs * times {
-            let mut draw = Draw(seed ^ (number << 32) ^ series.mpi as u64);
-            found.push(case(series, draw.next() >> 32));
+        let jobs = match extent {
+            Extent::Sample => series.jobs.div_ceil(2),
+            Extent::List => series.jobs,
+            Extent::All => series.jobs * 10,
+        };
+        for number in 0..jobs {
+            let mut draw = SplitMix64(seed ^ (number << 32) ^ series.mpi as u64);
+            found.push(case(series, draw.draw() >> 32));
         }
     }
     found
@@ -159,15 +167,10 @@ pub fn new_seed() -> u64 {
     now.map_or(1, |since| since.as_secs())
 }
 
-/// Whether a case is one of [`cases`].
-pub fn is_drawn(case: &Case) -> bool {
-    [PROGRAM, WINDOWS, COMMUNICATORS].contains(&case.program.as_str())
-}
-
 impl Series {
     /// The job that `seed` stands for.
     fn case(&self, seed: u64) -> Case {
-        let mut draw = Draw(seed);
+        let mut draw = SplitMix64(seed);
         let (group, fabric, most_bytes) = match self.place {
             Place::Loopback => ("random", "loopback", "300000"),
             Place::Verbs => ("verbs", "verbs", "60000"),
@@ -204,6 +207,7 @@ impl Series {
                 ..Expect::default()
             },
             asleep: false,
+            drawn: true,
             timeout_s: 120,
         }
     }
@@ -213,7 +217,7 @@ impl Series {
     /// The job of one-sided communication that `seed` stands for: one rank is enough for it.
     fn windows(&self, seed: u64) -> Case {
         let mut case = self.case(seed);
-        let mut draw = Draw(!seed);
+        let mut draw = SplitMix64(!seed);
         let most = if self.place == Place::Verbs {
             20_000
         } else {
@@ -278,9 +282,9 @@ fn of_host(mpi: Mpi) -> Environment {
 }
 
 /// Settings that must make no difference to any result.
-fn settings(draw: &mut Draw) -> Environment {
+fn settings(draw: &mut SplitMix64) -> Environment {
     let mut found = Environment::new();
-    let mut vary = |draw: &mut Draw, name: &str, values: &[&str]| {
+    let mut vary = |draw: &mut SplitMix64, name: &str, values: &[&str]| {
         let value = values[draw.below(values.len() as u64) as usize];
         if !value.is_empty() {
             found.insert(format!("FERRORAIL_{name}"), value.into());
@@ -311,25 +315,6 @@ fn settings(draw: &mut Draw) -> Environment {
     found
 }
 
-/// splitmix64.
-pub struct Draw(pub u64);
-
-impl Draw {
-    /// Any number.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Less than `limit`, which is at least 1.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -338,7 +323,7 @@ mod tests {
     #[test]
     fn a_seed_stands_for_the_same_jobs() {
         let names = |seed| {
-            cases(seed, false)
+            cases(seed, Extent::List)
                 .into_iter()
                 .map(|case| case.name)
                 .collect::<Vec<_>>()
@@ -353,7 +338,7 @@ mod tests {
     fn every_setting_is_known_and_every_algorithm_is_drawn() {
         let mut drawn = BTreeSet::new();
         for seed in 0..400 {
-            let settings = settings(&mut Draw(seed));
+            let settings = settings(&mut SplitMix64(seed));
             let (_, problems) = ferrorail_base::config::parse(settings.clone());
             assert!(problems.is_empty(), "{settings:?}: {problems:?}");
             let forced = settings

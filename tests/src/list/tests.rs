@@ -9,12 +9,12 @@ const LIST: &str = "[values]\nalgorithms = ['allgather=ring', 'allgather=bruck']
 
 fn real_cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("list");
-    expand(&read(&folder).unwrap(), false).unwrap()
+    expand(&read(&folder).unwrap(), Extent::List, 0).unwrap()
 }
 
 #[test]
 fn rows_are_multiplied_out() {
-    let cases = expand(&parse(LIST).unwrap(), false).unwrap();
+    let cases = expand(&parse(LIST).unwrap(), Extent::List, 0).unwrap();
     // Per MPI and algorithm: one shape of 1 rank, two of 4 (8 per node is one node, as is 0).
     assert_eq!(cases.len(), 2 * 2 * (1 + 2));
     let case = cases
@@ -29,7 +29,7 @@ fn rows_are_multiplied_out() {
 #[test]
 fn rounds_of_one_job_are_multiplied_out() {
     let list = LIST.replace("vary", "each");
-    let cases = expand(&parse(&list).unwrap(), false).unwrap();
+    let cases = expand(&parse(&list).unwrap(), Extent::List, 0).unwrap();
     assert_eq!(cases.len(), 2 * 2);
     let case = cases.iter().find(|case| case.name == "a/abi/n4").unwrap();
     assert_eq!(case.rounds.len(), 2 * 2);
@@ -44,13 +44,13 @@ fn rounds_of_one_job_are_multiplied_out() {
     );
     let one = cases.iter().find(|case| case.name == "a/abi/n1").unwrap();
     assert_eq!(one.rounds.len(), 2);
-    let names = |apart| -> Vec<String> {
-        let cases = expand(&parse(&list).unwrap(), apart).unwrap();
+    let names = |extent| -> Vec<String> {
+        let cases = expand(&parse(&list).unwrap(), extent, 0).unwrap();
         let mut names: Vec<_> = cases.iter().flat_map(Case::names).collect();
         names.sort();
         names
     };
-    assert_eq!(names(false), names(true));
+    assert_eq!(names(Extent::List), names(Extent::All));
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn mistakes_are_reported() {
     assert!(parse("[[row]]\nname = 'a'\n").is_err());
     assert!(parse("[[rows]]\n").is_err());
     let unknown = LIST.replace("@algorithms", "@algorithm");
-    assert!(expand(&parse(&unknown).unwrap(), false).is_err());
+    assert!(expand(&parse(&unknown).unwrap(), Extent::List, 0).is_err());
     let twice = format!("{LIST}{}", &LIST[LIST.find("[[row]]").unwrap()..]);
-    assert!(expand(&parse(&twice).unwrap(), false).is_err());
+    assert!(expand(&parse(&twice).unwrap(), Extent::List, 0).is_err());
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn the_real_list_is_sound() {
 #[test]
 fn the_smoke_test_is_short_and_runs_on_both_hosts() {
     let list = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("list")).unwrap();
-    let cases = expand(&list.smoke(), false).unwrap();
+    let cases = expand(&list.smoke(), Extent::List, 0).unwrap();
     for mpi in [Mpi::Open, Mpi::Mpich] {
         let of_it = cases.iter().filter(|case| case.mpi == mpi).count();
         assert!((8..=15).contains(&of_it), "{of_it} jobs under {mpi}");
@@ -108,4 +108,46 @@ fn the_real_list_forces_every_algorithm() {
             }
         }
     }
+}
+
+#[test]
+fn a_sample_has_each_row_under_each_of_its_hosts() {
+    let list = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("list")).unwrap();
+    let names = |cases: &[Case]| -> Vec<String> { cases.iter().flat_map(Case::names).collect() };
+    let all: BTreeSet<_> = names(&real_cases()).into_iter().collect();
+    let sampled = |seed| expand(&list, Extent::Sample, seed).unwrap();
+    let (one, other) = (sampled(1), sampled(2));
+    assert_eq!(names(&one), names(&sampled(1)));
+    assert_ne!(names(&one), names(&other));
+    for sample in [one, other] {
+        assert!(sample.len() < real_cases().len() * 2 / 3);
+        assert!(names(&sample).iter().all(|name| all.contains(name)));
+        for row in &list.row {
+            for &mpi in &row.mpi {
+                let found = sample
+                    .iter()
+                    .filter(|case| case.mpi == mpi && case.program == row.program);
+                let of_row: Vec<_> = found
+                    .filter(|case| case.name.starts_with(&row.name))
+                    .collect();
+                assert!(!of_row.is_empty(), "{} under {mpi}", row.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sample_has_every_value_that_its_row_wants() {
+    let list = LIST.replace("vary", "every = ['FERRORAIL_ALGORITHM', 'ranks']\nvary");
+    let cases = expand(&parse(&list).unwrap(), Extent::Sample, 7).unwrap();
+    // Two MPIs, rank counts and algorithms; one size of nodes.
+    assert_eq!(cases.len(), 2 * 2 * 2);
+    let list = LIST.replace("vary", "each_of = 3\neach");
+    let cases = expand(&parse(&list).unwrap(), Extent::Sample, 7).unwrap();
+    assert_eq!(cases.len(), 2);
+    assert!(
+        cases
+            .iter()
+            .all(|case| case.rounds.len() == 3 || case.ranks == 1)
+    );
 }

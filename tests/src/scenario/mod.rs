@@ -10,7 +10,6 @@ mod statistics;
 mod steps;
 mod tools;
 
-use crate::Setup;
 use crate::job::{Job, Outcome};
 use crate::judge;
 use crate::list::Environment;
@@ -18,6 +17,7 @@ use crate::mpi::Mpi;
 use crate::pool::{Item, Load};
 use crate::program;
 use crate::stats::Stats;
+use crate::{Extent, Setup};
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub struct Scenario {
     pub programs: &'static [(Mpi, &'static str)],
     /// Whether it makes sense only with the library.
     pub preloads: bool,
+    /// Of the scenarios of a family a sample has one; of those without a family it has all.
+    family: Option<&'static str>,
     /// Runs it.
     pub run: fn(&Setup) -> Result<()>,
 }
@@ -41,11 +43,30 @@ const fn scenario(name: &'static str, run: fn(&Setup) -> Result<()>) -> Scenario
         group: "scenario",
         programs: &[],
         preloads: true,
+        family: None,
         run,
     }
 }
 
 impl Scenario {
+    /// The same as one of a family.
+    const fn of(self, family: &'static str) -> Self {
+        Self {
+            family: Some(family),
+            ..self
+        }
+    }
+
+    /// Whether it runs.
+    pub fn is_in(&self, extent: Extent, seed: u64) -> bool {
+        let Some(family) = self.family.filter(|_| extent == Extent::Sample) else {
+            return true;
+        };
+        let all = ALL.iter().filter(|one| one.family == Some(family));
+        let names: Vec<_> = all.map(|one| one.name).collect();
+        names[(seed % names.len() as u64) as usize] == self.name
+    }
+
     /// As something to run among others; most of the time scenarios wait.
     pub fn item(&self) -> Item<'_> {
         Item {
@@ -100,10 +121,10 @@ pub const ALL: &[Scenario] = &[
     scenario("rails-lost/openmpi", |setup| rails::lost(setup, Mpi::Open)),
     scenario("rails-lost/mpich", |setup| rails::lost(setup, Mpi::Mpich)),
     on_nodes("nodes-failing-rails", rails::failing),
-    on_nodes("nodes-device-removed", rails::device_removed),
-    on_nodes("nodes-rails-lost", rails::lost_between_nodes),
-    on_nodes("nodes-shares", rails::shares),
-    on_nodes("nodes-multicast-lossy", multicast::lossy),
+    on_nodes("nodes-device-removed", rails::device_removed).of("harm between nodes"),
+    on_nodes("nodes-rails-lost", rails::lost_between_nodes).of("harm between nodes"),
+    on_nodes("nodes-shares", rails::shares).of("harm between nodes"),
+    on_nodes("nodes-multicast-lossy", multicast::lossy).of("harm between nodes"),
     on_nodes("nodes-preload-on-one", presence::preload_on_one_host),
     scenario("device-memory/openmpi", |setup| {
         presence::device_memory(setup, Mpi::Open)
@@ -119,7 +140,7 @@ pub const ALL: &[Scenario] = &[
     }),
     scenario("tiny-dev-shm", faults::tiny_dev_shm),
     scenario("memlock-modelled", memlock::modelled),
-    with_devices("verbs-memlock", memlock::on_devices),
+    with_devices("verbs-memlock", memlock::on_devices).of("refusals of devices"),
     scenario("failing-steps/openmpi", |setup| {
         steps::failing_steps(setup, Mpi::Open)
     }),
@@ -129,7 +150,8 @@ pub const ALL: &[Scenario] = &[
     Scenario {
         programs: steps::PROGRAMS,
         ..with_devices("verbs-failing-steps", steps::failing_on_devices)
-    },
+    }
+    .of("refusals of devices"),
     scenario("stopped-rank/openmpi", |setup| {
         steps::stopped(setup, Mpi::Open)
     }),

@@ -8,9 +8,9 @@ use crate::judge;
 use crate::list::Environment;
 use crate::mpi::Mpi;
 use crate::program;
-use crate::random::Draw;
 use crate::stats::Stats;
 use anyhow::{Context, Result, bail, ensure};
+use ferrorail_base::random::SplitMix64;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -192,7 +192,7 @@ fn check_harmed(
 /// One failure after another. Between them all lanes are in use: the job cannot do without both
 /// rails at once.
 fn break_rails(setup: &Setup, running: &mut Running) -> Result<()> {
-    let mut draw = Draw(setup.seed);
+    let mut draw = SplitMix64(setup.seed);
     wait_for_loop(running)?;
     for number in 0..setup.failures {
         std::thread::sleep(Duration::from_millis(draw.below(1500)));

@@ -1,11 +1,11 @@
 //! A set-up of which one step fails, and ranks that are stopped or killed.
 
 use super::{LIMIT, environment, preload_in_front};
-use crate::Setup;
 use crate::job::{Job, Outcome};
 use crate::judge;
 use crate::mpi::Mpi;
 use crate::program;
+use crate::{Extent, Setup};
 use anyhow::{Context, Result, bail, ensure};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const SAMPLES: u32 = 6;
 pub const PROGRAMS: &[(Mpi, &str)] = &[(Mpi::Open, STEPS)];
 
 /// Each step of one rank's set-up fails in a job of its own (`aids/fail_step.c`): results are right all the
-/// same, or all ranks get the same error and go on. A sample is drawn from the seed; `--apart` tries all.
+/// same, or all ranks get the same error and go on. A sample is drawn from the seed; the extent `all` tries each.
 pub fn failing_steps(setup: &Setup, mpi: Mpi) -> Result<()> {
     let settings = [("FERRORAIL_FABRIC", "loopback")];
     for node_size in ["0", "1", "2"] {
@@ -65,10 +65,10 @@ fn each_step(
     };
     let steps = steps_in(&attempt(0)?)?;
     ensure!(steps > 5, "only {steps} steps in nodes of {node_size}");
-    let every = if setup.thorough {
-        1
-    } else {
-        steps.div_ceil(samples)
+    let every = match setup.extent {
+        Extent::Sample => steps.div_ceil(samples.div_ceil(2)),
+        Extent::List => steps.div_ceil(samples),
+        Extent::All => 1,
     };
     let first = 1 + u32::try_from(setup.seed % u64::from(every))?;
     let (mut tried, mut failed) = (0, 0);

@@ -46,7 +46,7 @@ pub fn run<F: Fabric + Multicast>(make: impl Fn(usize) -> Vec<F>) -> Seen {
             rail: RailId(rail),
             limits,
         };
-        transfers::every_size_arrives(&world, &mut seen);
+        transfers::sizes_arrive(&world, &mut seen);
         transfers::all_hear_all_but_themselves(&world, &mut seen);
         transfers::one_member_alone_is_reached(&world, &mut seen);
         transfers::registered_memory_is_sent_and_left_alone_afterwards(&world, &mut seen);

@@ -1,0 +1,50 @@
+//! What a run takes of the list that has not the time for all of it.
+
+use super::{Case, Row};
+use ferrorail_base::random::SplitMix64;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Of the row's cases one for each MPI and each value of what `every` names, and of their rounds `each_of`; the
+/// same for a seed, whatever other rows there are.
+pub fn of_row(row: &Row, cases: Vec<Case>, seed: u64) -> Vec<Case> {
+    let mut alike: BTreeMap<Vec<String>, Vec<Case>> = BTreeMap::new();
+    for case in cases {
+        alike.entry(kept(row, &case)).or_default().push(case);
+    }
+    alike
+        .into_iter()
+        .filter_map(|(values, mut cases)| {
+            let mut draw = SplitMix64(seed ^ hash(&(&row.name, &row.arguments, values)));
+            let alone = cases.len() == 1;
+            let mut case = cases.swap_remove(index(&mut draw, cases.len())?);
+            let rounds = case.rounds.len();
+            while row.each_of.is_some_and(|most| case.rounds.len() > most) {
+                case.rounds.remove(index(&mut draw, case.rounds.len())?);
+            }
+            case.drawn = !alone || case.rounds.len() < rounds;
+            Some(case)
+        })
+        .collect()
+}
+
+/// One of `count` indices.
+fn index(draw: &mut SplitMix64, count: usize) -> Option<usize> {
+    (count > 0).then(|| draw.below(count as u64) as usize)
+}
+
+/// What cases of the row have in common of which a sample has one.
+fn kept(row: &Row, case: &Case) -> Vec<String> {
+    let value = |name: &String| match name.as_str() {
+        "ranks" => case.ranks.to_string(),
+        setting => case.environment.get(setting).cloned().unwrap_or_default(),
+    };
+    let every = row.every.iter().map(value);
+    std::iter::once(case.mpi.to_string()).chain(every).collect()
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
