@@ -116,24 +116,32 @@ impl Collective {
         self.semantics().synchronising
     }
 
+    /// The collective whose meaning and schedules it has, where blocks of different sizes make no
+    /// difference to either; else itself.
+    pub const fn regular(self) -> Self {
+        match self {
+            Self::Allgatherv => Self::Allgather,
+            Self::Gatherv => Self::Gather,
+            Self::Scatterv => Self::Scatter,
+            Self::ReduceScatter => Self::ReduceScatterBlock,
+            other => other,
+        }
+    }
+
     /// What its schedules have to do.
     pub const fn semantics(self) -> Semantics {
         match self {
-            Self::Allgather => allgather::SEMANTICS,
+            Self::Allgather | Self::Allgatherv => allgather::SEMANTICS,
             Self::Barrier => barrier::SEMANTICS,
             Self::Bcast => bcast::SEMANTICS,
-            Self::Gather => gather::SEMANTICS,
-            Self::Scatter => scatter::SEMANTICS,
+            Self::Gather | Self::Gatherv => gather::SEMANTICS,
+            Self::Scatter | Self::Scatterv => scatter::SEMANTICS,
             Self::Alltoall => alltoall::SEMANTICS,
             Self::Allreduce => allreduce::SEMANTICS,
             Self::Reduce => reduce::SEMANTICS,
-            Self::ReduceScatterBlock => reduce_scatter_block::SEMANTICS,
-            Self::ReduceScatter => reduce_scatter_block::SEMANTICS,
+            Self::ReduceScatterBlock | Self::ReduceScatter => reduce_scatter_block::SEMANTICS,
             Self::Scan => scan::SEMANTICS,
             Self::Exscan => scan::EXCLUSIVE_SEMANTICS,
-            Self::Allgatherv => allgather::SEMANTICS,
-            Self::Gatherv => gather::SEMANTICS,
-            Self::Scatterv => scatter::SEMANTICS,
             Self::Alltoallv => vector::ALLTOALL_SEMANTICS,
         }
     }

@@ -21,11 +21,12 @@
 //! * whoever ends a synchronising collective knows that every rank has entered it;
 //! * at the end `Recv` holds on every rank what the collective defines.
 
-use crate::registry::{Instance, Semantics};
+use crate::registry::{Content, Instance, Semantics};
 use crate::schedule::{Buffer, Protocol, Schedule, Slot, Step};
 use ferrorail_base::{NodeRank, Rank, Topology};
 use std::fmt;
 
+mod clock;
 mod machine;
 mod memory;
 mod multicast;
@@ -282,11 +283,31 @@ impl Task<'_> {
     }
 }
 
+/// What the buffers of one rank hold at the beginning and in the end.
+struct Meaning {
+    send: Vec<u32>,
+    start: Vec<u32>,
+    recv: Vec<Content>,
+}
+
+impl Meaning {
+    fn of(task: &Task<'_>, rank: Rank) -> Self {
+        let instance = task.instance(rank);
+        Self {
+            send: (task.semantics.send)(&instance),
+            start: (task.semantics.start)(&instance),
+            recv: (task.semantics.recv)(&instance),
+        }
+    }
+}
+
 /// Verifies the schedules of all ranks, in rank order. See the module documentation.
 ///
 /// # Errors
 /// The first fault found, with the rank and step to blame.
 pub fn verify(task: &Task<'_>, schedules: &[Schedule]) -> Result<(), VerifyError> {
-    shape::check(task, schedules)?;
-    machine::Machine::new(task, schedules).run()
+    let ranks = (0..task.topology.size()).map(Rank);
+    let meanings: Vec<Meaning> = ranks.map(|rank| Meaning::of(task, rank)).collect();
+    shape::check(task, &meanings, schedules)?;
+    machine::Machine::new(task, &meanings, schedules).run()
 }

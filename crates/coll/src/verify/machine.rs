@@ -1,22 +1,24 @@
 //! Executes the schedules of all ranks with vector clocks; `outcome` judges where they end.
 
-use super::memory::{Access, Clock, LOCAL, Memory, Puts, join};
+use super::clock::{Clocks, Told};
+use super::memory::{Access, Known, LOCAL, Memory, Puts, Region};
 use super::multicast::Multicasts;
 use super::signal::Signal;
 use super::value::Values;
-use super::{Fault, StepId, Task, VerifyError};
+use super::{Fault, Meaning, StepId, Task, VerifyError};
 use crate::registry::Overlap;
 use crate::schedule::{Buffer, Order, Schedule, Slot, Span, Step, slot_limit};
 use ferrorail_base::Rank;
 
 /// What raised a slot.
 pub(super) struct Arrival {
+    pub(super) target: Rank,
     pub(super) origin: Rank,
     pub(super) step: u32,
     pub(super) slot: Slot,
     /// Port, blocks and index in `puts` of a put; `None` for an RTR.
     put: Option<(u8, u32, u32)>,
-    clock: Clock,
+    told: Told,
     pub(super) awaited: bool,
 }
 
@@ -25,16 +27,10 @@ const NOTHING: u32 = u32::MAX;
 
 pub(super) struct Process {
     pub(super) next: usize,
-    pub(super) clock: Clock,
-    /// For each slot the index of what raised it, or [`NOTHING`].
-    slots: Vec<u32>,
-    pub(super) arrivals: Vec<Arrival>,
     pub(super) signals: Vec<Signal>,
-    /// Ranks that have announced, as far as this rank has awaited it.
-    permitted: Vec<bool>,
-    send: Memory,
-    pub(super) recv: Memory,
-    scratch: Memory,
+    send: Region,
+    pub(super) recv: Region,
+    scratch: Region,
 }
 
 /// Whether a step was done.
@@ -46,11 +42,19 @@ pub(super) enum Progress {
 /// The team in mid-execution.
 pub(super) struct Machine<'a> {
     pub(super) task: &'a Task<'a>,
+    pub(super) meanings: &'a [Meaning],
     pub(super) schedules: &'a [Schedule],
     /// How the buffers of each rank lie.
     overlaps: Vec<Overlap>,
     pub(super) values: Values,
+    pub(super) memory: Memory,
+    pub(super) clocks: Clocks,
     pub(super) processes: Vec<Process>,
+    /// For each slot of each rank the index of what raised it, or [`NOTHING`].
+    slots: Vec<u32>,
+    pub(super) arrivals: Vec<Arrival>,
+    /// For each rank, the ranks that have announced as far as it has awaited that.
+    permitted: Vec<bool>,
     pub(super) puts: Puts,
     pub(super) multicasts: Multicasts,
     /// Ranks that may be able to go on.
@@ -58,43 +62,47 @@ pub(super) struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    pub fn new(task: &'a Task<'a>, schedules: &'a [Schedule]) -> Self {
+    pub fn new(task: &'a Task<'a>, meanings: &'a [Meaning], schedules: &'a [Schedule]) -> Self {
         let size = task.topology.size();
         let overlap = |rank| match task.in_place {
             true => (task.semantics.in_place)(&task.instance(Rank(rank))),
             false => Overlap::Apart,
         };
         let overlaps: Vec<Overlap> = (0..size).map(overlap).collect();
-        let process = |rank| {
+        let mut memory = Memory::default();
+        let mut process = |rank| {
             let rank = Rank(rank);
-            let instance = task.instance(rank);
-            let blocks = (task.semantics.recv)(&instance).len() as u32;
-            let mut recv = Memory::undefined(rank, Buffer::Recv, blocks);
-            recv.define(0, &(task.semantics.start)(&instance));
-            let scratch = schedules[rank.index()].scratch_blocks;
-            let send = (task.semantics.send)(&instance);
+            let Meaning { send, start, recv } = &meanings[rank.index()];
+            let recv = memory.add(rank, Buffer::Recv, recv.len() as u32);
+            memory.define(recv, 0, start);
             if let Overlap::SendInRecv(first) = overlaps[rank.index()] {
-                recv.define(first, &send);
+                memory.define(recv, first, send);
             }
+            let blocks = send.len() as u32;
+            let of_send = memory.add(rank, Buffer::Send, blocks);
+            memory.define(of_send, 0, send);
+            let scratch = schedules[rank.index()].scratch_blocks;
             Process {
                 next: 0,
-                clock: vec![0; size as usize],
-                slots: vec![NOTHING; slot_limit(size) as usize],
-                arrivals: Vec::new(),
                 signals: Vec::new(),
-                permitted: vec![false; size as usize],
-                send: Memory::defined(rank, Buffer::Send, &send),
+                send: of_send,
                 recv,
-                scratch: Memory::undefined(rank, Buffer::Scratch, scratch),
+                scratch: memory.add(rank, Buffer::Scratch, scratch),
             }
         };
         Self {
             task,
+            meanings,
             schedules,
-            processes: (0..size).map(process).collect(),
+            processes: (0..size).map(&mut process).collect(),
             overlaps,
             values: Values::new(size),
-            puts: Vec::new(),
+            memory,
+            clocks: Clocks::new(size as usize),
+            slots: vec![NOTHING; (size * slot_limit(size)) as usize],
+            arrivals: Vec::new(),
+            permitted: vec![false; (size * size) as usize],
+            puts: Puts::default(),
             multicasts: Multicasts::of(schedules),
             ready: (0..size).rev().map(Rank).collect(),
         }
@@ -122,7 +130,7 @@ impl<'a> Machine<'a> {
                 Progress::Done => {
                     let process = &mut self.processes[rank.index()];
                     process.next += 1;
-                    process.clock[rank.index()] = process.next as u32;
+                    self.clocks.advance(rank, process.next as u32);
                 }
             }
         }
@@ -140,12 +148,11 @@ impl<'a> Machine<'a> {
             } => {
                 if into.buffer == Buffer::Recv
                     && into.count > 0
-                    && !self.processes[rank.index()].permitted[to.index()]
+                    && !self.permitted[self.pair(rank, to)]
                 {
                     return Err(Fault::NotPermitted(to));
                 }
-                let put = self.puts.len() as u32;
-                self.puts.push(None);
+                let put = self.puts.begin();
                 let access = Access {
                     rank: rank.0,
                     step: index,
@@ -202,9 +209,8 @@ impl<'a> Machine<'a> {
         access: Access,
     ) -> Result<(), Fault> {
         let (from, into) = (&self.in_place(origin, from), &self.in_place(target, into));
-        let clock = std::mem::take(&mut self.processes[origin.index()].clock);
-        let source = self.owner(origin, from.buffer);
-        let destination = self.owner(target, into.buffer);
+        let source = self.region(origin, from.buffer);
+        let destination = self.region(target, into.buffer);
         // Within a node the origin itself copies.
         let reading = match self.task.topology.same_node(origin, target) {
             true => Access {
@@ -213,25 +219,17 @@ impl<'a> Machine<'a> {
             },
             false => access,
         };
-        let mut result = Ok(());
+        let known = Known {
+            clock: self.clocks.of(origin),
+            puts: &self.puts,
+        };
         for offset in 0..from.count {
-            let read = self.processes[source.index()].memory(from.buffer).read(
-                from.first + offset,
-                reading,
-                &clock,
-                &self.puts,
-            );
-            result = read.and_then(|token| {
-                self.processes[destination.index()]
-                    .memory(into.buffer)
-                    .write(into.first + offset, token, access, &clock, &self.puts)
-            });
-            if result.is_err() {
-                break;
-            }
+            let (from_block, into_block) = (from.first + offset, into.first + offset);
+            let token = self.memory.read(source, from_block, reading, &known)?;
+            self.memory
+                .write(destination, into_block, token, access, &known)?;
         }
-        self.processes[origin.index()].clock = clock;
-        result
+        Ok(())
     }
 
     fn reduce(
@@ -243,25 +241,27 @@ impl<'a> Machine<'a> {
         like: Option<u32>,
     ) -> Result<(), Fault> {
         let (from, into) = (self.in_place(rank, from), self.in_place(rank, into));
-        let (source, destination) = (self.owner(rank, from.buffer), self.owner(rank, into.buffer));
+        let source = self.region(rank, from.buffer);
+        let destination = self.region(rank, into.buffer);
         let access = Access {
             rank: rank.0,
             step,
             put: LOCAL,
         };
-        let clock = self.processes[rank.index()].clock.clone();
+        let known = Known {
+            clock: self.clocks.of(rank),
+            puts: &self.puts,
+        };
         for offset in 0..from.count {
             let (from_block, into_block) = (from.first + offset, into.first + offset);
-            let from = self.processes[source.index()]
-                .memory(from.buffer)
-                .read(from_block, access, &clock, &self.puts)?;
-            let memory = self.processes[destination.index()].memory(into.buffer);
-            let old = memory.look(into_block, &clock, &self.puts)?;
+            let from = self.memory.read(source, from_block, access, &known)?;
+            let old = self.memory.look(destination, into_block, &known)?;
             let token = match order {
                 Order::FromFirst => self.values.combine(from, old)?,
                 Order::IntoFirst => self.values.combine(old, from)?,
             };
-            memory.write(into_block, token, access, &clock, &self.puts)?;
+            self.memory
+                .write(destination, into_block, token, access, &known)?;
             if like.is_some_and(|first| self.values.part(token) != first + offset) {
                 return Err(Fault::Cut);
             }
@@ -282,15 +282,29 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Whose memory `buffer` of `rank` is.
-    fn owner(&self, rank: Rank, buffer: Buffer) -> Rank {
+    /// The memory that `rank` calls `buffer`.
+    pub(super) fn region(&self, rank: Rank, buffer: Buffer) -> Region {
+        let process = &self.processes[rank.index()];
         match buffer {
-            Buffer::Node => self
-                .task
-                .topology
-                .leader_of(self.task.topology.node_of(rank)),
-            _ => rank,
+            Buffer::Send => process.send,
+            Buffer::Recv => process.recv,
+            Buffer::Scratch => process.scratch,
+            Buffer::Node => {
+                let topology = self.task.topology;
+                let leader = topology.leader_of(topology.node_of(rank));
+                self.processes[leader.index()].scratch
+            }
         }
+    }
+
+    /// Index in `slots`.
+    fn slot(&self, rank: Rank, slot: Slot) -> usize {
+        rank.index() * slot_limit(self.task.topology.size()) as usize + slot as usize
+    }
+
+    /// Index in `permitted`.
+    fn pair(&self, rank: Rank, other: Rank) -> usize {
+        rank.index() * self.processes.len() + other.index()
     }
 
     fn raise(
@@ -301,20 +315,19 @@ impl<'a> Machine<'a> {
         slot: Slot,
         put: Option<(u8, u32, u32)>,
     ) -> Result<(), Fault> {
-        let mut clock = self.processes[origin.index()].clock.clone();
-        clock[origin.index()] = step + 1;
-        let process = &mut self.processes[target.index()];
-        let raised = &mut process.slots[slot as usize];
+        let index = self.slot(target, slot);
+        let raised = &mut self.slots[index];
         if *raised != NOTHING {
             return Err(Fault::SlotReused { slot, target });
         }
-        *raised = process.arrivals.len() as u32;
-        process.arrivals.push(Arrival {
+        *raised = self.arrivals.len() as u32;
+        self.arrivals.push(Arrival {
+            target,
             origin,
             step,
             slot,
             put,
-            clock,
+            told: self.clocks.tell(origin, step + 1),
             awaited: false,
         });
         self.wake(target);
@@ -329,12 +342,12 @@ impl<'a> Machine<'a> {
         slot: Slot,
         put: Option<(u8, u32)>,
     ) -> Result<Progress, Fault> {
-        let process = &mut self.processes[rank.index()];
-        let raised = process.slots[slot as usize];
+        let raised = self.slots[self.slot(rank, slot)];
         if raised == NOTHING {
             return Ok(Progress::Blocked);
         }
-        let arrival = &mut process.arrivals[raised as usize];
+        let pair = self.pair(rank, from);
+        let arrival = &mut self.arrivals[raised as usize];
         let expected = arrival.put.map(|(port, blocks, _)| (port, blocks));
         if arrival.origin != from || expected != put || arrival.awaited {
             let found = StepId {
@@ -344,10 +357,10 @@ impl<'a> Machine<'a> {
             return Err(Fault::Mismatch { slot, found });
         }
         arrival.awaited = true;
-        join(&mut process.clock, &arrival.clock);
+        self.clocks.join(rank, arrival.told);
         match arrival.put {
-            Some((_, _, put)) => self.puts[put as usize] = Some((rank.0, index)),
-            None => process.permitted[from.index()] = true,
+            Some((_, _, put)) => self.puts.end(put, rank, index),
+            None => self.permitted[pair] = true,
         }
         Ok(Progress::Done)
     }
@@ -357,16 +370,6 @@ impl<'a> Machine<'a> {
             && self.ready.last() != Some(&rank)
         {
             self.ready.push(rank);
-        }
-    }
-}
-
-impl Process {
-    pub(super) fn memory(&mut self, buffer: Buffer) -> &mut Memory {
-        match buffer {
-            Buffer::Send => &mut self.send,
-            Buffer::Recv => &mut self.recv,
-            Buffer::Scratch | Buffer::Node => &mut self.scratch,
         }
     }
 }

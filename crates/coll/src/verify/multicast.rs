@@ -1,8 +1,9 @@
 //! Multicasts: for the verifier, one put to the leader of each other node, which lands where that leader's
 //! own step says.
 
+use super::clock::Told;
 use super::machine::{Machine, Progress};
-use super::memory::{Access, Clock, join};
+use super::memory::Access;
 use super::{Fault, VerifyError};
 use crate::schedule::{Schedule, Span, Step};
 use ferrorail_base::{NodeId, Rank};
@@ -20,7 +21,7 @@ struct Sent {
     step: u32,
     /// Index in the machine's puts.
     put: u32,
-    clock: Clock,
+    told: Told,
 }
 
 impl Multicasts {
@@ -51,21 +52,19 @@ impl Machine<'_> {
             let into = expected.and_then(VecDeque::pop_front);
             let into = into.filter(|into| into.count == from.count);
             let into = into.ok_or(Fault::NotReceived(target))?;
-            let put = self.puts.len() as u32;
-            self.puts.push(None);
+            let put = self.puts.begin();
             let access = Access {
                 rank: origin.0,
                 step: index,
                 put,
             };
             self.transfer(origin, from, target, &into, access)?;
-            let mut clock = self.processes[origin.index()].clock.clone();
-            clock[origin.index()] = index + 1;
+            let told = self.clocks.tell(origin, index + 1);
             let sent = self.multicasts.sent.entry((target, origin)).or_default();
             sent.push_back(Sent {
                 step: index,
                 put,
-                clock,
+                told,
             });
             self.wake(target);
         }
@@ -75,11 +74,11 @@ impl Machine<'_> {
     /// Step `index` of `rank` waits for the next multicast of `from`.
     pub(super) fn await_multicast(&mut self, rank: Rank, index: u32, from: Rank) -> Progress {
         let sent = self.multicasts.sent.get_mut(&(rank, from));
-        let Some(Sent { put, clock, .. }) = sent.and_then(VecDeque::pop_front) else {
+        let Some(Sent { put, told, .. }) = sent.and_then(VecDeque::pop_front) else {
             return Progress::Blocked;
         };
-        join(&mut self.processes[rank.index()].clock, &clock);
-        self.puts[put as usize] = Some((rank.0, index));
+        self.clocks.join(rank, told);
+        self.puts.end(put, rank, index);
         Progress::Done
     }
 

@@ -1,23 +1,23 @@
 //! What an execution must have come to.
 
 use super::machine::Machine;
-use super::{Fault, Place, VerifyError};
+use super::{Fault, Meaning, Place, VerifyError};
 use crate::registry::Content;
 use crate::schedule::{Buffer, Span};
 use ferrorail_base::Rank;
 
 impl Machine<'_> {
     /// Every schedule at its end, every arrival awaited, every result right.
-    pub fn finish(mut self) -> Result<(), VerifyError> {
+    pub fn finish(self) -> Result<(), VerifyError> {
         self.check_ended()?;
         self.check_multicasts()?;
-        for rank in (0..self.processes.len() as u32).map(Rank) {
+        for (rank, meaning) in (0..).map(Rank).zip(self.meanings) {
             let blame = |kind| VerifyError {
                 rank,
                 step: None,
                 kind,
             };
-            self.check_result(rank).map_err(blame)?;
+            self.check_result(rank, meaning).map_err(blame)?;
             if self.task.semantics.synchronising {
                 self.check_synchronised(rank).map_err(blame)?;
             }
@@ -35,21 +35,19 @@ impl Machine<'_> {
                 });
             }
         }
-        for process in &self.processes {
-            if let Some(arrival) = process.arrivals.iter().find(|a| !a.awaited) {
-                return Err(VerifyError {
+        let left = self.arrivals.iter().filter(|arrival| !arrival.awaited);
+        left.min_by_key(|arrival| arrival.target)
+            .map_or(Ok(()), |arrival| {
+                Err(VerifyError {
                     rank: arrival.origin,
                     step: Some(arrival.step as usize),
                     kind: Fault::NeverAwaited(arrival.slot),
-                });
-            }
-        }
-        Ok(())
+                })
+            })
     }
 
-    fn check_result(&mut self, rank: Rank) -> Result<(), Fault> {
-        let expected = (self.task.semantics.recv)(&self.task.instance(rank));
-        for (block, expected) in (0..).zip(expected) {
+    fn check_result(&self, rank: Rank, meaning: &Meaning) -> Result<(), Fault> {
+        for (block, &expected) in (0..).zip(&meaning.recv) {
             let found = self.result(rank, block);
             match expected {
                 Content::Token(expected) if found == Some(expected) => {}
@@ -77,10 +75,10 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn result(&mut self, rank: Rank, block: u32) -> Option<u32> {
+    fn result(&self, rank: Rank, block: u32) -> Option<u32> {
         let span = self.in_place(rank, &Span::recv(block, 1));
-        let memory = self.processes[rank.index()].memory(span.buffer);
-        memory.token(span.first)
+        let region = self.region(rank, span.buffer);
+        self.memory.token(region, span.first)
     }
 
     fn check_reduced(
@@ -90,24 +88,19 @@ impl Machine<'_> {
         part: u32,
         expected: std::ops::Range<u32>,
     ) -> Result<(), Fault> {
-        let (found_part, found) = self.values.contents(token);
-        let mut ranks = found.clone();
-        if !self.task.rank_order {
-            ranks.sort_unstable();
-        }
-        if found_part == part && ranks.into_iter().eq(expected.clone()) {
+        if self.values.is(token, part, &expected, self.task.rank_order) {
             return Ok(());
         }
         Err(Fault::Contributions {
             block,
-            found,
+            found: self.values.contributions(token),
             expected,
         })
     }
 
     /// A rank has entered once any of its steps happened before.
     fn check_synchronised(&self, rank: Rank) -> Result<(), Fault> {
-        let clock = &self.processes[rank.index()].clock;
+        let clock = self.clocks.of(rank);
         let unknown = (0..clock.len()).find(|&r| r != rank.index() && clock[r] == 0);
         unknown.map_or(Ok(()), |r| Err(Fault::NotSynchronised(Rank(r as u32))))
     }

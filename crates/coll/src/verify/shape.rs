@@ -1,11 +1,15 @@
 //! What is wrong with a step or a schedule on its own.
 
-use super::{Fault, Task, VerifyError};
+use super::{Fault, Meaning, Task, VerifyError};
 use crate::schedule::{Buffer, PHASE_MAX, Protocol, Schedule, Slot, Span, Step, slot_limit};
 use ferrorail_base::{NodeRank, Rank};
 
 /// Checks every schedule by itself, and that they agree about rounds and scratch.
-pub(super) fn check(task: &Task<'_>, schedules: &[Schedule]) -> Result<(), VerifyError> {
+pub(super) fn check(
+    task: &Task<'_>,
+    meanings: &[Meaning],
+    schedules: &[Schedule],
+) -> Result<(), VerifyError> {
     let size = task.topology.size();
     let blame = |rank: u32, step: Option<usize>, kind| VerifyError {
         rank: Rank(rank),
@@ -23,7 +27,7 @@ pub(super) fn check(task: &Task<'_>, schedules: &[Schedule]) -> Result<(), Verif
         if !rise || !whole || rounds.len() != schedules[0].round_ends.len() {
             return Err(blame(rank, None, Fault::Rounds));
         }
-        let checker = Checker::new(task, Rank(rank));
+        let checker = Checker::new(task, meanings, Rank(rank));
         let (mut phase, mut has_awaited) = (0, false);
         for (index, step) in schedule.steps.iter().enumerate() {
             let fault = |kind| blame(rank, Some(index), kind);
@@ -62,25 +66,21 @@ fn scratch_end(step: &Step) -> u32 {
 
 struct Checker<'a> {
     task: &'a Task<'a>,
+    meanings: &'a [Meaning],
     rank: Rank,
     size: u32,
     local_ranks: u32,
-    send_blocks: u32,
-    recv_blocks: u32,
 }
 
 impl<'a> Checker<'a> {
-    fn new(task: &'a Task<'a>, rank: Rank) -> Self {
+    fn new(task: &'a Task<'a>, meanings: &'a [Meaning], rank: Rank) -> Self {
         let topology = task.topology;
-        let size = topology.size();
-        let instance = task.instance(rank);
         Self {
             task,
+            meanings,
             rank,
-            size,
+            size: topology.size(),
             local_ranks: topology.ranks_of(topology.node_of(rank)).len() as u32,
-            send_blocks: (task.semantics.send)(&instance).len() as u32,
-            recv_blocks: (task.semantics.recv)(&instance).len() as u32,
         }
     }
 
@@ -194,7 +194,7 @@ impl<'a> Checker<'a> {
         lengths(from, into)?;
         self.bounds(from)?;
         match into.buffer {
-            Buffer::Recv => Self::new(self.task, to).bounds(into),
+            Buffer::Recv => self.bounds_at(to, into),
             _ => self.bounds(into),
         }
     }
@@ -215,14 +215,18 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Scratch is as long as it is declared to be, which is compared in the end.
     fn bounds(&self, span: &Span) -> Result<(), Fault> {
+        self.bounds_at(self.rank, span)
+    }
+
+    /// Scratch is as long as it is declared to be, which is compared in the end.
+    fn bounds_at(&self, rank: Rank, span: &Span) -> Result<(), Fault> {
         if span.count == 0 {
             return Err(Fault::EmptySpan);
         }
         let limit = match span.buffer {
-            Buffer::Send => self.send_blocks,
-            Buffer::Recv => self.recv_blocks,
+            Buffer::Send => self.meanings[rank.index()].send.len() as u32,
+            Buffer::Recv => self.meanings[rank.index()].recv.len() as u32,
             Buffer::Scratch | Buffer::Node => u32::MAX,
         };
         let inside = span

@@ -1,21 +1,20 @@
 //! Node signals: what a rank has said to its node, and waiting for it.
 
+use super::clock::Told;
 use super::machine::{Machine, Process, Progress};
-use super::memory::{Clock, join};
 use ferrorail_base::{NodeRank, Rank};
 
 /// One signal of a rank, with what that rank knew.
 pub(super) struct Signal {
     phase: u8,
-    clock: Clock,
+    told: Told,
 }
 
 impl Machine<'_> {
     pub(super) fn signal(&mut self, rank: Rank, phase: u8) {
         let process = &mut self.processes[rank.index()];
-        let mut clock = process.clock.clone();
-        clock[rank.index()] = process.next as u32 + 1;
-        process.signals.push(Signal { phase, clock });
+        let told = self.clocks.tell(rank, process.next as u32 + 1);
+        process.signals.push(Signal { phase, told });
         let topology = self.task.topology;
         for &local in topology.ranks_of(topology.node_of(rank)) {
             if local != rank {
@@ -35,7 +34,8 @@ impl Machine<'_> {
         };
         let sufficient = |processes: &[Process], local: Rank| {
             let signals = &processes[local.index()].signals;
-            signals.iter().position(|signal| signal.phase >= phase)
+            let first = signals.partition_point(|signal| signal.phase < phase);
+            signals.get(first).map(|signal| signal.told)
         };
         if awaited
             .iter()
@@ -43,16 +43,11 @@ impl Machine<'_> {
         {
             return Progress::Blocked;
         }
-        let mut clock = std::mem::take(&mut self.processes[rank.index()].clock);
         for &local in awaited {
-            if let Some(index) = sufficient(&self.processes, local) {
-                join(
-                    &mut clock,
-                    &self.processes[local.index()].signals[index].clock,
-                );
+            if let Some(told) = sufficient(&self.processes, local) {
+                self.clocks.join(rank, told);
             }
         }
-        self.processes[rank.index()].clock = clock;
         Progress::Done
     }
 }
