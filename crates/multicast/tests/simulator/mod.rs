@@ -10,6 +10,7 @@ use network::Network;
 use node::Node;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::rc::Rc;
 
 /// SplitMix64.
 #[derive(Clone, Debug)]
@@ -94,7 +95,7 @@ impl History {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
     Wake,
-    Arrive { rail: u8, datagram: Vec<u8> },
+    Arrive { rail: u8, datagram: Rc<[u8]> },
 }
 
 pub struct World {

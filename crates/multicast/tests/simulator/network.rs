@@ -1,7 +1,8 @@
 //! Links that lose, repeat, delay and damage what they carry.
 
 use super::{History, Random};
-use ferrorail_multicast::To;
+use ferrorail_multicast::{Checksum, To, wire};
+use std::rc::Rc;
 
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -42,7 +43,7 @@ pub struct Network {
     rails: u8,
     pub data: u64,
     pub lost: u64,
-    checksum: ferrorail_multicast::Checksum,
+    checksum: Checksum,
 }
 
 impl Network {
@@ -70,7 +71,7 @@ impl Network {
         to: To,
         rail: u8,
         datagram: Vec<u8>,
-    ) -> Vec<(u64, u32, Vec<u8>)> {
+    ) -> Vec<(u64, u32, Rc<[u8]>)> {
         let link = from as usize * usize::from(self.rails) + usize::from(rail);
         let start = self.free[link].max(now);
         let wire = (datagram.len() as f64 * self.settings.per_byte) as u64;
@@ -78,13 +79,14 @@ impl Network {
         let is_data = datagram[8] == 1;
         let number = self.data;
         self.data += u64::from(is_data);
-        let settings = self.settings.clone();
+        let datagram: Rc<[u8]> = datagram.into();
+        let (settings, random) = (&self.settings, &mut self.random);
         let within = |from, to| (from..to).contains(&now);
         let dead = settings
             .rail_dead
             .is_some_and(|(r, a, b)| r == rail && within(a, b))
             || (to == To::All && settings.multicast_dead.is_some_and(|(a, b)| within(a, b)))
-            || (to == To::All && self.random.chance(settings.loss_at_sender));
+            || (to == To::All && random.chance(settings.loss_at_sender));
         let mut arrivals = Vec::new();
         let receivers = match to {
             To::All => 0..self.members,
@@ -96,42 +98,42 @@ impl Network {
                 .filter(|poor| poor.0 == receiver)
                 .map_or(0.0, |poor| poor.1);
             let chosen = is_data && settings.lose_one == Some((number, receiver));
-            if dead || chosen || self.random.chance(settings.loss) || self.random.chance(poor) {
+            if dead || chosen || random.chance(settings.loss) || random.chance(poor) {
                 self.lost += 1;
                 continue;
             }
             let order = &mut self.order[link * self.members as usize + receiver as usize];
             *order = (start + wire + settings.latency).max(*order + 1);
             let mut at = *order;
-            if self.random.chance(settings.reorder) {
-                at += self.random.below(settings.delay + 1);
+            if random.chance(settings.reorder) {
+                at += random.below(settings.delay + 1);
             }
-            if self.random.chance(settings.duplicate) {
-                let later = at + self.random.below(settings.delay + 1);
+            if random.chance(settings.duplicate) {
+                let later = at + random.below(settings.delay + 1);
                 arrivals.push((later, receiver, datagram.clone()));
             }
-            if self.random.chance(settings.stale) {
-                arrivals.push((at, receiver, self.stale(&datagram)));
+            if random.chance(settings.stale) {
+                let stale = stale(&datagram, self.checksum, random);
+                arrivals.push((at, receiver, stale.into()));
             }
             let mut datagram = datagram.clone();
-            if self.random.chance(settings.damage) {
-                let bit = self.random.below(datagram.len() as u64 * 8) as usize;
-                datagram[bit / 8] ^= 1 << (bit % 8);
+            if random.chance(settings.damage) {
+                let bit = random.below(datagram.len() as u64 * 8) as usize;
+                Rc::make_mut(&mut datagram)[bit / 8] ^= 1 << (bit % 8);
             }
             arrivals.push((at, receiver, datagram));
         }
         arrivals
     }
+}
 
-    /// The same datagram as an earlier session may have sent it, with other contents.
-    fn stale(&mut self, datagram: &[u8]) -> Vec<u8> {
-        use ferrorail_multicast::wire;
-        let (mut header, payload) = wire::open(datagram, self.checksum).unwrap();
-        header.session ^= 1 << self.random.below(64);
-        header.known.completed += 3;
-        let payload: Vec<u8> = payload.iter().map(|byte| !byte).collect();
-        let mut stale = wire::encode(&header, &payload, self.checksum).to_vec();
-        stale.extend(payload);
-        stale
-    }
+/// The same datagram as an earlier session may have sent it, with other contents.
+fn stale(datagram: &[u8], checksum: Checksum, random: &mut Random) -> Vec<u8> {
+    let (mut header, payload) = wire::open(datagram, checksum).unwrap();
+    header.session ^= 1 << random.below(64);
+    header.known.completed += 3;
+    let payload: Vec<u8> = payload.iter().map(|byte| !byte).collect();
+    let mut stale = wire::encode(&header, &payload, checksum).to_vec();
+    stale.extend(payload);
+    stale
 }

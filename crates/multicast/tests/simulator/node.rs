@@ -4,6 +4,7 @@ use super::{Call, History, Random};
 use ferrorail_multicast::wire::{self, WireError};
 use ferrorail_multicast::{MessageId, OpenError, Session, Status, Time, To};
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 
 pub type Outbox = Vec<(u64, To, u8, Vec<u8>)>;
 
@@ -20,7 +21,9 @@ pub struct Node {
     channels: Vec<Vec<u8>>,
     pauses: HashMap<usize, u64>,
     computes_until: u64,
-    queue: VecDeque<(u8, Vec<u8>)>,
+    queue: VecDeque<(u8, Rc<[u8]>)>,
+    /// Fragments in the queue that were sent for the first time.
+    queued_data: usize,
     depth: usize,
     pub deepest: usize,
     /// Of these, fragments sent for the first time.
@@ -59,6 +62,7 @@ impl Node {
             pauses: pauses.map(|pause| (pause.1, pause.2)).collect(),
             computes_until: 0,
             queue: VecDeque::new(),
+            queued_data: 0,
             depth: history.network.depth,
             deepest: 0,
             deepest_data: 0,
@@ -81,7 +85,7 @@ impl Node {
         self.calls[call] = other;
     }
 
-    pub fn arrive(&mut self, rail: u8, datagram: Vec<u8>) {
+    pub fn arrive(&mut self, rail: u8, datagram: Rc<[u8]>) {
         if self.finished.is_some() {
             return;
         }
@@ -89,11 +93,10 @@ impl Node {
             self.overflows += 1;
             return;
         }
+        self.queued_data += usize::from(is_first(&datagram));
         self.queue.push_back((rail, datagram));
         self.deepest = self.deepest.max(self.queue.len());
-        let first = |(_, datagram): &&(u8, Vec<u8>)| datagram[8] == 1 && datagram[9] & 4 == 0;
-        let data = self.queue.iter().filter(first);
-        self.deepest_data = self.deepest_data.max(data.count());
+        self.deepest_data = self.deepest_data.max(self.queued_data);
     }
 
     /// One pass: receives, runs the program as far as it goes, lets timers act, sends.
@@ -104,6 +107,7 @@ impl Node {
         let mut time = now.0;
         self.refused = false;
         while let Some((rail, datagram)) = self.queue.pop_front() {
+            self.queued_data -= usize::from(is_first(&datagram));
             time += self.costs.0;
             self.receive(rail, &datagram, Time(time), outbox);
         }
@@ -267,4 +271,9 @@ impl Node {
             assert_eq!(wrong, None, "wrong byte of {id:?} at member {}", self.me);
         }
     }
+}
+
+/// Whether a datagram is a fragment sent for the first time.
+fn is_first(datagram: &[u8]) -> bool {
+    datagram[8] == 1 && datagram[9] & 4 == 0
 }
