@@ -2,7 +2,8 @@
  * makes for descriptors, mappings, large memory, shared memory, sockets, threads and objects of verbs; what the
  * host MPI does is left alone. FAIL_STEP=N makes the N-th of them fail in the rank FAIL_RANK of the world (1), and
  * FAIL_STEP=N+ all from there on, with the error that the kernel gives where such things have run out.
- * FAIL_ONLY=PREFIX counts those alone whose names begin so. Each process prints `steps: N` to its standard error
+ * FAIL_ONLY=PREFIX counts those alone whose names begin so. refuse_allocation(N), which a program may look up, makes
+ * its library's N-th large allocation from then on fail. Each process prints `steps: N` to its standard error
  * when it ends, and the call that failed when it fails. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -142,8 +143,27 @@ enum { LARGE = 128 << 10 };
 void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 
+static int refused_next; /* 1: the next one, 0: none */
+
+/* Makes the n-th large allocation from now on fail, or none if that is 0. Whether the one told of before has not come. */
+int refuse_allocation(int n)
+{
+    return __atomic_exchange_n(&refused_next, n, __ATOMIC_RELAXED) > 0;
+}
+
+static int is_refused(void *caller)
+{
+    if (__atomic_load_n(&refused_next, __ATOMIC_RELAXED) <= 0 || !in_library(caller))
+        return 0;
+    int left = __atomic_sub_fetch(&refused_next, 1, __ATOMIC_RELAXED);
+    errno = ENOMEM;
+    return left == 0;
+}
+
+#define REFUSED(bytes) ((bytes) >= LARGE && (is_refused(__builtin_return_address(0)) || STEP(ENOMEM)))
+
 #define ALLOCATE(name, bytes, parameters, arguments) \
-    void *name parameters { return (bytes) >= LARGE && STEP(ENOMEM) ? NULL : __libc_##name arguments; }
+    void *name parameters { return REFUSED(bytes) ? NULL : __libc_##name arguments; }
 
 ALLOCATE(malloc, bytes, (size_t bytes), (bytes))
 ALLOCATE(calloc, number * bytes, (size_t number, size_t bytes), (number, bytes))
@@ -151,7 +171,7 @@ ALLOCATE(realloc, bytes, (void *at, size_t bytes), (at, bytes))
 
 int posix_memalign(void **at, size_t alignment, size_t bytes)
 {
-    if (bytes >= LARGE && STEP(ENOMEM))
+    if (REFUSED(bytes))
         return ENOMEM;
     *at = __libc_memalign(alignment, bytes);
     return *at != NULL ? 0 : ENOMEM;

@@ -3,6 +3,47 @@
 //! Peers and NICs write this memory while we hold its address, so it never becomes `&[u8]` or
 //! `&mut [u8]`; it is copied by raw pointer inside checked bounds.
 
+/// The system refused memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no memory for {bytes} bytes")]
+pub struct NoMemory {
+    /// What was asked for.
+    pub bytes: usize,
+}
+
+/// Makes room in `list` for `more` entries and no others. Lists whose length the program's data decides grow
+/// by this, as running out is an error of a call there and not the end of the process.
+///
+/// # Errors
+/// If the system refuses; `list` is as it was.
+pub fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), NoMemory> {
+    list.try_reserve_exact(more).map_err(|_| NoMemory {
+        bytes: more.saturating_mul(size_of::<T>()),
+    })
+}
+
+/// A list of `length` times `value`.
+///
+/// # Errors
+/// As [`reserve`].
+pub fn filled<T: Clone>(length: usize, value: T) -> Result<Vec<T>, NoMemory> {
+    let mut list = Vec::new();
+    reserve(&mut list, length)?;
+    list.resize(length, value);
+    Ok(list)
+}
+
+/// A list of `entries`, as many as they say.
+///
+/// # Errors
+/// As [`reserve`].
+pub fn listed<T>(entries: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, NoMemory> {
+    let mut list = Vec::new();
+    reserve(&mut list, entries.len())?;
+    list.extend(entries);
+    Ok(list)
+}
+
 /// An address range `[address, address + bytes)`. Holding one grants nothing; using it is `unsafe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRange {

@@ -1,6 +1,7 @@
 //! Errors of the engine as errors of the host MPI.
 
 use crate::runtime::Session;
+use ferrorail_base::memory::NoMemory;
 use ferrorail_engine::{EngineError, ErrorClass};
 use ferrorail_mpi_abi::{AbiKind, Comm, Host, MpiError, Win};
 use libc::c_int;
@@ -25,12 +26,12 @@ pub enum CallError {
     /// An argument of a call on a window is wrong.
     #[error("{0}")]
     Wrong(Wrong),
-    /// No memory for packed data.
-    #[error("no memory for {bytes} bytes of packed data")]
-    NoMemory {
-        /// What was asked for.
-        bytes: usize,
-    },
+    /// The system refused memory for a copy of the program's data, or for a table that describes it.
+    #[error(transparent)]
+    NoMemory(#[from] NoMemory),
+    /// No memory has so many bytes.
+    #[error("the call describes more bytes than can be counted")]
+    TooMuch,
 }
 
 impl CallError {
@@ -53,9 +54,14 @@ impl CallError {
             }),
             Self::Mpi(error) => error.class,
             Self::Signature { .. } => errors.truncate,
-            Self::NoMemory { .. } => errors.no_mem,
+            Self::NoMemory(_) | Self::TooMuch => errors.no_mem,
             Self::Wrong(wrong) => wrong.class(host),
         }
+    }
+
+    /// Whether this rank alone may have failed, before its team's operation: the other ranks are in it.
+    pub fn is_of_this_rank(&self) -> bool {
+        matches!(self, Self::NoMemory(_) | Self::Mpi(_))
     }
 }
 

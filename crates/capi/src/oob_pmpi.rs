@@ -8,11 +8,12 @@ use ferrorail_mpi_abi::{Comm, Host, MpiError, RequestList};
 use libc::c_int;
 use std::mem::ManuallyDrop;
 
-/// Kinds of messages: lengths, contents, that a rank is done with the team, and answers.
+/// Kinds of messages: lengths, contents, that a rank is done with the team, answers, and that it has given up.
 const KIND_LENGTH: c_int = 0;
 const KIND_CONTENT: c_int = 1;
 const KIND_LEAVE: c_int = 2;
 const KIND_ANSWER: c_int = 3;
+const KIND_GONE: c_int = 4;
 
 /// What travels in the first collective of a gather: a length and the start of a blob.
 const HEAD_BYTES: usize = 1024;
@@ -143,7 +144,8 @@ impl OobPmpi {
             }
         }
         while !self.host.test_all(&mut requests)? {
-            if !keep_on() {
+            // Whoever has given up answers nobody, and some rank of the team has to wait for that one.
+            if !keep_on() || self.host.has_message(comm, private.tag(KIND_GONE)) {
                 return Ok(None);
             }
         }
@@ -173,7 +175,26 @@ impl OobPmpi {
             }
             self.leaving.distance *= 2;
         }
+        self.drop_gone(private)?;
         Ok(true)
+    }
+
+    /// Receives what ranks said that gave up, which has come by the time that all have left.
+    fn drop_gone(&self, private: &Private) -> Result<(), MpiError> {
+        let (comm, tag) = (private.comm(), private.tag(KIND_GONE));
+        let any = self.host.constants().any_source.cast_unsigned();
+        while self.host.has_message(comm, tag) {
+            let mut requests = RequestList::with_capacity(self.host.kind(), 1);
+            let mut byte = [0];
+            // SAFETY: the byte lives until the message, which is there, has been received.
+            unsafe {
+                let requests = &mut requests;
+                self.host
+                    .start_receive(&mut byte, any, tag, comm, requests)?;
+            }
+            self.host.wait_all(&mut requests)?;
+        }
+        Ok(())
     }
 }
 
@@ -212,6 +233,27 @@ impl Oob for OobPmpi {
         })?;
         self.private = Some(private);
         Ok(())
+    }
+
+    fn give_up(&mut self, peers: &[Rank]) {
+        static GONE: [u8; 1] = [1];
+        let Some(private) = &self.private else {
+            return;
+        };
+        let (comm, tag) = (private.comm(), private.tag(KIND_GONE));
+        // Most are never received: the team's tags rest before another team gets them.
+        let mut requests = RequestList::with_capacity(self.host.kind(), peers.len());
+        for peer in peers {
+            // SAFETY: the byte lives for ever.
+            let sent = unsafe {
+                let to = private.rank(peer.0);
+                self.host.start_send(&GONE, to, tag, comm, &mut requests)
+            };
+            if let Err(error) = sent {
+                tracing::debug!("giving up: {error}");
+            }
+        }
+        let _ = self.host.test_all(&mut requests);
     }
 
     fn leave(&mut self) -> Result<bool, OobError> {
@@ -265,7 +307,8 @@ fn answered<T>(swapped: Result<Option<T>, MpiError>) -> Result<T, OobError> {
         .map_err(failed("exchange"))?
         .ok_or_else(|| OobError {
             act: "exchange",
-            reason: "nobody answered".into(),
+            reason: "a rank left the communicator after an error, or was waited for too long"
+                .into(),
             mpi_class: None,
         })
 }

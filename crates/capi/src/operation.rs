@@ -223,6 +223,11 @@ fn host_accepts(session: &Session, op: Op, datatype: Datatype) -> bool {
 }
 
 impl Operation {
+    /// Whether operands may change places.
+    pub fn commutes(&self) -> bool {
+        self.commutes
+    }
+
     /// The loop that computes it, if that is one of ferrorail's own.
     pub fn kernel(&self) -> Option<Kernel> {
         self.kernel

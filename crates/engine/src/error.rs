@@ -191,7 +191,9 @@ fn class_of(error: &WindowError) -> ErrorClass {
         WindowError::Range { .. } | WindowError::NotAttached { .. } => ErrorClass::Range,
         WindowError::Attachment(_) => ErrorClass::Attachment,
         WindowError::Lengths { .. } => ErrorClass::Argument,
-        WindowError::Fabric(FabricError::RegisterMemory { .. }) => ErrorClass::NoMemory,
+        WindowError::NoMemory(_) | WindowError::Fabric(FabricError::RegisterMemory { .. }) => {
+            ErrorClass::NoMemory
+        }
         WindowError::Operation(error) | WindowError::Peer(error) => error
             .downcast_ref::<EngineError>()
             .map_or(ErrorClass::Other, EngineError::class),

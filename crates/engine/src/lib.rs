@@ -59,7 +59,7 @@ pub mod raw {
 pub use collective::OFFERED;
 pub use context::{Context, Host, NoHost};
 pub use error::{EngineError, ErrorClass};
-pub use ferrorail_coll::Order;
+pub use ferrorail_coll::{Collective, Order};
 pub use ferrorail_fabric::multicast::{Group, GroupId, MulticastError, Payload, To};
 pub use ferrorail_fabric::{
     AtomicScope, Capabilities, Fabric, FabricError, Multicast, RailCounters, RailInfo,

@@ -147,6 +147,12 @@ pub const ALL: &[Scenario] = &[
     scenario("failing-steps/mpich", |setup| {
         steps::failing_steps(setup, Mpi::Mpich)
     }),
+    scenario("refused-memory/openmpi", |setup| {
+        steps::refused_memory(setup, Mpi::Open)
+    }),
+    scenario("refused-memory/mpich", |setup| {
+        steps::refused_memory(setup, Mpi::Mpich)
+    }),
     Scenario {
         programs: steps::PROGRAMS,
         ..with_devices("verbs-failing-steps", steps::failing_on_devices)

@@ -10,11 +10,15 @@ use anyhow::{Context, Result, bail, ensure};
 use std::time::Duration;
 
 const STEPS: &str = "c/set_up_steps.c";
+const REFUSED: &str = "c/refused_memory.c";
 const STOPPED: &str = "c/stopped.c";
 const RANKS: u32 = 3;
 
 /// How many of the steps are tried for each shape of nodes, unless all are.
 const SAMPLES: u32 = 6;
+
+/// Pieces of memory that its calls want at least.
+const REFUSED_MIN: u32 = 8;
 
 /// What the scenarios on devices run.
 pub const PROGRAMS: &[(Mpi, &str)] = &[(Mpi::Open, STEPS)];
@@ -38,6 +42,37 @@ pub fn failing_on_devices(setup: &Setup) -> Result<()> {
             ("FAIL_ONLY", only),
         ];
         each_step(setup, Mpi::Open, "1", (SAMPLES / 2, rest), &settings).with_context(|| only)?;
+    }
+    Ok(())
+}
+
+/// Each large piece of memory that calls with derived types want is refused to one rank, in one job for each shape of
+/// nodes: all ranks get an error or what they should, and the job ends.
+pub fn refused_memory(setup: &Setup, mpi: Mpi) -> Result<()> {
+    for node_size in ["0", "1", "2"] {
+        let settings = [
+            ("FERRORAIL_FABRIC", "loopback"),
+            ("FERRORAIL_NODE_SIZE", node_size),
+            ("FERRORAIL_LOG", "off"),
+        ];
+        let mut job = job(setup, mpi, REFUSED, &[], &settings)?;
+        preload_in_front(&mut job, &program::fail_step(setup).display().to_string())?;
+        let outcome = job.run(&judge::fresh_folder(setup)?)?;
+        let refused = |line: &str| -> Option<u32> {
+            line.strip_suffix(" refused")?
+                .rsplit(' ')
+                .next()?
+                .parse()
+                .ok()
+        };
+        let pieces: u32 = outcome.stdout.lines().filter_map(refused).sum();
+        let judged = right(&outcome).and_then(|()| {
+            ensure!(pieces >= REFUSED_MIN, "only {pieces} pieces were refused");
+            Ok(())
+        });
+        judged
+            .with_context(|| format!("\n  {}\n{}", job.reproduce(), judge::excerpt(&outcome)))
+            .with_context(|| format!("in nodes of {node_size}"))?;
     }
     Ok(())
 }

@@ -1,9 +1,13 @@
 //! From pieces to the short form of a description.
 
-use super::{GROUPS_MAX, Group, Runs};
+use super::{GROUPS_MAX, Group, NoRuns, Runs};
+use crate::memory;
 
 /// Most groups that are looked at while a description is put together, which bounds the time.
 const STEPS_MAX: usize = 1 << 18;
+
+/// Groups for which there is room once there are any.
+const FIRST_GROUPS: usize = 4;
 
 /// Puts a description together, piece by piece in the order of the signature.
 #[derive(Debug, Default)]
@@ -18,14 +22,17 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds `runs`, `by` bytes further on. `None` if the whole becomes too irregular.
-    pub fn append(&mut self, runs: &Runs, by: isize) -> Option<()> {
+    /// Adds `runs`, `by` bytes further on.
+    ///
+    /// # Errors
+    /// See [`NoRuns`]; the builder is of no use then.
+    pub fn append(&mut self, runs: &Runs, by: isize) -> Result<(), NoRuns> {
         if runs.bytes == 0 {
-            return Some(());
+            return Ok(());
         }
         if self.bytes == 0 && self.only.is_none() {
             self.only = Some(runs.shifted(by)?);
-            return Some(());
+            return Ok(());
         }
         if let Some(first) = self.only.take() {
             self.expand(&first, 0)?;
@@ -33,88 +40,103 @@ impl Builder {
         self.expand(runs, by)
     }
 
-    fn expand(&mut self, runs: &Runs, by: isize) -> Option<()> {
+    fn expand(&mut self, runs: &Runs, by: isize) -> Result<(), NoRuns> {
         for time in 0..runs.times {
-            let by = runs.stride.checked_mul(time as isize)?.checked_add(by)?;
-            for group in &runs.groups {
+            let skip = runs.stride.checked_mul(time as isize);
+            let by = skip.and_then(|skip| skip.checked_add(by));
+            let by = by.ok_or(NoRuns::Irregular)?;
+            for group in &*runs.groups {
                 self.push(group.shifted(by)?)?;
             }
         }
-        Some(())
+        Ok(())
     }
 
-    pub(super) fn push(&mut self, group: Group) -> Option<()> {
+    pub(super) fn push(&mut self, group: Group) -> Result<(), NoRuns> {
         self.steps += 1;
         if self.steps > STEPS_MAX {
-            return None;
+            return Err(NoRuns::Irregular);
         }
-        self.bytes = self
-            .bytes
-            .checked_add(group.bytes.checked_mul(group.count)?)?;
+        let more = group.bytes.checked_mul(group.count);
+        let bytes = more.and_then(|more| self.bytes.checked_add(more));
+        self.bytes = bytes.ok_or(NoRuns::Irregular)?;
         if group.count > 1 {
             self.close()?;
             return self.add(group);
         }
         if let Some(open) = &mut self.open {
-            if open.offset.checked_add_unsigned(open.bytes)? == group.offset {
+            let end = open.offset.checked_add_unsigned(open.bytes);
+            if end.ok_or(NoRuns::Irregular)? == group.offset {
                 open.bytes += group.bytes;
-                return Some(());
+                return Ok(());
             }
             self.close()?;
         }
         self.open = Some(group);
-        Some(())
+        Ok(())
     }
 
-    fn close(&mut self) -> Option<()> {
+    fn close(&mut self) -> Result<(), NoRuns> {
         match self.open.take() {
             Some(open) => self.add(open),
-            None => Some(()),
+            None => Ok(()),
         }
     }
 
     /// Adds a group whose runs grow no more, to the last one if they continue it.
-    fn add(&mut self, group: Group) -> Option<()> {
+    fn add(&mut self, group: Group) -> Result<(), NoRuns> {
         if let Some(last) = self.groups.last_mut()
             && last.bytes == group.bytes
+            && joins(last, &group).ok_or(NoRuns::Irregular)?
         {
-            let step = group.offset.checked_sub(last.offset)?;
-            let joins = match (last.count, group.count) {
-                (1, 1) => {
-                    last.stride = step;
-                    true
-                }
-                (_, 1) => last.next()? == group.offset,
-                (1, _) if step == group.stride => {
-                    last.stride = step;
-                    true
-                }
-                (1, _) => false,
-                _ => last.stride == group.stride && last.next()? == group.offset,
-            };
-            if joins {
-                last.count = last.count.checked_add(group.count)?;
-                return Some(());
-            }
+            let count = last.count.checked_add(group.count);
+            last.count = count.ok_or(NoRuns::Irregular)?;
+            return Ok(());
         }
         if self.groups.len() == GROUPS_MAX {
-            return None;
+            return Err(NoRuns::Irregular);
+        }
+        if self.groups.len() == self.groups.capacity() {
+            let more = self.groups.len().max(FIRST_GROUPS);
+            memory::reserve(&mut self.groups, more)?;
         }
         self.groups.push(group);
-        Some(())
+        Ok(())
     }
 
     /// The description.
-    pub fn finish(mut self) -> Option<Runs> {
+    ///
+    /// # Errors
+    /// See [`NoRuns`].
+    pub fn finish(mut self) -> Result<Runs, NoRuns> {
         if let Some(only) = self.only {
-            return Some(only);
+            return Ok(only);
         }
         self.close()?;
-        Some(Runs {
+        Ok(Runs {
             groups: self.groups.into(),
             times: 1,
             stride: 0,
             bytes: self.bytes,
         })
     }
+}
+
+/// Whether `group`, of runs as long, continues `last`, which then has the stride of both. `None` if that cannot
+/// be counted.
+fn joins(last: &mut Group, group: &Group) -> Option<bool> {
+    let step = group.offset.checked_sub(last.offset)?;
+    Some(match (last.count, group.count) {
+        (1, 1) => {
+            last.stride = step;
+            true
+        }
+        (_, 1) => last.next()? == group.offset,
+        (1, _) if step == group.stride => {
+            last.stride = step;
+            true
+        }
+        (1, _) => false,
+        _ => last.stride == group.stride && last.next()? == group.offset,
+    })
 }

@@ -72,7 +72,7 @@ impl Runs {
     ) {
         let (mut times, mut stride) = (self.times, self.stride);
         let mut only;
-        let mut groups = &*self.groups;
+        let mut groups = self.groups.as_slice();
         // Outer loops that only continue an inner one become part of it.
         if times == 1 {
             (times, stride, count) = (count, extent, 1);

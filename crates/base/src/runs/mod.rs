@@ -2,8 +2,8 @@
 //!
 //! A [`Runs`] is short for what programs describe: a vector is one [`Group`], a vector of vectors
 //! one group that repeats, a struct one group per member. [`Builder`] finds that form, and gives up
-//! when a description stays too long, so that memory is bounded. Packing and unpacking are in
-//! `copy`; neither touches a byte of the gaps.
+//! when a description stays too long, so that memory is bounded; [`NoRuns`] says why there is none. Packing and
+//! unpacking are in `copy`; neither touches a byte of the gaps.
 
 mod builder;
 mod copy;
@@ -12,8 +12,22 @@ mod pieces;
 pub use builder::Builder;
 pub use pieces::{Piece, Pieces};
 
+use crate::memory::{self, NoMemory};
+use std::sync::Arc;
+
 /// Most groups of one description.
 pub const GROUPS_MAX: usize = 1 << 14;
+
+/// Why a description is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoRuns {
+    /// It would be too long, or its numbers too large.
+    #[error("too irregular")]
+    Irregular,
+    /// The system refused the memory for it.
+    #[error(transparent)]
+    NoMemory(#[from] NoMemory),
+}
 
 /// `count` runs of `bytes` bytes each, `stride` apart, the first at `offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,16 +58,17 @@ impl Group {
         self.offset.checked_add(span)
     }
 
-    fn shifted(self, by: isize) -> Option<Self> {
-        let offset = self.offset.checked_add(by)?;
-        Some(Self { offset, ..self })
+    fn shifted(self, by: isize) -> Result<Self, NoRuns> {
+        let offset = self.offset.checked_add(by).ok_or(NoRuns::Irregular)?;
+        Ok(Self { offset, ..self })
     }
 }
 
 /// The data of one element: all groups in order, `times` times, `stride` apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runs {
-    groups: Box<[Group]>,
+    /// Shared by descriptions that differ in the rest.
+    groups: Arc<Vec<Group>>,
     times: usize,
     stride: isize,
     bytes: usize,
@@ -63,7 +78,7 @@ impl Runs {
     /// `bytes` bytes without a gap.
     pub fn dense(bytes: usize) -> Self {
         let group = Group::single(0, bytes);
-        let groups: &[Group] = if bytes == 0 { &[] } else { &[group] };
+        let groups = if bytes == 0 { vec![] } else { vec![group] };
         Self {
             groups: groups.into(),
             times: 1,
@@ -72,8 +87,11 @@ impl Runs {
         }
     }
 
-    /// Bytes that lie at `places`, one by one. `None` if they are too irregular.
-    pub fn of_places(places: impl IntoIterator<Item = isize>) -> Option<Self> {
+    /// Bytes that lie at `places`, one by one.
+    ///
+    /// # Errors
+    /// See [`NoRuns`].
+    pub fn of_places(places: impl IntoIterator<Item = isize>) -> Result<Self, NoRuns> {
         let mut builder = Builder::default();
         let mut run: Option<Group> = None;
         for place in places {
@@ -99,7 +117,7 @@ impl Runs {
 
     /// Where the data begins, if it is one run.
     pub fn single(&self) -> Option<isize> {
-        match *self.groups {
+        match **self.groups {
             [] => Some(0),
             [group] if group.count == 1 && self.times == 1 => Some(group.offset),
             _ => None,
@@ -118,7 +136,7 @@ impl Runs {
             Some((last.min(0), last.max(0)))
         };
         let mut bounds: Option<(isize, isize)> = None;
-        for group in &self.groups {
+        for group in &*self.groups {
             let (down, up) = reach(group.count, group.stride)?;
             let low = group.offset.checked_add(down)?;
             let high = group.offset.checked_add(up)?;
@@ -130,45 +148,43 @@ impl Runs {
         Some((low.checked_add(down)?, high.checked_add(up)?))
     }
 
-    /// `count` of these, `stride` apart (`MPI_Type_create_hvector` of single blocks). `None` if the
-    /// result is too irregular.
-    pub fn repeated(&self, count: usize, stride: isize) -> Option<Self> {
-        let bytes = self.bytes.checked_mul(count)?;
+    /// `count` of these, `stride` apart (`MPI_Type_create_hvector` of single blocks).
+    ///
+    /// # Errors
+    /// See [`NoRuns`].
+    pub fn repeated(&self, count: usize, stride: isize) -> Result<Self, NoRuns> {
+        let bytes = self.bytes.checked_mul(count).ok_or(NoRuns::Irregular)?;
         if bytes == 0 {
-            return Some(Self::dense(0));
+            return Ok(Self::dense(0));
         }
         if count == 1 {
-            return Some(self.clone());
+            return Ok(self.clone());
         }
+        let as_a_whole = || Self {
+            times: count,
+            stride,
+            bytes,
+            ..self.clone()
+        };
         let continues = |count: usize, inner: isize| {
             let span = isize::try_from(count).ok()?.checked_mul(inner)?;
             Some(span == stride)
         };
         if self.times > 1 {
-            return if continues(self.times, self.stride)? {
-                let times = self.times.checked_mul(count)?;
-                Some(Self {
-                    times,
-                    bytes,
-                    ..self.clone()
-                })
-            } else {
-                let mut builder = Builder::default();
-                for index in 0..count {
-                    builder.append(self, stride.checked_mul(index as isize)?)?;
-                }
-                builder.finish()
-            };
-        }
-        let [group] = *self.groups else {
-            return Some(Self {
-                times: count,
-                stride,
+            if !continues(self.times, self.stride).ok_or(NoRuns::Irregular)? {
+                return self.one_by_one(count, stride);
+            }
+            let times = self.times.checked_mul(count).ok_or(NoRuns::Irregular)?;
+            return Ok(Self {
+                times,
                 bytes,
                 ..self.clone()
             });
+        }
+        let [group] = **self.groups else {
+            return Ok(as_a_whole());
         };
-        let joined = if group.count == 1 && stride == isize::try_from(group.bytes).ok()? {
+        let joined = if group.count == 1 && usize::try_from(stride) == Ok(group.bytes) {
             Group { bytes, ..group }
         } else if group.count == 1 {
             Group {
@@ -176,31 +192,43 @@ impl Runs {
                 stride,
                 ..group
             }
-        } else if continues(group.count, group.stride)? {
-            let count = group.count.checked_mul(count)?;
+        } else if continues(group.count, group.stride).ok_or(NoRuns::Irregular)? {
+            let count = group.count.checked_mul(count).ok_or(NoRuns::Irregular)?;
             Group { count, ..group }
         } else {
-            return Some(Self {
-                times: count,
-                stride,
-                bytes,
-                ..self.clone()
-            });
+            return Ok(as_a_whole());
         };
-        Some(Self {
-            groups: [joined].into(),
+        Ok(Self {
+            groups: vec![joined].into(),
             times: 1,
             stride: 0,
             bytes,
         })
     }
 
+    fn one_by_one(&self, count: usize, stride: isize) -> Result<Self, NoRuns> {
+        let mut builder = Builder::default();
+        for index in 0..count {
+            let by = stride.checked_mul(index as isize);
+            builder.append(self, by.ok_or(NoRuns::Irregular)?)?;
+        }
+        builder.finish()
+    }
+
     /// The same, `by` bytes further on.
-    pub fn shifted(&self, by: isize) -> Option<Self> {
-        let groups: Option<Box<[Group]>> =
-            self.groups.iter().map(|group| group.shifted(by)).collect();
-        Some(Self {
-            groups: groups?,
+    ///
+    /// # Errors
+    /// See [`NoRuns`].
+    pub fn shifted(&self, by: isize) -> Result<Self, NoRuns> {
+        if by == 0 {
+            return Ok(self.clone());
+        }
+        let mut groups = memory::listed(self.groups.iter().copied())?;
+        for group in &mut groups {
+            *group = group.shifted(by)?;
+        }
+        Ok(Self {
+            groups: groups.into(),
             ..self.clone()
         })
     }
@@ -223,7 +251,7 @@ mod tests {
     fn what_programs_describe_is_short() {
         // Two columns of a matrix of 10 ints a row.
         let column = Runs::dense(8).repeated(5, 40).unwrap();
-        assert_eq!(*column.groups, [group(0, 8, 5, 40)]);
+        assert_eq!(**column.groups, [group(0, 8, 5, 40)]);
         let faces = column.repeated(5, 400).unwrap();
         assert_eq!((faces.groups(), faces.times, faces.stride), (1, 5, 400));
         assert_eq!(faces.bytes(), 200);
@@ -241,7 +269,7 @@ mod tests {
             builder.append(&Runs::dense(4), offset).unwrap();
         }
         let runs = builder.finish().unwrap();
-        assert_eq!(*runs.groups, [group(0, 8, 2, 20), group(40, 4, 1, 0)]);
+        assert_eq!(**runs.groups, [group(0, 8, 2, 20), group(40, 4, 1, 0)]);
         assert_eq!(runs.bounds(), Some((0, 44)));
     }
 
@@ -249,15 +277,15 @@ mod tests {
     fn order_is_kept_and_offsets_may_be_negative() {
         let places = [4, 5, 6, 7, -4, -3, -2, -1, -12, -11, -10, -9];
         let runs = Runs::of_places(places).unwrap();
-        assert_eq!(*runs.groups, [group(4, 4, 3, -8)]);
+        assert_eq!(**runs.groups, [group(4, 4, 3, -8)]);
         assert_eq!(runs.bounds(), Some((-12, 8)));
     }
 
     #[test]
     fn memory_is_bounded() {
         let scattered = |n: usize| Runs::of_places((0..n).map(|i| (i * i) as isize * 3));
-        assert!(scattered(GROUPS_MAX).is_some());
-        assert!(scattered(4 * GROUPS_MAX).is_none());
+        assert!(scattered(GROUPS_MAX).is_ok());
+        assert_eq!(scattered(4 * GROUPS_MAX), Err(NoRuns::Irregular));
         // As many pieces, but regular.
         let mut builder = Builder::default();
         for index in 0..4 * GROUPS_MAX {
@@ -280,11 +308,11 @@ mod tests {
     #[test]
     fn what_cannot_be_counted_is_refused() {
         let column = Runs::dense(8).repeated(1 << 40, 40).unwrap();
-        assert!(column.repeated(1 << 40, 8).is_none());
+        assert_eq!(column.repeated(1 << 40, 8), Err(NoRuns::Irregular));
         assert!(
             column
                 .shifted(isize::MAX)
-                .is_some_and(|far| far.bounds().is_none())
+                .is_ok_and(|far| far.bounds().is_none())
         );
     }
 }

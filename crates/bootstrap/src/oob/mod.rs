@@ -118,6 +118,12 @@ pub trait Oob: Send {
         Ok(incoming.into_iter().flatten().collect())
     }
 
+    /// Tells `peers` that this rank takes part in nothing more, so that whoever of them waits for it in an exchange
+    /// that can be broken off gets an error. Not collective, and waits for nobody.
+    fn give_up(&mut self, peers: &[Rank]) {
+        let _ = peers;
+    }
+
     /// Says that this rank is done with the team, and tells whether every rank has said so: to be called
     /// again until it is true. This one waits for everybody.
     ///

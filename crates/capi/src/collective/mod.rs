@@ -188,7 +188,8 @@ unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() 
             match unsafe { team_cache::entry(session, &local.handle_cache, comm) } {
                 Some(Entry::Team(team, _)) => {
                     // SAFETY: the arguments were checked as far as MPI can.
-                    unsafe { C::perform(session, team, args, &call) }
+                    let outcome = unsafe { C::perform(session, team, args, &call) };
+                    outcome.map_err(|refusal| leave(team, refusal))
                 }
                 Some(Entry::Forward(reason)) => {
                     return forwarded(session, C::NAME, reason, C::bytes(&call), forward);
@@ -206,6 +207,22 @@ unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() 
         }
         Err(Refusal::Left(reason)) => forwarded(session, C::NAME, reason, 0, forward),
         Err(Refusal::Error(error)) => report(session, comm, C::NAME, &error),
+    }
+}
+
+/// Tells the ranks that wait in the operation of `team` if this one takes no part, for a `refusal` of its own.
+/// Where the call is the host's on all ranks it is so here.
+#[cold]
+fn leave(team: &Team, refusal: Refusal) -> Refusal {
+    let Refusal::Error(error) = &refusal else {
+        return refusal;
+    };
+    if !error.is_of_this_rank() {
+        return refusal;
+    }
+    match done(team.leave(&error.to_string())) {
+        Err(left @ Refusal::Left(_)) => left,
+        _ => refusal,
     }
 }
 

@@ -6,7 +6,8 @@ use super::table::Consecutive;
 use super::{Args, Collective, Refusal, done};
 use crate::datatype::Elements;
 use crate::runtime::Session;
-use ferrorail_engine::Team;
+use ferrorail_base::Rank;
+use ferrorail_engine::{Collective as Kind, Team};
 use std::ptr;
 
 /// Reduce-scatter of equal blocks.
@@ -35,6 +36,7 @@ impl Collective for ReduceScatterBlock {
     ) -> Result<(), Refusal> {
         let recv = &call.elements;
         let all = recv.times(team.size())?;
+        call.find_room(team, Kind::ReduceScatterBlock, Rank(0), recv.count)?;
         // In place the whole vector is where only its first block is written.
         let output = Output::first_of(recv, is_in_place(session, &args.send).then_some(&all))?;
         // SAFETY: the program's elements; overlap is removed.
@@ -85,6 +87,9 @@ impl Collective for ReduceScatter {
         if aliases && session.rejects_aliases() {
             return Err(Refusal::Invalid);
         }
+        let longest = blocks.list().iter().map(|block| block.bytes).max();
+        let longest = longest.unwrap_or(0) / element.layout.bytes.max(1);
+        call.find_room(team, Kind::ReduceScatter, Rank(0), longest)?;
         let output = Output::first_of(&recv, in_place.then_some(&all))?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {

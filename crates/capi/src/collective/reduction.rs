@@ -6,7 +6,8 @@ use super::{Args, Collective, Refusal, done};
 use crate::datatype::Elements;
 use crate::operation::Operation;
 use crate::runtime::Session;
-use ferrorail_engine::{Reducer, Team};
+use ferrorail_base::Rank;
+use ferrorail_engine::{Collective as Kind, Reducer, Team};
 use ferrorail_mpi_abi::AbiKind;
 use std::ptr;
 
@@ -51,6 +52,25 @@ impl Vector {
 
     pub(super) fn bytes(&self) -> usize {
         self.elements.bytes().unwrap_or(0)
+    }
+
+    /// Leaves a `collective` of blocks of `elements` elements to the host where one has no room in scratch, as
+    /// all ranks do: before memory is taken for it, which this rank alone may not get.
+    #[inline]
+    pub(super) fn find_room(
+        &self,
+        team: &Team,
+        collective: Kind,
+        root: Rank,
+        elements: usize,
+    ) -> Result<(), Refusal> {
+        // Elements that kernels know are short.
+        if self.operation.kernel().is_some() {
+            return Ok(());
+        }
+        let unit = self.elements.layout.bytes;
+        let sizes = (elements * unit, unit);
+        done(team.check_element(collective, root, sizes, self.operation.commutes()))
     }
 
     /// Checks where the result goes. Send and receive buffer may be the same unless that is `wrong`,
@@ -123,6 +143,7 @@ impl Collective for Allreduce {
         call: &Vector,
     ) -> Result<(), Refusal> {
         let recv = &call.elements;
+        call.find_room(team, Kind::Allreduce, Rank(0), recv.count)?;
         let output = Output::new(recv)?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
@@ -168,6 +189,7 @@ impl Collective for Reduce {
         }
         let send = &call.elements;
         let count = send.count;
+        call.find_room(team, Kind::Reduce, root, count)?;
         let recv = Elements {
             count: if is_root { count } else { 0 },
             ..send.clone()
@@ -203,6 +225,7 @@ impl Collective for Scan {
         call: &Vector,
     ) -> Result<(), Refusal> {
         let recv = &call.elements;
+        call.find_room(team, Kind::Scan, Rank(0), recv.count)?;
         let output = Output::new(recv)?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
@@ -234,6 +257,7 @@ impl Collective for Exscan {
         call: &Vector,
     ) -> Result<(), Refusal> {
         let recv = &call.elements;
+        call.find_room(team, Kind::Exscan, Rank(0), recv.count)?;
         let output = Output::new(recv)?;
         // SAFETY: the program's elements; overlap is removed. Rank 0 receives nothing.
         unsafe {

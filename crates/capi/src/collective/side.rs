@@ -298,9 +298,7 @@ pub unsafe fn collect(
 }
 
 fn size_of(elements: &Elements) -> Result<usize, CallError> {
-    elements
-        .bytes()
-        .ok_or(CallError::NoMemory { bytes: usize::MAX })
+    elements.bytes().ok_or(CallError::TooMuch)
 }
 
 /// Whether two ranges of addresses have bytes in common.

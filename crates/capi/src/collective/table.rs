@@ -5,6 +5,7 @@ use super::{Args, Buffer, Refusal, Table};
 use crate::datatype::{self, Elements, Packed};
 use crate::error::CallError;
 use crate::runtime::Session;
+use ferrorail_base::memory;
 use ferrorail_engine::{Block, Team};
 use libc::{c_int, c_void};
 use std::cell::Cell;
@@ -15,16 +16,18 @@ thread_local! {
     static LISTS: [Cell<Vec<Block>>; 2] = const { [const { Cell::new(Vec::new()) }; 2] };
 }
 
-/// A list from the thread's, cleared.
-fn take_list() -> Vec<Block> {
-    LISTS.with(|[first, second]| {
+/// A list from the thread's, cleared, with room for `length` blocks.
+fn take_list(length: usize) -> Result<Vec<Block>, CallError> {
+    let mut list = LISTS.with(|[first, second]| {
         let mut list = first.take();
         if list.capacity() == 0 {
             list = second.take();
         }
         list.clear();
         list
-    })
+    });
+    memory::reserve(&mut list, length)?;
+    Ok(list)
 }
 
 fn give_list(list: Vec<Block>) {
@@ -79,7 +82,7 @@ impl Rows {
             let bytes = rows.origin.layout.bytes.checked_mul(count);
             total = total.zip(bytes).and_then(|(a, b)| a.checked_add(b));
         }
-        total.ok_or(CallError::NoMemory { bytes: usize::MAX })?;
+        total.ok_or(CallError::TooMuch)?;
         if (0..rows.ranks).any(|rank| rows.row(rank).is_absent()) {
             return Err(Refusal::Invalid);
         }
@@ -127,8 +130,8 @@ impl Rows {
     }
 
     /// Where blocks lie as plain bytes: in the program's memory, or one after the other.
-    fn blocks(&self, dense: Option<*mut u8>) -> Vec<Block> {
-        let mut list = take_list();
+    fn blocks(&self, dense: Option<*mut u8>) -> Result<Vec<Block>, CallError> {
+        let mut list = take_list(self.ranks)?;
         let mut next = 0;
         list.extend((0..self.ranks).map(|rank| {
             let bytes = self.bytes(rank);
@@ -139,7 +142,7 @@ impl Rows {
             next += bytes;
             Block { offset, bytes }
         }));
-        list
+        Ok(list)
     }
 
     /// Addresses that the blocks span, if they are plain bytes in the program's memory.
@@ -177,7 +180,7 @@ impl Blocks {
         match rows.origin.dense() {
             Some(address) => Ok(Self {
                 base: rows.origin.address,
-                list: rows.blocks(Some(address)),
+                list: rows.blocks(Some(address))?,
                 packed: None,
             }),
             None => Self::packed(rows),
@@ -188,7 +191,7 @@ impl Blocks {
         let mut packed = Packed::new(rows.total())?;
         Ok(Self {
             base: packed.as_mut_ptr(),
-            list: rows.blocks(None),
+            list: rows.blocks(None)?,
             packed: Some(packed),
         })
     }
@@ -301,7 +304,7 @@ impl Consecutive {
             return Err(Refusal::Invalid);
         }
         let mut all = Self {
-            list: take_list(),
+            list: take_list(team.size() as usize)?,
             elements: 0,
         };
         for rank in 0..team.size() as usize {
@@ -317,7 +320,7 @@ impl Consecutive {
                 offset: (all.elements * bytes) as isize,
                 bytes: count.wrapping_mul(bytes),
             });
-            all.elements = end.ok_or(CallError::NoMemory { bytes: usize::MAX })?;
+            all.elements = end.ok_or(CallError::TooMuch)?;
         }
         Ok(all)
     }

@@ -85,7 +85,7 @@ impl Elements {
     /// If their bytes cannot be counted.
     #[inline]
     pub fn times(&self, ranks: u32) -> Result<Self, CallError> {
-        let too_many = CallError::NoMemory { bytes: usize::MAX };
+        let too_many = CallError::TooMuch;
         let Some(count) = self.count.checked_mul(ranks as usize) else {
             return Err(too_many);
         };

@@ -3,8 +3,9 @@
 
 use super::{Layout, layout};
 use crate::runtime::Session;
-use ferrorail_base::runs::{Builder, GROUPS_MAX, Runs};
-use ferrorail_mpi_abi::{Combiner, Contents, Datatype, Envelope, TypeLayout};
+use ferrorail_base::memory::{self, NoMemory};
+use ferrorail_base::runs::{Builder, GROUPS_MAX, NoRuns, Runs};
+use ferrorail_mpi_abi::{Combiner, Contents, Datatype, Envelope, MpiError, TypeLayout};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -30,18 +31,15 @@ pub fn examine(session: &Session, datatype: Datatype) -> Option<Layout> {
             .ok()?;
     }
     let facts = host.type_layout(datatype).ok()?;
-    let runs = if facts.bytes == 0 {
-        Some(Runs::dense(0))
-    } else {
-        read(session, datatype, 0)
-            .filter(|runs| agrees(runs, &facts))
-            .or_else(|| probe(session, datatype, &facts))
+    let runs = match read(session, datatype, 0) {
+        _ if facts.bytes == 0 => Ok(Runs::dense(0)),
+        Ok(runs) if agrees(&runs, &facts) => Ok(runs),
+        Err(NoRuns::NoMemory(refused)) => Err(NoRuns::NoMemory(refused)),
+        _ => probe(session, datatype, &facts),
     };
-    if runs.is_none() {
-        tracing::debug!(
-            bytes = facts.bytes,
-            "a datatype is left to the host's packing"
-        );
+    if let Err(reason) = runs {
+        let bytes = facts.bytes;
+        tracing::debug!(bytes, %reason, "a datatype is left to the host's packing");
     }
     Some(Layout::new(
         facts.bytes,
@@ -57,37 +55,44 @@ fn agrees(runs: &Runs, facts: &TypeLayout) -> bool {
     runs.bytes() == facts.bytes && runs.bounds() == Some((low, low.wrapping_add(facts.true_extent)))
 }
 
+/// What the host says as a reason for having no description.
+fn no_runs(session: &Session, error: MpiError) -> NoRuns {
+    match error.class == session.host().constants().errors.no_mem {
+        true => NoRuns::NoMemory(NoMemory { bytes: 0 }),
+        false => NoRuns::Irregular,
+    }
+}
+
 /// The runs of `datatype`, which need not be committed, as it was made.
-fn read(session: &Session, datatype: Datatype, depth: u32) -> Option<Runs> {
+fn read(session: &Session, datatype: Datatype, depth: u32) -> Result<Runs, NoRuns> {
     if let Some(bytes) = session.datatypes.dense_bytes(datatype) {
-        return Some(Runs::dense(bytes));
+        return Ok(Runs::dense(bytes));
     }
     let host = session.host();
-    let envelope = host.type_envelope(datatype).ok()?;
+    let envelope = host.type_envelope(datatype);
+    let envelope = envelope.map_err(|error| no_runs(session, error))?;
     let numbers = envelope.integers + envelope.addresses + envelope.large;
     if depth == DEPTH_MAX || numbers > NUMBERS_MAX {
-        return None;
+        return Err(NoRuns::Irregular);
     }
     if envelope.combiner.is_predefined() {
         // At the top it is this very type that is being examined.
-        return if depth == 0 {
-            None
-        } else {
-            whole(&layout(session, datatype)?)
-        };
+        let known = (depth > 0).then(|| layout(session, datatype)).flatten();
+        return whole(&known.ok_or(NoRuns::Irregular)?);
     }
     if envelope.combiner == Combiner::Other {
-        return None;
+        return Err(NoRuns::Irregular);
     }
     let made = |contents: &Contents| made(session, &envelope, contents, depth);
-    host.with_type_contents(datatype, &envelope, made).ok()?
+    let made = host.with_type_contents(datatype, &envelope, made);
+    made.map_err(|error| no_runs(session, error))?
 }
 
 /// A layout's data as runs.
-fn whole(layout: &Layout) -> Option<Runs> {
+fn whole(layout: &Layout) -> Result<Runs, NoRuns> {
     match layout.dense_at() {
         Some(offset) => Runs::dense(layout.bytes).shifted(offset),
-        None => layout.runs().cloned(),
+        None => layout.runs().cloned().ok_or(layout.no_runs()),
     }
 }
 
@@ -99,39 +104,58 @@ struct Inner {
 
 impl Inner {
     /// `count` of them side by side.
-    fn block(&self, count: i64) -> Option<Runs> {
-        self.runs
-            .repeated(usize::try_from(count).ok()?, self.extent as isize)
+    fn block(&self, count: i64) -> Result<Runs, NoRuns> {
+        self.runs.repeated(counted(count)?, self.extent as isize)
     }
+}
+
+fn counted(number: i64) -> Result<usize, NoRuns> {
+    usize::try_from(number).map_err(|_| NoRuns::Irregular)
+}
+
+fn times(a: i64, b: i64) -> Result<i64, NoRuns> {
+    a.checked_mul(b).ok_or(NoRuns::Irregular)
 }
 
 /// Puts a type together from what its maker was given (MPI 4.1, section 5.1.13; the large-count
 /// forms give the same numbers in the same order).
-fn made(session: &Session, envelope: &Envelope, contents: &Contents, depth: u32) -> Option<Runs> {
+fn made(
+    session: &Session,
+    envelope: &Envelope,
+    contents: &Contents,
+    depth: u32,
+) -> Result<Runs, NoRuns> {
     let mut inner: HashMap<usize, Inner> = HashMap::new();
     for &datatype in &contents.datatypes {
         if let Entry::Vacant(place) = inner.entry(datatype.0) {
             let runs = read(session, datatype, depth + 1)?;
-            let extent = session.host().type_layout(datatype).ok()?.extent as i64;
+            let facts = session.host().type_layout(datatype);
+            let extent = facts.map_err(|error| no_runs(session, error))?.extent as i64;
             place.insert(Inner { runs, extent });
         }
     }
-    let of = |index: usize| inner.get(&contents.datatypes.get(index)?.0);
-    let first = of(0)?;
-    let integers = contents.integers.iter().map(|&number| i64::from(number));
-    let numbers: Vec<i64> = integers.chain(contents.wide.iter().copied()).collect();
+    let of = |index: usize| {
+        let datatype = contents.datatypes.get(index);
+        datatype.and_then(|datatype| inner.get(&datatype.0))
+    };
+    let first = of(0).ok_or(NoRuns::Irregular)?;
+    let mut numbers: Vec<i64> = Vec::new();
+    memory::reserve(&mut numbers, contents.integers.len() + contents.wide.len())?;
+    numbers.extend(contents.integers.iter().map(|&number| i64::from(number)));
+    numbers.extend(&contents.wide);
     let blocks = |lengths: &[i64], places: &[i64], unit: i64| {
-        let pairs = lengths
-            .iter()
-            .zip(places)
-            .map(|(&length, &at)| (first, length, at));
-        pieces(pairs, unit)
+        let pairs = lengths.iter().zip(places);
+        pieces(pairs.map(|(&length, &at)| (Some(first), length, at)), unit)
+    };
+    let alike = |length: i64, places: &[i64], unit: i64| {
+        let places = places.iter();
+        pieces(places.map(|&at| (Some(first), length, at)), unit)
     };
     match (envelope.combiner, &*numbers) {
-        (Combiner::Dup | Combiner::Resized, _) => Some(first.runs.clone()),
+        (Combiner::Dup | Combiner::Resized, _) => Ok(first.runs.clone()),
         (Combiner::Contiguous, &[count]) => first.block(count),
         (Combiner::Vector, &[count, length, stride]) => {
-            strided(first, count, length, stride.checked_mul(first.extent)?)
+            strided(first, count, length, times(stride, first.extent)?)
         }
         (Combiner::Hvector, &[count, length, stride]) => strided(first, count, length, stride),
         (Combiner::Indexed, [_, rest @ ..]) => {
@@ -142,35 +166,36 @@ fn made(session: &Session, envelope: &Envelope, contents: &Contents, depth: u32)
             let (lengths, places) = rest.split_at(rest.len() / 2);
             blocks(lengths, places, 1)
         }
-        (Combiner::IndexedBlock, [_, length, places @ ..]) => {
-            blocks(&vec![*length; places.len()], places, first.extent)
-        }
-        (Combiner::HindexedBlock, [_, length, places @ ..]) => {
-            blocks(&vec![*length; places.len()], places, 1)
-        }
+        (Combiner::IndexedBlock, [_, length, places @ ..]) => alike(*length, places, first.extent),
+        (Combiner::HindexedBlock, [_, length, places @ ..]) => alike(*length, places, 1),
         (Combiner::Struct, [_, rest @ ..]) => {
             let (lengths, places) = rest.split_at(rest.len() / 2);
-            let members: Option<Vec<_>> = (0..lengths.len())
-                .map(|index| Some((of(index)?, lengths[index], places[index])))
-                .collect();
-            pieces(members?.into_iter(), 1)
+            let members = lengths.iter().zip(places).enumerate();
+            pieces(
+                members.map(|(index, (&length, &at))| (of(index), length, at)),
+                1,
+            )
         }
         (Combiner::Subarray, _) => subarray(session, first, envelope, contents),
-        _ => None,
+        _ => Err(NoRuns::Irregular),
     }
 }
 
-fn strided(inner: &Inner, count: i64, length: i64, stride: i64) -> Option<Runs> {
-    let block = inner.block(length)?;
-    block.repeated(usize::try_from(count).ok()?, stride as isize)
+fn strided(inner: &Inner, count: i64, length: i64, stride: i64) -> Result<Runs, NoRuns> {
+    inner
+        .block(length)?
+        .repeated(counted(count)?, stride as isize)
 }
 
 /// Blocks one after another in the signature, each of a type, a length and a place in `unit`s.
-fn pieces<'i>(blocks: impl Iterator<Item = (&'i Inner, i64, i64)>, unit: i64) -> Option<Runs> {
+fn pieces<'i>(
+    blocks: impl Iterator<Item = (Option<&'i Inner>, i64, i64)>,
+    unit: i64,
+) -> Result<Runs, NoRuns> {
     let mut builder = Builder::default();
     for (inner, length, place) in blocks {
-        let by = place.checked_mul(unit)?;
-        builder.append(&inner.block(length)?, by as isize)?;
+        let inner = inner.ok_or(NoRuns::Irregular)?;
+        builder.append(&inner.block(length)?, times(place, unit)? as isize)?;
     }
     builder.finish()
 }
@@ -181,19 +206,19 @@ fn subarray(
     inner: &Inner,
     envelope: &Envelope,
     contents: &Contents,
-) -> Option<Runs> {
-    let integers: Vec<i64> = contents.integers.iter().map(|&n| n.into()).collect();
-    let (&order, dimensions) = if envelope.large > 0 {
-        (integers.get(1)?, &*contents.wide)
-    } else {
-        let [_, dimensions @ .., order] = &*integers else {
-            return None;
-        };
-        (order, dimensions)
+) -> Result<Runs, NoRuns> {
+    let integers = memory::listed(contents.integers.iter().map(|&n| i64::from(n)))?;
+    let [n, others @ ..] = &*integers else {
+        return Err(NoRuns::Irregular);
     };
-    let n = usize::try_from(*integers.first()?).ok()?;
-    if dimensions.len() != n.checked_mul(3)? {
-        return None;
+    let (order, dimensions) = match others {
+        [order, ..] if envelope.large > 0 => (*order, &*contents.wide),
+        [dimensions @ .., order] => (*order, dimensions),
+        [] => return Err(NoRuns::Irregular),
+    };
+    let n = counted(*n)?;
+    if Some(dimensions.len()) != n.checked_mul(3) {
+        return Err(NoRuns::Irregular);
     }
     let (sizes, rest) = dimensions.split_at(n);
     let (lengths, starts) = rest.split_at(n);
@@ -202,23 +227,24 @@ fn subarray(
     let (mut stride, mut offset) = (inner.extent, 0i64);
     for step in 0..n {
         let d = if c_order { n - 1 - step } else { step };
-        runs = runs.repeated(usize::try_from(lengths[d]).ok()?, stride as isize)?;
-        offset = offset.checked_add(starts[d].checked_mul(stride)?)?;
-        stride = stride.checked_mul(sizes[d])?;
+        runs = runs.repeated(counted(lengths[d])?, stride as isize)?;
+        let by = offset.checked_add(times(starts[d], stride)?);
+        offset = by.ok_or(NoRuns::Irregular)?;
+        stride = times(stride, sizes[d])?;
     }
     runs.shifted(offset as isize)
 }
 
 /// The runs of a committed type, found by packing memory in which each byte tells its place, one
 /// digit of it at a time.
-fn probe(session: &Session, datatype: Datatype, facts: &TypeLayout) -> Option<Runs> {
-    let reach = usize::try_from(facts.true_extent).ok()?;
+fn probe(session: &Session, datatype: Datatype, facts: &TypeLayout) -> Result<Runs, NoRuns> {
+    let reach = usize::try_from(facts.true_extent).map_err(|_| NoRuns::Irregular)?;
     if reach > PROBE_BYTES_MAX || facts.bytes > PROBE_BYTES_MAX {
-        return None;
+        return Err(NoRuns::Irregular);
     }
-    let mut places = vec![0u32; facts.bytes];
-    let mut memory = vec![0u8; reach];
-    let mut packed = vec![0u8; facts.bytes];
+    let mut places = memory::filled(facts.bytes, 0u32)?;
+    let mut memory = memory::filled(reach, 0u8)?;
+    let mut packed = memory::filled(facts.bytes, 0u8)?;
     let element = memory
         .as_mut_ptr()
         .wrapping_offset(facts.true_lower_bound.wrapping_neg());
@@ -230,12 +256,12 @@ fn probe(session: &Session, datatype: Datatype, facts: &TypeLayout) -> Option<Ru
             *byte = (place >> digit) as u8;
         }
         // SAFETY: the element's data lies within `memory`, whose first byte is its lowest.
-        unsafe {
+        let done = unsafe {
             let (to, comm) = (packed.as_mut_ptr(), session.self_comm);
             let host = session.host();
             host.pack(element, 1, datatype, to, facts.bytes, comm)
-                .ok()?;
-        }
+        };
+        done.map_err(|error| no_runs(session, error))?;
         for (place, &byte) in places.iter_mut().zip(&packed) {
             *place |= u32::from(byte) << digit;
         }

@@ -1,6 +1,6 @@
 //! How elements of a datatype lie in memory.
 
-use ferrorail_base::runs::Runs;
+use ferrorail_base::runs::{NoRuns, Runs};
 use std::ptr;
 use std::sync::Arc;
 
@@ -65,7 +65,8 @@ struct Other {
     extent: isize,
     lowest: isize,
     dense_at: Option<isize>,
-    runs: Option<Runs>,
+    /// `None` if dense.
+    runs: Option<Result<Runs, NoRuns>>,
 }
 
 impl Layout {
@@ -79,16 +80,16 @@ impl Layout {
     }
 
     /// Elements `extent` bytes apart, whose lowest data byte is at offset `lowest`. Data is as in
-    /// `runs`; `None` if only the host can tell.
-    pub fn new(bytes: usize, extent: isize, lowest: isize, runs: Option<Runs>) -> Self {
-        let single = runs.as_ref().and_then(Runs::single);
+    /// `runs`; without, only the host can tell.
+    pub fn new(bytes: usize, extent: isize, lowest: isize, runs: Result<Runs, NoRuns>) -> Self {
+        let single = runs.as_ref().ok().and_then(Runs::single);
         let joins = bytes == 0 || extent == bytes as isize;
         let dense_at = single.filter(|_| joins);
         let other = Other {
             extent,
             lowest,
             dense_at,
-            runs: runs.filter(|_| dense_at.is_none()),
+            runs: dense_at.is_none().then_some(runs),
         };
         Self {
             bytes,
@@ -124,7 +125,7 @@ impl Layout {
         match self.other.get() {
             None => Some(0),
             Some(other) => match &other.runs {
-                Some(runs) if count == 1 => runs.single(),
+                Some(Ok(runs)) if count == 1 => runs.single(),
                 _ => other.dense_at,
             },
         }
@@ -133,13 +134,23 @@ impl Layout {
     /// Where data lies, if not dense. `None` if only the host can tell.
     #[inline]
     pub fn runs(&self) -> Option<&Runs> {
-        self.other.get()?.runs.as_ref()
+        self.other.get()?.runs.as_ref()?.as_ref().ok()
+    }
+
+    /// Why it is not known where data lies, where that is so.
+    pub fn no_runs(&self) -> NoRuns {
+        let other = self.other.get();
+        match other.and_then(|other| other.runs.as_ref()) {
+            Some(&Err(reason)) => reason,
+            _ => NoRuns::Irregular,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferrorail_base::memory::NoMemory;
 
     #[test]
     fn elements_with_gaps_are_dense_one_by_one() {
@@ -161,14 +172,16 @@ mod tests {
 
     #[test]
     fn elements_that_overlap_are_not_dense() {
-        let layout = Layout::new(16, 4, 0, Some(Runs::dense(16)));
+        let layout = Layout::new(16, 4, 0, Ok(Runs::dense(16)));
         assert_eq!((layout.dense_at(), layout.dense_for(2)), (None, None));
         assert_eq!(layout.dense_for(1), Some(0));
     }
 
     #[test]
     fn what_only_the_host_knows_is_not_dense() {
-        let layout = Layout::new(8, 8, 0, None);
+        let refused = NoRuns::NoMemory(NoMemory { bytes: 9 });
+        let layout = Layout::new(8, 8, 0, Err(refused));
         assert_eq!((layout.dense_for(1), layout.runs()), (None, None));
+        assert_eq!(layout.no_runs(), refused);
     }
 }

@@ -17,6 +17,7 @@ pub use layout::Layout;
 pub use staging::Packed;
 
 use crate::runtime::Session;
+use ferrorail_base::runs::NoRuns;
 use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_mpi_abi::Datatype;
 use libc::{c_int, c_void};
@@ -51,6 +52,10 @@ fn derived(session: &Session, datatype: Datatype) -> Option<Layout> {
         return Some(unsafe { &*(address as *const Layout) }.clone());
     }
     let layout = flatten::examine(session, datatype)?;
+    if let NoRuns::NoMemory(_) = layout.no_runs() {
+        // The host packs this time; the next may find memory.
+        return Some(layout);
+    }
     if host.type_envelope(datatype).ok()?.combiner.is_predefined() {
         predefined()
             .get_or_insert_default()

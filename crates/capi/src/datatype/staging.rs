@@ -1,6 +1,7 @@
 //! Memory for packed bytes.
 
 use crate::error::CallError;
+use ferrorail_base::memory;
 use std::cell::RefCell;
 
 /// Pieces of memory that a thread keeps: a call needs one for each side, and one for the operands
@@ -25,9 +26,7 @@ impl Packed {
     /// Room for `bytes` bytes.
     pub fn new(bytes: usize) -> Result<Self, CallError> {
         let mut memory = take(bytes).unwrap_or_default();
-        memory
-            .try_reserve_exact(bytes)
-            .map_err(|_| CallError::NoMemory { bytes })?;
+        memory::reserve(&mut memory, bytes)?;
         Ok(Self {
             memory,
             room: bytes,

@@ -5,6 +5,7 @@
 //! cannot be used.
 
 use crate::runtime;
+use ferrorail_base::memory;
 use ferrorail_mpi_abi::Host;
 use libc::{c_int, c_void};
 
@@ -53,7 +54,7 @@ impl From<c_int> for Unit {
 pub struct Arrays {
     sent: usize,
     received: usize,
-    kept: Vec<Box<[c_int]>>,
+    kept: Vec<Vec<c_int>>,
 }
 
 /// Which ranks the arrays of a call have entries for.
@@ -87,14 +88,20 @@ impl Arrays {
         &mut self,
         array: *const T,
         n: usize,
-    ) -> Option<*const c_int> {
+    ) -> Result<*const c_int, Misfit> {
         if array.is_null() || n == 0 {
-            return Some(array.cast());
+            return Ok(array.cast());
         }
-        // SAFETY: the program's array, with an entry for each peer.
-        let entries = (0..n).map(|i| unsafe { *array.add(i) }.try_into().ok());
-        self.kept.push(entries.collect::<Option<_>>()?);
-        self.kept.last().map(|kept| kept.as_ptr())
+        let mut kept = Vec::new();
+        memory::reserve(&mut kept, n).map_err(|_| Misfit::NoMemory)?;
+        for index in 0..n {
+            // SAFETY: the program's array, with an entry for each peer.
+            let entry = unsafe { *array.add(index) };
+            kept.push(entry.try_into().map_err(|_| Misfit::Count)?);
+        }
+        let address = kept.as_ptr();
+        self.kept.push(kept);
+        Ok(address)
     }
 }
 
@@ -113,39 +120,49 @@ fn entries(host: &Host, peers: Peers) -> (usize, usize) {
     }
 }
 
+/// Why a call cannot take the form with `int`.
+#[derive(Clone, Copy)]
+pub enum Misfit {
+    /// A number is too large.
+    Count,
+    /// The system refused memory for an array.
+    NoMemory,
+}
+
 /// An argument as the form with `int` takes it.
 pub trait Narrow: Sized {
     /// Its type there.
     type Narrowed;
 
-    /// `None` if it does not fit.
-    fn narrowed(self, arrays: &mut Arrays) -> Option<Self::Narrowed>;
+    /// # Errors
+    /// Why the host cannot take it.
+    fn narrowed(self, arrays: &mut Arrays) -> Result<Self::Narrowed, Misfit>;
 }
 
 impl Narrow for i64 {
     type Narrowed = c_int;
-    fn narrowed(self, _: &mut Arrays) -> Option<c_int> {
-        self.try_into().ok()
+    fn narrowed(self, _: &mut Arrays) -> Result<c_int, Misfit> {
+        self.try_into().map_err(|_| Misfit::Count)
     }
 }
 
 impl Narrow for Unit {
     type Narrowed = c_int;
-    fn narrowed(self, _: &mut Arrays) -> Option<c_int> {
-        self.0.try_into().ok()
+    fn narrowed(self, _: &mut Arrays) -> Result<c_int, Misfit> {
+        self.0.try_into().map_err(|_| Misfit::Count)
     }
 }
 
 impl<T: Copy + TryInto<c_int>> Narrow for Sent<T> {
     type Narrowed = *const c_int;
-    fn narrowed(self, arrays: &mut Arrays) -> Option<*const c_int> {
+    fn narrowed(self, arrays: &mut Arrays) -> Result<*const c_int, Misfit> {
         arrays.shorten(self.0, arrays.sent)
     }
 }
 
 impl<T: Copy + TryInto<c_int>> Narrow for Received<T> {
     type Narrowed = *const c_int;
-    fn narrowed(self, arrays: &mut Arrays) -> Option<*const c_int> {
+    fn narrowed(self, arrays: &mut Arrays) -> Result<*const c_int, Misfit> {
         arrays.shorten(self.0, arrays.received)
     }
 }
@@ -154,8 +171,8 @@ macro_rules! as_they_are {
     ($($ty:ty)*) => {$(
         impl Narrow for $ty {
             type Narrowed = Self;
-            fn narrowed(self, _: &mut Arrays) -> Option<Self> {
-                Some(self)
+            fn narrowed(self, _: &mut Arrays) -> Result<Self, $crate::exports::narrow::Misfit> {
+                Ok(self)
             }
         }
     )*};
@@ -172,14 +189,18 @@ pub enum Handler {
     Window(usize),
 }
 
-/// Reports a count that the host cannot take.
+/// Reports a call that the host cannot take.
 #[cold]
-pub fn refused(handler: Handler) -> c_int {
+pub fn refused(handler: Handler, misfit: Misfit) -> c_int {
     let Some(runtime) = runtime::get() else {
         return crate::next::MISSING;
     };
     let host = &runtime.host;
-    let class = host.constants().errors.count;
+    let errors = &host.constants().errors;
+    let class = match misfit {
+        Misfit::Count => errors.count,
+        Misfit::NoMemory => errors.no_mem,
+    };
     match handler {
         Handler::Comm(comm) => host.call_error_handler(host.comm(comm), class),
         Handler::Window(win) => host.call_window_error_handler(host.window(win), class),
@@ -194,14 +215,14 @@ macro_rules! call_narrowed {
         let mut arrays = $crate::exports::narrow::Arrays::of($peers);
         let mut call = || {
             $(let $arg = <$ty as $crate::exports::narrow::Narrow>::narrowed($arg, &mut arrays)?;)*
-            Some($crate::next::call_next!(
+            Ok($crate::next::call_next!(
                 NARROW,
                 ($($arg => <$ty as $crate::exports::narrow::Narrow>::Narrowed),*) -> libc::c_int,
                 else $crate::next::MISSING
             ))
         };
         #[allow(clippy::redundant_closure_call, reason = "it returns where something does not fit")]
-        call().unwrap_or_else(|| $crate::exports::narrow::refused($handler))
+        call().unwrap_or_else(|misfit| $crate::exports::narrow::refused($handler, misfit))
     }};
 }
 pub(super) use call_narrowed;

@@ -31,30 +31,29 @@ pub struct Accumulate {
 }
 
 /// The predefined type that `datatype` consists of.
-fn basis(session: &Session, datatype: Datatype, depth: u32) -> Option<Datatype> {
+fn basis(session: &Session, datatype: Datatype, depth: u32) -> Result<Datatype, CallError> {
     if session.datatypes.dense_bytes(datatype).is_some() {
-        return Some(datatype);
+        return Ok(datatype);
     }
     let host = session.host();
-    let envelope = host.type_envelope(datatype).ok()?;
+    let envelope = host.type_envelope(datatype)?;
     if envelope.combiner.is_predefined() {
-        return Some(datatype);
+        return Ok(datatype);
     }
     if depth == DEPTH_MAX {
-        return None;
+        return Err(Wrong::Datatype.into());
     }
-    let inner = host.with_type_contents(datatype, &envelope, |contents| {
+    host.with_type_contents(datatype, &envelope, |contents| {
         let mut found = None;
         for &inner in &contents.datatypes {
             let inner = basis(session, inner, depth + 1)?;
             // MPI 4.1, section 12.3.4: all of the same predefined type.
             if found.replace(inner).is_some_and(|before| before != inner) {
-                return None;
+                return Err(Wrong::Datatype.into());
             }
         }
-        found
-    });
-    inner.ok()?
+        found.ok_or(Wrong::Datatype.into())
+    })?
 }
 
 /// `MPI_Accumulate`, `MPI_Get_accumulate`, `MPI_Fetch_and_op`.
@@ -107,7 +106,7 @@ unsafe fn accumulate_typed(
     let there = Elements::of(session, ptr::null_mut(), place.count, place.datatype)?;
     let element = {
         let _inside = Inside::enter();
-        let basis = basis(session, there.datatype, 0).ok_or(Wrong::Datatype)?;
+        let basis = basis(session, there.datatype, 0)?;
         Elements {
             address: ptr::null_mut(),
             count: there.count.min(1),

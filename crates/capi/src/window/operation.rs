@@ -7,6 +7,7 @@ use crate::datatype::{Elements, Packed};
 use crate::error::{CallError, Wrong};
 use crate::runtime::{Inside, Session};
 use ferrorail_base::Rank;
+use ferrorail_base::runs::NoRuns;
 use ferrorail_base::runs::Piece;
 use ferrorail_engine::{OneSided, Shape, WindowError};
 use ferrorail_mpi_abi::Request;
@@ -69,7 +70,11 @@ pub(super) fn shape(elements: &Elements) -> Option<Shape<'_>> {
 /// The shape of elements at a target. Types too irregular for one are not offered there.
 #[inline]
 pub(super) fn shape_there(elements: &Elements) -> Result<Shape<'_>, CallError> {
-    Ok(shape(elements).ok_or(Wrong::Datatype)?)
+    let shape = shape(elements);
+    shape.ok_or_else(|| match elements.layout.no_runs() {
+        NoRuns::NoMemory(refused) => refused.into(),
+        NoRuns::Irregular => Wrong::Datatype.into(),
+    })
 }
 
 /// Bytes of elements that are plain bytes from their address on, of a predefined type. Anything else,

@@ -5,7 +5,9 @@
 //! ends know which of the two it is. Where user memory cannot be reached, the ranks first agree how
 //! many pieces the longest message takes.
 
-use super::{Call, allocate, connect_peers, eager, finish, piece_in, prepare_pieces, scheduled};
+use super::{
+    Call, Load, allocate, connect_peers, eager, finish, piece_in, prepare_pieces, scheduled,
+};
 use crate::EngineError;
 use crate::choice::ZERO_COPY_BYTES_MIN;
 use crate::plan::{Plan, PlanKey};
@@ -27,7 +29,12 @@ pub(super) fn run(
     if plan.large.is_some() {
         scratch = beside_cells(scratch as usize, map.topology.size()) as u64;
     }
-    let capacity = piece_in(scratch, map, plan, ZERO_COPY_BYTES_MIN as usize, 1);
+    let load = Load {
+        collective: call.collective,
+        bytes: ZERO_COPY_BYTES_MIN as usize,
+        unit: 1,
+    };
+    let capacity = piece_in(scratch, map, plan, load);
     let user = |window| UserBuffers {
         send: call.send,
         recv: call.recv,

@@ -10,6 +10,7 @@ mod barrier;
 mod by_length;
 pub(crate) mod eager;
 mod reduction;
+mod room;
 mod rooted;
 mod vector;
 
@@ -20,15 +21,15 @@ use crate::quiescence;
 use crate::reducer::Reducer;
 use crate::run::tag::{self, Expected, Messages, tag};
 use crate::run::{Blocked, BlockingWait, Run, Side, UserBuffers, Window};
-use crate::sequence::{Allocation, ChannelRequest, Ring};
+use crate::sequence::{Allocation, ChannelRequest};
 use crate::team::State;
 use crate::team::connect::{Peers, connect_all};
-use crate::team::map::{CHANNELS, Map, SMALL_CHANNELS};
+use crate::team::map::Map;
 use crate::{EngineError, Team};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
-use ferrorail_coll::cost;
 use ferrorail_coll::{Collective, Protocol};
+use room::{Load, piece_in};
 
 /// The collectives that teams run; `coll` has algorithms for more.
 pub const OFFERED: &[Collective] = &[
@@ -112,8 +113,7 @@ impl Team {
             EngineError::ElementTooLarge { .. } | EngineError::Unconnected
         );
         if !done_nothing {
-            state.broken = Some(error.to_string());
-            tag::give_up(&self.map);
+            self.break_off(state, error.to_string());
         }
         error
     }
@@ -156,21 +156,14 @@ fn scheduled(
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
     let between_nodes = map.topology.node_count() > 1;
+    // Before peers meet: it is the host's call if there is no room.
+    let mut room = room::room(map, plan, Load::of(call))?;
     if plan.algorithm.multicast && between_nodes && !multicast::open(map, state)? {
         *plan = state.plans.without_multicast(map, plan);
+        room = room::room(map, plan, Load::of(call))?;
     }
+    let (channels, piece) = room;
     connect_peers(map, state, plan, call)?;
-    let unit = call.reducer.map_or(1, |reducer| reducer.element_bytes);
-    let (channels, piece) = match plan.protocol {
-        Protocol::Rendezvous if plan.route.schedule.scratch_blocks == 0 => {
-            (ChannelRequest::CHANNEL, call.bytes)
-        }
-        Protocol::Rendezvous => whole_channels(map, plan, call, unit),
-        Protocol::Eager => capacity(map, plan, call, unit),
-    };
-    if piece == 0 && call.bytes > 0 {
-        return Err(EngineError::ElementTooLarge { bytes: unit });
-    }
     // Known lengths, straight into blocks that lie anywhere: one message per pair.
     let pairs = call.collective == Collective::Allgatherv && plan.protocol == Protocol::Rendezvous;
     let proves = call.collective.synchronising() && !(pairs && call.recv.has_empty_block());
@@ -303,48 +296,4 @@ fn connect_peers(
         plan.connected = true;
     }
     Ok(())
-}
-
-/// The channels of an operation that lands in scratch, and the largest piece of a block (of a whole
-/// vector, where the algorithm cuts that) with which the schedule fits there, in whole elements of `unit`
-/// bytes; 0 if not one element fits. What does not fit as a whole goes in pieces of one channel.
-fn capacity(map: &Map, plan: &Plan, call: &Call<'_>, unit: usize) -> (ChannelRequest, usize) {
-    let layout = map.segment().layout();
-    if layout.small_channels > 0 {
-        let (ring, widest) = (Ring::Small, SMALL_CHANNELS / CHANNELS);
-        let small = in_ring(map, plan, call, unit, (ring, layout.channels, widest));
-        if small.1 == call.bytes {
-            return small;
-        }
-    }
-    whole_channels(map, plan, call, unit)
-}
-
-/// As [`capacity`], without small channels.
-fn whole_channels(map: &Map, plan: &Plan, call: &Call<'_>, unit: usize) -> (ChannelRequest, usize) {
-    let widest = choice::widest(call.collective, map.topology.node_count());
-    in_ring(map, plan, call, unit, (Ring::Channels, 0, widest))
-}
-
-/// As [`capacity`], of the channels of `row` from `first`, at most `widest` of them.
-fn in_ring(
-    map: &Map,
-    plan: &Plan,
-    call: &Call<'_>,
-    unit: usize,
-    (ring, first, widest): (Ring, u32, u32),
-) -> (ChannelRequest, usize) {
-    let layout = map.segment().layout();
-    let (width, piece) = choice::fit(widest, call.bytes, |width| {
-        piece_in(layout.run_bytes(first, width), map, plan, call.bytes, unit)
-    });
-    (ChannelRequest { ring, width }, piece)
-}
-
-/// Largest piece with which the schedule fits into `scratch` bytes.
-fn piece_in(scratch: u64, map: &Map, plan: &Plan, bytes: usize, unit: usize) -> usize {
-    let blocks = plan.route.schedule.scratch_blocks;
-    let ranks = map.topology.size();
-    let (bytes, unit) = (bytes as u64, unit as u64);
-    cost::element_piece_bytes(plan.algorithm, ranks, bytes, blocks, scratch, unit) as usize
 }

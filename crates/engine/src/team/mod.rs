@@ -16,6 +16,7 @@ use crate::agree::gather;
 use crate::plan::Plans;
 use crate::quiescence::Quiescence;
 use crate::run::checked::UnacknowledgedList;
+use crate::run::tag;
 use crate::run::{PeerProbe, StagedTransfers};
 use crate::sequence::Sequence;
 use crate::{Context, EngineError};
@@ -133,6 +134,36 @@ impl Team {
     pub fn any(&self, mine: bool) -> Result<bool, EngineError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(gather(state.oob(), "agreement", &mine)?.contains(&true))
+    }
+
+    /// Takes part in nothing more, as this rank could not begin what the others are doing for `reason`: they get
+    /// an error too, and nobody waits for ever.
+    ///
+    /// # Errors
+    /// If this was not done, as all ranks find an error there: [`EngineError::Unconnected`] and what broke
+    /// the team before.
+    pub fn leave(&self, reason: &str) -> Result<(), EngineError> {
+        let mut state = self.enter()?;
+        self.break_off(&mut state, reason.to_owned());
+        Ok(())
+    }
+
+    /// Peers may be anywhere, and are told.
+    pub(crate) fn break_off(&self, state: &mut State, reason: String) {
+        state.broken = Some(reason);
+        if self.map.node_memory.is_some() {
+            tag::give_up(&self.map);
+        }
+        if self.map.rails.is_some() {
+            // Connected ones read that where they wait.
+            let unconnected = (0..self.size()).map(Rank);
+            let unconnected = unconnected.filter(|&rank| {
+                state.links[rank.index()].is_none()
+                    && !self.map.topology.same_node(rank, self.map.rank)
+            });
+            let unconnected: Vec<Rank> = unconnected.collect();
+            state.oob().give_up(&unconnected);
+        }
     }
 
     pub(crate) fn state(&self) -> &StateLock {

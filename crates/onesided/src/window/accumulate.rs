@@ -10,7 +10,7 @@ use super::transfer::same_length;
 use super::update::{self, Update};
 use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
-use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::memory::{self, MemoryRange};
 use ferrorail_base::runs::Piece;
 use ferrorail_base::sync::Claimed;
 use ferrorail_fabric::Fabric;
@@ -235,14 +235,16 @@ impl<F: Fabric> Window<F> {
     }
 
     /// Memory that stays registered, unless another thread uses it.
-    fn staging(&self) -> Option<Claimed<'_, Vec<u8>>> {
-        let rails = self.rails.as_ref()?;
-        let mut staging = self.staging.take()?;
+    fn staging(&self) -> Result<Option<Claimed<'_, Vec<u8>>>, WindowError> {
+        let claimed = || Some((self.rails.as_ref()?, self.staging.take()?));
+        let Some((rails, mut staging)) = claimed() else {
+            return Ok(None);
+        };
         if staging.is_empty() {
-            staging.resize(2 * CHUNK_BYTES, 0);
+            *staging = memory::filled(2 * CHUNK_BYTES, 0)?;
             rails.owns(MemoryRange::new(staging.as_mut_ptr(), staging.len()));
         }
-        Some(staging)
+        Ok(Some(staging))
     }
 
     /// Brings some elements here, packed, combines them, and takes them back.
@@ -253,16 +255,17 @@ impl<F: Fabric> Window<F> {
         let all = job.there.bytes();
         let chunk = (CHUNK_BYTES / job.element_bytes).max(1) * job.element_bytes;
         let chunk = chunk.min(all);
-        let (mut little, mut much) = ([0u8; 2 * LITTLE], Vec::new());
+        let mut little = [0u8; 2 * LITTLE];
+        let mut much;
         let mut staging = match chunk {
             0..=LITTLE => None,
-            _ => self.staging(),
+            _ => self.staging()?,
         };
         let memory = match &mut staging {
             _ if chunk <= LITTLE => &mut little[..2 * chunk],
             Some(staging) if chunk <= CHUNK_BYTES => &mut staging[..2 * chunk],
             _ => {
-                much.resize(2 * chunk, 0u8);
+                much = memory::filled(2 * chunk, 0u8)?;
                 &mut much[..]
             }
         };

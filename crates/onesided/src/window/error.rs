@@ -1,6 +1,7 @@
 //! What can be wrong with a call, and what can go wrong in one.
 
 use crate::lock::LockError;
+use ferrorail_base::memory::NoMemory;
 use ferrorail_fabric::FabricError;
 
 /// Why a call on a window failed. Unless it says otherwise, no memory was touched.
@@ -64,6 +65,9 @@ pub enum WindowError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// The system refused memory for a copy of the program's data (`MPI_ERR_NO_MEM`).
+    #[error(transparent)]
+    NoMemory(#[from] NoMemory),
     /// A rail failed.
     #[error(transparent)]
     Fabric(#[from] FabricError),

@@ -88,11 +88,13 @@ impl Host {
     }
 
     fn type_contents(&self, datatype: Datatype, envelope: &Envelope) -> Result<Contents, MpiError> {
-        let mut integers = vec![0 as c_int; envelope.integers];
-        let mut addresses = vec![0isize; envelope.addresses];
-        let mut large = vec![0i64; envelope.large];
+        let mut integers = self.zeros::<c_int>(envelope.integers)?;
+        let mut addresses = self.zeros::<isize>(envelope.addresses)?;
+        let mut large = self.zeros::<i64>(envelope.large)?;
         // As large and aligned as any layout of handles.
-        let mut handles = vec![0u64; envelope.datatypes];
+        let mut handles = self.zeros::<u64>(envelope.datatypes)?;
+        let mut wide = self.zeros::<i64>(envelope.addresses + envelope.large)?;
+        let mut datatypes = self.list(envelope.datatypes)?;
         let to: *mut c_void = handles.as_mut_ptr().cast();
         let (function, code);
         // SAFETY: the arrays have the lengths that are passed.
@@ -125,26 +127,47 @@ impl Host {
         }
         self.check(function, code)?;
         let addresses = addresses.into_iter().map(|address| address as i64);
+        for (place, number) in wide.iter_mut().zip(addresses.chain(large)) {
+            *place = number;
+        }
+        datatypes.extend((0..envelope.datatypes).map(|index| self.handle(&handles, index)));
         Ok(Contents {
             integers,
-            wide: addresses.chain(large).collect(),
-            datatypes: self.handles(&handles, envelope.datatypes),
+            wide,
+            datatypes,
         })
     }
 
-    /// Handles that the library wrote one after another in its own width.
-    fn handles(&self, written: &[u64], count: usize) -> Vec<Datatype> {
-        let bytes: Vec<u8> = written.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let handle = |bytes: &[u8]| match self.kind {
-            AbiKind::Mpich => bytes.try_into().map_or(0, u32::from_ne_bytes) as usize,
-            AbiKind::OpenMpi | AbiKind::Standard => {
-                bytes.try_into().map_or(0, usize::from_ne_bytes)
+    /// An empty list with room for `length` entries. A type may have been made with so many numbers that they
+    /// take memory which the system has no more.
+    fn list<T>(&self, length: usize) -> Result<Vec<T>, MpiError> {
+        let mut list = Vec::new();
+        let class = self.constants().errors.no_mem;
+        list.try_reserve_exact(length).map_err(|_| MpiError {
+            function: "memory for MPI_Type_get_contents",
+            code: class,
+            class,
+        })?;
+        Ok(list)
+    }
+
+    fn zeros<T: Clone + Default>(&self, length: usize) -> Result<Vec<T>, MpiError> {
+        let mut list = self.list(length)?;
+        list.resize(length, T::default());
+        Ok(list)
+    }
+
+    /// The handle at `index` of those that the library wrote one after another in its own width.
+    fn handle(&self, written: &[u64], index: usize) -> Datatype {
+        let first: *const u8 = written.as_ptr().cast();
+        let at = first.wrapping_add(index * self.kind.handle_bytes());
+        // SAFETY: there is a word for each handle, which has that or less; any bytes are a number.
+        Datatype(unsafe {
+            match self.kind {
+                AbiKind::Mpich => at.cast::<u32>().read_unaligned() as usize,
+                AbiKind::OpenMpi | AbiKind::Standard => at.cast::<usize>().read_unaligned(),
             }
-        };
-        let all = bytes.chunks_exact(self.kind.handle_bytes());
-        all.take(count)
-            .map(|bytes| Datatype(handle(bytes)))
-            .collect()
+        })
     }
 
     fn free_type(&self, datatype: Datatype) -> Result<(), MpiError> {

@@ -233,13 +233,18 @@ impl Host {
 
     /// Looks for any message on `comm`, which drives the library's progress; whether there is one.
     pub fn probe_any(&self, comm: Comm) -> bool {
+        self.has_message(comm, self.constants().any_tag)
+    }
+
+    /// Whether a message with `tag` has come on `comm` from any rank.
+    pub fn has_message(&self, comm: Comm, tag: c_int) -> bool {
         let constants = self.constants();
         let mut flag = 0;
         // SAFETY: the flag is live; the status is ignored.
         unsafe {
             (self.functions.iprobe)(
                 constants.any_source,
-                constants.any_tag,
+                tag,
                 comm,
                 &mut flag,
                 constants.status_ignore as *mut c_void,

@@ -5,7 +5,7 @@ use crate::window::layout::{self, ENTRY_BYTES, TABLE_ENTRIES, TABLE_HEAD};
 use crate::window::rails::Direction;
 use crate::window::{Memory, WindowError};
 use ferrorail_base::Rank;
-use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::memory::{self, MemoryRange};
 use ferrorail_base::sync::{AtomicU64, Ordering, fence};
 use ferrorail_fabric::{Fabric, LocalRegion, RAILS_MAX, RemoteRegion};
 
@@ -71,9 +71,8 @@ impl<F: Fabric> Window<F> {
         if own.entries.len() < operand_buffer {
             return Ok(());
         }
-        let words: Box<[AtomicU64]> = (0..2 * (operand_buffer + 1) * ENTRY_WORDS)
-            .map(|_| AtomicU64::new(0))
-            .collect();
+        let words = (0..2 * (operand_buffer + 1) * ENTRY_WORDS).map(|_| AtomicU64::new(0));
+        let words = memory::listed(words)?.into_boxed_slice();
         let mut grown = Grown {
             words,
             region: None,
@@ -156,7 +155,7 @@ impl<F: Fabric> Window<F> {
         if count > operand_buffer {
             return Ok(None);
         }
-        let mut entries = vec![0; ENTRY_WORDS * count];
+        let mut entries = memory::filled(ENTRY_WORDS * count, 0)?;
         match grown {
             true => self.read_grown(target, &place, &mut entries)?,
             false => self.read_control(target, TABLE_HEAD, &mut entries)?,
@@ -165,7 +164,8 @@ impl<F: Fabric> Window<F> {
             return Ok(None);
         }
         let regions = entries.chunks_exact(ENTRY_WORDS).map(from_words);
-        let mut regions: Vec<_> = regions.filter(|region| region.bytes > 0).collect();
+        let mut regions = memory::listed(regions)?;
+        regions.retain(|region| region.bytes > 0);
         regions.sort_unstable_by_key(|region| region.address);
         Ok(Some(regions))
     }

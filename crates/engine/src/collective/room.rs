@@ -1,0 +1,127 @@
+//! Room in scratch: which channels an operation takes, and how much of each block it moves at a time.
+
+use super::Call;
+use crate::choice;
+use crate::plan::{Plan, PlanKey};
+use crate::sequence::{ChannelRequest, Ring};
+use crate::team::map::{CHANNELS, Map, SMALL_CHANNELS};
+use crate::{EngineError, Team};
+use ferrorail_base::Rank;
+use ferrorail_coll::{Collective, Protocol, cost};
+
+impl Team {
+    /// Whether a reduction of elements of `unit` bytes, in blocks of `bytes`, finds room: says so before the
+    /// caller takes memory for it, as all ranks leave the call to the host without.
+    ///
+    /// # Errors
+    /// What the reduction would say: [`EngineError::ElementTooLarge`], [`EngineError::Unconnected`].
+    pub fn check_element(
+        &self,
+        collective: Collective,
+        root: Rank,
+        (bytes, unit): (usize, usize),
+        commutes: bool,
+    ) -> Result<(), EngineError> {
+        let mut state = self.enter()?;
+        if self.map.topology.size() == 1 || bytes == 0 {
+            return Ok(());
+        }
+        let key = PlanKey::new(collective, root, bytes).in_rank_order(!commutes);
+        let plan = state.plans.take(&self.map, key);
+        let load = Load {
+            collective,
+            bytes,
+            unit,
+        };
+        let room = room(&self.map, &plan, load);
+        let eager = plan.eager.map(|form| form.share(self.size()));
+        state.plans.keep(plan);
+        match eager {
+            Some(share) if bytes <= share => Ok(()),
+            _ => room.map(|_| ()),
+        }
+    }
+}
+
+/// What a call asks of channels: blocks of `bytes` bytes of whole elements of `unit` bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    pub collective: Collective,
+    pub bytes: usize,
+    pub unit: usize,
+}
+
+impl Load {
+    pub fn of(call: &Call<'_>) -> Self {
+        Self {
+            collective: call.collective,
+            bytes: call.bytes,
+            unit: call.reducer.map_or(1, |reducer| reducer.element_bytes),
+        }
+    }
+}
+
+/// The channels of an operation, and the piece of each block that it moves at a time.
+///
+/// # Errors
+/// [`EngineError::ElementTooLarge`] if not one element fits.
+pub(super) fn room(
+    map: &Map,
+    plan: &Plan,
+    load: Load,
+) -> Result<(ChannelRequest, usize), EngineError> {
+    let (channels, piece) = match plan.protocol {
+        Protocol::Rendezvous if plan.route.schedule.scratch_blocks == 0 => {
+            (ChannelRequest::CHANNEL, load.bytes)
+        }
+        Protocol::Rendezvous => whole_channels(map, plan, load),
+        Protocol::Eager => capacity(map, plan, load),
+    };
+    match piece {
+        0 if load.bytes > 0 => Err(EngineError::ElementTooLarge { bytes: load.unit }),
+        _ => Ok((channels, piece)),
+    }
+}
+
+/// The channels of an operation that lands in scratch, and the largest piece of a block (of a whole
+/// vector, where the algorithm cuts that) with which the schedule fits there, in whole elements; 0 if not
+/// one element fits. What does not fit as a whole goes in pieces of one channel.
+fn capacity(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
+    let layout = map.segment().layout();
+    if layout.small_channels > 0 {
+        let (ring, widest) = (Ring::Small, SMALL_CHANNELS / CHANNELS);
+        let small = in_ring(map, plan, load, (ring, layout.channels, widest));
+        if small.1 == load.bytes {
+            return small;
+        }
+    }
+    whole_channels(map, plan, load)
+}
+
+/// As [`capacity`], without small channels.
+fn whole_channels(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
+    let widest = choice::widest(load.collective, map.topology.node_count());
+    in_ring(map, plan, load, (Ring::Channels, 0, widest))
+}
+
+/// As [`capacity`], of the channels of `row` from `first`, at most `widest` of them.
+fn in_ring(
+    map: &Map,
+    plan: &Plan,
+    load: Load,
+    (ring, first, widest): (Ring, u32, u32),
+) -> (ChannelRequest, usize) {
+    let layout = map.segment().layout();
+    let (width, piece) = choice::fit(widest, load.bytes, |width| {
+        piece_in(layout.run_bytes(first, width), map, plan, load)
+    });
+    (ChannelRequest { ring, width }, piece)
+}
+
+/// Largest piece with which the schedule fits into `scratch` bytes.
+pub(super) fn piece_in(scratch: u64, map: &Map, plan: &Plan, load: Load) -> usize {
+    let blocks = plan.route.schedule.scratch_blocks;
+    let ranks = map.topology.size();
+    let (bytes, unit) = (load.bytes as u64, load.unit as u64);
+    cost::element_piece_bytes(plan.algorithm, ranks, bytes, blocks, scratch, unit) as usize
+}
