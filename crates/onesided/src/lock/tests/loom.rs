@@ -63,16 +63,31 @@ fn use_lock(
     }
 }
 
-/// Contender i acquires in the modes `programs[i]`, one after the other. `preemptions` bounds
-/// the search; without it, it is exhaustive.
-fn check(
-    algorithm: LockAlgorithm,
-    way: Way,
-    programs: &'static [&'static [Mode]],
-    preemptions: Option<usize>,
-) {
+/// How many preemptions a search tries; exhaustive without a bound.
+#[derive(Clone, Copy)]
+enum Bound {
+    Always(Option<usize>),
+    /// The longest searches: the first number, but the second where `LOOM_MAX_PREEMPTIONS` is set, as
+    /// `scripts/test full` does.
+    Usually(usize, Option<usize>),
+}
+
+/// No bound.
+const NONE: Bound = Bound::Always(None);
+
+/// Always at most so many preemptions.
+const fn at_most(preemptions: usize) -> Bound {
+    Bound::Always(Some(preemptions))
+}
+
+/// Contender i acquires in the modes `programs[i]`, one after the other.
+fn check(algorithm: LockAlgorithm, way: Way, programs: &'static [&'static [Mode]], bound: Bound) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = preemptions;
+    // Loom's builder has read the variable.
+    model.preemption_bound = match (bound, model.preemption_bound) {
+        (Bound::Always(bound), _) | (Bound::Usually(_, bound), Some(_)) => bound,
+        (Bound::Usually(bound, _), None) => Some(bound),
+    };
     model.check(move || {
         let lock = match programs.len() as u32 {
             2 if !algorithm.is_served() => SharedLock::new(2),
@@ -108,40 +123,40 @@ fn check(
 }
 
 macro_rules! cases {
-    ($($name:ident: $algorithm:ident, $way:ident, $preemptions:expr, $programs:expr;)*) => {
+    ($($name:ident: $algorithm:ident, $way:ident, $bound:expr, $programs:expr;)*) => {
         $(#[test]
         fn $name() {
-            check(LockAlgorithm::$algorithm, Way::$way, $programs, $preemptions);
+            check(LockAlgorithm::$algorithm, Way::$way, $programs, $bound);
         })*
     };
 }
 
 cases! {
-    test_and_set_two_writers: TestAndSet, Steps, None, &[&[Exclusive], &[Exclusive]];
-    test_and_set_mixed: TestAndSet, Steps, None, &[&[Shared, Exclusive], &[Exclusive, Shared]];
-    test_and_set_three: TestAndSet, Steps, Some(3), &[&[Exclusive], &[Shared], &[Shared]];
-    mcs_two: Mcs, Steps, None, &[&[Exclusive], &[Exclusive]];
-    mcs_two_twice: Mcs, Steps, Some(5), &[&[Exclusive, Exclusive], &[Exclusive, Exclusive]];
-    mcs_three: Mcs, Steps, Some(3), &[&[Exclusive], &[Exclusive], &[Exclusive]];
-    queue_two_writers: Queue, Steps, None, &[&[Exclusive], &[Exclusive]];
-    queue_writer_reader: Queue, Steps, None, &[&[Exclusive], &[Shared]];
-    queue_two_readers: Queue, Steps, None, &[&[Shared], &[Shared]];
-    queue_two_twice: Queue, Steps, None, &[&[Exclusive, Shared], &[Shared, Exclusive]];
-    queue_three_writers: Queue, Steps, None, &[&[Exclusive], &[Exclusive], &[Exclusive]];
-    queue_two_writers_reader: Queue, Steps, None, &[&[Exclusive], &[Exclusive], &[Shared]];
-    queue_writer_two_readers: Queue, Steps, Some(4), &[&[Exclusive], &[Shared], &[Shared]];
-    queue_three_again: Queue, Steps, Some(3), &[&[Exclusive, Exclusive], &[Shared, Shared], &[Exclusive]];
-    shortcut_test_and_set: TestAndSet, Shortcut, Some(4), &[&[Shared, Exclusive], &[Exclusive, Shared]];
-    shortcut_two_writers: Queue, Shortcut, None, &[&[Exclusive], &[Exclusive]];
-    shortcut_two_twice: Queue, Shortcut, Some(4), &[&[Exclusive, Shared], &[Shared, Exclusive]];
-    shortcut_two_writers_reader: Queue, Shortcut, Some(3), &[&[Exclusive], &[Exclusive], &[Shared]];
-    shortcut_writer_two_readers: Queue, Shortcut, Some(3), &[&[Exclusive], &[Shared], &[Shared]];
-    shortcut_and_steps: Queue, Both, Some(3), &[&[Exclusive], &[Shared], &[Exclusive]];
-    shortcut_and_steps_twice: Queue, Both, Some(4), &[&[Shared, Exclusive], &[Exclusive, Shared]];
-    served_two_writers: Event, Steps, Some(1), &[&[Exclusive], &[Exclusive]];
-    served_writer_reader: Thread, Steps, Some(1), &[&[Exclusive], &[Shared]];
-    acquire_shared_and_writer: Queue, Join, None, &[&[Shared], &[Exclusive]];
-    acquire_shared_twice: Queue, Join, Some(4), &[&[Shared, Shared], &[Exclusive, Shared]];
-    acquire_shared_two_and_writer: Queue, Join, Some(3), &[&[Shared], &[Exclusive], &[Shared]];
-    acquire_shared_and_two_writers: Queue, Join, Some(2), &[&[Shared, Shared], &[Exclusive], &[Exclusive]];
+    test_and_set_two_writers: TestAndSet, Steps, NONE, &[&[Exclusive], &[Exclusive]];
+    test_and_set_mixed: TestAndSet, Steps, NONE, &[&[Shared, Exclusive], &[Exclusive, Shared]];
+    test_and_set_three: TestAndSet, Steps, at_most(3), &[&[Exclusive], &[Shared], &[Shared]];
+    mcs_two: Mcs, Steps, NONE, &[&[Exclusive], &[Exclusive]];
+    mcs_two_twice: Mcs, Steps, at_most(5), &[&[Exclusive, Exclusive], &[Exclusive, Exclusive]];
+    mcs_three: Mcs, Steps, Bound::Usually(2, Some(3)), &[&[Exclusive], &[Exclusive], &[Exclusive]];
+    queue_two_writers: Queue, Steps, NONE, &[&[Exclusive], &[Exclusive]];
+    queue_writer_reader: Queue, Steps, NONE, &[&[Exclusive], &[Shared]];
+    queue_two_readers: Queue, Steps, NONE, &[&[Shared], &[Shared]];
+    queue_two_twice: Queue, Steps, NONE, &[&[Exclusive, Shared], &[Shared, Exclusive]];
+    queue_three_writers: Queue, Steps, Bound::Usually(4, None), &[&[Exclusive], &[Exclusive], &[Exclusive]];
+    queue_two_writers_reader: Queue, Steps, Bound::Usually(4, None), &[&[Exclusive], &[Exclusive], &[Shared]];
+    queue_writer_two_readers: Queue, Steps, at_most(4), &[&[Exclusive], &[Shared], &[Shared]];
+    queue_three_again: Queue, Steps, at_most(3), &[&[Exclusive, Exclusive], &[Shared, Shared], &[Exclusive]];
+    shortcut_test_and_set: TestAndSet, Shortcut, at_most(4), &[&[Shared, Exclusive], &[Exclusive, Shared]];
+    shortcut_two_writers: Queue, Shortcut, NONE, &[&[Exclusive], &[Exclusive]];
+    shortcut_two_twice: Queue, Shortcut, at_most(4), &[&[Exclusive, Shared], &[Shared, Exclusive]];
+    shortcut_two_writers_reader: Queue, Shortcut, at_most(3), &[&[Exclusive], &[Exclusive], &[Shared]];
+    shortcut_writer_two_readers: Queue, Shortcut, at_most(3), &[&[Exclusive], &[Shared], &[Shared]];
+    shortcut_and_steps: Queue, Both, at_most(3), &[&[Exclusive], &[Shared], &[Exclusive]];
+    shortcut_and_steps_twice: Queue, Both, at_most(4), &[&[Shared, Exclusive], &[Exclusive, Shared]];
+    served_two_writers: Event, Steps, at_most(1), &[&[Exclusive], &[Exclusive]];
+    served_writer_reader: Thread, Steps, at_most(1), &[&[Exclusive], &[Shared]];
+    acquire_shared_and_writer: Queue, Join, NONE, &[&[Shared], &[Exclusive]];
+    acquire_shared_twice: Queue, Join, at_most(4), &[&[Shared, Shared], &[Exclusive, Shared]];
+    acquire_shared_two_and_writer: Queue, Join, at_most(3), &[&[Shared], &[Exclusive], &[Shared]];
+    acquire_shared_and_two_writers: Queue, Join, at_most(2), &[&[Shared, Shared], &[Exclusive], &[Exclusive]];
 }
