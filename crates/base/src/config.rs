@@ -106,11 +106,13 @@ table! {
     "FERRORAIL_LOOPBACK_NUMA", Kind::Text, "",
         "NUMA nodes that loopback rails pretend to be on, for tests: 0,1; none by default";
     "FERRORAIL_LOOPBACK_FAULTS", Kind::Text, "",
-        "faults of loopback rails, for tests: rail:kind[:after=OPS][:for=MS][:every=OPS], kind down, stuck, mute, late, delay, corrupt, refuse, gone or apart; or rail:limit:bytes=BYTES";
+        "faults of loopback rails, for tests: rail:kind[:after=OPS][:for=MS][:every=OPS], kind down, stuck, unplugged, mute, late, delay, corrupt, refuse, gone or apart; or rail:limit:bytes=BYTES";
     "FERRORAIL_MULTICAST_FAULTS", Kind::Text, "",
         "faults of multicast datagrams, for tests: drop, corrupt, duplicate, reorder as probabilities, down by numbers of multicasts sent: drop=0.01,reorder=0.01,down=1000..2000,seed=7";
     "FERRORAIL_RAIL_TIMEOUT", Kind::Number(10, 600_000), "4000",
         "milliseconds that a rail to a peer may not answer before other rails take over";
+    "FERRORAIL_RAIL_SUSPECT", Kind::Number(0, 600_000), "120",
+        "milliseconds in which a rail to a peer delivers nothing, while another does, before it is left; 0 waits for FERRORAIL_RAIL_TIMEOUT";
     "FERRORAIL_RAIL_RETRIES", Kind::Number(1, 7), "6",
         "times a verbs rail sends a packet again within that time; some devices take 7 for ever";
     "FERRORAIL_RAIL_PROBE", Kind::Number(0, 3_600_000), "1000",

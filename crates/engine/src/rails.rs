@@ -62,9 +62,9 @@ impl Rails {
             return Ok(None);
         }
         let rails = Arc::clone(self);
-        let watchdog = Watchdog::start(move || {
+        let watchdog = Watchdog::start(move |wake| {
             let rails = &*rails;
-            delegate!(rails, f => f.tend())
+            delegate!(rails, f => f.tend_and_sleep(wake))
         });
         watchdog.map(Some).map_err(|source| FabricError::SetUp {
             verb: "pthread_create",

@@ -2,6 +2,7 @@
 
 use crate::{Fabric, FabricError};
 use ferrorail_base::{PeerId, RailId};
+use std::os::fd::BorrowedFd;
 
 /// The connection to one peer on one rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,4 +58,16 @@ pub trait Lanes: Fabric {
     /// # Errors
     /// [`FabricError::SetUp`] if the device refuses.
     fn reconnect_lane(&self, lane: LaneId, token: u64) -> Result<(), FabricError>;
+
+    /// Descriptors that become readable when a device has something to say of its ports by itself, which
+    /// [`Lanes::ports_down`] reads.
+    fn event_descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+
+    /// Rails, as bits, whose devices have said last that their port is down, that its address has changed,
+    /// or that they are broken. Nothing gets through on these before they say something else.
+    fn ports_down(&self) -> u8 {
+        0
+    }
 }

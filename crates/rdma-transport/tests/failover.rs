@@ -14,6 +14,8 @@ mod side;
 #[path = "loopback/support.rs"]
 #[allow(dead_code)]
 mod support;
+#[path = "failover/suspicion.rs"]
+mod suspicion;
 
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, yield_now};
@@ -31,6 +33,7 @@ fn settings(faults: &str) -> Settings {
     Settings {
         loopback_faults: faults.into(),
         rail_timeout_ms: 60,
+        rail_suspect_ms: None,
         rail_probe_ms: Some(20),
         ..Settings::default()
     }
@@ -292,7 +295,7 @@ fn an_atomic_of_unknown_outcome_never_counts_as_done() {
 /// Control words of 64 peers share a registration.
 #[test]
 fn a_peer_that_found_no_memory_may_be_opened_later() {
-    let fabric = open(support::identity(0), &settings("loop0:limit:bytes=40000"));
+    let fabric = open(support::identity(0), &settings("loop0:limit:bytes=50000"));
     let other = support::object(8192);
     let others = support::register(&fabric, &other);
     let (tell, told) = std::sync::mpsc::channel();
@@ -376,9 +379,9 @@ fn what_was_lost_is_sent_again_by_the_watchdog_while_nobody_calls() {
 fn a_watchdog_tends_until_it_is_dropped() {
     let calls = std::sync::Arc::new(AtomicU32::new(0));
     let counted = calls.clone();
-    let watchdog = Watchdog::start(move || {
+    let watchdog = Watchdog::start(move |wake| {
         counted.fetch_add(1, Ordering::Relaxed);
-        false
+        wake.sleep(&[], Duration::from_millis(100));
     })
     .unwrap();
     until(|| calls.load(Ordering::Relaxed) >= 2);

@@ -12,6 +12,7 @@ pub mod verbs {
         "libibverbs.so.1" since "32 (rdma-core)";
         Required {
             _ibv_query_gid_table
+            ibv_ack_async_event
             ibv_ack_cq_events
             ibv_alloc_pd
             ibv_attach_mcast
@@ -29,7 +30,9 @@ pub mod verbs {
             ibv_destroy_qp
             ibv_destroy_srq
             ibv_detach_mcast
+            ibv_event_type_str
             ibv_fork_init
+            ibv_get_async_event
             ibv_get_cq_event
             ibv_free_device_list
             ibv_get_device_guid
@@ -38,6 +41,7 @@ pub mod verbs {
             ibv_modify_qp
             ibv_open_device
             ibv_query_device
+            ibv_query_gid
             ibv_query_port
             ibv_reg_mr
             ibv_wc_status_str

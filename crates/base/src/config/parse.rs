@@ -269,6 +269,7 @@ impl Reader {
             loopback_faults: self.text("FERRORAIL_LOOPBACK_FAULTS"),
             multicast_faults: self.multicast_faults(),
             rail_timeout_ms: self.number("FERRORAIL_RAIL_TIMEOUT"),
+            rail_suspect_ms: none_if_zero(self.number("FERRORAIL_RAIL_SUSPECT")),
             rail_retries: self.number("FERRORAIL_RAIL_RETRIES") as u8,
             rail_probe_ms: none_if_zero(self.number("FERRORAIL_RAIL_PROBE")),
             reliable: self.text("FERRORAIL_RELIABLE") == "1",

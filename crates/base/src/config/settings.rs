@@ -154,6 +154,8 @@ pub struct Settings {
     pub multicast_faults: MulticastFaults,
     /// `FERRORAIL_RAIL_TIMEOUT` in ms.
     pub rail_timeout_ms: u64,
+    /// `FERRORAIL_RAIL_SUSPECT` in ms; `None` leaves it to devices.
+    pub rail_suspect_ms: Option<u64>,
     /// `FERRORAIL_RAIL_RETRIES`.
     pub rail_retries: u8,
     /// `FERRORAIL_RAIL_PROBE` in ms; `None` is never.

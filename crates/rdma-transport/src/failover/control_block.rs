@@ -1,10 +1,12 @@
-//! Registered memory for control words: four cache lines for each peer.
+//! Registered memory for control words: six cache lines for each peer.
 //!
 //! ```text
 //! in       a word per plane, written by the peer
 //! out      a word per plane, the source of what is written to the peer
 //! landing  a word per plane, where flags of the peer are read to
-//! trial    a word per plane, written by the peer to try a lane
+//! trial    a word per plane, written by the peer to try a lane, or to know whether it delivers
+//! probe    a word per plane, the source of what is written there of a lane in use
+//! answer   a word per plane, where the peer's trial is read to
 //! ```
 
 use ferrorail_base::config::ShmKind;
@@ -18,7 +20,7 @@ pub(super) const PEERS: usize = 64;
 
 const FIELD_BYTES: usize = 8 * RAILS_MAX;
 /// Bytes of a peer's fields.
-pub(super) const PEER_BYTES: usize = 4 * FIELD_BYTES;
+pub(super) const PEER_BYTES: usize = 6 * FIELD_BYTES;
 
 /// Which field of a peer's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub(super) enum Field {
     Out = 1,
     Landing = 2,
     Trial = 3,
+    Probe = 4,
+    Answer = 5,
 }
 
 /// Offset of a word in a control block whose peer's fields begin at `offset_in_block`.

@@ -14,9 +14,6 @@ use ferrorail_fabric::{
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, PoisonError};
 
-/// Calls of `progress` between looks at the clock.
-const CALLS_PER_LOOK: u32 = 16;
-
 impl<F: Lanes> Fabric for Failover<F> {
     fn name(&self) -> &'static str {
         self.inner.name()
@@ -89,8 +86,13 @@ impl<F: Lanes> Fabric for Failover<F> {
         if peer.index() == next {
             let role = Role::between(self.process, process);
             let control_block = control_blocks[next / PEERS].clone();
-            self.peers
-                .push(Pair::new(peer, process, role, control_block));
+            self.peers.push(Pair::new(
+                peer,
+                process,
+                role,
+                control_block,
+                self.detector(),
+            ));
         }
         Ok(peer)
     }
@@ -355,7 +357,8 @@ impl<F: Lanes> Fabric for Failover<F> {
     fn progress(&self) -> Result<usize, FabricError> {
         let seen = self.drive()?;
         let calls = self.calls.fetch_add(1, Ordering::Relaxed);
-        if calls.is_multiple_of(CALLS_PER_LOOK) || self.attention.load(Ordering::Relaxed) > 0 {
+        let due = calls.is_multiple_of(self.calls_per_look.load(Ordering::Relaxed));
+        if due || self.attention.load(Ordering::Relaxed) > 0 {
             self.look_around();
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(failure) = failure.take() {

@@ -199,7 +199,8 @@ impl Journal {
         self.entries.push_back(entry);
     }
 
-    fn forget(&mut self, completed: u64) {
+    /// Forgets what is complete: number `completed` and all before it.
+    pub fn forget(&mut self, completed: u64) {
         while self
             .entries
             .front()
@@ -207,6 +208,16 @@ impl Journal {
         {
             self.entries.pop_front();
         }
+    }
+
+    /// Whether nothing is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether an operation is in flight that cannot be done again.
+    pub fn has_atomic(&self) -> bool {
+        self.entries.iter().any(Entry::is_atomic)
     }
 
     /// Bytes that the operations move.

@@ -11,11 +11,13 @@
 //! Modules: `address` (how the two sides meet), `control_message` (what they send each other), `control_block` (where),
 //! `journal` (what is in flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course
 //! of a failure), `reconcile` (what it leaves to do), `reconnect` (a lane's return), `probe` (whether a lane
-//! answers), `watchdog` (a thread for when nobody calls), `multicast` (groups, passed on).
+//! answers), `detector` (which lane is left before its device gives up: a state machine), `suspect` (what it is told
+//! and does), `watchdog` (a thread for when nobody calls), `multicast` (groups, passed on).
 
 mod address;
 mod control_block;
 mod control_message;
+mod detector;
 mod fabric;
 mod journal;
 mod multicast;
@@ -24,13 +26,14 @@ mod probe;
 mod reconcile;
 mod reconnect;
 mod recover;
+mod suspect;
 #[cfg(test)]
 mod tests;
 mod watchdog;
 
 use control_block::ControlBlock;
 use ferrorail_base::config::{Settings, ShmKind};
-use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
+use ferrorail_base::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{FabricError, LaneId, Lanes, RAILS_MAX, Ticket};
 use journal::{Entry, Journal};
@@ -59,19 +62,48 @@ pub struct Failover<F: Lanes> {
     planes: u8,
     peers: boxcar::Vec<Pair>,
     control_blocks: Mutex<Vec<Arc<ControlBlock>>>,
-    /// Lanes whose operations are being accounted for.
+    /// The least time in which a lane delivers nothing before it is left; `None` leaves that to devices.
+    suspect: Option<Duration>,
+    /// What times of detectors are counted from.
+    opened: Instant,
+    /// Rails of which devices said last that their ports are down, as bits.
+    said: AtomicU8,
+    /// Those of them over which nothing got through since.
+    down: AtomicU8,
+    /// Peers with a lane whose probe is not acknowledged.
+    probing: AtomicU32,
+    /// Lanes whose operations are being accounted for, and those that other lanes are asked about.
     attention: AtomicU32,
     calls: AtomicU32,
+    /// Calls of `progress` between looks at the clock.
+    calls_per_look: AtomicU32,
     /// What `calls` was when the watchdog last looked.
     tended: AtomicU32,
     /// Whether there is a watchdog.
     watched: AtomicBool,
     /// The peer whose lanes the watchdog looks at first when it brings lanes back.
     first: AtomicUsize,
-    ticked: Mutex<Instant>,
+    ticked: Mutex<Ticks>,
     events: [Events; RAILS_MAX],
     /// To be told by the next call of `progress`.
     failure: Mutex<Option<FabricError>>,
+}
+
+/// When the clock was looked at, and when control words were.
+#[derive(Debug)]
+struct Ticks {
+    clock: Instant,
+    words: Instant,
+}
+
+impl Ticks {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            clock: now,
+            words: now,
+        }
+    }
 }
 
 /// Memory that failover keeps for each peer, with journals of `rails` lanes at their first size; a
@@ -103,12 +135,18 @@ impl<F: Lanes> Failover<F> {
             timeout: Duration::from_millis(settings.rail_timeout_ms),
             peers: boxcar::Vec::new(),
             control_blocks: Mutex::default(),
+            suspect: settings.rail_suspect_ms.map(Duration::from_millis),
+            opened: Instant::now(),
+            said: AtomicU8::new(0),
+            down: AtomicU8::new(0),
+            probing: AtomicU32::new(0),
             attention: AtomicU32::new(0),
             calls: AtomicU32::new(0),
+            calls_per_look: AtomicU32::new(1),
             tended: AtomicU32::new(0),
             watched: AtomicBool::new(false),
             first: AtomicUsize::new(0),
-            ticked: Mutex::new(Instant::now()),
+            ticked: Mutex::new(Ticks::new()),
             events: Default::default(),
             failure: Mutex::default(),
         }
@@ -195,7 +233,7 @@ impl<F: Lanes> Failover<F> {
         }
         let lane = before.lane();
         let mut journal = pair.journal(lane.rail.index());
-        if !journal.holds(before.sequence) {
+        if !journal.holds(before.sequence) || !pair.is_up(lane.rail.index()) {
             return Ok(None);
         }
         match self.recorded(lane, &mut journal, entry, post) {

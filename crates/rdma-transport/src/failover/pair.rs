@@ -2,8 +2,10 @@
 
 use super::control_block::{self, Field};
 use super::control_message::ControlMessage;
+use super::detector::Detector;
 use super::journal::{Entry, Journal};
 use super::probe::Probe;
+use super::suspect::Tickets;
 use ferrorail_base::sync::{AtomicU8, AtomicU64, Ordering};
 use ferrorail_base::{PeerId, ProcessId};
 use ferrorail_fabric::{LocalSlice, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket};
@@ -77,11 +79,14 @@ pub(super) struct Pair {
 }
 
 /// The part of a pair that only failures touch.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Recovery {
     pub lanes: [LaneState; RAILS_MAX],
     /// Of lanes in use, or being tried.
     pub probes: [Probe; RAILS_MAX],
+    /// Which lanes in use do not deliver.
+    pub detector: Detector,
+    pub tickets: [Tickets; RAILS_MAX],
 }
 
 /// The state of one lane.
@@ -181,6 +186,7 @@ impl Pair {
         process: ProcessId,
         role: Role,
         control_block: Arc<control_block::ControlBlock>,
+        detector: Detector,
     ) -> Self {
         Self {
             id,
@@ -194,7 +200,12 @@ impl Pair {
             up: AtomicU8::new(0),
             failed_to: Default::default(),
             journals: Default::default(),
-            recovery: Mutex::default(),
+            recovery: Mutex::new(Recovery {
+                lanes: Default::default(),
+                probes: Default::default(),
+                detector,
+                tickets: Default::default(),
+            }),
             unreachable: OnceLock::new(),
         }
     }

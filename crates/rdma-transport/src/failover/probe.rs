@@ -86,7 +86,8 @@ impl<F: Lanes> Failover<F> {
         let answered = match probe.ticket {
             Some(ticket) => self.inner.is_complete(ticket),
             None => {
-                let posted = self.control_put(pair, rail, (rail, Field::Trial), bytes);
+                let fields = (Field::Out, Field::Trial);
+                let posted = self.control_put(pair, rail, (rail, fields), bytes);
                 posted.map(|ticket| {
                     probe.ticket = Some(ticket);
                     false
@@ -108,13 +109,13 @@ impl<F: Lanes> Failover<F> {
         }
     }
 
-    /// Puts the first `bytes` bytes of what is said of the lane of `rail` in `field` of the peer, over
-    /// the lane of `via`.
+    /// Puts the first `bytes` bytes of the field `from` of the lane of `rail` in the field `to` of the peer,
+    /// over the lane of `via`.
     pub(super) fn control_put(
         &self,
         pair: &Pair,
         via: usize,
-        (rail, field): (usize, Field),
+        (rail, (from, to)): (usize, (Field, Field)),
         bytes: usize,
     ) -> Result<Ticket, FabricError> {
         let Some(wired) = pair.wired.get() else {
@@ -123,9 +124,9 @@ impl<F: Lanes> Failover<F> {
         let plane = self.plane(rail);
         let from = LocalSlice {
             bytes,
-            ..pair.slice(Field::Out, plane)
+            ..pair.slice(from, plane)
         };
-        let to = wired.word(field, plane);
+        let to = wired.word(to, plane);
         let via = RailId(via as u8);
         // SAFETY: both words belong to control blocks, which live as long as the fabrics.
         unsafe { self.inner.put(pair.id, via, from, to, Tracking::Tracked) }

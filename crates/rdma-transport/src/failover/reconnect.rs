@@ -175,8 +175,9 @@ impl<F: Lanes> Failover<F> {
     fn admit(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
         let state = &mut recovery.lanes[rail];
         state.phase = Phase::Up;
-        state.attempts = 0;
+        let at_once = std::mem::take(&mut state.attempts) == 0;
         let number = state.number;
+        self.trust(pair, recovery, rail, at_once);
         pair.up.fetch_or(1 << rail, Ordering::AcqRel);
         let events = &self.events[rail];
         events.readmissions.fetch_add(1, Ordering::Relaxed);

@@ -14,6 +14,12 @@ use std::time::{Duration, Instant};
 /// Times that the last word of a lane in use is repeated to a peer that does not answer it.
 const REPEATS_MAX: u32 = 200;
 
+/// Calls of `progress` between looks at the clock where they follow each other closely.
+const CALLS_PER_LOOK: u32 = 16;
+
+/// Calls between which so much time passes all look at the clock.
+const SELDOM: Duration = Duration::from_millis(1);
+
 /// A step that took longer was a device's that found no way to the peer, which takes about a second.
 pub(super) const LONG_STEP: Duration = Duration::from_millis(20);
 
@@ -90,9 +96,15 @@ impl<F: Lanes> Failover<F> {
         if !pair.is_up(rail) {
             return;
         }
+        pair.up.fetch_and(!(1 << rail), Ordering::AcqRel);
+        self.take_out(pair, recovery, rail, status);
+    }
+
+    /// Ends the lane of `rail`, which no post takes any more, and begins to account for it.
+    pub(super) fn take_out(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, status: &str) {
         let lane = self.lane(pair, rail);
         self.inner.end_lane(lane);
-        let up = pair.up.fetch_and(!(1 << rail), Ordering::AcqRel) & !(1 << rail);
+        let up = pair.up.load(Ordering::Acquire);
         let broken = self.inner.breakage(lane);
         let refusal = broken.and_then(|broken| Some((broken.refused?, broken.status)));
         let before = refusal.as_ref().map_or(0, |(refused, _)| refused - 1);
@@ -124,6 +136,7 @@ impl<F: Lanes> Failover<F> {
         });
         recovery.probes[rail] = Probe::default();
         let number = state.number;
+        self.forget_suspicion(pair, recovery, rail);
         self.attention.fetch_add(1, Ordering::Relaxed);
         if up == 0 {
             pair.unreachable.get_or_init(|| status.to_owned());
@@ -185,7 +198,8 @@ impl<F: Lanes> Failover<F> {
         };
         let out = pair.word(Field::Out, plane);
         out.store(word.pack(), Ordering::Release);
-        let sent = self.control_put(pair, via, (rail, Field::In), size_of::<u64>());
+        let fields = (Field::Out, Field::In);
+        let sent = self.control_put(pair, via, (rail, fields), size_of::<u64>());
         if sent.is_err() {
             self.mark_down_if_broken(pair, recovery, via);
         }
@@ -196,11 +210,19 @@ impl<F: Lanes> Failover<F> {
     pub(super) fn look_around(&self) {
         let now = Instant::now();
         let due = match self.ticked.try_lock() {
-            Ok(mut ticked) if now.duration_since(*ticked) >= TICK => {
-                *ticked = now;
-                true
+            Ok(mut ticked) => {
+                // Who waits sleeps between calls after a while.
+                let seldom = now.duration_since(ticked.clock) > SELDOM;
+                let calls = if seldom { 1 } else { CALLS_PER_LOOK };
+                self.calls_per_look.store(calls, Ordering::Relaxed);
+                ticked.clock = now;
+                let due = now.duration_since(ticked.words) >= TICK;
+                if due {
+                    ticked.words = now;
+                }
+                due
             }
-            _ => false,
+            Err(_) => false,
         };
         if !due && self.attention.load(Ordering::Relaxed) == 0 {
             return;
@@ -231,8 +253,14 @@ impl<F: Lanes> Failover<F> {
             let received = pair.received(plane);
             match &recovery.lanes[rail].phase {
                 Phase::Failed(_) => self.recover(pair, recovery, rail, received),
-                Phase::Up if due => self.watch(pair, recovery, rail, received),
-                Phase::Up => {}
+                Phase::Up => {
+                    if due {
+                        self.watch(pair, recovery, rail, received);
+                    }
+                    if pair.is_up(rail) {
+                        self.suspect(pair, recovery, rail, due);
+                    }
+                }
                 // These wait for the peer and for completions; the others may wait for a device.
                 Phase::Accepted | Phase::Trying if due => {
                     self.reconnect(pair, recovery, rail, received, now);

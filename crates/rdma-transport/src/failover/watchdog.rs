@@ -3,15 +3,16 @@
 //! A rank may leave a collective when its last message is posted, and then compute, or wait for
 //! another rank in the host MPI or on a communicator without rails. If that message is lost, only
 //! its origin can send it again, and others wait for that. Ten times a second the watchdog looks
-//! whether anybody has driven the rails since; if not, it does so itself.
+//! whether anybody has driven the rails since; if not, it does so itself. It wakes at once when a device
+//! says something of its ports.
 
 use super::{Failover, TICK};
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_fabric::Lanes;
-use ferrorail_shm::spawn_quietly;
+use ferrorail_shm::{WakePipe, spawn_quietly};
 use std::io;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Between looks while nothing is wrong.
@@ -21,26 +22,29 @@ const INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Watchdog {
     stop: Arc<AtomicBool>,
+    wake: Arc<WakePipe>,
     thread: Option<JoinHandle<()>>,
     process: u32,
 }
 
 impl Watchdog {
-    /// Calls `tend` (see [`Failover::tend`]) from a thread of its own.
+    /// Calls `watch` (see [`Failover::tend_and_sleep`]) again and again from a thread of its own; it is to sleep on the
+    /// pipe, which is rung when the watchdog is dropped.
     ///
     /// # Errors
-    /// If there can be no thread.
-    pub fn start(tend: impl Fn() -> bool + Send + 'static) -> io::Result<Self> {
+    /// If there can be no thread or no pipe.
+    pub fn start(watch: impl Fn(&WakePipe) + Send + 'static) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
+        let wake = Arc::new(WakePipe::create()?);
+        let (stopped, woken) = (Arc::clone(&stop), Arc::clone(&wake));
         let thread = spawn_quietly("ferrorail-rails", move || {
             while !stopped.load(Ordering::Acquire) {
-                let busy = tend();
-                thread::park_timeout(if busy { TICK } else { INTERVAL });
+                watch(&woken);
             }
         })?;
         Ok(Self {
             stop,
+            wake,
             thread: Some(thread),
             process: std::process::id(),
         })
@@ -54,7 +58,7 @@ impl Drop for Watchdog {
         if let Some(thread) = self.thread.take()
             && self.process == std::process::id()
         {
-            thread.thread().unpark();
+            self.wake.ring();
             // It does not panic; if it did, its work is over as well.
             let _ = thread.join();
         }
@@ -67,10 +71,18 @@ impl<F: Lanes> Failover<F> {
         !self.inner.is_immediate()
     }
 
+    /// The watchdog's part: [`Failover::tend`], then sleeps on `wake` until it is time for that again, or a
+    /// device says something.
+    pub fn tend_and_sleep(&self, wake: &WakePipe) {
+        let interval = if self.tend() { TICK } else { INTERVAL };
+        wake.sleep(&self.inner.event_descriptors(), interval);
+    }
+
     /// Brings lanes back, and drives the rails if nobody has since the last call. Errors are kept for
     /// those who ask for them. Whether it should be called again soon.
     pub fn tend(&self) -> bool {
         self.watched.store(true, Ordering::Relaxed);
+        self.heed_devices();
         let calls = self.calls.load(Ordering::Relaxed);
         if self.tended.swap(calls, Ordering::Relaxed) == calls
             && let Err(error) = self.drive()
@@ -78,6 +90,7 @@ impl<F: Lanes> Failover<F> {
             self.keep(error);
         }
         self.look_around();
-        self.bring_back() || self.attention.load(Ordering::Relaxed) > 0
+        let suspicious = self.probing.load(Ordering::Relaxed) > 0;
+        self.bring_back() || suspicious || self.attention.load(Ordering::Relaxed) > 0
     }
 }

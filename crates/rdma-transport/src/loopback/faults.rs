@@ -6,9 +6,11 @@
 //!
 //! * `down`: nothing gets through. What waits longer than `FERRORAIL_RAIL_TIMEOUT` breaks its lane.
 //! * `stuck`: as `down`, but nothing ever breaks: the device says nothing of what waits.
+//! * `unplugged`: as `stuck`, and the device says that its port is down.
 //! * `mute`: operations take effect, but their completions are lost, which breaks the lane.
 //! * `late`: as `down`, but what broke its lane takes effect when the fault ends, as packets do that
-//!   were held up in a network, unless the target has ended the lane by then.
+//!   were held up in a network, unless the target has ended the lane by then; so does what was in flight on
+//!   a lane that its side ended meanwhile.
 //! * `delay`: one operation, and those behind it, take `for` milliseconds longer.
 //! * `corrupt`: one message (a put with bytes and a notification) arrives with a flipped bit.
 //! * `gone`: the card is pulled: nothing gets through any more, nothing is registered with the rail, and
@@ -33,6 +35,8 @@ pub(super) enum Kind {
     Down,
     /// Nothing gets through, and nothing breaks.
     Stuck,
+    /// Nothing gets through, and the device says that the port is down.
+    Unplugged,
     /// Completions are lost.
     Mute,
     /// What fails takes effect afterwards.
@@ -70,6 +74,7 @@ impl Fault {
         let kind = match *kind {
             "down" => Kind::Down,
             "stuck" => Kind::Stuck,
+            "unplugged" => Kind::Unplugged,
             "mute" => Kind::Mute,
             "late" => Kind::Late,
             "delay" => Kind::Delay,
@@ -109,7 +114,7 @@ impl Fault {
     fn lasts(&self) -> bool {
         matches!(
             self.kind,
-            Kind::Down | Kind::Stuck | Kind::Mute | Kind::Late | Kind::Gone
+            Kind::Down | Kind::Stuck | Kind::Unplugged | Kind::Mute | Kind::Late | Kind::Gone
         )
     }
 

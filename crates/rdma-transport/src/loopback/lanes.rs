@@ -1,6 +1,7 @@
 //! [`Lanes`] of the loopback rails.
 
-use super::model::Model;
+use super::faults::Kind;
+use super::model::{Model, Rail};
 use super::peer::{Failure, Lane};
 use super::refusals::FAULT;
 use super::wire::UNMADE;
@@ -128,5 +129,15 @@ impl Lanes for LoopbackFabric {
         self.refuse("connecting a lane", index, refuses)?;
         lane.reconnect(token);
         Ok(())
+    }
+
+    fn ports_down(&self) -> u8 {
+        let Some(model) = &self.core.model else {
+            return 0;
+        };
+        let unplugged = |rail: &Rail| rail.lock().fault() == Some(Kind::Unplugged);
+        let rails = model.rails.iter().enumerate();
+        let down = rails.filter(|(_, rail)| unplugged(rail));
+        down.fold(0, |bits, (rail, _)| bits | 1 << rail)
     }
 }

@@ -2,9 +2,12 @@
 //! deliver it when nobody expects it; it damages bytes.
 
 use super::Core;
-use super::model::Flight;
+use super::faults::Kind;
+use super::model::{Flight, Queue};
 use super::operation::Refusal;
+use ferrorail_base::PeerId;
 use ferrorail_base::sync::Ordering;
+use std::time::Instant;
 
 impl Flight {
     /// This put, with one bit of a copy of its payload flipped if `damaged`; the copy is to outlive
@@ -40,6 +43,25 @@ impl Flight {
                 .keys
                 .through_gate(link.gate, plane, self.generation, execute),
             None => Some(execute()),
+        }
+    }
+}
+
+impl Queue {
+    /// What befalls the rail now.
+    pub(super) fn fault(&mut self) -> Option<Kind> {
+        self.faults.at(self.posted, Instant::now())
+    }
+
+    /// Where packets are late, holds those of what is in flight to `peer`, whose lane ends.
+    ///
+    /// # Safety
+    /// As [`Late::hold`].
+    pub(super) unsafe fn hold_late(&mut self, peer: PeerId) {
+        if self.fault() == Some(Kind::Late) {
+            let lost = self.flights.iter().filter(|flight| flight.peer == peer);
+            // SAFETY: the caller's promise.
+            lost.for_each(|flight| unsafe { self.late.hold(*flight) });
         }
     }
 }

@@ -59,14 +59,14 @@ pub(super) struct Queue {
     pub(super) free_at: Instant,
     /// Posted and neither completed nor failed.
     in_flight: usize,
-    flights: VecDeque<Flight>,
+    pub(super) flights: VecDeque<Flight>,
     acknowledgements: VecDeque<Acknowledgement>,
     pub(super) faults: Faults,
     pub(super) posted: u64,
     /// Since when the front flight has not got through.
     stalled: Option<Instant>,
     /// What the network still holds of lanes that broke.
-    late: Late,
+    pub(super) late: Late,
 }
 
 /// An operation on its way.
@@ -223,14 +223,14 @@ impl Model {
             && flight.due <= Instant::now()
         {
             let now = Instant::now();
-            let posted = queue.posted;
-            fault = queue.faults.at(posted, now);
+            fault = queue.fault();
             if matches!(
                 fault,
-                Some(Kind::Down | Kind::Stuck | Kind::Late | Kind::Gone)
+                Some(Kind::Down | Kind::Stuck | Kind::Unplugged | Kind::Late | Kind::Gone)
             ) {
                 let since = *queue.stalled.get_or_insert(now);
-                if fault == Some(Kind::Stuck) || now.duration_since(since) < self.timeout {
+                let silent = matches!(fault, Some(Kind::Stuck | Kind::Unplugged));
+                if silent || now.duration_since(since) < self.timeout {
                     retry = Some(now + RETRY);
                     break;
                 }
@@ -267,8 +267,7 @@ impl Model {
         }
         self.acknowledge(core, index, &mut queue);
         let now = Instant::now();
-        let posted = queue.posted;
-        if fault.or(queue.faults.at(posted, now)).is_none() && !queue.late.is_empty() {
+        if fault.or(queue.fault()).is_none() && !queue.late.is_empty() {
             queue.late.release(core, index);
         }
         // While it holds something back, the end of the fault is an event too.
@@ -354,6 +353,8 @@ impl Model {
         let rail = &self.rails[lane.rail.index()];
         let _turn = rail.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut queue = rail.lock();
+        // SAFETY: what is in flight has its source.
+        unsafe { queue.hold_late(lane.peer) };
         queue.flights.retain(|flight| flight.peer != lane.peer);
         queue.acknowledgements.retain(|ack| ack.peer != lane.peer);
         queue.in_flight = queue.flights.len() + queue.acknowledgements.len();

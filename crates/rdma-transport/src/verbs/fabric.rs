@@ -2,6 +2,7 @@
 
 mod open;
 
+use super::async_events::AsyncEvents;
 use super::completion::poll;
 use super::error::set_up;
 use super::lane::Lane;
@@ -28,6 +29,7 @@ pub struct VerbsFabric {
     peers: boxcar::Vec<Peer>,
     regions: Regions,
     processes: Mutex<HashMap<ProcessId, PeerId>>,
+    events: AsyncEvents,
     rails: Vec<Rail>,
     infos: Vec<RailInfo>,
     capabilities: Capabilities,
@@ -60,6 +62,11 @@ impl VerbsFabric {
             locked(&self.failures).push(failure);
             self.has_failures.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// What their devices say by themselves.
+    pub(super) fn events(&self) -> &AsyncEvents {
+        &self.events
     }
 
     /// The rails themselves, by [`RailId`].

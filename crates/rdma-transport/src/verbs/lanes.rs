@@ -2,6 +2,7 @@
 
 use super::fabric::VerbsFabric;
 use ferrorail_fabric::{Breakage, FabricError, LaneId, Lanes};
+use std::os::fd::BorrowedFd;
 
 impl Lanes for VerbsFabric {
     fn is_immediate(&self) -> bool {
@@ -32,5 +33,13 @@ impl Lanes for VerbsFabric {
     fn reconnect_lane(&self, lane: LaneId, token: u64) -> Result<(), FabricError> {
         let (_, lane) = self.lane(lane.peer, lane.rail)?;
         lane.reconnect(token)
+    }
+
+    fn event_descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.events().descriptors()
+    }
+
+    fn ports_down(&self) -> u8 {
+        self.events().down()
     }
 }

@@ -12,6 +12,7 @@
 //! between processes (one may lack a rail that another has); its *plane* does not, so keys in
 //! regions and addresses on the wire go by plane.
 
+mod async_events;
 mod channel;
 mod choice;
 mod completion;

@@ -1,5 +1,6 @@
 //! Opening a [`VerbsFabric`].
 
+use super::super::async_events::AsyncEvents;
 use super::super::choice::{self, Port};
 use super::super::device;
 use super::super::rail::{self, Bounds, capabilities};
@@ -56,6 +57,7 @@ impl VerbsFabric {
             capabilities: capabilities(&rails),
             failures: Mutex::default(),
             has_failures: AtomicBool::new(false),
+            events: AsyncEvents::of(&rails),
             rails,
             refused,
         })

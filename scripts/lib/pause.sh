@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# How long an all-gather of 8 bytes stands still when a rail between two machines fails: prints the longest
+# pause after each failure. Compiles here, runs in emulated machines, whose times are to be compared with each
+# other only; on a busy host the processors of the machines pause too.
+#
+#     scripts/lib/pause.sh FAILURES [ACT…]      acts: down, cut (default both), none; settings from the environment
+set -euo pipefail
+failures=${1:-4}
+shift || true
+(($# > 0)) || set -- down cut
+program=target/tmp/pause
+mkdir -p target/tmp
+mpicc.openmpi -O2 -pthread tests/c/pause.c -o "$program"
+
+# shellcheck disable=SC2016 # the inner shell expands them
+exec scripts/soft-roce --nodes 2 --rails 2 --timeout "${PAUSE_LIMIT:-460}" bash -c '
+    program=$1 failures=$2 profile=$3 hold=$4
+    shift 4
+    log=/tmp/pause.log started=$(date +%s%N)
+    : >"$log"
+    timed() { while IFS= read -r line; do echo "$((($(date +%s%N) - started) / 1000000)) ms $line"; done; }
+    settings=$(env | sed -n "s/^\(FERRORAIL_[A-Z_]*=.*\)/\1/p")
+    # shellcheck disable=SC2086 # one word a setting
+    mpirun.openmpi -H "$SOFT_ROCE_HOSTS" -n 2 env FERRORAIL_FABRIC=verbs FERRORAIL_RAILS=2 $settings \
+        "target/$profile/ferrorail" exec "$program" /tmp/stop 10 >"$log" 2> >(timed >/tmp/pause.err) &
+    until grep -q running "$log"; do sleep 0.2; done
+    begun=$(date +%s%N)
+    echo "running at $(((begun - started) / 1000000)) ms"
+    at() { echo $((($(date +%s%N) - begun) / 100000000)) | sed "s/.$/.&/"; }
+    sleep 3
+    longest() { sed -n "$1,\$s/^pause: \([0-9.]*\) ms.*/\1/p" "$log" | sort -n | tail -n 3 | tr "\n" " "; }
+    echo "before any failure: $(longest 1) ms"
+    for ((i = 0; i < failures; i++)); do
+        for act in "$@"; do
+            places=(all softroce0 softroce1)
+            place=${places[i % 3]} rail=$((i % 2)) from=$(($(wc -l <"$log") + 1))
+            [[ $act == none ]] || rail --on "$place" "$rail" "$act"
+            sleep "$hold"
+            echo "rail $rail of $place $act until $(at) s: longest three pauses $(longest "$from") ms"
+            [[ $act == none ]] || rail --on "$place" "$rail" restore
+            sleep 3
+        done
+    done
+    touch /tmp/stop
+    wait
+    tail -n 2 "$log"
+    echo "pauses of more than 250 ms:"
+    sed -n "/^pause: \(2[5-9]\|[3-9].\|[1-9]..\).\./p" "$log"
+    echo "left: $(grep -c "take over" /tmp/pause.err) times, used again: $(grep -c "in use again" /tmp/pause.err) times"
+    cat /tmp/pause.err' bash "$program" "$failures" "${PAUSE_PROFILE:-checked}" "${PAUSE_HOLD:-7}" "$@"
