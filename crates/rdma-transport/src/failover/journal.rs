@@ -114,6 +114,11 @@ impl Entry {
         }
     }
 
+    /// Whether its result comes back to this process, which the arrival of what was posted behind it does not prove.
+    pub fn has_result(&self) -> bool {
+        matches!(self.what, What::Get | What::Atomic)
+    }
+
     /// Whether it is over when the memory that `word` lies in is gone: the word that proves its arrival
     /// lies there, or, without one, all that it writes.
     pub fn ends_with(&self, word: &RemoteRegion) -> bool {

@@ -28,7 +28,13 @@ impl<F: Lanes> Failover<F> {
                 None => {}
                 Some(arrived) => {
                     let ended = *ended;
-                    owed.pending.drain(..arrived);
+                    let results = owed.pending.drain(..arrived).filter(Entry::has_result);
+                    let results: Vec<_> = results.collect();
+                    let arrived = arrived - results.len();
+                    results
+                        .into_iter()
+                        .rev()
+                        .for_each(|entry| owed.pending.push_front(entry));
                     let (name, left) = (&self.inner.rails()[rail].name, owed.pending.len());
                     tracing::debug!(
                         "rail {name} to {}: {arrived} operations had arrived, {left} had not",
@@ -57,7 +63,8 @@ impl<F: Lanes> Failover<F> {
     }
 
     /// Reads the proofs of arrival from the last entry backwards: operations of a lane take effect
-    /// in order, so the last one that has arrived proves all before it. `Some(n)`: the first n have.
+    /// in order, so the last one that has arrived proves all before it. `Some(n)`: the first n have, though what
+    /// they read may not have come back.
     fn read_back(
         &self,
         pair: &Pair,
