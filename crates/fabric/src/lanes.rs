@@ -3,6 +3,7 @@
 use crate::{Fabric, FabricError};
 use ferrorail_base::{PeerId, RailId};
 use std::os::fd::BorrowedFd;
+use std::time::Instant;
 
 /// The connection to one peer on one rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,6 +59,11 @@ pub trait Lanes: Fabric {
     /// # Errors
     /// [`FabricError::SetUp`] if the device refuses.
     fn reconnect_lane(&self, lane: LaneId, token: u64) -> Result<(), FabricError>;
+
+    /// What the times of failures are measured by.
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
 
     /// Descriptors that become readable when a device has something to say of its ports by itself, which
     /// [`Lanes::ports_down`] reads.

@@ -5,6 +5,8 @@ mod conformance;
 
 #[path = "failover/absent.rs"]
 mod absent;
+#[path = "failover/history/mod.rs"]
+mod history;
 #[path = "failover/late.rs"]
 mod late;
 #[path = "failover/refusals.rs"]

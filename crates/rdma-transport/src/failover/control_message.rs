@@ -20,7 +20,7 @@ pub(super) struct ControlMessage {
     pub generation: u16,
     /// What is said.
     pub kind: Kind,
-    /// 48 bits for the fabric, with `Offer` and `Accept`.
+    /// 48 bits for the fabric, with `Offer` and `Accept`; [`ControlMessage::leave`].
     pub token: u64,
 }
 
@@ -34,6 +34,20 @@ impl ControlMessage {
             kind,
             token: 0,
         }
+    }
+
+    /// About a lane in use: "I suspect it: post nothing more there, and end it", or, from the responder,
+    /// "say so". See [`super::leave`].
+    pub fn leave(generation: u16) -> Self {
+        Self {
+            token: 1,
+            ..Self::new(generation, Kind::Up)
+        }
+    }
+
+    /// Whether it is [`ControlMessage::leave`].
+    pub fn is_leave(self) -> bool {
+        self == Self::leave(self.generation)
     }
 
     pub fn pack(self) -> u64 {
@@ -87,6 +101,9 @@ mod tests {
                 assert_eq!(ControlMessage::unpack(word.pack()), word);
             }
         }
+        let leave = ControlMessage::leave(5);
+        assert!(ControlMessage::unpack(leave.pack()).is_leave());
+        assert!(!ControlMessage::new(5, Kind::Up).is_leave());
         assert_eq!(ControlMessage::unpack(0), ControlMessage::new(0, Kind::Up));
         assert_eq!(next(ControlMessage::GENERATIONS - 1), 0);
     }

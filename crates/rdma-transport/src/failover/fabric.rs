@@ -340,7 +340,7 @@ impl<F: Lanes> Fabric for Failover<F> {
     fn out_of_use(&self, peer: PeerId) -> u8 {
         let pair = self.peers.get(peer.index());
         pair.filter(|pair| pair.wired.get().is_some())
-            .map_or(0, |pair| !pair.up.load(Ordering::Acquire))
+            .map_or(0, |pair| !pair.postable())
     }
 
     fn check(&self, peer: PeerId) -> Result<(), FabricError> {

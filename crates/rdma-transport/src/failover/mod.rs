@@ -12,7 +12,7 @@
 //! `journal` (what is in flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course
 //! of a failure), `reconcile` (what it leaves to do), `reconnect` (a lane's return), `probe` (whether a lane
 //! answers), `detector` (which lane is left before its device gives up: a state machine), `suspect` (what it is told
-//! and does), `watchdog` (a thread for when nobody calls), `multicast` (groups, passed on).
+//! and does), `leave` (how the two sides agree to leave a lane), `watchdog` (a thread for when nobody calls), `multicast` (groups, passed on).
 
 mod address;
 mod control_block;
@@ -20,6 +20,7 @@ mod control_message;
 mod detector;
 mod fabric;
 mod journal;
+mod leave;
 mod multicast;
 mod pair;
 mod probe;
@@ -72,7 +73,8 @@ pub struct Failover<F: Lanes> {
     down: AtomicU8,
     /// Peers with a lane whose probe is not acknowledged.
     probing: AtomicU32,
-    /// Lanes whose operations are being accounted for, and those that other lanes are asked about.
+    /// Lanes whose operations are being accounted for, those to be left, and those that other lanes are
+    /// asked about.
     attention: AtomicU32,
     calls: AtomicU32,
     /// Calls of `progress` between looks at the clock.
@@ -97,8 +99,7 @@ struct Ticks {
 }
 
 impl Ticks {
-    fn new() -> Self {
-        let now = Instant::now();
+    fn new(now: Instant) -> Self {
         Self {
             clock: now,
             words: now,
@@ -126,6 +127,7 @@ impl<F: Lanes> Failover<F> {
     /// (`FERRORAIL_RAIL_PROBE`, `FERRORAIL_RAIL_TIMEOUT`).
     pub fn new(inner: F, process: ProcessId, settings: &Settings) -> Self {
         let planes = inner.rails().iter().map(|rail| 1 << rail.plane);
+        let opened = inner.now();
         Self {
             planes: planes.fold(0, |all, plane: u8| all | plane),
             inner,
@@ -136,7 +138,7 @@ impl<F: Lanes> Failover<F> {
             peers: boxcar::Vec::new(),
             control_blocks: Mutex::default(),
             suspect: settings.rail_suspect_ms.map(Duration::from_millis),
-            opened: Instant::now(),
+            opened,
             said: AtomicU8::new(0),
             down: AtomicU8::new(0),
             probing: AtomicU32::new(0),
@@ -146,7 +148,7 @@ impl<F: Lanes> Failover<F> {
             tended: AtomicU32::new(0),
             watched: AtomicBool::new(false),
             first: AtomicUsize::new(0),
-            ticked: Mutex::new(Ticks::new()),
+            ticked: Mutex::new(Ticks::new(opened)),
             events: Default::default(),
             failure: Mutex::default(),
         }
@@ -206,8 +208,9 @@ impl<F: Lanes> Failover<F> {
                 post(lane.rail)
             } else {
                 let mut journal = pair.journal(usable);
-                if !pair.is_up(usable) {
-                    // It failed meanwhile, and who accounts for that has taken the journal already.
+                if pair.postable() & 1 << usable == 0 {
+                    // It failed meanwhile, and who accounts for that has taken the journal already; or no
+                    // more atomics are to be in flight there.
                     continue;
                 }
                 self.recorded(lane, &mut journal, &entry, || post(lane.rail))
@@ -233,7 +236,7 @@ impl<F: Lanes> Failover<F> {
         }
         let lane = before.lane();
         let mut journal = pair.journal(lane.rail.index());
-        if !journal.holds(before.sequence) || !pair.is_up(lane.rail.index()) {
+        if !journal.holds(before.sequence) || pair.postable() & 1 << lane.rail.index() == 0 {
             return Ok(None);
         }
         match self.recorded(lane, &mut journal, entry, post) {

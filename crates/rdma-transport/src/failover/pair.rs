@@ -69,6 +69,8 @@ pub(super) struct Pair {
     pub planes: AtomicU8,
     /// Rails whose lane to the peer is in use, as bits.
     pub up: AtomicU8,
+    /// Those of them that are to be left: they take no posts while another lane does.
+    pub closed: AtomicU8,
     /// Number of the last operation of each lane that failed for good, 0 if none did: what came later
     /// need not ask about that.
     pub failed_to: [AtomicU64; RAILS_MAX],
@@ -198,6 +200,7 @@ impl Pair {
             wired: OnceLock::new(),
             planes: AtomicU8::new(0),
             up: AtomicU8::new(0),
+            closed: AtomicU8::new(0),
             failed_to: Default::default(),
             journals: Default::default(),
             recovery: Mutex::new(Recovery {
@@ -274,10 +277,29 @@ impl Pair {
         self.wired.get().is_some() && up < planes && self.unreachable.get().is_none()
     }
 
-    /// A rail in use: `rail` itself, or the next one that is.
+    /// Whether the lane of `rail` is to be left.
+    pub fn is_closed(&self, rail: usize) -> bool {
+        self.closed.load(Ordering::Acquire) & 1 << rail != 0
+    }
+
+    /// Rails whose lanes are in use and not to be left, as bits.
+    pub fn open(&self) -> u8 {
+        self.up.load(Ordering::Acquire) & !self.closed.load(Ordering::Acquire)
+    }
+
+    /// Rails whose lanes take posts, as bits.
+    #[inline]
+    pub fn postable(&self) -> u8 {
+        match self.open() {
+            0 => self.up.load(Ordering::Acquire),
+            open => open,
+        }
+    }
+
+    /// A rail whose lane takes posts: `rail` itself, or the next one that does.
     #[inline]
     pub fn usable(&self, rail: usize) -> Option<usize> {
-        let up = self.up.load(Ordering::Acquire);
+        let up = self.postable();
         if up & 1 << rail != 0 {
             return Some(rail);
         }

@@ -35,17 +35,17 @@ struct Silence {
 }
 
 impl Probe {
-    /// Takes note that `completed` operations have completed; how long it has been no more, once that
+    /// Takes note that `completed` operations have completed at `now`; how long it has been no more, once that
     /// was seen often enough.
-    fn silent_for(&mut self, completed: u64) -> Option<Duration> {
+    fn silent_for(&mut self, completed: u64, now: Instant) -> Option<Duration> {
         match &mut self.silence {
             Some(silence) if silence.completed == completed => {
                 silence.looks += 1;
-                (silence.looks >= LOOKS_MIN).then(|| silence.since.elapsed())
+                (silence.looks >= LOOKS_MIN).then(|| now - silence.since)
             }
             silence => {
                 *silence = Some(Silence {
-                    since: Instant::now(),
+                    since: now,
                     completed,
                     looks: 0,
                 });
@@ -135,7 +135,7 @@ impl<F: Lanes> Failover<F> {
     /// What is wrong with a lane that has been silent for too long.
     fn silence(&self, pair: &Pair, rail: usize, probe: &mut Probe) -> Option<String> {
         let completed = self.inner.completed(self.lane(pair, rail));
-        let silent = probe.silent_for(completed)?;
+        let silent = probe.silent_for(completed, self.inner.now())?;
         let bytes = pair.journal(rail).bytes();
         let allowed = TIMEOUTS * self.timeout + Duration::from_micros(bytes as u64);
         (silent > allowed).then(|| format!("its device has said nothing for {silent:.1?}"))

@@ -27,11 +27,11 @@ impl<F: Lanes> Failover<F> {
             let Some(mut recovery) = pair.try_recovery() else {
                 continue;
             };
-            let start = Instant::now();
+            let start = self.inner.now();
             self.step(pair, &mut recovery, (false, true), start);
             let mut lanes = recovery.lanes.iter();
             returning |= lanes.any(|state| state.phase.is_on_its_way_back());
-            if start.elapsed() > LONG_STEP {
+            if self.inner.now() - start > LONG_STEP {
                 self.first.store(index + 1, Ordering::Relaxed);
                 return true;
             }
@@ -51,7 +51,7 @@ impl<F: Lanes> Failover<F> {
         self.warn(pair, rail, status, true);
         let state = &mut recovery.lanes[rail];
         state.phase = Phase::Down {
-            again: self.probe.map(|probe| Instant::now() + probe),
+            again: self.probe.map(|probe| self.inner.now() + probe),
         };
         state.out = ControlMessage::new(state.number, Kind::Down);
     }
@@ -197,7 +197,7 @@ impl<F: Lanes> Failover<F> {
         let time_limit = 1 << state.attempts.min(DOUBLINGS);
         state.attempts += 1;
         state.phase = Phase::Down {
-            again: (self.probe).map(|probe| Instant::now() + probe.max(TICK) * time_limit),
+            again: (self.probe).map(|probe| self.inner.now() + probe.max(TICK) * time_limit),
         };
         let number = state.number;
         self.send(

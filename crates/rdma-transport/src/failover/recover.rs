@@ -104,6 +104,7 @@ impl<F: Lanes> Failover<F> {
     pub(super) fn take_out(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, status: &str) {
         let lane = self.lane(pair, rail);
         self.inner.end_lane(lane);
+        self.open(pair, rail);
         let up = pair.up.load(Ordering::Acquire);
         let broken = self.inner.breakage(lane);
         let refusal = broken.and_then(|broken| Some((broken.refused?, broken.status)));
@@ -208,7 +209,7 @@ impl<F: Lanes> Failover<F> {
     /// Moves on what is under way, and now and then looks at what peers say.
     #[cold]
     pub(super) fn look_around(&self) {
-        let now = Instant::now();
+        let now = self.inner.now();
         let due = match self.ticked.try_lock() {
             Ok(mut ticked) => {
                 // Who waits sleeps between calls after a while.
@@ -232,7 +233,7 @@ impl<F: Lanes> Failover<F> {
             if pair.wired.get().is_some()
                 && let Some(mut recovery) = pair.try_recovery()
             {
-                self.step(pair, &mut recovery, (due, reconnects), Instant::now());
+                self.step(pair, &mut recovery, (due, reconnects), self.inner.now());
             }
         }
     }
@@ -254,9 +255,7 @@ impl<F: Lanes> Failover<F> {
             match &recovery.lanes[rail].phase {
                 Phase::Failed(_) => self.recover(pair, recovery, rail, received),
                 Phase::Up => {
-                    if due {
-                        self.watch(pair, recovery, rail, received);
-                    }
+                    self.watch(pair, recovery, (rail, due), received);
                     if pair.is_up(rail) {
                         self.suspect(pair, recovery, rail, due);
                     }
@@ -270,25 +269,35 @@ impl<F: Lanes> Failover<F> {
             }
             let state = &recovery.lanes[rail];
             let (word, unsent) = (state.out, state.repeats == 0);
-            if due && !matches!(state.phase, Phase::Up) && (!unsent || self.is_met(pair)) {
+            let is_to_hear = !matches!(state.phase, Phase::Up) || word.is_leave();
+            if due && is_to_hear && (!unsent || self.is_met(pair)) {
                 self.send(pair, recovery, rail, word);
             }
-            if reconnects && now.elapsed() > LONG_STEP {
+            if reconnects && self.inner.now() - now > LONG_STEP {
                 return;
             }
         }
     }
 
-    /// Looks whether the peer has ended a lane in use, or has not heard that it is.
-    fn watch(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, received: ControlMessage) {
+    /// Looks whether the peer has ended a lane in use, wants to, or has not heard that it is in use, which it
+    /// is told when `due`.
+    fn watch(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        (rail, due): (usize, bool),
+        received: ControlMessage,
+    ) {
         let state = &recovery.lanes[rail];
         let number = state.number;
         if received.generation == number {
             let unreceived = matches!(received.kind, Kind::Offer | Kind::Accept);
             if received.kind == Kind::Down {
                 self.mark_down_locked(pair, recovery, rail, "the peer ended it");
-            } else if unreceived && state.repeats < REPEATS_MAX {
+            } else if due && unreceived && state.repeats < REPEATS_MAX {
                 self.send(pair, recovery, rail, ControlMessage::new(number, Kind::Up));
+            } else {
+                self.agree(pair, recovery, rail, received.is_leave());
             }
         } else if received.generation == super::control_message::next(number) {
             // The word that said so was overwritten by the next.
@@ -309,7 +318,7 @@ impl<F: Lanes> Failover<F> {
         if reconciled {
             self.attention.fetch_sub(1, Ordering::Relaxed);
             recovery.lanes[rail].phase = Phase::Down {
-                again: self.probe.map(|probe| Instant::now() + probe),
+                again: self.probe.map(|probe| self.inner.now() + probe),
             };
             return;
         }

@@ -2,7 +2,7 @@
 
 use super::Failover;
 use super::control_block::Field;
-use super::detector::{Action, Detector, Event, Look, Reason};
+use super::detector::{Action, Detector, Event, Look};
 use super::pair::{Pair, Recovery, Role};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
@@ -13,6 +13,8 @@ use ferrorail_fabric::{Lanes, RemoteSlice, Ticket};
 pub(super) struct Tickets {
     probe: Option<Ticket>,
     ask: Option<Ticket>,
+    /// What had completed when the other side was last asked to leave the lane.
+    pub requested: Option<u64>,
 }
 
 impl<F: Lanes> Failover<F> {
@@ -20,7 +22,7 @@ impl<F: Lanes> Failover<F> {
     /// question is under way. Leaves it if it does not and another does.
     pub(super) fn suspect(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, due: bool) {
         let asking = recovery.tickets[rail].ask.is_some();
-        if !(due || asking) || self.inner.is_immediate() {
+        if !(due || asking) || self.inner.is_immediate() || pair.is_closed(rail) {
             return;
         }
         self.look_at_ask(pair, recovery, rail);
@@ -100,6 +102,7 @@ impl<F: Lanes> Failover<F> {
     pub(super) fn forget_suspicion(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
         self.tell_detector(pair, recovery, Event::Ended(rail));
         recovery.tickets[rail].probe = None;
+        recovery.tickets[rail].requested = None;
         for other in 0..self.inner.rails().len() {
             let ask = recovery.tickets[other].ask;
             if other == rail || ask.is_some_and(|ask| ask.rail.index() == rail) {
@@ -117,11 +120,13 @@ impl<F: Lanes> Failover<F> {
         }
     }
 
-    fn tell_detector(&self, pair: &Pair, recovery: &mut Recovery, event: Event) {
+    pub(super) fn tell_detector(&self, pair: &Pair, recovery: &mut Recovery, event: Event) {
         let was_probing = recovery.detector.is_probing();
         let mut next = Some(event);
         while let Some(event) = next {
-            let action = recovery.detector.handle(event, self.opened.elapsed());
+            let action = recovery
+                .detector
+                .handle(event, self.inner.now() - self.opened);
             next = action.and_then(|action| self.act(pair, recovery, action));
         }
         match (was_probing, recovery.detector.is_probing()) {
@@ -154,11 +159,14 @@ impl<F: Lanes> Failover<F> {
             },
             Action::Leave { rail, reason } => {
                 let name = &self.inner.rails()[rail].name;
-                if !self.leave(pair, recovery, rail, reason) {
-                    tracing::debug!("rail {name} to {}: kept, {reason}", pair.name());
-                    return Some(Event::Kept(rail));
-                }
-                None
+                let left = self.leave(pair, recovery, rail, &reason.to_string());
+                let act = if left {
+                    "to be left"
+                } else {
+                    "kept at present"
+                };
+                tracing::debug!("rail {name} to {}: {act}, {reason}", pair.name());
+                (!left).then_some(Event::Kept(rail))
             }
         }
     }
@@ -171,22 +179,6 @@ impl<F: Lanes> Failover<F> {
         // SAFETY: both words belong to control blocks, which live as long as the fabrics; the answer is
         // this lane's and read only when the ticket is complete.
         unsafe { self.inner.get(pair.id, RailId(via as u8), from, into) }.ok()
-    }
-
-    /// Takes the lane of `rail` out of use because of `reason`; not the last one, nor while an operation is
-    /// in flight that could not be done again, as the lane may be alive after all.
-    fn leave(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, reason: Reason) -> bool {
-        // Whoever posts holds the journal.
-        let mut journal = pair.journal(rail);
-        journal.forget(self.inner.completed(self.lane(pair, rail)));
-        let others = pair.up.load(Ordering::Acquire) & !(1 << rail);
-        if others == 0 || journal.has_atomic() {
-            return false;
-        }
-        pair.up.fetch_and(!(1 << rail), Ordering::AcqRel);
-        drop(journal);
-        self.take_out(pair, recovery, rail, &reason.to_string());
-        true
     }
 
     /// Reads what devices have said of their ports; where one is down now, whether its lanes can be left

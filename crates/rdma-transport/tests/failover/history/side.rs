@@ -1,0 +1,313 @@
+//! One side of a history: what it does, and what it must find.
+
+use super::super::support::{Private, at, identity, slice};
+use super::fabric::Virtual;
+use super::network::RAILS;
+use ferrorail_base::random::SplitMix64;
+use ferrorail_base::{PeerId, RailId};
+use ferrorail_fabric::{
+    Fabric, FabricError, LocalRegion, Notification, RemoteRegion, Ticket, Tracking,
+};
+use ferrorail_rdma_transport::failover::Failover;
+use std::fmt;
+use std::time::Duration;
+
+/// A round's message of a rail: three words and a flag, then an eager word and its trailing flag.
+const MESSAGE: usize = 64;
+const FLAG: usize = 24;
+const EAGER: usize = 32;
+/// Behind those of two rounds: a word that is put, one that is added to and one that is read.
+const PUT: usize = 2 * RAILS * MESSAGE;
+const COUNTER: usize = PUT + 8;
+const CONSTANT: usize = PUT + 16;
+const BYTES: usize = PUT + 24;
+
+/// An operation whose ticket is waited for.
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    Put(u64),
+    Get,
+    Add,
+}
+
+pub struct Side {
+    rails: Failover<Virtual>,
+    peer: PeerId,
+    random: SplitMix64,
+    atomics: bool,
+    absences: bool,
+    mine: (Private, LocalRegion),
+    inbox: (Private, LocalRegion),
+    theirs: Option<RemoteRegion>,
+    /// Rounds, and messages of the next one that are posted.
+    pub sent: u64,
+    posted: usize,
+    pub received: u64,
+    doing: Option<(Doing, Ticket)>,
+    puts: u64,
+    added: u64,
+    seen: Vec<u64>,
+    pub unknown: u64,
+    pub unreachable: bool,
+    /// Until when the program does something else, and when the watchdog looks again.
+    absent: Duration,
+    tended: Duration,
+    checked: Duration,
+}
+
+impl fmt::Debug for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rounds = (self.sent, self.posted, self.received);
+        write!(f, "{rounds:?}, waits for {:?}", self.doing)
+    }
+}
+
+fn message(round: u64, rail: usize) -> usize {
+    (round as usize % 2 * RAILS + rail) * MESSAGE
+}
+
+fn content(round: u64, rail: usize, word: usize) -> u64 {
+    round << 8 | (rail as u64) << 4 | word as u64
+}
+
+impl Side {
+    pub fn new(
+        rails: Failover<Virtual>,
+        other: u64,
+        seed: u64,
+        (atomics, absences): (bool, bool),
+    ) -> Self {
+        let peer = rails.open_peer(identity(other)).unwrap();
+        let memory = || {
+            let memory = Private::new(BYTES);
+            let region = memory.register(&rails);
+            (memory, region)
+        };
+        let (mine, inbox) = (memory(), memory());
+        inbox.0.store(CONSTANT, 4711);
+        Self {
+            rails,
+            peer,
+            random: SplitMix64(seed),
+            atomics,
+            absences,
+            mine,
+            inbox,
+            theirs: None,
+            sent: 0,
+            posted: 0,
+            received: 0,
+            doing: None,
+            puts: 0,
+            added: 0,
+            seen: Vec::new(),
+            unknown: 0,
+            unreachable: false,
+            absent: Duration::ZERO,
+            tended: Duration::ZERO,
+            checked: Duration::ZERO,
+        }
+    }
+
+    pub fn connect(sides: &mut [Self; 2]) {
+        let addresses = sides
+            .each_ref()
+            .map(|side| side.rails.address_for(side.peer).unwrap());
+        let inboxes = sides
+            .each_ref()
+            .map(|side| side.rails.describe(&side.inbox.1));
+        for (index, side) in sides.iter_mut().enumerate() {
+            side.rails
+                .connect(side.peer, &addresses[1 - index])
+                .unwrap();
+            let theirs = side.rails.import(side.peer, &inboxes[1 - index]);
+            side.theirs = Some(theirs.unwrap());
+        }
+    }
+
+    pub fn failures(&self) -> u64 {
+        let rails = (0..RAILS as u8).map(|rail| self.rails.counters(RailId(rail)).failures);
+        rails.sum()
+    }
+
+    /// Whether round `last` has come and nothing is waited for, or the peer is out of reach.
+    pub fn is_over(&self, last: u64) -> bool {
+        self.unreachable || self.received >= last && self.sent >= last && self.doing.is_none()
+    }
+
+    /// A millisecond of the program and of the watchdog.
+    pub fn step(&mut self, now: Duration, last: u64) {
+        if self.unreachable {
+            return;
+        }
+        if now >= self.tended {
+            let soon = self.rails.tend();
+            self.tended = now + Duration::from_millis(if soon { 10 } else { 100 });
+        }
+        if now < self.absent {
+            return;
+        }
+        if self.absences && self.random.below(400) == 0 {
+            self.absent = now + Duration::from_millis(self.random.below(150));
+        }
+        let acted = self.act(now, last);
+        match acted {
+            Ok(()) | Err(FabricError::WouldBlock) => {}
+            Err(FabricError::Unreachable { .. }) => self.unreachable = true,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn act(&mut self, now: Duration, last: u64) -> Result<(), FabricError> {
+        self.rails.progress()?;
+        if now >= self.checked {
+            self.rails.check(self.peer)?;
+            self.checked = now + Duration::from_millis(30);
+        }
+        self.receive();
+        self.do_other(last)?;
+        if self.sent < last && self.sent <= self.received {
+            self.send()?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<(), FabricError> {
+        let round = self.sent + 1;
+        let theirs = self.theirs.as_ref().unwrap();
+        if self.posted == 0 {
+            for rail in 0..RAILS {
+                let base = message(round, rail);
+                for word in 0..3 {
+                    let content = content(round, rail, word);
+                    self.mine.0.store(base + 8 * word, content);
+                }
+                self.mine.0.store(base + EAGER, !round);
+                self.mine.0.store(base + EAGER + 8, round);
+            }
+        }
+        while self.posted < 2 * RAILS {
+            let (rail, eager) = (self.posted % RAILS, self.posted >= RAILS);
+            let id = RailId(rail as u8);
+            let base = message(round, rail);
+            // SAFETY: the source is not written before the peer has answered; the memory outlives the rails.
+            unsafe {
+                if eager {
+                    let from = slice(&self.mine.1, base + EAGER, 16);
+                    let to = at(theirs, base + EAGER);
+                    self.rails
+                        .put_eager(self.peer, id, from, to, round, Tracking::Silent)?;
+                } else {
+                    let notification = Notification {
+                        word: at(theirs, base + FLAG),
+                        value: round,
+                    };
+                    let (from, to) = (slice(&self.mine.1, base, 24), at(theirs, base));
+                    let tracking = Tracking::Silent;
+                    self.rails
+                        .put_notify(self.peer, id, from, to, notification, tracking)?;
+                }
+            }
+            self.posted += 1;
+        }
+        (self.sent, self.posted) = (round, 0);
+        Ok(())
+    }
+
+    fn receive(&mut self) {
+        let round = self.received + 1;
+        let load = |rail, offset| self.inbox.0.load(message(round, rail) + offset);
+        let has_come = |rail| load(rail, FLAG) >= round && load(rail, EAGER + 8) >= round;
+        if !(0..RAILS).all(has_come) {
+            return;
+        }
+        for rail in 0..RAILS {
+            assert_eq!((load(rail, FLAG), load(rail, EAGER + 8)), (round, round));
+            assert_eq!(load(rail, EAGER), !round);
+            for word in 0..3 {
+                assert_eq!(load(rail, 8 * word), content(round, rail, word));
+            }
+        }
+        self.received = round;
+    }
+
+    /// Finishes what was begun, or begins something.
+    fn do_other(&mut self, last: u64) -> Result<(), FabricError> {
+        if let Some((doing, ticket)) = self.doing {
+            match self.rails.is_complete(ticket) {
+                Ok(false) => return Ok(()),
+                Ok(true) => self.done(doing),
+                Err(FabricError::Completion { .. }) if matches!(doing, Doing::Add) => {
+                    self.unknown += 1;
+                }
+                Err(error) => return Err(error),
+            }
+            self.doing = None;
+        }
+        if last != u64::MAX {
+            return Ok(());
+        }
+        let rail = RailId(self.random.below(RAILS as u64) as u8);
+        let (theirs, peer) = (self.theirs.as_ref().unwrap(), self.peer);
+        let word = |offset| (slice(&self.mine.1, offset, 8), at(theirs, offset));
+        // SAFETY: the words outlive the rails and are left alone until the ticket completes.
+        let (doing, ticket) = unsafe {
+            match self.random.below(if self.atomics { 30 } else { 20 }) {
+                0 => {
+                    self.mine.0.store(PUT, self.puts + 1);
+                    let (from, to) = word(PUT);
+                    let ticket = self.rails.put(peer, rail, from, to, Tracking::Tracked)?;
+                    self.puts += 1;
+                    (Doing::Put(self.puts), ticket)
+                }
+                1 => {
+                    self.mine.0.store(CONSTANT, 0);
+                    let (into, from) = word(CONSTANT);
+                    (Doing::Get, self.rails.get(peer, rail, from, into)?)
+                }
+                20..23 => {
+                    let (into, at) = word(COUNTER);
+                    (Doing::Add, self.rails.fetch_add(peer, rail, at, 1, into)?)
+                }
+                _ => return Ok(()),
+            }
+        };
+        self.doing = Some((doing, ticket));
+        Ok(())
+    }
+
+    fn done(&mut self, doing: Doing) {
+        match doing {
+            Doing::Put(number) => assert_eq!(number, self.puts),
+            Doing::Get => assert_eq!(self.mine.0.load(CONSTANT), 4711),
+            Doing::Add => {
+                self.added += 1;
+                self.seen.push(self.mine.0.load(COUNTER));
+            }
+        }
+    }
+
+    /// What this side did at `other` is there, once each.
+    pub fn verify(&self, other: &Self) {
+        if self.unreachable || other.unreachable {
+            return;
+        }
+        let there = |offset| other.inbox.0.load(offset);
+        assert_eq!(there(PUT), self.puts);
+        let count = there(COUNTER);
+        let possible = self.added..=self.added + self.unknown;
+        assert!(possible.contains(&count), "{count}");
+        let mut seen = self.seen.clone();
+        seen.dedup();
+        assert_eq!(seen.len() as u64, self.added);
+        assert!(seen.is_sorted() && seen.iter().all(|&before| before < count));
+        for round in [self.sent, self.sent - 1] {
+            for rail in 0..RAILS {
+                for word in 0..3 {
+                    let found = there(message(round, rail) + 8 * word);
+                    assert_eq!(found, content(round, rail, word));
+                }
+            }
+        }
+    }
+}
