@@ -15,8 +15,9 @@
 //!
 //! T is the larger of `FERRORAIL_RAIL_SUSPECT` and four late round trips (Jacobson: smoothed + 2 deviations),
 //! and more for bytes in flight. Only prompt answers count: a peer or a process that stands still as a whole,
-//! as emulated processors do, answers for no lane. So a lane is left only while another one works, both ways,
-//! and two sides never leave different lanes of two: each needs an answer over the lane that the other leaves.
+//! as emulated processors do, answers for no lane. So a lane is suspected only while another one carries questions
+//! there and answers back. That says nothing of what the peer can send on it, so a suspicion is no decision yet:
+//! see `leave`.
 
 #[cfg(test)]
 mod tests;

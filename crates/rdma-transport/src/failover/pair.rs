@@ -296,6 +296,12 @@ impl Pair {
         }
     }
 
+    /// Another rail than `rail` whose lane is open.
+    pub fn another(&self, rail: usize) -> Option<usize> {
+        let others = self.open() & !(1 << rail);
+        (others != 0).then(|| others.trailing_zeros() as usize)
+    }
+
     /// A rail whose lane takes posts: `rail` itself, or the next one that does.
     #[inline]
     pub fn usable(&self, rail: usize) -> Option<usize> {

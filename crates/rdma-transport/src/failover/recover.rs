@@ -65,7 +65,10 @@ impl<F: Lanes> Failover<F> {
     /// Takes `lane` out of use if it is broken.
     #[cold]
     pub(super) fn mark_down(&self, lane: LaneId) {
-        if let Ok(pair) = self.pair(lane.peer) {
+        // Who brings lanes back may hold the state for seconds, and finds out by itself that one broke again.
+        if let Ok(pair) = self.pair(lane.peer)
+            && pair.is_up(lane.rail.index())
+        {
             self.mark_down_if_broken(pair, &mut pair.recovery(), lane.rail.index());
         }
     }
@@ -194,7 +197,12 @@ impl<F: Lanes> Failover<F> {
         }
         state.repeats += 1;
         let plane = self.plane(rail);
-        let Some(via) = pair.usable(rail) else {
+        // A lane that is suspected does not carry the word that says so.
+        let via = match word.is_leave() {
+            true => pair.another(rail),
+            false => pair.usable(rail),
+        };
+        let Some(via) = via else {
             return;
         };
         let out = pair.word(Field::Out, plane);

@@ -33,7 +33,9 @@ impl<F: Lanes> Failover<F> {
         let completed = self.inner.completed(self.lane(pair, rail));
         let mut journal = pair.journal(rail);
         journal.forget(completed);
-        let (in_flight, bytes) = (!journal.is_empty(), journal.bytes());
+        // Who only waits has nothing in flight but the put that asks whether the lane answers.
+        let in_flight = !journal.is_empty() || recovery.probes[rail].is_under_way();
+        let bytes = journal.bytes();
         drop(journal);
         let look = Look {
             rail,

@@ -15,8 +15,10 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct AsyncEvents {
     devices: Vec<Device>,
-    /// Rails whose device said last that they carry nothing, as bits.
+    /// Rails of which their devices said last that the port is down, or that they are broken, as bits.
     down: AtomicU8,
+    /// Rails whose address was another one when it last changed, as bits: it may come back after the port.
+    lost: AtomicU8,
 }
 
 /// A device with the rails on its ports.
@@ -63,8 +65,11 @@ impl AsyncEvents {
                 Err(error) => tracing::debug!("rail {}: no events: {error}", rail.info.name),
             }
         }
-        let down = AtomicU8::new(0);
-        Self { devices, down }
+        Self {
+            devices,
+            down: AtomicU8::new(0),
+            lost: AtomicU8::new(0),
+        }
     }
 
     /// Readable when there is something to read.
@@ -91,38 +96,32 @@ impl AsyncEvents {
                 }
             }
         }
-        self.down.load(Ordering::Relaxed)
+        self.down.load(Ordering::Relaxed) | self.lost.load(Ordering::Relaxed)
     }
 
     fn heed(&self, device: &Device, kind: ffi::ibv_event_type, number: u8) {
         let of_port = device.ports.iter().filter(|port| port.number == number);
         let rails = |rail: usize| 1_u8 << rail;
-        let is_down = match kind {
+        let (all, is_down): (_, fn(&Context, &Port) -> bool) = match kind {
             ffi::IBV_EVENT_DEVICE_FATAL => {
                 let all = device.ports.iter().map(|port| rails(port.rail)).sum();
                 self.down.fetch_or(all, Ordering::Relaxed);
                 return;
             }
-            ffi::IBV_EVENT_PORT_ERR => |_: &Context, _: &Port| true,
-            ffi::IBV_EVENT_PORT_ACTIVE => |_: &Context, _: &Port| false,
-            ffi::IBV_EVENT_GID_CHANGE => Port::has_lost_gid,
-            ffi::IBV_EVENT_LID_CHANGE => Port::has_lost_lid,
+            ffi::IBV_EVENT_PORT_ERR => (&self.down, |_, _| true),
+            ffi::IBV_EVENT_PORT_ACTIVE => (&self.down, |_, _| false),
+            ffi::IBV_EVENT_GID_CHANGE | ffi::IBV_EVENT_LID_CHANGE => {
+                (&self.lost, Port::has_lost_address)
+            }
             _ => return,
         };
         for port in of_port {
             let is_down = is_down(&device.context, port);
-            tracing::debug!(
-                "port {number}: {}, {}",
-                name(kind),
-                if is_down { "down" } else { "up" }
-            );
+            let state = if is_down { "down" } else { "up" };
+            tracing::debug!("port {number}: {}, {state}", name(kind));
             match is_down {
-                true => self.down.fetch_or(rails(port.rail), Ordering::Relaxed),
-                // An address that is there says nothing of the link.
-                false if kind == ffi::IBV_EVENT_PORT_ACTIVE => {
-                    self.down.fetch_and(!rails(port.rail), Ordering::Relaxed)
-                }
-                false => 0,
+                true => all.fetch_or(rails(port.rail), Ordering::Relaxed),
+                false => all.fetch_and(!rails(port.rail), Ordering::Relaxed),
             };
         }
     }
@@ -135,18 +134,14 @@ impl Device {
 }
 
 impl Port {
-    /// Whether the entry of the GID table that its packets come from is another one now, or empty.
-    fn has_lost_gid(context: &Context, port: &Self) -> bool {
-        let Some(source) = port.source else {
-            return false;
-        };
-        let gid = context.gid(port.number, source.index);
-        gid.is_ok_and(|gid| gid != source.octets())
-    }
-
-    fn has_lost_lid(context: &Context, port: &Self) -> bool {
+    /// Whether its LID or the entry of the GID table that its packets come from is another one now, or empty.
+    fn has_lost_address(context: &Context, port: &Self) -> bool {
         let attributes = context.port_attributes(port.number);
-        attributes.is_ok_and(|attributes| attributes.lid != port.lid)
+        let gid_lost = port.source.is_some_and(|source| {
+            let gid = context.gid(port.number, source.index);
+            gid.is_ok_and(|gid| gid != source.octets())
+        });
+        gid_lost || attributes.is_ok_and(|attributes| attributes.lid != port.lid)
     }
 }
 
