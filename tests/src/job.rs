@@ -17,6 +17,12 @@ const MARK: &str = "TEST_JOB";
 /// How long a launcher has to stop its ranks after SIGTERM, and ranks to end after their launcher.
 const GRACE: Duration = Duration::from_secs(3);
 
+/// What `FERRORAIL_WAIT_SIGNAL` is in jobs: nothing happens in processes that do not handle it.
+pub const WAIT_SIGNAL: Signal = Signal::SIGURG;
+
+/// How long ranks and their launcher have to bring the answer.
+const ANSWER: Duration = Duration::from_millis(500);
+
 /// How often the processes of a job are looked up.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -130,6 +136,7 @@ impl Running {
         let status = self.wait_until(self.deadline)?;
         let elapsed = self.started.elapsed();
         if status.is_none() {
+            self.ask()?;
             self.stop()?;
         }
         let survivors = self.survivors();
@@ -168,6 +175,14 @@ impl Running {
             self.looked.set(now + LOOK);
             descendants(self.child.id().cast_signed(), &mut self.seen.borrow_mut());
         }
+    }
+
+    /// Has the ranks of this host that run ferrorail say what they wait for. Other processes do not mind.
+    fn ask(&mut self) -> Result<()> {
+        for (pid, _) in processes(&self.mark) {
+            let _ = kill(pid, WAIT_SIGNAL);
+        }
+        self.wait_until(Instant::now() + ANSWER).map(drop)
     }
 
     /// Ends a job that took too long: launchers pass SIGTERM on to their ranks, so that goes first.
@@ -328,6 +343,14 @@ mod tests {
         assert!(outcome.status.is_none());
         assert_eq!(outcome.ending(), "did not end within 1 s");
         assert!(outcome.survivors.is_empty(), "{:?}", outcome.survivors);
+    }
+
+    #[test]
+    fn processes_say_what_they_wait_for() {
+        let say = "trap 'echo \"ferrorail[1] waits for rank 0 in bcast\" >&2' URG";
+        let outcome = job(&format!("{say}; while true; do sleep 0.1; done"), 1);
+        let waits = crate::judge::waits(&outcome);
+        assert_eq!(waits, ["ferrorail[1] waits for rank 0 in bcast"]);
     }
 
     #[test]

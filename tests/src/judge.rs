@@ -1,7 +1,7 @@
 //! One case of the test list, from launch to verdict.
 
 use crate::Setup;
-use crate::job::{Job, Outcome};
+use crate::job::{Job, Outcome, WAIT_SIGNAL};
 use crate::list::{Case, Environment};
 use crate::mpi::Mpi;
 use crate::pool::{Item, Load};
@@ -130,6 +130,8 @@ fn start(
         environment.insert((*name).into(), (*value).into());
     }
     if !preloads.is_empty() {
+        let signal = (WAIT_SIGNAL as i32).to_string();
+        environment.insert("FERRORAIL_WAIT_SIGNAL".into(), signal);
         let names: Vec<_> = preloads
             .iter()
             .map(|library| library.display().to_string())
@@ -283,11 +285,31 @@ pub fn check_silence(printed: &str) -> Result<()> {
     }
 }
 
-/// The last lines that a job printed, indented.
+/// What each rank of ferrorail waited for when the time limit was reached, in the order of ranks.
+pub fn waits(outcome: &Outcome) -> Vec<&str> {
+    let rank_of = |line: &str| -> Option<u32> {
+        let (rank, rest) = line.strip_prefix("ferrorail[")?.split_once("] ")?;
+        rest.starts_with("waits ").then(|| rank.parse().ok())?
+    };
+    let lines = outcome.stderr.lines();
+    let mut waits: Vec<_> = lines
+        .filter_map(|line| Some((rank_of(line)?, line)))
+        .collect();
+    waits.sort_unstable();
+    // Some launchers pass the signal on as well.
+    waits.dedup();
+    waits.into_iter().map(|(_, line)| line).collect()
+}
+
+/// What each rank of a job waited for that did not end, and the last lines that it printed, indented.
 pub fn excerpt(outcome: &Outcome) -> String {
     let mut shown = String::new();
+    let waits = waits(outcome);
+    for line in &waits {
+        shown.push_str(&format!("  | {line}\n"));
+    }
     for text in [&outcome.stdout, &outcome.stderr] {
-        let lines: Vec<&str> = text.lines().collect();
+        let lines: Vec<&str> = text.lines().filter(|line| !waits.contains(line)).collect();
         for line in &lines[lines.len().saturating_sub(8)..] {
             let line: String = line.chars().take(300).collect();
             shown.push_str(&format!("  | {line}\n"));

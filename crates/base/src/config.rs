@@ -99,6 +99,8 @@ table! {
         "polls before a waiting rank yields its core; auto is 0 where ranks outnumber cores";
     "FERRORAIL_PEER_TIMEOUT", Kind::Number(0, 86_400), "0",
         "seconds a rank may wait for its peers before the call fails; 0 waits on as long as they live";
+    "FERRORAIL_WAIT_SIGNAL", Kind::Number(0, 64), "0",
+        "signal upon which a rank says on standard error what it waits for, such as 23 (SIGURG); 0: none";
     "FERRORAIL_LOOPBACK_LATENCY", Kind::Number(0, 1_000_000_000), "0",
         "modelled latency of a loopback rail in ns";
     "FERRORAIL_LOOPBACK_BANDWIDTH", Kind::Text, "0",

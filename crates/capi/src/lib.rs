@@ -54,5 +54,6 @@ mod progress;
 mod runtime;
 #[allow(clippy::disallowed_types)]
 mod team_cache;
+mod wait_signal;
 mod window;
 mod wish;

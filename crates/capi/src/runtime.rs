@@ -4,7 +4,7 @@ use crate::handle_cache::HandleCache;
 use crate::operation::Operations;
 use crate::presence::{self, World};
 use crate::progress::Progress;
-use crate::{comm_settings, logging, team_cache, window};
+use crate::{comm_settings, logging, team_cache, wait_signal, window};
 use ferrorail_base::config::{self, Problem, Settings};
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_engine::Context;
@@ -212,6 +212,9 @@ impl Session {
         let predefined = host.predefined();
         let rank = host.comm_rank(predefined.comm_world)?;
         let log = logging::start(&runtime.settings, rank);
+        if let Some(signal) = runtime.settings.wait_signal {
+            wait_signal::answer(signal, rank);
+        }
         if rank == 0 {
             let unknown = ferrorail_engine::algorithm_problems(&runtime.settings);
             for problem in runtime.problems.iter().chain(&unknown) {

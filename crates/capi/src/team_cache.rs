@@ -19,6 +19,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::config::{Settings, StatsSink};
 use ferrorail_base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use ferrorail_bootstrap::{InProcess, Oob};
+use ferrorail_engine::waiting::InHost;
 use ferrorail_engine::{EngineError, PREPARING, Team};
 use ferrorail_mpi_abi::{Comm, MpiError};
 use libc::{c_int, c_void};
@@ -112,6 +113,7 @@ fn find(session: &Session, comm: Comm) -> Option<*const Entry> {
         return Some(&raw const BEING_FREED);
     }
     let _inside = Inside::enter();
+    let _in_host = InHost::enter("the first collective on a communicator");
     match host.comm_attribute(comm, session.comm_key).ok()? {
         Some(address) => Some(address as *const Entry),
         None => keep(session, comm, create(session, comm).ok()?).ok(),
@@ -347,6 +349,8 @@ fn report_exchange(session: &Session) -> Option<OobPmpi> {
 
 /// Takes down all teams and reports. Collective over the world, if it has a team.
 pub fn finalize(session: &Session) {
+    // Also of what the host does afterwards.
+    std::mem::forget(InHost::enter("MPI_Finalize"));
     let host = session.host();
     let world = host.comm_attribute(host.predefined().comm_world, session.comm_key);
     let world = world.ok().flatten();

@@ -56,6 +56,8 @@ pub mod raw {
     pub use ferrorail_shm::{Segment, SegmentHandle, process_id};
 }
 
+pub mod waiting;
+
 pub use collective::OFFERED;
 pub use context::{Context, Host, NoHost};
 pub use error::{EngineError, ErrorClass};

@@ -158,6 +158,8 @@ pub const ALL: &[Scenario] = &[
         ..with_devices("verbs-failing-steps", steps::failing_on_devices)
     }
     .of("refusals of devices"),
+    scenario("hang-tells/openmpi", |setup| steps::hang(setup, Mpi::Open)),
+    scenario("hang-tells/mpich", |setup| steps::hang(setup, Mpi::Mpich)),
     scenario("stopped-rank/openmpi", |setup| {
         steps::stopped(setup, Mpi::Open)
     }),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 const STEPS: &str = "c/set_up_steps.c";
 const REFUSED: &str = "c/refused_memory.c";
+const HANGS: &str = "c/hangs.c";
 const STOPPED: &str = "c/stopped.c";
 const RANKS: u32 = 3;
 
@@ -134,6 +135,33 @@ fn steps_in(outcome: &Outcome) -> Result<u32> {
         .lines()
         .find_map(|line| line.strip_prefix("steps: "));
     Ok(steps.context("no steps were counted")?.trim().parse()?)
+}
+
+/// What is shown of a job that does not end says rank by rank what each waits for, whether in ferrorail, in the host
+/// MPI or elsewhere.
+pub fn hang(setup: &Setup, mpi: Mpi) -> Result<()> {
+    const LIMIT: Duration = Duration::from_secs(4);
+    let nodes = environment(&[
+        ("FERRORAIL_FABRIC", "loopback"),
+        ("FERRORAIL_NODE_SIZE", "2"),
+    ]);
+    let program = [program::build(setup, mpi, HANGS)?.display().to_string()];
+    let job = judge::launch(setup, mpi, 4, &nodes, &program, LIMIT);
+    let outcome = job.run(&judge::fresh_folder(setup)?)?;
+    let excerpt = judge::excerpt(&outcome);
+    ensure!(outcome.status.is_none(), "the job ended\n{excerpt}");
+    let lines: Vec<&str> = excerpt.lines().collect();
+    let wanted = [
+        "ferrorail[0] waits for rank 1 in allreduce",
+        "ferrorail[1] waits in no call of ferrorail",
+        "ferrorail[2] waits for rank",
+        "ferrorail[3] waits in the host MPI, in alltoallw",
+    ];
+    for (rank, wanted) in wanted.into_iter().enumerate() {
+        let line = lines.get(rank).copied().unwrap_or_default();
+        ensure!(line.contains(wanted), "no line `{wanted}`\n{excerpt}");
+    }
+    Ok(())
 }
 
 /// Where rank 1 is stopped or killed.

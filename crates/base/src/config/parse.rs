@@ -263,6 +263,7 @@ impl Reader {
             cma: self.text("FERRORAIL_CMA") != "off",
             spin: self.auto_or_number("FERRORAIL_SPIN"),
             peer_timeout_s: none_if_zero(self.number("FERRORAIL_PEER_TIMEOUT")),
+            wait_signal: none_if_zero(self.number("FERRORAIL_WAIT_SIGNAL")).map(|n| n as i32),
             loopback_latency_ns: self.number("FERRORAIL_LOOPBACK_LATENCY"),
             loopback_bandwidths_mb_s: self.numbers("FERRORAIL_LOOPBACK_BANDWIDTH"),
             loopback_numa: self.numbers("FERRORAIL_LOOPBACK_NUMA"),

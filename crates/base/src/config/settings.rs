@@ -141,6 +141,8 @@ pub struct Settings {
     pub spin: Option<u32>,
     /// `FERRORAIL_PEER_TIMEOUT` in seconds; `None` waits as long as peers live.
     pub peer_timeout_s: Option<u64>,
+    /// `FERRORAIL_WAIT_SIGNAL`, if there is one.
+    pub wait_signal: Option<i32>,
     /// `FERRORAIL_LOOPBACK_LATENCY` in ns.
     pub loopback_latency_ns: u64,
     /// `FERRORAIL_LOOPBACK_BANDWIDTH` in MB/s by rail, 0 is unlimited; the last counts for all that

@@ -22,6 +22,7 @@ pub use vector::{Allgatherv, Alltoallv, Gatherv, Scatterv};
 use crate::error::{CallError, report};
 use crate::runtime::{self, Inside, Local, Session};
 use crate::team_cache::{self, Entry, reason};
+use ferrorail_engine::waiting::InHost;
 use ferrorail_engine::{EngineError, Team};
 use ferrorail_mpi_abi::Comm;
 use libc::{c_int, c_void};
@@ -256,6 +257,7 @@ pub fn forwarded(
         .forwarded(name, reason, bytes as u64);
     // What the host calls meanwhile is part of this call.
     let _inside = Inside::enter();
+    let _in_host = InHost::enter(name);
     forward()
 }
 

@@ -6,6 +6,7 @@ use crate::EngineError;
 use crate::multicast::Leader;
 use crate::team::State;
 use crate::team::map::Map;
+use crate::waiting;
 use ferrorail_coll::Step;
 use ferrorail_fabric::Fabric;
 use ferrorail_shm::{WaitPolicy, Waiter};
@@ -78,8 +79,8 @@ impl<'a> BlockingWait<'a> {
         self
     }
 
-    /// One idle step after a failed poll; true now and then when it has taken long. `waiting_for` is
-    /// asked only for an error's text.
+    /// One idle step after a failed poll; true now and then when it has taken long, and only then
+    /// `waiting_for` is asked.
     ///
     /// # Errors
     /// [`EngineError::PeerDied`], [`EngineError::PeerTimeout`], [`EngineError::Mismatch`],
@@ -107,6 +108,8 @@ impl<'a> BlockingWait<'a> {
         if let Some(died) = self.map.dead_peer(self.collective) {
             return Err(died);
         }
+        let waiting_for = waiting_for();
+        waiting::note(format!("{waiting_for} in {}", self.collective));
         let disagreement = |expected| tag::disagreement(self.map, expected);
         let left = tag::left(self.map);
         if let Some(error) = left.or_else(|| self.expected.as_ref().and_then(disagreement)) {
@@ -115,7 +118,7 @@ impl<'a> BlockingWait<'a> {
         match self.map.context.settings().peer_timeout_s {
             Some(seconds) if waited >= Duration::from_secs(seconds) => {
                 Err(EngineError::PeerTimeout {
-                    waiting_for: waiting_for(),
+                    waiting_for,
                     seconds,
                     collective: self.collective,
                 })

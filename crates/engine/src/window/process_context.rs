@@ -1,7 +1,7 @@
 //! What a waiting window needs of its process.
 
 use crate::team::map::Map;
-use crate::{Context, EngineError};
+use crate::{Context, EngineError, waiting};
 use ferrorail_base::{ProcessId, Rank};
 use ferrorail_fabric::FabricError;
 use ferrorail_onesided::window::ProcessContext;
@@ -65,6 +65,7 @@ impl ProcessContext for Processes {
                 collective: doing,
             }));
         }
+        waiting::note(format!("its peers in {doing} on a window"));
         match self.context.settings().peer_timeout_s {
             Some(seconds) if waited >= Duration::from_secs(seconds) => {
                 Err(Box::new(EngineError::PeerTimeout {

@@ -1,0 +1,108 @@
+//! What this process waits for, for whoever wonders why a job does not end: long waits note it here, and calls that
+//! are handed to the host MPI. It is read by a signal handler.
+
+use std::io::Write;
+use std::sync::TryLockError;
+use std::time::{Duration, Instant};
+
+/// A note that is older is of a wait that has ended: waits renew theirs.
+const FRESH: Duration = Duration::from_secs(2);
+
+struct Notes {
+    awaited: Option<(String, Instant)>,
+    in_host: Option<&'static str>,
+}
+
+/// Not counted as a lock: whoever holds it waits for nobody, and a signal handler may only try.
+#[allow(clippy::disallowed_types)]
+static NOTES: std::sync::Mutex<Notes> = std::sync::Mutex::new(Notes {
+    awaited: None,
+    in_host: None,
+});
+
+fn with<R>(act: impl FnOnce(&mut Notes) -> R) -> Option<R> {
+    match NOTES.try_lock() {
+        Ok(mut notes) => Some(act(&mut notes)),
+        Err(TryLockError::Poisoned(notes)) => Some(act(&mut notes.into_inner())),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Says what is being waited for, such as `rank 3 in allreduce`. To be renewed every second while the wait lasts.
+pub(crate) fn note(awaited: String) {
+    with(|notes| notes.awaited = Some((awaited, Instant::now())));
+}
+
+/// A call that the host MPI runs, until this is dropped.
+pub struct InHost(Option<&'static str>);
+
+impl InHost {
+    /// The call is called `name`.
+    pub fn enter(name: &'static str) -> Self {
+        Self(with(|notes| notes.in_host.replace(name)).flatten())
+    }
+}
+
+impl Drop for InHost {
+    fn drop(&mut self) {
+        with(|notes| notes.in_host = self.0);
+    }
+}
+
+/// Writes one line on what `rank` of the world waits for to `line`, as far as it has room; returns its length.
+/// Allocates nothing, so that a signal handler may call it.
+pub fn describe(rank: u32, line: &mut [u8]) -> usize {
+    let room = line.len();
+    let mut left = line;
+    let written = with(|notes| {
+        let awaited = notes.awaited.as_ref();
+        match (
+            awaited.filter(|(_, at)| at.elapsed() < FRESH),
+            notes.in_host,
+        ) {
+            (Some((awaited, _)), _) => writeln!(left, "ferrorail[{rank}] waits for {awaited}"),
+            (None, Some(call)) => {
+                writeln!(left, "ferrorail[{rank}] waits in the host MPI, in {call}")
+            }
+            (None, None) => writeln!(left, "ferrorail[{rank}] waits in no call of ferrorail"),
+        }
+    });
+    if written.is_none() {
+        let _ = writeln!(left, "ferrorail[{rank}] waits for what it does not say");
+    }
+    room - left.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described() -> String {
+        let mut line = [0; 128];
+        let length = describe(3, &mut line);
+        String::from_utf8_lossy(&line[..length]).into_owned()
+    }
+
+    #[test]
+    fn the_innermost_wait_is_told() {
+        assert_eq!(described(), "ferrorail[3] waits in no call of ferrorail\n");
+        let outer = InHost::enter("finalize");
+        {
+            let _inner = InHost::enter("barrier");
+            assert_eq!(
+                described(),
+                "ferrorail[3] waits in the host MPI, in barrier\n"
+            );
+        }
+        assert_eq!(
+            described(),
+            "ferrorail[3] waits in the host MPI, in finalize\n"
+        );
+        note("rank 5 in bcast".into());
+        assert_eq!(described(), "ferrorail[3] waits for rank 5 in bcast\n");
+        drop(outer);
+        let mut short = [0; 20];
+        assert_eq!(describe(3, &mut short), 20);
+        assert_eq!(&short, b"ferrorail[3] waits f");
+    }
+}
