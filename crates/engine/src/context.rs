@@ -6,7 +6,7 @@ use crate::stats::Stats;
 use crate::window::ServiceThread;
 use ferrorail_base::ProcessId;
 use ferrorail_base::config::Settings;
-use ferrorail_base::sync::Mutex;
+use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_bootstrap::HostInfo;
 use ferrorail_fabric::{Fabric, FabricError, RailInfo};
 use ferrorail_rdma_transport::failover::Watchdog;
@@ -45,6 +45,8 @@ pub struct Context {
     /// The thread that drives multicasts, once some team has them.
     multicast_service: Mutex<Option<Arc<Service>>>,
     warned: Mutex<HashSet<String>>,
+    /// Processes whose memory this one was found to read.
+    reached: Mutex<HashSet<ProcessId>>,
     /// Where this process runs, once asked.
     numa_node: OnceLock<Option<u32>>,
 }
@@ -66,8 +68,14 @@ impl Context {
             own_handlers: Mutex::default(),
             multicast_service: Mutex::default(),
             warned: Mutex::default(),
+            reached: Mutex::default(),
             numa_node: OnceLock::new(),
         })
+    }
+
+    /// Processes whose memory this one was found to read.
+    pub(crate) fn reached(&self) -> MutexGuard<'_, HashSet<ProcessId>> {
+        self.reached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// This process's settings. Where ranks must agree a team has those it was made with.

@@ -28,20 +28,11 @@ where
     C: Fn(ShmKind) -> Result<S, ShmError>,
     A: Fn(&SegmentHandle) -> Result<S, ShmError>,
 {
-    /// Opens a segment of the first kind that works on all nodes. Collective.
+    /// Opens a segment of the first kind that works on all nodes. Collective. `then` is what else each rank does once
+    /// it has the segment, which counts as a part of attaching it: what it keeps, and what it tells all ranks.
     ///
     /// # Errors
     /// [`EngineError::Refused`] of the last kind tried.
-    pub fn open(&self, oob: &mut dyn Oob, kind: ShmKind) -> Result<S, EngineError> {
-        let (made, ..) = self.open_with(oob, kind, |_| ((), Ok(())))?;
-        Ok(made)
-    }
-
-    /// [`Making::open`]; `then` is what else each rank does once it has the segment, which counts as a part
-    /// of attaching it: what it keeps, and what it tells all ranks.
-    ///
-    /// # Errors
-    /// As [`Making::open`].
     pub fn open_with<L, T: Serialize + DeserializeOwned>(
         &self,
         oob: &mut dyn Oob,

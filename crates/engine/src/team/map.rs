@@ -185,7 +185,17 @@ impl Map {
             self.processes[self.rank.index()],
         );
         let here = peer.host == own.host;
-        self.settings.cma && here && Cma::of(peer).reads(address, expect)
+        let reads = self.settings.cma && here && Cma::of(peer).reads(address, expect);
+        if reads {
+            self.context.reached().insert(peer);
+        }
+        reads
+    }
+
+    /// All ranks but this one.
+    pub fn others(&self) -> impl Iterator<Item = Rank> + '_ {
+        let all = (0..self.topology.size()).map(Rank);
+        all.filter(|&rank| rank != self.rank)
     }
 
     /// The first rank of this host that is dead.

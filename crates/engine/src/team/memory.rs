@@ -10,7 +10,7 @@ use crate::run::checked::cell_bytes;
 use crate::segment::{Making, register};
 use crate::shared_settings::SharedSettings;
 use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_base::{NodeId, Rank, Topology};
+use ferrorail_base::{NodeId, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::schedule::slot_limit;
 use ferrorail_fabric::Fabric;
@@ -28,24 +28,44 @@ pub(super) fn open(
     rails: Option<AgreedRails>,
 ) -> Result<(), EngineError> {
     let lanes = rails.as_ref().map_or(1, |rails| rails.local.len() as u32);
-    map.node_memory = Some(open_segment(oob, map, lanes)?);
-    // SAFETY: the segment lives in the team's map beside the registration, which is dropped first.
-    let register =
-        |rails: &AgreedRails| unsafe { register(&rails.fabric, map.segment().segment()) };
-    let region = rails.as_ref().map(register).transpose();
-    let description = match (&region, &rails) {
-        (Ok(Some(region)), Some(rails)) => Ok(rails.fabric.describe(region)),
-        (Err(error), _) => Err(error.to_string()),
-        _ => Ok(Vec::new()),
-    };
     if map.settings.cma {
         ferrorail_shm::cma_allow();
     }
     let word = AtomicU64::new(0x6665_7272_6f72_6169 ^ u64::from(map.rank.0));
     let probe = (&raw const word as u64, word.load(Ordering::Relaxed));
-    let mine = description.map(|description| (description, probe));
+    let (memory, said) = open_segment(oob, map, lanes, (probe, knows_all(map)))?;
+    let (probes, know_all): (Vec<_>, Vec<_>) = said.into_iter().unzip();
+    map.node_memory = Some(memory);
+    if let Some(rails) = rails {
+        open_rails(oob, map, rails)?;
+    }
+    // Peers open descriptors where rails are emulated.
+    if map.rails.as_ref().is_none_or(|rails| !rails.stay_here())
+        && let Some(memory) = &mut map.node_memory
+    {
+        memory.segment.close();
+    }
+    if map.settings.zero_copy != Some(false) {
+        map.zero_copy = know_all.iter().all(|&knows| knows)
+            || gather(oob, "cross-memory probe", &reaches_all(map, &probes))?
+                .into_iter()
+                .all(|reached| reached);
+    }
+    // The probed word lived until every rank had answered.
+    word.store(0, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Registers the node's segment on `rails`, which become the team's. Collective.
+fn open_rails(oob: &mut dyn Oob, map: &mut Map, rails: AgreedRails) -> Result<(), EngineError> {
+    // SAFETY: the segment lives in the team's map beside the registration, which is dropped first.
+    let region = unsafe { register(&rails.fabric, map.segment().segment()) };
+    let mine = match &region {
+        Ok(region) => Ok(rails.fabric.describe(region)),
+        Err(error) => Err(error.to_string()),
+    };
     let agreed = agree(oob, "registering the node segment", mine);
-    if let (Some(rails), Ok(Some(region))) = (rails, region) {
+    if let Ok(region) = region {
         let wanted = map.settings.stripe_policy();
         let planner = Planner::new(
             policy(wanted, rails.fabric.rails(), &rails.local),
@@ -55,22 +75,10 @@ pub(super) fn open(
         // Before anything is refused: the team's rails give the registration back.
         map.rails = Some(TeamRails::new(rails, planner, region));
     }
-    // Peers open descriptors where rails are emulated.
-    if map.rails.as_ref().is_none_or(|rails| !rails.stay_here())
-        && let Some(memory) = &mut map.node_memory
-    {
-        memory.segment.close();
-    }
-    let (descriptions, probes): (Vec<_>, Vec<_>) = agreed?.into_iter().unzip();
+    let descriptions = agreed?;
     if let Some(rails) = &mut map.rails {
         rails.descriptions = descriptions;
     }
-    if map.settings.zero_copy != Some(false) {
-        let answers = gather(oob, "cross-memory probe", &reaches_all(map, &probes))?;
-        map.zero_copy = answers.into_iter().all(|reached| reached);
-    }
-    // The probed word lived until every rank had answered.
-    word.store(0, Ordering::Relaxed);
     Ok(())
 }
 
@@ -101,7 +109,16 @@ pub(crate) fn layouts(
         .collect()
 }
 
-fn open_segment(oob: &mut dyn Oob, map: &Map, rails: u32) -> Result<NodeMemory, EngineError> {
+/// What a rank says of itself for cross-memory copies: a word of its own to read, and [`knows_all`].
+type Probe = ((u64, u64), bool);
+
+/// Opens the node's segment; returns what all ranks say as well.
+fn open_segment(
+    oob: &mut dyn Oob,
+    map: &Map,
+    rails: u32,
+    mine: Probe,
+) -> Result<(NodeMemory, Vec<Probe>), EngineError> {
     let layouts = layouts(&map.topology, &map.settings, rails);
     let layout = layouts[map.node.index()];
     let making = Making {
@@ -111,11 +128,11 @@ fn open_segment(oob: &mut dyn Oob, map: &Map, rails: u32) -> Result<NodeMemory, 
         attach: |handle: &SegmentHandle| NodeSegment::attach(handle, layout),
         segment: NodeSegment::segment,
     };
-    let segment = making.open(oob, map.settings.shm())?;
+    let (segment, (), said) = making.open_with(oob, map.settings.shm(), |_| ((), Ok(mine)))?;
     if map.topology.is_leader(map.rank) {
         map.context.stats().segment(layout.total_bytes());
     }
-    Ok(NodeMemory { segment, layouts })
+    Ok((NodeMemory { segment, layouts }, said))
 }
 
 /// Small channels between nodes, unless the flags of one, of which every slot has some, take more
@@ -127,15 +144,26 @@ fn small_channels(size: u32, rails: u32) -> u32 {
     }
 }
 
+/// Whether this rank has read the memory of every other before, in a team that stays on the node: then it reads that
+/// of this team's ranks as well, and nobody need ask it.
+fn knows_all(map: &Map) -> bool {
+    let reached = map.context.reached();
+    map.settings.cma
+        && map.topology.node_count() == 1
+        && map
+            .others()
+            .all(|peer| reached.contains(&map.processes[peer.index()]))
+}
+
 /// Whether this rank can write every other's private memory: by cross-memory attach inside the
 /// node (and the host, for loopback rails), by the rails elsewhere. What cannot be registered when it
 /// comes to that goes in pieces.
 fn reaches_all(map: &Map, probes: &[(u64, u64)]) -> bool {
     let capabilities = map.rails.as_ref().map(|rails| rails.fabric.capabilities());
     let one_host = map.rails.as_ref().is_some_and(TeamRails::stay_here);
-    let inside = (0..map.topology.size())
-        .map(Rank)
-        .filter(|&peer| peer != map.rank && (one_host || map.topology.same_node(peer, map.rank)))
+    let inside = map
+        .others()
+        .filter(|&peer| one_host || map.topology.same_node(peer, map.rank))
         .all(|peer| map.reads(peer, probes[peer.index()]));
     inside && capabilities.is_none_or(|capabilities| capabilities.private_memory)
 }
