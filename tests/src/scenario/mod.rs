@@ -143,16 +143,20 @@ pub const ALL: &[Scenario] = &[
     with_devices("verbs-memlock", memlock::on_devices).of("refusals of devices"),
     scenario("failing-steps/openmpi", |setup| {
         steps::failing_steps(setup, Mpi::Open)
-    }),
+    })
+    .of("failing steps"),
     scenario("failing-steps/mpich", |setup| {
         steps::failing_steps(setup, Mpi::Mpich)
-    }),
+    })
+    .of("failing steps"),
     scenario("refused-memory/openmpi", |setup| {
         steps::refused_memory(setup, Mpi::Open)
-    }),
+    })
+    .of("refused memory"),
     scenario("refused-memory/mpich", |setup| {
         steps::refused_memory(setup, Mpi::Mpich)
-    }),
+    })
+    .of("refused memory"),
     Scenario {
         programs: steps::PROGRAMS,
         ..with_devices("verbs-failing-steps", steps::failing_on_devices)
@@ -162,22 +166,28 @@ pub const ALL: &[Scenario] = &[
     scenario("hang-tells/mpich", |setup| steps::hang(setup, Mpi::Mpich)),
     scenario("stopped-rank/openmpi", |setup| {
         steps::stopped(setup, Mpi::Open)
-    }),
+    })
+    .of("stopped rank"),
     scenario("stopped-rank/mpich", |setup| {
         steps::stopped(setup, Mpi::Mpich)
-    }),
+    })
+    .of("stopped rank"),
     scenario("killed-rank-anywhere/openmpi", |setup| {
         steps::killed(setup, Mpi::Open)
-    }),
+    })
+    .of("killed rank anywhere"),
     scenario("killed-rank-anywhere/mpich", |setup| {
         steps::killed(setup, Mpi::Mpich)
-    }),
+    })
+    .of("killed rank anywhere"),
     scenario("stopped-for-ever/openmpi", |setup| {
         steps::stopped_for_ever(setup, Mpi::Open)
-    }),
+    })
+    .of("stopped for ever"),
     scenario("stopped-for-ever/mpich", |setup| {
         steps::stopped_for_ever(setup, Mpi::Mpich)
-    }),
+    })
+    .of("stopped for ever"),
     scenario("libraries-absent", environment::libraries_absent),
     scenario("launcher-undisturbed", environment::launcher_undisturbed),
     scenario(
@@ -188,10 +198,12 @@ pub const ALL: &[Scenario] = &[
     scenario("unknown-value", environment::unknown_value),
     scenario("statistics-complete/openmpi", |setup| {
         statistics::complete(setup, Mpi::Open)
-    }),
+    })
+    .of("statistics complete"),
     scenario("statistics-complete/mpich", |setup| {
         statistics::complete(setup, Mpi::Mpich)
-    }),
+    })
+    .of("statistics complete"),
     scenario("tool-in-front/openmpi", |setup| {
         tools::in_front(setup, Mpi::Open)
     }),
