@@ -363,7 +363,7 @@ impl Case {
     }
 }
 
-mod sample;
+pub mod sample;
 
 #[cfg(test)]
 mod tests;

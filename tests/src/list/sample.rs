@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Of the row's cases one for each MPI and each value of what `every` names, and of their rounds `each_of`; the
 /// same for a seed, whatever other rows there are.
-pub fn of_row(row: &Row, cases: Vec<Case>, seed: u64) -> Vec<Case> {
+pub(super) fn of_row(row: &Row, cases: Vec<Case>, seed: u64) -> Vec<Case> {
     let mut alike: BTreeMap<Vec<String>, Vec<Case>> = BTreeMap::new();
     for case in cases {
         alike.entry(kept(row, &case)).or_default().push(case);
@@ -15,7 +15,7 @@ pub fn of_row(row: &Row, cases: Vec<Case>, seed: u64) -> Vec<Case> {
     alike
         .into_iter()
         .filter_map(|(values, mut cases)| {
-            let mut draw = SplitMix64(seed ^ hash(&(&row.name, &row.arguments, values)));
+            let mut draw = draws(seed, &(&row.name, &row.arguments, values));
             let alone = cases.len() == 1;
             let mut case = cases.swap_remove(index(&mut draw, cases.len())?);
             let rounds = case.rounds.len();
@@ -43,8 +43,9 @@ fn kept(row: &Row, case: &Case) -> Vec<String> {
     std::iter::once(case.mpi.to_string()).chain(every).collect()
 }
 
-fn hash(value: &impl Hash) -> u64 {
+/// The draws of `seed` for one question.
+pub fn draws(seed: u64, question: &impl Hash) -> SplitMix64 {
     let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
+    question.hash(&mut hasher);
+    SplitMix64(seed ^ hasher.finish())
 }

@@ -12,7 +12,7 @@ mod tools;
 
 use crate::job::{Job, Outcome};
 use crate::judge;
-use crate::list::Environment;
+use crate::list::{Environment, sample};
 use crate::mpi::Mpi;
 use crate::pool::{Item, Load};
 use crate::program;
@@ -64,7 +64,8 @@ impl Scenario {
         };
         let all = ALL.iter().filter(|one| one.family == Some(family));
         let names: Vec<_> = all.map(|one| one.name).collect();
-        names[(seed % names.len() as u64) as usize] == self.name
+        let drawn = sample::draws(seed, &family).below(names.len() as u64);
+        names[drawn as usize] == self.name
     }
 
     /// As something to run among others; most of the time scenarios wait.

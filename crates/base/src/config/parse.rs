@@ -227,6 +227,14 @@ impl Reader {
         }
     }
 
+    fn auto_or_switch(&self, name: &str) -> Option<bool> {
+        match self.text(name).as_str() {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
+        }
+    }
+
     fn settings(&mut self) -> Settings {
         let none_if_zero = |number: u64| (number != 0).then_some(number);
         let path = |text: String| (!text.is_empty()).then(|| text.into());
@@ -250,11 +258,7 @@ impl Reader {
             algorithm: self.algorithm(),
             tuning: path(self.text("FERRORAIL_TUNING")),
             scratch_bytes: self.bytes("FERRORAIL_SCRATCH").max(4096),
-            zero_copy: match self.text("FERRORAIL_ZERO_COPY").as_str() {
-                "on" => Some(true),
-                "off" => Some(false),
-                _ => None,
-            },
+            zero_copy: self.auto_or_switch("FERRORAIL_ZERO_COPY"),
             shm: match self.text("FERRORAIL_SHM").as_str() {
                 "memfd" => ShmKind::Memfd,
                 "posix" => ShmKind::Posix,
