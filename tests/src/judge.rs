@@ -13,11 +13,15 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::Duration;
 
+/// Of so many ranks, those that spin while they wait leave a core to another job.
+const LIGHT_RANKS: u32 = 3;
+
 /// A case as something to run among others.
 pub fn item(case: &Case) -> Item<'_> {
     let load = match (case.group.as_str(), case.asleep) {
         ("verbs" | "nodes", _) => Load::Alone,
         (_, true) => Load::Asleep,
+        (_, false) if case.ranks <= LIGHT_RANKS && case.rounds.len() <= 1 => Load::Light,
         (_, false) => Load::Busy,
     };
     Item {

@@ -55,6 +55,12 @@ struct Row {
     every: Vec<String>,
     /// Of how many values of `each` a sample has jobs, if not of all.
     each_of: Option<usize>,
+    /// Whether a sample has none of it.
+    #[serde(default)]
+    larger: bool,
+    /// Whether a sample draws the MPI, too.
+    #[serde(default)]
+    any_mpi: bool,
     #[serde(default)]
     expect: Expect,
     /// Whether the ranks wait most of the time.
@@ -224,6 +230,7 @@ pub fn expand(list: &List, extent: Extent, seed: u64) -> Result<Vec<Case>> {
         };
         let of_row = of_row(list, &row, &rounds)?;
         match extent {
+            Extent::Sample if row.larger => {}
             Extent::Sample => cases.extend(sample::of_row(&row, of_row, seed)),
             Extent::List | Extent::All => cases.extend(of_row),
         }

@@ -13,6 +13,8 @@ type Act<'a> = Box<dyn Fn(&Setup) -> Result<()> + Send + Sync + 'a>;
 /// nothing of other jobs' ranks: two busy jobs at a time take longer than one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
+    /// The cores, but for starting and ending what is short; two such tests run at a time, and no busy one.
+    Light,
     /// The cores; one such test runs at a time.
     Busy,
     /// Next to nothing: it waits most of the time. Several run at a time, beside a busy one.
@@ -86,6 +88,9 @@ impl Tally {
     }
 }
 
+/// Light tests at a time.
+const LIGHT: usize = 2;
+
 /// Tests that may be asleep at a time.
 const SLEEPERS: usize = 3;
 
@@ -95,17 +100,20 @@ pub fn run(setup: &Setup, together: bool, mut items: Vec<Item>, tally: &mut Tall
     // something of the cores; of these the longest first.
     items.sort_by_key(|item| match item.load {
         Load::Asleep => item.weight,
-        Load::Busy | Load::Alone => u64::MAX - item.weight,
+        Load::Light | Load::Busy | Load::Alone => u64::MAX - item.weight,
     });
     let (alone, items): (Vec<_>, Vec<_>) = items.into_iter().partition(|i| i.load == Load::Alone);
-    let (busy, asleep): (Vec<_>, Vec<_>) = items.into_iter().partition(|i| i.load == Load::Busy);
+    let (asleep, items): (Vec<_>, Vec<_>) = items.into_iter().partition(|i| i.load == Load::Asleep);
+    let (light, busy): (Vec<_>, Vec<_>) = items.into_iter().partition(|i| i.load == Load::Light);
     let tally = Mutex::new(tally);
     if together {
         std::thread::scope(|scope| {
-            scope.spawn(|| run_on(setup, 0..1, busy, &tally));
-            scope.spawn(|| run_on(setup, 1..1 + SLEEPERS, asleep, &tally));
+            scope.spawn(|| run_on(setup, LIGHT..LIGHT + SLEEPERS, asleep, &tally));
+            run_on(setup, 0..LIGHT, light, &tally);
+            run_on(setup, 0..1, busy, &tally);
         });
     } else {
+        run_on(setup, 0..1, light, &tally);
         run_on(setup, 0..1, busy, &tally);
         run_on(setup, 0..1, asleep, &tally);
     }

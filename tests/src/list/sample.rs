@@ -5,7 +5,7 @@ use ferrorail_base::random::SplitMix64;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Of the row's cases one for each MPI and each value of what `every` names, and of their rounds `each_of`; the
+/// Of the row's cases one for each MPI (or one, with `any_mpi`) and each value of what `every` names, and of their rounds `each_of`; the
 /// same for a seed, whatever other rows there are.
 pub(super) fn of_row(row: &Row, cases: Vec<Case>, seed: u64) -> Vec<Case> {
     let mut alike: BTreeMap<Vec<String>, Vec<Case>> = BTreeMap::new();
@@ -40,7 +40,8 @@ fn kept(row: &Row, case: &Case) -> Vec<String> {
         setting => case.environment.get(setting).cloned().unwrap_or_default(),
     };
     let every = row.every.iter().map(value);
-    std::iter::once(case.mpi.to_string()).chain(every).collect()
+    let mpi = (!row.any_mpi).then(|| case.mpi.to_string());
+    mpi.into_iter().chain(every).collect()
 }
 
 /// The draws of `seed` for one question.

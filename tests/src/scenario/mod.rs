@@ -108,13 +108,16 @@ pub const ALL: &[Scenario] = &[
     },
     scenario("killed-rank/openmpi", |setup| {
         faults::killed_rank(setup, Mpi::Open)
-    }),
+    })
+    .of("killed rank"),
     scenario("killed-rank/mpich", |setup| {
         faults::killed_rank(setup, Mpi::Mpich)
-    }),
+    })
+    .of("killed rank"),
     scenario("killed-rank/abi", |setup| {
         faults::killed_rank(setup, Mpi::Abi)
-    }),
+    })
+    .of("killed rank"),
     scenario(
         "rail-that-cannot-be-opened",
         faults::rail_that_cannot_be_opened,
@@ -129,10 +132,12 @@ pub const ALL: &[Scenario] = &[
     on_nodes("nodes-preload-on-one", presence::preload_on_one_host),
     scenario("device-memory/openmpi", |setup| {
         presence::device_memory(setup, Mpi::Open)
-    }),
+    })
+    .of("device memory"),
     scenario("device-memory/mpich", |setup| {
         presence::device_memory(setup, Mpi::Mpich)
-    }),
+    })
+    .of("device memory"),
     scenario("sessions-alone/mpich", |setup| {
         presence::sessions_alone(setup, Mpi::Mpich)
     }),
@@ -163,8 +168,8 @@ pub const ALL: &[Scenario] = &[
         ..with_devices("verbs-failing-steps", steps::failing_on_devices)
     }
     .of("refusals of devices"),
-    scenario("hang-tells/openmpi", |setup| steps::hang(setup, Mpi::Open)),
-    scenario("hang-tells/mpich", |setup| steps::hang(setup, Mpi::Mpich)),
+    scenario("hang-tells/openmpi", |setup| steps::hang(setup, Mpi::Open)).of("hang tells"),
+    scenario("hang-tells/mpich", |setup| steps::hang(setup, Mpi::Mpich)).of("hang tells"),
     scenario("stopped-rank/openmpi", |setup| {
         steps::stopped(setup, Mpi::Open)
     })
@@ -207,19 +212,24 @@ pub const ALL: &[Scenario] = &[
     .of("statistics complete"),
     scenario("tool-in-front/openmpi", |setup| {
         tools::in_front(setup, Mpi::Open)
-    }),
+    })
+    .of("tool in front"),
     scenario("tool-in-front/mpich", |setup| {
         tools::in_front(setup, Mpi::Mpich)
-    }),
+    })
+    .of("tool in front"),
     scenario("tool-in-front/abi", |setup| {
         tools::in_front(setup, Mpi::Abi)
-    }),
+    })
+    .of("tool in front"),
     scenario("tool-behind/openmpi", |setup| {
         tools::behind(setup, Mpi::Open)
-    }),
+    })
+    .of("tool behind"),
     scenario("tool-behind/mpich", |setup| {
         tools::behind(setup, Mpi::Mpich)
-    }),
+    })
+    .of("tool behind"),
     scenario("tool-that-hides-calls/openmpi", |setup| {
         tools::rival(setup, Mpi::Open)
     }),
