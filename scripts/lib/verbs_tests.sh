@@ -15,7 +15,7 @@ transport=$(test_program ferrorail-rdma-transport verbs)
 # shellcheck disable=SC2016 # the inner shell expands them
 exec scripts/soft-roce --timeout "$limit" bash -c '
     status=0
-    "$1" --ignored --test-threads=1 || status=1
+    "$1" --ignored --test-threads=2 || status=1
     shift
     "$@" --only verbs || status=1
     exit $status' bash "$transport" "$@"

@@ -49,8 +49,8 @@ struct Row {
     /// loops over them (`c/settings.h`).
     #[serde(default)]
     each: BTreeMap<String, Values>,
-    /// What a sample has each value of: `ranks`, or names of settings. Of cases that differ in the rest
-    /// it has one for each MPI.
+    /// What a sample has each value of: `mpi`, `ranks`, or names of settings. Of cases that differ in the
+    /// rest it has one.
     #[serde(default)]
     every: Vec<String>,
     /// Of how many values of `each` a sample has jobs, if not of all.
@@ -58,9 +58,8 @@ struct Row {
     /// Whether a sample has none of it.
     #[serde(default)]
     larger: bool,
-    /// Whether a sample draws the MPI, too.
-    #[serde(default)]
-    any_mpi: bool,
+    /// Of the rows with the same word here a sample has one.
+    one_of: Option<String>,
     #[serde(default)]
     expect: Expect,
     /// Whether the ranks wait most of the time.
@@ -230,7 +229,7 @@ pub fn expand(list: &List, extent: Extent, seed: u64) -> Result<Vec<Case>> {
         };
         let of_row = of_row(list, &row, &rounds)?;
         match extent {
-            Extent::Sample if row.larger => {}
+            Extent::Sample if row.larger || !sample::has(list, &row, seed) => {}
             Extent::Sample => cases.extend(sample::of_row(&row, of_row, seed)),
             Extent::List | Extent::All => cases.extend(of_row),
         }

@@ -1,11 +1,11 @@
 //! What a run takes of the list that has not the time for all of it.
 
-use super::{Case, Row};
+use super::{Case, List, Row};
 use ferrorail_base::random::SplitMix64;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Of the row's cases one for each MPI (or one, with `any_mpi`) and each value of what `every` names, and of their rounds `each_of`; the
+/// Of the row's cases one for each value of what `every` names, and of their rounds `each_of`; the
 /// same for a seed, whatever other rows there are.
 pub(super) fn of_row(row: &Row, cases: Vec<Case>, seed: u64) -> Vec<Case> {
     let mut alike: BTreeMap<Vec<String>, Vec<Case>> = BTreeMap::new();
@@ -28,6 +28,18 @@ pub(super) fn of_row(row: &Row, cases: Vec<Case>, seed: u64) -> Vec<Case> {
         .collect()
 }
 
+/// Whether a sample has the row, as far as `one_of` says.
+pub(super) fn has(list: &List, row: &Row, seed: u64) -> bool {
+    let Some(word) = &row.one_of else { return true };
+    let alike = list
+        .row
+        .iter()
+        .filter(|other| other.one_of.as_ref() == Some(word));
+    let names: Vec<_> = alike.map(|other| (&other.name, &other.mpi)).collect();
+    let drawn = index(&mut draws(seed, word), names.len());
+    drawn.is_some_and(|drawn| names[drawn] == (&row.name, &row.mpi))
+}
+
 /// One of `count` indices.
 fn index(draw: &mut SplitMix64, count: usize) -> Option<usize> {
     (count > 0).then(|| draw.below(count as u64) as usize)
@@ -36,12 +48,12 @@ fn index(draw: &mut SplitMix64, count: usize) -> Option<usize> {
 /// What cases of the row have in common of which a sample has one.
 fn kept(row: &Row, case: &Case) -> Vec<String> {
     let value = |name: &String| match name.as_str() {
+        "mpi" => case.mpi.to_string(),
         "ranks" => case.ranks.to_string(),
         setting => case.environment.get(setting).cloned().unwrap_or_default(),
     };
     let every = row.every.iter().map(value);
-    let mpi = (!row.any_mpi).then(|| case.mpi.to_string());
-    mpi.into_iter().chain(every).collect()
+    every.collect()
 }
 
 /// The draws of `seed` for one question.
