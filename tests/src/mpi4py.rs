@@ -84,7 +84,7 @@ pub struct Choice<'a> {
 pub fn suites(choice: &Choice) -> Vec<Suite> {
     const ALL: &[u32] = &[1, 2, 3, 4, 5, 7];
     const SHAPES: [(Mpi, u32, u32); 4] = [
-        (Mpi::Open, 4, 2),
+        (Mpi::Open, 3, 2),
         (Mpi::Mpich, 3, 1),
         (Mpi::Abi, 1, 2),
         (Mpi::Abi, 5, 2),

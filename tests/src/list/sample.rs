@@ -22,7 +22,7 @@ pub(super) fn of_row(row: &Row, cases: Vec<Case>, seed: u64) -> Vec<Case> {
             while row.each_of.is_some_and(|most| case.rounds.len() > most) {
                 case.rounds.remove(index(&mut draw, case.rounds.len())?);
             }
-            case.drawn = !alone || case.rounds.len() < rounds;
+            case.drawn = row.one_of.is_some() || !alone || case.rounds.len() < rounds;
             Some(case)
         })
         .collect()

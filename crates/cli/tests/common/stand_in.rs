@@ -56,7 +56,9 @@ impl StandIn {
             command
                 .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
                 .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-                .env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+                .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+                // Its other message layers look for their networks for 0.2 s.
+                .env("OMPI_MCA_pml", "ob1");
         }
         command
             .env("FERRORAIL_LIBRARY", self.library())

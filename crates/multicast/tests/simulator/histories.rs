@@ -2,6 +2,18 @@
 
 use super::{Call, End, History, Random, World};
 use ferrorail_multicast::Checksum;
+use std::ops::Range;
+
+/// Of so many seeds a third, which RANDOM_SEED draws; all with TEST_EXTENT=all, as in `scripts/test full`.
+pub fn seeds(count: u64) -> Range<u64> {
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    if variable("TEST_EXTENT") == "all" {
+        return 0..count;
+    }
+    let third = count.div_ceil(3);
+    let first = third * (variable("RANDOM_SEED").parse().unwrap_or(0) % 3);
+    first..count.min(first + third)
+}
 
 /// Broadcasts of `bytes` from one source.
 pub fn steady(seed: u64, members: u32, messages: usize, bytes: usize) -> History {
