@@ -82,7 +82,8 @@ clean_environment() {
 choose_unit() {
     # shellcheck disable=SC2034 # the sourcing scripts read it
     if cargo nextest --version >/dev/null 2>&1; then
-        UNIT=(cargo nextest run --locked --no-fail-fast --cargo-profile checked)
+        # Those that start MPI jobs wait for a third of their time.
+        UNIT=(cargo nextest run --locked --no-fail-fast --cargo-profile checked --test-threads "$(($(nproc) + 1))")
     else
         UNIT=(cargo test --locked --no-fail-fast --profile checked)
     fi

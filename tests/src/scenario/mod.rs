@@ -129,7 +129,7 @@ pub const ALL: &[Scenario] = &[
     on_nodes("nodes-rails-lost", rails::lost_between_nodes).of("harm between nodes"),
     on_nodes("nodes-shares", rails::shares).of("harm between nodes"),
     on_nodes("nodes-multicast-lossy", multicast::lossy).of("harm between nodes"),
-    on_nodes("nodes-preload-on-one", presence::preload_on_one_host),
+    on_nodes("nodes-preload-on-one", presence::preload_on_one_host).of("harm between nodes"),
     scenario("device-memory/openmpi", |setup| {
         presence::device_memory(setup, Mpi::Open)
     })
@@ -173,27 +173,27 @@ pub const ALL: &[Scenario] = &[
     scenario("stopped-rank/openmpi", |setup| {
         steps::stopped(setup, Mpi::Open)
     })
-    .of("stopped rank"),
+    .of("stopped or killed"),
     scenario("stopped-rank/mpich", |setup| {
         steps::stopped(setup, Mpi::Mpich)
     })
-    .of("stopped rank"),
+    .of("stopped or killed"),
     scenario("killed-rank-anywhere/openmpi", |setup| {
         steps::killed(setup, Mpi::Open)
     })
-    .of("killed rank anywhere"),
+    .of("stopped or killed"),
     scenario("killed-rank-anywhere/mpich", |setup| {
         steps::killed(setup, Mpi::Mpich)
     })
-    .of("killed rank anywhere"),
+    .of("stopped or killed"),
     scenario("stopped-for-ever/openmpi", |setup| {
         steps::stopped_for_ever(setup, Mpi::Open)
     })
-    .of("stopped for ever"),
+    .of("stopped or killed"),
     scenario("stopped-for-ever/mpich", |setup| {
         steps::stopped_for_ever(setup, Mpi::Mpich)
     })
-    .of("stopped for ever"),
+    .of("stopped or killed"),
     scenario("libraries-absent", environment::libraries_absent),
     scenario("launcher-undisturbed", environment::launcher_undisturbed),
     scenario(
@@ -213,23 +213,23 @@ pub const ALL: &[Scenario] = &[
     scenario("tool-in-front/openmpi", |setup| {
         tools::in_front(setup, Mpi::Open)
     })
-    .of("tool in front"),
+    .of("tool in front or behind"),
     scenario("tool-in-front/mpich", |setup| {
         tools::in_front(setup, Mpi::Mpich)
     })
-    .of("tool in front"),
+    .of("tool in front or behind"),
     scenario("tool-in-front/abi", |setup| {
         tools::in_front(setup, Mpi::Abi)
     })
-    .of("tool in front"),
+    .of("tool in front or behind"),
     scenario("tool-behind/openmpi", |setup| {
         tools::behind(setup, Mpi::Open)
     })
-    .of("tool behind"),
+    .of("tool in front or behind"),
     scenario("tool-behind/mpich", |setup| {
         tools::behind(setup, Mpi::Mpich)
     })
-    .of("tool behind"),
+    .of("tool in front or behind"),
     scenario("tool-that-hides-calls/openmpi", |setup| {
         tools::rival(setup, Mpi::Open)
     }),
