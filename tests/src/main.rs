@@ -8,7 +8,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `list.rs` | the test list and its expansion into cases |
+//! | `list.rs` | the test list and its expansion into cases; `list/sample.rs` what a sample has of them |
 //! | `mpi.rs` | the host MPIs: compilers and launchers |
 //! | `program.rs` | compiling the C and Fortran programs, and `aids/`, into `target/tests` |
 //! | `mpi4py.rs` | mpi4py's test suite, without and with ferrorail |
