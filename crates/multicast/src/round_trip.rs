@@ -1,6 +1,7 @@
 //! The measured round trip, time-stamps and jitter.
 
 use crate::config::{Time, Timers};
+use ferrorail_base::random::SplitMix64;
 
 /// The clock on the wire: units of 64 ns that wrap after 4.5 minutes; 0 stands for none.
 pub(crate) fn stamp(now: Time) -> u32 {
@@ -83,17 +84,13 @@ impl RoundTrip {
     }
 }
 
-/// A small generator of jitter (SplitMix64).
+/// A small generator of jitter.
 #[derive(Clone, Debug)]
-pub(crate) struct Jitter(pub u64);
+pub(crate) struct Jitter(pub SplitMix64);
 
 impl Jitter {
     /// A number below `bound`, 0 if that is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(mixed ^ (mixed >> 31)) * u128::from(bound)) >> 64) as u64
+        ((u128::from(self.0.draw()) * u128::from(bound)) >> 64) as u64
     }
 }

@@ -15,6 +15,7 @@ use crate::messages::Messages;
 use crate::round_trip::{Jitter, RoundTrip};
 use crate::tree::Tree;
 use crate::watermarks::Watermarks;
+use ferrorail_base::random::SplitMix64;
 use thiserror::Error;
 
 pub use output::{Payload, Send, To};
@@ -132,7 +133,7 @@ impl Session {
             messages: Messages::new(&config),
             known: Watermarks::default(),
             round_trip: RoundTrip::new(config.timers),
-            jitter: Jitter(config.seed),
+            jitter: Jitter(SplitMix64(config.seed)),
             members: members::Members::new(&config),
             sync: synchronise::Synchronisation::new(&config, tree),
             output: output::Output::default(),

@@ -5,6 +5,7 @@ pub mod histories;
 pub mod network;
 pub mod node;
 
+use ferrorail_base::random::SplitMix64;
 use ferrorail_multicast::{Config, Failure, Time};
 use network::Network;
 use node::Node;
@@ -12,17 +13,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-/// SplitMix64.
+/// What a seed decides.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        let mut random = SplitMix64(self.0);
+        let drawn = random.draw();
+        self.0 = random.0;
+        drawn
     }
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.next() % bound }

@@ -2,6 +2,7 @@
 
 use super::word::test_and_set::{EXCLUSIVE, FREE, SHARED};
 use super::{LockError, LockSite, Mode, Pause, RemoteLock, RemoteWord};
+use ferrorail_base::random::SplitMix64;
 
 /// How long to leave the target alone after a failed attempt, in microseconds: at random between half the
 /// limit and the limit, which doubles from `first` up to `max`.
@@ -51,14 +52,11 @@ impl TestAndSetLock {
     }
 
     async fn back_off<S: LockSite>(&mut self, site: &S, limit: &mut u32) -> Result<(), S::Error> {
-        // A different sequence for every contender, or they would collide again (splitmix64).
-        self.random =
-            (self.random ^ u64::from(site.contender())).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        // A different sequence for every contender, or they would collide again.
+        let mut random = SplitMix64(self.random ^ u64::from(site.contender()));
         let half = limit.div_ceil(2);
-        let units = half + (mixed >> 33) as u32 % (*limit - half + 1);
+        let units = half + (random.draw() >> 33) as u32 % (*limit - half + 1);
+        self.random = random.0;
         *limit = limit.saturating_mul(2).min(self.backoff.max);
         site.pause(Pause::Backoff(units)).await
     }

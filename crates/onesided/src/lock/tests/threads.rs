@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use ferrorail_base::random::SplitMix64;
 use ferrorail_base::sync::yield_now;
 
 use super::atomic_site::SharedLock;
-use super::splitmix;
 use crate::lock::{AnyLock, LockAlgorithm, Mode, RemoteLock, block_on};
 
 const CONTENDERS: u32 = 16;
@@ -22,28 +22,28 @@ fn stress(algorithm: LockAlgorithm, seed: u64, shared_percent: u64) {
             std::thread::spawn(move || {
                 let site = lock.site(contender);
                 let mut part = AnyLock::new(algorithm);
-                let mut random = seed ^ u64::from(contender) << 32;
+                let mut random = SplitMix64(seed ^ u64::from(contender) << 32);
                 let mut exclusive = 0;
                 for _ in 0..80 {
-                    let shared = splitmix(&mut random) % 100 < shared_percent
-                        && algorithm != LockAlgorithm::Mcs;
+                    let shared =
+                        random.draw() % 100 < shared_percent && algorithm != LockAlgorithm::Mcs;
                     let mode = if shared {
                         Mode::Shared
                     } else {
                         Mode::Exclusive
                     };
                     exclusive += u64::from(!shared);
-                    let quick = splitmix(&mut random).is_multiple_of(2)
+                    let quick = random.draw().is_multiple_of(2)
                         && algorithm.try_enter(lock.home(), contender, mode);
                     if !quick {
                         block_on(part.acquire(&site, mode), yield_now).expect("acquire");
                     }
                     lock.critical_section(mode, || {
-                        if splitmix(&mut random).is_multiple_of(3) {
+                        if random.draw().is_multiple_of(3) {
                             yield_now();
                         }
                     });
-                    if splitmix(&mut random).is_multiple_of(4) {
+                    if random.draw().is_multiple_of(4) {
                         yield_now();
                     }
                     if quick && algorithm.try_leave(lock.home(), contender, mode) {
@@ -84,9 +84,9 @@ fn holders_of_several_locks_and_writers_do_not_wait_for_each_other() {
                 std::thread::spawn(move || {
                     let sites: Vec<_> = locks.iter().map(|lock| lock.site(contender)).collect();
                     let mut parts: Vec<_> = (0..LOCKS).map(|_| AnyLock::new(algorithm)).collect();
-                    let mut random = u64::from(contender);
+                    let mut random = SplitMix64(u64::from(contender));
                     for _ in 0..200 {
-                        let first = splitmix(&mut random) as usize;
+                        let first = random.draw() as usize;
                         if contender % 2 == 0 {
                             let which = first % LOCKS;
                             let (part, site) = (&mut parts[which], &sites[which]);

@@ -8,7 +8,8 @@ use core::task::{Context, Poll, Waker};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::splitmix;
+use ferrorail_base::random::SplitMix64;
+
 use crate::lock::{Arbiter, LockSite, Mailbox, Pause, RemoteWord};
 
 /// Mean time of a message from its posting to its completion.
@@ -61,7 +62,7 @@ struct Owed {
 pub struct World {
     now: RefCell<u64>,
     next: RefCell<u64>,
-    random: RefCell<u64>,
+    random: RefCell<SplitMix64>,
     words: RefCell<Words>,
     /// How many of 100 stores are not acknowledged.
     lost_percent: Cell<u64>,
@@ -73,7 +74,7 @@ impl World {
         Rc::new(Self {
             now: RefCell::new(0),
             next: RefCell::new(NEVER),
-            random: RefCell::new(seed),
+            random: RefCell::new(SplitMix64(seed)),
             words: RefCell::new(Words {
                 home: 0,
                 mailboxes: vec![
@@ -143,7 +144,7 @@ impl World {
 
     /// From 0 to below `bound`.
     pub fn random(&self, bound: u64) -> u64 {
-        splitmix(&mut self.random.borrow_mut()) % bound
+        self.random.borrow_mut().below(bound)
     }
 
     pub async fn sleep(&self, time: u64) {
