@@ -113,10 +113,12 @@ fn find(session: &Session, comm: Comm) -> Option<*const Entry> {
         return Some(&raw const BEING_FREED);
     }
     let _inside = Inside::enter();
-    let _in_host = InHost::enter("the first collective on a communicator");
     match host.comm_attribute(comm, session.comm_key).ok()? {
         Some(address) => Some(address as *const Entry),
-        None => keep(session, comm, create(session, comm).ok()?).ok(),
+        None => {
+            let _in_host = InHost::enter("the first collective on a communicator");
+            keep(session, comm, create(session, comm).ok()?).ok()
+        }
     }
 }
 

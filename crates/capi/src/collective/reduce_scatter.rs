@@ -36,7 +36,7 @@ impl Collective for ReduceScatterBlock {
     ) -> Result<(), Refusal> {
         let recv = &call.elements;
         let all = recv.times(team.size())?;
-        call.find_room(team, Kind::ReduceScatterBlock, Rank(0), recv.count)?;
+        call.find_room(team, Kind::ReduceScatterBlock, Rank(0), || recv.count)?;
         // In place the whole vector is where only its first block is written.
         let output = Output::first_of(recv, is_in_place(session, &args.send).then_some(&all))?;
         // SAFETY: the program's elements; overlap is removed.
@@ -77,7 +77,8 @@ impl Collective for ReduceScatter {
             count,
             ..element.clone()
         };
-        let own = blocks.list()[team.rank().index()].bytes / element.layout.bytes.max(1);
+        let elements_in = |bytes: usize| bytes / element.layout.bytes.max(1);
+        let own = elements_in(blocks.list()[team.rank().index()].bytes);
         let all = of(blocks.elements());
         let in_place = is_in_place(session, &args.send);
         // In place the whole vector is where only its first elements are written.
@@ -87,9 +88,10 @@ impl Collective for ReduceScatter {
         if aliases && session.rejects_aliases() {
             return Err(Refusal::Invalid);
         }
-        let longest = blocks.list().iter().map(|block| block.bytes).max();
-        let longest = longest.unwrap_or(0) / element.layout.bytes.max(1);
-        call.find_room(team, Kind::ReduceScatter, Rank(0), longest)?;
+        call.find_room(team, Kind::ReduceScatter, Rank(0), || {
+            let longest = blocks.list().iter().map(|block| block.bytes).max();
+            elements_in(longest.unwrap_or(0))
+        })?;
         let output = Output::first_of(&recv, in_place.then_some(&all))?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {

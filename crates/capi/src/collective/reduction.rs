@@ -62,14 +62,14 @@ impl Vector {
         team: &Team,
         collective: Kind,
         root: Rank,
-        elements: usize,
+        elements: impl FnOnce() -> usize,
     ) -> Result<(), Refusal> {
         // Elements that kernels know are short.
         if self.operation.kernel().is_some() {
             return Ok(());
         }
         let unit = self.elements.layout.bytes;
-        let sizes = (elements * unit, unit);
+        let sizes = (elements() * unit, unit);
         done(team.check_element(collective, root, sizes, self.operation.commutes()))
     }
 
@@ -143,7 +143,7 @@ impl Collective for Allreduce {
         call: &Vector,
     ) -> Result<(), Refusal> {
         let recv = &call.elements;
-        call.find_room(team, Kind::Allreduce, Rank(0), recv.count)?;
+        call.find_room(team, Kind::Allreduce, Rank(0), || recv.count)?;
         let output = Output::new(recv)?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
@@ -189,7 +189,7 @@ impl Collective for Reduce {
         }
         let send = &call.elements;
         let count = send.count;
-        call.find_room(team, Kind::Reduce, root, count)?;
+        call.find_room(team, Kind::Reduce, root, || count)?;
         let recv = Elements {
             count: if is_root { count } else { 0 },
             ..send.clone()
@@ -225,7 +225,7 @@ impl Collective for Scan {
         call: &Vector,
     ) -> Result<(), Refusal> {
         let recv = &call.elements;
-        call.find_room(team, Kind::Scan, Rank(0), recv.count)?;
+        call.find_room(team, Kind::Scan, Rank(0), || recv.count)?;
         let output = Output::new(recv)?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
@@ -257,7 +257,7 @@ impl Collective for Exscan {
         call: &Vector,
     ) -> Result<(), Refusal> {
         let recv = &call.elements;
-        call.find_room(team, Kind::Exscan, Rank(0), recv.count)?;
+        call.find_room(team, Kind::Exscan, Rank(0), || recv.count)?;
         let output = Output::new(recv)?;
         // SAFETY: the program's elements; overlap is removed. Rank 0 receives nothing.
         unsafe {
