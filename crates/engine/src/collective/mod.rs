@@ -204,8 +204,8 @@ fn wait_for_channel(map: &Map, state: &mut State) -> Result<(), EngineError> {
     // Half a ring at once, as who waits for each place anew is woken up for each.
     let wanted = state.sequence.half_a_ring_ago();
     let mut blocking_wait = BlockingWait::new(map, "run-ahead");
-    for rank in (0..map.topology.size()).filter(|&rank| rank != map.rank.0) {
-        let finished = map.segment().finished(NodeRank(rank));
+    for rank in map.others() {
+        let finished = map.segment().finished(NodeRank(rank.0));
         while finished.load(Ordering::Acquire) < wanted {
             blocking_wait.idle(Blocked::Node, || format!("rank {rank}"))?;
         }

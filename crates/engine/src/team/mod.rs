@@ -156,8 +156,7 @@ impl Team {
         }
         if self.map.rails.is_some() {
             // Connected ones read that where they wait.
-            let unconnected = (0..self.size()).map(Rank);
-            let unconnected = unconnected.filter(|&rank| {
+            let unconnected = self.map.others().filter(|&rank| {
                 state.links[rank.index()].is_none()
                     && !self.map.topology.same_node(rank, self.map.rank)
             });
