@@ -28,14 +28,13 @@ impl<F: Lanes> Failover<F> {
                 None => {}
                 Some(arrived) => {
                     let ended = *ended;
-                    let results = owed.pending.drain(..arrived).filter(Entry::has_result);
-                    let results: Vec<_> = results.collect();
-                    let arrived = arrived - results.len();
-                    results
-                        .into_iter()
-                        .rev()
-                        .for_each(|entry| owed.pending.push_front(entry));
+                    let (before, mut place) = (owed.pending.len(), 0);
+                    owed.pending.retain(|entry| {
+                        place += 1;
+                        place > arrived || entry.has_result()
+                    });
                     let (name, left) = (&self.inner.rails()[rail].name, owed.pending.len());
+                    let arrived = before - left;
                     tracing::debug!(
                         "rail {name} to {}: {arrived} operations had arrived, {left} had not",
                         pair.name()

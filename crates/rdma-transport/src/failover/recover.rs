@@ -88,7 +88,7 @@ impl<F: Lanes> Failover<F> {
         }
     }
 
-    /// Takes the lane of `rail` out of use because of `status`.
+    /// Takes the lane of `rail` out of use because of `status`, ends it, and begins to account for it.
     pub(super) fn mark_down_locked(
         &self,
         pair: &Pair,
@@ -99,16 +99,10 @@ impl<F: Lanes> Failover<F> {
         if !pair.is_up(rail) {
             return;
         }
-        pair.up.fetch_and(!(1 << rail), Ordering::AcqRel);
-        self.take_out(pair, recovery, rail, status);
-    }
-
-    /// Ends the lane of `rail`, which no post takes any more, and begins to account for it.
-    pub(super) fn take_out(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, status: &str) {
+        let up = pair.up.fetch_and(!(1 << rail), Ordering::AcqRel) & !(1 << rail);
         let lane = self.lane(pair, rail);
         self.inner.end_lane(lane);
         self.open(pair, rail);
-        let up = pair.up.load(Ordering::Acquire);
         let broken = self.inner.breakage(lane);
         let refusal = broken.and_then(|broken| Some((broken.refused?, broken.status)));
         let before = refusal.as_ref().map_or(0, |(refused, _)| refused - 1);

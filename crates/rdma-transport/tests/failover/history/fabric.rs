@@ -63,6 +63,28 @@ fn there(slice: &RemoteSlice<'_>) -> usize {
     slice.region.address as usize + slice.offset
 }
 
+fn put(from: &LocalSlice<'_>, to: &RemoteSlice<'_>, flag: Option<(usize, u64)>) -> What {
+    What::Put {
+        from: here(from),
+        to: there(to),
+        bytes: from.bytes,
+        flag,
+    }
+}
+
+fn atomic(
+    at: &RemoteSlice<'_>,
+    (compare, value): (Option<u64>, u64),
+    into: &LocalSlice<'_>,
+) -> What {
+    What::Atomic {
+        at: there(at),
+        compare,
+        value,
+        into: here(into),
+    }
+}
+
 impl Fabric for Virtual {
     fn name(&self) -> &'static str {
         "virtual"
@@ -141,13 +163,7 @@ impl Fabric for Virtual {
         to: RemoteSlice<'_>,
         _: Tracking,
     ) -> Result<Ticket, FabricError> {
-        let what = What::Put {
-            from: here(&from),
-            to: there(&to),
-            bytes: from.bytes,
-            flag: None,
-        };
-        self.post(peer, rail, what)
+        self.post(peer, rail, put(&from, &to, None))
     }
 
     unsafe fn put_notify(
@@ -159,13 +175,8 @@ impl Fabric for Virtual {
         notification: Notification<'_>,
         _: Tracking,
     ) -> Result<Ticket, FabricError> {
-        let what = What::Put {
-            from: here(&from),
-            to: there(&to),
-            bytes: from.bytes,
-            flag: Some((there(&notification.word), notification.value)),
-        };
-        self.post(peer, rail, what)
+        let flag = (there(&notification.word), notification.value);
+        self.post(peer, rail, put(&from, &to, Some(flag)))
     }
 
     unsafe fn get(
@@ -191,13 +202,7 @@ impl Fabric for Virtual {
         add: u64,
         into: LocalSlice<'_>,
     ) -> Result<Ticket, FabricError> {
-        let what = What::Atomic {
-            at: there(&at),
-            compare: None,
-            value: add,
-            into: here(&into),
-        };
-        self.post(peer, rail, what)
+        self.post(peer, rail, atomic(&at, (None, add), &into))
     }
 
     unsafe fn fetch_add_behind(
@@ -219,13 +224,7 @@ impl Fabric for Virtual {
         swap: u64,
         into: LocalSlice<'_>,
     ) -> Result<Ticket, FabricError> {
-        let what = What::Atomic {
-            at: there(&at),
-            compare: Some(compare),
-            value: swap,
-            into: here(&into),
-        };
-        self.post(peer, rail, what)
+        self.post(peer, rail, atomic(&at, (Some(compare), swap), &into))
     }
 
     fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
