@@ -218,6 +218,9 @@ fn parse(text: &str) -> Result<List> {
 pub fn expand(list: &List, extent: Extent, seed: u64) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     for row in &list.row {
+        if extent == Extent::Sample && !sample::has(list, row, seed) {
+            continue;
+        }
         let mut row = row.clone();
         if extent == Extent::All {
             let each = std::mem::take(&mut row.each);
@@ -229,7 +232,6 @@ pub fn expand(list: &List, extent: Extent, seed: u64) -> Result<Vec<Case>> {
         };
         let of_row = of_row(list, &row, &rounds)?;
         match extent {
-            Extent::Sample if row.larger || !sample::has(list, &row, seed) => {}
             Extent::Sample => cases.extend(sample::of_row(&row, of_row, seed)),
             Extent::List | Extent::All => cases.extend(of_row),
         }

@@ -28,16 +28,25 @@ pub(super) fn of_row(row: &Row, cases: Vec<Case>, seed: u64) -> Vec<Case> {
         .collect()
 }
 
-/// Whether a sample has the row, as far as `one_of` says.
+/// Whether a sample has anything of the row.
 pub(super) fn has(list: &List, row: &Row, seed: u64) -> bool {
-    let Some(word) = &row.one_of else { return true };
-    let alike = list
-        .row
-        .iter()
-        .filter(|other| other.one_of.as_ref() == Some(word));
-    let names: Vec<_> = alike.map(|other| (&other.name, &other.mpi)).collect();
-    let drawn = index(&mut draws(seed, word), names.len());
-    drawn.is_some_and(|drawn| names[drawn] == (&row.name, &row.mpi))
+    let rows = list.row.iter();
+    let families = rows.map(|row| (row.one_of.as_deref(), (&row.name, &row.mpi)));
+    !row.larger && is_drawn(seed, row.one_of.as_deref(), families, (&row.name, &row.mpi))
+}
+
+/// Whether `seed` draws `one` among those of its `family`; what has no family is always there.
+pub fn is_drawn<'a, T: PartialEq>(
+    seed: u64,
+    family: Option<&str>,
+    all: impl Iterator<Item = (Option<&'a str>, T)>,
+    one: T,
+) -> bool {
+    let Some(family) = family else { return true };
+    let alike = all.filter(|(of, _)| *of == Some(family));
+    let alike: Vec<T> = alike.map(|(_, other)| other).collect();
+    let drawn = index(&mut draws(seed, &family), alike.len());
+    drawn.is_some_and(|drawn| alike[drawn] == one)
 }
 
 /// One of `count` indices.
@@ -57,7 +66,7 @@ fn kept(row: &Row, case: &Case) -> Vec<String> {
 }
 
 /// The draws of `seed` for one question.
-pub fn draws(seed: u64, question: &impl Hash) -> SplitMix64 {
+fn draws(seed: u64, question: &impl Hash) -> SplitMix64 {
     let mut hasher = DefaultHasher::new();
     question.hash(&mut hasher);
     SplitMix64(seed ^ hasher.finish())

@@ -59,13 +59,8 @@ impl Scenario {
 
     /// Whether it runs.
     pub fn is_in(&self, extent: Extent, seed: u64) -> bool {
-        let Some(family) = self.family.filter(|_| extent == Extent::Sample) else {
-            return true;
-        };
-        let all = ALL.iter().filter(|one| one.family == Some(family));
-        let names: Vec<_> = all.map(|one| one.name).collect();
-        let drawn = sample::draws(seed, &family).below(names.len() as u64);
-        names[drawn as usize] == self.name
+        let all = ALL.iter().map(|one| (one.family, one.name));
+        extent != Extent::Sample || sample::is_drawn(seed, self.family, all, self.name)
     }
 
     /// As something to run among others; most of the time scenarios wait.
