@@ -9,7 +9,6 @@ applications that of whole runs on natural nodes, of the least disturbed run of 
 """
 
 import json
-import math
 import sys
 from collections import defaultdict
 
@@ -21,15 +20,11 @@ def read(path):
 
 def of_collectives(runs):
     """(collective and kind of buffers) to {ranks: gain}."""
-    ratios = defaultdict(lambda: defaultdict(list))
+    gains = defaultdict(dict)
     for run in runs:
-        for row in run["rows"]:
-            name = f"{row['collective']}, {row['buffers']} buffers"
-            ratios[name][row["ranks"]].append(math.log(row["ratio"]))
-    return {
-        name: {ranks: math.exp(-sum(logs) / len(logs)) for ranks, logs in by_ranks.items()}
-        for name, by_ranks in ratios.items()
-    }
+        for name, ratio in run["geometric_means"].items():
+            gains[name][run["ranks"]] = 1 / ratio
+    return gains
 
 
 def of_applications(run):
