@@ -5,7 +5,7 @@ mod common;
 #[path = "common/stand_in.rs"]
 mod stand_in;
 
-use common::{expect_code, ferrorail};
+use common::{OPEN_MPI, expect_code, ferrorail};
 use serde_json::Value;
 use stand_in::StandIn;
 use std::collections::BTreeSet;
@@ -250,9 +250,7 @@ fn applications(args: &[&str]) -> Command {
     command
         .arg("bench")
         .args([args, &few, &programs].concat())
-        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-        .env("OMPI_MCA_pml", "ob1");
+        .envs(OPEN_MPI);
     command
 }
 

@@ -15,6 +15,15 @@ pub fn ferrorail() -> Command {
     command
 }
 
+/// What Open MPI's launcher needs on the machines of users and CI alike, in the form of `Command::envs`.
+#[allow(dead_code, reason = "not every test program starts MPI jobs")]
+pub const OPEN_MPI: [(&str, &str); 3] = [
+    ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+    ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+    // Its other message layers look for their networks for 0.2 s.
+    ("OMPI_MCA_pml", "ob1"),
+];
+
 /// Runs to the end and checks the exit code.
 #[track_caller]
 pub fn expect_code(command: &mut Command, code: i32) -> (String, String) {

@@ -1,6 +1,6 @@
 //! A stand-in for the preload library, and `ferrorail bench` on it.
 
-use super::common::{expect_code, ferrorail};
+use super::common::{OPEN_MPI, expect_code, ferrorail};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -54,11 +54,8 @@ impl StandIn {
         }
         if launcher.contains("openmpi") {
             command
-                .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-                .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-                .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
-                // Its other message layers look for their networks for 0.2 s.
-                .env("OMPI_MCA_pml", "ob1");
+                .envs(OPEN_MPI)
+                .env("OMPI_MCA_rmaps_base_oversubscribe", "1");
         }
         command
             .env("FERRORAIL_LIBRARY", self.library())
