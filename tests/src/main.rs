@@ -41,6 +41,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use pool::{Item, Tally};
 use std::collections::BTreeSet;
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -153,6 +154,14 @@ impl Setup {
         Self {
             library: None,
             ..self.clone()
+        }
+    }
+
+    /// What a scenario tries of what differs in little: one, drawn from the seed, where a sample runs, otherwise all.
+    fn drawn<'a, T: Hash>(&self, all: &'a [T]) -> &'a [T] {
+        match self.extent {
+            Extent::Sample => list::sample::one_of(self.seed, all),
+            Extent::List | Extent::All => all,
         }
     }
 

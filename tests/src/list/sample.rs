@@ -49,6 +49,12 @@ pub fn is_drawn<'a, T: PartialEq>(
     drawn.is_some_and(|drawn| alike[drawn] == one)
 }
 
+/// The one of `all` that `seed` draws; none of none.
+pub fn one_of<T: Hash>(seed: u64, all: &[T]) -> &[T] {
+    let drawn = index(&mut draws(seed, &all), all.len());
+    drawn.map_or(&[], |drawn| &all[drawn..=drawn])
+}
+
 /// One of `count` indices.
 fn index(draw: &mut SplitMix64, count: usize) -> Option<usize> {
     (count > 0).then(|| draw.below(count as u64) as usize)

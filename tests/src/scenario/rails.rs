@@ -274,9 +274,10 @@ pub fn shares(setup: &Setup) -> Result<()> {
     for (index, rate) in (0..).zip(rates) {
         rail("all", index, &["slow", "rate", rate])?;
     }
-    let judged = ["even", "weighted", "adaptive"]
-        .into_iter()
-        .try_for_each(|policy| {
+    let judged = setup
+        .drawn(&["even", "weighted", "adaptive"])
+        .iter()
+        .try_for_each(|&policy| {
             let stats = run_policy(setup, policy).with_context(|| policy.to_owned())?;
             let [fast, slow] = stats.rails.as_slice() else {
                 bail!("{policy}: {} rails", stats.rails.len());

@@ -36,12 +36,7 @@ pub fn failing_steps(setup: &Setup, mpi: Mpi) -> Result<()> {
 
 /// The same on RDMA devices: one step of what is asked of verbs, and all queue pairs from one on; a sample has either.
 pub fn failing_on_devices(setup: &Setup) -> Result<()> {
-    let kinds = [("ibv_", ""), ("ibv_create_qp", "+")];
-    let kinds = match setup.extent {
-        Extent::Sample => &kinds[(setup.seed % 2) as usize..][..1],
-        Extent::List | Extent::All => &kinds[..],
-    };
-    for &(only, rest) in kinds {
+    for &(only, rest) in setup.drawn(&[("ibv_", ""), ("ibv_create_qp", "+")]) {
         let settings = [
             ("FERRORAIL_FABRIC", "verbs"),
             ("FERRORAIL_RAILS", "2"),
@@ -53,9 +48,9 @@ pub fn failing_on_devices(setup: &Setup) -> Result<()> {
 }
 
 /// Each large piece of memory that calls with derived types want is refused to one rank, in one job for each shape of
-/// nodes: all ranks get an error or what they should, and the job ends.
+/// nodes, or for the one drawn: all ranks get an error or what they should, and the job ends.
 pub fn refused_memory(setup: &Setup, mpi: Mpi) -> Result<()> {
-    for node_size in ["0", "1", "2"] {
+    for &node_size in setup.drawn(&["0", "1", "2"]) {
         let settings = [
             ("FERRORAIL_FABRIC", "loopback"),
             ("FERRORAIL_NODE_SIZE", node_size),
@@ -225,7 +220,7 @@ fn each_moment(
     settings: &[(&str, &str)],
     judge: impl Fn(&Outcome) -> Result<()>,
 ) -> Result<()> {
-    for node_size in ["0", "1"] {
+    for &node_size in setup.drawn(&["0", "1"]) {
         for &moment in moments {
             let shape = [
                 ("FERRORAIL_FABRIC", "loopback"),

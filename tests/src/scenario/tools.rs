@@ -41,7 +41,7 @@ pub fn behind(setup: &Setup, mpi: Mpi) -> Result<()> {
 }
 
 fn all(setup: &Setup, mpi: Mpi, place: Place) -> Result<()> {
-    for wrapped in ["ALL", "SOME", "COMPLETION"] {
+    for &wrapped in setup.drawn(&["ALL", "SOME", "COMPLETION"]) {
         let tool = program::build_tool(setup, mpi, wrapped)?
             .display()
             .to_string();
