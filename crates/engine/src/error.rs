@@ -96,6 +96,15 @@ pub enum EngineError {
         /// The peer, where it is known.
         rank: Option<Rank>,
     },
+    /// A peer passed another root or amount of data, or called another collective, and is as far as this rank for
+    /// all that: the communicator goes on.
+    #[error(
+        "rank {rank} does not describe the same collective, root and amount of data as this rank; the communicator goes on"
+    )]
+    Truncated {
+        /// The peer.
+        rank: Rank,
+    },
     /// A peer had an error during an operation, and takes part in nothing more.
     #[error("rank {rank} left the communicator after an error")]
     PeerGaveUp {
@@ -161,7 +170,7 @@ impl EngineError {
             Self::Fabric(FabricError::RegisterMemory { .. })
             | Self::ElementTooLarge { .. }
             | Self::Shm(_) => ErrorClass::NoMemory,
-            Self::Mismatch { .. } => ErrorClass::Truncate,
+            Self::Mismatch { .. } | Self::Truncated { .. } => ErrorClass::Truncate,
             Self::PeerDied { .. } => ErrorClass::ProcessFailed,
             Self::Selection(_) => ErrorClass::Internal,
             Self::Window(error) => class_of(error),

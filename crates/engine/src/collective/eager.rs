@@ -8,7 +8,7 @@
 use super::Call;
 use crate::EngineError;
 use crate::reducer::Reducer;
-use crate::run::tag::{Expected, Messages};
+use crate::run::tag::{Expected, Messages, contradicts};
 use crate::run::{Blocked, BlockingWait};
 use crate::sequence::EagerAllocation;
 use crate::team::State;
@@ -359,14 +359,29 @@ impl Exchange<'_> {
 
     fn idle(&mut self, of: Rank) -> Result<(), EngineError> {
         let (map, name) = (self.map, self.call.collective.name());
-        self.blocking_wait
-            .get_or_insert_with(|| {
-                BlockingWait::new(map, name).expecting(Expected {
-                    tag: self.allocation.op,
-                    messages: Messages::None,
-                })
-            })
-            .idle(Blocked::Node, || format!("rank {of}"))?;
-        Ok(())
+        let wait = self
+            .blocking_wait
+            .get_or_insert_with(|| BlockingWait::new(map, name));
+        wait.expect(Expected {
+            tag: self.allocation.op,
+            messages: Messages::EagerSlot(NodeRank(of.0)),
+        });
+        match wait.idle(Blocked::Node, || format!("rank {of}")) {
+            Err(EngineError::Mismatch { .. }) if self.is_in_step(of) => {
+                Err(EngineError::Truncated { rank: of })
+            }
+            outcome => outcome.map(drop),
+        }
+    }
+
+    /// Whether `of`, whose arguments differ, is in an eager call too. Each has then used one number and one slot,
+    /// and said before what it had to say, unless a scan had to pass something on.
+    fn is_in_step(&self, of: Rank) -> bool {
+        let slot = self
+            .map
+            .segment()
+            .eager_slot(NodeRank(of.0), self.allocation.slot);
+        let passes_on = matches!(self.call.collective, Collective::Scan | Collective::Exscan);
+        !self.by_length && !passes_on && contradicts(slot.value(), self.allocation.op)
     }
 }

@@ -70,7 +70,7 @@ impl Team {
     /// Runs `call` to its end.
     ///
     /// # Errors
-    /// After an error the team is unusable: peers may be anywhere.
+    /// After an error the team is unusable, but for [`EngineError::Truncated`]: peers may be anywhere.
     fn call(&self, call: &Call<'_>) -> Result<(), EngineError> {
         let mut state = self.enter()?;
         let state = &mut *state;
@@ -105,15 +105,14 @@ impl Team {
         }
     }
 
-    /// After `error` peers may be anywhere.
+    /// After most errors peers may be anywhere.
     #[cold]
     fn failed(&self, state: &mut State, error: EngineError) -> EngineError {
-        let done_nothing = matches!(
-            error,
-            EngineError::ElementTooLarge { .. } | EngineError::Unconnected
-        );
-        if !done_nothing {
-            self.break_off(state, error.to_string());
+        match error {
+            // Nothing was done.
+            EngineError::ElementTooLarge { .. } | EngineError::Unconnected => {}
+            EngineError::Truncated { .. } => finish(&self.map, state),
+            _ => self.break_off(state, error.to_string()),
         }
         error
     }

@@ -77,7 +77,7 @@ pub(super) fn signal(flags: &NodeFlags<'_>, rank: NodeRank, value: u64) {
 }
 
 /// Whether `seen` is the tag of the same operation with other arguments.
-fn contradicts(seen: u64, tag: u64) -> bool {
+pub(crate) fn contradicts(seen: u64, tag: u64) -> bool {
     seen != tag && seen >> SIGNATURE_BITS == tag >> SIGNATURE_BITS
 }
 
@@ -125,6 +125,8 @@ pub(crate) struct Expected {
 pub(crate) enum Messages {
     /// None.
     None,
+    /// One in the eager slot of this rank; whatever the others are in makes no difference.
+    EagerSlot(NodeRank),
     /// All of a channel have the operation's.
     Channel(u32),
     /// That in a slot of a channel has this one.
@@ -149,7 +151,11 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
     let segment = map.segment();
     let (flags, layout) = (segment.flags(), segment.layout());
     let ranks = map.topology.ranks_of(map.node);
-    for local in (0..layout.local_ranks).map(NodeRank) {
+    let asked = match expected.messages {
+        Messages::EagerSlot(of) => of.0..of.0 + 1,
+        _ => 0..layout.local_ranks,
+    };
+    for local in asked.map(NodeRank) {
         let eager = (0..EAGER_SLOTS).map(|slot| segment.eager_slot(local, slot).value());
         let mut shown = [flags.value(local) >> 8, flags.status(local)]
             .into_iter()
@@ -161,7 +167,7 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
         }
     }
     let (channel, slots, of_message) = match expected.messages {
-        Messages::None => return None,
+        Messages::None | Messages::EagerSlot(_) => return None,
         Messages::Channel(channel) => (channel, 0..layout.slots as Slot, tag),
         Messages::Slot(channel, slot, of_message) => (channel, slot..slot + 1, of_message),
     };

@@ -79,6 +79,11 @@ impl<'a> BlockingWait<'a> {
         self
     }
 
+    /// The same from now on for something else.
+    pub fn expect(&mut self, expected: Expected) {
+        self.expected = Some(expected);
+    }
+
     /// One idle step after a failed poll; true now and then when it has taken long, and only then
     /// `waiting_for` is asked.
     ///
