@@ -50,8 +50,8 @@ mod window;
 /// What measurements work with that need no team: rails, and memory shared inside a node.
 pub mod raw {
     pub use ferrorail_fabric::{
-        LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, SharedBacking, Ticket,
-        Tracking,
+        LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice, SharedBacking,
+        Ticket, Tracking,
     };
     pub use ferrorail_shm::{Segment, SegmentHandle, process_id};
 }

@@ -4,9 +4,9 @@ use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::multicast::DatagramLimits;
 use ferrorail_fabric::{
-    Capabilities, Connections, Fabric, FabricError, Group, GroupId, LocalRegion, LocalSlice,
-    Multicast, MulticastError, Notification, RailCounters, RailInfo, Reach, RemoteRegion,
-    RemoteSlice, SharedBacking, Ticket, Tracking,
+    Capabilities, Connections, Fabric, FabricError, Group, GroupId, LocalRegion, Multicast,
+    MulticastError, Op, RailCounters, RailInfo, Reach, RemoteRegion, SharedBacking, Ticket,
+    Tracking,
 };
 use ferrorail_rdma_transport::failover::{Failover, Watchdog, pair_bytes};
 use ferrorail_rdma_transport::loopback::{self, LoopbackFabric};
@@ -173,54 +173,15 @@ impl Fabric for Rails {
         delegate!(self, f => f.keep_planes(peer, planes))
     }
 
-    unsafe fn put(
+    unsafe fn post(
         &self,
         peer: PeerId,
         rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
+        op: &Op<'_>,
         tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
         // SAFETY: the caller's contract is the callee's.
-        unsafe { delegate!(self, f => f.put(peer, rail, from, to, tracking)) }
-    }
-
-    unsafe fn put_eager(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
-        trailing_flag: u64,
-        tracking: Tracking,
-    ) -> Result<Ticket, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        unsafe { delegate!(self, f => f.put_eager(peer, rail, from, to, trailing_flag, tracking)) }
-    }
-
-    unsafe fn put_notify(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
-        notification: Notification<'_>,
-        tracking: Tracking,
-    ) -> Result<Ticket, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        unsafe { delegate!(self, f => f.put_notify(peer, rail, from, to, notification, tracking)) }
-    }
-
-    unsafe fn put_wake(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
-        notification: Notification<'_>,
-    ) -> Result<Ticket, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        unsafe { delegate!(self, f => f.put_wake(peer, rail, from, to, notification)) }
+        unsafe { delegate!(self, f => f.post(peer, rail, op, tracking)) }
     }
 
     fn wake_descriptors(&self) -> Vec<BorrowedFd<'_>> {
@@ -229,53 +190,6 @@ impl Fabric for Rails {
 
     fn arm(&self) -> Result<(), FabricError> {
         delegate!(self, f => f.arm())
-    }
-
-    unsafe fn get(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: RemoteSlice<'_>,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        unsafe { delegate!(self, f => f.get(peer, rail, from, into)) }
-    }
-
-    unsafe fn fetch_add(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        at: RemoteSlice<'_>,
-        add: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        unsafe { delegate!(self, f => f.fetch_add(peer, rail, at, add, into)) }
-    }
-
-    unsafe fn fetch_add_behind(
-        &self,
-        before: Ticket,
-        at: RemoteSlice<'_>,
-        add: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Option<Ticket>, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        unsafe { delegate!(self, f => f.fetch_add_behind(before, at, add, into)) }
-    }
-
-    unsafe fn compare_swap(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        at: RemoteSlice<'_>,
-        compare: u64,
-        swap: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        unsafe { delegate!(self, f => f.compare_swap(peer, rail, at, compare, swap, into)) }
     }
 
     fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {

@@ -7,7 +7,7 @@
 //!
 //! * Operations posted to one (peer, rail) take effect at the target in the order posted; nothing
 //!   is ordered between rails or between peers. A notification therefore follows its data on the
-//!   same rail ([`Fabric::put_notify`]).
+//!   same rail ([`Kind::Notify`]).
 //! * A notification is a 64-bit store to an 8-byte-aligned word; a target that reads it with acquire
 //!   ordering sees the data put before it on that rail.
 //! * Under [`AtomicScope::Rail`], CPU atomics and the fabric's atomics on one word do not exclude
@@ -15,8 +15,8 @@
 //!
 //! # Local completion
 //!
-//! A posted operation reads its source until its [`Ticket`] is complete; `fetch_add`,
-//! `compare_swap` and `get` have their result in `into` only then. Operations posted with
+//! A posted operation reads its source until its [`Ticket`] is complete; what brings something back
+//! has its result in place only then. Operations posted with
 //! [`Tracking::Silent`] complete when a later tracked one on the same (peer, rail) does.
 
 mod capabilities;
@@ -24,6 +24,7 @@ mod connections;
 mod error;
 mod lanes;
 pub mod multicast;
+mod op;
 mod rail;
 mod region;
 pub mod stripe;
@@ -33,70 +34,12 @@ pub use connections::{Connections, Reach};
 pub use error::FabricError;
 pub use lanes::{Breakage, LaneId, Lanes};
 pub use multicast::{Group, GroupId, Multicast, MulticastError};
+pub use op::{Kind, LocalSlice, Notification, Op, Operation, RemoteSlice, Ticket, Tracking};
 pub use rail::{RailCounters, RailInfo};
 pub use region::{LocalRegion, RAILS_MAX, RemoteRegion, SharedBacking};
 
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use std::os::fd::BorrowedFd;
-
-/// A part of a [`LocalRegion`].
-#[derive(Clone, Copy, Debug)]
-pub struct LocalSlice<'a> {
-    /// The registered memory.
-    pub region: &'a LocalRegion,
-    /// First byte, relative to the region.
-    pub offset: usize,
-    /// Length in bytes.
-    pub bytes: usize,
-}
-
-/// A part of a [`RemoteRegion`].
-#[derive(Clone, Copy, Debug)]
-pub struct RemoteSlice<'a> {
-    /// The peer's memory.
-    pub region: &'a RemoteRegion,
-    /// First byte, relative to the region.
-    pub offset: usize,
-}
-
-/// The word that tells the target a put has arrived.
-#[derive(Clone, Copy, Debug)]
-pub struct Notification<'a> {
-    /// Eight-byte-aligned word in the target's memory.
-    pub word: RemoteSlice<'a>,
-    /// Value to store there.
-    pub value: u64,
-}
-
-/// Whether the caller will ask for the completion of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tracking {
-    /// Nobody will; the fabric may save the completion.
-    Silent,
-    /// [`Fabric::is_complete`] will be called with the ticket.
-    Tracked,
-}
-
-/// Names a posted operation: the `sequence`-th on its (peer, rail), from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
-    /// The target.
-    pub peer: PeerId,
-    /// The rail it was posted on.
-    pub rail: RailId,
-    /// Position in the order of posting.
-    pub sequence: u64,
-}
-
-impl Ticket {
-    /// What it was posted on.
-    pub fn lane(&self) -> LaneId {
-        LaneId {
-            peer: self.peer,
-            rail: self.rail,
-        }
-    }
-}
 
 /// One process's attachment to its rails. See the module documentation for ordering.
 ///
@@ -206,86 +149,25 @@ pub trait Fabric: Send + Sync + 'static {
         Connections::default()
     }
 
-    /// Writes `from` to `to`.
+    /// Posts `op` to `peer` on `rail`.
     ///
     /// # Errors
-    /// [`FabricError::WouldBlock`] if the rail's queue is full: call [`Fabric::progress`], try again.
+    /// [`FabricError::WouldBlock`] if the rail's queue is full: call [`Fabric::progress`], try again. Nothing
+    /// was posted if it fails.
     ///
     /// # Safety
-    /// `from` stays valid and unwritten until the ticket completes; `to` is inside memory the peer
-    /// registered and still holds.
-    unsafe fn put(
+    /// Remote memory of `op` is inside what the peer registered and still holds. Local memory stays valid
+    /// until the ticket completes: unwritten if it is the source of a put, untouched otherwise. Words of
+    /// atomics and of notifications are 8-byte aligned.
+    unsafe fn post(
         &self,
         peer: PeerId,
         rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
+        op: &Op<'_>,
         tracking: Tracking,
     ) -> Result<Ticket, FabricError>;
 
-    /// [`Fabric::put`], then the notification, in that order at the target. `from` may be empty.
-    ///
-    /// # Errors
-    /// As [`Fabric::put`]; nothing was posted if it fails.
-    ///
-    /// # Safety
-    /// As [`Fabric::put`], for the word as well.
-    unsafe fn put_notify(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
-        notification: Notification<'_>,
-        tracking: Tracking,
-    ) -> Result<Ticket, FabricError>;
-
-    /// [`Fabric::put`] of what ends with its own notification: a word of `from`, which holds `trailing_flag`
-    /// and only ever rises at the target, tells whether it has arrived. Nothing is promised about
-    /// the order in which its bytes do.
-    ///
-    /// # Errors
-    /// As [`Fabric::put`].
-    ///
-    /// # Safety
-    /// As [`Fabric::put`]; `to` ends at a multiple of eight bytes.
-    unsafe fn put_eager(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
-        trailing_flag: u64,
-        tracking: Tracking,
-    ) -> Result<Ticket, FabricError> {
-        let _ = trailing_flag;
-        // SAFETY: the caller's contract.
-        unsafe { self.put(peer, rail, from, to, tracking) }
-    }
-
-    /// [`Fabric::put_notify`] that wakes a thread of the peer which sleeps on its
-    /// [`Fabric::wake_descriptors`], which it must have and have [armed](Fabric::arm). Always tracked. The
-    /// wake-up is a hint, which may be lost.
-    ///
-    /// # Errors
-    /// As [`Fabric::put`]; nothing was posted if it fails.
-    ///
-    /// # Safety
-    /// As [`Fabric::put_notify`].
-    unsafe fn put_wake(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
-        notification: Notification<'_>,
-    ) -> Result<Ticket, FabricError> {
-        let tracking = Tracking::Tracked;
-        // SAFETY: the caller's contract.
-        unsafe { self.put_notify(peer, rail, from, to, notification, tracking) }
-    }
-
-    /// Descriptors that become readable when [`Fabric::put_wake`] of a peer has arrived since
+    /// Descriptors that become readable when [`Kind::Wake`] of a peer has arrived since
     /// [`Fabric::arm`] was last called; none if nothing wakes.
     fn wake_descriptors(&self) -> Vec<BorrowedFd<'_>> {
         Vec::new()
@@ -299,61 +181,6 @@ pub trait Fabric: Send + Sync + 'static {
     fn arm(&self) -> Result<(), FabricError> {
         Ok(())
     }
-
-    /// Reads `from` at the peer into `into`. Always tracked.
-    ///
-    /// # Safety
-    /// `into` stays valid and untouched until the ticket completes; `from` as in [`Fabric::put`].
-    unsafe fn get(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: RemoteSlice<'_>,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError>;
-
-    /// Adds `add` to the 64-bit word `at`; its old value lands in the 8 bytes of `into`.
-    /// Always tracked.
-    ///
-    /// # Safety
-    /// As [`Fabric::get`]; `at` and `into` are 8-byte aligned.
-    unsafe fn fetch_add(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        at: RemoteSlice<'_>,
-        add: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError>;
-
-    /// [`Fabric::fetch_add`] on the peer and rail of `before`, taking effect behind that operation, which
-    /// need not be complete. Rails that take over from each other keep no order between them: `None`,
-    /// and nothing is posted, if that cannot be promised. Wait for `before` then.
-    ///
-    /// # Safety
-    /// As [`Fabric::fetch_add`].
-    unsafe fn fetch_add_behind(
-        &self,
-        before: Ticket,
-        at: RemoteSlice<'_>,
-        add: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Option<Ticket>, FabricError>;
-
-    /// Stores `swap` in the 64-bit word `at` if it holds `compare`; its old value lands in `into`.
-    /// Always tracked.
-    ///
-    /// # Safety
-    /// As [`Fabric::fetch_add`].
-    unsafe fn compare_swap(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        at: RemoteSlice<'_>,
-        compare: u64,
-        swap: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError>;
 
     /// Whether a tracked operation is complete. Does not itself make progress.
     ///

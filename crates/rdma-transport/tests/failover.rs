@@ -22,7 +22,7 @@ mod suspicion;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{Fabric, FabricError, LaneId, Lanes, RemoteRegion, Tracking};
+use ferrorail_fabric::{Fabric, FabricError, LaneId, Lanes, Op, RemoteRegion, Tracking};
 use ferrorail_rdma_transport::failover::{Failover, Watchdog};
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
 use side::{Side, sides};
@@ -236,7 +236,7 @@ fn late_packets_do_land_where_the_target_has_not_ended_the_lane() {
             unsafe {
                 let (from, to) = (slice(&from, 0, 8), at(&remote, 0));
                 pair.a
-                    .put(pair.ab, RailId(rail), from, to, Tracking::Tracked)
+                    .post(pair.ab, RailId(rail), &Op::put(from, to), Tracking::Tracked)
             }
         };
         let lost = put(1).unwrap();
@@ -269,7 +269,12 @@ fn an_atomic_of_unknown_outcome_never_counts_as_done() {
         let into = slice(&left.mine.1, 8 * add as usize, 8);
         // SAFETY: both live until the fabrics are gone.
         left.post(|fabric| unsafe {
-            fabric.fetch_add(left.peer, RailId(0), at(theirs, 0), add, into)
+            fabric.post(
+                left.peer,
+                RailId(0),
+                &Op::fetch_add(at(theirs, 0), add, into, None),
+                Tracking::Tracked,
+            )
         })
     };
     let lost = add(1).unwrap();
@@ -335,7 +340,7 @@ fn a_lane_to_oneself_comes_back() {
     let put = |offset| {
         let (from, to) = (slice(&region, 0, 8), at(&remote, offset));
         // SAFETY: the memory lives until the fabric is gone.
-        unsafe { fabric.put(own, RailId(0), from, to, Tracking::Tracked) }.unwrap()
+        unsafe { fabric.post(own, RailId(0), &Op::put(from, to), Tracking::Tracked) }.unwrap()
     };
     memory.store(0, 7);
     let done = |ticket| {

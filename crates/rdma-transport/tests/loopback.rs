@@ -14,7 +14,9 @@ mod support;
 
 use ferrorail_base::config::Settings;
 use ferrorail_base::{ProcessId, RailId};
-use ferrorail_fabric::{AtomicScope, Fabric, FabricError, Notification, RemoteRegion, Tracking};
+use ferrorail_fabric::{
+    AtomicScope, Fabric, FabricError, Notification, Op, RemoteRegion, Tracking,
+};
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
 use support::{Pair, Private, at, object, settings, slice};
 
@@ -86,7 +88,8 @@ fn keys_and_bounds_are_checked() {
         // SAFETY: both buffers outlive the put, which is complete or refused at once.
         unsafe {
             let (from, to) = (slice(&source, from, bytes), at(region, to));
-            pair.a.put(pair.ab, rail, from, to, Tracking::Tracked)
+            pair.a
+                .post(pair.ab, rail, &Op::put(from, to), Tracking::Tracked)
         }
     };
     let [rail0, rail1] = support::RAILS;
@@ -122,8 +125,12 @@ fn unaligned_words_and_unconnected_peers_are_refused() {
     let rail = support::RAILS[0];
     // SAFETY: refused before any memory is touched.
     let unaligned = unsafe {
-        pair.a
-            .fetch_add(pair.ab, rail, at(&remote, 4), 1, slice(&mine, 0, 8))
+        pair.a.post(
+            pair.ab,
+            rail,
+            &Op::fetch_add(at(&remote, 4), 1, slice(&mine, 0, 8), None),
+            Tracking::Tracked,
+        )
     };
     assert!(status(unaligned).contains("aligned"));
     let notification = Notification {
@@ -133,15 +140,20 @@ fn unaligned_words_and_unconnected_peers_are_refused() {
     // SAFETY: as above.
     let outside = unsafe {
         let (from, to) = (slice(&mine, 0, 0), at(&remote, 0));
-        pair.a
-            .put_notify(pair.ab, rail, from, to, notification, Tracking::Silent)
+        pair.a.post(
+            pair.ab,
+            rail,
+            &Op::notify(from, to, notification),
+            Tracking::Silent,
+        )
     };
     assert!(status(outside).contains("remote access error"));
     let stranger = pair.a.open_peer(support::identity(99)).unwrap();
     // SAFETY: as above.
     let unconnected = unsafe {
         let (from, to) = (slice(&mine, 0, 8), at(&remote, 0));
-        pair.a.put(stranger, rail, from, to, Tracking::Silent)
+        pair.a
+            .post(stranger, rail, &Op::put(from, to), Tracking::Silent)
     };
     assert!(status(unconnected).contains("not connected"));
     pair.a.deregister(mine);
@@ -188,8 +200,12 @@ fn threads_share_lanes() {
                             // SAFETY: `results` is used by this thread only, one at a time.
                             unsafe {
                                 let into = slice(&into, 0, 8);
-                                pair.a
-                                    .fetch_add(pair.ab, rail, at(remote, 8 * thread), 1, into)
+                                pair.a.post(
+                                    pair.ab,
+                                    rail,
+                                    &Op::fetch_add(at(remote, 8 * thread), 1, into, None),
+                                    Tracking::Tracked,
+                                )
                             }
                         });
                         pair.wait(ticket);

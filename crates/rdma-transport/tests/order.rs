@@ -7,7 +7,7 @@ use conformance::memory::Memory;
 use conformance::{Pair, at, process, whole};
 use ferrorail_base::RailId;
 use ferrorail_base::config::Settings;
-use ferrorail_fabric::{Fabric, FabricError, LaneId, Lanes, Tracking};
+use ferrorail_fabric::{Fabric, FabricError, LaneId, Lanes, Op, Tracking};
 use ferrorail_rdma_transport::failover::Failover;
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
 
@@ -36,27 +36,40 @@ fn an_addition_waits_for_a_put_whose_lane_ended() {
     // SAFETY: all memory lives to the end, and is left alone until the tickets are complete.
     let (put, _) = pair.post(|| unsafe {
         let from = whole(&data, 0, 8);
-        pair.a
-            .put(pair.ab, rail, from, at(&remote, 0), Tracking::Tracked)
+        pair.a.post(
+            pair.ab,
+            rail,
+            &Op::put(from, at(&remote, 0)),
+            Tracking::Tracked,
+        )
     });
     let add = || {
         let into = whole(&result, 0, 8);
+        let op = Op::fetch_add(at(&remote, 64), 1, into, Some(put));
         // SAFETY: as above.
-        unsafe { pair.a.fetch_add_behind(put, at(&remote, 64), 1, into) }
+        unsafe { pair.a.post(pair.ab, rail, &op, Tracking::Tracked) }
     };
     pair.a.inner().end_lane(LaneId {
         peer: pair.ab,
         rail,
     });
-    assert_eq!(add().unwrap(), None, "another rail would overtake the put");
+    let refused = |added| matches!(added, Err(FabricError::WouldBlock));
+    assert!(refused(add()), "another rail would overtake the put");
     assert_eq!((words.load(0), words.load(64)), (0, 0));
     pair.wait(&pair.a, put);
     assert_eq!(words.load(0), u64::from_ne_bytes([7; 8]), "done again");
-    assert_eq!(add().unwrap(), None, "nothing is left to follow");
+    assert!(refused(add()), "nothing is left to follow");
     let (added, _) = pair.post(|| {
         let into = whole(&result, 0, 8);
         // SAFETY: as above.
-        unsafe { pair.a.fetch_add(pair.ab, rail, at(&remote, 64), 1, into) }
+        unsafe {
+            pair.a.post(
+                pair.ab,
+                rail,
+                &Op::fetch_add(at(&remote, 64), 1, into, None),
+                Tracking::Tracked,
+            )
+        }
     });
     pair.wait(&pair.a, added);
     assert_eq!(words.load(64), 1);
@@ -75,10 +88,11 @@ fn an_addition_goes_out_behind_a_put_under_way() -> Result<(), FabricError> {
         let to = at(&remote, 0);
         let put = pair
             .a
-            .put(pair.ab, RailId(1), from, to, Tracking::Tracked)?;
-        pair.a.fetch_add_behind(put, at(&remote, 64), 1, into)?
+            .post(pair.ab, RailId(1), &Op::put(from, to), Tracking::Tracked)?;
+        let op = Op::fetch_add(at(&remote, 64), 1, into, Some(put));
+        pair.a.post(pair.ab, RailId(1), &op, Tracking::Tracked)?
     };
-    pair.wait(&pair.a, added.expect("the put is under way"));
+    pair.wait(&pair.a, added);
     assert_eq!(words.load(0), u64::from_ne_bytes([7; 8]));
     assert_eq!(words.load(64), 1);
     Ok(())

@@ -14,7 +14,7 @@ use conformance::{Pair, at, whole};
 use ferrorail_base::config::{RailChoice, Settings};
 use ferrorail_base::{PeerId, RailId};
 use ferrorail_fabric::{
-    AtomicScope, Fabric, FabricError, LaneId, Lanes, Notification, RemoteRegion, Tracking,
+    AtomicScope, Fabric, FabricError, LaneId, Lanes, Notification, Op, RemoteRegion, Tracking,
 };
 use ferrorail_rdma_transport::failover::Failover;
 use ferrorail_rdma_transport::verbs::{self, Bounds, VerbsFabric};
@@ -238,8 +238,12 @@ fn put_20_mb(fabrics: (VerbsFabric, VerbsFabric)) {
             let (from, to) = (whole(&source, 0, bytes), at(&remote, 0));
             // SAFETY: `source` is not written again.
             unsafe {
-                pair.a
-                    .put_notify(pair.ab, RailId(1), from, to, notification, tracking)
+                pair.a.post(
+                    pair.ab,
+                    RailId(1),
+                    &Op::notify(from, to, notification),
+                    tracking,
+                )
             }
         })
     };
@@ -290,8 +294,12 @@ fn many_peers_share_a_completion_queue() {
                 // SAFETY: there is no source.
                 unsafe {
                     let (from, to) = (whole(&source, 0, 0), at(&remote, 0));
-                    pair.a
-                        .put_notify(peer, RailId(0), from, to, notification, tracking)
+                    pair.a.post(
+                        peer,
+                        RailId(0),
+                        &Op::notify(from, to, notification),
+                        tracking,
+                    )
                 }
             });
             if message == MESSAGES {
@@ -319,7 +327,7 @@ fn a_vanished_peer_is_a_typed_error() {
     // SAFETY: `source` is not written, and nobody is there to receive it.
     let posted = unsafe {
         let (from, to) = (whole(&source, 0, 64), at(&remote, 64));
-        a.put(ab, RailId(0), from, to, Tracking::Tracked)
+        a.post(ab, RailId(0), &Op::put(from, to), Tracking::Tracked)
     };
     let ticket = posted.unwrap();
     let start = Instant::now();

@@ -9,8 +9,8 @@ use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
 use ferrorail_fabric::stripe::{Policy, RailTurn, Stripes, flag_value};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Ticket,
-    Tracking,
+    Fabric, FabricError, LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice,
+    Ticket, Tracking,
 };
 
 /// A message on its way to another node: where it is, where it goes, and what it raises there.
@@ -116,7 +116,12 @@ impl TeamRails {
         // SAFETY: an empty put reads nothing; the word belongs to the peer's registered segment.
         let posted = unsafe {
             let fabric = &self.fabric;
-            fabric.put_notify(link.peer, rail, nothing, at(0), notification, tracking)
+            fabric.post(
+                link.peer,
+                rail,
+                &Op::notify(nothing, at(0), notification),
+                tracking,
+            )
         };
         match posted {
             Ok(ticket) => Ok(Some(ticket)),

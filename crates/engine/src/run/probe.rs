@@ -7,7 +7,7 @@ use crate::team::State;
 use crate::team::map::Map;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::{Fabric, FabricError, LocalSlice, RemoteSlice, Ticket};
+use ferrorail_fabric::{Fabric, FabricError, LocalSlice, Op, RemoteSlice, Ticket, Tracking};
 
 /// A status cell that is being read.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,11 @@ pub(crate) fn probe_peer(
     // Where this one does not lead to the peer, another takes it over.
     let rail = rails.local(RailId(0));
     // SAFETY: both words are in registered segments; nobody else reads or writes this rank's.
-    match unsafe { rails.fabric.get(link.peer, rail, from, into) } {
+    match unsafe {
+        rails
+            .fabric
+            .post(link.peer, rail, &Op::get(from, into), Tracking::Tracked)
+    } {
         Ok(ticket) => state.probe = Some(PeerProbe { of: rank, ticket }),
         Err(FabricError::WouldBlock) => {}
         Err(error) => return Err(error.into()),

@@ -13,7 +13,7 @@ use ferrorail_base::sync::Ordering;
 use ferrorail_coll::{Buffer, Slot, Span};
 use ferrorail_fabric::stripe::{Sample, Stripes, flag_value};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
+    Fabric, FabricError, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice, Tracking,
 };
 use ferrorail_shm::Cma;
 use std::time::Instant;
@@ -250,7 +250,7 @@ impl Run<'_> {
         message: &Message<'_>,
         index: u8,
         count: u8,
-    ) -> Notification<'l> {
+    ) -> Notification<RemoteSlice<'l>> {
         let offset = self
             .map
             .arrival_offset(message.to, self.channel, message.slot, index);
@@ -303,16 +303,13 @@ fn post(
         let start = timed.then(Instant::now);
         begun = begun.or(start);
         let rail = rails.local(chunk.rail);
-        let flag = (!message.is_eager).then(|| run.arrival(link, message, index, stripes.count()));
+        let op = match message.is_eager {
+            true => Op::eager(from, to, message.tail()),
+            false => Op::notify(from, to, run.arrival(link, message, index, stripes.count())),
+        };
         // SAFETY: the source is this team's segment or the registered receive buffer, unchanged
         // until every rank of the operation is done; the target registered what it described.
-        let outcome = unsafe {
-            let fabric = &rails.fabric;
-            match flag {
-                None => fabric.put_eager(link.peer, rail, from, to, message.tail(), tracking),
-                Some(flag) => fabric.put_notify(link.peer, rail, from, to, flag, tracking),
-            }
-        };
+        let outcome = unsafe { rails.fabric.post(link.peer, rail, &op, tracking) };
         let ticket = match outcome {
             Ok(ticket) => ticket,
             Err(FabricError::WouldBlock) => {

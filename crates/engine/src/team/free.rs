@@ -8,7 +8,7 @@
 use super::{State, Team};
 use crate::{Context, EngineError};
 use ferrorail_base::RailId;
-use ferrorail_fabric::{Fabric, FabricError, LocalSlice, RemoteSlice, Ticket, Tracking};
+use ferrorail_fabric::{Fabric, FabricError, LocalSlice, Op, RemoteSlice, Ticket, Tracking};
 use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -154,7 +154,7 @@ impl Team {
             match unsafe {
                 rails
                     .fabric
-                    .put(link.peer, rail, from, to, Tracking::Tracked)
+                    .post(link.peer, rail, &Op::put(from, to), Tracking::Tracked)
             } {
                 Err(FabricError::WouldBlock) => return Ok(false),
                 posted => flush.posted.push(posted?),

@@ -8,7 +8,7 @@ use super::map::{CHANNELS, Map, TeamRails};
 use super::{Link, State};
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{Policy, RailWeights};
-use ferrorail_fabric::{Fabric, FabricError, LocalSlice, RailInfo, RemoteSlice, Tracking};
+use ferrorail_fabric::{Fabric, FabricError, LocalSlice, Op, RailInfo, RemoteSlice, Tracking};
 use std::time::{Duration, Instant};
 
 /// Bytes written per rail and trial.
@@ -134,7 +134,7 @@ fn trial(
             let local = rails.local(rail);
             // SAFETY: both sides' scratch of a synchronisation channel is registered with the
             // segment, and nobody reads what lands there.
-            match unsafe { fabric.put(link.peer, local, from, to, Tracking::Tracked) } {
+            match unsafe { fabric.post(link.peer, local, &Op::put(from, to), Tracking::Tracked) } {
                 Ok(ticket) => {
                     last = Some(ticket);
                     left -= 1;

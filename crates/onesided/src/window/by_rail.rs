@@ -11,7 +11,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::stripe::{Sample, Stripes};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalSlice, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket, Tracking,
+    Fabric, FabricError, LocalSlice, Op, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket, Tracking,
 };
 use std::time::Instant;
 
@@ -145,9 +145,13 @@ impl<F: Fabric> WindowRails<F> {
                 match message.direction {
                     Direction::Put => {
                         let tracking = Tracking::Tracked;
-                        self.fabric().put(peer, rail, here, there, tracking)
+                        self.fabric()
+                            .post(peer, rail, &Op::put(here, there), tracking)
                     }
-                    Direction::Get => self.fabric().get(peer, rail, there, here),
+                    Direction::Get => {
+                        self.fabric()
+                            .post(peer, rail, &Op::get(there, here), Tracking::Tracked)
+                    }
                 }
             };
             let Some(ticket) = accepted(posted)? else {

@@ -16,7 +16,7 @@ use super::update::Update;
 use super::{Waiting, Window, WindowError, WindowRails, count};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{Fabric, LocalSlice, RemoteSlice, Ticket};
+use ferrorail_fabric::{Fabric, LocalSlice, Op, RemoteSlice, Ticket, Tracking};
 use ferrorail_reduce::{Number, Operator, kernel};
 
 /// Bytes of an element.
@@ -247,10 +247,18 @@ impl<F: Fabric> WindowRails<F> {
         // complete.
         accepted(unsafe {
             match change {
-                Change::Add(add) => fabric.fetch_add(link.peer, rail, at, add, into),
-                Change::CompareSwap(compare, swap) => {
-                    fabric.compare_swap(link.peer, rail, at, compare, swap, into)
-                }
+                Change::Add(add) => fabric.post(
+                    link.peer,
+                    rail,
+                    &Op::fetch_add(at, add, into, None),
+                    Tracking::Tracked,
+                ),
+                Change::CompareSwap(compare, swap) => fabric.post(
+                    link.peer,
+                    rail,
+                    &Op::compare_swap(at, compare, swap, into),
+                    Tracking::Tracked,
+                ),
             }
         })
     }

@@ -14,7 +14,8 @@ use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{Planner, RailWeights, Stripes};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Tracking,
+    Fabric, FabricError, LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice,
+    Tracking,
 };
 use std::sync::{Arc, PoisonError};
 
@@ -244,12 +245,10 @@ impl<F: Fabric> WindowRails<F> {
         let posted = unsafe {
             let notification = Notification { word, value };
             let rail = self.word_rail();
-            self.fabric.put_notify(
+            self.fabric.post(
                 link.peer,
                 rail,
-                nothing,
-                word,
-                notification,
+                &Op::notify(nothing, word, notification),
                 Tracking::Tracked,
             )
         };
@@ -301,8 +300,10 @@ impl<F: Fabric> WindowRails<F> {
                 // SAFETY: a free slot is nobody's; the caller's buffer is readable.
                 unsafe { here.copy_to(self.slot_range(slot, here.bytes)) };
                 // SAFETY: the slot is taken until the ticket is complete; `there` as promised.
-                let posted =
-                    unsafe { self.fabric.put(peer, rail, local, there, Tracking::Tracked) };
+                let posted = unsafe {
+                    self.fabric
+                        .post(peer, rail, &Op::put(local, there), Tracking::Tracked)
+                };
                 (posted, After::FreeSlot(slot))
             }
             Direction::Get => {
@@ -312,7 +313,13 @@ impl<F: Fabric> WindowRails<F> {
                     bytes: here.bytes,
                 };
                 // SAFETY: as above.
-                (unsafe { self.fabric.get(peer, rail, there, local) }, after)
+                (
+                    unsafe {
+                        self.fabric
+                            .post(peer, rail, &Op::get(there, local), Tracking::Tracked)
+                    },
+                    after,
+                )
             }
         };
         let Some(ticket) = accepted(posted)? else {

@@ -5,7 +5,7 @@ use super::outstanding::accepted;
 use super::rails::WindowRails;
 use super::update::Update;
 use ferrorail_base::Rank;
-use ferrorail_fabric::{Fabric, LocalSlice, Notification, RemoteSlice, Ticket, Tracking};
+use ferrorail_fabric::{Fabric, LocalSlice, Notification, Op, RemoteSlice, Ticket, Tracking};
 use ferrorail_reduce::Kernel;
 
 /// A request to accumulate, as it lies at the head of a room.
@@ -109,24 +109,13 @@ impl<F: Fabric> WindowRails<F> {
         };
         let (fabric, rail) = (self.fabric(), self.word_rail());
         let operand_buffer = at(link.operand_buffers + message.to);
+        let op = match message.wake {
+            true => Op::wake(from, operand_buffer, notification),
+            false => Op::notify(from, operand_buffer, notification),
+        };
         // SAFETY: the room to send from is left alone until the ticket is complete; the room and the
         // word there are this rank's to write until the peer has answered.
-        let posted = unsafe {
-            match message.wake {
-                true => fabric.put_wake(link.peer, rail, from, operand_buffer, notification),
-                false => {
-                    let tracking = Tracking::Tracked;
-                    fabric.put_notify(
-                        link.peer,
-                        rail,
-                        from,
-                        operand_buffer,
-                        notification,
-                        tracking,
-                    )
-                }
-            }
-        };
+        let posted = unsafe { fabric.post(link.peer, rail, &op, Tracking::Tracked) };
         accepted(posted)
     }
 }

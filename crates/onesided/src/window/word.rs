@@ -7,7 +7,7 @@ use crate::lock::{LockSite, Mailbox, Pause, RemoteWord};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalSlice, Notification, RemoteSlice, Ticket, Tracking,
+    Fabric, FabricError, LocalSlice, Notification, Op, RemoteSlice, Ticket, Tracking,
 };
 use std::cell::Cell;
 use std::future::{pending, poll_fn};
@@ -224,16 +224,12 @@ impl<'s, F: Fabric> Word<'s, F> {
         self.remotely(|fabric, at, into| {
             let nothing = LocalSlice { bytes: 0, ..into };
             let notification = Notification { word: at, value };
+            let op = match wakes {
+                true => Op::wake(nothing, at, notification),
+                false => Op::notify(nothing, at, notification),
+            };
             // SAFETY: an empty put; the word is this rank's to write.
-            unsafe {
-                match wakes {
-                    true => fabric.put_wake(peer, rail, nothing, at, notification),
-                    false => {
-                        let tracking = Tracking::Tracked;
-                        fabric.put_notify(peer, rail, nothing, at, notification, tracking)
-                    }
-                }
-            }
+            unsafe { fabric.post(peer, rail, &op, Tracking::Tracked) }
         })
         .await?;
         Ok(())
@@ -254,8 +250,10 @@ impl<F: Fabric> RemoteWord for Word<'_, F> {
         }
         let (peer, rail) = self.link();
         // SAFETY: the word is the peer's control block; the result word is this lock's.
-        self.remotely(|fabric, at, into| unsafe { fabric.get(peer, rail, at, into) })
-            .await
+        self.remotely(|fabric, at, into| unsafe {
+            fabric.post(peer, rail, &Op::get(at, into), Tracking::Tracked)
+        })
+        .await
     }
 
     async fn store(&self, value: u64) -> Result<(), WindowError> {
@@ -280,7 +278,14 @@ impl<F: Fabric> RemoteWord for Word<'_, F> {
         let (peer, rail) = self.link();
         self.remotely(|fabric, at, into| {
             // SAFETY: aligned words, of the peer's control block and of this lock.
-            unsafe { fabric.compare_swap(peer, rail, at, compare, swap, into) }
+            unsafe {
+                fabric.post(
+                    peer,
+                    rail,
+                    &Op::compare_swap(at, compare, swap, into),
+                    Tracking::Tracked,
+                )
+            }
         })
         .await
     }
@@ -294,16 +299,15 @@ impl<F: Fabric> RemoteWord for Word<'_, F> {
         let (peer, rail) = self.link();
         let behind = &self.site.behind;
         self.remotely(|fabric, at, into| {
-            let Some(before) = behind.get() else {
-                // SAFETY: as above.
-                return unsafe { fabric.fetch_add(peer, rail, at, add, into) };
-            };
+            let (before, op) = (behind.get(), Op::fetch_add(at, add, into, behind.get()));
             // SAFETY: as above.
-            let posted = unsafe { fabric.fetch_add_behind(before, at, add, into) }?;
-            if posted.is_some() || fabric.is_complete(before)? {
+            let posted = unsafe { fabric.post(peer, rail, &op, Tracking::Tracked) };
+            if let Some(before) = before
+                && (posted.is_ok() || fabric.is_complete(before)?)
+            {
                 behind.set(None);
             }
-            posted.ok_or(FabricError::WouldBlock)
+            posted
         })
         .await
     }

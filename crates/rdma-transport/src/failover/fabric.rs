@@ -3,13 +3,12 @@
 use super::Failover;
 use super::address::Address;
 use super::control_block::{ControlBlock, PEERS};
-use super::journal::Entry;
 use super::pair::{Pair, Role, Wired};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Capabilities, Connections, Fabric, FabricError, Lanes, LocalRegion, LocalSlice, Notification,
-    RailCounters, RailInfo, Reach, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
+    Capabilities, Connections, Fabric, FabricError, Kind, Lanes, LocalRegion, Op, RailCounters,
+    RailInfo, Reach, RemoteRegion, SharedBacking, Ticket, Tracking,
 };
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, PoisonError};
@@ -193,69 +192,28 @@ impl<F: Lanes> Fabric for Failover<F> {
     }
 
     #[inline]
-    unsafe fn put(
+    unsafe fn post(
         &self,
         peer: PeerId,
         rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
+        op: &Op<'_>,
         tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        let post = |rail| unsafe { self.inner.put(peer, rail, from, to, tracking) };
-        self.post(peer, rail, || Entry::put(&from, &to), post)
-    }
-
-    #[inline]
-    unsafe fn put_eager(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
-        trailing_flag: u64,
-        tracking: Tracking,
-    ) -> Result<Ticket, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        let post = |rail| unsafe { self.inner.put(peer, rail, from, to, tracking) };
-        self.post(peer, rail, || Entry::eager(&from, &to, trailing_flag), post)
-    }
-
-    #[inline]
-    unsafe fn put_notify(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
-        notification: Notification<'_>,
-        tracking: Tracking,
-    ) -> Result<Ticket, FabricError> {
-        let entry = || Entry::notify(&from, &to, &notification);
-        let post = |rail| {
+        let pair = self.pair(peer)?;
+        if pair.wired.get().is_none() {
             // SAFETY: the caller's contract is the callee's.
-            unsafe {
-                self.inner
-                    .put_notify(peer, rail, from, to, notification, tracking)
-            }
-        };
-        self.post(peer, rail, entry, post)
-    }
-
-    #[inline]
-    unsafe fn put_wake(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
-        notification: Notification<'_>,
-    ) -> Result<Ticket, FabricError> {
-        // Done again without the wake-up, which may be lost.
-        let entry = || Entry::notify(&from, &to, &notification);
-        // SAFETY: the caller's contract is the callee's.
-        let post = |rail| unsafe { self.inner.put_wake(peer, rail, from, to, notification) };
-        self.post(peer, rail, entry, post)
+            return unsafe { self.inner.post(peer, rail, op, tracking) };
+        }
+        if let Kind::FetchAdd {
+            behind: Some(before),
+            ..
+        } = op.kind
+        {
+            // SAFETY: as above.
+            return unsafe { self.post_behind(pair, before, op) };
+        }
+        // SAFETY: as above.
+        unsafe { self.post_on_any(pair, rail, op, tracking) }
     }
 
     fn wake_descriptors(&self) -> Vec<BorrowedFd<'_>> {
@@ -264,60 +222,6 @@ impl<F: Lanes> Fabric for Failover<F> {
 
     fn arm(&self) -> Result<(), FabricError> {
         self.inner.arm()
-    }
-
-    unsafe fn get(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: RemoteSlice<'_>,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        let post = |rail| unsafe { self.inner.get(peer, rail, from, into) };
-        self.post(peer, rail, || Entry::get(&from, &into), post)
-    }
-
-    unsafe fn fetch_add(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        at: RemoteSlice<'_>,
-        add: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        let post = |rail| unsafe { self.inner.fetch_add(peer, rail, at, add, into) };
-        self.post(peer, rail, || Entry::atomic(&at, &into), post)
-    }
-
-    unsafe fn fetch_add_behind(
-        &self,
-        before: Ticket,
-        at: RemoteSlice<'_>,
-        add: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Option<Ticket>, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        let post = || unsafe {
-            self.inner
-                .fetch_add(before.peer, before.rail, at, add, into)
-        };
-        self.post_behind(before, || Entry::atomic(&at, &into), post)
-    }
-
-    unsafe fn compare_swap(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        at: RemoteSlice<'_>,
-        compare: u64,
-        swap: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        let post = |rail| unsafe { self.inner.compare_swap(peer, rail, at, compare, swap, into) };
-        self.post(peer, rail, || Entry::atomic(&at, &into), post)
     }
 
     fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {

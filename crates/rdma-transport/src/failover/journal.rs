@@ -2,8 +2,8 @@
 
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::{
-    Fabric, FabricError, LaneId, LocalRegion, LocalSlice, Notification, RAILS_MAX, RemoteRegion,
-    RemoteSlice, Ticket, Tracking,
+    Fabric, FabricError, Kind, LaneId, LocalRegion, LocalSlice, Op, Operation, RAILS_MAX,
+    RemoteRegion, RemoteSlice, Ticket, Tracking,
 };
 use std::collections::VecDeque;
 
@@ -17,27 +17,16 @@ struct Here {
     lkeys: [u32; RAILS_MAX],
 }
 
-/// What an operation does.
-#[derive(Clone, Copy, Debug)]
-enum What {
-    Put,
-    Eager(u64),
-    Notify(RemoteRegion, u64),
-    Get,
-    Atomic,
-}
-
 /// One operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     /// Its number on its lane.
     pub sequence: u64,
-    what: What,
-    here: Here,
-    there: RemoteRegion,
+    op: Operation<Here, RemoteRegion>,
 }
 
 impl Here {
+    #[inline]
     fn new(slice: &LocalSlice<'_>) -> Self {
         Self {
             range: slice.region.range.slice(slice.offset, slice.bytes),
@@ -69,44 +58,34 @@ fn part(slice: &RemoteSlice<'_>, bytes: usize) -> RemoteRegion {
     }
 }
 
+fn whole(region: &RemoteRegion) -> RemoteSlice<'_> {
+    RemoteSlice { region, offset: 0 }
+}
+
 impl Entry {
-    fn new(what: What, here: &LocalSlice<'_>, there: &RemoteSlice<'_>) -> Self {
+    /// Operation `sequence` of its lane.
+    #[inline]
+    pub fn new(op: &Op<'_>, sequence: u64) -> Self {
+        let here = Here::new(&op.local);
         Self {
-            sequence: 0,
-            what,
-            here: Here::new(here),
-            there: part(there, here.bytes),
+            sequence,
+            op: op.map(here, op.local.bytes, part),
         }
     }
 
-    pub fn put(from: &LocalSlice<'_>, to: &RemoteSlice<'_>) -> Self {
-        Self::new(What::Put, from, to)
-    }
-
-    pub fn eager(from: &LocalSlice<'_>, to: &RemoteSlice<'_>, trailing_flag: u64) -> Self {
-        Self::new(What::Eager(trailing_flag), from, to)
-    }
-
-    pub fn notify(from: &LocalSlice<'_>, to: &RemoteSlice<'_>, tell: &Notification<'_>) -> Self {
-        Self::new(What::Notify(part(&tell.word, 8), tell.value), from, to)
-    }
-
-    pub fn get(from: &RemoteSlice<'_>, into: &LocalSlice<'_>) -> Self {
-        Self::new(What::Get, into, from)
-    }
-
-    pub fn atomic(at: &RemoteSlice<'_>, into: &LocalSlice<'_>) -> Self {
-        Self::new(What::Atomic, into, at)
+    /// The same as operation `sequence` of another lane.
+    pub fn numbered(&self, sequence: u64) -> Self {
+        Self { sequence, ..*self }
     }
 
     /// The word that proves its arrival, and the least value that does.
     pub fn proof(&self) -> Option<(RemoteRegion, u64)> {
-        match self.what {
-            What::Notify(word, value) => Some((word, value)),
-            What::Eager(trailing_flag) => {
+        match self.op.kind {
+            Kind::Notify(word, value) | Kind::Wake(word, value) => Some((word, value)),
+            Kind::Eager(trailing_flag) => {
                 let end = RemoteSlice {
-                    region: &self.there,
-                    offset: self.here.range.bytes - size_of::<u64>(),
+                    region: &self.op.remote,
+                    offset: self.op.local.range.bytes - size_of::<u64>(),
                 };
                 Some((part(&end, size_of::<u64>()), trailing_flag))
             }
@@ -116,68 +95,50 @@ impl Entry {
 
     /// Whether its result comes back to this process, which the arrival of what was posted behind it does not prove.
     pub fn has_result(&self) -> bool {
-        matches!(self.what, What::Get | What::Atomic)
+        !self.op.kind.is_put()
     }
 
     /// Whether it is over when the memory that `word` lies in is gone: the word that proves its arrival
     /// lies there, or, without one, all that it writes.
     pub fn ends_with(&self, word: &RemoteRegion) -> bool {
-        match (self.what, self.proof()) {
+        match (self.op.kind, self.proof()) {
             (_, Some((proof, _))) => proof.rkeys == word.rkeys,
-            (What::Put, None) => self.there.rkeys == word.rkeys,
+            (Kind::Put, None) => self.op.remote.rkeys == word.rkeys,
             _ => false,
         }
     }
 
     /// Whether doing it again can hurt nobody, even while its first doing may still land.
     pub fn is_harmless(&self) -> bool {
-        match self.what {
-            What::Get => true,
-            What::Put => self.here.range.bytes == 0,
-            What::Eager(..) | What::Notify(..) | What::Atomic => false,
+        match self.op.kind {
+            Kind::Get => true,
+            Kind::Put => self.op.local.range.bytes == 0,
+            _ => false,
         }
     }
 
     /// Whether its effect must not happen twice: it cannot be done again.
     pub fn is_atomic(&self) -> bool {
-        matches!(self.what, What::Atomic)
+        self.op.kind.is_atomic()
     }
 
-    /// Does it again on `lane`.
+    /// Does it again on `lane`. A wake-up is not repeated.
     ///
     /// # Safety
-    /// Local memory is as the first doing demanded, which has not completed.
+    /// Local memory is as the first doing demanded, which has not completed. It is no atomic.
     pub unsafe fn post<F: Fabric>(&self, fabric: &F, lane: LaneId) -> Result<Ticket, FabricError> {
-        let region = self.here.region();
+        let region = self.op.local.region();
         let here = LocalSlice {
             region: &region,
             offset: 0,
-            bytes: self.here.range.bytes,
+            bytes: region.range.bytes,
         };
-        let there = RemoteSlice {
-            region: &self.there,
-            offset: 0,
-        };
-        let LaneId { peer, rail } = lane;
-        let tracked = Tracking::Tracked;
-        match self.what {
-            // SAFETY: the caller's promise.
-            What::Put | What::Eager(_) => unsafe { fabric.put(peer, rail, here, there, tracked) },
-            What::Notify(word, value) => {
-                let word = RemoteSlice {
-                    region: &word,
-                    offset: 0,
-                };
-                let notification = Notification { word, value };
-                // SAFETY: the caller's promise.
-                unsafe { fabric.put_notify(peer, rail, here, there, notification, tracked) }
-            }
-            // SAFETY: the caller's promise.
-            What::Get => unsafe { fabric.get(peer, rail, there, here) },
-            What::Atomic => Err(FabricError::BadPeerData {
-                what: "repeated atomic",
-            }),
+        let mut op = self.op.map(here, here.bytes, |there, _| whole(there));
+        if let Kind::Wake(word, value) = op.kind {
+            op.kind = Kind::Notify(word, value);
         }
+        // SAFETY: the caller's promise.
+        unsafe { fabric.post(lane.peer, lane.rail, &op, Tracking::Tracked) }
     }
 }
 
@@ -196,11 +157,10 @@ impl Journal {
         self.entries.reserve(ROOM);
     }
 
-    /// Forgets what is complete, and adds `entry` as number `sequence`.
+    /// Forgets what is complete, and adds `entry`.
     #[inline]
-    pub fn record(&mut self, mut entry: Entry, sequence: u64, completed: u64) {
+    pub fn record(&mut self, entry: Entry, completed: u64) {
         self.forget(completed);
-        entry.sequence = sequence;
         self.entries.push_back(entry);
     }
 
@@ -229,7 +189,7 @@ impl Journal {
     pub fn bytes(&self) -> usize {
         self.entries
             .iter()
-            .map(|entry| entry.here.range.bytes)
+            .map(|entry| entry.op.local.range.bytes)
             .sum()
     }
 

@@ -36,7 +36,7 @@ use control_block::ControlBlock;
 use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{FabricError, LaneId, Lanes, RAILS_MAX, Ticket};
+use ferrorail_fabric::{FabricError, LaneId, Lanes, Op, RAILS_MAX, Ticket, Tracking};
 use journal::{Entry, Journal};
 use pair::{Pair, Phase};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -183,29 +183,26 @@ impl<F: Lanes> Failover<F> {
         }
     }
 
-    /// Posts through `post` on `rail`, or on another if that has failed, and records `entry`.
+    /// Posts `op` on `rail`, or on another if that has failed, and records it.
+    ///
+    /// # Safety
+    /// As [`Fabric::post`].
     #[inline]
-    fn post(
+    unsafe fn post_on_any(
         &self,
-        peer: PeerId,
+        pair: &Pair,
         rail: RailId,
-        entry: impl Fn() -> Entry,
-        mut post: impl FnMut(RailId) -> Result<Ticket, FabricError>,
+        op: &Op<'_>,
+        tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
-        let pair = self.pair(peer)?;
-        if pair.wired.get().is_none() {
-            return post(rail);
-        }
         loop {
             let Some(usable) = pair.usable(rail.index()) else {
                 return Err(self.unreachable(pair));
             };
-            let lane = LaneId {
-                peer,
-                rail: RailId(usable as u8),
-            };
+            let lane = self.lane(pair, usable);
             let posted = if self.inner.is_immediate() {
-                post(lane.rail)
+                // SAFETY: the caller's contract is the callee's.
+                unsafe { self.inner.post(lane.peer, lane.rail, op, tracking) }
             } else {
                 let mut journal = pair.journal(usable);
                 if pair.postable() & 1 << usable == 0 {
@@ -213,7 +210,8 @@ impl<F: Lanes> Failover<F> {
                     // more atomics are to be in flight there.
                     continue;
                 }
-                self.recorded(lane, &mut journal, &entry, || post(lane.rail))
+                // SAFETY: as above.
+                unsafe { self.post_recorded(lane, &mut journal, op, tracking) }
             };
             match posted {
                 Err(error) if self.is_broken(lane, &error) => self.mark_down(lane),
@@ -222,41 +220,45 @@ impl<F: Lanes> Failover<F> {
         }
     }
 
-    /// Posts through `post`, and records `entry`, if operation `before` is in flight on the lane that
-    /// `post` uses: should that lane fail, both are in its journal in their order.
-    fn post_behind(
+    /// Posts `op` and records it if operation `before` is in flight on the lane of that: should the lane fail,
+    /// both are in its journal in their order.
+    ///
+    /// # Safety
+    /// As [`Fabric::post`].
+    unsafe fn post_behind(
         &self,
+        pair: &Pair,
         before: Ticket,
-        entry: impl FnOnce() -> Entry,
-        post: impl FnOnce() -> Result<Ticket, FabricError>,
-    ) -> Result<Option<Ticket>, FabricError> {
-        let pair = self.pair(before.peer)?;
-        if pair.wired.get().is_none() {
-            return post().map(Some);
-        }
+        op: &Op<'_>,
+    ) -> Result<Ticket, FabricError> {
         let lane = before.lane();
         let mut journal = pair.journal(lane.rail.index());
         if !journal.holds(before.sequence) || pair.postable() & 1 << lane.rail.index() == 0 {
-            return Ok(None);
+            return Err(FabricError::WouldBlock);
         }
-        match self.recorded(lane, &mut journal, entry, post) {
+        // SAFETY: the caller's contract is the callee's.
+        match unsafe { self.post_recorded(lane, &mut journal, op, Tracking::Tracked) } {
             // Whoever takes it out of use accounts for `before`.
-            Err(error) if self.is_broken(lane, &error) => Ok(None),
-            other => other.map(Some),
+            Err(error) if self.is_broken(lane, &error) => Err(FabricError::WouldBlock),
+            other => other,
         }
     }
 
-    /// Posts through `post` on `lane` and records `entry` in its journal.
+    /// Posts `op` on `lane` and records it in its journal.
+    ///
+    /// # Safety
+    /// As [`Fabric::post`].
     #[inline]
-    fn recorded(
+    unsafe fn post_recorded(
         &self,
         lane: LaneId,
         journal: &mut Journal,
-        entry: impl FnOnce() -> Entry,
-        post: impl FnOnce() -> Result<Ticket, FabricError>,
+        op: &Op<'_>,
+        tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
-        let ticket = post()?;
-        journal.record(entry(), ticket.sequence, self.inner.completed(lane));
+        // SAFETY: the caller's contract is the callee's.
+        let ticket = unsafe { self.inner.post(lane.peer, lane.rail, op, tracking) }?;
+        journal.record(Entry::new(op, ticket.sequence), self.inner.completed(lane));
         Ok(ticket)
     }
 

@@ -8,7 +8,7 @@ use super::Failover;
 use super::control_block::Field;
 use super::pair::{Pair, Recovery};
 use ferrorail_base::RailId;
-use ferrorail_fabric::{FabricError, Lanes, LocalSlice, Ticket, Tracking};
+use ferrorail_fabric::{FabricError, Lanes, LocalSlice, Op, Ticket, Tracking};
 use std::time::{Duration, Instant};
 
 /// A silent device may take the time-outs of a request and of its answer, and for each byte in flight what
@@ -132,9 +132,9 @@ impl<F: Lanes> Failover<F> {
             ..pair.slice(from, plane)
         };
         let to = wired.word(to, plane);
-        let via = RailId(via as u8);
+        let (via, op) = (RailId(via as u8), Op::put(from, to));
         // SAFETY: both words belong to control blocks, which live as long as the fabrics.
-        unsafe { self.inner.put(pair.id, via, from, to, Tracking::Tracked) }
+        unsafe { self.inner.post(pair.id, via, &op, Tracking::Tracked) }
     }
 
     /// What is wrong with a lane that has been silent for too long.

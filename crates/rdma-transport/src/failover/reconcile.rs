@@ -6,7 +6,7 @@ use super::pair::{Pair, Phase, Recovery, Stage, Unacknowledged};
 use super::{Failover, UNKNOWN};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{FabricError, Lanes, RemoteRegion, RemoteSlice, Ticket};
+use ferrorail_fabric::{FabricError, Lanes, Op, RemoteRegion, RemoteSlice, Ticket, Tracking};
 use std::collections::VecDeque;
 
 impl<F: Lanes> Failover<F> {
@@ -126,9 +126,10 @@ impl<F: Lanes> Failover<F> {
             offset: 0,
         };
         let into = pair.slice(Field::Landing, self.plane(rail));
+        let (rail, op) = (RailId(via as u8), Op::get(from, into));
         // SAFETY: the landing word is this lane's and read only when the ticket is complete; the
         // peer holds its flags as long as it may be written to.
-        match unsafe { self.inner.get(pair.id, RailId(via as u8), from, into) } {
+        match unsafe { self.inner.post(pair.id, rail, &op, Tracking::Tracked) } {
             Ok(ticket) => Some(ticket),
             Err(_) => {
                 self.mark_down_if_broken(pair, recovery, via);
@@ -151,7 +152,8 @@ impl<F: Lanes> Failover<F> {
             // SAFETY: the operation has not completed, so its memory is still the fabric's.
             match unsafe { entry.post(&self.inner, lane) } {
                 Ok(ticket) => {
-                    journal.record(*entry, ticket.sequence, self.inner.completed(lane));
+                    let again = entry.numbered(ticket.sequence);
+                    journal.record(again, self.inner.completed(lane));
                     owed.resent.push((entry.sequence, ticket));
                     owed.pending.pop_front();
                     self.events[rail].resent.fetch_add(1, Ordering::Relaxed);

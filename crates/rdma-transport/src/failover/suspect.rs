@@ -6,7 +6,7 @@ use super::detector::{Action, Detector, Event, Look};
 use super::pair::{Pair, Recovery, Role};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{Lanes, RemoteSlice, Ticket};
+use ferrorail_fabric::{Lanes, Op, RemoteSlice, Ticket, Tracking};
 
 /// The tickets of one lane's probe and of the question whether it arrived.
 #[derive(Clone, Copy, Debug, Default)]
@@ -178,9 +178,10 @@ impl<F: Lanes> Failover<F> {
         let plane = self.plane(rail);
         let from: RemoteSlice<'_> = pair.wired.get()?.word(Field::Trial, plane);
         let into = pair.slice(Field::Answer, plane);
+        let (via, op) = (RailId(via as u8), Op::get(from, into));
         // SAFETY: both words belong to control blocks, which live as long as the fabrics; the answer is
         // this lane's and read only when the ticket is complete.
-        unsafe { self.inner.get(pair.id, RailId(via as u8), from, into) }.ok()
+        unsafe { self.inner.post(pair.id, via, &op, Tracking::Tracked) }.ok()
     }
 
     /// Reads what devices have said of their ports; where one is down now, whether its lanes can be left

@@ -6,7 +6,7 @@ use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::{AtomicBool, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Fabric, LaneId, Lanes, LocalRegion, LocalSlice, RemoteRegion, RemoteSlice, SharedBacking,
+    Fabric, LaneId, Lanes, LocalRegion, LocalSlice, Op, RemoteRegion, RemoteSlice, SharedBacking,
     Ticket, Tracking,
 };
 use ferrorail_shm::Segment;
@@ -84,7 +84,11 @@ impl Side {
         };
         let (peer, rail) = (self.peer, RailId(rail as u8));
         // SAFETY: both segments outlive the rails.
-        unsafe { self.rails.put(peer, rail, from, to, Tracking::Tracked) }.unwrap()
+        unsafe {
+            self.rails
+                .post(peer, rail, &Op::put(from, to), Tracking::Tracked)
+        }
+        .unwrap()
     }
 }
 

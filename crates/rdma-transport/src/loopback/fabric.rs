@@ -1,8 +1,8 @@
 //! What the loopback rails do for each call of [`Fabric`].
 
 use super::keys::{self, Key, PeerKeys};
-use super::operation::{Operation, Refusal, Remote, local, local_word};
-use super::peer::{Link, Peer};
+use super::operation::{Refusal, execute, resolve};
+use super::peer::{Failure, Link, Peer};
 use super::refusals::FAULT;
 use super::wire::{Address, Description, Object};
 use super::{LoopbackFabric, broken, refused, set_up};
@@ -10,9 +10,8 @@ use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Ordering, fence};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    AtomicScope, Capabilities, Connections, Fabric, FabricError, LocalRegion, LocalSlice,
-    Notification, RAILS_MAX, RailCounters, RailInfo, RemoteRegion, RemoteSlice, SharedBacking,
-    Ticket, Tracking,
+    AtomicScope, Capabilities, Connections, Fabric, FabricError, LocalRegion, Op, RAILS_MAX,
+    RailCounters, RailInfo, RemoteRegion, SharedBacking, Ticket, Tracking,
 };
 use ferrorail_shm::{Cma, Segment, SegmentHandle};
 use std::io;
@@ -232,113 +231,43 @@ impl Fabric for LoopbackFabric {
     }
 
     #[inline]
-    unsafe fn put(
+    unsafe fn post(
         &self,
-        peer: PeerId,
+        peer_id: PeerId,
         rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
+        op: &Op<'_>,
         _tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
-        let operation = |plane| {
-            Ok(Operation::Put {
-                from: local(from, plane)?,
-                to: Remote::new(to, plane, from.bytes)?,
-            })
+        let core = &*self.core;
+        let refuse = |refusal| refused(core, peer_id, rail, refusal);
+        let peer = core.peer(peer_id).map_err(refuse)?;
+        let info = core.rails.get(rail.index());
+        let plane = info.ok_or_else(|| refuse(Refusal::Unknown("rail")))?.plane;
+        let lane = &peer.lanes[rail.index()];
+        let operation = match resolve(op, plane) {
+            Err(refusal @ Refusal::NoKey) if core.model.is_some() => {
+                let failure = Failure::of_path(refusal.to_string());
+                lane.fail(failure.clone());
+                return Err(broken(core, peer_id, rail.index(), failure));
+            }
+            other => other.map_err(refuse)?,
         };
-        // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, from.region, operation) }
-    }
-
-    #[inline]
-    unsafe fn put_notify(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
-        notification: Notification<'_>,
-        _tracking: Tracking,
-    ) -> Result<Ticket, FabricError> {
-        let operation = |plane| {
-            Ok(Operation::PutNotify {
-                from: local(from, plane)?,
-                to: Remote::new(to, plane, from.bytes)?,
-                word: Remote::new(notification.word, plane, size_of::<u64>())?,
-                value: notification.value,
-            })
+        let sequence = match &core.model {
+            None => {
+                // SAFETY: the caller's promise.
+                unsafe { execute(&operation, peer, plane) }.map_err(refuse)?;
+                lane.count(operation.local.bytes)
+            }
+            Some(model) => {
+                let region = op.local.region.handle;
+                model.post(core, (peer_id, rail), lane, (region, operation))?
+            }
         };
-        // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, from.region, operation) }
-    }
-
-    unsafe fn get(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: RemoteSlice<'_>,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        let operation = |plane| {
-            Ok(Operation::Get {
-                from: Remote::new(from, plane, into.bytes)?,
-                into: local(into, plane)?,
-            })
-        };
-        // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, into.region, operation) }
-    }
-
-    unsafe fn fetch_add(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        at: RemoteSlice<'_>,
-        add: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        let operation = |plane| {
-            Ok(Operation::FetchAdd {
-                at: Remote::new(at, plane, size_of::<u64>())?,
-                add,
-                into: local_word(into, plane)?,
-            })
-        };
-        // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, into.region, operation) }
-    }
-
-    unsafe fn fetch_add_behind(
-        &self,
-        before: Ticket,
-        at: RemoteSlice<'_>,
-        add: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Option<Ticket>, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        let posted = unsafe { self.fetch_add(before.peer, before.rail, at, add, into) };
-        posted.map(Some)
-    }
-
-    unsafe fn compare_swap(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        at: RemoteSlice<'_>,
-        compare: u64,
-        swap: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        let operation = |plane| {
-            Ok(Operation::CompareSwap {
-                at: Remote::new(at, plane, size_of::<u64>())?,
-                compare,
-                swap,
-                into: local_word(into, plane)?,
-            })
-        };
-        // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, into.region, operation) }
+        Ok(Ticket {
+            peer: peer_id,
+            rail,
+            sequence,
+        })
     }
 
     #[inline]

@@ -4,7 +4,7 @@
 use super::Core;
 use super::faults::Kind;
 use super::model::{Flight, Queue};
-use super::operation::Refusal;
+use super::operation::{Refusal, detach_payload, execute};
 use ferrorail_base::PeerId;
 use ferrorail_base::sync::Ordering;
 use std::time::Instant;
@@ -20,7 +20,7 @@ impl Flight {
             return (self, None);
         }
         // SAFETY: the caller's promise.
-        let mut copy = unsafe { self.operation.detach_payload() };
+        let mut copy = unsafe { detach_payload(&mut self.operation) };
         if let Some(payload) = copy.as_mut().filter(|payload| !payload.is_empty()) {
             let at = self.number as usize % payload.len();
             payload[at] ^= 1 << (self.number % 8);
@@ -32,17 +32,17 @@ impl Flight {
     /// Carries the operation out, if the target lets this generation of the lane through.
     ///
     /// # Safety
-    /// As [`Operation::execute`].
+    /// As [`execute`].
     pub(super) unsafe fn execute(&self, core: &Core, index: usize) -> Option<Result<(), Refusal>> {
         let peer = &core.peers[self.peer.index()];
         let plane = core.rails[index].plane;
         // SAFETY: the caller's promise.
-        let execute = || unsafe { self.operation.execute(peer, plane) };
+        let carry = || unsafe { execute(&self.operation, peer, plane) };
         match peer.link() {
             Some(link) => link
                 .keys
-                .through_gate(link.gate, plane, self.generation, execute),
-            None => Some(execute()),
+                .through_gate(link.gate, plane, self.generation, carry),
+            None => Some(carry()),
         }
     }
 }
@@ -83,7 +83,7 @@ impl Late {
     /// Its source is readable.
     pub(super) unsafe fn hold(&mut self, mut flight: Flight) {
         // SAFETY: the caller's promise.
-        let Some(bytes) = (unsafe { flight.operation.detach_payload() }) else {
+        let Some(bytes) = (unsafe { detach_payload(&mut flight.operation) }) else {
             return;
         };
         self.held.push((flight, bytes));

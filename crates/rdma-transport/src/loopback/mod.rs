@@ -45,11 +45,11 @@ pub use fabric::connection;
 use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::AtomicBool;
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{FabricError, LaneId, LocalRegion, RailInfo, Ticket};
+use ferrorail_fabric::{FabricError, LaneId, RailInfo};
 use ferrorail_shm::{Cma, Segment, cma_allow};
 use keys::{KeyTable, TABLE_BYTES};
 use model::Model;
-use operation::{Operation, Refusal};
+use operation::Refusal;
 use peer::{Failure, Mappings, Peer};
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -129,48 +129,6 @@ impl LoopbackFabric {
             core,
             refused,
             carrier,
-        })
-    }
-
-    /// Posts what `operation` makes of the rail's plane, once peer and rail are known to exist; it uses
-    /// memory here through `region`.
-    ///
-    /// # Safety
-    /// As the method of [`Fabric`] that calls it.
-    #[inline]
-    unsafe fn post(
-        &self,
-        peer_id: PeerId,
-        rail: RailId,
-        region: &LocalRegion,
-        operation: impl FnOnce(u8) -> Result<Operation, Refusal>,
-    ) -> Result<Ticket, FabricError> {
-        let core = &*self.core;
-        let refuse = |refusal| refused(core, peer_id, rail, refusal);
-        let peer = core.peer(peer_id).map_err(refuse)?;
-        let info = core.rails.get(rail.index());
-        let plane = info.ok_or_else(|| refuse(Refusal::Unknown("rail")))?.plane;
-        let lane = &peer.lanes[rail.index()];
-        let operation = match operation(plane) {
-            Err(refusal @ Refusal::NoKey) if core.model.is_some() => {
-                let failure = Failure::of_path(refusal.to_string());
-                lane.fail(failure.clone());
-                return Err(broken(core, peer_id, rail.index(), failure));
-            }
-            other => other.map_err(refuse)?,
-        };
-        let sequence = match &core.model {
-            None => {
-                // SAFETY: the caller's promise.
-                unsafe { operation.execute(peer, plane) }.map_err(refuse)?;
-                lane.count(operation.bytes())
-            }
-            Some(model) => model.post(core, (peer_id, rail), lane, (region.handle, operation))?,
-        };
-        Ok(Ticket {
-            peer: peer_id,
-            rail,
-            sequence,
         })
     }
 }

@@ -11,7 +11,7 @@
 
 use super::faults::{self, Faults, Kind};
 use super::late::Late;
-use super::operation::{Operation, Refusal};
+use super::operation::{Operation, Refusal, is_message, uses};
 use super::peer::{Failure, Lane, Peer};
 use super::{Core, broken};
 use ferrorail_base::config::Settings;
@@ -159,7 +159,7 @@ impl Model {
         if queue.in_flight == DEPTH {
             return Err(FabricError::WouldBlock);
         }
-        let bytes = operation.bytes();
+        let bytes = operation.local.bytes;
         queue.free_at =
             queue.free_at.max(Instant::now()) + self.rails[rail.index()].transmission(bytes);
         let posted = queue.posted;
@@ -245,7 +245,7 @@ impl Model {
             }
             queue.stalled = None;
             queue.flights.pop_front();
-            let damaged = flight.operation.is_message() && queue.faults.corrupts(flight.number);
+            let damaged = is_message(&flight.operation) && queue.faults.corrupts(flight.number);
             drop(queue);
             // SAFETY: who posted it keeps the memory of both sides until it completes.
             let (flight, copy) = unsafe { flight.damaged_if(damaged) };
@@ -364,8 +364,9 @@ impl Model {
     /// of it is being carried out any more. As with a device, what lacks its region never completes, and
     /// what uses the same memory through another region does.
     pub(super) fn forget_region(&self, region: &LocalRegion) {
-        let inside =
-            |flight: &Flight| flight.region == region.handle && flight.operation.uses(region.range);
+        let inside = |flight: &Flight| {
+            flight.region == region.handle && uses(&flight.operation, region.range)
+        };
         for rail in &self.rails {
             let _turn = rail.turn.lock().unwrap_or_else(PoisonError::into_inner);
             let mut queue = rail.lock();

@@ -3,7 +3,7 @@
 use super::peer::{Link, Peer};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicU64, Ordering, fence};
-use ferrorail_fabric::{LocalSlice, RemoteSlice};
+use ferrorail_fabric::{Kind, LocalSlice, Op, RemoteSlice};
 use ferrorail_shm::Cma;
 use std::io;
 
@@ -52,7 +52,7 @@ pub(super) enum Refusal {
 }
 
 /// Checked bytes of a region here, for an operation by way of `plane`.
-pub(super) fn local(slice: LocalSlice<'_>, plane: u8) -> Result<MemoryRange, Refusal> {
+fn local(slice: LocalSlice<'_>, plane: u8) -> Result<MemoryRange, Refusal> {
     if slice.bytes > 0 && slice.region.lkeys[usize::from(plane)] == 0 {
         return Err(Refusal::NoKey);
     }
@@ -67,17 +67,21 @@ pub(super) fn local(slice: LocalSlice<'_>, plane: u8) -> Result<MemoryRange, Ref
     Ok(slice.region.range.slice(slice.offset, slice.bytes))
 }
 
-/// The eight bytes a fetching atomic returns its result in.
-pub(super) fn local_word(slice: LocalSlice<'_>, plane: u8) -> Result<usize, Refusal> {
-    let word = LocalSlice {
-        bytes: WORD,
-        ..slice
-    };
-    let range = local(word, plane)?;
-    if !range.address.is_multiple_of(WORD) {
+/// The operation on checked memory of this process and memory of the peer that is not checked yet, by way of
+/// `plane`.
+#[inline]
+pub(super) fn resolve(op: &Op<'_>, plane: u8) -> Result<Operation, Refusal> {
+    let mut here = op.local;
+    if op.kind.is_atomic() {
+        here.bytes = WORD;
+    }
+    let range = local(here, plane)?;
+    if op.kind.is_atomic() && !range.address.is_multiple_of(WORD) {
         return Err(Refusal::Unaligned);
     }
-    Ok(range.address)
+    op.try_map(range, range.bytes, |remote, bytes| {
+        Remote::new(*remote, plane, bytes)
+    })
 }
 
 /// First byte of a part of a peer's region, and the key to it.
@@ -93,7 +97,7 @@ impl Remote {
     /// Checks `bytes` bytes at `slice` against the region as announced. The owner's table is
     /// consulted when the operation is carried out.
     #[inline]
-    pub(super) fn new(slice: RemoteSlice<'_>, plane: u8, bytes: usize) -> Result<Self, Refusal> {
+    fn new(slice: RemoteSlice<'_>, plane: u8, bytes: usize) -> Result<Self, Refusal> {
         let (region, offset) = (slice.region, slice.offset);
         let end = (offset as u64).checked_add(bytes as u64);
         if end.is_none_or(|end| end > region.bytes) {
@@ -119,34 +123,7 @@ impl Remote {
 }
 
 /// What is to be done. Addresses of this process are checked; remote ones are not yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Operation {
-    Put {
-        from: MemoryRange,
-        to: Remote,
-    },
-    PutNotify {
-        from: MemoryRange,
-        to: Remote,
-        word: Remote,
-        value: u64,
-    },
-    Get {
-        from: Remote,
-        into: MemoryRange,
-    },
-    FetchAdd {
-        at: Remote,
-        add: u64,
-        into: usize,
-    },
-    CompareSwap {
-        at: Remote,
-        compare: u64,
-        swap: u64,
-        into: usize,
-    },
-}
+pub(super) type Operation = ferrorail_fabric::Operation<MemoryRange, Remote>;
 
 /// How bytes of a peer are reached.
 enum Reach {
@@ -156,104 +133,77 @@ enum Reach {
     Attach { process: Cma, address: u64 },
 }
 
-impl Operation {
-    /// Payload bytes.
-    #[inline]
-    pub(super) fn bytes(&self) -> usize {
-        match self {
-            Self::Put { from, .. } | Self::PutNotify { from, .. } => from.bytes,
-            Self::Get { into, .. } => into.bytes,
-            Self::FetchAdd { .. } | Self::CompareSwap { .. } => WORD,
+/// Whether `operation` reads or writes some of `memory` of this process.
+pub(super) fn uses(operation: &Operation, memory: MemoryRange) -> bool {
+    let MemoryRange { address, bytes } = operation.local;
+    address < memory.address + memory.bytes && memory.address < address + bytes
+}
+
+/// Whether `operation` brings bytes and says so.
+pub(super) fn is_message(operation: &Operation) -> bool {
+    operation.kind.notification().is_some() && operation.local.bytes > 0
+}
+
+/// Copies what a put writes; it reads the copy from then on, which the caller keeps that long.
+/// `None` for what is no put.
+///
+/// # Safety
+/// The source is readable.
+pub(super) unsafe fn detach_payload(operation: &mut Operation) -> Option<Vec<u8>> {
+    if !operation.kind.is_put() {
+        return None;
+    }
+    let mut bytes = vec![0; operation.local.bytes];
+    let copy = MemoryRange::new(bytes.as_mut_ptr(), bytes.len());
+    // SAFETY: the caller's promise; the copy is ours.
+    unsafe { operation.local.copy_to(copy) };
+    operation.local = copy;
+    Some(bytes)
+}
+
+/// Carries `operation` out, wholly or, if it is refused by a check, not at all.
+///
+/// # Safety
+/// The memory of both sides is as [`ferrorail_fabric::Fabric::post`] demands: mapped, and
+/// the source not being written.
+#[inline]
+pub(super) unsafe fn execute(operation: &Operation, peer: &Peer, plane: u8) -> Result<(), Refusal> {
+    let link = peer.link().ok_or(Refusal::NotConnected)?;
+    let (local, remote) = (operation.local, &operation.remote);
+    let target = || word_of(peer, link, plane, remote, "atomics");
+    let old = match &operation.kind {
+        Kind::Put | Kind::Eager(_) => {
+            // SAFETY: the caller's promise.
+            return unsafe { write(local, reach(peer, link, plane, remote, local.bytes)?) };
         }
-    }
-
-    /// Whether it reads or writes some of `memory` of this process.
-    pub(super) fn uses(&self, memory: MemoryRange) -> bool {
-        let (at, bytes) = match *self {
-            Self::Put { from, .. } | Self::PutNotify { from, .. } => (from.address, from.bytes),
-            Self::Get { into, .. } => (into.address, into.bytes),
-            Self::FetchAdd { into, .. } | Self::CompareSwap { into, .. } => (into, WORD),
-        };
-        at < memory.address + memory.bytes && memory.address < at + bytes
-    }
-
-    /// Whether it brings bytes and says so.
-    pub(super) fn is_message(&self) -> bool {
-        matches!(self, Self::PutNotify { from, .. } if from.bytes > 0)
-    }
-
-    /// Copies what a put writes; it reads the copy from then on, which the caller keeps that long.
-    /// `None` for what is no put.
-    ///
-    /// # Safety
-    /// The source is readable.
-    pub(super) unsafe fn detach_payload(&mut self) -> Option<Vec<u8>> {
-        let (Self::Put { from, .. } | Self::PutNotify { from, .. }) = self else {
-            return None;
-        };
-        let mut bytes = vec![0; from.bytes];
-        let copy = MemoryRange::new(bytes.as_mut_ptr(), bytes.len());
-        // SAFETY: the caller's promise; the copy is ours.
-        unsafe { from.copy_to(copy) };
-        *from = copy;
-        Some(bytes)
-    }
-
-    /// Carries the operation out, wholly or, if it is refused by a check, not at all.
-    ///
-    /// # Safety
-    /// The memory of both sides is as [`ferrorail_fabric::Fabric`]'s methods demand: mapped, and
-    /// the source not being written.
-    #[inline]
-    pub(super) unsafe fn execute(&self, peer: &Peer, plane: u8) -> Result<(), Refusal> {
-        let link = peer.link().ok_or(Refusal::NotConnected)?;
-        match *self {
-            Self::Put { from, to } => {
-                // SAFETY: the caller's promise.
-                unsafe { write(from, reach(peer, link, plane, &to, from.bytes)?) }
-            }
-            Self::PutNotify {
-                from,
-                to,
-                word,
-                value,
-            } => {
-                let target = word_of(peer, link, plane, &word, "notifications")?;
-                // SAFETY: the caller's promise.
-                unsafe { write(from, reach(peer, link, plane, &to, from.bytes)?)? };
-                // SAFETY: `target` is an aligned, mapped word that only atomics touch.
-                unsafe { atomic(target) }.store(value, Ordering::Release);
-                Ok(())
-            }
-            Self::Get { from, into } => {
-                // SAFETY: the caller's promise.
-                unsafe { read(reach(peer, link, plane, &from, into.bytes)?, into) }
-            }
-            Self::FetchAdd { at, add, into } => {
-                let target = word_of(peer, link, plane, &at, "atomics")?;
-                // SAFETY: as above; `into` is an aligned word the caller leaves alone.
-                let old = unsafe { atomic(target) }.fetch_add(add, Ordering::SeqCst);
-                // SAFETY: as above.
-                unsafe { atomic(into) }.store(old, Ordering::Relaxed);
-                Ok(())
-            }
-            Self::CompareSwap {
-                at,
-                compare,
-                swap,
-                into,
-            } => {
-                let target = word_of(peer, link, plane, &at, "atomics")?;
-                // SAFETY: as above.
-                let target = unsafe { atomic(target) };
-                let (Ok(old) | Err(old)) =
-                    target.compare_exchange(compare, swap, Ordering::SeqCst, Ordering::SeqCst);
-                // SAFETY: as above.
-                unsafe { atomic(into) }.store(old, Ordering::Relaxed);
-                Ok(())
-            }
+        Kind::Notify(word, value) | Kind::Wake(word, value) => {
+            let target = word_of(peer, link, plane, word, "notifications")?;
+            // SAFETY: the caller's promise.
+            unsafe { write(local, reach(peer, link, plane, remote, local.bytes)?)? };
+            // SAFETY: `target` is an aligned, mapped word that only atomics touch.
+            unsafe { atomic(target) }.store(*value, Ordering::Release);
+            return Ok(());
         }
-    }
+        Kind::Get => {
+            // SAFETY: the caller's promise.
+            return unsafe { read(reach(peer, link, plane, remote, local.bytes)?, local) };
+        }
+        Kind::FetchAdd { add, .. } => {
+            // SAFETY: as above.
+            let target = unsafe { atomic(target()?) };
+            target.fetch_add(*add, Ordering::SeqCst)
+        }
+        Kind::CompareSwap { compare, swap } => {
+            // SAFETY: as above.
+            let target = unsafe { atomic(target()?) };
+            let (Ok(old) | Err(old)) =
+                target.compare_exchange(*compare, *swap, Ordering::SeqCst, Ordering::SeqCst);
+            old
+        }
+    };
+    // SAFETY: an aligned word, which the caller leaves alone.
+    unsafe { atomic(local.address) }.store(old, Ordering::Relaxed);
+    Ok(())
 }
 
 /// Checks `bytes` bytes at `remote` against the owner's key table and finds the way to them.
@@ -317,7 +267,7 @@ unsafe fn atomic<'a>(address: usize) -> &'a AtomicU64 {
 }
 
 /// # Safety
-/// As [`Operation::execute`].
+/// As [`execute`].
 #[inline]
 unsafe fn write(from: MemoryRange, to: Reach) -> Result<(), Refusal> {
     match to {
@@ -345,7 +295,7 @@ unsafe fn write(from: MemoryRange, to: Reach) -> Result<(), Refusal> {
 }
 
 /// # Safety
-/// As [`Operation::execute`].
+/// As [`execute`].
 #[inline]
 unsafe fn read(from: Reach, into: MemoryRange) -> Result<(), Refusal> {
     match from {

@@ -10,12 +10,12 @@ use super::peer::{Peer, could_reach, process_address};
 use super::rail::Rail;
 use super::regions::Regions;
 use super::wire;
-use super::work_request::{Kind, LocalPart, Operation, RemotePart};
+use super::work_request::Operation;
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Capabilities, Connections, Fabric, FabricError, LocalRegion, LocalSlice, Notification,
-    RailCounters, RailInfo, Reach, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
+    Capabilities, Connections, Fabric, FabricError, LocalRegion, Op, RailCounters, RailInfo, Reach,
+    RemoteRegion, SharedBacking, Ticket, Tracking,
 };
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
@@ -93,44 +93,6 @@ impl VerbsFabric {
                 status: "no such connection".to_owned(),
             }),
         }
-    }
-
-    /// # Safety
-    /// As for the method of [`Fabric`] that calls it.
-    #[inline]
-    unsafe fn post(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        process_address: (LocalSlice<'_>, RemoteSlice<'_>),
-        kind: Kind,
-        notification: Option<Notification<'_>>,
-        tracking: Tracking,
-    ) -> Result<Ticket, FabricError> {
-        let (opened, lane) = self.lane(peer, rail)?;
-        let plane = usize::from(opened.info.plane);
-        let (local, remote) = process_address;
-        let operation = Operation {
-            kind,
-            local: LocalPart {
-                address: local.region.range.slice(local.offset, local.bytes).address as u64,
-                bytes: local.bytes,
-                lkey: local.region.lkeys[plane],
-            },
-            remote: RemotePart::of(remote, local.bytes, plane),
-            notification: notification.map(|it| (RemotePart::of(it.word, 8, plane), it.value)),
-            tracked: tracking == Tracking::Tracked,
-        };
-        // SAFETY: the caller's promise.
-        let sequence = unsafe { lane.post(opened, &operation) }?;
-        if lane.has_failed() {
-            self.tell_if_failed(Err(lane.error()));
-        }
-        Ok(Ticket {
-            peer,
-            rail,
-            sequence,
-        })
     }
 }
 
@@ -228,52 +190,27 @@ impl Fabric for VerbsFabric {
         Ok(self.peer(peer)?.reach())
     }
 
-    unsafe fn put(
+    #[inline]
+    unsafe fn post(
         &self,
         peer: PeerId,
         rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
+        op: &Op<'_>,
         tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
+        let (opened, lane) = self.lane(peer, rail)?;
+        let plane = usize::from(opened.info.plane);
+        let operation = Operation::of(op, plane, tracking == Tracking::Tracked);
         // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, (from, to), Kind::Write, None, tracking) }
-    }
-
-    unsafe fn put_notify(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
-        notification: Notification<'_>,
-        tracking: Tracking,
-    ) -> Result<Ticket, FabricError> {
-        let notification = Some(notification);
-        // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, (from, to), Kind::Write, notification, tracking) }
-    }
-
-    unsafe fn put_wake(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
-        notification: Notification<'_>,
-    ) -> Result<Ticket, FabricError> {
-        let (kind, notification) = (Kind::WriteAndWake, Some(notification));
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.post(
-                peer,
-                rail,
-                (from, to),
-                kind,
-                notification,
-                Tracking::Tracked,
-            )
+        let sequence = unsafe { lane.post(opened, &operation) }?;
+        if lane.has_failed() {
+            self.tell_if_failed(Err(lane.error()));
         }
+        Ok(Ticket {
+            peer,
+            rail,
+            sequence,
+        })
     }
 
     fn wake_descriptors(&self) -> Vec<BorrowedFd<'_>> {
@@ -292,57 +229,6 @@ impl Fabric for VerbsFabric {
             }
         }
         Ok(())
-    }
-
-    unsafe fn get(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: RemoteSlice<'_>,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        let tracking = Tracking::Tracked;
-        // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, (into, from), Kind::Read, None, tracking) }
-    }
-
-    unsafe fn fetch_add(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        at: RemoteSlice<'_>,
-        add: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        let (kind, tracking) = (Kind::FetchAdd(add), Tracking::Tracked);
-        // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, (into, at), kind, None, tracking) }
-    }
-
-    unsafe fn fetch_add_behind(
-        &self,
-        before: Ticket,
-        at: RemoteSlice<'_>,
-        add: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Option<Ticket>, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        let posted = unsafe { self.fetch_add(before.peer, before.rail, at, add, into) };
-        posted.map(Some)
-    }
-
-    unsafe fn compare_swap(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        at: RemoteSlice<'_>,
-        compare: u64,
-        swap: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        let (kind, tracking) = (Kind::CompareSwap(compare, swap), Tracking::Tracked);
-        // SAFETY: the caller's promise.
-        unsafe { self.post(peer, rail, (into, at), kind, None, tracking) }
     }
 
     fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {

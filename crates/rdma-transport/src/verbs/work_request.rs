@@ -2,7 +2,7 @@
 
 use super::queue_pair::QueuePair;
 use super::rail::WORK_REQUESTS_PER_OPERATION;
-use ferrorail_fabric::RemoteSlice;
+use ferrorail_fabric::{Kind, Op, RemoteSlice};
 use rdma_sys::{ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
 use std::io;
 
@@ -28,7 +28,7 @@ pub struct RemotePart {
 
 impl RemotePart {
     /// `bytes` bytes of `slice`, by way of `plane`.
-    pub fn of(slice: RemoteSlice<'_>, bytes: usize, plane: usize) -> Self {
+    fn of(slice: &RemoteSlice<'_>, bytes: usize, plane: usize) -> Self {
         debug_assert!(
             slice.offset as u64 + bytes as u64 <= slice.region.bytes,
             "{bytes} bytes at offset {} leave a region of {}",
@@ -42,67 +42,67 @@ impl RemotePart {
     }
 }
 
-/// What a request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Local memory to the peer's.
-    Write,
-    /// That, and when its notification has arrived the peer's wake-up event goes off.
-    WriteAndWake,
-    /// The peer's memory to local.
-    Read,
-    /// Adds to the peer's word; its old value goes to local memory.
-    FetchAdd(u64),
-    /// Compares the peer's word with the first and stores the second if equal.
-    CompareSwap(u64, u64),
-}
-
-impl Kind {
-    /// Whether nothing comes back.
-    pub const fn is_write(self) -> bool {
-        matches!(self, Self::Write | Self::WriteAndWake)
-    }
-}
+/// An operation, or one work request, by way of a rail.
+pub type Request = ferrorail_fabric::Operation<LocalPart, RemotePart>;
 
 /// What a caller wants done.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
-    /// Write, read or atomic.
-    pub kind: Kind,
-    /// Source of a write, else destination.
-    pub local: LocalPart,
-    /// The peer's memory.
-    pub remote: RemotePart,
-    /// Word to write afterwards, and its value.
-    pub notification: Option<(RemotePart, u64)>,
+    /// The whole, or what of it is left.
+    pub request: Request,
     /// Whether its completion is wanted soon.
     pub tracked: bool,
 }
 
 impl Operation {
+    /// `op` by way of `plane`.
+    #[inline]
+    pub fn of(op: &Op<'_>, plane: usize, tracked: bool) -> Self {
+        let local = LocalPart {
+            address: op
+                .local
+                .region
+                .range
+                .slice(op.local.offset, op.local.bytes)
+                .address as u64,
+            bytes: op.local.bytes,
+            lkey: op.local.region.lkeys[plane],
+        };
+        Self {
+            request: op.map(local, local.bytes, |remote, bytes| {
+                RemotePart::of(remote, bytes, plane)
+            }),
+            // What brings something back is waited for.
+            tracked: tracked || !op.kind.is_put(),
+        }
+    }
+
     /// Its first `bytes` bytes, without what is done at its end, and the rest; or all of it.
     pub fn cut(self, bytes: usize) -> (Self, Option<Self>) {
-        if self.local.bytes <= bytes {
+        let Request { local, remote, .. } = self.request;
+        if local.bytes <= bytes {
             return (self, None);
         }
         let first = Self {
-            local: LocalPart {
-                bytes,
-                ..self.local
+            request: Request {
+                kind: data(self.request.kind),
+                local: LocalPart { bytes, ..local },
+                remote,
             },
-            notification: None,
             tracked: false,
-            ..self
         };
         let rest = Self {
-            local: LocalPart {
-                address: self.local.address + bytes as u64,
-                bytes: self.local.bytes - bytes,
-                ..self.local
-            },
-            remote: RemotePart {
-                address: self.remote.address + bytes as u64,
-                ..self.remote
+            request: Request {
+                local: LocalPart {
+                    address: local.address + bytes as u64,
+                    bytes: local.bytes - bytes,
+                    ..local
+                },
+                remote: RemotePart {
+                    address: remote.address + bytes as u64,
+                    ..remote
+                },
+                ..self.request
             },
             ..self
         };
@@ -111,21 +111,24 @@ impl Operation {
 
     /// Whether memory that it touches is not registered with its rail, on either side.
     pub fn lacks_key(&self) -> bool {
-        let unregistered = self.local.lkey == 0 || self.remote.rkey == 0;
-        let word = self.notification.is_some_and(|(word, _)| word.rkey == 0);
-        unregistered && self.local.bytes > 0 || word
+        let Request {
+            local,
+            remote,
+            kind,
+        } = &self.request;
+        let unregistered = local.lkey == 0 || remote.rkey == 0;
+        let word = kind.notification();
+        unregistered && local.bytes > 0 || word.is_some_and(|(word, _)| word.rkey == 0)
     }
 }
 
-/// One request.
-#[derive(Clone, Copy, Debug)]
-pub struct Request {
-    /// What it does.
-    pub kind: Kind,
-    /// Source of a write, destination of everything else.
-    pub local: LocalPart,
-    /// The other end.
-    pub remote: RemotePart,
+/// What is done before the notification of `kind`, if it has one.
+#[inline]
+pub fn data(kind: Kind<RemotePart>) -> Kind<RemotePart> {
+    match kind {
+        Kind::Notify(..) | Kind::Wake(..) => Kind::Put,
+        kind => kind,
+    }
 }
 
 /// How the requests of one operation are posted.
@@ -173,7 +176,7 @@ pub unsafe fn post(
         if last && mode.signalled {
             flags |= ibv_send_flags::IBV_SEND_SIGNALED.0;
         }
-        if request.kind.is_write() && request.local.bytes <= mode.inline_bytes as usize {
+        if request.kind.is_put() && request.local.bytes <= mode.inline_bytes as usize {
             flags |= ibv_send_flags::IBV_SEND_INLINE.0;
         }
         // SAFETY: `i` is inside both arrays, which nothing else refers to.
@@ -217,21 +220,19 @@ fn describe(work: &mut ibv_send_wr, request: &Request) {
         swap,
         rkey,
     };
+    let rdma = |opcode| (opcode, rdma_sys::wr_t { rdma });
     (work.opcode, work.wr) = match request.kind {
-        Kind::Write => (ibv_wr_opcode::IBV_WR_RDMA_WRITE, rdma_sys::wr_t { rdma }),
+        Kind::Put | Kind::Eager(_) | Kind::Notify(..) => rdma(ibv_wr_opcode::IBV_WR_RDMA_WRITE),
         // The immediate data is zero: what is to be known lies in memory.
-        Kind::WriteAndWake => (
-            ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM,
-            rdma_sys::wr_t { rdma },
-        ),
-        Kind::Read => (ibv_wr_opcode::IBV_WR_RDMA_READ, rdma_sys::wr_t { rdma }),
-        Kind::FetchAdd(add) => (
+        Kind::Wake(..) => rdma(ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM),
+        Kind::Get => rdma(ibv_wr_opcode::IBV_WR_RDMA_READ),
+        Kind::FetchAdd { add, .. } => (
             ibv_wr_opcode::IBV_WR_ATOMIC_FETCH_AND_ADD,
             rdma_sys::wr_t {
                 atomic: atomic(add, 0),
             },
         ),
-        Kind::CompareSwap(compare, swap) => (
+        Kind::CompareSwap { compare, swap } => (
             ibv_wr_opcode::IBV_WR_ATOMIC_CMP_AND_SWP,
             rdma_sys::wr_t {
                 atomic: atomic(compare, swap),
@@ -251,40 +252,40 @@ mod tests {
             rkey: 8,
         };
         let whole = Operation {
-            kind: Kind::WriteAndWake,
-            local: LocalPart {
-                address: 1000,
-                bytes: 25,
-                lkey: 1,
+            request: Request {
+                kind: Kind::Wake(word, 9),
+                local: LocalPart {
+                    address: 1000,
+                    bytes: 25,
+                    lkey: 1,
+                },
+                remote: RemotePart {
+                    address: 2000,
+                    rkey: 2,
+                },
             },
-            remote: RemotePart {
-                address: 2000,
-                rkey: 2,
-            },
-            notification: Some((word, 9)),
             tracked: true,
         };
         let (mut left, mut pieces) = (Some(whole), Vec::new());
         while let Some(operation) = left {
             let (piece, rest) = operation.cut(10);
             let last = rest.is_none();
-            assert_eq!((piece.notification.is_some(), piece.tracked), (last, last));
-            assert_eq!((piece.local.lkey, piece.remote.rkey), (1, 2));
-            let offset = piece.local.address - 1000;
-            assert_eq!(piece.remote.address, 2000 + offset);
-            pieces.push((offset, piece.local.bytes));
+            let Request {
+                kind,
+                local,
+                remote,
+            } = piece.request;
+            assert_eq!((kind.notification().is_some(), piece.tracked), (last, last));
+            assert_eq!((local.lkey, remote.rkey), (1, 2));
+            let offset = local.address - 1000;
+            assert_eq!(remote.address, 2000 + offset);
+            pieces.push((offset, local.bytes));
             left = rest;
         }
         assert_eq!(pieces, [(0, 10), (10, 10), (20, 5)]);
-        let nothing = LocalPart {
-            bytes: 0,
-            ..whole.local
-        };
-        let empty = Operation {
-            local: nothing,
-            ..whole
-        };
+        let mut empty = whole;
+        empty.request.local.bytes = 0;
         let (piece, rest) = empty.cut(10);
-        assert!(piece.notification.is_some() && rest.is_none());
+        assert!(piece.request.kind.notification().is_some() && rest.is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::memory::Memory;
 use super::{Pair, at, process, whole};
-use ferrorail_fabric::{AtomicScope, Fabric, FabricError, Tracking};
+use ferrorail_fabric::{AtomicScope, Fabric, Op, Tracking};
 
 /// Both sides add to one word at once; then a chain of compare-and-swaps.
 pub fn atomics_exclude_each_other<F: Fabric>(pair: &Pair<F>) {
@@ -31,7 +31,12 @@ pub fn atomics_exclude_each_other<F: Fabric>(pair: &Pair<F>) {
                             // SAFETY: `result` is not touched before the ticket completes.
                             unsafe {
                                 let into = whole(result, 8, 8);
-                                fabric.fetch_add(peer, rail, at(&remote, 64), 3, into)
+                                fabric.post(
+                                    peer,
+                                    rail,
+                                    &Op::fetch_add(at(&remote, 64), 3, into, None),
+                                    Tracking::Tracked,
+                                )
                             }
                         });
                         pair.wait(fabric, ticket);
@@ -52,8 +57,12 @@ pub fn atomics_exclude_each_other<F: Fabric>(pair: &Pair<F>) {
                 // SAFETY: the result is not touched before the ticket completes.
                 unsafe {
                     let into = whole(&results[0], 16, 8);
-                    pair.a
-                        .compare_swap(pair.ab, rail, at(&remote, 128), compare, swap, into)
+                    pair.a.post(
+                        pair.ab,
+                        rail,
+                        &Op::compare_swap(at(&remote, 128), compare, swap, into),
+                        Tracking::Tracked,
+                    )
                 }
             });
             pair.wait(&pair.a, ticket);
@@ -84,22 +93,20 @@ pub fn additions_follow_puts<F: Fabric>(pair: &Pair<F>) {
                 let from = whole(&data, 0, 8);
                 // SAFETY: the source is left alone until the addition behind it is complete.
                 unsafe {
-                    pair.a
-                        .put(pair.ab, rail, from, at(&remote, 0), Tracking::Tracked)
+                    pair.a.post(
+                        pair.ab,
+                        rail,
+                        &Op::put(from, at(&remote, 0)),
+                        Tracking::Tracked,
+                    )
                 }
             });
             let (added, _) = pair.post(|| {
                 let into = whole(&result, 0, 8);
+                let behind = (!pair.a.is_complete(put)?).then_some(put);
+                let op = Op::fetch_add(at(&remote, 64), 1, into, behind);
                 // SAFETY: the result is not touched before the ticket completes.
-                let posted = unsafe { pair.a.fetch_add_behind(put, at(&remote, 64), 1, into) }?;
-                match posted {
-                    Some(ticket) => Ok(ticket),
-                    None if pair.a.is_complete(put)? => {
-                        // SAFETY: as above.
-                        unsafe { pair.a.fetch_add(pair.ab, rail, at(&remote, 64), 1, into) }
-                    }
-                    None => Err(FabricError::WouldBlock),
-                }
+                unsafe { pair.a.post(pair.ab, rail, &op, Tracking::Tracked) }
             });
             pair.until("the addition", || words.load(64) == u64::from(round));
             assert_eq!(words.load(0), u64::from_ne_bytes([round; 8]));

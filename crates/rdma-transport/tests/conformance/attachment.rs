@@ -2,7 +2,7 @@
 
 use super::memory::Memory;
 use super::{Pair, at, process, whole};
-use ferrorail_fabric::{Fabric, FabricError, Notification, Tracking};
+use ferrorail_fabric::{Fabric, FabricError, Notification, Op, Tracking};
 
 pub fn connecting_is_idempotent<F: Fabric>(pair: &Pair<F>) {
     assert!(["loopback", "verbs"].contains(&pair.a.name()));
@@ -42,7 +42,7 @@ pub fn counters_count_payload<F: Fabric>(pair: &Pair<F>) {
                 unsafe {
                     let tracking = Tracking::Tracked;
                     pair.a
-                        .put_notify(pair.ab, rail, from, to, notification, tracking)
+                        .post(pair.ab, rail, &Op::notify(from, to, notification), tracking)
                 }
             };
             last = Some(pair.post(post).0);
@@ -83,8 +83,12 @@ pub fn a_process_reaches_itself<F: Fabric>(pair: &Pair<F>) {
             // SAFETY: the source half is not written before the ticket completes.
             unsafe {
                 let (from, to) = (whole(&memory, 0, 4000), at(&remote, 4096));
-                pair.a
-                    .put_notify(me, rail, from, to, notification, Tracking::Tracked)
+                pair.a.post(
+                    me,
+                    rail,
+                    &Op::notify(from, to, notification),
+                    Tracking::Tracked,
+                )
             }
         });
         pair.wait(&pair.a, ticket);

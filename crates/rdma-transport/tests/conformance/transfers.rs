@@ -3,7 +3,9 @@
 use super::memory::Memory;
 use super::{Pair, at, whole};
 use ferrorail_base::RailId;
-use ferrorail_fabric::{Fabric, FabricError, Notification, RemoteRegion, RemoteSlice, Tracking};
+use ferrorail_fabric::{
+    Fabric, FabricError, Notification, Op, RemoteRegion, RemoteSlice, Tracking,
+};
 
 /// 1 B to 1 MB, odd sizes and offsets; the bytes around the target stay as they were.
 pub fn puts_of_every_size_arrive_and_stay_inside<F: Fabric>(pair: &Pair<F>) {
@@ -23,7 +25,8 @@ pub fn puts_of_every_size_arrive_and_stay_inside<F: Fabric>(pair: &Pair<F>) {
                 // SAFETY: `source` is not written before the ticket completes below.
                 unsafe {
                     let (from, to) = (whole(&source, from, bytes), at(&remote, to));
-                    pair.a.put(pair.ab, rail, from, to, Tracking::Tracked)
+                    pair.a
+                        .post(pair.ab, rail, &Op::put(from, to), Tracking::Tracked)
                 }
             });
             pair.wait(&pair.a, ticket);
@@ -85,8 +88,12 @@ pub fn notifications_follow_their_data<F: Fabric>(pair: &Pair<F>) -> usize {
             let (ticket, full) = pair.post(|| {
                 // SAFETY: `source` is not written before the last ticket of this rail completes.
                 unsafe {
-                    pair.a
-                        .put_notify(pair.ab, rail, from, to, notification, Tracking::Tracked)
+                    pair.a.post(
+                        pair.ab,
+                        rail,
+                        &Op::notify(from, to, notification),
+                        Tracking::Tracked,
+                    )
                 }
             });
             refused += full;
@@ -124,8 +131,12 @@ fn notify_without_data<F: Fabric>(
         // SAFETY: there is no source.
         unsafe {
             let (from, to) = (whole(source, 0, 0), at(word.region, 0));
-            pair.a
-                .put_notify(pair.ab, rail, from, to, notification, Tracking::Tracked)
+            pair.a.post(
+                pair.ab,
+                rail,
+                &Op::notify(from, to, notification),
+                Tracking::Tracked,
+            )
         }
     });
     pair.wait(&pair.a, ticket);
@@ -145,8 +156,12 @@ pub fn gets_read_what_is_there<F: Fabric>(pair: &Pair<F>) {
             let (ticket, _) = pair.post(|| {
                 // SAFETY: `here` is not touched before the ticket completes.
                 unsafe {
-                    pair.a
-                        .get(pair.ab, rail, at(&remote, 33), whole(&here, 16, bytes))
+                    pair.a.post(
+                        pair.ab,
+                        rail,
+                        &Op::get(at(&remote, 33), whole(&here, 16, bytes)),
+                        Tracking::Tracked,
+                    )
                 }
             });
             pair.wait(&pair.a, ticket);
@@ -173,7 +188,8 @@ pub fn announced_private_memory_is_reachable<F: Fabric>(pair: &Pair<F>) {
             // SAFETY: `source` is not written before the ticket completes.
             unsafe {
                 let (from, to) = (whole(&source, 0, 8000), at(&remote, 100));
-                pair.a.put(pair.ab, rail, from, to, Tracking::Tracked)
+                pair.a
+                    .post(pair.ab, rail, &Op::put(from, to), Tracking::Tracked)
             }
         });
         pair.wait(&pair.a, ticket);
@@ -202,7 +218,7 @@ pub fn a_tracked_operation_completes_the_silent_ones_before_it<F: Fabric>(pair: 
             let (from, to) = (whole(&source, i * 128, 128), at(&remote, i * 128));
             let (ticket, _) = pair.post(|| {
                 // SAFETY: `source` is not written again.
-                unsafe { pair.a.put(pair.ab, rail, from, to, tracking) }
+                unsafe { pair.a.post(pair.ab, rail, &Op::put(from, to), tracking) }
             });
             tickets.push(ticket);
         }
@@ -245,7 +261,8 @@ pub fn threads_share_a_fabric<F: Fabric>(pair: &Pair<F>) {
                 // SAFETY: `source` is not written again.
                 unsafe {
                     let (from, to) = (whole(&source, offset, SLOT), at(&remote, offset));
-                    pair.a.put(pair.ab, rail, from, to, Tracking::Tracked)
+                    pair.a
+                        .post(pair.ab, rail, &Op::put(from, to), Tracking::Tracked)
                 }
             });
             tickets.push(ticket);
@@ -303,7 +320,10 @@ fn put_with<F: Fabric>(
     change(&mut remote);
     let (from, to) = (whole(&source, 0, 4096), at(&remote, 0));
     // SAFETY: `source` is not written again; the target holds its memory until the end.
-    let posted = unsafe { pair.a.put(pair.ab, rail, from, to, Tracking::Tracked) };
+    let posted = unsafe {
+        pair.a
+            .post(pair.ab, rail, &Op::put(from, to), Tracking::Tracked)
+    };
     let result = posted.and_then(|ticket| {
         while !pair.a.is_complete(ticket)? {
             pair.a.progress()?;

@@ -3,7 +3,7 @@
 use super::memory::Memory;
 use super::{Pair, at, whole};
 use ferrorail_base::sync::{AtomicBool, Ordering};
-use ferrorail_fabric::{Fabric, Notification};
+use ferrorail_fabric::{Fabric, Notification, Op, Tracking};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::BorrowedFd;
 
@@ -47,7 +47,14 @@ pub fn who_sleeps_is_woken_by_what_has_arrived<F: Fabric>(pair: &Pair<F>) {
                     };
                     let (from, to) = (whole(&source, 0, bytes), at(&remote, 64));
                     // SAFETY: `source` is not written again.
-                    unsafe { pair.a.put_wake(pair.ab, rail, from, to, notification) }
+                    unsafe {
+                        pair.a.post(
+                            pair.ab,
+                            rail,
+                            &Op::wake(from, to, notification),
+                            Tracking::Tracked,
+                        )
+                    }
                 });
                 pair.wait(&pair.a, ticket);
             });

@@ -5,7 +5,7 @@ use super::support::{Pair, Private, TIME_LIMIT, at, identity, slice};
 use super::{NEVER, Rails, conformance, open, play_between, settings};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::{Ordering, yield_now};
-use ferrorail_fabric::{Fabric, FabricError, RemoteRegion, Tracking};
+use ferrorail_fabric::{Fabric, FabricError, Op, RemoteRegion, Tracking};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -125,7 +125,7 @@ fn memory_without_a_key_breaks_the_lane_before_anything_is_posted() {
             // SAFETY: both live until the fabrics are gone.
             unsafe {
                 pair.a
-                    .put(pair.ab, RailId(rail), from, to, Tracking::Tracked)
+                    .post(pair.ab, RailId(rail), &Op::put(from, to), Tracking::Tracked)
             }
         };
         for _ in 0..2 {
@@ -147,8 +147,12 @@ fn what_has_no_key_on_a_lane_in_use_takes_another() {
     // SAFETY: the source is not written again.
     let posted = unsafe {
         let to = at(&keyless, 0);
-        left.fabric
-            .put(left.peer, RailId(1), source, to, Tracking::Tracked)
+        left.fabric.post(
+            left.peer,
+            RailId(1),
+            &Op::put(source, to),
+            Tracking::Tracked,
+        )
     };
     let ticket = posted.expect("the other rail");
     let start = Instant::now();

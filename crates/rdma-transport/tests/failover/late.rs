@@ -5,7 +5,7 @@ use super::support::{at, slice, until};
 use super::{NEVER, settings};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::{Ordering, yield_now};
-use ferrorail_fabric::{Fabric, Tracking};
+use ferrorail_fabric::{Fabric, Op, Tracking};
 use std::time::{Duration, Instant};
 
 /// A put that nothing proves to have arrived may still land, on top of what is written after it. It is
@@ -17,8 +17,9 @@ fn a_plain_put_is_done_again_when_it_can_no_longer_land() {
     left.mine.0.word(0).store(77, Ordering::Release);
     let (from, to) = (slice(&left.mine.1, 0, 8), at(theirs, 0));
     // SAFETY: both live until the fabrics are gone, and the source stays as it is.
-    let put = left
-        .post(|fabric| unsafe { fabric.put(left.peer, RailId(0), from, to, Tracking::Tracked) });
+    let put = left.post(|fabric| unsafe {
+        fabric.post(left.peer, RailId(0), &Op::put(from, to), Tracking::Tracked)
+    });
     let put = put.unwrap();
     let step = || {
         left.fabric.progress().unwrap();

@@ -6,14 +6,14 @@ use super::{Rails, settings};
 use ferrorail_base::RailId;
 use ferrorail_base::config::{RailChoice, Settings};
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{Fabric, FabricError, Notification, RemoteRegion, Ticket, Tracking};
+use ferrorail_fabric::{Fabric, FabricError, Notification, Op, RemoteRegion, Ticket, Tracking};
 
 fn put(side: &Side, to: &RemoteRegion, offset: usize) -> Ticket {
     let from = slice(&side.mine.1, 0, 8);
     // SAFETY: the source is left alone.
     let put = |fabric: &Rails| unsafe {
         let to = at(to, offset);
-        fabric.put(side.peer, RailId(0), from, to, Tracking::Tracked)
+        fabric.post(side.peer, RailId(0), &Op::put(from, to), Tracking::Tracked)
     };
     side.post(put).unwrap()
 }
@@ -98,12 +98,10 @@ fn a_flag_that_is_gone_costs_one_rail() {
         let word = at(&theirs, 64);
         let notification = Notification { word, value: 1 };
         let to = at(&theirs, 0);
-        fabric.put_notify(
+        fabric.post(
             left.peer,
             RailId(0),
-            from,
-            to,
-            notification,
+            &Op::notify(from, to, notification),
             Tracking::Tracked,
         )
     };

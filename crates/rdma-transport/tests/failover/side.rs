@@ -6,7 +6,7 @@ use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{Ordering, yield_now};
 use ferrorail_base::{PeerId, RailId};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, Notification, RemoteRegion, Ticket, Tracking,
+    Fabric, FabricError, LocalRegion, Notification, Op, RemoteRegion, Ticket, Tracking,
 };
 use ferrorail_shm::Segment;
 use std::time::{Duration, Instant};
@@ -82,13 +82,18 @@ impl Side {
             let (from, to) = (slice(&self.mine.1, offset, bytes), at(theirs, offset));
             // SAFETY: the source is not written before the peer has answered.
             self.post(|fabric| unsafe {
-                fabric.put_notify(self.peer, id, from, to, notification, Tracking::Silent)
+                fabric.post(
+                    self.peer,
+                    id,
+                    &Op::notify(from, to, notification),
+                    Tracking::Silent,
+                )
             })?;
             let offset = EAGER + 16 * rail;
             let (from, to) = (slice(&self.mine.1, offset, 16), at(theirs, offset));
             // SAFETY: as above.
             self.post(|fabric| unsafe {
-                fabric.put_eager(self.peer, id, from, to, round, Tracking::Silent)
+                fabric.post(self.peer, id, &Op::eager(from, to, round), Tracking::Silent)
             })?;
         }
         Ok(())

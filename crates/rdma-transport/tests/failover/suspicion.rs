@@ -6,7 +6,7 @@ use super::{NEVER, play_between, settings};
 use ferrorail_base::RailId;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, Ordering};
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::{Fabric, Op, Tracking};
 use std::time::Duration;
 
 /// Devices that take too long to wait for.
@@ -76,7 +76,12 @@ fn a_lane_with_an_atomic_in_flight_is_not_left() {
         let into = slice(&left.mine.1, 0, 8);
         // SAFETY: both live until the fabrics are gone.
         left.post(|fabric| unsafe {
-            fabric.fetch_add(left.peer, RailId(0), at(theirs, 0), 5, into)
+            fabric.post(
+                left.peer,
+                RailId(0),
+                &Op::fetch_add(at(theirs, 0), 5, into, None),
+                Tracking::Tracked,
+            )
         })
     };
     let before = right.inbox.0.word(0).load(Ordering::Acquire);

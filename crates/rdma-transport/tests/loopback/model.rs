@@ -2,7 +2,7 @@
 
 use crate::support::{Pair, Private, RAILS, at, settings, slice, until};
 use ferrorail_base::config::Settings;
-use ferrorail_fabric::{Fabric, FabricError, Notification, RemoteRegion, Tracking};
+use ferrorail_fabric::{Fabric, FabricError, Notification, Op, RemoteRegion, Tracking};
 use std::time::{Duration, Instant};
 
 const LATENCY: Duration = Duration::from_millis(2);
@@ -31,8 +31,12 @@ fn delivery_takes_latency_and_transmission_without_anyone_s_progress() {
         // SAFETY: the source lives until both have completed.
         let posted = unsafe {
             let (from, to) = (slice(&from, 16, 999_984), at(&remote, 16));
-            pair.a
-                .put_notify(pair.ab, rail, from, to, notification, Tracking::Tracked)
+            pair.a.post(
+                pair.ab,
+                rail,
+                &Op::notify(from, to, notification),
+                Tracking::Tracked,
+            )
         };
         posted.unwrap();
     }
@@ -55,7 +59,8 @@ fn sources_are_read_on_delivery() {
         // SAFETY: the source lives until completion; writing it is what is tested.
         unsafe {
             let (from, to) = (slice(&from, 0, 64), at(&remote, 0));
-            pair.a.put(pair.ab, RAILS[0], from, to, Tracking::Tracked)
+            pair.a
+                .post(pair.ab, RAILS[0], &Op::put(from, to), Tracking::Tracked)
         }
     });
     source.store(56, 2);
@@ -81,8 +86,12 @@ fn messages_share_the_rail_s_bandwidth_and_keep_their_order() {
             // SAFETY: the source lives until the last has completed.
             unsafe {
                 let (from, to) = (slice(&from, 8, 99_992), at(&remote, 8));
-                pair.a
-                    .put_notify(pair.ab, RAILS[0], from, to, notification, Tracking::Silent)
+                pair.a.post(
+                    pair.ab,
+                    RAILS[0],
+                    &Op::notify(from, to, notification),
+                    Tracking::Silent,
+                )
             }
         }));
     }
@@ -110,12 +119,24 @@ fn results_come_back_a_round_trip_later() {
     // SAFETY: the results are not touched before their tickets complete.
     let tickets = unsafe {
         [
-            pair.a
-                .fetch_add(pair.ab, RAILS[0], at(&remote, 0), 2, slice(&into, 0, 8)),
-            pair.a
-                .compare_swap(pair.ab, RAILS[0], at(&remote, 0), 42, 7, slice(&into, 8, 8)),
-            pair.a
-                .get(pair.ab, RAILS[0], at(&remote, 0), slice(&into, 16, 16)),
+            pair.a.post(
+                pair.ab,
+                RAILS[0],
+                &Op::fetch_add(at(&remote, 0), 2, slice(&into, 0, 8), None),
+                Tracking::Tracked,
+            ),
+            pair.a.post(
+                pair.ab,
+                RAILS[0],
+                &Op::compare_swap(at(&remote, 0), 42, 7, slice(&into, 8, 8)),
+                Tracking::Tracked,
+            ),
+            pair.a.post(
+                pair.ab,
+                RAILS[0],
+                &Op::get(at(&remote, 0), slice(&into, 16, 16)),
+                Tracking::Tracked,
+            ),
         ]
     };
     let tickets = tickets.map(Result::unwrap);
@@ -138,7 +159,8 @@ fn a_full_queue_says_so_and_drains() {
         // SAFETY: the source lives until the last has completed.
         unsafe {
             let (from, to) = (slice(&from, 0, 8), at(&remote, 0));
-            pair.a.put(pair.ab, RAILS[1], from, to, Tracking::Tracked)
+            pair.a
+                .post(pair.ab, RAILS[1], &Op::put(from, to), Tracking::Tracked)
         }
     };
     let start = Instant::now();
@@ -178,7 +200,7 @@ fn a_failure_breaks_the_lane_and_is_told() {
         // SAFETY: the buffers live until the fabrics are gone.
         unsafe {
             let (from, to) = (slice(&from, 0, 8), at(remote, offset));
-            pair.a.put(pair.ab, rail, from, to, tracking)
+            pair.a.post(pair.ab, rail, &Op::put(from, to), tracking)
         }
     };
     source.store(0, 1);
@@ -212,7 +234,8 @@ fn a_fabric_with_operations_in_flight_closes() {
     // SAFETY: it is never carried out.
     let ticket = unsafe {
         let (from, to) = (slice(&from, 0, 8), at(&remote, 0));
-        pair.a.put(pair.ab, RAILS[0], from, to, Tracking::Tracked)
+        pair.a
+            .post(pair.ab, RAILS[0], &Op::put(from, to), Tracking::Tracked)
     };
     assert!(!pair.a.is_complete(ticket.unwrap()).unwrap());
     let start = Instant::now();
@@ -237,7 +260,8 @@ fn what_uses_the_same_memory_through_another_region_goes_on() {
                 unsafe {
                     let from = slice(&regions[index], 0, 1024);
                     let to = at(&remote, 1024 * index);
-                    pair.a.put(pair.ab, RAILS[0], from, to, Tracking::Tracked)
+                    pair.a
+                        .post(pair.ab, RAILS[0], &Op::put(from, to), Tracking::Tracked)
                 }
             })
         })

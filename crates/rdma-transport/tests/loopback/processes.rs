@@ -4,8 +4,10 @@ use crate::status;
 use crate::support::{Private, RAILS, at, backing, object, register, settings, slice, until};
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::Ordering;
-use ferrorail_base::{PeerId, ProcessId};
-use ferrorail_fabric::{Fabric, LocalRegion, Notification, RemoteRegion, Ticket, Tracking};
+use ferrorail_base::{PeerId, ProcessId, RailId};
+use ferrorail_fabric::{
+    Fabric, FabricError, LocalRegion, Notification, Op, RemoteRegion, Ticket, Tracking,
+};
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork};
@@ -121,6 +123,18 @@ fn offer(mut channel: Channel, settings: Settings) {
     channel.receive();
 }
 
+/// # Safety
+/// As [`Fabric::post`].
+unsafe fn post(
+    fabric: &LoopbackFabric,
+    peer: PeerId,
+    rail: RailId,
+    op: Op<'_>,
+) -> Result<Ticket, FabricError> {
+    // SAFETY: the caller's promise.
+    unsafe { fabric.post(peer, rail, &op, Tracking::Tracked) }
+}
+
 fn complete(fabric: &LoopbackFabric, ticket: Ticket) {
     until(|| {
         fabric.progress().unwrap();
@@ -158,11 +172,9 @@ fn use_the_offer(settings: Settings) {
     };
     // SAFETY: the memory is not written before the tickets complete.
     let ticket = unsafe {
-        fabric
-            .put(peer, RAILS[0], low, at(&shared, 0), Tracking::Silent)
-            .unwrap();
+        post(&fabric, peer, RAILS[0], Op::put(low, at(&shared, 0))).unwrap();
         let to = at(&also_shared, 2048);
-        fabric.put_notify(peer, RAILS[0], high, to, notification, Tracking::Tracked)
+        post(&fabric, peer, RAILS[0], Op::notify(high, to, notification))
     };
     complete(&fabric, ticket.unwrap());
     assert_eq!(channel.receive(), b"seen");
@@ -195,23 +207,25 @@ fn exchange_words(
     // SAFETY: as above.
     let put = unsafe {
         let whole = slice(mine, 0, 1 << 20);
-        fabric.put(peer, RAILS[1], whole, at(private, 0), Tracking::Tracked)
+        post(fabric, peer, RAILS[1], Op::put(whole, at(private, 0)))
     };
     complete(fabric, put.unwrap());
     // SAFETY: the result is not touched before the ticket completes.
     let added = unsafe {
-        let into = slice(mine, 0, 8);
-        fabric.fetch_add(peer, RAILS[0], at(shared, 8192), 5, into)
+        let op = Op::fetch_add(at(shared, 8192), 5, slice(mine, 0, 8), None);
+        post(fabric, peer, RAILS[0], op)
     };
     complete(fabric, added.unwrap());
     assert_eq!(memory.load(0), 0);
     // SAFETY: as above.
     let tickets = unsafe {
         let word = at(also_shared, 8192);
+        let swap = |swap, result| Op::compare_swap(word, 5, swap, slice(mine, result, 8));
+        let read = Op::get(at(private, 80), slice(mine, 16, 8000));
         [
-            fabric.compare_swap(peer, RAILS[0], word, 5, 12, slice(mine, 0, 8)),
-            fabric.compare_swap(peer, RAILS[0], word, 5, 13, slice(mine, 8, 8)),
-            fabric.get(peer, RAILS[1], at(private, 80), slice(mine, 16, 8000)),
+            post(fabric, peer, RAILS[0], swap(12, 0)),
+            post(fabric, peer, RAILS[0], swap(13, 8)),
+            post(fabric, peer, RAILS[1], read),
         ]
     };
     for ticket in tickets {
@@ -277,38 +291,24 @@ fn what_private_memory_cannot_do_is_refused() {
     // SAFETY: the memory lives to the end of the test.
     unsafe {
         let to = at(&private, 8);
-        let notified = fabric.put_notify(
-            peer,
-            rail,
-            from,
-            to,
-            notification(&private),
-            Tracking::Silent,
-        );
+        let notify = |region| Op::notify(from, to, notification(region));
+        let notified = post(&fabric, peer, rail, notify(&private));
         assert!(status(notified).contains("notifications need memory in a shared object"));
-        let added = fabric.fetch_add(peer, rail, at(&private, 0), 1, from);
+        let add = Op::fetch_add(at(&private, 0), 1, from, None);
+        let added = post(&fabric, peer, rail, add);
         assert!(status(added).contains("atomics need memory in a shared object"));
-        let half = fabric.put_notify(
-            peer,
-            rail,
-            from,
-            to,
-            notification(&shared),
-            Tracking::Silent,
-        );
+        let half = post(&fabric, peer, rail, notify(&shared));
         half.expect("data in private memory, the word in a shared object");
         channel.send(b"register again");
         let again = announced(&mut channel);
         assert_eq!(again.address, private.address);
-        let stale = fabric.put(peer, rail, from, to, Tracking::Silent);
+        let stale = post(&fabric, peer, rail, Op::put(from, to));
         assert!(status(stale).contains("not in force"));
-        fabric
-            .put(peer, rail, from, at(&again, 8), Tracking::Silent)
-            .expect("with the new key");
+        post(&fabric, peer, rail, Op::put(from, at(&again, 8))).expect("with the new key");
         channel.send(b"leave");
         let pid = child.0.expect("not reaped yet");
         child.reap();
-        let gone = fabric.put(peer, rail, from, at(&again, 8), Tracking::Silent);
+        let gone = post(&fabric, peer, rail, Op::put(from, at(&again, 8)));
         let text = gone.unwrap_err().to_string();
         assert_eq!(
             text,
@@ -334,16 +334,23 @@ fn without_cross_memory_attach_shared_objects_still_work() {
     let from = slice(&mine, 0, 8);
     // SAFETY: the memory lives to the end of the test.
     unsafe {
-        let put = fabric.put(peer, RAILS[0], from, at(&private, 0), Tracking::Silent);
+        let put = post(&fabric, peer, RAILS[0], Op::put(from, at(&private, 0)));
         assert!(status(put).contains("FERRORAIL_CMA"));
-        let got = fabric.get(peer, RAILS[0], at(&private, 0), slice(&mine, 8, 8));
+        let got = post(
+            &fabric,
+            peer,
+            RAILS[0],
+            Op::get(at(&private, 0), slice(&mine, 8, 8)),
+        );
         assert!(status(got).contains("FERRORAIL_CMA"));
-        fabric
-            .put(peer, RAILS[0], from, at(&shared, 64), Tracking::Silent)
-            .unwrap();
-        fabric
-            .get(peer, RAILS[0], at(&shared, 64), slice(&mine, 8, 8))
-            .unwrap();
+        post(&fabric, peer, RAILS[0], Op::put(from, at(&shared, 64))).unwrap();
+        post(
+            &fabric,
+            peer,
+            RAILS[0],
+            Op::get(at(&shared, 64), slice(&mine, 8, 8)),
+        )
+        .unwrap();
     }
     assert_eq!(memory.load(8), 3);
     channel.send(b"register again");
@@ -375,7 +382,7 @@ fn a_region_may_lie_in_a_third_process_s_object() {
     // SAFETY: the memory lives to the end of the test.
     let put = unsafe {
         let (from, to) = (slice(&mine, 0, 8), at(&remote, 4096));
-        fabric.put(peer, RAILS[0], from, to, Tracking::Tracked)
+        post(&fabric, peer, RAILS[0], Op::put(from, to))
     };
     complete(&fabric, put.unwrap());
     let word = segment.word(8192 + 4096);

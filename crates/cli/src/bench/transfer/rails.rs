@@ -10,7 +10,7 @@ use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_engine::raw::{
-    LocalRegion, LocalSlice, Notification, RemoteRegion, RemoteSlice, Segment, SharedBacking,
+    LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice, Segment, SharedBacking,
     Ticket, Tracking, process_id,
 };
 use ferrorail_engine::{Fabric, FabricError, Rails, open_rails};
@@ -140,12 +140,10 @@ impl Ends {
                 unsafe {
                     let rail = RailId(rail as u8);
                     let notification = Notification { word, value };
-                    self.rails.put_notify(
+                    self.rails.post(
                         self.peer,
                         rail,
-                        from,
-                        to,
-                        notification,
+                        &Op::notify(from, to, notification),
                         Tracking::Tracked,
                     )
                 }
@@ -235,7 +233,14 @@ impl Ends {
         };
         let into = self.local(PAGE + self.half, bytes);
         // SAFETY: nobody touches what is read before the ticket is complete.
-        let get = || unsafe { self.rails.get(self.peer, RailId(0), from, into) };
+        let get = || unsafe {
+            self.rails.post(
+                self.peer,
+                RailId(0),
+                &Op::get(from, into),
+                Tracking::Tracked,
+            )
+        };
         let ticket = self.posted(get)?;
         self.finish(&[ticket])
     }

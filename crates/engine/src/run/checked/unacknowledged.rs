@@ -16,7 +16,7 @@ use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
 use ferrorail_fabric::stripe::{Stripes, flag_value};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, LocalSlice, Notification, RAILS_MAX, RemoteRegion,
+    Fabric, FabricError, LocalRegion, LocalSlice, Notification, Op, RAILS_MAX, RemoteRegion,
     RemoteSlice, Tracking,
 };
 
@@ -228,11 +228,10 @@ impl Sent {
                 region: &link.segment,
                 offset: word,
             };
-            let notification = Notification { word, value };
-            let fabric = &rails.fabric;
+            let op = Op::notify(from, to, Notification { word, value });
             // SAFETY: the source is unchanged until the acknowledgement, and registered until the ticket
             // is complete; the target registered what it described or announced.
-            match unsafe { fabric.put_notify(link.peer, rail, from, to, notification, tracking) } {
+            match unsafe { rails.fabric.post(link.peer, rail, &op, tracking) } {
                 Ok(ticket) => Ok(Some(ticket)),
                 Err(FabricError::WouldBlock) => Ok(None),
                 Err(error) => Err(EngineError::from(error)),

@@ -12,7 +12,7 @@ use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
 use ferrorail_fabric::stripe::{Stripes, flag_value};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalSlice, Notification, RAILS_MAX, RemoteSlice, Tracking,
+    Fabric, FabricError, LocalSlice, Notification, Op, RAILS_MAX, RemoteSlice, Tracking,
 };
 
 /// A message that goes in pieces.
@@ -200,7 +200,7 @@ impl Run<'_> {
         // SAFETY: both words belong to registered segments, and only atomics touch them.
         match unsafe {
             let fabric = &rails.fabric;
-            fabric.put(link.peer, rail, from, doorbell, Tracking::Silent)
+            fabric.post(link.peer, rail, &Op::put(from, doorbell), Tracking::Silent)
         } {
             Ok(_) => state.staged.rings = number,
             Err(FabricError::WouldBlock) => return Ok(false),
@@ -286,7 +286,12 @@ impl Run<'_> {
             // SAFETY: the area is not written before the piece is taken; the target granted its own.
             let posted = unsafe {
                 let fabric = &rails.fabric;
-                fabric.put_notify(link.peer, rail, from, into, notification, Tracking::Silent)
+                fabric.post(
+                    link.peer,
+                    rail,
+                    &Op::notify(from, into, notification),
+                    Tracking::Silent,
+                )
             };
             match posted {
                 // Not always the rail it was posted to: that may have failed.

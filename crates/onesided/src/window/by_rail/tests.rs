@@ -13,8 +13,8 @@ use ferrorail_base::sync::{AtomicUsize, Ordering};
 use ferrorail_base::{PeerId, ProcessId, RailId, Rank};
 use ferrorail_fabric::stripe::{Planner, Policy, RailWeights};
 use ferrorail_fabric::{
-    Capabilities, Fabric, FabricError, LocalRegion, LocalSlice, Notification, RAILS_MAX,
-    RailCounters, RailInfo, RemoteRegion, RemoteSlice, SharedBacking, Ticket, Tracking,
+    Capabilities, Fabric, FabricError, Kind, LocalRegion, Op, RAILS_MAX, RailCounters, RailInfo,
+    RemoteRegion, SharedBacking, Ticket, Tracking,
 };
 use ferrorail_shm::{Segment, WaitPolicy};
 use std::sync::Arc;
@@ -91,14 +91,21 @@ impl Fabric for Narrow {
     fn connect(&self, _peer: PeerId, _address: &[u8]) -> Result<(), FabricError> {
         unreachable!()
     }
-    unsafe fn put(
+    unsafe fn post(
         &self,
         peer: PeerId,
         rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
+        op: &Op<'_>,
         _tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
+        let Op {
+            kind: Kind::Put,
+            local: from,
+            remote: to,
+        } = op
+        else {
+            unreachable!()
+        };
         let take = |operand_buffer: usize| operand_buffer.checked_sub(1);
         let taken = self
             .operand_buffer
@@ -113,56 +120,6 @@ impl Fabric for Narrow {
             rail,
             sequence,
         })
-    }
-    unsafe fn put_notify(
-        &self,
-        _peer: PeerId,
-        _rail: RailId,
-        _from: LocalSlice<'_>,
-        _to: RemoteSlice<'_>,
-        _notification: Notification<'_>,
-        _tracking: Tracking,
-    ) -> Result<Ticket, FabricError> {
-        unreachable!()
-    }
-    unsafe fn get(
-        &self,
-        _peer: PeerId,
-        _rail: RailId,
-        _from: RemoteSlice<'_>,
-        _into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        unreachable!()
-    }
-    unsafe fn fetch_add(
-        &self,
-        _peer: PeerId,
-        _rail: RailId,
-        _at: RemoteSlice<'_>,
-        _add: u64,
-        _into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        unreachable!()
-    }
-    unsafe fn fetch_add_behind(
-        &self,
-        _before: Ticket,
-        _at: RemoteSlice<'_>,
-        _add: u64,
-        _into: LocalSlice<'_>,
-    ) -> Result<Option<Ticket>, FabricError> {
-        unreachable!()
-    }
-    unsafe fn compare_swap(
-        &self,
-        _peer: PeerId,
-        _rail: RailId,
-        _at: RemoteSlice<'_>,
-        _compare: u64,
-        _swap: u64,
-        _into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        unreachable!()
     }
     fn is_complete(&self, _ticket: Ticket) -> Result<bool, FabricError> {
         Ok(true)

@@ -3,10 +3,10 @@
 
 use super::super::completion::CompletionId;
 use super::super::rail::Rail;
-use super::super::work_request::{self, Kind, Mode, Operation, Request};
+use super::super::work_request::{self, Mode, Operation, Request};
 use super::{Lane, Queue};
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::FabricError;
+use ferrorail_fabric::{FabricError, Kind};
 
 /// A lane signals at least every so-many-th part of its queue.
 const SIGNALS_PER_QUEUE: u64 = 4;
@@ -25,7 +25,7 @@ impl Lane {
     /// # Safety
     /// As for the fabric's methods.
     pub unsafe fn post(&self, rail: &Rail, operation: &Operation) -> Result<u64, FabricError> {
-        let bytes = operation.local.bytes;
+        let bytes = operation.request.local.bytes;
         let pieces = bytes.div_ceil(rail.limits.message_bytes).max(1) as u64;
         let mut queue = self.lock();
         if self.has_failed() {
@@ -124,7 +124,7 @@ impl Lane {
                     return Err(error);
                 }
             }
-            if !piece.kind.is_write() {
+            if !piece.request.kind.is_put() {
                 queue.last_fetch = queue.posted;
             }
             match left {
@@ -152,26 +152,28 @@ impl Lane {
         let Some(local_side) = &queue.local_side else {
             return Err((self.refused("not connected"), false));
         };
+        let Request {
+            kind,
+            local,
+            remote,
+        } = piece.request;
         let data = Request {
             // Only the notification wakes.
-            kind: match piece.kind {
-                Kind::WriteAndWake => Kind::Write,
-                kind => kind,
-            },
-            local: piece.local,
-            remote: piece.remote,
+            kind: work_request::data(kind),
+            local,
+            remote,
         };
-        let value = piece.notification.map_or(0, |(_, value)| value);
+        let value = kind.notification().map_or(0, |(_, value)| value);
         let mut requests = [data; 2];
-        let requests = match piece.notification {
+        let requests = match kind.notification() {
             None => &requests[..1],
-            Some((remote, _)) => {
+            Some((word, _)) => {
                 requests[1] = Request {
-                    kind: piece.kind,
+                    kind,
                     local: local_side.word(number, &value),
-                    remote,
+                    remote: *word,
                 };
-                &requests[usize::from(piece.local.bytes == 0)..]
+                &requests[usize::from(local.bytes == 0)..]
             }
         };
         let interval = (u64::from(rail.limits.lane_operations) / SIGNALS_PER_QUEUE).max(1);
@@ -183,7 +185,7 @@ impl Lane {
             }
             .pack(),
             signalled: piece.tracked || number.is_multiple_of(interval) || rail.is_crowded(),
-            fenced: fetching && piece.kind != Kind::Read,
+            fenced: fetching && !matches!(kind, Kind::Get),
             inline_bytes: local_side.queue_pair.inline_bytes(),
         };
         // SAFETY: the caller vouches for its memory; the words are registered.

@@ -5,9 +5,9 @@ use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    AtomicScope, Breakage, Capabilities, Fabric, FabricError, LaneId, Lanes, LocalRegion,
-    LocalSlice, Notification, RAILS_MAX, RailCounters, RailInfo, RemoteRegion, RemoteSlice,
-    SharedBacking, Ticket, Tracking,
+    AtomicScope, Breakage, Capabilities, Fabric, FabricError, Kind, LaneId, Lanes, LocalRegion,
+    LocalSlice, Op, RAILS_MAX, RailCounters, RailInfo, RemoteRegion, RemoteSlice, SharedBacking,
+    Ticket, Tracking,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,15 +44,6 @@ impl Virtual {
     fn network(&self) -> MutexGuard<'_, Network> {
         self.network.lock().unwrap()
     }
-
-    fn post(&self, peer: PeerId, rail: RailId, what: What) -> Result<Ticket, FabricError> {
-        let sequence = self.network().post(self.side, rail, what)?;
-        Ok(Ticket {
-            peer,
-            rail,
-            sequence,
-        })
-    }
 }
 
 fn here(slice: &LocalSlice<'_>) -> usize {
@@ -61,28 +52,6 @@ fn here(slice: &LocalSlice<'_>) -> usize {
 
 fn there(slice: &RemoteSlice<'_>) -> usize {
     slice.region.address as usize + slice.offset
-}
-
-fn put(from: &LocalSlice<'_>, to: &RemoteSlice<'_>, flag: Option<(usize, u64)>) -> What {
-    What::Put {
-        from: here(from),
-        to: there(to),
-        bytes: from.bytes,
-        flag,
-    }
-}
-
-fn atomic(
-    at: &RemoteSlice<'_>,
-    (compare, value): (Option<u64>, u64),
-    into: &LocalSlice<'_>,
-) -> What {
-    What::Atomic {
-        at: there(at),
-        compare,
-        value,
-        into: here(into),
-    }
 }
 
 impl Fabric for Virtual {
@@ -155,76 +124,41 @@ impl Fabric for Virtual {
         Ok(())
     }
 
-    unsafe fn put(
+    unsafe fn post(
         &self,
         peer: PeerId,
         rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
+        op: &Op<'_>,
         _: Tracking,
     ) -> Result<Ticket, FabricError> {
-        self.post(peer, rail, put(&from, &to, None))
-    }
-
-    unsafe fn put_notify(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: LocalSlice<'_>,
-        to: RemoteSlice<'_>,
-        notification: Notification<'_>,
-        _: Tracking,
-    ) -> Result<Ticket, FabricError> {
-        let flag = (there(&notification.word), notification.value);
-        self.post(peer, rail, put(&from, &to, Some(flag)))
-    }
-
-    unsafe fn get(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        from: RemoteSlice<'_>,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        let what = What::Get {
-            from: there(&from),
-            into: here(&into),
-            bytes: into.bytes,
+        let (local, remote) = (here(&op.local), there(&op.remote));
+        let atomic = |compare, value| What::Atomic {
+            at: remote,
+            compare,
+            value,
+            into: local,
         };
-        self.post(peer, rail, what)
-    }
-
-    unsafe fn fetch_add(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        at: RemoteSlice<'_>,
-        add: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        self.post(peer, rail, atomic(&at, (None, add), &into))
-    }
-
-    unsafe fn fetch_add_behind(
-        &self,
-        _: Ticket,
-        _: RemoteSlice<'_>,
-        _: u64,
-        _: LocalSlice<'_>,
-    ) -> Result<Option<Ticket>, FabricError> {
-        Ok(None)
-    }
-
-    unsafe fn compare_swap(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        at: RemoteSlice<'_>,
-        compare: u64,
-        swap: u64,
-        into: LocalSlice<'_>,
-    ) -> Result<Ticket, FabricError> {
-        self.post(peer, rail, atomic(&at, (Some(compare), swap), &into))
+        let what = match &op.kind {
+            Kind::Get => What::Get {
+                from: remote,
+                into: local,
+                bytes: op.local.bytes,
+            },
+            &Kind::FetchAdd { add, .. } => atomic(None, add),
+            &Kind::CompareSwap { compare, swap } => atomic(Some(compare), swap),
+            put => What::Put {
+                from: local,
+                to: remote,
+                bytes: op.local.bytes,
+                flag: put.notification().map(|(word, value)| (there(word), value)),
+            },
+        };
+        let sequence = self.network().post(self.side, rail, what)?;
+        Ok(Ticket {
+            peer,
+            rail,
+            sequence,
+        })
     }
 
     fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {

@@ -6,7 +6,7 @@ use super::network::RAILS;
 use ferrorail_base::random::SplitMix64;
 use ferrorail_base::{PeerId, RailId};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, Notification, RemoteRegion, Ticket, Tracking,
+    Fabric, FabricError, LocalRegion, Notification, Op, RemoteRegion, Ticket, Tracking,
 };
 use ferrorail_rdma_transport::failover::Failover;
 use std::fmt;
@@ -195,8 +195,12 @@ impl Side {
                 if eager {
                     let from = slice(&self.mine.1, base + EAGER, 16);
                     let to = at(theirs, base + EAGER);
-                    self.rails
-                        .put_eager(self.peer, id, from, to, round, Tracking::Silent)?;
+                    self.rails.post(
+                        self.peer,
+                        id,
+                        &Op::eager(from, to, round),
+                        Tracking::Silent,
+                    )?;
                 } else {
                     let notification = Notification {
                         word: at(theirs, base + FLAG),
@@ -204,8 +208,12 @@ impl Side {
                     };
                     let (from, to) = (slice(&self.mine.1, base, 24), at(theirs, base));
                     let tracking = Tracking::Silent;
-                    self.rails
-                        .put_notify(self.peer, id, from, to, notification, tracking)?;
+                    self.rails.post(
+                        self.peer,
+                        id,
+                        &Op::notify(from, to, notification),
+                        tracking,
+                    )?;
                 }
             }
             self.posted += 1;
@@ -256,18 +264,32 @@ impl Side {
                 0 => {
                     self.mine.0.store(PUT, self.puts + 1);
                     let (from, to) = word(PUT);
-                    let ticket = self.rails.put(peer, rail, from, to, Tracking::Tracked)?;
+                    let ticket =
+                        self.rails
+                            .post(peer, rail, &Op::put(from, to), Tracking::Tracked)?;
                     self.puts += 1;
                     (Doing::Put(self.puts), ticket)
                 }
                 1 => {
                     self.mine.0.store(CONSTANT, 0);
                     let (into, from) = word(CONSTANT);
-                    (Doing::Get, self.rails.get(peer, rail, from, into)?)
+                    (
+                        Doing::Get,
+                        self.rails
+                            .post(peer, rail, &Op::get(from, into), Tracking::Tracked)?,
+                    )
                 }
                 20..23 => {
                     let (into, at) = word(COUNTER);
-                    (Doing::Add, self.rails.fetch_add(peer, rail, at, 1, into)?)
+                    (
+                        Doing::Add,
+                        self.rails.post(
+                            peer,
+                            rail,
+                            &Op::fetch_add(at, 1, into, None),
+                            Tracking::Tracked,
+                        )?,
+                    )
                 }
                 _ => return Ok(()),
             }
