@@ -1,14 +1,14 @@
 //! What all teams of a process share: settings, the host's progress, rails, statistics.
 
 use crate::multicast::{MulticastRow, Service};
-use crate::rails::{Rails, RailsKind};
+use crate::rails::{Rails, RailsKind, open};
 use crate::stats::Stats;
 use crate::window::ServiceThread;
 use ferrorail_base::ProcessId;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_bootstrap::HostInfo;
-use ferrorail_fabric::{Fabric, FabricError, RailInfo};
+use ferrorail_fabric::{FabricError, RailInfo};
 use ferrorail_rdma_transport::failover::Watchdog;
 use std::collections::HashSet;
 use std::io;
@@ -106,10 +106,10 @@ impl Context {
         if let Some(rails) = &*slot {
             return Ok(rails.clone());
         }
-        let rails = Arc::new(Rails::open(kind, &self.settings)?);
+        let rails = Arc::new(open(kind, &self.settings)?);
         tracing::info!(
-            fabric = rails.name(),
-            rails = ?rails.rails().iter().map(|rail| rail.name.as_str()).collect::<Vec<_>>(),
+            fabric = rails.attributes().name,
+            rails = ?rails.attributes().rails.iter().map(|rail| rail.name.as_str()).collect::<Vec<_>>(),
             "rails opened"
         );
         let mut watchdogs = self

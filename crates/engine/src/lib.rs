@@ -11,7 +11,7 @@
 //! * [`estimate`]: what connections and memory a team of some shape would take;
 //! * `report`: what `FERRORAIL_STATS` shows.
 //!
-//! This is the only crate that knows which [`ferrorail_fabric::Fabric`] is real. It imports neither
+//! This is the only crate that knows which [`ferrorail_fabric::Endpoint`] is real. It imports neither
 //! the preload library nor the command line tool, and knows nothing of MPI's handles.
 //!
 //! ```no_run
@@ -64,7 +64,7 @@ pub use error::{EngineError, ErrorClass};
 pub use ferrorail_coll::{Collective, Order};
 pub use ferrorail_fabric::multicast::{Group, GroupId, MulticastError, Payload, To};
 pub use ferrorail_fabric::{
-    AtomicScope, Capabilities, Fabric, FabricError, Multicast, RailCounters, RailInfo,
+    AtomicScope, Attributes, Endpoint, FabricError, Multicast, RailCounters, RailInfo,
 };
 pub use ferrorail_rdma_transport::verbs::{
     Choice as PortChoice, Port, State as PortState, ports as survey_ports,

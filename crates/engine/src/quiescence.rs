@@ -21,7 +21,7 @@ use crate::team::connect::{Peers, connect_all};
 use crate::team::map::Map;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeId, NodeRank, RailId, Rank};
-use ferrorail_fabric::{Fabric, Ticket, Tracking};
+use ferrorail_fabric::{Endpoint, Ticket, Tracking};
 use std::collections::{BTreeSet, VecDeque};
 
 /// What is under way, at a leader.

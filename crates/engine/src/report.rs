@@ -8,10 +8,10 @@ use crate::share::ShareRow;
 use crate::stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, ZeroCopyRow};
 use crate::window::statistics::{self, WindowRow};
 use crate::{Context, EngineError, Team};
+use ferrorail_base::Rank;
 use ferrorail_base::config::StatsSink;
-use ferrorail_base::{RailId, Rank};
 use ferrorail_bootstrap::Oob;
-use ferrorail_fabric::{Connections, Fabric};
+use ferrorail_fabric::{Attributes, Connections};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, PoisonError};
 
@@ -160,17 +160,19 @@ impl Context {
         let (collectives, forwarded) = self.stats().rows();
         let mut rails = Vec::new();
         for fabric in self.opened_rails() {
-            for (rail, info) in fabric.rails().iter().enumerate() {
-                let counters = fabric.counters(RailId(rail as u8));
+            let Attributes {
+                name, rails: infos, ..
+            } = fabric.attributes();
+            for (info, counters) in infos.iter().zip(fabric.statistics().rails) {
                 rails.push(RailRow {
-                    fabric: fabric.name().into(),
+                    fabric: (*name).into(),
                     rail: info.name.clone(),
                     messages: counters.messages,
                     bytes: counters.bytes,
                     failures: counters.failures,
                     readmissions: counters.readmissions,
                     resent: counters.resent,
-                    damaged: self.stats().damaged_chunks(fabric.name(), &info.name),
+                    damaged: self.stats().damaged_chunks(name, &info.name),
                 });
             }
         }
@@ -194,7 +196,7 @@ impl Context {
     /// Connections over all rails opened so far, and memory of teams.
     pub fn connections(&self) -> ConnectionRow {
         let opened = self.opened_rails();
-        let all = opened.iter().map(|fabric| fabric.connections());
+        let all = opened.iter().map(|fabric| fabric.statistics().connections);
         let all = all.fold(Connections::default(), Connections::plus);
         let (segments, segment_bytes) = self.stats().segments();
         ConnectionRow {

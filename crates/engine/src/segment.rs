@@ -6,7 +6,7 @@ use crate::rails::Rails;
 use ferrorail_base::Rank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_bootstrap::Oob;
-use ferrorail_fabric::{Fabric, FabricError, LocalRegion, SharedBacking};
+use ferrorail_fabric::{Endpoint, FabricError, LocalRegion, SharedBacking};
 use ferrorail_shm::{Segment, SegmentHandle, ShmError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

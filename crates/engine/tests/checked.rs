@@ -6,10 +6,10 @@
 mod ranks;
 
 use ferrorail_base::config::{Settings, StripeChoice};
-use ferrorail_base::{RailId, Rank, Topology};
+use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::schedule::slot_limit;
 use ferrorail_coll::{Collective, Step, algorithms};
-use ferrorail_engine::{Context, EngineError, ErrorClass, Fabric, Team};
+use ferrorail_engine::{Context, EngineError, ErrorClass, Team};
 use ranks::{SHAPES, on_ranks, settings};
 use std::sync::Mutex;
 
@@ -61,8 +61,8 @@ fn damaged(context: &Context) -> u64 {
     let fabrics = context.opened_rails();
     let stats = context.stats();
     let rails = fabrics.iter().flat_map(|fabric| {
-        let rails = fabric.rails().iter();
-        rails.map(|rail| stats.damaged_chunks(fabric.name(), &rail.name))
+        let rails = fabric.attributes().rails.iter();
+        rails.map(|rail| stats.damaged_chunks(fabric.attributes().name, &rail.name))
     });
     rails.sum()
 }
@@ -146,7 +146,7 @@ fn rails_may_fail_and_damage_at_once() {
         }
     });
     let fabric = &context.opened_rails()[0];
-    assert!(damaged(&context) > 0 && fabric.counters(RailId(1)).failures > 0);
+    assert!(damaged(&context) > 0 && fabric.statistics().rails[1].failures > 0);
 }
 
 #[test]

@@ -3,10 +3,10 @@
 
 mod ranks;
 
+use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
-use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::{Collective, Protocol, algorithms};
-use ferrorail_engine::{Context, Fabric, Team};
+use ferrorail_engine::{Context, Team};
 use ranks::{SHAPES, on_ranks, settings};
 use std::sync::Arc;
 
@@ -147,7 +147,7 @@ fn rails_may_fail_besides() {
         };
         let context = run(Collective::Alltoall, 5, &settings);
         let fabric = &context.opened_rails()[0];
-        let failures = (0..4).map(|rail| fabric.counters(RailId(rail)).failures);
+        let failures = (0..4).map(|rail| fabric.statistics().rails[rail].failures);
         assert!(failures.sum::<u64>() > 0, "{faults}");
     }
 }

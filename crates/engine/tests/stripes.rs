@@ -2,10 +2,10 @@
 
 mod ranks;
 
+use ferrorail_base::Rank;
 use ferrorail_base::config::{RailChoice, Settings, StripeChoice, WindowKeys};
 use ferrorail_base::runs::Piece;
-use ferrorail_base::{RailId, Rank};
-use ferrorail_engine::{Context, Fabric, LockMode, Memory, Shape, Team, Window, WindowSpec};
+use ferrorail_engine::{Context, LockMode, Memory, Shape, Team, Window, WindowSpec};
 use ranks::{SHAPES, on_ranks, settings};
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ fn allgather(team: &Team, op: usize, bytes: usize) {
 fn traffic(context: &Context) -> Vec<u64> {
     let fabrics = context.opened_rails();
     let fabric = &fabrics[0];
-    (0..fabric.rails().len())
-        .map(|rail| fabric.counters(RailId(rail as u8)).bytes)
+    (0..fabric.attributes().rails.len())
+        .map(|rail| fabric.statistics().rails[rail].bytes)
         .collect()
 }
 
@@ -41,8 +41,8 @@ fn traffic(context: &Context) -> Vec<u64> {
 fn messages(context: &Context) -> Vec<u64> {
     let fabrics = context.opened_rails();
     let fabric = &fabrics[0];
-    (0..fabric.rails().len())
-        .map(|rail| fabric.counters(RailId(rail as u8)).messages)
+    (0..fabric.attributes().rails.len())
+        .map(|rail| fabric.statistics().rails[rail].messages)
         .collect()
 }
 

@@ -1,9 +1,7 @@
-//! What failover needs of a fabric besides its operations: lanes that end and begin anew.
+//! Lanes: what is known of one, and how it ends and begins anew.
 
-use crate::{Fabric, FabricError};
+use crate::FabricError;
 use ferrorail_base::{PeerId, RailId};
-use std::os::fd::BorrowedFd;
-use std::time::Instant;
 
 /// The connection to one peer on one rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,58 +20,70 @@ pub struct Breakage {
     /// The operation that was refused, if one was: the way to the peer is not at fault. All before
     /// it took effect, and nothing behind it does.
     pub refused: Option<u64>,
+    /// The peer, as far as known.
+    pub peer: String,
 }
 
-/// A fabric whose lanes fail one by one ([`FabricError::LaneDown`]) and can be made anew.
-///
-/// Numbers of operations ([`crate::Ticket::sequence`]) go on through all generations of a lane; those of
-/// an earlier generation that had no completion count as complete once the lane was reset.
-///
-/// A lane that one side could not make or connect, though both have its plane, is on that side as one
-/// that has ended.
-pub trait Lanes: Fabric {
-    /// Whether an operation is complete when its post returns, so that none is ever in flight.
-    fn is_immediate(&self) -> bool;
+impl Breakage {
+    /// The error of what was asked of `lane`, on the rail of that name.
+    #[cold]
+    #[must_use]
+    pub fn error(self, lane: LaneId, rail: &str) -> FabricError {
+        let Self {
+            status,
+            refused,
+            peer,
+        } = self;
+        let rail = rail.to_owned();
+        match refused {
+            Some(_) => FabricError::Completion { rail, peer, status },
+            None => FabricError::LaneDown {
+                lane,
+                rail,
+                peer,
+                status,
+            },
+        }
+    }
+}
 
-    /// Number of the last operation of `lane` known to be complete, as all before it are.
-    fn completed(&self, lane: LaneId) -> u64;
+/// A lane as it is at present.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneState {
+    /// Number of the last operation known to be complete, as all before it are.
+    pub completed: u64,
+    /// What broke it in its present generation, or that it was ended; `None` while it is whole.
+    pub breakage: Option<Breakage>,
+}
 
-    /// What broke `lane` in its present generation, or that it was ended; `None` while it is whole.
-    fn breakage(&self, lane: LaneId) -> Option<Breakage>;
-
-    /// Ends `lane`. When this returns nothing posted on it reads local memory or leaves this process
-    /// any more, and nothing that the peer posted on its side of it lands here. Posts to it fail with
-    /// [`FabricError::LaneDown`]. Idempotent.
-    fn end_lane(&self, lane: LaneId);
-
-    /// Makes an ended lane anew, not yet connected; nothing sent in its earlier generation can reach the
-    /// new one. Returns 48 bits that the peer passes to [`Lanes::reconnect_lane`].
+impl LaneState {
+    /// Whether operation `sequence` is complete.
     ///
     /// # Errors
-    /// [`FabricError::SetUp`] if the device refuses.
-    fn reset_lane(&self, lane: LaneId) -> Result<u64, FabricError>;
-
-    /// Connects a reset lane to the one that the peer reset. The side that does so first may be
-    /// written to as soon as this returns.
-    ///
-    /// # Errors
-    /// [`FabricError::SetUp`] if the device refuses.
-    fn reconnect_lane(&self, lane: LaneId, token: u64) -> Result<(), FabricError>;
-
-    /// What the times of failures are measured by.
-    fn now(&self) -> Instant {
-        Instant::now()
+    /// What broke the lane before that.
+    #[inline]
+    pub fn outcome(self, sequence: u64) -> Result<bool, Breakage> {
+        match self.breakage {
+            _ if sequence <= self.completed => Ok(true),
+            // All before what was refused took effect.
+            Some(broken) if broken.refused.is_some_and(|refused| sequence < refused) => Ok(true),
+            Some(broken) => Err(broken),
+            None => Ok(false),
+        }
     }
+}
 
-    /// Descriptors that become readable when a device has something to say of its ports by itself, which
-    /// [`Lanes::ports_down`] reads.
-    fn event_descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        Vec::new()
-    }
-
-    /// Rails, as bits, whose devices have said last that their port is down, that its address has changed,
-    /// or that they are broken. Nothing gets through on these before they say something else.
-    fn ports_down(&self) -> u8 {
-        0
-    }
+/// What is to become of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transition {
+    /// It ends. After that nothing posted on it reads local memory or leaves this process any more, and
+    /// nothing that the peer posted on its side of it lands here. Posts to it fail with
+    /// [`FabricError::LaneDown`]. Idempotent; cannot fail.
+    End,
+    /// An ended lane is made anew, not yet connected; nothing sent in its earlier generation can reach the
+    /// new one. What had no completion counts as complete.
+    Reset,
+    /// A reset lane is connected to the one that the peer reset, given the 48 bits which that returned.
+    /// The side that does so first may be written to from then on.
+    Connect(u64),
 }

@@ -1,7 +1,7 @@
 //! What may be posted on a lane: one definition for those who post it, for the journal that repeats it and
 //! for the transports that carry it out. They differ in the form of its memory.
 
-use crate::{LaneId, LocalRegion, RemoteRegion};
+use crate::{FabricError, LaneId, LocalRegion, RemoteRegion, Transport};
 use ferrorail_base::{PeerId, RailId};
 use std::convert::Infallible;
 
@@ -39,7 +39,7 @@ pub struct Notification<R> {
 pub enum Tracking {
     /// Nobody will; the fabric may save the completion.
     Silent,
-    /// [`crate::Fabric::is_complete`] will be called with the ticket.
+    /// [`crate::Endpoint::is_complete`] will be called with the ticket.
     Tracked,
 }
 
@@ -61,6 +61,18 @@ impl Ticket {
             peer: self.peer,
             rail: self.rail,
         }
+    }
+
+    /// Whether it is complete on `transport` itself.
+    ///
+    /// # Errors
+    /// [`FabricError::Completion`] or [`FabricError::LaneDown`] if it, or one before it on that rail, failed.
+    pub fn outcome(&self, transport: &dyn Transport) -> Result<bool, FabricError> {
+        let outcome = transport.lane(self.lane()).outcome(self.sequence);
+        outcome.map_err(|broken| {
+            let rail = transport.attributes().rails.get(self.rail.index());
+            broken.error(self.lane(), rail.map_or("", |rail| &rail.name))
+        })
     }
 }
 

@@ -42,8 +42,10 @@ pub struct LocalRegion {
     pub rkeys: [u32; RAILS_MAX],
     /// Shared object behind it, if any.
     pub backing: Option<SharedBacking>,
-    /// The fabric's own handle.
+    /// The transport's own handle.
     pub handle: u64,
+    /// What peers need to import it, for the set-up exchange.
+    pub description: Vec<u8>,
 }
 
 /// Memory of a peer. Plain data: an announcement in scratch carries it as [`RemoteRegion::to_wire`].

@@ -1,4 +1,4 @@
-//! Rails: what carries bytes between processes, behind [`ferrorail_fabric::Fabric`].
+//! Rails: what carries bytes between processes, behind [`ferrorail_fabric::Transport`].
 //!
 //! * [`verbs`]: RDMA devices (InfiniBand, RoCE, soft-RoCE) through reliable connected queue pairs,
 //!   one per peer and rail. Needs libibverbs at run time, which is loaded when the first rail is

@@ -19,17 +19,17 @@ mod support;
 #[path = "failover/suspicion.rs"]
 mod suspicion;
 
+use conformance::Rails;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{Fabric, FabricError, LaneId, Lanes, Op, RemoteRegion, Tracking};
+use ferrorail_fabric::{FabricError, LaneId, Op, RemoteRegion, Tracking, Transition};
 use ferrorail_rdma_transport::failover::{Failover, Watchdog};
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
 use side::{Side, sides};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::{Pair, Private, at, slice, until};
-
-type Rails = Failover<LoopbackFabric>;
 
 fn settings(faults: &str) -> Settings {
     Settings {
@@ -41,12 +41,12 @@ fn settings(faults: &str) -> Settings {
     }
 }
 
-fn open(process: ProcessId, settings: &Settings) -> Rails {
+fn open(process: ProcessId, settings: &Settings) -> Failover {
     let fabric = LoopbackFabric::open_as(process, settings).unwrap();
-    Failover::new(fabric, process, settings)
+    Failover::new(Arc::new(fabric), process, settings)
 }
 
-fn conformance_pair(settings: &Settings) -> (Rails, Rails) {
+fn conformance_pair(settings: &Settings) -> (Failover, Failover) {
     let process = |started| ProcessId {
         host: 7,
         pid: std::process::id(),
@@ -79,7 +79,7 @@ fn connecting_again_after_a_failure_changes_nothing() {
     lost.expect("the other rail");
     let failures = pair.a.counters(RailId(0)).failures;
     assert_eq!(failures, 1);
-    let address = pair.a.address_for(pair.ab).unwrap();
+    let (_, address) = pair.a.open_peer(conformance::process(2)).unwrap();
     pair.b.connect(pair.ba, &address).expect("the same peer");
     conformance::transfers::put_arrives(&pair, RailId(0)).expect("the other rail");
 }
@@ -250,7 +250,10 @@ fn late_packets_do_land_where_the_target_has_not_ended_the_lane() {
                 peer: PeerId(0),
                 rail: RailId(1),
             };
-            pair.b.end_lane(lane);
+            pair.b
+                .transport()
+                .change_lane(lane, Transition::End)
+                .unwrap();
             std::thread::sleep(Duration::from_millis(300));
             assert_eq!(target.load(0), 0, "the gate is closed");
         } else {
@@ -307,15 +310,12 @@ fn a_peer_that_found_no_memory_may_be_opened_later() {
     let others = support::register(&fabric, &other);
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let peer = |number| fabric.open_peer(support::identity(number));
+        let peer = |number| Ok::<_, FabricError>(fabric.open_peer(support::identity(number))?.0);
         let first: Vec<_> = (1..=64).map(|number| peer(number).unwrap()).collect();
         let refused = [peer(65), peer(66)].map(|opened| opened.is_err());
         let known = peer(64).unwrap();
         fabric.deregister(others);
         let later = [peer(66), peer(65)].map(Result::unwrap);
-        for peer in later {
-            fabric.address_for(peer).unwrap();
-        }
         tell.send((first, refused, known, later)).unwrap();
     });
     let (first, refused, known, later) = told.recv_timeout(support::TIME_LIMIT).unwrap();
@@ -331,12 +331,11 @@ fn a_lane_to_oneself_comes_back() {
         support::identity(1),
         &settings("loop0:down:after=1:for=600"),
     );
-    let own = fabric.open_peer(support::identity(1)).unwrap();
-    let address = fabric.address_for(own).unwrap();
+    let (own, address) = fabric.open_peer(support::identity(1)).unwrap();
     fabric.connect(own, &address).unwrap();
     let memory = Private::new(64);
     let region = memory.register(&fabric);
-    let remote = fabric.import(own, &fabric.describe(&region)).unwrap();
+    let remote = fabric.import(own, &region.description).unwrap();
     let put = |offset| {
         let (from, to) = (slice(&region, 0, 8), at(&remote, offset));
         // SAFETY: the memory lives until the fabric is gone.

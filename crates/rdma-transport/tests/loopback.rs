@@ -12,11 +12,10 @@ mod processes;
 #[path = "loopback/support.rs"]
 mod support;
 
+use conformance::Rails;
 use ferrorail_base::config::Settings;
 use ferrorail_base::{ProcessId, RailId};
-use ferrorail_fabric::{
-    AtomicScope, Fabric, FabricError, Notification, Op, RemoteRegion, Tracking,
-};
+use ferrorail_fabric::{AtomicScope, FabricError, Notification, Op, RemoteRegion, Tracking};
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
 use support::{Pair, Private, at, object, settings, slice};
 
@@ -51,10 +50,15 @@ fn conforms_with_a_model() {
 #[test]
 fn abilities_and_rails() {
     let fabric = LoopbackFabric::open(&settings()).unwrap();
-    let capabilities = fabric.capabilities();
+    let capabilities = fabric.attributes();
     assert_eq!(capabilities.atomics, AtomicScope::Global);
     assert!(capabilities.same_host_only);
-    let names: Vec<&str> = fabric.rails().iter().map(|r| r.name.as_str()).collect();
+    let names: Vec<&str> = fabric
+        .attributes()
+        .rails
+        .iter()
+        .map(|r| r.name.as_str())
+        .collect();
     assert_eq!(names, ["loop0", "loop1"]);
     let elsewhere = ProcessId {
         host: 1,
@@ -148,7 +152,7 @@ fn unaligned_words_and_unconnected_peers_are_refused() {
         )
     };
     assert!(status(outside).contains("remote access error"));
-    let stranger = pair.a.open_peer(support::identity(99)).unwrap();
+    let (stranger, _) = pair.a.open_peer(support::identity(99)).unwrap();
     // SAFETY: as above.
     let unconnected = unsafe {
         let (from, to) = (slice(&mine, 0, 8), at(&remote, 0));

@@ -3,25 +3,27 @@
 #[allow(dead_code)]
 mod conformance;
 
+use conformance::Rails;
 use conformance::memory::Memory;
 use conformance::{Pair, at, process, whole};
 use ferrorail_base::RailId;
 use ferrorail_base::config::Settings;
-use ferrorail_fabric::{Fabric, FabricError, LaneId, Lanes, Op, Tracking};
+use ferrorail_fabric::{FabricError, LaneId, Op, Tracking, Transition};
 use ferrorail_rdma_transport::failover::Failover;
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
+use std::sync::Arc;
 
 /// Long enough for a lane to end while a put is under way.
 const LATENCY_NS: u64 = 20_000_000;
 
-fn open(index: u64) -> Failover<LoopbackFabric> {
+fn open(index: u64) -> Failover {
     let settings = Settings {
         loopback_latency_ns: LATENCY_NS,
         rail_probe_ms: None,
         ..Settings::default()
     };
     let fabric = LoopbackFabric::open_as(process(index), &settings).unwrap();
-    Failover::new(fabric, process(index), &settings)
+    Failover::new(Arc::new(fabric), process(index), &settings)
 }
 
 #[test]
@@ -30,7 +32,7 @@ fn an_addition_waits_for_a_put_whose_lane_ended() {
     let rail = RailId(0);
     let (mut data, result) = (Memory::shared(&pair.a, 64), Memory::shared(&pair.a, 64));
     let words = Memory::shared(&pair.b, 4096);
-    let remote = pair.a.import(pair.ab, &pair.b.describe(words.region()));
+    let remote = pair.a.import(pair.ab, &words.region().description);
     let remote = remote.unwrap();
     data.fill(7);
     // SAFETY: all memory lives to the end, and is left alone until the tickets are complete.
@@ -49,10 +51,16 @@ fn an_addition_waits_for_a_put_whose_lane_ended() {
         // SAFETY: as above.
         unsafe { pair.a.post(pair.ab, rail, &op, Tracking::Tracked) }
     };
-    pair.a.inner().end_lane(LaneId {
-        peer: pair.ab,
-        rail,
-    });
+    pair.a
+        .inner()
+        .change_lane(
+            LaneId {
+                peer: pair.ab,
+                rail,
+            },
+            Transition::End,
+        )
+        .unwrap();
     let refused = |added| matches!(added, Err(FabricError::WouldBlock));
     assert!(refused(add()), "another rail would overtake the put");
     assert_eq!((words.load(0), words.load(64)), (0, 0));
@@ -80,7 +88,7 @@ fn an_addition_goes_out_behind_a_put_under_way() -> Result<(), FabricError> {
     let pair = Pair::new((open(1), open(2)));
     let (mut data, result) = (Memory::shared(&pair.a, 64), Memory::shared(&pair.a, 64));
     let words = Memory::shared(&pair.b, 4096);
-    let remote = pair.a.import(pair.ab, &pair.b.describe(words.region()))?;
+    let remote = pair.a.import(pair.ab, &words.region().description)?;
     data.fill(7);
     // SAFETY: all memory lives to the end, and is left alone until the tickets are complete.
     let added = unsafe {

@@ -9,18 +9,20 @@ mod multicast;
 #[path = "verbs/reach.rs"]
 mod reach;
 
+use conformance::Rails;
 use conformance::memory::Memory;
 use conformance::{Pair, at, whole};
 use ferrorail_base::config::{RailChoice, Settings};
 use ferrorail_base::{PeerId, RailId};
 use ferrorail_fabric::{
-    AtomicScope, Fabric, FabricError, LaneId, Lanes, Notification, Op, RemoteRegion, Tracking,
+    AtomicScope, FabricError, LaneId, Notification, Op, RemoteRegion, Tracking, Transition,
 };
 use ferrorail_rdma_transport::failover::Failover;
 use ferrorail_rdma_transport::verbs::{self, Bounds, VerbsFabric};
 use nix::sys::resource::{Resource, setrlimit};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn open(rails: RailChoice) -> Result<VerbsFabric, FabricError> {
@@ -54,11 +56,11 @@ fn verbs_conform_without_inline_data() {
         ..Bounds::default()
     };
     let make = || VerbsFabric::open_within(&Settings::default(), bounds).expect("rails");
-    assert_eq!(make().capabilities().inline_bytes_max, 0);
+    assert_eq!(make().attributes().inline_bytes_max, 0);
     conformance::run(|| (make(), make()));
 }
 
-fn pair_with_failover() -> (Failover<VerbsFabric>, Failover<VerbsFabric>) {
+fn pair_with_failover() -> (Failover, Failover) {
     let settings = Settings {
         rail_timeout_ms: 1000,
         rail_probe_ms: Some(100),
@@ -66,7 +68,7 @@ fn pair_with_failover() -> (Failover<VerbsFabric>, Failover<VerbsFabric>) {
     };
     let make = |index| {
         let fabric = VerbsFabric::open(&settings).expect("rails");
-        Failover::new(fabric, conformance::process(index), &settings)
+        Failover::new(Arc::new(fabric), conformance::process(index), &settings)
     };
     (make(1), make(2))
 }
@@ -85,19 +87,19 @@ fn a_lane_that_breaks_is_left_and_used_again() {
     let pair = Pair::new(pair_with_failover());
     for round in 1..=3u64 {
         let rail = RailId(round as u8 % 2);
-        let bytes = |rail| pair.a.inner().counters(rail).bytes;
+        let bytes = |rail: RailId| pair.a.inner().statistics().rails[rail.index()].bytes;
         conformance::transfers::put_arrives(&pair, rail).expect("a lane in use");
         let lane = LaneId {
             peer: pair.ba,
             rail,
         };
-        pair.b.inner().end_lane(lane);
+        pair.b.inner().change_lane(lane, Transition::End).unwrap();
         let other = RailId(1 - rail.0);
         let before = bytes(other);
         conformance::transfers::put_arrives(&pair, rail).expect("another rail takes over");
         assert!(bytes(other) > before, "it travelled by the other rail");
         pair.until("return", || {
-            let back = |side: &Failover<VerbsFabric>| side.counters(rail).readmissions;
+            let back = |side: &Failover| side.counters(rail).readmissions;
             back(&pair.a) >= round.div_ceil(2) && back(&pair.b) >= round.div_ceil(2)
         });
         let before = bytes(rail);
@@ -112,25 +114,23 @@ fn a_lane_that_breaks_is_left_and_used_again() {
 #[ignore = "needs RDMA devices: run by scripts/soft-roce"]
 fn a_lane_that_could_not_be_made_at_first_is_used_later() {
     let (a, b) = pair_with_failover();
-    let ab = a.open_peer(conformance::process(2)).expect("a peer");
-    let ba = b.open_peer(conformance::process(1)).expect("a peer");
-    let at_a = a.address_for(ab).expect("an address");
-    let mut at_b = b.address_for(ba).expect("an address");
+    let (ab, at_a) = a.open_peer(conformance::process(2)).expect("a peer");
+    let (ba, mut at_b) = b.open_peer(conformance::process(1)).expect("a peer");
     // Behind the heads of failover and of rails: the host, then the first rail with its queue pair.
     let name = u32::from_le_bytes(at_b[9..13].try_into().expect("four bytes"));
     let host = 13 + name as usize + 4 + 5;
     let rail = host + 1 + usize::from(at_b[host]);
     at_b[rail + 6..rail + 10].fill(0);
-    a.connect(ab, &at_b).expect("the other rail");
+    let reach = a.connect(ab, &at_b).expect("the other rail");
+    assert_eq!(reach.planes, 0b11);
     b.connect(ba, &at_a).expect("both rails");
     let pair = Pair { a, b, ab, ba };
-    assert_eq!(pair.a.reach(ab).expect("a peer").planes, 0b11);
     for rail in [0, 1] {
         conformance::transfers::put_arrives(&pair, RailId(rail)).expect("the other rail");
     }
     let bytes = || pair.a.counters(RailId(0)).bytes;
     assert!(bytes() < 4096, "trials at most");
-    let back = |side: &Failover<VerbsFabric>| side.counters(RailId(0)).readmissions > 0;
+    let back = |side: &Failover| side.counters(RailId(0)).readmissions > 0;
     pair.until("return", || back(&pair.a) && back(&pair.b));
     conformance::transfers::put_arrives(&pair, RailId(0)).expect("the lane is in use");
     assert!(bytes() >= 4096);
@@ -141,9 +141,9 @@ fn a_lane_that_could_not_be_made_at_first_is_used_later() {
 fn rails_are_described() {
     assert!(verbs::is_available());
     let fabric = open(RailChoice::Count(2)).unwrap();
-    assert_eq!(fabric.rails().len(), 2);
-    assert_eq!(fabric.wake_descriptors().len(), 2, "one each");
-    for (plane, rail) in fabric.rails().iter().enumerate() {
+    assert_eq!(fabric.attributes().rails.len(), 2);
+    assert_eq!(fabric.wake_events().expect("armed").len(), 2, "one each");
+    for (plane, rail) in fabric.attributes().rails.iter().enumerate() {
         println!("{rail:?}");
         assert_eq!(rail.name, format!("{}:{}", rail.device, rail.port));
         assert_eq!(usize::from(rail.plane), plane);
@@ -153,8 +153,8 @@ fn rails_are_described() {
             "an IPv4-mapped GID is preferred"
         );
     }
-    println!("{:?}", fabric.capabilities());
-    assert_ne!(fabric.capabilities().atomics, AtomicScope::None);
+    println!("{:?}", fabric.attributes());
+    assert_ne!(fabric.attributes().atomics, AtomicScope::None);
 }
 
 /// One rail on the one side, both on the other: the common plane carries, the other says so.
@@ -171,7 +171,10 @@ fn a_missing_rail_does_not_shift_the_others() {
     half[0] = "absent0".to_owned();
     let a = open(RailChoice::Names(names)).unwrap();
     let b = open(RailChoice::Names(half)).unwrap();
-    assert_eq!((b.rails().len(), b.rails()[0].plane), (1, 1));
+    assert_eq!(
+        (b.attributes().rails.len(), b.attributes().rails[0].plane),
+        (1, 1)
+    );
     let pair = Pair::new((a, b));
     assert!(conformance::transfers::put_arrives(&pair, RailId(1)).is_ok());
     let refused = conformance::transfers::put_arrives(&pair, RailId(0)).unwrap_err();
@@ -185,7 +188,7 @@ fn a_wrong_key_is_a_typed_error() {
     let error = conformance::transfers::put_with_wrong_key(&pair, RailId(0));
     assert!(matches!(error, FabricError::Completion { .. }), "{error:?}");
     let text = error.to_string();
-    assert!(text.contains(&pair.a.rails()[0].name), "{text}");
+    assert!(text.contains(&pair.a.attributes().rails[0].name), "{text}");
     assert!(text.contains("remote access error"), "{text}");
     // The other rail is not concerned.
     assert!(conformance::transfers::put_arrives(&pair, RailId(1)).is_ok());

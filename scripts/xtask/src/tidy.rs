@@ -18,6 +18,8 @@ const RULES: &str = "scripts/xtask/tidy.toml";
 #[serde(deny_unknown_fields)]
 struct Rules {
     limits: Limits,
+    /// Most methods of a trait, by path and name.
+    traits: BTreeMap<String, usize>,
     #[serde(default)]
     allowed: Allowed,
     #[serde(default)]
@@ -101,6 +103,15 @@ pub fn run(root: &Path) -> Result<Vec<String>> {
         &rules.allowed.files,
         rules.limits.file_lines,
     ));
+    for (place, &most) in &rules.traits {
+        let (path, name) = place.split_once("::").context("[traits]: path::name")?;
+        let text = std::fs::read_to_string(root.join(path)).with_context(|| place.clone())?;
+        match functions::methods(&text, name)? {
+            Some(count) if count <= most => {}
+            Some(count) => lines.push(format!("{place}: {count} methods, the limit is {most}")),
+            None => lines.push(format!("{place}: there is no such trait")),
+        }
+    }
     let functions = rules.limits.function_lines;
     lines.extend(ratchet(
         &sizes.functions,

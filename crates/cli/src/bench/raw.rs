@@ -65,7 +65,7 @@ impl<'a> RawMulticast<'a> {
         let (id, session) = all[0].split_at(16);
         let id = GroupId(id.try_into().expect("16 bytes"));
         let rails = open_rails(&settings)?;
-        let group = rails.join(RailId(0), id, DEPTH);
+        let group = rails.groups().join(RailId(0), id, DEPTH);
         let mut group = group.context("raw multicast")?;
         let address = group.address();
         let mut word = vec![0; 2 + ADDRESS_BYTES_MAX];

@@ -10,7 +10,7 @@ use ferrorail_coll::{Collective, Protocol, Request, Schedule};
 use ferrorail_engine::choice::{
     Choice, Chooser, by_length, piece_bytes, scratch_bytes, settled_protocol,
 };
-use ferrorail_engine::{Fabric, open_rails};
+use ferrorail_engine::open_rails;
 use std::collections::BTreeMap;
 
 /// Largest team whose schedules are all built and counted.
@@ -78,7 +78,8 @@ impl Case {
             (_, Some(rails)) => rails,
             _ => open_rails(settings)
                 .context("cannot tell the number of rails: give --rails")?
-                .rails()
+                .attributes()
+                .rails
                 .len() as u8,
         };
         let ports = wanted.ports.or(settings.ports).unwrap_or(rails);

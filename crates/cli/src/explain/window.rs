@@ -5,7 +5,7 @@ use anyhow::{Context, Result, anyhow};
 use ferrorail_base::Topology;
 use ferrorail_base::config::Settings;
 use ferrorail_engine::window_explanation::{Question, explain};
-use ferrorail_engine::{AtomicScope, Fabric, LockAlgorithm, Memory, open_rails};
+use ferrorail_engine::{AtomicScope, LockAlgorithm, Memory, open_rails};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -54,10 +54,10 @@ pub fn facts(args: &Args, ranks: u32, settings: &Settings) -> Result<Value> {
     if topology.node_count() > 1 {
         match open_rails(settings) {
             Ok(opened) => {
-                scope = opened.capabilities().atomics;
-                copies = opened.capabilities().same_host_only;
+                scope = opened.attributes().atomics;
+                copies = opened.attributes().same_host_only;
                 assumed = false;
-                rails = args.rails.unwrap_or(opened.rails().len() as u8);
+                rails = args.rails.unwrap_or(opened.attributes().rails.len() as u8);
             }
             Err(error) if args.rails.is_none() => {
                 return Err(error).context("cannot tell the number of rails: give --rails");

@@ -5,7 +5,7 @@ use ferrorail_base::Topology;
 use ferrorail_base::config::Settings;
 use ferrorail_base::units::format_bytes;
 use ferrorail_engine::estimate::{Asked, Estimate, Need, Row, estimate};
-use ferrorail_engine::{Fabric, open_rails};
+use ferrorail_engine::open_rails;
 use std::fmt::Write;
 
 /// Most ranks that are worth imagining.
@@ -30,7 +30,8 @@ pub fn collect(wanted: &Wanted, settings: &Settings) -> Result<Estimate> {
         Some(rails) => rails,
         None => open_rails(settings)
             .context("cannot tell the number of rails: give --rails")?
-            .rails()
+            .attributes()
+            .rails
             .len() as u8,
     };
     let asked = Asked {

@@ -6,9 +6,7 @@ use anyhow::Result;
 use ferrorail_base::config::Settings;
 use ferrorail_bootstrap::{HostInfo, probe};
 use ferrorail_coll::algorithms;
-use ferrorail_engine::{
-    Fabric, OFFERED, Port, PortChoice, PortState, RailInfo, open_rails, survey_ports,
-};
+use ferrorail_engine::{OFFERED, Port, PortChoice, PortState, RailInfo, open_rails, survey_ports};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -58,9 +56,9 @@ fn mpi_libraries() -> Result<Vec<Value>> {
 fn rails(settings: &Settings) -> Value {
     let mut rails = match open_rails(settings) {
         Ok(fabric) => json!({
-            "fabric": fabric.name(),
-            "rails": fabric.rails().iter().map(rail).collect::<Vec<_>>(),
-            "refused": fabric.refused(),
+            "fabric": fabric.attributes().name,
+            "rails": fabric.attributes().rails.iter().map(rail).collect::<Vec<_>>(),
+            "refused": fabric.attributes().refused,
         }),
         Err(error) => json!({ "error": error.to_string(), "rails": [] }),
     };

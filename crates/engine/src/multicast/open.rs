@@ -203,7 +203,7 @@ fn join(map: &Map, id: GroupId) -> Result<Joined, String> {
         return Err(format!("more than {} nodes", trial::MEMBERS_MAX));
     }
     let faults = &map.context.settings().multicast_faults;
-    let multicast = with_faults(Arc::clone(&rails.fabric) as Arc<dyn Multicast>, faults);
+    let multicast = with_faults(rails.fabric.groups(), faults);
     let mut refusal = None;
     let mut join = |rail: &RailId| match multicast.join(*rail, id, DEPTH) {
         Ok(group) => Some(group),

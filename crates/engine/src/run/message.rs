@@ -9,7 +9,7 @@ use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
 use ferrorail_fabric::stripe::{Policy, RailTurn, Stripes, flag_value};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice,
+    Endpoint, FabricError, LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice,
     Ticket, Tracking,
 };
 

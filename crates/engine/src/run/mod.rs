@@ -34,7 +34,7 @@ use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::schedule::PHASE_MAX;
 use ferrorail_coll::{Buffer, Schedule, Slot, Step};
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::Endpoint;
 use ferrorail_fabric::stripe::{Chunk, flag_parts};
 use multicast::Multicasts;
 use put::Sending;

@@ -7,7 +7,7 @@ use crate::team::State;
 use crate::team::map::Map;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::{Fabric, FabricError, LocalSlice, Op, RemoteSlice, Ticket, Tracking};
+use ferrorail_fabric::{Endpoint, FabricError, LocalSlice, Op, RemoteSlice, Ticket, Tracking};
 
 /// A status cell that is being read.
 #[derive(Clone, Copy, Debug)]

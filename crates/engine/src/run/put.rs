@@ -13,7 +13,7 @@ use ferrorail_base::sync::Ordering;
 use ferrorail_coll::{Buffer, Slot, Span};
 use ferrorail_fabric::stripe::{Sample, Stripes, flag_value};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice, Tracking,
+    Endpoint, FabricError, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice, Tracking,
 };
 use ferrorail_shm::Cma;
 use std::time::Instant;

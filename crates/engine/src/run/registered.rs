@@ -4,7 +4,7 @@ use super::user::{Blocks, Side, Window};
 use crate::team::map::Map;
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_fabric::{Fabric, LocalRegion};
+use ferrorail_fabric::{Endpoint, LocalRegion};
 
 /// What of a buffer is registered.
 #[derive(Debug, Default)]

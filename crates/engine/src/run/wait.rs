@@ -8,7 +8,7 @@ use crate::team::State;
 use crate::team::map::Map;
 use crate::waiting;
 use ferrorail_coll::Step;
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::Endpoint;
 use ferrorail_shm::{WaitPolicy, Waiter};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use ferrorail_base::{PeerId, Rank};
 use ferrorail_bootstrap::OobError;
 use ferrorail_coll::named::Variant;
 use ferrorail_coll::{Collective, Protocol};
-use ferrorail_fabric::{Fabric, FabricError};
+use ferrorail_fabric::FabricError;
 use std::collections::HashSet;
 
 /// Whom each rank connects to at once.
@@ -125,10 +125,7 @@ pub(crate) fn connect(
     let mut ids = Vec::with_capacity(peers.len());
     let mut addresses = Vec::with_capacity(peers.len());
     for peer in &peers {
-        let opened = rails
-            .fabric
-            .open_peer(map.processes[peer.index()])
-            .and_then(|id| Ok((id, rails.fabric.address_for(id)?)));
+        let opened = rails.fabric.open_peer(map.processes[peer.index()]);
         // An empty address tells the peer that this side failed, so that it does not wait.
         let (id, address) = match opened {
             Ok((id, address)) => (Ok(id), address),
@@ -205,9 +202,8 @@ fn link(
     id: PeerId,
     address: &[u8],
 ) -> Result<Link, FabricError> {
-    rails.fabric.connect(id, address)?;
+    let reach = rails.fabric.connect(id, address)?;
     let segment = rails.fabric.import(id, &rails.descriptions[peer.index()])?;
-    let reach = rails.fabric.reach(id)?;
     // The team's creation has said what could be known then; a line for each pair is enough.
     if map.rank < peer {
         map.context.warn_once(reach.refused);

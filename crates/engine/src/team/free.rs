@@ -8,7 +8,7 @@
 use super::{State, Team};
 use crate::{Context, EngineError};
 use ferrorail_base::RailId;
-use ferrorail_fabric::{Fabric, FabricError, LocalSlice, Op, RemoteSlice, Ticket, Tracking};
+use ferrorail_fabric::{Endpoint, FabricError, LocalSlice, Op, RemoteSlice, Ticket, Tracking};
 use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 

@@ -11,7 +11,7 @@ use ferrorail_coll::Slot;
 use ferrorail_coll::cost::Shape;
 use ferrorail_coll::select::Table;
 use ferrorail_fabric::stripe::{Planner, RailTurn, Stripes};
-use ferrorail_fabric::{Fabric, LocalRegion};
+use ferrorail_fabric::{Endpoint, LocalRegion};
 use ferrorail_shm::{Cma, NodeLayout, NodeSegment, WaitPolicy};
 use std::sync::{Arc, OnceLock};
 
@@ -235,7 +235,7 @@ impl TeamRails {
 
     /// Whether they lead to this host only: then the CPU copies what they move, and they wake nobody.
     pub fn stay_here(&self) -> bool {
-        self.fabric.capabilities().same_host_only
+        self.fabric.attributes().same_host_only
     }
 
     /// How a message of `bytes` bytes is laid over the rails of `link` that are in use.

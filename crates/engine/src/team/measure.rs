@@ -8,7 +8,7 @@ use super::map::{CHANNELS, Map, TeamRails};
 use super::{Link, State};
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{Policy, RailWeights};
-use ferrorail_fabric::{Fabric, FabricError, LocalSlice, Op, RailInfo, RemoteSlice, Tracking};
+use ferrorail_fabric::{Endpoint, FabricError, LocalSlice, Op, RailInfo, RemoteSlice, Tracking};
 use std::time::{Duration, Instant};
 
 /// Bytes written per rail and trial.

@@ -13,7 +13,7 @@ use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_base::{NodeId, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::schedule::slot_limit;
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::Attributes;
 use ferrorail_fabric::stripe::Planner;
 use ferrorail_shm::{NodeLayout, NodeSegment, SegmentHandle};
 
@@ -61,14 +61,14 @@ fn open_rails(oob: &mut dyn Oob, map: &mut Map, rails: AgreedRails) -> Result<()
     // SAFETY: the segment lives in the team's map beside the registration, which is dropped first.
     let region = unsafe { register(&rails.fabric, map.segment().segment()) };
     let mine = match &region {
-        Ok(region) => Ok(rails.fabric.describe(region)),
+        Ok(region) => Ok(region.description.clone()),
         Err(error) => Err(error.to_string()),
     };
     let agreed = agree(oob, "registering the node segment", mine);
     if let Ok(region) = region {
         let wanted = map.settings.stripe_policy();
         let planner = Planner::new(
-            policy(wanted, rails.fabric.rails(), &rails.local),
+            policy(wanted, &rails.fabric.attributes().rails, &rails.local),
             map.settings.stripe_threshold,
             map.settings.stripe_bytes_min,
         );
@@ -159,11 +159,11 @@ fn knows_all(map: &Map) -> bool {
 /// node (and the host, for loopback rails), by the rails elsewhere. What cannot be registered when it
 /// comes to that goes in pieces.
 fn reaches_all(map: &Map, probes: &[(u64, u64)]) -> bool {
-    let capabilities = map.rails.as_ref().map(|rails| rails.fabric.capabilities());
+    let attributes = map.rails.as_ref().map(|rails| rails.fabric.attributes());
     let one_host = map.rails.as_ref().is_some_and(TeamRails::stay_here);
     let inside = map
         .others()
         .filter(|&peer| one_host || map.topology.same_node(peer, map.rank))
         .all(|peer| map.reads(peer, probes[peer.index()]));
-    inside && capabilities.is_none_or(|capabilities| capabilities.private_memory)
+    inside && attributes.is_none_or(Attributes::reaches_private_memory)
 }

@@ -6,12 +6,12 @@ use super::map::Map;
 use crate::EngineError;
 use crate::agree::agree;
 use crate::numa_local::{self, Site};
-use crate::rails::{Rails, RailsKind};
+use crate::rails::{Rails, RailsKind, verbs_available};
 use ferrorail_base::config::FabricChoice;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::leaders::Leaders;
-use ferrorail_fabric::{Fabric, RailInfo};
+use ferrorail_fabric::RailInfo;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ fn try_rails(
     kind: RailsKind,
     probing: bool,
 ) -> Result<AgreedRails, EngineError> {
-    let opened = if probing && kind == RailsKind::Verbs && !Rails::verbs_available() {
+    let opened = if probing && kind == RailsKind::Verbs && !verbs_available() {
         Err("no RDMA device with an active port".to_owned())
     } else {
         map.context.rails(kind).map_err(|error| error.to_string())
@@ -92,10 +92,10 @@ fn try_rails(
     let named = |rail: &RailInfo| (rail.plane, rail.name.clone());
     let mine = opened.as_ref().map_err(String::clone).map(|fabric| Opened {
         host: ferrorail_shm::host_name(),
-        rails: fabric.rails().iter().map(named).collect(),
-        refused: fabric.refused().to_vec(),
-        numa_node: map.context.numa_node_for(fabric.rails()),
-        local_address: fabric.local_address(),
+        rails: fabric.attributes().rails.iter().map(named).collect(),
+        refused: fabric.attributes().refused.clone(),
+        numa_node: map.context.numa_node_for(&fabric.attributes().rails),
+        local_address: fabric.attributes().address.clone(),
     });
     let all = agree(oob, "opening rails", mine)?;
     if map.rank == Rank(0) {
@@ -103,12 +103,12 @@ fn try_rails(
     }
     let fabric = opened.map_err(EngineError::Selection)?;
     let local = common(map, &all)?;
-    if !fabric.capabilities().same_host_only {
+    if !fabric.attributes().same_host_only {
         let reached = reach(map, &fabric, &local, &all);
         agree(oob, "reaching the other ranks", reached)?;
     }
     let site = |rail: &RailId| {
-        let info = &fabric.rails()[rail.index()];
+        let info = &fabric.attributes().rails[rail.index()];
         Site {
             numa_node: info.numa_node,
             bandwidth_mb_s: info.bandwidth_mb_s,
@@ -146,7 +146,7 @@ fn common(map: &Map, all: &[Opened]) -> Result<Vec<RailId>, EngineError> {
 /// Whether some rail leads to each rank of another node, as far as this side can tell. Rails that do
 /// not are said once for each pair of nodes, by the leader of the first.
 fn reach(map: &Map, fabric: &Rails, local: &[RailId], all: &[Opened]) -> Result<(), String> {
-    let plane = |rail: &RailId| fabric.rails()[rail.index()].plane;
+    let plane = |rail: &RailId| fabric.attributes().rails[rail.index()].plane;
     let planes = local.iter().fold(0, |all, rail| all | 1 << plane(rail));
     let mut known = HashSet::new();
     for (peer, opened) in all.iter().enumerate() {

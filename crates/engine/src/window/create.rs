@@ -18,7 +18,7 @@ use ferrorail_base::config::WindowKeys;
 use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::stripe::RailWeights;
-use ferrorail_fabric::{Fabric, FabricError};
+use ferrorail_fabric::{Endpoint, FabricError};
 use ferrorail_onesided::lock::LockAlgorithm;
 use ferrorail_onesided::window::{self, Link, Parts, Target, WindowRails};
 use ferrorail_shm::{Cma, Segment};
@@ -61,7 +61,7 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
     };
     let atomics = placement
         .rails
-        .map(|rails| rails.fabric.capabilities().atomics);
+        .map(|rails| rails.fabric.attributes().atomics);
     let atomics = choose::atomics(map.settings.atomics(), atomics);
     let mine = atomics.map(|_| share).map_err(str::to_owned);
     let shares = agree(state.oob(), "collecting window sizes", mine)?;

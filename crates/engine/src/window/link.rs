@@ -10,8 +10,8 @@ use crate::team::connect::connect;
 use crate::team::map::TeamRails;
 use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_bootstrap::Oob;
+use ferrorail_fabric::AtomicScope;
 use ferrorail_fabric::stripe::RailWeights;
-use ferrorail_fabric::{AtomicScope, Fabric};
 
 /// Ranks to which atomics go by rail: those of other nodes, and all if the CPU's and the rails'
 /// atomics do not exclude each other; and whether that is so.
@@ -101,10 +101,9 @@ fn connect_mapped(
     peers: &[Rank],
 ) -> Result<Vec<(Rank, PeerId)>, EngineError> {
     let open = |peer: &Rank| {
-        let id = rails
+        rails
             .fabric
-            .open_peer(placement.map.processes[peer.index()])?;
-        Ok((id, rails.fabric.address_for(id)?))
+            .open_peer(placement.map.processes[peer.index()])
     };
     let opened: Result<Vec<_>, ferrorail_fabric::FabricError> = peers.iter().map(open).collect();
     let said = opened.as_ref().map(|_| ()).map_err(ToString::to_string);

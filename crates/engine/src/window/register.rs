@@ -7,7 +7,7 @@ use crate::segment;
 use crate::team::map::TeamRails;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_base::{NodeId, Rank};
-use ferrorail_fabric::{Fabric, LocalRegion};
+use ferrorail_fabric::{Endpoint, LocalRegion};
 use ferrorail_shm::Segment;
 use serde::{Deserialize, Serialize};
 
@@ -81,10 +81,7 @@ pub(super) unsafe fn register<'a>(
     };
     // SAFETY: the caller's contract.
     let outcome = unsafe { register_here(&mut registered, segment, spec) };
-    let describe = |region: &Option<LocalRegion>| {
-        let rails = registered.rails?;
-        region.as_ref().map(|region| rails.fabric.describe(region))
-    };
+    let describe = |region: &Option<LocalRegion>| Some(region.as_ref()?.description.clone());
     let mine = outcome.map(|()| Description {
         segment: describe(&registered.segment).unwrap_or_default(),
         memory: describe(&registered.memory),

@@ -1,6 +1,6 @@
 //! Unreliable datagrams to groups of processes: what a broadcast over multicast needs of a network.
 //!
-//! A [`Multicast`] lies beside a [`Fabric`](crate::Fabric), on the same rails. Its datagrams may be
+//! A [`Multicast`] lies beside a [`Transport`](crate::Transport), on the same rails. Its datagrams may be
 //! lost, doubled and overtaken, and nothing tells the sender. Each is delivered whole or not at all;
 //! a device checks its own packets, but what happens between the device and the program is for the
 //! caller to check.

@@ -1,7 +1,7 @@
 //! Timing the chunks of divided messages, so that shares can follow completions.
 
 use super::{Chunk, RailWeights};
-use crate::{Fabric, Ticket};
+use crate::{Endpoint, Ticket};
 use ferrorail_base::Rank;
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ impl Sample {
         }
     }
 
-    fn is_complete(&self, fabric: &impl Fabric) -> bool {
+    fn is_complete(&self, fabric: &impl Endpoint) -> bool {
         // A failure is found by whoever waits for the chunk; it says nothing of speed.
         fabric.is_complete(self.ticket).unwrap_or(true)
     }
@@ -57,7 +57,12 @@ pub struct RateSampler {
 impl RateSampler {
     /// Starts timing a chunk that was just posted. One that is complete already was moved during
     /// the post, and counts at once: what is posted next or was before must not.
-    pub fn start(&mut self, fabric: &impl Fabric, rail_weights: &mut RailWeights, sample: Sample) {
+    pub fn start(
+        &mut self,
+        fabric: &impl Endpoint,
+        rail_weights: &mut RailWeights,
+        sample: Sample,
+    ) {
         if sample.is_complete(fabric) {
             rail_weights.observe(sample.chunk, sample.start.elapsed());
         } else if self.samples.len() < SAMPLES_MAX {
@@ -69,13 +74,17 @@ impl RateSampler {
     /// Tells `observe` of what has completed: the peer, the chunk, and how long it took. Where the program
     /// computed since the last look, when a chunk ended is not known, and it is left out.
     #[inline]
-    pub fn read(&mut self, fabric: &impl Fabric, observe: impl FnMut(Rank, Chunk, Duration)) {
+    pub fn read(&mut self, fabric: &impl Endpoint, observe: impl FnMut(Rank, Chunk, Duration)) {
         if !self.samples.is_empty() {
             self.read_some(fabric, observe);
         }
     }
 
-    fn read_some(&mut self, fabric: &impl Fabric, mut observe: impl FnMut(Rank, Chunk, Duration)) {
+    fn read_some(
+        &mut self,
+        fabric: &impl Endpoint,
+        mut observe: impl FnMut(Rank, Chunk, Duration),
+    ) {
         let now = Instant::now();
         let unseen = self
             .looked

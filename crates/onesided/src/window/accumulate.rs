@@ -13,7 +13,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::memory::{self, MemoryRange};
 use ferrorail_base::runs::Piece;
 use ferrorail_base::sync::Claimed;
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::Endpoint;
 use std::ptr;
 
 /// Most bytes that are combined at a time where the target's memory is not mapped, or has gaps.
@@ -44,7 +44,7 @@ pub(super) struct Job<'a> {
     pub update: Update<'a>,
 }
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// `MPI_Accumulate`, `MPI_Get_accumulate` and `MPI_Fetch_and_op`: the target's elements become
     /// what `update` makes of them and of `origin`'s; the ones before go to `result` if that is
     /// given. An element has `element_bytes` packed bytes. Complete on return.

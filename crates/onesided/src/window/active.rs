@@ -12,7 +12,7 @@ use super::layout::{self, Status};
 use super::{Waiting, Window, WindowError, count};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{Ordering, fence};
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::Endpoint;
 
 /// What an operation finds of the epochs that are not locks of single targets.
 pub(super) mod mode {
@@ -61,7 +61,7 @@ impl Active {
 
 const OUTSIDE: WindowError = WindowError::Synchronisation("no epoch is open for the target");
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// All ranks.
     pub(super) fn ranks(&self) -> impl Iterator<Item = Rank> + use<F> {
         (0..self.size()).map(Rank)

@@ -11,7 +11,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::stripe::{Sample, Stripes};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalSlice, Op, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket, Tracking,
+    Endpoint, FabricError, LocalSlice, Op, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket, Tracking,
 };
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ struct Direct {
     begun: Option<Instant>,
 }
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// Starts moving `here` to or from the bytes at `offset` of `region` at `target`.
     ///
     /// # Safety
@@ -105,7 +105,7 @@ impl<F: Fabric> Window<F> {
     }
 }
 
-impl<F: Fabric> WindowRails<F> {
+impl<F: Endpoint> WindowRails<F> {
     /// Posts what is not posted yet of a message to or from `there`; `None` if no rail is free for the next
     /// chunk. Once all is posted the buffer's registration is given back when that is complete.
     ///

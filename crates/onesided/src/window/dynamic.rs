@@ -14,7 +14,7 @@ use super::{Waiting, Window, WindowError, layout};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Claim, Claimed, Ordering};
-use ferrorail_fabric::{Fabric, LocalRegion, RemoteRegion};
+use ferrorail_fabric::{Endpoint, LocalRegion, RemoteRegion};
 use std::sync::Arc;
 use table::Grown;
 
@@ -59,7 +59,7 @@ impl Dynamic {
 
 const NOT_DYNAMIC: WindowError = WindowError::Attachment("the window is not dynamic");
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// `MPI_Win_attach`.
     ///
     /// # Errors

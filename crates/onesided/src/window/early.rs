@@ -34,7 +34,7 @@ use crate::lock::{AnyLock, LockAlgorithm, LockError, LockSite, Mode, RemoteLock,
 use ferrorail_base::Rank;
 use ferrorail_base::config::LockRequest;
 use ferrorail_base::sync::{AtomicUsize, Ordering};
-use ferrorail_fabric::{Fabric, Ticket};
+use ferrorail_fabric::{Endpoint, Ticket};
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
@@ -82,7 +82,7 @@ pub(super) enum How {
     Swaps(u64),
 }
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     fn asks_early(&self) -> bool {
         self.settings.lock_request == LockRequest::Early
     }

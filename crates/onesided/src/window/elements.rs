@@ -16,7 +16,7 @@ use super::update::Update;
 use super::{Waiting, Window, WindowError, WindowRails, count};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{Fabric, LocalSlice, Op, RemoteSlice, Ticket, Tracking};
+use ferrorail_fabric::{Endpoint, LocalSlice, Op, RemoteSlice, Ticket, Tracking};
 use ferrorail_reduce::{Number, Operator, kernel};
 
 /// Bytes of an element.
@@ -33,7 +33,7 @@ enum Change {
     CompareSwap(u64, u64),
 }
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// Where the memory of `target` lies in its node's segment, if elements of so many bytes are changed
     /// one at a time there.
     #[inline]
@@ -207,7 +207,7 @@ impl<F: Fabric> Window<F> {
     }
 }
 
-impl<F: Fabric> WindowRails<F> {
+impl<F: Endpoint> WindowRails<F> {
     /// Takes a slot, if one is free.
     fn claim(&self) -> Result<Option<u32>, WindowError> {
         let claimed = self.outstanding().claim();

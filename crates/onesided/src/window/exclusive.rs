@@ -7,13 +7,13 @@ use super::{Waiting, Window, WindowError, layout};
 use crate::lock::{Mode, RemoteLock};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::Endpoint;
 
 /// The accumulate lock of a rank of this node, unless it was not needed.
 #[must_use]
 pub(super) struct Exclusive<'w>(Option<&'w AtomicU64>);
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// Runs `act` while no other accumulating operation touches `target`'s memory. Complete on return, also
     /// the puts that `act` leaves under way.
     pub(super) fn exclusively<R>(

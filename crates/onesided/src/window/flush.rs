@@ -6,9 +6,9 @@ use super::passive::NOT_LOCKED;
 use super::{Waiting, Window, WindowError, WindowRails};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::Endpoint;
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// `MPI_Win_flush_local`: the buffers of operations on the target are the caller's again.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use super::rails::WindowRails;
 use super::{Window, count};
 use ferrorail_base::config::{Registration, WindowSettings};
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_fabric::{Fabric, FabricError, LocalRegion};
+use ferrorail_fabric::{Endpoint, FabricError, LocalRegion};
 use std::sync::Arc;
 
 /// How a buffer is registered.
@@ -33,7 +33,7 @@ pub(super) enum Buffer {
 }
 
 impl Buffer {
-    pub fn region<'a, F: Fabric>(&'a self, rails: &'a WindowRails<F>) -> &'a LocalRegion {
+    pub fn region<'a, F: Endpoint>(&'a self, rails: &'a WindowRails<F>) -> &'a LocalRegion {
         match self {
             Self::Once(region) => region,
             Self::Shared(region) => region,
@@ -125,7 +125,7 @@ impl Kept {
     }
 }
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// `here`, registered.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl<F: Fabric> Window<F> {
     }
 }
 
-impl<F: Fabric> WindowRails<F> {
+impl<F: Endpoint> WindowRails<F> {
     /// How `here` is registered for as long as there is the window, if it is.
     fn known(&self, here: MemoryRange) -> Option<Buffer> {
         if self.segment().range.holds(here) {

@@ -80,7 +80,7 @@ use dynamic::Dynamic;
 use ferrorail_base::Rank;
 use ferrorail_base::config::WindowSettings;
 use ferrorail_base::sync::{AtomicU8, AtomicU64, Claim, Mutex, MutexGuard, Ordering};
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::Endpoint;
 use ferrorail_shm::{Doorbell, Segment};
 use held::HeldCell;
 use kept::Kept;
@@ -91,7 +91,7 @@ use std::sync::PoisonError;
 use waiting::Waiting;
 
 /// What a window is made of.
-pub struct Parts<F: Fabric> {
+pub struct Parts<F: Endpoint> {
     /// This process.
     pub rank: Rank,
     /// The segment of its node.
@@ -154,7 +154,7 @@ fn count(counter: &AtomicU64) {
 }
 
 /// One rank's side of a window.
-pub struct Window<F: Fabric> {
+pub struct Window<F: Endpoint> {
     /// Before the segment whose registration it holds.
     rails: Option<WindowRails<F>>,
     segment: Segment,
@@ -179,7 +179,7 @@ pub struct Window<F: Fabric> {
     counters: Counters,
 }
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// Puts a window together. All ranks must have got this far before anybody uses it.
     #[must_use]
     pub fn new(parts: Parts<F>) -> Self {
@@ -328,7 +328,7 @@ impl<F: Fabric> Window<F> {
     }
 }
 
-impl<F: Fabric> Drop for Window<F> {
+impl<F: Endpoint> Drop for Window<F> {
     fn drop(&mut self) {
         self.detach_all();
     }

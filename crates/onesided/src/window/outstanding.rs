@@ -5,7 +5,7 @@ use super::layout::STAGING_SLOTS;
 use super::rails::WindowRails;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{RailTurn, RailWeights, RateSampler};
-use ferrorail_fabric::{Fabric, FabricError, LocalRegion, RAILS_MAX, Ticket};
+use ferrorail_fabric::{Endpoint, FabricError, LocalRegion, RAILS_MAX, Ticket};
 use std::sync::Arc;
 
 /// What is under way.
@@ -127,7 +127,7 @@ impl Outstanding {
     }
 }
 
-impl<F: Fabric> WindowRails<F> {
+impl<F: Endpoint> WindowRails<F> {
     /// The put that a change of one of `target`'s words can follow instead of waiting for all that is under
     /// way there; `None` if there is nothing, or something that it cannot follow.
     pub(super) fn last_put(&self, target: Rank) -> Result<Option<Ticket>, WindowError> {

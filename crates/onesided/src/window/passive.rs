@@ -14,7 +14,7 @@ use super::{Waiting, Window, WindowError, count};
 use crate::lock::{AnyLock, Backoff, LockAlgorithm, LockError, Mode, RemoteLock, TestAndSetLock};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_fabric::{Fabric, Ticket};
+use ferrorail_fabric::{Endpoint, Ticket};
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -45,7 +45,7 @@ impl Passive {
 
 pub(super) const NOT_LOCKED: WindowError = WindowError::Synchronisation("the target is not locked");
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// `MPI_Win_lock`. With `nocheck` the program promises that no conflicting lock is held.
     ///
     /// # Errors

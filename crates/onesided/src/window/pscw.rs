@@ -28,7 +28,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::config::Pscw;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicU8, Ordering, fence};
-use ferrorail_fabric::{Fabric, RemoteSlice};
+use ferrorail_fabric::{Endpoint, RemoteSlice};
 
 impl Status {
     const fn counter(self) -> PeerWord {
@@ -44,7 +44,7 @@ const fn bit(number: u64) -> u8 {
     (number % 2) as u8
 }
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// Tells `to` of this rank's `number`-th post or completion to it, from 1. What this rank stored before,
     /// and what it put and completed, is seen by whoever sees that.
     pub(super) fn signal(&self, to: Rank, what: Status, number: u64) -> Result<(), WindowError> {

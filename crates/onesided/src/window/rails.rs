@@ -14,13 +14,13 @@ use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{Planner, RailWeights, Stripes};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice,
+    Endpoint, FabricError, LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice,
     Tracking,
 };
 use std::sync::{Arc, PoisonError};
 
 /// The rails of one window.
-pub struct WindowRails<F: Fabric> {
+pub struct WindowRails<F: Endpoint> {
     fabric: Arc<F>,
     /// Window rail to this process's rail.
     local: Vec<RailId>,
@@ -48,7 +48,7 @@ pub(super) enum Direction {
     Get,
 }
 
-impl<F: Fabric> WindowRails<F> {
+impl<F: Endpoint> WindowRails<F> {
     /// `words` is the window rail that leads from every rank to every other. Takes over `segment` and `memory`, which are given back to `fabric` on drop, as `imported` is.
     #[must_use]
     pub fn new(
@@ -354,7 +354,7 @@ impl<F: Fabric> WindowRails<F> {
     }
 }
 
-impl<F: Fabric> Drop for WindowRails<F> {
+impl<F: Endpoint> Drop for WindowRails<F> {
     fn drop(&mut self) {
         for (peer, region) in self.imported.drain(..) {
             self.fabric.release(peer, region);

@@ -5,7 +5,7 @@ use super::outstanding::accepted;
 use super::rails::WindowRails;
 use super::update::Update;
 use ferrorail_base::Rank;
-use ferrorail_fabric::{Fabric, LocalSlice, Notification, Op, RemoteSlice, Ticket, Tracking};
+use ferrorail_fabric::{Endpoint, LocalSlice, Notification, Op, RemoteSlice, Ticket, Tracking};
 use ferrorail_reduce::Kernel;
 
 /// A request to accumulate, as it lies at the head of a room.
@@ -90,7 +90,7 @@ pub(super) struct Message {
     pub wake: bool,
 }
 
-impl<F: Fabric> WindowRails<F> {
+impl<F: Endpoint> WindowRails<F> {
     /// Sends a message; `None` if the rail is full.
     pub(super) fn send(&self, to: Rank, message: &Message) -> Result<Option<Ticket>, WindowError> {
         let link = self.link_of(to);

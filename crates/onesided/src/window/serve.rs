@@ -11,7 +11,7 @@ use crate::lock::{AnyLock, Arbiter, LockAlgorithm, Mailbox, Mode, RemoteLock};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Claim, Ordering, assert_unlocked, fence, yield_now};
-use ferrorail_fabric::{Fabric, Ticket};
+use ferrorail_fabric::{Endpoint, Ticket};
 use ferrorail_shm::WakePipeWriter;
 use std::future::Future;
 use std::pin::pin;
@@ -92,7 +92,7 @@ type Stopped<'a> = &'a dyn Fn() -> bool;
 const STOPPED: WindowError =
     WindowError::Synchronisation("the service thread was stopped at its work");
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// Whether a service thread must serve this window.
     #[must_use]
     pub fn needs_service(&self) -> bool {

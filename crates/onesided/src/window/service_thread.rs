@@ -7,9 +7,10 @@ use super::Window;
 use ferrorail_base::sync::{
     AtomicBool, AtomicU32, Claim, Claimed, Mutex, MutexGuard, Ordering, assert_unlocked, yield_now,
 };
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::Endpoint;
 use ferrorail_shm::{WakePipe, WakePipeHandle, spawn_quietly};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -21,13 +22,13 @@ const SLEEP: Duration = Duration::from_millis(10);
 const LOOKS_PER_ARM: u32 = 4;
 
 /// The thread. It ends when this is dropped.
-pub struct ServiceThread<F: Fabric> {
+pub struct ServiceThread<F: Endpoint> {
     shared: Arc<Shared<F>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     process: u32,
 }
 
-struct Shared<F: Fabric> {
+struct Shared<F: Endpoint> {
     /// Whose wake-up events end a sleep.
     fabrics: Mutex<Vec<Arc<F>>>,
     /// The service thread has them while it looks, which may take waiting.
@@ -38,7 +39,7 @@ struct Shared<F: Fabric> {
     stop: AtomicBool,
 }
 
-impl<F: Fabric> ServiceThread<F> {
+impl<F: Endpoint> ServiceThread<F> {
     /// Starts it, with nothing to do.
     ///
     /// # Errors
@@ -68,12 +69,13 @@ impl<F: Fabric> ServiceThread<F> {
 
     /// Has it wake up for what peers put over `fabric`, if that can wake. Whether it can.
     pub fn listen(&self, fabric: &Arc<F>) -> bool {
-        if fabric.wake_descriptors().is_empty() {
-            return false;
-        }
-        if let Err(error) = fabric.arm() {
-            tracing::debug!("nobody is woken by rails: {error}");
-            return false;
+        match fabric.wake_events() {
+            Ok(descriptors) if descriptors.is_empty() => return false,
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!("nobody is woken by rails: {error}");
+                return false;
+            }
         }
         let mut fabrics = self.shared.fabrics();
         if !fabrics.iter().any(|known| Arc::ptr_eq(known, fabric)) {
@@ -116,7 +118,7 @@ impl<F: Fabric> ServiceThread<F> {
     }
 }
 
-impl<F: Fabric> Shared<F> {
+impl<F: Endpoint> Shared<F> {
     fn windows(&self) -> Claimed<'_, Vec<Arc<Window<F>>>> {
         loop {
             if let Some(windows) = self.windows.take() {
@@ -131,22 +133,16 @@ impl<F: Fabric> Shared<F> {
         self.fabrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn arm(&self) {
-        for fabric in self.fabrics().iter() {
-            if let Err(error) = fabric.arm() {
+    /// Readies the wake-up events of `fabrics`; what tells of the next.
+    fn arm(fabrics: &[Arc<F>]) -> Vec<BorrowedFd<'_>> {
+        let armed = fabrics.iter().map(|fabric| fabric.wake_events());
+        let descriptors = armed.map(|armed| {
+            armed.unwrap_or_else(|error| {
                 tracing::debug!("a wake pipe is not armed: {error}");
-            }
-        }
-    }
-
-    /// Sleeps until somebody rings, or a device reports an event.
-    fn sleep(&self) {
-        let fabrics: Vec<Arc<F>> = self.fabrics().clone();
-        let wake_descriptors: Vec<_> = fabrics
-            .iter()
-            .flat_map(|fabric| fabric.wake_descriptors())
-            .collect();
-        self.wake_pipe.sleep(&wake_descriptors, SLEEP);
+                Vec::new()
+            })
+        });
+        descriptors.flatten().collect()
     }
 
     fn change(&self, act: impl FnOnce(&mut Vec<Arc<Window<F>>>)) {
@@ -170,7 +166,7 @@ impl<F: Fabric> Shared<F> {
             if self.look(&windows) {
                 busy = busy.wrapping_add(1);
                 if busy.is_multiple_of(LOOKS_PER_ARM) {
-                    self.arm();
+                    Self::arm(&self.fabrics());
                 }
                 continue;
             }
@@ -182,11 +178,12 @@ impl<F: Fabric> Shared<F> {
             for window in windows.iter() {
                 window.set_asleep(true);
             }
-            self.arm();
+            let fabrics: Vec<Arc<F>> = self.fabrics().clone();
+            let wake_descriptors = Self::arm(&fabrics);
             let missed = self.look(&windows);
             drop(windows);
             if !missed {
-                self.sleep();
+                self.wake_pipe.sleep(&wake_descriptors, SLEEP);
             }
             for window in self.windows().iter() {
                 window.set_asleep(false);
@@ -203,7 +200,7 @@ impl<F: Fabric> Shared<F> {
     }
 }
 
-impl<F: Fabric> Drop for ServiceThread<F> {
+impl<F: Endpoint> Drop for ServiceThread<F> {
     fn drop(&mut self) {
         self.end();
     }

@@ -6,11 +6,11 @@ use super::target::Memory;
 use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::Endpoint;
 use ferrorail_shm::Cma;
 use std::ptr;
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// `MPI_Put`: starts writing `origin`, as `shape` says, to `displacement` at `target`, as `there`
     /// says. Complete when the epoch ends, or after a flush.
     ///

@@ -4,7 +4,7 @@ use super::rails::WindowRails;
 use super::{Window, WindowError};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{Claim, Claimed};
-use ferrorail_fabric::{Fabric, FabricError};
+use ferrorail_fabric::{Endpoint, FabricError};
 use ferrorail_shm::{WaitPolicy, Waiter};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub trait ProcessContext: Send + Sync {
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
 }
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// Runs `post` until the rail takes it.
     pub(super) fn on_rails<R>(
         &self,
@@ -108,14 +108,14 @@ pub(super) enum Waiting {
 }
 
 /// One blocking wait.
-struct BlockingWait<'a, F: Fabric> {
+struct BlockingWait<'a, F: Endpoint> {
     window: &'a Window<F>,
     doing: &'static str,
     waiter: Waiter,
     next_check: Duration,
 }
 
-impl<F: Fabric> BlockingWait<'_, F> {
+impl<F: Endpoint> BlockingWait<'_, F> {
     /// One idle step after a poll that failed.
     fn idle(&mut self, waiting: Waiting) -> Result<(), WindowError> {
         let window = self.window;

@@ -7,7 +7,7 @@ use crate::lock::{LockSite, Mailbox, Pause, RemoteWord};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalSlice, Notification, Op, RemoteSlice, Ticket, Tracking,
+    Endpoint, FabricError, LocalSlice, Notification, Op, RemoteSlice, Ticket, Tracking,
 };
 use std::cell::Cell;
 use std::future::{pending, poll_fn};
@@ -67,7 +67,7 @@ pub(super) enum Begun {
 }
 
 /// One lock of one target. At any time one thread at most uses it.
-pub(super) struct Site<'w, F: Fabric> {
+pub(super) struct Site<'w, F: Endpoint> {
     window: &'w Window<F>,
     target: Rank,
     which: Which,
@@ -80,7 +80,7 @@ pub(super) struct Site<'w, F: Fabric> {
     pub begun: Cell<Begun>,
 }
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     pub(super) fn site(&self, target: Rank, which: Which) -> Site<'_, F> {
         Site {
             window: self,
@@ -107,7 +107,7 @@ impl<F: Fabric> Window<F> {
     }
 }
 
-impl<F: Fabric> Site<'_, F> {
+impl<F: Endpoint> Site<'_, F> {
     /// Has the next addition to a word of the target, which must be what comes next, follow `put`.
     pub(super) fn follow(&self, put: Option<Ticket>) {
         self.behind.set(put);
@@ -115,7 +115,7 @@ impl<F: Fabric> Site<'_, F> {
 }
 
 /// A word of some rank's control block.
-pub(super) struct Word<'s, F: Fabric> {
+pub(super) struct Word<'s, F: Endpoint> {
     site: &'s Site<'s, F>,
     of: Rank,
     offset: usize,
@@ -131,7 +131,7 @@ async fn pass() {
     .await;
 }
 
-impl<'s, F: Fabric> Word<'s, F> {
+impl<'s, F: Endpoint> Word<'s, F> {
     /// The word itself, if it is accessed by the CPU.
     #[inline]
     fn mapped(&self, atomically: bool) -> Option<&'s AtomicU64> {
@@ -241,7 +241,7 @@ impl<'s, F: Fabric> Word<'s, F> {
     }
 }
 
-impl<F: Fabric> RemoteWord for Word<'_, F> {
+impl<F: Endpoint> RemoteWord for Word<'_, F> {
     type Error = WindowError;
 
     async fn load(&self) -> Result<u64, WindowError> {
@@ -313,7 +313,7 @@ impl<F: Fabric> RemoteWord for Word<'_, F> {
     }
 }
 
-impl<F: Fabric> LockSite for Site<'_, F> {
+impl<F: Endpoint> LockSite for Site<'_, F> {
     type Error = WindowError;
     type Word<'a>
         = Word<'a, F>

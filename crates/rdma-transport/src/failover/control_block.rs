@@ -11,7 +11,7 @@
 
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::sync::AtomicU64;
-use ferrorail_fabric::{Fabric, FabricError, LocalRegion, LocalSlice, RAILS_MAX, SharedBacking};
+use ferrorail_fabric::{FabricError, LocalRegion, LocalSlice, RAILS_MAX, SharedBacking, Transport};
 use ferrorail_shm::Segment;
 use std::io;
 
@@ -51,7 +51,7 @@ pub(super) struct ControlBlock {
 }
 
 impl ControlBlock {
-    pub fn open<F: Fabric>(fabric: &F, kind: ShmKind) -> Result<Self, FabricError> {
+    pub fn open(transport: &dyn Transport, kind: ShmKind) -> Result<Self, FabricError> {
         let segment =
             Segment::create(kind, PEERS * PEER_BYTES).map_err(|error| FabricError::SetUp {
                 verb: "creating control words",
@@ -62,7 +62,7 @@ impl ControlBlock {
         let range = segment.range();
         let backing = SharedBacking::whole(segment.fd(), range.bytes);
         // SAFETY: the segment lives beside the region, which is given back first.
-        let region = unsafe { fabric.register(range.as_ptr(), range.bytes, Some(backing)) }?;
+        let region = unsafe { transport.register(range.as_ptr(), range.bytes, Some(backing)) }?;
         Ok(Self { region, segment })
     }
 

@@ -2,8 +2,8 @@
 
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::{
-    Fabric, FabricError, Kind, LaneId, LocalRegion, LocalSlice, Op, Operation, RAILS_MAX,
-    RemoteRegion, RemoteSlice, Ticket, Tracking,
+    FabricError, Kind, LaneId, LocalRegion, LocalSlice, Op, Operation, RAILS_MAX, RemoteRegion,
+    RemoteSlice, Ticket, Tracking, Transport,
 };
 use std::collections::VecDeque;
 
@@ -41,6 +41,7 @@ impl Here {
             rkeys: [0; RAILS_MAX],
             backing: None,
             handle: 0,
+            description: Vec::new(),
         }
     }
 }
@@ -126,7 +127,11 @@ impl Entry {
     ///
     /// # Safety
     /// Local memory is as the first doing demanded, which has not completed. It is no atomic.
-    pub unsafe fn post<F: Fabric>(&self, fabric: &F, lane: LaneId) -> Result<Ticket, FabricError> {
+    pub unsafe fn post(
+        &self,
+        transport: &dyn Transport,
+        lane: LaneId,
+    ) -> Result<Ticket, FabricError> {
         let region = self.op.local.region();
         let here = LocalSlice {
             region: &region,
@@ -138,7 +143,7 @@ impl Entry {
             op.kind = Kind::Notify(word, value);
         }
         // SAFETY: the caller's promise.
-        unsafe { fabric.post(lane.peer, lane.rail, &op, Tracking::Tracked) }
+        unsafe { transport.post(lane.peer, lane.rail, &op, Tracking::Tracked) }
     }
 }
 

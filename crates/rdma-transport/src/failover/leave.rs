@@ -21,9 +21,8 @@ use super::control_message::{ControlMessage, Kind};
 use super::detector::Event;
 use super::pair::{Pair, Recovery, Role};
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::Lanes;
 
-impl<F: Lanes> Failover<F> {
+impl Failover {
     /// The lane of `rail`, which is in use, is suspected because of `reason`. Whether it was left, or will be when
     /// the peer agrees.
     pub(super) fn leave(
@@ -42,7 +41,7 @@ impl<F: Lanes> Failover<F> {
                 if self.has_atomic(pair, rail) {
                     return false;
                 }
-                let completed = self.inner.completed(self.lane(pair, rail));
+                let completed = self.completed(self.lane(pair, rail));
                 recovery.tickets[rail].requested = Some(completed);
                 let number = recovery.lanes[rail].number;
                 self.send(pair, recovery, rail, ControlMessage::leave(number));
@@ -77,7 +76,7 @@ impl<F: Lanes> Failover<F> {
             }
             Role::Responder => {
                 let trusted = |rail: &usize| recovery.tickets[*rail].requested.is_none();
-                let rails = (0..self.inner.rails().len()).filter(|rail| others & 1 << rail != 0);
+                let rails = (0..self.rails().len()).filter(|rail| others & 1 << rail != 0);
                 if !asked || !rails.into_iter().any(|rail| trusted(&rail)) {
                     self.open(pair, rail);
                     self.withdraw(pair, recovery, rail);
@@ -111,7 +110,7 @@ impl<F: Lanes> Failover<F> {
             return;
         };
         let is_down = self.down.load(Ordering::Relaxed) & 1 << rail != 0;
-        if !is_down && self.inner.completed(self.lane(pair, rail)) > then {
+        if !is_down && self.completed(self.lane(pair, rail)) > then {
             recovery.tickets[rail].requested = None;
             let number = recovery.lanes[rail].number;
             self.send(pair, recovery, rail, ControlMessage::new(number, Kind::Up));
@@ -122,7 +121,7 @@ impl<F: Lanes> Failover<F> {
     fn has_atomic(&self, pair: &Pair, rail: usize) -> bool {
         // Whoever posts holds the journal.
         let mut journal = pair.journal(rail);
-        journal.forget(self.inner.completed(self.lane(pair, rail)));
+        journal.forget(self.completed(self.lane(pair, rail)));
         journal.has_atomic()
     }
 

@@ -1,4 +1,4 @@
-//! [`Failover`]: a fabric whose rails may fail and come back without anybody above noticing.
+//! [`Failover`]: an endpoint whose rails may fail and come back without anybody above noticing.
 //!
 //! It keeps a journal of what is in flight on each lane. When a lane fails, posts take another rail;
 //! what had been in flight is accounted for, and what did not arrive is done again on a rail that
@@ -9,19 +9,18 @@
 //! can tell whether it happened.
 //!
 //! Modules: `address` (how the two sides meet), `control_message` (what they send each other), `control_block` (where),
-//! `journal` (what is in flight), `pair` (state of one peer), `fabric` (the calls), `recover` (the course
+//! `journal` (what is in flight), `pair` (state of one peer), `endpoint` (the calls), `recover` (the course
 //! of a failure), `reconcile` (what it leaves to do), `reconnect` (a lane's return), `probe` (whether a lane
 //! answers), `detector` (which lane is left before its device gives up: a state machine), `suspect` (what it is told
-//! and does), `leave` (how the two sides agree to leave a lane), `watchdog` (a thread for when nobody calls), `multicast` (groups, passed on).
+//! and does), `leave` (how the two sides agree to leave a lane), `watchdog` (a thread for when nobody calls).
 
 mod address;
 mod control_block;
 mod control_message;
 mod detector;
-mod fabric;
+mod endpoint;
 mod journal;
 mod leave;
-mod multicast;
 mod pair;
 mod probe;
 mod reconcile;
@@ -36,7 +35,10 @@ use control_block::ControlBlock;
 use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{FabricError, LaneId, Lanes, Op, RAILS_MAX, Ticket, Tracking};
+use ferrorail_fabric::{
+    Breakage, Clock, FabricError, LaneId, Memory, Op, RAILS_MAX, RailInfo, SystemClock, Ticket,
+    Tracking, Transport,
+};
 use journal::{Entry, Journal};
 use pair::{Pair, Phase};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,10 +51,13 @@ const TICK: Duration = Duration::from_millis(10);
 /// Why the ticket of a lost atomic fails.
 const UNKNOWN: &str = "the rail failed during an atomic; whether it took effect is unknown";
 
-/// A fabric with failover. See the [module documentation](self).
+/// A transport with failover. See the [module documentation](self).
 #[derive(Debug)]
-pub struct Failover<F: Lanes> {
-    inner: F,
+pub struct Failover {
+    inner: Arc<dyn Transport>,
+    clock: Box<dyn Clock>,
+    /// [`ferrorail_fabric::Attributes::immediate`].
+    immediate: bool,
     process: ProcessId,
     shm: ShmKind,
     /// Time between trials of a lane that failed.
@@ -122,14 +127,25 @@ struct Events {
     warned: AtomicBool,
 }
 
-impl<F: Lanes> Failover<F> {
+impl Failover {
     /// Adds failover to `inner`, which was opened by `process` under `settings`
     /// (`FERRORAIL_RAIL_PROBE`, `FERRORAIL_RAIL_TIMEOUT`).
-    pub fn new(inner: F, process: ProcessId, settings: &Settings) -> Self {
-        let planes = inner.rails().iter().map(|rail| 1 << rail.plane);
-        let opened = inner.now();
+    pub fn new(inner: Arc<dyn Transport>, process: ProcessId, settings: &Settings) -> Self {
+        Self::with_clock(inner, process, settings, Box::new(SystemClock))
+    }
+
+    /// [`Failover::new`] in the time of `clock`.
+    pub fn with_clock(
+        inner: Arc<dyn Transport>,
+        process: ProcessId,
+        settings: &Settings,
+        clock: Box<dyn Clock>,
+    ) -> Self {
+        let opened = clock.now();
         Self {
-            planes: planes.fold(0, |all, plane: u8| all | plane),
+            planes: inner.attributes().planes(),
+            immediate: inner.attributes().immediate,
+            clock,
             inner,
             process,
             shm: settings.shm,
@@ -154,9 +170,24 @@ impl<F: Lanes> Failover<F> {
         }
     }
 
-    /// The fabric without failover, for tests that break its lanes.
-    pub fn inner(&self) -> &F {
-        &self.inner
+    /// What carries the bytes, without failover.
+    pub fn inner(&self) -> &dyn Transport {
+        &*self.inner
+    }
+
+    /// The opened rails; `RailId(i)` is entry `i`.
+    pub fn rails(&self) -> &[RailInfo] {
+        &self.inner.attributes().rails
+    }
+
+    /// Number of the last operation of `lane` known to be complete.
+    fn completed(&self, lane: LaneId) -> u64 {
+        self.inner.lane(lane).completed
+    }
+
+    /// What broke `lane` in its present generation.
+    fn breakage(&self, lane: LaneId) -> Option<Breakage> {
+        self.inner.lane(lane).breakage
     }
 
     fn pair(&self, peer: PeerId) -> Result<&Pair, FabricError> {
@@ -165,7 +196,7 @@ impl<F: Lanes> Failover<F> {
     }
 
     fn plane(&self, rail: usize) -> u8 {
-        self.inner.rails()[rail].plane
+        self.rails()[rail].plane
     }
 
     fn unreachable(&self, pair: &Pair) -> FabricError {
@@ -177,7 +208,7 @@ impl<F: Lanes> Failover<F> {
 
     fn refusal(&self, pair: &Pair, rail: usize, status: &str) -> FabricError {
         FabricError::Completion {
-            rail: self.inner.rails()[rail].name.clone(),
+            rail: self.rails()[rail].name.clone(),
             peer: pair.name(),
             status: status.to_owned(),
         }
@@ -186,7 +217,7 @@ impl<F: Lanes> Failover<F> {
     /// Posts `op` on `rail`, or on another if that has failed, and records it.
     ///
     /// # Safety
-    /// As [`Fabric::post`].
+    /// As [`Transport::post`].
     #[inline]
     unsafe fn post_on_any(
         &self,
@@ -200,7 +231,7 @@ impl<F: Lanes> Failover<F> {
                 return Err(self.unreachable(pair));
             };
             let lane = self.lane(pair, usable);
-            let posted = if self.inner.is_immediate() {
+            let posted = if self.immediate {
                 // SAFETY: the caller's contract is the callee's.
                 unsafe { self.inner.post(lane.peer, lane.rail, op, tracking) }
             } else {
@@ -224,7 +255,7 @@ impl<F: Lanes> Failover<F> {
     /// both are in its journal in their order.
     ///
     /// # Safety
-    /// As [`Fabric::post`].
+    /// As [`Transport::post`].
     unsafe fn post_behind(
         &self,
         pair: &Pair,
@@ -247,7 +278,7 @@ impl<F: Lanes> Failover<F> {
     /// Posts `op` on `lane` and records it in its journal.
     ///
     /// # Safety
-    /// As [`Fabric::post`].
+    /// As [`Transport::post`].
     #[inline]
     unsafe fn post_recorded(
         &self,
@@ -258,7 +289,7 @@ impl<F: Lanes> Failover<F> {
     ) -> Result<Ticket, FabricError> {
         // SAFETY: the caller's contract is the callee's.
         let ticket = unsafe { self.inner.post(lane.peer, lane.rail, op, tracking) }?;
-        journal.record(Entry::new(op, ticket.sequence), self.inner.completed(lane));
+        journal.record(Entry::new(op, ticket.sequence), self.completed(lane));
         Ok(ticket)
     }
 
@@ -281,7 +312,7 @@ impl<F: Lanes> Failover<F> {
     }
 }
 
-impl<F: Lanes> Drop for Failover<F> {
+impl Drop for Failover {
     fn drop(&mut self) {
         // Pairs hold the control blocks too.
         drop(std::mem::take(&mut self.peers));
@@ -291,7 +322,7 @@ impl<F: Lanes> Drop for Failover<F> {
             .unwrap_or_else(PoisonError::into_inner);
         for control_block in control_blocks.drain(..) {
             if let Some(control_block) = Arc::into_inner(control_block) {
-                self.inner.deregister(control_block.region);
+                self.inner.release(Memory::Local(control_block.region));
             }
         }
     }

@@ -8,7 +8,7 @@ use super::probe::Probe;
 use super::suspect::Tickets;
 use ferrorail_base::sync::{AtomicU8, AtomicU64, Ordering};
 use ferrorail_base::{PeerId, ProcessId};
-use ferrorail_fabric::{LocalSlice, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket};
+use ferrorail_fabric::{LocalSlice, RAILS_MAX, Reach, RemoteRegion, RemoteSlice, Ticket};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
@@ -17,11 +17,12 @@ use std::time::Instant;
 const FAILED_MAX: usize = 1024;
 
 /// What connecting found out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Wired {
     /// The peer's control block, and where our fields begin in it.
     pub control_block: RemoteRegion,
     pub offset_in_block: usize,
+    pub reach: Reach,
 }
 
 impl Wired {

@@ -8,7 +8,7 @@ use super::Failover;
 use super::control_block::Field;
 use super::pair::{Pair, Recovery};
 use ferrorail_base::RailId;
-use ferrorail_fabric::{FabricError, Lanes, LocalSlice, Op, Ticket, Tracking};
+use ferrorail_fabric::{FabricError, LocalSlice, Op, Ticket, Tracking};
 use std::time::{Duration, Instant};
 
 /// A silent device may take the time-outs of a request and of its answer, and for each byte in flight what
@@ -60,13 +60,13 @@ impl Probe {
     }
 }
 
-impl<F: Lanes> Failover<F> {
+impl Failover {
     /// Asks each lane in use that is quiet with an empty put: one that does not answer is lost.
     pub(super) fn keep_alive(&self, pair: &Pair) {
         let Some(mut recovery) = pair.try_recovery() else {
             return;
         };
-        for rail in 0..self.inner.rails().len() {
+        for rail in 0..self.rails().len() {
             if pair.is_up(rail)
                 && let Err(status) = self.probe(pair, &mut recovery, rail, 0)
             {
@@ -89,7 +89,7 @@ impl<F: Lanes> Failover<F> {
     ) -> Result<bool, String> {
         let probe = &mut recovery.probes[rail];
         let answered = match probe.ticket {
-            Some(ticket) => self.inner.is_complete(ticket),
+            Some(ticket) => ticket.outcome(&*self.inner),
             None => {
                 let fields = (Field::Out, Field::Trial);
                 let posted = self.control_put(pair, rail, (rail, fields), bytes);
@@ -105,7 +105,7 @@ impl<F: Lanes> Failover<F> {
                 return Ok(true);
             }
             Ok(false) | Err(FabricError::WouldBlock) => None,
-            Err(_) => self.inner.breakage(self.lane(pair, rail)),
+            Err(_) => self.breakage(self.lane(pair, rail)),
         };
         let status = broken.map(|broken| broken.status);
         match status.or_else(|| self.silence(pair, rail, probe)) {
@@ -139,8 +139,8 @@ impl<F: Lanes> Failover<F> {
 
     /// What is wrong with a lane that has been silent for too long.
     fn silence(&self, pair: &Pair, rail: usize, probe: &mut Probe) -> Option<String> {
-        let completed = self.inner.completed(self.lane(pair, rail));
-        let silent = probe.silent_for(completed, self.inner.now())?;
+        let completed = self.completed(self.lane(pair, rail));
+        let silent = probe.silent_for(completed, self.clock.now())?;
         let bytes = pair.journal(rail).bytes();
         let allowed = TIMEOUTS * self.timeout + Duration::from_micros(bytes as u64);
         (silent > allowed).then(|| format!("its device has said nothing for {silent:.1?}"))

@@ -6,10 +6,10 @@ use super::pair::{Pair, Phase, Recovery, Stage, Unacknowledged};
 use super::{Failover, UNKNOWN};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{FabricError, Lanes, Op, RemoteRegion, RemoteSlice, Ticket, Tracking};
+use ferrorail_fabric::{FabricError, Op, RemoteRegion, RemoteSlice, Ticket, Tracking};
 use std::collections::VecDeque;
 
-impl<F: Lanes> Failover<F> {
+impl Failover {
     /// One pass over what a failed lane owes; whether nothing is owed any more.
     pub(super) fn reconcile(
         &self,
@@ -33,7 +33,7 @@ impl<F: Lanes> Failover<F> {
                         place += 1;
                         place > arrived || entry.has_result()
                     });
-                    let (name, left) = (&self.inner.rails()[rail].name, owed.pending.len());
+                    let (name, left) = (&self.rails()[rail].name, owed.pending.len());
                     let arrived = before - left;
                     tracing::debug!(
                         "rail {name} to {}: {arrived} operations had arrived, {left} had not",
@@ -82,13 +82,13 @@ impl<F: Lanes> Failover<F> {
                 *ticket = self.read(pair, recovery, rail, &word);
                 return None;
             };
-            match self.inner.is_complete(reading) {
+            match reading.outcome(&*self.inner) {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(_) => {
                     *ticket = None;
                     let via = reading.lane();
-                    let broken = self.inner.breakage(via);
+                    let broken = self.breakage(via);
                     if broken.is_some_and(|broken| broken.refused == Some(reading.sequence)) {
                         // The owner has given that memory back: nobody waits for what is in it.
                         let held = |entry: &Entry| !entry.ends_with(&word);
@@ -150,10 +150,10 @@ impl<F: Lanes> Failover<F> {
             let lane = self.lane(pair, via);
             let mut journal = pair.journal(via);
             // SAFETY: the operation has not completed, so its memory is still the fabric's.
-            match unsafe { entry.post(&self.inner, lane) } {
+            match unsafe { entry.post(self.inner(), lane) } {
                 Ok(ticket) => {
                     let again = entry.numbered(ticket.sequence);
-                    journal.record(again, self.inner.completed(lane));
+                    journal.record(again, self.completed(lane));
                     owed.resent.push((entry.sequence, ticket));
                     owed.pending.pop_front();
                     self.events[rail].resent.fetch_add(1, Ordering::Relaxed);
@@ -188,7 +188,7 @@ impl<F: Lanes> Failover<F> {
                 pair.note_failed(recovery, rail, sequence, &status);
                 true
             } else if pair.is_up(via) {
-                match self.inner.is_complete(ticket) {
+                match ticket.outcome(&*self.inner) {
                     Ok(complete) => complete,
                     Err(_) => {
                         self.mark_down_if_broken(pair, recovery, via);

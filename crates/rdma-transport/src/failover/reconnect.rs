@@ -6,13 +6,13 @@ use super::probe::Probe;
 use super::recover::LONG_STEP;
 use super::{Failover, TICK};
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::Lanes;
+use ferrorail_fabric::Transition;
 use std::time::Instant;
 
 /// Times that the time between attempts doubles.
 const DOUBLINGS: u32 = 3;
 
-impl<F: Lanes> Failover<F> {
+impl Failover {
     /// The watchdog's part: a step of every lane that is out of use, or as far as one takes long, so that the
     /// rails are driven before it goes on from there. Whether there is more to do.
     #[cold]
@@ -27,11 +27,11 @@ impl<F: Lanes> Failover<F> {
             let Some(mut recovery) = pair.try_recovery() else {
                 continue;
             };
-            let start = self.inner.now();
+            let start = self.clock.now();
             self.step(pair, &mut recovery, (false, true), start);
             let mut lanes = recovery.lanes.iter();
             returning |= lanes.any(|state| state.phase.is_on_its_way_back());
-            if self.inner.now() - start > LONG_STEP {
+            if self.clock.now() - start > LONG_STEP {
                 self.first.store(index + 1, Ordering::Relaxed);
                 return true;
             }
@@ -51,16 +51,16 @@ impl<F: Lanes> Failover<F> {
         self.warn(pair, rail, status, true);
         let state = &mut recovery.lanes[rail];
         state.phase = Phase::Down {
-            again: self.probe.map(|probe| self.inner.now() + probe),
+            again: self.probe.map(|probe| self.clock.now() + probe),
         };
         state.out = ControlMessage::new(state.number, Kind::Down);
     }
 
     /// Whether the peer is known to be connected: something got through, here or there.
     pub(super) fn is_met(&self, pair: &Pair) -> bool {
-        (0..self.inner.rails().len()).any(|rail| {
+        (0..self.rails().len()).any(|rail| {
             let sent = pair.received(self.plane(rail)) != ControlMessage::unpack(0);
-            sent || self.inner.completed(self.lane(pair, rail)) > 0
+            sent || self.completed(self.lane(pair, rail)) > 0
         })
     }
 
@@ -95,8 +95,11 @@ impl<F: Lanes> Failover<F> {
                 } else if of_next && received.kind == Kind::Accept {
                     let lane = self.lane(pair, rail);
                     recovery.lanes[rail].number = next(number);
-                    match self.inner.reconnect_lane(lane, received.token) {
-                        Ok(()) => recovery.lanes[rail].phase = Phase::Trying,
+                    match self
+                        .inner
+                        .change_lane(lane, Transition::Connect(received.token))
+                    {
+                        Ok(_) => recovery.lanes[rail].phase = Phase::Trying,
                         Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
                     }
                 }
@@ -115,7 +118,10 @@ impl<F: Lanes> Failover<F> {
 
     fn offer(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
         let number = recovery.lanes[rail].number;
-        match self.inner.reset_lane(self.lane(pair, rail)) {
+        match self
+            .inner
+            .change_lane(self.lane(pair, rail), Transition::Reset)
+        {
             Ok(token) => {
                 recovery.lanes[rail].phase = Phase::Offered;
                 let word = ControlMessage {
@@ -131,22 +137,22 @@ impl<F: Lanes> Failover<F> {
     /// The next generation of a lane to this process itself: its end connects to itself.
     fn reconnect_to_self(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
         let lane = self.lane(pair, rail);
-        let reset = self.inner.reset_lane(lane);
-        let reconnected = reset.and_then(|token| self.inner.reconnect_lane(lane, token));
+        let reset = self.inner.change_lane(lane, Transition::Reset);
+        let connect = |token| self.inner.change_lane(lane, Transition::Connect(token));
+        let reconnected = reset.and_then(connect);
         let state = &mut recovery.lanes[rail];
         state.number = next(state.number);
         match reconnected {
-            Ok(()) => state.phase = Phase::Trying,
+            Ok(_) => state.phase = Phase::Trying,
             Err(error) => self.give_up(pair, recovery, rail, &error.to_string()),
         }
     }
 
     fn accept(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, offered: u64) {
         let lane = self.lane(pair, rail);
-        let token = self.inner.reset_lane(lane).and_then(|token| {
-            self.inner.reconnect_lane(lane, offered)?;
-            Ok(token)
-        });
+        let reset = self.inner.change_lane(lane, Transition::Reset);
+        let connect = || self.inner.change_lane(lane, Transition::Connect(offered));
+        let token = reset.and_then(|token| connect().map(|_| token));
         let number = next(recovery.lanes[rail].number);
         recovery.lanes[rail].number = number;
         match token {
@@ -182,22 +188,22 @@ impl<F: Lanes> Failover<F> {
         let events = &self.events[rail];
         events.readmissions.fetch_add(1, Ordering::Relaxed);
         events.warned.store(false, Ordering::Relaxed);
-        let name = &self.inner.rails()[rail].name;
+        let name = &self.rails()[rail].name;
         tracing::info!("rail {name} to {} is in use again", pair.name());
         self.send(pair, recovery, rail, ControlMessage::new(number, Kind::Up));
     }
 
     /// Ends an attempt; there will be another.
     fn give_up(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, reason: &str) {
-        let name = &self.inner.rails()[rail].name;
+        let name = &self.rails()[rail].name;
         tracing::debug!("rail {name} to {} stays out of use: {reason}", pair.name());
-        self.inner.end_lane(self.lane(pair, rail));
+        self.end_lane(self.lane(pair, rail));
         recovery.probes[rail] = Probe::default();
         let state = &mut recovery.lanes[rail];
         let time_limit = 1 << state.attempts.min(DOUBLINGS);
         state.attempts += 1;
         state.phase = Phase::Down {
-            again: (self.probe).map(|probe| self.inner.now() + probe.max(TICK) * time_limit),
+            again: (self.probe).map(|probe| self.clock.now() + probe.max(TICK) * time_limit),
         };
         let number = state.number;
         self.send(

@@ -7,7 +7,7 @@ use super::probe::Probe;
 use super::{Failover, TICK};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{FabricError, LaneId, Lanes};
+use ferrorail_fabric::{FabricError, LaneId, Transition};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ const SELDOM: Duration = Duration::from_millis(1);
 /// A step that took longer was a device's that found no way to the peer, which takes about a second.
 pub(super) const LONG_STEP: Duration = Duration::from_millis(20);
 
-impl<F: Lanes> Failover<F> {
+impl Failover {
     /// Drives the rails, and takes lanes out of use that break. What was refused is told by whoever
     /// does that.
     pub(super) fn drive(&self) -> Result<usize, FabricError> {
@@ -47,15 +47,15 @@ impl<F: Lanes> Failover<F> {
         match error {
             FabricError::WouldBlock => false,
             FabricError::LaneDown { .. } => true,
-            _ => self.inner.breakage(lane).is_some(),
+            _ => self.breakage(lane).is_some(),
         }
     }
 
     #[cold]
     fn mark_all_broken_down(&self) {
         for (_, pair) in self.peers.iter() {
-            for rail in (0..self.inner.rails().len()).filter(|&rail| pair.is_up(rail)) {
-                if self.inner.breakage(self.lane(pair, rail)).is_some() {
+            for rail in (0..self.rails().len()).filter(|&rail| pair.is_up(rail)) {
+                if self.breakage(self.lane(pair, rail)).is_some() {
                     self.mark_down_if_broken(pair, &mut pair.recovery(), rail);
                 }
             }
@@ -76,7 +76,7 @@ impl<F: Lanes> Failover<F> {
     /// [`Failover::mark_down`] for the holder of the pair's `recovery`. Whoever was told of a failure may
     /// come so late that the lane was reset since.
     pub(super) fn mark_down_if_broken(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
-        if let Some(broken) = self.inner.breakage(self.lane(pair, rail)) {
+        if let Some(broken) = self.breakage(self.lane(pair, rail)) {
             self.mark_down_locked(pair, recovery, rail, &broken.status);
         }
     }
@@ -86,6 +86,11 @@ impl<F: Lanes> Failover<F> {
             peer: pair.id,
             rail: RailId(rail as u8),
         }
+    }
+
+    /// Ends `lane`, which cannot fail.
+    pub(super) fn end_lane(&self, lane: LaneId) {
+        let _ = self.inner.change_lane(lane, Transition::End);
     }
 
     /// Takes the lane of `rail` out of use because of `status`, ends it, and begins to account for it.
@@ -101,12 +106,12 @@ impl<F: Lanes> Failover<F> {
         }
         let up = pair.up.fetch_and(!(1 << rail), Ordering::AcqRel) & !(1 << rail);
         let lane = self.lane(pair, rail);
-        self.inner.end_lane(lane);
+        self.end_lane(lane);
         self.open(pair, rail);
-        let broken = self.inner.breakage(lane);
+        let broken = self.breakage(lane);
         let refusal = broken.and_then(|broken| Some((broken.refused?, broken.status)));
         let before = refusal.as_ref().map_or(0, |(refused, _)| refused - 1);
-        let completed = self.inner.completed(lane).max(before);
+        let completed = self.completed(lane).max(before);
         // Whoever posts at this moment holds the journal, and finds the lane ended afterwards.
         let mut pending = pair.journal(rail).take(completed);
         if let Some((refused, status)) = refusal
@@ -155,7 +160,7 @@ impl<F: Lanes> Failover<F> {
     pub(super) fn warn(&self, pair: &Pair, rail: usize, status: &str, others: bool) {
         let events = &self.events[rail];
         events.failures.fetch_add(1, Ordering::Relaxed);
-        let name = &self.inner.rails()[rail].name;
+        let name = &self.rails()[rail].name;
         let what = if others {
             "other rails take over"
         } else {
@@ -211,7 +216,7 @@ impl<F: Lanes> Failover<F> {
     /// Moves on what is under way, and now and then looks at what peers say.
     #[cold]
     pub(super) fn look_around(&self) {
-        let now = self.inner.now();
+        let now = self.clock.now();
         let due = match self.ticked.try_lock() {
             Ok(mut ticked) => {
                 // Who waits sleeps between calls after a while.
@@ -235,7 +240,7 @@ impl<F: Lanes> Failover<F> {
             if pair.wired.get().is_some()
                 && let Some(mut recovery) = pair.try_recovery()
             {
-                self.step(pair, &mut recovery, (due, reconnects), self.inner.now());
+                self.step(pair, &mut recovery, (due, reconnects), self.clock.now());
             }
         }
     }
@@ -248,7 +253,7 @@ impl<F: Lanes> Failover<F> {
         now: Instant,
     ) {
         let planes = pair.planes.load(Ordering::Acquire);
-        for rail in 0..self.inner.rails().len() {
+        for rail in 0..self.rails().len() {
             let plane = self.plane(rail);
             if planes & 1 << plane == 0 || pair.unreachable.get().is_some() {
                 continue;
@@ -275,7 +280,7 @@ impl<F: Lanes> Failover<F> {
             if due && is_to_hear && (!unsent || self.is_met(pair)) {
                 self.send(pair, recovery, rail, word);
             }
-            if reconnects && self.inner.now() - now > LONG_STEP {
+            if reconnects && self.clock.now() - now > LONG_STEP {
                 return;
             }
         }
@@ -320,7 +325,7 @@ impl<F: Lanes> Failover<F> {
         if reconciled {
             self.attention.fetch_sub(1, Ordering::Relaxed);
             recovery.lanes[rail].phase = Phase::Down {
-                again: self.probe.map(|probe| self.inner.now() + probe),
+                again: self.probe.map(|probe| self.clock.now() + probe),
             };
             return;
         }

@@ -6,7 +6,7 @@ use super::detector::{Action, Detector, Event, Look};
 use super::pair::{Pair, Recovery, Role};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{Lanes, Op, RemoteSlice, Ticket, Tracking};
+use ferrorail_fabric::{Op, RemoteSlice, Ticket, Tracking};
 
 /// The tickets of one lane's probe and of the question whether it arrived.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,12 +17,12 @@ pub(super) struct Tickets {
     pub requested: Option<u64>,
 }
 
-impl<F: Lanes> Failover<F> {
+impl Failover {
     /// Looks whether the lane of `rail`, which is in use, delivers; `due` now and then, else only where a
     /// question is under way. Leaves it if it does not and another does.
     pub(super) fn suspect(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, due: bool) {
         let asking = recovery.tickets[rail].ask.is_some();
-        if !(due || asking) || self.inner.is_immediate() || pair.is_closed(rail) {
+        if !(due || asking) || self.immediate || pair.is_closed(rail) {
             return;
         }
         self.look_at_ask(pair, recovery, rail);
@@ -30,7 +30,7 @@ impl<F: Lanes> Failover<F> {
         if !pair.is_up(rail) {
             return;
         }
-        let completed = self.inner.completed(self.lane(pair, rail));
+        let completed = self.completed(self.lane(pair, rail));
         let mut journal = pair.journal(rail);
         journal.forget(completed);
         // Who only waits has nothing in flight but the put that asks whether the lane answers.
@@ -65,7 +65,7 @@ impl<F: Lanes> Failover<F> {
         let Some(ask) = recovery.tickets[rail].ask else {
             return;
         };
-        let event = match self.inner.is_complete(ask) {
+        let event = match ask.outcome(&*self.inner) {
             Ok(false) => return,
             Ok(true) => {
                 let word = pair.word(Field::Answer, self.plane(rail));
@@ -84,7 +84,7 @@ impl<F: Lanes> Failover<F> {
         let Some(probe) = recovery.tickets[rail].probe else {
             return;
         };
-        match self.inner.is_complete(probe) {
+        match probe.outcome(&*self.inner) {
             Ok(false) => {}
             Ok(true) => {
                 recovery.tickets[rail].probe = None;
@@ -105,7 +105,7 @@ impl<F: Lanes> Failover<F> {
         self.tell_detector(pair, recovery, Event::Ended(rail));
         recovery.tickets[rail].probe = None;
         recovery.tickets[rail].requested = None;
-        for other in 0..self.inner.rails().len() {
+        for other in 0..self.rails().len() {
             let ask = recovery.tickets[other].ask;
             if other == rail || ask.is_some_and(|ask| ask.rail.index() == rail) {
                 self.drop_ask(recovery, other);
@@ -128,7 +128,7 @@ impl<F: Lanes> Failover<F> {
         while let Some(event) = next {
             let action = recovery
                 .detector
-                .handle(event, self.inner.now() - self.opened);
+                .handle(event, self.clock.now() - self.opened);
             next = action.and_then(|action| self.act(pair, recovery, action));
         }
         match (was_probing, recovery.detector.is_probing()) {
@@ -160,7 +160,7 @@ impl<F: Lanes> Failover<F> {
                 None => Some(Event::Unanswered(rail)),
             },
             Action::Leave { rail, reason } => {
-                let name = &self.inner.rails()[rail].name;
+                let name = &self.rails()[rail].name;
                 let left = self.leave(pair, recovery, rail, &reason.to_string());
                 let act = if left {
                     "to be left"
@@ -184,10 +184,9 @@ impl<F: Lanes> Failover<F> {
         unsafe { self.inner.post(pair.id, via, &op, Tracking::Tracked) }.ok()
     }
 
-    /// Reads what devices have said of their ports; where one is down now, whether its lanes can be left
+    /// Takes note of the rails whose ports are down as devices `said` last; where one is down now, whether its lanes can be left
     /// is asked at once.
-    pub(super) fn heed_devices(&self) {
-        let said = self.inner.ports_down();
+    pub(super) fn heed_devices(&self, said: u8) {
         let before = self.said.swap(said, Ordering::Relaxed);
         self.down.fetch_and(said | !before, Ordering::Relaxed);
         let news = said & !before;
@@ -197,7 +196,7 @@ impl<F: Lanes> Failover<F> {
         for (_, pair) in self.peers.iter() {
             if pair.wired.get().is_some() {
                 let mut recovery = pair.recovery();
-                for rail in (0..self.inner.rails().len()).filter(|&rail| pair.is_up(rail)) {
+                for rail in (0..self.rails().len()).filter(|&rail| pair.is_up(rail)) {
                     self.suspect(pair, &mut recovery, rail, true);
                 }
             }
@@ -206,6 +205,6 @@ impl<F: Lanes> Failover<F> {
 
     /// A detector for the lanes to one peer.
     pub(super) fn detector(&self) -> Detector {
-        Detector::new(self.inner.rails().len(), self.suspect)
+        Detector::new(self.rails().len(), self.suspect)
     }
 }

@@ -6,15 +6,16 @@ use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::{AtomicBool, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Fabric, LaneId, Lanes, LocalRegion, LocalSlice, Op, RemoteRegion, RemoteSlice, SharedBacking,
+    Endpoint, LaneId, LocalRegion, LocalSlice, Op, RemoteRegion, RemoteSlice, SharedBacking,
     Ticket, Tracking,
 };
 use ferrorail_shm::Segment;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-type Rails = Failover<LoopbackFabric>;
+type Rails = Failover;
 
 /// Rails whose operations take a while.
 fn settings() -> Settings {
@@ -38,6 +39,8 @@ fn process(started: u64) -> ProcessId {
 struct Side {
     rails: Rails,
     peer: PeerId,
+    /// What the peer connects to.
+    address: Vec<u8>,
     region: LocalRegion,
     /// Keeps the region's memory.
     _memory: Segment,
@@ -47,8 +50,8 @@ struct Side {
 impl Side {
     fn new(me: u64, other: u64, settings: &Settings) -> Self {
         let fabric = LoopbackFabric::open_as(process(me), settings).unwrap();
-        let rails = Failover::new(fabric, process(me), settings);
-        let peer = rails.open_peer(process(other)).unwrap();
+        let rails = Failover::new(Arc::new(fabric), process(me), settings);
+        let (peer, address) = rails.open_peer(process(other)).unwrap();
         let memory = Segment::create(ShmKind::Memfd, 4096).unwrap();
         let (range, backing) = (
             memory.range(),
@@ -59,6 +62,7 @@ impl Side {
         Self {
             rails,
             peer,
+            address,
             region,
             _memory: memory,
             theirs: None,
@@ -66,10 +70,9 @@ impl Side {
     }
 
     fn connect(&mut self, other: &Self) {
-        let address = other.rails.address_for(other.peer).unwrap();
-        self.rails.connect(self.peer, &address).unwrap();
-        let description = other.rails.describe(&other.region);
-        self.theirs = Some(self.rails.import(self.peer, &description).unwrap());
+        self.rails.connect(self.peer, &other.address).unwrap();
+        let theirs = self.rails.import(self.peer, &other.region.description);
+        self.theirs = Some(theirs.unwrap());
     }
 
     fn put(&self, rail: usize) -> Ticket {
@@ -142,7 +145,7 @@ fn a_failure_told_late_ends_no_reset_lane() {
         peer: a.peer,
         rail: RailId(0),
     };
-    a.rails.inner().end_lane(lane);
+    a.rails.end_lane(lane);
     a.rails.mark_down(lane);
     assert!(!pair.is_up(0));
     let start = Instant::now();

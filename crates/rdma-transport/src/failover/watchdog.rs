@@ -8,7 +8,7 @@
 
 use super::{Failover, TICK};
 use ferrorail_base::sync::{AtomicBool, Ordering};
-use ferrorail_fabric::Lanes;
+use ferrorail_fabric::{EventSource, Events, FabricError};
 use ferrorail_shm::{WakePipe, spawn_quietly};
 use std::io;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Calls `watch` (see [`Failover::tend_and_sleep`]) again and again from a thread of its own; it is to sleep on the
-    /// pipe, which is rung when the watchdog is dropped.
+    /// Calls `watch` again and again from a thread of its own; it is to sleep on the pipe, which is rung when
+    /// the watchdog is dropped.
     ///
     /// # Errors
     /// If there can be no thread or no pipe.
@@ -65,24 +65,43 @@ impl Drop for Watchdog {
     }
 }
 
-impl<F: Lanes> Failover<F> {
-    /// Whether rails need a [`Watchdog`]: operations may be in flight after their post returns.
-    pub fn needs_watchdog(&self) -> bool {
-        !self.inner.is_immediate()
+impl Failover {
+    /// A thread that looks after the rails, if they need one: operations may be in flight after their post
+    /// returns.
+    ///
+    /// # Errors
+    /// [`FabricError::SetUp`] if there can be no thread or no pipe.
+    pub fn watchdog(self: &Arc<Self>) -> Result<Option<Watchdog>, FabricError> {
+        if self.immediate {
+            return Ok(None);
+        }
+        let rails = Arc::clone(self);
+        let watchdog = Watchdog::start(move |wake| rails.tend_and_sleep(wake));
+        watchdog.map(Some).map_err(|source| FabricError::SetUp {
+            verb: "pthread_create",
+            object: "the thread that looks after the rails".into(),
+            source,
+        })
     }
 
     /// The watchdog's part: [`Failover::tend`], then sleeps on `wake` until it is time for that again, or a
     /// device says something.
-    pub fn tend_and_sleep(&self, wake: &WakePipe) {
-        let interval = if self.tend() { TICK } else { INTERVAL };
-        wake.sleep(&self.inner.event_descriptors(), interval);
+    fn tend_and_sleep(&self, wake: &WakePipe) {
+        let (soon, events) = self.look_after();
+        let interval = if soon { TICK } else { INTERVAL };
+        wake.sleep(&events.descriptors, interval);
     }
 
     /// Brings lanes back, and drives the rails if nobody has since the last call. Errors are kept for
     /// those who ask for them. Whether it should be called again soon.
     pub fn tend(&self) -> bool {
+        self.look_after().0
+    }
+
+    fn look_after(&self) -> (bool, Events<'_>) {
         self.watched.store(true, Ordering::Relaxed);
-        self.heed_devices();
+        let events = self.inner.events(EventSource::Device).unwrap_or_default();
+        self.heed_devices(events.ports_down);
         let calls = self.calls.load(Ordering::Relaxed);
         if self.tended.swap(calls, Ordering::Relaxed) == calls
             && let Err(error) = self.drive()
@@ -91,6 +110,7 @@ impl<F: Lanes> Failover<F> {
         }
         self.look_around();
         let suspicious = self.probing.load(Ordering::Relaxed) > 0;
-        self.bring_back() || suspicious || self.attention.load(Ordering::Relaxed) > 0
+        let soon = self.bring_back() || suspicious || self.attention.load(Ordering::Relaxed) > 0;
+        (soon, events)
     }
 }

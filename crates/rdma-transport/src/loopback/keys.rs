@@ -12,7 +12,7 @@
 //! let through, as a queue pair that was destroyed and made anew takes no packet of its former generation.
 //!
 //! What is not excluded, unlike on a device: a region given back *between* a peer's check and its
-//! copy. [`Fabric::deregister`](ferrorail_fabric::Fabric::deregister) rules that out by contract.
+//! copy. [`Transport::release`](ferrorail_fabric::Transport::release) rules that out by contract.
 
 use ferrorail_base::PeerId;
 use ferrorail_base::memory::MemoryRange;

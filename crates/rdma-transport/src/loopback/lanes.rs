@@ -1,4 +1,4 @@
-//! [`Lanes`] of the loopback rails.
+//! Lanes of the loopback rails: connected, ended and made anew.
 
 use super::faults::Kind;
 use super::model::{Model, Rail};
@@ -8,11 +8,11 @@ use super::wire::UNMADE;
 use super::{Core, LoopbackFabric, rail_name, set_up};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, RailId};
-use ferrorail_fabric::{Breakage, FabricError, LaneId, Lanes, RAILS_MAX};
+use ferrorail_fabric::{FabricError, LaneId, RAILS_MAX, Transition};
 
 impl LoopbackFabric {
-    fn lane(&self, lane: LaneId) -> Option<(&Lane, u8)> {
-        let plane = self.core.rails.get(lane.rail.index())?.plane;
+    pub(super) fn known(&self, lane: LaneId) -> Option<(&Lane, u8)> {
+        let plane = self.core.attributes.rails.get(lane.rail.index())?.plane;
         let peer = self.core.peers.get(lane.peer.index())?;
         Some((&peer.lanes[lane.rail.index()], plane))
     }
@@ -26,7 +26,7 @@ impl LoopbackFabric {
     ) -> Result<(), FabricError> {
         let core = &*self.core;
         let mut left = Vec::new();
-        for (index, rail) in core.rails.iter().enumerate() {
+        for (index, rail) in core.attributes.rails.iter().enumerate() {
             let generation = generations[usize::from(rail.plane)];
             core.peers[peer.index()].lanes[index].reconnect(generation);
             let apart = |model: &Model| model.keeps_apart(index);
@@ -36,19 +36,60 @@ impl LoopbackFabric {
                 left.push((index, FAULT));
             }
         }
-        if left.len() == core.rails.len() {
+        if left.len() == core.attributes.rails.len() {
             let reason = left[0].1.to_owned();
             return Err(FabricError::NoRails { reason });
         }
         for (index, why) in left {
+            let rail_plane = core.attributes.rails[index].plane;
             let lane = &core.peers[peer.index()].lanes[index];
             lane.fail(Failure::of_path(why.into()));
-            self.end_lane(LaneId {
-                peer,
-                rail: RailId(index as u8),
-            });
+            let rail = RailId(index as u8);
+            self.end(LaneId { peer, rail }, lane, rail_plane);
         }
         Ok(())
+    }
+
+    fn end(&self, id: LaneId, lane: &Lane, plane: u8) {
+        lane.fail(Failure::of_path("ended".into()));
+        if let Some(model) = &self.core.model {
+            model.forget(id);
+        }
+        self.core.keys.close_gate(id.peer, plane);
+    }
+
+    pub(super) fn change(&self, id: LaneId, to: Transition) -> Result<u64, FabricError> {
+        let (lane, plane) = self.known(id).ok_or(FabricError::BadPeerData {
+            what: "peer or rail",
+        })?;
+        let index = id.rail.index();
+        match to {
+            Transition::End => self.end(id, lane, plane),
+            Transition::Reset => {
+                self.refuse("making a lane", index, self.core.is_gone(index))?;
+                let posted = lane.posted.load(Ordering::Relaxed);
+                lane.completed.store(posted, Ordering::Release);
+                return Ok(self.core.keys.generation(id.peer, plane));
+            }
+            Transition::Connect(token) => {
+                let model = self.core.model.as_ref();
+                let refuses = model.is_some_and(|model| model.keeps_apart(index));
+                self.refuse("connecting a lane", index, refuses)?;
+                lane.reconnect(token);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Rails, as bits, that are unplugged.
+    pub(super) fn ports_down(&self) -> u8 {
+        let Some(model) = &self.core.model else {
+            return 0;
+        };
+        let unplugged = |rail: &Rail| rail.lock().fault() == Some(Kind::Unplugged);
+        let rails = model.rails.iter().enumerate();
+        let down = rails.filter(|(_, rail)| unplugged(rail));
+        down.fold(0, |bits, (rail, _)| bits | 1 << rail)
     }
 
     /// Why a lane of rail `index` cannot be made or connected.
@@ -64,80 +105,12 @@ impl Core {
     /// Lives of lanes that the gates for `peer` let through, by plane.
     pub(super) fn generations(&self, peer: PeerId) -> [u64; RAILS_MAX] {
         let mut generations = [0; RAILS_MAX];
-        for (index, rail) in self.rails.iter().enumerate() {
+        for (index, rail) in self.attributes.rails.iter().enumerate() {
             generations[usize::from(rail.plane)] = match self.is_gone(index) {
                 true => UNMADE,
                 false => self.keys.generation(peer, rail.plane),
             };
         }
         generations
-    }
-}
-
-impl Lanes for LoopbackFabric {
-    fn is_immediate(&self) -> bool {
-        self.core.model.is_none()
-    }
-
-    fn completed(&self, id: LaneId) -> u64 {
-        let Some((lane, _)) = self.lane(id) else {
-            return 0;
-        };
-        match self.core.model {
-            None => lane.posted.load(Ordering::Acquire),
-            Some(_) => lane.completed.load(Ordering::Acquire),
-        }
-    }
-
-    fn breakage(&self, id: LaneId) -> Option<Breakage> {
-        let failure = self.lane(id)?.0.failure()?;
-        Some(Breakage {
-            refused: (!failure.of_path).then_some(failure.sequence),
-            status: failure.status,
-        })
-    }
-
-    fn end_lane(&self, id: LaneId) {
-        let Some((lane, plane)) = self.lane(id) else {
-            return;
-        };
-        lane.fail(Failure::of_path("ended".into()));
-        if let Some(model) = &self.core.model {
-            model.forget(id);
-        }
-        self.core.keys.close_gate(id.peer, plane);
-    }
-
-    fn reset_lane(&self, id: LaneId) -> Result<u64, FabricError> {
-        let (lane, plane) = self.lane(id).ok_or(FabricError::BadPeerData {
-            what: "peer or rail",
-        })?;
-        let index = id.rail.index();
-        self.refuse("making a lane", index, self.core.is_gone(index))?;
-        let posted = lane.posted.load(Ordering::Relaxed);
-        lane.completed.store(posted, Ordering::Release);
-        Ok(self.core.keys.generation(id.peer, plane))
-    }
-
-    fn reconnect_lane(&self, id: LaneId, token: u64) -> Result<(), FabricError> {
-        let (lane, _) = self.lane(id).ok_or(FabricError::BadPeerData {
-            what: "peer or rail",
-        })?;
-        let index = id.rail.index();
-        let model = self.core.model.as_ref();
-        let refuses = model.is_some_and(|model| model.keeps_apart(index));
-        self.refuse("connecting a lane", index, refuses)?;
-        lane.reconnect(token);
-        Ok(())
-    }
-
-    fn ports_down(&self) -> u8 {
-        let Some(model) = &self.core.model else {
-            return 0;
-        };
-        let unplugged = |rail: &Rail| rail.lock().fault() == Some(Kind::Unplugged);
-        let rails = model.rails.iter().enumerate();
-        let down = rails.filter(|(_, rail)| unplugged(rail));
-        down.fold(0, |bits, (rail, _)| bits | 1 << rail)
     }
 }

@@ -35,7 +35,7 @@ impl Flight {
     /// As [`execute`].
     pub(super) unsafe fn execute(&self, core: &Core, index: usize) -> Option<Result<(), Refusal>> {
         let peer = &core.peers[self.peer.index()];
-        let plane = core.rails[index].plane;
+        let plane = core.attributes.rails[index].plane;
         // SAFETY: the caller's promise.
         let carry = || unsafe { execute(&self.operation, peer, plane) };
         match peer.link() {

@@ -1,4 +1,4 @@
-//! Loopback rails: the fabric of a machine without RDMA.
+//! Loopback rails: the transport of a machine without RDMA.
 //!
 //! All ranks are processes of one host (or fabrics of one process, in tests). An operation is
 //! carried out by the process that posts it:
@@ -6,7 +6,7 @@
 //! * memory in a **shared object** is mapped when it is imported, so a put is a copy, a
 //!   notification a store, and a remote atomic a CPU instruction ([`AtomicScope::Global`]);
 //! * **private** memory is reached by cross-memory attach (`process_vm_writev`), where the kernel
-//!   allows it ([`Capabilities::private_memory`]); notification words and atomics are refused
+//!   allows it ([`Attributes::private_memory`]); notification words and atomics are refused
 //!   there. A region that was only announced uses the mapping if it lies inside one;
 //! * memory of **this process** is used as it is.
 //!
@@ -18,17 +18,16 @@
 //! A peer's death shows where its private memory is used; mapped memory outlives it, so whoever
 //! waits must watch its peers ([`ferrorail_shm::is_alive`]).
 //!
-//! Modules: `rails` (which there are), `fabric` (the calls), `peer` (peers, their mappings and
+//! Modules: `rails` (which there are), `transport` (the calls), `peer` (peers, their mappings and
 //! lanes), `keys` (the shared table that keys are checked in), `lanes` (lanes ended and
 //! begun anew), `faults` (what may befall a modelled rail), `operation` (the copies, and the one
 //! place every operation passes), `model` (latency and bandwidth), `carrier` (the thread that carries
 //! modelled operations out), `multicast` (groups), `wire` (what peers exchange).
 //!
 //! [`AtomicScope::Global`]: ferrorail_fabric::AtomicScope::Global
-//! [`Capabilities::private_memory`]: ferrorail_fabric::Capabilities::private_memory
+//! [`Attributes::private_memory`]: ferrorail_fabric::Attributes::private_memory
 
 mod carrier;
-mod fabric;
 mod faults;
 mod keys;
 mod lanes;
@@ -39,13 +38,13 @@ mod operation;
 mod peer;
 mod rails;
 mod refusals;
+mod transport;
 mod wire;
 
-pub use fabric::connection;
 use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::AtomicBool;
-use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{FabricError, LaneId, RailInfo};
+use ferrorail_base::{PeerId, ProcessId};
+use ferrorail_fabric::{AtomicScope, Attributes, Breakage, FabricError, LaneId};
 use ferrorail_shm::{Cma, Segment, cma_allow};
 use keys::{KeyTable, TABLE_BYTES};
 use model::Model;
@@ -57,13 +56,13 @@ use std::hash::BuildHasher;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
-use wire::{Object, ProcessImage};
+pub use transport::connection;
+use wire::ProcessImage;
 
 /// One process's attachment to its loopback rails. See the [module documentation](self).
 #[derive(Debug)]
 pub struct LoopbackFabric {
     core: Arc<Core>,
-    refused: Vec<String>,
     carrier: Option<JoinHandle<()>>,
 }
 
@@ -73,11 +72,8 @@ struct Core {
     process: ProcessId,
     image: ProcessImage,
     shm: ShmKind,
-    rails: Vec<RailInfo>,
+    attributes: Attributes,
     keys: KeyTable,
-    /// Objects behind registered regions, by handle.
-    objects: Mutex<HashMap<u64, Object>>,
-    private_memory: AtomicBool,
     peers: boxcar::Vec<Peer>,
     index: Mutex<HashMap<ProcessId, PeerId>>,
     mappings: Mappings,
@@ -111,25 +107,30 @@ impl LoopbackFabric {
             nonce: process_nonce(),
         };
         let attach = settings.cma && attach_allowed(image.pid, keys.probe());
+        let model = Model::new(settings, &rails)?;
         let core = Arc::new(Core {
             process,
             image,
             shm: settings.shm,
-            model: Model::new(settings, &rails)?,
-            rails,
+            attributes: Attributes {
+                name: "loopback",
+                atomics: AtomicScope::Global,
+                same_host_only: true,
+                inline_bytes_max: usize::MAX,
+                private_memory: AtomicBool::new(attach),
+                immediate: model.is_none(),
+                address: Vec::new(),
+                rails,
+                refused,
+            },
+            model,
             keys,
-            objects: Mutex::default(),
-            private_memory: AtomicBool::new(attach),
             peers: boxcar::Vec::new(),
             index: Mutex::default(),
             mappings: Mappings::default(),
         });
         let carrier = carrier::start(&core)?;
-        Ok(Self {
-            core,
-            refused,
-            carrier,
-        })
+        Ok(Self { core, carrier })
     }
 }
 
@@ -186,52 +187,43 @@ fn set_up(
     }
 }
 
+/// The error of an operation that was refused when it was posted.
 #[cold]
-fn refused(core: &Core, peer: PeerId, rail: RailId, refusal: Refusal) -> FabricError {
-    match core.peers.get(peer.index()) {
-        Some(peer) => failed(core, peer, rail.index(), refusal.to_string()),
-        None => FabricError::Completion {
-            rail: rail_name(core, rail.index()),
-            peer: format!("peer {peer}"),
-            status: refusal.to_string(),
-        },
-    }
+fn refused(core: &Core, lane: LaneId, refusal: Refusal) -> FabricError {
+    let failure = Failure {
+        sequence: 0,
+        status: refusal.to_string(),
+        of_path: false,
+    };
+    broken(core, lane, failure)
 }
 
+/// What broke a lane to `peer`.
 #[cold]
-fn failed(core: &Core, peer: &Peer, rail: usize, status: String) -> FabricError {
-    let pid = peer.link().map_or(peer.process.pid, |link| link.pid);
-    FabricError::Completion {
-        rail: rail_name(core, rail),
-        peer: format!("process {pid}"),
-        status,
+fn breakage(core: &Core, peer: PeerId, failure: Failure) -> Breakage {
+    let known = core.peers.get(peer.index());
+    Breakage {
+        status: failure.status,
+        refused: (!failure.of_path).then_some(failure.sequence),
+        peer: known.map_or_else(
+            || format!("peer {peer}"),
+            |known| {
+                format!(
+                    "process {}",
+                    known.link().map_or(known.process.pid, |link| link.pid)
+                )
+            },
+        ),
     }
 }
 
 /// The error of a lane that broke.
 #[cold]
-fn broken(core: &Core, peer: PeerId, rail: usize, failure: Failure) -> FabricError {
-    let process = core.peers.get(peer.index());
-    match failure.of_path {
-        true => FabricError::LaneDown {
-            lane: LaneId {
-                peer,
-                rail: RailId(rail as u8),
-            },
-            rail: rail_name(core, rail),
-            peer: process.map_or(format!("peer {peer}"), |peer| {
-                format!("process {}", peer.process.pid)
-            }),
-            status: failure.status,
-        },
-        false => match process {
-            Some(peer) => failed(core, peer, rail, failure.status),
-            None => refused(core, peer, RailId(rail as u8), Refusal::Unknown("peer")),
-        },
-    }
+fn broken(core: &Core, lane: LaneId, failure: Failure) -> FabricError {
+    breakage(core, lane.peer, failure).error(lane, &rail_name(core, lane.rail.index()))
 }
 
 fn rail_name(core: &Core, rail: usize) -> String {
-    let info = core.rails.get(rail);
+    let info = core.attributes.rails.get(rail);
     info.map_or_else(|| rail.to_string(), |info| info.name.clone())
 }

@@ -141,7 +141,7 @@ impl Model {
     pub(super) fn post(
         &self,
         core: &Core,
-        (peer, rail): (PeerId, RailId),
+        LaneId { peer, rail }: LaneId,
         lane: &Lane,
         (region, operation): (u64, Operation),
     ) -> Result<u64, FabricError> {
@@ -154,7 +154,7 @@ impl Model {
                     ..failure
                 },
             };
-            return Err(broken(core, peer, rail.index(), failure));
+            return Err(broken(core, LaneId { peer, rail }, failure));
         }
         if queue.in_flight == DEPTH {
             return Err(FabricError::WouldBlock);
@@ -186,17 +186,6 @@ impl Model {
             carrier.unpark();
         }
         Ok(sequence)
-    }
-
-    /// Whether operation `sequence` is complete.
-    pub(super) fn is_complete(&self, lane: &Lane, sequence: u64) -> Result<bool, Failure> {
-        if lane.completed.load(Ordering::Acquire) >= sequence {
-            return Ok(true);
-        }
-        match lane.failure() {
-            Some(failure) if failure.sequence <= sequence => Err(failure),
-            _ => Ok(false),
-        }
     }
 
     /// Carries out what is due where nobody else is at it; completions since the last call.
@@ -344,7 +333,8 @@ impl Model {
         };
         if core.peers[peer.index()].lanes[index].fail(failure.clone()) {
             let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-            failures.push(broken(core, peer, index, failure));
+            let rail = RailId(index as u8);
+            failures.push(broken(core, LaneId { peer, rail }, failure));
         }
     }
 

@@ -40,7 +40,7 @@ const MAGIC: [u8; 4] = *b"FRm1";
 
 impl Multicast for LoopbackFabric {
     fn multicast_rails(&self) -> Vec<Result<DatagramLimits, MulticastError>> {
-        let rails = 0..self.core.rails.len();
+        let rails = 0..self.core.attributes.rails.len();
         rails.map(|rail| self.core.limits(rail)).collect()
     }
 
@@ -84,7 +84,7 @@ impl Core {
             rail: super::rail_name(self, rail),
             reason: reason.to_owned(),
         };
-        if rail >= self.rails.len() {
+        if rail >= self.attributes.rails.len() {
             return Err(unsupported("there is no such rail"));
         }
         if self.is_gone(rail) {
@@ -204,7 +204,7 @@ impl Membership {
     }
 
     fn plane(&self) -> u8 {
-        self.core.rails[self.rail].plane
+        self.core.attributes.rails[self.rail].plane
     }
 
     /// Takes note of what has arrived since the last time.

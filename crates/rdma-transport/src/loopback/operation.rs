@@ -164,7 +164,7 @@ pub(super) unsafe fn detach_payload(operation: &mut Operation) -> Option<Vec<u8>
 /// Carries `operation` out, wholly or, if it is refused by a check, not at all.
 ///
 /// # Safety
-/// The memory of both sides is as [`ferrorail_fabric::Fabric::post`] demands: mapped, and
+/// The memory of both sides is as [`ferrorail_fabric::Transport::post`] demands: mapped, and
 /// the source not being written.
 #[inline]
 pub(super) unsafe fn execute(operation: &Operation, peer: &Peer, plane: u8) -> Result<(), Refusal> {

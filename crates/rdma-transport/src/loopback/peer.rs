@@ -2,7 +2,7 @@
 
 use super::keys::PeerKeys;
 use super::wire::Object;
-use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicBool, AtomicU64, Ordering};
 use ferrorail_base::{PeerId, ProcessId};
 use ferrorail_fabric::{FabricError, RAILS_MAX, RemoteRegion};
 use ferrorail_shm::{Cma, Segment};
@@ -47,6 +47,8 @@ pub(super) struct Lane {
     pub(super) completed: AtomicU64,
     /// Generation of the lane, as the peer's gate must have it.
     pub(super) generation: AtomicU64,
+    /// Whether there is a `failure`.
+    failed: AtomicBool,
     /// The operation that broke the lane, where completion is modelled.
     failure: Mutex<Option<Failure>>,
 }
@@ -193,8 +195,12 @@ impl Mappings {
 
 impl Lane {
     /// What broke the lane, if anything did.
+    #[inline]
     pub(super) fn failure(&self) -> Option<Failure> {
-        self.failure_slot().clone()
+        match self.failed.load(Ordering::Acquire) {
+            true => self.failure_slot().clone(),
+            false => None,
+        }
     }
 
     /// Breaks the lane; false if it was broken before.
@@ -202,13 +208,16 @@ impl Lane {
         let mut slot = self.failure_slot();
         let first = slot.is_none();
         slot.get_or_insert(failure);
+        self.failed.store(true, Ordering::Release);
         first
     }
 
     /// Begins the lane's next generation.
     pub(super) fn reconnect(&self, generation: u64) {
         self.generation.store(generation, Ordering::Relaxed);
-        *self.failure_slot() = None;
+        let mut slot = self.failure_slot();
+        *slot = None;
+        self.failed.store(false, Ordering::Release);
     }
 
     fn failure_slot(&self) -> MutexGuard<'_, Option<Failure>> {

@@ -12,7 +12,7 @@ use super::queue_pair::Local;
 use super::rail::Rail;
 use super::wire::RailAddress;
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use ferrorail_fabric::{Breakage, FabricError, LaneId};
+use ferrorail_fabric::{Breakage, FabricError, LaneId, LaneState};
 use post::Rest;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -164,13 +164,13 @@ impl Lane {
     #[cold]
     pub fn error(&self) -> FabricError {
         match self.breakage() {
-            Some(broken) if broken.refused.is_some() => self.refused(&broken.status),
-            broken => self.down(broken.as_ref().map_or("ended", |broken| &broken.status)),
+            Some(broken) => broken.error(self.id, &self.rail),
+            None => self.down("ended"),
         }
     }
 
     /// What broke it, or that it was ended.
-    pub fn breakage(&self) -> Option<Breakage> {
+    fn breakage(&self) -> Option<Breakage> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.clone()
     }
@@ -181,7 +181,11 @@ impl Lane {
     pub fn fail(&self, status: String, refused: Option<u64>) -> bool {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         let first = failure.is_none();
-        failure.get_or_insert(Breakage { status, refused });
+        failure.get_or_insert_with(|| Breakage {
+            status,
+            refused,
+            peer: self.peer.clone(),
+        });
         self.failed.store(true, Ordering::Release);
         first
     }
@@ -231,8 +235,20 @@ impl Lane {
     }
 
     /// Number of the last operation known to be complete.
-    pub fn completed(&self) -> u64 {
+    fn completed(&self) -> u64 {
         self.completed.load(Ordering::Acquire)
+    }
+
+    /// How it is at present.
+    #[inline]
+    pub fn state(&self) -> LaneState {
+        LaneState {
+            completed: self.completed(),
+            breakage: match self.has_failed() {
+                true => self.breakage(),
+                false => None,
+            },
+        }
     }
 
     /// Destroys the queue pair: the device is then done with everything posted to it, and answers
@@ -280,16 +296,5 @@ impl Lane {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.failed.store(false, Ordering::Release);
         Ok(())
-    }
-
-    /// Whether operation `number` is complete.
-    pub fn is_complete(&self, number: u64) -> Result<bool, FabricError> {
-        if self.completed.load(Ordering::Acquire) >= number {
-            return Ok(true);
-        }
-        match self.has_failed() {
-            true => Err(self.error()),
-            false => Ok(false),
-        }
     }
 }

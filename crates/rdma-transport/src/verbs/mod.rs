@@ -18,11 +18,9 @@ mod choice;
 mod completion;
 mod device;
 mod error;
-mod fabric;
 mod gid;
 mod handles;
 mod lane;
-mod lanes;
 mod local_side;
 mod multicast;
 mod peer;
@@ -33,14 +31,15 @@ mod regions;
 mod route;
 mod speed;
 mod sysfs;
+mod transport;
 mod wake_events;
 mod wire;
 mod work_request;
 
 pub use choice::{Choice, Pick, Port, State};
-pub use fabric::VerbsFabric;
 pub use rail::Bounds;
 pub use reach::{Link, PortAddress};
+pub use transport::VerbsFabric;
 
 use ferrorail_base::config::Settings;
 use ferrorail_fabric::Connections;

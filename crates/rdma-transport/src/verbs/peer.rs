@@ -82,11 +82,6 @@ impl Peer {
         })
     }
 
-    /// What connecting came to; nothing before that.
-    pub fn reach(&self) -> Reach {
-        self.reach.get().cloned().unwrap_or_default()
-    }
-
     /// What the peer connects to.
     pub fn address(&self, rails: &[Rail]) -> Result<Vec<u8>, FabricError> {
         let _guard = self.set_up.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +94,7 @@ impl Peer {
 
     /// Connects every plane that both sides have and that leads from one to the other. Where some
     /// cannot be connected at present the others carry.
-    pub fn connect(&self, rails: &[Rail], address: &[u8]) -> Result<(), FabricError> {
+    pub fn connect(&self, rails: &[Rail], address: &[u8]) -> Result<Reach, FabricError> {
         let theirs = wire::unpack(address)?;
         let _guard = self.set_up.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.reach.get();
@@ -135,8 +130,7 @@ impl Peer {
         for (lane, rail, (remote, _), why) in failed {
             lane.leave(rail, remote, why);
         }
-        self.reach.get_or_init(|| reach);
-        Ok(())
+        Ok(self.reach.get_or_init(|| reach).clone())
     }
 }
 

@@ -9,7 +9,7 @@ use super::wake_events::WakeEvents;
 use super::wire::RailAddress;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use ferrorail_fabric::{AtomicScope, Capabilities, FabricError, RailCounters, RailInfo};
+use ferrorail_fabric::{AtomicScope, FabricError, RailCounters, RailInfo};
 use ibverbs_sys as ffi;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -314,21 +314,4 @@ pub fn open_all(
         }
     }
     rails
-}
-
-/// What all of `rails` can do.
-pub fn capabilities(rails: &[Rail]) -> Capabilities {
-    let all = |scope| rails.iter().all(|rail| rail.limits.atomics == scope);
-    let none = |rail: &Rail| rail.limits.atomics == AtomicScope::None;
-    let inline = rails.iter().map(|rail| rail.limits.inline_bytes).min();
-    Capabilities {
-        atomics: match () {
-            () if rails.iter().any(none) => AtomicScope::None,
-            () if all(AtomicScope::Global) => AtomicScope::Global,
-            () => AtomicScope::Rail,
-        },
-        private_memory: true,
-        same_host_only: false,
-        inline_bytes_max: inline.unwrap_or(0) as usize,
-    }
 }

@@ -4,7 +4,7 @@ use super::error::{says_gone, with_memlock_hint};
 use super::handles::MemoryRegion;
 use super::rail::Rail;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_fabric::{FabricError, LocalRegion, RAILS_MAX, SharedBacking};
+use ferrorail_fabric::{FabricError, LocalRegion, RAILS_MAX, RemoteRegion, SharedBacking};
 use ibverbs_sys::ibv_access_flags;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -77,13 +77,16 @@ impl Regions {
         regions.last_handle += 1;
         let handle = regions.last_handle;
         regions.by_handle.insert(handle, registered);
-        Ok(LocalRegion {
+        let mut region = LocalRegion {
             range: MemoryRange::new(address, bytes),
             lkeys,
             rkeys,
             backing,
             handle,
-        })
+            description: Vec::new(),
+        };
+        region.description = RemoteRegion::of(&region).to_wire().to_vec();
+        Ok(region)
     }
 
     /// Undoes that.

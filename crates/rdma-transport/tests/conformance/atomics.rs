@@ -1,20 +1,20 @@
 //! Remote atomics towards each other.
 
+use super::Rails;
 use super::memory::Memory;
 use super::{Pair, at, process, whole};
-use ferrorail_fabric::{AtomicScope, Fabric, Op, Tracking};
+use ferrorail_fabric::{AtomicScope, Op, Tracking};
 
 /// Both sides add to one word at once; then a chain of compare-and-swaps.
-pub fn atomics_exclude_each_other<F: Fabric>(pair: &Pair<F>) {
+pub fn atomics_exclude_each_other<F: Rails>(pair: &Pair<F>) {
     const ADDS: u64 = 200;
-    if pair.a.capabilities().atomics == AtomicScope::None {
+    if pair.a.attributes().atomics == AtomicScope::None {
         return;
     }
     let mut results = [Memory::shared(&pair.a, 64), Memory::shared(&pair.b, 64)];
     let mut words = Memory::shared(&pair.b, 4096);
-    let description = pair.b.describe(words.region());
-    let me = pair.b.open_peer(process(2)).unwrap();
-    let address = pair.b.address_for(me).unwrap();
+    let description = words.region().description.clone();
+    let (me, address) = pair.b.open_peer(process(2)).unwrap();
     pair.b.connect(me, &address).expect("connect to oneself");
     let sides = [(&pair.a, pair.ab), (&pair.b, me)];
     // Under AtomicScope::Rail only one device's operations exclude each other.
@@ -76,15 +76,15 @@ pub fn atomics_exclude_each_other<F: Fabric>(pair: &Pair<F>) {
 }
 
 /// Who finds a word added to finds what was put before, though nobody waited for the put.
-pub fn additions_follow_puts<F: Fabric>(pair: &Pair<F>) {
+pub fn additions_follow_puts<F: Rails>(pair: &Pair<F>) {
     const ROUNDS: u8 = 200;
-    if pair.a.capabilities().atomics == AtomicScope::None {
+    if pair.a.attributes().atomics == AtomicScope::None {
         return;
     }
     let (mut data, mut result) = (Memory::shared(&pair.a, 64), Memory::shared(&pair.a, 64));
     let mut words = Memory::shared(&pair.b, 4096);
-    let description = pair.b.describe(words.region());
-    let remote = pair.a.import(pair.ab, &description).unwrap();
+    let description = &words.region().description;
+    let remote = pair.a.import(pair.ab, description).unwrap();
     for rail in pair.rails() {
         words.fill(0);
         for round in 1..=ROUNDS {

@@ -1,33 +1,35 @@
 //! Joining peers, counters, a process as its own peer, and giving back.
 
+use super::Rails;
 use super::memory::Memory;
 use super::{Pair, at, process, whole};
-use ferrorail_fabric::{Fabric, FabricError, Notification, Op, Tracking};
+use ferrorail_fabric::{FabricError, Notification, Op, Tracking};
 
-pub fn connecting_is_idempotent<F: Fabric>(pair: &Pair<F>) {
-    assert!(["loopback", "verbs"].contains(&pair.a.name()));
-    assert!(!pair.a.rails().is_empty());
-    for (i, rail) in pair.a.rails().iter().enumerate() {
+pub fn connecting_is_idempotent<F: Rails>(pair: &Pair<F>) {
+    assert!(["loopback", "verbs"].contains(&pair.a.attributes().name));
+    assert!(!pair.a.attributes().rails.is_empty());
+    for (i, rail) in pair.a.attributes().rails.iter().enumerate() {
         assert!(!rail.name.is_empty());
         assert!(
-            pair.a.rails()[..i]
+            pair.a.attributes().rails[..i]
                 .iter()
                 .all(|other| other.name != rail.name)
         );
     }
-    assert_eq!(pair.a.open_peer(process(2)).unwrap(), pair.ab);
-    assert_ne!(pair.a.open_peer(process(3)).unwrap(), pair.ab);
-    let address = pair.b.address_for(pair.ba).unwrap();
-    assert_eq!(pair.b.address_for(pair.ba).unwrap(), address);
+    assert_eq!(pair.a.open_peer(process(2)).unwrap().0, pair.ab);
+    assert_ne!(pair.a.open_peer(process(3)).unwrap().0, pair.ab);
+    let opened = pair.b.open_peer(process(1)).unwrap();
+    assert_eq!(pair.b.open_peer(process(1)).unwrap(), opened);
+    let (_, address) = opened;
     pair.a.connect(pair.ab, &address).expect("a second connect");
 }
 
-pub fn counters_count_payload<F: Fabric>(pair: &Pair<F>) {
+pub fn counters_count_payload<F: Rails>(pair: &Pair<F>) {
     let mut source = Memory::shared(&pair.a, 4096);
     let mut target = Memory::shared(&pair.b, 4096);
     let remote = pair
         .a
-        .import(pair.ab, &pair.b.describe(target.region()))
+        .import(pair.ab, &target.region().description)
         .unwrap();
     for rail in pair.rails() {
         let before = pair.a.counters(rail);
@@ -64,15 +66,11 @@ pub fn counters_count_payload<F: Fabric>(pair: &Pair<F>) {
     target.give_back(&pair.b);
 }
 
-pub fn a_process_reaches_itself<F: Fabric>(pair: &Pair<F>) {
+pub fn a_process_reaches_itself<F: Rails>(pair: &Pair<F>) {
     let mut memory = Memory::shared(&pair.a, 8192);
-    let me = pair.a.open_peer(process(1)).unwrap();
-    let address = pair.a.address_for(me).unwrap();
+    let (me, address) = pair.a.open_peer(process(1)).unwrap();
     pair.a.connect(me, &address).expect("connect to oneself");
-    let remote = pair
-        .a
-        .import(me, &pair.a.describe(memory.region()))
-        .unwrap();
+    let remote = pair.a.import(me, &memory.region().description).unwrap();
     for rail in pair.rails() {
         memory.fill_pattern(u64::from(rail.0));
         let notification = Notification {
@@ -100,23 +98,23 @@ pub fn a_process_reaches_itself<F: Fabric>(pair: &Pair<F>) {
     memory.give_back(&pair.a);
 }
 
-pub fn memory_is_given_back<F: Fabric>(pair: &Pair<F>) {
+pub fn memory_is_given_back<F: Rails>(pair: &Pair<F>) {
     for _ in 0..200 {
         let mut memory = Memory::shared(&pair.a, 1 << 16);
         let imported = pair
             .b
-            .import(pair.ba, &pair.a.describe(memory.region()))
+            .import(pair.ba, &memory.region().description)
             .unwrap();
         pair.b.release(pair.ba, imported);
         memory.give_back(&pair.a);
     }
 }
 
-pub fn bad_peer_data_is_refused<F: Fabric>(pair: &Pair<F>) {
+pub fn bad_peer_data_is_refused<F: Rails>(pair: &Pair<F>) {
     let mut memory = Memory::shared(&pair.b, 4096);
-    let description = pair.b.describe(memory.region());
-    let address = pair.b.address_for(pair.ba).unwrap();
-    let fresh = pair.a.open_peer(process(9)).unwrap();
+    let description = &memory.region().description;
+    let (_, address) = pair.b.open_peer(process(1)).unwrap();
+    let (fresh, _) = pair.a.open_peer(process(9)).unwrap();
     for cut in [0, 1, 5] {
         let refused = pair.a.import(pair.ab, &description[..cut]);
         assert!(

@@ -1,7 +1,8 @@
 //! Registered test memory, touched only through raw pointers and atomics.
 
+use super::Rails;
 use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_fabric::{Fabric, LocalRegion, SharedBacking};
+use ferrorail_fabric::{LocalRegion, SharedBacking};
 use memmap2::{MmapOptions, MmapRaw};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::fs::File;
@@ -17,16 +18,16 @@ pub struct Memory {
 
 impl Memory {
     /// Memory whose shared object the fabric is told of.
-    pub fn shared(fabric: &impl Fabric, bytes: usize) -> Self {
+    pub fn shared(fabric: &impl Rails, bytes: usize) -> Self {
         Self::new(fabric, bytes, true)
     }
 
     /// Memory registered as if it were private.
-    pub fn private(fabric: &impl Fabric, bytes: usize) -> Self {
+    pub fn private(fabric: &impl Rails, bytes: usize) -> Self {
         Self::new(fabric, bytes, false)
     }
 
-    fn new(fabric: &impl Fabric, bytes: usize, tell: bool) -> Self {
+    fn new(fabric: &impl Rails, bytes: usize, tell: bool) -> Self {
         let bytes = bytes.next_multiple_of(4096);
         let file = File::from(memfd_create("conformance", MFdFlags::MFD_CLOEXEC).unwrap());
         file.set_len(bytes as u64).unwrap();
@@ -50,7 +51,7 @@ impl Memory {
     }
 
     /// Deregisters; the memory is unmapped when `self` goes.
-    pub fn give_back(&mut self, fabric: &impl Fabric) {
+    pub fn give_back(&mut self, fabric: &impl Rails) {
         fabric.deregister(self.region.take().expect("still registered"));
     }
 

@@ -1,4 +1,4 @@
-//! What every [`Fabric`] must do, whatever carries its bytes.
+//! What all [`Rails`] must do, whatever carries its bytes.
 //!
 //! [`run`] takes two attachments living in this process, joins them both ways, and checks order,
 //! data, completion, back-pressure, atomics, counters and clean-up on each of their rails.
@@ -6,13 +6,16 @@
 mod atomics;
 mod attachment;
 pub mod memory;
+mod rails;
 pub mod transfers;
 mod wakes;
 
 use ferrorail_base::sync::yield_now;
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{Fabric, FabricError, LocalSlice, RemoteRegion, RemoteSlice, Ticket};
+use ferrorail_fabric::{FabricError, LocalSlice, RemoteRegion, RemoteSlice, Ticket};
+
 use memory::Memory;
+pub use rails::Rails;
 use std::time::{Duration, Instant};
 
 /// Longest wait for one completion; an emulated device in an emulated machine is slow.
@@ -26,7 +29,7 @@ pub struct Seen {
 }
 
 /// Runs the whole suite; panics with the failed property.
-pub fn run<F: Fabric>(make: impl Fn() -> (F, F)) -> Seen {
+pub fn run<F: Rails>(make: impl Fn() -> (F, F)) -> Seen {
     let mut seen = Seen::default();
     for check in [
         attachment::connecting_is_idempotent,
@@ -67,7 +70,7 @@ pub fn process(index: u64) -> ProcessId {
     }
 }
 
-impl<F: Fabric> Pair<F> {
+impl<F: Rails> Pair<F> {
     pub fn new((a, b): (F, F)) -> Self {
         let (ab, ba) = (PeerId(0), PeerId(0));
         let mut pair = Self { a, b, ab, ba };
@@ -77,17 +80,15 @@ impl<F: Fabric> Pair<F> {
 
     /// Joins them as the processes `index_a` and `index_b`; b in a's peer table, a in b's.
     pub fn join(&self, index_a: u64, index_b: u64) -> (PeerId, PeerId) {
-        let ab = self.a.open_peer(process(index_b)).expect("open b");
-        let ba = self.b.open_peer(process(index_a)).expect("open a");
-        let at_a = self.a.address_for(ab).expect("address of a");
-        let at_b = self.b.address_for(ba).expect("address of b");
+        let (ab, at_a) = self.a.open_peer(process(index_b)).expect("open b");
+        let (ba, at_b) = self.b.open_peer(process(index_a)).expect("open a");
         self.a.connect(ab, &at_b).expect("connect to b");
         self.b.connect(ba, &at_a).expect("connect to a");
         (ab, ba)
     }
 
     fn rails(&self) -> impl Iterator<Item = RailId> + use<F> {
-        (0..self.a.rails().len() as u8).map(RailId)
+        (0..self.a.attributes().rails.len() as u8).map(RailId)
     }
 
     /// Progress on both sides: a target may have to help.

@@ -1,20 +1,19 @@
 //! Puts, notifications and gets: data, order, completion, back-pressure.
 
+use super::Rails;
 use super::memory::Memory;
 use super::{Pair, at, whole};
 use ferrorail_base::RailId;
-use ferrorail_fabric::{
-    Fabric, FabricError, Notification, Op, RemoteRegion, RemoteSlice, Tracking,
-};
+use ferrorail_fabric::{FabricError, Notification, Op, RemoteRegion, RemoteSlice, Tracking};
 
 /// 1 B to 1 MB, odd sizes and offsets; the bytes around the target stay as they were.
-pub fn puts_of_every_size_arrive_and_stay_inside<F: Fabric>(pair: &Pair<F>) {
+pub fn puts_of_every_size_arrive_and_stay_inside<F: Rails>(pair: &Pair<F>) {
     const GUARD: usize = 64;
     let mut source = Memory::shared(&pair.a, (1 << 20) + GUARD);
     let mut target = Memory::shared(&pair.b, (1 << 20) + 2 * GUARD);
     let remote = pair
         .a
-        .import(pair.ab, &pair.b.describe(target.region()))
+        .import(pair.ab, &target.region().description)
         .unwrap();
     for rail in pair.rails() {
         for bytes in [1, 2, 7, 8, 63, 64, 65, 1000, 4096, 4097, 65_537, 1 << 20] {
@@ -49,7 +48,7 @@ pub fn puts_of_every_size_arrive_and_stay_inside<F: Fabric>(pair: &Pair<F>) {
 }
 
 /// More messages than any queue holds: notification i+1 shows every slot up to i.
-pub fn notifications_follow_their_data<F: Fabric>(pair: &Pair<F>) -> usize {
+pub fn notifications_follow_their_data<F: Rails>(pair: &Pair<F>) -> usize {
     const MESSAGES: usize = 3000;
     const SLOT: usize = 64;
     let mut refused = 0;
@@ -58,7 +57,7 @@ pub fn notifications_follow_their_data<F: Fabric>(pair: &Pair<F>) -> usize {
     let word = MESSAGES * SLOT;
     let remote = pair
         .a
-        .import(pair.ab, &pair.b.describe(target.region()))
+        .import(pair.ab, &target.region().description)
         .unwrap();
     for rail in pair.rails() {
         source.fill_pattern(99 + u64::from(rail.0));
@@ -117,7 +116,7 @@ pub fn notifications_follow_their_data<F: Fabric>(pair: &Pair<F>) -> usize {
 }
 
 /// Stores `u64::MAX` in `word` by a notification that follows an empty put.
-fn notify_without_data<F: Fabric>(
+fn notify_without_data<F: Rails>(
     pair: &Pair<F>,
     rail: RailId,
     source: &Memory,
@@ -142,13 +141,10 @@ fn notify_without_data<F: Fabric>(
     pair.wait(&pair.a, ticket);
 }
 
-pub fn gets_read_what_is_there<F: Fabric>(pair: &Pair<F>) {
+pub fn gets_read_what_is_there<F: Rails>(pair: &Pair<F>) {
     let mut here = Memory::shared(&pair.a, 1 << 18);
     let mut there = Memory::shared(&pair.b, 1 << 18);
-    let remote = pair
-        .a
-        .import(pair.ab, &pair.b.describe(there.region()))
-        .unwrap();
+    let remote = pair.a.import(pair.ab, &there.region().description).unwrap();
     for rail in pair.rails() {
         for bytes in [1, 8, 100, 4097, 1 << 17] {
             there.fill_pattern(bytes as u64);
@@ -174,8 +170,8 @@ pub fn gets_read_what_is_there<F: Fabric>(pair: &Pair<F>) {
 }
 
 /// A region that travelled as an announcement, without import.
-pub fn announced_private_memory_is_reachable<F: Fabric>(pair: &Pair<F>) {
-    if !pair.a.capabilities().private_memory {
+pub fn announced_private_memory_is_reachable<F: Rails>(pair: &Pair<F>) {
+    if !pair.a.attributes().reaches_private_memory() {
         return;
     }
     let mut source = Memory::private(&pair.a, 8192);
@@ -199,12 +195,12 @@ pub fn announced_private_memory_is_reachable<F: Fabric>(pair: &Pair<F>) {
     target.give_back(&pair.b);
 }
 
-pub fn a_tracked_operation_completes_the_silent_ones_before_it<F: Fabric>(pair: &Pair<F>) {
+pub fn a_tracked_operation_completes_the_silent_ones_before_it<F: Rails>(pair: &Pair<F>) {
     let mut source = Memory::shared(&pair.a, 4096);
     let mut target = Memory::shared(&pair.b, 4096);
     let remote = pair
         .a
-        .import(pair.ab, &pair.b.describe(target.region()))
+        .import(pair.ab, &target.region().description)
         .unwrap();
     source.fill_pattern(5);
     for rail in pair.rails() {
@@ -241,15 +237,15 @@ pub fn a_tracked_operation_completes_the_silent_ones_before_it<F: Fabric>(pair: 
 }
 
 /// Four threads post to one peer on every rail at once; each sees its own tickets complete.
-pub fn threads_share_a_fabric<F: Fabric>(pair: &Pair<F>) {
+pub fn threads_share_a_fabric<F: Rails>(pair: &Pair<F>) {
     const THREADS: usize = 4;
     const MESSAGES: usize = 300;
     const SLOT: usize = 16;
     let mut source = Memory::shared(&pair.a, THREADS * MESSAGES * SLOT);
     let mut target = Memory::shared(&pair.b, THREADS * MESSAGES * SLOT);
     source.fill_pattern(11);
-    let description = pair.b.describe(target.region());
-    let remote = pair.a.import(pair.ab, &description).unwrap();
+    let description = &target.region().description;
+    let remote = pair.a.import(pair.ab, description).unwrap();
     let rails: Vec<RailId> = pair.rails().collect();
     let mut sequences: Vec<(RailId, u64)> = Vec::new();
     let post_all = |thread: usize| {
@@ -293,13 +289,13 @@ pub fn threads_share_a_fabric<F: Fabric>(pair: &Pair<F>) {
 
 /// One small put from a to b and its completion, or the error it ended with.
 #[allow(dead_code)] // Not every fabric's tests need it.
-pub fn put_arrives<F: Fabric>(pair: &Pair<F>, rail: RailId) -> Result<(), FabricError> {
+pub fn put_arrives<F: Rails>(pair: &Pair<F>, rail: RailId) -> Result<(), FabricError> {
     put_with(pair, rail, |_| {})
 }
 
 /// The error of a put to memory that the target never offered under that key.
 #[allow(dead_code)] // As above.
-pub fn put_with_wrong_key<F: Fabric>(pair: &Pair<F>, rail: RailId) -> FabricError {
+pub fn put_with_wrong_key<F: Rails>(pair: &Pair<F>, rail: RailId) -> FabricError {
     let spoil = |region: &mut RemoteRegion| {
         for key in &mut region.rkeys {
             *key ^= 0x5a5a_5a00;
@@ -308,7 +304,7 @@ pub fn put_with_wrong_key<F: Fabric>(pair: &Pair<F>, rail: RailId) -> FabricErro
     put_with(pair, rail, spoil).expect_err("a wrong key")
 }
 
-fn put_with<F: Fabric>(
+fn put_with<F: Rails>(
     pair: &Pair<F>,
     rail: RailId,
     change: impl FnOnce(&mut RemoteRegion),

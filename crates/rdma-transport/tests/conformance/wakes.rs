@@ -1,9 +1,10 @@
 //! Puts that wake a sleeping thread of the target.
 
+use super::Rails;
 use super::memory::Memory;
 use super::{Pair, at, whole};
 use ferrorail_base::sync::{AtomicBool, Ordering};
-use ferrorail_fabric::{Fabric, Notification, Op, Tracking};
+use ferrorail_fabric::{Notification, Op, Tracking};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::BorrowedFd;
 
@@ -18,14 +19,13 @@ fn gone_off(wake_descriptors: &[BorrowedFd<'_>], timeout_ms: u16) -> i32 {
     poll(&mut watched, PollTimeout::from(timeout_ms)).expect("poll")
 }
 
-pub fn who_sleeps_is_woken_by_what_has_arrived<F: Fabric>(pair: &Pair<F>) {
+pub fn who_sleeps_is_woken_by_what_has_arrived<F: Rails>(pair: &Pair<F>) {
     let mut source = Memory::shared(&pair.a, 4096);
     let mut target = Memory::shared(&pair.b, 4096);
-    let description = pair.b.describe(target.region());
-    let remote = pair.a.import(pair.ab, &description).expect("import");
+    let description = &target.region().description;
+    let remote = pair.a.import(pair.ab, description).expect("import");
     source.fill_pattern(9);
-    pair.b.arm().expect("wake-up events");
-    let wake_descriptors = pair.b.wake_descriptors();
+    let wake_descriptors = pair.b.wake_events().expect("wake-up events");
     for rail in pair.rails() {
         for round in 1..=ROUNDS {
             let value = u64::from(rail.0) << 32 | round;
@@ -65,7 +65,7 @@ pub fn who_sleeps_is_woken_by_what_has_arrived<F: Fabric>(pair: &Pair<F>) {
             );
             pair.until("arrival", || target.load(8) == value);
             assert_eq!(target.read(64, bytes), source.read(0, bytes));
-            pair.b.arm().expect("wake-up events");
+            pair.b.wake_events().expect("wake-up events");
             if round == 1 && !wake_descriptors.is_empty() {
                 assert_eq!(gone_off(&wake_descriptors, 0), 0, "armed anew");
             }

@@ -2,10 +2,11 @@
 
 use super::side::{Side, sides};
 use super::support::{Pair, Private, TIME_LIMIT, at, identity, slice};
-use super::{NEVER, Rails, conformance, open, play_between, settings};
+use super::{Failover, NEVER, conformance, open, play_between, settings};
+use crate::conformance::Rails;
 use ferrorail_base::RailId;
 use ferrorail_base::sync::{Ordering, yield_now};
-use ferrorail_fabric::{Fabric, FabricError, Op, RemoteRegion, Tracking};
+use ferrorail_fabric::{FabricError, Op, RemoteRegion, Tracking};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -35,9 +36,9 @@ fn a_lane_that_could_not_be_connected_at_first_is_used_later() {
 fn nothing_is_said_of_it_before_the_peer_is_there() {
     let (a, b) = (settings("loop1:apart"), settings(NEVER));
     let (a, b) = (open(identity(1), &a), open(identity(2), &b));
-    let ab = a.open_peer(identity(2)).unwrap();
-    let ba = b.open_peer(identity(1)).unwrap();
-    a.connect(ab, &b.address_for(ba).unwrap()).unwrap();
+    let (ab, _) = a.open_peer(identity(2)).unwrap();
+    let (_, at_b) = b.open_peer(identity(1)).unwrap();
+    a.connect(ab, &at_b).unwrap();
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(50) {
         a.progress().unwrap();
@@ -53,9 +54,8 @@ fn where_no_lane_can_be_connected_that_is_the_error() {
         open(identity(1), &settings(faults)),
         open(identity(2), &settings(NEVER)),
     );
-    let ab = a.open_peer(identity(2)).unwrap();
-    let ba = b.open_peer(identity(1)).unwrap();
-    let address = b.address_for(ba).unwrap();
+    let (ab, _) = a.open_peer(identity(2)).unwrap();
+    let (_, address) = b.open_peer(identity(1)).unwrap();
     let error = a.connect(ab, &address).unwrap_err();
     assert!(matches!(error, FabricError::NoRails { .. }), "{error}");
     a.connect(ab, &address).expect("at the second attempt");
@@ -66,13 +66,13 @@ fn where_no_lane_can_be_connected_that_is_the_error() {
 #[test]
 fn a_card_that_is_pulled_is_done_without() {
     let with = |index, faults| open(conformance::process(index), &settings(faults));
-    let put = |pair: &conformance::Pair<Rails>| {
+    let put = |pair: &conformance::Pair<Failover>| {
         conformance::transfers::put_arrives(pair, RailId(1)).expect("a rail that works");
     };
     // Whoever comes first loses its card with the first operation.
     let pair = conformance::Pair::new((with(1, "loop1:gone:after=1"), with(2, NEVER)));
     put(&pair);
-    let keys = |rails: &Rails| Private::new(64).register(rails).rkeys;
+    let keys = |rails: &Failover| Private::new(64).register(rails).rkeys;
     assert!(keys(&pair.a)[0] != 0 && keys(&pair.b)[1] != 0);
     assert_eq!(keys(&pair.a)[1], 0);
     put(&pair);
@@ -86,12 +86,9 @@ fn a_card_that_is_pulled_is_done_without() {
     put(&pair);
     let first = pair.b;
     let other = with(3, NEVER);
-    let theirs = first.open_peer(conformance::process(3)).unwrap();
-    let ours = other.open_peer(conformance::process(1)).unwrap();
-    let address = first.address_for(theirs).unwrap();
-    first
-        .connect(theirs, &other.address_for(ours).unwrap())
-        .unwrap();
+    let (theirs, address) = first.open_peer(conformance::process(3)).unwrap();
+    let (ours, at_other) = other.open_peer(conformance::process(1)).unwrap();
+    first.connect(theirs, &at_other).unwrap();
     other.connect(ours, &address).unwrap();
     let pair = conformance::Pair {
         a: other,

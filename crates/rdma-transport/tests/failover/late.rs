@@ -3,9 +3,10 @@
 use super::side::sides;
 use super::support::{at, slice, until};
 use super::{NEVER, settings};
+use crate::conformance::Rails;
 use ferrorail_base::RailId;
 use ferrorail_base::sync::{Ordering, yield_now};
-use ferrorail_fabric::{Fabric, Op, Tracking};
+use ferrorail_fabric::{Op, Tracking};
 use std::time::{Duration, Instant};
 
 /// A put that nothing proves to have arrived may still land, on top of what is written after it. It is

@@ -2,16 +2,17 @@
 
 use super::side::{Side, sides};
 use super::support::{at, object, register, slice, until};
-use super::{Rails, settings};
+use super::{Failover, settings};
+use crate::conformance::Rails;
 use ferrorail_base::RailId;
 use ferrorail_base::config::{RailChoice, Settings};
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{Fabric, FabricError, Notification, Op, RemoteRegion, Ticket, Tracking};
+use ferrorail_fabric::{FabricError, Notification, Op, RemoteRegion, Ticket, Tracking};
 
 fn put(side: &Side, to: &RemoteRegion, offset: usize) -> Ticket {
     let from = slice(&side.mine.1, 0, 8);
     // SAFETY: the source is left alone.
-    let put = |fabric: &Rails| unsafe {
+    let put = |fabric: &Failover| unsafe {
         let to = at(to, offset);
         fabric.post(side.peer, RailId(0), &Op::put(from, to), Tracking::Tracked)
     };
@@ -90,11 +91,11 @@ fn a_flag_that_is_gone_costs_one_rail() {
     let (left, right) = sides(&three("loop0:mute:after=1:for=10"), &three(""));
     let segment = object(4096);
     let flags = register(&right.fabric, &segment);
-    let described = right.fabric.describe(&flags);
+    let described = &flags.description;
     let theirs = left.fabric.import(left.peer, &described).unwrap();
     let from = slice(&left.mine.1, 0, 8);
     // SAFETY: the source is left alone.
-    let notify = |fabric: &Rails| unsafe {
+    let notify = |fabric: &Failover| unsafe {
         let word = at(&theirs, 64);
         let notification = Notification { word, value: 1 };
         let to = at(&theirs, 0);

@@ -1,13 +1,15 @@
 //! Two sides that send each other blocks in turn.
 
+use super::open;
 use super::support::{self, at, identity, object, register, slice};
-use super::{Rails, open};
+use crate::conformance::Rails;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{Ordering, yield_now};
 use ferrorail_base::{PeerId, RailId};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, Notification, Op, RemoteRegion, Ticket, Tracking,
+    FabricError, LocalRegion, Notification, Op, RemoteRegion, Ticket, Tracking,
 };
+use ferrorail_rdma_transport::failover::Failover;
 use ferrorail_shm::Segment;
 use std::time::{Duration, Instant};
 
@@ -20,7 +22,7 @@ const EAGER: usize = FLAGS + RAILS * 8;
 
 /// One of two sides that send each other blocks in turn, always into the same memory.
 pub struct Side {
-    pub fabric: Rails,
+    pub fabric: Failover,
     pub peer: PeerId,
     /// Source, and what the peer writes.
     pub mine: (Segment, LocalRegion),
@@ -31,7 +33,7 @@ pub struct Side {
 impl Side {
     fn new(me: u64, other: u64, settings: &Settings) -> Self {
         let fabric = open(identity(me), settings);
-        let peer = fabric.open_peer(identity(other)).unwrap();
+        let (peer, _) = fabric.open_peer(identity(other)).unwrap();
         let memory = || {
             let segment = object(EAGER + 16 * RAILS);
             let region = register(&fabric, &segment);
@@ -49,7 +51,7 @@ impl Side {
 
     pub fn post(
         &self,
-        post: impl Fn(&Rails) -> Result<Ticket, FabricError>,
+        post: impl Fn(&Failover) -> Result<Ticket, FabricError>,
     ) -> Result<Ticket, FabricError> {
         loop {
             match post(&self.fabric) {
@@ -152,12 +154,12 @@ impl Side {
 
 pub fn sides(a: &Settings, b: &Settings) -> (Side, Side) {
     let (mut left, mut right) = (Side::new(1, 2, a), Side::new(2, 1, b));
-    let to_left = left.fabric.address_for(left.peer).unwrap();
-    let to_right = right.fabric.address_for(right.peer).unwrap();
+    let (_, to_left) = left.fabric.open_peer(identity(2)).unwrap();
+    let (_, to_right) = right.fabric.open_peer(identity(1)).unwrap();
     left.fabric.connect(left.peer, &to_right).unwrap();
     right.fabric.connect(right.peer, &to_left).unwrap();
-    let of_left = left.fabric.describe(&left.inbox.1);
-    let of_right = right.fabric.describe(&right.inbox.1);
+    let of_left = &left.inbox.1.description;
+    let of_right = &right.inbox.1.description;
     left.theirs = Some(left.fabric.import(left.peer, &of_right).unwrap());
     right.theirs = Some(right.fabric.import(right.peer, &of_left).unwrap());
     (left, right)

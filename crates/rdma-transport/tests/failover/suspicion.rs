@@ -3,10 +3,11 @@
 use super::side::sides;
 use super::support::{at, slice, until};
 use super::{NEVER, play_between, settings};
+use crate::conformance::Rails;
 use ferrorail_base::RailId;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, Ordering};
-use ferrorail_fabric::{Fabric, Op, Tracking};
+use ferrorail_fabric::{Op, Tracking};
 use std::time::Duration;
 
 /// Devices that take too long to wait for.

@@ -1,8 +1,9 @@
 //! Modelled rails. Times are asserted as lower bounds only.
 
+use crate::conformance::Rails;
 use crate::support::{Pair, Private, RAILS, at, settings, slice, until};
 use ferrorail_base::config::Settings;
-use ferrorail_fabric::{Fabric, FabricError, Notification, Op, RemoteRegion, Tracking};
+use ferrorail_fabric::{FabricError, Notification, Op, RemoteRegion, Tracking};
 use std::time::{Duration, Instant};
 
 const LATENCY: Duration = Duration::from_millis(2);

@@ -1,12 +1,13 @@
 //! Two processes: a forked child offers memory, the parent uses it.
 
+use crate::conformance::Rails;
 use crate::status;
 use crate::support::{Private, RAILS, at, backing, object, register, settings, slice, until};
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, Notification, Op, RemoteRegion, Ticket, Tracking,
+    FabricError, LocalRegion, Notification, Op, RemoteRegion, Ticket, Tracking,
 };
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -37,8 +38,8 @@ impl Channel {
         let fabric = LoopbackFabric::open(settings).expect("open");
         self.send(&ferrorail_shm::process_id().to_wire());
         let process = ProcessId::from_wire(&self.receive()).expect("a process id");
-        let peer = fabric.open_peer(process).expect("open_peer");
-        self.send(&fabric.address_for(peer).expect("address_for"));
+        let (peer, address) = fabric.open_peer(process).expect("open_peer");
+        self.send(&address);
         fabric.connect(peer, &self.receive()).expect("connect");
         (fabric, peer)
     }
@@ -103,7 +104,7 @@ fn offer(mut channel: Channel, settings: Settings) {
     let memory = Private::new(1 << 20);
     let shared = register(&fabric, &segment);
     let private = memory.register(&fabric);
-    channel.send(&fabric.describe(&shared));
+    channel.send(&shared.description);
     announce(&mut channel, &shared);
     announce(&mut channel, &private);
     let word = segment.word(4096);
@@ -124,7 +125,7 @@ fn offer(mut channel: Channel, settings: Settings) {
 }
 
 /// # Safety
-/// As [`Fabric::post`].
+/// As [`Rails::post`].
 unsafe fn post(
     fabric: &LoopbackFabric,
     peer: PeerId,
@@ -147,7 +148,7 @@ fn use_the_offer(settings: Settings) {
     let (mut child, mut channel) = with_child(|channel| offer(channel, child_settings));
     let (fabric, peer) = channel.join(&settings);
     assert!(
-        fabric.capabilities().private_memory,
+        fabric.attributes().reaches_private_memory(),
         "no cross-memory attach here"
     );
     let description = channel.receive();
@@ -266,7 +267,7 @@ fn offer_until_told(mut channel: Channel) {
     let segment = object(4096);
     let memory = Private::new(4096);
     let (shared, private) = (register(&fabric, &segment), memory.register(&fabric));
-    channel.send(&fabric.describe(&shared));
+    channel.send(&shared.description);
     announce(&mut channel, &private);
     channel.receive();
     fabric.deregister(private);
@@ -325,7 +326,7 @@ fn without_cross_memory_attach_shared_objects_still_work() {
         ..settings()
     };
     let (fabric, peer) = channel.join(&without);
-    assert!(!fabric.capabilities().private_memory);
+    assert!(!fabric.attributes().reaches_private_memory());
     let shared = fabric.import(peer, &channel.receive()).unwrap();
     let private = announced(&mut channel);
     let memory = Private::new(64);
@@ -371,7 +372,7 @@ fn a_region_may_lie_in_a_third_process_s_object() {
         part.offset = 8192;
         // SAFETY: inherited over the fork and mapped to the end of the child.
         let region = unsafe { fabric.register((inherited + 8192) as *mut u8, 8192, Some(part)) };
-        channel.send(&fabric.describe(&region.unwrap()));
+        channel.send(&region.unwrap().description);
         channel.receive();
     });
     let (fabric, peer) = channel.join(&settings());

@@ -1,10 +1,11 @@
 //! Two joined fabrics of this process, and registered memory.
 
+use crate::conformance::Rails;
 use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::{AtomicU64, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, LocalSlice, RemoteRegion, RemoteSlice, SharedBacking, Ticket,
+    FabricError, LocalRegion, LocalSlice, RemoteRegion, RemoteSlice, SharedBacking, Ticket,
 };
 use ferrorail_rdma_transport::loopback::LoopbackFabric;
 use ferrorail_shm::Segment;
@@ -40,9 +41,9 @@ impl Pair {
     pub fn open(settings: &Settings) -> Self {
         let a = LoopbackFabric::open_as(identity(1), settings).unwrap();
         let b = LoopbackFabric::open_as(identity(2), settings).unwrap();
-        let ab = a.open_peer(identity(2)).unwrap();
-        let ba = b.open_peer(identity(1)).unwrap();
-        a.connect(ab, &b.address_for(ba).unwrap()).unwrap();
+        let (ab, _) = a.open_peer(identity(2)).unwrap();
+        let (_, at_b) = b.open_peer(identity(1)).unwrap();
+        a.connect(ab, &at_b).unwrap();
         Self { a, b, ab }
     }
 
@@ -89,7 +90,7 @@ impl Private {
         Self { words }
     }
 
-    pub fn register(&self, fabric: &impl Fabric) -> LocalRegion {
+    pub fn register(&self, fabric: &impl Rails) -> LocalRegion {
         let bytes = self.words.len() * 8;
         // SAFETY: tests keep the memory until they have deregistered it or no peer uses it.
         unsafe { fabric.register(self.address(), bytes, None) }.unwrap()
@@ -118,7 +119,7 @@ pub fn backing(segment: &Segment) -> SharedBacking {
 }
 
 /// Registers `segment` as the shared object it is.
-pub fn register(fabric: &impl Fabric, segment: &Segment) -> LocalRegion {
+pub fn register(fabric: &impl Rails, segment: &Segment) -> LocalRegion {
     let (range, backing) = (segment.range(), backing(segment));
     // SAFETY: tests keep the segment until they have deregistered it or no peer uses it.
     unsafe { fabric.register(range.as_ptr(), range.bytes, Some(backing)) }.unwrap()

@@ -9,10 +9,11 @@ mod membership;
 mod queues;
 mod transfers;
 
+use crate::conformance::Rails;
 use ferrorail_base::RailId;
 use ferrorail_base::sync::{AtomicU32, Ordering, yield_now};
 use ferrorail_fabric::multicast::{DatagramLimits, Payload, To};
-use ferrorail_fabric::{Fabric, Group, GroupId, Multicast, MulticastError};
+use ferrorail_fabric::{Group, GroupId, Multicast, MulticastError};
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything; an emulated device in an emulated machine is slow.
@@ -35,7 +36,7 @@ pub struct Seen {
 
 /// Runs the whole suite with `make(n)`, which returns `n` attachments; panics with the failed
 /// property.
-pub fn run<F: Fabric + Multicast>(make: impl Fn(usize) -> Vec<F>) -> Seen {
+pub fn run<F: Rails + Multicast>(make: impl Fn(usize) -> Vec<F>) -> Seen {
     let mut seen = Seen::default();
     let fabrics = make(5);
     for rail in 0..fabrics[0].rails().len() as u8 {

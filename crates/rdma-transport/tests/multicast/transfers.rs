@@ -1,10 +1,11 @@
 //! Contents and addressees.
 
 use super::{DEPTH, Seen, World, broadcast, deliver, pattern, received, until};
+use crate::conformance::Rails;
 use crate::conformance::memory::Memory;
 use ferrorail_base::sync::yield_now;
 use ferrorail_fabric::multicast::{Payload, To};
-use ferrorail_fabric::{Fabric, LocalSlice, Multicast, MulticastError};
+use ferrorail_fabric::{LocalSlice, Multicast, MulticastError};
 use std::collections::HashSet;
 
 /// Every short size and every one near the longest; of those between every seventh, as each is a round trip of
@@ -107,7 +108,7 @@ pub fn one_member_alone_is_reached<F: Multicast>(world: &World<'_, F>, seen: &mu
 }
 
 /// What is changed after a send is no longer pending does not change what arrives.
-pub fn registered_memory_is_sent_and_left_alone_afterwards<F: Fabric + Multicast>(
+pub fn registered_memory_is_sent_and_left_alone_afterwards<F: Rails + Multicast>(
     world: &World<'_, F>,
     seen: &mut Seen,
 ) {

@@ -1,10 +1,11 @@
 //! Groups on real queue pairs: the suite in one machine, and members on two.
 
+use crate::conformance::Rails;
 use crate::multicast::{self, Seen, deliver, introduce, pattern};
 use ferrorail_base::RailId;
 use ferrorail_base::config::Settings;
 use ferrorail_fabric::multicast::To;
-use ferrorail_fabric::{Fabric, Group, GroupId, Multicast};
+use ferrorail_fabric::{Group, GroupId, Multicast};
 use ferrorail_rdma_transport::verbs::VerbsFabric;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -44,7 +45,13 @@ fn groups_conform_with_ipv6_addresses() {
             ..Settings::default()
         };
         let fabric = VerbsFabric::open(&settings);
-        fabric.is_ok_and(|fabric| fabric.rails().iter().all(|rail| is_global(&rail.address)))
+        fabric.is_ok_and(|fabric| {
+            fabric
+                .attributes()
+                .rails
+                .iter()
+                .all(|rail| is_global(&rail.address))
+        })
     });
     let Some(index) = found else {
         println!("no IPv6 addresses here: nothing was tested");

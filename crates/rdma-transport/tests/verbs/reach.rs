@@ -4,7 +4,9 @@ use super::conformance::{self, Pair};
 use super::open;
 use ferrorail_base::RailId;
 use ferrorail_base::config::{RailChoice, Settings};
-use ferrorail_fabric::Fabric;
+use std::sync::Arc;
+
+use crate::conformance::Rails;
 use ferrorail_rdma_transport::failover::Failover;
 use ferrorail_rdma_transport::verbs::{self, VerbsFabric};
 use std::process::Command;
@@ -62,10 +64,10 @@ fn planes_between_subnets_are_refused() {
             ..Settings::default()
         };
         let fabric = VerbsFabric::open(&settings).expect("rails");
-        Failover::new(fabric, conformance::process(process), &settings)
+        Failover::new(Arc::new(fabric), conformance::process(process), &settings)
     };
     let (a, b) = (named(1, ["rxe0", "rxe1"]), named(2, ["rxe77", "rxe1"]));
-    let foreseen = a.could_reach(&b.local_address()).expect("ends");
+    let foreseen = a.could_reach(&b.attributes().address).expect("ends");
     assert_eq!(foreseen.planes, 0b10);
     let [line] = foreseen.refused.as_slice() else {
         panic!("one line: {:?}", foreseen.refused);
@@ -81,7 +83,9 @@ fn planes_between_subnets_are_refused() {
         assert!(line.contains(part), "{part}");
     }
     let pair = Pair::new((a, b));
-    assert_eq!(pair.a.reach(pair.ab).expect("a peer"), foreseen);
+    let (_, address) = pair.b.open_peer(conformance::process(1)).expect("a peer");
+    let reach = pair.a.connect(pair.ab, &address).expect("connected");
+    assert_eq!(reach, foreseen);
     let bytes = |rail| pair.a.counters(RailId(rail)).bytes;
     for rail in [0, 1] {
         conformance::transfers::put_arrives(&pair, RailId(rail)).expect("the plane that is left");
@@ -89,11 +93,11 @@ fn planes_between_subnets_are_refused() {
     assert_eq!((bytes(0), bytes(1) > 0), (0, true));
 
     let (a, b) = (named(1, ["rxe0", "rxe1"]), named(2, ["rxe1", "rxe0"]));
-    let foreseen = a.could_reach(&b.local_address()).expect("ends");
+    let foreseen = a.could_reach(&b.attributes().address).expect("ends");
     assert_eq!((foreseen.planes, foreseen.refused.len()), (0, 2));
-    let ab = a.open_peer(conformance::process(2)).expect("a peer");
-    let ba = b.open_peer(conformance::process(1)).expect("a peer");
-    let error = a.connect(ab, &b.address_for(ba).expect("an address"));
+    let (ab, _) = a.open_peer(conformance::process(2)).expect("a peer");
+    let (_, address) = b.open_peer(conformance::process(1)).expect("a peer");
+    let error = a.connect(ab, &address);
     let text = error.expect_err("no plane is left").to_string();
     assert!(text.contains("rxe0:1") && text.contains("rxe1:1"), "{text}");
 }

@@ -11,6 +11,19 @@ pub(super) fn measure(text: &str) -> syn::Result<Vec<(String, usize)>> {
     Ok(found.functions)
 }
 
+/// Number of methods of the trait `name`, those with a body too; `None` if there is no such trait.
+pub(super) fn methods(text: &str, name: &str) -> syn::Result<Option<usize>> {
+    let file = syn::parse_file(text)?;
+    let mut traits = file.items.iter().filter_map(|item| match item {
+        syn::Item::Trait(item) if item.ident == name => Some(item),
+        _ => None,
+    });
+    let is_method = |item: &&syn::TraitItem| matches!(item, syn::TraitItem::Fn(_));
+    Ok(traits
+        .next()
+        .map(|found| found.items.iter().filter(is_method).count()))
+}
+
 #[derive(Default)]
 struct Found {
     functions: Vec<(String, usize)>,
@@ -54,6 +67,16 @@ impl<'ast> Visit<'ast> for Found {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn methods_of_a_trait_are_counted() {
+        let text = "trait A { fn a(); fn b() {} type C; } trait B { fn c(); }";
+        let count = |name| methods(text, name).unwrap();
+        assert_eq!(
+            (count("A"), count("B"), count("C")),
+            (Some(2), Some(1), None)
+        );
+    }
 
     #[test]
     fn functions_methods_and_defaults_are_measured() {

@@ -13,7 +13,7 @@ use ferrorail_engine::raw::{
     LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice, Segment, SharedBacking,
     Ticket, Tracking, process_id,
 };
-use ferrorail_engine::{Fabric, FabricError, Rails, open_rails};
+use ferrorail_engine::{Endpoint, FabricError, Rails, open_rails};
 use ferrorail_mpi_abi::Host;
 
 const PAGE: usize = 4096;
@@ -55,8 +55,8 @@ impl Ends {
         let other = 1 - rank;
         let ids = exchange(host, team, &process_id().to_wire())?;
         let id = ProcessId::from_wire(&ids[other]).context("a process")?;
-        let peer = rails.open_peer(id)?;
-        let addresses = exchange(host, team, &rails.address_for(peer)?)?;
+        let (peer, address) = rails.open_peer(id)?;
+        let addresses = exchange(host, team, &address)?;
         rails.connect(peer, &addresses[other])?;
         let half = (2 * bytes.next_multiple_of(STRIPE)).max(WALK_BYTES);
         let half = half.next_multiple_of(PAGE);
@@ -65,7 +65,7 @@ impl Ends {
         // SAFETY: the segment stays mapped until `drop` has deregistered it.
         let local =
             unsafe { rails.register(segment.range().as_ptr(), segment.bytes(), Some(backing))? };
-        let memories = exchange(host, team, &rails.describe(&local))?;
+        let memories = exchange(host, team, &local.description)?;
         let remote = rails.import(peer, &memories[other])?;
         host.barrier(team.comm)?;
         Ok(Self {
@@ -246,7 +246,7 @@ impl Ends {
     }
 
     fn rail_count(&self, wanted: u8) -> Result<usize> {
-        let there = self.rails.rails().len();
+        let there = self.rails.attributes().rails.len();
         if there < usize::from(wanted) {
             bail!("there are {there} rails: {wanted} are asked for");
         }

@@ -16,7 +16,7 @@ use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
 use ferrorail_fabric::stripe::{Stripes, flag_value};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, LocalSlice, Notification, Op, RAILS_MAX, RemoteRegion,
+    Endpoint, FabricError, LocalRegion, LocalSlice, Notification, Op, RAILS_MAX, RemoteRegion,
     RemoteSlice, Tracking,
 };
 
@@ -128,6 +128,7 @@ impl Run<'_> {
                 rkeys: message.source.rkeys,
                 backing: None,
                 handle: 0,
+                description: Vec::new(),
             },
             dest: *message.dest,
             offset: message.offset,
@@ -288,8 +289,10 @@ impl Sent {
 
 /// Counts a chunk to `to` that `rail` damaged, and says so once.
 fn note_damage(map: &Map, rails: &TeamRails, rail: RailId, to: Rank) {
-    let rail = &rails.fabric.rails()[rail.index()].name;
-    map.context.stats().damaged(rails.fabric.name(), rail);
+    let rail = &rails.fabric.attributes().rails[rail.index()].name;
+    map.context
+        .stats()
+        .damaged(rails.fabric.attributes().name, rail);
     map.context.warn_once([format!(
         "rail {rail} to rank {to} damages data; it is sent again, and counted in the statistics"
     )]);

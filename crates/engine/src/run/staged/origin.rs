@@ -12,7 +12,7 @@ use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
 use ferrorail_fabric::stripe::{Stripes, flag_value};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalSlice, Notification, Op, RAILS_MAX, RemoteSlice, Tracking,
+    Endpoint, FabricError, LocalSlice, Notification, Op, RAILS_MAX, RemoteSlice, Tracking,
 };
 
 /// A message that goes in pieces.

@@ -11,9 +11,9 @@ use crate::window::waiting::Waiting;
 use crate::window::{Window, WindowError, count};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::Fabric;
+use ferrorail_fabric::Endpoint;
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// Whether `job` is one that the target's service thread does: memory on another node, elements without
     /// a gap there, enough of them, an operation that any process can compute.
     pub(super) fn is_for_service(&self, job: &Job<'_>) -> bool {

@@ -10,13 +10,14 @@ use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::runs::Piece;
 use ferrorail_base::sync::Mutex;
 use ferrorail_base::sync::{AtomicUsize, Ordering};
-use ferrorail_base::{PeerId, ProcessId, RailId, Rank};
+use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_fabric::stripe::{Planner, Policy, RailWeights};
 use ferrorail_fabric::{
-    Capabilities, Fabric, FabricError, Kind, LocalRegion, Op, RAILS_MAX, RailCounters, RailInfo,
-    RemoteRegion, SharedBacking, Ticket, Tracking,
+    Endpoint, FabricError, Kind, LocalRegion, Op, RAILS_MAX, RemoteRegion, SharedBacking, Ticket,
+    Tracking,
 };
 use ferrorail_shm::{Segment, WaitPolicy};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -42,25 +43,11 @@ fn local(range: MemoryRange) -> LocalRegion {
         rkeys: [0; RAILS_MAX],
         backing: None,
         handle: 0,
+        description: Vec::new(),
     }
 }
 
-impl Fabric for Narrow {
-    fn name(&self) -> &'static str {
-        "narrow"
-    }
-    fn rails(&self) -> &[RailInfo] {
-        &[]
-    }
-    fn refused(&self) -> &[String] {
-        &[]
-    }
-    fn capabilities(&self) -> Capabilities {
-        unreachable!()
-    }
-    fn counters(&self, _rail: RailId) -> RailCounters {
-        unreachable!()
-    }
+impl Endpoint for Narrow {
     unsafe fn register(
         &self,
         address: *mut u8,
@@ -75,22 +62,7 @@ impl Fabric for Narrow {
             self.registered.fetch_sub(1, Ordering::Relaxed);
         }
     }
-    fn describe(&self, _region: &LocalRegion) -> Vec<u8> {
-        unreachable!()
-    }
-    fn import(&self, _peer: PeerId, _description: &[u8]) -> Result<RemoteRegion, FabricError> {
-        unreachable!()
-    }
     fn release(&self, _peer: PeerId, _region: RemoteRegion) {}
-    fn open_peer(&self, _process: ProcessId) -> Result<PeerId, FabricError> {
-        unreachable!()
-    }
-    fn address_for(&self, _peer: PeerId) -> Result<Vec<u8>, FabricError> {
-        unreachable!()
-    }
-    fn connect(&self, _peer: PeerId, _address: &[u8]) -> Result<(), FabricError> {
-        unreachable!()
-    }
     unsafe fn post(
         &self,
         peer: PeerId,
@@ -124,12 +96,18 @@ impl Fabric for Narrow {
     fn is_complete(&self, _ticket: Ticket) -> Result<bool, FabricError> {
         Ok(true)
     }
+    fn out_of_use(&self, _peer: PeerId) -> u8 {
+        0
+    }
     fn check(&self, _peer: PeerId) -> Result<(), FabricError> {
         self.checked.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
     fn progress(&self) -> Result<usize, FabricError> {
         Ok(0)
+    }
+    fn wake_events(&self) -> Result<Vec<BorrowedFd<'_>>, FabricError> {
+        Ok(Vec::new())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::window::{Memory, WindowError};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::{self, MemoryRange};
 use ferrorail_base::sync::{AtomicU64, Ordering, fence};
-use ferrorail_fabric::{Fabric, LocalRegion, RAILS_MAX, RemoteRegion};
+use ferrorail_fabric::{Endpoint, LocalRegion, RAILS_MAX, RemoteRegion};
 
 const WORD: usize = size_of::<u64>();
 const ENTRY_WORDS: usize = ENTRY_BYTES / WORD;
@@ -64,7 +64,7 @@ fn from_words(words: &[u64]) -> RemoteRegion {
     RemoteRegion::from_wire(&wire)
 }
 
-impl<F: Fabric> Window<F> {
+impl<F: Endpoint> Window<F> {
     /// Makes a table twice as long if the one in use has no room for one more entry.
     pub(super) fn extend(&self, own: &mut Own) -> Result<(), WindowError> {
         let operand_buffer = own.grown.last().map_or(TABLE_ENTRIES, Grown::entries);

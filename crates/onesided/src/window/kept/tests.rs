@@ -16,6 +16,7 @@ fn region(address: usize, bytes: usize) -> LocalRegion {
         rkeys: [0; RAILS_MAX],
         backing: None,
         handle: address as u64,
+        description: Vec::new(),
     }
 }
 

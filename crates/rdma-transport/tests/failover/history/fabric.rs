@@ -1,13 +1,15 @@
-//! [`Network`] as a fabric with lanes.
+//! [`Network`] as a transport.
 
-use super::network::{Network, RAILS, What, address, outcome};
+use super::network::{Network, RAILS, What, address};
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_base::sync::{Mutex, MutexGuard};
+use ferrorail_base::sync::{AtomicBool, Mutex, MutexGuard};
 use ferrorail_base::{PeerId, ProcessId, RailId};
+use ferrorail_fabric::multicast::DatagramLimits;
 use ferrorail_fabric::{
-    AtomicScope, Breakage, Capabilities, Fabric, FabricError, Kind, LaneId, Lanes, LocalRegion,
-    LocalSlice, Op, RAILS_MAX, RailCounters, RailInfo, RemoteRegion, RemoteSlice, SharedBacking,
-    Ticket, Tracking,
+    AtomicScope, Attributes, Breakage, Clock, EventSource, Events, FabricError, Group, GroupId,
+    Kind, LaneId, LaneState, LocalRegion, LocalSlice, Memory, Multicast, MulticastError, Op,
+    RAILS_MAX, RailCounters, RailInfo, Reach, RemoteRegion, RemoteSlice, SharedBacking, Statistics,
+    Ticket, Tracking, Transition, Transport,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +19,7 @@ use std::time::Instant;
 pub struct Virtual {
     side: usize,
     network: Arc<Mutex<Network>>,
-    rails: Vec<RailInfo>,
+    attributes: Attributes,
     began: Instant,
 }
 
@@ -36,7 +38,17 @@ impl Virtual {
         Self {
             side,
             network,
-            rails: (0..RAILS).map(rail).collect(),
+            attributes: Attributes {
+                name: "virtual",
+                rails: (0..RAILS).map(rail).collect(),
+                refused: Vec::new(),
+                atomics: AtomicScope::Global,
+                same_host_only: false,
+                inline_bytes_max: 0,
+                private_memory: AtomicBool::new(true),
+                immediate: false,
+                address: Vec::new(),
+            },
             began: Instant::now(),
         }
     }
@@ -54,30 +66,16 @@ fn there(slice: &RemoteSlice<'_>) -> usize {
     slice.region.address as usize + slice.offset
 }
 
-impl Fabric for Virtual {
-    fn name(&self) -> &'static str {
-        "virtual"
+impl Transport for Virtual {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
     }
 
-    fn rails(&self) -> &[RailInfo] {
-        &self.rails
-    }
-
-    fn refused(&self) -> &[String] {
-        &[]
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            atomics: AtomicScope::Global,
-            private_memory: true,
-            same_host_only: false,
-            inline_bytes_max: 0,
+    fn statistics(&self) -> Statistics {
+        Statistics {
+            rails: vec![RailCounters::default(); RAILS],
+            ..Statistics::default()
         }
-    }
-
-    fn counters(&self, _: RailId) -> RailCounters {
-        RailCounters::default()
     }
 
     unsafe fn register(
@@ -86,42 +84,38 @@ impl Fabric for Virtual {
         bytes: usize,
         backing: Option<SharedBacking>,
     ) -> Result<LocalRegion, FabricError> {
-        Ok(LocalRegion {
+        let mut region = LocalRegion {
             range: MemoryRange::new(address, bytes),
             lkeys: [0; RAILS_MAX],
             rkeys: [0; RAILS_MAX],
             backing,
             handle: 0,
-        })
-    }
-
-    fn deregister(&self, _: LocalRegion) {}
-
-    fn describe(&self, region: &LocalRegion) -> Vec<u8> {
-        RemoteRegion::of(region).to_wire().to_vec()
+            description: Vec::new(),
+        };
+        region.description = RemoteRegion::of(&region).to_wire().to_vec();
+        Ok(region)
     }
 
     fn import(&self, _: PeerId, description: &[u8]) -> Result<RemoteRegion, FabricError> {
         Ok(RemoteRegion::from_wire(description.try_into().unwrap()))
     }
 
-    fn release(&self, _: PeerId, _: RemoteRegion) {}
+    fn release(&self, _: Memory) {}
 
-    fn open_peer(&self, _: ProcessId) -> Result<PeerId, FabricError> {
-        Ok(PeerId(0))
+    fn open_peer(&self, _: ProcessId) -> Result<(PeerId, Vec<u8>), FabricError> {
+        Ok((PeerId(0), Vec::new()))
     }
 
-    fn address_for(&self, _: PeerId) -> Result<Vec<u8>, FabricError> {
-        Ok(Vec::new())
-    }
-
-    fn connect(&self, _: PeerId, _: &[u8]) -> Result<(), FabricError> {
+    fn connect(&self, _: Option<PeerId>, _: &[u8]) -> Result<Reach, FabricError> {
         let mut network = self.network();
         for rail in 0..RAILS {
             let other = network.lanes[1 - self.side][rail].number;
             network.reconnect(self.side, rail, other);
         }
-        Ok(())
+        Ok(Reach {
+            planes: self.attributes.planes(),
+            refused: Vec::new(),
+        })
     }
 
     unsafe fn post(
@@ -161,10 +155,26 @@ impl Fabric for Virtual {
         })
     }
 
-    fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
-        let rail = ticket.rail.index();
-        let network = self.network();
-        outcome(&network.lanes[self.side][rail], rail, ticket.sequence)
+    fn lane(&self, lane: LaneId) -> LaneState {
+        let lane = &self.network().lanes[self.side][lane.rail.index()];
+        LaneState {
+            completed: lane.completed,
+            breakage: lane.failure.map(|failure| Breakage {
+                status: failure.into(),
+                refused: None,
+                peer: "the peer".into(),
+            }),
+        }
+    }
+
+    fn change_lane(&self, lane: LaneId, to: Transition) -> Result<u64, FabricError> {
+        let (mut network, rail) = (self.network(), lane.rail.index());
+        match to {
+            Transition::End => network.end(self.side, rail),
+            Transition::Reset => return Ok(network.reset(self.side, rail)),
+            Transition::Connect(token) => network.reconnect(self.side, rail, token),
+        }
+        Ok(0)
     }
 
     fn progress(&self) -> Result<usize, FabricError> {
@@ -173,44 +183,31 @@ impl Fabric for Virtual {
             None => Ok(0),
         }
     }
-}
 
-impl Lanes for Virtual {
-    fn is_immediate(&self) -> bool {
-        false
-    }
-
-    fn completed(&self, lane: LaneId) -> u64 {
-        self.network().lanes[self.side][lane.rail.index()].completed
-    }
-
-    fn breakage(&self, lane: LaneId) -> Option<Breakage> {
-        let failure = self.network().lanes[self.side][lane.rail.index()].failure?;
-        Some(Breakage {
-            status: failure.into(),
-            refused: None,
+    fn events(&self, _: EventSource) -> Result<Events<'_>, FabricError> {
+        Ok(Events {
+            descriptors: Vec::new(),
+            ports_down: self.network().down(self.side),
         })
     }
+}
 
-    fn end_lane(&self, lane: LaneId) {
-        self.network().end(self.side, lane.rail.index());
+impl Multicast for Virtual {
+    fn multicast_rails(&self) -> Vec<Result<DatagramLimits, MulticastError>> {
+        Vec::new()
     }
 
-    fn reset_lane(&self, lane: LaneId) -> Result<u64, FabricError> {
-        Ok(self.network().reset(self.side, lane.rail.index()))
+    fn join(&self, _: RailId, _: GroupId, _: u32) -> Result<Box<dyn Group>, MulticastError> {
+        unreachable!("no rail carries groups")
     }
+}
 
-    fn reconnect_lane(&self, lane: LaneId, token: u64) -> Result<(), FabricError> {
-        self.network()
-            .reconnect(self.side, lane.rail.index(), token);
-        Ok(())
-    }
+/// The time of the network.
+#[derive(Debug)]
+pub struct VirtualClock(pub Arc<Virtual>);
 
+impl Clock for VirtualClock {
     fn now(&self) -> Instant {
-        self.began + self.network().now
-    }
-
-    fn ports_down(&self) -> u8 {
-        self.network().down(self.side)
+        self.0.began + self.0.network().now
     }
 }

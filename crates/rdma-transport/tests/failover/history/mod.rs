@@ -5,7 +5,7 @@ mod fabric;
 mod network;
 mod side;
 
-use fabric::Virtual;
+use fabric::{Virtual, VirtualClock};
 use ferrorail_base::config::Settings;
 use ferrorail_base::random::SplitMix64;
 use ferrorail_base::sync::Mutex;
@@ -84,7 +84,9 @@ impl History {
         };
         let mut sides = [0, 1].map(|side| {
             let process = super::support::identity(1 + side as u64);
-            let rails = Failover::new(Virtual::new(side, network.clone()), process, &settings);
+            let rails = Arc::new(Virtual::new(side, network.clone()));
+            let clock = Box::new(VirtualClock(rails.clone()));
+            let rails = Failover::with_clock(rails, process, &settings, clock);
             Side::new(
                 rails,
                 2 - side as u64,

@@ -1,4 +1,4 @@
-//! Rails in virtual time between two sides of one thread: reliable connections over a network that loses packets.
+//! Failover in virtual time between two sides of one thread: reliable connections over a network that loses packets.
 
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::random::SplitMix64;
@@ -183,7 +183,7 @@ impl Network {
         self.numbers
     }
 
-    /// Rails of `side` of which its devices say that they are down.
+    /// Failover of `side` of which its devices say that they are down.
     pub fn down(&self, side: usize) -> u8 {
         let said = |gap: &&Gap| gap.said && gap.side == side && gap.covers(self.now);
         let down = self.gaps.iter().filter(said);
@@ -357,14 +357,5 @@ fn broken(rail: usize, status: &str) -> FabricError {
         rail: format!("virtual{rail}"),
         peer: "the other side".into(),
         status: status.into(),
-    }
-}
-
-/// What became of operation `sequence`.
-pub fn outcome(lane: &Lane, rail: usize, sequence: u64) -> Result<bool, FabricError> {
-    match lane.failure {
-        _ if sequence <= lane.completed => Ok(true),
-        Some(status) => Err(broken(rail, status)),
-        None => Ok(false),
     }
 }

@@ -1,12 +1,12 @@
 //! One side of a history: what it does, and what it must find.
 
 use super::super::support::{Private, at, identity, slice};
-use super::fabric::Virtual;
 use super::network::RAILS;
+use crate::conformance::Rails;
 use ferrorail_base::random::SplitMix64;
 use ferrorail_base::{PeerId, RailId};
 use ferrorail_fabric::{
-    Fabric, FabricError, LocalRegion, Notification, Op, RemoteRegion, Ticket, Tracking,
+    FabricError, LocalRegion, Notification, Op, RemoteRegion, Ticket, Tracking,
 };
 use ferrorail_rdma_transport::failover::Failover;
 use std::fmt;
@@ -31,8 +31,10 @@ enum Doing {
 }
 
 pub struct Side {
-    rails: Failover<Virtual>,
+    rails: Failover,
     peer: PeerId,
+    /// What the peer connects to.
+    address: Vec<u8>,
     random: SplitMix64,
     atomics: bool,
     absences: bool,
@@ -71,13 +73,8 @@ fn content(round: u64, rail: usize, word: usize) -> u64 {
 }
 
 impl Side {
-    pub fn new(
-        rails: Failover<Virtual>,
-        other: u64,
-        seed: u64,
-        (atomics, absences): (bool, bool),
-    ) -> Self {
-        let peer = rails.open_peer(identity(other)).unwrap();
+    pub fn new(rails: Failover, other: u64, seed: u64, (atomics, absences): (bool, bool)) -> Self {
+        let (peer, address) = rails.open_peer(identity(other)).unwrap();
         let memory = || {
             let memory = Private::new(BYTES);
             let region = memory.register(&rails);
@@ -88,6 +85,7 @@ impl Side {
         Self {
             rails,
             peer,
+            address,
             random: SplitMix64(seed),
             atomics,
             absences,
@@ -110,12 +108,10 @@ impl Side {
     }
 
     pub fn connect(sides: &mut [Self; 2]) {
-        let addresses = sides
-            .each_ref()
-            .map(|side| side.rails.address_for(side.peer).unwrap());
+        let addresses = sides.each_ref().map(|side| side.address.clone());
         let inboxes = sides
             .each_ref()
-            .map(|side| side.rails.describe(&side.inbox.1));
+            .map(|side| side.inbox.1.description.clone());
         for (index, side) in sides.iter_mut().enumerate() {
             side.rails
                 .connect(side.peer, &addresses[1 - index])
@@ -126,8 +122,8 @@ impl Side {
     }
 
     pub fn failures(&self) -> u64 {
-        let rails = (0..RAILS as u8).map(|rail| self.rails.counters(RailId(rail)).failures);
-        rails.sum()
+        let rails = self.rails.statistics().rails;
+        rails.iter().map(|counters| counters.failures).sum()
     }
 
     /// Whether round `last` has come and nothing is waited for, or the peer is out of reach.

@@ -1,4 +1,4 @@
-//! What failover does for each call of [`Fabric`].
+//! What failover does for each call of [`Endpoint`], and how it connects.
 
 use super::Failover;
 use super::address::Address;
@@ -7,81 +7,66 @@ use super::pair::{Pair, Role, Wired};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Capabilities, Connections, Fabric, FabricError, Kind, Lanes, LocalRegion, Op, RailCounters,
-    RailInfo, Reach, RemoteRegion, SharedBacking, Ticket, Tracking,
+    Attributes, Endpoint, EventSource, FabricError, Kind, LocalRegion, Memory, Multicast, Op,
+    Reach, RemoteRegion, SharedBacking, Statistics, Ticket, Tracking,
 };
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, PoisonError};
 
-impl<F: Lanes> Fabric for Failover<F> {
-    fn name(&self) -> &'static str {
-        self.inner.name()
+impl Failover {
+    /// What the rails are.
+    pub fn attributes(&self) -> &Attributes {
+        self.inner.attributes()
     }
 
-    fn rails(&self) -> &[RailInfo] {
-        self.inner.rails()
+    /// Groups, which have no failover: who uses them expects losses. Each rail carries its own.
+    pub fn groups(&self) -> Arc<dyn Multicast> {
+        self.inner.clone()
     }
 
-    fn refused(&self) -> &[String] {
-        self.inner.refused()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn counters(&self, rail: RailId) -> RailCounters {
-        let events = &self.events[rail.index()];
-        RailCounters {
-            failures: events.failures.load(Ordering::Relaxed),
-            readmissions: events.readmissions.load(Ordering::Relaxed),
-            resent: events.resent.load(Ordering::Relaxed),
-            ..self.inner.counters(rail)
+    /// Traffic, failures and connections so far.
+    pub fn statistics(&self) -> Statistics {
+        let mut statistics = self.inner.statistics();
+        for (counters, events) in statistics.rails.iter_mut().zip(&self.events) {
+            counters.failures = events.failures.load(Ordering::Relaxed);
+            counters.readmissions = events.readmissions.load(Ordering::Relaxed);
+            counters.resent = events.resent.load(Ordering::Relaxed);
         }
+        let wired = |(_, pair): &(usize, &Pair)| pair.wired.get().is_some();
+        let peers = self.peers.iter().filter(wired).count() as u64;
+        let rails = match self.immediate {
+            true => 0,
+            false => self.rails().len() as u64,
+        };
+        statistics.connections.bytes += peers * super::pair_bytes(rails);
+        statistics
     }
 
-    unsafe fn register(
-        &self,
-        address: *mut u8,
-        bytes: usize,
-        backing: Option<SharedBacking>,
-    ) -> Result<LocalRegion, FabricError> {
-        // SAFETY: the caller's contract is the callee's.
-        unsafe { self.inner.register(address, bytes, backing) }
-    }
-
-    fn deregister(&self, region: LocalRegion) {
-        self.inner.deregister(region);
-    }
-
-    fn describe(&self, region: &LocalRegion) -> Vec<u8> {
-        self.inner.describe(region)
-    }
-
-    fn import(&self, peer: PeerId, description: &[u8]) -> Result<RemoteRegion, FabricError> {
+    /// The region of `peer` with that [`LocalRegion::description`].
+    ///
+    /// # Errors
+    /// As [`ferrorail_fabric::Transport::import`].
+    pub fn import(&self, peer: PeerId, description: &[u8]) -> Result<RemoteRegion, FabricError> {
         self.inner.import(peer, description)
     }
 
-    fn release(&self, peer: PeerId, region: RemoteRegion) {
-        self.inner.release(peer, region);
-    }
-
-    fn open_peer(&self, process: ProcessId) -> Result<PeerId, FabricError> {
+    /// The entry of `process` in the peer table, made if need be, and what it needs to connect to this
+    /// process.
+    ///
+    /// # Errors
+    /// As [`ferrorail_fabric::Transport::open_peer`].
+    pub fn open_peer(&self, process: ProcessId) -> Result<(PeerId, Vec<u8>), FabricError> {
         let mut control_blocks = self
             .control_blocks
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.peers.iter().map(|(_, pair)| pair);
         let next = self.peers.count();
-        if control_blocks.len() == next / PEERS {
-            // What follows may be a known peer, which needs no room.
-            let mut known = self.peers.iter().map(|(_, pair)| pair);
-            if let Some(pair) = known.find(|pair| pair.process == process) {
-                return Ok(pair.id);
-            }
-            // First: the fabric below does not take a peer back.
-            control_blocks.push(Arc::new(ControlBlock::open(&self.inner, self.shm)?));
+        if control_blocks.len() == next / PEERS && !known.any(|pair| pair.process == process) {
+            // First: the transport below does not take a peer back.
+            control_blocks.push(Arc::new(ControlBlock::open(self.inner(), self.shm)?));
         }
-        let peer = self.inner.open_peer(process)?;
+        let (peer, inner) = self.inner.open_peer(process)?;
         if peer.index() == next {
             let role = Role::between(self.process, process);
             let control_block = control_blocks[next / PEERS].clone();
@@ -93,50 +78,59 @@ impl<F: Lanes> Fabric for Failover<F> {
                 self.detector(),
             ));
         }
-        Ok(peer)
-    }
-
-    fn address_for(&self, peer: PeerId) -> Result<Vec<u8>, FabricError> {
-        let pair = self.pair(peer)?;
-        let (control_block, offset_in_block) = pair.peer_entry();
-        let inner = self.inner.address_for(peer)?;
+        drop(control_blocks);
+        let (control_block, offset_in_block) = self.pair(peer)?.peer_entry();
         let address = Address {
             planes: self.planes,
             offset_in_block: offset_in_block as u32,
             host: &ferrorail_shm::host_name(),
             fabric: &inner,
-            control_block: &self.inner.describe(&control_block.region),
+            control_block: &control_block.region.description,
         };
-        Ok(address.to_wire())
+        Ok((peer, address.to_wire()))
     }
 
-    fn connect(&self, peer: PeerId, address: &[u8]) -> Result<(), FabricError> {
+    /// What connecting to the process with these [`Attributes::address`] would come to, as far as this
+    /// side can tell.
+    ///
+    /// # Errors
+    /// [`FabricError::BadPeerData`] if it is no address of such rails.
+    pub fn could_reach(&self, address: &[u8]) -> Result<Reach, FabricError> {
+        self.inner.connect(None, address)
+    }
+
+    /// Connects to `peer` with the address that it made for this process; what that came to. Idempotent.
+    ///
+    /// # Errors
+    /// As [`ferrorail_fabric::Transport::connect`].
+    pub fn connect(&self, peer: PeerId, address: &[u8]) -> Result<Reach, FabricError> {
         let pair = self.pair(peer)?;
         let unusable = FabricError::BadPeerData {
             what: "address of rails with failover",
         };
         let address = Address::from_wire(address).ok_or(unusable)?;
         let mut recovery = pair.recovery();
-        if pair.wired.get().is_some() {
+        if let Some(wired) = pair.wired.get() {
             // Lanes may be in later generations than either side knew when the address was written.
-            return Ok(());
+            return Ok(wired.reach.clone());
         }
         pair.host.get_or_init(|| address.host.to_owned());
-        self.inner.connect(peer, address.fabric)?;
+        let reach = self.inner.connect(Some(peer), address.fabric)?;
         let wired = Wired {
             control_block: self.inner.import(peer, address.control_block)?,
             offset_in_block: address.offset_in_block as usize,
+            reach: reach.clone(),
         };
-        let planes = address.planes & self.planes & self.inner.reach(peer)?.planes;
+        let planes = address.planes & self.planes & reach.planes;
         let mut up = 0;
-        for (index, rail) in self.inner.rails().iter().enumerate() {
+        for (index, rail) in self.rails().iter().enumerate() {
             if planes & 1 << rail.plane == 0 {
                 continue;
             }
-            if !self.inner.is_immediate() {
+            if !self.immediate {
                 pair.journal(index).reserve();
             }
-            match self.inner.breakage(self.lane(pair, index)) {
+            match self.breakage(self.lane(pair, index)) {
                 None => up |= 1 << index,
                 Some(broken) => self.begin_down(pair, &mut recovery, index, &broken.status),
             }
@@ -144,38 +138,19 @@ impl<F: Lanes> Fabric for Failover<F> {
         pair.planes.store(planes, Ordering::Release);
         pair.up.store(up, Ordering::Release);
         pair.wired.get_or_init(|| wired);
-        Ok(())
+        Ok(reach)
     }
 
-    fn connections(&self) -> Connections {
-        let wired = |(_, pair): &(usize, &Pair)| pair.wired.get().is_some();
-        let peers = self.peers.iter().filter(wired).count() as u64;
-        let rails = match self.inner.is_immediate() {
-            true => 0,
-            false => self.inner.rails().len() as u64,
-        };
-        let mut all = self.inner.connections();
-        all.bytes += peers * super::pair_bytes(rails);
-        all
-    }
-
-    fn local_address(&self) -> Vec<u8> {
-        self.inner.local_address()
-    }
-
-    fn could_reach(&self, ends: &[u8]) -> Result<Reach, FabricError> {
-        self.inner.could_reach(ends)
-    }
-
-    fn reach(&self, peer: PeerId) -> Result<Reach, FabricError> {
-        self.inner.reach(peer)
-    }
-
-    fn keep_planes(&self, peer: PeerId, planes: u8) -> Result<(), FabricError> {
+    /// Uses no other planes than `planes` to `peer`, because the peer reaches this process over
+    /// those. Before the first operation to it.
+    ///
+    /// # Errors
+    /// [`FabricError::BadPeerData`] if there is no such peer.
+    pub fn keep_planes(&self, peer: PeerId, planes: u8) -> Result<(), FabricError> {
         let pair = self.pair(peer)?;
         let _connecting = pair.recovery();
         let planes = planes & pair.planes.fetch_and(planes, Ordering::AcqRel);
-        for (index, rail) in self.inner.rails().iter().enumerate() {
+        for (index, rail) in self.rails().iter().enumerate() {
             if planes & 1 << rail.plane == 0 {
                 pair.up.fetch_and(!(1 << index), Ordering::AcqRel);
             }
@@ -184,11 +159,31 @@ impl<F: Lanes> Fabric for Failover<F> {
             return Ok(());
         }
         let kept = |index: &usize| planes & 1 << self.plane(*index) != 0;
-        let broken = (0..self.inner.rails().len())
+        let broken = (0..self.rails().len())
             .filter(kept)
-            .find_map(|index| self.inner.breakage(self.lane(pair, index)));
+            .find_map(|index| self.breakage(self.lane(pair, index)));
         let reason = broken.map_or_else(|| "no plane is left".into(), |broken| broken.status);
         Err(FabricError::NoRails { reason })
+    }
+}
+
+impl Endpoint for Failover {
+    unsafe fn register(
+        &self,
+        address: *mut u8,
+        bytes: usize,
+        backing: Option<SharedBacking>,
+    ) -> Result<LocalRegion, FabricError> {
+        // SAFETY: the caller's contract is the callee's.
+        unsafe { self.inner.register(address, bytes, backing) }
+    }
+
+    fn deregister(&self, region: LocalRegion) {
+        self.inner.release(Memory::Local(region));
+    }
+
+    fn release(&self, peer: PeerId, region: RemoteRegion) {
+        self.inner.release(Memory::Remote(peer, region));
     }
 
     #[inline]
@@ -216,25 +211,15 @@ impl<F: Lanes> Fabric for Failover<F> {
         unsafe { self.post_on_any(pair, rail, op, tracking) }
     }
 
-    fn wake_descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.inner.wake_descriptors()
-    }
-
-    fn arm(&self) -> Result<(), FabricError> {
-        self.inner.arm()
-    }
-
     fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
         let pair = self.pair(ticket.peer)?;
         let rail = ticket.rail.index();
         if pair.is_up(rail) || pair.wired.get().is_none() {
-            match self.inner.is_complete(ticket) {
+            match self.inner.lane(ticket.lane()).outcome(ticket.sequence) {
                 // A reset lane counts what its earlier generations lost as complete.
                 Ok(true) if ticket.sequence <= pair.failed_to[rail].load(Ordering::Acquire) => {}
-                Err(error) if self.is_broken(ticket.lane(), &error) => {
-                    self.mark_down(ticket.lane())
-                }
-                other => return other,
+                Ok(complete) => return Ok(complete),
+                Err(_) => self.mark_down(ticket.lane()),
             }
         }
         self.account(pair, ticket)
@@ -270,5 +255,9 @@ impl<F: Lanes> Fabric for Failover<F> {
             }
         }
         Ok(seen)
+    }
+
+    fn wake_events(&self) -> Result<Vec<BorrowedFd<'_>>, FabricError> {
+        Ok(self.inner.events(EventSource::Wake)?.descriptors)
     }
 }

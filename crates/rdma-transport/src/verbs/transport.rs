@@ -6,7 +6,7 @@ use super::async_events::AsyncEvents;
 use super::completion::poll;
 use super::error::set_up;
 use super::lane::Lane;
-use super::peer::{Peer, could_reach, process_address};
+use super::peer::{Peer, could_reach};
 use super::rail::Rail;
 use super::regions::Regions;
 use super::wire;
@@ -14,25 +14,23 @@ use super::work_request::Operation;
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Capabilities, Connections, Fabric, FabricError, LocalRegion, Op, RailCounters, RailInfo, Reach,
-    RemoteRegion, SharedBacking, Ticket, Tracking,
+    Attributes, Breakage, Connections, EventSource, Events, FabricError, LaneId, LaneState,
+    LocalRegion, Memory, Op, Reach, RemoteRegion, SharedBacking, Statistics, Ticket, Tracking,
+    Transition, Transport,
 };
 use std::collections::HashMap;
-use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// This process's attachment to its RDMA rails.
 #[derive(Debug)]
 pub struct VerbsFabric {
-    refused: Vec<String>,
+    attributes: Attributes,
     // In the order in which they are released.
     peers: boxcar::Vec<Peer>,
     regions: Regions,
     processes: Mutex<HashMap<ProcessId, PeerId>>,
     events: AsyncEvents,
     rails: Vec<Rail>,
-    infos: Vec<RailInfo>,
-    capabilities: Capabilities,
     /// Failures of lanes since the last call of `progress`.
     failures: Mutex<Vec<FabricError>>,
     has_failures: AtomicBool,
@@ -40,6 +38,8 @@ pub struct VerbsFabric {
 
 /// What the ids of completions have room for.
 const PEERS_MAX: u32 = 1 << 24;
+
+const UNKNOWN: &str = "no such connection";
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -64,11 +64,6 @@ impl VerbsFabric {
         }
     }
 
-    /// What their devices say by themselves.
-    pub(super) fn events(&self) -> &AsyncEvents {
-        &self.events
-    }
-
     /// The rails themselves, by [`RailId`].
     pub(super) fn opened(&self) -> &[Rail] {
         &self.rails
@@ -80,7 +75,7 @@ impl VerbsFabric {
     }
 
     #[inline]
-    pub(super) fn lane(&self, peer: PeerId, rail: RailId) -> Result<(&Rail, &Lane), FabricError> {
+    fn known_lane(&self, peer: PeerId, rail: RailId) -> Result<(&Rail, &Lane), FabricError> {
         let lane = self
             .peers
             .get(peer.index())
@@ -90,31 +85,23 @@ impl VerbsFabric {
             _ => Err(FabricError::Completion {
                 rail: format!("{rail}"),
                 peer: format!("peer {peer}"),
-                status: "no such connection".to_owned(),
+                status: UNKNOWN.to_owned(),
             }),
         }
     }
 }
 
-impl Fabric for VerbsFabric {
-    fn name(&self) -> &'static str {
-        "verbs"
+impl Transport for VerbsFabric {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
     }
 
-    fn rails(&self) -> &[RailInfo] {
-        &self.infos
-    }
-
-    fn refused(&self) -> &[String] {
-        &self.refused
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.capabilities
-    }
-
-    fn counters(&self, rail: RailId) -> RailCounters {
-        self.rails[rail.index()].counters()
+    fn statistics(&self) -> Statistics {
+        let peers = self.peers.iter().map(|(_, peer)| peer.connections());
+        Statistics {
+            rails: self.rails.iter().map(Rail::counters).collect(),
+            connections: peers.fold(Connections::default(), Connections::plus),
+        }
     }
 
     unsafe fn register(
@@ -127,14 +114,6 @@ impl Fabric for VerbsFabric {
         unsafe { self.regions.register(&self.rails, address, bytes, backing) }
     }
 
-    fn deregister(&self, region: LocalRegion) {
-        self.regions.deregister(&region);
-    }
-
-    fn describe(&self, region: &LocalRegion) -> Vec<u8> {
-        RemoteRegion::of(region).to_wire().to_vec()
-    }
-
     fn import(&self, _peer: PeerId, description: &[u8]) -> Result<RemoteRegion, FabricError> {
         match description.try_into() {
             Ok(wire) => Ok(RemoteRegion::from_wire(wire)),
@@ -144,50 +123,37 @@ impl Fabric for VerbsFabric {
         }
     }
 
-    fn release(&self, _peer: PeerId, _region: RemoteRegion) {}
+    fn release(&self, memory: Memory) {
+        if let Memory::Local(region) = memory {
+            self.regions.deregister(&region);
+        }
+    }
 
-    fn open_peer(&self, process: ProcessId) -> Result<PeerId, FabricError> {
+    fn open_peer(&self, process: ProcessId) -> Result<(PeerId, Vec<u8>), FabricError> {
         let mut processes = locked(&self.processes);
         if let Some(&peer) = processes.get(&process) {
-            return Ok(peer);
+            drop(processes);
+            return Ok((peer, self.peer(peer)?.address(&self.rails)?));
         }
         // Pushed under the lock: the next index is the count.
-        let peer = PeerId(self.peers.count() as u32);
-        if peer.0 >= PEERS_MAX {
+        let id = PeerId(self.peers.count() as u32);
+        if id.0 >= PEERS_MAX {
             let reason = format!("more than {PEERS_MAX} peers");
             return Err(FabricError::NoRails { reason });
         }
-        self.peers.push(Peer::new(peer, process));
-        processes.insert(process, peer);
-        Ok(peer)
+        let peer = Peer::new(id, process);
+        // First: who fails leaves no entry.
+        let address = peer.address(&self.rails)?;
+        self.peers.push(peer);
+        processes.insert(process, id);
+        Ok((id, address))
     }
 
-    fn address_for(&self, peer: PeerId) -> Result<Vec<u8>, FabricError> {
-        self.peer(peer)?.address(&self.rails)
-    }
-
-    fn connect(&self, peer: PeerId, address: &[u8]) -> Result<(), FabricError> {
-        self.peer(peer)?.connect(&self.rails, address)
-    }
-
-    fn local_address(&self) -> Vec<u8> {
-        wire::pack(&process_address(
-            &self.rails,
-            self.rails.iter().map(Rail::own_address),
-        ))
-    }
-
-    fn could_reach(&self, process_address: &[u8]) -> Result<Reach, FabricError> {
-        Ok(could_reach(&self.rails, &wire::unpack(process_address)?))
-    }
-
-    fn connections(&self) -> Connections {
-        let peers = self.peers.iter().map(|(_, peer)| peer.connections());
-        peers.fold(Connections::default(), Connections::plus)
-    }
-
-    fn reach(&self, peer: PeerId) -> Result<Reach, FabricError> {
-        Ok(self.peer(peer)?.reach())
+    fn connect(&self, peer: Option<PeerId>, address: &[u8]) -> Result<Reach, FabricError> {
+        match peer {
+            Some(peer) => self.peer(peer)?.connect(&self.rails, address),
+            None => Ok(could_reach(&self.rails, &wire::unpack(address)?)),
+        }
     }
 
     #[inline]
@@ -198,7 +164,7 @@ impl Fabric for VerbsFabric {
         op: &Op<'_>,
         tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
-        let (opened, lane) = self.lane(peer, rail)?;
+        let (opened, lane) = self.known_lane(peer, rail)?;
         let plane = usize::from(opened.info.plane);
         let operation = Operation::of(op, plane, tracking == Tracking::Tracked);
         // SAFETY: the caller's promise.
@@ -213,27 +179,29 @@ impl Fabric for VerbsFabric {
         })
     }
 
-    fn wake_descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        let wake_descriptors = self.rails.iter().map(|rail| rail.wake_events.as_ref());
-        // A peer may use any rail, another one than it means to after a failure.
-        let all: Option<Vec<_>> = wake_descriptors
-            .map(|wake_events| Some(wake_events?.descriptor()))
-            .collect();
-        all.unwrap_or_default()
-    }
-
-    fn arm(&self) -> Result<(), FabricError> {
-        for rail in &self.rails {
-            if let Some(wake_events) = &rail.wake_events {
-                wake_events.arm(&rail.info.name)?;
-            }
+    #[inline]
+    fn lane(&self, lane: LaneId) -> LaneState {
+        match self.known_lane(lane.peer, lane.rail) {
+            Ok((_, lane)) => lane.state(),
+            Err(_) => LaneState {
+                completed: 0,
+                breakage: Some(Breakage {
+                    status: UNKNOWN.to_owned(),
+                    refused: Some(0),
+                    peer: format!("peer {}", lane.peer),
+                }),
+            },
         }
-        Ok(())
     }
 
-    fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
-        let (_, lane) = self.lane(ticket.peer, ticket.rail)?;
-        lane.is_complete(ticket.sequence)
+    fn change_lane(&self, lane: LaneId, to: Transition) -> Result<u64, FabricError> {
+        let (rail, lane) = self.known_lane(lane.peer, lane.rail)?;
+        match to {
+            Transition::End => lane.end(rail),
+            Transition::Reset => return lane.renew(rail),
+            Transition::Connect(token) => lane.reconnect(token)?,
+        }
+        Ok(0)
     }
 
     fn progress(&self) -> Result<usize, FabricError> {
@@ -260,5 +228,24 @@ impl Fabric for VerbsFabric {
         self.has_failures
             .store(!failures.is_empty(), Ordering::Relaxed);
         failure.map_or(Ok(seen), Err)
+    }
+
+    fn events(&self, source: EventSource) -> Result<Events<'_>, FabricError> {
+        if source == EventSource::Device {
+            return Ok(Events {
+                ports_down: self.events.down(),
+                descriptors: self.events.descriptors(),
+            });
+        }
+        // A peer may use any rail, another one than it means to after a failure.
+        let all = self.rails.iter().all(|rail| rail.wake_events.is_some());
+        let mut events = Events::default();
+        for rail in self.rails.iter().filter(|_| all) {
+            if let Some(wake_events) = &rail.wake_events {
+                wake_events.arm(&rail.info.name)?;
+                events.descriptors.push(wake_events.descriptor());
+            }
+        }
+        Ok(events)
     }
 }

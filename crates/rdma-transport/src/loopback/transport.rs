@@ -1,55 +1,43 @@
-//! What the loopback rails do for each call of [`Fabric`].
+//! What the loopback rails do for each call of [`Transport`].
 
 use super::keys::{self, Key, PeerKeys};
 use super::operation::{Refusal, execute, resolve};
 use super::peer::{Failure, Link, Peer};
 use super::refusals::FAULT;
 use super::wire::{Address, Description, Object};
-use super::{LoopbackFabric, broken, refused, set_up};
+use super::{LoopbackFabric, breakage, broken, refused, set_up};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Ordering, fence};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    AtomicScope, Capabilities, Connections, Fabric, FabricError, LocalRegion, Op, RAILS_MAX,
-    RailCounters, RailInfo, RemoteRegion, SharedBacking, Ticket, Tracking,
+    Attributes, Connections, EventSource, Events, FabricError, LaneId, LaneState, LocalRegion,
+    Memory, Op, RAILS_MAX, RailCounters, Reach, RemoteRegion, SharedBacking, Statistics, Ticket,
+    Tracking, Transition, Transport,
 };
 use ferrorail_shm::{Cma, Segment, SegmentHandle};
 use std::io;
 use std::sync::PoisonError;
 
-impl Fabric for LoopbackFabric {
-    fn name(&self) -> &'static str {
-        "loopback"
+impl Transport for LoopbackFabric {
+    fn attributes(&self) -> &Attributes {
+        &self.core.attributes
     }
 
-    fn rails(&self) -> &[RailInfo] {
-        &self.core.rails
-    }
-
-    fn refused(&self) -> &[String] {
-        &self.refused
-    }
-
-    /// `private_memory` turns false for good when connecting finds a peer that cross-memory attach
-    /// does not reach, e.g. in another container.
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            atomics: AtomicScope::Global,
-            private_memory: self.core.private_memory.load(Ordering::Relaxed),
-            same_host_only: true,
-            inline_bytes_max: usize::MAX,
-        }
-    }
-
-    fn counters(&self, rail: RailId) -> RailCounters {
-        let mut counters = RailCounters::default();
-        for (_, peer) in self.core.peers.iter() {
-            if let Some(lane) = peer.lanes.get(rail.index()) {
+    fn statistics(&self) -> Statistics {
+        let core = &*self.core;
+        let mut rails = vec![RailCounters::default(); core.attributes.rails.len()];
+        let mut peers = 0;
+        for (_, peer) in core.peers.iter() {
+            peers += u64::from(peer.link().is_some());
+            for (counters, lane) in rails.iter_mut().zip(&peer.lanes) {
                 counters.messages += lane.posted.load(Ordering::Relaxed);
                 counters.bytes += lane.bytes.load(Ordering::Relaxed);
             }
         }
-        counters
+        Statistics {
+            rails,
+            connections: connection().times(peers),
+        }
     }
 
     unsafe fn register(
@@ -74,7 +62,7 @@ impl Fabric for LoopbackFabric {
         {
             return Err(failed("registering memory", io::Error::other(FAULT)));
         }
-        if (0..core.rails.len()).all(|rail| core.is_gone(rail)) {
+        if (0..core.attributes.rails.len()).all(|rail| core.is_gone(rail)) {
             let gone = io::Error::from_raw_os_error(libc::ENODEV);
             return Err(failed("registering memory", gone));
         }
@@ -85,51 +73,33 @@ impl Fabric for LoopbackFabric {
             let full = format!("{} regions are registered already", keys::REGIONS_MAX);
             failed("registering memory", io::Error::other(full))
         })?;
-        if let Some(object) = object {
-            let mut objects = core.objects.lock().unwrap_or_else(PoisonError::into_inner);
-            objects.insert(key.handle(), object);
-        }
         let mut rkeys = [0; RAILS_MAX];
-        for (index, rail) in core.rails.iter().enumerate() {
+        for (index, rail) in core.attributes.rails.iter().enumerate() {
             if !core.is_gone(index) {
                 // By plane, which is what both sides have in common.
                 rkeys[usize::from(rail.plane)] = key.on(rail.plane);
             }
         }
-        Ok(LocalRegion {
+        let mut region = LocalRegion {
             range,
             lkeys: rkeys,
             rkeys,
             backing,
             handle: key.handle(),
-        })
-    }
-
-    fn deregister(&self, region: LocalRegion) {
-        let core = &*self.core;
-        core.keys.revoke(Key::from_handle(region.handle));
-        if let Some(model) = &core.model {
-            model.forget_region(&region);
-            model.give_back(region.range.bytes);
-        }
-        let mut objects = core.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        objects.remove(&region.handle);
-    }
-
-    fn describe(&self, region: &LocalRegion) -> Vec<u8> {
-        let core = &*self.core;
-        let objects = core.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        let description = Description {
-            region: RemoteRegion::of(region),
-            image: core.image,
-            object: objects.get(&region.handle).copied(),
+            description: Vec::new(),
         };
-        description.to_wire()
+        let description = Description {
+            region: RemoteRegion::of(&region),
+            image: core.image,
+            object,
+        };
+        region.description = description.to_wire();
+        Ok(region)
     }
 
     fn import(&self, peer: PeerId, description: &[u8]) -> Result<RemoteRegion, FabricError> {
         let core = &*self.core;
-        let refuse = |refusal| refused(core, peer, RailId(0), refusal);
+        let refuse = |refusal| refused(core, first_lane(peer), refusal);
         let peer = core.peer(peer).map_err(refuse)?;
         let what = "description of a loopback region";
         let description =
@@ -146,27 +116,35 @@ impl Fabric for LoopbackFabric {
         Ok(region)
     }
 
-    fn release(&self, peer: PeerId, region: RemoteRegion) {
-        if let Ok(peer) = self.core.peer(peer) {
-            peer.release(&region);
+    fn release(&self, memory: Memory) {
+        let core = &*self.core;
+        match memory {
+            Memory::Local(region) => {
+                core.keys.revoke(Key::from_handle(region.handle));
+                if let Some(model) = &core.model {
+                    model.forget_region(&region);
+                    model.give_back(region.range.bytes);
+                }
+            }
+            Memory::Remote(peer, region) => {
+                if let Ok(peer) = core.peer(peer) {
+                    peer.release(&region);
+                }
+            }
         }
     }
 
-    fn open_peer(&self, process: ProcessId) -> Result<PeerId, FabricError> {
+    fn open_peer(&self, process: ProcessId) -> Result<(PeerId, Vec<u8>), FabricError> {
         let core = &*self.core;
         if process.host != core.process.host {
             let hint = "loopback rails reach processes of this host only; FERRORAIL_FABRIC=verbs";
             return Err(set_up("opening a peer", "a process of another host", hint));
         }
         let mut index = core.index.lock().unwrap_or_else(PoisonError::into_inner);
-        let peer = index
+        let peer = *index
             .entry(process)
             .or_insert_with(|| PeerId(core.peers.push(Peer::new(process)) as u32));
-        Ok(*peer)
-    }
-
-    fn address_for(&self, peer: PeerId) -> Result<Vec<u8>, FabricError> {
-        let core = &*self.core;
+        drop(index);
         let address = Address {
             process: core.process,
             image: core.image,
@@ -175,15 +153,21 @@ impl Fabric for LoopbackFabric {
             generations: core.generations(peer),
             keys: core.keys.handle().to_wire(),
         };
-        Ok(address.to_wire())
+        Ok((peer, address.to_wire()))
     }
 
-    fn connect(&self, peer: PeerId, address: &[u8]) -> Result<(), FabricError> {
+    fn connect(&self, peer: Option<PeerId>, address: &[u8]) -> Result<Reach, FabricError> {
         let core = &*self.core;
-        let id = peer;
+        let reach = Reach {
+            planes: core.attributes.planes(),
+            refused: Vec::new(),
+        };
+        let Some(id) = peer else {
+            return Ok(reach);
+        };
         let peer = core
             .peer(id)
-            .map_err(|refusal| refused(core, id, RailId(0), refusal))?;
+            .map_err(|refusal| refused(core, first_lane(id), refusal))?;
         let unusable = || FabricError::BadPeerData {
             what: "address of a loopback process",
         };
@@ -195,7 +179,7 @@ impl Fabric for LoopbackFabric {
                 what: "second address of one rail",
             };
             let same = link.generations == address.generations;
-            return same.then_some(()).ok_or_else(second);
+            return same.then_some(reach).ok_or_else(second);
         }
         let handle = SegmentHandle::from_wire(&address.keys).ok_or_else(unusable)?;
         let pid = address.image.pid;
@@ -206,11 +190,13 @@ impl Fabric for LoopbackFabric {
         segment.close();
         let same_process = address.image == core.image;
         let (at, value) = address.probe;
-        let wanted = !same_process && core.private_memory.load(Ordering::Relaxed);
+        let wanted = !same_process && core.attributes.private_memory.load(Ordering::Relaxed);
         let named = wanted.then(|| Cma::named(pid)).flatten();
         let attach = named.filter(|process| process.reads(at, value));
         if !same_process && attach.is_none() {
-            core.private_memory.store(false, Ordering::Relaxed);
+            core.attributes
+                .private_memory
+                .store(false, Ordering::Relaxed);
         }
         self.connect_lanes(id, &address.generations)?;
         peer.connect(Link {
@@ -221,70 +207,78 @@ impl Fabric for LoopbackFabric {
             gate: PeerId(address.gate),
             generations: address.generations,
         });
-        Ok(())
-    }
-
-    fn connections(&self) -> Connections {
-        let linked = |(_, peer): &(usize, &Peer)| peer.link().is_some();
-        let peers = self.core.peers.iter().filter(linked).count() as u64;
-        connection().times(peers)
+        Ok(reach)
     }
 
     #[inline]
     unsafe fn post(
         &self,
-        peer_id: PeerId,
+        peer: PeerId,
         rail: RailId,
         op: &Op<'_>,
         _tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
         let core = &*self.core;
-        let refuse = |refusal| refused(core, peer_id, rail, refusal);
-        let peer = core.peer(peer_id).map_err(refuse)?;
-        let info = core.rails.get(rail.index());
+        let id = LaneId { peer, rail };
+        let refuse = |refusal| refused(core, id, refusal);
+        let known = core.peer(peer).map_err(refuse)?;
+        let info = core.attributes.rails.get(rail.index());
         let plane = info.ok_or_else(|| refuse(Refusal::Unknown("rail")))?.plane;
-        let lane = &peer.lanes[rail.index()];
+        let lane = &known.lanes[rail.index()];
         let operation = match resolve(op, plane) {
             Err(refusal @ Refusal::NoKey) if core.model.is_some() => {
                 let failure = Failure::of_path(refusal.to_string());
                 lane.fail(failure.clone());
-                return Err(broken(core, peer_id, rail.index(), failure));
+                return Err(broken(core, id, failure));
             }
             other => other.map_err(refuse)?,
         };
         let sequence = match &core.model {
             None => {
                 // SAFETY: the caller's promise.
-                unsafe { execute(&operation, peer, plane) }.map_err(refuse)?;
+                unsafe { execute(&operation, known, plane) }.map_err(refuse)?;
                 lane.count(operation.local.bytes)
             }
             Some(model) => {
                 let region = op.local.region.handle;
-                model.post(core, (peer_id, rail), lane, (region, operation))?
+                model.post(core, id, lane, (region, operation))?
             }
         };
         Ok(Ticket {
-            peer: peer_id,
+            peer,
             rail,
             sequence,
         })
     }
 
     #[inline]
-    fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
+    fn lane(&self, id: LaneId) -> LaneState {
         let core = &*self.core;
-        let refuse = |refusal| refused(core, ticket.peer, ticket.rail, refusal);
-        let peer = core.peer(ticket.peer).map_err(refuse)?;
-        let lane = peer.lanes.get(ticket.rail.index());
-        let lane = lane.ok_or_else(|| refuse(Refusal::Unknown("rail")))?;
+        let Some((lane, _)) = self.known(id) else {
+            let failure = Failure {
+                sequence: 0,
+                status: Refusal::Unknown("peer or rail").to_string(),
+                of_path: false,
+            };
+            return LaneState {
+                completed: 0,
+                breakage: Some(breakage(core, id.peer, failure)),
+            };
+        };
         // A complete put is visible to everyone, not still in this core's store buffer.
         fence(Ordering::SeqCst);
-        match &core.model {
-            None => Ok(true),
-            Some(model) => model
-                .is_complete(lane, ticket.sequence)
-                .map_err(|failure| broken(core, ticket.peer, ticket.rail.index(), failure)),
+        let completed = match &core.model {
+            None => &lane.posted,
+            Some(_) => &lane.completed,
+        };
+        LaneState {
+            completed: completed.load(Ordering::Acquire),
+            breakage: (lane.failure()).map(|failure| breakage(core, id.peer, failure)),
         }
+    }
+
+    fn change_lane(&self, lane: LaneId, to: Transition) -> Result<u64, FabricError> {
+        self.change(lane, to)
     }
 
     #[inline]
@@ -293,6 +287,24 @@ impl Fabric for LoopbackFabric {
             None => Ok(0),
             Some(model) => model.progress(&self.core),
         }
+    }
+
+    fn events(&self, source: EventSource) -> Result<Events<'_>, FabricError> {
+        Ok(Events {
+            descriptors: Vec::new(),
+            ports_down: match source {
+                EventSource::Wake => 0,
+                EventSource::Device => self.ports_down(),
+            },
+        })
+    }
+}
+
+/// What errors that concern no rail of `peer` in particular name.
+fn first_lane(peer: PeerId) -> LaneId {
+    LaneId {
+        peer,
+        rail: RailId(0),
     }
 }
 

@@ -3,17 +3,19 @@
 use super::super::async_events::AsyncEvents;
 use super::super::choice::{self, Port};
 use super::super::device;
-use super::super::rail::{self, Bounds, capabilities};
+use super::super::peer::process_address;
+use super::super::rail::{self, Bounds, Rail};
 use super::super::regions::Regions;
+use super::super::wire;
 use super::VerbsFabric;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::AtomicBool;
-use ferrorail_fabric::FabricError;
+use ferrorail_fabric::{AtomicScope, Attributes, FabricError};
 use std::sync::Mutex;
 
 impl VerbsFabric {
     /// Opens the rails that `settings` ask for (`FERRORAIL_RAILS`, `FERRORAIL_GID_INDEX`). A rail
-    /// that cannot be opened is [refused](ferrorail_fabric::Fabric::refused), and the others are used.
+    /// that cannot be opened is [refused](Attributes::refused), and the others are used.
     ///
     /// # Errors
     /// [`FabricError::NoRails`] if none is left, with what was found and what to set.
@@ -53,13 +55,33 @@ impl VerbsFabric {
             peers: boxcar::Vec::new(),
             regions: Regions::default(),
             processes: Mutex::default(),
-            infos: rails.iter().map(|rail| rail.info.clone()).collect(),
-            capabilities: capabilities(&rails),
+            attributes: attributes(&rails, refused),
             failures: Mutex::default(),
             has_failures: AtomicBool::new(false),
             events: AsyncEvents::of(&rails),
             rails,
-            refused,
         })
+    }
+}
+
+/// What all of `rails` can do.
+fn attributes(rails: &[Rail], refused: Vec<String>) -> Attributes {
+    let all = |scope| rails.iter().all(|rail| rail.limits.atomics == scope);
+    let none = |rail: &Rail| rail.limits.atomics == AtomicScope::None;
+    let inline = rails.iter().map(|rail| rail.limits.inline_bytes).min();
+    Attributes {
+        name: "verbs",
+        rails: rails.iter().map(|rail| rail.info.clone()).collect(),
+        refused,
+        atomics: match () {
+            () if rails.iter().any(none) => AtomicScope::None,
+            () if all(AtomicScope::Global) => AtomicScope::Global,
+            () => AtomicScope::Rail,
+        },
+        same_host_only: false,
+        inline_bytes_max: inline.unwrap_or(0) as usize,
+        private_memory: AtomicBool::new(true),
+        immediate: false,
+        address: wire::pack(&process_address(rails, rails.iter().map(Rail::own_address))),
     }
 }

@@ -1,0 +1,75 @@
+//! [`Endpoint`]: rails that take over from each other, as windows see them.
+
+use crate::{FabricError, LocalRegion, Op, RemoteRegion, SharedBacking, Ticket, Tracking};
+use ferrorail_base::{PeerId, RailId};
+use std::os::fd::BorrowedFd;
+
+/// All lanes of a process, of which a caller names one and gets another where that has failed.
+///
+/// All methods may be called from several threads at once.
+pub trait Endpoint: Send + Sync + 'static {
+    /// As [`crate::Transport::register`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Safety
+    /// The memory stays mapped and readable/writable until [`Endpoint::deregister`].
+    unsafe fn register(
+        &self,
+        address: *mut u8,
+        bytes: usize,
+        backing: Option<SharedBacking>,
+    ) -> Result<LocalRegion, FabricError>;
+
+    /// Undoes [`Endpoint::register`]. Peers must not use the region any more.
+    fn deregister(&self, region: LocalRegion);
+
+    /// Gives a region back that was imported from `peer`.
+    fn release(&self, peer: PeerId, region: RemoteRegion);
+
+    /// Posts `op` to `peer`, on `rail` if its lane is in use.
+    ///
+    /// # Errors
+    /// As [`crate::Transport::post`]; [`FabricError::Unreachable`] if no lane is left.
+    ///
+    /// # Safety
+    /// As [`crate::Transport::post`].
+    unsafe fn post(
+        &self,
+        peer: PeerId,
+        rail: RailId,
+        op: &Op<'_>,
+        tracking: Tracking,
+    ) -> Result<Ticket, FabricError>;
+
+    /// Whether a tracked operation is complete. Does not itself make progress.
+    ///
+    /// # Errors
+    /// [`FabricError::Completion`] if it failed, [`FabricError::Unreachable`].
+    fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError>;
+
+    /// Rails of this process whose lane to `peer` is out of use at present, as bits; none before it is
+    /// connected.
+    fn out_of_use(&self, peer: PeerId) -> u8;
+
+    /// Finds out, without waiting, whether `peer` still answers on every rail that is quiet: for
+    /// whoever has waited long for something from it. What is found shows in later calls.
+    ///
+    /// # Errors
+    /// [`FabricError::Unreachable`] if it is known to be.
+    fn check(&self, peer: PeerId) -> Result<(), FabricError>;
+
+    /// One bounded pass over the completion queues; the number of completions seen.
+    ///
+    /// # Errors
+    /// [`FabricError::Completion`] if an operation failed since the last call.
+    fn progress(&self) -> Result<usize, FabricError>;
+
+    /// Readies the wake-up events, see [`crate::Transport::events`]. Descriptors that become readable when
+    /// [`crate::Kind::Wake`] of a peer has arrived; none if nothing wakes.
+    ///
+    /// # Errors
+    /// As there.
+    fn wake_events(&self) -> Result<Vec<BorrowedFd<'_>>, FabricError>;
+}
