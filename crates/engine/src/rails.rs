@@ -3,8 +3,8 @@
 use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_fabric::{Connections, FabricError, Transport};
 use ferrorail_rdma_transport::failover::{Failover, pair_bytes};
-use ferrorail_rdma_transport::loopback::{self, LoopbackFabric};
-use ferrorail_rdma_transport::verbs::{self, VerbsFabric};
+use ferrorail_rdma_transport::loopback::{self, LoopbackTransport};
+use ferrorail_rdma_transport::verbs::{self, VerbsTransport};
 use std::sync::Arc;
 
 /// A transport chosen at run time.
@@ -20,8 +20,8 @@ pub type Rails = Failover;
 /// Opens the rails that `settings` ask for.
 pub(crate) fn open(kind: RailsKind, settings: &Settings) -> Result<Rails, FabricError> {
     let transport: Arc<dyn Transport> = match kind {
-        RailsKind::Verbs => Arc::new(VerbsFabric::open(settings)?),
-        RailsKind::Loopback => Arc::new(LoopbackFabric::open(settings)?),
+        RailsKind::Verbs => Arc::new(VerbsTransport::open(settings)?),
+        RailsKind::Loopback => Arc::new(LoopbackTransport::open(settings)?),
     };
     let process = ferrorail_shm::process_id();
     Ok(Failover::new(transport, process, settings))

@@ -25,7 +25,7 @@ use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, yield_now
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{FabricError, LaneId, Op, RemoteRegion, Tracking, Transition};
 use ferrorail_rdma_transport::failover::{Failover, Watchdog};
-use ferrorail_rdma_transport::loopback::LoopbackFabric;
+use ferrorail_rdma_transport::loopback::LoopbackTransport;
 use side::{Side, sides};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ fn settings(faults: &str) -> Settings {
 }
 
 fn open(process: ProcessId, settings: &Settings) -> Failover {
-    let fabric = LoopbackFabric::open_as(process, settings).unwrap();
+    let fabric = LoopbackTransport::open_as(process, settings).unwrap();
     Failover::new(Arc::new(fabric), process, settings)
 }
 

@@ -16,17 +16,17 @@ use conformance::Rails;
 use ferrorail_base::config::Settings;
 use ferrorail_base::{ProcessId, RailId};
 use ferrorail_fabric::{AtomicScope, FabricError, Notification, Op, RemoteRegion, Tracking};
-use ferrorail_rdma_transport::loopback::LoopbackFabric;
+use ferrorail_rdma_transport::loopback::LoopbackTransport;
 use support::{Pair, Private, at, object, settings, slice};
 
-fn conformance_pair(settings: &Settings) -> (LoopbackFabric, LoopbackFabric) {
+fn conformance_pair(settings: &Settings) -> (LoopbackTransport, LoopbackTransport) {
     let open = |started| {
         let process = ProcessId {
             host: 7,
             pid: std::process::id(),
             started,
         };
-        LoopbackFabric::open_as(process, settings).unwrap()
+        LoopbackTransport::open_as(process, settings).unwrap()
     };
     (open(1), open(2))
 }
@@ -49,7 +49,7 @@ fn conforms_with_a_model() {
 
 #[test]
 fn abilities_and_rails() {
-    let fabric = LoopbackFabric::open(&settings()).unwrap();
+    let fabric = LoopbackTransport::open(&settings()).unwrap();
     let capabilities = fabric.attributes();
     assert_eq!(capabilities.atomics, AtomicScope::Global);
     assert!(capabilities.same_host_only);
@@ -166,7 +166,7 @@ fn unaligned_words_and_unconnected_peers_are_refused() {
 
 #[test]
 fn memory_outside_its_object_is_not_registered() {
-    let fabric = LoopbackFabric::open(&settings()).unwrap();
+    let fabric = LoopbackTransport::open(&settings()).unwrap();
     let segment = object(4096);
     let mut backing = support::backing(&segment);
     backing.offset = 8;

@@ -10,7 +10,7 @@ use ferrorail_base::RailId;
 use ferrorail_base::config::Settings;
 use ferrorail_fabric::{FabricError, LaneId, Op, Tracking, Transition};
 use ferrorail_rdma_transport::failover::Failover;
-use ferrorail_rdma_transport::loopback::LoopbackFabric;
+use ferrorail_rdma_transport::loopback::LoopbackTransport;
 use std::sync::Arc;
 
 /// Long enough for a lane to end while a put is under way.
@@ -22,7 +22,7 @@ fn open(index: u64) -> Failover {
         rail_probe_ms: None,
         ..Settings::default()
     };
-    let fabric = LoopbackFabric::open_as(process(index), &settings).unwrap();
+    let fabric = LoopbackTransport::open_as(process(index), &settings).unwrap();
     Failover::new(Arc::new(fabric), process(index), &settings)
 }
 

@@ -18,21 +18,21 @@ use ferrorail_fabric::{
     AtomicScope, FabricError, LaneId, Notification, Op, RemoteRegion, Tracking, Transition,
 };
 use ferrorail_rdma_transport::failover::Failover;
-use ferrorail_rdma_transport::verbs::{self, Bounds, VerbsFabric};
+use ferrorail_rdma_transport::verbs::{self, Bounds, VerbsTransport};
 use nix::sys::resource::{Resource, setrlimit};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-fn open(rails: RailChoice) -> Result<VerbsFabric, FabricError> {
-    VerbsFabric::open(&Settings {
+fn open(rails: RailChoice) -> Result<VerbsTransport, FabricError> {
+    VerbsTransport::open(&Settings {
         rails,
         ..Settings::default()
     })
 }
 
-fn pair() -> (VerbsFabric, VerbsFabric) {
+fn pair() -> (VerbsTransport, VerbsTransport) {
     let make = || open(RailChoice::Auto).expect("rails");
     (make(), make())
 }
@@ -55,7 +55,7 @@ fn verbs_conform_without_inline_data() {
         inline_bytes: 0,
         ..Bounds::default()
     };
-    let make = || VerbsFabric::open_within(&Settings::default(), bounds).expect("rails");
+    let make = || VerbsTransport::open_within(&Settings::default(), bounds).expect("rails");
     assert_eq!(make().attributes().inline_bytes_max, 0);
     conformance::run(|| (make(), make()));
 }
@@ -67,7 +67,7 @@ fn pair_with_failover() -> (Failover, Failover) {
         ..Settings::default()
     };
     let make = |index| {
-        let fabric = VerbsFabric::open(&settings).expect("rails");
+        let fabric = VerbsTransport::open(&settings).expect("rails");
         Failover::new(Arc::new(fabric), conformance::process(index), &settings)
     };
     (make(1), make(2))
@@ -220,11 +220,11 @@ fn messages_longer_than_a_queue_arrive_whole() {
         message_bytes: 64 << 10,
         ..Bounds::default()
     };
-    let make = || VerbsFabric::open_within(&Settings::default(), bounds).expect("rails");
+    let make = || VerbsTransport::open_within(&Settings::default(), bounds).expect("rails");
     put_20_mb((make(), make()));
 }
 
-fn put_20_mb(fabrics: (VerbsFabric, VerbsFabric)) {
+fn put_20_mb(fabrics: (VerbsTransport, VerbsTransport)) {
     const BYTES: usize = 20 << 20;
     const SILENT: u64 = 31;
     let pair = Pair::new(fabrics);

@@ -19,6 +19,7 @@ const RULES: &str = "scripts/xtask/tidy.toml";
 struct Rules {
     limits: Limits,
     /// Most methods of a trait, by path and name.
+    #[serde(default)]
     traits: BTreeMap<String, usize>,
     #[serde(default)]
     allowed: Allowed,

@@ -1,7 +1,7 @@
 //! Tests that need to see inside.
 
 use super::Failover;
-use crate::loopback::LoopbackFabric;
+use crate::loopback::LoopbackTransport;
 use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::{AtomicBool, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
@@ -49,7 +49,7 @@ struct Side {
 
 impl Side {
     fn new(me: u64, other: u64, settings: &Settings) -> Self {
-        let fabric = LoopbackFabric::open_as(process(me), settings).unwrap();
+        let fabric = LoopbackTransport::open_as(process(me), settings).unwrap();
         let rails = Failover::new(Arc::new(fabric), process(me), settings);
         let (peer, address) = rails.open_peer(process(other)).unwrap();
         let memory = Segment::create(ShmKind::Memfd, 4096).unwrap();

@@ -5,12 +5,12 @@ use super::model::{Model, Rail};
 use super::peer::{Failure, Lane};
 use super::refusals::FAULT;
 use super::wire::UNMADE;
-use super::{Core, LoopbackFabric, rail_name, set_up};
+use super::{Core, LoopbackTransport, rail_name, set_up};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, RailId};
 use ferrorail_fabric::{FabricError, LaneId, RAILS_MAX, Transition};
 
-impl LoopbackFabric {
+impl LoopbackTransport {
     pub(super) fn known(&self, lane: LaneId) -> Option<(&Lane, u8)> {
         let plane = self.core.attributes.rails.get(lane.rail.index())?.plane;
         let peer = self.core.peers.get(lane.peer.index())?;

@@ -61,7 +61,7 @@ use wire::ProcessImage;
 
 /// One process's attachment to its loopback rails. See the [module documentation](self).
 #[derive(Debug)]
-pub struct LoopbackFabric {
+pub struct LoopbackTransport {
     core: Arc<Core>,
     carrier: Option<JoinHandle<()>>,
 }
@@ -80,7 +80,7 @@ struct Core {
     model: Option<Model>,
 }
 
-impl LoopbackFabric {
+impl LoopbackTransport {
     /// Opens the rails that `settings` ask for.
     ///
     /// # Errors
@@ -90,11 +90,11 @@ impl LoopbackFabric {
         Self::open_as(ferrorail_shm::process_id(), settings)
     }
 
-    /// [`LoopbackFabric::open`] under another identity, so that several fabrics of one process can
+    /// [`LoopbackTransport::open`] under another identity, so that several fabrics of one process can
     /// be peers of each other.
     ///
     /// # Errors
-    /// As [`LoopbackFabric::open`].
+    /// As [`LoopbackTransport::open`].
     pub fn open_as(process: ProcessId, settings: &Settings) -> Result<Self, FabricError> {
         let (rails, refused) = rails::choose(settings)?;
         let segment = Segment::create(settings.shm, TABLE_BYTES)
@@ -134,7 +134,7 @@ impl LoopbackFabric {
     }
 }
 
-impl Drop for LoopbackFabric {
+impl Drop for LoopbackTransport {
     fn drop(&mut self) {
         if let Some(model) = &self.core.model {
             model.stop();

@@ -16,7 +16,7 @@
 //! datagrams, without anybody being told.
 
 use super::model::Model;
-use super::{Core, LoopbackFabric};
+use super::{Core, LoopbackTransport};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::AtomicU64;
 use ferrorail_fabric::multicast::{DatagramLimits, Payload, To};
@@ -38,7 +38,7 @@ const ALL: u32 = u32::MAX;
 /// Start of an address; the last byte is the version of the format.
 const MAGIC: [u8; 4] = *b"FRm1";
 
-impl Multicast for LoopbackFabric {
+impl Multicast for LoopbackTransport {
     fn multicast_rails(&self) -> Vec<Result<DatagramLimits, MulticastError>> {
         let rails = 0..self.core.attributes.rails.len();
         rails.map(|rail| self.core.limits(rail)).collect()

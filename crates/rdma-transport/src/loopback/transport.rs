@@ -5,7 +5,7 @@ use super::operation::{Refusal, execute, resolve};
 use super::peer::{Failure, Link, Peer};
 use super::refusals::FAULT;
 use super::wire::{Address, Description, Object};
-use super::{LoopbackFabric, breakage, broken, refused, set_up};
+use super::{LoopbackTransport, breakage, broken, refused, set_up};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Ordering, fence};
 use ferrorail_base::{PeerId, ProcessId, RailId};
@@ -18,7 +18,7 @@ use ferrorail_shm::{Cma, Segment, SegmentHandle};
 use std::io;
 use std::sync::PoisonError;
 
-impl Transport for LoopbackFabric {
+impl Transport for LoopbackTransport {
     fn attributes(&self) -> &Attributes {
         &self.core.attributes
     }

@@ -1,4 +1,4 @@
-//! Rails over RDMA devices: [`VerbsFabric`].
+//! Rails over RDMA devices: [`VerbsTransport`].
 //!
 //! From the outside in: `device` surveys ports, with what `sysfs`, `speed` and `gid` tell of their
 //! places, data rates and addresses; `choice` picks rails among them; `rail` opens one. `reach`
@@ -39,7 +39,7 @@ mod work_request;
 pub use choice::{Choice, Pick, Port, State};
 pub use rail::Bounds;
 pub use reach::{Link, PortAddress};
-pub use transport::VerbsFabric;
+pub use transport::VerbsTransport;
 
 use ferrorail_base::config::Settings;
 use ferrorail_fabric::Connections;

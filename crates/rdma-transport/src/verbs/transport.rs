@@ -1,4 +1,4 @@
-//! [`VerbsFabric`]: regions, peers, and the seam's operations turned into lanes' ones.
+//! [`VerbsTransport`]: regions, peers, and the seam's operations turned into lanes' ones.
 
 mod open;
 
@@ -23,7 +23,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// This process's attachment to its RDMA rails.
 #[derive(Debug)]
-pub struct VerbsFabric {
+pub struct VerbsTransport {
     attributes: Attributes,
     // In the order in which they are released.
     peers: boxcar::Vec<Peer>,
@@ -45,7 +45,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl VerbsFabric {
+impl VerbsTransport {
     /// Posts more of what there was no room for on a rail.
     #[cold]
     fn go_on(&self, index: usize, rail: &Rail) {
@@ -91,7 +91,7 @@ impl VerbsFabric {
     }
 }
 
-impl Transport for VerbsFabric {
+impl Transport for VerbsTransport {
     fn attributes(&self) -> &Attributes {
         &self.attributes
     }

@@ -6,8 +6,8 @@ use ferrorail_fabric::{
     RailInfo, Reach, RemoteRegion, SharedBacking, Statistics, Ticket, Tracking, Transport,
 };
 use ferrorail_rdma_transport::failover::Failover;
-use ferrorail_rdma_transport::loopback::LoopbackFabric;
-use ferrorail_rdma_transport::verbs::VerbsFabric;
+use ferrorail_rdma_transport::loopback::LoopbackTransport;
+use ferrorail_rdma_transport::verbs::VerbsTransport;
 use std::os::fd::BorrowedFd;
 
 /// A [`Transport`], unless a method is overridden.
@@ -93,13 +93,13 @@ pub trait Rails: Send + Sync {
     }
 }
 
-impl Rails for LoopbackFabric {
+impl Rails for LoopbackTransport {
     fn transport(&self) -> &dyn Transport {
         self
     }
 }
 
-impl Rails for VerbsFabric {
+impl Rails for VerbsTransport {
     fn transport(&self) -> &dyn Transport {
         self
     }

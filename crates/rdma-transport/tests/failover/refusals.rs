@@ -92,7 +92,7 @@ fn a_flag_that_is_gone_costs_one_rail() {
     let segment = object(4096);
     let flags = register(&right.fabric, &segment);
     let described = &flags.description;
-    let theirs = left.fabric.import(left.peer, &described).unwrap();
+    let theirs = left.fabric.import(left.peer, described).unwrap();
     let from = slice(&left.mine.1, 0, 8);
     // SAFETY: the source is left alone.
     let notify = |fabric: &Failover| unsafe {

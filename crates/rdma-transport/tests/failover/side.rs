@@ -160,7 +160,7 @@ pub fn sides(a: &Settings, b: &Settings) -> (Side, Side) {
     right.fabric.connect(right.peer, &to_left).unwrap();
     let of_left = &left.inbox.1.description;
     let of_right = &right.inbox.1.description;
-    left.theirs = Some(left.fabric.import(left.peer, &of_right).unwrap());
-    right.theirs = Some(right.fabric.import(right.peer, &of_left).unwrap());
+    left.theirs = Some(left.fabric.import(left.peer, of_right).unwrap());
+    right.theirs = Some(right.fabric.import(right.peer, of_left).unwrap());
     (left, right)
 }

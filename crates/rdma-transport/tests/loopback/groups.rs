@@ -8,11 +8,11 @@ use ferrorail_base::config::{MulticastFaults, Settings};
 use ferrorail_fabric::multicast::To;
 use ferrorail_fabric::multicast::faults::Faulty;
 use ferrorail_fabric::{Group, GroupId, Multicast};
-use ferrorail_rdma_transport::loopback::LoopbackFabric;
+use ferrorail_rdma_transport::loopback::LoopbackTransport;
 use std::time::{Duration, Instant};
 
-fn fabrics(settings: &Settings, count: usize) -> Vec<LoopbackFabric> {
-    let open = |i| LoopbackFabric::open_as(support::identity(i), settings).unwrap();
+fn fabrics(settings: &Settings, count: usize) -> Vec<LoopbackTransport> {
+    let open = |i| LoopbackTransport::open_as(support::identity(i), settings).unwrap();
     (1..=count as u64).map(open).collect()
 }
 
@@ -46,7 +46,7 @@ fn datagrams_take_the_latency_and_their_turn() {
     };
     let fabrics = fabrics(&modelled, 3);
     let (rail, id) = (RailId(0), fresh());
-    let join = |fabric: &LoopbackFabric| fabric.join(rail, id, 64).unwrap();
+    let join = |fabric: &LoopbackTransport| fabric.join(rail, id, 64).unwrap();
     let mut groups: Vec<_> = fabrics.iter().map(join).collect();
     introduce(&mut groups);
     let start = Instant::now();
@@ -77,7 +77,7 @@ fn a_rail_that_is_down_loses_datagrams() {
     let fabrics = fabrics(&broken, 2);
     for (rail, arrives) in [(RailId(0), 0), (RailId(1), 1)] {
         let id = fresh();
-        let join = |fabric: &LoopbackFabric| fabric.join(rail, id, 64).unwrap();
+        let join = |fabric: &LoopbackTransport| fabric.join(rail, id, 64).unwrap();
         let mut groups: Vec<_> = fabrics.iter().map(join).collect();
         introduce(&mut groups);
         send(&mut *groups[0], To::All, &[], &[1, 2, 3]);
@@ -97,7 +97,7 @@ fn faults_are_survived_by_sending_again() {
         .map(open)
         .collect();
     let (rail, id) = (RailId(0), fresh());
-    let join = |fabric: &Faulty<LoopbackFabric>| fabric.join(rail, id, 64).unwrap();
+    let join = |fabric: &Faulty<LoopbackTransport>| fabric.join(rail, id, 64).unwrap();
     let mut groups: Vec<_> = all.iter().map(join).collect();
     introduce(&mut groups);
     let mut heard = [0; 2];
@@ -140,7 +140,7 @@ const ROUNDS: usize = 200;
 
 /// A member in a process of its own: joins, is told of the others, then sends in turn.
 fn member(me: usize, id: GroupId, channel: &mut Channel) {
-    let fabric = LoopbackFabric::open(&support::settings()).expect("open");
+    let fabric = LoopbackTransport::open(&support::settings()).expect("open");
     let mut group = fabric.join(RailId(0), id, 64).expect("join");
     channel.send(&group.address());
     let addresses: Vec<Vec<u8>> = (0..MEMBERS).map(|_| channel.receive()).collect();

@@ -9,7 +9,7 @@ use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
     FabricError, LocalRegion, Notification, Op, RemoteRegion, Ticket, Tracking,
 };
-use ferrorail_rdma_transport::loopback::LoopbackFabric;
+use ferrorail_rdma_transport::loopback::LoopbackTransport;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork};
 use std::io::{Read, Write};
@@ -34,8 +34,8 @@ impl Channel {
     }
 
     /// A loopback fabric of this process, joined with the one at the other end.
-    fn join(&mut self, settings: &Settings) -> (LoopbackFabric, PeerId) {
-        let fabric = LoopbackFabric::open(settings).expect("open");
+    fn join(&mut self, settings: &Settings) -> (LoopbackTransport, PeerId) {
+        let fabric = LoopbackTransport::open(settings).expect("open");
         self.send(&ferrorail_shm::process_id().to_wire());
         let process = ProcessId::from_wire(&self.receive()).expect("a process id");
         let (peer, address) = fabric.open_peer(process).expect("open_peer");
@@ -127,7 +127,7 @@ fn offer(mut channel: Channel, settings: Settings) {
 /// # Safety
 /// As [`Rails::post`].
 unsafe fn post(
-    fabric: &LoopbackFabric,
+    fabric: &LoopbackTransport,
     peer: PeerId,
     rail: RailId,
     op: Op<'_>,
@@ -136,7 +136,7 @@ unsafe fn post(
     unsafe { fabric.post(peer, rail, &op, Tracking::Tracked) }
 }
 
-fn complete(fabric: &LoopbackFabric, ticket: Ticket) {
+fn complete(fabric: &LoopbackTransport, ticket: Ticket) {
     until(|| {
         fabric.progress().unwrap();
         fabric.is_complete(ticket).unwrap()
@@ -196,7 +196,7 @@ fn use_the_offer(settings: Settings) {
 
 /// A put to private memory, atomics on a shared word, and a get of private memory.
 fn exchange_words(
-    fabric: &LoopbackFabric,
+    fabric: &LoopbackTransport,
     peer: PeerId,
     memory: &Private,
     mine: &LocalRegion,

@@ -7,7 +7,7 @@ use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
     FabricError, LocalRegion, LocalSlice, RemoteRegion, RemoteSlice, SharedBacking, Ticket,
 };
-use ferrorail_rdma_transport::loopback::LoopbackFabric;
+use ferrorail_rdma_transport::loopback::LoopbackTransport;
 use ferrorail_shm::Segment;
 use std::time::{Duration, Instant};
 
@@ -32,15 +32,15 @@ pub fn identity(started: u64) -> ProcessId {
 
 /// Fabric `a` with `b` as its peer `ab`.
 pub struct Pair {
-    pub a: LoopbackFabric,
-    pub b: LoopbackFabric,
+    pub a: LoopbackTransport,
+    pub b: LoopbackTransport,
     pub ab: PeerId,
 }
 
 impl Pair {
     pub fn open(settings: &Settings) -> Self {
-        let a = LoopbackFabric::open_as(identity(1), settings).unwrap();
-        let b = LoopbackFabric::open_as(identity(2), settings).unwrap();
+        let a = LoopbackTransport::open_as(identity(1), settings).unwrap();
+        let b = LoopbackTransport::open_as(identity(2), settings).unwrap();
         let (ab, _) = a.open_peer(identity(2)).unwrap();
         let (_, at_b) = b.open_peer(identity(1)).unwrap();
         a.connect(ab, &at_b).unwrap();

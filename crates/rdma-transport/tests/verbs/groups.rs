@@ -6,18 +6,18 @@ use ferrorail_base::RailId;
 use ferrorail_base::config::Settings;
 use ferrorail_fabric::multicast::To;
 use ferrorail_fabric::{Group, GroupId, Multicast};
-use ferrorail_rdma_transport::verbs::VerbsFabric;
+use ferrorail_rdma_transport::verbs::VerbsTransport;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-fn fabrics(count: usize, gid_index: Option<u32>) -> Vec<VerbsFabric> {
+fn fabrics(count: usize, gid_index: Option<u32>) -> Vec<VerbsTransport> {
     let settings = Settings {
         gid_index,
         ..Settings::default()
     };
-    let open = |_| VerbsFabric::open(&settings).expect("rails");
+    let open = |_| VerbsTransport::open(&settings).expect("rails");
     (0..count).map(open).collect()
 }
 
@@ -44,7 +44,7 @@ fn groups_conform_with_ipv6_addresses() {
             gid_index: Some(index),
             ..Settings::default()
         };
-        let fabric = VerbsFabric::open(&settings);
+        let fabric = VerbsTransport::open(&settings);
         fabric.is_ok_and(|fabric| {
             fabric
                 .attributes()
@@ -82,7 +82,7 @@ fn across(stream: &mut TcpStream, numbers: &[u32], others: &[u32]) -> Seen {
     let mut seen = Seen::default();
     for rail in 0..fabrics[0].rails().len() as u8 {
         let id = GroupId([rail ^ 0x77; 16]);
-        let join = |fabric: &VerbsFabric| fabric.join(RailId(rail), id, 256).expect("join");
+        let join = |fabric: &VerbsTransport| fabric.join(RailId(rail), id, 256).expect("join");
         let mut groups: Vec<_> = fabrics.iter().map(join).collect();
         let mut addresses = vec![Vec::new(); 3];
         for (&number, group) in numbers.iter().zip(&groups) {
@@ -232,7 +232,7 @@ fn a_multicast_is_measured() {
     let fabrics = fabrics(4, None);
     let id = multicast::fresh();
     let join_time = Instant::now();
-    let join = |fabric: &VerbsFabric| fabric.join(RailId(0), id, 256).expect("join");
+    let join = |fabric: &VerbsTransport| fabric.join(RailId(0), id, 256).expect("join");
     let mut groups: Vec<_> = fabrics.iter().map(join).collect();
     let join_time = join_time.elapsed() / 4;
     introduce(&mut groups);

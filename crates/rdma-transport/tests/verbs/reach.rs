@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::conformance::Rails;
 use ferrorail_rdma_transport::failover::Failover;
-use ferrorail_rdma_transport::verbs::{self, VerbsFabric};
+use ferrorail_rdma_transport::verbs::{self, VerbsTransport};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ fn planes_between_subnets_are_refused() {
             rails: RailChoice::Names(names.map(str::to_owned).to_vec()),
             ..Settings::default()
         };
-        let fabric = VerbsFabric::open(&settings).expect("rails");
+        let fabric = VerbsTransport::open(&settings).expect("rails");
         Failover::new(Arc::new(fabric), conformance::process(process), &settings)
     };
     let (a, b) = (named(1, ["rxe0", "rxe1"]), named(2, ["rxe77", "rxe1"]));

@@ -17,7 +17,7 @@ mod port;
 mod queue_pair;
 mod work_request;
 
-use super::VerbsFabric;
+use super::VerbsTransport;
 use super::rail::Rail;
 use super::reach::Link;
 use address::GroupAddress;
@@ -38,7 +38,7 @@ const DEPTH_MAX: u32 = 8192;
 /// Routers that a datagram may pass.
 const HOPS_MAX: u8 = 64;
 
-impl Multicast for VerbsFabric {
+impl Multicast for VerbsTransport {
     fn multicast_rails(&self) -> Vec<Result<DatagramLimits, MulticastError>> {
         self.opened().iter().map(limits).collect()
     }

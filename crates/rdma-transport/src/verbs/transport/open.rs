@@ -1,4 +1,4 @@
-//! Opening a [`VerbsFabric`].
+//! Opening a [`VerbsTransport`].
 
 use super::super::async_events::AsyncEvents;
 use super::super::choice::{self, Port};
@@ -7,13 +7,13 @@ use super::super::peer::process_address;
 use super::super::rail::{self, Bounds, Rail};
 use super::super::regions::Regions;
 use super::super::wire;
-use super::VerbsFabric;
+use super::VerbsTransport;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::AtomicBool;
 use ferrorail_fabric::{AtomicScope, Attributes, FabricError};
 use std::sync::Mutex;
 
-impl VerbsFabric {
+impl VerbsTransport {
     /// Opens the rails that `settings` ask for (`FERRORAIL_RAILS`, `FERRORAIL_GID_INDEX`). A rail
     /// that cannot be opened is [refused](Attributes::refused), and the others are used.
     ///
@@ -23,10 +23,10 @@ impl VerbsFabric {
         Self::open_within(settings, Bounds::default())
     }
 
-    /// [`VerbsFabric::open`], making any device behave like one with these bounds.
+    /// [`VerbsTransport::open`], making any device behave like one with these bounds.
     ///
     /// # Errors
-    /// As [`VerbsFabric::open`].
+    /// As [`VerbsTransport::open`].
     pub fn open_within(settings: &Settings, bounds: Bounds) -> Result<Self, FabricError> {
         let no_rails = |reason: String| FabricError::NoRails {
             reason: format!("{reason}; FERRORAIL_FABRIC=loopback does without RDMA on one host"),

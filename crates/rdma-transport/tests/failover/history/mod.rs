@@ -1,11 +1,10 @@
 //! Histories in virtual time: two sides exchange rounds, and put, read and add words at each other, while the network
 //! loses what it likes. Nothing is lost or done twice, and every history ends.
 
-mod fabric;
 mod network;
 mod side;
+mod transport;
 
-use fabric::{Virtual, VirtualClock};
 use ferrorail_base::config::Settings;
 use ferrorail_base::random::SplitMix64;
 use ferrorail_base::sync::Mutex;
@@ -14,6 +13,7 @@ use network::{GIVE_UP, Gap, Network, RAILS, RESEND};
 use side::Side;
 use std::sync::Arc;
 use std::time::Duration;
+use transport::{Virtual, VirtualClock};
 
 /// Histories of each test.
 const HISTORIES: u64 = 150;
