@@ -3,6 +3,7 @@
 use super::Call;
 use crate::choice;
 use crate::plan::{Plan, PlanKey};
+use crate::run::reserved_bytes;
 use crate::sequence::{ChannelRequest, Ring};
 use crate::team::map::{CHANNELS, Map, SMALL_CHANNELS};
 use crate::{EngineError, Team};
@@ -112,8 +113,12 @@ fn in_ring(
     (ring, first, widest): (Ring, u32, u32),
 ) -> (ChannelRequest, usize) {
     let layout = map.segment().layout();
+    let reserved = match ring {
+        Ring::Channels => reserved_bytes(map.topology.size(), map.topology.node_count()),
+        Ring::Small => 0,
+    };
     let (width, piece) = choice::fit(widest, load.bytes, |width| {
-        piece_in(layout.run_bytes(first, width), map, plan, load)
+        piece_in(layout.run_bytes(first, width) - reserved, map, plan, load)
     });
     (ChannelRequest { ring, width }, piece)
 }

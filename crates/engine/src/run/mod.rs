@@ -18,7 +18,7 @@ mod user;
 mod wait;
 
 pub(crate) use probe::{PeerProbe, probe_peer};
-pub(crate) use ready_to_receive::beside_cells;
+pub(crate) use ready_to_receive::{beside_cells, reserved_bytes};
 pub(crate) use staged::StagedTransfers;
 pub use user::Block;
 pub(crate) use user::{Side, UserBuffers, Window};
@@ -85,6 +85,8 @@ pub(crate) struct Run<'a> {
     sending: Option<Sending>,
     /// Eager messages written so far.
     eager_messages: Cell<u32>,
+    /// RTRs laid out for other nodes so far.
+    rtrs: Cell<u32>,
     /// The put that goes in pieces, if the present one does.
     staging: Option<Box<Outgoing>>,
     /// Whether peers may ask this rank to take messages in pieces.
@@ -120,6 +122,7 @@ impl<'a> Run<'a> {
             next: 0,
             sending: None,
             eager_messages: Cell::new(0),
+            rtrs: Cell::new(0),
             staging: None,
             serves: route.registers_recv && map.rails.is_some(),
             checking: Checking::default(),

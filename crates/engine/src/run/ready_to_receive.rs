@@ -21,6 +21,15 @@ pub(crate) fn beside_cells(scratch: usize, ranks: u32) -> usize {
     (scratch - CELL_BYTES * ranks as usize) / CELL_BYTES * CELL_BYTES
 }
 
+/// Bytes at the end of scratch that no block takes: RTRs of an operation that has blocks in scratch as well, which
+/// at most the leaders of other nodes get, one for each rail.
+pub(crate) fn reserved_bytes(ranks: u32, nodes: u32) -> u64 {
+    match nodes {
+        1 => 0,
+        _ => CELL_BYTES as u64 * u64::from(ranks.min(nodes * RAILS_MAX as u32)),
+    }
+}
+
 /// Address that announces memory which could not be registered.
 pub(super) const REFUSED: u64 = 0;
 
@@ -46,10 +55,7 @@ impl Run<'_> {
         }
         let rails = self.rails();
         let segment = link_to(&mut state.links, to).segment;
-        // A cell for each peer: what they are told may differ, and rails may read it late.
-        let scratch = self.map.segment().scratch(self.map.node_rank, self.channel);
-        let cell = beside_cells(scratch.bytes, self.map.topology.size()) + CELL_BYTES * to.index();
-        let staging = scratch.slice(cell, RemoteRegion::WIRE_BYTES);
+        let staging = self.rtr_cell();
         copy_in(&self.rtr(to).to_wire(), staging);
         let message = Message {
             source: rails.region(),
@@ -65,6 +71,27 @@ impl Run<'_> {
         };
         self.sending = self.send(rails, state, &message, true)?;
         Ok(self.sending.map(|_| Blocked::Rail))
+    }
+
+    /// Room for the next RTR: what peers are told may differ, and rails may read it late.
+    fn rtr_cell(&self) -> MemoryRange {
+        let topology = &self.map.topology;
+        let (ranks, nodes) = (topology.size(), topology.node_count());
+        // One that waits for room in a queue has its cell already.
+        let index = match self.sending {
+            None => self.rtrs.replace(self.rtrs.get() + 1),
+            Some(_) => self.rtrs.get() - 1,
+        };
+        let scratch = self.spans.scratch();
+        let takes_all = self.spans.user().pairs || self.schedule.scratch_blocks == 0;
+        let first = match takes_all {
+            true => beside_cells(scratch.bytes, ranks),
+            false => scratch.bytes - reserved_bytes(ranks, nodes) as usize,
+        };
+        scratch.slice(
+            first + CELL_BYTES * index as usize,
+            RemoteRegion::WIRE_BYTES,
+        )
     }
 
     /// Waits until `from` has told where its receive buffer is.

@@ -36,6 +36,11 @@ impl<'a> Spans<'a> {
         blocks as usize * self.block_bytes
     }
 
+    /// This rank's scratch, of all channels of the run.
+    pub fn scratch(&self) -> MemoryRange {
+        self.scratch
+    }
+
     /// The caller's memory.
     pub fn user(&self) -> &UserBuffers<'a> {
         &self.user

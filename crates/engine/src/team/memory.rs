@@ -7,6 +7,7 @@ use crate::EngineError;
 use crate::agree::{agree, gather};
 use crate::choice;
 use crate::run::checked::cell_bytes;
+use crate::run::reserved_bytes;
 use crate::segment::{Making, register};
 use crate::shared_settings::SharedSettings;
 use ferrorail_base::sync::{AtomicU64, Ordering};
@@ -100,7 +101,8 @@ pub(crate) fn layouts(
             },
             slots: slot_limit(size),
             rails,
-            scratch_bytes: choice::scratch_bytes(settings.scratch_bytes, size),
+            scratch_bytes: choice::scratch_bytes(settings.scratch_bytes, size)
+                + reserved_bytes(size, topology.node_count()),
             check_bytes: match settings.reliable && topology.node_count() > 1 {
                 true => cell_bytes(rails),
                 false => 0,
