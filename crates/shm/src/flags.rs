@@ -34,6 +34,30 @@ impl Flag {
     }
 }
 
+/// An arrival flag: raised by the sender of a message, or the rail that brought it, and read by who awaits it.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a>(&'a AtomicU64);
+
+impl<'a> Arrival<'a> {
+    /// The flag in `word`.
+    #[inline]
+    pub fn new(word: &'a AtomicU64) -> Self {
+        Self(word)
+    }
+
+    /// Raises it to `value`: whoever sees that sees all that the caller wrote before.
+    #[inline]
+    pub fn raise(self, value: u64) {
+        self.0.store(value, Ordering::Release);
+    }
+
+    /// What it was raised to last; what was written before that is visible.
+    #[inline]
+    pub fn value(self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 /// The flags of all ranks of a node, by node rank.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeFlags<'a> {
@@ -132,6 +156,23 @@ mod tests {
         assert!(flags.all_reached(5) && !flags.all_reached(6));
         assert_eq!(flags.missing(5), None);
     }
+
+    /// As many operations as a rank is remembered in, at numbers that no counter of 8, 16 or 32 bits holds.
+    #[test]
+    fn what_operations_were_is_remembered_at_any_number() {
+        let memory = [Flag::default()];
+        let (flags, rank) = (NodeFlags::new(&memory), NodeRank(0));
+        for wraps in [8, 16, 32, 44] {
+            let numbers = (1u64 << wraps) - RECENT as u64 / 2..(1 << wraps) + RECENT as u64 / 2;
+            for op in numbers.clone() {
+                flags.note(rank, op, (op as u32).wrapping_mul(7));
+            }
+            for op in numbers {
+                let what = flags.noted(rank, op);
+                assert_eq!(what, (op as u32).wrapping_mul(7), "operation {op}");
+            }
+        }
+    }
 }
 
 #[cfg(all(test, loom))]
@@ -195,6 +236,26 @@ mod loom_tests {
             // SAFETY: the writer has signalled; loom checks that this orders the accesses.
             shared.1.with(|cell| assert_eq!(unsafe { *cell }, 40));
             writer.join().unwrap();
+        });
+    }
+
+    /// A message is whole for who sees its arrival flag raised.
+    #[test]
+    fn loom_an_arrival_publishes_the_message() {
+        loom::model(|| {
+            let shared = Arc::new((AtomicU64::new(0), loom::cell::UnsafeCell::new(0u64)));
+            let own = shared.clone();
+            let sender = thread::spawn(move || {
+                // SAFETY: loom reports an error if the reader overlaps this.
+                own.1.with_mut(|cell| unsafe { *cell = 40 });
+                Arrival::new(&own.0).raise(7);
+            });
+            while Arrival::new(&shared.0).value() != 7 {
+                thread::yield_now();
+            }
+            // SAFETY: the message has arrived; loom checks that this orders the accesses.
+            shared.1.with(|cell| assert_eq!(unsafe { *cell }, 40));
+            sender.join().unwrap();
         });
     }
 

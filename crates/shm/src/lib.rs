@@ -46,7 +46,7 @@ mod thread;
 pub mod wake_pipe;
 
 pub use barrier::Barrier;
-pub use flags::{Flag, NodeFlags};
+pub use flags::{Arrival, Flag, NodeFlags};
 pub use layout::{EAGER_MESSAGE, EAGER_MESSAGES, EAGER_SLOTS, NodeLayout, SMALL_SCRATCH};
 pub use ring::{Found, Ring, RingShape, Tag};
 pub use slot::EagerSlot;

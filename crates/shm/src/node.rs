@@ -1,7 +1,7 @@
 //! A node segment: shared memory that all ranks of a (virtual) node lay out alike.
 
 use crate::segment::{Segment, SegmentHandle, ShmError};
-use crate::{Barrier, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeLayout};
+use crate::{Arrival, Barrier, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeLayout};
 use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
@@ -126,9 +126,9 @@ impl NodeSegment {
 
     /// The arrival flag of `slot` at `r` for chunk `chunk` of its message.
     #[inline]
-    pub fn arrival(&self, r: NodeRank, channel: u32, slot: u32, chunk: u8) -> &AtomicU64 {
-        self.segment
-            .word(self.layout.arrival(r, channel, slot, chunk))
+    pub fn arrival(&self, r: NodeRank, channel: u32, slot: u32, chunk: u8) -> Arrival<'_> {
+        let at = self.layout.arrival(r, channel, slot, chunk);
+        Arrival::new(self.segment.word(at))
     }
 
     /// The RTR cell of `slot` at `r`: eight words.
@@ -238,12 +238,8 @@ mod tests {
             let mut out = [0; 7];
             assert!(there.eager_slot(NodeRank(1), 1).try_read(7, &mut out));
             assert_eq!(&out, b"payload");
-            here.arrival(NodeRank(0), 1, 37, 1)
-                .store(5, Ordering::Release);
-            assert_eq!(
-                there.arrival(NodeRank(0), 1, 37, 1).load(Ordering::Acquire),
-                5
-            );
+            here.arrival(NodeRank(0), 1, 37, 1).raise(5);
+            assert_eq!(there.arrival(NodeRank(0), 1, 37, 1).value(), 5);
             here.rtr(NodeRank(2), 0, 3)[7].store(6, Ordering::Relaxed);
             assert_eq!(there.rtr(NodeRank(2), 0, 3)[7].load(Ordering::Relaxed), 6);
             let (mine, yours) = (here.scratch(NodeRank(2), 1), there.scratch(NodeRank(2), 1));

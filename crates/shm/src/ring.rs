@@ -227,6 +227,23 @@ mod tests {
     }
 
     #[test]
+    fn numbers_go_on_beyond_what_32_bits_hold() {
+        let shape = RingShape::new(3, 8).unwrap();
+        let (cells, mut into) = (cells(shape), [0; 8]);
+        let ring = Ring::new(&cells, shape);
+        let first = (1 << 32) - 4;
+        for number in first..first + 8 {
+            ring.put(number, tag(number), &[number as u8; 3]);
+            for number in number.saturating_sub(2).max(first)..=number {
+                assert_eq!(ring.look(number), Found::Datagram(tag(number)));
+                assert_eq!(ring.take(number, &mut into), Some(3), "{number}");
+                assert_eq!(into[..3], [number as u8; 3]);
+            }
+        }
+        assert_eq!(ring.look(first), Found::Lapped(1 << 32));
+    }
+
+    #[test]
     fn shapes_without_room_are_refused() {
         assert_eq!(RingShape::new(0, 8), None);
         assert_eq!(RingShape::new(8, 0), None);

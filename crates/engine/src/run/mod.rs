@@ -30,7 +30,6 @@ use crate::sequence::Allocation;
 use crate::team::map::Map;
 use crate::team::{Link, State};
 use checked::Checking;
-use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::schedule::PHASE_MAX;
 use ferrorail_coll::{Buffer, Schedule, Slot, Step};
@@ -247,7 +246,7 @@ impl<'a> Run<'a> {
             .map
             .segment()
             .arrival(self.map.node_rank, self.channel, slot, chunk);
-        let (seen, chunks) = flag_parts(flag.load(Ordering::Acquire));
+        let (seen, chunks) = flag_parts(flag.value());
         tag::has_come(seen, tag).then_some(chunks)
     }
 

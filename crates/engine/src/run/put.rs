@@ -9,7 +9,6 @@ use crate::team::map::TeamRails;
 use crate::team::{Link, State};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_base::sync::Ordering;
 use ferrorail_coll::{Buffer, Slot, Span};
 use ferrorail_fabric::stripe::{Sample, Stripes, flag_value};
 use ferrorail_fabric::{
@@ -84,7 +83,7 @@ impl<'a> Run<'a> {
         let to = self.map.topology.node_rank_of(to);
         segment
             .arrival(to, self.channel, slot, 0)
-            .store(flag_value(tag, 1), Ordering::Release);
+            .raise(flag_value(tag, 1));
         segment.doorbell().ring();
     }
 

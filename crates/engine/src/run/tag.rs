@@ -6,7 +6,6 @@
 use super::eager;
 use crate::EngineError;
 use crate::team::map::Map;
-use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, Slot};
 use ferrorail_fabric::stripe::flag_parts;
@@ -191,7 +190,7 @@ fn arrived(map: &Map, channel: u32, slots: Range<Slot>) -> impl Iterator<Item = 
     let flags = slots.flat_map(move |slot| (0..rails).map(move |rail| (slot, rail)));
     flags.map(move |(slot, rail)| {
         let flag = segment.arrival(map.node_rank, channel, slot, rail);
-        flag_parts(flag.load(Ordering::Acquire)).0
+        flag_parts(flag.value()).0
     })
 }
 

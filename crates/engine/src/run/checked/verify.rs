@@ -86,7 +86,7 @@ impl Run<'_> {
     fn has_staged(&self, slot: Slot, tag: u64) -> bool {
         let segment = self.map.segment();
         let flag = segment.arrival(self.map.node_rank, self.channel, slot, 0);
-        flag_parts(flag.load(Ordering::Acquire)) == (tag, STAGED)
+        flag_parts(flag.value()) == (tag, STAGED)
     }
 
     /// The message's index at its origin and its number of chunks, when every chunk of the present
@@ -98,7 +98,7 @@ impl Run<'_> {
         let segment = self.map.segment();
         let flag = |chunk| {
             let flag = segment.arrival(self.map.node_rank, self.channel, slot, chunk);
-            flag_parts(flag.load(Ordering::Acquire))
+            flag_parts(flag.value())
         };
         let (seen, low) = flag(0);
         let (count, _) = parts_of(low);

@@ -201,7 +201,7 @@ impl Run<'_> {
         }
         let flag = segment.arrival(self.map.node_rank, self.channel, header.slot, 0);
         let value = flag_value(header.tag, staged_flag(checked));
-        flag.store(value, Ordering::Release);
+        flag.raise(value);
         Ok(Some(Answer::Taken))
     }
 
