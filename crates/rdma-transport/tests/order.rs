@@ -7,7 +7,7 @@ use conformance::Rails;
 use conformance::memory::Memory;
 use conformance::{Pair, at, process, whole};
 use ferrorail_base::RailId;
-use ferrorail_base::config::Settings;
+use ferrorail_base::config::{RailChoice, Settings};
 use ferrorail_fabric::{FabricError, LaneId, Op, Tracking, Transition};
 use ferrorail_rdma_transport::failover::Failover;
 use ferrorail_rdma_transport::loopback::LoopbackTransport;
@@ -17,8 +17,13 @@ use std::sync::Arc;
 const LATENCY_NS: u64 = 20_000_000;
 
 fn open(index: u64) -> Failover {
+    open_with(index, 2)
+}
+
+fn open_with(index: u64, rails: u8) -> Failover {
     let settings = Settings {
         loopback_latency_ns: LATENCY_NS,
+        rails: RailChoice::Count(rails),
         rail_probe_ms: None,
         ..Settings::default()
     };
@@ -104,4 +109,33 @@ fn an_addition_goes_out_behind_a_put_under_way() -> Result<(), FabricError> {
     assert_eq!(words.load(0), u64::from_ne_bytes([7; 8]));
     assert_eq!(words.load(64), 1);
     Ok(())
+}
+
+/// The second lane owes what it does again for the first, and is owed for when it ends as well.
+#[test]
+fn what_is_done_again_on_a_lane_that_ends_too_is_done_on_a_third() {
+    let pair = Pair::new((open_with(1, 3), open_with(2, 3)));
+    let mut data = Memory::shared(&pair.a, 64);
+    let words = Memory::shared(&pair.b, 4096);
+    let remote = pair.a.import(pair.ab, &words.region().description);
+    let remote = remote.unwrap();
+    data.fill(7);
+    let (put, _) = pair.post(|| {
+        let op = Op::put(whole(&data, 0, 8), at(&remote, 0));
+        // SAFETY: all memory lives to the end, and is left alone until the ticket is complete.
+        unsafe { pair.a.post(pair.ab, RailId(0), &op, Tracking::Tracked) }
+    });
+    let arrived = || words.load(0) != 0;
+    for rail in [RailId(0), RailId(1)] {
+        let peer = pair.ab;
+        let lane = LaneId { peer, rail };
+        pair.a.inner().change_lane(lane, Transition::End).unwrap();
+        // Where this process was kept from running, it may have arrived before the second lane ended.
+        pair.until("doing it again", || {
+            assert!(!pair.a.is_complete(put).unwrap() || arrived());
+            pair.a.statistics().rails[rail.index()].resent > 0 || arrived()
+        });
+    }
+    pair.wait(&pair.a, put);
+    assert_eq!(words.load(0), u64::from_ne_bytes([7; 8]));
 }

@@ -6,8 +6,8 @@ use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::{AtomicBool, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
-    Endpoint, LaneId, LocalRegion, LocalSlice, Op, RemoteRegion, RemoteSlice, SharedBacking,
-    Ticket, Tracking,
+    Endpoint, LaneId, LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice,
+    SharedBacking, Ticket, Tracking,
 };
 use ferrorail_shm::Segment;
 use std::sync::Arc;
@@ -195,4 +195,41 @@ fn a_peer_that_no_rail_reaches_takes_no_attention() {
         yield_now();
     }
     assert_eq!(a.rails.attention.load(Ordering::Relaxed), 0);
+}
+
+/// Nothing comes after it whose flag would prove more.
+#[test]
+fn what_its_own_flag_proves_is_not_done_again() {
+    let (a, b) = sides_with("loop0:mute:after=1");
+    let from = LocalSlice {
+        region: &a.region,
+        offset: 0,
+        bytes: 8,
+    };
+    let at = |offset| RemoteSlice {
+        region: a.theirs.as_ref().unwrap(),
+        offset,
+    };
+    let notification = Notification {
+        word: at(128),
+        value: 5,
+    };
+    let (rail, tracking) = (RailId(0), Tracking::Tracked);
+    let op = Op::notify(from, at(64), notification);
+    // SAFETY: both segments outlive the rails.
+    let ticket = unsafe { a.rails.post(a.peer, rail, &op, tracking) }.unwrap();
+    let start = Instant::now();
+    while !a.rails.is_complete(ticket).unwrap() {
+        for side in [&a, &b] {
+            side.rails.progress().unwrap();
+            side.rails.check(side.peer).unwrap();
+        }
+        assert!(
+            start.elapsed() < TIME_LIMIT,
+            "nothing tells that it arrived"
+        );
+        yield_now();
+    }
+    let counters = &a.rails.statistics().rails[0];
+    assert_eq!((counters.failures, counters.resent), (1, 0));
 }

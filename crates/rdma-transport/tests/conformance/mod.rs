@@ -35,6 +35,7 @@ pub fn run<F: Rails>(make: impl Fn() -> (F, F)) -> Seen {
         attachment::connecting_is_idempotent,
         transfers::puts_of_every_size_arrive_and_stay_inside,
         transfers::gets_read_what_is_there,
+        transfers::a_notification_is_stored_last,
         transfers::announced_private_memory_is_reachable,
         transfers::a_tracked_operation_completes_the_silent_ones_before_it,
         transfers::threads_share_a_fabric,
@@ -43,7 +44,7 @@ pub fn run<F: Rails>(make: impl Fn() -> (F, F)) -> Seen {
         attachment::a_process_reaches_itself,
         attachment::memory_is_given_back,
         attachment::bad_peer_data_is_refused,
-    ] as [fn(&Pair<F>); 11]
+    ] as [fn(&Pair<F>); 12]
     {
         check(&Pair::new(make()));
     }

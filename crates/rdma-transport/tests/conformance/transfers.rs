@@ -115,6 +115,38 @@ pub fn notifications_follow_their_data<F: Rails>(pair: &Pair<F>) -> usize {
     refused
 }
 
+/// A payload that covers the word of its own notification leaves the notification's value there.
+pub fn a_notification_is_stored_last<F: Rails>(pair: &Pair<F>) {
+    const BYTES: usize = 1 << 16;
+    let mut source = Memory::shared(&pair.a, BYTES);
+    let mut target = Memory::shared(&pair.b, BYTES);
+    let description = &target.region().description;
+    let remote = pair.a.import(pair.ab, description).unwrap();
+    source.fill(0x5a);
+    for rail in pair.rails() {
+        for (bytes, word) in [(8, 0), (64, 56), (BYTES, BYTES / 2), (BYTES, BYTES - 8)] {
+            target.fill(0);
+            let notification = Notification {
+                word: at(&remote, word),
+                value: 77,
+            };
+            let (ticket, _) = pair.post(|| {
+                let op = Op::notify(whole(&source, 0, bytes), at(&remote, 0), notification);
+                // SAFETY: the source is left alone until the ticket completes.
+                unsafe { pair.a.post(pair.ab, rail, &op, Tracking::Tracked) }
+            });
+            pair.wait(&pair.a, ticket);
+            pair.until("notification", || target.load(word) == 77);
+            assert_eq!(target.read(0, word), vec![0x5a; word]);
+            let rest = bytes - word - 8;
+            assert_eq!(target.read(word + 8, rest), vec![0x5a; rest]);
+        }
+    }
+    pair.a.release(pair.ab, remote);
+    source.give_back(&pair.a);
+    target.give_back(&pair.b);
+}
+
 /// Stores `u64::MAX` in `word` by a notification that follows an empty put.
 fn notify_without_data<F: Rails>(
     pair: &Pair<F>,
