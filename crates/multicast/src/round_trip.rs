@@ -94,3 +94,22 @@ impl Jitter {
         ((u128::from(self.0.draw()) * u128::from(bound)) >> 64) as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nanoseconds after which time-stamps begin again.
+    const WRAP: u64 = 1 << 38;
+
+    #[test]
+    fn a_round_trip_across_the_wrap_of_time_stamps_is_as_long_as_any() {
+        for sent in [1 << 20, WRAP - 4096, 3 * WRAP - 4096] {
+            let mut round_trip = RoundTrip::new(Timers::default());
+            for _ in 0..2 * FIRST_SAMPLES {
+                round_trip.sample(stamp(Time(sent)), Time(sent + 8192));
+            }
+            assert_eq!(round_trip.estimate(), 8192, "sent at {sent}");
+        }
+    }
+}

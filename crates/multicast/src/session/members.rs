@@ -155,3 +155,49 @@ impl Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watermarks::Watermarks;
+
+    /// A datagram of one whose multicasts so far are `sent`, on rail 0.
+    fn header(sent: u16) -> Header {
+        Header {
+            kind: Kind::Data,
+            flags: flags::MULTICAST,
+            rail: 0,
+            stripe: 1,
+            session: 1,
+            sender: 1,
+            source: 1,
+            message: 1,
+            sequence: 0,
+            bytes: 0,
+            fragment: 0,
+            count: 0,
+            known: Watermarks::default(),
+            timestamp: 1,
+            echo: 0,
+            words: [0; 2],
+            sent: std::array::from_fn(|rail| if rail == 0 { sent } else { 0 }),
+        }
+    }
+
+    #[test]
+    fn missed_multicasts_are_counted_across_the_wrap_of_their_numbers() {
+        let mut member = Member::default();
+        for sent in (1..=u16::MAX).step_by(1 << 12).chain([u16::MAX, 0, 1]) {
+            member.count(&header(sent), Some(0));
+            assert_eq!(member.missed(), 0, "multicast {sent} was heard");
+        }
+        // Three that only an answer by unicast tells of.
+        member.count(&header(4), None);
+        assert_eq!(member.missed(), 3);
+        // Older ones come late, from before the wrap: they are no news.
+        member.count(&header(u16::MAX), Some(0));
+        assert_eq!(member.missed(), 3);
+        member.count(&header(4), Some(0));
+        assert_eq!(member.missed(), 0);
+    }
+}
