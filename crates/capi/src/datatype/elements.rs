@@ -182,3 +182,48 @@ impl Elements {
         session.context.stats().packed_by_host(bytes as u64);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrorail_base::runs::{NoRuns, Runs};
+
+    fn elements(count: usize, layout: Layout) -> Elements {
+        Elements {
+            address: std::ptr::without_provenance_mut(1 << 20),
+            count,
+            datatype: Datatype(0),
+            layout,
+        }
+    }
+
+    #[test]
+    fn blocks_of_elements_with_gaps_are_extents_apart() {
+        // Also of elements that go backwards.
+        for (extent, third) in [(24, (1 << 20) + 3 * 5 * 24), (-24, (1 << 20) - 3 * 5 * 24)] {
+            let some = elements(5, Layout::new(8, extent, 4, Runs::dense(8).shifted(4)));
+            assert_eq!(some.block(0).address, some.address);
+            let block = some.block(3);
+            assert_eq!((block.address as usize, block.count), (third, 5));
+            assert_eq!(some.times(3).unwrap().bytes(), Some(120));
+        }
+    }
+
+    #[test]
+    fn pieces_for_the_host_tile_elements_and_packed_bytes() {
+        const BYTES: usize = PACK_BYTES_MAX / 4 + 1;
+        let layout = Layout::new(BYTES, 3 * BYTES as isize, 0, Err(NoRuns::Irregular));
+        let mut found = Vec::new();
+        let all = elements(7, layout);
+        let done = all.pieces(|address, count, offset, bytes| {
+            found.push((address as usize, count, offset, bytes));
+            Ok(())
+        });
+        assert!(done.is_ok());
+        let piece = |first: usize, count: usize| {
+            let address = (1 << 20) + first * 3 * BYTES;
+            (address, count, first * BYTES, count * BYTES)
+        };
+        assert_eq!(found, [piece(0, 3), piece(3, 3), piece(6, 1)]);
+    }
+}

@@ -6,6 +6,7 @@ use crate::runtime::Session;
 use ferrorail_base::memory::{self, NoMemory};
 use ferrorail_base::runs::{Builder, GROUPS_MAX, NoRuns, Runs};
 use ferrorail_mpi_abi::{Combiner, Contents, Datatype, Envelope, MpiError, TypeLayout};
+use libc::c_int;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -176,7 +177,10 @@ fn made(
                 1,
             )
         }
-        (Combiner::Subarray, _) => subarray(session, first, envelope, contents),
+        (Combiner::Subarray, _) => {
+            let order_c = session.host().constants().order_c;
+            subarray(order_c, first, envelope.large > 0, contents)
+        }
         _ => Err(NoRuns::Irregular),
     }
 }
@@ -201,10 +205,12 @@ fn pieces<'i>(
 }
 
 /// Part of an array: from the dimension whose elements are neighbours to the others.
+///
+/// Sizes may be among the large numbers; `order_c` is `MPI_ORDER_C`.
 fn subarray(
-    session: &Session,
+    order_c: c_int,
     inner: &Inner,
-    envelope: &Envelope,
+    is_large: bool,
     contents: &Contents,
 ) -> Result<Runs, NoRuns> {
     let integers = memory::listed(contents.integers.iter().map(|&n| i64::from(n)))?;
@@ -212,7 +218,7 @@ fn subarray(
         return Err(NoRuns::Irregular);
     };
     let (order, dimensions) = match others {
-        [order, ..] if envelope.large > 0 => (*order, &*contents.wide),
+        [order, ..] if is_large => (*order, &*contents.wide),
         [dimensions @ .., order] => (*order, dimensions),
         [] => return Err(NoRuns::Irregular),
     };
@@ -222,7 +228,7 @@ fn subarray(
     }
     let (sizes, rest) = dimensions.split_at(n);
     let (lengths, starts) = rest.split_at(n);
-    let c_order = order == i64::from(session.host().constants().order_c);
+    let c_order = order == i64::from(order_c);
     let mut runs = inner.runs.clone();
     let (mut stride, mut offset) = (inner.extent, 0i64);
     for step in 0..n {
@@ -268,4 +274,60 @@ fn probe(session: &Session, datatype: Datatype, facts: &TypeLayout) -> Result<Ru
     }
     let runs = Runs::of_places(places.into_iter().map(|place| place as isize))?;
     runs.shifted(facts.true_lower_bound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORDER_C: c_int = 56;
+    const ORDER_FORTRAN: c_int = 57;
+
+    /// The places of the elements, of 4 bytes each, of rows 1 to 2 and columns 3 to 5 of 4 times 7.
+    fn places(order: c_int, places: impl Fn(i64, i64) -> i64) -> Result<Runs, NoRuns> {
+        let (rows, columns) = (1..3, 3..6);
+        let each: Vec<_> = match order {
+            ORDER_C => {
+                (rows.flat_map(|row| columns.clone().map(move |column| (row, column)))).collect()
+            }
+            _ => (columns.flat_map(|column| rows.clone().map(move |row| (row, column)))).collect(),
+        };
+        let bytes = each.into_iter().flat_map(|(row, column)| {
+            let first = 4 * places(row, column) as isize;
+            first..first + 4
+        });
+        Runs::of_places(bytes)
+    }
+
+    #[test]
+    fn a_subarray_lies_as_its_order_says() {
+        let int = Inner {
+            runs: Runs::dense(4),
+            extent: 4,
+        };
+        let dimensions = [4, 7, 2, 3, 1, 3];
+        let expected = [
+            (ORDER_C, places(ORDER_C, |row, column| 7 * row + column)),
+            (
+                ORDER_FORTRAN,
+                places(ORDER_FORTRAN, |row, column| row + 4 * column),
+            ),
+        ];
+        for (order, expected) in expected {
+            let all = [2].into_iter().chain(dimensions).chain([order]);
+            let small = Contents {
+                integers: all.collect(),
+                ..Contents::default()
+            };
+            let large = Contents {
+                integers: vec![2, order],
+                wide: dimensions.map(i64::from).to_vec(),
+                ..Contents::default()
+            };
+            for (is_large, contents) in [(false, small), (true, large)] {
+                let found = subarray(ORDER_C, &int, is_large, &contents);
+                assert_eq!(found, expected, "order {order}");
+            }
+        }
+    }
 }
