@@ -314,7 +314,10 @@ pub fn excerpt(outcome: &Outcome) -> String {
     }
     for text in [&outcome.stdout, &outcome.stderr] {
         let lines: Vec<&str> = text.lines().filter(|line| !waits.contains(line)).collect();
-        for line in &lines[lines.len().saturating_sub(8)..] {
+        // What the program said comes before what its launcher says of that.
+        let begin = lines.len().min(8);
+        let end = lines.len().saturating_sub(8).max(begin);
+        for line in lines[..begin].iter().chain(&lines[end..]) {
             let line: String = line.chars().take(300).collect();
             shown.push_str(&format!("  | {line}\n"));
         }

@@ -31,7 +31,9 @@ pub trait Endpoint: Send + Sync + 'static {
     /// Posts `op` to `peer`, on `rail` if its lane is in use.
     ///
     /// # Errors
-    /// As [`crate::Transport::post`]; [`FabricError::Unreachable`] if no lane is left.
+    /// As [`crate::Transport::post`]; [`FabricError::Unreachable`] if no lane is left. After
+    /// [`FabricError::WouldBlock`] with `behind`, look whether that operation is complete: if so post without
+    /// it, as nothing is left to follow.
     ///
     /// # Safety
     /// As [`crate::Transport::post`].

@@ -66,7 +66,7 @@ pub trait Transport: Multicast + Debug {
     /// [`FabricError::BadPeerData`] if it is no address of such a transport.
     fn connect(&self, peer: Option<PeerId>, address: &[u8]) -> Result<Reach, FabricError>;
 
-    /// Posts `op` to `peer` on `rail`.
+    /// Posts `op` to `peer` on `rail`. `behind` of an addition is ignored: a lane keeps that order by itself.
     ///
     /// # Errors
     /// [`FabricError::WouldBlock`] if the rail's queue is full: call [`Transport::progress`], try again.

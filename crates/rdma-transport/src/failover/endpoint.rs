@@ -62,23 +62,23 @@ impl Failover {
             .unwrap_or_else(PoisonError::into_inner);
         let mut known = self.peers.iter().map(|(_, pair)| pair);
         let next = self.peers.count();
-        if control_blocks.len() == next / PEERS && !known.any(|pair| pair.process == process) {
-            // First: the transport below does not take a peer back.
-            control_blocks.push(Arc::new(ControlBlock::open(self.inner(), self.shm)?));
-        }
-        let (peer, inner) = self.inner.open_peer(process)?;
-        if peer.index() == next {
+        let (peer, inner) = if known.any(|pair| pair.process == process) {
+            // The answer may have to wait for a lane that is being connected anew.
+            drop(control_blocks);
+            self.inner.open_peer(process)?
+        } else {
+            if control_blocks.len() == next / PEERS {
+                // First: the transport below does not take a peer back.
+                control_blocks.push(Arc::new(ControlBlock::open(self.inner(), self.shm)?));
+            }
+            let (peer, inner) = self.inner.open_peer(process)?;
             let role = Role::between(self.process, process);
             let control_block = control_blocks[next / PEERS].clone();
-            self.peers.push(Pair::new(
-                peer,
-                process,
-                role,
-                control_block,
-                self.detector(),
-            ));
-        }
-        drop(control_blocks);
+            let detector = self.detector();
+            self.peers
+                .push(Pair::new(peer, process, role, control_block, detector));
+            (peer, inner)
+        };
         let (control_block, offset_in_block) = self.pair(peer)?.peer_entry();
         let address = Address {
             planes: self.planes,
@@ -219,6 +219,8 @@ impl Endpoint for Failover {
                 // A reset lane counts what its earlier generations lost as complete.
                 Ok(true) if ticket.sequence <= pair.failed_to[rail].load(Ordering::Acquire) => {}
                 Ok(complete) => return Ok(complete),
+                // Nothing takes over before the peer is connected.
+                Err(_) if pair.wired.get().is_none() => return ticket.outcome(self.inner()),
                 Err(_) => self.mark_down(ticket.lane()),
             }
         }

@@ -110,7 +110,9 @@ impl Failover {
         self.open(pair, rail);
         let broken = self.breakage(lane);
         let refusal = broken.and_then(|broken| Some((broken.refused?, broken.status)));
-        let before = refusal.as_ref().map_or(0, |(refused, _)| refused - 1);
+        let before = refusal
+            .as_ref()
+            .map_or(0, |(refused, _)| refused.saturating_sub(1));
         let completed = self.completed(lane).max(before);
         // Whoever posts at this moment holds the journal, and finds the lane ended afterwards.
         let mut pending = pair.journal(rail).take(completed);

@@ -12,7 +12,7 @@ pub(super) struct ProcessImage {
     pub(super) nonce: u64,
 }
 
-/// The answer to `address_for`.
+/// The address that `open_peer` returns.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Address {
     pub(super) process: ProcessId,

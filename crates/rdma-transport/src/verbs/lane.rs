@@ -293,7 +293,9 @@ impl Lane {
         connection.queue_pair = (token >> 24) as u32 & 0x00ff_ffff;
         connection.packet_sequence = token as u32 & 0x00ff_ffff;
         local_side.connect(self.local, connection, &self.object())?;
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // Under the lock, so that a failure in between is not forgotten.
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        *failure = None;
         self.failed.store(false, Ordering::Release);
         Ok(())
     }

@@ -8,7 +8,7 @@
 //! them. `wake_events` wakes threads that sleep until a peer has written. `multicast` is groups, with queue
 //! pairs of their own. `handles` owns the C objects.
 //!
-//! Queue pairs are made when a peer's address is asked for, never before. A rail's index may differ
+//! Queue pairs are made when a peer is opened, never before. A rail's index may differ
 //! between processes (one may lack a rail that another has); its *plane* does not, so keys in
 //! regions and addresses on the wire go by plane.
 

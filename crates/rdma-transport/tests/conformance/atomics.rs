@@ -3,7 +3,7 @@
 use super::Rails;
 use super::memory::Memory;
 use super::{Pair, at, process, whole};
-use ferrorail_fabric::{AtomicScope, Op, Tracking};
+use ferrorail_fabric::{AtomicScope, FabricError, Op, Tracking};
 
 /// Both sides add to one word at once; then a chain of compare-and-swaps.
 pub fn atomics_exclude_each_other<F: Rails>(pair: &Pair<F>) {
@@ -103,10 +103,15 @@ pub fn additions_follow_puts<F: Rails>(pair: &Pair<F>) {
             });
             let (added, _) = pair.post(|| {
                 let into = whole(&result, 0, 8);
-                let behind = (!pair.a.is_complete(put)?).then_some(put);
-                let op = Op::fetch_add(at(&remote, 64), 1, into, behind);
-                // SAFETY: the result is not touched before the ticket completes.
-                unsafe { pair.a.post(pair.ab, rail, &op, Tracking::Tracked) }
+                let post = |behind| {
+                    let op = Op::fetch_add(at(&remote, 64), 1, into, behind);
+                    // SAFETY: the result is not touched before the ticket completes.
+                    unsafe { pair.a.post(pair.ab, rail, &op, Tracking::Tracked) }
+                };
+                match post(Some(put)) {
+                    Err(FabricError::WouldBlock) if pair.a.is_complete(put)? => post(None),
+                    posted => posted,
+                }
             });
             pair.until("the addition", || words.load(64) == u64::from(round));
             assert_eq!(words.load(0), u64::from_ne_bytes([round; 8]));

@@ -1,4 +1,4 @@
-//! Failover in virtual time between two sides of one thread: reliable connections over a network that loses packets.
+//! Rails in virtual time between two sides of one thread: reliable connections over a network that loses packets.
 
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::random::SplitMix64;
@@ -183,7 +183,7 @@ impl Network {
         self.numbers
     }
 
-    /// Failover of `side` of which its devices say that they are down.
+    /// Rails of `side` of which its devices say that they are down.
     pub fn down(&self, side: usize) -> u8 {
         let said = |gap: &&Gap| gap.said && gap.side == side && gap.covers(self.now);
         let down = self.gaps.iter().filter(said);
