@@ -44,6 +44,7 @@ static void agree_on_clock(void)
     if (one_machine)
         return;
     double offset = 0, error = rank == 0 ? 0 : 1e9;
+    clock_offset = 0;
     for (int peer = 1; peer < ranks; peer++) {
         for (int i = 0; i < TRIES; i++) {
             if (rank == peer) {
