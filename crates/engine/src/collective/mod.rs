@@ -283,7 +283,8 @@ fn connect_peers(
             tag: tag(next, call.collective, call.root, call.bytes),
             messages: Messages::None,
         };
-        let mut blocking_wait = BlockingWait::new(map, call.collective.name()).expecting(expected);
+        let mut blocking_wait = BlockingWait::new(map, call.collective.name());
+        blocking_wait.expect(expected);
         let which = Peers::Schedule {
             collective: call.collective,
             algorithm: plan.variant,

@@ -114,7 +114,7 @@ fn in_ring(
 ) -> (ChannelRequest, usize) {
     let layout = map.segment().layout();
     let reserved = match ring {
-        Ring::Channels => reserved_bytes(map.topology.size(), map.topology.node_count()),
+        Ring::Channels => reserved_bytes(&map.topology),
         Ring::Small => 0,
     };
     let (width, piece) = choice::fit(widest, load.bytes, |width| {

@@ -5,8 +5,8 @@ use super::span::{copy_in, copy_out};
 use super::{Blocked, Run};
 use crate::EngineError;
 use crate::team::State;
-use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::Slot;
 use ferrorail_fabric::{RAILS_MAX, RemoteRegion};
 
@@ -23,10 +23,10 @@ pub(crate) fn beside_cells(scratch: usize, ranks: u32) -> usize {
 
 /// Bytes at the end of scratch that no block takes: RTRs of an operation that has blocks in scratch as well, which
 /// at most the leaders of other nodes get, one for each rail.
-pub(crate) fn reserved_bytes(ranks: u32, nodes: u32) -> u64 {
-    match nodes {
+pub(crate) fn reserved_bytes(topology: &Topology) -> u64 {
+    match topology.node_count() {
         1 => 0,
-        _ => CELL_BYTES as u64 * u64::from(ranks.min(nodes * RAILS_MAX as u32)),
+        nodes => CELL_BYTES as u64 * u64::from(topology.size().min(nodes * RAILS_MAX as u32)),
     }
 }
 
@@ -76,7 +76,6 @@ impl Run<'_> {
     /// Room for the next RTR: what peers are told may differ, and rails may read it late.
     fn rtr_cell(&self) -> MemoryRange {
         let topology = &self.map.topology;
-        let (ranks, nodes) = (topology.size(), topology.node_count());
         // One that waits for room in a queue has its cell already.
         let index = match self.sending {
             None => self.rtrs.replace(self.rtrs.get() + 1),
@@ -85,8 +84,8 @@ impl Run<'_> {
         let scratch = self.spans.scratch();
         let takes_all = self.spans.user().pairs || self.schedule.scratch_blocks == 0;
         let first = match takes_all {
-            true => beside_cells(scratch.bytes, ranks),
-            false => scratch.bytes - reserved_bytes(ranks, nodes) as usize,
+            true => beside_cells(scratch.bytes, topology.size()),
+            false => scratch.bytes - reserved_bytes(topology) as usize,
         };
         scratch.slice(
             first + CELL_BYTES * index as usize,

@@ -73,13 +73,7 @@ impl<'a> BlockingWait<'a> {
         self
     }
 
-    /// Looks for peers whose arguments differ.
-    pub fn expecting(mut self, expected: Expected) -> Self {
-        self.expected = Some(expected);
-        self
-    }
-
-    /// The same from now on for something else.
+    /// Looks from now on for peers whose arguments differ.
     pub fn expect(&mut self, expected: Expected) {
         self.expected = Some(expected);
     }

@@ -102,7 +102,7 @@ pub(crate) fn layouts(
             slots: slot_limit(size),
             rails,
             scratch_bytes: choice::scratch_bytes(settings.scratch_bytes, size)
-                + reserved_bytes(size, topology.node_count()),
+                + reserved_bytes(topology),
             check_bytes: match settings.reliable && topology.node_count() > 1 {
                 true => cell_bytes(rails),
                 false => 0,

@@ -90,12 +90,13 @@ fn try_rails(
         map.context.rails(kind).map_err(|error| error.to_string())
     };
     let named = |rail: &RailInfo| (rail.plane, rail.name.clone());
-    let mine = opened.as_ref().map_err(String::clone).map(|fabric| Opened {
+    let attributes = opened.as_ref().map(|fabric| fabric.attributes());
+    let mine = attributes.map_err(String::clone).map(|mine| Opened {
         host: ferrorail_shm::host_name(),
-        rails: fabric.attributes().rails.iter().map(named).collect(),
-        refused: fabric.attributes().refused.clone(),
-        numa_node: map.context.numa_node_for(&fabric.attributes().rails),
-        local_address: fabric.attributes().address.clone(),
+        rails: mine.rails.iter().map(named).collect(),
+        refused: mine.refused.clone(),
+        numa_node: map.context.numa_node_for(&mine.rails),
+        local_address: mine.address.clone(),
     });
     let all = agree(oob, "opening rails", mine)?;
     if map.rank == Rank(0) {

@@ -133,16 +133,14 @@ impl<F: Endpoint> Shared<F> {
         self.fabrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Readies the wake-up events of `fabrics`; what tells of the next.
-    fn arm(fabrics: &[Arc<F>]) -> Vec<BorrowedFd<'_>> {
-        let armed = fabrics.iter().map(|fabric| fabric.wake_events());
-        let descriptors = armed.map(|armed| {
-            armed.unwrap_or_else(|error| {
+    /// Readies the wake-up events of each of `fabrics` in turn; what tells of its next.
+    fn arm(fabrics: &[Arc<F>]) -> impl Iterator<Item = Vec<BorrowedFd<'_>>> {
+        fabrics.iter().map(|fabric| {
+            fabric.wake_events().unwrap_or_else(|error| {
                 tracing::debug!("a wake pipe is not armed: {error}");
                 Vec::new()
             })
-        });
-        descriptors.flatten().collect()
+        })
     }
 
     fn change(&self, act: impl FnOnce(&mut Vec<Arc<Window<F>>>)) {
@@ -166,7 +164,7 @@ impl<F: Endpoint> Shared<F> {
             if self.look(&windows) {
                 busy = busy.wrapping_add(1);
                 if busy.is_multiple_of(LOOKS_PER_ARM) {
-                    Self::arm(&self.fabrics());
+                    Self::arm(&self.fabrics()).for_each(drop);
                 }
                 continue;
             }
@@ -179,7 +177,7 @@ impl<F: Endpoint> Shared<F> {
                 window.set_asleep(true);
             }
             let fabrics: Vec<Arc<F>> = self.fabrics().clone();
-            let wake_descriptors = Self::arm(&fabrics);
+            let wake_descriptors: Vec<_> = Self::arm(&fabrics).flatten().collect();
             let missed = self.look(&windows);
             drop(windows);
             if !missed {

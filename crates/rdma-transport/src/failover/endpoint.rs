@@ -213,14 +213,16 @@ impl Endpoint for Failover {
 
     fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
         let pair = self.pair(ticket.peer)?;
+        if pair.wired.get().is_none() {
+            // Nothing takes over before the peer is connected.
+            return ticket.outcome(self.inner());
+        }
         let rail = ticket.rail.index();
-        if pair.is_up(rail) || pair.wired.get().is_none() {
+        if pair.is_up(rail) {
             match self.inner.lane(ticket.lane()).outcome(ticket.sequence) {
                 // A reset lane counts what its earlier generations lost as complete.
                 Ok(true) if ticket.sequence <= pair.failed_to[rail].load(Ordering::Acquire) => {}
                 Ok(complete) => return Ok(complete),
-                // Nothing takes over before the peer is connected.
-                Err(_) if pair.wired.get().is_none() => return ticket.outcome(self.inner()),
                 Err(_) => self.mark_down(ticket.lane()),
             }
         }

@@ -39,8 +39,6 @@ pub struct VerbsTransport {
 /// What the ids of completions have room for.
 const PEERS_MAX: u32 = 1 << 24;
 
-const UNKNOWN: &str = "no such connection";
-
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -75,19 +73,27 @@ impl VerbsTransport {
     }
 
     #[inline]
-    fn known_lane(&self, peer: PeerId, rail: RailId) -> Result<(&Rail, &Lane), FabricError> {
-        let lane = self
+    fn known_lane(&self, lane: LaneId) -> Result<(&Rail, &Lane), Breakage> {
+        let LaneId { peer, rail } = lane;
+        let known = self
             .peers
             .get(peer.index())
             .and_then(|peer| peer.lane(rail.index()));
-        match (self.rails.get(rail.index()), lane) {
+        match (self.rails.get(rail.index()), known) {
             (Some(rail), Some(lane)) => Ok((rail, lane)),
-            _ => Err(FabricError::Completion {
-                rail: format!("{rail}"),
+            _ => Err(Breakage {
+                status: "no such connection".to_owned(),
+                refused: Some(0),
                 peer: format!("peer {peer}"),
-                status: UNKNOWN.to_owned(),
             }),
         }
+    }
+
+    /// [`Self::known_lane`] for what must have one.
+    #[inline]
+    fn wanted_lane(&self, lane: LaneId) -> Result<(&Rail, &Lane), FabricError> {
+        let known = self.known_lane(lane);
+        known.map_err(|unknown| unknown.error(lane, &lane.rail.to_string()))
     }
 }
 
@@ -164,7 +170,7 @@ impl Transport for VerbsTransport {
         op: &Op<'_>,
         tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
-        let (opened, lane) = self.known_lane(peer, rail)?;
+        let (opened, lane) = self.wanted_lane(LaneId { peer, rail })?;
         let plane = usize::from(opened.info.plane);
         let operation = Operation::of(op, plane, tracking == Tracking::Tracked);
         // SAFETY: the caller's promise.
@@ -181,21 +187,17 @@ impl Transport for VerbsTransport {
 
     #[inline]
     fn lane(&self, lane: LaneId) -> LaneState {
-        match self.known_lane(lane.peer, lane.rail) {
+        match self.known_lane(lane) {
             Ok((_, lane)) => lane.state(),
-            Err(_) => LaneState {
+            Err(unknown) => LaneState {
                 completed: 0,
-                breakage: Some(Breakage {
-                    status: UNKNOWN.to_owned(),
-                    refused: Some(0),
-                    peer: format!("peer {}", lane.peer),
-                }),
+                breakage: Some(unknown),
             },
         }
     }
 
     fn change_lane(&self, lane: LaneId, to: Transition) -> Result<u64, FabricError> {
-        let (rail, lane) = self.known_lane(lane.peer, lane.rail)?;
+        let (rail, lane) = self.wanted_lane(lane)?;
         match to {
             Transition::End => lane.end(rail),
             Transition::Reset => return lane.renew(rail),

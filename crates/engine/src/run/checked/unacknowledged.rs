@@ -289,10 +289,9 @@ impl Sent {
 
 /// Counts a chunk to `to` that `rail` damaged, and says so once.
 fn note_damage(map: &Map, rails: &TeamRails, rail: RailId, to: Rank) {
-    let rail = &rails.fabric.attributes().rails[rail.index()].name;
-    map.context
-        .stats()
-        .damaged(rails.fabric.attributes().name, rail);
+    let attributes = rails.fabric.attributes();
+    let rail = &attributes.rails[rail.index()].name;
+    map.context.stats().damaged(attributes.name, rail);
     map.context.warn_once([format!(
         "rail {rail} to rank {to} damages data; it is sent again, and counted in the statistics"
     )]);
