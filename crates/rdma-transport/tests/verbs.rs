@@ -22,11 +22,27 @@ use ferrorail_rdma_transport::verbs::{self, Bounds, VerbsTransport};
 use nix::sys::resource::{Resource, setrlimit};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+/// What devices there are; written while a test adds one, which would be among the rails of others.
+static DEVICES: Devices = Devices::new(());
+
+/// Not counted as a lock, as it is held over waits.
+#[allow(clippy::disallowed_types)]
+type Devices = std::sync::RwLock<()>;
+
+fn open_within(settings: &Settings, bounds: Bounds) -> Result<VerbsTransport, FabricError> {
+    let _stay = DEVICES.read().unwrap_or_else(PoisonError::into_inner);
+    VerbsTransport::open_within(settings, bounds)
+}
+
+fn open_with(settings: &Settings) -> Result<VerbsTransport, FabricError> {
+    open_within(settings, Bounds::default())
+}
+
 fn open(rails: RailChoice) -> Result<VerbsTransport, FabricError> {
-    VerbsTransport::open(&Settings {
+    open_with(&Settings {
         rails,
         ..Settings::default()
     })
@@ -55,7 +71,7 @@ fn verbs_conform_without_inline_data() {
         inline_bytes: 0,
         ..Bounds::default()
     };
-    let make = || VerbsTransport::open_within(&Settings::default(), bounds).expect("rails");
+    let make = || open_within(&Settings::default(), bounds).expect("rails");
     assert_eq!(make().attributes().inline_bytes_max, 0);
     conformance::run(|| (make(), make()));
 }
@@ -67,7 +83,7 @@ fn pair_with_failover() -> (Failover, Failover) {
         ..Settings::default()
     };
     let make = |index| {
-        let fabric = VerbsTransport::open(&settings).expect("rails");
+        let fabric = open_with(&settings).expect("rails");
         Failover::new(Arc::new(fabric), conformance::process(index), &settings)
     };
     (make(1), make(2))
@@ -220,7 +236,7 @@ fn messages_longer_than_a_queue_arrive_whole() {
         message_bytes: 64 << 10,
         ..Bounds::default()
     };
-    let make = || VerbsTransport::open_within(&Settings::default(), bounds).expect("rails");
+    let make = || open_within(&Settings::default(), bounds).expect("rails");
     put_20_mb((make(), make()));
 }
 

@@ -79,15 +79,18 @@ pub fn until(mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Private zeroed memory that fabrics of this process or other processes write.
+/// Private zeroed memory that fabrics of this process or other processes write. It is never freed: what was posted
+/// may still arrive when a test is over, until its fabrics are dropped, which may be later.
 pub struct Private {
-    words: Vec<AtomicU64>,
+    words: &'static [AtomicU64],
 }
 
 impl Private {
     pub fn new(bytes: usize) -> Self {
-        let words = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
-        Self { words }
+        let words = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0));
+        Self {
+            words: words.collect::<Vec<_>>().leak(),
+        }
     }
 
     pub fn register(&self, fabric: &impl Rails) -> LocalRegion {

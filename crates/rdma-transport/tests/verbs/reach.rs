@@ -1,10 +1,10 @@
 //! Which ports become rails, and which of them lead to each other.
 
+use super::DEVICES;
 use super::conformance::{self, Pair};
-use super::open;
 use ferrorail_base::RailId;
 use ferrorail_base::config::{RailChoice, Settings};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLockWriteGuard};
 
 use crate::conformance::Rails;
 use ferrorail_rdma_transport::failover::Failover;
@@ -13,11 +13,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A third rail on a network of its own, which is gone afterwards.
-struct ThirdRail;
+struct ThirdRail {
+    _alone: RwLockWriteGuard<'static, ()>,
+}
 
 impl ThirdRail {
     fn new() -> Self {
-        let rail = Self;
+        let rail = Self {
+            _alone: DEVICES.write().unwrap_or_else(PoisonError::into_inner),
+        };
         for line in [
             "ip link add tr0 type veth peer name tr1",
             "ip address add 198.18.77.1/24 dev tr0",
@@ -29,7 +33,11 @@ impl ThirdRail {
         }
         // A link takes a moment to come up.
         let start = Instant::now();
-        while open(RailChoice::Names(vec!["rxe77".to_owned()])).is_err() {
+        let third = Settings {
+            rails: RailChoice::Names(vec!["rxe77".to_owned()]),
+            ..Settings::default()
+        };
+        while VerbsTransport::open(&third).is_err() {
             assert!(start.elapsed() < Duration::from_secs(30), "no third rail");
             std::thread::sleep(Duration::from_millis(50));
         }
