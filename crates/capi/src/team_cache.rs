@@ -221,8 +221,14 @@ fn team(
     oob: Box<dyn Oob>,
     key: Option<Key>,
 ) -> Entry {
-    match Team::create(&session.context, settings, oob) {
-        Ok(team) => Entry::Team(Arc::new(team), key),
+    let spares = key.as_ref().map_or(0, parked::spares_wanted);
+    match Team::create_with_spares(&session.context, settings, oob, spares) {
+        Ok((team, spares)) => {
+            if let Some(key) = &key {
+                parked::keep_spares(spares, key);
+            }
+            Entry::Team(Arc::new(team), key)
+        }
         Err(error) => Entry::Forward(refused(session, comm, &error)),
     }
 }

@@ -4,7 +4,7 @@ mod ranks;
 
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Mutex;
-use ferrorail_bootstrap::InProcess;
+use ferrorail_bootstrap::{InProcess, Oob};
 use ferrorail_engine::{Context, NoHost, Team};
 use ranks::{SHAPES, settings};
 
@@ -68,4 +68,49 @@ fn teams_of_one_node_are_parked() {
             assert_eq!(team.barrier().is_err(), parked, "others go on");
         });
     }
+}
+
+#[test]
+fn teams_made_beside_another_do_not_touch_each_other() {
+    let context = Context::new(settings(SIZE, 1), Box::new(NoHost));
+    let worlds: Vec<_> = (0..4).map(|_| Mutex::new(InProcess::world(SIZE))).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..SIZE {
+            let (context, worlds) = (&context, &worlds);
+            let mut oobs: Vec<_> = worlds.iter().map(|w| w.lock().unwrap().remove(0)).collect();
+            scope.spawn(move || {
+                let first = Box::new(oobs.remove(0));
+                // The leader decides.
+                let wanted = if first.rank() == Rank(0) { 3 } else { 9 };
+                let made = Team::create_with_spares(context, context.settings(), first, wanted);
+                let (first, spares) = made.expect("a team");
+                assert_eq!(spares.len(), 3);
+                let mut identities: Vec<_> = spares.iter().map(Team::identity).collect();
+                identities.extend([first.identity(), None]);
+                let count = identities.len();
+                identities.sort_unstable();
+                identities.dedup();
+                assert_eq!(identities.len(), count, "{identities:?}");
+                for (team, oob) in spares.iter().zip(oobs) {
+                    assert_eq!(team.node_bytes(), 0, "never used");
+                    assert!(team.barrier().is_err(), "nobody uses it");
+                    assert_eq!(team.park(), None, "it is");
+                    team.adopt(Box::new(oob));
+                }
+                // Each keeps its own count of operations.
+                for round in 1..4 {
+                    for (number, team) in spares.iter().chain([&first]).enumerate().skip(round % 2)
+                    {
+                        use_it(team, 1000 * number as u64);
+                    }
+                }
+                assert!(spares.iter().all(|team| team.node_bytes() > 0));
+                // The memory lives as long as any of them.
+                first.free();
+                drop(first);
+                spares.iter().for_each(|team| use_it(team, 7));
+                spares.iter().for_each(Team::free);
+            });
+        }
+    });
 }

@@ -28,8 +28,7 @@ use std::time::{Duration, Instant};
 /// What devices there are; written while a test adds one, which would be among the rails of others.
 static DEVICES: Devices = Devices::new(());
 
-/// Not counted as a lock, as it is held over waits.
-#[allow(clippy::disallowed_types)]
+#[allow(clippy::disallowed_types)] // held over waits
 type Devices = std::sync::RwLock<()>;
 
 fn open_within(settings: &Settings, bounds: Bounds) -> Result<VerbsTransport, FabricError> {

@@ -62,7 +62,7 @@ fn run(pairs: u32, bytes: usize, method: Method) -> f64 {
         scratch_bytes: BYTES_MAX as u64,
         check_bytes: 0,
     };
-    let node = NodeSegment::create(ShmKind::Memfd, layout).expect("node segment");
+    let node = NodeSegment::create(ShmKind::Memfd, layout, 0).expect("node segment");
     let messages = ((8 << 20) / bytes).clamp(4, 2000) as u64;
     let policy = WaitPolicy::for_host(2 * pairs, cores_of(&[std::process::id()]), None);
     let children: Vec<Pid> = (0..2 * pairs)

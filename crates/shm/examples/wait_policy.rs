@@ -54,7 +54,7 @@ fn run(ranks: u32, policy: &WaitPolicy) -> f64 {
         scratch_bytes: 0,
         check_bytes: 0,
     };
-    let node = NodeSegment::create(ShmKind::Memfd, layout).expect("node segment");
+    let node = NodeSegment::create(ShmKind::Memfd, layout, 0).expect("node segment");
     let children: Vec<Pid> = (0..ranks)
         // SAFETY: this program has one thread.
         .map(|rank| match unsafe { fork() }.expect("fork") {

@@ -1,6 +1,6 @@
 //! A node segment: shared memory that all ranks of a (virtual) node lay out alike.
 
-use crate::segment::{Segment, SegmentHandle, ShmError};
+use crate::segment::{Segment, SegmentHandle, ShmError, round_to_pages};
 use crate::{Arrival, Barrier, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeLayout};
 use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
@@ -15,14 +15,16 @@ pub struct NodeSegment {
 }
 
 impl NodeSegment {
-    /// Creates the segment and writes its header.
+    /// Creates the segment, with room for `spares` more of the same layout, and writes its header.
     ///
     /// # Errors
     /// As [`Segment::create`].
-    pub fn create(kind: ShmKind, layout: NodeLayout) -> Result<Self, ShmError> {
+    pub fn create(kind: ShmKind, layout: NodeLayout, spares: usize) -> Result<Self, ShmError> {
         let bytes = layout.total_bytes();
-        let bytes = usize::try_from(bytes).map_err(|_| ShmError::TooLarge { bytes })?;
-        let segment = Segment::create(kind, bytes)?;
+        let too_large = || ShmError::TooLarge { bytes };
+        let one = usize::try_from(bytes).map_err(|_| too_large())?;
+        let all = round_to_pages(one)?.checked_mul(1 + spares);
+        let segment = Segment::create(kind, all.ok_or_else(too_large)?)?;
         // The magic last: whoever sees it sees the rest.
         for (index, value) in header_words(&layout).into_iter().enumerate().rev() {
             segment
@@ -51,6 +53,14 @@ impl NodeSegment {
     /// As [`Segment::close`].
     pub fn close(&mut self) {
         self.segment.close();
+    }
+
+    /// The segments that it was created with room for, at the creator and at who attached, in the same order.
+    pub fn take_spares(&mut self) -> Vec<Self> {
+        let layout = self.layout;
+        let parts = self.segment.split(layout.total_bytes() as usize);
+        let spare = |segment| Self { segment, layout };
+        parts.into_iter().map(spare).collect()
     }
 
     /// The mapping.
@@ -229,7 +239,7 @@ mod tests {
     #[test]
     fn both_mappings_reach_the_same_cells() {
         for kind in [ShmKind::Memfd, ShmKind::Posix] {
-            let here = NodeSegment::create(kind, LAYOUT).unwrap();
+            let here = NodeSegment::create(kind, LAYOUT, 0).unwrap();
             let there = NodeSegment::attach(&here.segment().handle(), LAYOUT).unwrap();
             here.segment().unlink();
             here.flags().signal(NodeRank(2), 9);
@@ -256,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_different_layout_is_refused() {
-        let here = NodeSegment::create(ShmKind::Memfd, LAYOUT).unwrap();
+        let here = NodeSegment::create(ShmKind::Memfd, LAYOUT, 0).unwrap();
         let other = NodeLayout { rails: 1, ..LAYOUT };
         let error = NodeSegment::attach(&here.segment().handle(), other).unwrap_err();
         assert!(matches!(error, ShmError::Header { .. }), "{error}");

@@ -288,7 +288,7 @@ fn many_processes_meet() {
         scratch_bytes: 4096,
         check_bytes: 0,
     };
-    let node = NodeSegment::create(ShmKind::Memfd, layout).unwrap();
+    let node = NodeSegment::create(ShmKind::Memfd, layout, 0).unwrap();
     let handle = node.segment().handle();
     let body = |me: u32| {
         let node = NodeSegment::attach(&handle, layout).unwrap();

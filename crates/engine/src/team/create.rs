@@ -38,8 +38,23 @@ impl Team {
     pub fn create(
         context: &Arc<Context>,
         settings: &Settings,
-        mut oob: Box<dyn Oob>,
+        oob: Box<dyn Oob>,
     ) -> Result<Self, EngineError> {
+        let (team, _) = Self::create_with_spares(context, settings, oob, 0)?;
+        Ok(team)
+    }
+
+    /// [`Team::create`], and parked teams of the same ranks (see [`Team::adopt`]) at little more than the cost of the
+    /// one: as many as the node's leader says with `spares`, or fewer, alike on all ranks and in the same order.
+    ///
+    /// # Errors
+    /// As [`Team::create`].
+    pub fn create_with_spares(
+        context: &Arc<Context>,
+        settings: &Settings,
+        mut oob: Box<dyn Oob>,
+        spares: usize,
+    ) -> Result<(Self, Vec<Self>), EngineError> {
         let rank = oob.rank();
         let (settings, tuning, processes, keys) = introduce(&mut *oob, context, settings)?;
         if !settings.enable {
@@ -69,7 +84,7 @@ impl Team {
             node: topology.node_of(rank),
             node_rank: topology.node_rank_of(rank),
             processes,
-            tuning,
+            tuning: tuning.map(Arc::new),
             wait: WaitPolicy::for_host(host_pids.len() as u32, cores, context.settings().spin),
             zero_copy: false,
             node_memory: None,
@@ -78,28 +93,35 @@ impl Team {
             settings,
             topology,
         };
+        let mut segments = Vec::new();
         if map.topology.size() > 1 {
             if map.topology.node_count() > 1 {
                 let prepared = oob.prepare_exchange();
                 agree(&mut *oob, PREPARING, prepared.map_err(|e| e.to_string()))?;
             }
             let rails = rails::open(&mut *oob, &map, &keys)?;
-            memory::open(&mut *oob, &mut map, rails)?;
+            segments = memory::open(&mut *oob, &mut map, rails, spares)?;
         }
         log_team(&map);
+        let parked = |segment| Self::of(map.of_one_node(segment), None);
+        let spares = segments.into_iter().map(parked).collect();
+        Ok((Self::of(map, Some(oob)), spares))
+    }
+
+    /// Nothing was done on it.
+    fn of(map: Map, oob: Option<Box<dyn Oob>>) -> Self {
         let state = initial(oob, &map);
-        Ok(Self {
+        Self {
             map,
             state: StateLock::new(state),
-        })
+        }
     }
 }
 
 /// What operations find first.
-fn initial(oob: Box<dyn Oob>, map: &Map) -> State {
+fn initial(oob: Option<Box<dyn Oob>>, map: &Map) -> State {
     let size = map.topology.size() as usize;
     State {
-        oob,
         sequence: Sequence::default(),
         quiescence: Quiescence::default(),
         plans: Plans::default(),
@@ -110,11 +132,12 @@ fn initial(oob: Box<dyn Oob>, map: &Map) -> State {
         unacknowledged: UnacknowledgedList::default(),
         staged: StagedTransfers::default(),
         sampler: RateSampler::default(),
-        broken: None,
+        broken: oob.is_none().then(|| "nobody uses it".into()),
         probe: None,
         connected: Connected::default(),
         unconnected: false,
-        freed: false,
+        freed: oob.is_none(),
+        oob,
         leaving: Leaving::No,
     }
 }

@@ -51,7 +51,7 @@ impl Team {
         if !self.end(&mut state) || !intact || self.map.rails.is_none() {
             return;
         }
-        let left = self.flush(&state).and_then(|()| Ok(state.oob.leave()?));
+        let left = self.flush(&state).and_then(|()| Ok(state.oob().leave()?));
         if let Err(error) = left {
             tracing::debug!("while leaving a team: {error}");
         }
@@ -90,7 +90,7 @@ impl Team {
             state.leaving = Leaving::Waiting;
         }
         if let Leaving::Waiting = state.leaving {
-            match state.oob.leave() {
+            match state.oob().leave() {
                 Ok(false) => return false,
                 Ok(true) => {}
                 Err(error) => tracing::debug!("while leaving a team: {error}"),

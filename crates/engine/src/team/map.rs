@@ -36,7 +36,7 @@ pub(crate) struct Map {
     pub processes: Vec<ProcessId>,
     pub settings: SharedSettings,
     /// The table of `FERRORAIL_TUNING`.
-    pub tuning: Option<Table>,
+    pub tuning: Option<Arc<Table>>,
     pub wait: WaitPolicy,
     /// Whether puts may land in user memory: every rank can reach every other's.
     pub zero_copy: bool,
@@ -72,6 +72,22 @@ pub(crate) struct TeamRails {
 }
 
 impl Map {
+    /// The same ranks on one node, in `segment`.
+    pub fn of_one_node(&self, segment: NodeSegment) -> Self {
+        let layouts = vec![*segment.layout()];
+        Self {
+            context: self.context.clone(),
+            topology: self.topology.clone(),
+            processes: self.processes.clone(),
+            settings: self.settings.clone(),
+            tuning: self.tuning.clone(),
+            rails: None,
+            node_memory: Some(NodeMemory { segment, layouts }),
+            multicasts: OnceLock::new(),
+            ..*self
+        }
+    }
+
     /// Rails of the team; a team on one node counts as having one.
     pub fn rail_count(&self) -> u8 {
         self.rails
@@ -103,7 +119,7 @@ impl Map {
 
     /// The selection table in force.
     pub fn table(&self) -> &Table {
-        self.tuning.as_ref().unwrap_or_else(|| Table::shipped())
+        self.tuning.as_deref().unwrap_or_else(|| Table::shipped())
     }
 
     /// This node's segment.

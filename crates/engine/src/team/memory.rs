@@ -10,6 +10,7 @@ use crate::run::checked::cell_bytes;
 use crate::run::reserved_bytes;
 use crate::segment::{Making, register};
 use crate::shared_settings::SharedSettings;
+use ferrorail_base::config::ShmKind;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_base::{NodeId, Topology};
 use ferrorail_bootstrap::Oob;
@@ -21,20 +22,25 @@ use ferrorail_shm::{NodeLayout, NodeSegment, SegmentHandle};
 /// Bytes of flags per rank with which a channel still counts as small.
 const SMALL_FLAGS_MAX: u32 = 8192;
 
+/// Bytes of address space that spares may take.
+const SPARE_BYTES_MAX: u64 = 256 << 20;
+
 /// Opens the node's segment, registers it on `rails`, and finds out whether puts may land in user
-/// memory. Collective.
+/// memory. Collective. Returns segments for teams that are yet to come, as many as its leader says with `spares`
+/// where a team of one node can have some.
 pub(super) fn open(
     oob: &mut dyn Oob,
     map: &mut Map,
     rails: Option<AgreedRails>,
-) -> Result<(), EngineError> {
+    spares: usize,
+) -> Result<Vec<NodeSegment>, EngineError> {
     let lanes = rails.as_ref().map_or(1, |rails| rails.local.len() as u32);
     if map.settings.cma {
         ferrorail_shm::cma_allow();
     }
     let word = AtomicU64::new(0x6665_7272_6f72_6169 ^ u64::from(map.rank.0));
     let probe = (&raw const word as u64, word.load(Ordering::Relaxed));
-    let (memory, said) = open_segment(oob, map, lanes, (probe, knows_all(map)))?;
+    let (memory, said) = open_segment(oob, map, (lanes, spares), (probe, knows_all(map)))?;
     let (probes, know_all): (Vec<_>, Vec<_>) = said.into_iter().unzip();
     map.node_memory = Some(memory);
     if let Some(rails) = rails {
@@ -54,7 +60,8 @@ pub(super) fn open(
     }
     // The probed word lived until every rank had answered.
     word.store(0, Ordering::Relaxed);
-    Ok(())
+    let memory = map.node_memory.as_mut().filter(|_| map.rails.is_none());
+    Ok(memory.map_or_else(Vec::new, |memory| memory.segment.take_spares()))
 }
 
 /// Registers the node's segment on `rails`, which become the team's. Collective.
@@ -118,7 +125,7 @@ type Probe = ((u64, u64), bool);
 fn open_segment(
     oob: &mut dyn Oob,
     map: &Map,
-    rails: u32,
+    (rails, spares): (u32, usize),
     mine: Probe,
 ) -> Result<(NodeMemory, Vec<Probe>), EngineError> {
     let layouts = layouts(&map.topology, &map.settings, rails);
@@ -126,7 +133,13 @@ fn open_segment(
     let making = Making {
         leader: map.topology.leader_of(map.node),
         acts: ["creating the node segment", "attaching the node segment"],
-        create: |kind| NodeSegment::create(kind, layout),
+        create: |kind| {
+            // The pages of other kinds are taken when they are made.
+            let has_room = kind == ShmKind::Memfd && map.topology.node_count() == 1;
+            let most = SPARE_BYTES_MAX / layout.total_bytes();
+            let spares = spares.min(most as usize);
+            NodeSegment::create(kind, layout, if has_room { spares } else { 0 })
+        },
         attach: |handle: &SegmentHandle| NodeSegment::attach(handle, layout),
         segment: NodeSegment::segment,
     };

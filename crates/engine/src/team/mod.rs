@@ -41,8 +41,8 @@ pub(crate) type StateLock = std::sync::Mutex<State>;
 
 /// What operations change.
 pub(crate) struct State {
-    /// Out-of-band exchange, for connecting and leaving.
-    oob: Box<dyn Oob>,
+    /// Out-of-band exchange, for connecting and leaving; `None` while the team is parked.
+    oob: Option<Box<dyn Oob>>,
     /// Numbers the operations; the same on all ranks.
     pub sequence: Sequence,
     /// What is being found finished everywhere.
@@ -93,7 +93,7 @@ pub(crate) struct Link {
 impl State {
     /// Out-of-band exchange.
     pub fn oob(&mut self) -> &mut dyn Oob {
-        &mut *self.oob
+        &mut **self.oob.as_mut().expect("the team is in use")
     }
 }
 

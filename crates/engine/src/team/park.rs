@@ -20,19 +20,29 @@ impl Team {
     /// still send, after an error, and if it has no memory.
     pub fn park(&self) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let handle = self.map.node_memory.as_ref()?.segment.segment().handle();
+        let identity = self.identity()?;
         if self.map.rails.is_some() || state.broken.is_some() {
             return None;
         }
         self.end(&mut state);
-        // No two segments that a process maps have the same.
-        let mixed = handle.inode ^ handle.device.rotate_left(40);
-        Some((mixed << 1 | 1) & ((1 << IDENTITY_BITS) - 1))
+        state.oob = None;
+        Some(identity)
     }
 
-    /// Bytes of memory that a parked team keeps on its node.
+    /// What identifies the team on all its ranks; `None` if it has no memory.
+    pub fn identity(&self) -> Option<u64> {
+        let segment = self.map.node_memory.as_ref()?.segment.segment();
+        Some(segment.identity(IDENTITY_BITS - 1) << 1 | 1)
+    }
+
+    /// Bytes of memory that a parked team keeps on its node: at most those of its segment, and none before it was used.
     pub fn node_bytes(&self) -> u64 {
-        let memory = self.map.node_memory.as_ref();
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = self
+            .map
+            .node_memory
+            .as_ref()
+            .filter(|_| state.sequence.is_used());
         memory.map_or(0, |memory| memory.segment.segment().bytes() as u64)
     }
 
@@ -40,7 +50,7 @@ impl Team {
     pub fn adopt(&self, oob: Box<dyn Oob>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state: &mut State = &mut state;
-        state.oob = oob;
+        state.oob = Some(oob);
         state.broken = None;
         state.freed = false;
         state.leaving = Leaving::No;

@@ -23,6 +23,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Types whose shared references may point into a segment.
 ///
@@ -41,10 +42,14 @@ unsafe impl AtomicCell for Flag {}
 // SAFETY: eight atomics.
 unsafe impl AtomicCell for EagerSlot {}
 
-/// A shared mapping; unmapped on drop, when a creator's name (if it has one) is removed too.
+/// A shared mapping, or a part of one; unmapped when the last part is dropped. A creator's name (if it has
+/// one) is removed on drop too.
 #[derive(Debug)]
 pub struct Segment {
-    map: MmapRaw,
+    map: Arc<MmapRaw>,
+    /// The part: where it begins in the mapping, and its length.
+    start: usize,
+    bytes: usize,
     /// `None` once closed.
     file: Option<File>,
     device: u64,
@@ -125,7 +130,9 @@ impl Segment {
             .map_raw(&file)
             .map_err(failed)?;
         Ok(Segment {
-            map,
+            map: Arc::new(map),
+            start: 0,
+            bytes,
             file: Some(file),
             device,
             inode,
@@ -141,9 +148,37 @@ impl Segment {
             fd: self.fd(),
             device: self.device,
             inode: self.inode,
-            bytes: self.bytes() as u64,
+            bytes: self.map.len() as u64,
             posix_name: self.name.as_ref().map(|name| name.as_str().to_owned()),
         }
+    }
+
+    /// Keeps the first `bytes` bytes, rounded up to pages, and returns as many more parts of that length as the
+    /// mapping has. They have no descriptor.
+    ///
+    /// # Panics
+    /// If the segment is a part already.
+    pub fn split(&mut self, bytes: usize) -> Vec<Segment> {
+        assert_eq!(self.bytes, self.map.len(), "split once");
+        self.bytes = round_to_pages(bytes).map_or(self.bytes, |rounded| rounded.min(self.bytes));
+        let part = |index| Segment {
+            map: self.map.clone(),
+            start: index * self.bytes,
+            bytes: self.bytes,
+            file: None,
+            device: self.device,
+            inode: self.inode,
+            name: None,
+        };
+        (1..self.map.len() / self.bytes).map(part).collect()
+    }
+
+    /// A number that no other segment has which this process maps, of at most `bits` bits, and the same in all
+    /// processes that map it.
+    pub fn identity(&self, bits: u32) -> u64 {
+        let part = (self.start / self.bytes) as u64;
+        let mixed = self.inode ^ self.device.rotate_left(40) ^ part << 48;
+        mixed & ((1 << bits) - 1)
     }
 
     /// Removes the name of a POSIX segment that this process created; to be called once everybody
@@ -163,7 +198,7 @@ impl Segment {
     /// The mapping, as an address range of this process.
     #[inline]
     pub fn range(&self) -> MemoryRange {
-        MemoryRange::new(self.map.as_ptr(), self.map.len())
+        MemoryRange::new(self.as_ptr(), self.bytes)
     }
 
     /// This process's descriptor of the shared object; -1 once closed.
@@ -174,7 +209,13 @@ impl Segment {
     /// Length in bytes, a multiple of the page size.
     #[inline]
     pub fn bytes(&self) -> usize {
-        self.map.len()
+        self.bytes
+    }
+
+    #[inline]
+    fn as_ptr(&self) -> *mut u8 {
+        // SAFETY: a part lies in its mapping.
+        unsafe { self.map.as_mut_ptr().add(self.start) }
     }
 
     /// The word at `offset`.
@@ -222,13 +263,13 @@ impl Segment {
             "{count} cells at offset {offset} are unaligned or leave a segment of {}",
             self.bytes()
         );
-        // SAFETY: inside the mapping, which lives as long as `self` and starts on a page; aligned
+        // SAFETY: inside the mapping, which lives as long as `self`, of which every part starts on a page; aligned
         // as just checked; `AtomicCell` is valid for every bit pattern and suffers peers' writes.
-        unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(offset).cast::<T>(), count) }
+        unsafe { std::slice::from_raw_parts(self.as_ptr().add(offset).cast::<T>(), count) }
     }
 }
 
-fn round_to_pages(bytes: usize) -> Result<usize, ShmError> {
+pub(crate) fn round_to_pages(bytes: usize) -> Result<usize, ShmError> {
     // SAFETY: no preconditions.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let page = usize::try_from(page).unwrap_or(crate::layout::PAGE);
