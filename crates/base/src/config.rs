@@ -75,6 +75,8 @@ table! {
         "k of the multi-port algorithms; 0 means the number of rails";
     "FERRORAIL_LEADERS", Kind::Number(0, 8), "0",
         "most leaders per node, each with its own rails; 0 means one for each of the k ports";
+    "FERRORAIL_QUEUE_PAIRS", Kind::Number(0, 1 << 32), "16384",
+        "most queue pairs of a communicator on a node: where every rank with every other would need more, collectives that do so take another algorithm or are left to the host MPI; 0 means no limit";
     "FERRORAIL_STRIPE_THRESHOLD", Kind::Bytes, "8K",
         "messages of at least this size are striped over all rails";
     "FERRORAIL_STRIPE_POLICY", Kind::Word(&["auto", "even", "weighted", "adaptive", "round_robin"]), "auto",

@@ -54,6 +54,8 @@ pub mod reason {
     pub const SWITCHED_OFF: &str = "FERRORAIL_ENABLE=0";
     /// A tool in front would call past ferrorail.
     pub const BYPASSED: &str = "PMPI_* bypasses ferrorail (see the warning)";
+    /// Every rank would connect to every other.
+    pub const TOO_MANY_CONNECTIONS: &str = "more queue pairs than FERRORAIL_QUEUE_PAIRS allows";
     /// Some rank could not connect to another.
     pub const NO_CONNECTION: &str = "no connection (see the warning)";
     /// The host has no more communicators, of which one was needed.

@@ -56,6 +56,8 @@ pub struct Query {
     pub zero_copy: bool,
     /// Whether leaders may send each other multicasts.
     pub multicast: bool,
+    /// Whether every rank may connect to every other. Where no rule does without, the first that matches counts.
+    pub all_pairs: bool,
 }
 
 impl Query {
@@ -128,7 +130,7 @@ pub enum TableError {
     },
     /// Some operations match no rule.
     #[error(
-        "tuning table: {0} needs a last rule without conditions that lands in scratch, sends no multicast \
+        "tuning table: {0} needs a rule without conditions that lands in scratch, sends no multicast \
          and reduces in rank order on every team, so that every operation matches one"
     )]
     NotTotal(Collective),
@@ -183,21 +185,22 @@ impl Table {
         let mut entries = Vec::with_capacity(rules.len());
         for (index, rule) in rules.iter().enumerate() {
             entries.push(check(index, rule)?);
-            // An earlier rule may be passed over for an operation that does not commute, or where nodes
-            // cannot send each other multicasts.
-            let order = |index: usize| entries[index].variant.algorithm.rank_order;
-            let multicast = |index: usize| entries[index].variant.algorithm.multicast;
+            // An earlier rule may be passed over for an operation that does not commute, where nodes cannot send
+            // each other multicasts, or where not every rank may connect to every other.
+            let of = |index: usize| entries[index].variant.algorithm;
             let covers = |&by: &usize| {
-                let always = !multicast(by) || multicast(index);
-                rules[by].covers(rule) && order(by) <= order(index) && always
+                rules[by].covers(rule)
+                    && of(by).rank_order <= of(index).rank_order
+                    && of(by).multicast <= of(index).multicast
+                    && of(by).all_pairs <= of(index).all_pairs
             };
             if let Some(by) = (0..index).find(covers) {
                 return Err(TableError::Unreachable { rule: index, by });
             }
         }
         for &collective in Collective::ALL {
-            let last = rules.iter().rfind(|rule| rule.collective == collective);
-            if !last.is_some_and(|rule| rule.is_unconditional() && always_usable(rule)) {
+            let mut of_it = rules.iter().filter(|rule| rule.collective == collective);
+            if !of_it.any(|rule| rule.is_unconditional() && always_usable(rule)) {
                 return Err(TableError::NotTotal(collective));
             }
         }
@@ -240,8 +243,9 @@ impl Table {
 
     fn choose_where(&self, query: &Query, admits: impl Fn(&Algorithm) -> bool) -> Choice {
         let facts = query.facts();
-        let matches = |(rule, entry): &(&Rule, &Entry)| {
+        let matches = |(rule, entry): &(&Rule, &Entry), all_pairs| {
             rule.collective == query.collective
+                && (all_pairs || !entry.variant.algorithm.all_pairs)
                 && (rule.protocol == ProtocolName::Eager || query.zero_copy)
                 && (!entry.variant.algorithm.multicast || query.multicast)
                 && admits(entry.variant.algorithm)
@@ -250,9 +254,11 @@ impl Table {
                     .zip(entry.bounds)
                     .all(|(&fact, (min, max))| min <= fact && fact <= max)
         };
-        let mut rules = self.rules.iter().zip(&self.entries);
-        let index = rules
-            .position(|pair| matches(&pair))
+        let first = |all_pairs| {
+            let mut rules = self.rules.iter().zip(&self.entries);
+            rules.position(|pair| matches(&pair, all_pairs))
+        };
+        let index = (first(query.all_pairs).or_else(|| first(true)))
             .expect("tables are total and facts at least 1");
         let Variant { algorithm, ports } = self.entries[index].variant;
         Choice {

@@ -3,7 +3,7 @@
 //! Teams and `ferrorail explain` ask here, so that an explanation is what would happen.
 
 use crate::team::map::CHANNELS;
-use ferrorail_base::Topology;
+use ferrorail_base::{NodeId, Topology};
 use ferrorail_coll::cost::{self, Shape};
 use ferrorail_coll::named::{Variant, named};
 use ferrorail_coll::select::{Choice as TableChoice, Query, Table};
@@ -69,11 +69,8 @@ pub struct Chooser<'a> {
 impl Chooser<'_> {
     /// The choice for `query`, whose size is the upper end of its size class.
     pub fn choose(&self, query: &Query) -> Choice {
-        self.choose_where(
-            query,
-            |algorithm| query.multicast || !algorithm.multicast,
-            |query| self.table.choose(query),
-        )
+        let by_table = |query: &Query| self.table.choose(query);
+        self.choose_where(query, |_| true, by_table)
     }
 
     /// As [`choose`](Self::choose), for a reduction with an operation that does not commute. What
@@ -81,10 +78,7 @@ impl Chooser<'_> {
     pub fn choose_in_rank_order(&self, query: &Query, topology: &Topology) -> Choice {
         self.choose_where(
             query,
-            |algorithm| {
-                let possible = query.multicast || !algorithm.multicast;
-                possible && !algorithm.commutative_only(topology)
-            },
+            |algorithm| !algorithm.commutative_only(topology),
             |query| self.table.choose_in_rank_order(query, topology),
         )
     }
@@ -99,6 +93,8 @@ impl Chooser<'_> {
         // An unknown name was reported when the settings were read.
         if let Some(Ok(found)) = forced.map(|text| named(query.collective, text))
             && let Variant { algorithm, ports } = found.at(query.bytes)
+            && (query.multicast || !algorithm.multicast)
+            && (query.all_pairs || !algorithm.all_pairs)
             && admits(algorithm)
         {
             return Choice {
@@ -137,6 +133,18 @@ pub fn by_length(collective: Collective) -> bool {
         collective,
         Collective::Gatherv | Collective::Scatterv | Collective::Alltoallv
     )
+}
+
+/// Whether every rank of a team over `rails` rails may connect to every other, with no more queue pairs on any node
+/// than `FERRORAIL_QUEUE_PAIRS` allows.
+pub fn all_pairs_fit(topology: &Topology, rails: u8, queue_pairs_max: Option<u64>) -> bool {
+    let size = u64::from(topology.size());
+    let of_node = |node| {
+        let local = topology.ranks_of(NodeId(node)).len() as u64;
+        local * (size - local) * u64::from(rails)
+    };
+    let most = (0..topology.node_count()).map(of_node).max();
+    queue_pairs_max.is_none_or(|max| most.is_none_or(|most| most <= max))
 }
 
 /// Scratch of a rank and channel, in a team of `ranks` with `FERRORAIL_SCRATCH` set to `setting`:
@@ -220,6 +228,7 @@ mod tests {
         ports: 2,
         zero_copy: true,
         multicast: true,
+        all_pairs: true,
     };
 
     #[test]

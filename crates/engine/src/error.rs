@@ -66,6 +66,10 @@ pub enum EngineError {
     /// no use any more.
     #[error("not all ranks could connect to their peers")]
     Unconnected,
+    /// The collective would have every rank connect to every other, which takes more queue pairs than
+    /// `FERRORAIL_QUEUE_PAIRS` allows. Nothing was done.
+    #[error("more queue pairs than FERRORAIL_QUEUE_PAIRS allows")]
+    TooManyConnections,
     /// A process of this team on this host is gone.
     #[error("rank {rank} (pid {pid}) died during {collective}")]
     PeerDied {

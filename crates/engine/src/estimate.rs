@@ -4,7 +4,7 @@
 //! schedules name, sizes what the code that allocates computes.
 
 use crate::EngineError;
-use crate::choice::{Chooser, by_length, protocol_name};
+use crate::choice::{Chooser, all_pairs_fit, by_length, protocol_name};
 use crate::collective::OFFERED;
 use crate::rails::{RailsKind, connection};
 use crate::shared_settings::{SharedSettings, Tuning};
@@ -65,6 +65,8 @@ pub struct Row {
     pub from_bytes: u64,
     /// Largest, if there is one.
     pub to_bytes: Option<u64>,
+    /// Whether the host MPI runs it instead, as it takes more queue pairs than `FERRORAIL_QUEUE_PAIRS` allows.
+    pub left_to_host: bool,
     /// What it connects. Of a rooted collective: with rank 0 for its root.
     pub need: Need,
 }
@@ -131,6 +133,7 @@ pub fn estimate(asked: &Asked, settings: &Settings) -> Result<Estimate, EngineEr
                         (1 << (class - 1)) + 1
                     },
                     to_bytes: None,
+                    left_to_host: team.is_left(choice.0),
                     need: team.need(&peers),
                 });
                 join(&mut all, &peers);
@@ -217,6 +220,8 @@ struct Imagined<'a> {
     table: &'a Table,
     rails: u8,
     ports: u8,
+    /// Whether every rank may connect to every other.
+    all_pairs: bool,
     connection: Connections,
     fabric: &'static str,
     /// Ranks looked at, whole nodes.
@@ -264,6 +269,7 @@ impl<'a> Imagined<'a> {
             table: tuning.unwrap_or_else(|| Table::shipped()),
             rails,
             ports: asked.ports.or(settings.ports).unwrap_or(rails),
+            all_pairs: all_pairs_fit(topology, rails, settings.queue_pairs_max),
             connection: connection(kind, rails),
             fabric,
         }
@@ -285,8 +291,14 @@ impl<'a> Imagined<'a> {
             ports: self.ports,
             zero_copy: self.settings.zero_copy.unwrap_or(true),
             multicast: self.settings.multicast,
+            all_pairs: self.all_pairs,
         });
         (choice.variant(), choice.protocol)
+    }
+
+    /// Whether a collective for which this is chosen is left to the host MPI.
+    fn is_left(&self, chosen: Variant) -> bool {
+        chosen.algorithm.all_pairs && !self.all_pairs
     }
 
     fn nobody(&self) -> Peers {
@@ -295,6 +307,9 @@ impl<'a> Imagined<'a> {
 
     /// Peers on other nodes that the schedules name.
     fn peers(&self, collective: Collective, chosen: Variant, protocol: Protocol) -> Peers {
+        if self.is_left(chosen) {
+            return self.nobody();
+        }
         let ports = chosen.ports.unwrap_or(self.ports);
         let both = by_length(collective) && protocol == Protocol::Rendezvous;
         let of_rank = |&rank: &Rank| {

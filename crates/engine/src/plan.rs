@@ -329,6 +329,7 @@ fn choose(
         ports: map.ports(),
         zero_copy: map.zero_copy,
         multicast: multicast && map.settings.multicast,
+        all_pairs: map.all_pairs,
     };
     match in_rank_order {
         true => chooser.choose_in_rank_order(&query, &map.topology),

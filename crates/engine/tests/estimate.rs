@@ -24,8 +24,34 @@ fn within(less: Need, more: Need) {
 }
 
 #[test]
+fn the_limit_of_queue_pairs_bounds_what_a_node_takes() {
+    let with = |queue_pairs_max| Settings {
+        queue_pairs_max,
+        ..Settings::default()
+    };
+    let (limited, unlimited) = (Settings::default().queue_pairs_max, None);
+    let large = |limit| of(64, 64, 2, &with(limit));
+    assert_eq!(large(unlimited).all.queue_pairs_of_node, 64 * 4032 * 2);
+    let limited = large(limited);
+    assert!(
+        limited.all.queue_pairs_of_node < 20_000,
+        "{:?}",
+        limited.all
+    );
+    let left = limited.rows.iter().filter(|row| row.left_to_host);
+    let left: Vec<_> = left.map(|row| (row.collective, row.from_bytes)).collect();
+    assert_eq!(left, [("alltoall", 4097), ("alltoallv", 0)]);
+    // Nodes of one rank take few whatever the collective.
+    let thin = of(64, 1, 2, &Settings::default());
+    assert!(thin.rows.iter().all(|row| !row.left_to_host));
+}
+
+#[test]
 fn parts_are_within_wholes() {
-    let settings = Settings::default();
+    let settings = Settings {
+        queue_pairs_max: None,
+        ..Settings::default()
+    };
     for (nodes, node_size, rails) in [(1, 4, 1), (2, 1, 1), (4, 2, 2), (3, 5, 4), (40, 8, 2)] {
         let estimate = of(nodes, node_size, rails, &settings);
         assert_eq!(estimate.ranks, nodes * node_size);

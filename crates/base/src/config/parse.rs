@@ -250,6 +250,7 @@ impl Reader {
             rails: self.rails(),
             gid_index: self.auto_or_number("FERRORAIL_GID_INDEX"),
             ports: none_if_zero(self.number("FERRORAIL_PORTS")).map(|k| k as u8),
+            queue_pairs_max: none_if_zero(self.number("FERRORAIL_QUEUE_PAIRS")),
             leaders: none_if_zero(self.number("FERRORAIL_LEADERS")).map(|l| l as u8),
             stripe_threshold: self.bytes("FERRORAIL_STRIPE_THRESHOLD"),
             stripe_policy: self.stripe_policy(),

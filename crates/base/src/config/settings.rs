@@ -117,6 +117,8 @@ pub struct Settings {
     pub ports: Option<u8>,
     /// `FERRORAIL_LEADERS`; `None` is the number of ports.
     pub leaders: Option<u8>,
+    /// `FERRORAIL_QUEUE_PAIRS`; `None` is no limit.
+    pub queue_pairs_max: Option<u64>,
     /// `FERRORAIL_STRIPE_THRESHOLD` in bytes.
     pub stripe_threshold: u64,
     /// `FERRORAIL_STRIPE_POLICY`.

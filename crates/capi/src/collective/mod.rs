@@ -274,6 +274,7 @@ pub fn count_and_forward(name: &'static str, forward: impl FnOnce() -> c_int) ->
 fn done(outcome: Result<(), EngineError>) -> Result<(), Refusal> {
     outcome.map_err(|error| match error {
         EngineError::ElementTooLarge { .. } => Refusal::Left(reason::LARGE_ELEMENT),
+        EngineError::TooManyConnections => Refusal::Left(reason::TOO_MANY_CONNECTIONS),
         EngineError::Unconnected => Refusal::Left(reason::NO_CONNECTION),
         error => Refusal::from(error),
     })

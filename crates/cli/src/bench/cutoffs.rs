@@ -245,6 +245,7 @@ mod tests {
                 ports: 1,
                 zero_copy: true,
                 multicast: false,
+                all_pairs: true,
             };
             table.choose(&query).algorithm.name
         };
@@ -264,6 +265,7 @@ mod tests {
                 ports: 1,
                 zero_copy: true,
                 multicast: false,
+                all_pairs: true,
             };
             rules.choose(&query).algorithm.name
         };

@@ -8,7 +8,7 @@ use ferrorail_coll::named::Variant;
 use ferrorail_coll::select::{Query, Table};
 use ferrorail_coll::{Collective, Protocol, Request, Schedule};
 use ferrorail_engine::choice::{
-    Choice, Chooser, by_length, piece_bytes, scratch_bytes, settled_protocol,
+    Choice, Chooser, all_pairs_fit, by_length, piece_bytes, scratch_bytes, settled_protocol,
 };
 use ferrorail_engine::open_rails;
 use std::collections::BTreeMap;
@@ -47,6 +47,7 @@ pub struct Case {
     forced: BTreeMap<String, String>,
     zero_copy_setting: Option<bool>,
     multicast: bool,
+    queue_pairs_max: Option<u64>,
     leaders: Option<u8>,
 }
 
@@ -97,6 +98,7 @@ impl Case {
             forced: settings.algorithm.clone(),
             zero_copy_setting: settings.zero_copy,
             multicast: settings.multicast,
+            queue_pairs_max: settings.queue_pairs_max,
             leaders: settings.leaders,
         })
     }
@@ -121,6 +123,7 @@ impl Case {
             ports: self.shape.ports,
             zero_copy: self.zero_copy,
             multicast: self.multicast,
+            all_pairs: all_pairs_fit(&self.topology, self.shape.rails, self.queue_pairs_max),
         });
         let (variant, protocol) = (choice.variant(), choice.protocol);
         let blocks = self.scratch_blocks(variant, protocol).unwrap_or(0);

@@ -112,7 +112,10 @@ fn name(row: &Row) -> String {
         (0, Some(to)) => format!("up to {}", format_bytes(to)),
         (from, _) => format!("above {}", format_bytes(from - 1)),
     };
-    let algorithm = format!("{} ({})", row.algorithm, row.protocol);
+    let algorithm = match row.left_to_host {
+        true => "left to the host (FERRORAIL_QUEUE_PAIRS)".to_owned(),
+        false => format!("{} ({})", row.algorithm, row.protocol),
+    };
     format!("{:<20} {algorithm:<44} {sizes}", row.collective)
 }
 

@@ -71,20 +71,24 @@ const fn row(
         cut: Cut::Blocks,
         rank_order: RankOrder::Always,
         multicast: false,
+        all_pairs: false,
         build,
         work,
     }
 }
 
 /// Serves the vector form, too.
-pub(crate) const DIRECT: Algorithm = row(
-    "direct",
-    EITHER,
-    false,
-    direct::build,
-    direct::work,
-    "everyone puts its block to everyone, k at a time; best for large blocks",
-);
+pub(crate) const DIRECT: Algorithm = Algorithm {
+    all_pairs: true,
+    ..row(
+        "direct",
+        EITHER,
+        false,
+        direct::build,
+        direct::work,
+        "everyone puts its block to everyone, k at a time; best for large blocks",
+    )
+};
 
 /// Every all-gather algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[

@@ -47,6 +47,7 @@ const fn row(
         cut,
         rank_order: rank_order(smp_aware),
         multicast: false,
+        all_pairs: false,
         build,
         work,
     }
@@ -62,14 +63,17 @@ pub const ALGORITHMS: &[Algorithm] = &[
         recursive_multiplying::work,
         "groups of k+1 exchange partial results; best for small vectors",
     ),
-    row(
-        "reduce_scatter_allgather",
-        false,
-        Cut::PerRank,
-        reduce_scatter_allgather::build,
-        reduce_scatter_allgather::work,
-        "everyone reduces its part and puts it to everyone; best for large vectors",
-    ),
+    Algorithm {
+        all_pairs: true,
+        ..row(
+            "reduce_scatter_allgather",
+            false,
+            Cut::PerRank,
+            reduce_scatter_allgather::build,
+            reduce_scatter_allgather::work,
+            "everyone reduces its part and puts it to everyone; best for large vectors",
+        )
+    },
     row(
         "smp_recursive_multiplying",
         true,

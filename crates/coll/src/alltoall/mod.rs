@@ -62,20 +62,24 @@ const fn row(
         cut: Cut::Blocks,
         rank_order: RankOrder::Always,
         multicast: false,
+        all_pairs: false,
         build,
         work,
     }
 }
 
 /// Serves the vector form, too.
-pub(crate) const DIRECT: Algorithm = row(
-    "direct",
-    EITHER,
-    false,
-    direct::build,
-    direct::work,
-    "everyone puts to everyone, k at a time; best for all but tiny blocks",
-);
+pub(crate) const DIRECT: Algorithm = Algorithm {
+    all_pairs: true,
+    ..row(
+        "direct",
+        EITHER,
+        false,
+        direct::build,
+        direct::work,
+        "everyone puts to everyone, k at a time; best for all but tiny blocks",
+    )
+};
 
 /// Every all-to-all algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[
@@ -96,22 +100,28 @@ pub const ALGORITHMS: &[Algorithm] = &[
         bruck::work,
         "blocks travel by the digits of their distance; fewest rounds for any size",
     ),
-    row(
-        "pairwise",
-        EITHER,
-        false,
-        pairwise::build_pairwise,
-        pairwise::work,
-        "one partner after the other; native baseline for small blocks",
-    ),
-    row(
-        "permission_to_send",
-        EITHER,
-        false,
-        pairwise::build_permission,
-        pairwise::work,
-        "one sender per receiver at a time; native baseline for large blocks",
-    ),
+    Algorithm {
+        all_pairs: true,
+        ..row(
+            "pairwise",
+            EITHER,
+            false,
+            pairwise::build_pairwise,
+            pairwise::work,
+            "one partner after the other; native baseline for small blocks",
+        )
+    },
+    Algorithm {
+        all_pairs: true,
+        ..row(
+            "permission_to_send",
+            EITHER,
+            false,
+            pairwise::build_permission,
+            pairwise::work,
+            "one sender per receiver at a time; native baseline for large blocks",
+        )
+    },
     row(
         "smp_direct",
         SCRATCH,

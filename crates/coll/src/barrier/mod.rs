@@ -43,6 +43,7 @@ const fn row(
         cut: Cut::Blocks,
         rank_order: RankOrder::Always,
         multicast: false,
+        all_pairs: false,
         build,
         work,
     }

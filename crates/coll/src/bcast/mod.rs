@@ -54,6 +54,7 @@ const fn row(
         cut,
         rank_order: RankOrder::Always,
         multicast: false,
+        all_pairs: false,
         build,
         work,
     }
@@ -70,15 +71,18 @@ pub const ALGORITHMS: &[Algorithm] = &[
         knomial::work,
         "tree of radix k+1; best for small messages",
     ),
-    row(
-        "scatter_allgather",
-        SCRATCH,
-        false,
-        Cut::PerRank,
-        scatter_allgather::build,
-        scatter_allgather::work,
-        "tree scatter of parts, Direct all-gather of them; best for large messages",
-    ),
+    Algorithm {
+        all_pairs: true,
+        ..row(
+            "scatter_allgather",
+            SCRATCH,
+            false,
+            Cut::PerRank,
+            scatter_allgather::build,
+            scatter_allgather::work,
+            "tree scatter of parts, Direct all-gather of them; best for large messages",
+        )
+    },
     row(
         "pipelined",
         SCRATCH,

@@ -51,6 +51,7 @@ const fn row(
         cut,
         rank_order: rank_order(smp_aware),
         multicast: false,
+        all_pairs: false,
         build,
         work,
     }
@@ -66,14 +67,17 @@ pub const ALGORITHMS: &[Algorithm] = &[
         knomial::work,
         "tree of radix k+1 that combines neighbours, in rank order for any root",
     ),
-    row(
-        "reduce_scatter_gather",
-        false,
-        Cut::PerRank,
-        reduce_scatter_gather::build,
-        reduce_scatter_gather::work,
-        "everyone reduces its part and puts it to the root; best for large vectors",
-    ),
+    Algorithm {
+        all_pairs: true,
+        ..row(
+            "reduce_scatter_gather",
+            false,
+            Cut::PerRank,
+            reduce_scatter_gather::build,
+            reduce_scatter_gather::work,
+            "everyone reduces its part and puts it to the root; best for large vectors",
+        )
+    },
     row(
         "smp_knomial",
         true,

@@ -54,6 +54,7 @@ const fn row(
         cut: Cut::Blocks,
         rank_order,
         multicast: false,
+        all_pairs: false,
         build,
         work,
     }
@@ -61,13 +62,16 @@ const fn row(
 
 /// Every algorithm of reduce-scatter of equal blocks.
 pub const ALGORITHMS: &[Algorithm] = &[
-    row(
-        "direct",
-        RankOrder::Always,
-        direct::build,
-        direct::work,
-        "everyone puts each block to its owner, which reduces in rank order",
-    ),
+    Algorithm {
+        all_pairs: true,
+        ..row(
+            "direct",
+            RankOrder::Always,
+            direct::build,
+            direct::work,
+            "everyone puts each block to its owner, which reduces in rank order",
+        )
+    },
     row(
         "bruck",
         RankOrder::Never,

@@ -1,6 +1,7 @@
 //! Names.
 
 use super::*;
+use ferrorail_base::Topology;
 
 #[test]
 fn names_are_unique_and_found() {
@@ -29,4 +30,32 @@ fn unknown_names_come_with_the_nearest() {
     let error = find_collective("allgater").unwrap_err();
     assert_eq!(error.nearest, Collective::Allgather);
     assert_eq!(find_collective("bcast"), Ok(Collective::Bcast));
+}
+
+/// A rank that is no root has all others for peers, or much fewer.
+#[test]
+fn every_rank_connects_to_every_other_where_it_is_said() {
+    let topology = Topology::from_sizes(&[8; 12]);
+    let rank = Rank(9);
+    for &collective in Collective::ALL {
+        for algorithm in algorithms(collective) {
+            let schedules = algorithm.protocols.iter().map(|&protocol| {
+                (algorithm.build)(&Request {
+                    topology: &topology,
+                    rank,
+                    ports: 2,
+                    leaders: 2,
+                    protocol,
+                    root: Rank(0),
+                })
+            });
+            let peers = schedules.map(|schedule| schedule.peers().len()).max();
+            let all = peers.is_some_and(|peers| peers == 95);
+            assert_eq!(all, algorithm.all_pairs, "{algorithm:?}: {peers:?} peers");
+            assert!(
+                all || peers.is_some_and(|peers| peers < 48),
+                "{algorithm:?}: {peers:?}"
+            );
+        }
+    }
 }

@@ -64,6 +64,7 @@ const fn row(
         cut: Cut::Whole,
         rank_order: RankOrder::Always,
         multicast: false,
+        all_pairs: false,
         build,
         work,
     }

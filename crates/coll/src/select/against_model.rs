@@ -111,6 +111,7 @@ impl Findings {
                     ports: shape.ports,
                     zero_copy,
                     multicast: false,
+                    all_pairs: true,
                 });
                 self.add_choice(&choice, &all, shape, bytes);
             }

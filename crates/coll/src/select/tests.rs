@@ -14,6 +14,7 @@ const QUERY: Query = Query {
     ports: 2,
     zero_copy: true,
     multicast: false,
+    all_pairs: true,
 };
 
 fn chosen(query: Query) -> (&'static str, Protocol) {
@@ -99,7 +100,7 @@ fn wrong_tables_are_refused_with_the_reason() {
     let narrow = r#"{"collective": "allgather", "bytes": {"max": 9}, "algorithm": "direct", "protocol": "eager"}"#;
     for rules in [narrow, &LAST.replace("eager", "rendezvous")] {
         assert!(
-            error(rules).contains("needs a last rule without conditions"),
+            error(rules).contains("needs a rule without conditions"),
             "{rules}"
         );
     }
@@ -122,6 +123,40 @@ fn a_zero_copy_rule_does_not_hide_the_one_without() {
         ..QUERY
     };
     assert_eq!(table.choose(&without).protocol, Protocol::Eager);
+}
+
+#[test]
+fn where_few_may_connect_an_algorithm_with_fewer_peers_is_chosen_if_there_is_one() {
+    let large = Query {
+        ranks: 4096,
+        nodes: 64,
+        node_size_max: 64,
+        ..QUERY
+    };
+    let named = |collective, bytes, all_pairs| {
+        let query = Query {
+            collective,
+            bytes,
+            all_pairs,
+            ..large
+        };
+        chosen(query).0
+    };
+    assert_eq!(named(Collective::Alltoall, 4096, true), "direct");
+    assert_eq!(named(Collective::Alltoall, 4096, false), "bruck");
+    assert_eq!(
+        named(Collective::Alltoall, 4097, false),
+        "direct",
+        "none has fewer"
+    );
+    assert_eq!(
+        named(Collective::Alltoallv, 8, false),
+        "direct",
+        "none has fewer"
+    );
+    for all_pairs in [true, false] {
+        assert_eq!(named(Collective::Allgather, 64, all_pairs), "smp_bruck");
+    }
 }
 
 #[test]

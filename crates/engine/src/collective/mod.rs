@@ -93,7 +93,9 @@ impl Team {
         };
         match &outcome {
             // The host's call then.
-            Err(EngineError::ElementTooLarge { .. }) => state.plans.keep(plan),
+            Err(EngineError::ElementTooLarge { .. } | EngineError::TooManyConnections) => {
+                state.plans.keep(plan);
+            }
             _ => state.plans.put_back(plan, call.bytes),
         }
         match outcome {
@@ -110,7 +112,9 @@ impl Team {
     fn failed(&self, state: &mut State, error: EngineError) -> EngineError {
         match error {
             // Nothing was done.
-            EngineError::ElementTooLarge { .. } | EngineError::Unconnected => {}
+            EngineError::ElementTooLarge { .. }
+            | EngineError::TooManyConnections
+            | EngineError::Unconnected => {}
             EngineError::Truncated { .. } => finish(&self.map, state),
             _ => self.break_off(state, error.to_string()),
         }
@@ -278,6 +282,9 @@ fn connect_peers(
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
     if !plan.connected {
+        if plan.variant.algorithm.all_pairs && !map.all_pairs {
+            return Err(EngineError::TooManyConnections);
+        }
         let next = state.sequence.op() + 1;
         let expected = Expected {
             tag: tag(next, call.collective, call.root, call.bytes),

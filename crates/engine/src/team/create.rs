@@ -5,6 +5,7 @@ use super::free::Leaving;
 use super::map::Map;
 use super::{State, StateLock, Team, memory, rails};
 use crate::agree::{agree, gather};
+use crate::choice;
 use crate::plan::Plans;
 use crate::quiescence::Quiescence;
 use crate::run::StagedTransfers;
@@ -87,6 +88,7 @@ impl Team {
             tuning: tuning.map(Arc::new),
             wait: WaitPolicy::for_host(host_pids.len() as u32, cores, context.settings().spin),
             zero_copy: false,
+            all_pairs: true,
             node_memory: None,
             multicasts: OnceLock::new(),
             rails: None,
@@ -101,6 +103,8 @@ impl Team {
             }
             let rails = rails::open(&mut *oob, &map, &keys)?;
             segments = memory::open(&mut *oob, &mut map, rails, spares)?;
+            let (rails, max) = (map.rail_count(), map.settings.queue_pairs_max);
+            map.all_pairs = choice::all_pairs_fit(&map.topology, rails, max);
         }
         log_team(&map);
         let parked = |segment| Self::of(map.of_one_node(segment), None);

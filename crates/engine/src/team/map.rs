@@ -40,6 +40,8 @@ pub(crate) struct Map {
     pub wait: WaitPolicy,
     /// Whether puts may land in user memory: every rank can reach every other's.
     pub zero_copy: bool,
+    /// Whether every rank may connect to every other.
+    pub all_pairs: bool,
     /// `None` where the team lives on one node. Dropped before the segment it registered.
     pub rails: Option<TeamRails>,
     /// This node's segment; `None` in a team of one rank.
