@@ -4,6 +4,7 @@
 mod ranks;
 
 use ferrorail_base::Rank;
+use ferrorail_base::config::Settings;
 use ferrorail_coll::{Collective, algorithms};
 use ferrorail_engine::{Block, Team};
 use ranks::{SHAPES, on_ranks, settings};
@@ -139,6 +140,24 @@ fn straight_into_user_memory() {
     for (size, node_size) in SHAPES {
         on_ranks(size, &settings(node_size, 2), everything);
     }
+}
+
+/// A rail that lets 16 MB be registered, half of which four segments take, never refuses any.
+#[test]
+fn what_an_operation_registers_it_gives_back() {
+    let settings = Settings {
+        zero_copy: Some(true),
+        loopback_faults: "loop0:limit:bytes=16000000".into(),
+        ..settings(1, 1)
+    };
+    let context = on_ranks(4, &settings, |team| {
+        for _ in 0..3 {
+            everything(team);
+        }
+    });
+    let counts = context.stats().zero_copy();
+    assert!(counts.registered > 1000, "{counts:?}");
+    assert_eq!(counts.refused, 0, "{counts:?}");
 }
 
 #[test]
