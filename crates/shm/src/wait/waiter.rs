@@ -18,7 +18,7 @@ pub struct WaitPolicy {
     /// Longest single sleep: bounds both the host's starvation and a lost wake-up.
     pub sleep: Duration,
     /// A nap is at most one of so many parts of what has been waited: nobody ends it, so it makes the
-    /// wait that much longer.
+    /// wait that much longer. So is a sleep of more than a millisecond, as the host may be awaited elsewhere.
     pub nap_share: u32,
 }
 
@@ -35,7 +35,10 @@ const SPINS: u32 = 200;
 const SPINS_PER_LOOK: u32 = 1024;
 const YIELDS: Duration = Duration::from_millis(1);
 const POKE_EVERY: u32 = 32;
-const SLEEP: Duration = Duration::from_millis(1);
+/// A rank that waits for a second wakes some 300 times, which takes 5 to 8 ms of a core; with sleeps of 1 ms, 20 ms.
+const SLEEP: Duration = Duration::from_millis(4);
+/// A sleep on a doorbell is at least so long, if nobody rings.
+const SLEEP_MIN: Duration = Duration::from_millis(1);
 /// Yields before the first look at the clock: where ranks share cores most waits end at the first.
 const UNTIMED_YIELDS: u32 = 8;
 /// A nap is at least so long.
@@ -163,7 +166,9 @@ impl Waiter {
             return;
         }
         match (rung, self.ticket.take()) {
-            (Rung::Doorbell(doorbell), Some(ticket)) => doorbell.sleep(ticket, self.policy.sleep),
+            (Rung::Doorbell(doorbell), Some(ticket)) => {
+                doorbell.sleep(ticket, self.rest(SLEEP_MIN))
+            }
             (Rung::Doorbell(doorbell), None) => {
                 poke();
                 self.ticket = Some(doorbell.prepare());
@@ -171,7 +176,7 @@ impl Waiter {
             }
             (Rung::Nap(nap), _) => {
                 poke();
-                nap(self.nap());
+                nap(self.rest(NAP_MIN));
             }
         }
         self.waited = since.elapsed();
@@ -184,10 +189,10 @@ impl Waiter {
         self.waited
     }
 
-    /// How long to nap next.
-    fn nap(&self) -> Duration {
+    /// How long to nap or to sleep next.
+    fn rest(&self, least: Duration) -> Duration {
         let share = self.waited / self.policy.nap_share;
-        share.max(NAP_MIN).min(self.policy.sleep)
+        share.max(least).min(self.policy.sleep)
     }
 
     /// Progress was made: back to the bottom of the ladder.
@@ -306,14 +311,17 @@ mod tests {
         assert_eq!(pokes, 8);
         assert!(waiter.waited() >= 8 * NAP_MIN);
 
-        let mut nap = |waited| {
+        waiter.policy.sleep = SLEEP;
+        let mut rest = |waited, least| {
             waiter.waited = waited;
-            waiter.nap()
+            waiter.rest(least)
         };
         let millisecond = Duration::from_millis(1);
-        assert_eq!(nap(Duration::ZERO), NAP_MIN);
-        assert_eq!(nap(4 * millisecond), millisecond / 4);
-        assert_eq!(nap(40 * millisecond), millisecond);
+        assert_eq!(rest(Duration::ZERO, NAP_MIN), NAP_MIN);
+        assert_eq!(rest(4 * millisecond, NAP_MIN), millisecond / 4);
+        assert_eq!(rest(4 * millisecond, SLEEP_MIN), millisecond);
+        assert_eq!(rest(32 * millisecond, SLEEP_MIN), 2 * millisecond);
+        assert_eq!(rest(100 * millisecond, NAP_MIN), SLEEP);
     }
 
     #[test]
