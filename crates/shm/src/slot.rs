@@ -63,11 +63,11 @@ impl EagerSlot {
     pub unsafe fn write(&self, at: usize, payload: *const u8, bytes: usize) {
         let words = self.part(at, bytes);
         let whole = bytes / 8;
-        for (index, word) in words.iter().enumerate().take(whole) {
+        for_words(&words[..whole], |index, word| {
             // SAFETY: `8 * index + 8 <= bytes`, readable by the caller's word.
             let bits = unsafe { payload.add(8 * index).cast::<u64>().read_unaligned() };
             word.store(bits, Ordering::Relaxed);
-        }
+        });
         let rest = bytes % 8;
         if rest != 0 {
             // SAFETY: `rest` bytes follow the whole words.
@@ -107,11 +107,11 @@ impl EagerSlot {
             return false;
         }
         let whole = bytes / 8;
-        for (index, word) in words.iter().enumerate().take(whole) {
+        for_words(&words[..whole], |index, word| {
             let bits = word.load(Ordering::Relaxed);
             // SAFETY: `8 * index + 8 <= bytes`, writable by the caller's word.
             unsafe { out.add(8 * index).cast::<u64>().write_unaligned(bits) };
-        }
+        });
         let rest = bytes % 8;
         if rest != 0 {
             let bits = words[whole].load(Ordering::Relaxed);
@@ -141,6 +141,21 @@ impl EagerSlot {
     #[inline]
     pub fn is_published(&self, value: u64) -> bool {
         self.value.load(Ordering::Acquire) == value
+    }
+}
+
+/// Calls `act` with each of `words` and its number. Several in a turn: no compiler does that to loops over
+/// atomics.
+#[inline]
+fn for_words(words: &[AtomicU64], act: impl Fn(usize, &AtomicU64)) {
+    let (turns, rest) = words.as_chunks::<4>();
+    for (turn, words) in turns.iter().enumerate() {
+        for (index, word) in words.iter().enumerate() {
+            act(4 * turn + index, word);
+        }
+    }
+    for (index, word) in rest.iter().enumerate() {
+        act(4 * turns.len() + index, word);
     }
 }
 
