@@ -100,14 +100,18 @@ impl Plans {
     pub fn take(&mut self, map: &Map, key: PlanKey) -> Box<Plan> {
         match self.last.take() {
             Some(plan) if plan.key == key => plan,
-            other => {
-                if let Some(plan) = other {
-                    self.others.insert(plan.key, plan);
-                }
-                let known = self.others.remove(&key);
-                known.unwrap_or_else(|| Box::new(Plan::new(map, key, !self.without_multicast)))
-            }
+            other => self.take_other(map, key, other),
         }
+    }
+
+    /// The plan for `key` instead of `last`.
+    #[cold]
+    fn take_other(&mut self, map: &Map, key: PlanKey, last: Option<Box<Plan>>) -> Box<Plan> {
+        if let Some(plan) = last {
+            self.others.insert(plan.key, plan);
+        }
+        let known = self.others.remove(&key);
+        known.unwrap_or_else(|| Box::new(Plan::new(map, key, !self.without_multicast)))
     }
 
     /// The plan to use instead of `plan`, and from now on, as nodes cannot send each other multicasts.

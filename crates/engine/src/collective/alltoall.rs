@@ -16,6 +16,7 @@ impl Team {
     /// # Safety
     /// `send` is readable and `recv` writable for `size() * bytes` bytes, they do not overlap, and
     /// nobody else touches either during the call.
+    #[inline]
     pub unsafe fn alltoall(
         &self,
         send: *const u8,

@@ -25,55 +25,47 @@ pub(super) fn run(
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
     connect_peers(map, state, plan, call)?;
-    let mut scratch = map.segment().layout().scratch_bytes;
-    if plan.large.is_some() {
-        scratch = beside_cells(scratch as usize, map.topology.size()) as u64;
-    }
-    let load = Load {
-        collective: call.collective,
-        bytes: ZERO_COPY_BYTES_MIN as usize,
-        unit: 1,
-    };
-    let capacity = piece_in(scratch, map, plan, load);
-    let user = |window| UserBuffers {
-        send: call.send,
-        recv: call.recv,
-        window,
-        parts: 1,
-        pairs: true,
-        reducer: None,
-    };
-    let name = call.collective.name();
     plan.runs += 1;
-    if let Some(large) = &plan.large {
-        let mut above = 0;
-        if let Some(form) = plan.eager {
-            above = form.share(map.topology.size());
-            // SAFETY: the entry's caller vouches for its buffers.
-            unsafe { eager::run_short_blocks(map, state, call, form)? };
-        }
-        // One operation: a pair has the same slot in both schedules, and uses it in one of them.
-        let passes = call.send.has_block_above(above) || call.recv.has_block_above(above);
-        let allocation = match passes || map.topology.node_count() > 1 {
-            true => allocate(map, state, call, ChannelRequest::CHANNEL)?,
-            // Nothing passes here; who waits for a free channel does not need this rank for it.
-            false => state.sequence.next(ChannelRequest::CHANNEL).tagged(
-                call.collective,
-                call.root,
-                call.bytes,
-            ),
-        };
-        if passes {
-            let scratch = user(Window::Between { above, capacity });
-            Run::new(map, &plan.route, scratch, allocation).complete(state, name)?;
-            // Little scratch has less room than the flags' cache lines.
-            let direct = user(Window::Above {
-                capacity: capacity.max(above),
-            });
-            Run::new(map, large, direct, allocation).complete(state, name)?;
-        }
+    let Some(large) = &plan.large else {
+        return in_pieces(map, state, plan, call);
+    };
+    let mut above = 0;
+    if let Some(form) = plan.eager {
+        above = form.share(map.topology.size());
+        // SAFETY: the entry's caller vouches for its buffers.
+        unsafe { eager::run_short_blocks(map, state, call, form)? };
+    }
+    let passes = call.send.has_block_above(above) || call.recv.has_block_above(above);
+    if !passes && map.topology.node_count() == 1 {
+        // Who waits for a free channel does not need this rank for it.
+        state.sequence.next(ChannelRequest::CHANNEL);
         return Ok(());
     }
+    // One operation: a pair has the same slot in both schedules, and uses it in one of them.
+    let allocation = allocate(map, state, call, ChannelRequest::CHANNEL)?;
+    if passes {
+        let scratch = map.segment().layout().scratch_bytes as usize;
+        let scratch = beside_cells(scratch, map.topology.size());
+        let capacity = capacity(map, plan, call, scratch as u64);
+        let name = call.collective.name();
+        let scratch = user(call, Window::Between { above, capacity });
+        Run::new(map, &plan.route, scratch, allocation).complete(state, name)?;
+        // Little scratch has less room than the flags' cache lines.
+        let capacity = capacity.max(above);
+        let direct = user(call, Window::Above { capacity });
+        Run::new(map, large, direct, allocation).complete(state, name)?;
+    }
+    Ok(())
+}
+
+/// Where user memory cannot be reached.
+fn in_pieces(
+    map: &Map,
+    state: &mut State,
+    plan: &Plan,
+    call: &Call<'_>,
+) -> Result<(), EngineError> {
+    let capacity = capacity(map, plan, call, map.segment().layout().scratch_bytes);
     let longest = longest(map, state, call)?;
     if capacity < longest {
         prepare_pieces(map, state)?;
@@ -81,12 +73,33 @@ pub(super) fn run(
     let mut offset = 0;
     while offset < longest {
         let allocation = allocate(map, state, call, ChannelRequest::CHANNEL)?;
-        let window = Window::Piece { offset, capacity };
-        Run::new(map, &plan.route, user(window), allocation).complete(state, name)?;
+        let piece = user(call, Window::Piece { offset, capacity });
+        Run::new(map, &plan.route, piece, allocation).complete(state, call.collective.name())?;
         finish(map, state);
         offset += capacity;
     }
     Ok(())
+}
+
+/// Longest block that has room in `scratch` bytes.
+fn capacity(map: &Map, plan: &Plan, call: &Call<'_>, scratch: u64) -> usize {
+    let load = Load {
+        collective: call.collective,
+        bytes: ZERO_COPY_BYTES_MIN as usize,
+        unit: 1,
+    };
+    piece_in(scratch, map, plan, load)
+}
+
+fn user<'a>(call: &Call<'a>, window: Window) -> UserBuffers<'a> {
+    UserBuffers {
+        send: call.send,
+        recv: call.recv,
+        window,
+        parts: 1,
+        pairs: true,
+        reducer: None,
+    }
 }
 
 /// Length of the longest block of any rank.

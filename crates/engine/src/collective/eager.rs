@@ -195,6 +195,16 @@ impl Exchange<'_> {
         !self.by_length || (1..=self.share).contains(&block.bytes)
     }
 
+    /// Whether somebody reads block `index` of what this rank publishes: it has its own block for itself
+    /// at hand. That it has come is announced all the same, to those whose arguments differ.
+    #[inline]
+    fn is_read(&self, index: u32) -> bool {
+        match self.form.block_per_reader {
+            true => index != self.map.rank.0,
+            false => self.form.readers == Ranks::All || self.map.rank != self.call.root,
+        }
+    }
+
     /// # Safety
     /// The contribution is readable.
     #[inline]
@@ -209,9 +219,12 @@ impl Exchange<'_> {
         for index in 0..side.count() {
             let block = side.block(index);
             if self.takes_part(block) {
-                // SAFETY: the caller vouches for the block.
-                unsafe { slot.write(index as usize * self.share, block.as_ptr(), block.bytes) };
                 any = true;
+                if self.is_read(index) {
+                    let at = index as usize * self.share;
+                    // SAFETY: the caller vouches for the block.
+                    unsafe { slot.write(at, block.as_ptr(), block.bytes) };
+                }
             }
         }
         if any {

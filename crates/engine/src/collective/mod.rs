@@ -275,32 +275,44 @@ fn prepare_pieces(map: &Map, state: &mut State) -> Result<(), EngineError> {
 }
 
 /// Connects the peers that `plan` names, at its first run.
+#[inline]
 fn connect_peers(
     map: &Map,
     state: &mut State,
     plan: &mut Plan,
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
-    if !plan.connected {
-        if plan.variant.algorithm.all_pairs && !map.all_pairs {
-            return Err(EngineError::TooManyConnections);
-        }
-        let next = state.sequence.op() + 1;
-        let expected = Expected {
-            tag: tag(next, call.collective, call.root, call.bytes),
-            messages: Messages::None,
-        };
-        let mut blocking_wait = BlockingWait::new(map, call.collective.name());
-        blocking_wait.expect(expected);
-        let which = Peers::Schedule {
-            collective: call.collective,
-            algorithm: plan.variant,
-            root: call.root,
-            protocol: plan.protocol,
-        };
-        let peers_of = |rank| plan.peers_of(map, rank);
-        connect_all(map, state, which, &peers_of, &mut blocking_wait)?;
-        plan.connected = true;
+    match plan.connected {
+        true => Ok(()),
+        false => connect_peers_now(map, state, plan, call),
     }
+}
+
+#[cold]
+fn connect_peers_now(
+    map: &Map,
+    state: &mut State,
+    plan: &mut Plan,
+    call: &Call<'_>,
+) -> Result<(), EngineError> {
+    if plan.variant.algorithm.all_pairs && !map.all_pairs {
+        return Err(EngineError::TooManyConnections);
+    }
+    let next = state.sequence.op() + 1;
+    let expected = Expected {
+        tag: tag(next, call.collective, call.root, call.bytes),
+        messages: Messages::None,
+    };
+    let mut blocking_wait = BlockingWait::new(map, call.collective.name());
+    blocking_wait.expect(expected);
+    let which = Peers::Schedule {
+        collective: call.collective,
+        algorithm: plan.variant,
+        root: call.root,
+        protocol: plan.protocol,
+    };
+    let peers_of = |rank| plan.peers_of(map, rank);
+    connect_all(map, state, which, &peers_of, &mut blocking_wait)?;
+    plan.connected = true;
     Ok(())
 }

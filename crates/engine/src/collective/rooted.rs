@@ -15,6 +15,7 @@ impl Team {
     /// # Safety
     /// `buffer` is readable (at the root) or writable (elsewhere) for `bytes` bytes, and nobody
     /// else touches it during the call. `root` is a rank of the team.
+    #[inline]
     pub unsafe fn bcast(
         &self,
         buffer: *mut u8,
@@ -44,6 +45,7 @@ impl Team {
     /// # Safety
     /// The buffers are valid for these lengths, do not overlap, and nobody else touches them during
     /// the call. `root` is a rank of the team, and only it passes `None`.
+    #[inline]
     pub unsafe fn gather(
         &self,
         send: Option<*const u8>,
@@ -75,6 +77,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Team::gather`].
+    #[inline]
     pub unsafe fn scatter(
         &self,
         send: *const u8,

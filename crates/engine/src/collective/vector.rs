@@ -19,6 +19,7 @@ impl Team {
     /// # Safety
     /// The blocks are readable and writable, do not overlap, and nobody else touches them during
     /// the call.
+    #[inline]
     pub unsafe fn allgatherv(
         &self,
         send: Option<*const u8>,
@@ -51,6 +52,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Team::allgatherv`]; only the root passes `None`, and `blocks` of its length.
+    #[inline]
     pub unsafe fn gatherv(
         &self,
         send: Option<*const u8>,
@@ -88,6 +90,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Team::gatherv`].
+    #[inline]
     pub unsafe fn scatterv(
         &self,
         send: *const u8,
@@ -124,6 +127,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Team::allgatherv`].
+    #[inline]
     pub unsafe fn alltoallv(
         &self,
         send: *const u8,

@@ -85,8 +85,12 @@ impl<'a> Side<'a> {
     }
 
     /// Whether some block has more than `bytes` bytes.
+    #[inline]
     pub fn has_block_above(&self, bytes: usize) -> bool {
-        (0..self.count()).any(|index| self.block(index).bytes > bytes)
+        match self.blocks {
+            Blocks::Even { count, bytes: each } => count > 0 && each > bytes,
+            Blocks::Table(table) => table.iter().any(|block| block.bytes > bytes),
+        }
     }
 
     /// All of it, which is one piece of memory if blocks are of one length.

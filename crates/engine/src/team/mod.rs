@@ -26,7 +26,7 @@ use ferrorail_fabric::stripe::{RailTurn, RailWeights, RateSampler};
 use ferrorail_fabric::{RemoteRegion, Ticket};
 use map::Map;
 pub use park::IDENTITY_BITS;
-use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, MutexGuard, PoisonError, TryLockError, TryLockResult};
 
 /// The ranks of one communicator. Created, used and freed collectively.
 pub struct Team {
@@ -170,17 +170,24 @@ impl Team {
     }
 
     /// Exclusive use for one operation.
+    #[inline]
     pub(crate) fn enter(&self) -> Result<MutexGuard<'_, State>, EngineError> {
         match self.state.try_lock() {
-            Ok(state) if state.unconnected => Err(EngineError::Unconnected),
-            Ok(state) => match &state.broken {
-                None => Ok(state),
-                Some(reason) => Err(EngineError::Unusable(reason.clone())),
-            },
-            Err(TryLockError::WouldBlock) => Err(EngineError::Concurrent),
-            Err(TryLockError::Poisoned(_)) => Err(EngineError::Unusable(
-                "an internal error was caught before".into(),
-            )),
+            Ok(state) if !state.unconnected && state.broken.is_none() => Ok(state),
+            outcome => Err(unusable(outcome)),
+        }
+    }
+}
+
+/// Why a team whose lock was tried with this `outcome` cannot be used.
+#[cold]
+fn unusable(outcome: TryLockResult<MutexGuard<'_, State>>) -> EngineError {
+    match outcome {
+        Ok(state) if state.unconnected => EngineError::Unconnected,
+        Ok(state) => EngineError::Unusable(state.broken.clone().unwrap_or_default()),
+        Err(TryLockError::WouldBlock) => EngineError::Concurrent,
+        Err(TryLockError::Poisoned(_)) => {
+            EngineError::Unusable("an internal error was caught before".into())
         }
     }
 }
