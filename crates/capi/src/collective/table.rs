@@ -17,6 +17,7 @@ thread_local! {
 }
 
 /// A list from the thread's, cleared, with room for `length` blocks.
+#[inline]
 fn take_list(length: usize) -> Result<Vec<Block>, CallError> {
     let mut list = LISTS.with(|[first, second]| {
         let mut list = first.take();
@@ -30,6 +31,7 @@ fn take_list(length: usize) -> Result<Vec<Block>, CallError> {
     Ok(list)
 }
 
+#[inline]
 fn give_list(list: Vec<Block>) {
     LISTS.with(|[first, second]| {
         let other = first.replace(list);
@@ -39,19 +41,56 @@ fn give_list(list: Vec<Block>) {
     });
 }
 
-/// The program's blocks, an entry per rank of the team.
-pub struct Rows {
+impl Table {
+    /// # Safety
+    /// The array of counts has an entry `index`.
+    #[inline]
+    unsafe fn count(&self, index: usize) -> i64 {
+        // SAFETY: the caller's contract.
+        unsafe { entry(self.counts, index, self.large) }
+    }
+
+    /// # Safety
+    /// The array of displacements has an entry `index`.
+    #[inline]
+    unsafe fn displacement(&self, index: usize) -> i64 {
+        // SAFETY: the caller's contract.
+        unsafe { entry(self.displacements, index, self.large) }
+    }
+}
+
+/// # Safety
+/// `array` has an entry `index`, of 64 bits if `large`.
+#[inline]
+unsafe fn entry(array: *const c_void, index: usize, large: bool) -> i64 {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match large {
+            true => array.cast::<i64>().add(index).read(),
+            false => array.cast::<c_int>().add(index).read().into(),
+        }
+    }
+}
+
+/// The program's blocks, an entry per rank of the team, as plain bytes: in the program's memory, or packed
+/// one after the other.
+pub struct Blocks {
     /// The first block's type and layout; no elements.
     origin: Elements,
     table: Table,
-    ranks: usize,
+    base: *mut u8,
+    list: Vec<Block>,
+    /// Addresses of the program that the list's blocks span, if they are plain bytes there.
+    range: Range<usize>,
+    packed: Option<Packed>,
 }
 
-impl Rows {
-    /// Checks a buffer with its table.
+impl Blocks {
+    /// Checks a buffer with its table. [`Blocks::prepare_output`] or [`Blocks::prepare_input`] follows.
     ///
     /// # Safety
     /// The table's arrays have an entry per rank of `team`.
+    #[inline(always)]
     pub unsafe fn check(
         session: &Session,
         team: &Team,
@@ -63,54 +102,84 @@ impl Rows {
         if table.counts.is_null() || table.displacements.is_null() {
             return Err(Refusal::Invalid);
         }
+        let ranks = team.size() as usize;
         let origin = Elements {
             address: buffer.address.cast(),
             count: 0,
             datatype,
             layout,
         };
-        let rows = Self {
+        let mut blocks = Self {
+            base: origin.address,
             origin,
             table: *table,
-            ranks: team.size() as usize,
+            list: take_list(ranks)?,
+            range: 0..0,
+            packed: None,
         };
-        let mut total = Some(0usize);
-        for rank in 0..rows.ranks {
-            // SAFETY: the caller's contract.
-            let count =
-                usize::try_from(unsafe { rows.count(rank) }).map_err(|_| Refusal::Invalid)?;
-            let bytes = rows.origin.layout.bytes.checked_mul(count);
-            total = total.zip(bytes).and_then(|(a, b)| a.checked_add(b));
-        }
-        total.ok_or(CallError::TooMuch)?;
-        if (0..rows.ranks).any(|rank| rows.row(rank).is_absent()) {
-            return Err(Refusal::Invalid);
-        }
-        Ok(rows)
+        // SAFETY: the caller's contract.
+        unsafe { blocks.read_table(ranks)? };
+        Ok(blocks)
     }
 
+    /// Lists where the blocks lie. All at once: tables are short, and every call has them.
+    ///
+    /// # Safety
+    /// The table's arrays have `ranks` entries.
+    #[inline]
+    unsafe fn read_table(&mut self, ranks: usize) -> Result<(), Refusal> {
+        let layout = &self.origin.layout;
+        let at = layout.dense_at().unwrap_or(0);
+        let (mut total, mut too_much, mut absent) = (0usize, false, false);
+        let (mut start, mut end) = (usize::MAX, 0);
+        for rank in 0..ranks {
+            // SAFETY: the caller's contract.
+            let (count, offset) = unsafe { (self.table.count(rank), self.offset(rank)) };
+            let count = usize::try_from(count).map_err(|_| Refusal::Invalid)?;
+            let (bytes, overflows) = layout.bytes.overflowing_mul(count);
+            let (sum, sum_overflows) = total.overflowing_add(bytes);
+            total = sum;
+            too_much |= overflows | sum_overflows;
+            let begins = offset.wrapping_add(at);
+            if bytes != 0 {
+                absent |= self.origin.is_absent_at(offset);
+                let address = self.base.wrapping_offset(begins) as usize;
+                start = start.min(address);
+                end = end.max(address.saturating_add(bytes));
+            }
+            self.list.push(Block {
+                offset: begins,
+                bytes,
+            });
+        }
+        if too_much {
+            return Err(Refusal::from(CallError::TooMuch));
+        }
+        if absent {
+            return Err(Refusal::Invalid);
+        }
+        // Of no bytes, an empty range.
+        self.range = start.min(end)..end;
+        Ok(())
+    }
+
+    /// Distance of the elements of the block of `rank` from the buffer's address.
+    ///
     /// # Safety
     /// The arrays have an entry for `rank`.
-    unsafe fn count(&self, rank: usize) -> i64 {
+    #[inline]
+    unsafe fn offset(&self, rank: usize) -> isize {
         // SAFETY: the caller's contract.
-        unsafe { entry(self.table.counts, rank, self.table.large) }
+        let displacement = unsafe { self.table.displacement(rank) };
+        let extent = self.origin.layout.extent();
+        extent.wrapping_mul(displacement as isize)
     }
 
     /// The elements of the block of `rank`.
     pub fn row(&self, rank: usize) -> Elements {
+        assert!(rank < self.list.len(), "a block per rank");
         // SAFETY: checked when made: the arrays have an entry per rank.
-        let (count, displacement) = unsafe {
-            let displacements = self.table.displacements;
-            (
-                self.count(rank),
-                entry(displacements, rank, self.table.large),
-            )
-        };
-        let offset = self
-            .origin
-            .layout
-            .extent()
-            .wrapping_mul(displacement as isize);
+        let (count, offset) = unsafe { (self.table.count(rank), self.offset(rank)) };
         Elements {
             address: self.origin.address.wrapping_offset(offset),
             count: count as usize,
@@ -119,149 +188,98 @@ impl Rows {
     }
 
     /// Bytes of the block of `rank`.
+    #[inline]
     pub fn bytes(&self, rank: usize) -> usize {
-        // SAFETY: checked when made: the arrays have an entry per rank.
-        self.origin.layout.bytes * unsafe { self.count(rank) } as usize
+        self.list[rank].bytes
     }
 
-    /// Bytes of all blocks.
-    fn total(&self) -> usize {
-        (0..self.ranks).map(|rank| self.bytes(rank)).sum()
-    }
-
-    /// Where blocks lie as plain bytes: in the program's memory, or one after the other.
-    fn blocks(&self, dense: Option<*mut u8>) -> Result<Vec<Block>, CallError> {
-        let mut list = take_list(self.ranks)?;
-        let mut next = 0;
-        list.extend((0..self.ranks).map(|rank| {
-            let bytes = self.bytes(rank);
-            let offset = match dense.and(self.row(rank).dense()) {
-                Some(address) => (address as isize).wrapping_sub(self.origin.address as isize),
-                None => next as isize,
-            };
-            next += bytes;
-            Block { offset, bytes }
-        }));
-        Ok(list)
-    }
-
-    /// Addresses that the blocks span, if they are plain bytes in the program's memory.
-    fn bounds(&self) -> Range<usize> {
-        let rows = (0..self.ranks).map(|rank| self.row(rank));
-        let ranges = rows.filter_map(|row| Some(row.range(row.dense()?)));
-        let used = ranges.filter(|range| !range.is_empty());
-        used.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
-            .unwrap_or(0..0)
-    }
-}
-
-/// # Safety
-/// `array` has an entry `index`, of 64 bits if `large`.
-unsafe fn entry(array: *const c_void, index: usize, large: bool) -> i64 {
-    // SAFETY: the caller's contract.
-    unsafe {
-        match large {
-            true => array.cast::<i64>().add(index).read(),
-            false => array.cast::<c_int>().add(index).read().into(),
-        }
-    }
-}
-
-/// Plain bytes of a table's blocks: the program's own memory, or packed one after the other.
-pub struct Blocks {
-    base: *mut u8,
-    list: Vec<Block>,
-    packed: Option<Packed>,
-}
-
-impl Blocks {
-    /// To be received into: [`Blocks::finish`] brings what arrived to the program's elements.
-    pub fn to_receive(rows: &Rows) -> Result<Self, CallError> {
-        match rows.origin.dense() {
-            Some(address) => Ok(Self {
-                base: rows.origin.address,
-                list: rows.blocks(Some(address))?,
-                packed: None,
-            }),
-            None => Self::packed(rows),
+    /// Before they are received into: [`Blocks::finish`] then brings what arrived to the program's elements.
+    #[inline]
+    pub fn prepare_output(&mut self) -> Result<(), CallError> {
+        match self.origin.layout.dense_at() {
+            Some(_) => Ok(()),
+            None => self.pack(),
         }
     }
 
-    fn packed(rows: &Rows) -> Result<Self, CallError> {
-        let mut packed = Packed::new(rows.total())?;
-        Ok(Self {
-            base: packed.as_mut_ptr(),
-            list: rows.blocks(None)?,
-            packed: Some(packed),
-        })
-    }
-
-    /// To be sent. They are copied if they have gaps or lie in `output`, which is wrong, but hosts
+    /// Before they are sent. They are copied if they have gaps or lie in `output`, which is wrong, but hosts
     /// that do not check send what was there before.
     ///
     /// # Safety
     /// The elements are readable.
-    pub unsafe fn to_send(
+    #[inline]
+    pub unsafe fn prepare_input(
+        &mut self,
         session: &Session,
-        rows: &Rows,
-        output: Range<usize>,
-    ) -> Result<Self, CallError> {
-        match rows.origin.dense() {
-            Some(_) if !overlap(&rows.bounds(), &output) => Self::to_receive(rows),
+        output: &Range<usize>,
+    ) -> Result<(), CallError> {
+        match self.origin.layout.dense_at() {
+            Some(_) if !overlap(&self.range, output) => Ok(()),
             // SAFETY: the caller's contract.
-            _ => unsafe { Self::copied(session, rows) },
+            _ => unsafe { self.copy(session) },
         }
     }
 
-    /// A copy, to be sent.
+    /// Has a copy sent.
     ///
     /// # Safety
     /// The elements are readable.
-    pub unsafe fn copied(session: &Session, rows: &Rows) -> Result<Self, CallError> {
-        let copy = Self::packed(rows)?;
-        for rank in 0..rows.ranks {
+    #[cold]
+    pub unsafe fn copy(&mut self, session: &Session) -> Result<(), CallError> {
+        self.pack()?;
+        for rank in 0..self.list.len() {
             // SAFETY: the caller's contract; the copy has room.
-            unsafe { collect(session, &rows.row(rank), copy.address(rank))? };
+            unsafe { collect(session, &self.row(rank), self.address(rank))? };
         }
-        Ok(copy)
+        Ok(())
+    }
+
+    /// Has the blocks lie one after the other in memory of their own.
+    #[cold]
+    fn pack(&mut self) -> Result<(), CallError> {
+        let mut next = 0;
+        for block in &mut self.list {
+            block.offset = next as isize;
+            next += block.bytes;
+        }
+        let packed = self.packed.insert(Packed::new(next)?);
+        self.base = packed.as_mut_ptr();
+        self.range = 0..0;
+        Ok(())
     }
 
     /// What offsets count from.
+    #[inline]
     pub fn base(&self) -> *mut u8 {
         self.base
     }
 
     /// Where the blocks lie.
+    #[inline]
     pub fn list(&self) -> &[Block] {
         &self.list
     }
 
     /// First byte of the block of `rank`.
+    #[inline]
     pub fn address(&self, rank: usize) -> *mut u8 {
         self.base.wrapping_offset(self.list[rank].offset)
     }
 
     /// Where the program's bytes will be written during the call.
-    pub fn range(&self, rows: &Rows) -> Range<usize> {
-        match self.packed {
-            None => rows.bounds(),
-            Some(_) => 0..0,
-        }
+    #[inline]
+    pub fn range(&self) -> &Range<usize> {
+        &self.range
     }
 
     /// Makes the data that is in the program's block of `rank` part of the bytes.
     ///
     /// # Safety
     /// The block is readable.
-    pub unsafe fn keep(
-        &self,
-        session: &Session,
-        rows: &Rows,
-        rank: usize,
-    ) -> Result<(), CallError> {
+    pub unsafe fn keep(&self, session: &Session, rank: usize) -> Result<(), CallError> {
         if self.packed.is_some() {
             // SAFETY: the caller's contract; the block has room.
-            unsafe { collect(session, &rows.row(rank), self.address(rank))? };
+            unsafe { collect(session, &self.row(rank), self.address(rank))? };
         }
         Ok(())
     }
@@ -270,18 +288,29 @@ impl Blocks {
     ///
     /// # Safety
     /// The elements are writable, all bytes were received.
-    pub unsafe fn finish(self, session: &Session, rows: &Rows) -> Result<(), CallError> {
-        if self.packed.is_some() {
-            for rank in 0..rows.ranks {
-                // SAFETY: the caller's contract.
-                unsafe { rows.row(rank).unpack(session, self.address(rank))? };
-            }
+    #[inline]
+    pub unsafe fn finish(&self, session: &Session) -> Result<(), CallError> {
+        match self.packed {
+            // SAFETY: the caller's contract.
+            Some(_) => unsafe { self.unpack(session) },
+            None => Ok(()),
+        }
+    }
+
+    /// # Safety
+    /// As [`Blocks::finish`].
+    #[cold]
+    unsafe fn unpack(&self, session: &Session) -> Result<(), CallError> {
+        for rank in 0..self.list.len() {
+            // SAFETY: the caller's contract.
+            unsafe { self.row(rank).unpack(session, self.address(rank))? };
         }
         Ok(())
     }
 }
 
 impl Drop for Blocks {
+    #[inline]
     fn drop(&mut self) {
         give_list(std::mem::take(&mut self.list));
     }
@@ -309,7 +338,7 @@ impl Consecutive {
         };
         for rank in 0..team.size() as usize {
             // SAFETY: the caller's contract.
-            let count = unsafe { entry(table.counts, rank, table.large) };
+            let count = unsafe { table.count(rank) };
             let count = usize::try_from(count).map_err(|_| Refusal::Invalid)?;
             let end = all.elements.checked_add(count);
             let end = end.filter(|&end| {

@@ -3,7 +3,7 @@
 
 use super::rooted::{check_root, not_in_place, root_of};
 use super::side::{Input, Output, Side, collect, not_aliased, overlap, same_bytes};
-use super::table::{Blocks, Rows};
+use super::table::Blocks;
 use super::{Args, Buffer, Collective, Refusal, Table, done};
 use crate::error::{CallError, Wrong};
 use crate::runtime::Session;
@@ -26,14 +26,17 @@ impl Collective for Allgatherv {
     const NAME: &'static str = "allgatherv";
     type Call = Side;
 
+    #[inline]
     fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
         Side::check(session, &args.send)
     }
 
+    #[inline]
     fn bytes(call: &Side) -> usize {
         call.bytes().unwrap_or(0)
     }
 
+    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,
@@ -42,19 +45,19 @@ impl Collective for Allgatherv {
     ) -> Result<(), Refusal> {
         let rank = team.rank().index();
         // SAFETY: the program's arrays, with an entry per rank.
-        let rows = unsafe { Rows::check(session, team, &args.recv, &args.recv_table)? };
-        let output = Blocks::to_receive(&rows)?;
+        let mut output = unsafe { Blocks::check(session, team, &args.recv, &args.recv_table)? };
+        output.prepare_output()?;
         // SAFETY: the program's elements; the own block has room for its own.
         unsafe {
             let send = match call {
                 Side::InPlace => {
-                    output.keep(session, &rows, rank)?;
+                    output.keep(session, rank)?;
                     None
                 }
                 Side::At(send) => {
-                    same_bytes(send.bytes().unwrap_or(0), rows.bytes(rank))?;
+                    same_bytes(send.bytes().unwrap_or(0), output.bytes(rank))?;
                     match send.dense() {
-                        Some(address) if !overlap(&send.range(address), &output.range(&rows)) => {
+                        Some(address) if !overlap(&send.range(address), output.range()) => {
                             Some(address.cast_const())
                         }
                         _ => {
@@ -65,10 +68,10 @@ impl Collective for Allgatherv {
                 }
             };
             done(team.allgatherv(send, output.base(), output.list()))?;
-            output.finish(session, &rows)?;
+            output.finish(session)?;
         }
         if let Side::At(send) = call {
-            not_aliased(session, send, || rows.row(rank))?;
+            not_aliased(session, send, || output.row(rank))?;
         }
         Ok(())
     }
@@ -79,15 +82,18 @@ impl Collective for Gatherv {
     const AT_ROOT: bool = true;
     type Call = Side;
 
+    #[inline]
     fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
         check_root(args)?;
         Side::check(session, &args.send)
     }
 
+    #[inline]
     fn bytes(call: &Side) -> usize {
         call.bytes().unwrap_or(0)
     }
 
+    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,
@@ -105,24 +111,24 @@ impl Collective for Gatherv {
         }
         // SAFETY: the program's arrays, with an entry per rank, and its elements.
         unsafe {
-            let rows = Rows::check(session, team, &args.recv, &args.recv_table)?;
-            let output = Blocks::to_receive(&rows)?;
-            let bytes = rows.bytes(root.index());
+            let mut output = Blocks::check(session, team, &args.recv, &args.recv_table)?;
+            output.prepare_output()?;
+            let bytes = output.bytes(root.index());
             let input = match call {
                 Side::InPlace => {
-                    output.keep(session, &rows, root.index())?;
+                    output.keep(session, root.index())?;
                     None
                 }
                 Side::At(send) => {
                     same_bytes(send.bytes().unwrap_or(0), bytes)?;
-                    Some(Input::new(session, send, output.range(&rows))?)
+                    Some(Input::new(session, send, output.range().clone())?)
                 }
             };
             let send = input.as_ref().map(Input::address);
             done(team.gatherv(send, bytes, output.base(), output.list(), root))?;
-            output.finish(session, &rows)?;
+            output.finish(session)?;
             if let Side::At(send) = call {
-                not_aliased(session, send, || rows.row(root.index()))?;
+                not_aliased(session, send, || output.row(root.index()))?;
             }
         }
         Ok(())
@@ -134,15 +140,18 @@ impl Collective for Scatterv {
     const AT_ROOT: bool = true;
     type Call = Side;
 
+    #[inline]
     fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
         check_root(args)?;
         Side::check(session, &args.recv)
     }
 
+    #[inline]
     fn bytes(call: &Side) -> usize {
         call.bytes().unwrap_or(0)
     }
 
+    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,
@@ -161,8 +170,8 @@ impl Collective for Scatterv {
         }
         // SAFETY: the program's arrays, with an entry per rank, and its elements.
         unsafe {
-            let rows = Rows::check(session, team, &args.send, &args.send_table)?;
-            let bytes = rows.bytes(root.index());
+            let mut input = Blocks::check(session, team, &args.send, &args.send_table)?;
+            let bytes = input.bytes(root.index());
             let output = match call {
                 Side::InPlace => None,
                 Side::At(recv) => {
@@ -171,14 +180,14 @@ impl Collective for Scatterv {
                 }
             };
             let written = output.as_ref().map_or(0..0, Output::range);
-            let input = Blocks::to_send(session, &rows, written)?;
+            input.prepare_input(session, &written)?;
             let recv = output.as_ref().map(Output::address);
             done(team.scatterv(input.base(), input.list(), recv, bytes, root))?;
             if let Some(output) = output {
                 output.finish(session)?;
             }
             if let Side::At(recv) = call {
-                not_aliased(session, recv, || rows.row(root.index()))?;
+                not_aliased(session, recv, || input.row(root.index()))?;
             }
         }
         Ok(())
@@ -190,14 +199,17 @@ impl Collective for Alltoallv {
     /// Whether it is in place.
     type Call = bool;
 
+    #[inline]
     fn check(session: &Session, args: &Args) -> Result<bool, Refusal> {
         Ok(args.send.address as usize == session.host().constants().in_place)
     }
 
+    #[inline]
     fn bytes(_: &bool) -> usize {
         0
     }
 
+    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,
@@ -207,17 +219,21 @@ impl Collective for Alltoallv {
         let rank = team.rank().index();
         // SAFETY: the program's arrays, with an entry per rank, and its elements.
         unsafe {
-            let rows = Rows::check(session, team, &args.recv, &args.recv_table)?;
-            let output = Blocks::to_receive(&rows)?;
-            let input = if in_place {
-                Blocks::copied(session, &rows)?
-            } else {
-                let sent = Rows::check(session, team, &args.send, &args.send_table)?;
-                same_bytes(sent.bytes(rank), rows.bytes(rank))?;
-                Blocks::to_send(session, &sent, output.range(&rows))?
+            let mut output = Blocks::check(session, team, &args.recv, &args.recv_table)?;
+            output.prepare_output()?;
+            let (buffer, table) = match in_place {
+                true => (&args.recv, &args.recv_table),
+                false => (&args.send, &args.send_table),
             };
+            let mut input = Blocks::check(session, team, buffer, table)?;
+            if in_place {
+                input.copy(session)?;
+            } else {
+                same_bytes(input.bytes(rank), output.bytes(rank))?;
+                input.prepare_input(session, output.range())?;
+            }
             done(team.alltoallv(input.base(), input.list(), output.base(), output.list()))?;
-            output.finish(session, &rows)?;
+            output.finish(session)?;
         }
         // What MPICH takes for the same blocks.
         let same = |b: &Buffer, t: &Table| (b.address, b.datatype, t.counts);

@@ -45,6 +45,7 @@ impl Packed {
 }
 
 impl Drop for Packed {
+    #[inline(never)]
     fn drop(&mut self) {
         let memory = std::mem::take(&mut self.memory);
         if memory.capacity() > KEPT_BYTES_MAX {
