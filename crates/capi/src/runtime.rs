@@ -273,7 +273,16 @@ impl Session {
 
     /// Whether the host reports equal send and receive buffers as an error (MPICH does unless built
     /// without checks; Open MPI does not). Asked of the host itself, on this process alone.
+    #[inline]
     pub fn rejects_aliases(&self) -> bool {
+        match self.rejects_aliases.get() {
+            Some(&known) => known,
+            None => self.try_alias(),
+        }
+    }
+
+    #[cold]
+    fn try_alias(&self) -> bool {
         *self.rejects_aliases.get_or_init(|| {
             let host = self.host();
             if host.kind() == AbiKind::OpenMpi {

@@ -17,6 +17,7 @@ impl Collective for Allgather {
         Both::check(session, args)
     }
 
+    #[inline]
     fn bytes(call: &Both) -> usize {
         call.bytes
     }

@@ -12,14 +12,17 @@ impl Collective for Alltoall {
     const NAME: &'static str = "alltoall";
     type Call = Both;
 
+    #[inline]
     fn check(session: &Session, args: &Args) -> Result<Both, Refusal> {
         Both::check(session, args)
     }
 
+    #[inline]
     fn bytes(call: &Both) -> usize {
         call.bytes
     }
 
+    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,

@@ -16,6 +16,7 @@ impl Collective for Barrier {
         Ok(())
     }
 
+    #[inline]
     fn bytes((): &()) -> usize {
         0
     }

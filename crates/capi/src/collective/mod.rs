@@ -182,6 +182,28 @@ unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() 
     let Some(session) = runtime::session_of(local) else {
         return forward();
     };
+    // SAFETY: the caller's contract.
+    match unsafe { attempt::<C>(session, local, args) } {
+        Outcome::Code(code) => code,
+        Outcome::Forward(reason, bytes) => forwarded(session, C::NAME, reason, bytes, forward),
+    }
+}
+
+/// What becomes of a call.
+enum Outcome {
+    /// It returns this.
+    Code(c_int),
+    /// The host has it, for this reason; bytes of one block as far as known.
+    Forward(&'static str, usize),
+}
+
+/// Runs the call if it can be run here. All that a collective does in one function, of which there is one for
+/// all its entry points.
+///
+/// # Safety
+/// As [`run`].
+#[inline(never)]
+unsafe fn attempt<C: Collective>(session: &Session, local: &Local, args: &Args) -> Outcome {
     let comm = session.host().comm(args.comm);
     let outcome = match C::check(session, args) {
         Ok(call) => {
@@ -193,7 +215,7 @@ unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() 
                     outcome.map_err(|refusal| leave(team, refusal))
                 }
                 Some(Entry::Forward(reason)) => {
-                    return forwarded(session, C::NAME, reason, C::bytes(&call), forward);
+                    return Outcome::Forward(reason, C::bytes(&call));
                 }
                 None => Err(Refusal::Invalid),
             }
@@ -201,13 +223,17 @@ unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() 
         Err(refusal) => Err(refusal),
     };
     match outcome {
-        Ok(()) => session.host().constants().success,
-        Err(Refusal::Invalid) => {
-            let reason = invalid(session, args.root, comm);
-            forwarded(session, C::NAME, reason, 0, forward)
-        }
-        Err(Refusal::Left(reason)) => forwarded(session, C::NAME, reason, 0, forward),
-        Err(Refusal::Error(error)) => report(session, comm, C::NAME, &error),
+        Ok(()) => Outcome::Code(session.host().constants().success),
+        Err(refusal) => refused::<C>(session, args.root, comm, refusal),
+    }
+}
+
+#[cold]
+fn refused<C: Collective>(session: &Session, root: c_int, comm: Comm, refusal: Refusal) -> Outcome {
+    match refusal {
+        Refusal::Invalid => Outcome::Forward(invalid(session, root, comm), 0),
+        Refusal::Left(reason) => Outcome::Forward(reason, 0),
+        Refusal::Error(error) => Outcome::Code(report(session, comm, C::NAME, &error)),
     }
 }
 
@@ -229,7 +255,6 @@ fn leave(team: &Team, refusal: Refusal) -> Refusal {
 
 /// Why a call with invalid arguments goes to the host: `MPI_ROOT` and `MPI_PROC_NULL` as a root are
 /// right on inter-communicators.
-#[cold]
 fn invalid(session: &Session, root: c_int, comm: Comm) -> &'static str {
     let host = session.host();
     let two_groups = root < 0
@@ -270,12 +295,20 @@ pub fn count_and_forward(name: &'static str, forward: impl FnOnce() -> c_int) ->
 }
 
 /// What the engine says, as a refusal of the call.
-#[inline]
+#[inline(always)]
 fn done(outcome: Result<(), EngineError>) -> Result<(), Refusal> {
-    outcome.map_err(|error| match error {
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(error) => Err(refusal(error)),
+    }
+}
+
+#[cold]
+fn refusal(error: EngineError) -> Refusal {
+    match error {
         EngineError::ElementTooLarge { .. } => Refusal::Left(reason::LARGE_ELEMENT),
         EngineError::TooManyConnections => Refusal::Left(reason::TOO_MANY_CONNECTIONS),
         EngineError::Unconnected => Refusal::Left(reason::NO_CONNECTION),
         error => Refusal::from(error),
-    })
+    }
 }

@@ -20,14 +20,17 @@ impl Collective for ReduceScatterBlock {
     const NAME: &'static str = "reduce_scatter_block";
     type Call = Vector;
 
+    #[inline]
     fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
         Vector::check_both(session, args)
     }
 
+    #[inline]
     fn bytes(call: &Vector) -> usize {
         call.bytes()
     }
 
+    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,
@@ -56,14 +59,17 @@ impl Collective for ReduceScatter {
     type Call = Vector;
 
     /// How many elements there are is known once the communicator is.
+    #[inline]
     fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
         Vector::check(session, args)
     }
 
+    #[inline]
     fn bytes(call: &Vector) -> usize {
         call.bytes()
     }
 
+    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,

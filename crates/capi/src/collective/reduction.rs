@@ -131,6 +131,7 @@ impl Collective for Allreduce {
         Vector::check_both(session, args)
     }
 
+    #[inline]
     fn bytes(call: &Vector) -> usize {
         call.bytes()
     }
@@ -166,6 +167,7 @@ impl Collective for Reduce {
         Vector::check(session, args)
     }
 
+    #[inline]
     fn bytes(call: &Vector) -> usize {
         call.bytes()
     }
@@ -210,14 +212,17 @@ impl Collective for Scan {
     const NAME: &'static str = "scan";
     type Call = Vector;
 
+    #[inline]
     fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
         Vector::check_both(session, args)
     }
 
+    #[inline]
     fn bytes(call: &Vector) -> usize {
         call.bytes()
     }
 
+    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,
@@ -242,14 +247,17 @@ impl Collective for Exscan {
     const NAME: &'static str = "exscan";
     type Call = Vector;
 
+    #[inline]
     fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
         Vector::check_both(session, args)
     }
 
+    #[inline]
     fn bytes(call: &Vector) -> usize {
         call.bytes()
     }
 
+    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,

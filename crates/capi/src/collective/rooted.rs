@@ -55,6 +55,7 @@ impl Collective for Bcast {
         elements(session, &args.recv)
     }
 
+    #[inline]
     fn bytes(call: &Elements) -> usize {
         call.bytes().unwrap_or(0)
     }
@@ -122,15 +123,18 @@ impl Collective for Gather {
     const NAME: &'static str = "gather";
     type Call = Side;
 
+    #[inline]
     fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
         check_root(args)?;
         Side::check(session, &args.send)
     }
 
+    #[inline]
     fn bytes(call: &Side) -> usize {
         call.bytes().unwrap_or(0)
     }
 
+    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,
@@ -182,15 +186,18 @@ impl Collective for Scatter {
     const NAME: &'static str = "scatter";
     type Call = Side;
 
+    #[inline]
     fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
         check_root(args)?;
         Side::check(session, &args.recv)
     }
 
+    #[inline]
     fn bytes(call: &Side) -> usize {
         call.bytes().unwrap_or(0)
     }
 
+    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,

@@ -18,7 +18,7 @@ pub enum Side {
 
 impl Side {
     /// Checks a side that may be `MPI_IN_PLACE`.
-    #[inline]
+    #[inline(always)]
     pub fn check(session: &Session, buffer: &Buffer) -> Result<Self, Refusal> {
         if is_in_place(session, buffer) {
             Ok(Self::InPlace)
@@ -43,7 +43,7 @@ pub fn is_in_place(session: &Session, buffer: &Buffer) -> bool {
 }
 
 /// Checks a side that may not be `MPI_IN_PLACE`. The byte count of the result does not overflow.
-#[inline]
+#[inline(always)]
 pub fn elements(session: &Session, buffer: &Buffer) -> Result<Elements, Refusal> {
     let elements = typed(session, buffer)?;
     check_address(session, &elements)?;
@@ -108,6 +108,7 @@ impl Both {
 
 /// Refuses a block that is sent from where it is received, if the host does. To be asked when the call is
 /// over: the other ranks may have done nothing wrong, and are not kept waiting.
+#[inline(always)]
 pub fn not_aliased(
     session: &Session,
     sent: &Elements,
@@ -147,6 +148,7 @@ impl Input {
     ///
     /// # Safety
     /// The elements are readable.
+    #[inline(always)]
     pub unsafe fn new(
         session: &Session,
         elements: &Elements,
@@ -166,6 +168,7 @@ impl Input {
     ///
     /// # Safety
     /// As [`Input::new`].
+    #[cold]
     pub unsafe fn copied(session: &Session, elements: &Elements) -> Result<Self, CallError> {
         let mut copy = Packed::new(size_of(elements)?)?;
         // SAFETY: the caller's contract; the copy has room.
@@ -267,7 +270,7 @@ impl<'a> Output<'a> {
     ///
     /// # Safety
     /// The elements are writable, all bytes were received.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn finish(self, session: &Session) -> Result<(), CallError> {
         if self.packed.is_some() {
             // SAFETY: the caller's contract.

@@ -29,7 +29,7 @@ macro_rules! export {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $ty),*) -> libc::c_int {
             static NEXT: $crate::next::Next = $crate::next::Next::new(stringify!($name));
-            let $forward = || {
+            let $forward = move || {
                 $crate::next::call_next!(
                     NEXT, ($($arg => $ty),*) -> libc::c_int, else $missing
                 )
@@ -40,7 +40,7 @@ macro_rules! export {
             static NEXT: $crate::next::Next =
                 $crate::next::Next::new(concat!("P", stringify!($name)));
             unsafe extern "C" fn taken($($arg: $ty),*) -> libc::c_int {
-                let $forward = || {
+                let $forward = move || {
                     $crate::next::call_next!(
                         NEXT, ($($arg => $ty),*) -> libc::c_int, else $missing
                     )
