@@ -2,6 +2,7 @@
 
 use crate::apply::*;
 use crate::number::{Number, Operator};
+use std::sync::LazyLock;
 
 type Function = unsafe fn(from: *const u8, into: *mut u8, elements: usize);
 
@@ -42,9 +43,7 @@ impl Kernel {
     /// The kernel of that [`Kernel::code`].
     #[must_use]
     pub fn from_code(code: u16) -> Option<Self> {
-        let numbers = Number::ALL.len();
-        let operator = Operator::ALL.get(usize::from(code) / numbers)?;
-        kernel(*operator, Number::ALL[usize::from(code) % numbers])
+        *KERNELS.get(usize::from(code))?
     }
 
     fn new<O: Apply<T>, T: Copy>() -> Self {
@@ -103,13 +102,22 @@ unsafe fn with_avx2<O: Apply<T>, T: Copy, const FROM_FIRST: bool>(
     unsafe { over_vectors::<O, T, FROM_FIRST>(from, into, elements) }
 }
 
-/// The kernel of `operator` on `number`; `None` if that means nothing.
-pub fn kernel(operator: Operator, number: Number) -> Option<Kernel> {
-    let code = operator as u16 * Number::ALL.len() as u16 + number as u16;
-    Some(Kernel {
-        code,
-        ..functions(operator, number)?
+const NUMBERS: usize = Number::ALL.len();
+
+/// All kernels by their code: every call of a reduction asks for one.
+static KERNELS: LazyLock<[Option<Kernel>; Operator::ALL.len() * NUMBERS]> = LazyLock::new(|| {
+    std::array::from_fn(|code| {
+        Some(Kernel {
+            code: code as u16,
+            ..functions(Operator::ALL[code / NUMBERS], Number::ALL[code % NUMBERS])?
+        })
     })
+});
+
+/// The kernel of `operator` on `number`; `None` if that means nothing.
+#[inline]
+pub fn kernel(operator: Operator, number: Number) -> Option<Kernel> {
+    KERNELS[operator as usize * NUMBERS + number as usize]
 }
 
 /// The kernel without its code.
