@@ -160,6 +160,32 @@ fn what_an_operation_registers_it_gives_back() {
     assert_eq!(counts.refused, 0, "{counts:?}");
 }
 
+/// A rank that mostly has nothing to say is rings of slots ahead of a slow root, and overwrites nothing
+/// that was not read when it says something again.
+#[test]
+fn who_has_nothing_to_say_goes_ahead() {
+    on_ranks(3, &settings(3, 2), |team| {
+        let rank = team.rank().0;
+        for op in 0..2000usize {
+            let speaks = [true, op % 3 == 0, op % 300 >= 298];
+            let bytes = |from: u32| if speaks[from as usize] { 8 } else { 0 };
+            let word = |from: u32| (op * 3 + from as usize).to_le_bytes();
+            if rank == 0 && op % 250 == 7 {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            let mut recv = Buffer::new((0..3).map(bytes));
+            let mut wanted = Buffer::new((0..3).map(bytes));
+            (0..3).for_each(|from| wanted.fill(from, &word(from)[..bytes(from)]));
+            let (send, base) = (word(rank), recv.memory.as_mut_ptr());
+            let own = bytes(rank);
+            // SAFETY: as above.
+            unsafe { team.gatherv(Some(send.as_ptr()), own, base, &recv.blocks, Rank(0)) }
+                .expect("a gather");
+            assert!(rank != 0 || recv.memory == wanted.memory, "gatherv {op}");
+        }
+    });
+}
+
 #[test]
 fn in_pieces_where_user_memory_is_out_of_reach() {
     for (size, node_size) in SHAPES {

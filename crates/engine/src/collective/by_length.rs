@@ -29,15 +29,20 @@ pub(super) fn run(
     let Some(large) = &plan.large else {
         return in_pieces(map, state, plan, call);
     };
+    let longest = call.send.longest().max(call.recv.longest());
     let mut above = 0;
     if let Some(form) = plan.eager {
         above = form.share(map.topology.size());
-        // SAFETY: the entry's caller vouches for its buffers.
-        unsafe { eager::run_short_blocks(map, state, call, form)? };
+        if longest > 0 {
+            // SAFETY: the entry's caller vouches for its buffers.
+            unsafe { eager::run_short_blocks(map, state, call, form)? };
+        } else {
+            state.sequence.next_eager();
+        }
     }
-    let passes = call.send.has_block_above(above) || call.recv.has_block_above(above);
+    let passes = longest > above;
     if !passes && map.topology.node_count() == 1 {
-        // Who waits for a free channel does not need this rank for it.
+        // Who waits for a free slot or channel does not need this rank for it.
         state.sequence.next(ChannelRequest::CHANNEL);
         return Ok(());
     }
@@ -104,11 +109,7 @@ fn user<'a>(call: &Call<'a>, window: Window) -> UserBuffers<'a> {
 
 /// Length of the longest block of any rank.
 fn longest(map: &Map, state: &mut State, call: &Call<'_>) -> Result<usize, EngineError> {
-    let lengths = |side: &Side<'_>| {
-        let own = (0..side.count()).map(|index| side.block(index).bytes);
-        own.max().unwrap_or(0) as u64
-    };
-    let mut own = lengths(&call.send).max(lengths(&call.recv));
+    let mut own = call.send.longest().max(call.recv.longest()) as u64;
     let mut all = vec![0u64; map.topology.size() as usize];
     let bytes = size_of::<u64>();
     let exchange = Call {

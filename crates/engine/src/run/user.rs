@@ -84,12 +84,16 @@ impl<'a> Side<'a> {
         (0..self.count()).any(|index| self.block(index).bytes == 0)
     }
 
-    /// Whether some block has more than `bytes` bytes.
+    /// Bytes of the longest block.
     #[inline]
-    pub fn has_block_above(&self, bytes: usize) -> bool {
+    pub fn longest(&self) -> usize {
         match self.blocks {
-            Blocks::Even { count, bytes: each } => count > 0 && each > bytes,
-            Blocks::Table(table) => table.iter().any(|block| block.bytes > bytes),
+            Blocks::Even { count: 0, .. } => 0,
+            Blocks::Even { bytes, .. } => bytes,
+            Blocks::Table(table) => {
+                let lengths = table.iter().map(|block| block.bytes);
+                lengths.max().unwrap_or(0)
+            }
         }
     }
 
