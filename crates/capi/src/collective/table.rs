@@ -2,7 +2,7 @@
 
 use super::side::{collect, overlap};
 use super::{Args, Buffer, Refusal, Table};
-use crate::datatype::{self, Elements, Packed};
+use crate::datatype::{self, Elements, Layout, Packed};
 use crate::error::CallError;
 use crate::runtime::Session;
 use ferrorail_base::memory;
@@ -86,71 +86,59 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Checks a buffer with its table. [`Blocks::prepare_output`] or [`Blocks::prepare_input`] follows.
+    /// A buffer with its table, at which nobody has looked: [`Blocks::check`] follows.
+    #[inline]
+    pub fn new(session: &Session, buffer: &Buffer, table: &Table) -> Self {
+        Self {
+            origin: Elements {
+                address: buffer.address.cast(),
+                count: 0,
+                datatype: session.host().datatype(buffer.datatype),
+                layout: Layout::plain(0),
+            },
+            table: *table,
+            base: buffer.address.cast(),
+            list: Vec::new(),
+            range: 0..0,
+            packed: None,
+        }
+    }
+
+    /// Checks the buffer and its table, and lists the blocks: all in one pass, as most tables are short.
+    /// [`Blocks::prepare_output`] or [`Blocks::prepare_input`] follows.
     ///
     /// # Safety
     /// The table's arrays have an entry per rank of `team`.
-    #[inline(always)]
-    pub unsafe fn check(
-        session: &Session,
-        team: &Team,
-        buffer: &Buffer,
-        table: &Table,
-    ) -> Result<Self, Refusal> {
-        let datatype = session.host().datatype(buffer.datatype);
-        let layout = datatype::layout(session, datatype).ok_or(Refusal::Invalid)?;
+    #[inline]
+    pub unsafe fn check(&mut self, session: &Session, team: &Team) -> Result<(), Refusal> {
+        let (origin, table) = (&mut self.origin, &self.table);
+        origin.layout = datatype::layout(session, origin.datatype).ok_or(Refusal::Invalid)?;
         if table.counts.is_null() || table.displacements.is_null() {
             return Err(Refusal::Invalid);
         }
         let ranks = team.size() as usize;
-        let origin = Elements {
-            address: buffer.address.cast(),
-            count: 0,
-            datatype,
-            layout,
-        };
-        let mut blocks = Self {
-            base: origin.address,
-            origin,
-            table: *table,
-            list: take_list(ranks)?,
-            range: 0..0,
-            packed: None,
-        };
-        // SAFETY: the caller's contract.
-        unsafe { blocks.read_table(ranks)? };
-        Ok(blocks)
-    }
-
-    /// Lists where the blocks lie. All at once: tables are short, and every call has them.
-    ///
-    /// # Safety
-    /// The table's arrays have `ranks` entries.
-    #[inline]
-    unsafe fn read_table(&mut self, ranks: usize) -> Result<(), Refusal> {
-        let layout = &self.origin.layout;
-        let at = layout.dense_at().unwrap_or(0);
+        let (each, extent) = (origin.layout.bytes, origin.layout.extent());
+        let at = origin.layout.dense_at().unwrap_or(0);
+        let mut list = take_list(ranks)?;
         let (mut total, mut too_much, mut absent) = (0usize, false, false);
         let (mut start, mut end) = (usize::MAX, 0);
         for rank in 0..ranks {
             // SAFETY: the caller's contract.
-            let (count, offset) = unsafe { (self.table.count(rank), self.offset(rank)) };
+            let (count, displacement) = unsafe { (table.count(rank), table.displacement(rank)) };
             let count = usize::try_from(count).map_err(|_| Refusal::Invalid)?;
-            let (bytes, overflows) = layout.bytes.overflowing_mul(count);
+            let (bytes, overflows) = each.overflowing_mul(count);
             let (sum, sum_overflows) = total.overflowing_add(bytes);
             total = sum;
             too_much |= overflows | sum_overflows;
-            let begins = offset.wrapping_add(at);
+            let first = extent.wrapping_mul(displacement as isize);
+            let offset = first.wrapping_add(at);
             if bytes != 0 {
-                absent |= self.origin.is_absent_at(offset);
-                let address = self.base.wrapping_offset(begins) as usize;
+                absent |= origin.is_absent_at(first);
+                let address = origin.address.wrapping_offset(offset) as usize;
                 start = start.min(address);
                 end = end.max(address.saturating_add(bytes));
             }
-            self.list.push(Block {
-                offset: begins,
-                bytes,
-            });
+            list.push(Block { offset, bytes });
         }
         if too_much {
             return Err(Refusal::from(CallError::TooMuch));
@@ -158,28 +146,20 @@ impl Blocks {
         if absent {
             return Err(Refusal::Invalid);
         }
+        self.list = list;
         // Of no bytes, an empty range.
         self.range = start.min(end)..end;
         Ok(())
     }
 
-    /// Distance of the elements of the block of `rank` from the buffer's address.
-    ///
-    /// # Safety
-    /// The arrays have an entry for `rank`.
-    #[inline]
-    unsafe fn offset(&self, rank: usize) -> isize {
-        // SAFETY: the caller's contract.
-        let displacement = unsafe { self.table.displacement(rank) };
-        let extent = self.origin.layout.extent();
-        extent.wrapping_mul(displacement as isize)
-    }
-
     /// The elements of the block of `rank`.
     pub fn row(&self, rank: usize) -> Elements {
         assert!(rank < self.list.len(), "a block per rank");
-        // SAFETY: checked when made: the arrays have an entry per rank.
-        let (count, offset) = unsafe { (self.table.count(rank), self.offset(rank)) };
+        // SAFETY: checked: the arrays have an entry per rank.
+        let (count, displacement) =
+            unsafe { (self.table.count(rank), self.table.displacement(rank)) };
+        let extent = self.origin.layout.extent();
+        let offset = extent.wrapping_mul(displacement as isize);
         Elements {
             address: self.origin.address.wrapping_offset(offset),
             count: count as usize,

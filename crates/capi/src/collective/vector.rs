@@ -44,8 +44,9 @@ impl Collective for Allgatherv {
         call: &Side,
     ) -> Result<(), Refusal> {
         let rank = team.rank().index();
+        let mut output = Blocks::new(session, &args.recv, &args.recv_table);
         // SAFETY: the program's arrays, with an entry per rank.
-        let mut output = unsafe { Blocks::check(session, team, &args.recv, &args.recv_table)? };
+        unsafe { output.check(session, team)? };
         output.prepare_output()?;
         // SAFETY: the program's elements; the own block has room for its own.
         unsafe {
@@ -111,7 +112,8 @@ impl Collective for Gatherv {
         }
         // SAFETY: the program's arrays, with an entry per rank, and its elements.
         unsafe {
-            let mut output = Blocks::check(session, team, &args.recv, &args.recv_table)?;
+            let mut output = Blocks::new(session, &args.recv, &args.recv_table);
+            output.check(session, team)?;
             output.prepare_output()?;
             let bytes = output.bytes(root.index());
             let input = match call {
@@ -170,7 +172,8 @@ impl Collective for Scatterv {
         }
         // SAFETY: the program's arrays, with an entry per rank, and its elements.
         unsafe {
-            let mut input = Blocks::check(session, team, &args.send, &args.send_table)?;
+            let mut input = Blocks::new(session, &args.send, &args.send_table);
+            input.check(session, team)?;
             let bytes = input.bytes(root.index());
             let output = match call {
                 Side::InPlace => None,
@@ -219,13 +222,15 @@ impl Collective for Alltoallv {
         let rank = team.rank().index();
         // SAFETY: the program's arrays, with an entry per rank, and its elements.
         unsafe {
-            let mut output = Blocks::check(session, team, &args.recv, &args.recv_table)?;
+            let mut output = Blocks::new(session, &args.recv, &args.recv_table);
+            output.check(session, team)?;
             output.prepare_output()?;
             let (buffer, table) = match in_place {
                 true => (&args.recv, &args.recv_table),
                 false => (&args.send, &args.send_table),
             };
-            let mut input = Blocks::check(session, team, buffer, table)?;
+            let mut input = Blocks::new(session, buffer, table);
+            input.check(session, team)?;
             if in_place {
                 input.copy(session)?;
             } else {
