@@ -3,9 +3,9 @@
 //! ```text
 //! header          magic, version, geometry           1 line
 //! doorbell        sleepers, sequence                 1 line
-//! barrier         arrivals                           1 line
+//! barrier         arrivals                           as a node flag
 //! quiescence           u64 per round; the completed watermark, doorbell    2 lines, 1 line
-//! node flags      u64 per rank                       1 line each
+//! node flags      u64 per rank, what it was in       10 lines each
 //! finished        u64 per rank                       1 line each
 //! eager slots    flag + 568 bytes, in turn          128 slots of 9 lines per rank
 //! arrivals        u64 per slot and chunk             whole lines per (rank, channel), small ones too
@@ -23,7 +23,7 @@
 //! channel, which different peers raise rarely.
 
 use crate::EagerSlot;
-use crate::flags::STATUS;
+use crate::flags::{Flag, STATUS};
 use ferrorail_base::NodeRank;
 
 /// Bytes of a cache line.
@@ -44,14 +44,15 @@ pub const EAGER_MESSAGES: u32 = 6;
 
 const DOORBELL: usize = LINE;
 const BARRIER: usize = 2 * LINE;
-const QUIESCENCE: usize = 3 * LINE;
-const QUIESCENT: usize = 5 * LINE;
-const FLAGS: usize = 6 * LINE;
+const FLAG: usize = size_of::<Flag>();
+const QUIESCENCE: usize = BARRIER + FLAG;
+const QUIESCENT: usize = QUIESCENCE + 2 * LINE;
+const FLAGS: usize = QUIESCENT + LINE;
 const SLOT: usize = size_of::<EagerSlot>();
 /// Eager messages of a rank and small channel, to come and to go.
 const EAGER_MESSAGES_BYTES: usize = 2 * EAGER_MESSAGES as usize * EAGER_MESSAGE;
 /// A node flag, the number of what was finished, and the eager slots.
-const LINES_PER_RANK: u64 = 2 + (EAGER_SLOTS as usize * SLOT / LINE) as u64;
+const LINES_PER_RANK: u64 = 1 + ((FLAG + EAGER_SLOTS as usize * SLOT) / LINE) as u64;
 
 /// Geometry of a node segment; every rank of the node computes the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,21 +144,20 @@ impl NodeLayout {
         QUIESCENT + 8
     }
 
-    /// `r`'s node flag (u64, alone on its line); flags of consecutive ranks are consecutive lines.
+    /// `r`'s node flag; those of consecutive ranks follow each other.
     #[inline]
     #[track_caller]
     pub fn node_flag(&self, r: NodeRank) -> usize {
         self.check_rank(r);
-        FLAGS + r.index() * LINE
+        FLAGS + r.index() * FLAG
     }
 
-    /// `r`'s word (u64) that says which operations it has finished. It shares its line with what only
-    /// those use who wait long.
+    /// `r`'s word (u64) that says what it has finished, on a line with what only those use who wait long.
     #[inline]
     #[track_caller]
     pub fn finished(&self, r: NodeRank) -> usize {
         self.check_rank(r);
-        FLAGS + (self.local_ranks as usize + r.index()) * LINE
+        FLAGS + self.local_ranks as usize * FLAG + r.index() * LINE
     }
 
     /// `r`'s status cell (u64), beside its node flag.
@@ -342,7 +342,7 @@ impl NodeLayout {
 
     #[inline]
     fn eager_slots(&self) -> usize {
-        FLAGS + 2 * self.local_ranks as usize * LINE
+        FLAGS + self.local_ranks as usize * (FLAG + LINE)
     }
 
     #[inline]
