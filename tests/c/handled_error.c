@@ -33,7 +33,8 @@ static void go_on(MPI_Comm comm)
 
 int main(int argc, char **argv)
 {
-    int rank, ranks, class = 0, values[4] = {1, 2, 3, 4};
+    int rank, ranks, class = 0;
+    static int values[1000];
     MPI_Comm copy;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -43,7 +44,7 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Barrier(copy);
     for (int i = 0; i < 2; i++) {
-        int code = MPI_Bcast(values, rank == ranks - 1 ? 2 : 4, MPI_INT, 0, i ? copy : MPI_COMM_WORLD);
+        int code = MPI_Bcast(values, rank == ranks - 1 ? 500 : 1000, MPI_INT, 0, i ? copy : MPI_COMM_WORLD);
         MPI_Error_class(code, &class);
     }
     go_on(MPI_COMM_WORLD);

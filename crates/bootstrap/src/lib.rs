@@ -19,6 +19,6 @@ pub mod oob;
 pub mod probe;
 pub mod run_env;
 
-pub use oob::{InProcess, Oob, OobError, Rendezvous, SocketOob, from_env};
+pub use oob::{InProcess, Oob, OobError, Rendezvous, SocketOob, from_env, greatest};
 pub use probe::HostInfo;
 pub use run_env::RunEnv;

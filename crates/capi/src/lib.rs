@@ -43,6 +43,7 @@ mod exports;
 mod handle_cache;
 mod local_reduction;
 mod logging;
+mod maximum;
 mod next;
 mod oob_pmpi;
 mod operation;

@@ -1,6 +1,7 @@
 //! Out-of-band exchange through the host MPI: collectives on the program's communicator, in calls that
 //! are collective over it, and messages on a private one.
 
+use crate::maximum::{self, Maximum, receive_any};
 use crate::private_comm::Private;
 use ferrorail_base::Rank;
 use ferrorail_bootstrap::{Oob, OobError};
@@ -8,12 +9,14 @@ use ferrorail_mpi_abi::{Comm, Host, MpiError, RequestList};
 use libc::c_int;
 use std::mem::ManuallyDrop;
 
-/// Kinds of messages: lengths, contents, that a rank is done with the team, answers, and that it has given up.
+/// Kinds of messages: lengths, contents, that a rank is done with the team, answers, that it has given up, and
+/// numbers of which the greatest is wanted.
 const KIND_LENGTH: c_int = 0;
 const KIND_CONTENT: c_int = 1;
 const KIND_LEAVE: c_int = 2;
 const KIND_ANSWER: c_int = 3;
 const KIND_GONE: c_int = 4;
+const KIND_MAXIMUM: c_int = 5;
 
 /// What travels in the first collective of a gather: a length and the start of a blob.
 const HEAD_BYTES: usize = 1024;
@@ -28,6 +31,7 @@ pub struct OobPmpi {
     /// For messages, once prepared.
     private: Option<Private>,
     leaving: Leaving,
+    maximum: Maximum,
 }
 
 /// How far a rank has come with leaving: in each round it tells the rank `distance` on, once it has heard
@@ -60,6 +64,7 @@ impl OobPmpi {
                 distance: 1,
                 pending: None,
             },
+            maximum: Maximum::default(),
         })
     }
 
@@ -175,26 +180,11 @@ impl OobPmpi {
             }
             self.leaving.distance *= 2;
         }
-        self.drop_gone(private)?;
+        // What ranks said that gave up has come by the time that all have left.
+        while receive_any(self.host, private, private.tag(KIND_GONE), &mut [0])? {}
+        self.maximum
+            .leave(among(self.host, private, self.rank, self.size))?;
         Ok(true)
-    }
-
-    /// Receives what ranks said that gave up, which has come by the time that all have left.
-    fn drop_gone(&self, private: &Private) -> Result<(), MpiError> {
-        let (comm, tag) = (private.comm(), private.tag(KIND_GONE));
-        let any = self.host.constants().any_source.cast_unsigned();
-        while self.host.has_message(comm, tag) {
-            let mut requests = RequestList::with_capacity(self.host.kind(), 1);
-            let mut byte = [0];
-            // SAFETY: the byte lives until the message, which is there, has been received.
-            unsafe {
-                let requests = &mut requests;
-                self.host
-                    .start_receive(&mut byte, any, tag, comm, requests)?;
-            }
-            self.host.wait_all(&mut requests)?;
-        }
-        Ok(())
     }
 }
 
@@ -256,6 +246,16 @@ impl Oob for OobPmpi {
         let _ = self.host.test_all(&mut requests);
     }
 
+    fn maximum(&mut self, phase: u8, mine: u64) -> Result<Option<u64>, OobError> {
+        let Some(private) = &self.private else {
+            return Ok(Some(u64::MAX));
+        };
+        let team = among(self.host, private, self.rank, self.size);
+        self.maximum
+            .say(team, phase, mine)
+            .map_err(failed("maximum"))
+    }
+
     fn leave(&mut self) -> Result<bool, OobError> {
         self.leave_further().map_err(failed("leave"))
     }
@@ -298,6 +298,22 @@ impl Oob for OobPmpi {
 
     fn barrier(&mut self) -> Result<(), OobError> {
         self.host.barrier(self.comm).map_err(failed("barrier"))
+    }
+}
+
+/// Whom [`Maximum`] speaks to.
+fn among<'a>(
+    host: &'static Host,
+    private: &'a Private,
+    rank: Rank,
+    size: u32,
+) -> maximum::Team<'a> {
+    maximum::Team {
+        host,
+        private,
+        tag: private.tag(KIND_MAXIMUM),
+        rank: rank.0,
+        size,
     }
 }
 

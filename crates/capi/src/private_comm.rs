@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, Weak};
 
 /// Tags of a team: each kind of message has one.
-pub const TAGS: c_int = 5;
+pub const TAGS: c_int = 6;
 
 /// Private communicators that a rank proposes at most.
 const PROPOSALS: usize = 6;

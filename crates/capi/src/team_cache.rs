@@ -58,6 +58,8 @@ pub mod reason {
     pub const TOO_MANY_CONNECTIONS: &str = "more queue pairs than FERRORAIL_QUEUE_PAIRS allows";
     /// Some rank could not connect to another.
     pub const NO_CONNECTION: &str = "no connection (see the warning)";
+    /// Ranks disagreed on an earlier call.
+    pub const AFTER_ERROR: &str = "after an error";
     /// The host has no more communicators, of which one was needed.
     pub const NO_COMMUNICATOR: &str = "no communicator left in the host MPI";
     /// The team could not be made.
@@ -103,6 +105,21 @@ pub unsafe fn entry<'a>(
     let entry = handle_cache.get_or_find(comm.0, generation, || find(session, comm))?;
     // SAFETY: the entry lives until the attribute is deleted, and none was since it was found.
     Some(unsafe { &*entry })
+}
+
+/// Counts a call on `comm` that its arguments keep from its team, if there is one: other ranks may have it.
+#[cold]
+pub fn count_refused(session: &Session, comm: Comm) {
+    let host = session.host();
+    if comm == host.predefined().comm_null {
+        return;
+    }
+    let _inside = Inside::enter();
+    let address = host.comm_attribute(comm, session.comm_key).ok().flatten();
+    let entry = address.and_then(|address| entries().as_ref()?.get(&address).cloned());
+    if let Some(Entry::Team(team, _)) = entry.as_deref() {
+        team.begin_call();
+    }
 }
 
 #[cold]

@@ -115,6 +115,12 @@ pub enum EngineError {
         /// The peer.
         rank: Rank,
     },
+    /// Ranks were out of step after an earlier error; others have done this call, or let it fail as well.
+    #[error("this call was lost by an earlier error on the communicator, which goes on later: {0}")]
+    Lost(String),
+    /// After an earlier error the host MPI runs the call on all ranks. Nothing was done.
+    #[error("the host MPI runs the communicator's collectives after an error")]
+    AfterError,
     /// An earlier error left the team's memory undefined.
     #[error("the communicator is unusable after an earlier error: {0}")]
     Unusable(String),

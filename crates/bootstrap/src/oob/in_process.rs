@@ -65,6 +65,10 @@ impl Oob for InProcess {
         self.world
             .exchange(self.rank, peers, outgoing.to_vec(), &|| true)
     }
+
+    fn maximum(&mut self, phase: u8, mine: u64) -> Result<Option<u64>, OobError> {
+        Ok(self.world.maximum(self.rank, phase, mine))
+    }
 }
 
 impl Drop for InProcess {

@@ -124,6 +124,17 @@ pub trait Oob: Send {
         let _ = peers;
     }
 
+    /// Says `mine` in one of two phases (0, 1), in place of what this rank said there before, and returns the
+    /// [`greatest`] of what all say once it is known. Waits for nobody: to be called again until then, by
+    /// each rank. This one knows at once that no rank takes part.
+    ///
+    /// # Errors
+    /// It may never be known then.
+    fn maximum(&mut self, phase: u8, mine: u64) -> Result<Option<u64>, OobError> {
+        let _ = (phase, mine);
+        Ok(Some(u64::MAX))
+    }
+
     /// Says that this rank is done with the team, and tells whether every rank has said so: to be called
     /// again until it is true. This one waits for everybody.
     ///
@@ -136,6 +147,14 @@ pub trait Oob: Send {
     /// Waits for everybody.
     fn barrier(&mut self) -> Result<(), OobError> {
         self.allgather(&[]).map(drop)
+    }
+}
+
+/// The greatest of all values, if all are there; `u64::MAX` as soon as one is that.
+pub fn greatest(values: &[Option<u64>]) -> Option<u64> {
+    match values.contains(&Some(u64::MAX)) {
+        true => Some(u64::MAX),
+        false => (values.iter()).try_fold(0, |most: u64, value| value.map(|value| value.max(most))),
     }
 }
 

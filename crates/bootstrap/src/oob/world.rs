@@ -1,7 +1,7 @@
 //! The meeting place of the ranks of one world: what [`super::InProcess`] calls directly and the
 //! rendezvous server calls on behalf of its clients.
 
-use super::OobError;
+use super::{OobError, greatest};
 use ferrorail_base::Rank;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,6 +25,8 @@ struct State {
     result: Arc<Vec<Vec<u8>>>,
     /// Messages under way, by (source, dest).
     mail: HashMap<(u32, u32), VecDeque<Vec<u8>>>,
+    /// What ranks have said, by phase.
+    said: [Vec<Option<u64>>; 2],
     /// Why a rank has left, once it has.
     gone: Vec<Option<String>>,
 }
@@ -37,6 +39,7 @@ impl World {
             completed: 0,
             result: Arc::new(Vec::new()),
             mail: HashMap::new(),
+            said: [vec![None; size as usize], vec![None; size as usize]],
             gone: vec![None; size as usize],
         };
         Arc::new(Self {
@@ -114,6 +117,13 @@ impl World {
             let take = |peer: &Rank| state.mail.get_mut(&(peer.0, rank.0))?.pop_front();
             Ok(Some(peers.iter().filter_map(take).collect()))
         })
+    }
+
+    /// See [`super::Oob::maximum`].
+    pub(super) fn maximum(&self, rank: Rank, phase: u8, mine: u64) -> Option<u64> {
+        let said = &mut self.lock().said[usize::from(phase)];
+        said[rank.index()] = Some(mine);
+        greatest(said)
     }
 
     /// `rank` takes no further part; the first reason stays. Returns whether everybody has left.

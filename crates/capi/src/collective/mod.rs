@@ -210,6 +210,7 @@ unsafe fn attempt<C: Collective>(session: &Session, local: &Local, args: &Args) 
             // SAFETY: a communicator in use by this call is not freed meanwhile.
             match unsafe { team_cache::entry(session, &local.handle_cache, comm) } {
                 Some(Entry::Team(team, _)) => {
+                    team.begin_call();
                     // SAFETY: the arguments were checked as far as MPI can.
                     let outcome = unsafe { C::perform(session, team, args, &call) };
                     outcome.map_err(|refusal| leave(team, refusal))
@@ -220,7 +221,10 @@ unsafe fn attempt<C: Collective>(session: &Session, local: &Local, args: &Args) 
                 None => Err(Refusal::Invalid),
             }
         }
-        Err(refusal) => Err(refusal),
+        Err(refusal) => {
+            team_cache::count_refused(session, comm);
+            Err(refusal)
+        }
     };
     match outcome {
         Ok(()) => Outcome::Code(session.host().constants().success),
@@ -307,6 +311,7 @@ fn done(outcome: Result<(), EngineError>) -> Result<(), Refusal> {
 fn refusal(error: EngineError) -> Refusal {
     match error {
         EngineError::ElementTooLarge { .. } => Refusal::Left(reason::LARGE_ELEMENT),
+        EngineError::AfterError => Refusal::Left(reason::AFTER_ERROR),
         EngineError::TooManyConnections => Refusal::Left(reason::TOO_MANY_CONNECTIONS),
         EngineError::Unconnected => Refusal::Left(reason::NO_CONNECTION),
         error => Refusal::from(error),

@@ -110,6 +110,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
         Some(team_cache::Entry::Forward(why)) => return Err(why),
         None => return Err(reason::INVALID),
     };
+    team.begin_call();
     let _inside = Inside::enter();
     // SAFETY: MPI forbids to free memory of a window in use.
     let window = unsafe { make(session, &team, comm, spec) }?;

@@ -116,7 +116,7 @@ impl Team {
             | EngineError::TooManyConnections
             | EngineError::Unconnected => {}
             EngineError::Truncated { .. } => finish(&self.map, state),
-            _ => self.break_off(state, error.to_string()),
+            _ => self.break_off(state, &error),
         }
         error
     }

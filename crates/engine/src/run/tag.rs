@@ -6,6 +6,7 @@
 use super::eager;
 use crate::EngineError;
 use crate::team::map::Map;
+use crate::team::resume::{NEVER, Phase};
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, Slot};
 use ferrorail_fabric::stripe::flag_parts;
@@ -15,8 +16,11 @@ use std::ops::Range;
 /// Bits of the signature; 44 are left for the number beside 8 for phases or chunks.
 const SIGNATURE_BITS: u32 = 12;
 
-/// Status cell of a rank that has given up.
-const GONE: u64 = u64::MAX;
+/// Status cells from here on are of ranks that take part in nothing more. Those of such as may go on
+/// without the team say with which call ([`resume`](crate::team::resume)).
+const STOPPED: u64 = 0xfd << PHASE_SHIFT;
+const PHASE_SHIFT: u32 = 56;
+const CALL: u64 = (1 << PHASE_SHIFT) - 1;
 
 /// 12 bits that depend on all of `value`.
 #[inline]
@@ -94,7 +98,7 @@ pub(super) enum PeerStatus {
 /// What `status` says to one who waits in the operation of `tag`.
 pub(super) fn status_of(status: u64, tag: Option<u64>) -> PeerStatus {
     match tag {
-        _ if status == GONE => PeerStatus::Gone,
+        _ if status >= STOPPED => PeerStatus::Gone,
         Some(tag) if contradicts(status, tag) => PeerStatus::Other,
         _ => PeerStatus::Unremarkable,
     }
@@ -105,9 +109,26 @@ pub(crate) fn show(map: &Map, tag: u64) {
     map.segment().flags().show(map.node_rank, tag);
 }
 
-/// Says on this rank's status cell that it takes part in nothing more.
-pub(crate) fn give_up(map: &Map) {
-    show(map, GONE);
+/// Says on this rank's status cell that it takes part in nothing more, and `call` in `phase` of what follows.
+pub(crate) fn stop(map: &Map, phase: Phase, call: u64) {
+    show(map, stop_status(phase, call));
+}
+
+fn stop_status(phase: Phase, call: u64) -> u64 {
+    match call {
+        NEVER => NEVER,
+        call => (STOPPED + ((phase as u64) << PHASE_SHIFT)) | call & CALL,
+    }
+}
+
+/// What a rank with this `status` says in `phase`, if it says anything. Who is in the second phase says there no
+/// less than in the first.
+pub(crate) fn stopped(status: u64, phase: Phase) -> Option<u64> {
+    match status {
+        NEVER => Some(NEVER),
+        status if status >= stop_status(phase, 0) => Some(status & CALL),
+        _ => None,
+    }
 }
 
 /// What flags hold if all ranks agree.
@@ -252,7 +273,16 @@ mod tests {
     fn a_status_tells_who_has_gone_and_who_is_in_another_call() {
         let one = of(Collective::Bcast, 0, 40);
         let other = of(Collective::Bcast, 0, 0);
-        assert_eq!(status_of(GONE, Some(one)), PeerStatus::Gone);
+        for phase in [Phase::Noticed, Phase::Chosen] {
+            for call in [0, 7, NEVER] {
+                let status = stop_status(phase, call);
+                assert_eq!(status_of(status, Some(one)), PeerStatus::Gone);
+                assert_eq!(stopped(status, Phase::Noticed), Some(call));
+                let chosen = phase == Phase::Chosen || call == NEVER;
+                assert_eq!(stopped(status, Phase::Chosen), chosen.then_some(call));
+            }
+            assert_eq!(stopped(one, phase), None);
+        }
         assert_eq!(status_of(other, Some(one)), PeerStatus::Other);
         let later = tag(OP + 1, Collective::Bcast, Rank(0), 0);
         for status in [0, one, later] {

@@ -78,17 +78,11 @@ impl<'a> BlockingWait<'a> {
         self.expected = Some(expected);
     }
 
-    /// One idle step after a failed poll; true now and then when it has taken long, and only then
-    /// `waiting_for` is asked.
+    /// One idle step after a failed poll; true now and then when it has taken long.
     ///
     /// # Errors
-    /// [`EngineError::PeerDied`], [`EngineError::PeerTimeout`], [`EngineError::Mismatch`],
-    /// [`EngineError::PeerGaveUp`], or a rail's failure.
-    pub fn idle(
-        &mut self,
-        blocked: Blocked,
-        waiting_for: impl FnOnce() -> String,
-    ) -> Result<bool, EngineError> {
+    /// [`EngineError::PeerDied`], or a rail's failure.
+    pub fn step(&mut self, blocked: Blocked) -> Result<bool, EngineError> {
         // Also while waiting for the node: what this rank sent may have to be sent again.
         if let Some(rails) = &self.map.rails {
             rails.fabric.progress()?;
@@ -104,8 +98,22 @@ impl<'a> BlockingWait<'a> {
             return Ok(false);
         }
         self.next_check = waited + waited.min(LIVENESS_INTERVAL);
-        if let Some(died) = self.map.dead_peer(self.collective) {
-            return Err(died);
+        self.map.dead_peer(self.collective).map_or(Ok(true), Err)
+    }
+
+    /// As [`BlockingWait::step`], in an operation: where it says true `waiting_for` is asked, and peers are
+    /// looked at.
+    ///
+    /// # Errors
+    /// [`EngineError::PeerDied`], [`EngineError::PeerTimeout`], [`EngineError::Mismatch`],
+    /// [`EngineError::PeerGaveUp`], or a rail's failure.
+    pub fn idle(
+        &mut self,
+        blocked: Blocked,
+        waiting_for: impl FnOnce() -> String,
+    ) -> Result<bool, EngineError> {
+        if !self.step(blocked)? {
+            return Ok(false);
         }
         let waiting_for = waiting_for();
         waiting::note(format!("{waiting_for} in {}", self.collective));
@@ -115,7 +123,7 @@ impl<'a> BlockingWait<'a> {
             return Err(error);
         }
         match self.map.context.settings().peer_timeout_s {
-            Some(seconds) if waited >= Duration::from_secs(seconds) => {
+            Some(seconds) if self.waiter.waited() >= Duration::from_secs(seconds) => {
                 Err(EngineError::PeerTimeout {
                     waiting_for,
                     seconds,

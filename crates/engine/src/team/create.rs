@@ -14,6 +14,7 @@ use crate::sequence::Sequence;
 use crate::shared_settings::{SharedSettings, Tuning};
 use crate::{Context, EngineError};
 use ferrorail_base::config::Settings;
+use ferrorail_base::sync::AtomicU64;
 use ferrorail_base::{ProcessId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::stripe::RailTurn;
@@ -118,6 +119,7 @@ impl Team {
         Self {
             map,
             state: StateLock::new(state),
+            calls: AtomicU64::new(0),
         }
     }
 }
@@ -137,6 +139,7 @@ fn initial(oob: Option<Box<dyn Oob>>, map: &Map) -> State {
         staged: StagedTransfers::default(),
         sampler: RateSampler::default(),
         broken: oob.is_none().then(|| "nobody uses it".into()),
+        after_error: None,
         probe: None,
         connected: Connected::default(),
         unconnected: false,

@@ -39,7 +39,7 @@ pub(super) struct Flush {
     /// Where it is still to be posted: links of ranks, and team rails.
     lanes: Vec<(usize, RailId)>,
     posted: Vec<Ticket>,
-    deadline: Instant,
+    pub(super) deadline: Instant,
 }
 
 impl Team {
@@ -105,6 +105,7 @@ impl Team {
         if std::mem::replace(&mut state.freed, true) {
             return false;
         }
+        self.resume_never(state);
         let stats = self.map.context.stats();
         state.plans.flush_counts(&self.map, stats);
         if let Some(leader) = self.map.multicast_leader() {
@@ -114,7 +115,7 @@ impl Team {
         true
     }
 
-    fn start_flush(&self, state: &State) -> Flush {
+    pub(super) fn start_flush(&self, state: &State) -> Flush {
         let rails = self.map.rails.as_ref();
         let lanes = rails.map_or(0, |rails| rails.local.len());
         let connected = |rank: &usize| state.links[*rank].is_some();
@@ -129,7 +130,7 @@ impl Team {
     }
 
     /// Whether everything this rank posted has left its memory, as far as that goes without waiting.
-    fn flush_further(
+    pub(super) fn flush_further(
         &self,
         flush: &mut Flush,
         links: &[Option<super::Link>],

@@ -3,6 +3,7 @@
 //! [`map::Map`] is what never changes after creation; [`State`] is what operations change, one
 //! operation at a time.
 
+mod after_error;
 pub(crate) mod connect;
 pub(crate) mod create;
 mod free;
@@ -11,15 +12,16 @@ mod measure;
 pub(crate) mod memory;
 mod park;
 mod rails;
+pub(crate) mod resume;
 
 use crate::agree::gather;
 use crate::plan::Plans;
 use crate::quiescence::Quiescence;
 use crate::run::checked::UnacknowledgedList;
-use crate::run::tag;
 use crate::run::{PeerProbe, StagedTransfers};
 use crate::sequence::Sequence;
 use crate::{Context, EngineError};
+use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_base::{PeerId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::stripe::{RailTurn, RailWeights, RateSampler};
@@ -33,6 +35,8 @@ pub struct Team {
     pub(crate) map: Map,
     /// Operations hold it over their waits, but nobody waits for it: see [`Team::enter`].
     state: StateLock,
+    /// Calls of collectives on the communicator.
+    calls: AtomicU64,
 }
 
 /// Not counted as a lock: see [`Team::enter`].
@@ -65,8 +69,10 @@ pub(crate) struct State {
     pub sampler: RateSampler,
     /// The status cell of a rank of another node that is being read.
     pub probe: Option<PeerProbe>,
-    /// Set by the first error; every later call repeats it.
+    /// Set by the first error; every later call repeats it, unless the host runs it.
     pub broken: Option<String>,
+    /// What becomes of later calls.
+    after_error: Option<after_error::AfterError>,
     /// Connections that all ranks know of.
     pub connected: connect::Connected,
     /// Set when some rank could not, as all know.
@@ -126,6 +132,20 @@ impl Team {
         &self.map.context
     }
 
+    /// Counts a call of a collective, before anything else is done for it: also one that fails, or moves
+    /// nothing. Ranks that disagree on one go on at the same number.
+    #[inline]
+    pub fn begin_call(&self) {
+        // No two threads call collectives on one communicator at once.
+        self.calls.store(self.call_number() + 1, Ordering::Relaxed);
+    }
+
+    /// The number of the last call.
+    #[inline]
+    fn call_number(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
     /// Whether any rank says so. Collective, and usable while the team is broken: the exchange is the
     /// host's.
     ///
@@ -144,25 +164,8 @@ impl Team {
     /// the team before.
     pub fn leave(&self, reason: &str) -> Result<(), EngineError> {
         let mut state = self.enter()?;
-        self.break_off(&mut state, reason.to_owned());
+        self.stop(&mut state, reason.to_owned(), false);
         Ok(())
-    }
-
-    /// Peers may be anywhere, and are told.
-    pub(crate) fn break_off(&self, state: &mut State, reason: String) {
-        state.broken = Some(reason);
-        if self.map.node_memory.is_some() {
-            tag::give_up(&self.map);
-        }
-        if self.map.rails.is_some() {
-            // Connected ones read that where they wait.
-            let unconnected = self.map.others().filter(|&rank| {
-                state.links[rank.index()].is_none()
-                    && !self.map.topology.same_node(rank, self.map.rank)
-            });
-            let unconnected: Vec<Rank> = unconnected.collect();
-            state.oob().give_up(&unconnected);
-        }
     }
 
     pub(crate) fn state(&self) -> &StateLock {
@@ -174,20 +177,20 @@ impl Team {
     pub(crate) fn enter(&self) -> Result<MutexGuard<'_, State>, EngineError> {
         match self.state.try_lock() {
             Ok(state) if !state.unconnected && state.broken.is_none() => Ok(state),
-            outcome => Err(unusable(outcome)),
+            outcome => Err(self.unusable(outcome)),
         }
     }
-}
 
-/// Why a team whose lock was tried with this `outcome` cannot be used.
-#[cold]
-fn unusable(outcome: TryLockResult<MutexGuard<'_, State>>) -> EngineError {
-    match outcome {
-        Ok(state) if state.unconnected => EngineError::Unconnected,
-        Ok(state) => EngineError::Unusable(state.broken.clone().unwrap_or_default()),
-        Err(TryLockError::WouldBlock) => EngineError::Concurrent,
-        Err(TryLockError::Poisoned(_)) => {
-            EngineError::Unusable("an internal error was caught before".into())
+    /// Why it cannot be used, as its lock was tried with this `outcome`.
+    #[cold]
+    fn unusable(&self, outcome: TryLockResult<MutexGuard<'_, State>>) -> EngineError {
+        match outcome {
+            Ok(state) if state.unconnected => EngineError::Unconnected,
+            Ok(mut state) => self.after_error(&mut state),
+            Err(TryLockError::WouldBlock) => EngineError::Concurrent,
+            Err(TryLockError::Poisoned(_)) => {
+                EngineError::Unusable("an internal error was caught before".into())
+            }
         }
     }
 }

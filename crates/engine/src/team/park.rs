@@ -8,6 +8,7 @@
 
 use super::free::Leaving;
 use super::{State, Team};
+use ferrorail_base::sync::Ordering;
 use ferrorail_bootstrap::Oob;
 use std::sync::PoisonError;
 
@@ -52,6 +53,7 @@ impl Team {
         let state: &mut State = &mut state;
         state.oob = Some(oob);
         state.broken = None;
+        self.calls.store(0, Ordering::Relaxed);
         state.freed = false;
         state.leaving = Leaving::No;
     }

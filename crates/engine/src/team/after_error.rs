@@ -1,0 +1,181 @@
+//! A team after an error: what becomes of its later calls, and how its ranks tell each other
+//! ([`super::resume`], `docs/design/0053-going-on-after-an-error.md`).
+
+use super::free::Flush;
+use super::resume::{Means, NEVER, Phase, Resumption, Verdict};
+use super::{State, Team};
+use crate::run::{Blocked, BlockingWait, tag};
+use crate::waiting;
+use crate::{EngineError, team::map::Map};
+use ferrorail_base::Rank;
+use ferrorail_bootstrap::greatest;
+use ferrorail_shm::NodeFlags;
+use std::time::{Duration, Instant};
+
+/// How long after the error this rank's calls wait for others to notice it: they look every half a second.
+const NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a later call waits for that. A peer may be far ahead, and wait for what the program sends after it.
+const STEP: Duration = Duration::from_millis(20);
+
+/// How long a call waits, if `FERRORAIL_PEER_TIMEOUT` is not less, once all have noticed.
+const CHOICE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a team keeps after an error.
+pub(crate) struct AfterError {
+    resumption: Resumption,
+    since: Instant,
+    /// What this rank sent before, once that matters.
+    flush: Option<Flush>,
+}
+
+impl EngineError {
+    /// Whether ranks that are out of step have it, and nothing else: all can go on without the team.
+    fn is_disagreement(&self) -> bool {
+        match self {
+            Self::Mismatch { .. } | Self::PeerGaveUp { .. } => true,
+            // Not the host's: a rank has given up, who says to all what for.
+            Self::Oob(error) => error.mpi_class.is_none(),
+            _ => false,
+        }
+    }
+}
+
+/// One rank's place among those that tell each other.
+struct Place<'a> {
+    team: &'a Team,
+    state: &'a mut State,
+    flush: &'a mut Option<Flush>,
+}
+
+impl Means for Place<'_> {
+    fn maximum(&mut self, phase: Phase, mine: u64) -> Option<u64> {
+        let map = &self.team.map;
+        map.node_memory.as_ref()?;
+        tag::stop(map, phase, mine);
+        if map.rails.is_none() {
+            let flags: NodeFlags<'_> = map.segment().flags();
+            let ranks = map.topology.ranks_of(map.node);
+            let node_ranks = ranks.iter().map(|&rank| map.topology.node_rank_of(rank));
+            let said = node_ranks.map(|rank| tag::stopped(flags.status(rank), phase));
+            return greatest(&said.collect::<Vec<_>>());
+        }
+        match self.state.oob().maximum(phase as u8, mine) {
+            Ok(known) => known,
+            Err(error) => {
+                tracing::debug!("after an error: {error}");
+                Some(NEVER)
+            }
+        }
+    }
+
+    fn settled(&mut self) -> Option<bool> {
+        let (team, state) = (self.team, &*self.state);
+        let flush = self.flush.get_or_insert_with(|| team.start_flush(state));
+        match team.flush_further(flush, &state.links) {
+            Ok(true) => Some(true),
+            Ok(false) if Instant::now() < flush.deadline => None,
+            _ => Some(false),
+        }
+    }
+}
+
+impl Team {
+    /// Peers may be anywhere, and are told. After a disagreement they go on with the host.
+    pub(crate) fn break_off(&self, state: &mut State, error: &EngineError) {
+        self.stop(state, error.to_string(), error.is_disagreement());
+    }
+
+    /// This rank takes part in nothing more, for `reason`; whether with the host it says to all.
+    pub(super) fn stop(&self, state: &mut State, reason: String, goes_on: bool) {
+        let call = self.call_number();
+        state.broken = Some(reason);
+        state.after_error = Some(AfterError {
+            resumption: Resumption::after(call),
+            since: Instant::now(),
+            flush: None,
+        });
+        self.resume(state, |resumption, place| match goes_on {
+            true => resumption.fail(call, place),
+            false => resumption.give_up(place),
+        });
+        if self.map.rails.is_some() {
+            // Connected ones read that where they wait.
+            let unconnected = self.map.others().filter(|&rank| {
+                state.links[rank.index()].is_none()
+                    && !self.map.topology.same_node(rank, self.map.rank)
+            });
+            let unconnected: Vec<Rank> = unconnected.collect();
+            state.oob().give_up(&unconnected);
+        }
+    }
+
+    /// Nobody waits for this rank where to go on, if there was an error.
+    pub(super) fn resume_never(&self, state: &mut State) {
+        self.resume(state, |resumption, place| resumption.give_up(place));
+    }
+
+    fn resume<R>(
+        &self,
+        state: &mut State,
+        act: impl FnOnce(&mut Resumption, &mut Place<'_>) -> R,
+    ) -> Option<R> {
+        let mut after = state.after_error.take()?;
+        let mut place = Place {
+            team: self,
+            state,
+            flush: &mut after.flush,
+        };
+        let outcome = act(&mut after.resumption, &mut place);
+        state.after_error = Some(after);
+        Some(outcome)
+    }
+
+    /// What a call finds on a team that had an error before.
+    #[cold]
+    pub(super) fn after_error(&self, state: &mut State) -> EngineError {
+        let call = self.call_number();
+        let verdict = self.await_verdict(state, call);
+        let reason = || state.broken.clone().unwrap_or_default();
+        match verdict {
+            Some(Verdict::Host) => EngineError::AfterError,
+            Some(Verdict::Never) | None => EngineError::Unusable(reason()),
+            Some(_) => EngineError::Lost(reason()),
+        }
+    }
+
+    /// What becomes of `call`, which fails if that takes long.
+    fn await_verdict(&self, state: &mut State, call: u64) -> Option<Verdict> {
+        let start = Instant::now();
+        let noticed_by = (state.after_error.as_ref()?.since + NOTICE_TIMEOUT).max(start + STEP);
+        let chosen_by = start + choice_timeout(&self.map);
+        let mut blocking_wait = BlockingWait::new(&self.map, "going on after an error");
+        loop {
+            let verdict = self.resume(state, |resumption, place| resumption.ask(call, place))?;
+            let now = Instant::now();
+            match verdict {
+                Verdict::Unnoticed if now >= noticed_by => {
+                    self.resume(state, |resumption, place| resumption.fail(call, place));
+                    return Some(Verdict::Lost);
+                }
+                Verdict::Unchosen if now >= chosen_by => break,
+                Verdict::Unnoticed | Verdict::Unchosen => {}
+                known => return Some(known),
+            }
+            match blocking_wait.step(Blocked::Rail) {
+                Ok(true) => waiting::note("the other ranks after an error".into()),
+                Ok(false) => {}
+                Err(_) => break,
+            }
+        }
+        self.resume_never(state);
+        Some(Verdict::Never)
+    }
+}
+
+fn choice_timeout(map: &Map) -> Duration {
+    let limit = map.context.settings().peer_timeout_s;
+    limit.map_or(CHOICE_TIMEOUT, |seconds| {
+        CHOICE_TIMEOUT.min(Duration::from_secs(seconds))
+    })
+}
