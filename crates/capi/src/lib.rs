@@ -52,6 +52,7 @@ mod parked;
 mod presence;
 mod private_comm;
 mod progress;
+mod reason;
 mod runtime;
 #[allow(clippy::disallowed_types)]
 mod team_cache;

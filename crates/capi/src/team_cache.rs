@@ -13,6 +13,7 @@ use crate::comm_settings;
 use crate::handle_cache::HandleCache;
 use crate::oob_pmpi::OobPmpi;
 use crate::parked::{self, Key, Parked};
+use crate::reason;
 use crate::runtime::{self, Inside, Session};
 use crate::wish::{unwanted, wish};
 use ferrorail_base::Rank;
@@ -27,44 +28,6 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
-
-/// Reasons for leaving a communicator's collectives to the host.
-pub mod reason {
-    /// The arguments are wrong; the host says how.
-    pub const INVALID: &str = "invalid arguments";
-    /// One element of a reduction exceeds scratch.
-    pub const LARGE_ELEMENT: &str = "element larger than FERRORAIL_SCRATCH allows";
-    /// Two groups.
-    pub const INTER_COMM: &str = "inter-communicator";
-    /// The collective is none of ours.
-    pub const NOT_OFFERED: &str = "not offered";
-    /// A member belongs to another world, made by spawning, connecting or joining.
-    pub const BEYOND_WORLD: &str = "reaches beyond MPI_COMM_WORLD";
-    /// A member lacks ferrorail, or has another version.
-    pub const WITHOUT_FERRORAIL: &str = "ranks without ferrorail";
-    /// Some rank may pass buffers that no CPU can touch.
-    pub const DEVICE_MEMORY: &str = "device memory possible (FERRORAIL_DEVICE_MEMORY)";
-    /// Nobody says which ranks have it.
-    pub const UNKNOWN_PRESENCE: &str = "ranks with ferrorail unknown (FERRORAIL_PRESENCE)";
-    /// It was left to the host when it was made, or does not exist.
-    pub const NO_WINDOW: &str = "not a window of ferrorail";
-    /// The call came from a callback of an attribute that goes with the communicator.
-    pub const BEING_FREED: &str = "communicator being freed";
-    /// Switched off on some rank.
-    pub const SWITCHED_OFF: &str = "FERRORAIL_ENABLE=0";
-    /// A tool in front would call past ferrorail.
-    pub const BYPASSED: &str = "PMPI_* bypasses ferrorail (see the warning)";
-    /// Every rank would connect to every other.
-    pub const TOO_MANY_CONNECTIONS: &str = "more queue pairs than FERRORAIL_QUEUE_PAIRS allows";
-    /// Some rank could not connect to another.
-    pub const NO_CONNECTION: &str = "no connection (see the warning)";
-    /// Ranks disagreed on an earlier call.
-    pub const AFTER_ERROR: &str = "after an error";
-    /// The host has no more communicators, of which one was needed.
-    pub const NO_COMMUNICATOR: &str = "no communicator left in the host MPI";
-    /// The team could not be made.
-    pub const NO_TEAM: &str = "no team (see the warning)";
-}
 
 /// What is known of one communicator; the same kind on all its ranks.
 pub enum Entry {

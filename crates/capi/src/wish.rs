@@ -1,8 +1,8 @@
 //! Whether ranks want a team for a communicator, on which they have to agree.
 
 use crate::device;
+use crate::reason;
 use crate::runtime::Session;
-use crate::team_cache::reason;
 use ferrorail_base::config::Settings;
 use ferrorail_mpi_abi::Comm;
 use libc::c_int;

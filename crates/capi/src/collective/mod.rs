@@ -20,8 +20,9 @@ pub use rooted::{Bcast, Gather, Scatter};
 pub use vector::{Allgatherv, Alltoallv, Gatherv, Scatterv};
 
 use crate::error::{CallError, report};
+use crate::reason;
 use crate::runtime::{self, Inside, Local, Session};
-use crate::team_cache::{self, Entry, reason};
+use crate::team_cache::{self, Entry};
 use ferrorail_engine::waiting::InHost;
 use ferrorail_engine::{EngineError, Team};
 use ferrorail_mpi_abi::Comm;

@@ -8,8 +8,8 @@
 mod hydra;
 pub mod pmix;
 
+use crate::reason;
 use crate::runtime::{self, Session};
-use crate::team_cache::reason;
 use ferrorail_base::sync::Mutex;
 use ferrorail_mpi_abi::{AbiKind, Comm, Host, MpiError};
 use std::sync::PoisonError;

@@ -3,8 +3,9 @@
 use super::{Attributes, Entry, Hints, attributes, find, forget, handle, remember};
 use crate::collective::forwarded;
 use crate::error::{CallError, Wrong, report_window};
+use crate::reason;
 use crate::runtime::{self, Inside, Session};
-use crate::team_cache::{self, reason};
+use crate::team_cache;
 use ferrorail_base::config::WindowKeys;
 use ferrorail_engine::{LockAlgorithm, Memory, Team, Window, WindowSpec};
 use ferrorail_mpi_abi::{AbiKind, Comm, Host, Info, Win};

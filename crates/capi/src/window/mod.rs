@@ -25,8 +25,8 @@ pub use synchronise::{
 use crate::collective;
 use crate::error::{CallError, Wrong, report_window};
 use crate::handle_cache::HandleCache;
+use crate::reason;
 use crate::runtime::{self, Local, Session};
-use crate::team_cache::reason;
 use attributes::Attributes;
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};

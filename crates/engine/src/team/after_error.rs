@@ -2,7 +2,7 @@
 //! ([`super::resume`], `docs/design/0053-going-on-after-an-error.md`).
 
 use super::free::Flush;
-use super::resume::{Means, NEVER, Phase, Resumption, Verdict};
+use super::resume::{Means, NEVER, Outcome, Phase, Resumption};
 use super::{State, Team};
 use crate::run::{Blocked, BlockingWait, tag};
 use crate::waiting;
@@ -135,31 +135,31 @@ impl Team {
     #[cold]
     pub(super) fn after_error(&self, state: &mut State) -> EngineError {
         let call = self.call_number();
-        let verdict = self.await_verdict(state, call);
+        let outcome = self.await_outcome(state, call);
         let reason = || state.broken.clone().unwrap_or_default();
-        match verdict {
-            Some(Verdict::Host) => EngineError::AfterError,
-            Some(Verdict::Never) | None => EngineError::Unusable(reason()),
+        match outcome {
+            Some(Outcome::Host) => EngineError::AfterError,
+            Some(Outcome::Never) | None => EngineError::Unusable(reason()),
             Some(_) => EngineError::Lost(reason()),
         }
     }
 
     /// What becomes of `call`, which fails if that takes long.
-    fn await_verdict(&self, state: &mut State, call: u64) -> Option<Verdict> {
+    fn await_outcome(&self, state: &mut State, call: u64) -> Option<Outcome> {
         let start = Instant::now();
         let noticed_by = (state.after_error.as_ref()?.since + NOTICE_TIMEOUT).max(start + STEP);
         let chosen_by = start + choice_timeout(&self.map);
         let mut blocking_wait = BlockingWait::new(&self.map, "going on after an error");
         loop {
-            let verdict = self.resume(state, |resumption, place| resumption.ask(call, place))?;
+            let outcome = self.resume(state, |resumption, place| resumption.ask(call, place))?;
             let now = Instant::now();
-            match verdict {
-                Verdict::Unnoticed if now >= noticed_by => {
+            match outcome {
+                Outcome::Unnoticed if now >= noticed_by => {
                     self.resume(state, |resumption, place| resumption.fail(call, place));
-                    return Some(Verdict::Lost);
+                    return Some(Outcome::Lost);
                 }
-                Verdict::Unchosen if now >= chosen_by => break,
-                Verdict::Unnoticed | Verdict::Unchosen => {}
+                Outcome::Unchosen if now >= chosen_by => break,
+                Outcome::Unnoticed | Outcome::Unchosen => {}
                 known => return Some(known),
             }
             match blocking_wait.step(Blocked::Rail) {
@@ -169,7 +169,7 @@ impl Team {
             }
         }
         self.resume_never(state);
-        Some(Verdict::Never)
+        Some(Outcome::Never)
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) trait Means {
 
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Outcome {
     /// The host runs it.
     Host,
     /// It fails.
@@ -78,14 +78,14 @@ impl Resumption {
     }
 
     /// What becomes of `call`, this rank's last one, as far as it is known.
-    pub fn ask(&mut self, call: u64, means: &mut impl Means) -> Verdict {
+    pub fn ask(&mut self, call: u64, means: &mut impl Means) -> Outcome {
         if let Stage::Noticing = self.stage {
             let first = call.max(self.failed + 1);
             match means.maximum(Phase::Noticed, first) {
-                None => return Verdict::Unnoticed,
+                None => return Outcome::Unnoticed,
                 Some(NEVER) => self.stage = Stage::Never,
                 Some(least) => match means.settled() {
-                    None => return Verdict::Unnoticed,
+                    None => return Outcome::Unnoticed,
                     Some(true) => self.stage = Stage::Choosing(first.max(least)),
                     Some(false) => self.give_up(means),
                 },
@@ -93,16 +93,16 @@ impl Resumption {
         }
         if let Stage::Choosing(first) = self.stage {
             match means.maximum(Phase::Chosen, first) {
-                None if call < first => return Verdict::Lost,
-                None => return Verdict::Unchosen,
+                None if call < first => return Outcome::Lost,
+                None => return Outcome::Unchosen,
                 Some(NEVER) => self.stage = Stage::Never,
                 Some(from) => self.stage = Stage::From(from),
             }
         }
         match self.stage {
-            Stage::From(from) if call >= from => Verdict::Host,
-            Stage::Never => Verdict::Never,
-            _ => Verdict::Lost,
+            Stage::From(from) if call >= from => Outcome::Host,
+            Stage::Never => Outcome::Never,
+            _ => Outcome::Lost,
         }
     }
 
@@ -169,17 +169,17 @@ mod tests {
         let (mut early, mut late) = (Resumption::after(3), Resumption::after(20));
         // Rank 1 is ahead and has noticed nothing yet.
         for call in 4..9 {
-            assert_eq!(early.ask(call, &mut at(&board, 0)), Verdict::Unnoticed);
+            assert_eq!(early.ask(call, &mut at(&board, 0)), Outcome::Unnoticed);
             early.fail(call, &mut at(&board, 0));
         }
         late.fail(20, &mut at(&board, 1));
         for call in 9..21 {
-            assert_eq!(early.ask(call, &mut at(&board, 0)), Verdict::Lost, "{call}");
+            assert_eq!(early.ask(call, &mut at(&board, 0)), Outcome::Lost, "{call}");
         }
         // Rank 1 has promised to wait from there on.
-        assert_eq!(late.ask(21, &mut at(&board, 1)), Verdict::Host);
-        assert_eq!(early.ask(21, &mut at(&board, 0)), Verdict::Host);
-        assert_eq!(late.ask(22, &mut at(&board, 1)), Verdict::Host);
+        assert_eq!(late.ask(21, &mut at(&board, 1)), Outcome::Host);
+        assert_eq!(early.ask(21, &mut at(&board, 0)), Outcome::Host);
+        assert_eq!(late.ask(22, &mut at(&board, 1)), Outcome::Host);
     }
 
     #[test]
@@ -190,12 +190,12 @@ mod tests {
             each.fail([4, 4, 6][rank], &mut at(&board, rank));
         }
         // Only the last one has heard of all.
-        assert_eq!(ranks[2].ask(7, &mut at(&board, 2)), Verdict::Unchosen);
-        assert_eq!(ranks[0].ask(5, &mut at(&board, 0)), Verdict::Lost);
-        assert_eq!(ranks[0].ask(7, &mut at(&board, 0)), Verdict::Unchosen);
-        assert_eq!(ranks[1].ask(6, &mut at(&board, 1)), Verdict::Lost);
+        assert_eq!(ranks[2].ask(7, &mut at(&board, 2)), Outcome::Unchosen);
+        assert_eq!(ranks[0].ask(5, &mut at(&board, 0)), Outcome::Lost);
+        assert_eq!(ranks[0].ask(7, &mut at(&board, 0)), Outcome::Unchosen);
+        assert_eq!(ranks[1].ask(6, &mut at(&board, 1)), Outcome::Lost);
         for (rank, each) in ranks.iter_mut().enumerate() {
-            assert_eq!(each.ask(7, &mut at(&board, rank)), Verdict::Host, "{rank}");
+            assert_eq!(each.ask(7, &mut at(&board, rank)), Outcome::Host, "{rank}");
         }
     }
 
@@ -205,25 +205,25 @@ mod tests {
         let mut ranks = [1, 1, 1].map(Resumption::after);
         ranks[2].give_up(&mut at(&board, 2));
         for (rank, each) in ranks.iter_mut().enumerate() {
-            assert_eq!(each.ask(2, &mut at(&board, rank)), Verdict::Never, "{rank}");
+            assert_eq!(each.ask(2, &mut at(&board, rank)), Outcome::Never, "{rank}");
         }
         // As well if that happens while it waits.
         let board = Board::of(2);
         let mut ranks = [1, 1].map(Resumption::after);
         ranks[0].fail(1, &mut at(&board, 0));
         ranks[1].fail(1, &mut at(&board, 1));
-        assert_eq!(ranks[1].ask(2, &mut at(&board, 1)), Verdict::Unchosen);
+        assert_eq!(ranks[1].ask(2, &mut at(&board, 1)), Outcome::Unchosen);
         ranks[1].give_up(&mut at(&board, 1));
-        assert_eq!(ranks[0].ask(2, &mut at(&board, 0)), Verdict::Never);
+        assert_eq!(ranks[0].ask(2, &mut at(&board, 0)), Outcome::Never);
     }
 
     #[test]
     fn who_knows_where_goes_on_whatever_comes() {
         let board = Board::of(1);
         let mut rank = Resumption::after(1);
-        assert_eq!(rank.ask(2, &mut at(&board, 0)), Verdict::Host);
+        assert_eq!(rank.ask(2, &mut at(&board, 0)), Outcome::Host);
         rank.give_up(&mut at(&board, 0));
-        assert_eq!(rank.ask(3, &mut at(&board, 0)), Verdict::Host);
+        assert_eq!(rank.ask(3, &mut at(&board, 0)), Outcome::Host);
     }
 
     #[test]
@@ -235,9 +235,9 @@ mod tests {
             settled,
         };
         let mut rank = Resumption::after(1);
-        assert_eq!(rank.ask(2, &mut place(None)), Verdict::Unnoticed);
-        assert_eq!(rank.ask(2, &mut place(Some(true))), Verdict::Host);
+        assert_eq!(rank.ask(2, &mut place(None)), Outcome::Unnoticed);
+        assert_eq!(rank.ask(2, &mut place(Some(true))), Outcome::Host);
         let mut rank = Resumption::after(1);
-        assert_eq!(rank.ask(2, &mut place(Some(false))), Verdict::Never);
+        assert_eq!(rank.ask(2, &mut place(Some(false))), Outcome::Never);
     }
 }
