@@ -7,7 +7,7 @@ use super::rails::Direction;
 use super::shape::{Cutter, Shape};
 use super::target::Memory;
 use super::transfer::same_length;
-use super::update::{self, Update};
+use super::update::{self, SWAP_BYTES_MAX, Update};
 use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::{self, MemoryRange};
@@ -21,9 +21,6 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// Most bytes that are combined without memory being allocated.
 const LITTLE: usize = 1024;
-
-/// Longest element of a compare-and-swap.
-pub(super) const SWAP_BYTES_MAX: usize = 32;
 
 /// One side of an accumulating operation: an address, and how elements lie there.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 //! buffer, registered (`kept`) and divided over rails by the planner, or, where registering is
 //! refused, through slots in pieces.
 
-use super::kept::Buffer;
+use super::buffer::Buffer;
 use super::layout::STAGING_BYTES;
 use super::outstanding::{After, Outstanding, accepted};
 use super::rails::Direction;

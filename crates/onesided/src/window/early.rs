@@ -26,8 +26,6 @@
 //! once, it waits for that one. What is held while something is waited for is then what would be held were
 //! the lock waited for in the call.
 
-use super::held::Held;
-use super::passive::Passive;
 use super::word::{Begun, Which};
 use super::{Window, WindowError};
 use crate::lock::{AnyLock, LockAlgorithm, LockError, LockSite, Mode, RemoteLock, RemoteWord};
@@ -176,7 +174,7 @@ impl<F: Endpoint> Window<F> {
         &self,
         target: Rank,
         early: Option<Early>,
-        passive: &mut Passive,
+        lock: &mut AnyLock,
         mode: Mode,
     ) -> Result<bool, WindowError> {
         let Some(Early {
@@ -191,7 +189,7 @@ impl<F: Endpoint> Window<F> {
         let swap = async { Ok(site.home().compare_swap(0, held).await?) };
         let got = self.drive(target, "waiting for a lock", swap)? == 0;
         if got {
-            passive.lock.adopt(mode);
+            lock.adopt(mode);
         }
         Ok(got)
     }
@@ -213,12 +211,6 @@ impl<F: Endpoint> Window<F> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// The lock of `target` is held from now on.
-    pub(super) fn fulfil(&self, target: Rank, passive: &mut Passive, held: Held) {
-        self.held[target.index()].set(held);
-        passive.wish = None;
     }
 }
 

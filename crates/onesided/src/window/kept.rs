@@ -12,36 +12,10 @@
 //! Registrations are kept up to a number and a sum of bytes. Who is new replaces whoever was not used for
 //! longest, but nothing that an operation uses: where that leaves no room, it lives for its operation.
 
-use super::rails::WindowRails;
-use super::{Window, count};
-use ferrorail_base::config::{Registration, WindowSettings};
+use ferrorail_base::config::WindowSettings;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_fabric::{Endpoint, FabricError, LocalRegion};
+use ferrorail_fabric::LocalRegion;
 use std::sync::Arc;
-
-/// How a buffer is registered.
-#[derive(Debug)]
-pub(super) enum Buffer {
-    /// For one operation.
-    Once(LocalRegion),
-    /// By somebody who gives it back once no operation has it.
-    Shared(Arc<LocalRegion>),
-    /// In the node's segment.
-    Segment,
-    /// In this rank's window memory.
-    Memory,
-}
-
-impl Buffer {
-    pub fn region<'a, F: Endpoint>(&'a self, rails: &'a WindowRails<F>) -> &'a LocalRegion {
-        match self {
-            Self::Once(region) => region,
-            Self::Shared(region) => region,
-            Self::Segment => rails.segment(),
-            Self::Memory => rails.memory().expect("the buffer was found there"),
-        }
-    }
-}
 
 /// What is kept, within bounds. A region that only this refers to is in no operation.
 pub(super) struct Kept {
@@ -51,7 +25,7 @@ pub(super) struct Kept {
     regions_max: usize,
     bytes_max: u64,
     /// Memory of the window's own that operations use.
-    own: Option<MemoryRange>,
+    pub own: Option<MemoryRange>,
 }
 
 impl Kept {
@@ -66,12 +40,12 @@ impl Kept {
     }
 
     /// What to register for `part`, if that may be kept: `asked` if the program promised so.
-    fn may_keep(&self, part: MemoryRange, asked: bool) -> Option<MemoryRange> {
+    pub fn may_keep(&self, part: MemoryRange, asked: bool) -> Option<MemoryRange> {
         let own = self.own.filter(|own| own.holds(part));
         own.or(asked.then_some(part))
     }
 
-    fn find(&mut self, part: MemoryRange) -> Option<Arc<LocalRegion>> {
+    pub fn find(&mut self, part: MemoryRange) -> Option<Arc<LocalRegion>> {
         let index = self
             .regions
             .iter()
@@ -82,7 +56,7 @@ impl Kept {
     }
 
     /// Keeps `region`, and gives out what has to go for it; gives it back if there is no room.
-    fn keep(
+    pub fn keep(
         &mut self,
         region: LocalRegion,
     ) -> (Result<Arc<LocalRegion>, LocalRegion>, Vec<LocalRegion>) {
@@ -122,81 +96,6 @@ impl Kept {
     /// Gives out all that no operation uses.
     pub fn leave_all(&mut self) -> Vec<LocalRegion> {
         self.leave(|_| false)
-    }
-}
-
-impl<F: Endpoint> Window<F> {
-    /// `here`, registered.
-    ///
-    /// # Errors
-    /// [`FabricError::RegisterMemory`] where that is refused.
-    ///
-    /// # Safety
-    /// The buffer is left to the window until nothing uses it, and stays mapped as long as the module's text
-    /// says.
-    pub(super) unsafe fn buffer(&self, here: MemoryRange) -> Result<Buffer, FabricError> {
-        let rails = self.rails();
-        let attached = || self.attached(here).map(Buffer::Shared);
-        if let Some(known) = rails.known(here).or_else(attached) {
-            count(&self.counters.reused);
-            return Ok(known);
-        }
-        let asked = self.settings.registration == Registration::Keep;
-        let Some(range) = rails.kept().may_keep(here, asked) else {
-            // SAFETY: the caller's contract.
-            let region = unsafe { rails.register(here) }?;
-            self.process_context.registered();
-            return Ok(Buffer::Once(region));
-        };
-        if let Some(found) = rails.kept().find(here) {
-            count(&self.counters.reused);
-            return Ok(Buffer::Shared(found));
-        }
-        // SAFETY: the caller's contract; the window's own memory is its own.
-        let mut registered = unsafe { rails.register(range) };
-        if matches!(registered, Err(FabricError::RegisterMemory { .. })) {
-            // What is kept counts against the limit, too.
-            let unused = rails.kept().leave_all();
-            if !unused.is_empty() {
-                self.evict(unused);
-                // SAFETY: as above.
-                registered = unsafe { rails.register(range) };
-            }
-        }
-        let region = registered?;
-        self.process_context.registered();
-        let (kept, gone) = rails.kept().keep(region);
-        self.evict(gone);
-        Ok(match kept {
-            Ok(region) => {
-                count(&self.counters.kept);
-                Buffer::Shared(region)
-            }
-            Err(region) => Buffer::Once(region),
-        })
-    }
-
-    fn evict(&self, regions: Vec<LocalRegion>) {
-        for region in regions {
-            self.rails().fabric().deregister(region);
-            count(&self.counters.evicted);
-        }
-    }
-}
-
-impl<F: Endpoint> WindowRails<F> {
-    /// How `here` is registered for as long as there is the window, if it is.
-    fn known(&self, here: MemoryRange) -> Option<Buffer> {
-        if self.segment().range.holds(here) {
-            return Some(Buffer::Segment);
-        }
-        let memory = self.memory()?;
-        memory.range.holds(here).then_some(Buffer::Memory)
-    }
-
-    /// Says that `memory` lives as long as the window.
-    pub(super) fn owns(&self, memory: MemoryRange) {
-        self.kept().own = Some(memory);
     }
 }
 

@@ -4,8 +4,8 @@
 //! * [`Parts`]: what a window is made of; whoever makes it (collectively) fills them in;
 //! * `target`: what is known of one rank, and how its memory is reached: by load and store, by
 //!   cross-memory attach, or over rails;
-//! * `rails`: operations on rails, staging slots; `kept`: registrations of buffers; `outstanding`: operations
-//!   under way;
+//! * `rails`: operations on rails, staging slots; `buffer`: registrations of buffers, `kept`: those that
+//!   last; `outstanding`: operations under way;
 //! * `word`: the words of a target's locks as the lock algorithms see them;
 //! * `transfer`: put and get; `accumulate`: everything atomic; `elements`: one element at a time;
 //! * `dynamic`: memory that is attached later;
@@ -38,6 +38,7 @@
 
 mod accumulate;
 mod active;
+mod buffer;
 mod by_rail;
 mod dynamic;
 mod early;

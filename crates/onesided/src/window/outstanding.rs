@@ -2,10 +2,9 @@
 
 use super::WindowError;
 use super::layout::STAGING_SLOTS;
-use super::rails::WindowRails;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{RailTurn, RailWeights, RateSampler};
-use ferrorail_fabric::{Endpoint, FabricError, LocalRegion, RAILS_MAX, Ticket};
+use ferrorail_fabric::{FabricError, LocalRegion, RAILS_MAX, Ticket};
 use std::sync::Arc;
 
 /// What is under way.
@@ -92,7 +91,7 @@ impl Outstanding {
 
     /// The newest operation under way to `target`, if all are puts from slots on `rail`: what is posted
     /// there behind it takes effect behind all.
-    fn last_put(&self, target: Rank, rail: RailId) -> Option<Ticket> {
+    pub fn last_put(&self, target: Rank, rail: RailId) -> Option<Ticket> {
         let put = |pending: &Pending| match (&pending.after, pending.tickets[0]) {
             (After::FreeSlot(_), Some(put)) if put.rail == rail => Some(put),
             _ => None,
@@ -124,17 +123,6 @@ impl Outstanding {
             tickets,
             after,
         });
-    }
-}
-
-impl<F: Endpoint> WindowRails<F> {
-    /// The put that a change of one of `target`'s words can follow instead of waiting for all that is under
-    /// way there; `None` if there is nothing, or something that it cannot follow.
-    pub(super) fn last_put(&self, target: Rank) -> Result<Option<Ticket>, WindowError> {
-        match self.is_idle(target)? {
-            true => Ok(None),
-            false => Ok(self.outstanding().last_put(target, self.word_rail())),
-        }
     }
 }
 

@@ -128,10 +128,11 @@ impl<F: Endpoint> Window<F> {
             passive.wish = None;
             return Ok(());
         }
-        if !self.was_swapped(target, early, &mut passive, mode)? {
+        if !self.was_swapped(target, early, &mut passive.lock, mode)? {
             self.acquire_by_steps(target, mode, early, &mut passive)?;
         }
-        self.fulfil(target, &mut passive, Held::acquired(mode));
+        self.held[target.index()].set(Held::acquired(mode));
+        passive.wish = None;
         if self.targets[target.index()].link.is_some() {
             count(&self.counters.acquired);
         }

@@ -15,7 +15,7 @@ use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{Planner, RailWeights, Stripes};
 use ferrorail_fabric::{
     Endpoint, FabricError, LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice,
-    Tracking,
+    Ticket, Tracking,
 };
 use std::sync::{Arc, PoisonError};
 
@@ -100,6 +100,11 @@ impl<F: Endpoint> WindowRails<F> {
 
     pub(super) fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that `memory` lives as long as the window.
+    pub(super) fn owns(&self, memory: MemoryRange) {
+        self.kept().own = Some(memory);
     }
 
     /// # Panics
@@ -205,6 +210,15 @@ impl<F: Endpoint> WindowRails<F> {
         let mut pending = outstanding.pending.iter();
         let found = pending.find(|pending| pending.after.uses_buffer());
         found.map(|pending| pending.target)
+    }
+
+    /// The put that a change of one of `target`'s words can follow instead of waiting for all that is under
+    /// way there; `None` if there is nothing, or something that it cannot follow.
+    pub(super) fn last_put(&self, target: Rank) -> Result<Option<Ticket>, WindowError> {
+        match self.is_idle(target)? {
+            true => Ok(None),
+            false => Ok(self.outstanding().last_put(target, self.word_rail())),
+        }
     }
 
     /// Finds out whether `rank` still answers.

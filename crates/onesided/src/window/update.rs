@@ -1,10 +1,12 @@
 //! What accumulating operations make of elements.
 
 use super::WindowError;
-use super::accumulate::SWAP_BYTES_MAX;
 use super::transfer::copy;
 use ferrorail_reduce::Kernel;
 use std::ptr;
+
+/// Longest element of a compare-and-swap.
+pub(super) const SWAP_BYTES_MAX: usize = 32;
 
 /// An operation that no kernel computes.
 pub trait Combine {
