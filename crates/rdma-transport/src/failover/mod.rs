@@ -11,8 +11,9 @@
 //! Modules: `address` (how the two sides meet), `control_message` (what they send each other), `control_block` (where),
 //! `journal` (what is in flight), `pair` (state of one peer), `endpoint` (the calls), `recover` (the course
 //! of a failure), `reconcile` (what it leaves to do), `reconnect` (a lane's return), `probe` (whether a lane
-//! answers), `detector` (which lane is left before its device gives up: a state machine), `suspect` (what it is told
-//! and does), `leave` (how the two sides agree to leave a lane), `watchdog` (a thread for when nobody calls).
+//! answers), `silence` (what is known of one that is asked), `detector` (which lane is left before its device
+//! gives up: a state machine), `suspect` (what it is told and does), `leave` (how the two sides agree to leave
+//! a lane), `watchdog` (a thread for when nobody calls).
 
 mod address;
 mod control_block;
@@ -26,6 +27,7 @@ mod probe;
 mod reconcile;
 mod reconnect;
 mod recover;
+mod silence;
 mod suspect;
 #[cfg(test)]
 mod tests;

@@ -4,8 +4,7 @@ use super::control_block::{self, Field};
 use super::control_message::ControlMessage;
 use super::detector::Detector;
 use super::journal::{Entry, Journal};
-use super::probe::Probe;
-use super::suspect::Tickets;
+use super::silence::Probe;
 use ferrorail_base::sync::{AtomicU8, AtomicU64, Ordering};
 use ferrorail_base::{PeerId, ProcessId};
 use ferrorail_fabric::{LocalSlice, RAILS_MAX, Reach, RemoteRegion, RemoteSlice, Ticket};
@@ -90,6 +89,15 @@ pub(super) struct Recovery {
     /// Which lanes in use do not deliver.
     pub detector: Detector,
     pub tickets: [Tickets; RAILS_MAX],
+}
+
+/// The tickets of one lane's probe and of the question whether it arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tickets {
+    pub probe: Option<Ticket>,
+    pub ask: Option<Ticket>,
+    /// What had completed when the other side was last asked to leave the lane.
+    pub requested: Option<u64>,
 }
 
 /// The state of one lane.

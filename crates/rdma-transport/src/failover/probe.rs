@@ -7,58 +7,14 @@
 use super::Failover;
 use super::control_block::Field;
 use super::pair::{Pair, Recovery};
+use super::silence::Probe;
 use ferrorail_base::RailId;
 use ferrorail_fabric::{FabricError, LocalSlice, Op, Ticket, Tracking};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A silent device may take the time-outs of a request and of its answer, and for each byte in flight what
 /// a rail of 1 MB/s takes.
 const TIMEOUTS: u32 = 2;
-
-/// Looks before silence is believed: a process that was stopped finds its completions at the first.
-const LOOKS_MIN: u32 = 3;
-
-/// What is known of a lane that is asked.
-#[derive(Debug, Default)]
-pub(super) struct Probe {
-    /// The put under way.
-    ticket: Option<Ticket>,
-    silence: Option<Silence>,
-}
-
-/// Nothing has completed since.
-#[derive(Debug)]
-struct Silence {
-    since: Instant,
-    completed: u64,
-    looks: u32,
-}
-
-impl Probe {
-    /// Whether a put is under way.
-    pub fn is_under_way(&self) -> bool {
-        self.ticket.is_some()
-    }
-
-    /// Takes note that `completed` operations have completed at `now`; how long it has been no more, once that
-    /// was seen often enough.
-    fn silent_for(&mut self, completed: u64, now: Instant) -> Option<Duration> {
-        match &mut self.silence {
-            Some(silence) if silence.completed == completed => {
-                silence.looks += 1;
-                (silence.looks >= LOOKS_MIN).then(|| now - silence.since)
-            }
-            silence => {
-                *silence = Some(Silence {
-                    since: now,
-                    completed,
-                    looks: 0,
-                });
-                None
-            }
-        }
-    }
-}
 
 impl Failover {
     /// Asks each lane in use that is quiet with an empty put: one that does not answer is lost.

@@ -2,8 +2,8 @@
 
 use super::control_message::{ControlMessage, Kind, next};
 use super::pair::{Pair, Phase, Recovery, Role};
-use super::probe::Probe;
 use super::recover::LONG_STEP;
+use super::silence::Probe;
 use super::{Failover, TICK};
 use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::Transition;

@@ -3,7 +3,7 @@
 use super::control_block::Field;
 use super::control_message::{ControlMessage, Kind};
 use super::pair::{LaneState, Pair, Phase, Recovery, Stage, Unacknowledged};
-use super::probe::Probe;
+use super::silence::Probe;
 use super::{Failover, TICK};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;

@@ -8,15 +8,6 @@ use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::{Op, RemoteSlice, Ticket, Tracking};
 
-/// The tickets of one lane's probe and of the question whether it arrived.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tickets {
-    probe: Option<Ticket>,
-    ask: Option<Ticket>,
-    /// What had completed when the other side was last asked to leave the lane.
-    pub requested: Option<u64>,
-}
-
 impl Failover {
     /// Looks whether the lane of `rail`, which is in use, delivers; `due` now and then, else only where a
     /// question is under way. Leaves it if it does not and another does.

@@ -21,7 +21,8 @@
 //! Modules: `rails` (which there are), `transport` (the calls), `peer` (peers, their mappings and
 //! lanes), `keys` (the shared table that keys are checked in), `lanes` (lanes ended and
 //! begun anew), `faults` (what may befall a modelled rail), `operation` (the copies, and the one
-//! place every operation passes), `model` (latency and bandwidth), `carrier` (the thread that carries
+//! place every operation passes), `model` (latency and bandwidth), `flight` (an operation
+//! on its way there), `late` (those that a network holds back), `carrier` (the thread that carries
 //! modelled operations out), `multicast` (groups), `wire` (what peers exchange).
 //!
 //! [`AtomicScope::Global`]: ferrorail_fabric::AtomicScope::Global
@@ -29,6 +30,7 @@
 
 mod carrier;
 mod faults;
+mod flight;
 mod keys;
 mod lanes;
 mod late;

@@ -10,6 +10,7 @@
 //! a time and in order.
 
 use super::faults::{self, Faults, Kind};
+use super::flight::Flight;
 use super::late::Late;
 use super::operation::{Operation, Refusal, is_message, uses};
 use super::peer::{Failure, Lane, Peer};
@@ -67,21 +68,6 @@ pub(super) struct Queue {
     stalled: Option<Instant>,
     /// What the network still holds of lanes that broke.
     pub(super) late: Late,
-}
-
-/// An operation on its way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flight {
-    due: Instant,
-    pub(super) peer: PeerId,
-    /// Generation of the lane it was posted in.
-    pub(super) generation: u64,
-    sequence: u64,
-    /// Position among all operations of its rail, from 0.
-    pub(super) number: u64,
-    /// Handle of the region here that it was posted with.
-    region: u64,
-    pub(super) operation: Operation,
 }
 
 /// A completion on its way back.
@@ -383,5 +369,24 @@ impl Rail {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    /// What befalls the rail now.
+    pub(super) fn fault(&mut self) -> Option<Kind> {
+        self.faults.at(self.posted, Instant::now())
+    }
+
+    /// Where packets are late, holds those of what is in flight to `peer`, whose lane ends.
+    ///
+    /// # Safety
+    /// As [`Late::hold`].
+    unsafe fn hold_late(&mut self, peer: PeerId) {
+        if self.fault() == Some(Kind::Late) {
+            let lost = self.flights.iter().filter(|flight| flight.peer == peer);
+            // SAFETY: the caller's promise.
+            lost.for_each(|flight| unsafe { self.late.hold(*flight) });
+        }
     }
 }

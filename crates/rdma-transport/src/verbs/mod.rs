@@ -6,7 +6,7 @@
 //! rail to each process ever talked to, connected through the bytes of `wire`; `lane` accounts for
 //! operations, `work_request` posts them on its `queue_pair`, `completion` polls what became of
 //! them. `wake_events` wakes threads that sleep until a peer has written. `multicast` is groups, with queue
-//! pairs of their own. `handles` owns the C objects.
+//! pairs of their own. `handles`, `channel` and `completion_queue` own the C objects.
 //!
 //! Queue pairs are made when a peer is opened, never before. A rail's index may differ
 //! between processes (one may lack a rail that another has); its *plane* does not, so keys in
@@ -16,6 +16,7 @@ mod async_events;
 mod channel;
 mod choice;
 mod completion;
+mod completion_queue;
 mod device;
 mod error;
 mod gid;

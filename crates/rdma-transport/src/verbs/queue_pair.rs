@@ -1,8 +1,9 @@
 //! Reliable connected queue pairs and their way to "ready to send".
 
+use super::completion_queue::CompletionQueue;
 use super::error::set_up;
 use super::gid::Source;
-use super::handles::{CompletionQueue, ProtectionDomain};
+use super::handles::ProtectionDomain;
 use super::reach::Here;
 use super::wake_events::WakeEvents;
 use super::wire::RailAddress;

@@ -1,9 +1,10 @@
 //! A rail: one port, what belongs to it on this process's side, and its traffic.
 
 use super::choice::{Pick, State};
+use super::completion_queue::CompletionQueue;
 use super::device::Surveyed;
 use super::error::set_up;
-use super::handles::{CompletionQueue, Context, ProtectionDomain};
+use super::handles::{Context, ProtectionDomain};
 use super::queue_pair::{self, Local, QueuePair, Size};
 use super::wake_events::WakeEvents;
 use super::wire::RailAddress;

@@ -4,8 +4,9 @@
 //! Each takes a receive request, which all queue pairs of a rail share. Without one the writing queue
 //! pair would have to try again, so requests are replaced whenever the wake-up events are armed.
 
+use super::completion_queue::CompletionQueue;
 use super::error::set_up;
-use super::handles::{CompletionQueue, Context, ProtectionDomain};
+use super::handles::{Context, ProtectionDomain};
 use ferrorail_fabric::FabricError;
 use ibverbs_sys as ffi;
 use rdma_sys::{ibv_recv_wr, ibv_wc};

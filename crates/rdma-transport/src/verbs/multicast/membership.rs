@@ -1,7 +1,8 @@
 //! A process's membership in a group: its queue pair, and what is posted on it.
 
 use super::super::completion::Failure;
-use super::super::handles::{CompletionQueue, ProtectionDomain};
+use super::super::completion_queue::CompletionQueue;
+use super::super::handles::ProtectionDomain;
 use super::super::rail::Rail;
 use super::address::{self, MemberAddress};
 use super::pool::Pool;
@@ -123,8 +124,7 @@ impl Membership {
         }
     }
 
-    /// # Errors
-    /// If the device has failed before.
+    /// Fails if the device has failed before.
     fn check(&self) -> Result<(), MulticastError> {
         match &self.failure {
             Some((verb, words)) => Err(self.device(verb, io::Error::other(words.clone()))),

@@ -1,6 +1,7 @@
 //! Unreliable datagram queue pairs, and the addresses that they send to.
 
-use super::super::handles::{CompletionQueue, ProtectionDomain};
+use super::super::completion_queue::CompletionQueue;
+use super::super::handles::ProtectionDomain;
 use ibverbs_sys as ffi;
 use std::io;
 use std::ptr::NonNull;

@@ -1,6 +1,6 @@
 //! Posting datagrams and memory to receive into, and taking completions.
 
-use super::super::handles::CompletionQueue;
+use super::super::completion_queue::CompletionQueue;
 use super::pool::Pool;
 use super::queue_pair::DatagramQueuePair;
 use rdma_sys::{ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wc, ibv_wr_opcode};
