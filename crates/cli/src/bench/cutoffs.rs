@@ -2,9 +2,8 @@
 //! empirically (2008, sections 4.2 and 5.2): shared memory beside puts, k copies at once, and per-node
 //! gather and broadcast. What is found of collectives becomes rules that `FERRORAIL_TUNING` takes.
 
-use super::figures::{Figure, Finding, Machine, Quantity, Transfers, Unit, What};
-use super::report::Row;
-use super::transfer::Transfer;
+use super::figures::{Figure, Finding, Machine, Quantity, Transfer, Transfers, Unit, What};
+use super::row::Row;
 use super::variant::Variant;
 use anyhow::{Context, Result, bail};
 use ferrorail_base::units::format_bytes;

@@ -17,6 +17,7 @@ mod plan;
 mod raw;
 mod report;
 mod rma;
+mod row;
 mod sizes;
 mod spread;
 mod timing;

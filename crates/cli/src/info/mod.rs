@@ -4,6 +4,7 @@ mod estimate;
 mod report;
 mod settings;
 mod tree;
+mod value;
 
 use anyhow::Result;
 use std::io::Write;

@@ -1,5 +1,6 @@
 //! The report as data and as text.
 
+use super::value::{plain, rows};
 use super::{settings, tree};
 use crate::{library, mpi};
 use anyhow::Result;
@@ -213,10 +214,6 @@ fn line(out: &mut String, name: &str, value: impl std::fmt::Display) {
     let _ = writeln!(out, "  {name:<38} {value}");
 }
 
-pub fn rows(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
 fn first(value: &Value, names: &[&str]) -> String {
     let found = names.iter().find(|name| !value[**name].is_null());
     found.map_or(String::new(), |name| plain(&value[*name]))
@@ -224,11 +221,4 @@ fn first(value: &Value, names: &[&str]) -> String {
 
 fn list(value: &Value) -> String {
     rows(value).iter().map(plain).collect::<Vec<_>>().join(", ")
-}
-
-/// A value without the quotes of JSON.
-pub fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -137,12 +137,7 @@ pub fn listed() {
     println!(
         "{NAME:<15} N-BODY and RADIX with and without ferrorail, on natural and virtual nodes"
     );
-    println!("{:<15} $ {}", "", command(NAME));
-}
-
-/// How to run it by this name.
-pub fn command(name: &str) -> String {
-    format!("ferrorail bench {name}")
+    println!("{:<15} $ ferrorail bench {NAME}", "");
 }
 
 /// Compiles, runs and prints.

@@ -18,7 +18,6 @@ pub use machine::{Machine, Nodes, is_one_host};
 pub use native::ALLGATHER as NATIVE_ALLGATHER;
 
 use super::job_sizes::JobSizes;
-use super::transfer::Transfer;
 use super::variant::{By, Variant};
 use anyhow::{Result, bail};
 
@@ -80,6 +79,29 @@ pub struct Transfers {
     pub unit: Unit,
 }
 
+/// What moves a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// Bursts of puts of rank 0 to the last rank over so many rails; or of both to each other.
+    Put {
+        /// Rails.
+        rails: u8,
+        /// Whether both put at once.
+        both_ways: bool,
+    },
+    /// Puts of rank 0 and the last rank in turns: half of the way to and fro.
+    Ping {
+        /// Rails.
+        rails: u8,
+    },
+    /// Gets of rank 0 from the last rank over one rail, one after the other.
+    Get,
+    /// Rank 0 and rank 1 in turns: copied into a shared buffer, announced by a flag, copied out of it.
+    SharedBuffer,
+    /// The first so many ranks copy at once into parts of a shared region.
+    Copies(usize),
+}
+
 /// A benchmark of one-sided communication under several settings.
 #[derive(Debug)]
 pub struct OneSided {
@@ -123,6 +145,7 @@ pub struct Curve {
 
 const PAPERS: &[&[Figure]] = &[
     qian2008::FIGURES,
+    &[applications::TABLE1],
     icpp2007::FIGURES,
     hpcs2007::FIGURES,
     jiang2004::ACTIVE,
@@ -244,7 +267,7 @@ impl Figure {
     /// How to run it.
     pub fn command(&self) -> String {
         match self.what {
-            What::Applications => super::applications::command(self.name),
+            What::Applications => format!("ferrorail bench {}", self.name),
             What::Shown(command) => command.to_owned(),
             _ => format!(
                 "mpirun -n {} ferrorail bench {}",

@@ -1,13 +1,11 @@
 //! Qian and Afsahi, Efficient shared memory and RDMA based collectives on multi-rail QsNetII SMP clusters,
 //! Cluster Computing, 2008. What the papers of 2007 show as well has its text here.
 
-use super::applications;
 use super::{
-    Collectives, Curve, Figure, Finding, Machine, Nodes, Quantity, Transfers, Unit, What, library,
-    native,
+    Collectives, Curve, Figure, Finding, Machine, Nodes, Quantity, Transfer, Transfers, Unit, What,
+    library, native,
 };
 use crate::bench::job_sizes::JobSizes;
-use crate::bench::transfer::Transfer;
 use crate::bench::variant::By;
 
 const ALGORITHM: &str = "FERRORAIL_ALGORITHM";
@@ -244,7 +242,7 @@ pub const ALLGATHER: Figure = Figure {
     ],
 };
 
-/// The figures and the table.
+/// The figures.
 pub const FIGURES: &[Figure] = &[
     BOTH_WAYS,
     Figure {
@@ -384,5 +382,4 @@ pub const FIGURES: &[Figure] = &[
         ],
     },
     ALLGATHER,
-    applications::TABLE1,
 ];

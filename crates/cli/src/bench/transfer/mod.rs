@@ -7,7 +7,7 @@ mod node;
 mod rails;
 mod report;
 
-use super::figures::{Figure, Transfers};
+use super::figures::{Figure, Transfer, Transfers};
 use super::job_sizes::{Job, Team};
 use super::sizes::{self, Sizes};
 use super::timing::{Limits, Timing, everybodys};
@@ -17,29 +17,6 @@ use anyhow::{Result, bail};
 use ferrorail_mpi_abi::Host;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-/// What moves a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transfer {
-    /// Bursts of puts of rank 0 to the last rank over so many rails; or of both to each other.
-    Put {
-        /// Rails.
-        rails: u8,
-        /// Whether both put at once.
-        both_ways: bool,
-    },
-    /// Puts of rank 0 and the last rank in turns: half of the way to and fro.
-    Ping {
-        /// Rails.
-        rails: u8,
-    },
-    /// Gets of rank 0 from the last rank over one rail, one after the other.
-    Get,
-    /// Rank 0 and rank 1 in turns: copied into a shared buffer, announced by a flag, copied out of it.
-    SharedBuffer,
-    /// The first so many ranks copy at once into parts of a shared region.
-    Copies(usize),
-}
 
 /// Which ranks a transfer is between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
