@@ -7,8 +7,6 @@
 //! messages only with the leaders i of other nodes.
 
 use crate::builder::ScheduleBuilder;
-use crate::cost::Shape;
-use crate::registry::Request;
 use ferrorail_base::{NodeId, NodeRank, Topology};
 use std::ops::Range;
 
@@ -36,20 +34,6 @@ impl Leaders {
     /// The only leader of each node, with all ports.
     pub const fn one(ports: u8) -> Self {
         Self { count: 1, ports }
-    }
-
-    /// Those of a request.
-    pub fn of(request: &Request<'_>) -> Self {
-        let least = request.topology.node_size_min();
-        Self::new(request.leaders, least, request.ports)
-    }
-
-    /// Those of a shape.
-    pub fn of_shape(shape: &Shape) -> Self {
-        Self {
-            count: shape.leaders.into(),
-            ports: shape.ports / shape.leaders,
-        }
     }
 
     /// Everyone, on the only node of a team of `ranks`, where no ports are to be shared out.

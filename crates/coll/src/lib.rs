@@ -9,6 +9,7 @@
 //! * [`pattern`]: who talks to whom when, as pure arithmetic on indices;
 //! * [`group`]: ranks, or nodes led by their leaders, as members that own runs of blocks;
 //! * [`leaders`]: several leaders of a node, each with its own ports;
+//! * [`collective`], [`algorithm`]: what the tables of algorithms are made of;
 //! * [`allgather`], [`bcast`] and so on: a folder per collective, a file per algorithm;
 //! * [`vector`]: which of them serve the forms with blocks of different sizes;
 //! * [`registry`]: the table of all algorithms by name; [`semantics`]: what collectives mean;
@@ -21,12 +22,14 @@
 //! of [`Collective`] and its [`Semantics`](semantics::Semantics).
 #![forbid(unsafe_code)]
 
+pub mod algorithm;
 pub mod allgather;
 pub mod allreduce;
 pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
 pub mod builder;
+pub mod collective;
 pub mod cost;
 pub mod gather;
 pub mod group;
@@ -44,10 +47,10 @@ pub mod select;
 pub mod semantics;
 pub mod vector;
 pub mod verify;
+mod work;
 
+pub use algorithm::{Algorithm, Cut, RankOrder, Request};
 pub use builder::ScheduleBuilder;
-pub use registry::{
-    Algorithm, Collective, Cut, RankOrder, Request, UnknownAlgorithm, UnknownCollective,
-    algorithms, find, find_collective,
-};
+pub use collective::{Collective, UnknownCollective, find_collective};
+pub use registry::{UnknownAlgorithm, algorithms, find};
 pub use schedule::{Buffer, Order, Protocol, Schedule, Slot, Span, Step};

@@ -10,7 +10,9 @@
 //! section 3.1): on one port, each up to a size of block and another above it. What a composite runs is
 //! rows of the tables of algorithms, which the verifier covers with one port.
 
-use crate::registry::{Algorithm, Collective, UnknownAlgorithm, find};
+use crate::algorithm::Algorithm;
+use crate::collective::Collective;
+use crate::registry::{UnknownAlgorithm, find};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};

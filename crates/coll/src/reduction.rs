@@ -2,9 +2,10 @@
 //!
 //! Token p N + r stands for part p of rank r's vector.
 
+use crate::algorithm::{RankOrder, Request, SCRATCH};
 use crate::builder::ScheduleBuilder;
-use crate::registry::{Content, Instance, Overlap, RankOrder, Request, SCRATCH, Semantics};
 use crate::schedule::{Order, Schedule, Span};
+use crate::semantics::{Content, Instance, Overlap, Semantics};
 
 /// Reduces `spans`, in rank order, into `into`, which is none of them but may be the first.
 pub(crate) fn fold(

@@ -20,7 +20,7 @@
 //! # Cut vectors
 //!
 //! A broadcast or a reduction moves one vector, which its algorithm may cut into parts
-//! ([`Cut::PerRank`](crate::registry::Cut)): block i of `Send` and `Recv` is then part i. The
+//! ([`Cut::PerRank`](crate::algorithm::Cut)): block i of `Send` and `Recv` is then part i. The
 //! executor cuts between elements, so parts may differ in length, alike on all ranks. Every block
 //! of scratch has room for the longest part; puts between scratch move that much per block. A copy
 //! of a cut vector has `Send` or `Recv` on one side at least, which gives its lengths; a reduction

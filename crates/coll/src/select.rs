@@ -16,8 +16,9 @@
 //! An algorithm may have ports of its own there too, as in `bruck:ports=1` ([`crate::named`]).
 //! Loading checks that a choice exists for every query and that every rule can be reached.
 
+use crate::algorithm::{Algorithm, RankOrder};
+use crate::collective::Collective;
 use crate::named::{NameError, Variant, variant};
-use crate::registry::{Algorithm, Collective, RankOrder};
 use crate::schedule::Protocol;
 use ferrorail_base::Topology;
 use serde::{Deserialize, Serialize};

@@ -12,7 +12,7 @@ pub struct Instance {
     pub size: u32,
     /// Root, 0 where there is none.
     pub root: Rank,
-    /// Parts of the vector ([`Cut::parts`](crate::registry::Cut::parts)).
+    /// Parts of the vector ([`Cut::parts`](crate::algorithm::Cut::parts)).
     pub parts: u32,
 }
 

@@ -17,7 +17,9 @@
 //! `direct` gives a pair one message, and under [`Protocol::Rendezvous`](crate::Protocol::Rendezvous) one
 //! RTR, so that leaving pairs out of either schedule leaves the rest as proven.
 
-use crate::registry::{Algorithm, Collective, SCRATCH, Semantics};
+use crate::algorithm::{Algorithm, SCRATCH};
+use crate::collective::Collective;
+use crate::semantics::Semantics;
 use crate::{allgather, alltoall, gather, reduce_scatter_block, scatter};
 
 /// Pairs without data do not wait for each other.

@@ -21,18 +21,16 @@
 //! * whoever ends a synchronising collective knows that every rank has entered it;
 //! * at the end `Recv` holds on every rank what the collective defines.
 
-use crate::registry::{Content, Instance, Semantics};
 use crate::schedule::{Buffer, Protocol, Schedule, Slot, Step};
+use crate::semantics::{Content, Instance, Semantics};
 use ferrorail_base::{NodeRank, Rank, Topology};
 use std::fmt;
 
 mod clock;
 mod machine;
 mod memory;
-mod multicast;
 mod outcome;
 mod shape;
-mod signal;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -20,12 +20,12 @@
 //!   two puts on one port; one RTR per message.
 
 use super::{SEND, alone, copy_own, recv, work_of_copies};
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::bruck::{Message, rounds};
 use crate::pattern::{after, before, ceil_log};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

@@ -19,11 +19,11 @@
 //!   blocks.
 
 use super::{SEND, alone, copy_own, recv, work_of_copies};
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::direct::{Exchange, round, rounds};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule};
 
 /// What has arrived leaves scratch, or is released to the node, in this many portions at most.

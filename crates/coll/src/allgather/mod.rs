@@ -24,13 +24,13 @@
 //! A rank's result depends on every rank's block; so whoever has finished knows that all have
 //! entered, which is what the re-use of scratch channels rests on.
 
+use crate::algorithm::{Algorithm, Cut, EITHER, RankOrder, Request, SCRATCH};
 use crate::builder::ScheduleBuilder;
+use crate::collective::Collective;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::registry::{
-    Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
-};
 use crate::schedule::{Buffer, Protocol, Schedule, Span};
+use crate::semantics::{Content, Overlap, Semantics};
 use ferrorail_base::Rank;
 
 pub mod bruck;

@@ -17,11 +17,11 @@
 //!   to another node where ranks are consecutive.
 
 use super::{SEND, alone, copy_own, recv, work_of_copies};
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::ring::{incoming, left, outgoing, right};
-use crate::registry::Request;
 use crate::schedule::{Buffer, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

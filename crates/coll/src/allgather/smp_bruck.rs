@@ -23,12 +23,12 @@
 
 use super::bruck::Round;
 use super::{alone, single_node, work_of_single_node};
+use crate::algorithm::Request;
 use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::bruck::rounds;
 use crate::pattern::{after, ceil_log};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.

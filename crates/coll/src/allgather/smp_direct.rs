@@ -22,12 +22,12 @@
 
 use super::direct::{await_portion, copy_portion_out, portion_count, portions, post};
 use super::{alone, single_node, work_of_single_node};
+use crate::algorithm::Request;
 use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::leaders::Leaders;
 use crate::pattern::direct::rounds;
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule of `smp_direct`.
@@ -37,7 +37,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 
 /// One rank's schedule of `multi_leader_direct`.
 pub fn build_multi_leader(request: &Request<'_>) -> Schedule {
-    build_led(request, Leaders::of(request))
+    build_led(request, request.node_leaders())
 }
 
 fn build_led(request: &Request<'_>, leaders: Leaders) -> Schedule {
@@ -76,7 +76,7 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
 
 /// Closed form of `multi_leader_direct`.
 pub fn work_multi_leader(shape: &Shape, _: Protocol) -> Work {
-    work_led(shape, Leaders::of_shape(shape))
+    work_led(shape, shape.node_leaders())
 }
 
 fn work_led(shape: &Shape, leaders: Leaders) -> Work {

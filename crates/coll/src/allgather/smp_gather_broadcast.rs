@@ -26,12 +26,12 @@
 
 use super::tree_gather_broadcast::{broadcast, gather, gather_volume};
 use super::{alone, single_node, work_of_single_node};
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::direct;
 use crate::pattern::knomial::levels;
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule};
 
 /// How everything reaches the other leaders.

@@ -17,10 +17,10 @@
 //! Source: Khalilov et al. 2024 (arXiv 2408.13356), concurrent multicasts; the phases of Qian and Afsahi.
 
 use super::{alone, single_node, work_of_single_node};
+use crate::algorithm::Request;
 use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.

@@ -18,11 +18,11 @@
 //! * Any number of ranks. The single-port tree of the baseline is k = 1.
 
 use super::{SEND, alone, work_of_copies};
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::knomial::{children, levels, parent};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.

@@ -13,10 +13,12 @@
 //! All combine in rank order, `smp_` and `multi_leader_` where nodes are consecutive, and with one
 //! bracketing on all ranks: results are the same to the bit everywhere.
 
+use crate::algorithm::{Algorithm, Cut, Request, SCRATCH};
+use crate::collective::Collective;
 use crate::cost::{Shape, Work};
 use crate::reduction::{rank_order, reduced, semantics};
-use crate::registry::{Algorithm, Collective, Cut, Request, SCRATCH, Semantics};
 use crate::schedule::{Protocol, Schedule};
+use crate::semantics::Semantics;
 
 pub mod multi_leader;
 pub mod recursive_multiplying;

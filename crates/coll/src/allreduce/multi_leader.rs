@@ -10,19 +10,18 @@
 //! release    leaders release their slices; everyone copies all of them out
 //! ```
 //!
-//! * L leaders with k/L ports each ([`Leaders`]). Rounds and messages per leader: those of
+//! * L leaders with k/L ports each ([`Leaders`](crate::leaders::Leaders)). Rounds and messages per leader: those of
 //!   `recursive_multiplying` over V nodes and k/L ports. Volume per round: l/L bytes.
 //! * Cost: rounds × (α + l/L β). Each leader reduces l/L bytes of its node and per message.
 //! * One node: every rank reduces its slice, one in N, and everyone copies all of them.
 //! * Combines in rank order where the ranks of every node are consecutive.
 
 use super::recursive_multiplying::{Exchange, counts};
+use crate::algorithm::Request;
 use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::leaders::Leaders;
 use crate::reduction::{alone, fold_like};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.
@@ -32,7 +31,9 @@ pub fn build(request: &Request<'_>) -> Schedule {
     if let Some(schedule) = alone(request) {
         return schedule;
     }
-    let leaders = Leaders::of(request).or_everyone(topology.node_count(), parts);
+    let leaders = request
+        .node_leaders()
+        .or_everyone(topology.node_count(), parts);
     let local = topology.node_rank_of(request.rank);
     let groups = (0..leaders.count).map(|leader| Group::led_by(topology, leaders, leader));
     let groups: Vec<Group<'_>> = groups.collect();
@@ -73,7 +74,7 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(1);
     }
-    let leaders = Leaders::of_shape(shape).or_everyone(shape.nodes, shape.ranks);
+    let leaders = shape.node_leaders().or_everyone(shape.nodes, shape.ranks);
     let (rounds, reductions) = counts(shape.nodes, leaders.ports);
     let slice = u64::from(leaders.share_max(shape.ranks));
     let reductions = u64::from(shape.node_size) - 1 + reductions;

@@ -17,12 +17,12 @@
 //!   round, whole vectors. Any number of ranks.
 //! * Cost: rounds × (α + l β), and k reductions per round.
 
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::exchange::{Pattern, Role};
 use crate::reduction::{alone, fold_like};
-use crate::registry::Request;
 use crate::schedule::{Order, Protocol, Schedule, Span};
 
 /// One rank's schedule.

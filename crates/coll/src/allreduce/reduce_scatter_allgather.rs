@@ -12,11 +12,11 @@
 //! * Rounds: 2⌈(N-1)/k⌉. Messages per rank: 2(N-1). Volume per port: 2⌈(N-1)/k⌉ parts of l/N
 //!   bytes, about 2 l/k bytes. Each rank reduces l bytes. Any number of ranks.
 
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::direct::{Exchange, round, rounds};
 use crate::reduction::{alone, fold};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

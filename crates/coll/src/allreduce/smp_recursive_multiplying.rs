@@ -8,11 +8,11 @@
 //! * Combines in rank order where the ranks of every node are consecutive.
 
 use super::recursive_multiplying::{Exchange, counts};
+use crate::algorithm::Request;
 use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::reduction::{alone, fold};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.

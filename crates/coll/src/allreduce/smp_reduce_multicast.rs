@@ -12,6 +12,7 @@
 //! Source: Yu et al. 2005, section 1: broadcast as a part of all-reduce.
 
 use super::smp_recursive_multiplying;
+use crate::algorithm::Request;
 use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
@@ -19,7 +20,6 @@ use crate::pattern::ceil_log;
 use crate::pattern::rooted::Tree;
 use crate::reduce::knomial::{arrivals, up};
 use crate::reduction::fold;
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.

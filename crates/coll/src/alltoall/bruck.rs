@@ -18,9 +18,9 @@
 
 use super::alone;
 use super::relay::{Hop, by_distance};
+use crate::algorithm::Request;
 use crate::cost::{Shape, Work};
 use crate::pattern::dissemination::{peers, rounds, stride};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.

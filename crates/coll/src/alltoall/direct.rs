@@ -8,10 +8,10 @@
 //! * Zero-copy: N-1 RTRs per rank; puts go from `Send` to `Recv`.
 
 use super::alone;
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::direct::{Exchange, round, rounds};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

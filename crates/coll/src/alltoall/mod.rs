@@ -17,12 +17,12 @@
 //! In place `Send` is `Recv`: a block is sent before what replaces it is stored, which puts from
 //! peers could not know; so operations in place go through scratch.
 
+use crate::algorithm::{Algorithm, Cut, EITHER, RankOrder, Request, SCRATCH};
 use crate::builder::ScheduleBuilder;
+use crate::collective::Collective;
 use crate::cost::{Shape, Work};
-use crate::registry::{
-    Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
-};
 use crate::schedule::{Protocol, Schedule, Span};
+use crate::semantics::{Content, Overlap, Semantics};
 
 pub mod bruck;
 pub mod direct;

@@ -12,10 +12,10 @@
 //!   Messages per rank: N-1, and N-1 permissions. Volume: N-1 blocks. Cost: (N-1) (α + l β).
 
 use super::{alone, work_of_copies};
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::{after, before};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

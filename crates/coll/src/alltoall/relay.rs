@@ -5,9 +5,9 @@
 //! in the same order. No area of scratch is used twice, so nobody waits to re-use one. All ranks
 //! send messages of the same lengths, which is what places the areas alike everywhere.
 
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::pattern::{after, before};
-use crate::registry::Request;
 use crate::schedule::{Schedule, Span};
 use ferrorail_base::Rank;
 

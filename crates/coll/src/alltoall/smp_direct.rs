@@ -20,12 +20,12 @@
 //! * One node: everyone copies in, one wait for all, everyone copies out.
 
 use super::alone;
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::leaders::Leaders;
 use crate::pattern::direct::{round, rounds};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::{NodeId, NodeRank, Rank, Topology};
 
@@ -36,7 +36,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 
 /// One rank's schedule of `multi_leader_direct`.
 pub fn build_multi_leader(request: &Request<'_>) -> Schedule {
-    build_led(request, Leaders::of(request))
+    build_led(request, request.node_leaders())
 }
 
 fn build_led(request: &Request<'_>, leaders: Leaders) -> Schedule {
@@ -194,7 +194,7 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
 
 /// Closed form of `multi_leader_direct`.
 pub fn work_multi_leader(shape: &Shape, _: Protocol) -> Work {
-    work_led(shape, Leaders::of_shape(shape))
+    work_led(shape, shape.node_leaders())
 }
 
 fn work_led(shape: &Shape, leaders: Leaders) -> Work {

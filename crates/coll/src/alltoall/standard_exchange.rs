@@ -30,10 +30,10 @@
 use super::alone;
 use super::bruck::key_count;
 use super::relay::{Hop, Message, Relay, by_distance};
+use crate::algorithm::Request;
 use crate::cost::{Shape, Work};
 use crate::pattern::exchange::Pattern;
 use crate::pattern::shares;
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.

@@ -6,12 +6,12 @@
 //! * Rounds: ⌈log_{k+1} N⌉. Messages per rank: at most k per round, empty. Any number of ranks.
 //! * Cost: ⌈log_{k+1} N⌉ α.
 
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::dissemination::{peers, rounds};
 use crate::pattern::{after, before};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.

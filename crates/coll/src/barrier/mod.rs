@@ -7,11 +7,11 @@
 //!
 //! Messages carry no block. N ranks on V nodes, k ports.
 
+use crate::algorithm::{Algorithm, Cut, RankOrder, Request, SCRATCH};
+use crate::collective::Collective;
 use crate::cost::{Shape, Work};
-use crate::registry::{
-    Algorithm, Collective, Cut, Overlap, RankOrder, Request, SCRATCH, Semantics,
-};
 use crate::schedule::{Protocol, Schedule};
+use crate::semantics::{Overlap, Semantics};
 
 pub mod dissemination;
 pub mod smp_dissemination;

@@ -8,11 +8,11 @@
 //! * One node: everyone signals and waits for all; nobody waits for the leader in particular.
 
 use super::dissemination::exchange;
+use crate::algorithm::Request;
 use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::dissemination::rounds;
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.

@@ -12,12 +12,12 @@
 //! * Volume per port: ⌈log_{k+1} N⌉ messages. Cost: ⌈log_{k+1} N⌉ (α + l β).
 //! * Zero-copy: one RTR per rank, to its parent.
 
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::Tree;
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

@@ -12,11 +12,11 @@
 //! | `multi_leader_knomial` | ⌈log_{k/L+1} V⌉ | 1/L ⌈log_{k/L+1} V⌉ | scratch |
 //! | `smp_multicast` | 1 | 1 | scratch, recv |
 
+use crate::algorithm::{Algorithm, Cut, EITHER, RankOrder, Request, SCRATCH};
+use crate::collective::Collective;
 use crate::cost::{Shape, Work};
-use crate::registry::{
-    Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
-};
 use crate::schedule::{Protocol, Schedule};
+use crate::semantics::{Content, Overlap, Semantics};
 
 pub mod knomial;
 pub mod multi_leader;

@@ -9,18 +9,17 @@
 //! 0 copies out; 2 and 3 release each other and copy out
 //! ```
 //!
-//! * L leaders with k/L ports each ([`Leaders`]). Rounds: ⌈log_{k/L+1} V⌉. Messages: L (V-1).
+//! * L leaders with k/L ports each ([`Leaders`](crate::leaders::Leaders)). Rounds: ⌈log_{k/L+1} V⌉. Messages: L (V-1).
 //! * Cost: ⌈log_{k/L+1} V⌉ (α + l/L β) and two copies, the second concurrent within a node.
 //! * One node: the root copies in, the others wait for it and copy out at the same time.
 
 use super::knomial::down;
+use crate::algorithm::Request;
 use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::leaders::Leaders;
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::Tree;
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.
@@ -31,7 +30,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
     if parts == 1 {
         return builder.finish(0);
     }
-    let leaders = Leaders::of(request);
+    let leaders = request.node_leaders();
     let leader = leaders.index(topology.node_rank_of(request.rank));
     let group = Group::led_by(topology, leaders, leader.unwrap_or(0));
     let (node, root_node) = (group.member_of(request.rank), group.member_of(request.root));
@@ -71,7 +70,7 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(0);
     }
-    let leaders = Leaders::of_shape(shape);
+    let leaders = shape.node_leaders();
     let levels = u64::from(ceil_log(shape.nodes, u32::from(leaders.ports) + 1));
     let syncs = match shape.nodes {
         1 => 1,

@@ -12,10 +12,10 @@
 //! * Rounds: 2(N-1). Messages per rank: N, on one port. Volume: 2(N-1) parts of l/N bytes.
 //! * Cost: 2(N-1) (α + l/N β): a single rail and everyone sends the message once. Any size and root.
 
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::{after, before};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

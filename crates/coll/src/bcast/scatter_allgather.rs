@@ -15,12 +15,12 @@
 //!   ⌈(N-1)/k⌉ parts of l/N bytes; about 2 l/k bytes, however many ranks there are.
 //! * Any size, any root.
 
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::ceil_log;
 use crate::pattern::direct;
 use crate::pattern::rooted::{Tree, volume};
-use crate::registry::Request;
 use crate::scatter::tree::down;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;

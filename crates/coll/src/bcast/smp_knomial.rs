@@ -14,12 +14,12 @@
 //! * One node: the root copies in, the others wait for it and copy out at the same time.
 
 use super::knomial::down;
+use crate::algorithm::Request;
 use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::Tree;
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.

@@ -17,9 +17,9 @@
 //!
 //! Source: Yu et al. 2005, section 5.1, whose processes all receive by themselves.
 
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

@@ -21,8 +21,8 @@
 //! the rails share.
 
 use super::{Model, Nanos, Shape};
+use crate::collective::Collective;
 use crate::pattern::ceil_log;
-use crate::registry::Collective;
 use serde::Serialize;
 
 /// Lower bounds of one operation.

@@ -1,8 +1,10 @@
 //! The closed forms against the schedules, and both against the paper's equations.
 
 use super::*;
+use crate::collective::Collective;
 use crate::pattern::{ceil_log, floor_log};
-use crate::registry::{Collective, algorithms, find};
+use crate::registry::{algorithms, find};
+use ferrorail_base::Topology;
 
 mod leaders;
 mod standard_exchange;

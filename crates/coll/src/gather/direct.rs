@@ -7,10 +7,10 @@
 //! * Zero-copy: the root announces its buffer to everyone; they put from `Send`.
 
 use super::tree::copy_others_out;
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::{after, before, direct};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

@@ -11,11 +11,11 @@
 //!
 //! Source: Qian and Afsahi, Cluster Computing 11 (2008), sections 5.1.1 and 5.2.1.
 
+use crate::algorithm::{Algorithm, Cut, EITHER, RankOrder, Request, SCRATCH};
+use crate::collective::Collective;
 use crate::cost::{Shape, Work};
-use crate::registry::{
-    Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
-};
 use crate::schedule::{Protocol, Schedule};
+use crate::semantics::{Content, Overlap, Semantics};
 
 pub mod direct;
 pub mod smp;

@@ -18,12 +18,12 @@
 //! * One node: all copy in concurrently, the root waits for them and copies out.
 
 use super::tree::up;
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::rooted::{Tree, volume};
 use crate::pattern::{after, before, ceil_log, direct};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::{NodeId, Rank};
 

@@ -15,12 +15,12 @@
 //!   ⌈log_{k+1} N⌉ α + (N-1)/k l β. Else Σ min((k+1)^i, N - (k+1)^i) for root 0, and at most
 //!   Σ (k+1)^i for others.
 
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::{Tree, volume};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.

@@ -11,13 +11,13 @@
 //! * Rounds: ⌈log_{k+1} N⌉. Messages: N-1, whole vectors. Any size, any root, rank order always.
 //! * Cost: ⌈log_{k+1} N⌉ (α + l β), and at most k reductions per round.
 
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::Tree;
 use crate::reduction::alone;
-use crate::registry::Request;
 use crate::schedule::{Order, Protocol, Schedule, Span};
 
 /// One rank's schedule.

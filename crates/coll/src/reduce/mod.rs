@@ -7,10 +7,12 @@
 //! | `smp_knomial` | ⌈log_{k+1} V⌉ | ⌈log_{k+1} V⌉ vectors | where nodes are consecutive |
 //! | `multi_leader_knomial` | ⌈log_{k/L+1} V⌉ | 1/L ⌈log_{k/L+1} V⌉ vectors | where nodes are consecutive |
 
+use crate::algorithm::{Algorithm, Cut, Request, SCRATCH};
+use crate::collective::Collective;
 use crate::cost::{Shape, Work};
 use crate::reduction::{rank_order, reduced, semantics};
-use crate::registry::{Algorithm, Collective, Cut, Overlap, Request, SCRATCH, Semantics};
 use crate::schedule::{Protocol, Schedule};
+use crate::semantics::{Overlap, Semantics};
 
 pub mod knomial;
 pub mod multi_leader;

@@ -5,20 +5,19 @@
 //! 2 reduce parts 0 1 of their nodes' vectors, 1 and 3 parts 2 3; `2>0: parts 0 1` on port 0,
 //! `3>1: parts 2 3` on port 1; 1 waits for 0 and copies everything out.
 //!
-//! * L leaders with k/L ports each ([`Leaders`]). Rounds: ⌈log_{k/L+1} V⌉. Messages: L (V-1), of l/L
+//! * L leaders with k/L ports each ([`Leaders`](crate::leaders::Leaders)). Rounds: ⌈log_{k/L+1} V⌉. Messages: L (V-1), of l/L
 //!   bytes. Cost: ⌈log_{k/L+1} V⌉ (α + l/L β).
 //! * One node: every rank reduces its slice, one in N, and the root copies all of them.
 //! * Combines in rank order where the ranks of every node are consecutive.
 
 use super::knomial::{arrivals, up};
+use crate::algorithm::Request;
 use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::leaders::Leaders;
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::Tree;
 use crate::reduction::{alone, fold_like};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.
@@ -28,7 +27,9 @@ pub fn build(request: &Request<'_>) -> Schedule {
     }
     let topology = request.topology;
     let parts = topology.size();
-    let leaders = Leaders::of(request).or_everyone(topology.node_count(), parts);
+    let leaders = request
+        .node_leaders()
+        .or_everyone(topology.node_count(), parts);
     let local = topology.node_rank_of(request.rank);
     let leader = leaders.index(local);
     let group = Group::led_by(topology, leaders, leader.unwrap_or(0));
@@ -76,7 +77,7 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(1);
     }
-    let leaders = Leaders::of_shape(shape).or_everyone(shape.nodes, shape.ranks);
+    let leaders = shape.node_leaders().or_everyone(shape.nodes, shape.ranks);
     let levels = u64::from(ceil_log(shape.nodes, u32::from(leaders.ports) + 1));
     let slice = u64::from(leaders.share_max(shape.ranks));
     let reductions = u64::from(shape.node_size - 1 + arrivals(shape.nodes, leaders.ports));

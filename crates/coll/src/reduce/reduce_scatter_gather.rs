@@ -12,12 +12,12 @@
 //! * Rounds: 2⌈(N-1)/k⌉. Messages: (N-1)(N+1). Volume per port: 2⌈(N-1)/k⌉ parts of l/N bytes,
 //!   about 2 l/k bytes. Each rank reduces l bytes. Any size, any root, rank order always.
 
+use crate::algorithm::Request;
 use crate::allreduce::reduce_scatter_allgather::exchange;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::direct::{round, rounds};
 use crate::reduction::{alone, fold, fold_like};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

@@ -8,13 +8,13 @@
 //! * Combines in rank order where the ranks of every node are consecutive.
 
 use super::knomial::{arrivals, up};
+use crate::algorithm::Request;
 use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::Tree;
 use crate::reduction::{alone, fold};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.

@@ -17,12 +17,12 @@
 //! * Combines ranks in the order of the ring, so that the operation must commute.
 
 use super::work_alone;
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::bruck::{Message, rounds};
 use crate::pattern::{after, before, ceil_log};
 use crate::reduction::alone;
-use crate::registry::Request;
 use crate::schedule::{Order, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

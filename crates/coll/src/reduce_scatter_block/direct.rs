@@ -7,11 +7,11 @@
 //! * Cost: ⌈(N-1)/k⌉ (α + l β), equation (2), and N-1 reductions of a block.
 
 use super::work_alone;
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::direct::{Exchange, round, rounds};
 use crate::reduction::{alone, fold};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

@@ -13,12 +13,12 @@
 //! They serve blocks of different sizes, too: where one reduces elsewhere than in `Recv`, it says
 //! which block that is.
 
+use crate::algorithm::{Algorithm, Cut, RankOrder, Request, SCRATCH};
+use crate::collective::Collective;
 use crate::cost::{Shape, Work};
 use crate::reduction::semantics;
-use crate::registry::{
-    Algorithm, Collective, Content, Cut, Overlap, RankOrder, Request, SCRATCH, Semantics,
-};
 use crate::schedule::{Protocol, Schedule};
+use crate::semantics::{Content, Overlap, Semantics};
 
 pub mod bruck;
 pub mod direct;

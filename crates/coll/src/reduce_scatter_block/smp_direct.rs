@@ -20,13 +20,13 @@
 //! * Combines in rank order where the ranks of every node are consecutive.
 
 use super::work_alone;
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::leaders::{Leaders, runs};
 use crate::pattern::direct::{round, rounds};
 use crate::reduction::{alone, fold};
-use crate::registry::Request;
 use crate::schedule::{Order, Protocol, Schedule, Span};
 use ferrorail_base::NodeRank;
 use std::cmp::Ordering;
@@ -38,7 +38,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 
 /// One rank's schedule of `multi_leader_direct`.
 pub fn build_multi_leader(request: &Request<'_>) -> Schedule {
-    build_led(request, Leaders::of(request))
+    build_led(request, request.node_leaders())
 }
 
 fn build_led(request: &Request<'_>, leaders: Leaders) -> Schedule {
@@ -188,7 +188,7 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
 
 /// Closed form of `multi_leader_direct`.
 pub fn work_multi_leader(shape: &Shape, _: Protocol) -> Work {
-    work_led(shape, Leaders::of_shape(shape))
+    work_led(shape, shape.node_leaders())
 }
 
 fn work_led(shape: &Shape, leaders: Leaders) -> Work {

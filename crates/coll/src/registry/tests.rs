@@ -1,7 +1,9 @@
 //! Names.
 
 use super::*;
-use ferrorail_base::Topology;
+use crate::algorithm::Request;
+use crate::collective::find_collective;
+use ferrorail_base::{Rank, Topology};
 
 #[test]
 fn names_are_unique_and_found() {

@@ -8,9 +8,9 @@
 //! * The least that all ranks copy and reduce together: for nodes with fewer cores than ranks.
 
 use super::{Kind, recursive_doubling};
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
-use crate::registry::Request;
 use crate::schedule::{Order, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

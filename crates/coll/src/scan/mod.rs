@@ -10,12 +10,12 @@
 //! All keep rank order on every team. An exclusive scan gives rank 0 nothing; its buffer is not
 //! touched.
 
+use crate::algorithm::{Algorithm, Cut, RankOrder, Request, SCRATCH};
+use crate::collective::Collective;
 use crate::cost::{Shape, Work};
 use crate::reduction::{reduced, semantics};
-use crate::registry::{
-    Algorithm, Collective, Cut, Overlap, RankOrder, Request, SCRATCH, Semantics,
-};
 use crate::schedule::{Protocol, Schedule};
+use crate::semantics::{Overlap, Semantics};
 
 pub mod chain;
 pub mod recursive_doubling;

@@ -15,10 +15,10 @@
 //! * Cost: ⌈log_{k+1} N⌉ (α + l β), and at most k reductions per round, 2k exclusive.
 
 use super::Kind;
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::dissemination::{peers, rounds};
-use crate::registry::Request;
 use crate::schedule::{Order, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

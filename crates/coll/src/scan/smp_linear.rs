@@ -9,11 +9,11 @@
 //! * Where the ranks of some node are not consecutive, `recursive_doubling` takes its place.
 
 use super::{Kind, recursive_doubling};
+use crate::algorithm::{Request, has_consecutive_nodes};
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::reduction::fold;
-use crate::registry::{Request, has_consecutive_nodes};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::NodeRank;
 

@@ -7,10 +7,10 @@
 //!   the one before are under way.
 //! * Zero-copy: everyone announces its buffer; the root puts from `Send`.
 
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::{before, direct};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

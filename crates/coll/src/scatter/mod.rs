@@ -10,11 +10,11 @@
 //!
 //! In place the root's `Recv` is its own block of `Send`, which is then not written.
 
+use crate::algorithm::{Algorithm, Cut, EITHER, RankOrder, Request, SCRATCH};
+use crate::collective::Collective;
 use crate::cost::{Shape, Work};
-use crate::registry::{
-    Algorithm, Collective, Content, Cut, EITHER, Overlap, RankOrder, Request, SCRATCH, Semantics,
-};
 use crate::schedule::{Protocol, Schedule};
+use crate::semantics::{Content, Overlap, Semantics};
 
 pub mod direct;
 pub mod smp_direct;

@@ -12,11 +12,11 @@
 //! * Cost: ⌈(V-1)/k⌉ (α + q l β), equation (2) over nodes, and the copies.
 //! * One node: the root copies in, the others wait for it and copy out at the same time.
 
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::{before, direct};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

@@ -10,11 +10,11 @@
 //!
 //! * Rounds: ⌈log_{k+1} N⌉. Messages: N-1. Volume per port as in the tree gather, equation (1).
 
+use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::{Tree, volume};
-use crate::registry::Request;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 

@@ -1,8 +1,9 @@
 //! The shipped table against the cost model, between nodes; inside one measurements rule.
 
 use super::*;
+use crate::algorithm::Request;
 use crate::cost::{Model, Shape, piece_bytes, predict_in_pieces};
-use crate::registry::{Request, algorithms};
+use crate::registry::algorithms;
 use ferrorail_base::Rank;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

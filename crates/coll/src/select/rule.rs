@@ -1,6 +1,6 @@
 //! Rules of a table: ranges of facts, and what is chosen within them.
 
-use crate::registry::Collective;
+use crate::collective::Collective;
 use crate::schedule::Protocol;
 use serde::{Deserialize, Serialize};
 use std::fmt;

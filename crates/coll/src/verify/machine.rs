@@ -2,13 +2,16 @@
 
 use super::clock::{Clocks, Told};
 use super::memory::{Access, Known, LOCAL, Memory, Puts, Region};
-use super::multicast::Multicasts;
-use super::signal::Signal;
 use super::value::Values;
 use super::{Fault, Meaning, StepId, Task, VerifyError};
-use crate::registry::Overlap;
 use crate::schedule::{Buffer, Order, Schedule, Slot, Span, Step, slot_limit};
+use crate::semantics::Overlap;
 use ferrorail_base::Rank;
+use multicast::Multicasts;
+use signal::Signal;
+
+mod multicast;
+mod signal;
 
 /// What raised a slot.
 pub(super) struct Arrival {
@@ -27,7 +30,7 @@ const NOTHING: u32 = u32::MAX;
 
 pub(super) struct Process {
     pub(super) next: usize,
-    pub(super) signals: Vec<Signal>,
+    signals: Vec<Signal>,
     send: Region,
     pub(super) recv: Region,
     scratch: Region,
@@ -56,7 +59,7 @@ pub(super) struct Machine<'a> {
     /// For each rank, the ranks that have announced as far as it has awaited that.
     permitted: Vec<bool>,
     pub(super) puts: Puts,
-    pub(super) multicasts: Multicasts,
+    multicasts: Multicasts,
     /// Ranks that may be able to go on.
     ready: Vec<Rank>,
 }

@@ -2,8 +2,8 @@
 
 use super::machine::Machine;
 use super::{Fault, Meaning, Place, VerifyError};
-use crate::registry::Content;
 use crate::schedule::{Buffer, Span};
+use crate::semantics::Content;
 use ferrorail_base::Rank;
 
 impl Machine<'_> {

@@ -1,7 +1,9 @@
 //! Every algorithm and protocol on every size, k and many node shapes.
 
 use super::super::*;
-use crate::registry::{Algorithm, Collective, algorithms, find};
+use crate::algorithm::Algorithm;
+use crate::collective::Collective;
+use crate::registry::{algorithms, find};
 use proptest::prelude::*;
 use std::ops::RangeInclusive;
 

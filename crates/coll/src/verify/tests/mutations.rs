@@ -1,7 +1,8 @@
 //! Mistakes of order and agreement: each test breaks a right schedule in one way.
 
 use super::super::*;
-use crate::registry::{Collective, find};
+use crate::collective::Collective;
+use crate::registry::find;
 use crate::schedule::Span;
 
 pub(super) struct Team {

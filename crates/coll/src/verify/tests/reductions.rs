@@ -2,7 +2,8 @@
 
 use super::super::*;
 use super::mutations::spans;
-use crate::registry::{Collective, find};
+use crate::collective::Collective;
+use crate::registry::find;
 use crate::schedule::{Order, Span};
 
 struct Broken {

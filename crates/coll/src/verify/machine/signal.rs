@@ -1,7 +1,7 @@
 //! Node signals: what a rank has said to its node, and waiting for it.
 
-use super::clock::Told;
-use super::machine::{Machine, Process, Progress};
+use super::{Machine, Process, Progress};
+use crate::verify::clock::Told;
 use ferrorail_base::{NodeRank, Rank};
 
 /// One signal of a rank, with what that rank knew.

@@ -1,11 +1,11 @@
 //! Multicasts: for the verifier, one put to the leader of each other node, which lands where that leader's
 //! own step says.
 
-use super::clock::Told;
-use super::machine::{Machine, Progress};
-use super::memory::Access;
-use super::{Fault, VerifyError};
+use super::{Machine, Progress};
 use crate::schedule::{Schedule, Span, Step};
+use crate::verify::clock::Told;
+use crate::verify::memory::Access;
+use crate::verify::{Fault, VerifyError};
 use ferrorail_base::{NodeId, Rank};
 use std::collections::{HashMap, VecDeque};
 
@@ -84,7 +84,7 @@ impl Machine<'_> {
 
     /// Every multicast has been awaited: a step that awaits one that never comes is found as a wait for
     /// ever, and one that nobody awaits when it is sent.
-    pub(super) fn check_multicasts(&self) -> Result<(), VerifyError> {
+    pub fn check_multicasts(&self) -> Result<(), VerifyError> {
         let mut sent = self.multicasts.sent.iter();
         let left = sent.find_map(|(&(target, origin), sent)| Some((target, origin, sent.front()?)));
         match left {

@@ -1,0 +1,163 @@
+//! What an algorithm is: a row of its collective's table.
+
+use crate::collective::Collective;
+use crate::leaders::Leaders;
+use crate::schedule::{Protocol, Schedule};
+use crate::work::{Shape, Work};
+use ferrorail_base::{NodeId, Rank, Topology};
+use std::fmt;
+
+/// How an algorithm cuts its vector into blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cut {
+    /// Not at all: blocks are those of the call, one per rank where the collective has them.
+    Blocks,
+    /// The vector is one block.
+    Whole,
+    /// Into as many parts as ranks, as even as whole elements allow; a part may be empty.
+    PerRank,
+}
+
+impl Cut {
+    /// Number of parts in a team of `size`.
+    pub const fn parts(self, size: u32) -> u32 {
+        match self {
+            Self::Blocks | Self::Whole => 1,
+            Self::PerRank => size,
+        }
+    }
+}
+
+/// Where a reduction combines contributions in rank order, as an operation that does not commute
+/// needs; each variant on fewer teams than the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RankOrder {
+    /// On every team; also said of what reduces nothing.
+    Always,
+    /// Where the ranks of every node are consecutive.
+    ConsecutiveNodes,
+    /// Nowhere.
+    Never,
+}
+
+/// Whether the ranks of every node are consecutive.
+pub fn has_consecutive_nodes(topology: &Topology) -> bool {
+    (0..topology.node_count()).all(|node| {
+        let ranks = topology.ranks_of(NodeId(node));
+        ranks[ranks.len() - 1].0 - ranks[0].0 + 1 == ranks.len() as u32
+    })
+}
+
+/// Protocols of an algorithm with a zero-copy form.
+pub(crate) const EITHER: &[Protocol] = &[Protocol::Eager, Protocol::Rendezvous];
+/// Protocols of one without.
+pub(crate) const SCRATCH: &[Protocol] = &[Protocol::Eager];
+
+/// What an algorithm needs to know to build a rank's schedule.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Node map of the team.
+    pub topology: &'a Topology,
+    /// Whose schedule.
+    pub rank: Rank,
+    /// k of the multi-port model, from 1.
+    pub ports: u8,
+    /// Most leaders that a node may have ([`Leaders`]).
+    pub leaders: u8,
+    /// Where puts land; one of the algorithm's.
+    pub protocol: Protocol,
+    /// Root of a rooted collective, 0 otherwise.
+    pub root: Rank,
+}
+
+impl Request<'_> {
+    /// The leaders of a node.
+    pub fn node_leaders(&self) -> Leaders {
+        Leaders::new(self.leaders, self.topology.node_size_min(), self.ports)
+    }
+}
+
+/// One row of the table.
+#[derive(Clone, Copy)]
+pub struct Algorithm {
+    /// Stable name in settings, tuning tables, statistics and file names.
+    pub name: &'static str,
+    /// What it computes.
+    pub collective: Collective,
+    /// One line for people.
+    pub description: &'static str,
+    /// Where its puts can land.
+    pub protocols: &'static [Protocol],
+    /// Whether it uses nodes' shared memory as such.
+    pub smp_aware: bool,
+    /// How it cuts a vector.
+    pub cut: Cut,
+    /// Where it reduces in rank order.
+    pub rank_order: RankOrder,
+    /// Whether leaders of nodes send each other multicasts.
+    pub multicast: bool,
+    /// Whether every rank exchanges messages with every other, so that connections grow with the square of ranks.
+    pub all_pairs: bool,
+    /// Builds one rank's schedule, in time proportional to the team's size and the steps.
+    pub build: fn(&Request<'_>) -> Schedule,
+    /// Closed form of what [`cost::count`](crate::cost::count) finds in the schedules of a team
+    /// with nodes of one size and root 0; an upper bound for uneven nodes.
+    pub work: fn(&Shape, Protocol) -> Work,
+}
+
+impl Algorithm {
+    /// Whether puts can land there.
+    pub fn supports(&self, protocol: Protocol) -> bool {
+        self.protocols.contains(&protocol)
+    }
+
+    /// Whether on this team the operation of a reduction must be commutative.
+    pub fn commutative_only(&self, topology: &Topology) -> bool {
+        match self.rank_order {
+            RankOrder::Always => false,
+            RankOrder::ConsecutiveNodes => !has_consecutive_nodes(topology),
+            RankOrder::Never => true,
+        }
+    }
+
+    /// The schedules of all ranks with root 0, for tools and tests.
+    pub fn build_all(&self, topology: &Topology, ports: u8, protocol: Protocol) -> Vec<Schedule> {
+        self.build_rooted(topology, ports, protocol, Rank(0))
+    }
+
+    /// The schedules of all ranks.
+    pub fn build_rooted(
+        &self,
+        topology: &Topology,
+        ports: u8,
+        protocol: Protocol,
+        root: Rank,
+    ) -> Vec<Schedule> {
+        (0..topology.size())
+            .map(|rank| {
+                (self.build)(&Request {
+                    topology,
+                    rank: Rank(rank),
+                    ports,
+                    leaders: ports,
+                    protocol,
+                    root,
+                })
+            })
+            .collect()
+    }
+}
+
+impl PartialEq for Algorithm {
+    fn eq(&self, other: &Self) -> bool {
+        (self.collective, self.name) == (other.collective, other.name)
+    }
+}
+
+impl Eq for Algorithm {}
+
+impl fmt::Debug for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.collective, self.name)
+    }
+}
