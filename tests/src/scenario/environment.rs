@@ -1,7 +1,8 @@
 //! Hosts that lack libraries, launchers and programs that inherit the preload, misspelt settings.
 
-use super::faults::in_mount_namespace;
-use super::{LIMIT, environment, hash, one_line, preload, radix, reference, run};
+use super::{
+    LIMIT, environment, hash, in_mount_namespace, one_line, preload, radix, reference, run,
+};
 use crate::Setup;
 use crate::job::{Job, Outcome};
 use crate::judge;

@@ -1,6 +1,6 @@
 //! Killed ranks, rails that do not open, shared memory that is too small.
 
-use super::{LIMIT, environment, hash, one_line, radix, reference, run};
+use super::{LIMIT, environment, hash, in_mount_namespace, one_line, radix, reference, run};
 use crate::Setup;
 use crate::job::Outcome;
 use crate::judge;
@@ -133,16 +133,4 @@ fn names_shm(outcome: &Outcome) -> Result<()> {
         "the line does not name the setting: {line}"
     );
     Ok(())
-}
-
-/// The command line that runs `words` after `script`, in a mount namespace of its own.
-pub fn in_mount_namespace(script: &str, words: &[String]) -> Vec<String> {
-    let mut wrapped = vec!["unshare".to_owned(), "--mount".into()];
-    if !nix::unistd::geteuid().is_root() {
-        wrapped.push("--map-root-user".into());
-    }
-    let script = format!("set -euo pipefail; {script}; exec \"$@\"");
-    wrapped.extend(["bash", "-c", &script, "bash"].map(str::to_owned));
-    wrapped.extend(words.iter().cloned());
-    wrapped
 }

@@ -244,6 +244,18 @@ const RADIX: &str = "apps/radix.c";
 /// Limit for a job of a scenario.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// The command line that runs `words` after `script`, in a mount namespace of its own.
+fn in_mount_namespace(script: &str, words: &[String]) -> Vec<String> {
+    let mut wrapped = vec!["unshare".to_owned(), "--mount".into()];
+    if !nix::unistd::geteuid().is_root() {
+        wrapped.push("--map-root-user".into());
+    }
+    let script = format!("set -euo pipefail; {script}; exec \"$@\"");
+    wrapped.extend(["bash", "-c", &script, "bash"].map(str::to_owned));
+    wrapped.extend(words.iter().cloned());
+    wrapped
+}
+
 fn environment(pairs: &[(&str, &str)]) -> Environment {
     let owned = pairs
         .iter()

@@ -1,15 +1,13 @@
 //! Multicasts between machines whose rails lose, double and overtake what they carry.
 
 use super::environment;
-use super::rails::{explained, rail, words};
+use super::rails::{MULTICASTS, explained, rail, words};
 use crate::Setup;
 use crate::judge;
 use crate::mpi::Mpi;
 use crate::stats::Stats;
 use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
-
-pub(super) const PROGRAM: &str = "c/multicast_check.c";
 
 /// What rails do to packets, how long the messages then are, and how many the root is ahead.
 type Network = (&'static [&'static str], [&'static str; 3]);
@@ -63,7 +61,7 @@ fn run(setup: &Setup, (rules, arguments): &Network) -> Result<()> {
         ),
     ]);
     settings.insert("FERRORAIL_STATS".into(), statistics.display().to_string());
-    let program = words(setup, Mpi::Mpich, PROGRAM, arguments)?;
+    let program = words(setup, Mpi::Mpich, MULTICASTS, arguments)?;
     let hosts = (4, setup.hosts(2)?);
     let limit = Duration::from_secs(240);
     let job = judge::launch_on(setup, Mpi::Mpich, hosts, &settings, &program, limit);

@@ -17,12 +17,13 @@ use std::time::{Duration, Instant};
 
 const MIXED: &str = "c/mixed_loop.c";
 pub(super) const SIZES: &str = "apps/sizes.c";
+pub(super) const MULTICASTS: &str = "c/multicast_check.c";
 
 /// What the scenarios on nodes run.
 pub const PROGRAMS: &[(Mpi, &str)] = &[
     (Mpi::Open, MIXED),
     (Mpi::Open, SIZES),
-    (Mpi::Mpich, super::multicast::PROGRAM),
+    (Mpi::Mpich, MULTICASTS),
 ];
 
 const RANKS: u32 = 4;
