@@ -118,8 +118,8 @@ impl OobPmpi {
         self.transfer(peers, outgoing, incoming, KIND_CONTENT, keep_on)
     }
 
-    /// Sends `outgoing` and returns `incoming` filled; `None` if `keep_on` said no. What is left under way
-    /// is never freed.
+    /// Sends `outgoing` and returns `incoming` filled; `None` if `keep_on` said no. What is sent then is never freed, nor what
+    /// a message is just coming into.
     fn transfer(
         &self,
         peers: &[Rank],
@@ -132,25 +132,39 @@ impl OobPmpi {
         let (comm, tag) = (private.comm(), private.tag(kind));
         let outgoing = ManuallyDrop::new(outgoing);
         let mut incoming = ManuallyDrop::new(incoming);
-        let mut requests = RequestList::with_capacity(self.host.kind(), 2 * peers.len());
+        let list = || RequestList::with_capacity(self.host.kind(), peers.len());
+        let (mut receives, mut sends) = (list(), list());
         for (peer, blob) in peers.iter().zip(incoming.iter_mut()) {
             // SAFETY: the blobs are not touched before all requests are complete, and stay where they
             // are if that never happens.
             unsafe {
                 self.host
-                    .start_receive(blob, private.rank(peer.0), tag, comm, &mut requests)?;
+                    .start_receive(blob, private.rank(peer.0), tag, comm, &mut receives)?;
             }
         }
         for (peer, blob) in peers.iter().zip(outgoing.iter()) {
             // SAFETY: as above.
             unsafe {
                 self.host
-                    .start_send(blob, private.rank(peer.0), tag, comm, &mut requests)?;
+                    .start_send(blob, private.rank(peer.0), tag, comm, &mut sends)?;
             }
         }
-        while !self.host.test_all(&mut requests)? {
+        loop {
+            let (sent, received) = (
+                self.host.test_all(&mut sends)?,
+                self.host.test_all(&mut receives)?,
+            );
+            if sent && received {
+                break;
+            }
             // Whoever has given up answers nobody, and some rank of the team has to wait for that one.
             if !keep_on() || self.host.has_message(comm, private.tag(KIND_GONE)) {
+                if !sent {
+                    self.host.forget_sends(&mut sends);
+                }
+                if received || self.host.cancel_receives(&mut receives) {
+                    drop(ManuallyDrop::into_inner(incoming));
+                }
                 return Ok(None);
             }
         }
@@ -180,11 +194,25 @@ impl OobPmpi {
             }
             self.leaving.distance *= 2;
         }
-        // What ranks said that gave up has come by the time that all have left.
-        while receive_any(self.host, private, private.tag(KIND_GONE), &mut [0])? {}
+        self.drop_unreceived(private);
         self.maximum
             .leave(among(self.host, private, self.rank, self.size))?;
         Ok(true)
+    }
+}
+
+impl OobPmpi {
+    /// Receives what ranks said that gave up, and exchanges that were broken off, which has come by the time that all
+    /// have left: some hosts complain of messages that nobody received.
+    fn drop_unreceived(&self, private: &Private) {
+        for kind in [KIND_LENGTH, KIND_CONTENT, KIND_ANSWER, KIND_GONE] {
+            // Of one that is longer the rest is lost, which is an error.
+            let received = || receive_any(self.host, private, private.tag(kind), &mut [0; 8]);
+            let mut left = 4 * self.size;
+            while left > 0 && !matches!(received(), Ok(false)) {
+                left -= 1;
+            }
+        }
     }
 }
 

@@ -162,6 +162,8 @@ functions! {
         test = "PMPI_Test" (*mut Request, Flag, Out) -> c_int;
         testall = "PMPI_Testall" (c_int, Out, Flag, Out) -> c_int;
         waitall = "PMPI_Waitall" (c_int, Out, Out) -> c_int;
+        cancel = "PMPI_Cancel" (Out) -> c_int;
+        request_free = "PMPI_Request_free" (Out) -> c_int;
         iprobe = "PMPI_Iprobe" (c_int, c_int, Comm, Flag, Out) -> c_int;
         grequest_start = "PMPI_Grequest_start"
             (RequestQueryFn, RequestFreeFn, RequestCancelFn, Out, Out) -> c_int;

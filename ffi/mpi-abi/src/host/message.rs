@@ -32,13 +32,14 @@ impl RequestList {
             self.count < self.words.len(),
             "the list of requests is full"
         );
-        let offset = self.count * self.handle_bytes;
         self.count += 1;
-        self.words
-            .as_mut_ptr()
-            .cast::<u8>()
-            .wrapping_add(offset)
-            .cast()
+        self.at(self.count - 1)
+    }
+
+    /// Where request `index` is.
+    fn at(&mut self, index: usize) -> *mut c_void {
+        let first = self.words.as_mut_ptr().cast::<u8>();
+        first.wrapping_add(index * self.handle_bytes).cast()
     }
 
     /// Forgets all requests, which are complete.
@@ -217,6 +218,25 @@ impl Host {
             unsafe { (self.functions.testall)(count, requests.as_mut_ptr(), &mut done, ignore) };
         self.check("MPI_Testall", code)?;
         Ok(done != 0)
+    }
+
+    /// Takes back `receives`, which [`Host::test_all`] found incomplete. Whether they are over, so that their memory is
+    /// free: one whose message is on its way is not yet.
+    pub fn cancel_receives(&self, receives: &mut RequestList) -> bool {
+        for index in 0..receives.len() {
+            // SAFETY: an active request of the host's.
+            unsafe { (self.functions.cancel)(receives.at(index)) };
+        }
+        (0..100).any(|_| self.test_all(receives).unwrap_or(false))
+    }
+
+    /// Has the host free `sends`, which [`Host::test_all`] found incomplete, once they are over.
+    pub fn forget_sends(&self, sends: &mut RequestList) {
+        for index in 0..sends.len() {
+            // SAFETY: as above; who started it keeps its memory for good.
+            unsafe { (self.functions.request_free)(sends.at(index)) };
+        }
+        sends.clear();
     }
 
     /// Waits for all `requests`.
