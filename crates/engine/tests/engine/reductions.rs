@@ -1,13 +1,11 @@
 //! The reductions of many shapes, ranks being threads: kernels, and operations that do not commute
 //! on elements of odd sizes.
 
-mod ranks;
-
+use crate::ranks::{SHAPES, on_ranks, settings};
 use ferrorail_base::Rank;
 use ferrorail_coll::{Collective, algorithms};
 use ferrorail_engine::{Block, Combine, EngineError, LocalReduction, Order, Reducer, Team};
 use ferrorail_reduce::{Number, Operator, kernel};
-use ranks::{SHAPES, on_ranks, settings};
 
 /// Affine maps x -> a x + b of integers modulo 2^16, and a byte that counts how many were composed:
 /// five bytes, so that no element is aligned and parts of a vector are odd.

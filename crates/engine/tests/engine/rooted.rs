@@ -1,13 +1,11 @@
 //! Barrier, broadcast, gather, scatter and all-to-all of many shapes, ranks being threads.
 
-mod ranks;
-
+use crate::ranks::{SHAPES, on_ranks, settings};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_coll::{Collective, algorithms};
 use ferrorail_engine::Team;
-use ranks::{SHAPES, on_ranks, settings};
 
 const SIZES: [usize; 9] = [1, 8, 57, 1000, 1024, 5000, 40_000, 70_001, 300_000];
 

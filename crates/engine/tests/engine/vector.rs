@@ -1,13 +1,11 @@
 //! The vector forms on many shapes, ranks being threads: lengths from nothing to more than scratch
 //! holds, blocks in any order with gaps between, with and without zero-copy.
 
-mod ranks;
-
+use crate::ranks::{SHAPES, on_ranks, settings};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_coll::{Collective, algorithms};
 use ferrorail_engine::{Block, Team};
-use ranks::{SHAPES, on_ranks, settings};
 
 const GAP: usize = 24;
 

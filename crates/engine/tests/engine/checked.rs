@@ -3,14 +3,12 @@
 
 #![allow(clippy::disallowed_types)]
 
-mod ranks;
-
+use crate::ranks::{SHAPES, on_ranks, settings};
 use ferrorail_base::config::{Settings, StripeChoice};
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::schedule::slot_limit;
 use ferrorail_coll::{Collective, Step, algorithms};
 use ferrorail_engine::{Context, EngineError, ErrorClass, Team};
-use ranks::{SHAPES, on_ranks, settings};
 use std::sync::Mutex;
 
 const SIZES: [usize; 7] = [1, 60, 1023, 1025, 4097, 70_000, 300_000];

@@ -1,13 +1,11 @@
 //! Rails that refuse registrations: messages of the pairs concerned go in pieces, and are right. The
 //! ranks are threads of one process, so that chance says which of them is refused.
 
-mod ranks;
-
+use crate::ranks::{SHAPES, on_ranks, settings};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_coll::{Collective, Protocol, algorithms};
 use ferrorail_engine::{Context, Team};
-use ranks::{SHAPES, on_ranks, settings};
 use std::sync::Arc;
 
 const SIZES: [usize; 3] = [1, 5000, 70_001];

@@ -1,12 +1,10 @@
 //! Striping policies: whatever the shares of the rails, results are right, and traffic follows them.
 
-mod ranks;
-
+use crate::ranks::{SHAPES, on_ranks, settings};
 use ferrorail_base::Rank;
 use ferrorail_base::config::{RailChoice, Settings, StripeChoice, WindowKeys};
 use ferrorail_base::runs::Piece;
 use ferrorail_engine::{Context, LockMode, Memory, Shape, Team, Window, WindowSpec};
-use ranks::{SHAPES, on_ranks, settings};
 use std::time::Duration;
 
 fn byte(rank: usize, op: usize, i: usize) -> u8 {

@@ -1,12 +1,10 @@
 //! All-gathers of many shapes, with the ranks as threads of this process.
 
-mod ranks;
-
+use crate::ranks::{SHAPES, on_ranks, settings};
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_coll::{Collective, algorithms};
 use ferrorail_engine::Team;
-use ranks::{SHAPES, on_ranks, settings};
 
 /// Byte `i` of the block that `rank` contributes to operation `op`.
 fn byte(rank: u32, op: usize, i: usize) -> u8 {

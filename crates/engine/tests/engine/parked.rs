@@ -1,12 +1,10 @@
 //! Teams of freed communicators that serve others.
 
-mod ranks;
-
+use crate::ranks::{SHAPES, settings};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Mutex;
 use ferrorail_bootstrap::{InProcess, Oob};
 use ferrorail_engine::{Context, NoHost, Team};
-use ranks::{SHAPES, settings};
 
 const SIZE: u32 = 3;
 
@@ -61,7 +59,7 @@ fn a_parked_team_serves_other_communicators() {
 #[test]
 fn teams_of_one_node_are_parked() {
     for (size, node_size) in SHAPES {
-        ranks::on_ranks(size, &settings(node_size, 1), |team| {
+        crate::ranks::on_ranks(size, &settings(node_size, 1), |team| {
             team.barrier().expect("a barrier");
             let parked = team.park().is_some();
             assert_eq!(parked, size > 1 && size == node_size, "{size}");
