@@ -119,7 +119,7 @@ pub const ALL: &[Scenario] = &[
     ),
     scenario("rails-lost/openmpi", |setup| rails::lost(setup, Mpi::Open)),
     scenario("rails-lost/mpich", |setup| rails::lost(setup, Mpi::Mpich)),
-    on_nodes("nodes-failing-rails", rails::failing),
+    on_nodes("nodes-failing-rails", rails::failing).of("harm between nodes"),
     on_nodes("nodes-device-removed", rails::device_removed).of("harm between nodes"),
     on_nodes("nodes-rails-lost", rails::lost_between_nodes).of("harm between nodes"),
     on_nodes("nodes-shares", rails::shares).of("harm between nodes"),
