@@ -36,7 +36,7 @@ struct Sending {
 
 /// The ranks of a team, and the tag of these messages.
 #[derive(Clone, Copy)]
-pub struct Team<'a> {
+pub struct Members<'a> {
     pub host: &'static Host,
     pub private: &'a Private,
     pub tag: c_int,
@@ -49,7 +49,12 @@ impl Maximum {
     ///
     /// # Errors
     /// The host's.
-    pub fn say(&mut self, team: Team<'_>, phase: u8, mine: u64) -> Result<Option<u64>, MpiError> {
+    pub fn say(
+        &mut self,
+        team: Members<'_>,
+        phase: u8,
+        mine: u64,
+    ) -> Result<Option<u64>, MpiError> {
         while let Some(message) = receive(team)? {
             self.hear(team, words(&message));
         }
@@ -69,7 +74,7 @@ impl Maximum {
         Ok(self.phases[index].known)
     }
 
-    fn hear(&mut self, team: Team<'_>, [rank, phase, value]: [u64; WORDS]) {
+    fn hear(&mut self, team: Members<'_>, [rank, phase, value]: [u64; WORDS]) {
         let phase = &mut self.phases[phase as usize];
         if team.rank == 0 {
             phase.said.resize(team.size as usize, None);
@@ -80,7 +85,7 @@ impl Maximum {
     }
 
     /// Tells all what rank 0 has found out. That stays, whatever is said later.
-    fn decide(&mut self, team: Team<'_>) -> Result<(), MpiError> {
+    fn decide(&mut self, team: Members<'_>) -> Result<(), MpiError> {
         for index in 0..self.phases.len() {
             let phase = &mut self.phases[index];
             if phase.said.is_empty() || phase.known.is_some() {
@@ -96,7 +101,7 @@ impl Maximum {
 
     fn send(
         &mut self,
-        team: Team<'_>,
+        team: Members<'_>,
         to: std::ops::Range<u32>,
         message: [u64; WORDS],
     ) -> Result<(), MpiError> {
@@ -122,7 +127,7 @@ impl Maximum {
     }
 
     /// Frees messages that have been sent.
-    fn settle(&mut self, team: Team<'_>) -> Result<(), MpiError> {
+    fn settle(&mut self, team: Members<'_>) -> Result<(), MpiError> {
         let mut under_way = Vec::new();
         for mut sending in self.sending.drain(..) {
             match team.host.test_all(&mut sending.requests)? {
@@ -138,14 +143,14 @@ impl Maximum {
     ///
     /// # Errors
     /// The host's.
-    pub fn leave(&mut self, team: Team<'_>) -> Result<(), MpiError> {
+    pub fn leave(&mut self, team: Members<'_>) -> Result<(), MpiError> {
         while receive(team)?.is_some() {}
         self.settle(team)
     }
 }
 
 /// The next message, if one is there.
-fn receive(team: Team<'_>) -> Result<Option<Message>, MpiError> {
+fn receive(team: Members<'_>) -> Result<Option<Message>, MpiError> {
     let mut message = [0; _];
     let there = receive_any(team.host, team.private, team.tag, &mut message)?;
     Ok(there.then_some(message))

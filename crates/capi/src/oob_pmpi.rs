@@ -199,9 +199,7 @@ impl OobPmpi {
             .leave(among(self.host, private, self.rank, self.size))?;
         Ok(true)
     }
-}
 
-impl OobPmpi {
     /// Receives what ranks said that gave up, and exchanges that were broken off, which has come by the time that all
     /// have left: some hosts complain of messages that nobody received.
     fn drop_unreceived(&self, private: &Private) {
@@ -335,8 +333,8 @@ fn among<'a>(
     private: &'a Private,
     rank: Rank,
     size: u32,
-) -> maximum::Team<'a> {
-    maximum::Team {
+) -> maximum::Members<'a> {
+    maximum::Members {
         host,
         private,
         tag: private.tag(KIND_MAXIMUM),

@@ -62,6 +62,11 @@ pub struct Query {
 }
 
 impl Query {
+    /// Whether the team can use what `algorithm` takes for granted.
+    pub fn admits(&self, algorithm: &Algorithm) -> bool {
+        (self.multicast || !algorithm.multicast) && (self.all_pairs || !algorithm.all_pairs)
+    }
+
     fn facts(&self) -> [u64; DIMENSIONS] {
         [
             self.bytes,
@@ -244,22 +249,25 @@ impl Table {
 
     fn choose_where(&self, query: &Query, admits: impl Fn(&Algorithm) -> bool) -> Choice {
         let facts = query.facts();
-        let matches = |(rule, entry): &(&Rule, &Entry), all_pairs| {
+        let matches = |(rule, entry): &(&Rule, &Entry), query: &Query| {
             rule.collective == query.collective
-                && (all_pairs || !entry.variant.algorithm.all_pairs)
                 && (rule.protocol == ProtocolName::Eager || query.zero_copy)
-                && (!entry.variant.algorithm.multicast || query.multicast)
+                && query.admits(entry.variant.algorithm)
                 && admits(entry.variant.algorithm)
                 && facts
                     .iter()
                     .zip(entry.bounds)
                     .all(|(&fact, (min, max))| min <= fact && fact <= max)
         };
-        let first = |all_pairs| {
+        let first = |query: &Query| {
             let mut rules = self.rules.iter().zip(&self.entries);
-            rules.position(|pair| matches(&pair, all_pairs))
+            rules.position(|pair| matches(&pair, query))
         };
-        let index = (first(query.all_pairs).or_else(|| first(true)))
+        let unlimited = Query {
+            all_pairs: true,
+            ..*query
+        };
+        let index = (first(query).or_else(|| first(&unlimited)))
             .expect("tables are total and facts at least 1");
         let Variant { algorithm, ports } = self.entries[index].variant;
         Choice {

@@ -93,8 +93,7 @@ impl Chooser<'_> {
         // An unknown name was reported when the settings were read.
         if let Some(Ok(found)) = forced.map(|text| named(query.collective, text))
             && let Variant { algorithm, ports } = found.at(query.bytes)
-            && (query.multicast || !algorithm.multicast)
-            && (query.all_pairs || !algorithm.all_pairs)
+            && query.admits(algorithm)
             && admits(algorithm)
         {
             return Choice {

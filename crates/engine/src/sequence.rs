@@ -72,13 +72,6 @@ impl<const ENTRIES: usize> Default for Entries<ENTRIES> {
     }
 }
 
-impl Sequence {
-    /// Whether there was any operation.
-    pub fn is_used(&self) -> bool {
-        self.op > 0
-    }
-}
-
 impl<const ENTRIES: usize> Entries<ENTRIES> {
     /// The operation that used last what the use after `later` others will use.
     #[inline]

@@ -7,9 +7,8 @@ use super::{State, Team};
 use crate::run::{Blocked, BlockingWait, tag};
 use crate::waiting;
 use crate::{EngineError, team::map::Map};
-use ferrorail_base::Rank;
+use ferrorail_base::{NodeRank, Rank};
 use ferrorail_bootstrap::greatest;
-use ferrorail_shm::NodeFlags;
 use std::time::{Duration, Instant};
 
 /// How long after the error this rank's calls wait for others to notice it: they look every half a second.
@@ -54,10 +53,9 @@ impl Means for Place<'_> {
         map.node_memory.as_ref()?;
         tag::stop(map, phase, mine);
         if map.rails.is_none() {
-            let flags: NodeFlags<'_> = map.segment().flags();
-            let ranks = map.topology.ranks_of(map.node);
-            let node_ranks = ranks.iter().map(|&rank| map.topology.node_rank_of(rank));
-            let said = node_ranks.map(|rank| tag::stopped(flags.status(rank), phase));
+            let flags = map.segment().flags();
+            let ranks = (0..map.topology.size()).map(NodeRank);
+            let said = ranks.map(|rank| tag::stopped(flags.status(rank), phase));
             return greatest(&said.collect::<Vec<_>>());
         }
         match self.state.oob().maximum(phase as u8, mine) {

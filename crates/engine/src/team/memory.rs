@@ -60,7 +60,7 @@ pub(super) fn open(
     }
     // The probed word lived until every rank had answered.
     word.store(0, Ordering::Relaxed);
-    let memory = map.node_memory.as_mut().filter(|_| map.rails.is_none());
+    let memory = map.node_memory.as_mut();
     Ok(memory.map_or_else(Vec::new, |memory| memory.segment.take_spares()))
 }
 

@@ -43,7 +43,7 @@ impl Team {
             .map
             .node_memory
             .as_ref()
-            .filter(|_| state.sequence.is_used());
+            .filter(|_| state.sequence.op() > 0);
         memory.map_or(0, |memory| memory.segment.segment().bytes() as u64)
     }
 

@@ -3,6 +3,7 @@
 
 use crate::ranks::{SHAPES, on_ranks, settings};
 use ferrorail_base::Rank;
+use ferrorail_base::random::SplitMix64;
 use ferrorail_coll::{Collective, algorithms};
 use ferrorail_engine::{Block, Combine, EngineError, LocalReduction, Order, Reducer, Team};
 use ferrorail_reduce::{Number, Operator, kernel};
@@ -297,11 +298,9 @@ fn sums_are_the_same_to_the_bit_everywhere() {
 fn small_operations_mix() {
     for (size, node_size) in SHAPES {
         on_ranks(size, &settings(node_size, 2), |team| {
-            let mut state = 99u64;
+            let mut random = SplitMix64(99);
             for op in 0..4000 {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
+                let state = random.draw();
                 let (kind, elements) = (state >> 33, 1 + (state >> 40) as usize % 12);
                 let root = (state >> 20) as u32 % size;
                 if state >> 50 & 0xff == u64::from(team.rank().0) {

@@ -3,6 +3,7 @@
 use crate::ranks::{SHAPES, on_ranks, settings};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
+use ferrorail_base::random::SplitMix64;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_coll::{Collective, algorithms};
 use ferrorail_engine::Team;
@@ -214,11 +215,9 @@ fn ten_thousand_broadcasts_to_a_slow_receiver() {
 fn collectives_mix() {
     for (size, node_size) in SHAPES {
         on_ranks(size, &settings(node_size, 2), |team| {
-            let mut state = 12345u64;
+            let mut random = SplitMix64(12345);
             for op in 0..300 {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
+                let state = random.draw();
                 let (kind, bytes) = (state >> 33, 1 + (state >> 40) as usize % 3000);
                 let root = (state >> 20) as u32 % team.size();
                 match kind % 6 {
