@@ -39,6 +39,14 @@ impl PlanKey {
         }
     }
 
+    /// Where the plan is looked for first.
+    #[inline]
+    fn place(&self) -> usize {
+        // A program calls few collectives, each with few sizes that follow each other and few roots.
+        let sum = 7 * self.collective as u32 + self.class + 3 * self.root.0;
+        sum as usize % RECENT
+    }
+
     /// For a reduction whose operands may not change places, if so.
     #[inline]
     pub fn in_rank_order(self, in_rank_order: bool) -> Self {
@@ -84,30 +92,43 @@ pub(crate) struct Route {
     pub registers_recv: bool,
 }
 
+/// Places for plans that are found without a search.
+const RECENT: usize = 64;
+
 /// The plans of a team.
-#[derive(Default)]
 pub(crate) struct Plans {
-    /// The plan of the last call: programs call the same thing again.
-    last: Option<Box<Plan>>,
+    /// The plan of each key that was used last of those with the same place: programs call the same few things
+    /// again and again.
+    recent: [Option<Box<Plan>>; RECENT],
     others: HashMap<PlanKey, Box<Plan>>,
     /// Whether nodes cannot send each other multicasts, as all ranks have found.
     without_multicast: bool,
+}
+
+impl Default for Plans {
+    fn default() -> Self {
+        Self {
+            recent: [const { None }; RECENT],
+            others: HashMap::new(),
+            without_multicast: false,
+        }
+    }
 }
 
 impl Plans {
     /// The plan for `key`. The caller gives it back with [`Plans::put_back`] or [`Plans::keep`].
     #[inline]
     pub fn take(&mut self, map: &Map, key: PlanKey) -> Box<Plan> {
-        match self.last.take() {
+        match self.recent[key.place()].take() {
             Some(plan) if plan.key == key => plan,
             other => self.take_other(map, key, other),
         }
     }
 
-    /// The plan for `key` instead of `last`.
+    /// The plan for `key` where `other` was.
     #[cold]
-    fn take_other(&mut self, map: &Map, key: PlanKey, last: Option<Box<Plan>>) -> Box<Plan> {
-        if let Some(plan) = last {
+    fn take_other(&mut self, map: &Map, key: PlanKey, other: Option<Box<Plan>>) -> Box<Plan> {
+        if let Some(plan) = other {
             self.others.insert(plan.key, plan);
         }
         let known = self.others.remove(&key);
@@ -117,7 +138,11 @@ impl Plans {
     /// The plan to use instead of `plan`, and from now on, as nodes cannot send each other multicasts.
     pub fn without_multicast(&mut self, map: &Map, plan: &Plan) -> Plan {
         self.without_multicast = true;
-        self.others.retain(|_, plan| !plan.algorithm.multicast);
+        let is_multicast = |plan: &Plan| plan.algorithm.multicast;
+        self.others.retain(|_, plan| !is_multicast(plan));
+        for place in &mut self.recent {
+            place.take_if(|plan| is_multicast(plan));
+        }
         Plan::new(map, plan.key, false)
     }
 
@@ -132,14 +157,21 @@ impl Plans {
     /// Keeps `plan` for the next call.
     #[inline]
     pub fn keep(&mut self, plan: Box<Plan>) {
-        if let Some(other) = self.last.replace(plan) {
+        let place = plan.key.place();
+        // One that was taken while this one was away.
+        if let Some(other) = self.recent[place].replace(plan) {
             self.others.insert(other.key, other);
         }
     }
 
     /// Adds the counts since the last time to `stats`.
     pub fn flush_counts(&mut self, map: &Map, stats: &Stats) {
-        for plan in self.last.iter_mut().chain(self.others.values_mut()) {
+        for plan in self
+            .recent
+            .iter_mut()
+            .flatten()
+            .chain(self.others.values_mut())
+        {
             let key = CallKey {
                 collective: plan.key.collective.name(),
                 algorithm: plan.variant,
