@@ -109,7 +109,7 @@ def main():
     parser.add_argument("command", nargs=argparse.REMAINDER)
     args = parser.parse_args()
     launcher, program = split(args.command[1:] if args.command[0] == "--" else args.command)
-    options = [*args.benchmarks, "-npmin", str(args.ranks), "-msglog", args.sizes, "-time", "0.02"]
+    options = [*args.benchmarks, "-npmin", str(args.ranks), "-msglog", args.sizes, "-time", "0.5"]
     host, ours = [], []
     for number in range(1, args.runs + 1):
         print(f"run {number} of {args.runs}", file=sys.stderr)
