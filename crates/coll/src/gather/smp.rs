@@ -15,7 +15,8 @@
 //! * Zero-copy, `smp_direct`: the root announces its buffer to the leaders of other nodes, and each puts
 //!   the blocks that its node gathered right to their places there: a put for each run of consecutive
 //!   ranks. `Node` holds no blocks but its own node's.
-//! * One node: all copy in concurrently, the root waits for them and copies out.
+//! * One node: all but the root copy in concurrently, the root waits for them and copies out. `smp_direct` has no
+//!   place for the root's own block, as where it goes to the final buffer.
 
 use super::tree::up;
 use crate::algorithm::Request;
@@ -37,7 +38,7 @@ pub fn build_tree(request: &Request<'_>) -> Schedule {
 
 /// One rank's schedule of `smp_direct`.
 pub fn build_direct(request: &Request<'_>) -> Schedule {
-    if request.protocol == Protocol::Rendezvous {
+    if request.protocol == Protocol::Rendezvous || request.topology.node_count() == 1 {
         return into_final_buffer(request);
     }
     let rounds = |nodes, radix| direct::rounds(nodes, (radix - 1) as u8);
@@ -102,7 +103,7 @@ fn straight(builder: &mut ScheduleBuilder<'_>, group: &Group<'_>, node: u32, roo
     }
 }
 
-/// `smp_direct` under [`Protocol::Rendezvous`].
+/// `smp_direct` under [`Protocol::Rendezvous`], and on one node, where there is nobody to announce a buffer to.
 fn into_final_buffer(request: &Request<'_>) -> Schedule {
     let (topology, root) = (request.topology, request.root);
     let group = Group::nodes(topology);
@@ -117,7 +118,9 @@ fn into_final_buffer(request: &Request<'_>) -> Schedule {
         builder.copy(Span::send(0, 1), Span::recv(root.0, 1));
         builder.node_arrive();
     } else {
-        builder.node_gather(topology.node_rank_of(request.rank).0);
+        let own = topology.node_rank_of(request.rank).0;
+        let after_root = node == root_node && own > topology.node_rank_of(root).0;
+        builder.node_gather(own - u32::from(after_root));
     }
     if is_root || sends {
         builder.node_await_gather();
@@ -170,10 +173,7 @@ impl Run {
 /// The runs of `ranks`, but for `left_out`.
 fn runs(ranks: &[Rank], left_out: Option<Rank>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
-    for (place, rank) in (0..)
-        .zip(ranks)
-        .filter(|(_, rank)| Some(**rank) != left_out)
-    {
+    for (place, rank) in (0..).zip(ranks.iter().filter(|&&rank| Some(rank) != left_out)) {
         match runs.last_mut() {
             Some(run) if run.rank + run.count == rank.0 => run.count += 1,
             _ => runs.push(Run {
@@ -189,15 +189,16 @@ fn runs(ranks: &[Rank], left_out: Option<Rank>) -> Vec<Run> {
 /// Blocks of `Node` that are used on any node: the root's own block is in none.
 fn gathered_blocks(request: &Request<'_>) -> u32 {
     let topology = request.topology;
+    let root_node = topology.node_of(request.root);
     let of_node = |node| {
-        let ranks = topology.ranks_of(NodeId(node));
-        let all = ranks.len() as u32;
-        match ranks.last() {
-            Some(&last) if last == request.root => all - 1,
-            _ => all,
-        }
+        let all = topology.ranks_of(node).len() as u32;
+        all - u32::from(node == root_node)
     };
-    (0..topology.node_count()).map(of_node).max().unwrap_or(0)
+    (0..topology.node_count())
+        .map(NodeId)
+        .map(of_node)
+        .max()
+        .unwrap_or(0)
 }
 
 /// Closed form of `smp_tree`: equation (1) over nodes.
@@ -211,8 +212,8 @@ pub fn work_direct(shape: &Shape, protocol: Protocol) -> Work {
     let rounds = direct::rounds(shape.nodes, shape.ports);
     let work = work(shape, rounds, rounds.into());
     match protocol {
-        Protocol::Eager => work,
-        Protocol::Rendezvous => Work {
+        Protocol::Eager if shape.nodes > 1 => work,
+        _ => Work {
             copy_blocks: shape.node_size.into(),
             ..work
         },

@@ -3,14 +3,15 @@
 //! Five ranks on nodes (0 1) (2 3) (4), root 1, one port:
 //!
 //! ```text
-//! 1 copies all blocks into its node's memory and releases 0
+//! 1 copies the others' blocks into its node's memory and releases 0
 //! round 1   0>2: 2 3      round 2   0>4: 4
 //! 2 releases 3; everyone copies its block out
 //! ```
 //!
 //! * Rounds: ⌈(V-1)/k⌉. Messages: V-1. Volume per port: q ⌈(V-1)/k⌉ blocks.
 //! * Cost: ⌈(V-1)/k⌉ (α + q l β), equation (2) over nodes, and the copies.
-//! * One node: the root copies in, the others wait for it and copy out at the same time.
+//! * One node: the root copies in, the others wait for it and copy out at the same time, and `Node` has no place
+//!   for the root's own block.
 
 use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
@@ -27,14 +28,22 @@ pub fn build(request: &Request<'_>) -> Schedule {
     let (node, root_node) = (group.member_of(request.rank), group.member_of(request.root));
     let is_root = request.rank == request.root;
     let rounds = direct::rounds(group.size(), ports);
+    let single_node = topology.node_count() == 1;
     let mut builder = ScheduleBuilder::new(topology, request.rank);
     if topology.size() == 1 {
         builder.copy(Span::send(0, 1), Span::recv(0, 1));
         return builder.finish(0);
     }
+    let place = |rank: Rank| match single_node && group.place(rank) > group.place(request.root) {
+        true => group.place(rank) - 1,
+        false => group.place(rank),
+    };
     if is_root {
-        for rank in (0..topology.size()).map(Rank) {
-            builder.copy(Span::send(rank.0, 1), Span::node(group.place(rank), 1));
+        for rank in (0..topology.size())
+            .map(Rank)
+            .filter(|&rank| rank != request.root)
+        {
+            builder.copy(Span::send(rank.0, 1), Span::node(place(rank), 1));
         }
     }
     if node == root_node {
@@ -65,10 +74,11 @@ pub fn build(request: &Request<'_>) -> Schedule {
     let own = if is_root {
         Span::send(request.rank.0, 1)
     } else {
-        Span::node(group.place(request.rank), 1)
+        Span::node(place(request.rank), 1)
     };
     builder.copy(own, Span::recv(0, 1));
-    builder.finish(group.blocks())
+    let is_last = group.place(request.root) + 1 == group.blocks();
+    builder.finish(group.blocks() - u32::from(single_node || is_last))
 }
 
 /// Closed form: equation (2) over nodes.
@@ -81,6 +91,6 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
         rounds,
         port_blocks: rounds * u64::from(shape.node_size),
         node_syncs: shape.syncs(1),
-        ..Work::copies(1 + u64::from(shape.ranks))
+        ..Work::copies(u64::from(shape.ranks))
     }
 }
