@@ -7,7 +7,7 @@ use crate::choice::{
     Choice, Chooser, ChosenBy, by_length, piece_bytes, protocol_name, scratch_bytes,
     settled_protocol,
 };
-use crate::collective::eager::{self, Form};
+use crate::collective::form::{Form, form};
 use crate::stats::{CallCount, CallKey, Stats};
 use crate::team::map::Map;
 use ferrorail_base::Rank;
@@ -242,7 +242,7 @@ impl Plan {
             route: route(if both { Protocol::Eager } else { protocol }),
             large: both.then(|| route(Protocol::Rendezvous)),
             connected: false,
-            eager: eager::form(collective).filter(|_| {
+            eager: form(collective).filter(|_| {
                 let shared = algorithm.smp_aware && protocol == Protocol::Eager;
                 topology.node_count() == 1 && (shared || by_length)
             }),

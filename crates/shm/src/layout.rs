@@ -7,7 +7,7 @@
 //! quiescence           u64 per round; the completed watermark, doorbell    2 lines, 1 line
 //! node flags      u64 per rank, what it was in       10 lines each
 //! finished        u64 per rank                       1 line each
-//! eager slots    flag + 568 bytes, in turn          128 slots of 9 lines per rank
+//! eager slots    flag + 2104 bytes, in turn         128 slots of 33 lines per rank
 //! arrivals        u64 per slot and chunk             whole lines per (rank, channel), small ones too
 //! RTRs   64 bytes per slot                  per (rank, channel)
 //! checks          two cells and a word per slot      per (rank, channel), if there are any

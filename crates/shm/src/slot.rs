@@ -1,4 +1,4 @@
-//! Eager slots: a flag and up to 568 bytes of payload behind it, the first 56 on its cache line.
+//! Eager slots: a flag and up to 2104 bytes of payload behind it, the first 56 on its cache line.
 //!
 //! A small contribution and the news that it is there travel together, so the reader of a tiny one
 //! misses its cache once. The payload is held in atomic words: with the operation protocol below no
@@ -10,8 +10,11 @@
 use ferrorail_base::memory::ShareSafe;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 
-/// Words of nine cache lines but for the flag.
-const WORDS: usize = 9 * 8 - 1;
+/// Words of 33 cache lines but for the flag.
+const WORDS: usize = 33 * 8 - 1;
+
+/// Payload from which on `memcpy` is faster than a loop over words.
+const LONG: usize = 256;
 
 /// One slot of a rank.
 #[derive(Debug)]
@@ -62,6 +65,12 @@ impl EagerSlot {
     #[inline]
     pub unsafe fn write(&self, at: usize, payload: *const u8, bytes: usize) {
         let words = self.part(at, bytes);
+        if let Some(room) = long(words, bytes) {
+            // SAFETY: readable by the caller's word; the words have room, and nobody reads them before
+            // they are published.
+            unsafe { room.copy_from_nonoverlapping(payload, bytes) };
+            return;
+        }
         let whole = bytes / 8;
         for_words(&words[..whole], |index, word| {
             // SAFETY: `8 * index + 8 <= bytes`, readable by the caller's word.
@@ -106,6 +115,12 @@ impl EagerSlot {
         if self.value.load(Ordering::Acquire) != value {
             return false;
         }
+        if let Some(room) = long(words, bytes) {
+            // SAFETY: writable by the caller's word; the words were written before `value`, and are not again
+            // before this rank has finished.
+            unsafe { out.copy_from_nonoverlapping(room, bytes) };
+            return true;
+        }
         let whole = bytes / 8;
         for_words(&words[..whole], |index, word| {
             let bits = word.load(Ordering::Relaxed);
@@ -142,6 +157,12 @@ impl EagerSlot {
     pub fn is_published(&self, value: u64) -> bool {
         self.value.load(Ordering::Acquire) == value
     }
+}
+
+/// `words` as plain memory, where `bytes` of them are worth a call of `memcpy`. A model of the protocol sees words.
+#[inline]
+fn long(words: &[AtomicU64], bytes: usize) -> Option<*mut u8> {
+    (bytes >= LONG && cfg!(not(loom))).then(|| words.as_ptr().cast_mut().cast())
 }
 
 /// Calls `act` with each of `words` and its number. Several in a turn: no compiler does that to loops over
@@ -216,7 +237,10 @@ mod tests {
 
     #[test]
     fn every_length_survives() {
-        assert_eq!((size_of::<EagerSlot>(), align_of::<EagerSlot>()), (576, 64));
+        assert_eq!(
+            (size_of::<EagerSlot>(), align_of::<EagerSlot>()),
+            (2112, 64)
+        );
         let slot = EagerSlot::default();
         for bytes in 0..=EagerSlot::PAYLOAD_BYTES {
             let value = 1 + bytes as u64;
@@ -240,7 +264,10 @@ mod tests {
     #[test]
     fn too_long_a_payload_is_refused() {
         let slot = EagerSlot::default();
-        assert!(std::panic::catch_unwind(|| slot.publish(1, &[0; 569])).is_err());
+        assert!(
+            std::panic::catch_unwind(|| slot.publish(1, &[0; EagerSlot::PAYLOAD_BYTES + 1]))
+                .is_err()
+        );
         assert!(!slot.is_published(1));
     }
 

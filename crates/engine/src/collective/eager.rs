@@ -6,6 +6,7 @@
 //! the blocks that fit.
 
 use super::Call;
+use super::form::{BYTES_MAX, Form, Ranks};
 use crate::EngineError;
 use crate::reducer::Reducer;
 use crate::run::tag::{Expected, Messages, contradicts};
@@ -16,11 +17,7 @@ use crate::team::map::Map;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, Order};
-use ferrorail_shm::EagerSlot;
 use std::mem::MaybeUninit;
-
-/// Largest payload that rides in a slot.
-const BYTES_MAX: usize = EagerSlot::PAYLOAD_BYTES;
 
 /// A block out of a slot. Operations that a program defined expect it to be aligned.
 #[repr(C, align(64))]
@@ -31,62 +28,6 @@ impl Block {
 
     fn as_mut_ptr(&mut self) -> *mut u8 {
         self.0.as_mut_ptr().cast()
-    }
-}
-
-/// Some ranks of a team.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ranks {
-    All,
-    Root,
-}
-
-/// Who says what to whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Form {
-    publishers: Ranks,
-    readers: Ranks,
-    /// Whether what is published has a block for each reader.
-    block_per_reader: bool,
-}
-
-/// The eager form of `collective`, if it has one.
-pub(crate) fn form(collective: Collective) -> Option<Form> {
-    use Ranks::{All, Root};
-    let (publishers, readers, block_per_reader) = match collective {
-        Collective::Allgather | Collective::Allgatherv => (All, All, false),
-        Collective::Allreduce | Collective::Scan | Collective::Exscan => (All, All, false),
-        Collective::Alltoall | Collective::Alltoallv => (All, All, true),
-        Collective::ReduceScatterBlock | Collective::ReduceScatter => (All, All, true),
-        Collective::Gather | Collective::Gatherv | Collective::Reduce => (All, Root, false),
-        Collective::Bcast => (Root, All, false),
-        Collective::Scatter | Collective::Scatterv => (Root, All, true),
-        _ => return None,
-    };
-    Some(Form {
-        publishers,
-        readers,
-        block_per_reader,
-    })
-}
-
-impl Form {
-    /// What a block of `bytes` bytes takes.
-    #[inline]
-    fn capacity(self, bytes: usize) -> usize {
-        match self.block_per_reader {
-            true => bytes.next_multiple_of(EagerSlot::PART_ALIGNMENT),
-            false => 0,
-        }
-    }
-
-    /// Longest block that fits in a team of `size`.
-    #[inline]
-    pub fn share(self, size: u32) -> usize {
-        match self.block_per_reader {
-            true => (BYTES_MAX / size as usize) & !(EagerSlot::PART_ALIGNMENT - 1),
-            false => BYTES_MAX,
-        }
     }
 }
 
