@@ -40,6 +40,17 @@ fn row<'a>(facts: &'a Value, algorithm: &str, protocol: &str) -> &'a Value {
 }
 
 #[test]
+fn what_takes_too_many_queue_pairs_is_said_to_be_the_hosts() {
+    for asked in ["gatherv 23", "gatherv 24", "gather 23"] {
+        let (collective, pairs) = asked.split_once(' ').unwrap();
+        let mut command = explain(&[&[collective], &SHAPE[1..], &["--bytes", "1K"]].concat());
+        command.env("FERRORAIL_QUEUE_PAIRS", pairs);
+        let left = expect_code(&mut command, 0).0.contains("left to the host");
+        assert_eq!(left, asked == "gatherv 23", "{asked}");
+    }
+}
+
+#[test]
 fn a_size_is_explained_with_counts_and_bounds() {
     let facts = json(&of_shape(&["--bytes", "1K"]));
     assert_eq!(facts["chosen"]["algorithm"], "smp_bruck");

@@ -96,7 +96,8 @@ pub struct Algorithm {
     pub rank_order: RankOrder,
     /// Whether leaders of nodes send each other multicasts.
     pub multicast: bool,
-    /// Whether every rank exchanges messages with every other, so that connections grow with the square of ranks.
+    /// Whether some rank exchanges messages with every other, and so each does once each has been the root: connections
+    /// grow with the square of ranks.
     pub all_pairs: bool,
     /// Builds one rank's schedule, in time proportional to the team's size and the steps.
     pub build: fn(&Request<'_>) -> Schedule,

@@ -146,6 +146,12 @@ pub fn all_pairs_fit(topology: &Topology, rails: u8, queue_pairs_max: Option<u64
     queue_pairs_max.is_none_or(|max| most.is_none_or(|most| most <= max))
 }
 
+/// Whether a collective for which `algorithm` is chosen is left to the host MPI, as not every rank may connect to
+/// every other: none that does without was to be had.
+pub fn is_left(algorithm: &Algorithm, all_pairs: bool) -> bool {
+    algorithm.all_pairs && !all_pairs
+}
+
 /// Scratch of a rank and channel, in a team of `ranks` with `FERRORAIL_SCRATCH` set to `setting`:
 /// enough for a cache line from and to each rank.
 pub fn scratch_bytes(setting: u64, ranks: u32) -> u64 {

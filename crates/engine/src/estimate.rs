@@ -4,7 +4,7 @@
 //! schedules name, sizes what the code that allocates computes.
 
 use crate::EngineError;
-use crate::choice::{Chooser, all_pairs_fit, by_length, protocol_name};
+use crate::choice::{Chooser, all_pairs_fit, by_length, is_left, protocol_name};
 use crate::collective::OFFERED;
 use crate::rails::{RailsKind, connection};
 use crate::shared_settings::{SharedSettings, Tuning};
@@ -133,7 +133,7 @@ pub fn estimate(asked: &Asked, settings: &Settings) -> Result<Estimate, EngineEr
                         (1 << (class - 1)) + 1
                     },
                     to_bytes: None,
-                    left_to_host: team.is_left(choice.0),
+                    left_to_host: is_left(choice.0.algorithm, team.all_pairs),
                     need: team.need(&peers),
                 });
                 join(&mut all, &peers);
@@ -296,18 +296,13 @@ impl<'a> Imagined<'a> {
         (choice.variant(), choice.protocol)
     }
 
-    /// Whether a collective for which this is chosen is left to the host MPI.
-    fn is_left(&self, chosen: Variant) -> bool {
-        chosen.algorithm.all_pairs && !self.all_pairs
-    }
-
     fn nobody(&self) -> Peers {
         vec![BTreeSet::new(); self.looked_at.len()]
     }
 
     /// Peers on other nodes that the schedules name.
     fn peers(&self, collective: Collective, chosen: Variant, protocol: Protocol) -> Peers {
-        if self.is_left(chosen) {
+        if is_left(chosen.algorithm, self.all_pairs) {
             return self.nobody();
         }
         let ports = chosen.ports.unwrap_or(self.ports);

@@ -8,7 +8,8 @@ use ferrorail_coll::named::Variant;
 use ferrorail_coll::select::{Query, Table};
 use ferrorail_coll::{Collective, Protocol, Request, Schedule};
 use ferrorail_engine::choice::{
-    Choice, Chooser, all_pairs_fit, by_length, piece_bytes, scratch_bytes, settled_protocol,
+    Choice, Chooser, all_pairs_fit, by_length, is_left, piece_bytes, scratch_bytes,
+    settled_protocol,
 };
 use ferrorail_engine::open_rails;
 use std::collections::BTreeMap;
@@ -47,7 +48,8 @@ pub struct Case {
     forced: BTreeMap<String, String>,
     zero_copy_setting: Option<bool>,
     multicast: bool,
-    queue_pairs_max: Option<u64>,
+    /// Whether every rank may connect to every other.
+    all_pairs: bool,
     leaders: Option<u8>,
 }
 
@@ -85,6 +87,7 @@ impl Case {
         };
         let ports = wanted.ports.or(settings.ports).unwrap_or(rails);
         let (table, table_name) = table(settings)?;
+        let all_pairs = all_pairs_fit(&topology, rails, settings.queue_pairs_max);
         Ok(Self {
             collective: wanted.collective,
             shape: shape(&topology, ports, rails, settings.leaders),
@@ -98,7 +101,7 @@ impl Case {
             forced: settings.algorithm.clone(),
             zero_copy_setting: settings.zero_copy,
             multicast: settings.multicast,
-            queue_pairs_max: settings.queue_pairs_max,
+            all_pairs,
             leaders: settings.leaders,
         })
     }
@@ -123,7 +126,7 @@ impl Case {
             ports: self.shape.ports,
             zero_copy: self.zero_copy,
             multicast: self.multicast,
-            all_pairs: all_pairs_fit(&self.topology, self.shape.rails, self.queue_pairs_max),
+            all_pairs: self.all_pairs,
         });
         let (variant, protocol) = (choice.variant(), choice.protocol);
         let blocks = self.scratch_blocks(variant, protocol).unwrap_or(0);
@@ -131,6 +134,11 @@ impl Case {
         choice.protocol =
             settled_protocol(&choice, self.collective, &shape, bytes, blocks, scratch);
         choice
+    }
+
+    /// Whether the host MPI runs the collective instead, as `FERRORAIL_QUEUE_PAIRS` does not allow what is chosen.
+    pub fn is_left(&self, choice: &Choice) -> bool {
+        is_left(choice.algorithm, self.all_pairs)
     }
 
     /// Every algorithm and protocol that this team could use, and what is `chosen`, fastest prediction

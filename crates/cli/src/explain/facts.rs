@@ -34,6 +34,7 @@ pub fn of_size(case: &Case, bytes: u64) -> Value {
         "protocol": protocol_name(choice.protocol),
         "description": choice.algorithm.description,
         "because": because(case, &choice),
+        "left_to_host": case.is_left(&choice),
         "predicted_us": chosen.predicted.0 / 1000.0,
     });
     facts["runner_up"] = json!(runner_up.map(|c| json!({
@@ -65,6 +66,7 @@ pub fn thresholds(case: &Case) -> Value {
                 "algorithm": choice.variant().to_string(),
                 "protocol": protocol_name(choice.protocol),
                 "because": because(case, &choice),
+                "left_to_host": case.is_left(&choice),
             }));
         }
         last = Some(choice);

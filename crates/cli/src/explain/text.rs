@@ -4,6 +4,10 @@ use ferrorail_base::units::format_bytes;
 use serde_json::Value;
 use std::fmt::Write;
 
+/// Of a choice that runs nowhere.
+const LEFT: &str =
+    "left to the host: every rank would connect to every other (FERRORAIL_QUEUE_PAIRS)";
+
 /// Collectives and algorithms.
 pub fn listing(facts: &Value) -> String {
     let mut out = String::new();
@@ -47,6 +51,9 @@ pub fn size(facts: &Value) -> String {
         &format!("{}: {}", name(chosen), word(&chosen["description"])),
     );
     line(&mut out, "because", &word(&chosen["because"]));
+    if chosen["left_to_host"] == true {
+        line(&mut out, "but", LEFT);
+    }
     let class = facts["size_class_bytes"].as_u64().unwrap_or(0);
     if class != bytes && facts["by_length"] == false {
         line(
@@ -135,6 +142,10 @@ pub fn thresholds(facts: &Value) -> String {
             Some(bytes) => format!("up to {}", format_bytes(bytes)),
             None => "above".into(),
         };
+        if row["left_to_host"] == true {
+            let _ = writeln!(out, "  {to:<12} {LEFT}");
+            continue;
+        }
         let worst = &row["worst"];
         let _ = writeln!(
             out,

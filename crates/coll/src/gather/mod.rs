@@ -65,14 +65,17 @@ const fn row(
 }
 
 /// Serves the vector form, too.
-pub(crate) const DIRECT: Algorithm = row(
-    "direct",
-    EITHER,
-    false,
-    direct::build,
-    direct::work,
-    "everyone puts straight to the root, which takes k at a time; best for large blocks",
-);
+pub(crate) const DIRECT: Algorithm = Algorithm {
+    all_pairs: true,
+    ..row(
+        "direct",
+        EITHER,
+        false,
+        direct::build,
+        direct::work,
+        "everyone puts straight to the root, which takes k at a time; best for large blocks",
+    )
+};
 
 /// Every gather algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[

@@ -34,22 +34,24 @@ fn unknown_names_come_with_the_nearest() {
     assert_eq!(find_collective("bcast"), Ok(Collective::Bcast));
 }
 
-/// A rank that is no root has all others for peers, or much fewer.
+/// Some rank, which may be the root, has all others for peers, or each has much fewer.
 #[test]
 fn every_rank_connects_to_every_other_where_it_is_said() {
     let topology = Topology::from_sizes(&[8; 12]);
-    let rank = Rank(9);
     for &collective in Collective::ALL {
         for algorithm in algorithms(collective) {
-            let schedules = algorithm.protocols.iter().map(|&protocol| {
-                (algorithm.build)(&Request {
-                    topology: &topology,
-                    rank,
-                    ports: 2,
-                    leaders: 2,
-                    protocol,
-                    root: Rank(0),
-                })
+            let request = |rank, root, protocol| Request {
+                topology: &topology,
+                rank: Rank(rank),
+                ports: 2,
+                leaders: 2,
+                protocol,
+                root: Rank(root),
+            };
+            // A root that leads its node, one that does not, and ranks of other nodes.
+            let places = [(0, 0), (9, 0), (9, 9), (16, 9)];
+            let schedules = algorithm.protocols.iter().flat_map(|&protocol| {
+                places.map(|(rank, root)| (algorithm.build)(&request(rank, root, protocol)))
             });
             let peers = schedules.map(|schedule| schedule.peers().len()).max();
             let all = peers.is_some_and(|peers| peers == 95);

@@ -61,14 +61,17 @@ const fn row(
 }
 
 /// Serves the vector form, too.
-pub(crate) const DIRECT: Algorithm = row(
-    "direct",
-    EITHER,
-    false,
-    direct::build,
-    direct::work,
-    "the root puts to everyone, k at a time; best for large blocks",
-);
+pub(crate) const DIRECT: Algorithm = Algorithm {
+    all_pairs: true,
+    ..row(
+        "direct",
+        EITHER,
+        false,
+        direct::build,
+        direct::work,
+        "the root puts to everyone, k at a time; best for large blocks",
+    )
+};
 
 /// Every scatter algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[

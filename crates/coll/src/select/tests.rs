@@ -154,6 +154,9 @@ fn where_few_may_connect_an_algorithm_with_fewer_peers_is_chosen_if_there_is_one
         "direct",
         "none has fewer"
     );
+    for collective in [Collective::Gatherv, Collective::Scatterv] {
+        assert_eq!(named(collective, 8, false), "direct", "none has fewer");
+    }
     for all_pairs in [true, false] {
         assert_eq!(named(Collective::Allgather, 64, all_pairs), "smp_bruck");
     }

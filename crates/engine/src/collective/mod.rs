@@ -296,7 +296,7 @@ fn connect_peers_now(
     plan: &mut Plan,
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
-    if plan.variant.algorithm.all_pairs && !map.all_pairs {
+    if choice::is_left(plan.algorithm, map.all_pairs) {
         return Err(EngineError::TooManyConnections);
     }
     let next = state.sequence.op() + 1;

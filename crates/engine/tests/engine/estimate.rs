@@ -40,7 +40,15 @@ fn the_limit_of_queue_pairs_bounds_what_a_node_takes() {
     );
     let left = limited.rows.iter().filter(|row| row.left_to_host);
     let left: Vec<_> = left.map(|row| (row.collective, row.from_bytes)).collect();
-    assert_eq!(left, [("alltoall", 4097), ("alltoallv", 0)]);
+    assert_eq!(
+        left,
+        [
+            ("alltoall", 4097),
+            ("gatherv", 0),
+            ("scatterv", 0),
+            ("alltoallv", 0)
+        ]
+    );
     // Nodes of one rank take few whatever the collective.
     let thin = of(64, 1, 2, &Settings::default());
     assert!(thin.rows.iter().all(|row| !row.left_to_host));
