@@ -11,13 +11,8 @@
 //! Node phases are counted in lockstep: all ranks of a node call the same `node_*` helpers in the
 //! same order, whatever else they do between them.
 
-use crate::schedule::{Order, PHASE_MAX, Schedule, Slot, Span, Step, slot_limit};
+use crate::schedule::{Order, PHASE_MAX, Schedule, Slot, Span, Step, rtr_base, slot_limit};
 use ferrorail_base::{NodeRank, Rank, Topology};
-
-/// First arrival slot of RTRs in a team of `size`.
-pub const fn rtr_base(size: u32) -> u32 {
-    slot_limit(size) / 2
-}
 
 /// What names a message at both of its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

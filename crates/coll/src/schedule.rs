@@ -26,7 +26,7 @@
 //! of a cut vector has `Send` or `Recv` on one side at least, which gives its lengths; a reduction
 //! in scratch says which part it reduces.
 
-use ferrorail_base::{NodeRank, Rank};
+use ferrorail_base::{NodeRank, Rank, Topology};
 
 /// A memory that steps name. See the module documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,10 +107,43 @@ pub enum Protocol {
 /// Index of an arrival flag at the receiver, unique per operation there; below [`slot_limit`].
 pub type Slot = u32;
 
-/// Number of arrival slots every rank of a team of `size` has per channel.
+/// Number of arrival slots that schedules of a team of `size` may use.
 pub const fn slot_limit(size: u32) -> u32 {
     2 * size + 32
 }
+
+/// First arrival slot of RTRs in a team of `size`.
+pub const fn rtr_base(size: u32) -> u32 {
+    slot_limit(size) / 2
+}
+
+/// Number of arrival slots that every rank of a team has per channel, where algorithms that are
+/// [`all_pairs`](crate::Algorithm::all_pairs) may run or not. Without them a rank announces its buffer to few others:
+/// those of its node, leaders, or those of an exchange; and sends no more messages in one operation than there are
+/// slots. Both is tested, as [`slot_limit`] is.
+pub fn slots(topology: &Topology, all_pairs: bool) -> u32 {
+    let (limit, nodes) = (slot_limit(topology.size()), topology.node_count());
+    let few = rtr_base(topology.size()) + 2 * nodes + topology.node_size_max() + EXCHANGE_RTRS;
+    match all_pairs {
+        true => limit,
+        false => few.min(limit),
+    }
+}
+
+/// RTRs of a rank in a Standard Exchange with corrections and k up to 8, beyond those that leaders and nodes account for.
+const EXCHANGE_RTRS: u32 = 160;
+
+/// Number of arrival slots of a channel for barriers only, in a team of `size`.
+pub const fn barrier_slots(size: u32) -> u32 {
+    if slot_limit(size) < BARRIER_SLOTS {
+        slot_limit(size)
+    } else {
+        BARRIER_SLOTS
+    }
+}
+
+/// k messages in each of ⌈log_{k+1} N⌉ rounds, with k up to 8: 40 for 32000 ranks, 56 for a million.
+const BARRIER_SLOTS: u32 = 64;
 
 /// Phases of node signals lie in `1..=PHASE_MAX`.
 pub const PHASE_MAX: u8 = 250;

@@ -129,7 +129,7 @@ pub enum Fault {
     /// The port is not below k.
     #[error("port {0} is not below k")]
     Port(u8),
-    /// The slot is not below [`slot_limit`](crate::schedule::slot_limit).
+    /// The slot is not below [`Task::slots`].
     #[error("slot {0} is not below the limit of the team")]
     SlotLimit(Slot),
     /// A second arrival raises a slot of the target.
@@ -259,6 +259,8 @@ pub struct Task<'a> {
     pub protocol: Protocol,
     /// Root the schedules were built for.
     pub root: Rank,
+    /// Arrival slots of a rank, at most [`slot_limit`](crate::schedule::slot_limit).
+    pub slots: u32,
     /// Meaning of the collective.
     pub semantics: Semantics,
     /// Parts of the vector.

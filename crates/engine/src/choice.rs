@@ -152,10 +152,14 @@ pub fn is_left(algorithm: &Algorithm, all_pairs: bool) -> bool {
     algorithm.all_pairs && !all_pairs
 }
 
-/// Scratch of a rank and channel, in a team of `ranks` with `FERRORAIL_SCRATCH` set to `setting`:
-/// enough for a cache line from and to each rank.
-pub fn scratch_bytes(setting: u64, ranks: u32) -> u64 {
-    setting.max(64 * 2 * u64::from(ranks))
+/// Scratch of a rank and channel, in a team of `ranks` with `FERRORAIL_SCRATCH` set to `setting`: enough for a
+/// cache line from and to each rank, where each may have a message for every other; else for the words about staged
+/// pieces, and for pieces.
+pub fn scratch_bytes(setting: u64, ranks: u32, all_pairs: bool) -> u64 {
+    setting.max(match all_pairs {
+        true => 64 * 2 * u64::from(ranks),
+        false => 16 * u64::from(ranks) + (8 << 10),
+    })
 }
 
 /// Adjacent channels whose scratch an operation of `collective` may have together, in a team on `nodes`

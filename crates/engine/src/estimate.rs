@@ -90,7 +90,7 @@ pub struct Estimate {
     pub ranks_max: u32,
     /// Bytes of one connection.
     pub connection_bytes: u64,
-    /// Scratch of a rank in all channels, in bytes.
+    /// Scratch of a rank in all channels and areas, in bytes.
     pub scratch_bytes_of_rank: u64,
     /// Flags, RTRs and eager slots of a rank, in bytes.
     pub flag_bytes_of_rank: u64,
@@ -198,7 +198,7 @@ pub fn total<'n>(
     let counts = all.iter().map(|peers| peers.len() as u64);
     let peers: u64 = counts.clone().sum();
     let connections = team.connection.times(peers);
-    let layouts = layouts(team.topology, &shared, team.rails.into());
+    let layouts = layouts(team.topology, &shared, team.rails.into(), team.all_pairs);
     Ok(Total {
         peers,
         peers_max: counts.max().unwrap_or(0),
@@ -359,11 +359,12 @@ impl<'a> Imagined<'a> {
             u64::from(topology.size()) - node
         };
         let everyone: Vec<u64> = self.looked_at.iter().map(everyone).collect();
-        let layouts = layouts(topology, self.shared, self.rails.into());
+        let layouts = layouts(topology, self.shared, self.rails.into(), self.all_pairs);
         let largest = layouts.iter().max_by_key(|layout| layout.local_ranks);
         let largest = largest.expect("a team has a node");
-        let channels = 0..largest.channels + largest.small_channels;
+        let channels = 0..largest.channel_count();
         let scratch: u64 = channels.map(|channel| largest.channel_bytes(channel)).sum();
+        let scratch = scratch + u64::from(largest.areas) * largest.scratch_capacity() as u64;
         let segment = largest.total_bytes();
         Estimate {
             ranks: topology.size(),

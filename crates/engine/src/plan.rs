@@ -214,7 +214,8 @@ impl Plan {
             Protocol::Rendezvous => {
                 let blocks =
                     schedule(map, algorithm, ports, protocol, root, map.rank).scratch_blocks;
-                let scratch = scratch_bytes(map.settings.scratch_bytes, topology.size());
+                let scratch =
+                    scratch_bytes(map.settings.scratch_bytes, topology.size(), map.all_pairs);
                 let (shape, bytes) = (map.shape(ports), 1 << class.min(62));
                 settled_protocol(&choice, collective, &shape, bytes, blocks, scratch)
             }
@@ -287,7 +288,7 @@ impl Plan {
             ..Model::default()
         };
         let blocks = self.route.schedule.scratch_blocks;
-        let scratch = scratch_bytes(map.settings.scratch_bytes, shape.ranks);
+        let scratch = scratch_bytes(map.settings.scratch_bytes, shape.ranks, map.all_pairs);
         let piece = match self.protocol {
             Protocol::Eager => {
                 let collective = self.key.collective;

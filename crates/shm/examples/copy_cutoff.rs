@@ -11,7 +11,9 @@ use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
-use ferrorail_shm::{Cma, NodeLayout, NodeSegment, WaitPolicy, Waiter, cma_allow, cores_of};
+use ferrorail_shm::{
+    Cma, EAGER_SLOTS, NodeLayout, NodeSegment, WaitPolicy, Waiter, cma_allow, cores_of,
+};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork};
 use std::time::Instant;
@@ -55,12 +57,12 @@ fn measure(pairs: u32, bytes: usize, method: Method) -> f64 {
 fn run(pairs: u32, bytes: usize, method: Method) -> f64 {
     let layout = NodeLayout {
         local_ranks: 2 * pairs,
+        eager_slots: EAGER_SLOTS,
         channels: 1,
-        small_channels: 0,
         slots: 1,
         rails: 1,
         scratch_bytes: BYTES_MAX as u64,
-        check_bytes: 0,
+        ..NodeLayout::default()
     };
     let node = NodeSegment::create(ShmKind::Memfd, layout, 0).expect("node segment");
     let messages = ((8 << 20) / bytes).clamp(4, 2000) as u64;

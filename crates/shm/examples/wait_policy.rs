@@ -7,7 +7,7 @@
 use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::sync::Ordering;
-use ferrorail_shm::{NodeLayout, NodeSegment, WaitPolicy, Waiter, cores_of};
+use ferrorail_shm::{EAGER_SLOTS, NodeLayout, NodeSegment, WaitPolicy, Waiter, cores_of};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork};
 use std::time::{Duration, Instant};
@@ -47,12 +47,12 @@ fn main() {
 fn run(ranks: u32, policy: &WaitPolicy) -> f64 {
     let layout = NodeLayout {
         local_ranks: ranks,
+        eager_slots: EAGER_SLOTS,
         channels: 1,
-        small_channels: 0,
         slots: 1,
         rails: 1,
         scratch_bytes: 0,
-        check_bytes: 0,
+        ..NodeLayout::default()
     };
     let node = NodeSegment::create(ShmKind::Memfd, layout, 0).expect("node segment");
     let children: Vec<Pid> = (0..ranks)

@@ -7,17 +7,20 @@
 //! quiescence           u64 per round; the completed watermark, doorbell    2 lines, 1 line
 //! node flags      u64 per rank, what it was in       10 lines each
 //! finished        u64 per rank                       1 line each
-//! eager slots    flag + 2104 bytes, in turn         128 slots of 33 lines per rank
+//! arrivals        u64 per slot and chunk             whole lines per (rank, synchronising channel); ends a page
+//! eager slots     flag + 2104 bytes, in turn         33 lines each per rank, if there are any
 //! arrivals        u64 per slot and chunk             whole lines per (rank, channel), small ones too
-//! RTRs   64 bytes per slot                  per (rank, channel)
+//! RTRs            64 bytes per slot from `rtr_base`  per (rank, channel)
 //! checks          two cells and a word per slot      per (rank, channel), if there are any
 //! scratch         scratch_bytes, page aligned        per (rank, channel)
+//! areas           as much each                       per rank, if there are any
 //! small scratch   3072 bytes                         per (rank, small channel)
-//! eager messages         6 of 576 bytes to come, 6 to go    per (rank, small channel)
+//! eager messages  6 of 576 bytes to come, 6 to go    per (rank, small channel)
 //! ```
 //!
-//! Channels are numbered through: the small ones follow the others. They have no RTRs and
-//! no checks.
+//! Channels are numbered through: the synchronising ones follow the others, and the small ones those. Only the
+//! first kind has RTRs and checks, and synchronising ones have no scratch. The front, up to the eager slots, is all
+//! that barriers and quiescence take.
 //!
 //! Cells of different writers never share a cache line, except arrival flags of one rank and
 //! channel, which different peers raise rarely.
@@ -25,6 +28,8 @@
 use crate::EagerSlot;
 use crate::flags::{Flag, STATUS};
 use ferrorail_base::NodeRank;
+
+mod parts;
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
@@ -51,26 +56,44 @@ const FLAGS: usize = QUIESCENT + LINE;
 const SLOT: usize = size_of::<EagerSlot>();
 /// Eager messages of a rank and small channel, to come and to go.
 const EAGER_MESSAGES_BYTES: usize = 2 * EAGER_MESSAGES as usize * EAGER_MESSAGE;
-/// A node flag, the number of what was finished, and the eager slots.
-const LINES_PER_RANK: u64 = 1 + ((FLAG + EAGER_SLOTS as usize * SLOT) / LINE) as u64;
+/// A node flag, and the number of what was finished.
+const RANK_BYTES: usize = FLAG + LINE;
 
 /// Geometry of a node segment; every rank of the node computes the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeLayout {
     /// Ranks of the node.
     pub local_ranks: u32,
+    /// Eager slots of a rank: [`EAGER_SLOTS`], or none between nodes, where nobody uses them.
+    pub eager_slots: u32,
     /// Scratch channels of the team.
     pub channels: u32,
+    /// Channels for operations that move nothing.
+    pub sync_channels: u32,
     /// Channels for operations of few bytes.
     pub small_channels: u32,
     /// Arrival slots per rank and channel.
     pub slots: u32,
+    /// The first slot of RTRs: those from here on have a cell.
+    pub rtr_base: u32,
+    /// Arrival slots per rank and synchronising channel.
+    pub sync_slots: u32,
     /// Rails: a message is at most as many chunks, each with a flag of its own in every slot.
     pub rails: u32,
     /// Scratch bytes per rank and channel.
     pub scratch_bytes: u64,
+    /// Areas of a rank, as large as its scratch of a channel, which belong to no channel.
+    pub areas: u32,
     /// Bytes of a check cell, in whole lines; 0 if messages are not checked.
     pub check_bytes: u32,
+}
+
+/// A channel as one of its kind.
+#[derive(Clone, Copy)]
+enum Channel {
+    Ordinary,
+    Sync(u32),
+    Small(u32),
 }
 
 impl NodeLayout {
@@ -80,31 +103,29 @@ impl NodeLayout {
         self.checked_total().unwrap_or(u64::MAX)
     }
 
-    fn checked_total(&self) -> Option<u64> {
-        let [line, page] = [LINE as u64, PAGE as u64];
-        let ranks = u64::from(self.local_ranks);
-        let slots = u64::from(self.slots);
-        let arrivals = slots
-            .checked_mul(8 * u64::from(self.rails).next_power_of_two())?
-            .checked_next_multiple_of(line)?;
-        let pairs = ranks.checked_mul(u64::from(self.channels))?;
-        let small = ranks.checked_mul(u64::from(self.small_channels))?;
-        let checks = match self.check_bytes {
-            0 => 0,
-            bytes => slots
-                .checked_mul(2 * u64::from(bytes))?
-                .checked_add((8 * slots).checked_next_multiple_of(line)?)?,
-        };
-        let front = pairs
-            .checked_mul(arrivals.checked_add(slots * line)?.checked_add(checks)?)?
-            .checked_add(small.checked_mul(arrivals)?)?
-            .checked_add(FLAGS as u64 + ranks * LINES_PER_RANK * line)?
-            .checked_next_multiple_of(page)?;
-        let scratch = self.scratch_bytes.checked_next_multiple_of(page)?;
-        front
-            .checked_add(pairs.checked_mul(scratch)?)?
-            .checked_add(small.checked_mul((SMALL_SCRATCH + EAGER_MESSAGES_BYTES) as u64)?)?
-            .checked_next_multiple_of(page)
+    /// Bytes of the front of the segment, whole pages: what barriers and quiescence take.
+    pub fn front_bytes(&self) -> usize {
+        self.eager_slots_start()
+    }
+
+    /// Channels of all kinds.
+    pub const fn channel_count(&self) -> u32 {
+        self.first_small() + self.small_channels
+    }
+
+    /// The number of the first small channel.
+    #[inline]
+    pub const fn first_small(&self) -> u32 {
+        self.channels + self.sync_channels
+    }
+
+    /// Arrival slots of a rank in `channel`.
+    #[inline]
+    pub const fn slots_of(&self, channel: u32) -> u32 {
+        match self.kind(channel) {
+            Channel::Sync(_) => self.sync_slots,
+            Channel::Ordinary | Channel::Small(_) => self.slots,
+        }
     }
 
     /// The header: magic, version and geometry, written by the creator, checked by attachers.
@@ -177,8 +198,8 @@ impl NodeLayout {
     #[track_caller]
     pub fn eager_slot(&self, r: NodeRank, index: u32) -> usize {
         self.check_rank(r);
-        assert!(index < EAGER_SLOTS, "an eager slot below {EAGER_SLOTS}");
-        self.eager_slots() + (EAGER_SLOTS as usize * r.index() + index as usize) * SLOT
+        assert!(index < self.eager_slots, "eager slot {index}");
+        self.eager_slots_start() + (self.eager_slots as usize * r.index() + index as usize) * SLOT
     }
 
     /// The arrival flag (u64) of `slot` at `r` for chunk `chunk` of its message. The flags of a slot
@@ -191,13 +212,22 @@ impl NodeLayout {
             "chunk {chunk} of {}",
             self.rails
         );
-        let pair = match self.small(channel) {
-            None => self.pair(r, channel),
-            Some(channel) => self.pairs() + self.small_pair(r, channel),
+        let slot = check_slot(slot, self.slots_of(channel));
+        let start = match self.kind(channel) {
+            Channel::Ordinary => {
+                self.arrivals() + self.pair(r, channel) * self.arrival_bytes(self.slots)
+            }
+            Channel::Sync(sync) => {
+                let pair = r.index() * self.sync_channels as usize + sync as usize;
+                self.check_rank(r);
+                self.sync_arrivals() + pair * self.arrival_bytes(self.sync_slots)
+            }
+            Channel::Small(small) => {
+                let pair = self.pairs() + self.small_pair(r, small);
+                self.arrivals() + pair * self.arrival_bytes(self.slots)
+            }
         };
-        let slot = self.check_slot(slot);
-        let index = slot * self.slot_flags() + usize::from(chunk);
-        self.arrivals() + pair * self.arrival_bytes() + 8 * index
+        start + 8 * (slot * self.slot_flags() + usize::from(chunk))
     }
 
     /// The RTR cell of `slot` at `r`: one line that holds a remote region's wire form.
@@ -205,20 +235,21 @@ impl NodeLayout {
     #[track_caller]
     pub fn rtr(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
         let pair = self.pair(r, channel);
-        let slot = self.check_slot(slot);
-        self.rtrs() + (pair * self.slots as usize + slot) * LINE
+        let slot = check_slot(slot, self.slots);
+        assert!(slot >= self.rtr_base as usize, "slot {slot} is of a put");
+        self.rtrs() + (pair * self.rtr_cells() + slot - self.rtr_base as usize) * LINE
     }
 
     /// The check cell of `slot` at `r`: `check_bytes` bytes that the origin of the message writes.
     #[track_caller]
     pub fn check(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
-        self.checks(r, channel) + self.check_slot(slot) * self.check_bytes as usize
+        self.checks(r, channel) + check_slot(slot, self.slots) * self.check_bytes as usize
     }
 
     /// The cell in which `r` prepares the check of the `index`-th message that it sends.
     #[track_caller]
     pub fn own_check(&self, r: NodeRank, channel: u32, index: u16) -> usize {
-        let before = self.slots as usize + self.check_slot(index.into());
+        let before = self.slots as usize + check_slot(index.into(), self.slots);
         self.checks(r, channel) + before * self.check_bytes as usize
     }
 
@@ -226,17 +257,30 @@ impl NodeLayout {
     #[track_caller]
     pub fn ack(&self, r: NodeRank, channel: u32, index: u16) -> usize {
         let cells = 2 * self.slots as usize * self.check_bytes as usize;
-        self.checks(r, channel) + cells + 8 * self.check_slot(index.into())
+        self.checks(r, channel) + cells + 8 * check_slot(index.into(), self.slots)
     }
 
-    /// `r`'s scratch of `channel`: [`NodeLayout::channel_bytes`], page aligned.
+    /// `r`'s scratch of `channel`: [`NodeLayout::channel_bytes`], page aligned. Of a synchronising channel: the
+    /// segment's start, with no bytes.
     #[inline]
     #[track_caller]
     pub fn scratch(&self, r: NodeRank, channel: u32) -> usize {
-        match self.small(channel) {
-            None => self.all_scratch() + self.pair(r, channel) * self.scratch_capacity(),
-            Some(small) => self.all_small() + self.small_pair(r, small) * SMALL_SCRATCH,
+        match self.kind(channel) {
+            Channel::Ordinary => {
+                self.all_scratch() + self.pair(r, channel) * self.scratch_capacity()
+            }
+            Channel::Sync(_) => 0,
+            Channel::Small(small) => self.all_small() + self.small_pair(r, small) * SMALL_SCRATCH,
         }
+    }
+
+    /// `r`'s area number `index`: [`NodeLayout::scratch_capacity`] bytes, page aligned.
+    #[track_caller]
+    pub fn area(&self, r: NodeRank, index: u32) -> usize {
+        self.check_rank(r);
+        assert!(index < self.areas, "area {index} of {}", self.areas);
+        let area = r.index() * self.areas as usize + index as usize;
+        self.all_areas() + area * self.scratch_capacity()
     }
 
     /// Bytes of a rank's scratch of `channel`.
@@ -249,16 +293,19 @@ impl NodeLayout {
     /// range.
     #[inline]
     pub fn run_bytes(&self, channel: u32, width: u32) -> u64 {
-        match self.small(channel) {
-            None => u64::from(width - 1) * self.scratch_capacity() as u64 + self.scratch_bytes,
-            Some(_) => u64::from(width) * SMALL_SCRATCH as u64,
+        match self.kind(channel) {
+            Channel::Ordinary => {
+                u64::from(width - 1) * self.scratch_capacity() as u64 + self.scratch_bytes
+            }
+            Channel::Sync(_) => 0,
+            Channel::Small(_) => u64::from(width) * SMALL_SCRATCH as u64,
         }
     }
 
     /// Whether `slot` of `channel` has room for eager messages.
     #[inline]
     pub fn has_eager_message(&self, channel: u32, slot: u32) -> bool {
-        channel >= self.channels && slot < EAGER_MESSAGES
+        channel >= self.first_small() && slot < EAGER_MESSAGES
     }
 
     /// Room of the eager message to come in `slot` at `r`.
@@ -266,7 +313,9 @@ impl NodeLayout {
     #[track_caller]
     pub fn eager_message(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
         assert!(slot < EAGER_MESSAGES, "eager message {slot}");
-        let small = self.small(channel).expect("a small channel");
+        let Channel::Small(small) = self.kind(channel) else {
+            panic!("channel {channel} is no small one");
+        };
         let small_pairs = self.local_ranks as usize * self.small_channels as usize;
         let start = self.all_small() + small_pairs * SMALL_SCRATCH;
         start + self.small_pair(r, small) * EAGER_MESSAGES_BYTES + slot as usize * EAGER_MESSAGE
@@ -279,10 +328,13 @@ impl NodeLayout {
         self.eager_message(r, channel, index) + EAGER_MESSAGES as usize * EAGER_MESSAGE
     }
 
-    /// The number of a small channel among them.
     #[inline]
-    fn small(&self, channel: u32) -> Option<u32> {
-        channel.checked_sub(self.channels)
+    const fn kind(&self, channel: u32) -> Channel {
+        match channel {
+            _ if channel < self.channels => Channel::Ordinary,
+            _ if channel < self.first_small() => Channel::Sync(channel - self.channels),
+            _ => Channel::Small(channel - self.first_small()),
+        }
     }
 
     #[inline]
@@ -301,69 +353,6 @@ impl NodeLayout {
     #[inline]
     pub fn scratch_capacity(&self) -> usize {
         (self.scratch_bytes as usize).next_multiple_of(PAGE)
-    }
-
-    #[inline]
-    fn all_scratch(&self) -> usize {
-        (self.all_checks() + self.pairs() * self.pair_checks()).next_multiple_of(PAGE)
-    }
-
-    #[inline]
-    fn all_small(&self) -> usize {
-        self.all_scratch() + self.pairs() * self.scratch_capacity()
-    }
-
-    /// Where the checks of a pair of rank and channel begin.
-    #[track_caller]
-    fn checks(&self, r: NodeRank, channel: u32) -> usize {
-        assert!(self.check_bytes > 0, "messages are not checked");
-        self.all_checks() + self.pair(r, channel) * self.pair_checks()
-    }
-
-    #[inline]
-    fn all_checks(&self) -> usize {
-        self.rtrs() + self.pairs() * self.slots as usize * LINE
-    }
-
-    #[inline]
-    fn pair_checks(&self) -> usize {
-        match self.check_bytes as usize {
-            0 => 0,
-            bytes => {
-                2 * self.slots as usize * bytes + (8 * self.slots as usize).next_multiple_of(LINE)
-            }
-        }
-    }
-
-    #[inline]
-    fn pairs(&self) -> usize {
-        self.local_ranks as usize * self.channels as usize
-    }
-
-    #[inline]
-    fn eager_slots(&self) -> usize {
-        FLAGS + self.local_ranks as usize * (FLAG + LINE)
-    }
-
-    #[inline]
-    fn arrivals(&self) -> usize {
-        FLAGS + (u64::from(self.local_ranks) * LINES_PER_RANK) as usize * LINE
-    }
-
-    #[inline]
-    fn slot_flags(&self) -> usize {
-        (self.rails as usize).next_power_of_two()
-    }
-
-    #[inline]
-    fn arrival_bytes(&self) -> usize {
-        (self.slots as usize * self.slot_flags() * 8).next_multiple_of(LINE)
-    }
-
-    #[inline]
-    fn rtrs(&self) -> usize {
-        let small = self.local_ranks as usize * self.small_channels as usize;
-        self.arrivals() + (self.pairs() + small) * self.arrival_bytes()
     }
 
     #[inline]
@@ -387,13 +376,13 @@ impl NodeLayout {
         );
         r.index() * self.channels as usize + channel as usize
     }
+}
 
-    #[inline]
-    #[track_caller]
-    fn check_slot(&self, slot: u32) -> usize {
-        assert!(slot < self.slots, "slot {slot} of {}", self.slots);
-        slot as usize
-    }
+#[inline]
+#[track_caller]
+fn check_slot(slot: u32, slots: u32) -> usize {
+    assert!(slot < slots, "slot {slot} of {slots}");
+    slot as usize
 }
 
 #[cfg(all(test, not(loom)))]

@@ -128,7 +128,7 @@ impl NodeSegment {
         self.segment.word(self.layout.completed_watermark())
     }
 
-    /// `r`'s eager slot number `index`, below [`EAGER_SLOTS`](crate::EAGER_SLOTS).
+    /// `r`'s eager slot number `index`.
     #[inline]
     pub fn eager_slot(&self, r: NodeRank, index: u32) -> &EagerSlot {
         self.segment.cell(self.layout.eager_slot(r, index))
@@ -178,6 +178,14 @@ impl NodeSegment {
         self.segment.range().slice(at, bytes)
     }
 
+    /// `r`'s area number `index`.
+    pub fn area(&self, r: NodeRank, index: u32) -> MemoryRange {
+        let bytes = self.layout.scratch_capacity();
+        self.segment
+            .range()
+            .slice(self.layout.area(r, index), bytes)
+    }
+
     /// Room of the eager message to come in `slot` at `r`; its last word is the flag.
     #[inline]
     pub fn eager_message(&self, r: NodeRank, channel: u32, slot: u32) -> MemoryRange {
@@ -200,21 +208,25 @@ impl NodeSegment {
     }
 }
 
-const HEADER_WORDS: usize = 7;
+const HEADER_WORDS: usize = 8;
 const MAGIC: u64 = u64::from_be_bytes(*b"ferroral");
 /// Changes whenever a cell moves or changes its meaning.
-const VERSION: u64 = 6;
+const VERSION: u64 = 7;
 
 /// The words of the header, magic first. They fit the line that the layout reserves.
 fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {
+    let two = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+    // Areas and synchronising slots are few.
+    let few = layout.areas << 24 | layout.sync_channels << 16 | layout.sync_slots;
     [
         MAGIC,
         VERSION,
-        u64::from(layout.local_ranks) << 32 | u64::from(layout.channels),
-        u64::from(layout.slots) << 32 | u64::from(layout.rails),
+        two(layout.local_ranks, layout.channels),
+        two(layout.slots, layout.rails),
         layout.scratch_bytes,
-        u64::from(layout.check_bytes),
-        u64::from(layout.small_channels),
+        two(layout.check_bytes, layout.rtr_base),
+        two(layout.small_channels, layout.eager_slots),
+        few.into(),
     ]
 }
 
@@ -228,11 +240,16 @@ mod tests {
 
     const LAYOUT: NodeLayout = NodeLayout {
         local_ranks: 3,
+        eager_slots: 2,
         channels: 2,
+        sync_channels: 1,
         small_channels: 1,
         slots: 38,
+        rtr_base: 3,
+        sync_slots: 8,
         rails: 2,
         scratch_bytes: 10_000,
+        areas: 1,
         check_bytes: 0,
     };
 

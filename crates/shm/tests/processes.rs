@@ -5,8 +5,8 @@ use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, ProcessId};
 use ferrorail_shm::{
-    Cma, Doorbell, NodeLayout, NodeSegment, Segment, SegmentHandle, ShmError, WaitPolicy, Waiter,
-    cma_allow, cores_of, is_alive, process_id,
+    Cma, Doorbell, EAGER_SLOTS, NodeLayout, NodeSegment, Segment, SegmentHandle, ShmError,
+    WaitPolicy, Waiter, cma_allow, cores_of, is_alive, process_id,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -281,12 +281,12 @@ fn many_processes_meet() {
     const OPERATIONS: u64 = 300;
     let layout = NodeLayout {
         local_ranks: RANKS,
+        eager_slots: EAGER_SLOTS,
         channels: 1,
-        small_channels: 0,
         slots: 1,
         rails: 1,
         scratch_bytes: 4096,
-        check_bytes: 0,
+        ..NodeLayout::default()
     };
     let node = NodeSegment::create(ShmKind::Memfd, layout, 0).unwrap();
     let handle = node.segment().handle();

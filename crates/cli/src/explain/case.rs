@@ -95,7 +95,7 @@ impl Case {
             zero_copy: wanted.zero_copy.or(settings.zero_copy).unwrap_or(true),
             root: Rank(wanted.root),
             model: wanted.model,
-            scratch_bytes: scratch_bytes(settings.scratch_bytes, ranks),
+            scratch_bytes: scratch_bytes(settings.scratch_bytes, ranks, all_pairs),
             table,
             table_name,
             forced: settings.algorithm.clone(),

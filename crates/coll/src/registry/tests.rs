@@ -3,6 +3,7 @@
 use super::*;
 use crate::algorithm::Request;
 use crate::collective::find_collective;
+use crate::schedule::{Step, barrier_slots, slots};
 use ferrorail_base::{Rank, Topology};
 
 #[test]
@@ -60,6 +61,67 @@ fn every_rank_connects_to_every_other_where_it_is_said() {
                 all || peers.is_some_and(|peers| peers < 48),
                 "{algorithm:?}: {peers:?}"
             );
+        }
+    }
+}
+
+/// One more than the last slot of `schedule`, and the messages it sends.
+fn slots_and_messages(schedule: &crate::Schedule) -> (u32, usize) {
+    let slot = |step: &Step| match *step {
+        Step::Put { slot, .. }
+        | Step::Await { slot, .. }
+        | Step::SendRtr { slot, .. }
+        | Step::AwaitRtr { slot, .. } => Some(slot + 1),
+        _ => None,
+    };
+    let sends = |step: &&Step| matches!(step, Step::Put { .. } | Step::SendRtr { .. });
+    let steps = &schedule.steps;
+    let most = steps.iter().filter_map(slot).max().unwrap_or(0);
+    (most, steps.iter().filter(sends).count())
+}
+
+/// What the verifier proves of teams up to 64 ranks, of large ones, whose segments rest on it.
+#[test]
+fn few_peers_take_few_slots() {
+    for (nodes, node_size) in [
+        (64, 64),
+        (500, 64),
+        (1024, 1),
+        (16, 512),
+        (3, 700),
+        (19, 39),
+        (57, 116),
+    ] {
+        let topology = Topology::from_sizes(&vec![node_size; nodes]);
+        let size = topology.size();
+        let places = [0, 1, size / 2, size - 1].map(Rank);
+        let all = Collective::ALL.iter().flat_map(|&c| algorithms(c));
+        for algorithm in all.filter(|algorithm| !algorithm.all_pairs) {
+            let limit = match algorithm.collective {
+                Collective::Barrier => barrier_slots(size),
+                _ => slots(&topology, false),
+            };
+            for (ports, rank) in [1, 2, 4, 7, 8]
+                .map(|k| places.map(|rank| (k, rank)))
+                .concat()
+            {
+                for &protocol in algorithm.protocols {
+                    let schedule = (algorithm.build)(&Request {
+                        topology: &topology,
+                        rank,
+                        ports,
+                        leaders: ports,
+                        protocol,
+                        root: places[usize::from(ports) % 4],
+                    });
+                    let (slot, messages) = slots_and_messages(&schedule);
+                    let within = slot <= limit && messages <= limit as usize;
+                    assert!(
+                        within,
+                        "{algorithm:?} {protocol:?} k={ports} {nodes} nodes: {slot}, {messages} messages"
+                    );
+                }
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use super::clock::{Clocks, Told};
 use super::memory::{Access, Known, LOCAL, Memory, Puts, Region};
 use super::value::Values;
 use super::{Fault, Meaning, StepId, Task, VerifyError};
-use crate::schedule::{Buffer, Order, Schedule, Slot, Span, Step, slot_limit};
+use crate::schedule::{Buffer, Order, Schedule, Slot, Span, Step};
 use crate::semantics::Overlap;
 use ferrorail_base::Rank;
 use multicast::Multicasts;
@@ -102,7 +102,7 @@ impl<'a> Machine<'a> {
             values: Values::new(size),
             memory,
             clocks: Clocks::new(size as usize),
-            slots: vec![NOTHING; (size * slot_limit(size)) as usize],
+            slots: vec![NOTHING; (size * task.slots) as usize],
             arrivals: Vec::new(),
             permitted: vec![false; (size * size) as usize],
             puts: Puts::default(),
@@ -302,7 +302,7 @@ impl<'a> Machine<'a> {
 
     /// Index in `slots`.
     fn slot(&self, rank: Rank, slot: Slot) -> usize {
-        rank.index() * slot_limit(self.task.topology.size()) as usize + slot as usize
+        rank.index() * self.task.slots as usize + slot as usize
     }
 
     /// Index in `permitted`.

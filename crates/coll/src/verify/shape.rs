@@ -1,7 +1,7 @@
 //! What is wrong with a step or a schedule on its own.
 
 use super::{Fault, Meaning, Task, VerifyError};
-use crate::schedule::{Buffer, PHASE_MAX, Protocol, Schedule, Slot, Span, Step, slot_limit};
+use crate::schedule::{Buffer, PHASE_MAX, Protocol, Schedule, Slot, Span, Step};
 use ferrorail_base::{NodeRank, Rank};
 
 /// Checks every schedule by itself, and that they agree about rounds and scratch.
@@ -160,7 +160,7 @@ impl<'a> Checker<'a> {
     }
 
     fn slot(&self, slot: Slot) -> Result<(), Fault> {
-        let valid = slot < slot_limit(self.size);
+        let valid = slot < self.task.slots;
         valid.then_some(()).ok_or(Fault::SlotLimit(slot))
     }
 

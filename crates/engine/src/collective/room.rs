@@ -91,7 +91,7 @@ fn capacity(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
     let layout = map.segment().layout();
     if layout.small_channels > 0 {
         let (ring, widest) = (Ring::Small, SMALL_CHANNELS / CHANNELS);
-        let small = in_ring(map, plan, load, (ring, layout.channels, widest));
+        let small = in_ring(map, plan, load, (ring, layout.first_small(), widest));
         if small.1 == load.bytes {
             return small;
         }

@@ -10,7 +10,7 @@ use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::Slot;
 use ferrorail_fabric::{RAILS_MAX, RemoteRegion};
 
-/// Room for an RTR in scratch, which holds as many per rank twice over.
+/// Room for an RTR in scratch, which holds two for each rank where ranks have messages for every other.
 const CELL_BYTES: usize = 64;
 const _: () = assert!(RemoteRegion::WIRE_BYTES <= CELL_BYTES);
 
@@ -21,12 +21,12 @@ pub(crate) fn beside_cells(scratch: usize, ranks: u32) -> usize {
     (scratch - CELL_BYTES * ranks as usize) / CELL_BYTES * CELL_BYTES
 }
 
-/// Bytes at the end of scratch that no block takes: RTRs of an operation that has blocks in scratch as well, which
-/// at most the leaders of other nodes get, one for each rail.
+/// Bytes at the end of scratch between nodes that no block takes: the RTR of an operation that has blocks in scratch as
+/// well, which is the same for all.
 pub(crate) fn reserved_bytes(topology: &Topology) -> u64 {
     match topology.node_count() {
         1 => 0,
-        nodes => CELL_BYTES as u64 * u64::from(topology.size().min(nodes * RAILS_MAX as u32)),
+        _ => CELL_BYTES as u64,
     }
 }
 
@@ -73,20 +73,20 @@ impl Run<'_> {
         Ok(self.sending.map(|_| Blocked::Rail))
     }
 
-    /// Room for the next RTR: what peers are told may differ, and rails may read it late.
+    /// Room for the next RTR. Where each pair has a block of its own peers are told different things, and rails may
+    /// read them late.
     fn rtr_cell(&self) -> MemoryRange {
-        let topology = &self.map.topology;
+        let scratch = self.spans.scratch();
+        if !self.spans.user().pairs {
+            let last = scratch.bytes - CELL_BYTES;
+            return scratch.slice(last, RemoteRegion::WIRE_BYTES);
+        }
         // One that waits for room in a queue has its cell already.
         let index = match self.sending {
             None => self.rtrs.replace(self.rtrs.get() + 1),
             Some(_) => self.rtrs.get() - 1,
         };
-        let scratch = self.spans.scratch();
-        let takes_all = self.spans.user().pairs || self.schedule.scratch_blocks == 0;
-        let first = match takes_all {
-            true => beside_cells(scratch.bytes, topology.size()),
-            false => scratch.bytes - reserved_bytes(topology) as usize,
-        };
+        let first = beside_cells(scratch.bytes, self.map.topology.size());
         scratch.slice(
             first + CELL_BYTES * index as usize,
             RemoteRegion::WIRE_BYTES,

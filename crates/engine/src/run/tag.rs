@@ -10,7 +10,7 @@ use crate::team::resume::{NEVER, Phase};
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, Slot};
 use ferrorail_fabric::stripe::flag_parts;
-use ferrorail_shm::{EAGER_SLOTS, NodeFlags};
+use ferrorail_shm::NodeFlags;
 use std::ops::Range;
 
 /// Bits of the signature; 44 are left for the number beside 8 for phases or chunks.
@@ -176,7 +176,7 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
         _ => 0..layout.local_ranks,
     };
     for local in asked.map(NodeRank) {
-        let eager = (0..EAGER_SLOTS).map(|slot| segment.eager_slot(local, slot).value());
+        let eager = (0..layout.eager_slots).map(|slot| segment.eager_slot(local, slot).value());
         let mut shown = [flags.value(local) >> 8, flags.status(local)]
             .into_iter()
             .chain(eager);
@@ -188,17 +188,17 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
     }
     let (channel, slots, of_message) = match expected.messages {
         Messages::None | Messages::EagerSlot(_) => return None,
-        Messages::Channel(channel) => (channel, 0..layout.slots as Slot, tag),
+        Messages::Channel(channel) => (channel, 0..layout.slots_of(channel), tag),
         Messages::Slot(channel, slot, of_message) => (channel, slot..slot + 1, of_message),
     };
     let contradicted = eager::tags(map, channel)
         .chain(arrived(map, channel, slots))
         .any(|seen| contradicts(seen, of_message));
     // With other arguments a rank may have chosen another channel.
-    let mut others = (0..layout.channels + layout.small_channels).filter(|&c| c != channel);
+    let mut others = (0..layout.channel_count()).filter(|&c| c != channel);
     let strayed = others.any(|other| {
         eager::tags(map, other)
-            .chain(arrived(map, other, 0..layout.slots as Slot))
+            .chain(arrived(map, other, 0..layout.slots_of(other)))
             .any(|seen| number(seen) == number(tag))
     });
     (contradicted || strayed).then_some(EngineError::Mismatch { rank: None })

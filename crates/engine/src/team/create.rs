@@ -103,9 +103,10 @@ impl Team {
                 agree(&mut *oob, PREPARING, prepared.map_err(|e| e.to_string()))?;
             }
             let rails = rails::open(&mut *oob, &map, &keys)?;
+            let count = rails.as_ref().map_or(1, |rails| rails.local.len() as u8);
+            let max = map.settings.queue_pairs_max;
+            map.all_pairs = choice::all_pairs_fit(&map.topology, count, max);
             segments = memory::open(&mut *oob, &mut map, rails, spares)?;
-            let (rails, max) = (map.rail_count(), map.settings.queue_pairs_max);
-            map.all_pairs = choice::all_pairs_fit(&map.topology, rails, max);
         }
         log_team(&map);
         let parked = |segment| Self::of(map.of_one_node(segment), None);

@@ -25,6 +25,10 @@ pub(crate) const SYNC_CHANNELS: u32 = 2;
 /// ranks may be ahead decides how rarely they have to wait for quiescence, and how long for those late.
 pub(crate) const SMALL_CHANNELS: u32 = 128;
 
+/// Areas of a rank between nodes: the first for staged pieces, and the second, where rails are measured, for what
+/// peers write meanwhile.
+pub(crate) const AREAS: u32 = 2;
+
 /// The fixed part of a team.
 pub(crate) struct Map {
     pub context: Arc<Context>,
@@ -193,6 +197,12 @@ impl Map {
             self.topology.node_rank_of(rank)
         };
         layout.scratch(owner, channel)
+    }
+
+    /// Offset of `rank`'s area number `index` in the segment of its node.
+    pub fn area_offset(&self, rank: Rank, index: u32) -> usize {
+        let layout = self.layout_of(rank);
+        layout.area(self.topology.node_rank_of(rank), index)
     }
 
     /// Whether this process can read the word of `peer`'s own that `probe` says the address of, and what

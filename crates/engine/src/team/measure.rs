@@ -1,10 +1,9 @@
 //! Speeds of the rails to a new peer: nominal, or measured where shares depend on them.
 //!
-//! Measuring writes from the scratch of the first synchronisation channel, where staged pieces lie, to
-//! that of the peer's second one. Nobody else writes there, because synchronisations move nothing, and
-//! nobody reads it.
+//! Measuring writes from the rank's first area, where staged pieces lie, to the peer's second one. Nobody else writes
+//! there, and nobody reads it.
 
-use super::map::{CHANNELS, Map, TeamRails};
+use super::map::{AREAS, Map, TeamRails};
 use super::{Link, State};
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{Policy, RailWeights};
@@ -115,16 +114,16 @@ fn trial(
     rail: RailId,
 ) -> Result<bool, FabricError> {
     let fabric = &rails.fabric;
-    let scratch = map.segment().scratch(map.node_rank, CHANNELS);
-    let piece = scratch.bytes.min(TRIAL_BYTES);
+    let area = map.segment().area(map.node_rank, 0);
+    let piece = area.bytes.min(TRIAL_BYTES);
     let from = LocalSlice {
         region: rails.region(),
-        offset: scratch.address - rails.region().range.address,
+        offset: area.address - rails.region().range.address,
         bytes: piece,
     };
     let to = RemoteSlice {
         region: &link.segment,
-        offset: map.scratch_offset(peer, false, CHANNELS + 1),
+        offset: map.area_offset(peer, AREAS - 1),
     };
     let deadline = Instant::now() + TRIAL_TIMEOUT;
     let mut last = None;
@@ -132,8 +131,8 @@ fn trial(
     while left > 0 || last.is_some() {
         if left > 0 {
             let local = rails.local(rail);
-            // SAFETY: both sides' scratch of a synchronisation channel is registered with the
-            // segment, and nobody reads what lands there.
+            // SAFETY: both sides' areas are registered with the segment, and nobody reads what lands
+            // there.
             match unsafe { fabric.post(link.peer, local, &Op::put(from, to), Tracking::Tracked) } {
                 Ok(ticket) => {
                     last = Some(ticket);

@@ -1,6 +1,6 @@
 //! A team's memory: the node segment, its registration on the rails, and who reaches whose memory.
 
-use super::map::{CHANNELS, Map, NodeMemory, SMALL_CHANNELS, SYNC_CHANNELS, TeamRails};
+use super::map::{AREAS, CHANNELS, Map, NodeMemory, SMALL_CHANNELS, SYNC_CHANNELS, TeamRails};
 use super::measure::policy;
 use super::rails::AgreedRails;
 use crate::EngineError;
@@ -14,10 +14,10 @@ use ferrorail_base::config::ShmKind;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_base::{NodeId, Topology};
 use ferrorail_bootstrap::Oob;
-use ferrorail_coll::schedule::slot_limit;
+use ferrorail_coll::schedule::{barrier_slots, rtr_base, slots};
 use ferrorail_fabric::Attributes;
-use ferrorail_fabric::stripe::Planner;
-use ferrorail_shm::{NodeLayout, NodeSegment, SegmentHandle};
+use ferrorail_fabric::stripe::{Planner, Policy};
+use ferrorail_shm::{EAGER_SLOTS, NodeLayout, NodeSegment, SegmentHandle};
 
 /// Bytes of flags per rank with which a channel still counts as small.
 const SMALL_FLAGS_MAX: u32 = 8192;
@@ -90,32 +90,54 @@ fn open_rails(oob: &mut dyn Oob, map: &mut Map, rails: AgreedRails) -> Result<()
     Ok(())
 }
 
-/// Layouts of all nodes' segments in a team over `rails` rails.
+/// Layouts of all nodes' segments in a team over `rails` rails, in which every rank may connect to every other or not.
 pub(crate) fn layouts(
     topology: &Topology,
     settings: &SharedSettings,
     rails: u32,
+    all_pairs: bool,
 ) -> Vec<NodeLayout> {
     let size = topology.size();
-    (0..topology.node_count())
-        .map(|node| NodeLayout {
-            local_ranks: topology.ranks_of(NodeId(node)).len() as u32,
-            // Synchronisations move nothing; the layout gives them scratch all the same.
-            channels: CHANNELS + SYNC_CHANNELS,
-            small_channels: match settings.reliable || topology.node_count() == 1 {
+    let slots = slots(topology, all_pairs);
+    let scratch_bytes = choice::scratch_bytes(settings.scratch_bytes, size, all_pairs);
+    let alike = NodeLayout {
+        channels: CHANNELS,
+        sync_channels: SYNC_CHANNELS,
+        slots,
+        rtr_base: rtr_base(size),
+        sync_slots: barrier_slots(size),
+        rails,
+        ..NodeLayout::default()
+    };
+    let alike = match topology.node_count() {
+        1 => NodeLayout {
+            eager_slots: EAGER_SLOTS,
+            scratch_bytes,
+            ..alike
+        },
+        _ => NodeLayout {
+            small_channels: match settings.reliable {
                 true => 0,
-                false => small_channels(size, rails),
+                false => small_channels(slots, rails),
             },
-            slots: slot_limit(size),
-            rails,
-            scratch_bytes: choice::scratch_bytes(settings.scratch_bytes, size)
-                + reserved_bytes(topology),
-            check_bytes: match settings.reliable && topology.node_count() > 1 {
-                true => cell_bytes(rails),
-                false => 0,
+            scratch_bytes: scratch_bytes + reserved_bytes(topology),
+            areas: match settings.stripe_policy() {
+                Policy::Weighted => AREAS,
+                _ => AREAS - 1,
             },
-        })
-        .collect()
+            check_bytes: if settings.reliable {
+                cell_bytes(rails)
+            } else {
+                0
+            },
+            ..alike
+        },
+    };
+    let of_node = |node| NodeLayout {
+        local_ranks: topology.ranks_of(NodeId(node)).len() as u32,
+        ..alike
+    };
+    (0..topology.node_count()).map(of_node).collect()
 }
 
 /// What a rank says of itself for cross-memory copies: a word of its own to read, and [`knows_all`].
@@ -128,7 +150,7 @@ fn open_segment(
     (rails, spares): (u32, usize),
     mine: Probe,
 ) -> Result<(NodeMemory, Vec<Probe>), EngineError> {
-    let layouts = layouts(&map.topology, &map.settings, rails);
+    let layouts = layouts(&map.topology, &map.settings, rails, map.all_pairs);
     let layout = layouts[map.node.index()];
     let making = Making {
         leader: map.topology.leader_of(map.node),
@@ -152,8 +174,8 @@ fn open_segment(
 
 /// Small channels between nodes, unless the flags of one, of which every slot has some, take more
 /// room than what they are about.
-fn small_channels(size: u32, rails: u32) -> u32 {
-    match 8 * slot_limit(size) * rails.next_power_of_two() {
+fn small_channels(slots: u32, rails: u32) -> u32 {
+    match 8 * slots * rails.next_power_of_two() {
         0..=SMALL_FLAGS_MAX => SMALL_CHANNELS,
         _ => 0,
     }

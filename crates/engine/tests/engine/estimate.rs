@@ -118,7 +118,7 @@ fn scratch_follows_its_setting_and_loopback_has_no_queue_pairs() {
         of(2, 2, 2, &settings(1 << 20)),
     );
     let more = large.scratch_bytes_of_rank - small.scratch_bytes_of_rank;
-    assert_eq!(more, 10 * ((1 << 20) - (64 << 10)), "ten channels");
+    assert_eq!(more, 9 * ((1 << 20) - (64 << 10)), "channels, area");
     assert!(large.segment_bytes_of_node >= small.segment_bytes_of_node + 2 * more);
     assert_eq!(
         (small.fabric, small.worst.queue_pairs_of_rank),

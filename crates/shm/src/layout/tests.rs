@@ -26,7 +26,7 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
     for r in (0..layout.local_ranks).map(NodeRank) {
         cells.push((layout.node_flag(r), 8, format!("flag {r}")));
         cells.push((layout.finished(r), 8, format!("finished {r}")));
-        for index in 0..EAGER_SLOTS {
+        for index in 0..layout.eager_slots {
             let at = layout.eager_slot(r, index);
             cells.push((at, SLOT, format!("eager {r} {index}")));
         }
@@ -36,8 +36,10 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
                     let at = layout.arrival(r, channel, slot, rail);
                     cells.push((at, 8, format!("arrivals {r} {channel}")));
                 }
-                let at = layout.rtr(r, channel, slot);
-                cells.push((at, 64, format!("RTR {r} {channel} {slot}")));
+                if slot >= layout.rtr_base {
+                    let at = layout.rtr(r, channel, slot);
+                    cells.push((at, 64, format!("RTR {r} {channel} {slot}")));
+                }
                 if layout.check_bytes > 0 {
                     let bytes = layout.check_bytes as usize;
                     let at = layout.check(r, channel, slot);
@@ -53,11 +55,34 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
             let bytes = layout.scratch_bytes as usize;
             cells.push((at, bytes, format!("scratch {r} {channel}")));
         }
-        for small in 0..layout.small_channels {
-            small_cells(layout, r, layout.channels + small, &mut cells);
+        sync_cells(layout, r, &mut cells);
+        for small in layout.first_small()..layout.channel_count() {
+            small_cells(layout, r, small, &mut cells);
         }
     }
     cells
+}
+
+fn sync_cells(layout: &NodeLayout, r: NodeRank, cells: &mut Vec<(usize, usize, String)>) {
+    for channel in layout.channels..layout.first_small() {
+        for slot in 0..layout.slots_of(channel) {
+            let at = layout.arrival(r, channel, slot, 0);
+            let bytes = 8 * layout.rails as usize;
+            assert!(
+                at + bytes <= layout.front_bytes(),
+                "barriers take the front"
+            );
+            cells.push((at, bytes, format!("arrivals {r} {channel}")));
+        }
+        assert_eq!(
+            (layout.scratch(r, channel), layout.channel_bytes(channel)),
+            (0, 0)
+        );
+    }
+    for index in 0..layout.areas {
+        let at = layout.area(r, index);
+        cells.push((at, layout.scratch_capacity(), format!("area {r} {index}")));
+    }
 }
 
 fn small_cells(
@@ -97,21 +122,49 @@ fn small_cells(
 
 #[test]
 fn cells_neither_overlap_nor_share_lines() {
-    for (local_ranks, channels, small_channels, slots, rails, scratch_bytes, check_bytes) in [
-        (1, 1, 0, 1, 1, 1, 0),
-        (2, 2, 0, 34, 2, 4096, 64),
-        (5, 3, 4, 42, 3, 5000, 0),
-        (3, 1, 2, 33, 8, 0, 192),
-    ] {
-        let layout = NodeLayout {
-            local_ranks,
-            channels,
-            small_channels,
-            slots,
-            rails,
-            scratch_bytes,
-            check_bytes,
-        };
+    let one = NodeLayout {
+        local_ranks: 1,
+        channels: 1,
+        slots: 1,
+        rails: 1,
+        scratch_bytes: 1,
+        ..NodeLayout::default()
+    };
+    let between_nodes = NodeLayout {
+        local_ranks: 2,
+        channels: 2,
+        sync_channels: 2,
+        slots: 34,
+        rtr_base: 17,
+        sync_slots: 9,
+        rails: 2,
+        scratch_bytes: 4096,
+        areas: 1,
+        check_bytes: 64,
+        ..one
+    };
+    let with_small = NodeLayout {
+        local_ranks: 5,
+        channels: 3,
+        small_channels: 4,
+        slots: 42,
+        rails: 3,
+        scratch_bytes: 5000,
+        areas: 2,
+        check_bytes: 0,
+        ..between_nodes
+    };
+    let without_scratch = NodeLayout {
+        local_ranks: 3,
+        eager_slots: EAGER_SLOTS,
+        small_channels: 2,
+        slots: 33,
+        rails: 8,
+        check_bytes: 192,
+        scratch_bytes: 0,
+        ..one
+    };
+    for layout in [one, between_nodes, with_small, without_scratch] {
         let total = layout.total_bytes() as usize;
         let mut lines: BTreeMap<usize, String> = BTreeMap::new();
         let mut ends = Vec::new();
@@ -142,7 +195,7 @@ fn arrival_flags_of_a_slot_are_consecutive() {
         slots: 9,
         rails: 3,
         scratch_bytes: 1,
-        check_bytes: 0,
+        ..NodeLayout::default()
     };
     let first = layout.arrival(NodeRank(1), 1, 4, 0);
     assert_eq!(layout.arrival(NodeRank(1), 1, 4, 2), first + 16);
@@ -153,11 +206,16 @@ fn arrival_flags_of_a_slot_are_consecutive() {
 fn absurd_geometry_saturates() {
     let layout = NodeLayout {
         local_ranks: u32::MAX,
+        eager_slots: u32::MAX,
         channels: u32::MAX,
+        sync_channels: u32::MAX,
         small_channels: u32::MAX,
         slots: u32::MAX,
+        rtr_base: 0,
+        sync_slots: u32::MAX,
         rails: u32::MAX,
         scratch_bytes: u64::MAX,
+        areas: u32::MAX,
         check_bytes: u32::MAX,
     };
     assert_eq!(layout.total_bytes(), u64::MAX);
@@ -167,26 +225,35 @@ fn absurd_geometry_saturates() {
 fn indices_are_checked() {
     let layout = NodeLayout {
         local_ranks: 2,
+        eager_slots: 4,
         channels: 1,
+        sync_channels: 1,
         small_channels: 1,
         slots: 3,
+        rtr_base: 1,
+        sync_slots: 2,
         rails: 1,
         scratch_bytes: 1,
+        areas: 1,
         check_bytes: 0,
     };
     let panics =
         |f: &(dyn Fn() -> usize + std::panic::RefUnwindSafe)| std::panic::catch_unwind(f).is_err();
     assert!(panics(&|| layout.node_flag(NodeRank(2))));
-    assert!(panics(&|| layout.eager_slot(NodeRank(0), EAGER_SLOTS)));
-    assert!(panics(&|| layout.arrival(NodeRank(0), 2, 0, 0)));
+    assert!(panics(&|| layout.eager_slot(NodeRank(0), 4)));
+    assert!(panics(&|| layout.arrival(NodeRank(0), 3, 0, 0)));
+    assert!(panics(&|| layout.arrival(NodeRank(0), 1, 2, 0)));
+    assert!(panics(&|| layout.arrival(NodeRank(2), 1, 0, 0)));
+    assert!(panics(&|| layout.rtr(NodeRank(0), 0, 0)));
+    assert!(panics(&|| layout.area(NodeRank(0), 1)));
     assert!(panics(&|| layout.arrival(NodeRank(0), 0, 3, 0)));
     assert!(panics(&|| layout.arrival(NodeRank(0), 0, 0, 1)));
-    assert!(panics(&|| layout.scratch(NodeRank(0), 2)));
-    assert!(panics(&|| layout.rtr(NodeRank(0), 1, 0)));
+    assert!(panics(&|| layout.scratch(NodeRank(0), 3)));
+    assert!(panics(&|| layout.rtr(NodeRank(0), 1, 1)));
     assert!(panics(&|| layout.eager_message(NodeRank(0), 0, 0)));
     assert!(panics(&|| layout.eager_message(
         NodeRank(0),
-        1,
+        2,
         EAGER_MESSAGES
     )));
 }

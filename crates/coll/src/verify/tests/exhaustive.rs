@@ -4,6 +4,7 @@ use super::super::*;
 use crate::algorithm::Algorithm;
 use crate::collective::Collective;
 use crate::registry::{algorithms, find};
+use crate::schedule::{barrier_slots, slots};
 use proptest::prelude::*;
 use std::ops::RangeInclusive;
 
@@ -42,6 +43,10 @@ fn check_schedules(
     schedules: &[Schedule],
 ) {
     let semantics = algorithm.collective.semantics();
+    let slots = match algorithm.collective {
+        Collective::Barrier => barrier_slots(topology.size()),
+        _ => slots(topology, algorithm.all_pairs),
+    };
     for in_place in [false, true] {
         if in_place && !semantics.in_place_protocols.contains(&protocol) {
             continue;
@@ -51,6 +56,7 @@ fn check_schedules(
             ports,
             protocol,
             root,
+            slots,
             semantics,
             parts: algorithm.cut.parts(topology.size()),
             rank_order: !algorithm.commutative_only(topology),

@@ -4,6 +4,7 @@ use super::super::*;
 use crate::collective::Collective;
 use crate::registry::find;
 use crate::schedule::Span;
+use crate::schedule::slot_limit;
 
 pub(super) struct Team {
     topology: Topology,
@@ -35,6 +36,7 @@ impl Team {
             ports: 2,
             protocol: self.protocol,
             root: Rank(0),
+            slots: slot_limit(self.topology.size()),
             parts: 1,
             rank_order: true,
             semantics: Collective::Allgather.semantics(),

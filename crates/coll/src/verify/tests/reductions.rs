@@ -4,6 +4,7 @@ use super::super::*;
 use super::mutations::spans;
 use crate::collective::Collective;
 use crate::registry::find;
+use crate::schedule::slot_limit;
 use crate::schedule::{Order, Span};
 
 struct Broken {
@@ -36,6 +37,7 @@ impl Broken {
             ports: 2,
             protocol: Protocol::Eager,
             root: Rank(0),
+            slots: slot_limit(self.topology.size()),
             semantics: self.semantics,
             parts: self.parts,
             rank_order: self.rank_order,

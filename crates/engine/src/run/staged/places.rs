@@ -1,5 +1,4 @@
-//! Where pieces and the words about them lie: in the scratch of the first synchronisation channel,
-//! as synchronisations move nothing. No memory is set aside, and all of it is registered with the
+//! Where pieces and the words about them lie: in a rank's first area, which is registered with the
 //! segment.
 //!
 //! ```text
@@ -14,7 +13,7 @@
 
 use crate::run::checked::sum_on;
 use crate::run::span::{copy_in, copy_out};
-use crate::team::map::{CHANNELS, Map};
+use crate::team::map::Map;
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::RAILS_MAX;
@@ -37,7 +36,7 @@ pub(super) struct Layout {
 impl Layout {
     /// Those of `rank`.
     pub fn of(map: &Map, rank: Rank) -> Self {
-        let start = map.scratch_offset(rank, false, CHANNELS);
+        let start = map.area_offset(rank, 0);
         // Alike on all nodes.
         let capacity = map.segment().layout().scratch_capacity();
         Self::new(start, capacity, map.topology.size() as usize)
@@ -48,7 +47,7 @@ impl Layout {
         let half = (capacity - words) / 2 / LINE * LINE;
         assert!(
             half > HEADER_BYTES,
-            "scratch has a page, and 128 bytes per rank"
+            "an area has a page, and 16 bytes per rank beside"
         );
         Self { start, ranks, half }
     }
@@ -180,13 +179,14 @@ mod tests {
 
     #[test]
     fn places_do_not_overlap_and_stay_inside() {
-        // A page at least, and 128 bytes per rank: what every team has.
+        // A page and 128 bytes per rank, or the least of a team with few connections: what every team has.
         for (capacity, ranks) in [
             (4096, 2),
             (4096, 32),
             (8192, 64),
             (65536, 5),
             (1 << 20, 8192),
+            (16 * 8192 + (8 << 10), 8192),
         ] {
             let places = Layout::new(4096, capacity, ranks);
             let mut parts = vec![(places.doorbell(), 8), (places.ring(), 8)];
