@@ -261,11 +261,13 @@ impl Stats {
             found.peers_max,
             found.queue_pairs,
             found.segment_bytes,
+            found.segment_bytes_registered,
         ) == (
             estimated.peers,
             estimated.peers_max,
             estimated.queue_pairs,
             estimated.segment_bytes,
+            estimated.segment_bytes_registered,
         );
         // Devices may make queues larger than they are asked to.
         let bytes = match settings.fabric {

@@ -203,9 +203,10 @@ impl OobPmpi {
     /// Receives what ranks said that gave up, and exchanges that were broken off, which has come by the time that all
     /// have left: some hosts complain of messages that nobody received.
     fn drop_unreceived(&self, private: &Private) {
+        // What connects two ranks takes a few hundred bytes. Of a longer message the rest is lost, which ends a job with MPICH.
+        let mut bytes = vec![0; 16 << 10];
         for kind in [KIND_LENGTH, KIND_CONTENT, KIND_ANSWER, KIND_GONE] {
-            // Of one that is longer the rest is lost, which is an error.
-            let received = || receive_any(self.host, private, private.tag(kind), &mut [0; 8]);
+            let mut received = || receive_any(self.host, private, private.tag(kind), &mut bytes);
             let mut left = 4 * self.size;
             while left > 0 && !matches!(received(), Ok(false)) {
                 left -= 1;

@@ -9,7 +9,7 @@ use crate::collective::OFFERED;
 use crate::rails::{RailsKind, connection};
 use crate::shared_settings::{SharedSettings, Tuning};
 use crate::team::create::SIZE_MAX;
-use crate::team::memory::layouts;
+use crate::team::memory::{layouts, registered};
 use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_base::{NodeId, Rank, Topology};
 use ferrorail_coll::named::{Variant, variant};
@@ -22,7 +22,6 @@ use std::collections::BTreeSet;
 
 /// Largest size class looked at: 16 MB.
 const CLASS_MAX: u32 = 24;
-
 /// Largest team of which every rank is looked at; of larger ones, those of two nodes.
 const WHOLE_MAX: u32 = 256;
 
@@ -96,6 +95,10 @@ pub struct Estimate {
     pub flag_bytes_of_rank: u64,
     /// The whole segment of the largest node, in bytes.
     pub segment_bytes_of_node: u64,
+    /// What of it is registered, and so pinned, with the first message between nodes that carries data.
+    pub registered_bytes_of_node: u64,
+    /// What is registered before that, for barriers.
+    pub front_bytes_of_node: u64,
     /// By collective and size.
     pub rows: Vec<Row>,
     /// All collectives at all sizes, but those in which everyone has data for everyone.
@@ -166,6 +169,8 @@ pub struct Total {
     pub bytes: u64,
     /// Memory of all nodes' segments.
     pub segment_bytes: u64,
+    /// What of it is registered.
+    pub segment_bytes_registered: u64,
 }
 
 /// What a team like `asked` takes for these algorithms with these protocols, each by its name as in
@@ -185,8 +190,10 @@ pub fn total<'n>(
     let shared = SharedSettings::of(settings);
     let team = Imagined::new(asked, settings, &shared, None);
     let mut all = team.nobody();
+    let mut whole = false;
     for (collective, algorithm, protocol) in used {
         let collective = find_collective(collective).map_err(|error| none(&error))?;
+        whole |= collective != Collective::Barrier;
         let algorithm = variant(collective, algorithm).map_err(|error| none(&error))?;
         let protocols = [Protocol::Eager, Protocol::Rendezvous];
         let protocol = protocols
@@ -205,6 +212,10 @@ pub fn total<'n>(
         queue_pairs: connections.queue_pairs,
         bytes: connections.bytes,
         segment_bytes: layouts.iter().map(NodeLayout::total_bytes).sum(),
+        segment_bytes_registered: layouts
+            .iter()
+            .map(|one| registered(one, &shared, whole))
+            .sum(),
     })
 }
 
@@ -363,8 +374,8 @@ impl<'a> Imagined<'a> {
         let largest = layouts.iter().max_by_key(|layout| layout.local_ranks);
         let largest = largest.expect("a team has a node");
         let channels = 0..largest.channel_count();
-        let scratch: u64 = channels.map(|channel| largest.channel_bytes(channel)).sum();
-        let scratch = scratch + u64::from(largest.areas) * largest.scratch_capacity() as u64;
+        let areas = u64::from(largest.areas) * largest.scratch_capacity() as u64;
+        let scratch = channels.fold(areas, |sum, channel| sum + largest.channel_bytes(channel));
         let segment = largest.total_bytes();
         Estimate {
             ranks: topology.size(),
@@ -378,6 +389,8 @@ impl<'a> Imagined<'a> {
             scratch_bytes_of_rank: scratch,
             flag_bytes_of_rank: (segment / u64::from(largest.local_ranks)).saturating_sub(scratch),
             segment_bytes_of_node: segment,
+            registered_bytes_of_node: registered(largest, self.shared, true),
+            front_bytes_of_node: registered(largest, self.shared, false),
             rows,
             without_all_to_all: self.need(without),
             all: self.need(all),

@@ -198,7 +198,7 @@ impl Context {
         let opened = self.opened_rails();
         let all = opened.iter().map(|fabric| fabric.statistics().connections);
         let all = all.fold(Connections::default(), Connections::plus);
-        let (segments, segment_bytes) = self.stats().segments();
+        let (segments, segment_bytes, segment_bytes_registered) = self.stats().segments();
         ConnectionRow {
             peers: all.peers,
             peers_max: all.peers,
@@ -206,6 +206,7 @@ impl Context {
             bytes: all.bytes,
             segments,
             segment_bytes,
+            segment_bytes_registered,
         }
     }
 

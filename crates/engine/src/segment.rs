@@ -95,16 +95,17 @@ where
     }
 }
 
-/// Registers all of `segment`.
+/// Registers the first `bytes` bytes of `segment`.
 ///
 /// # Safety
 /// The segment outlives its registration.
 pub(crate) unsafe fn register(
     fabric: &Rails,
     segment: &Segment,
+    bytes: usize,
 ) -> Result<LocalRegion, FabricError> {
     let range = segment.range();
     let backing = SharedBacking::whole(segment.fd(), range.bytes);
     // SAFETY: the caller's contract.
-    unsafe { fabric.register(range.as_ptr(), range.bytes, Some(backing)) }
+    unsafe { fabric.register(range.slice(0, bytes).as_ptr(), bytes, Some(backing)) }
 }

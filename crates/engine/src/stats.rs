@@ -51,6 +51,7 @@ pub struct Stats {
     staged_bytes: AtomicU64,
     segments: AtomicU64,
     segment_bytes: AtomicU64,
+    segment_bytes_registered: AtomicU64,
     multicast: Mutex<MulticastRow>,
     /// Damaged chunks by fabric and rail.
     damaged: Mutex<BTreeMap<(&'static str, String), u64>>,
@@ -71,6 +72,9 @@ pub struct ConnectionRow {
     pub segments: u64,
     /// Their bytes: flags, RTRs and scratch of all ranks.
     pub segment_bytes: u64,
+    /// Of those, bytes that were registered with rails, and so pinned.
+    #[serde(default)]
+    pub segment_bytes_registered: u64,
 }
 
 impl ConnectionRow {
@@ -82,6 +86,7 @@ impl ConnectionRow {
         self.bytes += other.bytes;
         self.segments += other.segments;
         self.segment_bytes += other.segment_bytes;
+        self.segment_bytes_registered += other.segment_bytes_registered;
     }
 }
 
@@ -226,10 +231,21 @@ impl Stats {
         self.segment_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Node segments made so far, and their bytes together.
-    pub fn segments(&self) -> (u64, u64) {
-        let segments = self.segments.load(Ordering::Relaxed);
-        (segments, self.segment_bytes.load(Ordering::Relaxed))
+    /// Counts memory of a node segment that is registered from now on.
+    pub(crate) fn segment_registered(&self, bytes: u64) {
+        let registered = &self.segment_bytes_registered;
+        registered.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Node segments made so far, their bytes together, and those registered.
+    pub fn segments(&self) -> (u64, u64, u64) {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let bytes = &self.segment_bytes;
+        (
+            of(&self.segments),
+            of(bytes),
+            of(&self.segment_bytes_registered),
+        )
     }
 
     /// Counts a message that is checked end to end.

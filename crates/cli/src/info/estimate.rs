@@ -72,8 +72,16 @@ pub fn text(e: &Estimate) -> String {
             size(bytes * node)
         );
     }
-    let whole = size(e.segment_bytes_of_node);
-    let _ = writeln!(out, "  {:<34} {:>9} {whole:>14}", "node segment", "");
+    let whole = ("node segment", e.segment_bytes_of_node);
+    let front = ("  registered at first, for barriers", e.front_bytes_of_node);
+    let data = (
+        "  registered with the first data",
+        e.registered_bytes_of_node,
+    );
+    let registered = [front, data].into_iter().filter(|_| e.nodes > 1);
+    for (name, bytes) in [whole].into_iter().chain(registered) {
+        let _ = writeln!(out, "  {name:<34} {:>9} {:>14}", "", size(bytes));
+    }
     let _ = writeln!(
         out,
         "\nConnections, {} each, made when a schedule first names a peer on another node\n  \

@@ -103,8 +103,8 @@ impl Report {
         if row.segments > 0 {
             let _ = writeln!(
                 text,
-                "  node segments {:>10}, {} bytes of flags and scratch",
-                row.segments, row.segment_bytes
+                "  node segments {:>10}, {} bytes of flags and scratch, {} of them registered",
+                row.segments, row.segment_bytes, row.segment_bytes_registered
             );
         }
     }

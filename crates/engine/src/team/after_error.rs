@@ -98,13 +98,10 @@ impl Team {
             false => resumption.give_up(place),
         });
         if self.map.rails.is_some() {
-            // Connected ones read that where they wait.
-            let unconnected = self.map.others().filter(|&rank| {
-                state.links[rank.index()].is_none()
-                    && !self.map.topology.same_node(rank, self.map.rank)
-            });
-            let unconnected: Vec<Rank> = unconnected.collect();
-            state.oob().give_up(&unconnected);
+            // Connected ones may wait in an exchange, too, for what this rank would have registered, or agreed to.
+            let far = |&rank: &Rank| !self.map.topology.same_node(rank, self.map.rank);
+            let far: Vec<Rank> = self.map.others().filter(far).collect();
+            state.oob().give_up(&far);
         }
     }
 

@@ -1,4 +1,5 @@
-//! Connecting lazily: a schedule's first run connects the peers it names.
+//! Connecting lazily: a schedule's first run connects the peers it names. The first that carries data has the whole
+//! segment registered: before that there are barriers only, which take its front.
 
 use super::map::{Map, TeamRails};
 use super::{Link, State, measure};
@@ -8,7 +9,7 @@ use ferrorail_base::{PeerId, Rank};
 use ferrorail_bootstrap::OobError;
 use ferrorail_coll::named::Variant;
 use ferrorail_coll::{Collective, Protocol};
-use ferrorail_fabric::FabricError;
+use ferrorail_fabric::RemoteRegion;
 use std::collections::HashSet;
 
 /// Whom each rank connects to at once.
@@ -25,6 +26,16 @@ pub(crate) enum Peers {
     Quiescence,
 }
 
+impl Peers {
+    /// Whether messages carry data.
+    fn exchange_data(&self) -> bool {
+        match *self {
+            Self::Schedule { collective, .. } => collective != Collective::Barrier,
+            Self::Quiescence => false,
+        }
+    }
+}
+
 /// Ranks of teams whose pairs are all looked at.
 const PAIRS_MAX: u32 = 64;
 
@@ -32,6 +43,8 @@ const PAIRS_MAX: u32 = 64;
 #[derive(Default)]
 pub(crate) struct Connected {
     sets: HashSet<Peers>,
+    /// Whether ranks have registered the whole of their segments.
+    whole: bool,
     /// The peers of each rank as bits, in teams of at most [`PAIRS_MAX`].
     pairs: Vec<u64>,
 }
@@ -56,9 +69,9 @@ impl Connected {
     }
 }
 
-/// Connects each rank to those that `peers_of` names for it, which are always the same for `which`. At the
-/// same call on all ranks, before that has done anything; they know afterwards that all could, or the team
-/// is of no use to any.
+/// Connects each rank to those that `peers_of` names for it, which are always the same for `which`, and has all
+/// registered what `which` needs. At the same call on all ranks, before that has done anything; they know afterwards
+/// that all could, or the team is of no use to any.
 ///
 /// # Errors
 /// [`EngineError::Unconnected`] on all ranks. Others as [`connect`].
@@ -72,10 +85,16 @@ pub(crate) fn connect_all(
     if map.rails.is_none() || !state.connected.sets.insert(which) {
         return Ok(());
     }
-    if !state.connected.add_pairs(map, peers_of) {
+    let extends = which.exchange_data() && !state.connected.whole;
+    state.connected.whole |= extends;
+    if !state.connected.add_pairs(map, peers_of) && !extends {
         return Ok(());
     }
-    let here = match connect(map, state, &peers_of(map.rank), blocking_wait) {
+    let ready = match extends {
+        true => extend(map, state, blocking_wait)?,
+        false => Ok(()),
+    };
+    let here = match connect_if(ready, map, state, &peers_of(map.rank), blocking_wait) {
         Ok(()) => true,
         Err(error @ (EngineError::Fabric(_) | EngineError::Refused { .. })) => {
             map.context.warn_once_about("connecting", || {
@@ -97,6 +116,54 @@ pub(crate) fn connect_all(
     }
 }
 
+/// Has the whole of this node's segment registered and tells the ranks that are connected, as they tell this one.
+/// What this rank could not do is for [`connect_if`]; it returns errors of the exchange.
+fn extend(
+    map: &Map,
+    state: &mut State,
+    blocking_wait: &mut BlockingWait<'_>,
+) -> Result<Result<(), EngineError>, EngineError> {
+    let Some(rails) = &map.rails else {
+        return Ok(Ok(()));
+    };
+    let mut ready = map.register_whole(rails);
+    let linked = |&rank: &Rank| state.links[rank.index()].is_some();
+    let linked: Vec<Rank> = map.others().filter(linked).collect();
+    if linked.is_empty() {
+        return Ok(ready);
+    }
+    let mine = match &ready {
+        Ok(()) => rails.region().description.clone(),
+        Err(_) => Vec::new(),
+    };
+    let mine = vec![mine; linked.len()];
+    let theirs = exchange(state, &linked, &mine, blocking_wait)?;
+    for (&peer, description) in linked.iter().zip(&theirs) {
+        let link = state.links[peer.index()].as_mut();
+        let link = link.expect("those linked were asked for");
+        match import(rails, peer, link.peer, description) {
+            Ok(segment) => {
+                link.front = Some(std::mem::replace(&mut link.segment, segment));
+            }
+            Err(error) => ready = Err(error),
+        }
+    }
+    Ok(ready)
+}
+
+/// What `peer` has registered of its segment, as it describes it.
+fn import(
+    rails: &TeamRails,
+    peer: Rank,
+    id: PeerId,
+    description: &[u8],
+) -> Result<RemoteRegion, EngineError> {
+    match description {
+        [] => Err(refused(peer, "it could not register the node segment")),
+        _ => Ok(rails.fabric.import(id, description)?),
+    }
+}
+
 /// Connects to those of `peers` that are on other nodes and not connected yet.
 ///
 /// Naming is mutual, as schedules are, and a pair's connection state changes on both sides in the
@@ -110,8 +177,19 @@ pub(crate) fn connect(
     peers: &[Rank],
     blocking_wait: &mut BlockingWait<'_>,
 ) -> Result<(), EngineError> {
+    connect_if(Ok(()), map, state, peers, blocking_wait)
+}
+
+/// As [`connect`], of a rank that is `ready`, or else tells its peers that it cannot and returns why.
+fn connect_if(
+    ready: Result<(), EngineError>,
+    map: &Map,
+    state: &mut State,
+    peers: &[Rank],
+    blocking_wait: &mut BlockingWait<'_>,
+) -> Result<(), EngineError> {
     let Some(rails) = &map.rails else {
-        return Ok(());
+        return ready;
     };
     let peers: Vec<Rank> = peers
         .iter()
@@ -120,7 +198,13 @@ pub(crate) fn connect(
         .filter(|&peer| state.links[peer.index()].is_none())
         .collect();
     if peers.is_empty() {
-        return Ok(());
+        return ready;
+    }
+    if ready.is_err() {
+        let nothing = vec![Vec::new(); peers.len()];
+        exchange(state, &peers, &nothing, blocking_wait)?;
+        exchange(state, &peers, &nothing, blocking_wait)?;
+        return ready;
     }
     let mut ids = Vec::with_capacity(peers.len());
     let mut addresses = Vec::with_capacity(peers.len());
@@ -128,15 +212,16 @@ pub(crate) fn connect(
         let opened = rails.fabric.open_peer(map.processes[peer.index()]);
         // An empty address tells the peer that this side failed, so that it does not wait.
         let (id, address) = match opened {
-            Ok((id, address)) => (Ok(id), address),
+            Ok((id, address)) => (Ok(id), introduction(rails, &address)),
             Err(error) => (Err(error), Vec::new()),
         };
         ids.push(id);
         addresses.push(address);
     }
     let theirs = exchange(state, &peers, &addresses, blocking_wait)?;
-    let link = |((&peer, id), address): ((&Rank, Result<PeerId, _>), &Vec<u8>)| {
-        id.and_then(|id| link(map, rails, peer, id, address))
+    let link = |((&peer, id), theirs): ((&Rank, Result<PeerId, _>), &Vec<u8>)| {
+        id.map_err(EngineError::from)
+            .and_then(|id| link(map, rails, peer, id, theirs))
     };
     let linked: Vec<_> = peers.iter().zip(ids).zip(&theirs).map(link).collect();
     // The planes that this side reaches the peer by: none if it failed.
@@ -147,10 +232,7 @@ pub(crate) fn connect(
     let mut outcome = Ok(());
     for ((&peer, linked), theirs) in peers.iter().zip(linked).zip(&theirs) {
         // A pair is linked on both sides or on none, so that both try again or neither does.
-        match linked
-            .map_err(EngineError::from)
-            .and_then(|link| settle(rails, peer, link, theirs))
-        {
+        match linked.and_then(|link| settle(rails, peer, link, theirs)) {
             Ok(link) => state.links[peer.index()] = Some(link),
             Err(error) => outcome = Err(error),
         }
@@ -194,16 +276,31 @@ fn attempt<T>(
     }
 }
 
-/// Connects this side to `peer`.
+/// What a peer is told to connect to this rank at `address`: that, after its length, and what is registered here.
+fn introduction(rails: &TeamRails, address: &[u8]) -> Vec<u8> {
+    let length = (address.len() as u32).to_le_bytes();
+    [&length, address, &rails.region().description].concat()
+}
+
+/// The address and the description in an [`introduction`]; nothing in anything else.
+fn introduced(theirs: &[u8]) -> (&[u8], &[u8]) {
+    theirs
+        .split_first_chunk()
+        .and_then(|(&length, rest)| rest.split_at_checked(u32::from_le_bytes(length) as usize))
+        .unwrap_or_default()
+}
+
+/// Connects this side to `peer`, which said `theirs`.
 fn link(
     map: &Map,
     rails: &TeamRails,
     peer: Rank,
     id: PeerId,
-    address: &[u8],
-) -> Result<Link, FabricError> {
+    theirs: &[u8],
+) -> Result<Link, EngineError> {
+    let (address, description) = introduced(theirs);
     let reach = rails.fabric.connect(id, address)?;
-    let segment = rails.fabric.import(id, &rails.descriptions[peer.index()])?;
+    let segment = import(rails, peer, id, description)?;
     // The team's creation has said what could be known then; a line for each pair is enough.
     if map.rank < peer {
         map.context.warn_once(reach.refused);
@@ -211,6 +308,7 @@ fn link(
     Ok(Link {
         peer: id,
         segment,
+        front: None,
         planes: reach.planes,
         rail_weights: measure::nominal(rails, u8::MAX),
     })
@@ -223,19 +321,14 @@ fn settle(
     mut link: Link,
     theirs: &[u8],
 ) -> Result<Link, EngineError> {
-    let refused = |reason: &str| EngineError::Refused {
-        act: "connecting",
-        rank: peer,
-        reason: reason.to_owned(),
-    };
     let theirs = match theirs {
-        [0] | [] => return Err(refused("it could not connect to this rank")),
+        [0] | [] => return Err(refused(peer, "it could not connect to this rank")),
         theirs => theirs[0],
     };
     let planes = link.planes & theirs;
     let every_rail = ((1u16 << rails.local.len()) - 1) as u8;
     if rails.missing_rails(planes) == every_rail {
-        return Err(refused("no rail leads both there and back"));
+        return Err(refused(peer, "no rail leads both there and back"));
     }
     if planes != link.planes {
         rails.fabric.keep_planes(link.peer, planes)?;
@@ -243,4 +336,13 @@ fn settle(
     link.planes = planes;
     link.rail_weights = measure::nominal(rails, planes);
     Ok(link)
+}
+
+/// Why this rank and `peer` cannot connect.
+fn refused(peer: Rank, reason: &str) -> EngineError {
+    EngineError::Refused {
+        act: "connecting",
+        rank: peer,
+        reason: reason.to_owned(),
+    }
 }

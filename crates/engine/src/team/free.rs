@@ -224,7 +224,9 @@ impl Drop for Team {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(rails) = &self.map.rails {
             for link in state.links.iter_mut().filter_map(Option::take) {
-                rails.fabric.release(link.peer, link.segment);
+                for region in link.front.into_iter().chain([link.segment]) {
+                    rails.fabric.release(link.peer, region);
+                }
             }
         }
     }

@@ -4,6 +4,7 @@ use super::Link;
 use super::rails::AgreedRails;
 use crate::multicast::{Leader, Multicasts};
 use crate::rails::Rails;
+use crate::segment::register;
 use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError};
 use ferrorail_base::{NodeId, NodeRank, ProcessId, RailId, Rank, Topology};
@@ -71,10 +72,11 @@ pub(crate) struct TeamRails {
     pub lanes: Vec<RailId>,
     /// Lays messages over team rails.
     pub planner: Planner,
-    /// This process's registration of the node segment; given back on drop.
-    region: Option<LocalRegion>,
-    /// Registrations of all ranks as they describe them.
-    pub descriptions: Vec<Vec<u8>>,
+    /// This process's first registration of the node segment, of its front at least; given back on drop, as peers may
+    /// write there late.
+    front: Option<LocalRegion>,
+    /// Its registration of the whole, since one was needed.
+    whole: OnceLock<LocalRegion>,
 }
 
 impl Map {
@@ -205,6 +207,28 @@ impl Map {
         layout.area(self.topology.node_rank_of(rank), index)
     }
 
+    /// Registers all of the node's segment, for messages that carry data; what peers know of it before stays valid.
+    pub fn register_whole(&self, rails: &TeamRails) -> Result<(), EngineError> {
+        let segment = self.segment().segment();
+        let known = rails.region().range.bytes;
+        if known == segment.bytes() {
+            return Ok(());
+        }
+        // SAFETY: the segment lives in this map beside the registration, which is dropped first.
+        let whole = unsafe { register(&rails.fabric, segment, segment.bytes()) }?;
+        let second = rails.whole.set(whole);
+        assert!(second.is_ok(), "the whole segment is registered once");
+        self.count_registered(segment.bytes() - known);
+        Ok(())
+    }
+
+    /// Counts memory of the node's segment that is registered from now on.
+    pub(super) fn count_registered(&self, bytes: usize) {
+        if self.topology.is_leader(self.rank) {
+            self.context.stats().segment_registered(bytes as u64);
+        }
+    }
+
     /// Whether this process can read the word of `peer`'s own that `probe` says the address of, and what
     /// it holds: by cross-memory attach.
     pub fn reads(&self, peer: Rank, (address, expect): (u64, u64)) -> bool {
@@ -242,23 +266,24 @@ impl Map {
 }
 
 impl TeamRails {
-    /// Takes over `region`, which is given back to `fabric` on drop.
-    pub(super) fn new(rails: AgreedRails, planner: Planner, region: LocalRegion) -> Self {
+    /// Takes over `front`, which is given back to `fabric` on drop.
+    pub(super) fn new(rails: AgreedRails, planner: Planner, front: LocalRegion) -> Self {
         Self {
             fabric: rails.fabric,
             local: rails.local,
             numa_local: rails.numa_local,
             lanes: rails.lanes,
             planner,
-            region: Some(region),
-            descriptions: Vec::new(),
+            front: Some(front),
+            whole: OnceLock::new(),
         }
     }
 
-    /// This process's registration of the node segment.
+    /// This process's registration of the node segment, as far as it goes by now.
     #[inline]
     pub fn region(&self) -> &LocalRegion {
-        self.region.as_ref().expect("held until drop")
+        let front = || self.front.as_ref().expect("held until drop");
+        self.whole.get().unwrap_or_else(front)
     }
 
     /// Whether they lead to this host only: then the CPU copies what they move, and they wake nobody.
@@ -291,7 +316,7 @@ impl TeamRails {
 
 impl Drop for TeamRails {
     fn drop(&mut self) {
-        if let Some(region) = self.region.take() {
+        for region in self.whole.take().into_iter().chain(self.front.take()) {
             self.fabric.deregister(region);
         }
     }

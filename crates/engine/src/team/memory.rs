@@ -64,30 +64,43 @@ pub(super) fn open(
     Ok(memory.map_or_else(Vec::new, |memory| memory.segment.take_spares()))
 }
 
-/// Registers the node's segment on `rails`, which become the team's. Collective.
+/// Registers on `rails`, which become the team's, what barriers take of the node's segment; all of it where connecting
+/// writes to it. Collective.
 fn open_rails(oob: &mut dyn Oob, map: &mut Map, rails: AgreedRails) -> Result<(), EngineError> {
+    let policy = policy(
+        map.settings.stripe_policy(),
+        &rails.fabric.attributes().rails,
+        &rails.local,
+    );
+    let segment = map.segment();
+    let bytes = registered(segment.layout(), &map.settings, false) as usize;
     // SAFETY: the segment lives in the team's map beside the registration, which is dropped first.
-    let region = unsafe { register(&rails.fabric, map.segment().segment()) };
-    let mine = match &region {
-        Ok(region) => Ok(region.description.clone()),
-        Err(error) => Err(error.to_string()),
-    };
+    let region = unsafe { register(&rails.fabric, segment.segment(), bytes) };
+    let mine = region.as_ref().map(|_| ()).map_err(ToString::to_string);
     let agreed = agree(oob, "registering the node segment", mine);
     if let Ok(region) = region {
-        let wanted = map.settings.stripe_policy();
         let planner = Planner::new(
-            policy(wanted, &rails.fabric.attributes().rails, &rails.local),
+            policy,
             map.settings.stripe_threshold,
             map.settings.stripe_bytes_min,
         );
         // Before anything is refused: the team's rails give the registration back.
         map.rails = Some(TeamRails::new(rails, planner, region));
     }
-    let descriptions = agreed?;
-    if let Some(rails) = &mut map.rails {
-        rails.descriptions = descriptions;
-    }
+    agreed?;
+    map.count_registered(bytes);
     Ok(())
+}
+
+/// Bytes of a segment that are registered: before messages carry `data` the front, or all where connecting writes to it.
+/// None on one node, where there are no areas.
+pub(crate) fn registered(layout: &NodeLayout, settings: &SharedSettings, data: bool) -> u64 {
+    match settings.stripe_policy() {
+        _ if layout.areas == 0 => 0,
+        Policy::Weighted => layout.total_bytes(),
+        _ if data => layout.total_bytes(),
+        _ => layout.front_bytes() as u64,
+    }
 }
 
 /// Layouts of all nodes' segments in a team over `rails` rails, in which every rank may connect to every other or not.

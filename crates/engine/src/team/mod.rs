@@ -90,6 +90,8 @@ pub(crate) struct Link {
     pub peer: PeerId,
     /// Its node's segment, as registered by it.
     pub segment: RemoteRegion,
+    /// What it had registered of that when the two connected, if that was less.
+    pub front: Option<RemoteRegion>,
     /// Planes that lead to it, as bits.
     pub planes: u8,
     /// What is known of the rails to it.

@@ -128,7 +128,7 @@ unsafe fn register_here(
     };
     let say = |error: ferrorail_fabric::FabricError| error.to_string();
     // SAFETY: the caller's contract.
-    let region = unsafe { segment::register(&rails.fabric, segment) };
+    let region = unsafe { segment::register(&rails.fabric, segment, segment.bytes()) };
     registered.segment = Some(region.map_err(say)?);
     if let Memory::Create { address } = spec.memory
         && spec.bytes > 0

@@ -38,6 +38,14 @@ fn the_limit_of_queue_pairs_bounds_what_a_node_takes() {
         "{:?}",
         limited.all
     );
+    let (pinned, first) = (
+        limited.registered_bytes_of_node,
+        limited.front_bytes_of_node,
+    );
+    assert!(
+        pinned < 100_000_000 && first < 1_000_000,
+        "{pinned} {first}"
+    );
     let left = limited.rows.iter().filter(|row| row.left_to_host);
     let left: Vec<_> = left.map(|row| (row.collective, row.from_bytes)).collect();
     assert_eq!(

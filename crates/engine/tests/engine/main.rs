@@ -2,6 +2,7 @@
 
 mod allgather;
 mod checked;
+mod connections;
 mod estimate;
 mod parked;
 mod ranks;
