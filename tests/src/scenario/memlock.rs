@@ -15,7 +15,7 @@ const MOVING: &str = "c/moving_memory.c";
 /// What the scenarios on devices run.
 pub const PROGRAMS: &[(Mpi, &str)] = &[(Mpi::Open, MOVING), (Mpi::Mpich, MOVING)];
 
-/// An ordinary limit, in bytes: not even a node segment can be registered.
+/// An ordinary limit, in bytes: no more than the front of a node segment can be registered.
 const ORDINARY: u64 = 64 << 10;
 
 /// What a limit may leave beside node segments, so that the receive buffers of four ranks' blocks of
@@ -79,7 +79,7 @@ pub fn modelled(setup: &Setup) -> Result<()> {
     check_pieces(setup, modelled(segment + SPARE)?)
 }
 
-/// Where nothing can be registered one line says so, and the host's collectives run. The length of
+/// Where no node segment can be registered one line says so, and the host's collectives run. The length of
 /// the node segment that the line names.
 fn check_nothing(setup: &Setup, job: Job) -> Result<u64> {
     let (outcome, stats) = run(setup, job)?;
@@ -87,9 +87,14 @@ fn check_nothing(setup: &Setup, job: Job) -> Result<u64> {
         ensure!(outcome.stdout.contains("ok=yes"), "the data is wrong");
         let line = one_line(&outcome, "WARN")?;
         ensure!(line.contains("left to the host MPI"), "{line}");
-        let carried: u64 = stats.collectives.iter().map(|row| row.calls).sum();
+        // Barriers take the front alone.
+        let data = stats
+            .collectives
+            .iter()
+            .filter(|row| row.collective != "barrier");
+        let carried: u64 = data.map(|row| row.calls).sum();
         ensure!(carried == 0, "{carried} calls ran");
-        stats.check_forwarded(&["no team".to_owned()])?;
+        stats.check_forwarded(&["no connection".to_owned()])?;
         let (_, bytes) = line.split_once(" failed for ").context("no length")?;
         let bytes = bytes.split(' ').next().unwrap_or_default();
         Ok(bytes.parse()?)

@@ -94,7 +94,11 @@ impl Team {
         };
         match &outcome {
             // The host's call then.
-            Err(EngineError::ElementTooLarge { .. } | EngineError::TooManyConnections) => {
+            Err(
+                EngineError::ElementTooLarge { .. }
+                | EngineError::TooManyConnections
+                | EngineError::Unconnected,
+            ) => {
                 state.plans.keep(plan);
             }
             _ => state.plans.put_back(plan, call.bytes),

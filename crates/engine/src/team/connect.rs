@@ -97,9 +97,11 @@ pub(crate) fn connect_all(
     let here = match connect_if(ready, map, state, &peers_of(map.rank), blocking_wait) {
         Ok(()) => true,
         Err(error @ (EngineError::Fabric(_) | EngineError::Refused { .. })) => {
-            map.context.warn_once_about("connecting", || {
-                format!("collectives of a communicator are left to the host MPI: {error}")
-            });
+            tracing::info!("connecting: {error}");
+            // One line for all: where a limit is too low it is for all ranks.
+            if map.rank == Rank(0) {
+                warn(map, &error.to_string());
+            }
             false
         }
         Err(error) => return Err(error),
@@ -110,10 +112,19 @@ pub(crate) fn connect_all(
     match everywhere {
         true => Ok(()),
         false => {
+            if here && map.rank == Rank(0) {
+                warn(map, "another rank, which says more with FERRORAIL_LOG=info");
+            }
             state.unconnected = true;
             Err(EngineError::Unconnected)
         }
     }
+}
+
+fn warn(map: &Map, reason: &str) {
+    map.context.warn_once_about("connecting", || {
+        format!("collectives of a communicator are left to the host MPI: {reason}")
+    });
 }
 
 /// Has the whole of this node's segment registered and tells the ranks that are connected, as they tell this one.
