@@ -5,10 +5,9 @@
 //! host's hints (MPI 4.1, section 7.4.4). A team is made with them; a team that exists when they
 //! change is retired, and the next collective makes another.
 
-use crate::runtime::{self, Inside, Session};
-use crate::team_cache;
+use crate::session::Session;
 use ferrorail_base::config::{self, Problem, Settings};
-use ferrorail_mpi_abi::{Comm, Host, Info, MpiError};
+use ferrorail_mpi_abi::{Comm, Info, MpiError};
 use libc::{c_int, c_void};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -93,23 +92,8 @@ fn setting(key: &str, value: &str) -> Option<Result<&'static str, Problem>> {
     })
 }
 
-/// `MPI_Comm_set_info`: the host's, then ours. Keys are merged with those given before.
-pub fn set_info(comm: usize, info: usize, forward: impl FnOnce() -> c_int) -> c_int {
-    let Some(session) = runtime::session() else {
-        return forward();
-    };
-    let _inside = Inside::enter();
-    let code = forward();
-    let host = session.host();
-    if code == host.constants().success
-        && let Err(error) = merge(session, host.comm(comm), host.info(info))
-    {
-        tracing::warn!("info keys of a communicator are ignored: {error}");
-    }
-    code
-}
-
-fn merge(session: &Session, comm: Comm, info: Info) -> Result<(), MpiError> {
+/// Merges what `info` says with what the program gave `comm` before; whether it says anything.
+pub fn merge(session: &Session, comm: Comm, info: Info) -> Result<bool, MpiError> {
     let new = read(session, comm, info);
     let any = !new.is_empty();
     if any {
@@ -118,32 +102,14 @@ fn merge(session: &Session, comm: Comm, info: Info) -> Result<(), MpiError> {
         all.retain(|_, value| !value.is_empty());
         keep(session, comm, all)?;
     }
-    team_cache::renew(session, comm, any)
+    Ok(any)
 }
 
-/// `MPI_Comm_dup_with_info` and `MPI_Comm_idup_with_info` of `comm`: the host's, then ours. `new` is asked for
-/// the new communicator's handle once there is one; it has what `info` says, and nothing of the old one's.
-pub fn dup_with_info(
-    comm: usize,
-    info: usize,
-    forward: impl FnOnce() -> c_int,
-    new: impl FnOnce(&Host) -> Comm,
-) -> c_int {
-    let Some(session) = runtime::session() else {
-        return forward();
-    };
-    let _inside = Inside::enter();
-    let code = forward();
-    let host = session.host();
-    if code == host.constants().success {
-        let new = new(host);
-        let mut given = read(session, host.comm(comm), host.info(info));
-        given.retain(|_, value| !value.is_empty());
-        if let Err(error) = keep(session, new, given) {
-            tracing::warn!("info keys of a communicator are ignored: {error}");
-        }
-    }
-    code
+/// A duplicate of `comm` has what `info` says, and nothing of the old one's.
+pub fn replace(session: &Session, comm: Comm, info: Info, duplicate: Comm) -> Result<(), MpiError> {
+    let mut given = read(session, comm, info);
+    given.retain(|_, value| !value.is_empty());
+    keep(session, duplicate, given)
 }
 
 /// Copy callback of the attribute: a duplicate has the same settings.

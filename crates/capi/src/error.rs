@@ -1,6 +1,6 @@
 //! Errors of the engine as errors of the host MPI.
 
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_base::memory::NoMemory;
 use ferrorail_engine::{EngineError, ErrorClass};
 use ferrorail_mpi_abi::{AbiKind, Comm, Host, MpiError, Win};

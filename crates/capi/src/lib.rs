@@ -4,8 +4,9 @@
 //! the host's own, what differs between libraries comes from `ferrorail_mpi_abi` at run time.
 //!
 //! * `exports`: the symbols, each under its `MPI_*` and `PMPI_*` name (the list is `exports.txt`);
-//! * `runtime`: the host MPI, found at the first wrapped call, and the session between
-//!   `MPI_Init` and `MPI_Finalize`;
+//! * `runtime`: the host MPI, found at the first wrapped call;
+//! * `session`, `lifetime`: what exists between `MPI_Init` and `MPI_Finalize`, and how it begins and ends;
+//! * `thread`: what a thread has of its own;
 //! * `collective`: argument checks, then the engine or the host;
 //! * `window`: one-sided communication, likewise;
 //! * `team_cache`: from a communicator to its team, without an MPI call when it was used last;
@@ -41,6 +42,7 @@ mod device;
 mod error;
 mod exports;
 mod handle_cache;
+mod lifetime;
 mod local_reduction;
 mod logging;
 mod maximum;
@@ -54,8 +56,10 @@ mod private_comm;
 mod progress;
 mod reason;
 mod runtime;
+mod session;
 #[allow(clippy::disallowed_types)]
 mod team_cache;
+mod thread;
 mod wait_signal;
 mod window;
 mod wish;

@@ -7,7 +7,7 @@
 
 use crate::datatype::{Elements, Packed};
 use crate::error::CallError;
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_engine::{EngineError, LocalReduction, Order};
 use ferrorail_mpi_abi::{MpiError, Op};
 use libc::c_int;

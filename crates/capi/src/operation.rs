@@ -5,7 +5,7 @@ mod number;
 
 use crate::datatype::{self, Elements};
 use crate::local_reduction::HostOperation;
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_engine::{Combine, Reducer};
 use ferrorail_mpi_abi::{
@@ -14,7 +14,7 @@ use ferrorail_mpi_abi::{
 use ferrorail_reduce::{Group, Kernel, Number, Operator, kernel};
 use number::{is_comparable, number_of};
 use std::collections::HashMap;
-use std::sync::PoisonError;
+use std::sync::{OnceLock, PoisonError};
 
 /// Largest element that the host is asked about: predefined ones have 32 bytes at most.
 const PROBE_BYTES: usize = 256;
@@ -53,8 +53,15 @@ pub enum Accumulation {
 }
 
 impl Operations {
+    /// Those of the host; found when first needed.
+    #[inline]
+    pub fn of(session: &Session) -> &'static Self {
+        static KNOWN: OnceLock<Operations> = OnceLock::new();
+        KNOWN.get_or_init(|| Self::load(session))
+    }
+
     /// Asks the host for its handles and sizes.
-    pub fn load(session: &Session) -> Self {
+    fn load(session: &Session) -> Self {
         let host = session.host();
         let operators: Vec<_> = PREDEFINED_OPERATIONS
             .iter()

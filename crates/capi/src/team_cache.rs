@@ -9,12 +9,17 @@
 //! program may call collectives on it, in an order that differs between ranks and with attributes of
 //! which some are gone (`docs/design/0024-communicators-being-freed.md`).
 
+pub mod entry;
+
+pub use entry::Entry;
+
 use crate::comm_settings;
 use crate::handle_cache::HandleCache;
 use crate::oob_pmpi::OobPmpi;
 use crate::parked::{self, Key, Parked};
 use crate::reason;
-use crate::runtime::{self, Inside, Session};
+use crate::session::Session;
+use crate::thread::Inside;
 use crate::wish::{unwanted, wish};
 use ferrorail_base::Rank;
 use ferrorail_base::config::{Settings, StatsSink};
@@ -28,14 +33,6 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
-
-/// What is known of one communicator; the same kind on all its ranks.
-pub enum Entry {
-    /// Collectives run on this team, which may serve others with the same key.
-    Team(Arc<Team>, Option<Key>),
-    /// They are left to the host, for this reason.
-    Forward(&'static str),
-}
 
 /// All entries by their address, which is the attribute's value.
 static ENTRIES: Mutex<Option<HashMap<usize, Arc<Entry>>>> = Mutex::new(None);
@@ -135,7 +132,7 @@ fn create(session: &Session, comm: Comm) -> Result<Entry, MpiError> {
             None => team(session, &settings, comm, Box::new(alone()), None),
         });
     }
-    let ranks = match session.world.members(session, comm)? {
+    let ranks = match session.world.members(host, comm)? {
         Ok(ranks) => ranks,
         Err(reason) => return Ok(Entry::Forward(reason)),
     };
@@ -269,16 +266,9 @@ impl Drop for Dying {
     }
 }
 
-/// Has the host free the communicator whose handle is at `comm`, with all that hangs on it.
-///
-/// # Safety
-/// The program's argument.
-pub unsafe fn free(comm: *const c_void, forward: impl FnOnce() -> c_int) -> c_int {
-    let Some(session) = runtime::session().filter(|_| !comm.is_null()) else {
-        return forward();
-    };
-    // SAFETY: the address of a handle.
-    let dying = Dying::new(Comm(unsafe { session.host().handle_at(comm) }));
+/// Has the host free `comm`, with all that hangs on it.
+pub fn free(comm: Comm, forward: impl FnOnce() -> c_int) -> c_int {
+    let dying = Dying::new(comm);
     let code = forward();
     drop(dying);
     sweep();
@@ -326,7 +316,7 @@ pub unsafe extern "C" fn on_comm_free(
 fn report_exchange(session: &Session) -> Option<OobPmpi> {
     let (host, world) = (session.host(), session.host().predefined().comm_world);
     let alone = host.comm_size(world).ok()? == 1;
-    if alone || session.world.keeps_away(session, world).ok()?.is_some() {
+    if alone || session.world.keeps_away(host, world).ok()?.is_some() {
         return None;
     }
     let needless = session.runtime.settings().stats == StatsSink::Off;

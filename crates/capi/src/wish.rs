@@ -2,7 +2,7 @@
 
 use crate::device;
 use crate::reason;
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_base::config::Settings;
 use ferrorail_mpi_abi::Comm;
 use libc::c_int;

@@ -2,7 +2,7 @@
 
 use super::side::{Both, Output, Side, collect, not_aliased, overlap};
 use super::{Args, Collective, Refusal, done};
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_engine::Team;
 
 /// All-gather.

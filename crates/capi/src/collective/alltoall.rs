@@ -2,7 +2,7 @@
 
 use super::side::{Both, Input, Output, Side, not_aliased};
 use super::{Args, Collective, Refusal, done};
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_engine::Team;
 
 /// All-to-all.

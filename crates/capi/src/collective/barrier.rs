@@ -1,7 +1,7 @@
 //! `MPI_Barrier` (MPI 4.1, section 6.3).
 
 use super::{Args, Collective, Refusal, done};
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_engine::Team;
 
 /// Barrier.

@@ -20,9 +20,11 @@ pub use rooted::{Bcast, Gather, Scatter};
 pub use vector::{Allgatherv, Alltoallv, Gatherv, Scatterv};
 
 use crate::error::{CallError, report};
+use crate::lifetime;
 use crate::reason;
-use crate::runtime::{self, Inside, Local, Session};
+use crate::session::Session;
 use crate::team_cache::{self, Entry};
+use crate::thread::{self, Inside, Local};
 use ferrorail_engine::waiting::InHost;
 use ferrorail_engine::{EngineError, Team};
 use ferrorail_mpi_abi::Comm;
@@ -173,14 +175,14 @@ pub trait Collective {
 #[inline]
 pub unsafe fn run<C: Collective>(args: &Args, forward: &impl Fn() -> c_int) -> c_int {
     // SAFETY: the caller's contract.
-    runtime::with_local(|local| unsafe { run_on::<C>(local, args, forward) })
+    thread::with_local(|local| unsafe { run_on::<C>(local, args, forward) })
 }
 
 /// # Safety
 /// As [`run`].
 #[inline]
 unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() -> c_int) -> c_int {
-    let Some(session) = runtime::session_of(local) else {
+    let Some(session) = lifetime::session_of(local) else {
         return forward();
     };
     // SAFETY: the caller's contract.
@@ -293,7 +295,7 @@ pub fn forwarded(
 
 /// A collective that is never taken: `forward`s it and says so in the statistics.
 pub fn count_and_forward(name: &'static str, forward: impl FnOnce() -> c_int) -> c_int {
-    match runtime::session() {
+    match lifetime::session() {
         Some(session) => forwarded(session, name, reason::NOT_OFFERED, 0, forward),
         None => forward(),
     }

@@ -1,11 +1,11 @@
 //! `MPI_Reduce_scatter_block`, `MPI_Reduce_scatter` (MPI 4.1, section 6.10).
 
 use super::reduction::Vector;
-use super::side::{Output, check_address, is_in_place};
+use super::side::{Output, check_address, is_in_place, rejects_aliases};
 use super::table::Consecutive;
 use super::{Args, Collective, Refusal, done};
 use crate::datatype::Elements;
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_base::Rank;
 use ferrorail_engine::{Collective as Kind, Team};
 use std::ptr;
@@ -91,7 +91,7 @@ impl Collective for ReduceScatter {
         let recv = of(own);
         check_address(session, if in_place { &all } else { &recv })?;
         let aliases = ptr::eq(args.send.address, args.recv.address) && all.bytes() != Some(0);
-        if aliases && session.rejects_aliases() {
+        if aliases && rejects_aliases(session) {
             return Err(Refusal::Invalid);
         }
         call.find_room(team, Kind::ReduceScatter, Rank(0), || {

@@ -1,11 +1,11 @@
 //! `MPI_Reduce`, `MPI_Allreduce`, `MPI_Scan`, `MPI_Exscan` (MPI 4.1, sections 6.9 and 6.11).
 
 use super::rooted::{check_root, root_of};
-use super::side::{Input, Output, check_address, is_in_place, typed};
+use super::side::{Input, Output, check_address, is_in_place, rejects_aliases, typed};
 use super::{Args, Collective, Refusal, done};
 use crate::datatype::Elements;
-use crate::operation::Operation;
-use crate::runtime::Session;
+use crate::operation::{Operation, Operations};
+use crate::session::Session;
 use ferrorail_base::Rank;
 use ferrorail_engine::{Collective as Kind, Reducer, Team};
 use ferrorail_mpi_abi::AbiKind;
@@ -35,7 +35,7 @@ impl Vector {
     pub(super) fn check(session: &Session, args: &Args) -> Result<Self, Refusal> {
         let elements = typed(session, &args.recv)?;
         let op = session.host().operation(args.op);
-        let operation = session.operations().find(session, op, &elements);
+        let operation = Operations::of(session).find(session, op, &elements);
         Ok(Self {
             elements,
             operation: operation.ok_or(Refusal::Invalid)?,
@@ -79,7 +79,7 @@ impl Vector {
     fn check_result(&self, session: &Session, args: &Args, wrong: bool) -> Result<(), Refusal> {
         check_address(session, &self.elements)?;
         let aliases = ptr::eq(args.send.address, args.recv.address) && self.bytes() != 0;
-        if aliases && (wrong || session.rejects_aliases()) {
+        if aliases && (wrong || rejects_aliases(session)) {
             return Err(Refusal::Invalid);
         }
         Ok(())

@@ -4,7 +4,7 @@
 use super::side::{Input, Output, Side, elements, not_aliased, same_bytes};
 use super::{Args, Collective, Refusal, done};
 use crate::datatype::{Elements, Packed};
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_base::Rank;
 use ferrorail_engine::Team;
 use std::ptr;

@@ -3,9 +3,12 @@
 use super::{Args, Buffer, Refusal};
 use crate::datatype::{Elements, Packed};
 use crate::error::{CallError, Wrong};
-use crate::runtime::Session;
+use crate::session::Session;
+use ferrorail_mpi_abi::AbiKind;
+use libc::{c_int, c_void};
 use std::ops::Range;
 use std::ptr;
+use std::sync::OnceLock;
 
 /// A side that may be `MPI_IN_PLACE`.
 #[derive(Clone)]
@@ -106,6 +109,32 @@ impl Both {
     }
 }
 
+/// Whether the host reports equal send and receive buffers as an error (MPICH does unless built
+/// without checks; Open MPI does not). Asked of the host itself, on this process alone.
+#[inline]
+pub fn rejects_aliases(session: &Session) -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    match KNOWN.get() {
+        Some(&known) => known,
+        None => *KNOWN.get_or_init(|| try_alias(session)),
+    }
+}
+
+#[cold]
+fn try_alias(session: &Session) -> bool {
+    let host = session.host();
+    if host.kind() == AbiKind::OpenMpi {
+        return false;
+    }
+    let (mut word, int) = (0 as c_int, host.predefined().int);
+    let address = (&raw mut word).cast::<c_void>();
+    // SAFETY: one integer in place, on a communicator of one rank that returns errors.
+    let code = unsafe {
+        (host.functions().allgather)(address, 1, int, address, 1, int, session.self_comm)
+    };
+    code != host.constants().success
+}
+
 /// Refuses a block that is sent from where it is received, if the host does. To be asked when the call is
 /// over: the other ranks may have done nothing wrong, and are not kept waiting.
 #[inline(always)]
@@ -114,7 +143,7 @@ pub fn not_aliased(
     sent: &Elements,
     received: impl FnOnce() -> Elements,
 ) -> Result<(), Refusal> {
-    if !session.rejects_aliases() || sent.bytes() == Some(0) {
+    if !rejects_aliases(session) || sent.bytes() == Some(0) {
         return Ok(());
     }
     let same = |s: &Elements| (s.address, s.count, s.datatype);

@@ -4,7 +4,7 @@ use super::side::{collect, overlap};
 use super::{Args, Buffer, Refusal, Table};
 use crate::datatype::{self, Elements, Layout, Packed};
 use crate::error::CallError;
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_base::memory;
 use ferrorail_engine::{Block, Team};
 use libc::{c_int, c_void};

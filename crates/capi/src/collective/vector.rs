@@ -2,11 +2,13 @@
 //! Tables are looked at once the communicator, and so their length, is known.
 
 use super::rooted::{check_root, not_in_place, root_of};
-use super::side::{Input, Output, Side, collect, not_aliased, overlap, same_bytes};
+use super::side::{
+    Input, Output, Side, collect, not_aliased, overlap, rejects_aliases, same_bytes,
+};
 use super::table::Blocks;
 use super::{Args, Buffer, Collective, Refusal, Table, done};
 use crate::error::{CallError, Wrong};
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_engine::Team;
 use std::ptr;
 
@@ -243,7 +245,7 @@ impl Collective for Alltoallv {
         // What MPICH takes for the same blocks.
         let same = |b: &Buffer, t: &Table| (b.address, b.datatype, t.counts);
         let alike = same(&args.send, &args.send_table) == same(&args.recv, &args.recv_table);
-        if alike && session.rejects_aliases() {
+        if alike && rejects_aliases(session) {
             return Err(Refusal::from(CallError::Wrong(Wrong::Alias)));
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::{Layout, layout};
 use crate::error::{CallError, Wrong};
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_mpi_abi::Datatype;
 use libc::c_void;
 use std::ops::Range;

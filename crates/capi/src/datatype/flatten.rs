@@ -2,7 +2,7 @@
 //! found by packing memory whose bytes tell their places.
 
 use super::{Layout, layout};
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_base::memory::{self, NoMemory};
 use ferrorail_base::runs::{Builder, GROUPS_MAX, NoRuns, Runs};
 use ferrorail_mpi_abi::{Combiner, Contents, Datatype, Envelope, MpiError, TypeLayout};

@@ -16,7 +16,7 @@ pub use elements::Elements;
 pub use layout::Layout;
 pub use staging::Packed;
 
-use crate::runtime::Session;
+use crate::session::Session;
 use ferrorail_base::runs::NoRuns;
 use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_mpi_abi::Datatype;
@@ -34,6 +34,15 @@ pub fn layout(session: &Session, datatype: Datatype) -> Option<Layout> {
         Some(bytes) => Some(Layout::plain(bytes)),
         None => derived(session, datatype),
     }
+}
+
+/// Bytes of elements that are plain bytes from their address on, of a predefined type. Anything else,
+/// wrong arguments included, is left to the long way.
+#[inline]
+pub fn plain_bytes(session: &Session, count: i64, datatype: usize) -> Option<usize> {
+    let datatype = session.host().datatype(datatype);
+    let bytes = session.datatypes.dense_bytes(datatype)?;
+    bytes.checked_mul(usize::try_from(count).ok()?)
 }
 
 /// Layout of a type that carries its facts as an attribute, or gets them now.

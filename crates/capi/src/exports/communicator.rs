@@ -5,34 +5,82 @@
 
 use super::export;
 use crate::comm_settings;
+use crate::lifetime;
 use crate::next::{MISSING, Next, call_next};
 use crate::panic_guard::guard;
-use crate::team_cache::free;
-use ferrorail_mpi_abi::Comm;
+use crate::session::Session;
+use crate::team_cache;
+use crate::thread::Inside;
+use ferrorail_mpi_abi::{Comm, MpiError};
 use libc::{c_int, c_void};
 
+/// Has the host act, then `act` on the keys of ours if the host had no error.
+fn with_info(
+    forward: impl FnOnce() -> c_int,
+    act: impl FnOnce(&Session) -> Result<(), MpiError>,
+) -> c_int {
+    let Some(session) = lifetime::session() else {
+        return forward();
+    };
+    let _inside = Inside::enter();
+    let code = forward();
+    if code == session.host().constants().success
+        && let Err(error) = act(session)
+    {
+        tracing::warn!("info keys of a communicator are ignored: {error}");
+    }
+    code
+}
+
+/// A duplicate of `comm`, whose handle is at `new` once the host has made one.
+///
+/// # Safety
+/// The program's arguments.
+unsafe fn duplicate(
+    comm: usize,
+    info: usize,
+    new: *mut c_void,
+    forward: impl FnOnce() -> c_int,
+) -> c_int {
+    with_info(forward, |session| {
+        let host = session.host();
+        // SAFETY: the program's output argument, written by the host.
+        let new = Comm(unsafe { host.handle_at(new) });
+        comm_settings::replace(session, host.comm(comm), host.info(info), new)
+    })
+}
+
+/// # Safety
+/// The program's argument.
+unsafe fn free(comm: *const c_void, forward: impl FnOnce() -> c_int) -> c_int {
+    let Some(session) = lifetime::session().filter(|_| !comm.is_null()) else {
+        return forward();
+    };
+    // SAFETY: the address of a handle.
+    let comm = Comm(unsafe { session.host().handle_at(comm) });
+    team_cache::free(comm, forward)
+}
+
 export!(MPI_Comm_set_info(comm: usize, info: usize), else MISSING, |forward| {
-    guard(Some(comm), || comm_settings::set_info(comm, info, forward))
+    guard(Some(comm), || with_info(forward, |session| {
+        let (host, comm) = (session.host(), session.host().comm(comm));
+        let any = comm_settings::merge(session, comm, host.info(info))?;
+        team_cache::renew(session, comm, any)
+    }))
 });
 
 export!(
     MPI_Comm_dup_with_info(comm: usize, info: usize, new: *mut c_void),
     else MISSING,
-    |forward| guard(Some(comm), || {
-        // SAFETY: the program's output argument, written by the host.
-        let made = |host: &ferrorail_mpi_abi::Host| Comm(unsafe { host.handle_at(new) });
-        comm_settings::dup_with_info(comm, info, forward, made)
-    })
+    // SAFETY: the program's arguments.
+    |forward| guard(Some(comm), || unsafe { duplicate(comm, info, new, forward) })
 );
 
 export!(
     MPI_Comm_idup_with_info(comm: usize, info: usize, new: *mut c_void, request: *mut c_void),
     else idup(comm, new, request),
-    |forward| guard(Some(comm), || {
-        // SAFETY: as above; the handle is there on return, the communicator once the request is complete.
-        let made = |host: &ferrorail_mpi_abi::Host| Comm(unsafe { host.handle_at(new) });
-        comm_settings::dup_with_info(comm, info, forward, made)
-    })
+    // SAFETY: as above; the handle is there on return, the communicator once the request is complete.
+    |forward| guard(Some(comm), || unsafe { duplicate(comm, info, new, forward) })
 );
 
 /// The host's form without info.

@@ -1,8 +1,8 @@
 //! `MPI_WIN_GET_ATTR` from Fortran, the one routine that no binding passes on to C.
 
+use crate::lifetime;
 use crate::next::{MISSING, Next, call_next};
 use crate::panic_guard::guard;
-use crate::runtime;
 use crate::window;
 use ferrorail_mpi_abi::{AbiKind, Win};
 use libc::{c_int, c_void};
@@ -17,7 +17,7 @@ unsafe fn attribute(
     (value, flag): (*mut isize, *mut c_int),
     forward: impl Fn() -> c_int,
 ) -> c_int {
-    let Some(session) = runtime::session() else {
+    let Some(session) = lifetime::session() else {
         return forward();
     };
     let host = session.host();
@@ -34,7 +34,7 @@ unsafe fn attribute(
     unsafe {
         let code = window::attribute(window, key, (&raw mut found).cast(), flag, forward);
         if found != none {
-            *value = window::attribute_value(key, found);
+            *value = window::attribute_value(host, key, found);
         }
         code
     }

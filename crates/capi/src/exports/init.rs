@@ -2,10 +2,10 @@
 //! `MPI_Session_init` (section 11.3.1).
 
 use super::export;
+use crate::lifetime::initialise;
 use crate::next::MISSING;
 use crate::panic_guard::guard;
 use crate::presence;
-use crate::runtime::initialise;
 use libc::{c_char, c_int, c_void};
 
 macro_rules! init {

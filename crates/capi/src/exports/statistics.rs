@@ -1,6 +1,6 @@
 //! What tools ask ferrorail about the calls of this process.
 
-use crate::runtime::session;
+use crate::lifetime::session;
 use crate::window;
 use libc::c_char;
 use std::ffi::CStr;

@@ -9,7 +9,7 @@ mod hydra;
 pub mod pmix;
 
 use crate::reason;
-use crate::runtime::{self, Session};
+use crate::runtime;
 use ferrorail_base::sync::Mutex;
 use ferrorail_mpi_abi::{AbiKind, Comm, Host, MpiError};
 use std::sync::PoisonError;
@@ -134,18 +134,14 @@ impl World {
     ///
     /// # Errors
     /// The host's.
-    pub fn keeps_away(
-        &self,
-        session: &Session,
-        comm: Comm,
-    ) -> Result<Option<&'static str>, MpiError> {
-        Ok(self.members(session, comm)?.err())
+    pub fn keeps_away(&self, host: &Host, comm: Comm) -> Result<Option<&'static str>, MpiError> {
+        Ok(self.members(host, comm)?.err())
     }
 
     /// The ranks in `MPI_COMM_WORLD` of the members of `comm`, or why some may not take part.
     pub fn members(
         &self,
-        session: &Session,
+        host: &Host,
         comm: Comm,
     ) -> Result<Result<Vec<u32>, &'static str>, MpiError> {
         let present = match self {
@@ -153,7 +149,7 @@ impl World {
             Self::Full => None,
             Self::Unknown => return Ok(Err(reason::UNKNOWN_PRESENCE)),
         };
-        let ranks = session.host().world_ranks(comm)?;
+        let ranks = host.world_ranks(comm)?;
         let Some(ranks) = ranks.into_iter().collect::<Option<Vec<u32>>>() else {
             return Ok(Err(reason::BEYOND_WORLD));
         };

@@ -1,13 +1,15 @@
 //! Accumulating operations (MPI 4.1, sections 12.3.4 and 12.3.5).
 
 use super::Entry;
-use super::operation::{Place, here, plain, shape, shape_there};
+use super::operation::{Place, here, shape, shape_there};
+use super::plain_update::PlainUpdate;
 use crate::collective::Buffer;
 use crate::datatype::{self, Elements, Packed};
 use crate::error::{CallError, Wrong};
 use crate::local_reduction::HostOperation;
-use crate::operation::Accumulation;
-use crate::runtime::{self, Inside, Session};
+use crate::operation::{Accumulation, Operations};
+use crate::session::Session;
+use crate::thread::{self, Inside};
 use ferrorail_base::Rank;
 use ferrorail_engine::{HostUpdate, Shape, Update};
 use ferrorail_mpi_abi::Datatype;
@@ -115,7 +117,7 @@ unsafe fn accumulate_typed(
         }
     };
     let op = session.host().operation(args.op);
-    let what = session.operations().accumulation(session, op, &element);
+    let what = Operations::of(session).accumulation(session, op, &element);
     let what = what.ok_or(Wrong::Operation)?;
     let origin = match what {
         // Not even its count means anything.
@@ -148,51 +150,20 @@ unsafe fn accumulate_typed(
     }
 }
 
-/// An operation on plain bytes of one predefined type, by one of ferrorail's own loops.
-#[derive(Clone, Copy)]
-pub struct PlainUpdate {
-    op: usize,
-    datatype: usize,
-    element_bytes: usize,
-    update: Update<'static>,
-}
-
-impl PlainUpdate {
-    /// What these handles, as they came in registers, mean; `None` for all others, wrong ones included.
-    fn find(session: &Session, op: usize, datatype: usize) -> Option<Self> {
-        let element_bytes = plain(session, 1, datatype).filter(|&bytes| bytes > 0)?;
-        let (op_handle, type_handle) = (
-            session.host().operation(op),
-            session.host().datatype(datatype),
-        );
-        let update = match session.operations().plain(op_handle, type_handle)? {
-            Accumulation::Replace => Update::Replace,
-            Accumulation::Keep => Update::Keep,
-            Accumulation::Operation(operation) => Update::Kernel(operation.kernel()?),
-        };
-        Some(Self {
-            op,
-            datatype,
-            element_bytes,
-            update,
-        })
-    }
-
-    /// [`PlainUpdate::find`], remembered by the thread: handles of predefined things never change.
-    #[inline]
-    fn of(session: &Session, op: usize, datatype: usize) -> Option<Self> {
-        runtime::with_local(|local| {
-            let recent = local.recent_update.get();
-            if let Some(recent) = recent
-                && (recent.op, recent.datatype) == (op, datatype)
-            {
-                return Some(recent);
-            }
-            let found = Self::find(session, op, datatype)?;
-            local.recent_update.set(Some(found));
-            Some(found)
-        })
-    }
+/// [`PlainUpdate::find`], remembered by the thread: handles of predefined things never change.
+#[inline]
+fn known_update(session: &Session, op: usize, datatype: usize) -> Option<PlainUpdate> {
+    thread::with_local(|local| {
+        let recent = local.recent_update.get();
+        if let Some(recent) = recent
+            && (recent.op, recent.datatype) == (op, datatype)
+        {
+            return Some(recent);
+        }
+        let found = PlainUpdate::find(session, op, datatype)?;
+        local.recent_update.set(Some(found));
+        Some(found)
+    })
 }
 
 /// The length in bytes of an operation on plain elements, alike on all sides, and what it does. `None`
@@ -205,7 +176,7 @@ fn plain_update(session: &Session, args: &Accumulate) -> Option<(usize, PlainUpd
     };
     let sides = alike(origin) && args.result.as_ref().is_none_or(alike);
     let count = usize::try_from(place.count).ok().filter(|_| sides)?;
-    let update = PlainUpdate::of(session, args.op, place.datatype)?;
+    let update = known_update(session, args.op, place.datatype)?;
     let bytes = update.element_bytes.checked_mul(count)?;
     (bytes > 0).then_some((bytes, update))
 }
@@ -291,7 +262,7 @@ pub unsafe fn compare_and_swap(
     };
     let [origin, compare, result] = buffers;
     let datatype = session.host().datatype(place.datatype);
-    let bytes = session.operations().comparable_bytes(datatype);
+    let bytes = Operations::of(session).comparable_bytes(datatype);
     let bytes = bytes.ok_or(Wrong::Datatype)?;
     if buffers.iter().any(|buffer| buffer.is_null()) {
         return Err(Wrong::Buffer.into());

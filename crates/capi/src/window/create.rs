@@ -1,11 +1,16 @@
 //! Making and freeing windows (MPI 4.1, section 12.2).
 
-use super::{Attributes, Entry, Hints, attributes, find, forget, handle, remember};
+use super::attributes::{self, Attributes};
+use super::entry::{Entry, find, forget, remember};
+use super::handle;
+use super::hints::Hints;
 use crate::collective::forwarded;
 use crate::error::{CallError, Wrong, report_window};
+use crate::lifetime;
 use crate::reason;
-use crate::runtime::{self, Inside, Session};
+use crate::session::Session;
 use crate::team_cache;
+use crate::thread::{self, Inside};
 use ferrorail_base::config::WindowKeys;
 use ferrorail_engine::{LockAlgorithm, Memory, Team, Window, WindowSpec};
 use ferrorail_mpi_abi::{AbiKind, Comm, Host, Info, Win};
@@ -60,7 +65,7 @@ pub unsafe fn create(
     args: &NewWindow,
     forward: impl FnOnce() -> c_int,
 ) -> c_int {
-    let Some(session) = runtime::session() else {
+    let Some(session) = lifetime::session() else {
         return forward();
     };
     let comm = session.host().comm(args.comm);
@@ -102,7 +107,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
         elements: by_element(host, info),
         keys: keys(host, info),
     };
-    let entry = runtime::with_local(|local| {
+    let entry = thread::with_local(|local| {
         // SAFETY: a communicator in use by this call is not freed meanwhile.
         unsafe { team_cache::entry(session, &local.handle_cache, comm) }
     });
@@ -125,14 +130,14 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
             Allocation::None { .. } | Allocation::Dynamic => {}
             Allocation::Private { base } | Allocation::Shared { base } => {
                 base.cast::<usize>()
-                    .write_unaligned(attributes::base(session, &window));
+                    .write_unaligned(attributes::base(host, &window));
             }
         }
         write_handle(host, args.window, handle.0);
     }
     remember(Entry {
         handle,
-        attributes: Attributes::of(session, &window),
+        attributes: Attributes::of(host, &window),
         hints: Hints::of(host, info),
         window,
     });
@@ -210,13 +215,13 @@ pub(super) unsafe fn write_handle(host: &Host, to: *mut c_void, handle: usize) {
 /// # Safety
 /// The program's argument.
 pub unsafe fn free(window: *mut c_void, forward: impl FnOnce() -> c_int) -> c_int {
-    let Some(session) = runtime::session().filter(|_| !window.is_null()) else {
+    let Some(session) = lifetime::session().filter(|_| !window.is_null()) else {
         return forward();
     };
     // SAFETY: the program's handle.
     let handle = Win(unsafe { session.host().handle_at(window) });
     // SAFETY: nobody else frees it meanwhile.
-    let found = runtime::with_local(|local| unsafe { find(&local.recent_windows, handle) });
+    let found = thread::with_local(|local| unsafe { find(&local.recent_windows, handle) });
     let Some(entry) = found else {
         let why = super::why_not_ours(session, handle);
         return forwarded(session, "win_free", why, 0, forward);

@@ -4,11 +4,8 @@
 //! which forgets hints that mean nothing to it. Those of the standard are remembered here, and added to
 //! what the host says, with the standard's defaults where it has some.
 
-use super::{Entry, find};
-use crate::runtime::{self, Inside, Session};
 use ferrorail_base::sync::Mutex;
 use ferrorail_mpi_abi::{Host, Info};
-use libc::c_int;
 use std::ffi::{CStr, CString};
 use std::sync::PoisonError;
 
@@ -47,7 +44,7 @@ impl Hints {
         hints
     }
 
-    fn add(&self, host: &Host, info: Info) {
+    pub(super) fn add(&self, host: &Host, info: Info) {
         let mut hints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (hint, key) in hints.iter_mut().zip(KNOWN) {
             let given = host.info_value(info, key);
@@ -58,7 +55,7 @@ impl Hints {
     }
 
     /// Adds to `info` what the program said and the host does not know, then defaults.
-    fn complete(&self, host: &Host, info: Info) {
+    pub(super) fn complete(&self, host: &Host, info: Info) {
         let hints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let given = KNOWN.iter().zip(hints.iter());
         let given = given.filter_map(|(&key, hint)| Some((key, hint.as_deref()?)));
@@ -70,46 +67,4 @@ impl Hints {
             }
         }
     }
-}
-
-/// Has the host act, then `act` on the window if that is ours and the host had no error.
-fn after(
-    window: usize,
-    forward: impl FnOnce() -> c_int,
-    act: impl FnOnce(&Session, &Entry),
-) -> c_int {
-    let code = forward();
-    runtime::with_local(|local| {
-        let session = runtime::session_of(local)?;
-        let handle = session.host().window(window);
-        // SAFETY: the program does not free a window that it asks about.
-        let entry = unsafe { find(&local.recent_windows, handle) }?;
-        let _inside = Inside::enter();
-        (code == session.host().constants().success).then(|| act(session, entry))
-    });
-    code
-}
-
-/// `MPI_Win_set_info`, of the handle as it came in a register.
-pub fn set_info(window: usize, info: usize, forward: impl FnOnce() -> c_int) -> c_int {
-    after(window, forward, |session, entry| {
-        let host = session.host();
-        entry
-            .hints
-            .add(host, Info(info & host.kind().handle_mask()));
-    })
-}
-
-/// `MPI_Win_get_info`; `made` is the handle that the host gave.
-pub fn get_info(
-    window: usize,
-    forward: impl FnOnce() -> c_int,
-    made: impl FnOnce(&Host) -> usize,
-) -> c_int {
-    after(window, forward, |session, entry| {
-        let host = session.host();
-        entry
-            .hints
-            .complete(host, Info(made(host) & host.kind().handle_mask()));
-    })
 }

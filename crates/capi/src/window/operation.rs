@@ -3,9 +3,10 @@
 use super::Entry;
 use super::create::write_handle;
 use crate::collective::Buffer;
-use crate::datatype::{Elements, Packed};
+use crate::datatype::{Elements, Packed, plain_bytes};
 use crate::error::{CallError, Wrong};
-use crate::runtime::{Inside, Session};
+use crate::session::Session;
+use crate::thread::Inside;
 use ferrorail_base::Rank;
 use ferrorail_base::runs::NoRuns;
 use ferrorail_base::runs::Piece;
@@ -77,23 +78,14 @@ pub(super) fn shape_there(elements: &Elements) -> Result<Shape<'_>, CallError> {
     })
 }
 
-/// Bytes of elements that are plain bytes from their address on, of a predefined type. Anything else,
-/// wrong arguments included, is left to the long way.
-#[inline]
-pub(super) fn plain(session: &Session, count: i64, datatype: usize) -> Option<usize> {
-    let datatype = session.host().datatype(datatype);
-    let bytes = session.datatypes.dense_bytes(datatype)?;
-    bytes.checked_mul(usize::try_from(count).ok()?)
-}
-
-/// [`plain`] of both sides of an operation.
+/// [`plain_bytes`] of both sides of an operation.
 #[inline]
 fn plain_both(session: &Session, origin: &Buffer, place: &Place) -> Option<(usize, usize)> {
-    let here = plain(session, origin.count, origin.datatype)?;
+    let here = plain_bytes(session, origin.count, origin.datatype)?;
     let alike = (origin.count, origin.datatype) == (place.count, place.datatype);
     let there = match alike {
         true => here,
-        false => plain(session, place.count, place.datatype)?,
+        false => plain_bytes(session, place.count, place.datatype)?,
     };
     let absent = origin.address.is_null() && here > 0;
     (!absent).then_some((here, there))

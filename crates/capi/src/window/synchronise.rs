@@ -2,7 +2,8 @@
 
 use super::Entry;
 use crate::error::{CallError, Wrong};
-use crate::runtime::{Inside, Session};
+use crate::session::Session;
+use crate::thread::Inside;
 use ferrorail_base::Rank;
 use ferrorail_engine::{LockMode, OneSided, WindowError};
 use ferrorail_mpi_abi::Group;

@@ -1,0 +1,126 @@
+//! What a program asks of a window and tells it (MPI 4.1, sections 12.2.2 and 12.2.7).
+
+use super::attributes::visible;
+use super::entry::{Entry, find};
+use crate::error::CallError;
+use crate::lifetime;
+use crate::session::Session;
+use crate::thread::{self, Inside};
+use ferrorail_base::Rank;
+use ferrorail_mpi_abi::{Host, Info};
+use libc::{c_int, c_void};
+
+/// `MPI_Win_get_attr`: predefined keys of our windows; all else is the host's, and not counted.
+///
+/// # Safety
+/// The program's arguments.
+pub unsafe fn attribute(
+    window: usize,
+    key: c_int,
+    value: *mut c_void,
+    flag: *mut c_int,
+    forward: impl FnOnce() -> c_int,
+) -> c_int {
+    let own = thread::with_local(|local| {
+        let session = lifetime::session_of(local)?;
+        let handle = session.host().window(window);
+        // SAFETY: the program does not free a window that it asks about.
+        let entry = unsafe { find(&local.recent_windows, handle) }?;
+        let found = entry.attributes.value(session.host(), key)?;
+        Some((found, session.host().constants().success))
+    });
+    let Some((found, success)) = own else {
+        return forward();
+    };
+    // SAFETY: the program's output arguments.
+    unsafe {
+        value.cast::<*const c_void>().write_unaligned(found);
+        *flag = 1;
+    }
+    success
+}
+
+/// What Fortran programs get for an attribute whose C value is `value`.
+///
+/// # Safety
+/// [`attribute`] found `value` for `key`.
+pub unsafe fn attribute_value(host: &Host, key: c_int, value: *const c_void) -> isize {
+    let constants = host.window_constants();
+    // SAFETY: the caller's contract; see `Attributes::value`.
+    unsafe {
+        if key == constants.base {
+            value as isize
+        } else if key == constants.size {
+            *value.cast::<isize>()
+        } else {
+            *value.cast::<c_int>() as isize
+        }
+    }
+}
+
+/// `MPI_Win_shared_query`: address, length and unit of the memory of `rank`, or, for
+/// `MPI_PROC_NULL`, of the lowest rank that has some. Memory that this process cannot load and store
+/// counts as none, in windows of any kind (MPI 4.1, section 12.2.3).
+pub fn shared_query(
+    session: &Session,
+    entry: &Entry,
+    rank: c_int,
+) -> Result<(*mut c_void, isize, c_int), CallError> {
+    let window = &entry.window;
+    let found = match entry.target(session, rank)? {
+        Some(rank) => window.mapped(rank).map(|found| {
+            let (address, bytes, unit) = found;
+            (visible(session.host(), window, address, bytes), bytes, unit)
+        }),
+        None => {
+            let onesided = entry.onesided();
+            let mut all = (0..onesided.size()).map(Rank);
+            let first = all.find(|rank| onesided.target(*rank).bytes > 0);
+            first.and_then(|rank| window.mapped(rank))
+        }
+    };
+    let (address, bytes, unit) = found.unwrap_or((0, 0, 1));
+    Ok((address as *mut c_void, bytes as isize, unit as c_int))
+}
+
+/// Has the host act, then `act` on the window if that is ours and the host had no error.
+fn after(
+    window: usize,
+    forward: impl FnOnce() -> c_int,
+    act: impl FnOnce(&Session, &Entry),
+) -> c_int {
+    let code = forward();
+    thread::with_local(|local| {
+        let session = lifetime::session_of(local)?;
+        let handle = session.host().window(window);
+        // SAFETY: the program does not free a window that it asks about.
+        let entry = unsafe { find(&local.recent_windows, handle) }?;
+        let _inside = Inside::enter();
+        (code == session.host().constants().success).then(|| act(session, entry))
+    });
+    code
+}
+
+/// `MPI_Win_set_info`, of the handle as it came in a register.
+pub fn set_info(window: usize, info: usize, forward: impl FnOnce() -> c_int) -> c_int {
+    after(window, forward, |session, entry| {
+        let host = session.host();
+        entry
+            .hints
+            .add(host, Info(info & host.kind().handle_mask()));
+    })
+}
+
+/// `MPI_Win_get_info`; `made` is the handle that the host gave.
+pub fn get_info(
+    window: usize,
+    forward: impl FnOnce() -> c_int,
+    made: impl FnOnce(&Host) -> usize,
+) -> c_int {
+    after(window, forward, |session, entry| {
+        let host = session.host();
+        entry
+            .hints
+            .complete(host, Info(made(host) & host.kind().handle_mask()));
+    })
+}
