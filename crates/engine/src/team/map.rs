@@ -1,7 +1,6 @@
 //! What is fixed when a team has been made.
 
 use super::Link;
-use super::rails::AgreedRails;
 use crate::multicast::{Leader, Multicasts};
 use crate::rails::Rails;
 use crate::segment::register;
@@ -59,6 +58,16 @@ pub(crate) struct Map {
 pub(crate) struct NodeMemory {
     pub segment: NodeSegment,
     pub layouts: Vec<NodeLayout>,
+}
+
+/// Rails that every rank opened, and this process's name for each.
+pub(super) struct AgreedRails {
+    pub fabric: Arc<Rails>,
+    pub local: Vec<RailId>,
+    /// Rails near this rank, as bits.
+    pub numa_local: u8,
+    /// The rail of each port, where ports have their own.
+    pub lanes: Vec<RailId>,
 }
 
 /// The rails of a team.

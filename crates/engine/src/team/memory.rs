@@ -1,8 +1,9 @@
 //! A team's memory: the node segment, its registration on the rails, and who reaches whose memory.
 
-use super::map::{AREAS, CHANNELS, Map, NodeMemory, SMALL_CHANNELS, SYNC_CHANNELS, TeamRails};
+use super::map::{
+    AREAS, AgreedRails, CHANNELS, Map, NodeMemory, SMALL_CHANNELS, SYNC_CHANNELS, TeamRails,
+};
 use super::measure::policy;
-use super::rails::AgreedRails;
 use crate::EngineError;
 use crate::agree::{agree, gather};
 use crate::choice;

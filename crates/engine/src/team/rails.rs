@@ -2,7 +2,7 @@
 
 mod unused;
 
-use super::map::Map;
+use super::map::{AgreedRails, Map};
 use crate::EngineError;
 use crate::agree::agree;
 use crate::numa_local::{self, Site};
@@ -14,18 +14,7 @@ use ferrorail_coll::leaders::Leaders;
 use ferrorail_fabric::RailInfo;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::sync::Arc;
 use unused::unused;
-
-/// Rails that every rank opened, and this process's name for each.
-pub(super) struct AgreedRails {
-    pub fabric: Arc<Rails>,
-    pub local: Vec<RailId>,
-    /// Rails near this rank, as bits.
-    pub numa_local: u8,
-    /// The rail of each port, where ports have their own.
-    pub lanes: Vec<RailId>,
-}
 
 /// What a rank tells the others of its rails.
 #[derive(Serialize, Deserialize)]

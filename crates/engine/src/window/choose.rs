@@ -1,7 +1,7 @@
 //! What is decided of a window, as pure functions of what every rank knows: windows are made by them,
 //! and `ferrorail explain window` asks them.
 
-use super::memory::Memory;
+use super::spec::Memory;
 use ferrorail_base::Topology;
 use ferrorail_base::config::{AccumulateChoice, AtomicsChoice};
 use ferrorail_fabric::AtomicScope;

@@ -4,42 +4,23 @@
 
 use super::choose::{self, Way};
 use super::link::{Links, link, peers_by_rail};
-use super::memory::{Geometry, Memory, Share};
+use super::memory::{Geometry, Share};
 use super::placement::{Placement, refused};
 use super::process_context::Processes;
 use super::register::{Description, Probe, Registered, is_probed, reaches, register};
 use super::service::{LocalService, Plan, ServedWindow, start_service};
+use super::spec::{Memory, WindowSpec};
 use super::{OneSided, Window};
 use crate::agree::agree;
 use crate::segment::Making;
 use crate::team::Team;
 use crate::{EngineError, Rails};
-use ferrorail_base::config::WindowKeys;
 use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::stripe::RailWeights;
 use ferrorail_fabric::{Endpoint, FabricError};
-use ferrorail_onesided::lock::LockAlgorithm;
 use ferrorail_onesided::window::{self, Link, Parts, Target, WindowRails};
 use ferrorail_shm::{Cma, Segment};
-
-/// What a window shall be. Ranks may differ in all but the kind of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WindowSpec {
-    /// The memory.
-    pub memory: Memory,
-    /// Its length here, in bytes.
-    pub bytes: u64,
-    /// Bytes by which displacements count here.
-    pub unit: u64,
-    /// The lock algorithm, instead of that of `FERRORAIL_LOCK`; rank 0's counts.
-    pub lock: Option<LockAlgorithm>,
-    /// Whether the program wants elements of up to eight bytes accumulated one at a time
-    /// (`mpi_accumulate_granularity`); done if all ranks do.
-    pub elements: bool,
-    /// Settings of this window alone; rank 0's count.
-    pub keys: WindowKeys,
-}
 
 /// # Safety
 /// As [`Window::create`].

@@ -1,7 +1,7 @@
 //! What a window of some shape would do, by the functions that windows are made by.
 
 use super::choose::{self, Place, Way};
-use super::memory::Memory;
+use super::spec::Memory;
 use ferrorail_base::Topology;
 use ferrorail_base::config::{LockRequest, Settings};
 use ferrorail_fabric::AtomicScope;

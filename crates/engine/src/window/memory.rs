@@ -1,46 +1,11 @@
 //! Where the memory of each rank of a window lies.
 
+use super::spec::Memory;
 use ferrorail_base::config::WindowKeys;
 use ferrorail_base::{NodeId, Rank, Topology};
 use ferrorail_onesided::window::WindowLayout;
 use ferrorail_onesided::window::layout::PAGE;
 use serde::{Deserialize, Serialize};
-
-/// What memory a window has (MPI 4.1, section 12.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
-    /// The program's own, from this address on (`MPI_Win_create`).
-    Create {
-        /// First byte.
-        address: usize,
-    },
-    /// Of the window (`MPI_Win_allocate`).
-    Allocate,
-    /// Of the window, which all ranks load and store directly (`MPI_Win_allocate_shared`).
-    Shared {
-        /// Ranks' parts need not follow one another (`alloc_shared_noncontig`).
-        apart: bool,
-    },
-    /// Attached later (`MPI_Win_create_dynamic`).
-    Dynamic,
-}
-
-impl Memory {
-    /// Stable name in statistics.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Create { .. } => "create",
-            Self::Allocate => "allocate",
-            Self::Shared { .. } => "shared",
-            Self::Dynamic => "dynamic",
-        }
-    }
-
-    /// Whether the window brings the memory.
-    pub(super) fn is_allocated(self) -> bool {
-        matches!(self, Self::Allocate | Self::Shared { .. })
-    }
-}
 
 /// What each rank says of its part.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -13,12 +13,12 @@ mod placement;
 mod process_context;
 mod register;
 mod service;
+mod spec;
 pub mod statistics;
 
-pub use create::WindowSpec;
 pub use ferrorail_onesided::lock::{LockAlgorithm, Mode as LockMode};
 pub use ferrorail_onesided::window::{Shape, Update, WindowError};
-pub use memory::Memory;
+pub use spec::{Memory, WindowSpec};
 
 use service::ServedWindow;
 pub(crate) use service::ServiceThread;

@@ -1,7 +1,7 @@
 //! The ranks of a window and where they are.
 
 use super::choose::{self, Place};
-use super::memory::Memory;
+use super::spec::Memory;
 use crate::EngineError;
 use crate::team::map::{Map, TeamRails};
 use ferrorail_base::{NodeId, NodeRank, Rank, Topology};

@@ -1,8 +1,8 @@
 //! Registering a window's memory on rails, and probing who reaches it inside the node.
 
-use super::create::WindowSpec;
-use super::memory::{Memory, Share};
+use super::memory::Share;
 use super::placement::Placement;
+use super::spec::{Memory, WindowSpec};
 use crate::segment;
 use crate::team::map::TeamRails;
 use ferrorail_base::sync::{AtomicU64, Ordering};

@@ -2,8 +2,9 @@
 
 use super::OneSided;
 use super::choose;
-use super::memory::{Memory, Share};
+use super::memory::Share;
 use super::placement::Placement;
+use super::spec::Memory;
 use crate::EngineError;
 use crate::agree::agree;
 use crate::rails::Rails;
