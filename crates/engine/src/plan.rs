@@ -243,10 +243,11 @@ impl Plan {
             route: route(if both { Protocol::Eager } else { protocol }),
             large: both.then(|| route(Protocol::Rendezvous)),
             connected: false,
-            eager: form(collective).filter(|_| {
+            eager: {
                 let shared = algorithm.smp_aware && protocol == Protocol::Eager;
-                topology.node_count() == 1 && (shared || by_length)
-            }),
+                let on_one_node = topology.node_count() == 1 && (shared || by_length);
+                on_one_node.then(|| form(collective))
+            },
             calls: 0,
             bytes: 0,
             runs: 0,

@@ -12,11 +12,13 @@ impl Team {
     /// # Errors
     /// After an error the team is unusable: peers may be anywhere.
     pub fn barrier(&self) -> Result<(), EngineError> {
+        // On one node what is exchanged is a block of no bytes.
+        let nothing = Side::even(std::ptr::null_mut(), 1, 0);
         self.call(&Call {
             collective: Collective::Barrier,
             root: Rank(0),
-            send: Side::NONE,
-            recv: Side::NONE,
+            send: nothing,
+            recv: nothing,
             bytes: 0,
             reducer: None,
         })

@@ -1,4 +1,4 @@
-//! Which collectives have an eager form on one node ([`super::eager`]), and how long their blocks may be.
+//! The eager forms of collectives on one node ([`super::eager`]), and how long their blocks may be.
 
 use ferrorail_coll::Collective;
 use ferrorail_shm::EagerSlot;
@@ -30,25 +30,24 @@ const REDUCED_BYTES_MAX: usize = 16 << 10;
 /// How much that is.
 const REDUCED_BLOCK: usize = 568;
 
-/// The eager form of `collective`, if it has one.
-pub(crate) fn form(collective: Collective) -> Option<Form> {
+/// The eager form of `collective`.
+pub(crate) fn form(collective: Collective) -> Form {
     use Ranks::{All, Root};
     let (publishers, readers, block_per_reader) = match collective {
-        Collective::Allgather | Collective::Allgatherv => (All, All, false),
+        Collective::Allgather | Collective::Allgatherv | Collective::Barrier => (All, All, false),
         Collective::Allreduce | Collective::Scan | Collective::Exscan => (All, All, false),
         Collective::Alltoall | Collective::Alltoallv => (All, All, true),
         Collective::ReduceScatterBlock | Collective::ReduceScatter => (All, All, true),
         Collective::Gather | Collective::Gatherv | Collective::Reduce => (All, Root, false),
         Collective::Bcast => (Root, All, false),
         Collective::Scatter | Collective::Scatterv => (Root, All, true),
-        _ => return None,
     };
-    Some(Form {
+    Form {
         publishers,
         readers,
         block_per_reader,
         all_reduce: collective == Collective::Allreduce,
-    })
+    }
 }
 
 impl Form {
