@@ -5,6 +5,7 @@
 //! * [`choice`]: which algorithm runs for a size, chosen from what every rank knows, and why;
 //! * `plan`: the choice with its schedule, kept for the next call;
 //! * `run`: the state machine that executes a schedule step by step and never blocks;
+//! * `blocking_wait`: how a blocking call waits, and finds out that a peer will not come;
 //! * `multicast`: reliable multicasts between the leaders of a team's nodes;
 //! * `window`: one per MPI window; made from a team, then on its own ([`Window`]);
 //! * `agree`: how a set-up step counts only if every rank managed it;
@@ -26,6 +27,7 @@
 //! ```
 
 mod agree;
+mod blocking_wait;
 pub mod choice;
 mod collective;
 mod context;
@@ -44,6 +46,7 @@ mod sequence;
 mod share;
 mod shared_settings;
 mod stats;
+mod tag;
 mod team;
 mod window;
 

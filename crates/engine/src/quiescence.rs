@@ -14,28 +14,19 @@
 //! who has shown that one has told all that others need of it, and who has not does not get past i
 //! either.
 
+pub(crate) mod progress;
+
 use crate::EngineError;
-use crate::run::{Blocked, BlockingWait, probe_peer};
-use crate::team::State;
-use crate::team::connect::{Peers, connect_all};
+use crate::blocking_wait::probe::probe_peer;
+use crate::blocking_wait::{Blocked, BlockingWait};
+use crate::team::connect::connect_all;
+use crate::team::connected::Peers;
 use crate::team::map::Map;
+use crate::team::state::State;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeId, NodeRank, RailId, Rank};
-use ferrorail_fabric::{Endpoint, Ticket, Tracking};
-use std::collections::{BTreeSet, VecDeque};
-
-/// What is under way, at a leader.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Quiescence {
-    /// Operations to be known finished, the one under way first.
-    requested: VecDeque<u64>,
-    /// Of that one.
-    round: u32,
-    /// Whether this round's word is sent.
-    sent: bool,
-    /// By round: the word sent last, unless it is known to have arrived.
-    arriving: Vec<Option<Ticket>>,
-}
+use ferrorail_fabric::{Endpoint, Tracking};
+use std::collections::BTreeSet;
 
 /// Rounds among `nodes` leaders.
 fn rounds(nodes: u32) -> u32 {

@@ -2,7 +2,7 @@
 //!
 //! Every rank's sequence shows the same, because all ranks call the same operations in the same order.
 
-use crate::run::tag::tag;
+use crate::tag::tag;
 use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
 use ferrorail_base::Rank;
 use ferrorail_coll::Collective;

@@ -13,8 +13,8 @@ use crate::choice::ZERO_COPY_BYTES_MIN;
 use crate::plan::{Plan, PlanKey};
 use crate::run::{Run, Side, UserBuffers, Window, beside_cells};
 use crate::sequence::ChannelRequest;
-use crate::team::State;
 use crate::team::map::Map;
+use crate::team::state::State;
 use ferrorail_base::Rank;
 use ferrorail_coll::Collective;
 

@@ -8,12 +8,13 @@
 use super::Call;
 use super::form::{BYTES_MAX, Form, Ranks};
 use crate::EngineError;
+use crate::blocking_wait::disagreement::{Expected, Messages};
+use crate::blocking_wait::{Blocked, BlockingWait};
 use crate::reducer::Reducer;
-use crate::run::tag::{Expected, Messages, contradicts};
-use crate::run::{Blocked, BlockingWait};
 use crate::sequence::EagerAllocation;
-use crate::team::State;
+use crate::tag::contradicts;
 use crate::team::map::Map;
+use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, Order};

@@ -15,17 +15,20 @@ mod room;
 mod rooted;
 mod vector;
 
+use crate::blocking_wait::disagreement::{Expected, Messages};
+use crate::blocking_wait::{Blocked, BlockingWait, status};
 use crate::choice;
 use crate::multicast;
 use crate::plan::{Plan, PlanKey};
 use crate::quiescence;
 use crate::reducer::Reducer;
-use crate::run::tag::{self, Expected, Messages, tag};
-use crate::run::{Blocked, BlockingWait, Run, Side, UserBuffers, Window};
+use crate::run::{Run, Side, UserBuffers, Window};
 use crate::sequence::{Allocation, ChannelRequest};
-use crate::team::State;
-use crate::team::connect::{Peers, connect_all};
+use crate::tag::tag;
+use crate::team::connect::connect_all;
+use crate::team::connected::Peers;
 use crate::team::map::Map;
+use crate::team::state::State;
 use crate::{EngineError, Team};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
@@ -134,7 +137,7 @@ impl Team {
         state.plans.put_back(plan, 0);
         if self.map.topology.size() > 1 {
             let op = state.sequence.skip();
-            tag::show(&self.map, tag(op, collective, root, 0));
+            status::show(&self.map, tag(op, collective, root, 0));
             finish(&self.map, &state);
         }
         Ok(())

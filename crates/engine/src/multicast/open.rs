@@ -3,8 +3,8 @@
 use super::{Leader, MulticastRow, trial};
 use crate::EngineError;
 use crate::agree::agree;
-use crate::team::State;
 use crate::team::map::Map;
+use crate::team::state::State;
 use ferrorail_base::config::ChecksumChoice;
 use ferrorail_base::{NodeId, RailId};
 use ferrorail_fabric::Multicast;

@@ -11,9 +11,9 @@
 //! receiver copies the payload where the schedule wants it, at `destination` in the node's segment.
 
 use super::message::Message;
-use super::{Run, span, tag};
+use super::{Run, span};
 use crate::EngineError;
-use crate::team::map::Map;
+use crate::tag::has_come;
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
@@ -79,19 +79,6 @@ fn open(page: &Page) -> Option<(Address, &[u8])> {
     };
     let payload = page.get(PAYLOAD.checked_sub(address.bytes as usize)?..PAYLOAD)?;
     (address.sum(payload) == (word(0) >> 32) as u32).then_some((address, payload))
-}
-
-/// Tags of the eager messages that have come in `channel`.
-pub(super) fn tags(map: &Map, channel: u32) -> impl Iterator<Item = u64> + '_ {
-    let segment = map.segment();
-    let slots = match segment.layout().has_eager_message(channel, 0) {
-        true => 0..EAGER_MESSAGES,
-        false => 0..0,
-    };
-    slots.map(move |slot| {
-        let flag = segment.eager_message_flag(map.node_rank, channel, slot);
-        flag_parts(flag.load(Ordering::Acquire)).0
-    })
 }
 
 impl<'a> Run<'a> {
@@ -169,7 +156,7 @@ impl<'a> Run<'a> {
         }
         let flag = segment.eager_message_flag(self.map.node_rank, self.channel, slot);
         let seen = flag.load(Ordering::Acquire);
-        if !tag::has_come(flag_parts(seen).0, self.op) {
+        if !has_come(flag_parts(seen).0, self.op) {
             return Ok(false);
         }
         let mut page = [0; EAGER_MESSAGE];

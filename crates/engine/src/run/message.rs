@@ -2,16 +2,14 @@
 
 use super::Run;
 use crate::EngineError;
+use crate::team::link::Link;
 use crate::team::map::TeamRails;
-use crate::team::{Link, State};
+use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
 use ferrorail_fabric::stripe::{Policy, RailTurn, Stripes, flag_value};
-use ferrorail_fabric::{
-    Endpoint, FabricError, LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice,
-    Ticket, Tracking,
-};
+use ferrorail_fabric::{LocalRegion, RemoteRegion, Ticket, Tracking};
 
 /// A message on its way to another node: where it is, where it goes, and what it raises there.
 pub(super) struct Message<'m> {
@@ -86,48 +84,6 @@ impl Run<'_> {
         let link = link_to(&mut state.links, word.to);
         self.rails()
             .put_word(link, rail, (word.offset, word.value), tracking)
-    }
-}
-
-impl TeamRails {
-    /// Puts `value` at `offset` in the segment that `link` leads to, and nothing else; `None` if there is
-    /// no room for it yet.
-    pub fn put_word(
-        &self,
-        link: &Link,
-        rail: RailId,
-        (offset, value): (usize, u64),
-        tracking: Tracking,
-    ) -> Result<Option<Ticket>, EngineError> {
-        let nothing = LocalSlice {
-            region: self.region(),
-            offset: 0,
-            bytes: 0,
-        };
-        let at = |offset| RemoteSlice {
-            region: &link.segment,
-            offset,
-        };
-        let notification = Notification {
-            word: at(offset),
-            value,
-        };
-        let rail = self.local(rail);
-        // SAFETY: an empty put reads nothing; the word belongs to the peer's registered segment.
-        let posted = unsafe {
-            let fabric = &self.fabric;
-            fabric.post(
-                link.peer,
-                rail,
-                &Op::notify(nothing, at(0), notification),
-                tracking,
-            )
-        };
-        match posted {
-            Ok(ticket) => Ok(Some(ticket)),
-            Err(FabricError::WouldBlock) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
     }
 }
 

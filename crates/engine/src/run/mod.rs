@@ -1,34 +1,32 @@
 //! Running a schedule: one state machine for blocking, non-blocking and persistent calls.
 //!
 //! [`Run::advance`] executes steps until one cannot go on yet, and never blocks. A blocking call
-//! ([`complete`]) advances to the end and waits in between.
+//! ([`Run::complete`]) advances to the end and waits in between.
 
 pub(crate) mod checked;
+mod complete;
 mod eager;
 mod message;
 mod multicast;
-mod probe;
 mod put;
 mod ready_to_receive;
 mod registered;
 mod span;
-mod staged;
-pub(crate) mod tag;
+pub(crate) mod staged;
 mod user;
-mod wait;
 
-pub(crate) use probe::{PeerProbe, probe_peer};
 pub(crate) use ready_to_receive::{beside_cells, reserved_bytes};
-pub(crate) use staged::StagedTransfers;
 pub use user::Block;
 pub(crate) use user::{Side, UserBuffers, Window};
-pub(crate) use wait::BlockingWait;
 
 use crate::EngineError;
+use crate::blocking_wait::Blocked;
 use crate::plan::Route;
 use crate::sequence::Allocation;
+use crate::tag;
+use crate::team::link::Link;
 use crate::team::map::Map;
-use crate::team::{Link, State};
+use crate::team::state::State;
 use checked::Checking;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::schedule::PHASE_MAX;
@@ -48,17 +46,6 @@ fn observe(links: &mut [Option<Link>], to: Rank, chunk: Chunk, elapsed: Duration
     if let Some(link) = &mut links[to.index()] {
         link.rail_weights.observe(chunk, elapsed);
     }
-}
-
-/// What a run that cannot go on is waiting for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Blocked {
-    /// Another rank of this node, which will ring the doorbell.
-    Node,
-    /// Something a rail brings, which rings nothing.
-    Rail,
-    /// A datagram of the team's multicasts, or room to send one.
-    Multicast,
 }
 
 /// Outcome of [`Run::advance`].

@@ -1,7 +1,8 @@
 //! Multicasts of a schedule: opened in one order by all leaders, then waited for step by step.
 
-use super::{Blocked, Run};
+use super::Run;
 use crate::EngineError;
+use crate::blocking_wait::Blocked;
 use crate::multicast::{Leader, Message, Opened};
 use crate::team::map::Map;
 use ferrorail_coll::{Span, Step};

@@ -1,12 +1,14 @@
 //! Putting: through shared memory inside the node, over rails between nodes.
 
+use super::Run;
 use super::message::{Message, link_to};
 use super::ready_to_receive::REFUSED;
 use super::staged::StagedRequest;
-use super::{Blocked, Run};
 use crate::EngineError;
+use crate::blocking_wait::Blocked;
+use crate::team::link::Link;
 use crate::team::map::TeamRails;
-use crate::team::{Link, State};
+use crate::team::state::State;
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_coll::{Buffer, Slot, Span};

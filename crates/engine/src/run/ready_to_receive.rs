@@ -1,10 +1,11 @@
 //! RTRs: who may put into whose user memory, and where.
 
+use super::Run;
 use super::message::{Message, link_to};
 use super::span::{copy_in, copy_out};
-use super::{Blocked, Run};
 use crate::EngineError;
-use crate::team::State;
+use crate::blocking_wait::Blocked;
+use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::Slot;

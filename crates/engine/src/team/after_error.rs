@@ -1,12 +1,13 @@
 //! A team after an error: what becomes of its later calls, and how its ranks tell each other
 //! ([`super::resume`], `docs/design/0053-going-on-after-an-error.md`).
 
-use super::free::Flush;
+use super::Team;
+use super::flush::Flush;
+use super::map::Map;
 use super::resume::{Means, NEVER, Outcome, Phase, Resumption};
-use super::{State, Team};
-use crate::run::{Blocked, BlockingWait, tag};
-use crate::waiting;
-use crate::{EngineError, team::map::Map};
+use super::state::{AfterError, State};
+use crate::blocking_wait::{Blocked, BlockingWait, status};
+use crate::{EngineError, waiting};
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_bootstrap::greatest;
 use std::time::{Duration, Instant};
@@ -19,14 +20,6 @@ const STEP: Duration = Duration::from_millis(20);
 
 /// How long a call waits, if `FERRORAIL_PEER_TIMEOUT` is not less, once all have noticed.
 const CHOICE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What a team keeps after an error.
-pub(crate) struct AfterError {
-    resumption: Resumption,
-    since: Instant,
-    /// What this rank sent before, once that matters.
-    flush: Option<Flush>,
-}
 
 impl EngineError {
     /// Whether ranks that are out of step have it, and nothing else: all can go on without the team.
@@ -51,11 +44,11 @@ impl Means for Place<'_> {
     fn maximum(&mut self, phase: Phase, mine: u64) -> Option<u64> {
         let map = &self.team.map;
         map.node_memory.as_ref()?;
-        tag::stop(map, phase, mine);
+        status::stop(map, phase, mine);
         if map.rails.is_none() {
             let flags = map.segment().flags();
             let ranks = (0..map.topology.size()).map(NodeRank);
-            let said = ranks.map(|rank| tag::stopped(flags.status(rank), phase));
+            let said = ranks.map(|rank| status::stopped(flags.status(rank), phase));
             return greatest(&said.collect::<Vec<_>>());
         }
         match self.state.oob().maximum(phase as u8, mine) {
@@ -68,11 +61,11 @@ impl Means for Place<'_> {
     }
 
     fn settled(&mut self) -> Option<bool> {
-        let (team, state) = (self.team, &*self.state);
-        let flush = self.flush.get_or_insert_with(|| team.start_flush(state));
-        match team.flush_further(flush, &state.links) {
+        let (map, links) = (&self.team.map, &self.state.links);
+        let flush = self.flush.get_or_insert_with(|| Flush::start(map, links));
+        match flush.advance(map, links) {
             Ok(true) => Some(true),
-            Ok(false) if Instant::now() < flush.deadline => None,
+            Ok(false) if !flush.is_overdue() => None,
             _ => Some(false),
         }
     }

@@ -1,73 +1,16 @@
 //! Connecting lazily: a schedule's first run connects the peers it names. The first that carries data has the whole
 //! segment registered: before that there are barriers only, which take its front.
 
+use super::connected::Peers;
+use super::link::Link;
 use super::map::{Map, TeamRails};
-use super::{Link, State, measure};
+use super::measure;
+use super::state::State;
 use crate::EngineError;
-use crate::run::{Blocked, BlockingWait};
+use crate::blocking_wait::{Blocked, BlockingWait};
 use ferrorail_base::{PeerId, Rank};
 use ferrorail_bootstrap::OobError;
-use ferrorail_coll::named::Variant;
-use ferrorail_coll::{Collective, Protocol};
 use ferrorail_fabric::RemoteRegion;
-use std::collections::HashSet;
-
-/// Whom each rank connects to at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Peers {
-    /// Those that the schedules of an algorithm name, whatever the lengths of messages.
-    Schedule {
-        collective: Collective,
-        algorithm: Variant,
-        root: Rank,
-        protocol: Protocol,
-    },
-    /// Those among whom leaders pass quiescence on.
-    Quiescence,
-}
-
-impl Peers {
-    /// Whether messages carry data.
-    fn exchange_data(&self) -> bool {
-        match *self {
-            Self::Schedule { collective, .. } => collective != Collective::Barrier,
-            Self::Quiescence => false,
-        }
-    }
-}
-
-/// Ranks of teams whose pairs are all looked at.
-const PAIRS_MAX: u32 = 64;
-
-/// What all ranks know to be connected.
-#[derive(Default)]
-pub(crate) struct Connected {
-    sets: HashSet<Peers>,
-    /// Whether ranks have registered the whole of their segments.
-    whole: bool,
-    /// The peers of each rank as bits, in teams of at most [`PAIRS_MAX`].
-    pairs: Vec<u64>,
-}
-
-impl Connected {
-    /// Adds the pairs on different nodes that `peers_of` names; whether some were not known.
-    fn add_pairs(&mut self, map: &Map, peers_of: &dyn Fn(Rank) -> Vec<Rank>) -> bool {
-        let size = map.topology.size();
-        if size > PAIRS_MAX {
-            return true;
-        }
-        self.pairs.resize(size as usize, 0);
-        let mut is_new = false;
-        for rank in (0..size).map(Rank) {
-            let far = |peer: &Rank| !map.topology.same_node(*peer, rank);
-            for peer in peers_of(rank).into_iter().filter(far) {
-                is_new |= self.pairs[rank.index()] & 1 << peer.0 == 0;
-                self.pairs[rank.index()] |= 1 << peer.0;
-            }
-        }
-        is_new
-    }
-}
 
 /// Connects each rank to those that `peers_of` names for it, which are always the same for `which`, and has all
 /// registered what `which` needs. At the same call on all ranks, before that has done anything; they know afterwards

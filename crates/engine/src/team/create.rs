@@ -1,24 +1,16 @@
 //! Making a team: every step is agreed on before the next, so that all ranks succeed or all fail.
 
-use super::connect::Connected;
-use super::free::Leaving;
 use super::map::Map;
-use super::{State, StateLock, Team, memory, rails};
+use super::state::State;
+use super::{StateLock, Team, memory, rails};
 use crate::agree::{agree, gather};
 use crate::choice;
-use crate::plan::Plans;
-use crate::quiescence::Quiescence;
-use crate::run::StagedTransfers;
-use crate::run::checked::UnacknowledgedList;
-use crate::sequence::Sequence;
 use crate::shared_settings::{SharedSettings, Tuning};
 use crate::{Context, EngineError};
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::AtomicU64;
 use ferrorail_base::{ProcessId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
-use ferrorail_fabric::stripe::RailTurn;
-use ferrorail_fabric::stripe::RateSampler;
 use ferrorail_shm::WaitPolicy;
 use std::sync::{Arc, OnceLock};
 
@@ -116,37 +108,12 @@ impl Team {
 
     /// Nothing was done on it.
     fn of(map: Map, oob: Option<Box<dyn Oob>>) -> Self {
-        let state = initial(oob, &map);
+        let state = State::new(oob, &map);
         Self {
             map,
             state: StateLock::new(state),
             calls: AtomicU64::new(0),
         }
-    }
-}
-
-/// What operations find first.
-fn initial(oob: Option<Box<dyn Oob>>, map: &Map) -> State {
-    let size = map.topology.size() as usize;
-    State {
-        sequence: Sequence::default(),
-        quiescence: Quiescence::default(),
-        plans: Plans::default(),
-        links: vec![None; size],
-        rail_turn: RailTurn::after(map.node_rank.index(), map.rail_count().into()),
-        rtr: vec![None; size],
-        tickets: Vec::new(),
-        unacknowledged: UnacknowledgedList::default(),
-        staged: StagedTransfers::default(),
-        sampler: RateSampler::default(),
-        broken: oob.is_none().then(|| "nobody uses it".into()),
-        after_error: None,
-        probe: None,
-        connected: Connected::default(),
-        unconnected: false,
-        freed: oob.is_none(),
-        oob,
-        leaving: Leaving::No,
     }
 }
 

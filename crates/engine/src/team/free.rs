@@ -5,42 +5,17 @@
 //! that it is done with it, and each says so when all that it sent has arrived. Nobody waits for that
 //! but the end of the process.
 
-use super::{State, Team};
+use super::Team;
+use super::flush::Flush;
+use super::state::{Leaving, State};
 use crate::{Context, EngineError};
-use ferrorail_base::RailId;
-use ferrorail_fabric::{Endpoint, FabricError, LocalSlice, Op, RemoteSlice, Ticket, Tracking};
+use ferrorail_fabric::Endpoint;
 use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
-
-/// A rail whose peer has gone may never answer; leaving does not wait for it longer than this.
-const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often who waits for others to leave looks whether they live, and looks at all.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
 const LOOK_INTERVAL: Duration = Duration::from_micros(200);
-
-/// How far this rank has left.
-#[derive(Debug, Default)]
-pub(super) enum Leaving {
-    /// Not at all.
-    #[default]
-    No,
-    /// What it sent is still under way.
-    Flushing(Flush),
-    /// It has said so; others have not.
-    Waiting,
-    /// Nobody uses the team any more, or will say so.
-    Over,
-}
-
-/// An empty tracked put on each lane, which completes after all before it.
-#[derive(Debug)]
-pub(super) struct Flush {
-    /// Where it is still to be posted: links of ranks, and team rails.
-    lanes: Vec<(usize, RailId)>,
-    posted: Vec<Ticket>,
-    pub(super) deadline: Instant,
-}
 
 impl Team {
     /// Ends the team's use, and waits until what this rank sent has arrived and, between nodes, for the
@@ -62,7 +37,7 @@ impl Team {
     pub fn retire(&self) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if self.end(&mut state) && self.map.rails.is_some() {
-            state.leaving = Leaving::Flushing(self.start_flush(&state));
+            state.leaving = Leaving::Flushing(Flush::start(&self.map, &state.links));
         }
         matches!(state.leaving, Leaving::Flushing(_) | Leaving::Waiting)
     }
@@ -82,8 +57,8 @@ impl Team {
             if leader.is_some_and(|leader| !leader.is_done()) {
                 return false;
             }
-            match self.flush_further(flush, &state.links) {
-                Ok(false) if Instant::now() < flush.deadline => return false,
+            match flush.advance(&self.map, &state.links) {
+                Ok(false) if !flush.is_overdue() => return false,
                 Ok(_) => {}
                 Err(error) => tracing::debug!("while leaving a team: {error}"),
             }
@@ -115,72 +90,14 @@ impl Team {
         true
     }
 
-    pub(super) fn start_flush(&self, state: &State) -> Flush {
-        let rails = self.map.rails.as_ref();
-        let lanes = rails.map_or(0, |rails| rails.local.len());
-        let connected = |rank: &usize| state.links[*rank].is_some();
-        let links = (0..state.links.len()).filter(connected);
-        Flush {
-            lanes: links
-                .flat_map(|rank| (0..lanes).map(move |lane| (rank, RailId(lane as u8))))
-                .collect(),
-            posted: Vec::new(),
-            deadline: Instant::now() + FLUSH_TIMEOUT,
-        }
-    }
-
-    /// Whether everything this rank posted has left its memory, as far as that goes without waiting.
-    pub(super) fn flush_further(
-        &self,
-        flush: &mut Flush,
-        links: &[Option<super::Link>],
-    ) -> Result<bool, EngineError> {
-        let Some(rails) = &self.map.rails else {
-            return Ok(true);
-        };
-        rails.fabric.progress()?;
-        while let Some(&(rank, rail)) = flush.lanes.last() {
-            let link = links[rank].as_ref().expect("connected when it began");
-            let from = LocalSlice {
-                region: rails.region(),
-                offset: 0,
-                bytes: 0,
-            };
-            let to = RemoteSlice {
-                region: &link.segment,
-                offset: 0,
-            };
-            let rail = rails.local(rail);
-            // SAFETY: an empty put touches no memory.
-            match unsafe {
-                rails
-                    .fabric
-                    .post(link.peer, rail, &Op::put(from, to), Tracking::Tracked)
-            } {
-                Err(FabricError::WouldBlock) => return Ok(false),
-                posted => flush.posted.push(posted?),
-            }
-            flush.lanes.pop();
-        }
-        while let Some(&ticket) = flush.posted.last() {
-            if !rails.fabric.is_complete(ticket)? {
-                return Ok(false);
-            }
-            flush.posted.pop();
-        }
-        Ok(true)
-    }
-
     /// Waits until everything this rank posted has left its memory.
     fn flush(&self, state: &State) -> Result<(), EngineError> {
-        let mut flush = self.start_flush(state);
+        let mut flush = Flush::start(&self.map, &state.links);
         let unsettled = || {
             let leader = self.map.multicast_leader();
             leader.is_some_and(|leader| !leader.is_done())
         };
-        while (unsettled() || !self.flush_further(&mut flush, &state.links)?)
-            && Instant::now() < flush.deadline
-        {
+        while (unsettled() || !flush.advance(&self.map, &state.links)?) && !flush.is_overdue() {
             std::thread::yield_now();
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! What is fixed when a team has been made.
 
-use super::Link;
+use super::link::Link;
 use crate::multicast::{Leader, Multicasts};
 use crate::rails::Rails;
 use crate::segment::register;
@@ -11,7 +11,9 @@ use ferrorail_coll::Slot;
 use ferrorail_coll::cost::Shape;
 use ferrorail_coll::select::Table;
 use ferrorail_fabric::stripe::{Planner, RailTurn, Stripes};
-use ferrorail_fabric::{Endpoint, LocalRegion};
+use ferrorail_fabric::{
+    Endpoint, FabricError, LocalRegion, LocalSlice, Notification, Op, RemoteSlice, Ticket, Tracking,
+};
 use ferrorail_shm::{Cma, NodeLayout, NodeSegment, WaitPolicy};
 use std::sync::{Arc, OnceLock};
 
@@ -306,6 +308,46 @@ impl TeamRails {
         let out_of_use = || self.fabric.out_of_use(link.peer);
         link.rail_weights.avoid(&self.local, out_of_use);
         self.planner.plan(turn, &mut link.rail_weights, bytes)
+    }
+
+    /// Puts `value` at `offset` in the segment that `link` leads to, and nothing else; `None` if there is
+    /// no room for it yet.
+    pub fn put_word(
+        &self,
+        link: &Link,
+        rail: RailId,
+        (offset, value): (usize, u64),
+        tracking: Tracking,
+    ) -> Result<Option<Ticket>, EngineError> {
+        let nothing = LocalSlice {
+            region: self.region(),
+            offset: 0,
+            bytes: 0,
+        };
+        let at = |offset| RemoteSlice {
+            region: &link.segment,
+            offset,
+        };
+        let notification = Notification {
+            word: at(offset),
+            value,
+        };
+        let rail = self.local(rail);
+        // SAFETY: an empty put reads nothing; the word belongs to the peer's registered segment.
+        let posted = unsafe {
+            let fabric = &self.fabric;
+            fabric.post(
+                link.peer,
+                rail,
+                &Op::notify(nothing, at(0), notification),
+                tracking,
+            )
+        };
+        match posted {
+            Ok(ticket) => Ok(Some(ticket)),
+            Err(FabricError::WouldBlock) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Team rails that are not of `planes`, as bits.

@@ -3,8 +3,9 @@
 //! Measuring writes from the rank's first area, where staged pieces lie, to the peer's second one. Nobody else writes
 //! there, and nobody reads it.
 
+use super::link::Link;
 use super::map::{AREAS, Map, TeamRails};
-use super::{Link, State};
+use super::state::State;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{Policy, RailWeights};
 use ferrorail_fabric::{Endpoint, FabricError, LocalSlice, Op, RailInfo, RemoteSlice, Tracking};

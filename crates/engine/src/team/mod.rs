@@ -1,33 +1,30 @@
 //! A team: the ranks of one communicator, with the memory and rails they share.
 //!
-//! [`map::Map`] is what never changes after creation; [`State`] is what operations change, one
+//! [`map::Map`] is what never changes after creation; [`state::State`] is what operations change, one
 //! operation at a time.
 
 mod after_error;
 pub(crate) mod connect;
+pub(crate) mod connected;
 pub(crate) mod create;
+mod flush;
 mod free;
+pub(crate) mod link;
 pub(crate) mod map;
 mod measure;
 pub(crate) mod memory;
 mod park;
 mod rails;
 pub(crate) mod resume;
+pub(crate) mod state;
 
 use crate::agree::gather;
-use crate::plan::Plans;
-use crate::quiescence::Quiescence;
-use crate::run::checked::UnacknowledgedList;
-use crate::run::{PeerProbe, StagedTransfers};
-use crate::sequence::Sequence;
 use crate::{Context, EngineError};
 use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_base::{PeerId, Rank, Topology};
-use ferrorail_bootstrap::Oob;
-use ferrorail_fabric::stripe::{RailTurn, RailWeights, RateSampler};
-use ferrorail_fabric::{RemoteRegion, Ticket};
+use ferrorail_base::{Rank, Topology};
 use map::Map;
 pub use park::IDENTITY_BITS;
+use state::State;
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError, TryLockResult};
 
 /// The ranks of one communicator. Created, used and freed collectively.
@@ -42,68 +39,6 @@ pub struct Team {
 /// Not counted as a lock: see [`Team::enter`].
 #[allow(clippy::disallowed_types)]
 pub(crate) type StateLock = std::sync::Mutex<State>;
-
-/// What operations change.
-pub(crate) struct State {
-    /// Out-of-band exchange, for connecting and leaving; `None` while the team is parked.
-    oob: Option<Box<dyn Oob>>,
-    /// Numbers the operations; the same on all ranks.
-    pub sequence: Sequence,
-    /// What is being found finished everywhere.
-    pub quiescence: Quiescence,
-    /// Chosen algorithms with their schedules.
-    pub plans: Plans,
-    /// Connections, by rank; `None` for ranks of this node and not yet connected ones.
-    pub links: Vec<Option<Link>>,
-    /// Whose turn it is among the rails, for short messages to whomever.
-    pub rail_turn: RailTurn,
-    /// Receive buffers announced in the running operation, by rank.
-    pub rtr: Vec<Option<RemoteRegion>>,
-    /// Tracked puts of the running operation.
-    pub tickets: Vec<Ticket>,
-    /// Checked messages without an acknowledgement.
-    pub unacknowledged: UnacknowledgedList,
-    /// Messages that go in pieces, as user memory could not be registered.
-    pub staged: StagedTransfers,
-    /// Times the chunks of divided messages, where shares follow completions.
-    pub sampler: RateSampler,
-    /// The status cell of a rank of another node that is being read.
-    pub probe: Option<PeerProbe>,
-    /// Set by the first error; every later call repeats it, unless the host runs it.
-    pub broken: Option<String>,
-    /// What becomes of later calls.
-    after_error: Option<after_error::AfterError>,
-    /// Connections that all ranks know of.
-    pub connected: connect::Connected,
-    /// Set when some rank could not, as all know.
-    pub unconnected: bool,
-    /// Set by [`Team::free`] and [`Team::retire`].
-    pub freed: bool,
-    /// What follows.
-    leaving: free::Leaving,
-}
-
-/// A connected peer on another node.
-#[derive(Clone, Copy)]
-pub(crate) struct Link {
-    /// The fabric's name for its process.
-    pub peer: PeerId,
-    /// Its node's segment, as registered by it.
-    pub segment: RemoteRegion,
-    /// What it had registered of that when the two connected, if that was less.
-    pub front: Option<RemoteRegion>,
-    /// Planes that lead to it, as bits.
-    pub planes: u8,
-    /// What is known of the rails to it.
-    pub rail_weights: RailWeights,
-}
-
-impl State {
-    /// Out-of-band exchange.
-    pub fn oob(&mut self) -> &mut dyn Oob {
-        &mut **self.oob.as_mut().expect("the team is in use")
-    }
-}
 
 impl Team {
     /// This process's rank in the team.

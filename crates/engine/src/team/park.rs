@@ -6,8 +6,8 @@
 //! freed one stopped, without a new segment and without the host's collectives that making one takes.
 //! Flags hold operation numbers, which only rise, so nothing is reset.
 
-use super::free::Leaving;
-use super::{State, Team};
+use super::Team;
+use super::state::{Leaving, State};
 use ferrorail_base::sync::Ordering;
 use ferrorail_bootstrap::Oob;
 use std::sync::PoisonError;

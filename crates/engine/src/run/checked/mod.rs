@@ -7,15 +7,15 @@
 //! keeps its memory as it was until the acknowledgement, so an operation ends only when all its messages
 //! have arrived undamaged. See `docs/design/0015-checked-messages.md`.
 //!
-//! Modules: `record` (what travels), `unacknowledged` (the origin), `verify` (the target).
+//! Modules: `record` (what travels), `unacknowledged` (what the origin keeps), `origin`, `verify` (the target).
 
+mod origin;
 mod record;
-mod unacknowledged;
+pub(crate) mod unacknowledged;
 mod verify;
 
 pub(crate) use record::cell_bytes;
 pub(super) use record::sum_on;
-pub(crate) use unacknowledged::UnacknowledgedList;
 pub(super) use verify::Checking;
 
 /// Times that a chunk is sent before the operation fails.

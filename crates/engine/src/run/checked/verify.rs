@@ -3,10 +3,11 @@
 use super::record::{Place, Record, ack, index_in, sum_of};
 use super::{ATTEMPTS_MAX, STAGED, low_byte, parts_of};
 use crate::EngineError;
+use crate::blocking_wait::Blocked;
+use crate::run::Run;
 use crate::run::message::Word;
-use crate::run::tag::number;
-use crate::run::{Blocked, Run};
-use crate::team::State;
+use crate::tag::number;
+use crate::team::state::State;
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;

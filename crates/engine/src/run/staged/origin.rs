@@ -1,11 +1,13 @@
 //! The origin's side: a message in pieces.
 
+use super::ATTEMPTS_MAX;
 use super::places::{HEADER_BYTES, Header, Layout};
-use super::{ATTEMPTS_MAX, Answer, StagedTransfers};
+use super::transfers::{Answer, StagedTransfers};
 use crate::EngineError;
+use crate::blocking_wait::Blocked;
+use crate::run::Run;
 use crate::run::message::{Word, link_to};
-use crate::run::{Blocked, Run};
-use crate::team::State;
+use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{RailId, Rank};

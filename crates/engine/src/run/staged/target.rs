@@ -1,74 +1,18 @@
 //! The target's side: who has the credit, and what becomes of the pieces.
 
+use super::ATTEMPTS_MAX;
 use super::places::{HEADER_BYTES, Header, Layout};
-use super::{ATTEMPTS_MAX, Answer, StagedTransfers};
+use super::transfers::{Answer, Incoming, Phase};
 use crate::EngineError;
 use crate::run::Run;
 use crate::run::checked::staged_flag;
 use crate::run::message::Word;
-use crate::run::tag::number;
-use crate::team::State;
+use crate::tag::number;
+use crate::team::state::State;
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::Tracking;
 use ferrorail_fabric::stripe::{flag_parts, flag_value};
-
-/// The origin that has the area.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Incoming {
-    from: Rank,
-    /// Its credit, as it asked for it.
-    credit: u64,
-    /// Number of the grant: higher than any before it, to whomever.
-    grant: u64,
-    phase: Phase,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// To be told that it has the credit.
-    Grant,
-    /// Its piece is on the way.
-    Granted,
-    /// To be told what became of it.
-    Tell(Answer),
-}
-
-impl Incoming {
-    /// Whose piece it is.
-    pub fn from(&self) -> Rank {
-        self.from
-    }
-}
-
-impl StagedTransfers {
-    /// Who has the credit: who has the area, or else the next that has asked.
-    fn present(&mut self) -> Option<Incoming> {
-        if self.incoming.is_none() {
-            let (from, credit) = self.next()?;
-            self.grants += 1;
-            self.incoming = Some(Incoming {
-                from,
-                credit,
-                grant: self.grants,
-                phase: Phase::Grant,
-            });
-        }
-        self.incoming
-    }
-
-    /// The next rank that has asked, and its credit.
-    fn next(&mut self) -> Option<(Rank, u64)> {
-        let ranks = self.wanted.len() as u32;
-        let after = |step| (self.last + step) % ranks;
-        let asks = |rank: &u32| self.wanted[*rank as usize] > self.served[*rank as usize];
-        let next = (1..=ranks).map(after).find(asks);
-        self.waiting = next.is_some();
-        let next = next?;
-        self.last = next;
-        Some((Rank(next), self.wanted[next as usize]))
-    }
-}
 
 impl Run<'_> {
     /// Lets peers stage what they have for this rank, if one has asked. Does not wait.
@@ -221,28 +165,5 @@ impl Run<'_> {
             state.tickets.extend(ticket);
         }
         Ok(ticket.is_some())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_asks_is_served_in_turn() {
-        let mut staged = StagedTransfers::default();
-        staged.resize_to(4);
-        assert_eq!(staged.next(), None);
-        staged.wanted = vec![0, 3, 0, 1];
-        assert_eq!(staged.next(), Some((Rank(1), 3)));
-        staged.served[1] = 3;
-        staged.wanted[1] = 4;
-        assert_eq!(staged.next(), Some((Rank(3), 1)), "the others first");
-        staged.served[3] = 1;
-        assert_eq!(staged.next(), Some((Rank(1), 4)));
-        staged.served[1] = 4;
-        assert!(!staged.is_idle());
-        assert!(staged.present().is_none());
-        assert!(staged.is_idle());
     }
 }

@@ -1,16 +1,19 @@
 //! Waiting inside a blocking call: never a silent hang.
+//!
+//! Modules: `status` (what ranks that wait long show each other), `disagreement` (looking for that on this node),
+//! `probe` (and on another).
 
-use super::tag::{self, Expected, Messages};
-use super::{Advance, Blocked, Run, probe_peer};
+pub(crate) mod disagreement;
+pub(crate) mod probe;
+pub(crate) mod status;
+
 use crate::EngineError;
 use crate::multicast::Leader;
-use crate::team::State;
 use crate::team::map::Map;
 use crate::waiting;
-use ferrorail_coll::Step;
+use disagreement::{Expected, disagreement, left};
 use ferrorail_fabric::Endpoint;
 use ferrorail_shm::{WaitPolicy, Waiter};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +33,17 @@ const DOZE_AFTER: Duration = Duration::from_micros(100);
 /// the wait where nobody wakes it.
 const REST: Duration = Duration::from_millis(4);
 const REST_SHARE: u32 = 4;
+
+/// What a run that cannot go on is waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    /// Another rank of this node, which will ring the doorbell.
+    Node,
+    /// Something a rail brings, which rings nothing.
+    Rail,
+    /// A datagram of the team's multicasts, or room to send one.
+    Multicast,
+}
 
 /// The blocking wait of one blocking call.
 pub(crate) struct BlockingWait<'a> {
@@ -117,9 +131,8 @@ impl<'a> BlockingWait<'a> {
         }
         let waiting_for = waiting_for();
         waiting::note(format!("{waiting_for} in {}", self.collective));
-        let disagreement = |expected| tag::disagreement(self.map, expected);
-        let left = tag::left(self.map);
-        if let Some(error) = left.or_else(|| self.expected.as_ref().and_then(disagreement)) {
+        let differs = |expected| disagreement(self.map, expected);
+        if let Some(error) = left(self.map).or_else(|| self.expected.as_ref().and_then(differs)) {
             return Err(error);
         }
         match self.map.context.settings().peer_timeout_s {
@@ -158,78 +171,5 @@ impl<'a> BlockingWait<'a> {
     pub fn renew(&mut self) {
         self.waiter.reset();
         self.next_check = FIRST_CHECK;
-    }
-}
-
-impl Run<'_> {
-    /// What flags hold if all ranks agree.
-    fn expected(&self) -> Expected {
-        let step = self.schedule.steps.get(self.next);
-        let messages = if !self.spans.user().pairs {
-            Messages::Channel(self.channel)
-        } else if let Some(&Step::Await {
-            from, slot, blocks, ..
-        }) = step
-        {
-            let bytes = self.spans.received(from, blocks).unwrap_or(0);
-            Messages::Slot(self.channel, slot, self.message_tag(bytes))
-        } else {
-            Messages::None
-        };
-        Expected {
-            tag: self.op,
-            messages,
-        }
-    }
-
-    /// Runs to the end.
-    pub fn complete(
-        &mut self,
-        state: &mut State,
-        collective: &'static str,
-    ) -> Result<(), EngineError> {
-        let mut blocking_wait = BlockingWait::new(self.map, collective);
-        let mut seen = (self.next, state.staged.moved());
-        loop {
-            match self.advance(state)? {
-                Advance::Done => return Ok(()),
-                Advance::Pending(blocked) => {
-                    let now = (self.next, state.staged.moved());
-                    if now != seen {
-                        seen = now;
-                        blocking_wait.renew();
-                    }
-                    blocking_wait.expected = Some(self.expected());
-                    if blocking_wait.idle(blocked, || self.waiting_for())? {
-                        state.staged.look_again();
-                        self.check_awaited(state)?;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Finds out whether the rails still reach the ranks that are being waited for, as who only waits
-    /// sends nothing that could go unanswered; and whether the next of them is in the same call.
-    fn check_awaited(&self, state: &mut State) -> Result<(), EngineError> {
-        let Some(rails) = &self.map.rails else {
-            return Ok(());
-        };
-        let owing = state
-            .unacknowledged
-            .unacknowledged_by()
-            .chain(self.staging_with(state));
-        let links = self.awaited().into_iter().chain(owing);
-        let links = links.filter_map(|rank| state.links[rank.index()].as_ref());
-        let reading = state.tickets.iter().map(|ticket| ticket.peer);
-        // Each once: a lane is given up for how often it was seen silent.
-        let peers: BTreeSet<_> = links.map(|link| link.peer).chain(reading).collect();
-        for peer in peers {
-            rails.fabric.check(peer)?;
-        }
-        match self.awaited() {
-            Some(rank) => probe_peer(self.map, state, rank, Some(self.op)),
-            None => Ok(()),
-        }
     }
 }

@@ -1,20 +1,13 @@
 //! Asking a rank of another node what it is in: who has waited long reads the status cell in which the other,
-//! if it waits long too, says so (see [`tag`]).
+//! if it waits long too, says so (see [`status`](super::status)).
 
-use super::tag::{self, PeerStatus};
+use super::status::{PeerStatus, status_of};
 use crate::EngineError;
-use crate::team::State;
 use crate::team::map::Map;
+use crate::team::state::State;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::{Endpoint, FabricError, LocalSlice, Op, RemoteSlice, Ticket, Tracking};
-
-/// A status cell that is being read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PeerProbe {
-    of: Rank,
-    ticket: Ticket,
-}
+use ferrorail_fabric::{Endpoint, FabricError, LocalSlice, Op, RemoteSlice, Tracking};
 
 /// Reads the status cell of `rank`, a connected one of another node, and looks at it when it is asked the next
 /// time. `tag` is that of the operation in which `rank` is waited for.
@@ -30,13 +23,13 @@ pub(crate) fn probe_peer(
     let Some(rails) = &map.rails else {
         return Ok(());
     };
-    if let Some(PeerProbe { of, ticket }) = state.probe {
+    if let Some((of, ticket)) = state.probe {
         if !rails.fabric.is_complete(ticket)? {
             return Ok(());
         }
         state.probe = None;
         let answer = map.segment().probe(map.node_rank).load(Ordering::Acquire);
-        match tag::status_of(answer, tag) {
+        match status_of(answer, tag) {
             PeerStatus::Gone => return Err(EngineError::PeerGaveUp { rank: of }),
             PeerStatus::Other if of == rank => {
                 return Err(EngineError::Mismatch { rank: Some(of) });
@@ -64,7 +57,7 @@ pub(crate) fn probe_peer(
             .fabric
             .post(link.peer, rail, &Op::get(from, into), Tracking::Tracked)
     } {
-        Ok(ticket) => state.probe = Some(PeerProbe { of: rank, ticket }),
+        Ok(ticket) => state.probe = Some((rank, ticket)),
         Err(FabricError::WouldBlock) => {}
         Err(error) => return Err(error.into()),
     }

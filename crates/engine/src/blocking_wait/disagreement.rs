@@ -1,0 +1,109 @@
+//! Looking for ranks that mean another call, or have given up: for those who have waited long.
+
+use super::status::{PeerStatus, show, status_of};
+use crate::EngineError;
+use crate::tag::{contradicts, differed, number};
+use crate::team::map::Map;
+use ferrorail_base::NodeRank;
+use ferrorail_base::sync::Ordering;
+use ferrorail_coll::Slot;
+use ferrorail_fabric::stripe::flag_parts;
+use ferrorail_shm::EAGER_MESSAGES;
+use std::ops::Range;
+
+/// What flags hold if all ranks agree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected {
+    /// Tag of the operation.
+    pub tag: u64,
+    /// Where its messages come, and with which tag.
+    pub messages: Messages,
+}
+
+/// Messages whose tags are known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Messages {
+    /// None.
+    None,
+    /// One in the eager slot of this rank; whatever the others are in makes no difference.
+    EagerSlot(NodeRank),
+    /// All of a channel have the operation's.
+    Channel(u32),
+    /// That in a slot of a channel has this one.
+    Slot(u32, Slot, u64),
+}
+
+/// Looks for a rank of this node that takes part in nothing more.
+pub(super) fn left(map: &Map) -> Option<EngineError> {
+    let flags = map.segment().flags();
+    let mut others = (0..map.segment().layout().local_ranks).map(NodeRank);
+    let is_gone = |local| status_of(flags.status(local), None) == PeerStatus::Gone;
+    let gone = others.find(|&local| local != map.node_rank && is_gone(local))?;
+    let rank = map.topology.ranks_of(map.node)[gone.index()];
+    Some(EngineError::PeerGaveUp { rank })
+}
+
+/// Looks for a rank of this node that disagrees with the operation, and for messages of ranks that
+/// do. To be asked by those who have waited long.
+pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError> {
+    let tag = expected.tag;
+    show(map, tag);
+    let segment = map.segment();
+    let (flags, layout) = (segment.flags(), segment.layout());
+    let ranks = map.topology.ranks_of(map.node);
+    let asked = match expected.messages {
+        Messages::EagerSlot(of) => of.0..of.0 + 1,
+        _ => 0..layout.local_ranks,
+    };
+    for local in asked.map(NodeRank) {
+        let eager = (0..layout.eager_slots).map(|slot| segment.eager_slot(local, slot).value());
+        let mut shown = [flags.value(local) >> 8, flags.status(local)]
+            .into_iter()
+            .chain(eager);
+        let differs = shown.any(|seen| contradicts(seen, tag));
+        if differs || differed(&flags, local, tag) {
+            let rank = Some(ranks[local.index()]);
+            return Some(EngineError::Mismatch { rank });
+        }
+    }
+    let (channel, slots, of_message) = match expected.messages {
+        Messages::None | Messages::EagerSlot(_) => return None,
+        Messages::Channel(channel) => (channel, 0..layout.slots_of(channel), tag),
+        Messages::Slot(channel, slot, of_message) => (channel, slot..slot + 1, of_message),
+    };
+    let contradicted = eager_tags(map, channel)
+        .chain(arrived(map, channel, slots))
+        .any(|seen| contradicts(seen, of_message));
+    // With other arguments a rank may have chosen another channel.
+    let mut others = (0..layout.channel_count()).filter(|&c| c != channel);
+    let strayed = others.any(|other| {
+        eager_tags(map, other)
+            .chain(arrived(map, other, 0..layout.slots_of(other)))
+            .any(|seen| number(seen) == number(tag))
+    });
+    (contradicted || strayed).then_some(EngineError::Mismatch { rank: None })
+}
+
+/// Tags of the messages that have come in some slots of `channel`.
+fn arrived(map: &Map, channel: u32, slots: Range<Slot>) -> impl Iterator<Item = u64> + '_ {
+    let segment = map.segment();
+    let rails = segment.layout().rails as u8;
+    let flags = slots.flat_map(move |slot| (0..rails).map(move |rail| (slot, rail)));
+    flags.map(move |(slot, rail)| {
+        let flag = segment.arrival(map.node_rank, channel, slot, rail);
+        flag_parts(flag.value()).0
+    })
+}
+
+/// Tags of the eager messages that have come in `channel`.
+fn eager_tags(map: &Map, channel: u32) -> impl Iterator<Item = u64> + '_ {
+    let segment = map.segment();
+    let slots = match segment.layout().has_eager_message(channel, 0) {
+        true => 0..EAGER_MESSAGES,
+        false => 0..0,
+    };
+    slots.map(move |slot| {
+        let flag = segment.eager_message_flag(map.node_rank, channel, slot);
+        flag_parts(flag.load(Ordering::Acquire)).0
+    })
+}

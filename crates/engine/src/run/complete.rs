@@ -1,0 +1,84 @@
+//! Running to the end in a blocking call.
+
+use super::{Advance, Run};
+use crate::EngineError;
+use crate::blocking_wait::BlockingWait;
+use crate::blocking_wait::disagreement::{Expected, Messages};
+use crate::blocking_wait::probe::probe_peer;
+use crate::team::state::State;
+use ferrorail_coll::Step;
+use ferrorail_fabric::Endpoint;
+use std::collections::BTreeSet;
+
+impl Run<'_> {
+    /// What flags hold if all ranks agree.
+    fn expected(&self) -> Expected {
+        let step = self.schedule.steps.get(self.next);
+        let messages = if !self.spans.user().pairs {
+            Messages::Channel(self.channel)
+        } else if let Some(&Step::Await {
+            from, slot, blocks, ..
+        }) = step
+        {
+            let bytes = self.spans.received(from, blocks).unwrap_or(0);
+            Messages::Slot(self.channel, slot, self.message_tag(bytes))
+        } else {
+            Messages::None
+        };
+        Expected {
+            tag: self.op,
+            messages,
+        }
+    }
+
+    /// Runs to the end.
+    pub fn complete(
+        &mut self,
+        state: &mut State,
+        collective: &'static str,
+    ) -> Result<(), EngineError> {
+        let mut blocking_wait = BlockingWait::new(self.map, collective);
+        let mut seen = (self.next, state.staged.moved());
+        loop {
+            match self.advance(state)? {
+                Advance::Done => return Ok(()),
+                Advance::Pending(blocked) => {
+                    let now = (self.next, state.staged.moved());
+                    if now != seen {
+                        seen = now;
+                        blocking_wait.renew();
+                    }
+                    blocking_wait.expect(self.expected());
+                    if blocking_wait.idle(blocked, || self.waiting_for())? {
+                        state.staged.look_again();
+                        self.check_awaited(state)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Finds out whether the rails still reach the ranks that are being waited for, as who only waits
+    /// sends nothing that could go unanswered; and whether the next of them is in the same call.
+    fn check_awaited(&self, state: &mut State) -> Result<(), EngineError> {
+        let Some(rails) = &self.map.rails else {
+            return Ok(());
+        };
+        let owing = state
+            .unacknowledged
+            .unacknowledged_by()
+            .chain(self.staging_with(state));
+        let links = self.awaited().into_iter().chain(owing);
+        let links = links.filter_map(|rank| state.links[rank.index()].as_ref());
+        let reading = state.tickets.iter().map(|ticket| ticket.peer);
+        // Each once: a lane is given up for how often it was seen silent.
+        let peers: BTreeSet<_> = links.map(|link| link.peer).chain(reading).collect();
+        for peer in peers {
+            rails.fabric.check(peer)?;
+        }
+        match self.awaited() {
+            Some(rank) => probe_peer(self.map, state, rank, Some(self.op)),
+            None => Ok(()),
+        }
+    }
+}
