@@ -7,7 +7,7 @@ use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::{Endpoint, FabricError, LocalSlice, Op, RemoteSlice, Tracking};
+use ferrorail_fabric::{Endpoint, Op, Tracking};
 
 /// Reads the status cell of `rank`, a connected one of another node, and looks at it when it is asked the next
 /// time. `tag` is that of the operation in which `rank` is waited for.
@@ -40,26 +40,11 @@ pub(crate) fn probe_peer(
     let Some(link) = &state.links[rank.index()] else {
         return Ok(());
     };
-    let from = RemoteSlice {
-        region: &link.segment,
-        offset: map.status_offset(rank),
-    };
-    let into = LocalSlice {
-        region: rails.region(),
-        offset: map.segment().layout().probe(map.node_rank),
-        bytes: 8,
-    };
-    // Where this one does not lead to the peer, another takes it over.
-    let rail = rails.local(RailId(0));
+    let from = link.at(map.status_offset(rank));
+    let into = rails.slice(map.segment().layout().probe(map.node_rank), 8);
+    // Where this rail does not lead to the peer, another takes it over.
     // SAFETY: both words are in registered segments; nobody else reads or writes this rank's.
-    match unsafe {
-        rails
-            .fabric
-            .post(link.peer, rail, &Op::get(from, into), Tracking::Tracked)
-    } {
-        Ok(ticket) => state.probe = Some((rank, ticket)),
-        Err(FabricError::WouldBlock) => {}
-        Err(error) => return Err(error.into()),
-    }
+    let posted = unsafe { rails.post(link, RailId(0), &Op::get(from, into), Tracking::Tracked) }?;
+    state.probe = posted.map(|ticket| (rank, ticket));
     Ok(())
 }

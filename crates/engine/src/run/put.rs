@@ -13,9 +13,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_coll::{Buffer, Slot, Span};
 use ferrorail_fabric::stripe::{Sample, Stripes, flag_value};
-use ferrorail_fabric::{
-    Endpoint, FabricError, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice, Tracking,
-};
+use ferrorail_fabric::{LocalSlice, Notification, Op, RemoteRegion, RemoteSlice, Tracking};
 use ferrorail_shm::Cma;
 use std::time::Instant;
 
@@ -252,14 +250,9 @@ impl Run<'_> {
         index: u8,
         count: u8,
     ) -> Notification<RemoteSlice<'l>> {
-        let offset = self
-            .map
-            .arrival_offset(message.to, self.channel, message.slot, index);
+        let (to, slot) = (message.to, message.slot);
         Notification {
-            word: RemoteSlice {
-                region: &link.segment,
-                offset,
-            },
+            word: link.at(self.map.arrival_offset(to, self.channel, slot, index)),
             value: flag_value(message.tag, count),
         }
     }
@@ -303,24 +296,18 @@ fn post(
         };
         let start = timed.then(Instant::now);
         begun = begun.or(start);
-        let rail = rails.local(chunk.rail);
         let op = match message.is_eager {
             true => Op::eager(from, to, message.tail()),
             false => Op::notify(from, to, run.arrival(link, message, index, stripes.count())),
         };
         // SAFETY: the source is this team's segment or the registered receive buffer, unchanged
         // until every rank of the operation is done; the target registered what it described.
-        let outcome = unsafe { rails.fabric.post(link.peer, rail, &op, tracking) };
-        let ticket = match outcome {
-            Ok(ticket) => ticket,
-            Err(FabricError::WouldBlock) => {
-                return Ok(Some(Sending {
-                    posted: index,
-                    begun,
-                    ..sending
-                }));
-            }
-            Err(error) => return Err(error.into()),
+        let Some(ticket) = (unsafe { rails.post(link, chunk.rail, &op, tracking) })? else {
+            return Ok(Some(Sending {
+                posted: index,
+                begun,
+                ..sending
+            }));
         };
         if awaited {
             state.tickets.push(ticket);

@@ -4,7 +4,7 @@ use super::link::Link;
 use super::map::Map;
 use crate::EngineError;
 use ferrorail_base::RailId;
-use ferrorail_fabric::{Endpoint, FabricError, LocalSlice, Op, RemoteSlice, Ticket, Tracking};
+use ferrorail_fabric::{Endpoint, Op, Ticket, Tracking};
 use std::time::{Duration, Instant};
 
 /// A rail whose peer has gone may never answer; leaving does not wait for it longer than this.
@@ -43,24 +43,11 @@ impl Flush {
         rails.fabric.progress()?;
         while let Some(&(rank, rail)) = self.lanes.last() {
             let link = links[rank].as_ref().expect("connected when it began");
-            let from = LocalSlice {
-                region: rails.region(),
-                offset: 0,
-                bytes: 0,
-            };
-            let to = RemoteSlice {
-                region: &link.segment,
-                offset: 0,
-            };
-            let rail = rails.local(rail);
+            let op = Op::put(rails.slice(0, 0), link.at(0));
             // SAFETY: an empty put touches no memory.
-            match unsafe {
-                rails
-                    .fabric
-                    .post(link.peer, rail, &Op::put(from, to), Tracking::Tracked)
-            } {
-                Err(FabricError::WouldBlock) => return Ok(false),
-                posted => self.posted.push(posted?),
+            match unsafe { rails.post(link, rail, &op, Tracking::Tracked) }? {
+                Some(ticket) => self.posted.push(ticket),
+                None => return Ok(false),
             }
             self.lanes.pop();
         }

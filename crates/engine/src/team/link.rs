@@ -1,8 +1,8 @@
 //! What is known of a connected peer.
 
 use ferrorail_base::PeerId;
-use ferrorail_fabric::RemoteRegion;
 use ferrorail_fabric::stripe::RailWeights;
+use ferrorail_fabric::{RemoteRegion, RemoteSlice};
 
 /// A connected peer on another node.
 #[derive(Clone, Copy)]
@@ -17,4 +17,15 @@ pub(crate) struct Link {
     pub planes: u8,
     /// What is known of the rails to it.
     pub rail_weights: RailWeights,
+}
+
+impl Link {
+    /// What begins at `offset` of its node's segment.
+    #[inline]
+    pub fn at(&self, offset: usize) -> RemoteSlice<'_> {
+        RemoteSlice {
+            region: &self.segment,
+            offset,
+        }
+    }
 }

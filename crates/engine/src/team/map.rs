@@ -12,7 +12,7 @@ use ferrorail_coll::cost::Shape;
 use ferrorail_coll::select::Table;
 use ferrorail_fabric::stripe::{Planner, RailTurn, Stripes};
 use ferrorail_fabric::{
-    Endpoint, FabricError, LocalRegion, LocalSlice, Notification, Op, RemoteSlice, Ticket, Tracking,
+    Endpoint, FabricError, LocalRegion, LocalSlice, Notification, Op, Ticket, Tracking,
 };
 use ferrorail_shm::{Cma, NodeLayout, NodeSegment, WaitPolicy};
 use std::sync::{Arc, OnceLock};
@@ -319,34 +319,46 @@ impl TeamRails {
         (offset, value): (usize, u64),
         tracking: Tracking,
     ) -> Result<Option<Ticket>, EngineError> {
-        let nothing = LocalSlice {
-            region: self.region(),
-            offset: 0,
-            bytes: 0,
-        };
-        let at = |offset| RemoteSlice {
-            region: &link.segment,
-            offset,
-        };
         let notification = Notification {
-            word: at(offset),
+            word: link.at(offset),
             value,
         };
-        let rail = self.local(rail);
+        let op = Op::notify(self.slice(0, 0), link.at(0), notification);
         // SAFETY: an empty put reads nothing; the word belongs to the peer's registered segment.
-        let posted = unsafe {
-            let fabric = &self.fabric;
-            fabric.post(
-                link.peer,
-                rail,
-                &Op::notify(nothing, at(0), notification),
-                tracking,
-            )
-        };
-        match posted {
+        Ok(unsafe { self.post(link, rail, &op, tracking) }?)
+    }
+
+    /// `bytes` bytes from `offset` of this node's segment.
+    #[inline]
+    pub fn slice(&self, offset: usize, bytes: usize) -> LocalSlice<'_> {
+        LocalSlice {
+            region: self.region(),
+            offset,
+            bytes,
+        }
+    }
+
+    /// Posts `op` to the peer that `link` leads to, on a rail of the team; `None` if there is no room for it yet.
+    ///
+    /// # Errors
+    /// As [`Endpoint::post`].
+    ///
+    /// # Safety
+    /// As [`Endpoint::post`].
+    #[inline]
+    pub unsafe fn post(
+        &self,
+        link: &Link,
+        rail: RailId,
+        op: &Op<'_>,
+        tracking: Tracking,
+    ) -> Result<Option<Ticket>, FabricError> {
+        let rail = self.local(rail);
+        // SAFETY: the caller's contract.
+        match unsafe { self.fabric.post(link.peer, rail, op, tracking) } {
             Ok(ticket) => Ok(Some(ticket)),
             Err(FabricError::WouldBlock) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
     }
 

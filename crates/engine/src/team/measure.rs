@@ -8,7 +8,7 @@ use super::map::{AREAS, Map, TeamRails};
 use super::state::State;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{Policy, RailWeights};
-use ferrorail_fabric::{Endpoint, FabricError, LocalSlice, Op, RailInfo, RemoteSlice, Tracking};
+use ferrorail_fabric::{Endpoint, FabricError, Op, RailInfo, Tracking};
 use std::time::{Duration, Instant};
 
 /// Bytes written per rail and trial.
@@ -117,31 +117,20 @@ fn trial(
     let fabric = &rails.fabric;
     let area = map.segment().area(map.node_rank, 0);
     let piece = area.bytes.min(TRIAL_BYTES);
-    let from = LocalSlice {
-        region: rails.region(),
-        offset: area.address - rails.region().range.address,
-        bytes: piece,
-    };
-    let to = RemoteSlice {
-        region: &link.segment,
-        offset: map.area_offset(peer, AREAS - 1),
-    };
+    let from = rails.slice(area.address - rails.region().range.address, piece);
+    let op = Op::put(from, link.at(map.area_offset(peer, AREAS - 1)));
     let deadline = Instant::now() + TRIAL_TIMEOUT;
     let mut last = None;
     let mut left = TRIAL_BYTES.div_ceil(piece);
     while left > 0 || last.is_some() {
         if left > 0 {
-            let local = rails.local(rail);
             // SAFETY: both sides' areas are registered with the segment, and nobody reads what lands
             // there.
-            match unsafe { fabric.post(link.peer, local, &Op::put(from, to), Tracking::Tracked) } {
-                Ok(ticket) => {
-                    last = Some(ticket);
-                    left -= 1;
-                    continue;
-                }
-                Err(FabricError::WouldBlock) => {}
-                Err(error) => return Err(error),
+            let posted = unsafe { rails.post(link, rail, &op, Tracking::Tracked) }?;
+            if posted.is_some() {
+                last = posted;
+                left -= 1;
+                continue;
             }
         } else if let Some(ticket) = last
             && fabric.is_complete(ticket)?

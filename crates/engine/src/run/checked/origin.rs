@@ -16,8 +16,7 @@ use ferrorail_base::sync::Ordering;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::flag_value;
 use ferrorail_fabric::{
-    Endpoint, FabricError, LocalRegion, LocalSlice, Notification, Op, RAILS_MAX, RemoteSlice,
-    Tracking,
+    LocalRegion, LocalSlice, Notification, Op, RAILS_MAX, RemoteSlice, Tracking,
 };
 
 impl Run<'_> {
@@ -126,8 +125,7 @@ impl Sent {
     /// The rail that carries chunk `index` at the present attempt: another each time.
     fn rail(&self, rails: &TeamRails, index: usize) -> RailId {
         let first = self.stripes.chunks()[index].rail.index();
-        let rail = (first + usize::from(self.attempt)) % rails.local.len();
-        rails.local(RailId(rail as u8))
+        RailId(((first + usize::from(self.attempt)) % rails.local.len()) as u8)
     }
 
     /// Notes that the chunks `damaged` arrived damaged, and that they are to be sent again.
@@ -164,18 +162,11 @@ impl Sent {
             false => Tracking::Silent,
         };
         let put = |rail, from, to, word, value, tracking| {
-            let word = RemoteSlice {
-                region: &link.segment,
-                offset: word,
-            };
+            let word = link.at(word);
             let op = Op::notify(from, to, Notification { word, value });
             // SAFETY: the source is unchanged until the acknowledgement, and registered until the ticket
             // is complete; the target registered what it described or announced.
-            match unsafe { rails.fabric.post(link.peer, rail, &op, tracking) } {
-                Ok(ticket) => Ok(Some(ticket)),
-                Err(FabricError::WouldBlock) => Ok(None),
-                Err(error) => Err(EngineError::from(error)),
-            }
+            unsafe { rails.post(link, rail, &op, tracking) }
         };
         let count = self.stripes.count();
         let low = low_byte(count, self.attempt);
@@ -206,16 +197,10 @@ impl Sent {
             self.owed &= !(1 << index);
         }
         let own = map.segment().layout();
-        let from = LocalSlice {
-            region: rails.region(),
-            offset: own.own_check(map.node_rank, self.channel, self.index),
-            bytes: record_bytes(count),
-        };
+        let from = own.own_check(map.node_rank, self.channel, self.index);
+        let from = rails.slice(from, record_bytes(count));
         let cell = map.check_offset(self.to, self.channel, self.slot);
-        let to = RemoteSlice {
-            region: &link.segment,
-            offset: cell + FLAG_BYTES,
-        };
+        let to = link.at(cell + FLAG_BYTES);
         let value = record_flag(number(self.tag), self.attempt, self.index);
         let rail = self.rail(rails, 0);
         if put(rail, from, to, cell, value, Tracking::Silent)?.is_some() {

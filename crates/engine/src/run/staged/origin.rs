@@ -13,9 +13,7 @@ use ferrorail_base::sync::Ordering;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
 use ferrorail_fabric::stripe::{Stripes, flag_value};
-use ferrorail_fabric::{
-    Endpoint, FabricError, LocalSlice, Notification, Op, RAILS_MAX, RemoteSlice, Tracking,
-};
+use ferrorail_fabric::{Notification, Op, RAILS_MAX, Tracking};
 
 /// A message that goes in pieces.
 #[derive(Clone, Copy, Debug)]
@@ -189,26 +187,14 @@ impl Run<'_> {
         // A rail that has not read the last value yet takes this one, which is as new to its target.
         word.store(ring(self.map.rank, number), Ordering::Release);
         let link = link_to(&mut state.links, to);
-        let from = LocalSlice {
-            region: rails.region(),
-            offset: own,
-            bytes: size_of::<u64>(),
-        };
-        let doorbell = RemoteSlice {
-            region: &link.segment,
-            offset: Layout::of(self.map, to).doorbell(),
-        };
-        let rail = rails.local(rail);
+        let doorbell = link.at(Layout::of(self.map, to).doorbell());
+        let op = Op::put(rails.slice(own, size_of::<u64>()), doorbell);
         // SAFETY: both words belong to registered segments, and only atomics touch them.
-        match unsafe {
-            let fabric = &rails.fabric;
-            fabric.post(link.peer, rail, &Op::put(from, doorbell), Tracking::Silent)
-        } {
-            Ok(_) => state.staged.rings = number,
-            Err(FabricError::WouldBlock) => return Ok(false),
-            Err(error) => return Err(error.into()),
+        let posted = unsafe { rails.post(link, rail, &op, Tracking::Silent) }?;
+        if posted.is_some() {
+            state.staged.rings = number;
         }
-        Ok(true)
+        Ok(posted.is_some())
     }
 
     /// The present piece, in user memory.
@@ -265,42 +251,25 @@ impl Run<'_> {
         let own = Layout::of(self.map, self.map.rank);
         let theirs = Layout::of(self.map, to);
         let rails = self.rails();
-        let link = *link_to(&mut state.links, to);
+        let link = &*link_to(&mut state.links, to);
         let count = sending.stripes.count();
         while sending.posted < count {
             let index = sending.posted;
             let chunk = sending.stripes.chunks()[usize::from(index)];
-            let from = LocalSlice {
-                region: rails.region(),
-                offset: own.outgoing() + chunk.offset as usize,
-                bytes: chunk.bytes as usize,
-            };
-            let at = |offset| RemoteSlice {
-                region: &link.segment,
-                offset,
-            };
-            let into = at(theirs.incoming() + chunk.offset as usize);
+            let offset = chunk.offset as usize;
+            let from = rails.slice(own.outgoing() + offset, chunk.bytes as usize);
             let notification = Notification {
-                word: at(theirs.flag(index)),
+                word: link.at(theirs.flag(index)),
                 value: flag_value(sending.grant, count),
             };
-            let rail = rails.local(chunk.rail);
+            let op = Op::notify(from, link.at(theirs.incoming() + offset), notification);
             // SAFETY: the area is not written before the piece is taken; the target granted its own.
-            let posted = unsafe {
-                let fabric = &rails.fabric;
-                fabric.post(
-                    link.peer,
-                    rail,
-                    &Op::notify(from, into, notification),
-                    Tracking::Silent,
-                )
+            let posted = unsafe { rails.post(link, chunk.rail, &op, Tracking::Silent) }?;
+            let Some(ticket) = posted else {
+                return Ok(false);
             };
-            match posted {
-                // Not always the rail it was posted to: that may have failed.
-                Ok(ticket) => sending.rails[usize::from(index)] = ticket.rail,
-                Err(FabricError::WouldBlock) => return Ok(false),
-                Err(error) => return Err(error.into()),
-            }
+            // Not always the rail it was posted to: that may have failed.
+            sending.rails[usize::from(index)] = ticket.rail;
             sending.posted += 1;
         }
         Ok(true)
