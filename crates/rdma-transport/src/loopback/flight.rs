@@ -1,6 +1,7 @@
 //! An operation on its way over a modelled rail, which may damage its bytes.
 
 use super::Core;
+use super::keys::Key;
 use super::operation::{Operation, Refusal, detach_payload, execute};
 use ferrorail_base::PeerId;
 use std::time::Instant;
@@ -15,8 +16,8 @@ pub(super) struct Flight {
     pub(super) sequence: u64,
     /// Position among all operations of its rail, from 0.
     pub(super) number: u64,
-    /// Handle of the region here that it was posted with.
-    pub(super) region: u64,
+    /// The region here that it was posted with.
+    pub(super) region: Key,
     pub(super) operation: Operation,
 }
 

@@ -11,6 +11,7 @@
 
 use super::faults::{self, Faults, Kind};
 use super::flight::Flight;
+use super::keys::Key;
 use super::late::Late;
 use super::operation::{Operation, Refusal, is_message, uses};
 use super::peer::{Failure, Lane, Peer};
@@ -123,13 +124,13 @@ impl Model {
         }))
     }
 
-    /// Queues `operation`, which uses a region here of that handle; its sequence number.
+    /// Queues `operation`, which uses a region here of that key; its sequence number.
     pub(super) fn post(
         &self,
         core: &Core,
         LaneId { peer, rail }: LaneId,
         lane: &Lane,
-        (region, operation): (u64, Operation),
+        (region, operation): (Key, Operation),
     ) -> Result<u64, FabricError> {
         let mut queue = self.rails[rail.index()].lock();
         if let Some(failure) = lane.failure() {
@@ -341,7 +342,8 @@ impl Model {
     /// what uses the same memory through another region does.
     pub(super) fn forget_region(&self, region: &LocalRegion) {
         let inside = |flight: &Flight| {
-            flight.region == region.handle && uses(&flight.operation, region.range)
+            flight.region == Key::from_handle(region.handle)
+                && uses(&flight.operation, region.range)
         };
         for rail in &self.rails {
             let _turn = rail.turn.lock().unwrap_or_else(PoisonError::into_inner);

@@ -240,7 +240,8 @@ impl Transport for LoopbackTransport {
                 lane.count(operation.local.bytes)
             }
             Some(model) => {
-                let region = op.local.region.handle;
+                // Who does an operation again, or sends a part of a region, knows its keys only.
+                let region = Key::from_handle(op.local.region.lkeys[usize::from(plane)].into());
                 model.post(core, id, lane, (region, operation))?
             }
         };

@@ -3,7 +3,7 @@
 use crate::conformance::Rails;
 use crate::support::{Pair, Private, RAILS, at, settings, slice, until};
 use ferrorail_base::config::Settings;
-use ferrorail_fabric::{FabricError, Notification, Op, RemoteRegion, Tracking};
+use ferrorail_fabric::{FabricError, LocalRegion, Notification, Op, RemoteRegion, Tracking};
 use std::time::{Duration, Instant};
 
 const LATENCY: Duration = Duration::from_millis(2);
@@ -272,4 +272,45 @@ fn what_uses_the_same_memory_through_another_region_goes_on() {
         pair.a.deregister(region);
     }
     assert_eq!([0, 1024, 2048].map(|at| target.load(at)), [7; 3]);
+}
+
+/// A part of a region, which only has its keys, is as much of it.
+#[test]
+fn what_lacks_its_region_is_not_carried_out() {
+    let pair = modelled(LATENCY, Some(1));
+    let (source, target) = (Private::new(1024), Private::new(4096));
+    let (from, into) = (source.register(&pair.a), target.register(&pair.b));
+    let remote = RemoteRegion::of(&into);
+    source.store(0, 7);
+    let part = LocalRegion {
+        range: from.range,
+        lkeys: from.lkeys,
+        rkeys: from.rkeys,
+        backing: None,
+        handle: 0,
+        description: Vec::new(),
+    };
+    for (index, region) in [&from, &part].into_iter().enumerate() {
+        pair.post(|| {
+            // SAFETY: the source lives until nothing is in flight.
+            unsafe {
+                let to = at(&remote, 1024 * index);
+                let op = Op::put(slice(region, 0, 1024), to);
+                pair.a.post(pair.ab, RAILS[0], &op, Tracking::Tracked)
+            }
+        });
+    }
+    pair.a.deregister(from);
+    let other = Private::new(1024);
+    let other_region = other.register(&pair.a);
+    other.store(0, 8);
+    let behind = pair.post(|| {
+        // SAFETY: as above.
+        unsafe {
+            let op = Op::put(slice(&other_region, 0, 1024), at(&remote, 2048));
+            pair.a.post(pair.ab, RAILS[0], &op, Tracking::Tracked)
+        }
+    });
+    pair.wait(behind);
+    assert_eq!([0, 1024, 2048].map(|at| target.load(at)), [0, 0, 8]);
 }
