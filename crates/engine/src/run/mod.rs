@@ -287,7 +287,7 @@ impl<'a> Run<'a> {
         if !self.multicasts_settled()? {
             return Ok(Advance::Pending(Blocked::Rail));
         }
-        self.release_user_memory();
+        self.release_user_memory(true);
         let links = &mut state.links;
         (state.sampler).close(|to, chunk, elapsed| observe(links, to, chunk, elapsed));
         Ok(Advance::Done)
@@ -309,10 +309,10 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn release_user_memory(&mut self) {
+    fn release_user_memory(&mut self, complete: bool) {
         self.settle_multicasts();
-        self.send.release(self.map);
-        self.receive.release(self.map);
+        self.send.release(self.map, complete);
+        self.receive.release(self.map, complete);
     }
 
     /// The rank whose message is being waited for.
@@ -354,6 +354,6 @@ impl<'a> Run<'a> {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
-        self.release_user_memory();
+        self.release_user_memory(false);
     }
 }

@@ -52,17 +52,17 @@ impl Registered {
         }
     }
 
-    /// Gives everything back.
-    pub fn release(&mut self, map: &Map) {
+    /// Gives everything back; messages that use it may be under way still unless they are `complete`.
+    pub fn release(&mut self, map: &Map, complete: bool) {
         let Some(rails) = &map.rails else { return };
+        let give_back = |region| match complete {
+            true => rails.fabric.deregister(region),
+            false => rails.fabric.abandon(region),
+        };
         match std::mem::take(self) {
             Self::Unneeded => {}
-            Self::Whole(region) => rails.fabric.deregister(region),
-            Self::Blocks(regions) => {
-                for region in regions.into_iter().flatten() {
-                    rails.fabric.deregister(region);
-                }
-            }
+            Self::Whole(region) => give_back(region),
+            Self::Blocks(regions) => regions.into_iter().flatten().for_each(give_back),
         }
     }
 }

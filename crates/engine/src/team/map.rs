@@ -380,7 +380,8 @@ impl TeamRails {
 impl Drop for TeamRails {
     fn drop(&mut self) {
         for region in self.whole.take().into_iter().chain(self.front.take()) {
-            self.fabric.deregister(region);
+            // What a rail that failed still owes of it may be anything, after an error.
+            self.fabric.abandon(region);
         }
     }
 }

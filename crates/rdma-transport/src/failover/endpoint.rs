@@ -3,7 +3,7 @@
 use super::Failover;
 use super::address::Address;
 use super::control_block::{ControlBlock, PEERS};
-use super::pair::{Pair, Role, Wired};
+use super::pair::{Pair, Phase, Role, Wired};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
@@ -139,6 +139,22 @@ impl Failover {
         pair.up.store(up, Ordering::Release);
         pair.wired.get_or_init(|| wired);
         Ok(reach)
+    }
+
+    /// [`Endpoint::deregister`] of memory that operations may still use, as whoever posted them has given up: none of
+    /// them is done again.
+    pub fn abandon(&self, region: LocalRegion) {
+        for (_, pair) in self.peers.iter() {
+            // Operations change between journal and account under this lock.
+            let mut recovery = pair.recovery();
+            for (rail, lane) in (0..self.rails().len()).zip(&mut recovery.lanes) {
+                pair.journal(rail).abandon(&region);
+                if let Phase::Failed(owed) = &mut lane.phase {
+                    owed.retain(|entry| !entry.uses(&region));
+                }
+            }
+        }
+        self.deregister(region);
     }
 
     /// Uses no other planes than `planes` to `peer`, because the peer reaches this process over

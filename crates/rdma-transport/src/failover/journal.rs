@@ -99,6 +99,11 @@ impl Entry {
         !self.op.kind.is_put()
     }
 
+    /// Whether it uses memory of `region`, which is registered here.
+    pub fn uses(&self, region: &LocalRegion) -> bool {
+        self.op.local.lkeys == region.lkeys
+    }
+
     /// Whether it is over when the memory that `word` lies in is gone: the word that proves its arrival
     /// lies there, or, without one, all that it writes.
     pub fn ends_with(&self, word: &RemoteRegion) -> bool {
@@ -178,6 +183,11 @@ impl Journal {
         {
             self.entries.pop_front();
         }
+    }
+
+    /// Forgets what uses memory of `region`.
+    pub fn abandon(&mut self, region: &LocalRegion) {
+        self.entries.retain(|entry| !entry.uses(region));
     }
 
     /// Whether nothing is in flight.

@@ -175,6 +175,35 @@ pub(super) struct Unacknowledged {
     pub resent: Vec<(u64, Ticket)>,
 }
 
+impl Unacknowledged {
+    /// Gives those operations up that are not `kept`.
+    pub fn retain(&mut self, kept: impl Fn(&Entry) -> bool) {
+        let mut none = 0;
+        let (next, ticket) = match &mut self.stage {
+            Stage::Reading { next, ticket, .. } => (next, Some(ticket)),
+            Stage::Waiting | Stage::Resending => (&mut none, None),
+        };
+        let before = *next;
+        retain(&mut self.pending, next, kept);
+        if let Some(ticket) = ticket
+            && *next != before
+        {
+            *ticket = None;
+        }
+    }
+}
+
+/// Keeps those of `pending` that are `kept`, and counts in `next` those left of as many from the first on.
+pub(super) fn retain(
+    pending: &mut VecDeque<Entry>,
+    next: &mut usize,
+    kept: impl Fn(&Entry) -> bool,
+) {
+    let first = pending.iter().take(*next);
+    *next = first.filter(|&entry| kept(entry)).count();
+    pending.retain(kept);
+}
+
 /// How far the account is.
 #[derive(Debug)]
 pub(super) enum Stage {

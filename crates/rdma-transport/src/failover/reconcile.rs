@@ -2,7 +2,7 @@
 
 use super::control_block::Field;
 use super::journal::Entry;
-use super::pair::{Pair, Phase, Recovery, Stage, Unacknowledged};
+use super::pair::{Pair, Phase, Recovery, Stage, Unacknowledged, retain};
 use super::{Failover, UNKNOWN};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
@@ -91,13 +91,7 @@ impl Failover {
                     let broken = self.breakage(via);
                     if broken.is_some_and(|broken| broken.refused == Some(reading.sequence)) {
                         // The owner has given that memory back: nobody waits for what is in it.
-                        let held = |entry: &Entry| !entry.ends_with(&word);
-                        *next = pending
-                            .iter()
-                            .take(*next)
-                            .filter(|&entry| held(entry))
-                            .count();
-                        pending.retain(held);
+                        retain(pending, next, |entry| !entry.ends_with(&word));
                     }
                     self.mark_down_if_broken(pair, recovery, via.rail.index());
                     return None;

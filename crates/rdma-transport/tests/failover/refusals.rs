@@ -116,3 +116,30 @@ fn a_flag_that_is_gone_costs_one_rail() {
     assert_eq!(left.events(), [2, 2, 0]);
     left.fabric.check(left.peer).unwrap();
 }
+
+/// Whoever posted a put gave it up and let its memory go, before its rail failed.
+#[test]
+fn what_was_abandoned_is_not_done_again() {
+    let (left, right) = sides(&settings("loop0:down"), &settings(""));
+    let theirs = left.theirs.as_ref().unwrap();
+    let segment = object(4096);
+    segment.word(0).store(9, Ordering::Release);
+    let region = register(&left.fabric, &segment);
+    let from = slice(&region, 0, 8);
+    // SAFETY: the source is left alone until it is abandoned.
+    let abandoned = |fabric: &Failover| unsafe {
+        let to = at(theirs, 8);
+        fabric.post(left.peer, RailId(0), &Op::put(from, to), Tracking::Tracked)
+    };
+    left.post(abandoned).unwrap();
+    left.mine.0.word(0).store(7, Ordering::Release);
+    let behind = put(&left, theirs, 16);
+    left.fabric.abandon(region);
+    drop(segment);
+    let complete = |ticket| left.fabric.is_complete(ticket).unwrap();
+    let told = drive((&left, &right), || complete(behind));
+    assert!(told.is_empty(), "{told:?}");
+    let arrived = [8, 16].map(|at| right.inbox.0.word(at).load(Ordering::Acquire));
+    assert_eq!(arrived, [0, 7]);
+    assert_eq!(left.events(), [1, 0, 1], "one failure, one put done again");
+}
