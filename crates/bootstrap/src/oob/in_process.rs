@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// One rank of a world whose ranks live in this process, for tests and for worlds of one.
 ///
-/// Dropping it means leaving: calls of the others that need this rank then fail instead of waiting.
+/// Leaving it, or dropping it, waits for nobody: calls of the others that need this rank then fail instead of waiting.
 pub struct InProcess {
     world: Arc<World>,
     rank: Rank,
@@ -68,6 +68,10 @@ impl Oob for InProcess {
 
     fn maximum(&mut self, phase: u8, mine: u64) -> Result<Option<u64>, OobError> {
         Ok(self.world.maximum(self.rank, phase, mine))
+    }
+
+    fn leave(&mut self) -> Result<bool, OobError> {
+        Ok(self.world.leave(self.rank, "has left"))
     }
 }
 

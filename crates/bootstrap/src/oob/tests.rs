@@ -157,6 +157,16 @@ fn a_rank_that_leaves_fails_the_calls_that_need_it() {
 }
 
 #[test]
+fn ranks_of_a_process_leave_one_by_one() {
+    let mut world = InProcess::world(2);
+    assert!(!world[0].leave().unwrap(), "waits for nobody");
+    let error = world[1].exchange(&[Rank(0)], &[vec![]]).unwrap_err();
+    assert!(error.to_string().contains("rank 0 has left"), "{error}");
+    assert!(world[1].leave().unwrap());
+    assert!(world[0].leave().unwrap());
+}
+
+#[test]
 fn messages_sent_before_leaving_arrive() {
     for (_server, world) in worlds(2) {
         run(world, |mut oob| {

@@ -8,7 +8,7 @@
 use super::Team;
 use super::flush::Flush;
 use super::state::{Leaving, State};
-use crate::{Context, EngineError};
+use crate::Context;
 use ferrorail_fabric::Endpoint;
 use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -18,17 +18,14 @@ const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
 const LOOK_INTERVAL: Duration = Duration::from_micros(200);
 
 impl Team {
-    /// Ends the team's use, and waits until what this rank sent has arrived and, between nodes, for the
-    /// others to do the same. [`Team::retire`] waits for nobody.
+    /// Ends the team's use, also after an error, and waits until [`Team::is_over`]. [`Team::retire`] waits for nobody.
     pub fn free(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let intact = state.broken.is_none();
-        if !self.end(&mut state) || !intact || self.map.rails.is_none() {
+        if !self.retire() {
             return;
         }
-        let left = self.flush(&state).and_then(|()| Ok(state.oob().leave()?));
-        if let Err(error) = left {
-            tracing::debug!("while leaving a team: {error}");
+        let start = Instant::now();
+        while !self.is_over() {
+            self.map.context.pause(start.elapsed());
         }
     }
 
@@ -89,19 +86,6 @@ impl Team {
         state.broken.get_or_insert_with(|| "it was freed".into());
         true
     }
-
-    /// Waits until everything this rank posted has left its memory.
-    fn flush(&self, state: &State) -> Result<(), EngineError> {
-        let mut flush = Flush::start(&self.map, &state.links);
-        let unsettled = || {
-            let leader = self.map.multicast_leader();
-            leader.is_some_and(|leader| !leader.is_done())
-        };
-        while (unsettled() || !flush.advance(&self.map, &state.links)?) && !flush.is_overdue() {
-            std::thread::yield_now();
-        }
-        Ok(())
-    }
 }
 
 impl Context {
@@ -126,18 +110,31 @@ impl Context {
                     return;
                 }
             }
-            self.host().poke();
-            match waited < LOOK_INTERVAL {
-                true => std::thread::yield_now(),
-                false => std::thread::sleep(LOOK_INTERVAL),
-            }
+            self.pause(waited);
+        }
+    }
+
+    /// What who has `waited` so long for others to leave does before looking again.
+    fn pause(&self, waited: Duration) {
+        self.host().poke();
+        match waited < LOOK_INTERVAL {
+            true => std::thread::yield_now(),
+            false => std::thread::sleep(LOOK_INTERVAL),
         }
     }
 }
 
 impl Drop for Team {
     fn drop(&mut self) {
-        self.free();
+        // Who retired it has waited for the others as long as was worth it.
+        let freed = self
+            .state
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .freed;
+        if !freed {
+            self.free();
+        }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(rails) = &self.map.rails {
             for link in state.links.iter_mut().filter_map(Option::take) {
