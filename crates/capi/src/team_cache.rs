@@ -112,7 +112,7 @@ fn keep(session: &Session, comm: Comm, entry: Entry) -> Result<*const Entry, Mpi
         .host()
         .set_comm_attribute(comm, session.comm_key, address as usize);
     if let Err(error) = kept {
-        forget(address as usize);
+        take_down(address as usize);
         return Err(error);
     }
     Ok(address)
@@ -237,7 +237,7 @@ fn entries() -> MutexGuard<'static, Option<HashMap<usize, Arc<Entry>>>> {
     ENTRIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes an entry out of use; whoever drops the result takes its team down.
+/// Takes an entry out of use.
 fn forget(address: usize) -> Option<Arc<Entry>> {
     let entry = entries().as_mut()?.remove(&address);
     GENERATION.fetch_add(1, Ordering::Release);
@@ -301,14 +301,19 @@ pub unsafe extern "C" fn on_comm_free(
 ) -> c_int {
     crate::panic_guard::guard(None, || {
         let _inside = Inside::enter();
-        if let Some(Entry::Team(team, key)) = forget(value as usize).as_deref()
-            && !key.as_ref().is_some_and(|key| parked::keep(team, key))
-            && team.retire()
-        {
-            retired().push(team.clone());
-        }
+        take_down(value as usize);
         0
     })
+}
+
+/// Ends this rank's use of the entry at `address`: parks its team, or keeps it until all have left it.
+fn take_down(address: usize) {
+    if let Some(Entry::Team(team, key)) = forget(address).as_deref()
+        && !key.as_ref().is_some_and(|key| parked::keep(team, key))
+        && team.retire()
+    {
+        retired().push(team.clone());
+    }
 }
 
 /// How all ranks report if the world has no team; `None` if some may not take part, or if rank 0 wants
