@@ -246,7 +246,9 @@ impl Plan {
             eager: {
                 let shared = algorithm.smp_aware && protocol == Protocol::Eager;
                 let on_one_node = topology.node_count() == 1 && (shared || by_length);
-                on_one_node.then(|| form(collective))
+                // The flags of a barrier of more ranks stay in the cache, slots are used in turn.
+                let pays = collective != Collective::Barrier || topology.size() <= 2;
+                (on_one_node && pays).then(|| form(collective))
             },
             calls: 0,
             bytes: 0,
