@@ -34,8 +34,8 @@ pub struct Context {
     process: ProcessId,
     host: Box<dyn Host>,
     stats: Stats,
-    verbs: Mutex<Option<Arc<Rails>>>,
-    loopback: Mutex<Option<Arc<Rails>>>,
+    /// Those opened so far.
+    rails: Mutex<Vec<(RailsKind, Arc<Rails>)>>,
     /// Of the rails opened so far.
     watchdogs: Mutex<Vec<Watchdog>>,
     /// The thread that serves windows, as long as one of them wants it.
@@ -61,8 +61,7 @@ impl Context {
             process: ferrorail_shm::process_id(),
             host,
             stats: Stats::default(),
-            verbs: Mutex::new(None),
-            loopback: Mutex::new(None),
+            rails: Mutex::default(),
             watchdogs: Mutex::default(),
             service_thread: Mutex::default(),
             own_handlers: Mutex::default(),
@@ -98,12 +97,8 @@ impl Context {
     }
 
     pub(crate) fn rails(&self, kind: RailsKind) -> Result<Arc<Rails>, FabricError> {
-        let slot = match kind {
-            RailsKind::Verbs => &self.verbs,
-            RailsKind::Loopback => &self.loopback,
-        };
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(rails) = &*slot {
+        let mut opened = self.rails.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, rails)) = opened.iter().find(|(of, _)| *of == kind) {
             return Ok(rails.clone());
         }
         let rails = Arc::new(open(kind, &self.settings)?);
@@ -117,7 +112,7 @@ impl Context {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         watchdogs.extend(rails.watchdog()?);
-        *slot = Some(rails.clone());
+        opened.push((kind, rails.clone()));
         Ok(rails)
     }
 
@@ -242,9 +237,7 @@ impl Context {
 
     /// The rails opened so far.
     pub fn opened_rails(&self) -> Vec<Arc<Rails>> {
-        [&self.verbs, &self.loopback]
-            .into_iter()
-            .filter_map(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).clone())
-            .collect()
+        let opened = self.rails.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.iter().map(|(_, rails)| rails.clone()).collect()
     }
 }
