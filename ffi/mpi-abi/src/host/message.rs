@@ -105,11 +105,19 @@ impl Host {
             offsets.push(c_len(total));
             total += bytes;
         }
+        if total == 0 {
+            return Ok(Vec::new());
+        }
         let mut all = vec![0u8; c_len(total) as usize];
+        // An empty slice may point at 1, which is Open MPI's `MPI_IN_PLACE`.
+        let from: *const c_void = match mine.is_empty() {
+            true => lengths.as_ptr().cast(),
+            false => mine.as_ptr().cast(),
+        };
         // SAFETY: `all` is as long as the sum of the counts; all arrays have one entry per rank.
         let code = unsafe {
             (self.functions.allgatherv)(
-                mine.as_ptr().cast(),
+                from,
                 c_len(mine.len()),
                 byte,
                 all.as_mut_ptr().cast(),
