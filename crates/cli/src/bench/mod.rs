@@ -18,6 +18,7 @@ mod raw;
 mod report;
 mod rma;
 mod row;
+mod shared;
 mod sizes;
 mod spread;
 mod timing;

@@ -51,6 +51,22 @@ impl Limits {
             None => (blocks, fitting),
         })
     }
+
+    /// Blocks of each of `implementations`, by turns, and calls per block; `block` as in [`Limits::amount`].
+    pub fn measure(
+        &self,
+        implementations: usize,
+        mut block: impl FnMut(usize, u32) -> Result<f64>,
+    ) -> Result<(Vec<Timing>, u32)> {
+        let (blocks, iterations) = self.amount(implementations, &mut block)?;
+        let mut timings = vec![Timing::default(); implementations];
+        for _ in 0..blocks {
+            for (index, timing) in timings.iter_mut().enumerate() {
+                timing.blocks_us.push(block(index, iterations)?);
+            }
+        }
+        Ok((timings, iterations))
+    }
 }
 
 /// Blocks of iterations of one implementation at one size.

@@ -16,7 +16,7 @@ use super::{Args, BUDGET_OF_FIGURE};
 use anyhow::{Result, bail};
 use ferrorail_mpi_abi::Host;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Which ranks a transfer is between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,28 +104,6 @@ trait Carrier {
     fn check(&mut self, transfer: Transfer, bytes: usize, round: u64) -> Result<bool>;
 }
 
-/// A peer that says nothing for so long has failed.
-const TIME_LIMIT: Duration = Duration::from_secs(60);
-
-/// Who waits longer than messages take gives its core up, which the other may need.
-const SPIN: Duration = Duration::from_micros(20);
-
-/// Waits until `done`, which may have to drive something.
-fn wait(mut done: impl FnMut() -> Result<bool>) -> Result<()> {
-    let start = Instant::now();
-    let mut polls = 0u32;
-    while !done()? {
-        polls += 1;
-        if polls.is_multiple_of(64) && start.elapsed() > SPIN {
-            std::thread::yield_now();
-            if start.elapsed() > TIME_LIMIT {
-                bail!("a message did not come within {} s", TIME_LIMIT.as_secs());
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Measures what `plan` says.
 ///
 /// # Errors
@@ -194,7 +172,7 @@ fn measure(
             format!("{name}: wrong data for {bytes} bytes at rank {first}")
         })?;
     }
-    let mut block = |index: usize, iterations: u32| -> Result<f64> {
+    let block = |index: usize, iterations: u32| -> Result<f64> {
         let (_, transfer) = curves[index];
         host.barrier(team.comm)?;
         let start = Instant::now();
@@ -203,13 +181,7 @@ fn measure(
         let all = everybodys(host, team.comm, [mine])?;
         Ok(all.into_iter().map(|[time]| time).fold(0.0, f64::max))
     };
-    let (blocks, iterations) = plan.limits.amount(curves.len(), &mut block)?;
-    let mut timings = vec![Timing::default(); curves.len()];
-    for _ in 0..blocks {
-        for (index, timing) in timings.iter_mut().enumerate() {
-            timing.blocks_us.push(block(index, iterations)?);
-        }
-    }
+    let (timings, iterations) = plan.limits.measure(curves.len(), block)?;
     let rows = curves.into_iter().zip(timings);
     Ok(rows
         .map(|((curve, transfer), timing)| Row {
@@ -221,18 +193,4 @@ fn measure(
             timing,
         })
         .collect())
-}
-
-/// Everybody's bytes, of any lengths, by rank. Collective.
-fn exchange(host: &Host, team: Team, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
-    let lengths = everybodys(host, team.comm, [mine.len() as f64])?;
-    let lengths: Vec<usize> = lengths.into_iter().map(|[bytes]| bytes as usize).collect();
-    let all = host.allgatherv_bytes(mine, &lengths, team.comm)?;
-    let mut rest = all.as_slice();
-    let parts = lengths.into_iter().map(|bytes| {
-        let (part, others) = rest.split_at(bytes);
-        rest = others;
-        part.to_vec()
-    });
-    Ok(parts.collect())
 }

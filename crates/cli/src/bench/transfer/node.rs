@@ -1,14 +1,14 @@
 //! Ranks of a node that copy through a shared segment, by `memcpy`, as Qian and Afsahi's `shm_p2p` and
 //! k-`memcpy` do (2008, section 4.2).
 
-use super::{Carrier, Transfer, exchange, wait};
+use super::{Carrier, Transfer};
 use crate::bench::buffers::contents;
 use crate::bench::job_sizes::Team;
-use anyhow::{Context, Result, bail};
-use ferrorail_base::config::ShmKind;
+use crate::bench::shared::{self, wait};
+use anyhow::{Result, anyhow, bail};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
-use ferrorail_engine::raw::{Segment, SegmentHandle};
+use ferrorail_engine::raw::Segment;
 use ferrorail_mpi_abi::Host;
 
 /// Bytes of a flag's part of the segment.
@@ -34,29 +34,15 @@ impl Shared {
     pub fn open(host: &Host, team: Team, bytes: usize) -> Result<Self> {
         let part = bytes.next_multiple_of(PAGE);
         let length = PAGE + part * team.place.size;
-        let made = match team.place.rank {
-            0 => Some(Segment::create(ShmKind::Auto, length)?),
-            _ => None,
-        };
-        let handle = made.as_ref().map(|segment| segment.handle().to_wire());
-        let all = exchange(host, team, &handle.unwrap_or_default())?;
-        let segment = match made {
-            Some(segment) => segment,
-            None => {
-                let handle = SegmentHandle::from_wire(&all[0]).context("a segment's handle")?;
-                Segment::attach(&handle).context("these ranks are not on one host")?
-            }
-        };
-        let shared = Self {
+        let segment = shared::segment(host, team, length)?;
+        let segment = segment.map_err(|problem| anyhow!("among ranks of one host: {problem}"))?;
+        Ok(Self {
             team,
             segment,
             part,
             own: vec![1; bytes],
             received: vec![0; bytes],
-        };
-        // The creator's name for it is gone once all are attached.
-        host.barrier(team.comm)?;
-        Ok(shared)
+        })
     }
 
     fn part_of(&self, rank: usize, bytes: usize) -> MemoryRange {

@@ -1,9 +1,10 @@
 //! Two ranks that put into and get from each other's memory over rails: what `pgping` measured of
 //! `elan_put()` (Qian and Afsahi, 2008, section 4.1).
 
-use super::{Carrier, Transfer, exchange, wait};
+use super::{Carrier, Transfer};
 use crate::bench::buffers::contents;
 use crate::bench::job_sizes::Team;
+use crate::bench::shared::{exchange, wait};
 use anyhow::{Context, Result, bail};
 use ferrorail_base::config::{self, ShmKind};
 use ferrorail_base::memory::MemoryRange;
