@@ -18,7 +18,14 @@ fn both_implementations_are_measured_in_one_run() {
         let json = stand_in.0.join("report.json");
         let mut bench = stand_in.bench(
             launcher,
-            &["--bytes", "0,8:16", "--json", json.to_str().unwrap()],
+            &[
+                "--bytes",
+                "0,8:16",
+                "--bounds",
+                "on",
+                "--json",
+                json.to_str().unwrap(),
+            ],
         );
         let (stdout, stderr) = expect_code(&mut bench, 0);
         assert!(
@@ -51,7 +58,34 @@ fn both_implementations_are_measured_in_one_run() {
                 assert_eq!(row[side]["median_us"], times[1]);
                 assert_eq!(printed[column], format!("{:.3}", times[1]));
             }
+            // Of 8 bytes, and of nothing else that is measured here.
+            assert_eq!(row["bound_us"].as_f64().is_some(), printed[1] == "8");
+            assert_eq!(printed[8] == "-", printed[1] != "8");
         }
+        expect_bounds(&stdout, &report["bounds"]);
+    }
+}
+
+/// A line for each number, which is one; cross-memory attach and pinning may be forbidden.
+fn expect_bounds(stdout: &str, bounds: &Value) {
+    let lines = stdout.lines();
+    let lines: Vec<&str> = lines
+        .filter_map(|line| line.strip_prefix("# Bounds of this machine, ranks 0 and 1: "))
+        .collect();
+    let quantities = bounds["quantities"].as_array().unwrap();
+    assert!(bounds["cores"].as_u64().unwrap() > 0);
+    assert_eq!((lines.len(), quantities.len()), (9, 9), "{stdout}");
+    for (line, quantity) in lines.into_iter().zip(quantities) {
+        if line.ends_with("not allowed") {
+            assert_eq!(quantity["best"], Value::Null);
+            continue;
+        }
+        for value in ["median", "best"] {
+            let value = quantity[value].as_f64().unwrap();
+            assert!(value > 0.0 && value.is_finite(), "{quantity}");
+            assert!(line.contains(&format!(" {value:.3}")), "{line}: {quantity}");
+        }
+        assert!(line.contains(quantity["unit"].as_str().unwrap()), "{line}");
     }
 }
 
@@ -71,6 +105,7 @@ fn algorithms_are_forced_on_instances_of_their_own() {
             ],
         );
         let (stdout, stderr) = expect_code(&mut bench, 0);
+        assert!(!stdout.contains("ound"), "{stdout}");
         let names: Vec<_> = stdout
             .lines()
             .filter(|line| !line.starts_with('#'))

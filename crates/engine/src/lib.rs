@@ -56,7 +56,7 @@ pub mod raw {
         LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice, SharedBacking,
         Ticket, Tracking,
     };
-    pub use ferrorail_shm::{Segment, SegmentHandle, process_id};
+    pub use ferrorail_shm::{Cma, Segment, SegmentHandle, cma_allow, cores_of, process_id};
 }
 
 pub mod waiting;

@@ -212,6 +212,7 @@ mod tests {
             lost: None,
             ferrorail: timing(us),
             host: timing(1.0),
+            bound_us: None,
         }
     }
 

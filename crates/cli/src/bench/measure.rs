@@ -1,5 +1,6 @@
 //! The measurement itself, as one rank sees it.
 
+use super::bounds;
 use super::buffers::{Pool, contents};
 use super::call::Function;
 use super::cell::Cell;
@@ -35,6 +36,8 @@ pub struct Bench<'a> {
     team: Team,
     /// Number of the current contents of the buffers.
     round: u64,
+    /// What the machine can do, once measured; rank 0 knows.
+    bounds: Option<bounds::Found>,
 }
 
 /// What does the work of a cell.
@@ -52,6 +55,7 @@ impl<'a> Bench<'a> {
             team: job.all,
             job,
             round: 0,
+            bounds: None,
         })
     }
 
@@ -70,6 +74,9 @@ impl<'a> Bench<'a> {
         };
         let mut pool = Pool::new((longest(|both| both.0), longest(|both| both.1)));
         let contenders = self.open(library, &mut pool)?;
+        if self.plan.bounds {
+            self.bounds = Some(bounds::measure(self.host, &self.job)?);
+        }
         if rank == 0 {
             report::print_head(size as u32, self.host, self.plan);
         }
@@ -99,13 +106,10 @@ impl<'a> Bench<'a> {
             }
         }
         if rank == 0 {
-            report::print_summary(&rows, &missing, self.plan);
-            report::plot(&rows, self.plan)?;
+            let (host, bounds) = (self.host, self.bounds.as_ref());
+            report::finish(&rows, &missing, (host, size as u32), self.plan, bounds)?;
             if let Some(path) = &self.plan.cutoffs {
                 cutoffs::finish(&rows, path.as_deref())?;
-            }
-            if let Some(path) = &self.plan.json {
-                report::write_json(path, size as u32, self.host, self.plan, &rows, &missing)?;
             }
         }
         let mut instances = contenders.iter().filter_map(|one| one.instance.as_ref());
@@ -115,6 +119,17 @@ impl<'a> Bench<'a> {
                 Ok(true)
             }
             None => Ok(false),
+        }
+    }
+
+    /// What the machine needs at least for a call of `cell`, in µs. Who comes late on purpose does not wait for
+    /// all that others do.
+    fn least_us(&self, cell: &Cell<'_>) -> Option<f64> {
+        match &self.bounds {
+            Some(Ok(bounds)) if cell.mode.arrival == Arrival::Even => {
+                bounds.least_us(cell.operation.name, self.team.place.size, cell.bytes)
+            }
+            _ => None,
         }
     }
 
@@ -277,6 +292,7 @@ impl<'a> Bench<'a> {
                 lost,
                 ferrorail,
                 host: host.clone(),
+                bound_us: self.least_us(cell),
             });
         }
         Ok(rows)

@@ -1,6 +1,7 @@
 //! `ferrorail bench`: measurements under mpirun.
 
 mod applications;
+mod bounds;
 mod buffers;
 mod call;
 mod cell;
@@ -124,6 +125,10 @@ pub struct Args {
     /// `FERRORAIL_STRIPE_POLICY=even,weighted,adaptive`; they stand where the algorithm does
     #[arg(long, value_parser = variant::parse, value_name = "SETTING=VALUES", conflicts_with = "algorithms")]
     vary: Option<Variants>,
+    /// Measure also what ranks 0 and 1 of one host can do at best, and show what follows for cells of
+    /// collectives outside of figures
+    #[arg(long, value_enum, default_value_t = bounds::Wanted::On)]
+    bounds: bounds::Wanted,
     /// Write machine, versions, settings and all blocks to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,

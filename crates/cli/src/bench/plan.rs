@@ -1,5 +1,6 @@
 //! What is measured, and how: from the arguments, or from a figure that they name.
 
+use super::bounds::Wanted;
 use super::cutoffs;
 use super::figures::{Collectives, Figure, Nodes};
 use super::job_sizes::JobSizes;
@@ -34,6 +35,8 @@ pub struct Plan {
     barrier: bool,
     /// What is compared; nothing for the library with the settings of the environment.
     pub variants: Vec<Variant>,
+    /// Whether bounds of this machine are measured and shown.
+    pub bounds: bool,
     /// Where the report goes.
     pub json: Option<PathBuf>,
     /// Where the picture goes.
@@ -67,6 +70,7 @@ impl Plan {
             arrivals: vec![Arrival::Even],
             barrier: false,
             variants: cutoffs::variants()?,
+            bounds: false,
             // The transfers have them.
             json: None,
             plot: None,
@@ -127,6 +131,7 @@ impl Plan {
             arrivals: args.arrival.clone().unwrap_or(vec![Arrival::Even]),
             barrier: args.barrier,
             variants,
+            bounds: figure.is_none() && args.bounds == Wanted::On,
             json: args.json.clone(),
             plot: args.plot.clone(),
             cutoffs: None,

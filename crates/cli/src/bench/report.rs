@@ -1,5 +1,6 @@
 //! The table, the summary and the JSON file of a benchmark.
 
+use super::bounds::{self, Bounds};
 use super::chart::{Chart, X};
 use super::figures::{self, Figure, HOST, Sample, Unit};
 use super::plan::Plan;
@@ -46,9 +47,16 @@ pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
         figures::print_head(figure);
     }
     println!("# us per call of the slowest rank: median and minimum over blocks; ratio of medians");
+    if plan.bounds {
+        println!("# bound: what this machine needs at least; by bound: ferrorail's median by that");
+    }
     let ranks = if plan.shows_ranks() { " Ranks " } else { "" };
+    let bound = match plan.bounds {
+        true => format!(" {:>12} {:>8}", "bound", "by bound"),
+        false => String::new(),
+    };
     println!(
-        "{:<20} {:<10}{ranks} {:<width$} {:>12} {:>12} {:>12} {:>12} {:>8}",
+        "{:<20} {:<10}{ranks} {:<width$} {:>12} {:>12} {:>12} {:>12} {:>8}{bound}",
         "# Collective",
         "Bytes",
         "Algorithm",
@@ -67,8 +75,13 @@ pub fn print_row(row: &Row, plan: &Plan) {
         true => format!(" {:<6}", row.ranks),
         false => String::new(),
     };
+    let bound = if plan.bounds {
+        bound(row)
+    } else {
+        String::new()
+    };
     println!(
-        "{:<20} {:<10}{ranks} {:<width$} {:>12.3} {:>12.3} {:>12.3} {:>12.3} {:>8.3}{}",
+        "{:<20} {:<10}{ranks} {:<width$} {:>12.3} {:>12.3} {:>12.3} {:>12.3} {:>8.3}{bound}{}",
         row.name(),
         row.bytes,
         row.algorithm,
@@ -82,8 +95,58 @@ pub fn print_row(row: &Row, plan: &Plan) {
     );
 }
 
+/// The columns about the bound.
+fn bound(row: &Row) -> String {
+    let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
+    format!(" {:>12} {:>8}", shown(row.bound_us), shown(row.by_bound()))
+}
+
+/// Says what came of it, in every form that was asked for.
+pub fn finish(
+    rows: &[Row],
+    missing: &[&str],
+    (host, ranks): (&Host, u32),
+    plan: &Plan,
+    bounds: Option<&bounds::Found>,
+) -> Result<()> {
+    if let Some(found) = bounds {
+        print_bounds(found);
+    }
+    print_summary(rows, missing, plan);
+    plot(rows, plan)?;
+    let Some(path) = &plan.json else {
+        return Ok(());
+    };
+    let bounds = bounds.and_then(|found| found.as_ref().ok());
+    let report = json!({
+        "benchmark": "collectives",
+        "figure": plan.figure.map(|figure| figures::json(figure, &samples(rows, plan))),
+        "ranks": ranks,
+        "slower": slower(rows).into_iter().map(|row| json!({
+            "collective": row.name(),
+            "ranks": row.ranks,
+            "bytes": row.bytes,
+            "algorithm": row.algorithm,
+            "ratio": row.ratio(),
+        })).collect::<Vec<_>>(),
+        "missing": missing,
+        "bounds": bounds.map(Bounds::json),
+        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+    });
+    write_report(path, host, report, means(rows))
+}
+
+/// Prints what the machine can do.
+fn print_bounds(found: &bounds::Found) {
+    println!("#");
+    match found {
+        Ok(bounds) => bounds.lines().iter().for_each(|line| println!("{line}")),
+        Err(reason) => println!("# Bounds of this machine, ranks 0 and 1: not measured: {reason}"),
+    }
+}
+
 /// Prints means, and what is slower than the host's or was not measured.
-pub fn print_summary(rows: &[Row], missing: &[&str], plan: &Plan) {
+fn print_summary(rows: &[Row], missing: &[&str], plan: &Plan) {
     println!("#\n# Geometric means of the ratios");
     let means = means(rows);
     for (name, mean) in means.by_name {
@@ -157,7 +220,7 @@ fn samples(rows: &[Row], plan: &Plan) -> Vec<Sample> {
 }
 
 /// Draws what was asked to be drawn.
-pub fn plot(rows: &[Row], plan: &Plan) -> Result<()> {
+fn plot(rows: &[Row], plan: &Plan) -> Result<()> {
     let Some(path) = &plan.plot else {
         return Ok(());
     };
@@ -168,32 +231,6 @@ pub fn plot(rows: &[Row], plan: &Plan) -> Result<()> {
         unit: plan.figure.map_or(Unit::Time, Figure::unit),
     };
     chart.write(path, &samples(rows, plan))
-}
-
-/// Writes everything that is needed to judge the numbers later.
-pub fn write_json(
-    path: &Path,
-    ranks: u32,
-    host: &Host,
-    plan: &Plan,
-    rows: &[Row],
-    missing: &[&str],
-) -> Result<()> {
-    let report = json!({
-        "benchmark": "collectives",
-        "figure": plan.figure.map(|figure| figures::json(figure, &samples(rows, plan))),
-        "ranks": ranks,
-        "slower": slower(rows).into_iter().map(|row| json!({
-            "collective": row.name(),
-            "ranks": row.ranks,
-            "bytes": row.bytes,
-            "algorithm": row.algorithm,
-            "ratio": row.ratio(),
-        })).collect::<Vec<_>>(),
-        "missing": missing,
-        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
-    });
-    write_report(path, host, report, means(rows))
 }
 
 /// Writes `report` with `means` and the MPI library.
@@ -272,7 +309,20 @@ mod tests {
             lost: None,
             ferrorail: timing(ours),
             host: timing(2.0),
+            bound_us: None,
         }
+    }
+
+    #[test]
+    fn bounds_have_columns_of_their_own() {
+        let mut row = row("bcast", 4, 3.0, false);
+        assert_eq!(bound(&row), format!(" {:>12} {:>8}", "-", "-"));
+        row.bound_us = Some(2.0);
+        assert_eq!(bound(&row), "        2.000    1.500");
+        assert_eq!(
+            (row.json()["bound_us"].as_f64(), row.by_bound()),
+            (Some(2.0), Some(1.5))
+        );
     }
 
     #[test]

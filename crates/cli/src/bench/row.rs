@@ -34,12 +34,19 @@ pub struct Row {
     pub ferrorail: Timing,
     /// The host's.
     pub host: Timing,
+    /// What this machine needs at least for a call, in µs, where that is known.
+    pub bound_us: Option<f64>,
 }
 
 impl Row {
     /// Ours by the host's, of the medians: below 1 we are faster.
     pub fn ratio(&self) -> f64 {
         self.ferrorail.median_us() / self.host.median_us()
+    }
+
+    /// Ours by what this machine needs at least, of the median.
+    pub fn by_bound(&self) -> Option<f64> {
+        Some(self.ferrorail.median_us() / self.bound_us?)
     }
 
     /// Whether it says something about what it is named after.
@@ -99,6 +106,7 @@ impl Row {
             "ferrorail": timing(&self.ferrorail),
             "host": timing(&self.host),
             "ratio": self.ratio(),
+            "bound_us": self.bound_us,
         })
     }
 }

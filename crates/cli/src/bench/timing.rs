@@ -80,6 +80,13 @@ pub struct Timing {
 }
 
 impl Timing {
+    /// Of iterations that are each `factor` times what was measured.
+    pub fn scaled(&self, factor: f64) -> Self {
+        Self {
+            blocks_us: self.blocks_us.iter().map(|us| us * factor).collect(),
+        }
+    }
+
     /// Half of the blocks took no longer; the mean of the two middle ones if their count is even.
     pub fn median_us(&self) -> f64 {
         let mut sorted = self.blocks_us.clone();

@@ -44,7 +44,7 @@ impl StandIn {
         self.bench_on(2, launcher, args)
     }
 
-    /// `mpirun -n RANKS ferrorail bench ARGS`.
+    /// `mpirun -n RANKS ferrorail bench ARGS`; without bounds of the machine, unless ARGS have `--bounds`.
     pub fn bench_on(&self, ranks: u32, launcher: &str, args: &[&str]) -> Command {
         let mut command = Command::new(launcher);
         for (name, _) in std::env::vars_os() {
@@ -63,6 +63,9 @@ impl StandIn {
             .arg(ferrorail().get_program())
             .arg("bench")
             .args(args);
+        if !args.contains(&"--bounds") {
+            command.args(["--bounds", "off"]);
+        }
         command
     }
 }
