@@ -25,6 +25,12 @@ pub trait Endpoint: Send + Sync + 'static {
     /// Undoes [`Endpoint::register`]. Peers must not use the region any more.
     fn deregister(&self, region: LocalRegion);
 
+    /// [`Endpoint::deregister`] of memory that operations may still use, as whoever posted them has given up: none of
+    /// them is done again.
+    fn abandon(&self, region: LocalRegion) {
+        self.deregister(region);
+    }
+
     /// Gives a region back that was imported from `peer`.
     fn release(&self, peer: PeerId, region: RemoteRegion);
 

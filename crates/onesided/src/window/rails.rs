@@ -376,7 +376,8 @@ impl<F: Endpoint> Drop for WindowRails<F> {
         let kept = self.kept().leave_all();
         let own = [self.memory.take(), self.segment.take()];
         for region in kept.into_iter().chain(own.into_iter().flatten()) {
-            self.fabric.deregister(region);
+            // After an error some operations may be under way.
+            self.fabric.abandon(region);
         }
     }
 }

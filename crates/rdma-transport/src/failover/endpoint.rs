@@ -141,22 +141,6 @@ impl Failover {
         Ok(reach)
     }
 
-    /// [`Endpoint::deregister`] of memory that operations may still use, as whoever posted them has given up: none of
-    /// them is done again.
-    pub fn abandon(&self, region: LocalRegion) {
-        for (_, pair) in self.peers.iter() {
-            // Operations change between journal and account under this lock.
-            let mut recovery = pair.recovery();
-            for (rail, lane) in (0..self.rails().len()).zip(&mut recovery.lanes) {
-                pair.journal(rail).abandon(&region);
-                if let Phase::Failed(owed) = &mut lane.phase {
-                    owed.retain(|entry| !entry.uses(&region));
-                }
-            }
-        }
-        self.deregister(region);
-    }
-
     /// Uses no other planes than `planes` to `peer`, because the peer reaches this process over
     /// those. Before the first operation to it.
     ///
@@ -196,6 +180,20 @@ impl Endpoint for Failover {
 
     fn deregister(&self, region: LocalRegion) {
         self.inner.release(Memory::Local(region));
+    }
+
+    fn abandon(&self, region: LocalRegion) {
+        for (_, pair) in self.peers.iter() {
+            // Operations change between journal and account under this lock.
+            let mut recovery = pair.recovery();
+            for (rail, lane) in (0..self.rails().len()).zip(&mut recovery.lanes) {
+                pair.journal(rail).abandon(&region);
+                if let Phase::Failed(owed) = &mut lane.phase {
+                    owed.retain(|entry| !entry.uses(&region));
+                }
+            }
+        }
+        self.deregister(region);
     }
 
     fn release(&self, peer: PeerId, region: RemoteRegion) {

@@ -134,7 +134,7 @@ fn what_was_abandoned_is_not_done_again() {
     left.post(abandoned).unwrap();
     left.mine.0.word(0).store(7, Ordering::Release);
     let behind = put(&left, theirs, 16);
-    left.fabric.abandon(region);
+    ferrorail_fabric::Endpoint::abandon(&left.fabric, region);
     drop(segment);
     let complete = |ticket| left.fabric.is_complete(ticket).unwrap();
     let told = drive((&left, &right), || complete(behind));
