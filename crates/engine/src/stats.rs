@@ -97,7 +97,7 @@ pub struct CallRow {
     pub collective: String,
     /// The algorithm, as settings spell it.
     pub algorithm: String,
-    /// `scratch` or `recv`.
+    /// `eager` or `rendezvous`.
     pub protocol: String,
     /// Upper end of the size class: the class holds block sizes above half of it.
     pub size_class_bytes: u64,
