@@ -101,7 +101,7 @@ pub struct Algorithm {
     pub all_pairs: bool,
     /// Builds one rank's schedule, in time proportional to the team's size and the steps.
     pub build: fn(&Request<'_>) -> Schedule,
-    /// Closed form of what [`cost::count`](crate::cost::count) finds in the schedules of a team
+    /// Closed form of what [`Counter`](crate::cost::Counter) finds in the schedules of a team
     /// with nodes of one size and root 0; an upper bound for uneven nodes.
     pub work: fn(&Shape, Protocol) -> Work,
 }
@@ -121,12 +121,18 @@ impl Algorithm {
         }
     }
 
-    /// The schedules of all ranks with root 0, for tools and tests.
-    pub fn build_all(&self, topology: &Topology, ports: u8, protocol: Protocol) -> Vec<Schedule> {
+    /// The schedules of all ranks with root 0.
+    #[cfg(test)]
+    pub(crate) fn build_all(
+        &self,
+        topology: &Topology,
+        ports: u8,
+        protocol: Protocol,
+    ) -> Vec<Schedule> {
         self.build_rooted(topology, ports, protocol, Rank(0))
     }
 
-    /// The schedules of all ranks.
+    /// The schedules of all ranks, for tests.
     pub fn build_rooted(
         &self,
         topology: &Topology,

@@ -1,9 +1,9 @@
 //! What a collective costs: counted in schedules, and in closed form for any size.
 //!
 //! Hockney's model: a message of m bytes takes `alpha + m beta`; a rank sends and receives k
-//! messages at a time (section 3.2 of the paper). [`count`] reads [`Counts`] off the schedules of
+//! messages at a time (section 3.2 of the paper). [`Counter`] reads [`Counts`] off the schedules of
 //! a whole team; each algorithm's `work` states the same in closed form ([`Work`]), which tests
-//! compare for every size; [`predict`] turns that into time, for a million ranks as for two.
+//! compare for every size; [`predict_in_pieces`] turns that into time, for a million ranks as for two.
 //!
 //! Beyond the paper, which leaves them out: shared-memory copies and waits, ports that share
 //! rails, ranks that share their node's rails, and the RTR of user memory. [`Bounds`] is
@@ -43,7 +43,8 @@ pub struct Counts {
 }
 
 /// Counts the schedules of all ranks of a team.
-pub fn count(schedules: &[Schedule]) -> Counts {
+#[cfg(test)]
+pub(crate) fn count(schedules: &[Schedule]) -> Counts {
     let mut counter = Counter::default();
     for schedule in schedules {
         counter.add(schedule);
@@ -165,13 +166,8 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// Predicted time of one operation with blocks of `bytes`, or with a vector of `bytes` that the
-/// algorithm cuts, without building a schedule.
-///
-/// Copies and network add up here; overlap makes the real figure less. On one node the messages
-/// of flat algorithms cost a wait and a copy each. Under [`Protocol::Rendezvous`] the RTRs come
-/// first, all at once.
-pub fn predict(
+/// As [`predict_in_pieces`], where all goes at once.
+fn predict(
     algorithm: &Algorithm,
     protocol: Protocol,
     shape: &Shape,
@@ -202,8 +198,13 @@ pub fn predict(
     Nanos(rtr + network + copies)
 }
 
-/// As [`predict`], for an operation that is moved in pieces of `piece` bytes of each block, one
-/// after the other, because more does not fit into scratch.
+/// Predicted time of one operation with blocks of `bytes`, or with a vector of `bytes` that the
+/// algorithm cuts, without building a schedule. It is moved in pieces of `piece` bytes of each block, one
+/// after the other, where more does not fit into scratch.
+///
+/// Copies and network add up here; overlap makes the real figure less. On one node the messages
+/// of flat algorithms cost a wait and a copy each. Under [`Protocol::Rendezvous`] the RTRs come
+/// first, all at once.
 pub fn predict_in_pieces(
     algorithm: &Algorithm,
     protocol: Protocol,

@@ -32,12 +32,12 @@ impl Leaders {
     }
 
     /// The only leader of each node, with all ports.
-    pub const fn one(ports: u8) -> Self {
+    pub(crate) const fn one(ports: u8) -> Self {
         Self { count: 1, ports }
     }
 
     /// Everyone, on the only node of a team of `ranks`, where no ports are to be shared out.
-    pub fn or_everyone(self, nodes: u32, ranks: u32) -> Self {
+    pub(crate) fn or_everyone(self, nodes: u32, ranks: u32) -> Self {
         match nodes {
             1 => Self {
                 count: ranks,
@@ -48,29 +48,29 @@ impl Leaders {
     }
 
     /// Which of `count` things are leader `index`'s: as many for each as can be.
-    pub fn share(&self, index: u32, count: u32) -> Range<u32> {
+    pub(crate) fn share(&self, index: u32, count: u32) -> Range<u32> {
         let cut = |index| (u64::from(count) * u64::from(index) / u64::from(self.count)) as u32;
         cut(index)..cut(index + 1)
     }
 
     /// Most of `count` things that one leader has.
-    pub fn share_max(&self, count: u32) -> u32 {
+    pub(crate) fn share_max(&self, count: u32) -> u32 {
         count.div_ceil(self.count)
     }
 
     /// The leader that has thing `which` of `count`.
-    pub fn owner(&self, which: u32, count: u32) -> u32 {
+    pub(crate) fn owner(&self, which: u32, count: u32) -> u32 {
         let has = |&index: &u32| self.share(index, count).contains(&which);
         (0..self.count).find(has).expect("a thing of the count")
     }
 
     /// The leader's index that local rank `local` has.
-    pub fn index(&self, local: NodeRank) -> Option<u32> {
+    pub(crate) fn index(&self, local: NodeRank) -> Option<u32> {
         (local.0 < self.count).then_some(local.0)
     }
 
     /// Lets `builder`'s rank put and await on the ports of leader `index`.
-    pub fn take_ports(&self, builder: &mut ScheduleBuilder<'_>, index: u32) {
+    pub(crate) fn take_ports(&self, builder: &mut ScheduleBuilder<'_>, index: u32) {
         if self.count > 1 {
             // Several ports are more than the peers of a leader may fill.
             builder.drive_ports_from(index as u8 * self.ports, self.ports == 1);
@@ -78,13 +78,13 @@ impl Leaders {
     }
 
     /// All leaders say that what they received so far lies in `Node`, for which all wait.
-    pub fn release(&self, builder: &mut ScheduleBuilder<'_>) {
+    pub(crate) fn release(&self, builder: &mut ScheduleBuilder<'_>) {
         builder.node_say(self.count);
         self.await_release(builder);
     }
 
     /// Waits for what [`ScheduleBuilder::node_say`] said last.
-    pub fn await_release(&self, builder: &mut ScheduleBuilder<'_>) {
+    pub(crate) fn await_release(&self, builder: &mut ScheduleBuilder<'_>) {
         if builder.node_size() == self.count as usize {
             builder.node_await_gather();
         } else {
@@ -93,7 +93,7 @@ impl Leaders {
     }
 
     /// Waits in a release of a node of `node_size`, of a rank that waits most.
-    pub fn release_syncs(&self, node_size: u32) -> u64 {
+    pub(crate) fn release_syncs(&self, node_size: u32) -> u64 {
         u64::from(if node_size > self.count {
             self.count
         } else {
@@ -102,7 +102,7 @@ impl Leaders {
     }
 
     /// As [`release_syncs`](Self::release_syncs), after leaders have waited for all once.
-    pub fn exchange_syncs(&self, node_size: u32) -> u64 {
+    pub(crate) fn exchange_syncs(&self, node_size: u32) -> u64 {
         u64::from(if node_size > self.count {
             self.count
         } else {

@@ -1,56 +1,56 @@
 //! Collective algorithms as schedules, with verifier, cost model and selection.
 //!
 //! An algorithm is a pure function of (topology, rank, ports, protocol, root); its value is a
-//! [`Schedule`] that the engine runs, [`verify`] proves, [`cost`] counts and [`select`] chooses.
+//! [`Schedule`] that the engine runs, `verify` proves, [`cost`] counts and [`select`] chooses.
 //! Nothing here knows a network, a clock or an address.
 //!
 //! * [`schedule`]: steps, spans, buffers: the language;
-//! * [`builder`]: writes schedules, hands out arrival slots and node phases;
-//! * [`pattern`]: who talks to whom when, as pure arithmetic on indices;
-//! * [`group`]: ranks, or nodes led by their leaders, as members that own runs of blocks;
+//! * `builder`: writes schedules, hands out arrival slots and node phases;
+//! * `pattern`: who talks to whom when, as pure arithmetic on indices;
+//! * `group`: ranks, or nodes led by their leaders, as members that own runs of blocks;
 //! * [`leaders`]: several leaders of a node, each with its own ports;
-//! * [`collective`], [`algorithm`]: what the tables of algorithms are made of;
-//! * [`allgather`], [`bcast`] and so on: a folder per collective, a file per algorithm;
-//! * [`vector`]: which of them serve the forms with blocks of different sizes;
-//! * [`registry`]: the table of all algorithms by name; [`semantics`]: what collectives mean;
-//! * [`verify`]: symbolic execution of all ranks' schedules with happens-before checking;
+//! * `collective`, `algorithm`: what the tables of algorithms are made of;
+//! * `allgather`, `bcast` and so on: a folder per collective, a file per algorithm;
+//! * `vector`: which of them serve the forms with blocks of different sizes;
+//! * `registry`: the table of all algorithms by name; `semantics`: what collectives mean;
+//! * `verify`: symbolic execution of all ranks' schedules with happens-before checking;
 //! * [`cost`]: Hockney's model, counts of schedules and closed forms up to a million ranks;
 //! * [`select`]: rules, as data, that choose an algorithm from what every rank knows.
 //!
 //! To add an algorithm: one file, one row in its collective's table; the exhaustive tests of
-//! [`verify`] and [`cost`] walk the tables. To add a collective: a folder with a table, a variant
-//! of [`Collective`] and its [`Semantics`](semantics::Semantics).
+//! `verify` and [`cost`] walk the tables. To add a collective: a folder with a table, a variant
+//! of [`Collective`] and its `Semantics`.
 #![forbid(unsafe_code)]
 
-pub mod algorithm;
-pub mod allgather;
-pub mod allreduce;
-pub mod alltoall;
-pub mod barrier;
-pub mod bcast;
-pub mod builder;
-pub mod collective;
+mod algorithm;
+mod allgather;
+mod allreduce;
+mod alltoall;
+mod barrier;
+mod bcast;
+mod builder;
+mod collective;
 pub mod cost;
-pub mod gather;
-pub mod group;
+mod gather;
+mod group;
 pub mod leaders;
 pub mod named;
-pub mod pattern;
-pub mod reduce;
-pub mod reduce_scatter_block;
+mod pattern;
+mod reduce;
+mod reduce_scatter_block;
 mod reduction;
-pub mod registry;
-pub mod scan;
-pub mod scatter;
+mod registry;
+mod scan;
+mod scatter;
 pub mod schedule;
 pub mod select;
-pub mod semantics;
-pub mod vector;
-pub mod verify;
+mod semantics;
+mod vector;
+#[cfg(test)]
+mod verify;
 mod work;
 
 pub use algorithm::{Algorithm, Cut, RankOrder, Request};
-pub use builder::ScheduleBuilder;
 pub use collective::{Collective, UnknownCollective, find_collective};
 pub use registry::{UnknownAlgorithm, algorithms, find};
 pub use schedule::{Buffer, Order, Protocol, Schedule, Slot, Span, Step};

@@ -18,7 +18,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 /// Most ports that an algorithm can have.
-pub const PORTS_MAX: u8 = 8;
+const PORTS_MAX: u8 = 8;
 
 /// An algorithm with the ports it is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub struct Composite {
 }
 
 /// The native baselines.
-pub const COMPOSITES: &[Composite] = &[
+const COMPOSITES: &[Composite] = &[
     Composite {
         name: "tree_then_ring",
         collective: Collective::Allgather,

@@ -104,11 +104,11 @@ pub enum Protocol {
     Rendezvous,
 }
 
-/// Index of an arrival flag at the receiver, unique per operation there; below [`slot_limit`].
+/// Index of an arrival flag at the receiver, unique per operation there; below the limit of the team's size.
 pub type Slot = u32;
 
 /// Number of arrival slots that schedules of a team of `size` may use.
-pub const fn slot_limit(size: u32) -> u32 {
+pub(crate) const fn slot_limit(size: u32) -> u32 {
     2 * size + 32
 }
 
@@ -120,7 +120,7 @@ pub const fn rtr_base(size: u32) -> u32 {
 /// Number of arrival slots that every rank of a team has per channel, where algorithms that are
 /// [`all_pairs`](crate::Algorithm::all_pairs) may run or not. Without them a rank announces its buffer to few others:
 /// those of its node, leaders, or those of an exchange; and sends no more messages in one operation than there are
-/// slots. Both is tested, as [`slot_limit`] is.
+/// slots. Both are tested.
 pub fn slots(topology: &Topology, all_pairs: bool) -> u32 {
     let (limit, nodes) = (slot_limit(topology.size()), topology.node_count());
     let few = rtr_base(topology.size()) + 2 * nodes + topology.node_size_max() + EXCHANGE_RTRS;

@@ -314,8 +314,3 @@ fn check(index: usize, rule: &Rule) -> Result<Entry, TableError> {
     }
     Ok(Entry { bounds, variant })
 }
-
-/// The choice of the shipped table.
-pub fn choose(query: &Query) -> Choice {
-    Table::shipped().choose(query)
-}

@@ -37,11 +37,6 @@ impl Tree {
         Self { root, size, ports }
     }
 
-    /// Its root.
-    pub fn root(&self) -> u32 {
-        self.root
-    }
-
     /// Number of levels: `ceil(log_{k+1} size)`.
     pub fn levels(&self) -> u32 {
         ceil_log(self.size, u32::from(self.ports) + 1)
@@ -99,14 +94,6 @@ impl Tree {
         let hangs = |&level: &u32| self.parent(member, level).is_some();
         (0..self.levels()).find(hangs).unwrap_or(self.levels())
     }
-
-    /// First and number of the members that `member` holds below itself, itself included.
-    pub fn subtree(&self, member: u32) -> (u32, u32) {
-        match self.parent(member, self.height(member)) {
-            Some(edge) => (edge.first, edge.count),
-            None => (0, self.size),
-        }
-    }
 }
 
 /// Members in the longest message of each level with root 0, summed: equation (1).
@@ -136,7 +123,6 @@ mod tests {
                         if let Some(up) = tree.parent(member, level) {
                             parents[member as usize] += 1;
                             assert_eq!(held[member as usize], (up.first, up.count));
-                            assert_eq!(tree.subtree(member), (up.first, up.count));
                             let twin = tree
                                 .children(up.member, level)
                                 .find(|down| down.member == member)

@@ -102,7 +102,7 @@ impl Findings {
             all.retain(|c| zero_copy || c.protocol == Protocol::Eager);
             let sizes = (0..=22).map(|class| 1u64 << class);
             for bytes in sizes.filter(|&bytes| !is_measured(collective, shape.ranks, bytes)) {
-                let choice = choose(&Query {
+                let choice = Table::shipped().choose(&Query {
                     collective,
                     bytes,
                     ranks: shape.ranks,
