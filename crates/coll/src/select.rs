@@ -20,7 +20,6 @@ use crate::algorithm::{Algorithm, RankOrder};
 use crate::collective::Collective;
 use crate::named::{NameError, Variant, variant};
 use crate::schedule::Protocol;
-use ferrorail_base::Topology;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
@@ -82,10 +81,8 @@ impl Query {
 /// What was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The algorithm.
-    pub algorithm: &'static Algorithm,
-    /// Its k, where that is not the team's.
-    pub ports: Option<u8>,
+    /// The algorithm, with ports of its own if the rule says so.
+    pub variant: Variant,
     /// One of its protocols.
     pub protocol: Protocol,
     /// Index of the rule that matched, for explanations.
@@ -239,15 +236,14 @@ impl Table {
 
     /// The choice of the first rule that matches. Allocates nothing.
     pub fn choose(&self, query: &Query) -> Choice {
-        self.choose_where(query, |_| true)
+        self.choose_among(query, |_| true)
     }
 
-    /// As [`choose`](Self::choose), for a reduction with an operation that does not commute.
-    pub fn choose_in_rank_order(&self, query: &Query, topology: &Topology) -> Choice {
-        self.choose_where(query, |algorithm| !algorithm.commutative_only(topology))
-    }
-
-    fn choose_where(&self, query: &Query, admits: impl Fn(&Algorithm) -> bool) -> Choice {
+    /// As [`choose`](Self::choose), of rules with algorithms that `admits` says yes to.
+    ///
+    /// # Panics
+    /// If it says no to one that may combine operands in rank order on any team.
+    pub fn choose_among(&self, query: &Query, admits: impl Fn(&Algorithm) -> bool) -> Choice {
         let facts = query.facts();
         let matches = |(rule, entry): &(&Rule, &Entry), query: &Query| {
             rule.collective == query.collective
@@ -269,10 +265,8 @@ impl Table {
         };
         let index = (first(query).or_else(|| first(&unlimited)))
             .expect("tables are total and facts at least 1");
-        let Variant { algorithm, ports } = self.entries[index].variant;
         Choice {
-            algorithm,
-            ports,
+            variant: self.entries[index].variant,
             protocol: self.rules[index].protocol.into(),
             rule: index,
         }

@@ -6,7 +6,7 @@ use crate::team::map::CHANNELS;
 use ferrorail_base::{NodeId, Topology};
 use ferrorail_coll::cost::{self, Shape};
 use ferrorail_coll::named::{Variant, named};
-use ferrorail_coll::select::{Choice as TableChoice, Query, Table};
+use ferrorail_coll::select::{Query, Table};
 use ferrorail_coll::{Algorithm, Collective, Protocol};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,24 +35,12 @@ impl fmt::Display for ChosenBy {
 /// An algorithm, where its puts land, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The algorithm.
-    pub algorithm: &'static Algorithm,
-    /// Its k, where that is not the team's.
-    pub ports: Option<u8>,
+    /// The algorithm, with ports of its own where it does not have the team's.
+    pub variant: Variant,
     /// One of its protocols.
     pub protocol: Protocol,
     /// What chose it.
     pub by: ChosenBy,
-}
-
-impl Choice {
-    /// The algorithm with its ports.
-    pub fn variant(&self) -> Variant {
-        Variant {
-            algorithm: self.algorithm,
-            ports: self.ports,
-        }
-    }
 }
 
 /// The settings that a choice depends on; alike on all ranks of a team.
@@ -69,44 +57,32 @@ pub struct Chooser<'a> {
 impl Chooser<'_> {
     /// The choice for `query`, whose size is the upper end of its size class.
     pub fn choose(&self, query: &Query) -> Choice {
-        let by_table = |query: &Query| self.table.choose(query);
-        self.choose_where(query, |_| true, by_table)
+        self.choose_among(query, |_| true)
     }
 
     /// As [`choose`](Self::choose), for a reduction with an operation that does not commute. What
     /// is forced gives way where it would combine ranks out of order.
     pub fn choose_in_rank_order(&self, query: &Query, topology: &Topology) -> Choice {
-        self.choose_where(
-            query,
-            |algorithm| !algorithm.commutative_only(topology),
-            |query| self.table.choose_in_rank_order(query, topology),
-        )
+        self.choose_among(query, |algorithm| !algorithm.commutative_only(topology))
     }
 
-    fn choose_where(
-        &self,
-        query: &Query,
-        admits: impl FnOnce(&Algorithm) -> bool,
-        by_table: impl FnOnce(&Query) -> TableChoice,
-    ) -> Choice {
+    fn choose_among(&self, query: &Query, admits: impl Fn(&Algorithm) -> bool) -> Choice {
         let forced = self.forced.get(query.collective.name());
         // An unknown name was reported when the settings were read.
         if let Some(Ok(found)) = forced.map(|text| named(query.collective, text))
-            && let Variant { algorithm, ports } = found.at(query.bytes)
-            && query.admits(algorithm)
-            && admits(algorithm)
+            && let variant = found.at(query.bytes)
+            && query.admits(variant.algorithm)
+            && admits(variant.algorithm)
         {
             return Choice {
-                algorithm,
-                ports,
-                protocol: self.protocol(query, algorithm),
+                variant,
+                protocol: self.protocol(query, variant.algorithm),
                 by: ChosenBy::Forced,
             };
         }
-        let choice = by_table(query);
+        let choice = self.table.choose_among(query, admits);
         Choice {
-            algorithm: choice.algorithm,
-            ports: choice.ports,
+            variant: choice.variant,
             protocol: choice.protocol,
             by: ChosenBy::Rule(choice.rule),
         }
@@ -200,7 +176,8 @@ pub fn settled_protocol(
     blocks: u32,
     scratch: u64,
 ) -> Protocol {
-    let room = || piece_bytes(choice.algorithm, collective, shape, bytes, blocks, scratch);
+    let algorithm = choice.variant.algorithm;
+    let room = || piece_bytes(algorithm, collective, shape, bytes, blocks, scratch);
     match choice.protocol {
         Protocol::Rendezvous if blocks > 0 && room() < bytes => Protocol::Eager,
         protocol => protocol,
@@ -250,7 +227,7 @@ mod tests {
             zero_copy,
         };
         let by_table = chooser(&none, None).choose(&QUERY);
-        assert_eq!(by_table.algorithm.name, "smp_bruck");
+        assert_eq!(by_table.variant.algorithm.name, "smp_bruck");
         assert!(matches!(by_table.by, ChosenBy::Rule(_)));
         let protocol = |setting, bytes, zero_copy| {
             let query = Query {
@@ -260,7 +237,7 @@ mod tests {
             };
             let choice = chooser(&bruck, setting).choose(&query);
             assert_eq!(
-                (choice.algorithm.name, choice.by),
+                (choice.variant.algorithm.name, choice.by),
                 ("bruck", ChosenBy::Forced)
             );
             choice.protocol
@@ -287,7 +264,7 @@ mod tests {
                 ..QUERY
             };
             let choice = chooser.choose(&query);
-            (choice.variant().to_string(), choice.by)
+            (choice.variant.to_string(), choice.by)
         };
         let forced = |text: &str| (text.to_owned(), ChosenBy::Forced);
         assert_eq!(
@@ -351,6 +328,6 @@ mod tests {
         let interleaved = Topology::from_host_keys(&[0, 1, 2, 3, 0, 1, 2, 3], None);
         let choice = chooser.choose_in_rank_order(&query, &interleaved);
         assert!(matches!(choice.by, ChosenBy::Rule(_)));
-        assert!(!choice.algorithm.commutative_only(&interleaved));
+        assert!(!choice.variant.algorithm.commutative_only(&interleaved));
     }
 }

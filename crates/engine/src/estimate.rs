@@ -304,7 +304,7 @@ impl<'a> Imagined<'a> {
             multicast: self.settings.multicast,
             all_pairs: self.all_pairs,
         });
-        (choice.variant(), choice.protocol)
+        (choice.variant, choice.protocol)
     }
 
     fn nobody(&self) -> Peers {

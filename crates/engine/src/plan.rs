@@ -60,7 +60,6 @@ impl PlanKey {
 /// The choice for one key.
 pub(crate) struct Plan {
     key: PlanKey,
-    pub algorithm: &'static Algorithm,
     pub protocol: Protocol,
     /// k.
     ports: u8,
@@ -138,7 +137,7 @@ impl Plans {
     /// The plan to use instead of `plan`, and from now on, as nodes cannot send each other multicasts.
     pub fn without_multicast(&mut self, map: &Map, plan: &Plan) -> Plan {
         self.without_multicast = true;
-        let is_multicast = |plan: &Plan| plan.algorithm.multicast;
+        let is_multicast = |plan: &Plan| plan.variant.algorithm.multicast;
         self.others.retain(|_, plan| !is_multicast(plan));
         for place in &mut self.recent {
             place.take_if(|plan| is_multicast(plan));
@@ -203,11 +202,11 @@ impl Plan {
             multicast,
         );
         let Choice {
-            algorithm,
-            ports,
+            variant,
             protocol,
             by,
         } = choice;
+        let Variant { algorithm, ports } = variant;
         let ports = ports.unwrap_or_else(|| map.ports());
         let protocol = match protocol {
             Protocol::Eager => protocol,
@@ -235,10 +234,9 @@ impl Plan {
         Self {
             key,
             parts: algorithm.cut.parts(topology.size()),
-            algorithm,
             protocol,
             ports,
-            variant: choice.variant(),
+            variant,
             by,
             route: route(if both { Protocol::Eager } else { protocol }),
             large: both.then(|| route(Protocol::Rendezvous)),
@@ -262,7 +260,7 @@ impl Plan {
             Some(_) => Protocol::Eager,
             None => self.protocol,
         };
-        let (algorithm, ports) = (self.algorithm, self.ports);
+        let (algorithm, ports) = (self.variant.algorithm, self.ports);
         schedule(map, algorithm, ports, protocol, self.key.root, rank).peers()
     }
 
@@ -278,7 +276,7 @@ impl Plan {
         CallCount {
             calls,
             bytes,
-            rounds: runs * (self.algorithm.work)(&shape, self.protocol).rounds,
+            rounds: runs * (self.variant.algorithm.work)(&shape, self.protocol).rounds,
             messages: runs * puts,
             predicted_ns: calls as f64 * self.predict(map, &shape, mean),
         }
@@ -286,6 +284,7 @@ impl Plan {
 
     /// Predicted time of a call of `bytes`.
     fn predict(&self, map: &Map, shape: &Shape, bytes: u64) -> f64 {
+        let algorithm = self.variant.algorithm;
         let model = Model {
             stripe_bytes: map.settings.stripe_threshold,
             ..Model::default()
@@ -295,11 +294,11 @@ impl Plan {
         let piece = match self.protocol {
             Protocol::Eager => {
                 let collective = self.key.collective;
-                piece_bytes(self.algorithm, collective, shape, bytes, blocks, scratch)
+                piece_bytes(algorithm, collective, shape, bytes, blocks, scratch)
             }
             Protocol::Rendezvous => bytes,
         };
-        predict_in_pieces(self.algorithm, self.protocol, shape, bytes, piece, &model).0
+        predict_in_pieces(algorithm, self.protocol, shape, bytes, piece, &model).0
     }
 }
 

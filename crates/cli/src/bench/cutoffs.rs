@@ -247,7 +247,7 @@ mod tests {
                 multicast: false,
                 all_pairs: true,
             };
-            table.choose(&query).algorithm.name
+            table.choose(&query).variant.algorithm.name
         };
         assert_eq!(chosen(4, 1), "smp_direct");
         assert_eq!(chosen(1024, 1), "smp_direct");
@@ -267,7 +267,7 @@ mod tests {
                 multicast: false,
                 all_pairs: true,
             };
-            rules.choose(&query).algorithm.name
+            rules.choose(&query).variant.algorithm.name
         };
         assert_eq!(chosen(4, 2), shipped(4));
         assert_eq!(chosen(65536, 2), shipped(65536));

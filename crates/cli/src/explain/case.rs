@@ -128,7 +128,7 @@ impl Case {
             multicast: self.multicast,
             all_pairs: self.all_pairs,
         });
-        let (variant, protocol) = (choice.variant(), choice.protocol);
+        let (variant, protocol) = (choice.variant, choice.protocol);
         let blocks = self.scratch_blocks(variant, protocol).unwrap_or(0);
         let (shape, scratch) = (self.shape_of(variant), self.scratch_bytes);
         choice.protocol =
@@ -138,7 +138,7 @@ impl Case {
 
     /// Whether the host MPI runs the collective instead, as `FERRORAIL_QUEUE_PAIRS` does not allow what is chosen.
     pub fn is_left(&self, choice: &Choice) -> bool {
-        is_left(choice.algorithm, self.all_pairs)
+        is_left(choice.variant.algorithm, self.all_pairs)
     }
 
     /// Every algorithm and protocol that this team could use, and what is `chosen`, fastest prediction
@@ -150,8 +150,8 @@ impl Case {
             .filter(|&(_, protocol)| self.zero_copy || protocol == Protocol::Eager)
             .map(|(algorithm, to)| self.candidate(Variant::of(algorithm), to, bytes, counted))
             .collect();
-        if chosen.ports.is_some() {
-            all.push(self.candidate(chosen.variant(), chosen.protocol, bytes, counted));
+        if chosen.variant.ports.is_some() {
+            all.push(self.candidate(chosen.variant, chosen.protocol, bytes, counted));
         }
         all.sort_by(|a, b| a.predicted.0.total_cmp(&b.predicted.0));
         all

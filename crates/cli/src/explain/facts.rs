@@ -30,9 +30,9 @@ pub fn of_size(case: &Case, bytes: u64) -> Value {
     facts["bytes"] = json!(bytes);
     facts["size_class_bytes"] = json!(1u64 << size_class(bytes).min(62));
     facts["chosen"] = json!({
-        "algorithm": choice.variant().to_string(),
+        "algorithm": choice.variant.to_string(),
         "protocol": protocol_name(choice.protocol),
-        "description": choice.algorithm.description,
+        "description": choice.variant.algorithm.description,
         "because": because(case, &choice),
         "left_to_host": case.is_left(&choice),
         "predicted_us": chosen.predicted.0 / 1000.0,
@@ -63,7 +63,7 @@ pub fn thresholds(case: &Case) -> Value {
         if last != Some(choice) {
             rows.push(json!({
                 "from_bytes": if class == 0 { 0 } else { (1u64 << (class - 1)) + 1 },
-                "algorithm": choice.variant().to_string(),
+                "algorithm": choice.variant.to_string(),
                 "protocol": protocol_name(choice.protocol),
                 "because": because(case, &choice),
                 "left_to_host": case.is_left(&choice),
@@ -112,12 +112,12 @@ fn head(case: &Case) -> Value {
 }
 
 fn is(choice: &Choice, candidate: &Candidate) -> bool {
-    (choice.variant(), choice.protocol) == (candidate.variant, candidate.protocol)
+    (choice.variant, choice.protocol) == (candidate.variant, candidate.protocol)
 }
 
 fn because(case: &Case, choice: &Choice) -> String {
     match choice.by {
-        ChosenBy::Forced => format!("FERRORAIL_ALGORITHM forces {}", choice.variant()),
+        ChosenBy::Forced => format!("FERRORAIL_ALGORITHM forces {}", choice.variant),
         ChosenBy::Rule(index) => {
             let rule = &case.table.rules()[index];
             format!("rule {index} of {}: {rule}", case.table_name)

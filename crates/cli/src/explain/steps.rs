@@ -16,7 +16,7 @@ pub fn facts(case: &Case, bytes: u64, rank: u32) -> Result<Value> {
     if rank >= ranks {
         bail!("--steps {rank} is not one of {ranks} ranks");
     }
-    let Some(schedule) = case.schedule(choice.variant(), choice.protocol, Rank(rank)) else {
+    let Some(schedule) = case.schedule(choice.variant, choice.protocol, Rank(rank)) else {
         bail!("--steps: schedules of {ranks} ranks are not built");
     };
     let rounds: Vec<Value> = schedule
@@ -25,11 +25,11 @@ pub fn facts(case: &Case, bytes: u64, rank: u32) -> Result<Value> {
         .collect();
     Ok(json!({
         "collective": case.collective.name(),
-        "algorithm": choice.variant().to_string(),
+        "algorithm": choice.variant.to_string(),
         "protocol": protocol_name(choice.protocol),
         "rank": rank,
         "ranks": ranks,
-        "ports": case.shape_of(choice.variant()).ports,
+        "ports": case.shape_of(choice.variant).ports,
         "rounds": rounds,
     }))
 }

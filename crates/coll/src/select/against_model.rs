@@ -4,7 +4,7 @@ use super::*;
 use crate::algorithm::Request;
 use crate::cost::{Model, Shape, piece_bytes, predict_in_pieces};
 use crate::registry::algorithms;
-use ferrorail_base::Rank;
+use ferrorail_base::{Rank, Topology};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -125,8 +125,9 @@ impl Findings {
             .iter()
             .map(|c| (predicted(c, shape, bytes), c))
             .collect();
-        let is_chosen =
-            |c: &Candidate| (c.algorithm, c.protocol) == (choice.algorithm, choice.protocol);
+        let is_chosen = |c: &Candidate| {
+            (c.algorithm, c.protocol) == (choice.variant.algorithm, choice.protocol)
+        };
         let chosen = timed
             .iter()
             .find(|(_, c)| is_chosen(c))

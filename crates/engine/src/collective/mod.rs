@@ -169,7 +169,7 @@ fn scheduled(
     let between_nodes = map.topology.node_count() > 1;
     // Before peers meet: it is the host's call if there is no room.
     let mut room = room::room(map, plan, Load::of(call))?;
-    if plan.algorithm.multicast && between_nodes && !multicast::open(map, state)? {
+    if plan.variant.algorithm.multicast && between_nodes && !multicast::open(map, state)? {
         *plan = state.plans.without_multicast(map, plan);
         room = room::room(map, plan, Load::of(call))?;
     }
@@ -303,7 +303,7 @@ fn connect_peers_now(
     plan: &mut Plan,
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
-    if choice::is_left(plan.algorithm, map.all_pairs) {
+    if choice::is_left(plan.variant.algorithm, map.all_pairs) {
         return Err(EngineError::TooManyConnections);
     }
     let next = state.sequence.op() + 1;

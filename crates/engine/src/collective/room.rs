@@ -128,5 +128,5 @@ pub(super) fn piece_in(scratch: u64, map: &Map, plan: &Plan, load: Load) -> usiz
     let blocks = plan.route.schedule.scratch_blocks;
     let ranks = map.topology.size();
     let (bytes, unit) = (load.bytes as u64, load.unit as u64);
-    cost::element_piece_bytes(plan.algorithm, ranks, bytes, blocks, scratch, unit) as usize
+    cost::element_piece_bytes(plan.variant.algorithm, ranks, bytes, blocks, scratch, unit) as usize
 }
