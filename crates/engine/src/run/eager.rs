@@ -11,7 +11,7 @@
 //! receiver copies the payload where the schedule wants it, at `destination` in the node's segment.
 
 use super::message::Message;
-use super::{Run, span};
+use super::{Run, span, wire};
 use crate::EngineError;
 use crate::tag::has_come;
 use ferrorail_base::Rank;
@@ -67,11 +67,7 @@ fn complete(page: &mut Page, address: Address) {
 
 /// The eager message in `page`, if it is whole.
 fn open(page: &Page) -> Option<(Address, &[u8])> {
-    let word = |at: usize| {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(&page[PAYLOAD + at..PAYLOAD + at + 8]);
-        u64::from_le_bytes(bytes)
-    };
+    let word = |at: usize| wire::word(page, PAYLOAD + at);
     let address = Address {
         flag: word(16),
         destination: word(8),

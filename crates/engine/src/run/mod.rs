@@ -14,6 +14,7 @@ mod registered;
 mod span;
 pub(crate) mod staged;
 mod user;
+mod wire;
 
 pub(crate) use ready_to_receive::{beside_cells, reserved_bytes};
 pub use user::Block;

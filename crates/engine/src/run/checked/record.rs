@@ -2,6 +2,7 @@
 //! chunk, and the words by which both sides tell how far they are.
 
 use crate::run::span::copy_out;
+use crate::run::wire::word;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::RAILS_MAX;
 
@@ -98,31 +99,23 @@ impl Record {
         let bytes = record_bytes(count);
         let mut wire = [0; RECORD_MAX];
         copy_out(cell.slice(FLAG_BYTES, bytes), &mut wire[..bytes]);
-        let word = |at: usize| {
-            let bytes = wire[at..at + 8].try_into();
-            u64::from_le_bytes(bytes.expect("eight bytes"))
-        };
-        let own = word(16) as u32;
+        let own = word(&wire, 16) as u32;
         wire[16..20].fill(0);
         if own_sum(&wire[..bytes], tag) != own || wire[9] != count {
             return None;
         }
-        let word = |at: usize| {
-            let bytes = wire[at..at + 8].try_into();
-            u64::from_le_bytes(bytes.expect("eight bytes"))
-        };
         let mut sums = [Sum::default(); RAILS_MAX];
         for (index, sum) in sums.iter_mut().enumerate().take(usize::from(count)) {
             let at = HEAD + PER_CHUNK * index;
             *sum = Sum {
-                end: word(at),
-                crc: word(at + 8) as u32,
+                end: word(&wire, at),
+                crc: word(&wire, at + 8) as u32,
             };
         }
         Some(Self {
             place: match wire[8] {
-                0 => Place::Segment(word(0)),
-                _ => Place::User(word(0)),
+                0 => Place::Segment(word(&wire, 0)),
+                _ => Place::User(word(&wire, 0)),
             },
             count,
             sums,

@@ -13,6 +13,7 @@
 
 use crate::run::checked::sum_on;
 use crate::run::span::{copy_in, copy_out};
+use crate::run::wire::word;
 use crate::team::map::Map;
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
@@ -141,22 +142,18 @@ impl Header {
     pub fn read(area: MemoryRange, grant: u64, with_sum: bool) -> Option<Self> {
         let mut wire = [0; HEADER_BYTES];
         copy_out(area.slice(0, HEADER_BYTES), &mut wire);
-        let word = |at: usize| {
-            let bytes = wire[at..at + 8].try_into();
-            u64::from_le_bytes(bytes.expect("eight bytes"))
-        };
         let header = Self {
-            tag: word(0),
-            offset: word(8),
-            bytes: word(16),
-            slot: word(24) as u32,
+            tag: word(&wire, 0),
+            offset: word(&wire, 8),
+            bytes: word(&wire, 16),
+            slot: word(&wire, 24) as u32,
             last: wire[28] != 0,
         };
         if header.bytes > (area.bytes - HEADER_BYTES) as u64 {
             return None;
         }
         if with_sum {
-            let sum = word(SUM) as u32;
+            let sum = word(&wire, SUM) as u32;
             wire[SUM..SUM + 4].fill(0);
             let data = area.slice(HEADER_BYTES, header.bytes as usize);
             if sum_of(&wire, data, grant) != sum {
