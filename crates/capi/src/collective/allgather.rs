@@ -18,11 +18,6 @@ impl Collective for Allgather {
     }
 
     #[inline]
-    fn bytes(call: &Both) -> usize {
-        call.bytes
-    }
-
-    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,

@@ -18,11 +18,6 @@ impl Collective for Alltoall {
     }
 
     #[inline]
-    fn bytes(call: &Both) -> usize {
-        call.bytes
-    }
-
-    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,

@@ -1,11 +1,13 @@
 //! `MPI_Barrier` (MPI 4.1, section 6.3).
 
-use super::{Args, Collective, Refusal, done};
+use super::{Args, Checked, Collective, Refusal, done};
 use crate::session::Session;
 use ferrorail_engine::Team;
 
 /// Barrier.
 pub struct Barrier;
+
+impl Checked for () {}
 
 impl Collective for Barrier {
     const NAME: &'static str = "barrier";
@@ -14,11 +16,6 @@ impl Collective for Barrier {
     #[inline]
     fn check(_: &Session, _: &Args) -> Result<(), Refusal> {
         Ok(())
-    }
-
-    #[inline]
-    fn bytes((): &()) -> usize {
-        0
     }
 
     #[inline]

@@ -137,6 +137,14 @@ impl<E: Into<CallError>> From<E> for Refusal {
     }
 }
 
+/// Arguments that are right as far as the communicator does not matter.
+pub trait Checked {
+    /// Bytes of one block, as far as known.
+    fn known_bytes(&self) -> usize {
+        0
+    }
+}
+
 /// What one collective has of its own.
 pub trait Collective {
     /// Its name in statistics and messages.
@@ -145,15 +153,12 @@ pub trait Collective {
     /// Whether its arrays of counts mean something at the root alone.
     const AT_ROOT: bool = false;
 
-    /// Arguments that are right as far as the communicator does not matter.
-    type Call;
+    /// What is left to look at of its arguments.
+    type Call: Checked;
 
     /// Checks what does not depend on the communicator. Arguments that are not significant on some
     /// ranks may only be looked at in [`Collective::perform`].
     fn check(session: &Session, args: &Args) -> Result<Self::Call, Refusal>;
-
-    /// Bytes of one block, as far as known.
-    fn bytes(call: &Self::Call) -> usize;
 
     /// Runs a checked call on its team.
     ///
@@ -219,7 +224,7 @@ unsafe fn attempt<C: Collective>(session: &Session, local: &Local, args: &Args) 
                     outcome.map_err(|refusal| leave(team, refusal))
                 }
                 Some(Entry::Forward(reason)) => {
-                    return Outcome::Forward(reason, C::bytes(&call));
+                    return Outcome::Forward(reason, call.known_bytes());
                 }
                 None => Err(Refusal::Invalid),
             }

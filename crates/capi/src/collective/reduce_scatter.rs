@@ -26,11 +26,6 @@ impl Collective for ReduceScatterBlock {
     }
 
     #[inline]
-    fn bytes(call: &Vector) -> usize {
-        call.bytes()
-    }
-
-    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,
@@ -62,11 +57,6 @@ impl Collective for ReduceScatter {
     #[inline]
     fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
         Vector::check(session, args)
-    }
-
-    #[inline]
-    fn bytes(call: &Vector) -> usize {
-        call.bytes()
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use super::rooted::{check_root, root_of};
 use super::side::{Input, Output, check_address, is_in_place, rejects_aliases, typed};
-use super::{Args, Collective, Refusal, done};
+use super::{Args, Checked, Collective, Refusal, done};
 use crate::datatype::Elements;
 use crate::operation::{Operation, Operations};
 use crate::session::Session;
@@ -50,10 +50,6 @@ impl Vector {
         Ok(vector)
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        self.elements.bytes().unwrap_or(0)
-    }
-
     /// Leaves a `collective` of blocks of `elements` elements to the host where one has no room in scratch, as
     /// all ranks do: before memory is taken for it, which this rank alone may not get.
     #[inline]
@@ -78,7 +74,7 @@ impl Vector {
     #[inline]
     fn check_result(&self, session: &Session, args: &Args, wrong: bool) -> Result<(), Refusal> {
         check_address(session, &self.elements)?;
-        let aliases = ptr::eq(args.send.address, args.recv.address) && self.bytes() != 0;
+        let aliases = ptr::eq(args.send.address, args.recv.address) && self.known_bytes() != 0;
         if aliases && (wrong || rejects_aliases(session)) {
             return Err(Refusal::Invalid);
         }
@@ -122,6 +118,12 @@ impl Vector {
     }
 }
 
+impl Checked for Vector {
+    fn known_bytes(&self) -> usize {
+        self.elements.known_bytes()
+    }
+}
+
 impl Collective for Allreduce {
     const NAME: &'static str = "allreduce";
     type Call = Vector;
@@ -129,11 +131,6 @@ impl Collective for Allreduce {
     #[inline]
     fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
         Vector::check_both(session, args)
-    }
-
-    #[inline]
-    fn bytes(call: &Vector) -> usize {
-        call.bytes()
     }
 
     #[inline]
@@ -165,11 +162,6 @@ impl Collective for Reduce {
     fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
         check_root(args)?;
         Vector::check(session, args)
-    }
-
-    #[inline]
-    fn bytes(call: &Vector) -> usize {
-        call.bytes()
     }
 
     #[inline]
@@ -218,11 +210,6 @@ impl Collective for Scan {
     }
 
     #[inline]
-    fn bytes(call: &Vector) -> usize {
-        call.bytes()
-    }
-
-    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,
@@ -250,11 +237,6 @@ impl Collective for Exscan {
     #[inline]
     fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
         Vector::check_both(session, args)
-    }
-
-    #[inline]
-    fn bytes(call: &Vector) -> usize {
-        call.bytes()
     }
 
     #[inline]

@@ -56,11 +56,6 @@ impl Collective for Bcast {
     }
 
     #[inline]
-    fn bytes(call: &Elements) -> usize {
-        call.bytes().unwrap_or(0)
-    }
-
-    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,
@@ -130,11 +125,6 @@ impl Collective for Gather {
     }
 
     #[inline]
-    fn bytes(call: &Side) -> usize {
-        call.bytes().unwrap_or(0)
-    }
-
-    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,
@@ -190,11 +180,6 @@ impl Collective for Scatter {
     fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
         check_root(args)?;
         Side::check(session, &args.recv)
-    }
-
-    #[inline]
-    fn bytes(call: &Side) -> usize {
-        call.bytes().unwrap_or(0)
     }
 
     #[inline]

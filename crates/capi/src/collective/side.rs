@@ -1,6 +1,6 @@
 //! One side of a call: its elements, and the plain bytes that the engine sees of them.
 
-use super::{Args, Buffer, Refusal};
+use super::{Args, Buffer, Checked, Refusal};
 use crate::datatype::{Elements, Packed};
 use crate::error::{CallError, Wrong};
 use crate::session::Session;
@@ -36,6 +36,18 @@ impl Side {
             Self::InPlace => None,
             Self::At(elements) => elements.bytes(),
         }
+    }
+}
+
+impl Checked for Side {
+    fn known_bytes(&self) -> usize {
+        self.bytes().unwrap_or(0)
+    }
+}
+
+impl Checked for Elements {
+    fn known_bytes(&self) -> usize {
+        self.bytes().unwrap_or(0)
     }
 }
 
@@ -78,6 +90,12 @@ pub struct Both {
     pub recv: Elements,
     /// Bytes of one block received.
     pub bytes: usize,
+}
+
+impl Checked for Both {
+    fn known_bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 impl Both {

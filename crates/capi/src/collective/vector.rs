@@ -6,7 +6,7 @@ use super::side::{
     Input, Output, Side, collect, not_aliased, overlap, rejects_aliases, same_bytes,
 };
 use super::table::Blocks;
-use super::{Args, Buffer, Collective, Refusal, Table, done};
+use super::{Args, Buffer, Checked, Collective, Refusal, Table, done};
 use crate::error::{CallError, Wrong};
 use crate::session::Session;
 use ferrorail_engine::Team;
@@ -31,11 +31,6 @@ impl Collective for Allgatherv {
     #[inline]
     fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
         Side::check(session, &args.send)
-    }
-
-    #[inline]
-    fn bytes(call: &Side) -> usize {
-        call.bytes().unwrap_or(0)
     }
 
     #[inline]
@@ -89,11 +84,6 @@ impl Collective for Gatherv {
     fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
         check_root(args)?;
         Side::check(session, &args.send)
-    }
-
-    #[inline]
-    fn bytes(call: &Side) -> usize {
-        call.bytes().unwrap_or(0)
     }
 
     #[inline]
@@ -151,11 +141,6 @@ impl Collective for Scatterv {
     }
 
     #[inline]
-    fn bytes(call: &Side) -> usize {
-        call.bytes().unwrap_or(0)
-    }
-
-    #[inline]
     unsafe fn perform(
         session: &Session,
         team: &Team,
@@ -199,6 +184,8 @@ impl Collective for Scatterv {
     }
 }
 
+impl Checked for bool {}
+
 impl Collective for Alltoallv {
     const NAME: &'static str = "alltoallv";
     /// Whether it is in place.
@@ -207,11 +194,6 @@ impl Collective for Alltoallv {
     #[inline]
     fn check(session: &Session, args: &Args) -> Result<bool, Refusal> {
         Ok(args.send.address as usize == session.host().constants().in_place)
-    }
-
-    #[inline]
-    fn bytes(_: &bool) -> usize {
-        0
     }
 
     #[inline]
