@@ -1,6 +1,6 @@
 //! All-gathers of many shapes, with the ranks as threads of this process.
 
-use crate::ranks::{SHAPES, on_ranks, settings};
+use crate::ranks::{SHAPES, forced, on_ranks, settings};
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_coll::{Collective, algorithms};
@@ -55,10 +55,7 @@ fn every_size(team: &Team) {
 fn every_algorithm_on_many_shapes() {
     for algorithm in algorithms(Collective::Allgather) {
         for (size, node_size) in SHAPES {
-            let mut settings = settings(node_size, 2);
-            settings
-                .algorithm
-                .insert("allgather".into(), algorithm.name.into());
+            let settings = forced(settings(node_size, 2), "allgather", algorithm.name);
             on_ranks(size, &settings, every_size);
         }
     }

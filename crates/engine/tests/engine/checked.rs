@@ -3,7 +3,7 @@
 
 #![allow(clippy::disallowed_types)]
 
-use crate::ranks::{SHAPES, on_ranks, settings};
+use crate::ranks::{SHAPES, forced, on_ranks, settings};
 use ferrorail_base::config::{Settings, StripeChoice};
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::schedule::slots;
@@ -74,10 +74,7 @@ fn every_algorithm_is_right_over_rails_that_damage() {
         .filter(|a| !a.multicast);
     for algorithm in puts {
         for (size, node_size) in SHAPES {
-            let mut settings = damaging(node_size, 2, faults);
-            settings
-                .algorithm
-                .insert("allgather".into(), algorithm.name.into());
+            let settings = forced(damaging(node_size, 2, faults), "allgather", algorithm.name);
             let context = on_ranks(size, &settings, |team| {
                 for (op, bytes) in SIZES.into_iter().enumerate() {
                     assert!(

@@ -28,6 +28,14 @@ pub fn settings(node_size: u32, rails: u8) -> Settings {
     }
 }
 
+/// `settings`, with `algorithm` for `collective` whatever the size.
+pub fn forced(mut settings: Settings, collective: &str, algorithm: &str) -> Settings {
+    settings
+        .algorithm
+        .insert(collective.into(), algorithm.into());
+    settings
+}
+
 /// Runs `body(team)` on `size` ranks.
 pub fn on_ranks(size: u32, settings: &Settings, body: impl Fn(&Team) + Sync) -> Arc<Context> {
     let context = Context::new(settings.clone(), Box::new(NoHost));

@@ -1,7 +1,7 @@
 //! The reductions of many shapes, ranks being threads: kernels, and operations that do not commute
 //! on elements of odd sizes.
 
-use crate::ranks::{SHAPES, on_ranks, settings};
+use crate::ranks::{SHAPES, forced, on_ranks, settings};
 use ferrorail_base::Rank;
 use ferrorail_base::random::SplitMix64;
 use ferrorail_coll::{Collective, algorithms};
@@ -212,10 +212,7 @@ fn one(team: &Team, collective: Collective, op: usize, elements: usize, root: u3
 fn every_algorithm(collective: Collective) {
     for algorithm in algorithms(collective) {
         for (size, node_size) in SHAPES {
-            let mut settings = settings(node_size, 2);
-            settings
-                .algorithm
-                .insert(collective.name().into(), algorithm.name.into());
+            let settings = forced(settings(node_size, 2), collective.name(), algorithm.name);
             on_ranks(size, &settings, |team| {
                 for (op, elements) in COUNTS.into_iter().enumerate() {
                     let root = op as u32 % size;
@@ -259,10 +256,7 @@ fn scans_by_every_algorithm() {
 fn sums_are_the_same_to_the_bit_everywhere() {
     for algorithm in algorithms(Collective::Allreduce) {
         for (size, node_size) in SHAPES {
-            let mut settings = settings(node_size, 2);
-            settings
-                .algorithm
-                .insert("allreduce".into(), algorithm.name.into());
+            let settings = forced(settings(node_size, 2), "allreduce", algorithm.name);
             on_ranks(size, &settings, |team| {
                 for elements in [1usize, 5, 7, 100, 20_000] {
                     let element =

@@ -1,6 +1,6 @@
 //! Barrier, broadcast, gather, scatter and all-to-all of many shapes, ranks being threads.
 
-use crate::ranks::{SHAPES, on_ranks, settings};
+use crate::ranks::{SHAPES, forced, on_ranks, settings};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_base::random::SplitMix64;
@@ -96,10 +96,7 @@ fn alltoall(team: &Team, op: usize, bytes: usize) {
 fn every_algorithm(collective: Collective, body: impl Fn(&Team) + Sync) {
     for algorithm in algorithms(collective) {
         for (size, node_size) in SHAPES {
-            let mut settings = settings(node_size, 2);
-            settings
-                .algorithm
-                .insert(collective.name().into(), algorithm.name.into());
+            let settings = forced(settings(node_size, 2), collective.name(), algorithm.name);
             on_ranks(size, &settings, &body);
         }
     }
@@ -136,14 +133,11 @@ fn gathers_by_every_algorithm() {
 #[test]
 fn blocks_that_fill_scratch_stay_whole_beside_ready_to_receive_messages() {
     for algorithm in algorithms(Collective::Gather) {
-        let mut settings = Settings {
+        let settings = Settings {
             zero_copy: Some(true),
-            ..settings(2, 2)
+            ..forced(settings(2, 2), "gather", algorithm.name)
         };
         let filling = settings.scratch_bytes as usize / 2;
-        settings
-            .algorithm
-            .insert("gather".into(), algorithm.name.into());
         on_ranks(4, &settings, |team| {
             for (op, bytes) in [filling - 32, filling, filling - 100]
                 .into_iter()
@@ -180,10 +174,7 @@ fn exchanges_by_every_algorithm() {
 fn nobody_leaves_a_barrier_early() {
     for algorithm in algorithms(Collective::Barrier) {
         for (size, node_size) in SHAPES {
-            let mut settings = settings(node_size, 2);
-            settings
-                .algorithm
-                .insert("barrier".into(), algorithm.name.into());
+            let settings = forced(settings(node_size, 2), "barrier", algorithm.name);
             let entered = AtomicU32::new(0);
             on_ranks(size, &settings, |team| {
                 for round in 1..=30 {
