@@ -53,7 +53,7 @@ pub use slot::EagerSlot;
 pub use wait::Doorbell;
 
 #[cfg(not(loom))]
-pub use copy::{Cma, cma_allow};
+pub use copy::{Cma, cma_allow, copy_into_shared};
 #[cfg(not(loom))]
 pub use node::NodeSegment;
 #[cfg(not(loom))]

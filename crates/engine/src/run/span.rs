@@ -7,6 +7,7 @@ use crate::team::map::Map;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Buffer, Order, Span};
+use ferrorail_shm::copy_into_shared;
 
 /// Addresses of the four buffers of one run.
 pub(super) struct Spans<'a> {
@@ -15,6 +16,8 @@ pub(super) struct Spans<'a> {
     block_bytes: usize,
     scratch: MemoryRange,
     node: MemoryRange,
+    /// Whether copies into the segment are for others alone, on cores of their own: a reduction reads its own again.
+    chooses_stores: bool,
 }
 
 impl<'a> Spans<'a> {
@@ -23,6 +26,7 @@ impl<'a> Spans<'a> {
         let unit = user.reducer.map_or(1, |reducer| reducer.element_bytes);
         let part = user.window.capacity().div_ceil(user.parts as usize);
         Self {
+            chooses_stores: map.has_cores && user.reducer.is_none(),
             user,
             block_bytes: part.next_multiple_of(unit),
             scratch: segment.wide_scratch(map.node_rank, allocation.channel, allocation.width),
@@ -135,6 +139,20 @@ impl<'a> Spans<'a> {
     #[inline]
     pub fn copy(&self, from: Span, into: Span) {
         debug_assert_eq!(from.count, into.count);
+        let is_in_segment = matches!(into.buffer, Buffer::Scratch | Buffer::Node);
+        let copy_range = |from: MemoryRange, into: MemoryRange| {
+            if from.address == into.address {
+                return;
+            }
+            // SAFETY: user ranges are inside the buffers the caller vouched for, the others are slices of
+            // the node segment; the verified schedule orders this copy with every other access.
+            unsafe {
+                match is_in_segment {
+                    true => self.copy_in(from, into),
+                    false => from.copy_to(into),
+                }
+            }
+        };
         if self.is_dense(from.buffer) && self.is_dense(into.buffer) {
             copy_range(self.range(from), self.range(into));
             return;
@@ -145,6 +163,20 @@ impl<'a> Spans<'a> {
             // A block, or a part, may be shorter than its room in scratch.
             let bytes = from.bytes.min(into.bytes);
             copy_range(from.slice(0, bytes), into.slice(0, bytes));
+        }
+    }
+
+    /// Copies `from` to `into` in the segment, which is as long.
+    ///
+    /// # Safety
+    /// As [`MemoryRange::copy_to`].
+    pub unsafe fn copy_in(&self, from: MemoryRange, into: MemoryRange) {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match self.chooses_stores {
+                true => copy_into_shared(from, into),
+                false => from.copy_to(into),
+            }
         }
     }
 
@@ -182,16 +214,6 @@ impl<'a> Spans<'a> {
         }
         Ok(())
     }
-}
-
-#[inline]
-fn copy_range(from: MemoryRange, into: MemoryRange) {
-    if from.address == into.address {
-        return;
-    }
-    // SAFETY: user ranges are inside the buffers the caller vouched for, the others are slices of
-    // the node segment; the verified schedule orders this copy with every other access.
-    unsafe { from.copy_to(into) }
 }
 
 /// Copies shared memory into private bytes.

@@ -79,6 +79,7 @@ impl Team {
             node_rank: topology.node_rank_of(rank),
             processes,
             tuning: tuning.map(Arc::new),
+            has_cores: host_pids.len() <= cores as usize,
             wait: WaitPolicy::for_host(host_pids.len() as u32, cores, context.settings().spin),
             zero_copy: false,
             all_pairs: true,

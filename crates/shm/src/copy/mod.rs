@@ -1,9 +1,7 @@
 //! Copying between the processes of a node.
 //!
-//! * Through a segment: copy in, copy out, both with
-//!   [`MemoryRange::copy_to`](ferrorail_base::memory::MemoryRange::copy_to). The C library's
-//!   `memcpy` behind it already switches to non-temporal stores for lengths beyond the shared cache,
-//!   so there is no variant of our own.
+//! * Through a segment: copied in by [`copy_into_shared`], with the stores that suit the distance of the cores, and
+//!   out with [`MemoryRange::copy_to`](ferrorail_base::memory::MemoryRange::copy_to).
 //! * By cross-memory attach ([`Cma`]): one copy, no segment, but a system call that pins pages, and
 //!   a right that the system may withhold.
 //!
@@ -11,5 +9,7 @@
 //! `cargo run --release -p ferrorail-shm --example copy_cutoff`.
 
 mod cma;
+mod stores;
 
 pub use cma::{Cma, cma_allow};
+pub use stores::copy_into_shared;

@@ -1,0 +1,258 @@
+//! Copies into shared memory that a rank on another core reads next.
+//!
+//! Two kinds of stores do it, and neither is always better:
+//!
+//! * Ordinary stores take each line from the cache of who read the last message there, and leave the new one where its
+//!   reader finds it near. Up to some tens of KB, or between threads of one core, that is fastest; between cores that
+//!   share no cache taking the lines is most of the time.
+//! * Non-temporal stores go past the caches: the writer waits for nobody, the reader loads from memory.
+//!
+//! How far apart two cores are nobody says, and virtual processors move. So each process times the copies that it
+//! makes, by length, tries the other kind now and then, and goes by that. Readers need not know.
+
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::sync::{AtomicU32, Ordering};
+use std::time::Instant;
+
+/// Shorter copies are ordinary ones.
+const CHOSEN_BYTES_MIN: usize = 8 << 10;
+
+/// Lengths from one power of two to the next are timed together, the last without an end.
+const CLASSES: usize = 5;
+
+/// A copy in so many is timed.
+const TIMED_INTERVAL: u32 = 8;
+
+/// The other kind is tried once in so many copies, and at first whenever their number has doubled.
+const TRIAL_INTERVAL: u32 = 256;
+
+/// What a reader takes longer from memory than from the cache of another core, in ps per byte, which the writer cannot
+/// time: 55 to 65 for messages of 4 KB to 256 KB between cores of an AMD EPYC, wherever the cores are.
+const READER_PS: u32 = 60;
+
+/// What copies of one class of lengths took, and which are made.
+struct Choice {
+    /// Copies so far.
+    turn: AtomicU32,
+    /// Mean of recent times of each kind, in ps per byte; 0 is unknown.
+    ordinary: AtomicU32,
+    streaming: AtomicU32,
+}
+
+static CHOICES: [Choice; CLASSES] = [const { Choice::new() }; CLASSES];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stores {
+    Ordinary,
+    Streaming,
+}
+
+impl Choice {
+    const fn new() -> Self {
+        Self {
+            turn: AtomicU32::new(0),
+            ordinary: AtomicU32::new(0),
+            streaming: AtomicU32::new(0),
+        }
+    }
+
+    fn of(bytes: usize) -> &'static Self {
+        let class = (bytes / CHOSEN_BYTES_MIN).ilog2() as usize;
+        &CHOICES[class.min(CLASSES - 1)]
+    }
+
+    /// Which stores the next copy has, and whether it is timed. Threads may get the same turn, which is harmless.
+    fn next(&self) -> (Stores, bool) {
+        let turn = self.turn.load(Ordering::Relaxed);
+        self.turn.store(turn.wrapping_add(1), Ordering::Relaxed);
+        let best = self.best();
+        let trial = match turn < TRIAL_INTERVAL {
+            true => turn.is_power_of_two(),
+            false => turn.is_multiple_of(TRIAL_INTERVAL),
+        };
+        let stores = match (trial, best) {
+            (false, best) => best,
+            (true, Stores::Ordinary) => Stores::Streaming,
+            (true, Stores::Streaming) => Stores::Ordinary,
+        };
+        (stores, trial || turn.is_multiple_of(TIMED_INTERVAL))
+    }
+
+    /// The kind that takes writer and reader together less time. Where the source is not in a cache the two differ by
+    /// little, and streaming has to be faster by half: as much as times vary.
+    fn best(&self) -> Stores {
+        let ordinary = self.ordinary.load(Ordering::Relaxed);
+        let streaming = self.streaming.load(Ordering::Relaxed);
+        match streaming > 0 && ordinary > streaming + streaming / 2 + READER_PS {
+            true => Stores::Streaming,
+            false => Stores::Ordinary,
+        }
+    }
+
+    /// Notes how long a copy took. Who was faster than before counts for half; who was slower may have lost its core,
+    /// or touched pages for the first time: a quarter, and four times slower at most.
+    fn note(&self, stores: Stores, ps_per_byte: u32) {
+        let mean = match stores {
+            Stores::Ordinary => &self.ordinary,
+            Stores::Streaming => &self.streaming,
+        };
+        let before = mean.load(Ordering::Relaxed);
+        let after = match before {
+            0 => ps_per_byte,
+            _ if ps_per_byte < before => before.midpoint(ps_per_byte),
+            _ => before - before / 4 + ps_per_byte.min(4 * before) / 4,
+        };
+        mean.store(after.clamp(1, u32::MAX / 8), Ordering::Relaxed);
+    }
+}
+
+/// Copies `from` to `into`, which is shared memory and as long.
+///
+/// # Safety
+/// As [`MemoryRange::copy_to`].
+#[inline]
+pub unsafe fn copy_into_shared(from: MemoryRange, into: MemoryRange) {
+    if from.bytes < CHOSEN_BYTES_MIN {
+        // SAFETY: the caller vouches for both.
+        return unsafe { from.copy_to(into) };
+    }
+    // SAFETY: as above.
+    unsafe { copy_chosen(from, into) }
+}
+
+/// # Safety
+/// As [`copy_into_shared`].
+unsafe fn copy_chosen(from: MemoryRange, into: MemoryRange) {
+    let choice = Choice::of(from.bytes);
+    let (stores, timed) = choice.next();
+    let start = timed.then(Instant::now);
+    match stores {
+        // SAFETY: the caller vouches for both.
+        Stores::Ordinary => unsafe { from.copy_to(into) },
+        // SAFETY: as above.
+        Stores::Streaming => unsafe { stream(from, into) },
+    }
+    if let Some(start) = start {
+        let ps = start.elapsed().as_nanos() * 1000 / from.bytes as u128;
+        choice.note(stores, u32::try_from(ps).unwrap_or(u32::MAX));
+    }
+}
+
+/// A copy whose stores go past the caches, as far as whole lines of `into` go.
+///
+/// # Safety
+/// As [`copy_into_shared`].
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+unsafe fn stream(from: MemoryRange, into: MemoryRange) {
+    use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    const LINE: usize = 64;
+    const WORD: usize = size_of::<__m128i>();
+    assert_eq!(
+        from.bytes, into.bytes,
+        "source and destination differ in length"
+    );
+    let head = into.address.next_multiple_of(LINE) - into.address;
+    let head = head.min(into.bytes);
+    let lines = (into.bytes - head) / LINE * LINE;
+    let part = |range: MemoryRange, offset, bytes| range.slice(offset, bytes);
+    // SAFETY: parts of ranges for which the caller vouches; what is streamed begins at a line of `into` and ends at
+    // one. The fence orders it before the flag that says it is there.
+    unsafe {
+        part(from, 0, head).copy_to(part(into, 0, head));
+        for line in (head..head + lines).step_by(LINE) {
+            let (source, target) = (from.as_ptr().add(line), into.as_ptr().add(line));
+            let word = |index: usize| _mm_loadu_si128(source.add(index * WORD).cast());
+            let words = [word(0), word(1), word(2), word(3)];
+            for (index, word) in words.into_iter().enumerate() {
+                _mm_stream_si128(target.add(index * WORD).cast(), word);
+            }
+        }
+        _mm_sfence();
+        let (tail, rest) = (head + lines, into.bytes - head - lines);
+        part(from, tail, rest).copy_to(part(into, tail, rest));
+    }
+}
+
+/// Elsewhere there are only ordinary stores.
+///
+/// # Safety
+/// As [`copy_into_shared`].
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+unsafe fn stream(from: MemoryRange, into: MemoryRange) {
+    // SAFETY: the caller vouches for both.
+    unsafe { from.copy_to(into) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streamed_bytes_are_those_of_the_source() {
+        let source: Vec<u8> = (0..5000u32).map(|byte| (byte % 251) as u8).collect();
+        for (offset, bytes) in [
+            (0, 4096),
+            (1, 4096),
+            (63, 1),
+            (64, 64),
+            (7, 4929),
+            (60, 3),
+            (0, 0),
+        ] {
+            let mut target = vec![0u8; 5200];
+            let from = MemoryRange::new(source.as_ptr(), bytes);
+            let into = MemoryRange::new(target.as_mut_ptr().wrapping_add(offset), bytes);
+            // SAFETY: both are inside vectors of this test, to which no reference is used meanwhile.
+            unsafe { stream(from, into) };
+            assert!(target[..offset].iter().all(|&byte| byte == 0));
+            assert_eq!(target[offset..offset + bytes], source[..bytes]);
+            assert!(target[offset + bytes..].iter().all(|&byte| byte == 0));
+        }
+    }
+
+    /// Has `choice` make `copies` copies that take what `ps` says; how many of them streamed.
+    fn run(choice: &Choice, copies: u32, ps: impl Fn(Stores) -> u32) -> u32 {
+        let mut streamed = 0;
+        for _ in 0..copies {
+            let (stores, timed) = choice.next();
+            streamed += u32::from(stores == Stores::Streaming);
+            if timed {
+                choice.note(stores, ps(stores));
+            }
+        }
+        streamed
+    }
+
+    fn times(ordinary: u32, streaming: u32) -> impl Fn(Stores) -> u32 {
+        move |stores| match stores {
+            Stores::Ordinary => ordinary,
+            Stores::Streaming => streaming,
+        }
+    }
+
+    #[test]
+    fn the_choice_follows_the_distance_between_cores() {
+        let choice = Choice::new();
+        // Lines that are far away, then near, then far again.
+        assert!(run(&choice, 1000, times(300, 30)) > 950);
+        assert!(run(&choice, 2000, times(18, 50)) < 700);
+        assert!(run(&choice, 1000, times(18, 50)) < 10);
+        assert!(run(&choice, 2000, times(300, 30)) > 1500);
+        assert!(run(&choice, 1000, times(300, 30)) > 990);
+    }
+
+    #[test]
+    fn what_the_reader_pays_counts() {
+        let choice = Choice::new();
+        run(&choice, 100, times(60, 20));
+        assert!(run(&choice, 1000, times(60, 20)) < 10);
+    }
+
+    #[test]
+    fn one_slow_copy_decides_nothing() {
+        let choice = Choice::new();
+        run(&choice, 300, times(20, 40));
+        choice.note(Stores::Ordinary, 10_000_000);
+        assert_eq!(choice.best(), Stores::Ordinary);
+    }
+}
