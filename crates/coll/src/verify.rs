@@ -173,6 +173,9 @@ pub enum Fault {
     /// RTRs belong to [`Protocol::Rendezvous`].
     #[error("sends an RTR although puts land in scratch")]
     RtrForEager,
+    /// A second RTR to one rank: the first permits all puts, and its room may serve for something else by then.
+    #[error("sends a second RTR to rank {0}")]
+    RtrTwice(Rank),
     /// A put into the `Recv` of a rank whose RTR was not awaited.
     #[error("puts into Recv of rank {0} without its permission")]
     NotPermitted(Rank),

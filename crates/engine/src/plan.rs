@@ -89,6 +89,9 @@ pub(crate) struct Route {
     pub registers_send: bool,
     /// Whether peers write, or puts read, the user's result.
     pub registers_recv: bool,
+    /// Whether targets in this node should share long copies: this rank is nobody's target itself, and cores would be
+    /// idle, or its copies wait for each other.
+    pub offers: bool,
 }
 
 /// Places for plans that are found without a search.
@@ -311,13 +314,16 @@ impl Route {
             let reads = |step: &Step| matches!(*step, Step::Put { to, from, .. } if from.buffer == buffer && far(to));
             schedule.steps.iter().any(reads)
         };
-        let sends_rtr = schedule
-            .steps
-            .iter()
-            .any(|step| matches!(*step, Step::SendRtr { to, .. } if far(to)));
+        let sends_rtr = |which: &dyn Fn(Rank) -> bool| {
+            let sends = |step: &Step| matches!(*step, Step::SendRtr { to, .. } if which(to));
+            schedule.steps.iter().any(sends)
+        };
+        let is_put = |step: &&Step| matches!(step, Step::Put { .. });
+        let puts = schedule.steps.iter().filter(is_put).count();
         Self {
             registers_send: protocol == Protocol::Rendezvous && puts_from(Buffer::Send),
-            registers_recv: sends_rtr || puts_from(Buffer::Recv),
+            offers: !sends_rtr(&|_| true) && (map.has_cores || puts > 1),
+            registers_recv: sends_rtr(&far) || puts_from(Buffer::Recv),
             schedule,
         }
     }

@@ -29,9 +29,15 @@ pub(super) fn check(
         }
         let checker = Checker::new(task, meanings, Rank(rank));
         let (mut phase, mut has_awaited) = (0, false);
+        let mut announced = vec![false; size as usize];
         for (index, step) in schedule.steps.iter().enumerate() {
             let fault = |kind| blame(rank, Some(index), kind);
             checker.step(step, &mut phase).map_err(fault)?;
+            if let Step::SendRtr { to, .. } = *step
+                && std::mem::replace(&mut announced[to.index()], true)
+            {
+                return Err(fault(Fault::RtrTwice(to)));
+            }
             has_awaited |= matches!(step, Step::AwaitMulticast { .. });
             if has_awaited && matches!(step, Step::Multicast { .. }) {
                 return Err(fault(Fault::MulticastOrder));

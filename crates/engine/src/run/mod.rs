@@ -11,6 +11,7 @@ mod multicast;
 mod put;
 mod ready_to_receive;
 mod registered;
+mod shared_copy;
 mod span;
 pub(crate) mod staged;
 mod user;
@@ -37,6 +38,7 @@ use ferrorail_fabric::stripe::{Chunk, flag_parts};
 use multicast::Multicasts;
 use put::Sending;
 use registered::Registered;
+use shared_copy::{OFFERED, Offered};
 use span::Spans;
 use staged::Outgoing;
 use std::cell::Cell;
@@ -81,6 +83,12 @@ pub(crate) struct Run<'a> {
     /// The check of the message that is being waited for.
     checking: Checking,
     multicasts: Multicasts,
+    /// Copies that this rank shares with their targets.
+    offered: Vec<Offered<'a>>,
+    /// Whether it shares any.
+    offers: bool,
+    /// Whether this rank can read what others offer.
+    reads_offers: bool,
     /// The user's contribution, registered for this operation if puts read it.
     send: Registered,
     /// The user's result, registered if peers write it or puts read it.
@@ -114,6 +122,9 @@ impl<'a> Run<'a> {
             serves: route.registers_recv && map.rails.is_some(),
             checking: Checking::default(),
             multicasts: Multicasts::default(),
+            offered: Vec::new(),
+            offers: route.offers,
+            reads_offers: true,
             send: register(route.registers_send, &user.send),
             receive: register(route.registers_recv, &user.recv),
             spans: Spans::new(map, user, allocation),
@@ -125,6 +136,9 @@ impl<'a> Run<'a> {
         self.look_at_rails(state)?;
         while let Some(step) = self.schedule.steps.get(self.next) {
             if let Some(blocked) = self.step(*step, state)? {
+                if self.has_offers() && self.copy_offered()? {
+                    continue;
+                }
                 // Those who wait for this rank to take their pieces do not ring the node's doorbell.
                 let idle = state.staged.is_idle();
                 return Ok(Advance::Pending(if idle { blocked } else { Blocked::Rail }));
@@ -250,7 +264,11 @@ impl<'a> Run<'a> {
         has_bytes: bool,
     ) -> Result<Option<Blocked>, EngineError> {
         if self.map.topology.same_node(from, self.map.rank) {
-            return Ok(self.unless_arrived(slot, tag, Blocked::Node));
+            return match self.arrived(slot, 0, tag) {
+                None => Ok(Some(Blocked::Node)),
+                Some(OFFERED) => self.help(state, from, slot, tag),
+                Some(_) => Ok(None),
+            };
         }
         if has_bytes && self.map.settings.reliable {
             return self.unless_checked(state, from, slot, tag);
@@ -272,8 +290,13 @@ impl<'a> Run<'a> {
         (!complete).then_some(blocked)
     }
 
-    /// Waits until the rails no longer read the user's memory, then gives its registration back.
+    /// Waits until nobody reads the user's memory any more, then gives its registration back.
     fn drain(&mut self, state: &mut State) -> Result<Advance, EngineError> {
+        while self.has_offers() {
+            if !self.copy_offered()? && self.has_offers() {
+                return Ok(Advance::Pending(Blocked::Node));
+            }
+        }
         if let Some(rails) = &self.map.rails {
             while let Some(&ticket) = state.tickets.last() {
                 if !rails.fabric.is_complete(ticket)? {
@@ -312,6 +335,7 @@ impl<'a> Run<'a> {
 
     fn release_user_memory(&mut self, complete: bool) {
         self.settle_multicasts();
+        self.withdraw_offers();
         self.send.release(self.map, complete);
         self.receive.release(self.map, complete);
     }

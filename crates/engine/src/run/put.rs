@@ -29,8 +29,8 @@ pub(super) struct Sending {
 impl<'a> Run<'a> {
     /// Puts to a rank of this node.
     pub(super) fn put_node(
-        &self,
-        state: &State,
+        &mut self,
+        state: &mut State,
         to: Rank,
         slot: Slot,
         from: Span,
@@ -42,6 +42,10 @@ impl<'a> Run<'a> {
             let offset = self.protocol_offset(into);
             self.check_capacity(&region, offset, source.bytes, to)?;
             let address = region.address + offset as u64;
+            let tag = self.sent_tag(to, from);
+            if self.offer(state, (to, slot, tag), source, address) {
+                return Ok(None);
+            }
             let process = Cma::of(self.map.processes[to.index()]);
             // SAFETY: the peer announced this memory for this operation and waits for our flag.
             unsafe { process.write(source, address) }
@@ -54,9 +58,9 @@ impl<'a> Run<'a> {
             let dest = segment.slice(base + self.spans.bytes(into.first), source.bytes);
             // SAFETY: both lie in the segment or in this rank's buffers, and the verified schedule
             // orders this write with every other access.
-            unsafe { source.copy_to(dest) }
+            unsafe { self.spans.copy_in(source, dest) }
         }
-        self.raise_node(to, slot, self.sent_tag(to, from));
+        self.raise_node(to, slot, flag_value(self.sent_tag(to, from), 1));
         Ok(None)
     }
 
@@ -78,12 +82,11 @@ impl<'a> Run<'a> {
             .ok_or(EngineError::Mismatch { rank: Some(to) })
     }
 
-    pub(super) fn raise_node(&self, to: Rank, slot: Slot, tag: u64) {
+    /// Raises the arrival flag of a message to a rank of this node to `value`.
+    pub(super) fn raise_node(&self, to: Rank, slot: Slot, value: u64) {
         let segment = self.map.segment();
         let to = self.map.topology.node_rank_of(to);
-        segment
-            .arrival(to, self.channel, slot, 0)
-            .raise(flag_value(tag, 1));
+        segment.arrival(to, self.channel, slot, 0).raise(value);
         segment.doorbell().ring();
     }
 
@@ -238,7 +241,9 @@ impl<'a> Run<'a> {
 }
 
 fn rtr(state: &State, to: Rank) -> RemoteRegion {
-    state.rtr[to.index()].expect("verified: puts into user memory follow an RTR")
+    let rtr = state.rtr[to.index()].as_ref();
+    rtr.expect("verified: puts into user memory follow an RTR")
+        .region
 }
 
 impl Run<'_> {

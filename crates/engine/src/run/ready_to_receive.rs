@@ -5,10 +5,11 @@ use super::message::{Message, link_to};
 use super::span::{copy_in, copy_out};
 use crate::EngineError;
 use crate::blocking_wait::Blocked;
-use crate::team::state::State;
+use crate::team::state::{Rtr, State};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::Slot;
+use ferrorail_fabric::stripe::flag_value;
 use ferrorail_fabric::{RAILS_MAX, RemoteRegion};
 
 /// Room for an RTR in scratch, which holds two for each rank where ranks have messages for every other.
@@ -51,7 +52,8 @@ impl Run<'_> {
                 .range()
                 .slice(offset, RemoteRegion::WIRE_BYTES);
             copy_in(&self.rtr(to).to_wire(), cell);
-            self.raise_node(to, slot, self.op);
+            state.sent_rtrs[to.index()] = slot;
+            self.raise_node(to, slot, flag_value(self.op, 1));
             return Ok(None);
         }
         let rails = self.rails();
@@ -109,7 +111,10 @@ impl Run<'_> {
         let cell = segment.slice(offset, RemoteRegion::WIRE_BYTES);
         let mut wire = [0; RemoteRegion::WIRE_BYTES];
         copy_out(cell, &mut wire);
-        state.rtr[from.index()] = Some(RemoteRegion::from_wire(&wire));
+        state.rtr[from.index()] = Some(Rtr {
+            region: RemoteRegion::from_wire(&wire),
+            cell: Some(slot),
+        });
         Ok(None)
     }
 

@@ -12,6 +12,7 @@ use crate::run::staged::transfers::StagedTransfers;
 use crate::sequence::Sequence;
 use ferrorail_base::Rank;
 use ferrorail_bootstrap::Oob;
+use ferrorail_coll::Slot;
 use ferrorail_fabric::stripe::{RailTurn, RateSampler};
 use ferrorail_fabric::{RemoteRegion, Ticket};
 use std::time::Instant;
@@ -31,7 +32,9 @@ pub(crate) struct State {
     /// Whose turn it is among the rails, for short messages to whomever.
     pub rail_turn: RailTurn,
     /// Receive buffers announced in the running operation, by rank.
-    pub rtr: Vec<Option<RemoteRegion>>,
+    pub rtr: Vec<Option<Rtr>>,
+    /// The slot of the RTR that this rank sent last to each rank of its node.
+    pub sent_rtrs: Vec<Slot>,
     /// Tracked puts of the running operation.
     pub tickets: Vec<Ticket>,
     /// Checked messages without an acknowledgement.
@@ -54,6 +57,14 @@ pub(crate) struct State {
     pub freed: bool,
     /// What follows.
     pub(super) leaving: Leaving,
+}
+
+/// A receive buffer that was announced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rtr {
+    pub region: RemoteRegion,
+    /// The slot of the cell in which it came, until that serves for something else.
+    pub cell: Option<Slot>,
 }
 
 /// What a team keeps after an error.
@@ -89,6 +100,7 @@ impl State {
             links: vec![None; size],
             rail_turn: RailTurn::after(map.node_rank.index(), map.rail_count().into()),
             rtr: vec![None; size],
+            sent_rtrs: vec![0; size],
             tickets: Vec::new(),
             unacknowledged: UnacknowledgedList::default(),
             staged: StagedTransfers::default(),

@@ -6,9 +6,10 @@ use ferrorail_engine::{Context, NoHost, Team};
 use std::sync::Arc;
 
 /// Ranks and ranks per node that tests of every algorithm go through.
-pub const SHAPES: [(u32, u32); 8] = [
+pub const SHAPES: [(u32, u32); 9] = [
     (1, 1),
     (2, 1),
+    (2, 2),
     (3, 2),
     (4, 2),
     (5, 3),

@@ -99,7 +99,7 @@ fn every_algorithm_is_right_whoever_is_refused() {
         // Multicasts are copied into their datagrams.
         let puts = algorithms(collective).iter().filter(|a| !a.multicast);
         for algorithm in puts.filter(|algorithm| algorithm.supports(Protocol::Rendezvous)) {
-            for (ranks, node_size) in [SHAPES[2], SHAPES[4], SHAPES[5]] {
+            for (ranks, node_size) in [SHAPES[3], SHAPES[5], SHAPES[6]] {
                 for faults in ["loop0:refuse:every=1", "loop1:refuse:every=2"] {
                     let mut settings = refusing(node_size, 2, faults);
                     // What has no room in scratch would not go straight to user memory.

@@ -317,6 +317,19 @@ fn zero_copy_needs_its_rtr() {
 }
 
 #[test]
+fn one_rtr_permits_all_puts() {
+    let mut team = Team::new("direct", FLAT, Protocol::Rendezvous);
+    let is_rtr = |step: &Step| matches!(step, Step::SendRtr { .. });
+    let index = team.find(2, 0, is_rtr);
+    let Step::SendRtr { to, .. } = team.schedules[2].steps[index] else {
+        unreachable!("it was looked for");
+    };
+    let second = team.find(2, 1, is_rtr);
+    team.schedules[2].steps[second] = Step::SendRtr { to, slot: 7 };
+    assert_eq!(team.fault().kind, Fault::RtrTwice(to));
+}
+
+#[test]
 fn rtrs_that_wait_for_each_other_deadlock() {
     let mut team = Team::new("ring", &[1, 1], Protocol::Rendezvous);
     for rank in 0..2 {
