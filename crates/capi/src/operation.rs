@@ -14,7 +14,7 @@ use ferrorail_mpi_abi::{
 use ferrorail_reduce::{Group, Kernel, Number, Operator, kernel};
 use number::{is_comparable, number_of};
 use std::collections::HashMap;
-use std::sync::{OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 /// Largest element that the host is asked about: predefined ones have 32 bytes at most.
 const PROBE_BYTES: usize = 256;
@@ -195,7 +195,7 @@ impl Operations {
     }
 
     fn accepted(&self) -> MutexGuard<'_, HashMap<(Op, Datatype), bool>> {
-        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.accepted.lock()
     }
 }
 

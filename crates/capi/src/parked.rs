@@ -9,7 +9,7 @@ use ferrorail_base::config::Settings;
 use ferrorail_base::sync::Mutex;
 use ferrorail_engine::Team;
 use libc::c_int;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// Used teams kept, the latest.
 const TEAMS_MAX: usize = 16;
@@ -77,7 +77,7 @@ fn add(identity: u64, key: Key, team: Arc<Team>) {
         bytes: team.node_bytes(),
         team,
     };
-    let mut all = PARKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = PARKED.lock();
     all.push(parked);
     let mut room = (TEAMS_MAX, BYTES_MAX, BATCH_MAX);
     let mut surplus = Vec::new();
@@ -100,7 +100,7 @@ fn add(identity: u64, key: Key, team: Arc<Team>) {
 /// How many teams to make beside one that a communicator of `key` needs: as many as were made before, so that the
 /// number of times that some are made grows with the logarithm of how many are needed.
 pub fn spares_wanted(key: &Key) -> usize {
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut made = MADE.lock();
     let known = made.iter().position(|(other, _)| other == key);
     let before = known.map_or(0, |index| made.remove(index).1);
     let spares = before.min(BATCH_MAX - 1);
@@ -113,14 +113,14 @@ pub fn spares_wanted(key: &Key) -> usize {
 
 /// Takes out the team that was parked last of those for `key`.
 pub fn take(key: &Key) -> Option<Parked> {
-    let mut all = PARKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = PARKED.lock();
     let index = all.iter().rposition(|parked| parked.key == *key)?;
     Some(all.remove(index))
 }
 
 /// Drops all.
 pub fn clear() {
-    let all = std::mem::take(&mut *PARKED.lock().unwrap_or_else(PoisonError::into_inner));
+    let all = std::mem::take(&mut *PARKED.lock());
     drop(all);
 }
 

@@ -8,7 +8,7 @@ use ferrorail_base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use ferrorail_mpi_abi::{Comm, Group, Host, MpiError};
 use libc::c_int;
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// Tags of a team: each kind of message has one.
 pub const TAGS: c_int = 6;
@@ -78,7 +78,7 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 static NEXT_NAME: AtomicU64 = AtomicU64::new(1);
 
 fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Private {

@@ -2,7 +2,7 @@
 
 use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_mpi_abi::{Comm, Host, MpiError, RequestList};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// A receive that nobody sends to: testing it drives the host's progress, in every MPI library.
 /// (A probe on a communicator of one rank does not in MPICH, which looks at its own queue only.)
@@ -44,8 +44,7 @@ impl Progress {
 
     /// Completes the receive.
     pub fn stop(&self) {
-        let pending = self.0.pending.lock();
-        let taken = pending.unwrap_or_else(PoisonError::into_inner).take();
+        let taken = self.0.pending.lock().take();
         let Some(mut taken) = taken else {
             return;
         };
@@ -66,7 +65,7 @@ impl Progress {
     /// The pending receive, unless another thread is testing it (MPI forbids two to do so, and one
     /// is enough).
     fn try_pending(&self) -> Option<MutexGuard<'_, Option<Pending>>> {
-        self.0.pending.try_lock().ok()
+        self.0.pending.try_lock()
     }
 }
 

@@ -32,7 +32,7 @@ use libc::{c_int, c_void};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// All entries by their address, which is the attribute's value.
 static ENTRIES: Mutex<Option<HashMap<usize, Arc<Entry>>>> = Mutex::new(None);
@@ -234,7 +234,7 @@ fn refused(session: &Session, comm: Comm, error: &EngineError) -> &'static str {
 }
 
 fn entries() -> MutexGuard<'static, Option<HashMap<usize, Arc<Entry>>>> {
-    ENTRIES.lock().unwrap_or_else(PoisonError::into_inner)
+    ENTRIES.lock()
 }
 
 /// Takes an entry out of use.
@@ -279,7 +279,7 @@ pub fn free(comm: Comm, forward: impl FnOnce() -> c_int) -> c_int {
 static RETIRED: Mutex<Vec<Arc<Team>>> = Mutex::new(Vec::new());
 
 fn retired() -> MutexGuard<'static, Vec<Arc<Team>>> {
-    RETIRED.lock().unwrap_or_else(PoisonError::into_inner)
+    RETIRED.lock()
 }
 
 /// Takes down retired teams that nobody uses any more. Not from a callback of the host, which it calls.

@@ -12,7 +12,7 @@ use ferrorail_fabric::{FabricError, RailInfo};
 use ferrorail_rdma_transport::failover::Watchdog;
 use std::collections::HashSet;
 use std::io;
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// The process context that a waiting rank must keep going.
 pub trait Host: Send + Sync {
@@ -74,7 +74,7 @@ impl Context {
 
     /// Processes whose memory this one was found to read.
     pub(crate) fn reached(&self) -> MutexGuard<'_, HashSet<ProcessId>> {
-        self.reached.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reached.lock()
     }
 
     /// This process's settings. Where ranks must agree a team has those it was made with.
@@ -97,7 +97,7 @@ impl Context {
     }
 
     pub(crate) fn rails(&self, kind: RailsKind) -> Result<Arc<Rails>, FabricError> {
-        let mut opened = self.rails.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.rails.lock();
         if let Some((_, rails)) = opened.iter().find(|(of, _)| *of == kind) {
             return Ok(rails.clone());
         }
@@ -107,10 +107,7 @@ impl Context {
             rails = ?rails.attributes().rails.iter().map(|rail| rail.name.as_str()).collect::<Vec<_>>(),
             "rails opened"
         );
-        let mut watchdogs = self
-            .watchdogs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut watchdogs = self.watchdogs.lock();
         watchdogs.extend(rails.watchdog()?);
         opened.push((kind, rails.clone()));
         Ok(rails)
@@ -118,10 +115,7 @@ impl Context {
 
     /// The thread that serves windows, started if there is none.
     pub(crate) fn service_thread(&self) -> io::Result<Arc<ServiceThread>> {
-        let mut known = self
-            .service_thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.service_thread.lock();
         if let Some(service_thread) = known.upgrade() {
             return Ok(service_thread);
         }
@@ -133,8 +127,7 @@ impl Context {
     /// A thread that serves one window, as long as that keeps it.
     pub(crate) fn own_service_thread(&self) -> io::Result<Arc<ServiceThread>> {
         let service_thread = Arc::new(ServiceThread::start()?);
-        let known = self.own_handlers.lock();
-        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.own_handlers.lock();
         known.retain(|other| other.strong_count() > 0);
         known.push(Arc::downgrade(&service_thread));
         Ok(service_thread)
@@ -142,8 +135,7 @@ impl Context {
 
     /// The thread that drives multicasts, started if there is none.
     pub(crate) fn multicast_service(&self) -> io::Result<Arc<Service>> {
-        let known = self.multicast_service.lock();
-        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.multicast_service.lock();
         if let Some(service) = &*known {
             return Ok(Arc::clone(service));
         }
@@ -160,8 +152,7 @@ impl Context {
 
     /// Has the statistics up to date about multicasts.
     pub(crate) fn count_multicasts(&self) {
-        let known = self.multicast_service.lock();
-        let service = known.unwrap_or_else(PoisonError::into_inner).clone();
+        let service = self.multicast_service.lock().clone();
         if let Some(service) = service {
             service.tell_statistics();
         }
@@ -169,30 +160,18 @@ impl Context {
 
     /// Ends the threads that look after rails and windows.
     pub(crate) fn stop_watchdogs(&self) {
-        let service_thread = self
-            .service_thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let service_thread = self.service_thread.lock();
         let service_thread = service_thread.upgrade();
         if let Some(service_thread) = service_thread {
             service_thread.end();
         }
-        let own = std::mem::take(
-            &mut *self
-                .own_handlers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        let own = std::mem::take(&mut *self.own_handlers.lock());
         for service_thread in own.iter().filter_map(Weak::upgrade) {
             service_thread.end();
         }
-        let service = self.multicast_service.lock();
-        let service = service.unwrap_or_else(PoisonError::into_inner).take();
+        let service = self.multicast_service.lock().take();
         drop(service);
-        let mut watchdogs = self
-            .watchdogs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut watchdogs = self.watchdogs.lock();
         watchdogs.clear();
     }
 
@@ -216,7 +195,7 @@ impl Context {
 
     /// Says the first of the lines about `subject` in the life of the process.
     pub fn warn_once_about(&self, subject: &str, line: impl FnOnce() -> String) {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warned = self.warned.lock();
         if warned.insert(subject.to_owned()) {
             tracing::warn!("{}", line());
         }
@@ -224,7 +203,7 @@ impl Context {
 
     /// Takes `lines` as said: another rank says them.
     pub(crate) fn know(&self, lines: impl IntoIterator<Item = String>) {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warned = self.warned.lock();
         warned.extend(lines);
     }
 
@@ -237,7 +216,7 @@ impl Context {
 
     /// The rails opened so far.
     pub fn opened_rails(&self) -> Vec<Arc<Rails>> {
-        let opened = self.rails.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = self.rails.lock();
         opened.iter().map(|(_, rails)| rails.clone()).collect()
     }
 }

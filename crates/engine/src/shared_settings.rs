@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
 /// What a choice may depend on, besides the team itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,7 +157,7 @@ impl Tuning {
         let Some(path) = &settings.tuning else {
             return Self(None);
         };
-        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = READ.lock();
         let text = read.entry(path.clone()).or_insert_with(|| {
             let told = |reason: String| format!("FERRORAIL_TUNING={}: {reason}", path.display());
             read_text(path, Self::BYTES_MAX).map_err(told)

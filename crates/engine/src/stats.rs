@@ -7,7 +7,6 @@ use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
 use ferrorail_coll::named::Variant;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 /// What calls are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -192,7 +191,7 @@ impl Stats {
         if count.calls == 0 {
             return;
         }
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.calls.lock();
         let sum = calls.entry(key).or_default();
         sum.calls += count.calls;
         sum.bytes += count.bytes;
@@ -203,10 +202,7 @@ impl Stats {
 
     /// Counts a call that was left to the host MPI.
     pub fn forwarded(&self, collective: &'static str, reason: &'static str, bytes: u64) {
-        let mut forwarded = self
-            .forwarded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut forwarded = self.forwarded.lock();
         let count = forwarded.entry((collective, reason)).or_default();
         count.calls += 1;
         count.bytes += bytes;
@@ -214,10 +210,7 @@ impl Stats {
 
     /// Calls of `collective`, or of all, that were left to the host MPI so far.
     pub fn forwarded_calls(&self, collective: Option<&str>) -> u64 {
-        let forwarded = self
-            .forwarded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let forwarded = self.forwarded.lock();
         forwarded
             .iter()
             .filter(|((name, _), _)| collective.is_none_or(|wanted| wanted == *name))
@@ -287,47 +280,37 @@ impl Stats {
 
     /// Adds what multicasts have come to.
     pub(crate) fn add_multicast(&self, row: &MulticastRow) {
-        let sum = self.multicast.lock();
-        sum.unwrap_or_else(PoisonError::into_inner).add(row);
+        self.multicast.lock().add(row);
     }
 
     /// What multicasts have come to so far.
     pub fn multicast(&self) -> MulticastRow {
-        *self
-            .multicast
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *self.multicast.lock()
     }
 
     /// Counts a chunk that `rail` damaged.
     pub(crate) fn damaged(&self, fabric: &'static str, rail: &str) {
-        let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut damaged = self.damaged.lock();
         *damaged.entry((fabric, rail.to_owned())).or_default() += 1;
     }
 
     /// Chunks that `rail` damaged so far.
     pub fn damaged_chunks(&self, fabric: &'static str, rail: &str) -> u64 {
-        let damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        let damaged = self.damaged.lock();
         let count = damaged.get(&(fabric, rail.to_owned()));
         count.copied().unwrap_or(0)
     }
 
     /// Counts a buffer that the host MPI packed or unpacked.
     pub fn packed_by_host(&self, bytes: u64) {
-        let mut count = self
-            .host_packing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut count = self.host_packing.lock();
         count.calls += 1;
         count.bytes += bytes;
     }
 
     /// What the host MPI packed or unpacked so far.
     pub fn host_packing(&self) -> HostPackingRow {
-        let count = *self
-            .host_packing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let count = *self.host_packing.lock();
         HostPackingRow {
             buffers: count.calls,
             bytes: count.bytes,
@@ -336,11 +319,8 @@ impl Stats {
 
     /// All calls counted so far.
     pub fn rows(&self) -> (Vec<CallRow>, Vec<ForwardRow>) {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let forwarded = self
-            .forwarded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let calls = self.calls.lock();
+        let forwarded = self.forwarded.lock();
         let calls = calls.iter().map(|(key, count)| CallRow {
             collective: key.collective.into(),
             algorithm: key.algorithm.to_string(),

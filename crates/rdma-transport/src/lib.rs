@@ -22,9 +22,6 @@
 //! among the rails asked for, whether they could be opened or not. Nothing here knows ranks,
 //! collectives or windows; addresses travel by the caller's out-of-band channel.
 
-// What posts and polls returns at once: no lock of a transport leaves it, so none is held over a wait.
-#![allow(clippy::disallowed_types)]
-
 pub mod failover;
 pub mod loopback;
 pub mod verbs;

@@ -7,7 +7,7 @@
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
+use std::sync::{PoisonError, TryLockError};
 
 #[cfg(debug_assertions)]
 std::thread_local! {
@@ -65,32 +65,33 @@ impl<T> Mutex<T> {
         Self(std::sync::Mutex::new(value))
     }
 
-    /// See [`std::sync::Mutex::lock`].
-    ///
-    /// # Errors
-    /// If a thread panicked while it held the lock.
+    /// Exclusive use, when nobody else has it. What a thread that panicked left behind is used as it is.
     #[inline]
-    pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        match self.0.lock() {
-            Ok(guard) => Ok(MutexGuard::new(guard)),
-            Err(poison) => Err(PoisonError::new(MutexGuard::new(poison.into_inner()))),
-        }
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard::new(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// See [`std::sync::Mutex::try_lock`].
-    ///
-    /// # Errors
-    /// If the lock is held, or a thread panicked while it held it.
+    /// As [`Mutex::lock`], unless somebody else has it.
     #[inline]
-    pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        match self.0.try_lock() {
-            Ok(guard) => Ok(MutexGuard::new(guard)),
-            Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
-            Err(TryLockError::Poisoned(poison)) => {
-                let guard = MutexGuard::new(poison.into_inner());
-                Err(TryLockError::Poisoned(PoisonError::new(guard)))
-            }
-        }
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        try_lock(&self.0).map(MutexGuard::new)
+    }
+
+    /// The value, which nobody else can use meanwhile.
+    #[inline]
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Locks `mutex` unless it is locked.
+#[inline]
+#[allow(clippy::disallowed_types)]
+fn try_lock<T>(mutex: &std::sync::Mutex<T>) -> Option<std::sync::MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poison)) => Some(poison.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 
@@ -141,11 +142,7 @@ impl<T> Claim<T> {
     /// The claim, unless another thread has it.
     #[inline]
     pub fn take(&self) -> Option<Claimed<'_, T>> {
-        match self.0.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::WouldBlock) => None,
-            Err(TryLockError::Poisoned(poison)) => Some(poison.into_inner()),
-        }
+        try_lock(&self.0)
     }
 }
 

@@ -22,7 +22,6 @@ use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_mpi_abi::Datatype;
 use libc::{c_int, c_void};
 use std::collections::HashMap;
-use std::sync::PoisonError;
 
 /// Facts on predefined types that are not in the fast table (`MPI_DOUBLE_INT`); they never go away.
 static PREDEFINED: Mutex<Option<HashMap<usize, Layout>>> = Mutex::new(None);
@@ -88,7 +87,7 @@ fn keep(session: &Session, datatype: Datatype, layout: Layout) {
 }
 
 fn predefined() -> MutexGuard<'static, Option<HashMap<usize, Layout>>> {
-    PREDEFINED.lock().unwrap_or_else(PoisonError::into_inner)
+    PREDEFINED.lock()
 }
 
 /// Delete callback of the datatype attribute. A call that uses the type meanwhile has its own

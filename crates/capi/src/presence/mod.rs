@@ -12,7 +12,6 @@ use crate::reason;
 use crate::runtime;
 use ferrorail_base::sync::Mutex;
 use ferrorail_mpi_abi::{AbiKind, Comm, Host, MpiError};
-use std::sync::PoisonError;
 use std::time::Instant;
 
 /// What a rank says of itself. Ranks with another version count as ranks without.
@@ -52,7 +51,7 @@ pub fn announce() {
     let Some(runtime) = runtime::get() else {
         return;
     };
-    let mut announced = ANNOUNCED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut announced = ANNOUNCED.lock();
     let needless = runtime.settings().presence_assumed || is_alone();
     if needless || announced.is_some() || runtime.host.is_active() {
         return;
@@ -78,7 +77,7 @@ pub fn session_begins() {
     if runtime.host.is_active() {
         return;
     }
-    let mut announced = ANNOUNCED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut announced = ANNOUNCED.lock();
     if announced.is_none() {
         *announced = Some(Err("a session was opened before MPI_Init".into()));
     }
@@ -98,10 +97,7 @@ impl World {
     /// # Errors
     /// The host's.
     pub fn find(host: &Host, assumed: bool) -> Result<Self, MpiError> {
-        let announced = ANNOUNCED
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let announced = ANNOUNCED.lock().take();
         pmix::ignore();
         let world = host.predefined().comm_world;
         let (rank, size) = (host.comm_rank(world)?, host.comm_size(world)?);

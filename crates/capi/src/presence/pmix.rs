@@ -8,7 +8,6 @@ use ferrorail_base::sync::{AtomicBool, Ordering};
 use libc::{RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, c_char, c_int, c_void};
 use std::ffi::{CStr, CString};
 use std::ptr::{self, NonNull};
-use std::sync::PoisonError;
 
 const SUCCESS: c_int = 0;
 const SCOPE_GLOBAL: u8 = 3;
@@ -115,7 +114,7 @@ fn announce(prefix: &str, me: Process) {
         client.put(VERSION)?;
         Ok(Box::new(client) as Box<dyn KeyValues>)
     });
-    *ANNOUNCED.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
+    *ANNOUNCED.lock() = Some(client);
 }
 
 impl Client {

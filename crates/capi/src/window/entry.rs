@@ -11,7 +11,7 @@ use ferrorail_engine::{EngineError, OneSided, Window};
 use ferrorail_mpi_abi::Win;
 use libc::c_int;
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// A window of ferrorail's.
 pub struct Entry {
@@ -37,7 +37,7 @@ static MADE: AtomicU64 = AtomicU64::new(0);
 static GENERATION: AtomicU64 = AtomicU64::new(1);
 
 fn windows() -> MutexGuard<'static, Option<Windows>> {
-    WINDOWS.lock().unwrap_or_else(PoisonError::into_inner)
+    WINDOWS.lock()
 }
 
 /// The window behind `handle`, if it is one of ours.

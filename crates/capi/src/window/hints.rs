@@ -7,7 +7,6 @@
 use ferrorail_base::sync::Mutex;
 use ferrorail_mpi_abi::{Host, Info};
 use std::ffi::{CStr, CString};
-use std::sync::PoisonError;
 
 /// The standard's hints, and those that ferrorail looks at.
 const KNOWN: [&CStr; 13] = [
@@ -45,7 +44,7 @@ impl Hints {
     }
 
     pub(super) fn add(&self, host: &Host, info: Info) {
-        let mut hints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hints = self.0.lock();
         for (hint, key) in hints.iter_mut().zip(KNOWN) {
             let given = host.info_value(info, key);
             if let Some(given) = given.and_then(|value| CString::new(value).ok()) {
@@ -56,7 +55,7 @@ impl Hints {
 
     /// Adds to `info` what the program said and the host does not know, then defaults.
     pub(super) fn complete(&self, host: &Host, info: Info) {
-        let hints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let hints = self.0.lock();
         let given = KNOWN.iter().zip(hints.iter());
         let given = given.filter_map(|(&key, hint)| Some((key, hint.as_deref()?)));
         for (key, hint) in given.chain(DEFAULTS) {

@@ -8,7 +8,7 @@ use ferrorail_fabric::MulticastError;
 use ferrorail_fabric::multicast::{self, Group, Payload};
 use ferrorail_multicast::wire::{self, WireError};
 use ferrorail_multicast::{Config, Counters, Forward, OpenError, Send, Session, Time, To};
-use std::sync::{Arc, PoisonError, TryLockError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Datagrams taken from a rail before the others have their turn. Each says how many its source has sent on
@@ -89,7 +89,7 @@ impl Leader {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Opens the next message of the session, which all leaders do in the same order; `None` if this one
@@ -155,10 +155,8 @@ impl Leader {
 
     /// Receives what has come and sends what is due, unless somebody else does; whether anything moved.
     pub fn drive(&self) -> bool {
-        let mut inner = match self.inner.try_lock() {
-            Ok(inner) => inner,
-            Err(TryLockError::Poisoned(inner)) => inner.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
+        let Some(mut inner) = self.inner.try_lock() else {
+            return false;
         };
         self.attend();
         self.drive_locked(&mut inner)
@@ -171,11 +169,8 @@ impl Leader {
             return (true, false);
         }
         match self.inner.try_lock() {
-            Ok(mut inner) => (false, self.drive_locked(&mut inner)),
-            Err(TryLockError::Poisoned(inner)) => {
-                (false, self.drive_locked(&mut inner.into_inner()))
-            }
-            Err(TryLockError::WouldBlock) => (true, false),
+            Some(mut inner) => (false, self.drive_locked(&mut inner)),
+            None => (true, false),
         }
     }
 

@@ -4,7 +4,7 @@ use super::Leader;
 use ferrorail_base::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use ferrorail_shm::spawn_quietly;
 use std::io;
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ impl Service {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<Leader>>> {
-        self.leaders.lock().unwrap_or_else(PoisonError::into_inner)
+        self.leaders.lock()
     }
 
     fn leaders(&self) -> Vec<Arc<Leader>> {

@@ -4,7 +4,6 @@ use super::{Memory, OneSided};
 use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
-use std::sync::PoisonError;
 
 /// Windows of one kind, and what ranks did on them. None of it needs the target's progress, except
 /// that of its service thread where that has served anything.
@@ -83,18 +82,12 @@ impl WindowRows {
             reused: count(&counters.reused),
             evicted: count(&counters.evicted),
         };
-        add(
-            &mut self.0.lock().unwrap_or_else(PoisonError::into_inner),
-            &row,
-        );
+        add(&mut self.0.lock(), &row);
     }
 
     /// All rows.
     pub fn rows(&self) -> Vec<WindowRow> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().clone()
     }
 }
 

@@ -32,7 +32,7 @@ fn a_parked_team_serves_other_communicators() {
     std::thread::scope(|scope| {
         for _ in 0..SIZE {
             let (context, worlds, identities) = (&context, &worlds, &identities);
-            let mut oobs: Vec<_> = worlds.iter().map(|w| w.lock().unwrap().remove(0)).collect();
+            let mut oobs: Vec<_> = worlds.iter().map(|w| w.lock().remove(0)).collect();
             scope.spawn(move || {
                 let first = oobs.remove(0);
                 let team = Team::create(context, context.settings(), Box::new(first));
@@ -42,7 +42,7 @@ fn a_parked_team_serves_other_communicators() {
                     let identity = team.park().expect("intact, on one node");
                     assert_eq!(team.park(), None, "nobody uses it");
                     assert!(team.barrier().is_err(), "nobody uses it");
-                    identities.lock().unwrap().push(identity);
+                    identities.lock().push(identity);
                     team.adopt(Box::new(oob));
                     use_it(&team, 1000 * number as u64);
                     assert!(team.any(team.rank() == Rank(2)).expect("an exchange"));
@@ -51,7 +51,7 @@ fn a_parked_team_serves_other_communicators() {
             });
         }
     });
-    let identities = identities.lock().unwrap().clone();
+    let identities = identities.lock().clone();
     assert_eq!(identities.len(), 3 * SIZE as usize);
     assert!(identities.iter().all(|identity| *identity == identities[0]));
 }
@@ -75,7 +75,7 @@ fn teams_made_beside_another_do_not_touch_each_other() {
     std::thread::scope(|scope| {
         for _ in 0..SIZE {
             let (context, worlds) = (&context, &worlds);
-            let mut oobs: Vec<_> = worlds.iter().map(|w| w.lock().unwrap().remove(0)).collect();
+            let mut oobs: Vec<_> = worlds.iter().map(|w| w.lock().remove(0)).collect();
             scope.spawn(move || {
                 let first = Box::new(oobs.remove(0));
                 // The leader decides.

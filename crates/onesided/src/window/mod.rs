@@ -88,7 +88,6 @@ use kept::Kept;
 use layout::PeerWord;
 use passive::Passive;
 use serve::Service;
-use std::sync::PoisonError;
 use waiting::Waiting;
 
 /// What a window is made of.
@@ -303,7 +302,7 @@ impl<F: Endpoint> Window<F> {
     }
 
     fn active(&self) -> MutexGuard<'_, Active> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+        self.active.lock()
     }
 
     /// Stores `value` in a word of `to`'s control block that this rank alone writes. What was put

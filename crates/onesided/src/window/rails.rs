@@ -17,7 +17,7 @@ use ferrorail_fabric::{
     Endpoint, FabricError, LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice,
     Ticket, Tracking,
 };
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// The rails of one window.
 pub struct WindowRails<F: Endpoint> {
@@ -99,7 +99,7 @@ impl<F: Endpoint> WindowRails<F> {
     }
 
     pub(super) fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 
     /// Says that `memory` lives as long as the window.
@@ -126,9 +126,7 @@ impl<F: Endpoint> WindowRails<F> {
     }
 
     pub(super) fn outstanding(&self) -> MutexGuard<'_, Outstanding> {
-        self.outstanding
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.outstanding.lock()
     }
 
     /// Looks after completions, without waiting.

@@ -11,7 +11,7 @@ use ferrorail_fabric::Endpoint;
 use ferrorail_shm::{WakePipe, WakePipeHandle, spawn_quietly};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ impl<F: Endpoint> ServiceThread<F> {
         if self.process != std::process::id() {
             return;
         }
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.thread.lock();
         if let Some(thread) = thread.take() {
             self.shared.wake_pipe.ring();
             // It does not panic; if it did, its work is over as well.
@@ -130,7 +130,7 @@ impl<F: Endpoint> Shared<F> {
     }
 
     fn fabrics(&self) -> MutexGuard<'_, Vec<Arc<F>>> {
-        self.fabrics.lock().unwrap_or_else(PoisonError::into_inner)
+        self.fabrics.lock()
     }
 
     /// Readies the wake-up events of each of `fabrics` in turn; what tells of its next.

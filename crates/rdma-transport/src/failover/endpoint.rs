@@ -11,7 +11,7 @@ use ferrorail_fabric::{
     Reach, RemoteRegion, SharedBacking, Statistics, Ticket, Tracking,
 };
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 impl Failover {
     /// What the rails are.
@@ -56,10 +56,7 @@ impl Failover {
     /// # Errors
     /// As [`ferrorail_fabric::Transport::open_peer`].
     pub fn open_peer(&self, process: ProcessId) -> Result<(PeerId, Vec<u8>), FabricError> {
-        let mut control_blocks = self
-            .control_blocks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut control_blocks = self.control_blocks.lock();
         let mut known = self.peers.iter().map(|(_, pair)| pair);
         let next = self.peers.count();
         let (peer, inner) = if known.any(|pair| pair.process == process) {
@@ -267,7 +264,7 @@ impl Endpoint for Failover {
         let due = calls.is_multiple_of(self.calls_per_look.load(Ordering::Relaxed));
         if due || self.attention.load(Ordering::Relaxed) > 0 {
             self.look_around();
-            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut failure = self.failure.lock();
             if let Some(failure) = failure.take() {
                 return Err(failure);
             }

@@ -35,7 +35,7 @@ mod watchdog;
 
 use control_block::ControlBlock;
 use ferrorail_base::config::{Settings, ShmKind};
-use ferrorail_base::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use ferrorail_base::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Mutex};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
     Breakage, Clock, FabricError, LaneId, Memory, Op, RAILS_MAX, RailInfo, SystemClock, Ticket,
@@ -43,7 +43,7 @@ use ferrorail_fabric::{
 };
 use journal::{Entry, Journal};
 use pair::{Pair, Phase};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use watchdog::Watchdog;
 
@@ -318,10 +318,7 @@ impl Drop for Failover {
     fn drop(&mut self) {
         // Pairs hold the control blocks too.
         drop(std::mem::take(&mut self.peers));
-        let control_blocks = self
-            .control_blocks
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let control_blocks = self.control_blocks.get_mut();
         for control_block in control_blocks.drain(..) {
             if let Some(control_block) = Arc::into_inner(control_block) {
                 self.inner.release(Memory::Local(control_block.region));

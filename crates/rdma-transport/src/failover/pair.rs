@@ -5,11 +5,11 @@ use super::control_message::ControlMessage;
 use super::detector::Detector;
 use super::journal::{Entry, Journal};
 use super::silence::Probe;
-use ferrorail_base::sync::{AtomicU8, AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicU8, AtomicU64, Mutex, MutexGuard, Ordering};
 use ferrorail_base::{PeerId, ProcessId};
 use ferrorail_fabric::{LocalSlice, RAILS_MAX, Reach, RemoteRegion, RemoteSlice, Ticket};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// Operations that failed for good which are remembered for each lane: several full queues of them.
@@ -281,12 +281,11 @@ impl Pair {
     }
 
     pub fn journal(&self, rail: usize) -> MutexGuard<'_, Journal> {
-        let journal = self.journals[rail].lock();
-        journal.unwrap_or_else(PoisonError::into_inner)
+        self.journals[rail].lock()
     }
 
     pub fn recovery(&self) -> MutexGuard<'_, Recovery> {
-        self.recovery.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recovery.lock()
     }
 
     /// Operation `sequence` of the lane of `rail` has failed for good.
@@ -301,7 +300,7 @@ impl Pair {
 
     /// [`Pair::recovery`] if nobody is at it.
     pub fn try_recovery(&self) -> Option<MutexGuard<'_, Recovery>> {
-        self.recovery.try_lock().ok()
+        self.recovery.try_lock()
     }
 
     pub fn is_up(&self, rail: usize) -> bool {

@@ -8,7 +8,6 @@ use super::{Failover, TICK};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::{FabricError, LaneId, Transition};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 /// Times that the last word of a lane in use is repeated to a peer that does not answer it.
@@ -37,7 +36,7 @@ impl Failover {
 
     /// Keeps `error` for the next call that can tell it.
     pub(super) fn keep(&self, error: FabricError) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.failure.lock();
         failure.get_or_insert(error);
     }
 
@@ -220,7 +219,7 @@ impl Failover {
     pub(super) fn look_around(&self) {
         let now = self.clock.now();
         let due = match self.ticked.try_lock() {
-            Ok(mut ticked) => {
+            Some(mut ticked) => {
                 // Who waits sleeps between calls after a while.
                 let seldom = now.duration_since(ticked.clock) > SELDOM;
                 let calls = if seldom { 1 } else { CALLS_PER_LOOK };
@@ -232,7 +231,7 @@ impl Failover {
                 }
                 due
             }
-            Err(_) => false,
+            None => false,
         };
         if !due && self.attention.load(Ordering::Relaxed) == 0 {
             return;

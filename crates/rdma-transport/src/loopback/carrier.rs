@@ -5,7 +5,7 @@ use super::model::Model;
 use ferrorail_base::sync::{Ordering, spin_loop, yield_now};
 use ferrorail_fabric::FabricError;
 use ferrorail_shm::spawn_quietly;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,7 @@ impl Model {
         while !self.stop.load(Ordering::Acquire) {
             let next = (0..self.rails.len())
                 .filter_map(|index| {
-                    let turn = self.rails[index].turn.lock();
-                    let _turn = turn.unwrap_or_else(PoisonError::into_inner);
+                    let _turn = self.rails[index].turn.lock();
                     self.carry(core, index)
                 })
                 .min();

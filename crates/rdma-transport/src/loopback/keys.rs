@@ -16,10 +16,9 @@
 
 use ferrorail_base::PeerId;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_base::sync::{Ordering, fence, yield_now};
+use ferrorail_base::sync::{Mutex, MutexGuard, Ordering, fence, yield_now};
 use ferrorail_fabric::RAILS_MAX;
 use ferrorail_shm::{Segment, SegmentHandle};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Most regions one process has registered at a time.
@@ -178,7 +177,7 @@ impl KeyTable {
 
     fn rows(&self) -> MutexGuard<'_, Rows> {
         // A panic under this lock leaves at worst an unused row behind.
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rows.lock()
     }
 }
 
@@ -320,7 +319,7 @@ mod tests {
             let reader = scope.spawn(|| {
                 let mut hits = 0;
                 while hits < 2_000 {
-                    let key = *current.lock().unwrap();
+                    let key = *current.lock();
                     std::thread::yield_now();
                     if let Some(seen) = peer.lookup(key.on(0), 0) {
                         assert_eq!(
@@ -336,9 +335,9 @@ mod tests {
                 if reader.is_finished() {
                     break;
                 }
-                let old = *current.lock().unwrap();
+                let old = *current.lock();
                 table.revoke(old);
-                *current.lock().unwrap() = table.publish(range(number)).unwrap();
+                *current.lock() = table.publish(range(number)).unwrap();
                 std::thread::yield_now();
             }
         });

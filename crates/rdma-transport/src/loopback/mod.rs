@@ -44,7 +44,7 @@ mod transport;
 mod wire;
 
 use ferrorail_base::config::{Settings, ShmKind};
-use ferrorail_base::sync::AtomicBool;
+use ferrorail_base::sync::{AtomicBool, Mutex};
 use ferrorail_base::{PeerId, ProcessId};
 use ferrorail_fabric::{AtomicScope, Attributes, Breakage, FabricError, LaneId};
 use ferrorail_shm::{Cma, Segment, cma_allow};
@@ -56,7 +56,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 pub use transport::connection;
 use wire::ProcessImage;

@@ -17,11 +17,11 @@ use super::operation::{Operation, Refusal, is_message, uses};
 use super::peer::{Failure, Lane, Peer};
 use super::{Core, broken};
 use ferrorail_base::config::Settings;
-use ferrorail_base::sync::{AtomicBool, AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 use ferrorail_base::{PeerId, RailId};
 use ferrorail_fabric::{FabricError, LaneId, LocalRegion, RailInfo};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -178,11 +178,11 @@ impl Model {
     /// Carries out what is due where nobody else is at it; completions since the last call.
     pub(super) fn progress(&self, core: &Core) -> Result<usize, FabricError> {
         for (index, rail) in self.rails.iter().enumerate() {
-            if let Ok(_turn) = rail.turn.try_lock() {
+            if let Some(_turn) = rail.turn.try_lock() {
                 self.carry(core, index);
             }
         }
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock();
         match failures.pop() {
             Some(failure) => Err(failure),
             None => Ok(self.completions.swap(0, Ordering::Relaxed) as usize),
@@ -319,7 +319,7 @@ impl Model {
             of_path,
         };
         if core.peers[peer.index()].lanes[index].fail(failure.clone()) {
-            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut failures = self.failures.lock();
             let rail = RailId(index as u8);
             failures.push(broken(core, LaneId { peer, rail }, failure));
         }
@@ -328,7 +328,7 @@ impl Model {
     /// Drops what is in flight on `lane`; returns when none of it is being carried out any more.
     pub(super) fn forget(&self, lane: LaneId) {
         let rail = &self.rails[lane.rail.index()];
-        let _turn = rail.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = rail.turn.lock();
         let mut queue = rail.lock();
         // SAFETY: what is in flight has its source.
         unsafe { queue.hold_late(lane.peer) };
@@ -346,7 +346,7 @@ impl Model {
                 && uses(&flight.operation, region.range)
         };
         for rail in &self.rails {
-            let _turn = rail.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            let _turn = rail.turn.lock();
             let mut queue = rail.lock();
             queue.flights.retain(|flight| !inside(flight));
             queue.in_flight = queue.flights.len() + queue.acknowledgements.len();
@@ -370,7 +370,7 @@ impl Rail {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 

@@ -1,14 +1,17 @@
 //! Peers: how each is reached, what of its memory is mapped here, and its lanes.
 
+// Nobody waits for a peer while imports are locked.
+#![allow(clippy::disallowed_types)]
+
 use super::keys::PeerKeys;
 use super::wire::Object;
-use ferrorail_base::sync::{AtomicBool, AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 use ferrorail_base::{PeerId, ProcessId};
 use ferrorail_fabric::{FabricError, RAILS_MAX, RemoteRegion};
 use ferrorail_shm::{Cma, Segment};
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 /// One entry of the peer table; never removed.
 #[derive(Debug)]
@@ -160,7 +163,7 @@ struct Identity {
 impl Mappings {
     /// The mapping of `object`, made if there is none.
     pub(super) fn map(&self, object: &Object) -> Result<Arc<Segment>, FabricError> {
-        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = self.objects.lock();
         objects.retain(|_, segment| segment.strong_count() > 0);
         let identity = Identity {
             device: object.device,
@@ -188,7 +191,7 @@ impl Mappings {
     /// Objects mapped at present.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        let objects = self.objects.lock().unwrap();
+        let objects = self.objects.lock();
         objects.values().filter(|s| s.strong_count() > 0).count()
     }
 }
@@ -221,7 +224,7 @@ impl Lane {
     }
 
     fn failure_slot(&self) -> MutexGuard<'_, Option<Failure>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failure.lock()
     }
 
     /// Counts an operation that took effect at once; its sequence number.

@@ -16,7 +16,6 @@ use ferrorail_fabric::{
 };
 use ferrorail_shm::{Cma, Segment, SegmentHandle};
 use std::io;
-use std::sync::PoisonError;
 
 impl Transport for LoopbackTransport {
     fn attributes(&self) -> &Attributes {
@@ -140,7 +139,7 @@ impl Transport for LoopbackTransport {
             let hint = "loopback rails reach processes of this host only; FERRORAIL_FABRIC=verbs";
             return Err(set_up("opening a peer", "a process of another host", hint));
         }
-        let mut index = core.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut index = core.index.lock();
         let peer = *index
             .entry(process)
             .or_insert_with(|| PeerId(core.peers.push(Peer::new(process)) as u32));

@@ -11,12 +11,11 @@ use super::local_side::LocalSide;
 use super::queue_pair::Local;
 use super::rail::Rail;
 use super::wire::RailAddress;
-use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering};
 use ferrorail_fabric::{Breakage, FabricError, LaneId, LaneState};
 use post::Rest;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A queue pair to one peer.
 #[derive(Debug)]
@@ -171,7 +170,7 @@ impl Lane {
 
     /// What broke it, or that it was ended.
     fn breakage(&self) -> Option<Breakage> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = self.failure.lock();
         failure.clone()
     }
 
@@ -179,7 +178,7 @@ impl Lane {
     /// another rail would do no better.
     #[cold]
     pub fn fail(&self, status: String, refused: Option<u64>) -> bool {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.failure.lock();
         let first = failure.is_none();
         failure.get_or_insert_with(|| Breakage {
             status,
@@ -196,7 +195,7 @@ impl Lane {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     /// Takes note of a completion. Only for the holder of the rail's `polling`.
@@ -254,7 +253,7 @@ impl Lane {
     /// Destroys the queue pair: the device is then done with everything posted to it, and answers
     /// the peer's requests no more.
     pub fn end(&self, rail: &Rail) {
-        let _polling = rail.polling.lock().unwrap_or_else(PoisonError::into_inner);
+        let _polling = rail.polling.lock();
         self.fail("ended".to_owned(), None);
         let mut queue = self.lock();
         if queue.local_side.take().is_some() {
@@ -273,7 +272,7 @@ impl Lane {
     /// Makes a queue pair, in place of an ended one if there was one; its number and first packet sequence number.
     pub fn renew(&self, rail: &Rail) -> Result<u64, FabricError> {
         let local_side = LocalSide::create(rail, &self.object())?;
-        let _polling = rail.polling.lock().unwrap_or_else(PoisonError::into_inner);
+        let _polling = rail.polling.lock();
         let mut queue = self.lock();
         let token =
             u64::from(local_side.queue_pair.number()) << 24 | u64::from(local_side.packet_sequence);
@@ -294,7 +293,7 @@ impl Lane {
         connection.packet_sequence = token as u32 & 0x00ff_ffff;
         local_side.connect(self.local, connection, &self.object())?;
         // Under the lock, so that a failure in between is not forgotten.
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.failure.lock();
         *failure = None;
         self.failed.store(false, Ordering::Release);
         Ok(())

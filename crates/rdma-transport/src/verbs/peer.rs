@@ -5,9 +5,10 @@ use super::lane::Lane;
 use super::rail::{Rail, address};
 use super::route;
 use super::wire::{self, ProcessAddress, RailAddress};
+use ferrorail_base::sync::Mutex;
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{Connections, FabricError, LaneId, Reach};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 /// An entry of the peer table.
 #[derive(Debug)]
@@ -84,7 +85,7 @@ impl Peer {
 
     /// What the peer connects to.
     pub fn address(&self, rails: &[Rail]) -> Result<Vec<u8>, FabricError> {
-        let _guard = self.set_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.set_up.lock();
         let lanes = self.lanes(rails)?.iter();
         let addresses = lanes
             .zip(rails)
@@ -96,7 +97,7 @@ impl Peer {
     /// cannot be connected at present the others carry.
     pub fn connect(&self, rails: &[Rail], address: &[u8]) -> Result<Reach, FabricError> {
         let theirs = wire::unpack(address)?;
-        let _guard = self.set_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.set_up.lock();
         let known = self.reach.get();
         let reach = known.map_or_else(|| could_reach(rails, &theirs), Reach::clone);
         let (mut connected, mut failed) = (false, Vec::new());

@@ -9,11 +9,11 @@ use super::queue_pair::{self, Local, QueuePair, Size};
 use super::wake_events::WakeEvents;
 use super::wire::RailAddress;
 use ferrorail_base::config::Settings;
-use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering};
 use ferrorail_fabric::{AtomicScope, FabricError, RailCounters, RailInfo};
 use ibverbs_sys as ffi;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Operations in flight per lane; more only wait in the device, and memory grows with peers.
 const LANE_OPERATIONS_MAX: u32 = 128;

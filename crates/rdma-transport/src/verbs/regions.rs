@@ -4,10 +4,10 @@ use super::error::{says_gone, with_memlock_hint};
 use super::handles::MemoryRegion;
 use super::rail::Rail;
 use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_fabric::{FabricError, LocalRegion, RAILS_MAX, RemoteRegion, SharedBacking};
 use ibverbs_sys::ibv_access_flags;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Registered memory.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ struct Known {
 
 impl Regions {
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Registers memory with each of `rails` whose device is not gone. One is, if registering fails as

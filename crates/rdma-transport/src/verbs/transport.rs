@@ -11,7 +11,7 @@ use super::rail::Rail;
 use super::regions::Regions;
 use super::wire;
 use super::work_request::Operation;
-use ferrorail_base::sync::{AtomicBool, Ordering};
+use ferrorail_base::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
     Attributes, Breakage, Connections, EventSource, Events, FabricError, LaneId, LaneState,
@@ -19,7 +19,6 @@ use ferrorail_fabric::{
     Transition, Transport,
 };
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// This process's attachment to its RDMA rails.
 #[derive(Debug)]
@@ -40,7 +39,7 @@ pub struct VerbsTransport {
 const PEERS_MAX: u32 = 1 << 24;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl VerbsTransport {

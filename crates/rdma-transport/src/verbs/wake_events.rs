@@ -7,6 +7,7 @@
 use super::completion_queue::CompletionQueue;
 use super::error::set_up;
 use super::handles::{Context, ProtectionDomain};
+use ferrorail_base::sync::Mutex;
 use ferrorail_fabric::FabricError;
 use ibverbs_sys as ffi;
 use rdma_sys::{ibv_recv_wr, ibv_wc};
@@ -14,7 +15,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Writes that may arrive between two calls of `arm`.
 const ROOM: u32 = 256;
@@ -83,7 +84,7 @@ impl WakeEvents {
     /// # Errors
     /// If the device refuses.
     pub fn arm(&self, object: &str) -> Result<(), FabricError> {
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut posted = self.posted.lock();
         self.completions.take_events();
         let arrived = self.take_completions();
         *posted -= arrived.min(*posted);

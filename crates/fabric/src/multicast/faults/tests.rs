@@ -22,7 +22,7 @@ const LIMITS: DatagramLimits = DatagramLimits {
 
 impl Bus {
     fn queues<T>(&self, act: impl FnOnce(&mut Vec<VecDeque<Vec<u8>>>) -> T) -> T {
-        act(&mut self.0.lock().unwrap())
+        act(&mut self.0.lock())
     }
 }
 

@@ -75,7 +75,7 @@ impl Lane {
     /// If that breaks the lane.
     pub fn go_on(&self, rail: &Rail) -> Result<(), FabricError> {
         // Who posts finds no room either, and who connects, which may take a second, has no rest.
-        let Ok(mut queue) = self.queue.try_lock() else {
+        let Some(mut queue) = self.queue.try_lock() else {
             return Ok(());
         };
         if self.has_failed() {

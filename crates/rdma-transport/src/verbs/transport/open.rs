@@ -9,9 +9,8 @@ use super::super::regions::Regions;
 use super::super::wire;
 use super::VerbsTransport;
 use ferrorail_base::config::Settings;
-use ferrorail_base::sync::AtomicBool;
+use ferrorail_base::sync::{AtomicBool, Mutex};
 use ferrorail_fabric::{AtomicScope, Attributes, FabricError};
-use std::sync::Mutex;
 
 impl VerbsTransport {
     /// Opens the rails that `settings` ask for (`FERRORAIL_RAILS`, `FERRORAIL_GID_INDEX`). A rail

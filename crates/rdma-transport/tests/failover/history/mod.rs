@@ -99,7 +99,7 @@ impl History {
         let (mut last, mut progressed) = (u64::MAX, Duration::ZERO);
         loop {
             let now = {
-                let mut network = network.lock().unwrap();
+                let mut network = network.lock();
                 network.advance(STEP);
                 network.now
             };
@@ -123,7 +123,7 @@ impl History {
         outcome.unknown = sides.iter().map(|side| side.unknown).sum();
         outcome.failures = sides.iter().map(Side::failures).sum();
         // What is late must land nowhere.
-        network.lock().unwrap().advance(ms(500));
+        network.lock().advance(ms(500));
         let [a, b] = &sides;
         a.verify(b);
         b.verify(a);

@@ -54,7 +54,7 @@ impl Virtual {
     }
 
     fn network(&self) -> MutexGuard<'_, Network> {
-        self.network.lock().unwrap()
+        self.network.lock()
     }
 }
 
