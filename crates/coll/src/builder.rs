@@ -11,7 +11,7 @@
 //! Node phases are counted in lockstep: all ranks of a node call the same `node_*` helpers in the
 //! same order, whatever else they do between them.
 
-use crate::schedule::{Order, PHASE_MAX, Schedule, Slot, Span, Step, rtr_base, slot_limit};
+use crate::schedule::{PHASE_MAX, Schedule, Slot, Span, Step, rtr_base, slot_limit};
 use ferrorail_base::{NodeRank, Rank, Topology};
 
 /// What names a message at both of its ends.
@@ -122,19 +122,20 @@ impl<'a> ScheduleBuilder<'a> {
         self.steps.push(Step::Copy { from, into });
     }
 
-    /// Reduces `from` with `into`. Nothing for no blocks.
-    pub fn reduce(&mut self, from: Span, into: Span, order: Order) {
-        self.reduce_like(None, from, into, order);
+    /// Reduces `left` with `right` into `into`, which may be one of them. Nothing for no blocks.
+    pub fn reduce(&mut self, left: Span, right: Span, into: Span) {
+        self.reduce_like(None, left, right, into);
     }
 
     /// As [`reduce`](Self::reduce), in scratch, of blocks as long as those of `Send` from `like`.
-    pub fn reduce_like(&mut self, like: Option<u32>, from: Span, into: Span, order: Order) {
-        assert_eq!(from.count, into.count, "a reduction has one length");
-        if from.count > 0 {
+    pub fn reduce_like(&mut self, like: Option<u32>, left: Span, right: Span, into: Span) {
+        let counts = [left.count, right.count];
+        assert_eq!(counts, [into.count; 2], "a reduction has one length");
+        if into.count > 0 {
             self.steps.push(Step::Reduce {
-                from,
+                left,
+                right,
                 into,
-                order,
                 like,
             });
         }

@@ -85,8 +85,8 @@ impl Counter {
                     }
                     // Each of several multicasts crosses every link; puts are received as they are sent.
                     Step::AwaitMulticast { into, .. } => received += u64::from(into.count),
-                    Step::Copy { from, .. } | Step::Reduce { from, .. } => {
-                        copied += u64::from(from.count)
+                    Step::Copy { into, .. } | Step::Reduce { into, .. } => {
+                        copied += u64::from(into.count)
                     }
                     Step::NodeAwait { .. } | Step::NodeAwaitAll { .. } => syncs += 1,
                     _ => {}

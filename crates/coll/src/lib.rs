@@ -53,4 +53,4 @@ mod work;
 pub use algorithm::{Algorithm, Cut, RankOrder, Request};
 pub use collective::{Collective, UnknownCollective, find_collective};
 pub use registry::{UnknownAlgorithm, algorithms, find};
-pub use schedule::{Buffer, Order, Protocol, Schedule, Slot, Span, Step};
+pub use schedule::{Buffer, Protocol, Schedule, Slot, Span, Step};

@@ -4,10 +4,10 @@
 
 use crate::algorithm::{RankOrder, Request, SCRATCH};
 use crate::builder::ScheduleBuilder;
-use crate::schedule::{Order, Schedule, Span};
+use crate::schedule::{Schedule, Span};
 use crate::semantics::{Content, Instance, Overlap, Semantics};
 
-/// Reduces `spans`, in rank order, into `into`, which is none of them but may be the first.
+/// Reduces `spans`, in rank order, into `into`, which is none of them but may be the first or second.
 pub(crate) fn fold(
     builder: &mut ScheduleBuilder<'_>,
     spans: impl IntoIterator<Item = Span>,
@@ -23,14 +23,40 @@ pub(crate) fn fold_like(
     spans: impl IntoIterator<Item = Span>,
     into: Span,
 ) {
-    let mut spans = spans.into_iter();
-    if let Some(first) = spans.next()
-        && first != into
-    {
-        builder.copy(first, into);
+    fold_through(builder, like, spans, into, into);
+}
+
+/// As [`fold_like`], with all but the last result in `through`, which may be the first or second of `spans`. So `into`
+/// may be any of them, as it is where a contribution lies in place.
+pub(crate) fn fold_through(
+    builder: &mut ScheduleBuilder<'_>,
+    like: Option<u32>,
+    spans: impl IntoIterator<Item = Span>,
+    through: Span,
+    into: Span,
+) {
+    let mut spans = spans.into_iter().peekable();
+    let Some(mut reduced) = spans.next() else {
+        return;
+    };
+    while let Some(right) = spans.next() {
+        let result = match spans.peek() {
+            Some(_) => through,
+            None => into,
+        };
+        builder.reduce_like(like, reduced, right, result);
+        reduced = result;
     }
-    for span in spans {
-        builder.reduce_like(like, span, into, Order::IntoFirst);
+    if reduced != into {
+        builder.copy(reduced, into);
+    }
+}
+
+/// Copies or reductions that a fold of `vectors` takes.
+pub(crate) const fn folded(vectors: u64) -> u64 {
+    match vectors {
+        0 | 1 => vectors,
+        _ => vectors - 1,
     }
 }
 

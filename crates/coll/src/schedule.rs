@@ -83,15 +83,6 @@ impl Span {
     }
 }
 
-/// Which side of a [`Step::Reduce`] is the left operand: the contribution of lower ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Order {
-    /// `into = from ∘ into`.
-    FromFirst,
-    /// `into = into ∘ from`.
-    IntoFirst,
-}
-
 /// How messages reach their receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
@@ -212,16 +203,17 @@ pub enum Step {
         /// Destination blocks, as many.
         into: Span,
     },
-    /// Local reduction of each block of `from` with its block of `into`, which takes the result.
+    /// Local reduction of each block of `left` with its block of `right`, written to its block of `into`, which
+    /// may be one of the operands.
     Reduce {
-        /// One operand.
-        from: Span,
-        /// The other operand and the destination; as many blocks.
+        /// The left operand: the contribution of lower ranks.
+        left: Span,
+        /// The right operand; as many blocks.
+        right: Span,
+        /// The result; as many blocks.
         into: Span,
-        /// Which operand is the left one.
-        order: Order,
-        /// The first block of `Send` whose length these blocks have, where neither side is user
-        /// memory: blocks of scratch do not say how much of their room is in use.
+        /// The first block of `Send` whose length these blocks have, where none is user memory: blocks of
+        /// scratch do not say how much of their room is in use.
         like: Option<u32>,
     },
     /// Raises this rank's node flag to `phase` (1 ..= [`PHASE_MAX`], rising within an operation):

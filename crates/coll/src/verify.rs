@@ -120,6 +120,9 @@ pub enum Fault {
         /// Blocks of the destination.
         into: u32,
     },
+    /// An operand of a reduction overlaps the result and is not the same.
+    #[error("reduces what its result in {0:?} overlaps")]
+    Overlap(Buffer),
     /// `Send` is the user's and is only read.
     #[error("writes Send")]
     WritesSend,

@@ -64,7 +64,7 @@ pub mod waiting;
 pub use collective::OFFERED;
 pub use context::{Context, Host, NoHost};
 pub use error::{EngineError, ErrorClass};
-pub use ferrorail_coll::{Collective, Order};
+pub use ferrorail_coll::Collective;
 pub use ferrorail_fabric::multicast::{Group, GroupId, MulticastError, Payload, To};
 pub use ferrorail_fabric::{
     AtomicScope, Attributes, Endpoint, FabricError, Multicast, RailCounters, RailInfo,
@@ -74,7 +74,7 @@ pub use ferrorail_rdma_transport::verbs::{
 };
 pub use multicast::MulticastRow;
 pub use rails::{Rails, open_rails};
-pub use reducer::{Combine, LocalReduction, Reducer};
+pub use reducer::{Combine, LocalReduction, Order, Reducer};
 pub use report::{RailRow, Report};
 pub use run::Block;
 pub use share::ShareRow;

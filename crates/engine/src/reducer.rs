@@ -1,7 +1,7 @@
 //! What a reduction does with two vectors.
 
 use crate::EngineError;
-use ferrorail_coll::Order;
+use ferrorail_base::memory::MemoryRange;
 use ferrorail_reduce::Kernel;
 use std::fmt;
 
@@ -45,36 +45,72 @@ pub trait LocalReduction {
     ) -> Result<(), EngineError>;
 }
 
+/// Which of two vectors is the left operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// `into = from ∘ into`.
+    FromFirst,
+    /// `into = into ∘ from`.
+    IntoFirst,
+}
+
 impl Reducer<'_> {
-    /// Combines the `bytes` bytes of whole elements at `from` with those at `into`.
+    /// Combines the `into.bytes` bytes of whole elements of `left` and `right` into `into`.
     ///
     /// # Errors
     /// As [`LocalReduction::combine`].
     ///
     /// # Safety
-    /// As [`LocalReduction::combine`].
+    /// As [`Kernel::run`], and the result overlaps `left` only if it is the same.
     #[inline]
     pub(crate) unsafe fn run(
         &self,
-        from: *const u8,
-        into: *mut u8,
-        bytes: usize,
-        order: Order,
+        left: *const u8,
+        right: *const u8,
+        into: MemoryRange,
     ) -> Result<(), EngineError> {
-        let elements = bytes / self.element_bytes;
-        debug_assert_eq!(elements * self.element_bytes, bytes, "cut between elements");
+        let elements = into.bytes / self.element_bytes;
+        debug_assert_eq!(
+            elements * self.element_bytes,
+            into.bytes,
+            "cut between elements"
+        );
         match self.combine {
             Combine::Kernel(kernel) => {
                 // SAFETY: the caller's contract.
-                unsafe { kernel.run(from, into, elements, order == Order::FromFirst) };
+                unsafe { kernel.run(left, right, into.as_ptr(), elements) };
                 Ok(())
             }
             // SAFETY: the caller's contract.
             Combine::Call(operation) if elements > 0 => unsafe {
-                operation.combine(from, into, elements, order)
+                call(operation, left, right, into, elements)
             },
             Combine::Call(_) => Ok(()),
         }
+    }
+}
+
+/// [`Reducer::run`] by an operation whose result takes the place of an operand.
+///
+/// # Safety
+/// As [`Reducer::run`].
+unsafe fn call(
+    operation: &dyn LocalReduction,
+    left: *const u8,
+    right: *const u8,
+    into: MemoryRange,
+    elements: usize,
+) -> Result<(), EngineError> {
+    let result = into.as_ptr();
+    // SAFETY: the caller's contract.
+    unsafe {
+        if left == result.cast_const() {
+            return operation.combine(right, result, elements, Order::IntoFirst);
+        }
+        if right != result.cast_const() {
+            std::ptr::copy(right, result, into.bytes);
+        }
+        operation.combine(left, result, elements, Order::FromFirst)
     }
 }
 

@@ -182,10 +182,16 @@ impl Sequence {
         })
     }
 
-    /// Whether the next eager operation must.
+    /// As [`Sequence::needed`], before the next eager operation.
+    #[inline]
+    pub fn needed_eager(&self) -> u64 {
+        self.eager.blocker(0)
+    }
+
+    /// Whether the next eager operation must wait.
     #[inline]
     pub fn is_full_eager(&self) -> bool {
-        self.eager.blocker(0) > self.completed
+        self.needed_eager() > self.completed
     }
 
     /// What must have been finished everywhere for half of both rings to be free.

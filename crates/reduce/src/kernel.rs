@@ -4,34 +4,26 @@ use crate::apply::*;
 use crate::number::{Number, Operator};
 use std::sync::LazyLock;
 
-type Function = unsafe fn(from: *const u8, into: *mut u8, elements: usize);
+type Function = unsafe fn(left: *const u8, right: *const u8, result: *mut u8, elements: usize);
 
 /// One operator on vectors of one number.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     code: u16,
-    /// `into = from ∘ into`.
-    from_first: Function,
-    /// `into = into ∘ from`.
-    into_first: Function,
+    function: Function,
 }
 
 impl Kernel {
-    /// Combines each element of `from` with that of `into`, which takes the result. The left
-    /// operand is that of `from` if `from_first`.
+    /// Combines each element of `left` with that of `right`; `result` takes what comes of it.
     ///
     /// # Safety
-    /// `from` is readable and `into` writable for `elements` elements, they do not overlap, and
-    /// nobody writes the one or touches the other meanwhile. No alignment is needed.
+    /// `left` and `right` are readable and `result` writable for `elements` elements. The result begins where an operand
+    /// that it overlaps begins, or before; nobody else writes the operands or touches the result meanwhile. No
+    /// alignment is needed.
     #[inline]
-    pub unsafe fn run(&self, from: *const u8, into: *mut u8, elements: usize, from_first: bool) {
-        let function = if from_first {
-            self.from_first
-        } else {
-            self.into_first
-        };
+    pub unsafe fn run(&self, left: *const u8, right: *const u8, result: *mut u8, elements: usize) {
         // SAFETY: the caller's contract.
-        unsafe { function(from, into, elements) }
+        unsafe { (self.function)(left, right, result, elements) }
     }
 
     /// Names the operator and the number to another process of the same version.
@@ -49,40 +41,44 @@ impl Kernel {
     fn new<O: Apply<T>, T: Copy>() -> Self {
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("avx2") {
-            return Self {
-                code: 0,
-                from_first: with_avx2::<O, T, true>,
-                into_first: with_avx2::<O, T, false>,
-            };
+            let function = with_avx2::<O, T>;
+            return Self { code: 0, function };
         }
-        Self {
-            code: 0,
-            from_first: over_vectors::<O, T, true>,
-            into_first: over_vectors::<O, T, false>,
-        }
+        let function = over_vectors::<O, T>;
+        Self { code: 0, function }
     }
 }
+
+/// Elements that are read before any of them is written, so that vector code comes of them although the result may
+/// overlap the operands. More would not stay in registers.
+const BATCH: usize = 16;
 
 /// # Safety
 /// As [`Kernel::run`].
 #[inline(always)]
-unsafe fn over_vectors<O: Apply<T>, T: Copy, const FROM_FIRST: bool>(
-    from: *const u8,
-    into: *mut u8,
+unsafe fn over_vectors<O: Apply<T>, T: Copy>(
+    left: *const u8,
+    right: *const u8,
+    result: *mut u8,
     elements: usize,
 ) {
-    let (from, into) = (from.cast::<T>(), into.cast::<T>());
-    for i in 0..elements {
-        // SAFETY: `i` is below the number of elements on either side.
-        unsafe {
-            let theirs = from.add(i).read_unaligned();
-            let ours = into.add(i).read_unaligned();
-            let value = if FROM_FIRST {
-                O::apply(theirs, ours)
-            } else {
-                O::apply(ours, theirs)
-            };
-            into.add(i).write_unaligned(value);
+    // SAFETY: the caller's contract, of elements before the last whole batch and after it.
+    unsafe {
+        let batches = elements / BATCH;
+        for batch in 0..batches {
+            let at = batch * size_of::<[T; BATCH]>();
+            let left: [T; BATCH] = left.add(at).cast::<[T; BATCH]>().read_unaligned();
+            let right: [T; BATCH] = right.add(at).cast::<[T; BATCH]>().read_unaligned();
+            let values: [T; BATCH] = std::array::from_fn(|i| O::apply(left[i], right[i]));
+            result.add(at).cast::<[T; BATCH]>().write_unaligned(values);
+        }
+        for element in batches * BATCH..elements {
+            let at = element * size_of::<T>();
+            let value = O::apply(
+                left.add(at).cast::<T>().read_unaligned(),
+                right.add(at).cast::<T>().read_unaligned(),
+            );
+            result.add(at).cast::<T>().write_unaligned(value);
         }
     }
 }
@@ -93,13 +89,14 @@ unsafe fn over_vectors<O: Apply<T>, T: Copy, const FROM_FIRST: bool>(
 /// As [`Kernel::run`]; the processor has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn with_avx2<O: Apply<T>, T: Copy, const FROM_FIRST: bool>(
-    from: *const u8,
-    into: *mut u8,
+unsafe fn with_avx2<O: Apply<T>, T: Copy>(
+    left: *const u8,
+    right: *const u8,
+    result: *mut u8,
     elements: usize,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { over_vectors::<O, T, FROM_FIRST>(from, into, elements) }
+    unsafe { over_vectors::<O, T>(left, right, result, elements) }
 }
 
 const NUMBERS: usize = Number::ALL.len();

@@ -7,8 +7,8 @@
 //!
 //! Each operator is written once, on two values. [`Kernel`] runs it over vectors, which the compiler
 //! turns into SIMD code, for AVX2 too where the processor has it. Operands may be memory of a node's
-//! segment, which other processes map: a kernel reads and writes through raw pointers, element by
-//! element, and never makes a reference. The memory needs no alignment.
+//! segment, which other processes map: a kernel reads and writes through raw pointers and never
+//! makes a reference. The memory needs no alignment, and the result may take the place of an operand.
 //!
 //! Results do not depend on the processor: no fused multiply-add, no reassociation. Which operand
 //! stands on the left is the caller's choice, because maxima of floating-point numbers tell the
@@ -17,10 +17,11 @@
 //! ```
 //! use ferrorail_reduce::{Number, Operator, kernel};
 //! let sum = kernel(Operator::Sum, Number::I32).expect("sums of integers");
-//! let (from, mut into) = ([1i32, 2], [10i32, 20]);
-//! // SAFETY: two elements on either side, apart.
-//! unsafe { sum.run(from.as_ptr().cast(), into.as_mut_ptr().cast(), 2, true) };
-//! assert_eq!(into, [11, 22]);
+//! let (left, right, mut result) = ([1i32, 2], [10i32, 20], [0i32; 2]);
+//! let (a, b) = (left.as_ptr().cast(), right.as_ptr().cast());
+//! // SAFETY: two elements in each, apart.
+//! unsafe { sum.run(a, b, result.as_mut_ptr().cast(), 2) };
+//! assert_eq!(result, [11, 22]);
 //! ```
 
 mod apply;

@@ -10,31 +10,26 @@ fn of(operator: Operator, number: Number) -> Kernel {
     kernel(operator, number).unwrap_or_else(|| panic!("{operator:?} of {number:?}"))
 }
 
-/// Runs the kernel on vectors at odd addresses and compares each element with the reference, and
-/// the bytes around with what they were.
-fn check(operator: Operator, number: Number, data: &[u8], from_first: bool, reference: Reference) {
+/// Runs the kernel on vectors at odd addresses, into operand `place` or a third vector, and compares each element with
+/// the reference, and the bytes around with what they were.
+fn check(operator: Operator, number: Number, data: &[u8], place: usize, reference: Reference) {
     let bytes = number.bytes();
     let elements = data.len() / (2 * bytes);
-    let (from, into) = data[..2 * elements * bytes].split_at(elements * bytes);
+    let (left, right) = data[..2 * elements * bytes].split_at(elements * bytes);
     let padded = |vector: &[u8]| [&[0xa5], vector, &[0x5a; 9]].concat();
-    let (left, mut right) = (padded(from), padded(into));
-    // SAFETY: both vectors hold so many elements from their second byte on.
-    unsafe {
-        let into = right.as_mut_ptr().add(1);
-        of(operator, number).run(left.as_ptr().add(1), into, elements, from_first);
-    }
+    let mut vectors = [left, right, right].map(padded);
+    let [a, b, c] = vectors.each_mut().map(|vector| &raw mut vector[1]);
+    let into = [a, b, c][place];
+    // SAFETY: all vectors hold so many elements from their second byte on.
+    unsafe { of(operator, number).run(a, b, into, elements) };
+    let result = &vectors[place];
     assert_eq!(
-        (right[0], &right[right.len() - 9..]),
+        (result[0], &result[result.len() - 9..]),
         (0xa5, &[0x5a; 9][..])
     );
-    for (i, (theirs, ours)) in from.chunks(bytes).zip(into.chunks(bytes)).enumerate() {
-        let (a, b) = if from_first {
-            (theirs, ours)
-        } else {
-            (ours, theirs)
-        };
+    for (i, (a, b)) in left.chunks(bytes).zip(right.chunks(bytes)).enumerate() {
         let expected = reference(operator, number, a, b);
-        let found = &right[1 + i * bytes..][..bytes];
+        let found = &result[1 + i * bytes..][..bytes];
         assert_eq!(
             found, expected,
             "{operator:?} of {number:?}: {a:?} and {b:?}"
@@ -205,11 +200,11 @@ proptest! {
     #[test]
     fn integers_match_wide_ones(
         data in proptest::collection::vec(prop_oneof![3 => any::<u8>(), 1 => Just(0)], 0..700),
-        from_first: bool,
+        place in 0..3usize,
     ) {
         for number in INTEGERS {
             for operator in Operator::ALL.into_iter().filter(|&op| kernel(op, number).is_some()) {
-                check(operator, number, &data, from_first, integers);
+                check(operator, number, &data, place, integers);
             }
         }
     }
@@ -217,40 +212,40 @@ proptest! {
     #[test]
     fn floats_match_one_by_one(
         data in proptest::collection::vec(any::<f64>(), 0..90),
-        from_first: bool,
+        place in 0..3usize,
     ) {
         use Operator::{Max, Min, Prod, Sum};
         let single: Vec<f32> = data.iter().map(|&value| value as f32).collect();
         let (single, double) = (bytes_of(&single, f32::to_le_bytes), bytes_of(&data, f64::to_le_bytes));
         for operator in [Max, Min, Sum, Prod] {
-            check(operator, Number::F32, &single, from_first, floats);
-            check(operator, Number::F64, &double, from_first, floats);
+            check(operator, Number::F32, &single, place, floats);
+            check(operator, Number::F64, &double, place, floats);
         }
     }
 
     #[test]
     fn complex_numbers_match_their_parts(
         data in proptest::collection::vec(-1e15..1e15f64, 0..90),
-        from_first: bool,
+        place in 0..3usize,
     ) {
         let single: Vec<f32> = data.iter().map(|&value| value as f32).collect();
         let (single, double) = (bytes_of(&single, f32::to_le_bytes), bytes_of(&data, f64::to_le_bytes));
         for operator in [Operator::Sum, Operator::Prod] {
-            check(operator, Number::C32, &single, from_first, complexes);
-            check(operator, Number::C64, &double, from_first, complexes);
+            check(operator, Number::C32, &single, place, complexes);
+            check(operator, Number::C64, &double, place, complexes);
         }
     }
 
     #[test]
     fn logicals_are_operands_or_false(
         data in proptest::collection::vec(prop_oneof![Just(0u64), Just(1), Just(u64::MAX)], 0..60),
-        from_first: bool,
+        place in 0..3usize,
     ) {
         for number in [Number::L8, Number::L16, Number::L32, Number::L64] {
             let data: Vec<u8> =
                 data.iter().flat_map(|v| v.to_le_bytes()[..number.bytes()].to_vec()).collect();
             for operator in [Operator::Land, Operator::Lor, Operator::Lxor] {
-                check(operator, number, &data, from_first, logicals);
+                check(operator, number, &data, place, logicals);
             }
         }
     }
@@ -258,12 +253,12 @@ proptest! {
     #[test]
     fn locations_are_those_of_the_extreme_or_the_lower(
         data in proptest::collection::vec((-3i8..3, -3i8..3), 0..60),
-        from_first: bool,
+        place in 0..3usize,
     ) {
         for number in Number::ALL.into_iter().filter(|&n| kernel(Operator::Maxloc, n).is_some()) {
             let data: Vec<u8> = data.iter().flat_map(|&(v, i)| pair(number, v, i)).collect();
             for operator in [Operator::Maxloc, Operator::Minloc] {
-                check(operator, number, &data, from_first, pairs);
+                check(operator, number, &data, place, pairs);
             }
         }
     }
@@ -272,23 +267,31 @@ proptest! {
 #[test]
 fn equal_zeros_keep_the_left_one() {
     for operator in [Operator::Max, Operator::Min] {
-        for (from_first, expected) in [(true, -0.0f64), (false, 0.0)] {
-            let (from, mut into) = ([-0.0f64; 5], [0.0f64; 5]);
-            let kernel = of(operator, Number::F64);
-            // SAFETY: five elements on either side.
-            unsafe {
-                kernel.run(
-                    from.as_ptr().cast(),
-                    into.as_mut_ptr().cast(),
-                    5,
-                    from_first,
-                )
-            };
-            assert!(
-                into.iter()
-                    .all(|value| value.to_bits() == expected.to_bits())
-            );
+        for (first, second) in [(-0.0f64, 0.0), (0.0, -0.0)] {
+            let (left, right, mut into) = ([first; 40], [second; 40], [1.0f64; 40]);
+            let (a, b) = (left.as_ptr().cast(), right.as_ptr().cast());
+            // SAFETY: forty elements in each.
+            unsafe { of(operator, Number::F64).run(a, b, into.as_mut_ptr().cast(), 40) };
+            assert!(into.iter().all(|value| value.to_bits() == first.to_bits()));
         }
+    }
+}
+
+/// An in-place reduce-scatter writes its block to the beginning of the vector, of which it is an operand.
+#[test]
+fn a_result_may_begin_before_the_operand_that_it_overlaps() {
+    for distance in 0..40 {
+        let left = [100i32; 100];
+        let mut memory: Vec<i32> = (0..140).collect();
+        let into = memory.as_mut_ptr();
+        // SAFETY: a hundred elements from there on are in the vector.
+        let right = unsafe { into.add(distance) };
+        // SAFETY: as above, and the result does not begin after its operand.
+        unsafe {
+            of(Operator::Sum, Number::I32).run(left.as_ptr().cast(), right.cast(), into.cast(), 100)
+        };
+        let expected: Vec<i32> = (0..100).map(|i| 100 + i + distance as i32).collect();
+        assert_eq!(memory[..100], expected, "{distance} elements apart");
     }
 }
 

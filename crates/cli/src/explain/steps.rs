@@ -59,8 +59,10 @@ fn step(step: &Step) -> Value {
         Step::Copy { from, into } => {
             json!({ "do": "copy", "from": span(from), "into": span(into) })
         }
-        Step::Reduce { from, into, .. } => {
-            json!({ "do": "reduce", "from": span(from), "into": span(into) })
+        Step::Reduce {
+            left, right, into, ..
+        } => {
+            json!({ "do": "reduce", "left": span(left), "right": span(right), "into": span(into) })
         }
         Step::NodeSignal { phase } => json!({ "do": "node_signal", "phase": phase }),
         Step::NodeAwait { of, phase } => {

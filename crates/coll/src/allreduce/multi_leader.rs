@@ -13,7 +13,9 @@
 //! * L leaders with k/L ports each ([`Leaders`](crate::leaders::Leaders)). Rounds and messages per leader: those of
 //!   `recursive_multiplying` over V nodes and k/L ports. Volume per round: l/L bytes.
 //! * Cost: rounds × (α + l/L β). Each leader reduces l/L bytes of its node and per message.
-//! * One node: every rank reduces its slice, one in N, and everyone copies all of them.
+//! * One node: every rank reduces its part, one in N, and everyone copies all of them. A rank copies in what others
+//!   reduce; a part's result takes the place of a contribution, so that on two ranks each writes to lines that it read
+//!   last, which are in its cache.
 //! * Combines in rank order where the ranks of every node are consecutive.
 
 use super::recursive_multiplying::{Exchange, counts};
@@ -23,6 +25,7 @@ use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::reduction::{alone, fold_like};
 use crate::schedule::{Protocol, Schedule, Span};
+use std::cmp::Ordering;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -31,9 +34,10 @@ pub fn build(request: &Request<'_>) -> Schedule {
     if let Some(schedule) = alone(request) {
         return schedule;
     }
-    let leaders = request
-        .node_leaders()
-        .or_everyone(topology.node_count(), parts);
+    if topology.node_count() == 1 {
+        return build_on_one_node(request);
+    }
+    let leaders = request.node_leaders();
     let local = topology.node_rank_of(request.rank);
     let groups = (0..leaders.count).map(|leader| Group::led_by(topology, leaders, leader));
     let groups: Vec<Group<'_>> = groups.collect();
@@ -69,12 +73,47 @@ pub fn build(request: &Request<'_>) -> Schedule {
     builder.finish(slice(0).end() * parts)
 }
 
+/// One rank's schedule where all ranks share a node.
+fn build_on_one_node(request: &Request<'_>) -> Schedule {
+    let (size, me) = (request.topology.size(), request.rank.0);
+    // Rows of parts: row r has rank r's contributions to the parts before r and rank r + 1's to those after it.
+    let row = |row: u32, first, count| Span::node(row * size + first, count);
+    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    if me > 0 {
+        builder.copy(Span::send(0, me), row(me - 1, 0, me));
+    }
+    let after = size - me - 1;
+    builder.copy(Span::send(me + 1, after), row(me, me + 1, after));
+    builder.node_barrier();
+    let contribution = |rank: u32| match rank.cmp(&me) {
+        Ordering::Less => row(rank, me, 1),
+        Ordering::Equal => Span::send(me, 1),
+        Ordering::Greater => row(rank - 1, me, 1),
+    };
+    fold_like(
+        &mut builder,
+        Some(me),
+        (0..size).map(contribution),
+        row(0, me, 1),
+    );
+    builder.end_round();
+    builder.node_barrier();
+    builder.copy(row(0, 0, size), Span::recv(0, size));
+    builder.finish(size * (size - 1))
+}
+
 /// Closed form, in parts.
 pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(1);
     }
-    let leaders = shape.node_leaders().or_everyone(shape.nodes, shape.ranks);
+    if shape.nodes == 1 {
+        return Work {
+            node_syncs: 2,
+            ..Work::copies(3 * u64::from(shape.ranks) - 2)
+        };
+    }
+    let leaders = shape.node_leaders();
     let (rounds, reductions) = counts(shape.nodes, leaders.ports);
     let slice = u64::from(leaders.share_max(shape.ranks));
     let reductions = u64::from(shape.node_size) - 1 + reductions;

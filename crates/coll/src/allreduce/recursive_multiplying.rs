@@ -23,7 +23,7 @@ use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::exchange::{Pattern, Role};
 use crate::reduction::{alone, fold_like};
-use crate::schedule::{Order, Protocol, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -204,17 +204,8 @@ impl<'a> Exchange<'a> {
             builder.await_put(from, self.wire(step, message.port), own.count);
         }
         let operands = self.operands(core, step, own);
-        let (left, right) = (operands[0], operands[1]);
-        let (result, other, order) = if left == own {
-            (right, left, Order::FromFirst)
-        } else {
-            (left, right, Order::IntoFirst)
-        };
-        let like = self.like();
-        builder.reduce_like(like, other, result, order);
-        for &operand in &operands[2..] {
-            builder.reduce_like(like, operand, result, Order::IntoFirst);
-        }
+        let result = operands[usize::from(operands[0] == own)];
+        fold_like(builder, self.like(), operands, result);
         result
     }
 }

@@ -16,7 +16,7 @@ use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::direct::{Exchange, round, rounds};
-use crate::reduction::{alone, fold};
+use crate::reduction::{alone, fold_through};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
@@ -27,24 +27,63 @@ pub fn build(request: &Request<'_>) -> Schedule {
     }
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
     let mut builder = ScheduleBuilder::new(request.topology, request.rank).without_rtr();
-    builder.copy(Span::send(0, size), Span::scratch(0, size));
-    builder.end_round();
-    exchange(&mut builder, me, size, ports, 0, |exchange| {
-        (Span::scratch(exchange.to, 1), Span::scratch(size + me, 1))
-    });
-    let contribution = |rank| match rank == me {
-        true => Span::scratch(me, 1),
-        false => Span::scratch(size + rank, 1),
-    };
-    fold(&mut builder, (0..size).map(contribution), Span::recv(me, 1));
+    scatter(&mut builder, request);
+    let result = Span::recv(me, 1);
+    reduce_part(&mut builder, request, result);
+    // Rails send it from scratch.
     let own = Span::scratch(me, 1);
-    builder.copy(Span::recv(me, 1), own);
-    // Part r of scratch was put to r, which has awaited it before it puts its result here.
-    exchange(&mut builder, me, size, ports, size - 1, |_| (own, own));
+    if request.topology.node_count() > 1 {
+        builder.copy(result, own);
+    }
+    // Part r of scratch is put to r, which has awaited it before it puts its result here.
+    exchange(&mut builder, me, size, ports, size - 1, |exchange| {
+        let near = request.topology.same_node(Rank(exchange.to), request.rank);
+        (if near { result } else { own }, own)
+    });
     for (first, count) in [(0, me), (me + 1, size - me - 1)] {
         builder.copy(Span::scratch(first, count), Span::recv(first, count));
     }
     builder.finish(2 * size)
+}
+
+/// Puts part r of every rank's vector to r; those to other nodes leave from scratch.
+pub(crate) fn scatter(builder: &mut ScheduleBuilder<'_>, request: &Request<'_>) {
+    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
+    let near = |rank| request.topology.same_node(Rank(rank), request.rank);
+    for rank in (0..size).filter(|&rank| !near(rank)) {
+        builder.copy(Span::send(rank, 1), Span::scratch(rank, 1));
+    }
+    builder.end_round();
+    exchange(builder, me, size, ports, 0, |&Exchange { to, .. }| {
+        let part = match near(to) {
+            true => Span::send(to, 1),
+            false => Span::scratch(to, 1),
+        };
+        (part, Span::scratch(size + me, 1))
+    });
+}
+
+/// Reduces this rank's part, of which [`scatter`] has brought what others contribute, into `into`.
+pub(crate) fn reduce_part(builder: &mut ScheduleBuilder<'_>, request: &Request<'_>, into: Span) {
+    let (size, me) = (request.topology.size(), request.rank.0);
+    let contribution = |rank| match rank == me {
+        true => Span::send(rank, 1),
+        false => Span::scratch(size + rank, 1),
+    };
+    let contributions = (0..size).map(contribution);
+    fold_through(
+        builder,
+        Some(me),
+        contributions,
+        first_arrival(request),
+        into,
+    );
+}
+
+/// Where [`scatter`] puts what the first other rank contributes.
+pub(crate) fn first_arrival(request: &Request<'_>) -> Span {
+    let first = u32::from(request.rank.0 == 0);
+    Span::scratch(request.topology.size() + first, 1)
 }
 
 /// Puts to everyone and awaits everyone, on slots from `first_slot`.
@@ -82,6 +121,8 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
         rounds,
         port_blocks: rounds,
         node_sharers: shape.node_size,
-        ..Work::copies(3 * u64::from(shape.ranks))
+        ..Work::copies(
+            2 * (u64::from(shape.ranks) - 1) + shape.ranks_elsewhere() + u64::from(shape.nodes > 1),
+        )
     }
 }

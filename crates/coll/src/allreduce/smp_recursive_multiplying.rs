@@ -57,7 +57,7 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.nodes == 1 {
         return Work {
             node_syncs: 1,
-            ..Work::copies(1 + locals)
+            ..Work::copies(locals)
         };
     }
     let (rounds, reductions) = counts(shape.nodes, shape.ports);

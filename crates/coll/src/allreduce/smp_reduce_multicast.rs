@@ -47,7 +47,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
             (&group, node),
             &tree,
             ports,
-            vector,
+            (vector, vector),
             (None, arrival),
         );
         match node {

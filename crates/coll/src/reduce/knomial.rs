@@ -18,7 +18,7 @@ use crate::group::Group;
 use crate::pattern::ceil_log;
 use crate::pattern::rooted::Tree;
 use crate::reduction::alone;
-use crate::schedule::{Order, Protocol, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -34,24 +34,25 @@ pub fn build(request: &Request<'_>) -> Schedule {
     } else {
         Span::scratch(0, 1)
     };
-    builder.copy(Span::send(0, 1), own);
-    builder.end_round();
+    let vector = (Span::send(0, 1), own);
     let arrival = |place| Span::scratch(1 + place, 1);
     let from = (None, arrival);
-    up(&mut builder, (&group, me), &tree, ports, own, from);
+    up(&mut builder, (&group, me), &tree, ports, vector, from);
     builder.finish(1 + arrivals(size, ports))
 }
 
-/// Reduces members' `own` vectors, or slices, at the root; a round per level. The message through
-/// `port` of `level` arrives at place `level * ports + port` of `arrivals`, in the group's memory.
+/// Reduces members' vectors, or slices, at the root, into `own`; a round per level. What this member contributes lies
+/// in `contribution`, which may be `own`. The message through `port` of `level` arrives at place `level * ports + port`
+/// of `arrivals`, in the group's memory.
 pub(crate) fn up(
     builder: &mut ScheduleBuilder<'_>,
     (group, me): (&Group<'_>, u32),
     tree: &Tree,
     ports: u8,
-    own: Span,
+    (contribution, own): (Span, Span),
     (like, arrivals): (Option<u32>, impl Fn(u32) -> Span),
 ) {
+    let mut vector = contribution;
     for level in 0..tree.levels() {
         let arrival = |port: u8| arrivals(level * u32::from(ports) + u32::from(port));
         for edge in tree.children(me, level) {
@@ -59,14 +60,20 @@ pub(crate) fn up(
             builder.await_put(group.rank(edge.member), wire, own.count);
         }
         for edge in tree.children(me, level).filter(|edge| !edge.before) {
-            builder.reduce_like(like, arrival(edge.port), own, Order::IntoFirst);
+            builder.reduce_like(like, vector, arrival(edge.port), own);
+            vector = own;
         }
         for edge in tree.children(me, level).rev().filter(|edge| edge.before) {
-            builder.reduce_like(like, arrival(edge.port), own, Order::FromFirst);
+            builder.reduce_like(like, arrival(edge.port), vector, own);
+            vector = own;
         }
         if let Some(edge) = tree.parent(me, level) {
             let wire = Wire::of_round(level, ports, edge.port);
-            builder.put(group.rank(edge.member), wire, own, arrival(edge.port));
+            let (to, into) = (group.rank(edge.member), arrival(edge.port));
+            match vector == own {
+                true => builder.put(to, wire, own, into),
+                false => builder.put_staged(to, wire, vector, own, into),
+            }
         }
         builder.end_round();
     }
@@ -89,6 +96,6 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
         rounds: levels,
         port_blocks: levels,
         node_sharers: shape.node_size,
-        ..Work::copies(1 + u64::from(arrivals(shape.ranks, shape.ports)))
+        ..Work::copies(arrivals(shape.ranks, shape.ports).max(1).into())
     }
 }

@@ -55,7 +55,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
             (&group, node),
             &tree,
             leaders.ports,
-            slice(0),
+            (slice(0), slice(0)),
             from,
         );
     } else {

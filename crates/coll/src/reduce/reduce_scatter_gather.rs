@@ -13,11 +13,11 @@
 //!   about 2 l/k bytes. Each rank reduces l bytes. Any size, any root, rank order always.
 
 use crate::algorithm::Request;
-use crate::allreduce::reduce_scatter_allgather::exchange;
+use crate::allreduce::reduce_scatter_allgather::{first_arrival, reduce_part, scatter};
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::direct::{round, rounds};
-use crate::reduction::{alone, fold, fold_like};
+use crate::reduction::alone;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
@@ -29,16 +29,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
     let root = request.root;
     let mut builder = ScheduleBuilder::new(request.topology, request.rank).without_rtr();
-    builder.copy(Span::send(0, size), Span::scratch(0, size));
-    builder.end_round();
-    exchange(&mut builder, me, size, ports, 0, |exchange| {
-        (Span::scratch(exchange.to, 1), Span::scratch(size + me, 1))
-    });
-    let contribution = |rank| match rank == me {
-        true => Span::scratch(me, 1),
-        false => Span::scratch(size + rank, 1),
-    };
-    let contributions = (0..size).map(contribution);
+    scatter(&mut builder, request);
     // The second half of the slots; a distance is that from the root.
     let wire = |exchange: &crate::pattern::direct::Exchange| Wire {
         port: exchange.port,
@@ -46,7 +37,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
     };
     let to_root = |r| round(root.0, size, ports, r);
     if request.rank == root {
-        fold(&mut builder, contributions, Span::recv(me, 1));
+        reduce_part(&mut builder, request, Span::recv(me, 1));
         builder.end_rounds(rounds(size, ports));
         for exchange in (0..rounds(size, ports)).flat_map(to_root) {
             builder.await_put(Rank(exchange.to), wire(&exchange), 1);
@@ -55,8 +46,8 @@ pub fn build(request: &Request<'_>) -> Schedule {
             builder.copy(Span::scratch(first, count), Span::recv(first, count));
         }
     } else {
-        let result = contribution(0);
-        fold_like(&mut builder, Some(me), contributions, result);
+        let result = first_arrival(request);
+        reduce_part(&mut builder, request, result);
         for r in 0..rounds(size, ports) {
             for exchange in to_root(r).filter(|exchange| exchange.to == me) {
                 // Part `me` of the root's scratch was put here, and awaited.
@@ -78,6 +69,6 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
         rounds,
         port_blocks: rounds,
         node_sharers: shape.node_size,
-        ..Work::copies(3 * u64::from(shape.ranks) - 1)
+        ..Work::copies(2 * (u64::from(shape.ranks) - 1) + shape.ranks_elsewhere())
     }
 }

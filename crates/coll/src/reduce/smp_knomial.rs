@@ -45,7 +45,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
         let first = topology.node_size_max();
         let arrival = |place| Span::node(first + place, 1);
         let from = (None, arrival);
-        up(&mut builder, (&group, node), &tree, ports, own, from);
+        up(&mut builder, (&group, node), &tree, ports, (own, own), from);
     } else {
         builder.end_rounds(1 + tree.levels());
     }
@@ -69,6 +69,6 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
         rounds: levels,
         port_blocks: levels,
         node_syncs: shape.syncs(1),
-        ..Work::copies(2 + reductions)
+        ..Work::copies(1 + reductions + u64::from(shape.nodes > 1))
     }
 }

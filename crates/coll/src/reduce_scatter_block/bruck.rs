@@ -23,7 +23,7 @@ use crate::cost::{Shape, Work};
 use crate::pattern::bruck::{Message, rounds};
 use crate::pattern::{after, before, ceil_log};
 use crate::reduction::alone;
-use crate::schedule::{Order, Protocol, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
@@ -63,7 +63,8 @@ fn reduce(builder: &mut ScheduleBuilder<'_>, (me, size): (u32, u32), from: Span)
     for (place, count) in [(0, to_end), (to_end, from.count - to_end)] {
         let like = Some(after(me, place, size));
         let from = Span::scratch(from.first + place, count);
-        builder.reduce_like(like, from, Span::scratch(place, count), Order::IntoFirst);
+        let into = Span::scratch(place, count);
+        builder.reduce_like(like, into, from, into);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::direct::{Exchange, round, rounds};
-use crate::reduction::{alone, fold};
+use crate::reduction::{alone, fold_through};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
@@ -25,13 +25,17 @@ pub fn build(request: &Request<'_>) -> Schedule {
         port: exchange.port,
         slot: exchange.distance - 1,
     };
+    // Blocks for other nodes leave from scratch.
+    let staged = match request.topology.node_count() {
+        1 => 0,
+        _ => size,
+    };
     let mut builder = ScheduleBuilder::new(request.topology, request.rank);
-    builder.copy(Span::send(0, size), Span::scratch(0, size));
-    builder.end_round();
     for r in 0..rounds(size, ports) {
         for exchange in round(me, size, ports, r) {
-            let (from, into) = (Span::scratch(exchange.to, 1), Span::scratch(size + me, 1));
-            builder.put(Rank(exchange.to), wire(&exchange), from, into);
+            let (to, into) = (exchange.to, Span::scratch(staged + me, 1));
+            let (block, copy) = (Span::send(to, 1), Span::scratch(to, 1));
+            builder.put_staged(Rank(to), wire(&exchange), block, copy, into);
         }
         builder.end_round();
     }
@@ -39,11 +43,14 @@ pub fn build(request: &Request<'_>) -> Schedule {
         builder.await_put(Rank(exchange.from), wire(&exchange), 1);
     }
     let contribution = |rank| match rank == me {
-        true => Span::scratch(me, 1),
-        false => Span::scratch(size + rank, 1),
+        true => Span::send(me, 1),
+        false => Span::scratch(staged + rank, 1),
     };
-    fold(&mut builder, (0..size).map(contribution), Span::recv(0, 1));
-    builder.finish(2 * size)
+    let (contributions, result) = ((0..size).map(contribution), Span::recv(0, 1));
+    // In the place of the first that came.
+    let through = Span::scratch(staged + u32::from(me == 0), 1);
+    fold_through(&mut builder, Some(me), contributions, through, result);
+    builder.finish(staged + size)
 }
 
 /// Closed form: equation (2).
@@ -54,7 +61,7 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
             rounds,
             port_blocks: rounds,
             node_sharers: shape.node_size,
-            ..Work::copies(2 * u64::from(shape.ranks))
+            ..Work::copies(u64::from(shape.ranks) - 1 + shape.ranks_elsewhere())
         }
     })
 }

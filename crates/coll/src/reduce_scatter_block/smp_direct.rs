@@ -27,7 +27,7 @@ use crate::group::Group;
 use crate::leaders::{Leaders, runs};
 use crate::pattern::direct::{round, rounds};
 use crate::reduction::{alone, fold};
-use crate::schedule::{Order, Protocol, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::NodeRank;
 use std::cmp::Ordering;
 
@@ -153,7 +153,7 @@ impl Places<'_> {
                 let into = self.row(0, from, end - from);
                 for local in 1..self.locals() {
                     let row = self.row(local, from, end - from);
-                    builder.reduce_like(like, row, into, Order::IntoFirst);
+                    builder.reduce_like(like, into, row, into);
                 }
             }
         }
@@ -199,7 +199,7 @@ fn work_led(shape: &Shape, leaders: Leaders) -> Work {
     if shape.nodes == 1 {
         return Work {
             node_syncs: 1,
-            ..Work::copies(2 * ranks)
+            ..Work::copies(2 * ranks - 1)
         };
     }
     let rounds = u64::from(rounds(shape.nodes, leaders.ports));
@@ -213,6 +213,6 @@ fn work_led(shape: &Shape, leaders: Leaders) -> Work {
         ports: leaders.ports,
         node_sharers: leaders.count,
         node_syncs: shape.syncs(1 + u64::from(elsewhere)),
-        ..Work::copies(ranks + nodes * share * (u64::from(shape.node_size) - 1) + nodes)
+        ..Work::copies(ranks + nodes * share * (u64::from(shape.node_size) - 1) + nodes - 1)
     }
 }

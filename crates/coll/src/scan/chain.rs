@@ -11,7 +11,7 @@ use super::{Kind, recursive_doubling};
 use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
-use crate::schedule::{Order, Protocol, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule of a scan.
@@ -36,45 +36,40 @@ fn build(request: &Request<'_>, kind: Kind) -> Schedule {
         builder.await_put(Rank(me - 1), wire, 1);
         builder.end_round();
     }
+    let (own, result) = (Span::send(0, 1), Span::recv(0, 1));
     let (arrival, total) = (Span::scratch(0, 1), Span::scratch(1, 1));
-    let result = Span::recv(0, 1);
     let passes_on = me + 1 < size;
-    let add = |builder: &mut ScheduleBuilder<'_>, into| {
-        builder.copy(Span::send(0, 1), into);
-        if me > 0 {
-            builder.reduce(arrival, into, Order::FromFirst);
-        }
+    let sum = match kind {
+        Kind::Inclusive => result,
+        Kind::Exclusive => total,
     };
-    match kind {
-        Kind::Inclusive => {
-            add(&mut builder, result);
-            if passes_on {
-                builder.put_staged(Rank(me + 1), wire, result, total, arrival);
-            }
-        }
-        Kind::Exclusive => {
-            if passes_on {
-                add(&mut builder, total);
-                builder.put(Rank(me + 1), wire, total, arrival);
-            }
-            if me > 0 {
-                builder.copy(arrival, result);
-            }
-        }
+    if me > 0 && (passes_on || kind == Kind::Inclusive) {
+        builder.reduce(arrival, own, sum);
+    } else if kind == Kind::Inclusive {
+        builder.copy(own, result);
+    }
+    if passes_on && me > 0 && kind == Kind::Exclusive {
+        builder.put(Rank(me + 1), wire, total, arrival);
+    } else if passes_on {
+        let passed = if me > 0 { result } else { own };
+        builder.put_staged(Rank(me + 1), wire, passed, total, arrival);
+    }
+    if me > 0 && kind == Kind::Exclusive {
+        builder.copy(arrival, result);
     }
     if passes_on {
         builder.end_rounds(size - 1 - me);
     }
     let staged = request.topology.node_count() > 1;
-    builder.finish(1 + u32::from(kind == Kind::Exclusive || staged))
+    let sums = kind == Kind::Exclusive && size > 2;
+    builder.finish(1 + u32::from(sums || staged))
 }
 
 /// Closed form of the scan.
 pub fn work_inclusive(shape: &Shape, _: Protocol) -> Work {
     let copies = match shape.ranks {
         1 => 1,
-        2 => 2,
-        _ => 2 + u64::from(shape.nodes > 1),
+        _ => 1 + u64::from(shape.nodes > 1),
     };
     work(shape, copies)
 }
@@ -84,7 +79,7 @@ pub fn work_exclusive(shape: &Shape, _: Protocol) -> Work {
     let copies = match shape.ranks {
         1 => 0,
         2 => 1,
-        _ => 3,
+        _ => 2,
     };
     work(shape, copies)
 }

@@ -19,7 +19,7 @@ use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::pattern::dissemination::{peers, rounds};
-use crate::schedule::{Order, Protocol, Schedule, Span};
+use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule of a scan.
@@ -78,7 +78,7 @@ pub(super) fn build(request: &Request<'_>, kind: Kind) -> Schedule {
 /// The exclusive result grows to the left.
 fn prepend(builder: &mut ScheduleBuilder<'_>, arrival: Span, received: &mut bool) {
     if std::mem::replace(received, true) {
-        builder.reduce(arrival, Span::recv(0, 1), Order::FromFirst);
+        builder.reduce(arrival, Span::recv(0, 1), Span::recv(0, 1));
     } else {
         builder.copy(arrival, Span::recv(0, 1));
     }
@@ -93,8 +93,8 @@ fn combine(
     let Some(nearest) = arrivals.next() else {
         return own;
     };
-    builder.reduce(own, nearest, Order::IntoFirst);
-    arrivals.for_each(|span| builder.reduce(span, nearest, Order::FromFirst));
+    builder.reduce(nearest, own, nearest);
+    arrivals.for_each(|span| builder.reduce(span, nearest, nearest));
     nearest
 }
 

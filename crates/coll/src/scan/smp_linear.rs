@@ -13,7 +13,7 @@ use crate::algorithm::{Request, has_consecutive_nodes};
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::reduction::fold;
+use crate::reduction::{fold, folded};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::NodeRank;
 
@@ -97,11 +97,11 @@ fn work(shape: &Shape, kind: Kind) -> Work {
     // The last rank of a node reduces all that precedes it; the leader of a node in the middle
     // the total, and the little that precedes itself.
     let before = u64::from(nodes > 1);
-    let last = 1 + before + locals - 1 + inclusive;
+    let last = 1 + folded(before + locals - 1 + inclusive);
     let leader = match nodes {
         1 => 0,
-        2 => 1 + locals + inclusive,
-        _ => 1 + (1 + locals) + 1 + inclusive,
+        2 => 1 + folded(locals) + inclusive,
+        _ => 1 + folded(1 + locals) + 1,
     };
     Work {
         rounds: nodes - 1,

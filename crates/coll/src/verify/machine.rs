@@ -4,7 +4,7 @@ use super::clock::{Clocks, Told};
 use super::memory::{Access, Known, LOCAL, Memory, Puts, Region};
 use super::value::Values;
 use super::{Fault, Meaning, StepId, Task, VerifyError};
-use crate::schedule::{Buffer, Order, Schedule, Slot, Span, Step};
+use crate::schedule::{Buffer, Schedule, Slot, Span, Step};
 use crate::semantics::Overlap;
 use ferrorail_base::Rank;
 use multicast::Multicasts;
@@ -190,11 +190,11 @@ impl<'a> Machine<'a> {
                 self.transfer(rank, &from, rank, &into, access)?;
             }
             Step::Reduce {
-                from,
+                left,
+                right,
                 into,
-                order,
                 like,
-            } => self.reduce(rank, index, [&from, &into], order, like)?,
+            } => self.reduce(rank, index, [&left, &right], &into, like)?,
             Step::NodeSignal { phase } => self.signal(rank, phase),
             Step::NodeAwait { of, phase } => return Ok(self.await_node(rank, Some(of), phase)),
             Step::NodeAwaitAll { phase } => return Ok(self.await_node(rank, None, phase)),
@@ -239,13 +239,22 @@ impl<'a> Machine<'a> {
         &mut self,
         rank: Rank,
         step: u32,
-        [from, into]: [&Span; 2],
-        order: Order,
+        operands: [&Span; 2],
+        into: &Span,
         like: Option<u32>,
     ) -> Result<(), Fault> {
-        let (from, into) = (self.in_place(rank, from), self.in_place(rank, into));
-        let source = self.region(rank, from.buffer);
+        let into = self.in_place(rank, into);
         let destination = self.region(rank, into.buffer);
+        let sources = operands.map(|span| {
+            let span = self.in_place(rank, span);
+            (self.region(rank, span.buffer), span.first)
+        });
+        for (source, first) in sources {
+            let apart = source.cell(first).abs_diff(destination.cell(into.first));
+            if (1..into.count as usize).contains(&apart) {
+                return Err(Fault::Overlap(into.buffer));
+            }
+        }
         let access = Access {
             rank: rank.0,
             step,
@@ -255,14 +264,16 @@ impl<'a> Machine<'a> {
             clock: self.clocks.of(rank),
             puts: &self.puts,
         };
-        for offset in 0..from.count {
-            let (from_block, into_block) = (from.first + offset, into.first + offset);
-            let from = self.memory.read(source, from_block, access, &known)?;
-            let old = self.memory.look(destination, into_block, &known)?;
-            let token = match order {
-                Order::FromFirst => self.values.combine(from, old)?,
-                Order::IntoFirst => self.values.combine(old, from)?,
-            };
+        for offset in 0..into.count {
+            let into_block = into.first + offset;
+            let [left, right] = sources.map(|(source, first)| {
+                let block = first + offset;
+                match source.cell(block) == destination.cell(into_block) {
+                    true => self.memory.look(destination, into_block, &known),
+                    false => self.memory.read(source, block, access, &known),
+                }
+            });
+            let token = self.values.combine(left?, right?)?;
             self.memory
                 .write(destination, into_block, token, access, &known)?;
             if like.is_some_and(|first| self.values.part(token) != first + offset) {

@@ -112,7 +112,8 @@ impl Region {
         self.rank
     }
 
-    fn cell(&self, block: u32) -> usize {
+    /// Number of the cell of `block`, which no other block of any region has.
+    pub fn cell(&self, block: u32) -> usize {
         assert!(block < self.blocks, "a span lies in its buffer");
         (self.first + block) as usize
     }

@@ -62,9 +62,10 @@ fn scratch_end(step: &Step) -> u32 {
         Buffer::Send | Buffer::Recv => 0,
     };
     match step {
-        Step::Put { from, into, .. }
-        | Step::Copy { from, into }
-        | Step::Reduce { from, into, .. } => end(from).max(end(into)),
+        Step::Put { from, into, .. } | Step::Copy { from, into } => end(from).max(end(into)),
+        Step::Reduce {
+            left, right, into, ..
+        } => end(left).max(end(right)).max(end(into)),
         Step::Multicast { from: span } | Step::AwaitMulticast { into: span, .. } => end(span),
         _ => 0,
     }
@@ -130,16 +131,20 @@ impl<'a> Checker<'a> {
             }
             Step::Copy { from, into } => {
                 self.spans(&from, &into)?;
-                self.local(&from, &into, false)
+                self.local(&[from, into], false)
             }
             Step::Reduce {
-                from, into, like, ..
+                left,
+                right,
+                into,
+                like,
             } => {
-                self.spans(&from, &into)?;
+                self.spans(&left, &into)?;
+                self.spans(&right, &into)?;
                 if let Some(first) = like {
-                    self.bounds(&Span::send(first, from.count))?;
+                    self.bounds(&Span::send(first, into.count))?;
                 }
-                self.local(&from, &into, like.is_some())
+                self.local(&[left, right, into], like.is_some())
             }
             Step::NodeSignal { phase: next } => {
                 let rises = std::mem::replace(phase, next) < next;
@@ -211,14 +216,18 @@ impl<'a> Checker<'a> {
         self.bounds(into)
     }
 
-    /// What a step without a peer may name, which says itself how long it is or not.
-    fn local(&self, from: &Span, into: &Span, says_length: bool) -> Result<(), Fault> {
-        let scratch = |span: &&Span| matches!(span.buffer, Buffer::Scratch | Buffer::Node);
-        match [from, into].iter().copied().filter(scratch).count() {
-            0 if self.task.parts > 1 && from.first != into.first => Err(Fault::Cut),
-            2 if self.task.parts > 1 && !says_length => Err(Fault::Cut),
-            _ => Ok(()),
-        }
+    /// What a step without a peer may name: of a cut vector the same parts of user memory, which say how long
+    /// they are where the step itself does not.
+    fn local(&self, spans: &[Span], says_length: bool) -> Result<(), Fault> {
+        let is_user = |span: &&Span| matches!(span.buffer, Buffer::Send | Buffer::Recv);
+        let mut user = spans.iter().filter(is_user).map(|span| span.first);
+        let is_known = match user.next() {
+            None => says_length,
+            Some(first) => user.all(|other| other == first),
+        };
+        (self.task.parts == 1 || is_known)
+            .then_some(())
+            .ok_or(Fault::Cut)
     }
 
     fn bounds(&self, span: &Span) -> Result<(), Fault> {

@@ -17,7 +17,7 @@ use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
-use ferrorail_coll::{Collective, Order};
+use ferrorail_coll::Collective;
 use std::mem::MaybeUninit;
 
 /// A block out of a slot. Operations that a program defined expect it to be aligned.
@@ -86,7 +86,7 @@ unsafe fn exchange(
     by_length: bool,
 ) -> Result<(), EngineError> {
     if state.sequence.is_full_eager() {
-        super::wait_for_channel(map, state)?;
+        super::wait_for_channel(map, state, state.sequence.needed_eager())?;
     }
     let mut exchange = Exchange {
         map,
@@ -230,8 +230,8 @@ impl Exchange<'_> {
             self.read(0, of(&mut result))?;
             for rank in 1..self.map.topology.size() {
                 self.read(rank, of(&mut theirs))?;
-                let (from, into) = (theirs.as_mut_ptr(), result.as_mut_ptr());
-                reducer.run(from, into, dest.bytes, Order::IntoFirst)?;
+                let (left, right) = (result.as_mut_ptr(), theirs.as_mut_ptr());
+                reducer.run(left, right, of(&mut result))?;
             }
             of(&mut result).copy_to(dest);
         }
@@ -256,8 +256,8 @@ impl Exchange<'_> {
             own.copy_to(of(&mut total));
             if rank > 0 {
                 self.read(rank - 1, of(&mut before))?;
-                let (from, into) = (before.as_mut_ptr(), total.as_mut_ptr());
-                reducer.run(from, into, dest.bytes, Order::FromFirst)?;
+                let (left, right) = (before.as_mut_ptr(), total.as_mut_ptr());
+                reducer.run(left, right, of(&mut total))?;
             }
             if rank + 1 < size {
                 self.publish_block(of(&mut total));

@@ -209,11 +209,11 @@ fn scheduled(
     }
 }
 
-/// Waits until the next channel and the next eager slot are free everywhere, on one node.
+/// Waits until operation `needed` is finished everywhere, on one node.
 #[cold]
-fn wait_for_channel(map: &Map, state: &mut State) -> Result<(), EngineError> {
+fn wait_for_channel(map: &Map, state: &mut State, needed: u64) -> Result<(), EngineError> {
     // Half a ring at once, as who waits for each place anew is woken up for each.
-    let wanted = state.sequence.half_a_ring_ago();
+    let wanted = state.sequence.half_a_ring_ago().max(needed);
     let mut blocking_wait = BlockingWait::new(map, "run-ahead");
     for rank in map.others() {
         let finished = map.segment().finished(NodeRank(rank.0));
@@ -255,7 +255,7 @@ fn allocate(
         if map.topology.node_count() > 1 {
             keep_pace(map, state, channels)?;
         } else if state.sequence.is_full(channels) {
-            wait_for_channel(map, state)?;
+            wait_for_channel(map, state, state.sequence.needed(channels))?;
         }
         state.sequence.next(channels)
     };

@@ -190,12 +190,12 @@ impl<'a> Run<'a> {
             Step::Multicast { .. } => self.multicast(),
             Step::AwaitMulticast { .. } => self.await_multicast(),
             Step::Reduce {
-                from,
+                left,
+                right,
                 into,
-                order,
                 like,
             } => {
-                self.spans.reduce(from, into, order, like)?;
+                self.spans.reduce([left, right, into], like)?;
                 Ok(None)
             }
             Step::NodeSignal { phase } => {

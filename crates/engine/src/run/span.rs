@@ -6,7 +6,7 @@ use crate::sequence::Allocation;
 use crate::team::map::Map;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
-use ferrorail_coll::{Buffer, Order, Span};
+use ferrorail_coll::{Buffer, Span};
 use ferrorail_shm::copy_into_shared;
 
 /// Addresses of the four buffers of one run.
@@ -180,37 +180,29 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// Reduces each block of `from` with that of `into`, which are as long as those of `Send` from
-    /// `like` where that is given.
-    pub fn reduce(
-        &self,
-        from: Span,
-        into: Span,
-        order: Order,
-        like: Option<u32>,
-    ) -> Result<(), EngineError> {
-        debug_assert_eq!(from.count, into.count);
+    /// Reduces each block of `left` with that of `right` into that of `into`, which are as long as those of `Send`
+    /// from `like` where that is given.
+    pub fn reduce(&self, spans: [Span; 3], like: Option<u32>) -> Result<(), EngineError> {
         let reducer = self.user.reducer.as_ref().ok_or_else(|| {
             EngineError::Selection("the schedule reduces in a collective that does not".into())
         })?;
-        let reduce = |from: MemoryRange, into: MemoryRange| {
+        let reduce = |[left, right, into]: [MemoryRange; 3]| {
             // A block, or a part, may be shorter than its room in scratch.
-            let bytes = from.bytes.min(into.bytes);
+            let into = into.slice(0, left.bytes.min(right.bytes).min(into.bytes));
             // SAFETY: user ranges are inside the buffers the caller vouched for, the others are
             // slices of the node segment; the verified schedule orders this with every other access.
-            unsafe { reducer.run(from.as_ptr(), into.as_ptr(), bytes, order) }
+            unsafe { reducer.run(left.as_ptr(), right.as_ptr(), into) }
         };
         let alike = like.is_none() || self.is_dense(Buffer::Send);
-        if alike && self.is_dense(from.buffer) && self.is_dense(into.buffer) {
-            return reduce(self.range(from), self.range(into));
+        if alike && spans.iter().all(|span| self.is_dense(span.buffer)) {
+            return reduce(spans.map(|span| self.range(span)));
         }
-        for block in 0..from.count {
+        let [.., into] = spans;
+        for block in 0..into.count {
             let one = |span: Span| self.range(Span::new(span.buffer, span.first + block, 1));
-            let (from, into) = (one(from), one(into));
-            let used = like.map_or(from.bytes, |first| {
-                one(Span::send(first, 1)).bytes.min(from.bytes)
-            });
-            reduce(from.slice(0, used), into)?;
+            let [left, right, into] = spans.map(one);
+            let used = like.map_or(into.bytes, |first| one(Span::send(first, 1)).bytes);
+            reduce([left, right, into.slice(0, used.min(into.bytes))])?;
         }
         Ok(())
     }

@@ -24,9 +24,9 @@ use service::ServedWindow;
 pub(crate) use service::ServiceThread;
 
 use crate::rails::Rails;
+use crate::reducer::Order;
 use crate::{Context, EngineError, LocalReduction, Team};
 use ferrorail_base::Rank;
-use ferrorail_coll::Order;
 use ferrorail_onesided::window;
 use std::sync::Arc;
 

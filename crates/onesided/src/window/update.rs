@@ -84,7 +84,7 @@ impl Update<'_> {
             match self {
                 Self::Replace => copy(from, into, bytes),
                 Self::Keep => {}
-                Self::Kernel(kernel) => kernel.run(from, into, elements, false),
+                Self::Kernel(kernel) => kernel.run(into, from, into, elements),
                 Self::Call(call) => call
                     .combine(from, into, elements)
                     .map_err(WindowError::Operation)?,

@@ -4,8 +4,8 @@ use super::super::*;
 use super::mutations::spans;
 use crate::collective::Collective;
 use crate::registry::find;
+use crate::schedule::Span;
 use crate::schedule::slot_limit;
-use crate::schedule::{Order, Span};
 
 struct Broken {
     topology: Topology,
@@ -59,17 +59,14 @@ impl Broken {
 }
 
 fn flip(step: &mut Step) {
-    if let Step::Reduce { order, .. } = step {
-        *order = match order {
-            Order::FromFirst => Order::IntoFirst,
-            Order::IntoFirst => Order::FromFirst,
-        };
+    if let Step::Reduce { left, right, .. } = step {
+        std::mem::swap(left, right);
     }
 }
 
-fn from(step: &mut Step) -> &mut Span {
+fn right(step: &mut Step) -> &mut Span {
     match step {
-        Step::Reduce { from, .. } => from,
+        Step::Reduce { right, .. } => right,
         other => panic!("{other:?} reduces nothing"),
     }
 }
@@ -77,7 +74,7 @@ fn from(step: &mut Step) -> &mut Span {
 #[test]
 fn a_contribution_reduced_twice_is_refused() {
     let mut team = Broken::new(Collective::Allreduce, "smp_recursive_multiplying", &[3]);
-    from(team.reduction(1, 1)).first = 1;
+    right(team.reduction(1, 1)).first = 1;
     assert_eq!(team.fault(), Fault::ReducedTwice(Rank(1)));
 }
 
@@ -118,18 +115,14 @@ fn another_bracketing_of_one_rank_is_refused() {
     let first = steps.iter().position(|s| matches!(s, Step::Reduce { .. }));
     let first = first.expect("a reduction");
     let result = Span::recv(0, 1);
-    steps[first - 1] = Step::Copy {
-        from: Span::node(1, 1),
+    let reduce = |left, right| Step::Reduce {
+        left: Span::node(left, 1),
+        right,
         into: result,
-    };
-    let reduce = |block, order| Step::Reduce {
-        from: Span::node(block, 1),
-        into: result,
-        order,
         like: None,
     };
-    steps[first] = reduce(2, Order::IntoFirst);
-    steps[first + 1] = reduce(0, Order::FromFirst);
+    steps[first] = reduce(1, Span::node(2, 1));
+    steps[first + 1] = reduce(0, result);
     assert_eq!(team.fault(), Fault::Bracketing(0));
     team.semantics.uniform = false;
     assert_eq!(team.verify(), Ok(()));
@@ -138,7 +131,7 @@ fn another_bracketing_of_one_rank_is_refused() {
 #[test]
 fn blocks_of_different_owners_do_not_reduce() {
     let mut team = Broken::new(Collective::ReduceScatterBlock, "direct", &[1; 3]);
-    from(team.reduction(0, 0)).first = 1;
+    right(team.reduction(0, 0)).first = 1;
     assert_eq!(team.fault(), Fault::ReducedParts { left: 0, right: 1 });
 }
 
@@ -164,7 +157,7 @@ fn reductions_keep_to_their_buffers() {
     }
     assert_eq!(team.fault(), Fault::WritesSend);
     let mut team = Broken::new(Collective::Reduce, "knomial", &[1; 2]);
-    from(team.reduction(0, 0)).count = 2;
+    right(team.reduction(0, 0)).count = 2;
     assert_eq!(team.fault(), Fault::Lengths { from: 2, into: 1 });
 }
 
