@@ -138,13 +138,27 @@ pub fn scratch_bytes(setting: u64, ranks: u32, all_pairs: bool) -> u64 {
     })
 }
 
-/// Adjacent channels whose scratch an operation of `collective` may have together, in a team on `nodes`
-/// nodes. Those that wait for every rank anyway need no more than two operations' room; others run ahead
-/// in the rest, and are faster in pieces.
-pub fn widest(collective: Collective, nodes: u32) -> u32 {
-    match nodes > 1 && collective.synchronising() {
+/// How many adjacent channels one operation may have the scratch of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Widths {
+    /// Where all fits into so many.
+    pub whole: u32,
+    /// Where it goes in pieces.
+    pub pieces: u32,
+}
+
+/// Those of operations of `collective` in a team on `nodes` nodes, whose ranks have a core each or not. Operations that
+/// wait for every rank anyway need no more than two operations' room; others run ahead in the rest, and are faster in
+/// pieces. So are all on one node, as long as pieces stay in the caches; where ranks share cores each piece takes as
+/// many context switches as the whole.
+pub fn widths(collective: Collective, nodes: u32, has_cores: bool) -> Widths {
+    let most = match collective.synchronising() && (nodes > 1 || !has_cores) {
         true => CHANNELS / 2,
         false => 1,
+    };
+    Widths {
+        whole: most,
+        pieces: if nodes > 1 { 1 } else { most },
     }
 }
 
@@ -162,7 +176,7 @@ pub fn piece_bytes(
         let scratch = scratch * u64::from(width);
         cost::piece_bytes(algorithm, shape.ranks, bytes, scratch_blocks, scratch)
     };
-    fit(widest(collective, shape.nodes), bytes, piece).1
+    fit(widths(collective, shape.nodes, true), bytes, piece).1
 }
 
 /// Where messages of `choice` land in blocks of `bytes`: what a node gathers on its way to user memory has
@@ -184,12 +198,14 @@ pub fn settled_protocol(
     }
 }
 
-/// How many adjacent channels an operation on blocks of `bytes` takes, of at most `widest`, and the largest
-/// piece that it moves at once, as `piece` says of so many: the fewest that have room for all, else one.
-pub fn fit<T: PartialEq + Copy>(widest: u32, bytes: T, piece: impl Fn(u32) -> T) -> (u32, T) {
-    let mut widths = (1..=widest).filter(|width| width.is_power_of_two());
-    let whole = widths.find(|&width| piece(width) == bytes);
-    whole.map_or_else(|| (1, piece(1)), |width| (width, bytes))
+/// How many adjacent channels an operation on blocks of `bytes` takes, and the largest piece that it moves at once, as
+/// `piece` says of so many: the fewest that have room for all, else those for pieces.
+pub fn fit<T: PartialEq + Copy>(widths: Widths, bytes: T, piece: impl Fn(u32) -> T) -> (u32, T) {
+    let mut fewer = (1..=widths.whole).filter(|width| width.is_power_of_two());
+    match fewer.find(|&width| piece(width) == bytes) {
+        Some(width) => (width, bytes),
+        None => (widths.pieces, piece(widths.pieces)),
+    }
 }
 
 /// As statistics and tuning tables spell it.

@@ -1,7 +1,7 @@
 //! Room in scratch: which channels an operation takes, and how much of each block it moves at a time.
 
 use super::Call;
-use crate::choice;
+use crate::choice::{self, Widths};
 use crate::plan::{Plan, PlanKey};
 use crate::run::reserved_bytes;
 use crate::sequence::{ChannelRequest, Ring};
@@ -90,8 +90,11 @@ pub(super) fn room(
 fn capacity(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
     let layout = map.segment().layout();
     if layout.small_channels > 0 {
-        let (ring, widest) = (Ring::Small, SMALL_CHANNELS / CHANNELS);
-        let small = in_ring(map, plan, load, (ring, layout.first_small(), widest));
+        let widths = Widths {
+            whole: SMALL_CHANNELS / CHANNELS,
+            pieces: 1,
+        };
+        let small = in_ring(map, plan, load, (Ring::Small, layout.first_small(), widths));
         if small.1 == load.bytes {
             return small;
         }
@@ -101,23 +104,23 @@ fn capacity(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
 
 /// As [`capacity`], without small channels.
 fn whole_channels(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
-    let widest = choice::widest(load.collective, map.topology.node_count());
-    in_ring(map, plan, load, (Ring::Channels, 0, widest))
+    let widths = choice::widths(load.collective, map.topology.node_count(), map.has_cores);
+    in_ring(map, plan, load, (Ring::Channels, 0, widths))
 }
 
-/// As [`capacity`], of the channels of `row` from `first`, at most `widest` of them.
+/// As [`capacity`], of the channels of `ring` from `first`.
 fn in_ring(
     map: &Map,
     plan: &Plan,
     load: Load,
-    (ring, first, widest): (Ring, u32, u32),
+    (ring, first, widths): (Ring, u32, Widths),
 ) -> (ChannelRequest, usize) {
     let layout = map.segment().layout();
     let reserved = match ring {
         Ring::Channels => reserved_bytes(&map.topology),
         Ring::Small => 0,
     };
-    let (width, piece) = choice::fit(widest, load.bytes, |width| {
+    let (width, piece) = choice::fit(widths, load.bytes, |width| {
         piece_in(layout.run_bytes(first, width) - reserved, map, plan, load)
     });
     (ChannelRequest { ring, width }, piece)

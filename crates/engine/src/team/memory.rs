@@ -19,6 +19,7 @@ use ferrorail_coll::schedule::{barrier_slots, rtr_base, slots};
 use ferrorail_fabric::Attributes;
 use ferrorail_fabric::stripe::{Planner, Policy};
 use ferrorail_shm::{EAGER_SLOTS, NodeLayout, NodeSegment, SegmentHandle};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of flags per rank with which a channel still counts as small.
 const SMALL_FLAGS_MAX: u32 = 8192;
@@ -41,9 +42,14 @@ pub(super) fn open(
     }
     let word = AtomicU64::new(0x6665_7272_6f72_6169 ^ u64::from(map.rank.0));
     let probe = (&raw const word as u64, word.load(Ordering::Relaxed));
-    let (memory, said) = open_segment(oob, map, (lanes, spares), (probe, knows_all(map)))?;
-    let (probes, know_all): (Vec<_>, Vec<_>) = said.into_iter().unzip();
+    let mine = Said {
+        probe,
+        knows_all: knows_all(map),
+        has_cores: map.has_cores,
+    };
+    let (memory, said) = open_segment(oob, map, (lanes, spares), mine)?;
     map.node_memory = Some(memory);
+    map.has_cores = said.iter().all(|said| said.has_cores);
     if let Some(rails) = rails {
         open_rails(oob, map, rails)?;
     }
@@ -54,8 +60,8 @@ pub(super) fn open(
         memory.segment.close();
     }
     if map.settings.zero_copy != Some(false) {
-        map.zero_copy = know_all.iter().all(|&knows| knows)
-            || gather(oob, "cross-memory probe", &reaches_all(map, &probes))?
+        map.zero_copy = said.iter().all(|said| said.knows_all)
+            || gather(oob, "cross-memory probe", &reaches_all(map, &said))?
                 .into_iter()
                 .all(|reached| reached);
     }
@@ -154,16 +160,24 @@ pub(crate) fn layouts(
     (0..topology.node_count()).map(of_node).collect()
 }
 
-/// What a rank says of itself for cross-memory copies: a word of its own to read, and [`knows_all`].
-type Probe = ((u64, u64), bool);
+/// What a rank says of itself while the node's segment is opened.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Said {
+    /// A word of its memory that others try to read: its address, and what is there.
+    probe: (u64, u64),
+    /// [`knows_all`].
+    knows_all: bool,
+    /// [`Map::has_cores`], of its host.
+    has_cores: bool,
+}
 
 /// Opens the node's segment; returns what all ranks say as well.
 fn open_segment(
     oob: &mut dyn Oob,
     map: &Map,
     (rails, spares): (u32, usize),
-    mine: Probe,
-) -> Result<(NodeMemory, Vec<Probe>), EngineError> {
+    mine: Said,
+) -> Result<(NodeMemory, Vec<Said>), EngineError> {
     let layouts = layouts(&map.topology, &map.settings, rails, map.all_pairs);
     let layout = layouts[map.node.index()];
     let making = Making {
@@ -209,12 +223,12 @@ fn knows_all(map: &Map) -> bool {
 /// Whether this rank can write every other's private memory: by cross-memory attach inside the
 /// node (and the host, for loopback rails), by the rails elsewhere. What cannot be registered when it
 /// comes to that goes in pieces.
-fn reaches_all(map: &Map, probes: &[(u64, u64)]) -> bool {
+fn reaches_all(map: &Map, said: &[Said]) -> bool {
     let attributes = map.rails.as_ref().map(|rails| rails.fabric.attributes());
     let one_host = map.rails.as_ref().is_some_and(TeamRails::stay_here);
     let inside = map
         .others()
         .filter(|&peer| one_host || map.topology.same_node(peer, map.rank))
-        .all(|peer| map.reads(peer, probes[peer.index()]));
+        .all(|peer| map.reads(peer, said[peer.index()].probe));
     inside && attributes.is_none_or(Attributes::reaches_private_memory)
 }

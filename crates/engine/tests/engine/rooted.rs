@@ -237,9 +237,10 @@ fn collectives_mix() {
 /// for the end of one that no rank says it has finished.
 #[test]
 fn wide_and_empty_operations_alternate() {
-    for (size, node_size) in [(4, 2), (7, 3), (3, 1)] {
+    for (size, node_size) in [(4, 2), (7, 3), (3, 1), (8, 8)] {
         let settings = Settings {
             zero_copy: Some(false),
+            scratch_bytes: 4096,
             ..settings(node_size, 2)
         };
         on_ranks(size, &settings, |team| {
