@@ -102,6 +102,11 @@ impl<const ENTRIES: usize> Entries<ENTRIES> {
         self.blocker((reach + ENTRIES / 2).min(most).max(reach) - 1)
     }
 
+    /// Whether the last use was in an odd round of the entries.
+    fn is_odd_turn(&self) -> bool {
+        !(self.uses / ENTRIES).is_multiple_of(2)
+    }
+
     #[inline]
     fn next(&mut self, op: u64, width: u32) -> u32 {
         for _ in 0..self.reach(width) {
@@ -140,6 +145,9 @@ pub(crate) struct Allocation {
     pub channel: u32,
     /// How many it has the scratch of.
     pub width: u32,
+    /// Whether a team of two ranks uses each other's scratch. It does in every other use of a channel, where the
+    /// collective gains by it: who reads a line has it in its cache, and writes it next.
+    pub swapped: bool,
 }
 
 impl Allocation {
@@ -219,7 +227,12 @@ impl Sequence {
             Ring::Channels => self.channels.next(op, width),
             Ring::Small => CHANNELS + SYNC_CHANNELS + self.small.next(op, width),
         };
-        Allocation { op, channel, width }
+        Allocation {
+            op,
+            channel,
+            width,
+            swapped: ring == Ring::Channels && self.channels.is_odd_turn(),
+        }
     }
 
     /// The next operation, a barrier. It has channels of its own, whose flags no unfinished operation
@@ -230,6 +243,7 @@ impl Sequence {
             op: self.count(),
             channel: CHANNELS + (self.syncs % u64::from(SYNC_CHANNELS)) as u32,
             width: 1,
+            swapped: false,
         }
     }
 

@@ -23,8 +23,9 @@ use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::pattern::direct::{Exchange, round, rounds};
-use crate::schedule::{Protocol, Schedule};
+use crate::pattern::direct::{Exchange, place, round, rounds};
+use crate::schedule::{Protocol, Schedule, Span};
+use ferrorail_base::Rank;
 
 /// What has arrived leaves scratch, or is released to the node, in this many portions at most.
 const PORTIONS: u32 = 4;
@@ -35,9 +36,29 @@ pub fn build(request: &Request<'_>) -> Schedule {
         return schedule;
     }
     match request.protocol {
+        Protocol::Eager if request.topology.node_count() == 1 => within_node(request),
         Protocol::Eager => through_scratch(request),
         Protocol::Rendezvous => zero_copy(request),
     }
+}
+
+/// Straight from user memory, which only rails need a copy of.
+fn within_node(request: &Request<'_>) -> Schedule {
+    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
+    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    for r in 0..rounds(size, ports) {
+        for Exchange { port, to, .. } in round(me, size, ports, r) {
+            let wire = Wire::of_round(r, ports, port);
+            builder.put(Rank(to), wire, SEND, Span::scratch(place(me, to), 1));
+        }
+        builder.end_round();
+    }
+    copy_own(&mut builder, request.rank);
+    for (r, Exchange { port, from, .. }) in all(me, size, ports) {
+        builder.await_put(Rank(from), Wire::of_round(r, ports, port), 1);
+        builder.copy(Span::scratch(place(from, me), 1), recv(from, 1));
+    }
+    builder.finish(size - 1)
 }
 
 fn through_scratch(request: &Request<'_>) -> Schedule {
@@ -147,6 +168,9 @@ pub fn work(shape: &Shape, protocol: Protocol) -> Work {
         rounds,
         port_blocks: rounds,
         node_sharers: shape.node_size,
-        ..work_of_copies(shape, protocol)
+        ..match (protocol, shape.nodes) {
+            (Protocol::Eager, 1) => Work::copies(shape.ranks.into()),
+            _ => work_of_copies(shape, protocol),
+        }
     }
 }

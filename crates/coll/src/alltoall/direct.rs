@@ -11,7 +11,7 @@ use super::alone;
 use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
-use crate::pattern::direct::{Exchange, round, rounds};
+use crate::pattern::direct::{Exchange, place, round, rounds};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
@@ -22,6 +22,11 @@ pub fn build(request: &Request<'_>) -> Schedule {
     }
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
     let zero_copy = request.protocol == Protocol::Rendezvous;
+    // Blocks for other nodes leave from scratch.
+    let staging = match request.topology.node_count() {
+        1 => 0,
+        _ => size,
+    };
     let all = || (0..rounds(size, ports)).flat_map(|r| round(me, size, ports, r));
     let mut builder = ScheduleBuilder::new(request.topology, request.rank);
     if zero_copy {
@@ -39,7 +44,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
                 builder.put(to, wire(&exchange), block, Span::recv(me, 1));
             } else {
                 let staged = Span::scratch(exchange.to, 1);
-                let into = Span::scratch(size + me, 1);
+                let into = Span::scratch(staging + place(me, exchange.to), 1);
                 builder.put_staged(to, wire(&exchange), block, staged, into);
             }
         }
@@ -49,11 +54,14 @@ pub fn build(request: &Request<'_>) -> Schedule {
     for exchange in all() {
         builder.await_put(Rank(exchange.from), wire(&exchange), 1);
         if !zero_copy {
-            let arrived = Span::scratch(size + exchange.from, 1);
+            let arrived = Span::scratch(staging + place(exchange.from, me), 1);
             builder.copy(arrived, Span::recv(exchange.from, 1));
         }
     }
-    builder.finish(if zero_copy { 0 } else { 2 * size })
+    builder.finish(match zero_copy {
+        true => 0,
+        false => staging + size - 1,
+    })
 }
 
 fn wire(exchange: &Exchange) -> Wire {

@@ -20,6 +20,12 @@ pub fn rounds(size: u32, ports: u8) -> u32 {
     (size - 1).div_ceil(u32::from(ports))
 }
 
+/// Where what `from` sends lies among what `member` receives, a block of each other: 0 ..= size - 2. Of two members
+/// it is 0 for both.
+pub const fn place(from: u32, member: u32) -> u32 {
+    if from < member { from } else { from - 1 }
+}
+
 /// The messages of `member` in `round` (from 0).
 pub fn round(
     member: u32,

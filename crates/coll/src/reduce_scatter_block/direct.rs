@@ -10,7 +10,7 @@ use super::work_alone;
 use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
-use crate::pattern::direct::{Exchange, round, rounds};
+use crate::pattern::direct::{Exchange, place, round, rounds};
 use crate::reduction::{alone, fold_through};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
@@ -33,7 +33,8 @@ pub fn build(request: &Request<'_>) -> Schedule {
     let mut builder = ScheduleBuilder::new(request.topology, request.rank);
     for r in 0..rounds(size, ports) {
         for exchange in round(me, size, ports, r) {
-            let (to, into) = (exchange.to, Span::scratch(staged + me, 1));
+            let to = exchange.to;
+            let into = Span::scratch(staged + place(me, to), 1);
             let (block, copy) = (Span::send(to, 1), Span::scratch(to, 1));
             builder.put_staged(Rank(to), wire(&exchange), block, copy, into);
         }
@@ -44,13 +45,13 @@ pub fn build(request: &Request<'_>) -> Schedule {
     }
     let contribution = |rank| match rank == me {
         true => Span::send(me, 1),
-        false => Span::scratch(staged + rank, 1),
+        false => Span::scratch(staged + place(rank, me), 1),
     };
     let (contributions, result) = ((0..size).map(contribution), Span::recv(0, 1));
     // In the place of the first that came.
-    let through = Span::scratch(staged + u32::from(me == 0), 1);
+    let through = Span::scratch(staged, 1);
     fold_through(&mut builder, Some(me), contributions, through, result);
-    builder.finish(staged + size)
+    builder.finish(staged + size - 1)
 }
 
 /// Closed form: equation (2).

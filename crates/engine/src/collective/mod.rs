@@ -257,9 +257,28 @@ fn allocate(
         } else if state.sequence.is_full(channels) {
             wait_for_channel(map, state, state.sequence.needed(channels))?;
         }
-        state.sequence.next(channels)
+        let allocation = state.sequence.next(channels);
+        Allocation {
+            swapped: allocation.swapped && gains_by_swapping(map, call.collective),
+            ..allocation
+        }
     };
     Ok(allocation.tagged(call.collective, call.root, call.bytes))
+}
+
+/// Whether two ranks of one node write to each other what each reads once. All-reduces write to lines that they have
+/// read anyway, and rooted collectives pass data one way.
+fn gains_by_swapping(map: &Map, collective: Collective) -> bool {
+    let is_exchange = matches!(
+        collective,
+        Collective::Allgather
+            | Collective::Allgatherv
+            | Collective::Alltoall
+            | Collective::Alltoallv
+            | Collective::ReduceScatter
+            | Collective::ReduceScatterBlock
+    );
+    is_exchange && map.topology.size() == 2 && map.topology.node_count() == 1
 }
 
 /// Between nodes, has channels known free before they are wanted, and waits for the next ones to be.

@@ -9,8 +9,8 @@ use crate::blocking_wait::Blocked;
 use crate::team::link::Link;
 use crate::team::map::TeamRails;
 use crate::team::state::State;
-use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Buffer, Slot, Span};
 use ferrorail_fabric::stripe::{Sample, Stripes, flag_value};
 use ferrorail_fabric::{LocalSlice, Notification, Op, RemoteRegion, RemoteSlice, Tracking};
@@ -51,10 +51,13 @@ impl<'a> Run<'a> {
             unsafe { process.write(source, address) }
                 .map_err(|source| EngineError::CrossMemory { rank: to, source })?;
         } else {
-            let base = self
-                .map
-                .scratch_offset(to, into.buffer == Buffer::Node, self.channel);
-            let segment = self.map.segment().segment().range();
+            let to = match into.buffer {
+                Buffer::Node => NodeRank(0),
+                _ => self.map.topology.node_rank_of(to),
+            };
+            let segment = self.map.segment();
+            let base = segment.layout().scratch(self.spans.owner(to), self.channel);
+            let segment = segment.segment().range();
             let dest = segment.slice(base + self.spans.bytes(into.first), source.bytes);
             // SAFETY: both lie in the segment or in this rank's buffers, and the verified schedule
             // orders this write with every other access.

@@ -18,6 +18,7 @@ pub(super) struct Spans<'a> {
     node: MemoryRange,
     /// Whether copies into the segment are for others alone, on cores of their own: a reduction reads its own again.
     chooses_stores: bool,
+    swapped: bool,
 }
 
 impl<'a> Spans<'a> {
@@ -25,13 +26,25 @@ impl<'a> Spans<'a> {
         let segment = map.segment();
         let unit = user.reducer.map_or(1, |reducer| reducer.element_bytes);
         let part = user.window.capacity().div_ceil(user.parts as usize);
+        let swapped = allocation.swapped;
+        let scratch_of = |rank| {
+            let owner = owner(rank, swapped);
+            segment.wide_scratch(owner, allocation.channel, allocation.width)
+        };
         Self {
             chooses_stores: map.has_cores && user.reducer.is_none(),
             user,
             block_bytes: part.next_multiple_of(unit),
-            scratch: segment.wide_scratch(map.node_rank, allocation.channel, allocation.width),
-            node: segment.wide_scratch(NodeRank(0), allocation.channel, allocation.width),
+            scratch: scratch_of(map.node_rank),
+            node: scratch_of(NodeRank(0)),
+            swapped,
         }
+    }
+
+    /// The rank whose scratch `rank` of this node uses.
+    #[inline]
+    pub fn owner(&self, rank: NodeRank) -> NodeRank {
+        owner(rank, self.swapped)
     }
 
     /// Bytes of `blocks` blocks in scratch.
@@ -206,6 +219,11 @@ impl<'a> Spans<'a> {
         }
         Ok(())
     }
+}
+
+#[inline]
+fn owner(rank: NodeRank, swapped: bool) -> NodeRank {
+    NodeRank(rank.0 ^ u32::from(swapped))
 }
 
 /// Copies shared memory into private bytes.
