@@ -16,8 +16,8 @@ pub(super) struct Spans<'a> {
     block_bytes: usize,
     scratch: MemoryRange,
     node: MemoryRange,
-    /// Whether copies into the segment are for others alone, on cores of their own: a reduction reads its own again.
-    chooses_stores: bool,
+    /// Whether ranks have cores of their own, between which lines travel.
+    has_cores: bool,
     swapped: bool,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Spans<'a> {
             segment.wide_scratch(owner, allocation.channel, allocation.width)
         };
         Self {
-            chooses_stores: map.has_cores && user.reducer.is_none(),
+            has_cores: map.has_cores,
             user,
             block_bytes: part.next_multiple_of(unit),
             scratch: scratch_of(map.node_rank),
@@ -152,7 +152,9 @@ impl<'a> Spans<'a> {
     #[inline]
     pub fn copy(&self, from: Span, into: Span) {
         debug_assert_eq!(from.count, into.count);
-        let is_in_segment = matches!(into.buffer, Buffer::Scratch | Buffer::Node);
+        // A reduction writes its result where it reads its copies.
+        let is_for_others = matches!(into.buffer, Buffer::Scratch | Buffer::Node)
+            && self.user.reducer.is_none();
         let copy_range = |from: MemoryRange, into: MemoryRange| {
             if from.address == into.address {
                 return;
@@ -160,7 +162,7 @@ impl<'a> Spans<'a> {
             // SAFETY: user ranges are inside the buffers the caller vouched for, the others are slices of
             // the node segment; the verified schedule orders this copy with every other access.
             unsafe {
-                match is_in_segment {
+                match is_for_others {
                     true => self.copy_in(from, into),
                     false => from.copy_to(into),
                 }
@@ -179,14 +181,14 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// Copies `from` to `into` in the segment, which is as long.
+    /// Copies `from` to `into` in the segment, which is as long, for another rank.
     ///
     /// # Safety
     /// As [`MemoryRange::copy_to`].
     pub unsafe fn copy_in(&self, from: MemoryRange, into: MemoryRange) {
         // SAFETY: passed on to the caller.
         unsafe {
-            match self.chooses_stores {
+            match self.has_cores {
                 true => copy_into_shared(from, into),
                 false => from.copy_to(into),
             }
