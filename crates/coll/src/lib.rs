@@ -52,5 +52,6 @@ mod work;
 
 pub use algorithm::{Algorithm, Cut, RankOrder, Request};
 pub use collective::{Collective, UnknownCollective, find_collective};
+pub use pattern::direct::place;
 pub use registry::{UnknownAlgorithm, algorithms, find};
 pub use schedule::{Buffer, Protocol, Schedule, Slot, Span, Step};

@@ -17,7 +17,7 @@ use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
-use ferrorail_coll::Collective;
+use ferrorail_coll::{Collective, place};
 use std::mem::MaybeUninit;
 
 /// A block out of a slot. Operations that a program defined expect it to be aligned.
@@ -163,7 +163,7 @@ impl Exchange<'_> {
             if self.takes_part(block) {
                 any = true;
                 if self.is_read(index) {
-                    let at = index as usize * self.share;
+                    let at = self.offset(self.map.rank.0, index);
                     // SAFETY: the caller vouches for the block.
                     unsafe { slot.write(at, block.as_ptr(), block.bytes) };
                 }
@@ -195,11 +195,11 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Where in a payload this rank's block begins.
+    /// Where in the payload of `publisher` the block of another rank, `reader`, begins.
     #[inline]
-    fn offset(&self) -> usize {
+    fn offset(&self, publisher: u32, reader: u32) -> usize {
         match self.form.block_per_reader {
-            true => self.map.rank.index() * self.share,
+            true => place(reader, publisher) as usize * self.share,
             false => 0,
         }
     }
@@ -304,7 +304,7 @@ impl Exchange<'_> {
         }
         let segment = self.map.segment();
         let slot = segment.eager_slot(NodeRank(rank), self.allocation.slot);
-        let at = self.offset();
+        let at = self.offset(rank, self.map.rank.0);
         // SAFETY: the caller vouches for `into`.
         while !unsafe { slot.try_read_raw(self.allocation.op, at, into.as_ptr(), into.bytes) } {
             self.idle(Rank(rank))?;

@@ -18,7 +18,7 @@ pub(super) enum Ranks {
 pub(crate) struct Form {
     pub(super) publishers: Ranks,
     pub(super) readers: Ranks,
-    /// Whether what is published has a block for each reader.
+    /// Whether what is published has a block for each reader but the publisher.
     pub(super) block_per_reader: bool,
     /// Whether each reader reduces all that is published, so that all do the same work.
     all_reduce: bool,
@@ -64,7 +64,10 @@ impl Form {
     #[inline]
     pub fn share(self, size: u32) -> usize {
         match self.block_per_reader {
-            true => (BYTES_MAX / size as usize) & !(EagerSlot::PART_ALIGNMENT - 1),
+            true => {
+                let others = size.saturating_sub(1).max(1) as usize;
+                (BYTES_MAX / others) & !(EagerSlot::PART_ALIGNMENT - 1)
+            }
             false if self.all_reduce => {
                 (REDUCED_BYTES_MAX / size as usize).clamp(REDUCED_BLOCK, BYTES_MAX)
             }
