@@ -1,7 +1,8 @@
 //! Direct all-to-all: everyone puts to everyone else its block, k at a time, in wrap-around order.
 //!
 //! Five ranks, one port: round 1 `p>p+1`, round 2 `p>p+2` and so on. Scratch holds N outgoing
-//! blocks, by destination, of which those for other nodes are used, and N incoming ones, by source.
+//! blocks, by destination, where there are other nodes, and N-1 incoming ones, by source
+//! ([`place`]).
 //!
 //! * Rounds: ⌈(N-1)/k⌉. Messages per rank: N-1. Volume per port: ⌈(N-1)/k⌉ blocks.
 //! * Cost: ⌈(N-1)/k⌉ (α + l β), equation (2). A rank posts all its rounds and awaits afterwards.
