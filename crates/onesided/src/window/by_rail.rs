@@ -4,7 +4,7 @@
 
 use super::buffer::Buffer;
 use super::layout::STAGING_BYTES;
-use super::outstanding::{After, Outstanding, accepted};
+use super::outstanding::{Outstanding, accepted};
 use super::rails::Direction;
 use super::{Window, WindowError, WindowRails};
 use ferrorail_base::Rank;
@@ -15,8 +15,7 @@ use ferrorail_fabric::{
 };
 use std::time::Instant;
 
-/// A message straight from or to a buffer of the caller's, as far as it is posted. If posting fails, what
-/// was posted may still use the buffer: the registration is kept for ever.
+/// A message straight from or to a buffer of the caller's, as far as it is posted.
 struct Direct {
     target: Rank,
     direction: Direction,
@@ -68,9 +67,10 @@ impl<F: Endpoint> Window<F> {
                 let outcome = self.on_rails(target, |rails| unsafe {
                     rails.transfer_directly(&mut message, there)
                 });
-                if let (0, Some(Buffer::Once(buffer))) = (message.posted, message.buffer) {
-                    // Nothing uses it; what was posted might for ever.
-                    self.rails().fabric().deregister(buffer);
+                if let Some(buffer) = message.buffer {
+                    // Not all could be posted: the buffer is given back once what was is complete.
+                    let mut outstanding = self.rails().outstanding();
+                    outstanding.begin_all(target, message.tickets, buffer.into());
                 }
                 outcome
             }
@@ -171,13 +171,9 @@ impl<F: Endpoint> WindowRails<F> {
                 sampler.start(&**self.fabric(), rail_weights, sample);
             }
         }
-        let after = match message.buffer.take() {
-            Some(Buffer::Once(region)) => After::Deregister(region),
-            Some(Buffer::Shared(region)) => After::Release(region),
-            Some(Buffer::Segment | Buffer::Memory) => After::Leave,
-            None => After::Nothing,
-        };
-        outstanding.begin_all(message.target, message.tickets, after);
+        if let Some(buffer) = message.buffer.take() {
+            outstanding.begin_all(message.target, message.tickets, buffer.into());
+        }
         Ok(Some(()))
     }
 }

@@ -1,6 +1,7 @@
 //! What is under way on the rails of a window.
 
 use super::WindowError;
+use super::buffer::Buffer;
 use super::layout::STAGING_SLOTS;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{RailTurn, RailWeights, RateSampler};
@@ -51,6 +52,17 @@ impl After {
     /// Whether the operation uses a buffer of the caller's.
     pub fn uses_buffer(&self) -> bool {
         !matches!(self, Self::Nothing | Self::FreeSlot(_))
+    }
+}
+
+impl From<Buffer> for After {
+    /// What becomes of a buffer's registration.
+    fn from(buffer: Buffer) -> Self {
+        match buffer {
+            Buffer::Once(region) => Self::Deregister(region),
+            Buffer::Shared(region) => Self::Release(region),
+            Buffer::Segment | Buffer::Memory => Self::Leave,
+        }
     }
 }
 
