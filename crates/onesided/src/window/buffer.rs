@@ -1,25 +1,12 @@
 //! How the buffer of an operation over rails is registered: anyway, already, to be kept (`kept`), or for the
 //! operation.
 
+use super::outstanding::Buffer;
 use super::rails::WindowRails;
 use super::{Window, count};
 use ferrorail_base::config::Registration;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::{Endpoint, FabricError, LocalRegion};
-use std::sync::Arc;
-
-/// How a buffer is registered.
-#[derive(Debug)]
-pub(super) enum Buffer {
-    /// For one operation.
-    Once(LocalRegion),
-    /// By somebody who gives it back once no operation has it.
-    Shared(Arc<LocalRegion>),
-    /// In the node's segment.
-    Segment,
-    /// In this rank's window memory.
-    Memory,
-}
 
 impl Buffer {
     pub fn region<'a, F: Endpoint>(&'a self, rails: &'a WindowRails<F>) -> &'a LocalRegion {

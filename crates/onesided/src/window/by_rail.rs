@@ -2,9 +2,8 @@
 //! buffer, registered (`kept`) and divided over rails by the planner, or, where registering is
 //! refused, through slots in pieces.
 
-use super::buffer::Buffer;
 use super::layout::STAGING_BYTES;
-use super::outstanding::{Outstanding, accepted};
+use super::outstanding::{After, Buffer, Outstanding, accepted};
 use super::rails::Direction;
 use super::{Window, WindowError, WindowRails};
 use ferrorail_base::Rank;
@@ -70,7 +69,7 @@ impl<F: Endpoint> Window<F> {
                 if let Some(buffer) = message.buffer {
                     // Not all could be posted: the buffer is given back once what was is complete.
                     let mut outstanding = self.rails().outstanding();
-                    outstanding.begin_all(target, message.tickets, buffer.into());
+                    outstanding.begin_all(target, message.tickets, After::GiveBack(buffer));
                 }
                 outcome
             }
@@ -172,7 +171,7 @@ impl<F: Endpoint> WindowRails<F> {
             }
         }
         if let Some(buffer) = message.buffer.take() {
-            outstanding.begin_all(message.target, message.tickets, buffer.into());
+            outstanding.begin_all(message.target, message.tickets, After::GiveBack(buffer));
         }
         Ok(Some(()))
     }

@@ -1,7 +1,6 @@
 //! What is under way on the rails of a window.
 
 use super::WindowError;
-use super::buffer::Buffer;
 use super::layout::STAGING_SLOTS;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{RailTurn, RailWeights, RateSampler};
@@ -40,29 +39,27 @@ pub(super) enum After {
         to: *mut u8,
         bytes: usize,
     },
-    /// A buffer of the caller's, registered for the operation.
-    Deregister(LocalRegion),
-    /// One that stays registered as long as somebody has this, or longer.
-    Release(Arc<LocalRegion>),
-    /// One in memory that is registered as long as there is the window.
-    Leave,
+    /// The end of the use of a buffer of the caller's.
+    GiveBack(Buffer),
+}
+
+/// How a buffer of the caller's is registered.
+#[derive(Debug)]
+pub(super) enum Buffer {
+    /// For one operation.
+    Once(LocalRegion),
+    /// By somebody who gives it back once no operation has it.
+    Shared(Arc<LocalRegion>),
+    /// In the node's segment, as long as there is the window.
+    Segment,
+    /// In this rank's window memory, as long as there is the window.
+    Memory,
 }
 
 impl After {
     /// Whether the operation uses a buffer of the caller's.
     pub fn uses_buffer(&self) -> bool {
         !matches!(self, Self::Nothing | Self::FreeSlot(_))
-    }
-}
-
-impl From<Buffer> for After {
-    /// What becomes of a buffer's registration.
-    fn from(buffer: Buffer) -> Self {
-        match buffer {
-            Buffer::Once(region) => Self::Deregister(region),
-            Buffer::Shared(region) => Self::Release(region),
-            Buffer::Segment | Buffer::Memory => Self::Leave,
-        }
     }
 }
 

@@ -6,7 +6,7 @@
 use super::WindowError;
 use super::kept::Kept;
 use super::layout::STAGING_BYTES;
-use super::outstanding::{After, Outstanding, accepted};
+use super::outstanding::{After, Buffer, Outstanding, accepted};
 use super::target::Link;
 use ferrorail_base::config::WindowSettings;
 use ferrorail_base::memory::MemoryRange;
@@ -159,8 +159,7 @@ impl<F: Endpoint> WindowRails<F> {
             let done = outstanding.pending.swap_remove(index);
             outstanding.counts[done.target.index()] -= 1;
             match done.after {
-                After::Nothing | After::Leave => {}
-                After::Release(region) => drop(region),
+                After::Nothing => {}
                 After::FreeSlot(slot) => outstanding.free |= 1 << slot,
                 After::CopyOut { slot, to, bytes } => {
                     let from = self.slot_range(slot, bytes);
@@ -169,7 +168,8 @@ impl<F: Endpoint> WindowRails<F> {
                     unsafe { from.copy_to(MemoryRange::new(to, bytes)) };
                     outstanding.free |= 1 << slot;
                 }
-                After::Deregister(region) => self.fabric.deregister(region),
+                After::GiveBack(Buffer::Once(region)) => self.fabric.deregister(region),
+                After::GiveBack(buffer) => drop(buffer),
             }
         }
         Ok(())
