@@ -13,7 +13,7 @@ use ferrorail_base::config::StatsSink;
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::{Attributes, Connections};
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// Traffic of one rail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,7 +140,7 @@ impl Context {
     /// Gathers the report, also after an error that the program handled: others may know nothing of
     /// that. All ranks of a team share `FERRORAIL_STATS`'s being set, so all take part.
     fn settle(&self, world: &Team) -> Result<(), EngineError> {
-        let mut state = world.state().lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = world.state();
         if !world.map.settings.stats {
             return Ok(());
         }

@@ -5,6 +5,8 @@
 //! and in builds with debug assertions, what is locked, and whatever waits calls [`assert_unlocked`]
 //! first. Clippy refuses the standard mutex in crates that wait.
 
+use super::{AtomicBool, Ordering};
+use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
@@ -74,24 +76,17 @@ impl<T> Mutex<T> {
     /// As [`Mutex::lock`], unless somebody else has it.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        try_lock(&self.0).map(MutexGuard::new)
+        match self.0.try_lock() {
+            Ok(guard) => Some(MutexGuard::new(guard)),
+            Err(TryLockError::Poisoned(poison)) => Some(MutexGuard::new(poison.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// The value, which nobody else can use meanwhile.
     #[inline]
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Locks `mutex` unless it is locked.
-#[inline]
-#[allow(clippy::disallowed_types)]
-fn try_lock<T>(mutex: &std::sync::Mutex<T>) -> Option<std::sync::MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poison)) => Some(poison.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
     }
 }
 
@@ -122,31 +117,86 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 }
 
 /// Something that one thread at a time may use, also while it waits for peers. Nobody sleeps until a
-/// claim is given up: who does not get it looks again, and keeps progress going in between.
+/// claim is given up: who does not get it looks again, and keeps progress going in between. So giving it up is
+/// a plain store, which does not wait for what was stored before to reach other cores.
 ///
 /// What a holder waits for must not depend on who wants the claim: then all of them get it in turn.
-#[derive(Debug, Default)]
-#[allow(clippy::disallowed_types)]
-pub struct Claim<T>(std::sync::Mutex<T>);
+#[derive(Debug)]
+pub struct Claim<T> {
+    taken: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: one thread at a time has the value, which may have come from another.
+unsafe impl<T: Send> Sync for Claim<T> {}
 
 /// A [`Claim`] that this thread has.
-pub type Claimed<'a, T> = std::sync::MutexGuard<'a, T>;
+#[derive(Debug)]
+pub struct Claimed<'a, T> {
+    claim: &'a Claim<T>,
+    _of_this_thread: PhantomData<*const ()>,
+}
 
 impl<T> Claim<T> {
     /// What nobody has claimed.
-    pub const fn new(value: T) -> Self {
-        #[allow(clippy::disallowed_types)]
-        Self(std::sync::Mutex::new(value))
+    pub fn new(value: T) -> Self {
+        Self {
+            taken: AtomicBool::new(false),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// The claim, unless another thread has it.
     #[inline]
     pub fn take(&self) -> Option<Claimed<'_, T>> {
-        try_lock(&self.0)
+        let free = self
+            .taken
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        // Not made before: to drop it gives the claim up.
+        free.is_ok().then(|| Claimed {
+            claim: self,
+            _of_this_thread: PhantomData,
+        })
+    }
+
+    /// The value, which nobody else can use meanwhile.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
     }
 }
 
-#[cfg(test)]
+impl<T: Default> Default for Claim<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> Drop for Claimed<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.claim.taken.store(false, Ordering::Release);
+    }
+}
+
+impl<T> Deref for Claimed<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: no other thread has the claim, and this borrow ends before it is given up.
+        unsafe { &*self.claim.value.get() }
+    }
+}
+
+impl<T> DerefMut for Claimed<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`; `self` is borrowed exclusively.
+        unsafe { &mut *self.claim.value.get() }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -156,7 +206,11 @@ mod tests {
         let mut held = claim.take().expect("nobody has it");
         *held += 1;
         std::thread::scope(|scope| {
-            scope.spawn(|| assert!(claim.take().is_none()));
+            scope.spawn(|| {
+                for _ in 0..2 {
+                    assert!(claim.take().is_none());
+                }
+            });
         });
         assert_unlocked();
         drop(held);
@@ -185,5 +239,39 @@ mod tests {
         });
         drop(lock);
         assert!(waits());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::cell::UnsafeCell as Watched;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// Who gets a claim sees what the one before did, and has it alone.
+    #[test]
+    fn loom_a_claim_is_one_thread_s() {
+        loom::model(|| {
+            let claim = Arc::new(Claim::new(Watched::new(0)));
+            let add = |claim: &Claim<Watched<u32>>| {
+                // SAFETY: loom reports an error if another thread uses it meanwhile.
+                let add =
+                    |value: Claimed<'_, Watched<u32>>| value.with_mut(|at| unsafe { *at += 1 });
+                [claim.take().map(add), claim.take().map(add)]
+                    .iter()
+                    .flatten()
+                    .count()
+            };
+            let other = claim.clone();
+            let other = thread::spawn(move || add(&other));
+            let mine = add(&claim);
+            let both = [mine, other.join().unwrap()];
+            let value = claim.take().expect("all have given it up");
+            // SAFETY: as above.
+            let sum = value.with(|at| unsafe { *at });
+            assert_eq!(sum as usize, both.iter().sum::<usize>());
+            assert!(sum > 0);
+        });
     }
 }

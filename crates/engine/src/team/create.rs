@@ -2,13 +2,13 @@
 
 use super::map::Map;
 use super::state::State;
-use super::{StateLock, Team, memory, rails};
+use super::{Team, memory, rails};
 use crate::agree::{agree, gather};
 use crate::choice;
 use crate::shared_settings::{SharedSettings, Tuning};
 use crate::{Context, EngineError};
 use ferrorail_base::config::Settings;
-use ferrorail_base::sync::AtomicU64;
+use ferrorail_base::sync::{AtomicU64, Claim};
 use ferrorail_base::{ProcessId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_shm::WaitPolicy;
@@ -112,7 +112,7 @@ impl Team {
         let state = State::new(oob, &map);
         Self {
             map,
-            state: StateLock::new(state),
+            state: Claim::new(state),
             calls: AtomicU64::new(0),
         }
     }

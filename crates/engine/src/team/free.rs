@@ -10,7 +10,7 @@ use super::flush::Flush;
 use super::state::{Leaving, State};
 use crate::Context;
 use ferrorail_fabric::Endpoint;
-use std::sync::{Arc, PoisonError, TryLockError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often who waits for others to leave looks whether they live, and looks at all.
@@ -32,7 +32,7 @@ impl Team {
     /// Ends the team's use and waits for nobody. If it says so, the team is to be kept until
     /// [`Team::is_over`].
     pub fn retire(&self) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         if self.end(&mut state) && self.map.rails.is_some() {
             state.leaving = Leaving::Flushing(Flush::start(&self.map, &state.links));
         }
@@ -42,10 +42,8 @@ impl Team {
     /// Whether no rank uses the retired team any more. To be asked now and then, as this rank leaves
     /// meanwhile.
     pub fn is_over(&self) -> bool {
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(state)) => state.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
+        let Some(mut state) = self.state.take() else {
+            return false;
         };
         let state = &mut *state;
         if let Leaving::Flushing(flush) = &mut state.leaving {
@@ -127,15 +125,10 @@ impl Context {
 impl Drop for Team {
     fn drop(&mut self) {
         // Who retired it has waited for the others as long as was worth it.
-        let freed = self
-            .state
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .freed;
-        if !freed {
+        if !self.state.get_mut().freed {
             self.free();
         }
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.get_mut();
         if let Some(rails) = &self.map.rails {
             for link in state.links.iter_mut().filter_map(Option::take) {
                 for region in link.front.into_iter().chain([link.segment]) {

@@ -20,25 +20,52 @@ pub(crate) mod state;
 
 use crate::agree::gather;
 use crate::{Context, EngineError};
-use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicU64, Claim, Claimed, Ordering, yield_now};
 use ferrorail_base::{Rank, Topology};
 use map::Map;
 pub use park::IDENTITY_BITS;
 use state::State;
-use std::sync::{Arc, MutexGuard, PoisonError, TryLockError, TryLockResult};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::thread;
 
 /// The ranks of one communicator. Created, used and freed collectively.
 pub struct Team {
     pub(crate) map: Map,
-    /// Operations hold it over their waits, but nobody waits for it: see [`Team::enter`].
-    state: StateLock,
+    /// Operations have it over their waits.
+    state: Claim<State>,
     /// Calls of collectives on the communicator.
     calls: AtomicU64,
 }
 
-/// Not counted as a lock: see [`Team::enter`].
-#[allow(clippy::disallowed_types)]
-pub(crate) type StateLock = std::sync::Mutex<State>;
+/// Exclusive use of a team's state. A panic meanwhile leaves the team broken.
+pub(crate) struct InUse<'a>(Claimed<'a, State>);
+
+impl Drop for InUse<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let what = || "an internal error was caught before".into();
+            self.0.broken.get_or_insert_with(what);
+        }
+    }
+}
+
+impl Deref for InUse<'_> {
+    type Target = State;
+
+    #[inline]
+    fn deref(&self) -> &State {
+        &self.0
+    }
+}
+
+impl DerefMut for InUse<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.0
+    }
+}
 
 impl Team {
     /// This process's rank in the team.
@@ -89,7 +116,7 @@ impl Team {
     /// # Errors
     /// If the exchange fails.
     pub fn any(&self, mine: bool) -> Result<bool, EngineError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         Ok(gather(state.oob(), "agreement", &mine)?.contains(&true))
     }
 
@@ -105,29 +132,32 @@ impl Team {
         Ok(())
     }
 
-    pub(crate) fn state(&self) -> &StateLock {
-        &self.state
+    /// Exclusive use, which a call on the same communicator in another thread may delay.
+    pub(crate) fn state(&self) -> InUse<'_> {
+        loop {
+            match self.state.take() {
+                Some(state) => return InUse(state),
+                None => yield_now(),
+            }
+        }
     }
 
     /// Exclusive use for one operation.
     #[inline]
-    pub(crate) fn enter(&self) -> Result<MutexGuard<'_, State>, EngineError> {
-        match self.state.try_lock() {
-            Ok(state) if !state.unconnected && state.broken.is_none() => Ok(state),
+    pub(crate) fn enter(&self) -> Result<InUse<'_>, EngineError> {
+        match self.state.take() {
+            Some(state) if !state.unconnected && state.broken.is_none() => Ok(InUse(state)),
             outcome => Err(self.unusable(outcome)),
         }
     }
 
-    /// Why it cannot be used, as its lock was tried with this `outcome`.
+    /// Why it cannot be used, as the attempt had this `outcome`.
     #[cold]
-    fn unusable(&self, outcome: TryLockResult<MutexGuard<'_, State>>) -> EngineError {
+    fn unusable(&self, outcome: Option<Claimed<'_, State>>) -> EngineError {
         match outcome {
-            Ok(state) if state.unconnected => EngineError::Unconnected,
-            Ok(mut state) => self.after_error(&mut state),
-            Err(TryLockError::WouldBlock) => EngineError::Concurrent,
-            Err(TryLockError::Poisoned(_)) => {
-                EngineError::Unusable("an internal error was caught before".into())
-            }
+            Some(state) if state.unconnected => EngineError::Unconnected,
+            Some(mut state) => self.after_error(&mut state),
+            None => EngineError::Concurrent,
         }
     }
 }

@@ -10,7 +10,6 @@ use super::Team;
 use super::state::{Leaving, State};
 use ferrorail_base::sync::Ordering;
 use ferrorail_bootstrap::Oob;
-use std::sync::PoisonError;
 
 /// Identities are positive and fit into this many bits.
 pub const IDENTITY_BITS: u32 = 62;
@@ -20,7 +19,7 @@ impl Team {
     /// ranks if it may be used for another one; `None`, and nothing was done, between nodes, where peers may
     /// still send, after an error, and if it has no memory.
     pub fn park(&self) -> Option<u64> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         let identity = self.identity()?;
         if self.map.rails.is_some() || state.broken.is_some() {
             return None;
@@ -38,7 +37,7 @@ impl Team {
 
     /// Bytes of memory that a parked team keeps on its node: at most those of its segment, and none before it was used.
     pub fn node_bytes(&self) -> u64 {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
         let memory = self
             .map
             .node_memory
@@ -49,7 +48,7 @@ impl Team {
 
     /// Uses a parked team for the communicator of `oob`. All its ranks do so, as they have agreed.
     pub fn adopt(&self, oob: Box<dyn Oob>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         let state: &mut State = &mut state;
         state.oob = Some(oob);
         state.broken = None;
