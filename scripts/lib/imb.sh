@@ -35,11 +35,7 @@ need_imb() {
 }
 
 # need_impi PREFIX: the wheel of Intel's MPI, in a virtual environment of its own.
-need_impi() {
-    [[ ! -e $1/complete ]] || return 0
-    install_wheel "$1" "impi-rt==$IMPI_VERSION" --no-deps
-    touch "$1/complete"
-}
+need_impi() { need_wheel "$1" "impi-rt==$IMPI_VERSION" --no-deps; }
 
 # IMB-MPI1 for Open MPI, whose C++ bindings do not compile under the warnings that IMB makes errors.
 build_imb() {

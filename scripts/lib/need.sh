@@ -68,5 +68,12 @@ install_wheel() {
         die "pip could not install $package"
 }
 
+# need_wheel PREFIX NAME==VERSION [OPTION…]: the same, unless it is there.
+need_wheel() {
+    [[ ! -e $1/complete ]] || return 0
+    install_wheel "$@"
+    touch "$1/complete"
+}
+
 # Open MPI refuses to start as root unless told twice; containers and CI machines are root.
 allow_root() { export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; }
