@@ -1,12 +1,12 @@
 //! Text to [`Settings`], and the complaints about what could not be read.
 
-use super::{
-    AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, Kind, MulticastFaults, PREFIX,
-    RailChoice, Setting, Settings, ShmKind, StatsSink, StripeChoice, TABLE,
-};
+use super::choices::{RailChoice, StatsSink, Words};
+use super::{Kind, MulticastFaults, PREFIX, Setting, Settings, TABLE};
 use crate::units;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Something wrong with a setting; the default stays in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +31,9 @@ impl fmt::Display for Problem {
 pub fn parse<N: AsRef<str>, V: AsRef<str>>(
     variables: impl IntoIterator<Item = (N, V)>,
 ) -> (Settings, Vec<Problem>) {
+    let defaults = TABLE.iter().map(|row| (row.name, row.default.to_owned()));
     let mut reader = Reader {
-        given: HashMap::new(),
+        in_force: defaults.collect(),
         problems: Vec::new(),
     };
     for (name, value) in variables {
@@ -40,7 +41,9 @@ pub fn parse<N: AsRef<str>, V: AsRef<str>>(
         if let Some(setting) = TABLE.iter().find(|s| s.name == name) {
             match check(setting, value) {
                 Ok(()) => {
-                    reader.given.insert(setting.name, value.trim().to_owned());
+                    reader
+                        .in_force
+                        .insert(setting.name, value.trim().to_owned());
                 }
                 Err(hint) => reader.complain(name, value, hint),
             }
@@ -50,7 +53,7 @@ pub fn parse<N: AsRef<str>, V: AsRef<str>>(
             reader.complain(name, value, hint);
         }
     }
-    let settings = reader.settings();
+    let settings = Settings::read(&mut reader);
     reader.problems.sort_by(|a, b| a.name.cmp(&b.name));
     (settings, reader.problems)
 }
@@ -86,8 +89,9 @@ fn check(setting: &Setting, value: &str) -> Result<(), String> {
     }
 }
 
+/// The settings in force as text, and what was wrong with others.
 pub(super) struct Reader {
-    given: HashMap<&'static str, String>,
+    in_force: HashMap<&'static str, String>,
     problems: Vec<Problem>,
 }
 
@@ -100,207 +104,151 @@ impl Reader {
         });
     }
 
-    pub(super) fn text(&self, name: &str) -> String {
-        let row = TABLE
-            .iter()
-            .find(|s| s.name == name)
-            .expect("settings are read by table name");
-        self.given
-            .get(name)
-            .cloned()
-            .unwrap_or_else(|| row.default.to_owned())
-    }
-
-    pub(super) fn number(&self, name: &str) -> u64 {
-        self.text(name).parse().unwrap_or(0)
-    }
-
-    pub(super) fn bytes(&self, name: &str) -> u64 {
-        units::parse_bytes(&self.text(name)).unwrap_or(0)
-    }
-
-    /// `auto`, or a number.
-    fn auto_or_number(&mut self, name: &str) -> Option<u32> {
-        let text = self.text(name);
-        if text == "auto" {
-            return None;
-        }
-        let number = text.parse().ok();
-        if number.is_none() {
-            self.complain(name, &text, "neither auto nor a whole number".into());
-        }
-        number
-    }
-
-    fn stripe_policy(&self) -> StripeChoice {
-        match self.text("FERRORAIL_STRIPE_POLICY").as_str() {
-            "even" => StripeChoice::Even,
-            "weighted" => StripeChoice::Weighted,
-            "adaptive" => StripeChoice::Adaptive,
-            "round_robin" => StripeChoice::RoundRobin,
-            _ => StripeChoice::Auto,
+    /// # Panics
+    /// If the table has no such setting.
+    pub(super) fn value(&mut self, name: &'static str) -> Value<'_> {
+        Value {
+            name,
+            text: self.in_force[name].clone(),
+            reader: self,
         }
     }
+}
 
-    fn rails(&mut self) -> RailChoice {
-        let text = self.text("FERRORAIL_RAILS");
-        if text == "auto" || text.is_empty() {
-            return RailChoice::Auto;
-        }
-        if let Ok(count) = text.parse::<u64>() {
-            if (1..=8).contains(&count) {
-                return RailChoice::Count(count as u8);
-            }
-            self.complain(
-                "FERRORAIL_RAILS",
-                &text,
-                "a count of rails is from 1 to 8".into(),
-            );
-            return RailChoice::Auto;
-        }
-        RailChoice::Names(text.split(',').map(|name| name.trim().to_owned()).collect())
+/// A setting in force, to be read as what it means.
+pub(super) struct Value<'r> {
+    name: &'static str,
+    text: String,
+    pub(super) reader: &'r mut Reader,
+}
+
+impl Value<'_> {
+    fn complain(&mut self, hint: impl Into<String>) {
+        self.reader.complain(self.name, &self.text, hint.into());
     }
 
-    /// Whole numbers separated by commas.
-    fn numbers(&mut self, name: &str) -> Vec<u64> {
-        const MOST: u64 = 1_000_000;
-        let text = self.text(name);
-        if text.trim().is_empty() {
-            return Vec::new();
-        }
-        let numbers = text.split(',').map(|part| {
-            let number = part.trim().parse().ok();
-            number.filter(|&number| number <= MOST)
-        });
-        numbers.collect::<Option<_>>().unwrap_or_else(|| {
-            let hint = format!("not whole numbers from 0 to {MOST}, separated by commas");
-            self.complain(name, &text, hint);
-            Vec::new()
-        })
+    pub(super) fn is(&self, word: &str) -> bool {
+        self.text == word
     }
 
-    fn multicast_faults(&mut self) -> MulticastFaults {
-        const NAME: &str = "FERRORAIL_MULTICAST_FAULTS";
-        let text = self.text(NAME);
-        MulticastFaults::parse(&text).unwrap_or_else(|hint| {
-            self.complain(NAME, &text, hint);
-            MulticastFaults::default()
-        })
+    pub(super) fn is_not(&self, word: &str) -> bool {
+        self.text != word
     }
 
-    fn algorithm(&mut self) -> std::collections::BTreeMap<String, String> {
-        let text = self.text("FERRORAIL_ALGORITHM");
-        let mut forced = std::collections::BTreeMap::new();
-        for part in text
-            .split(',')
-            .map(str::trim)
-            .filter(|part| !part.is_empty())
-        {
-            match part.split_once('=') {
-                Some((collective, algorithm)) => {
-                    forced.insert(collective.trim().to_owned(), algorithm.trim().to_owned());
-                }
-                None => self.complain(
-                    "FERRORAIL_ALGORITHM",
-                    &text,
-                    format!("`{part}` is not of the form collective=algorithm"),
-                ),
-            }
-        }
-        forced
+    pub(super) fn word<W: Words>(self) -> W {
+        W::of(&self.text)
     }
 
-    fn checksum(&self) -> ChecksumChoice {
-        match self.text("FERRORAIL_BCAST_CHECKSUM").as_str() {
-            "additive" => ChecksumChoice::Additive,
-            "none" => ChecksumChoice::None,
-            _ => ChecksumChoice::Crc32c,
-        }
+    pub(super) fn number<N: FromStr + Default>(self) -> N {
+        self.text.parse().unwrap_or_default()
     }
 
-    fn accumulate(&self) -> AccumulateChoice {
-        match self.text("FERRORAIL_ACCUMULATE").as_str() {
-            "event" => AccumulateChoice::Event,
-            "auto" => AccumulateChoice::Auto,
-            "nic" => AccumulateChoice::Nic,
-            _ => AccumulateChoice::Origin,
-        }
+    /// A number; nothing if it is 0.
+    pub(super) fn nonzero<N: FromStr + Default + PartialEq>(self) -> Option<N> {
+        Some(self.number()).filter(|number| *number != N::default())
     }
 
-    fn auto_or_switch(&self, name: &str) -> Option<bool> {
-        match self.text(name).as_str() {
+    pub(super) fn bytes(self) -> u64 {
+        units::parse_bytes(&self.text).unwrap_or(0)
+    }
+
+    /// Bytes, at least so many.
+    pub(super) fn bytes_from(self, least: u64) -> u64 {
+        self.bytes().max(least)
+    }
+
+    pub(super) fn text(self) -> String {
+        self.text
+    }
+
+    pub(super) fn path(self) -> Option<PathBuf> {
+        (!self.text.is_empty()).then(|| self.text.into())
+    }
+
+    pub(super) fn name_or_auto(self) -> Option<String> {
+        (self.text != "auto").then_some(self.text)
+    }
+
+    pub(super) fn switch_or_auto(self) -> Option<bool> {
+        match self.text.as_str() {
             "on" => Some(true),
             "off" => Some(false),
             _ => None,
         }
     }
 
-    fn settings(&mut self) -> Settings {
-        let none_if_zero = |number: u64| (number != 0).then_some(number);
-        let path = |text: String| (!text.is_empty()).then(|| text.into());
-        Settings {
-            enable: self.text("FERRORAIL_ENABLE") == "1",
-            device_memory: self.text("FERRORAIL_DEVICE_MEMORY") != "none",
-            presence_assumed: self.text("FERRORAIL_PRESENCE") == "assume",
-            fabric: match self.text("FERRORAIL_FABRIC").as_str() {
-                "loopback" => FabricChoice::Loopback,
-                "verbs" => FabricChoice::Verbs,
-                _ => FabricChoice::Auto,
-            },
-            rails: self.rails(),
-            gid_index: self.auto_or_number("FERRORAIL_GID_INDEX"),
-            ports: none_if_zero(self.number("FERRORAIL_PORTS")).map(|k| k as u8),
-            queue_pairs_max: none_if_zero(self.number("FERRORAIL_QUEUE_PAIRS")),
-            leaders: none_if_zero(self.number("FERRORAIL_LEADERS")).map(|l| l as u8),
-            stripe_threshold: self.bytes("FERRORAIL_STRIPE_THRESHOLD"),
-            stripe_policy: self.stripe_policy(),
-            stripe_bytes_min: self.bytes("FERRORAIL_STRIPE_MIN"),
-            node_size: none_if_zero(self.number("FERRORAIL_NODE_SIZE")).map(|q| q as u32),
-            algorithm: self.algorithm(),
-            tuning: path(self.text("FERRORAIL_TUNING")),
-            scratch_bytes: self.bytes("FERRORAIL_SCRATCH").max(4096),
-            zero_copy: self.auto_or_switch("FERRORAIL_ZERO_COPY"),
-            shm: match self.text("FERRORAIL_SHM").as_str() {
-                "memfd" => ShmKind::Memfd,
-                "posix" => ShmKind::Posix,
-                _ => ShmKind::Auto,
-            },
-            cma: self.text("FERRORAIL_CMA") != "off",
-            spin: self.auto_or_number("FERRORAIL_SPIN"),
-            peer_timeout_s: none_if_zero(self.number("FERRORAIL_PEER_TIMEOUT")),
-            wait_signal: none_if_zero(self.number("FERRORAIL_WAIT_SIGNAL")).map(|n| n as i32),
-            loopback_latency_ns: self.number("FERRORAIL_LOOPBACK_LATENCY"),
-            loopback_bandwidths_mb_s: self.numbers("FERRORAIL_LOOPBACK_BANDWIDTH"),
-            loopback_numa: self.numbers("FERRORAIL_LOOPBACK_NUMA"),
-            loopback_faults: self.text("FERRORAIL_LOOPBACK_FAULTS"),
-            multicast_faults: self.multicast_faults(),
-            rail_timeout_ms: self.number("FERRORAIL_RAIL_TIMEOUT"),
-            rail_suspect_ms: none_if_zero(self.number("FERRORAIL_RAIL_SUSPECT")),
-            rail_retries: self.number("FERRORAIL_RAIL_RETRIES") as u8,
-            rail_probe_ms: none_if_zero(self.number("FERRORAIL_RAIL_PROBE")),
-            reliable: self.text("FERRORAIL_RELIABLE") == "1",
-            multicast: self.text("FERRORAIL_MULTICAST") == "1",
-            bcast_channels: self.number("FERRORAIL_BCAST_CHANNELS") as u32,
-            bcast_eager_bytes: self.bytes("FERRORAIL_BCAST_EAGER"),
-            bcast_reliable: self.text("FERRORAIL_BCAST_RELIABLE") == "1",
-            bcast_checksum: self.checksum(),
-            lock: match self.text("FERRORAIL_LOCK") {
-                auto if auto == "auto" => None,
-                name => Some(name),
-            },
-            accumulate: self.accumulate(),
-            atomics: match self.text("FERRORAIL_ATOMICS").as_str() {
-                "cpu" => AtomicsChoice::Cpu,
-                "nic" => AtomicsChoice::Nic,
-                _ => AtomicsChoice::Auto,
-            },
-            windows: self.windows(),
-            stats: match self.text("FERRORAIL_STATS").as_str() {
-                "0" | "" => StatsSink::Off,
-                "1" => StatsSink::Print,
-                file => StatsSink::File(file.into()),
-            },
-            log: self.text("FERRORAIL_LOG"),
+    pub(super) fn number_or_auto(mut self) -> Option<u32> {
+        if self.text == "auto" {
+            return None;
+        }
+        let number = self.text.parse().ok();
+        if number.is_none() {
+            self.complain("neither auto nor a whole number");
+        }
+        number
+    }
+
+    /// Whole numbers separated by commas.
+    pub(super) fn numbers(mut self) -> Vec<u64> {
+        const MOST: u64 = 1_000_000;
+        if self.text.is_empty() {
+            return Vec::new();
+        }
+        let numbers = self.text.split(',').map(|part| {
+            let number = part.trim().parse().ok();
+            number.filter(|&number| number <= MOST)
+        });
+        numbers.collect::<Option<_>>().unwrap_or_else(|| {
+            self.complain(format!(
+                "not whole numbers from 0 to {MOST}, separated by commas"
+            ));
+            Vec::new()
+        })
+    }
+
+    /// Names and values: `collective=algorithm`, separated by commas.
+    pub(super) fn pairs(mut self) -> BTreeMap<String, String> {
+        let mut pairs = BTreeMap::new();
+        let text = self.text.clone();
+        let parts = text.split(',').map(str::trim);
+        for part in parts.filter(|part| !part.is_empty()) {
+            match part.split_once('=') {
+                Some((name, value)) => {
+                    pairs.insert(name.trim().to_owned(), value.trim().to_owned());
+                }
+                None => self.complain(format!("`{part}` is not of the form collective=algorithm")),
+            }
+        }
+        pairs
+    }
+
+    pub(super) fn rails(mut self) -> RailChoice {
+        match (self.text.as_str(), self.text.parse::<u64>()) {
+            ("auto" | "", _) => RailChoice::Auto,
+            (_, Ok(count @ 1..=8)) => RailChoice::Count(count as u8),
+            (_, Ok(_)) => {
+                self.complain("a count of rails is from 1 to 8");
+                RailChoice::Auto
+            }
+            (names, Err(_)) => {
+                let names = names.split(',').map(|name| name.trim().to_owned());
+                RailChoice::Names(names.collect())
+            }
+        }
+    }
+
+    pub(super) fn multicast_faults(mut self) -> MulticastFaults {
+        MulticastFaults::parse(&self.text).unwrap_or_else(|hint| {
+            self.complain(hint);
+            MulticastFaults::default()
+        })
+    }
+
+    pub(super) fn stats(self) -> StatsSink {
+        match self.text.as_str() {
+            "0" | "" => StatsSink::Off,
+            "1" => StatsSink::Print,
+            file => StatsSink::File(file.into()),
         }
     }
 }
@@ -308,6 +256,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{FabricChoice, StripeChoice};
 
     #[test]
     fn defaults_hold_without_an_environment() {

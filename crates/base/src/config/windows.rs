@@ -1,60 +1,8 @@
 //! Settings of windows.
 
-use super::parse::Reader;
-use super::{Problem, parse};
+use super::parse::{Reader, Value};
+use super::{LockRequest, Problem, Pscw, Registration, ServiceThreads, Settings, parse};
 use serde::{Deserialize, Serialize};
-
-/// `FERRORAIL_PSCW`: how ranks tell each other of posts and completions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Pscw {
-    /// A 64-bit count for each pair of ranks.
-    #[default]
-    Counters,
-    /// A status for each pair of ranks, which changes with each epoch.
-    BitVectors,
-}
-
-impl Pscw {
-    /// Stable name in settings.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Counters => "counters",
-            Self::BitVectors => "bit_vectors",
-        }
-    }
-}
-
-/// `FERRORAIL_LOCK_REQUEST`: when a lock of a target that is not mapped is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum LockRequest {
-    /// In `MPI_Win_lock`, which does not wait for the answer.
-    #[default]
-    Early,
-    /// At the first operation, flush or unlock.
-    Deferred,
-}
-
-/// `FERRORAIL_SERVICE_THREADS`: which windows a polling thread serves (lock `thread`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ServiceThreads {
-    /// All of the process.
-    #[default]
-    Process,
-    /// One; each has its own.
-    Window,
-}
-
-/// `FERRORAIL_REGISTRATION`: how long the buffers from which a program puts, and into which it gets, stay
-/// registered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Registration {
-    /// For one operation.
-    #[default]
-    Operation,
-    /// As long as the window, within bounds: the program promises to leave the memory where it is.
-    Keep,
-}
 
 /// How long a contender of a lock of `test_and_set` leaves the target alone after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,75 +43,48 @@ pub struct WindowSettings {
 
 impl Default for WindowSettings {
     fn default() -> Self {
-        Self {
-            pscw: Pscw::default(),
-            lock_backoff: Some(LockBackoff::default()),
-            lock_request: LockRequest::default(),
-            service_threads: ServiceThreads::default(),
-            registration: Registration::default(),
-            registrations_max: 64,
-            registrations_bytes_max: 256 << 20,
-        }
+        Settings::default().windows
     }
 }
 
-impl Reader {
-    /// Those in force.
-    pub(super) fn windows(&mut self) -> WindowSettings {
+impl Value<'_> {
+    /// All of windows, of which this is one.
+    pub(super) fn windows(self) -> WindowSettings {
+        let reader = self.reader;
         WindowSettings {
-            pscw: match self.text("FERRORAIL_PSCW").as_str() {
-                "bit_vectors" => Pscw::BitVectors,
-                _ => Pscw::Counters,
-            },
-            lock_backoff: self.lock_backoff(),
-            lock_request: match self.text("FERRORAIL_LOCK_REQUEST").as_str() {
-                "deferred" => LockRequest::Deferred,
-                _ => LockRequest::Early,
-            },
-            service_threads: match self.text("FERRORAIL_SERVICE_THREADS").as_str() {
-                "window" => ServiceThreads::Window,
-                _ => ServiceThreads::Process,
-            },
-            registration: match self.text("FERRORAIL_REGISTRATION").as_str() {
-                "keep" => Registration::Keep,
-                _ => Registration::Operation,
-            },
-            registrations_max: self.number("FERRORAIL_REGISTRATION_COUNT") as u32,
-            registrations_bytes_max: self.bytes("FERRORAIL_REGISTRATION_BYTES"),
+            pscw: reader.value("FERRORAIL_PSCW").word(),
+            lock_backoff: lock_backoff(reader),
+            lock_request: reader.value("FERRORAIL_LOCK_REQUEST").word(),
+            service_threads: reader.value("FERRORAIL_SERVICE_THREADS").word(),
+            registration: reader.value("FERRORAIL_REGISTRATION").word(),
+            registrations_max: reader.value("FERRORAIL_REGISTRATION_COUNT").number(),
+            registrations_bytes_max: reader.value("FERRORAIL_REGISTRATION_BYTES").bytes(),
         }
-    }
-
-    fn lock_backoff(&mut self) -> Option<LockBackoff> {
-        const FIRST: &str = "FERRORAIL_LOCK_BACKOFF_FIRST";
-        const MAX: &str = "FERRORAIL_LOCK_BACKOFF_MAX";
-        let given = LockBackoff {
-            first_us: self.number(FIRST) as u32,
-            max_us: self.number(MAX) as u32,
-        };
-        let usual = LockBackoff::default();
-        let ordered = given.first_us <= given.max_us;
-        if !ordered {
-            let LockBackoff { first_us, max_us } = usual;
-            let hint = format!(
-                "longer than the longest, {MAX}={}; {first_us} and {max_us} are in force",
-                given.max_us
-            );
-            self.complain(FIRST, &given.first_us.to_string(), hint);
-        }
-        let on = self.text("FERRORAIL_LOCK_BACKOFF") == "1";
-        on.then_some(if ordered { given } else { usual })
     }
 }
 
-/// Settings that a program may give one window, by info keys: their names in lower case.
-pub const PER_WINDOW: &[&str] = &[
-    "FERRORAIL_PSCW",
-    "FERRORAIL_LOCK_REQUEST",
-    "FERRORAIL_SERVICE_THREADS",
-    "FERRORAIL_REGISTRATION",
-];
+fn lock_backoff(reader: &mut Reader) -> Option<LockBackoff> {
+    const FIRST: &str = "FERRORAIL_LOCK_BACKOFF_FIRST";
+    const MAX: &str = "FERRORAIL_LOCK_BACKOFF_MAX";
+    let given = LockBackoff {
+        first_us: reader.value(FIRST).number(),
+        max_us: reader.value(MAX).number(),
+    };
+    let usual = LockBackoff::default();
+    let ordered = given.first_us <= given.max_us;
+    if !ordered {
+        let LockBackoff { first_us, max_us } = usual;
+        let hint = format!(
+            "longer than the longest, {MAX}={}; {first_us} and {max_us} are in force",
+            given.max_us
+        );
+        reader.complain(FIRST, &given.first_us.to_string(), hint);
+    }
+    let on = reader.value("FERRORAIL_LOCK_BACKOFF").is("1");
+    on.then_some(if ordered { given } else { usual })
+}
 
-/// What a program gave one window.
+/// What a program gave one window, by info keys: the names of settings in lower case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowKeys {
     pscw: Option<Pscw>,
@@ -173,37 +94,27 @@ pub struct WindowKeys {
 }
 
 impl WindowKeys {
-    /// Those that `value_of` says of each of [`PER_WINDOW`], and what is wrong with others.
+    /// Those that `value_of` says of each key, and what is wrong with others.
     pub fn read(value_of: impl Fn(&str) -> Option<String>) -> (Self, Vec<Problem>) {
-        let mut keys = Self::default();
         let mut problems = Vec::new();
-        for name in PER_WINDOW {
+        let mut given = |name: &str| {
             let key = name.to_ascii_lowercase();
-            let Some(value) = value_of(&key).filter(|value| !value.trim().is_empty()) else {
-                continue;
-            };
-            let (settings, wrong) = parse([(*name, &value)]);
-            if !wrong.is_empty() {
-                let named = wrong.into_iter().map(|problem| Problem {
-                    name: key.clone(),
-                    ..problem
-                });
-                problems.extend(named);
-                continue;
-            }
-            keys.take(name, &settings.windows);
-        }
+            let value = value_of(&key).filter(|value| !value.trim().is_empty())?;
+            let (settings, wrong) = parse([(name, value)]);
+            let right = wrong.is_empty().then_some(settings.windows);
+            problems.extend(wrong.into_iter().map(|problem| Problem {
+                name: key.clone(),
+                ..problem
+            }));
+            right
+        };
+        let keys = Self {
+            pscw: given("FERRORAIL_PSCW").map(|given| given.pscw),
+            lock_request: given("FERRORAIL_LOCK_REQUEST").map(|given| given.lock_request),
+            service_threads: given("FERRORAIL_SERVICE_THREADS").map(|given| given.service_threads),
+            registration: given("FERRORAIL_REGISTRATION").map(|given| given.registration),
+        };
         (keys, problems)
-    }
-
-    fn take(&mut self, name: &str, from: &WindowSettings) {
-        match name {
-            "FERRORAIL_PSCW" => self.pscw = Some(from.pscw),
-            "FERRORAIL_LOCK_REQUEST" => self.lock_request = Some(from.lock_request),
-            "FERRORAIL_SERVICE_THREADS" => self.service_threads = Some(from.service_threads),
-            "FERRORAIL_REGISTRATION" => self.registration = Some(from.registration),
-            _ => unreachable!("{name} is a setting of windows"),
-        }
     }
 
     /// `settings`, with what the program gave in their places.
@@ -268,7 +179,7 @@ mod tests {
     fn a_wrong_value_is_reported_by_the_key() {
         let (keys, problems) = WindowKeys::read(|_| Some("nonsense".into()));
         assert_eq!(keys, WindowKeys::default());
-        assert_eq!(problems.len(), PER_WINDOW.len());
+        assert_eq!(problems.len(), 4);
         let text = problems[0].to_string();
         assert_eq!(
             text,
@@ -278,8 +189,13 @@ mod tests {
 
     #[test]
     fn every_one_is_in_the_table_and_taken() {
-        for name in PER_WINDOW {
-            let setting = TABLE.iter().find(|setting| setting.name == *name);
+        for name in [
+            "FERRORAIL_PSCW",
+            "FERRORAIL_LOCK_REQUEST",
+            "FERRORAIL_SERVICE_THREADS",
+            "FERRORAIL_REGISTRATION",
+        ] {
+            let setting = TABLE.iter().find(|setting| setting.name == name);
             let default = setting.expect("in the table").default;
             let given = |key: &str| (key == name.to_ascii_lowercase()).then(|| default.into());
             let (keys, problems) = WindowKeys::read(given);
