@@ -3,14 +3,14 @@
 //! refused, through slots in pieces.
 
 use super::layout::STAGING_BYTES;
-use super::outstanding::{After, Buffer, Outstanding, accepted};
+use super::outstanding::{After, Buffer, Outstanding};
 use super::rails::Direction;
 use super::{Window, WindowError, WindowRails};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::stripe::{Sample, Stripes};
 use ferrorail_fabric::{
-    Endpoint, FabricError, LocalSlice, Op, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket, Tracking,
+    Endpoint, FabricError, LocalSlice, RAILS_MAX, RemoteRegion, RemoteSlice, Ticket,
 };
 use std::time::Instant;
 
@@ -126,7 +126,6 @@ impl<F: Endpoint> WindowRails<F> {
             Some(stripes) => stripes,
             None => self.plan(&mut outstanding, message.target, bytes),
         };
-        let peer = self.link_of(message.target).peer;
         let timed = self.times(&stripes);
         for &chunk in &stripes.chunks()[message.posted..] {
             let here = LocalSlice {
@@ -139,21 +138,9 @@ impl<F: Endpoint> WindowRails<F> {
             let rail = self.local_rail(chunk.rail);
             let start = timed.then(Instant::now);
             message.begun = message.begun.or(start);
+            let op = message.direction.op(here, there);
             // SAFETY: the caller's contract, for a part.
-            let posted = unsafe {
-                match message.direction {
-                    Direction::Put => {
-                        let tracking = Tracking::Tracked;
-                        self.fabric()
-                            .post(peer, rail, &Op::put(here, there), tracking)
-                    }
-                    Direction::Get => {
-                        self.fabric()
-                            .post(peer, rail, &Op::get(there, here), Tracking::Tracked)
-                    }
-                }
-            };
-            let Some(ticket) = accepted(posted)? else {
+            let Some(ticket) = (unsafe { self.post(message.target, rail, &op) })? else {
                 return Ok(None);
             };
             message.stripes = Some(stripes);

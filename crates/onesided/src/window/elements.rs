@@ -10,13 +10,12 @@
 use super::accumulate::{Job, Side};
 use super::held::Held;
 use super::layout::STAGING_BYTES;
-use super::outstanding::accepted;
 use super::shape::{Cutter, Shape};
 use super::update::Update;
 use super::{Waiting, Window, WindowError, WindowRails, count};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{Endpoint, LocalSlice, Op, RemoteSlice, Ticket, Tracking};
+use ferrorail_fabric::{Endpoint, LocalSlice, Op, RemoteSlice, Ticket};
 use ferrorail_reduce::{Number, Operator, kernel};
 
 /// Bytes of an element.
@@ -194,6 +193,7 @@ impl<F: Endpoint> Window<F> {
         }
         // What is under way when this fails may still write to the slot, which is never free again.
         self.wait_until("accumulating", Waiting::Rail(target), || {
+            self.rails().fabric().progress()?;
             self.rails().are_complete(&mut tickets)
         })?;
         for (index, before) in before.iter_mut().enumerate() {
@@ -210,12 +210,10 @@ impl<F: Endpoint> Window<F> {
 impl<F: Endpoint> WindowRails<F> {
     /// Takes a slot, if one is free.
     fn claim(&self) -> Result<Option<u32>, WindowError> {
-        let claimed = self.outstanding().claim();
-        if claimed.is_some() {
-            return Ok(claimed);
-        }
-        self.progress()?;
-        Ok(self.outstanding().claim())
+        let mut outstanding = self.outstanding();
+        let slot = self.free_slot(&mut outstanding)?;
+        outstanding.free &= !slot.map_or(0, |slot| 1 << slot);
+        Ok(slot)
     }
 
     /// Gives a slot back.
@@ -232,10 +230,8 @@ impl<F: Endpoint> WindowRails<F> {
         slot: u32,
         index: usize,
     ) -> Result<Option<Ticket>, WindowError> {
-        let link = self.link_of(target);
-        let (fabric, rail) = (self.fabric(), self.word_rail());
         let at = RemoteSlice {
-            region: &link.segment,
+            region: &self.link_of(target).segment,
             offset: at,
         };
         let into = LocalSlice {
@@ -243,37 +239,13 @@ impl<F: Endpoint> WindowRails<F> {
             offset: self.slot_offset(slot) + WORD * index,
             bytes: WORD,
         };
+        let op = match change {
+            Change::Add(add) => Op::fetch_add(at, add, into, None),
+            Change::CompareSwap(compare, swap) => Op::compare_swap(at, compare, swap, into),
+        };
         // SAFETY: aligned words, of the target's memory and of a slot that is taken until this is
         // complete.
-        accepted(unsafe {
-            match change {
-                Change::Add(add) => fabric.post(
-                    link.peer,
-                    rail,
-                    &Op::fetch_add(at, add, into, None),
-                    Tracking::Tracked,
-                ),
-                Change::CompareSwap(compare, swap) => fabric.post(
-                    link.peer,
-                    rail,
-                    &Op::compare_swap(at, compare, swap, into),
-                    Tracking::Tracked,
-                ),
-            }
-        })
-    }
-
-    /// Whether all are complete; forgets those that are.
-    fn are_complete(&self, tickets: &mut [Option<Ticket>]) -> Result<bool, WindowError> {
-        self.fabric().progress()?;
-        for ticket in &mut *tickets {
-            if let Some(open) = *ticket
-                && self.fabric().is_complete(open)?
-            {
-                *ticket = None;
-            }
-        }
-        Ok(tickets.iter().all(Option::is_none))
+        unsafe { self.post(target, self.word_rail(), &op) }
     }
 }
 

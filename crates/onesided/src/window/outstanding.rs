@@ -1,10 +1,9 @@
 //! What is under way on the rails of a window.
 
-use super::WindowError;
 use super::layout::STAGING_SLOTS;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::stripe::{RailTurn, RailWeights, RateSampler};
-use ferrorail_fabric::{FabricError, LocalRegion, RAILS_MAX, Ticket};
+use ferrorail_fabric::{LocalRegion, RAILS_MAX, Ticket};
 use std::sync::Arc;
 
 /// What is under way.
@@ -80,13 +79,10 @@ impl Outstanding {
         }
     }
 
-    /// Takes a slot, if one is free.
-    pub fn claim(&mut self) -> Option<u32> {
+    /// A slot that is free, if one is.
+    pub fn free_slot(&self) -> Option<u32> {
         let slot = self.free.trailing_zeros();
-        (slot < u64::BITS).then(|| {
-            self.free &= !(1 << slot);
-            slot
-        })
+        (slot < u64::BITS).then_some(slot)
     }
 
     /// Whether something that is under way to `target` uses a buffer of the caller's.
@@ -117,12 +113,10 @@ impl Outstanding {
         pending.map(put).reduce(newer).flatten()
     }
 
-    pub fn begin(&mut self, target: Rank, tickets: &[Ticket], after: After) {
-        let mut all = [None; RAILS_MAX];
-        for (place, ticket) in all.iter_mut().zip(tickets) {
-            *place = Some(*ticket);
-        }
-        self.begin_all(target, all, after);
+    pub fn begin(&mut self, target: Rank, ticket: Ticket, after: After) {
+        let mut tickets = [None; RAILS_MAX];
+        tickets[0] = Some(ticket);
+        self.begin_all(target, tickets, after);
     }
 
     pub fn begin_all(&mut self, target: Rank, tickets: [Option<Ticket>; RAILS_MAX], after: After) {
@@ -132,14 +126,5 @@ impl Outstanding {
             tickets,
             after,
         });
-    }
-}
-
-/// `None` if the rail's queue is full.
-pub(super) fn accepted(posted: Result<Ticket, FabricError>) -> Result<Option<Ticket>, WindowError> {
-    match posted {
-        Ok(ticket) => Ok(Some(ticket)),
-        Err(FabricError::WouldBlock) => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }

@@ -28,7 +28,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::config::Pscw;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicU8, Ordering, fence};
-use ferrorail_fabric::{Endpoint, RemoteSlice};
+use ferrorail_fabric::Endpoint;
 
 impl Status {
     const fn counter(self) -> PeerWord {
@@ -83,11 +83,7 @@ impl<F: Endpoint> Window<F> {
         let mut status = status;
         let here = MemoryRange::new(&raw mut status, 1);
         self.on_rails(to, |rails| {
-            let link = rails.link_of(to);
-            let there = RemoteSlice {
-                region: &link.segment,
-                offset: link.control + offset,
-            };
+            let there = rails.link_of(to).control(offset);
             // SAFETY: the byte is copied into a slot before this returns; the status is this rank's to write.
             unsafe { rails.transfer(to, Direction::Put, here, there) }
         })

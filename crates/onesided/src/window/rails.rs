@@ -6,7 +6,7 @@
 use super::WindowError;
 use super::kept::Kept;
 use super::layout::STAGING_BYTES;
-use super::outstanding::{After, Buffer, Outstanding, accepted};
+use super::outstanding::{After, Buffer, Outstanding};
 use super::target::Link;
 use ferrorail_base::config::WindowSettings;
 use ferrorail_base::memory::MemoryRange;
@@ -46,6 +46,16 @@ pub struct WindowRails<F: Endpoint> {
 pub(super) enum Direction {
     Put,
     Get,
+}
+
+impl Direction {
+    /// What moves bytes this way.
+    pub fn op<'a>(self, here: LocalSlice<'a>, there: RemoteSlice<'a>) -> Op<'a> {
+        match self {
+            Self::Put => Op::put(here, there),
+            Self::Get => Op::get(there, here),
+        }
+    }
 }
 
 impl<F: Endpoint> WindowRails<F> {
@@ -129,6 +139,39 @@ impl<F: Endpoint> WindowRails<F> {
         self.outstanding.lock()
     }
 
+    /// Posts `op` to `to`; `None` if the rail is full.
+    ///
+    /// # Safety
+    /// As [`Endpoint::post`].
+    pub(super) unsafe fn post(
+        &self,
+        to: Rank,
+        rail: RailId,
+        op: &Op<'_>,
+    ) -> Result<Option<Ticket>, WindowError> {
+        let peer = self.link_of(to).peer;
+        // SAFETY: the caller's contract.
+        match unsafe { self.fabric.post(peer, rail, op, Tracking::Tracked) } {
+            Ok(ticket) => Ok(Some(ticket)),
+            Err(FabricError::WouldBlock) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether all are complete; forgets those that are.
+    pub(super) fn are_complete(&self, tickets: &mut [Option<Ticket>]) -> Result<bool, WindowError> {
+        let mut all = true;
+        for ticket in tickets {
+            if let Some(open) = *ticket {
+                match self.fabric.is_complete(open)? {
+                    true => *ticket = None,
+                    false => all = false,
+                }
+            }
+        }
+        Ok(all)
+    }
+
     /// Looks after completions, without waiting.
     pub(super) fn progress(&self) -> Result<(), WindowError> {
         self.fabric.progress()?;
@@ -142,17 +185,7 @@ impl<F: Endpoint> WindowRails<F> {
         });
         let mut index = 0;
         while let Some(pending) = outstanding.pending.get_mut(index) {
-            let mut complete = true;
-            for ticket in &mut pending.tickets {
-                if let Some(open) = *ticket {
-                    if self.fabric.is_complete(open)? {
-                        *ticket = None;
-                    } else {
-                        complete = false;
-                    }
-                }
-            }
-            if !complete {
+            if !self.are_complete(&mut pending.tickets)? {
                 index += 1;
                 continue;
             }
@@ -242,33 +275,29 @@ impl<F: Endpoint> WindowRails<F> {
         offset: usize,
         value: u64,
     ) -> Result<Option<()>, WindowError> {
-        let link = self.link_of(to);
-        let word = RemoteSlice {
-            region: &link.segment,
-            offset: link.control + offset,
-        };
+        let word = self.link_of(to).control(offset);
         let nothing = LocalSlice {
             region: self.segment(),
             offset: self.staged,
             bytes: 0,
         };
+        let op = Op::notify(nothing, word, Notification { word, value });
         let mut outstanding = self.outstanding();
         // SAFETY: an empty put; the word is the peer's to be written by this rank.
-        let posted = unsafe {
-            let notification = Notification { word, value };
-            let rail = self.word_rail();
-            self.fabric.post(
-                link.peer,
-                rail,
-                &Op::notify(nothing, word, notification),
-                Tracking::Tracked,
-            )
-        };
-        let Some(ticket) = accepted(posted)? else {
-            return Ok(None);
-        };
-        outstanding.begin(to, &[ticket], After::Nothing);
-        Ok(Some(()))
+        let posted = unsafe { self.post(to, self.word_rail(), &op) }?;
+        Ok(posted.map(|ticket| outstanding.begin(to, ticket, After::Nothing)))
+    }
+
+    /// A slot that is free, if one is or becomes it. Nobody else has it as long as `outstanding` is locked.
+    pub(super) fn free_slot(
+        &self,
+        outstanding: &mut Outstanding,
+    ) -> Result<Option<u32>, WindowError> {
+        if outstanding.free == 0 {
+            self.fabric.progress()?;
+            self.reap(outstanding)?;
+        }
+        Ok(outstanding.free_slot())
     }
 
     /// Starts moving at most [`STAGING_BYTES`] bytes between `here` and `there` through a slot; `None`
@@ -285,14 +314,9 @@ impl<F: Endpoint> WindowRails<F> {
         there: RemoteSlice<'_>,
     ) -> Result<Option<()>, WindowError> {
         let mut outstanding = self.outstanding();
-        if outstanding.free == 0 {
-            self.fabric.progress()?;
-            self.reap(&mut outstanding)?;
-        }
-        let slot = outstanding.free.trailing_zeros();
-        if slot == u64::BITS {
+        let Some(slot) = self.free_slot(&mut outstanding)? else {
             return Ok(None);
-        }
+        };
         let rail = match direction {
             // So that a release can follow it, if it stays alone.
             Direction::Put if outstanding.counts[target.index()] == 0 => self.word_rail(),
@@ -306,40 +330,24 @@ impl<F: Endpoint> WindowRails<F> {
             offset: self.slot_offset(slot),
             bytes: here.bytes,
         };
-        let peer = self.link_of(target).peer;
-        let (posted, after) = match direction {
+        let after = match direction {
             Direction::Put => {
                 // SAFETY: a free slot is nobody's; the caller's buffer is readable.
                 unsafe { here.copy_to(self.slot_range(slot, here.bytes)) };
-                // SAFETY: the slot is taken until the ticket is complete; `there` as promised.
-                let posted = unsafe {
-                    self.fabric
-                        .post(peer, rail, &Op::put(local, there), Tracking::Tracked)
-                };
-                (posted, After::FreeSlot(slot))
+                After::FreeSlot(slot)
             }
-            Direction::Get => {
-                let after = After::CopyOut {
-                    slot,
-                    to: here.as_ptr(),
-                    bytes: here.bytes,
-                };
-                // SAFETY: as above.
-                (
-                    unsafe {
-                        self.fabric
-                            .post(peer, rail, &Op::get(there, local), Tracking::Tracked)
-                    },
-                    after,
-                )
-            }
+            Direction::Get => After::CopyOut {
+                slot,
+                to: here.as_ptr(),
+                bytes: here.bytes,
+            },
         };
-        let Some(ticket) = accepted(posted)? else {
-            return Ok(None);
-        };
-        outstanding.free &= !(1 << slot);
-        outstanding.begin(target, &[ticket], after);
-        Ok(Some(()))
+        // SAFETY: the slot is taken until the ticket is complete; `there` as promised.
+        let posted = unsafe { self.post(target, rail, &direction.op(local, there)) }?;
+        Ok(posted.map(|ticket| {
+            outstanding.free &= !(1 << slot);
+            outstanding.begin(target, ticket, after);
+        }))
     }
 
     /// How a message is laid over the rails to `target` that are in use.

@@ -1,11 +1,10 @@
 //! Requests to service threads that accumulate, and how they and their answers travel.
 
 use super::WindowError;
-use super::outstanding::accepted;
 use super::rails::WindowRails;
 use super::update::Update;
 use ferrorail_base::Rank;
-use ferrorail_fabric::{Endpoint, LocalSlice, Notification, Op, RemoteSlice, Ticket, Tracking};
+use ferrorail_fabric::{Endpoint, LocalSlice, Notification, Op, RemoteSlice, Ticket};
 use ferrorail_reduce::Kernel;
 
 /// A request to accumulate, as it lies at the head of a room.
@@ -94,29 +93,36 @@ impl<F: Endpoint> WindowRails<F> {
     /// Sends a message; `None` if the rail is full.
     pub(super) fn send(&self, to: Rank, message: &Message) -> Result<Option<Ticket>, WindowError> {
         let link = self.link_of(to);
-        let at = |offset| RemoteSlice {
-            region: &link.segment,
-            offset,
-        };
         let from = LocalSlice {
             region: self.segment(),
             offset: message.from,
             bytes: message.bytes,
         };
+        let operand_buffer = RemoteSlice {
+            region: &link.segment,
+            offset: link.operand_buffers + message.to,
+        };
         let notification = Notification {
-            word: at(link.control + message.word),
+            word: link.control(message.word),
             value: message.value,
         };
-        let (fabric, rail) = (self.fabric(), self.word_rail());
-        let operand_buffer = at(link.operand_buffers + message.to);
-        let op = match message.wake {
-            true => Op::wake(from, operand_buffer, notification),
-            false => Op::notify(from, operand_buffer, notification),
-        };
+        let op = told(from, operand_buffer, notification, message.wake);
         // SAFETY: the room to send from is left alone until the ticket is complete; the room and the
         // word there are this rank's to write until the peer has answered.
-        let posted = unsafe { fabric.post(link.peer, rail, &op, Tracking::Tracked) };
-        accepted(posted)
+        unsafe { self.post(to, self.word_rail(), &op) }
+    }
+}
+
+/// A put that ends with a word, upon which the peer's service thread wakes if it is to.
+pub(super) fn told<'a>(
+    from: LocalSlice<'a>,
+    to: RemoteSlice<'a>,
+    notification: Notification<RemoteSlice<'a>>,
+    wake: bool,
+) -> Op<'a> {
+    match wake {
+        true => Op::wake(from, to, notification),
+        false => Op::notify(from, to, notification),
     }
 }
 

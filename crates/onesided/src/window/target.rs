@@ -4,7 +4,7 @@ use super::WindowError;
 use super::shape::Shape;
 use ferrorail_base::runs::Piece;
 use ferrorail_base::{PeerId, Rank};
-use ferrorail_fabric::RemoteRegion;
+use ferrorail_fabric::{RemoteRegion, RemoteSlice};
 use ferrorail_shm::Cma;
 
 /// A rank that is reached over rails.
@@ -18,6 +18,16 @@ pub struct Link {
     pub control: usize,
     /// Offset of its operand buffers there (see [`layout`](super::layout)).
     pub operand_buffers: usize,
+}
+
+impl Link {
+    /// What begins at `offset` of its control block.
+    pub(super) const fn control(&self, offset: usize) -> RemoteSlice<'_> {
+        RemoteSlice {
+            region: &self.segment,
+            offset: self.control + offset,
+        }
+    }
 }
 
 /// How a target's memory is reached.

@@ -1,14 +1,12 @@
 //! The words of a target's locks, as lock algorithms see them.
 
 use super::layout::{self, PeerWord};
-use super::outstanding::accepted;
+use super::request::told;
 use super::{Window, WindowError, count};
 use crate::lock::{LockSite, Mailbox, Pause, RemoteWord};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_fabric::{
-    Endpoint, FabricError, LocalSlice, Notification, Op, RemoteSlice, Ticket, Tracking,
-};
+use ferrorail_fabric::{Endpoint, LocalSlice, Notification, Op, RemoteSlice, Ticket};
 use std::cell::Cell;
 use std::future::{pending, poll_fn};
 use std::task::Poll;
@@ -96,13 +94,9 @@ impl<F: Endpoint> Window<F> {
     /// This rank's own accumulate lock, as its service thread sees it.
     pub(super) fn service_site(&self) -> Site<'_, F> {
         Site {
-            window: self,
-            target: self.rank,
-            which: Which::Accumulate,
             contender: self.size(),
             line: self.size(),
-            behind: Cell::new(None),
-            begun: Cell::new(Begun::No),
+            ..self.site(self.rank, Which::Accumulate)
         }
     }
 }
@@ -150,7 +144,7 @@ impl<'s, F: Endpoint> Word<'s, F> {
     /// Runs an operation on the rail that leaves a value in this lock's result word.
     async fn remotely(
         &self,
-        post: impl Fn(&F, RemoteSlice<'_>, LocalSlice<'_>) -> Result<Ticket, FabricError>,
+        op: impl for<'o> Fn(RemoteSlice<'o>, LocalSlice<'o>) -> Op<'o>,
     ) -> Result<u64, WindowError> {
         let Site {
             window,
@@ -159,22 +153,17 @@ impl<'s, F: Endpoint> Word<'s, F> {
             ..
         } = *self.site;
         let rails = window.rails();
-        let link = rails.link_of(self.of);
-        let at = RemoteSlice {
-            region: &link.segment,
-            offset: link.control + self.offset,
-        };
         let result = layout::peer(line, which.result());
         let into = LocalSlice {
             region: rails.segment(),
             offset: window.control + result,
             bytes: size_of::<u64>(),
         };
-        let fabric = &**rails.fabric();
-        let ticket = self.begin(|| post(fabric, at, into)).await?;
-        while !fabric.is_complete(ticket)? {
+        let at = rails.link_of(self.of).control(self.offset);
+        let ticket = self.begin(|| op(at, into)).await?;
+        while !rails.fabric().is_complete(ticket)? {
             rails.progress()?;
-            if !fabric.is_complete(ticket)? {
+            if !rails.fabric().is_complete(ticket)? {
                 pass().await;
             }
         }
@@ -182,17 +171,23 @@ impl<'s, F: Endpoint> Word<'s, F> {
     }
 
     /// Posts an operation, unless it is under way already.
-    async fn begin(
-        &self,
-        post: impl Fn() -> Result<Ticket, FabricError>,
-    ) -> Result<Ticket, WindowError> {
+    async fn begin<'o>(&self, op: impl Fn() -> Op<'o>) -> Result<Ticket, WindowError> {
         let site = self.site;
         if let Begun::Posted(ticket) = site.begun.get() {
             site.begun.set(Begun::No);
             return Ok(ticket);
         }
+        let rails = site.window.rails();
         let ticket = loop {
-            match accepted(post())? {
+            // SAFETY: aligned words: of the owner's control block, this rank's to write if it is stored to, and of
+            // this lock.
+            let posted = unsafe { rails.post(self.of, rails.word_rail(), &op()) }?;
+            if let Some(put) = site.behind.get()
+                && (posted.is_some() || rails.fabric().is_complete(put)?)
+            {
+                site.behind.set(None);
+            }
+            match posted {
                 Some(ticket) => break ticket,
                 None => pass().await,
             }
@@ -207,37 +202,20 @@ impl<'s, F: Endpoint> Word<'s, F> {
         Ok(ticket)
     }
 
-    /// Stores to a word that the service thread of its owner looks at, which is woken by the rail if that
-    /// can.
-    async fn store_and_wake(&self, value: u64) -> Result<(), WindowError> {
+    /// [`RemoteWord::store`], by a rail that wakes the service thread of the word's owner if it `wakes`.
+    async fn store_and_wake(&self, value: u64, wakes: bool) -> Result<(), WindowError> {
+        // Words that are stored to are never updated atomically.
         if let Some(word) = self.mapped(false) {
             word.store(value, Ordering::Release);
+            self.ring();
             return Ok(());
         }
-        let wakes = self.site.window.wakes_by_rail(self.of);
-        self.put(value, wakes).await
-    }
-
-    /// Stores by the rail, which wakes the service thread of the word's owner if it `wakes`.
-    async fn put(&self, value: u64, wakes: bool) -> Result<(), WindowError> {
-        let (peer, rail) = self.link();
-        self.remotely(|fabric, at, into| {
+        self.remotely(|at, into| {
             let nothing = LocalSlice { bytes: 0, ..into };
-            let notification = Notification { word: at, value };
-            let op = match wakes {
-                true => Op::wake(nothing, at, notification),
-                false => Op::notify(nothing, at, notification),
-            };
-            // SAFETY: an empty put; the word is this rank's to write.
-            unsafe { fabric.post(peer, rail, &op, Tracking::Tracked) }
+            told(nothing, at, Notification { word: at, value }, wakes)
         })
         .await?;
         Ok(())
-    }
-
-    fn link(&self) -> (ferrorail_base::PeerId, ferrorail_base::RailId) {
-        let rails = self.site.window.rails();
-        (rails.link_of(self.of).peer, rails.word_rail())
     }
 }
 
@@ -248,22 +226,11 @@ impl<F: Endpoint> RemoteWord for Word<'_, F> {
         if let Some(word) = self.mapped(true) {
             return Ok(word.load(Ordering::Acquire));
         }
-        let (peer, rail) = self.link();
-        // SAFETY: the word is the peer's control block; the result word is this lock's.
-        self.remotely(|fabric, at, into| unsafe {
-            fabric.post(peer, rail, &Op::get(at, into), Tracking::Tracked)
-        })
-        .await
+        self.remotely(Op::get).await
     }
 
     async fn store(&self, value: u64) -> Result<(), WindowError> {
-        // Words that are stored to are never updated atomically.
-        if let Some(word) = self.mapped(false) {
-            word.store(value, Ordering::Release);
-            self.ring();
-            return Ok(());
-        }
-        self.put(value, false).await
+        self.store_and_wake(value, false).await
     }
 
     async fn compare_swap(&self, compare: u64, swap: u64) -> Result<u64, WindowError> {
@@ -275,19 +242,8 @@ impl<F: Endpoint> RemoteWord for Word<'_, F> {
             let (Ok(before) | Err(before)) = outcome;
             return Ok(before);
         }
-        let (peer, rail) = self.link();
-        self.remotely(|fabric, at, into| {
-            // SAFETY: aligned words, of the peer's control block and of this lock.
-            unsafe {
-                fabric.post(
-                    peer,
-                    rail,
-                    &Op::compare_swap(at, compare, swap, into),
-                    Tracking::Tracked,
-                )
-            }
-        })
-        .await
+        self.remotely(|at, into| Op::compare_swap(at, compare, swap, into))
+            .await
     }
 
     async fn fetch_add(&self, add: u64) -> Result<u64, WindowError> {
@@ -296,20 +252,8 @@ impl<F: Endpoint> RemoteWord for Word<'_, F> {
             self.ring();
             return Ok(before);
         }
-        let (peer, rail) = self.link();
-        let behind = &self.site.behind;
-        self.remotely(|fabric, at, into| {
-            let (before, op) = (behind.get(), Op::fetch_add(at, add, into, behind.get()));
-            // SAFETY: as above.
-            let posted = unsafe { fabric.post(peer, rail, &op, Tracking::Tracked) };
-            if let Some(before) = before
-                && (posted.is_ok() || fabric.is_complete(before)?)
-            {
-                behind.set(None);
-            }
-            posted
-        })
-        .await
+        self.remotely(|at, into| Op::fetch_add(at, add, into, self.site.behind.get()))
+            .await
     }
 }
 
@@ -363,14 +307,12 @@ impl<F: Endpoint> LockSite for Site<'_, F> {
             of: self.target,
             offset: layout::lock_request(window.size(), window.rank.0),
         };
-        match wake {
-            false => word.store(request).await,
-            true => {
-                word.store_and_wake(request).await?;
-                window.wake_service(self.target);
-                Ok(())
-            }
+        let by_rail = wake && window.wakes_by_rail(self.target);
+        word.store_and_wake(request, by_rail).await?;
+        if wake {
+            window.wake_service(self.target);
         }
+        Ok(())
     }
 
     async fn pause(&self, why: Pause) -> Result<(), WindowError> {
