@@ -7,16 +7,10 @@
 //! a mailbox of every contender. The same text runs over a fabric's atomics, over CPU atomics in
 //! shared memory, under loom and in virtual time.
 //!
-//! * [`lock::TestAndSetLock`]: compare-and-swap until it succeeds, with exponential back-off;
-//! * [`lock::McsLock`]: a queue of exclusive holders, the swap emulated by compare-and-swap;
-//! * [`lock::QueueLock`]: fair reader-writer lock with at most four remote messages per
-//!   acquisition and release under any contention, by fetch-and-add alone;
-//! * [`lock::ServedLock`]: kept by a thread at the target, which polls or is woken;
-//! * [`lock::AnyLock`]: one of them, chosen by name.
+//! [`lock::LockAlgorithm`] lists them, [`lock::AnyLock`] is a contender's part in a lock of any of them.
 //!
 //! Operations are futures, so that a non-blocking lock call can start an acquisition and leave it
-//! to the progress of the library; [`lock::block_on`] runs one to its end. This crate knows
-//! neither verbs nor the network.
+//! to the progress of the library. This crate knows neither verbs nor the network.
 
 pub mod lock;
 #[cfg(not(loom))]

@@ -1,22 +1,26 @@
-//! One of the algorithms, chosen while running.
+//! The algorithms by name, and a contender's part in a lock of any of them.
 
-use super::{
-    Backoff, LockError, LockSite, McsLock, Mode, QueueLock, RemoteLock, SEATS, ServedLock,
-    TestAndSetLock,
-};
+use super::mcs::McsLock;
+use super::queue::QueueLock;
+use super::served::ServedLock;
+use super::test_and_set::{Backoff, TestAndSetLock};
+use super::word::mcs;
+use super::{Entrance, LockError, LockSite, Mode, SEATS};
 
-/// The lock algorithms by name.
+/// The lock algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LockAlgorithm {
-    /// [`TestAndSetLock`].
+    /// Compare-and-swap until it succeeds, with exponential back-off: two messages without contention, unfair.
     TestAndSet,
-    /// [`McsLock`].
+    /// A queue of exclusive holders, also of those that asked for shared; the swap is emulated by
+    /// compare-and-swap.
     Mcs,
-    /// [`QueueLock`].
+    /// A fair reader-writer queue for up to [`SEATS`] contenders: at most four messages under any contention,
+    /// by fetch-and-add alone.
     Queue,
-    /// [`ServedLock`] with a dedicated thread.
+    /// Kept by a thread of the target that polls: fair, reader-writer.
     Thread,
-    /// [`ServedLock`] with a thread that sleeps.
+    /// The same by a thread that sleeps, and that requests wake.
     Event,
 }
 
@@ -43,11 +47,11 @@ impl LockAlgorithm {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::TestAndSet => TestAndSetLock::NAME,
-            Self::Mcs => McsLock::NAME,
-            Self::Queue => QueueLock::NAME,
-            Self::Thread => ServedLock::THREAD,
-            Self::Event => ServedLock::EVENT,
+            Self::TestAndSet => "test_and_set",
+            Self::Mcs => "mcs",
+            Self::Queue => "queue",
+            Self::Thread => "thread",
+            Self::Event => "event",
         }
     }
 
@@ -78,6 +82,15 @@ impl LockAlgorithm {
         matches!(self, Self::Thread | Self::Event)
     }
 
+    /// Most contenders of a lock.
+    const fn contenders_max(self) -> u32 {
+        match self {
+            Self::Mcs => mcs::CONTENDERS,
+            Self::Queue => SEATS,
+            Self::TestAndSet | Self::Thread | Self::Event => u32::MAX,
+        }
+    }
+
     /// The algorithm of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
@@ -85,16 +98,22 @@ impl LockAlgorithm {
     }
 }
 
-/// A contender's part in a lock of any algorithm.
+/// One contender's part in one lock: what the algorithm remembers.
+///
+/// The value must be used with the same site always, as long as there is the lock, and all contenders
+/// with the same algorithm.
 #[derive(Debug)]
-pub enum AnyLock {
-    /// Compare-and-swap with back-off.
+pub struct AnyLock {
+    algorithm: LockAlgorithm,
+    held: bool,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
     TestAndSet(TestAndSetLock),
-    /// Queue of exclusive holders.
     Mcs(McsLock),
-    /// Fair reader-writer queue.
     Queue(QueueLock),
-    /// Kept by a thread at the target.
     Served(ServedLock),
 }
 
@@ -108,61 +127,81 @@ impl AnyLock {
     /// A lock not held, which backs off as told if its algorithm does.
     #[must_use]
     pub fn with(algorithm: LockAlgorithm, backoff: Backoff) -> Self {
-        match algorithm {
-            LockAlgorithm::TestAndSet => Self::TestAndSet(TestAndSetLock::new(backoff)),
-            LockAlgorithm::Mcs => Self::Mcs(McsLock::default()),
-            LockAlgorithm::Queue => Self::Queue(QueueLock::default()),
-            LockAlgorithm::Thread => Self::Served(ServedLock::polled()),
-            LockAlgorithm::Event => Self::Served(ServedLock::woken()),
+        Self {
+            algorithm,
+            held: false,
+            state: match algorithm {
+                LockAlgorithm::TestAndSet => State::TestAndSet(TestAndSetLock::new(backoff)),
+                LockAlgorithm::Mcs => State::Mcs(McsLock::default()),
+                LockAlgorithm::Queue => State::Queue(QueueLock::default()),
+                LockAlgorithm::Thread => State::Served(ServedLock::new(false)),
+                LockAlgorithm::Event => State::Served(ServedLock::new(true)),
+            },
         }
     }
 
-    /// Whether a release begins with an addition to the target's word, so that nobody hears of it before
-    /// that took effect.
-    #[must_use]
-    pub const fn leaves_by_adding(&self) -> bool {
-        matches!(self, Self::Queue(_))
-    }
-}
-
-impl RemoteLock for AnyLock {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::TestAndSet(lock) => lock.name(),
-            Self::Mcs(lock) => lock.name(),
-            Self::Queue(lock) => lock.name(),
-            Self::Served(lock) => lock.name(),
-        }
-    }
-
-    async fn acquire<S: LockSite>(
+    /// Acquires the lock. The future must not be dropped once polled, or others wait for ever. Nothing of
+    /// `self` changes before its first access to the site is complete: a site may post that, and have the
+    /// future of a later call with the same arguments await it.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub async fn acquire<S: LockSite>(
         &mut self,
         site: &S,
-        mode: Mode,
+        entrance: Entrance,
     ) -> Result<(), LockError<S::Error>> {
-        match self {
-            Self::TestAndSet(lock) => lock.acquire(site, mode).await,
-            Self::Mcs(lock) => lock.acquire(site, mode).await,
-            Self::Queue(lock) => lock.acquire(site, mode).await,
-            Self::Served(lock) => lock.acquire(site, mode).await,
+        if self.held {
+            return Err(LockError::Held);
+        }
+        let (contenders, max) = (site.contenders(), self.algorithm.contenders_max());
+        if contenders > max {
+            return Err(LockError::Contenders {
+                algorithm: self.algorithm.name(),
+                contenders,
+                max,
+            });
+        }
+        match &mut self.state {
+            State::TestAndSet(lock) => lock.acquire(site, entrance.mode()).await?,
+            State::Mcs(lock) => lock.acquire(site).await?,
+            State::Queue(lock) => lock.acquire(site, entrance).await?,
+            State::Served(lock) => lock.acquire(site, entrance).await?,
+        }
+        self.held = true;
+        Ok(())
+    }
+
+    /// Takes over what [`LockAlgorithm::try_enter`] got.
+    pub fn adopt(&mut self, mode: Mode) {
+        self.held = true;
+        match &mut self.state {
+            State::TestAndSet(lock) => lock.adopt(mode),
+            State::Queue(lock) => lock.adopt(mode),
+            _ => debug_assert!(false, "the algorithm has no shortcut"),
         }
     }
 
-    async fn acquire_shared<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
-        match self {
-            Self::TestAndSet(lock) => lock.acquire_shared(site).await,
-            Self::Mcs(lock) => lock.acquire_shared(site).await,
-            Self::Queue(lock) => lock.acquire_shared(site).await,
-            Self::Served(lock) => lock.acquire_shared(site).await,
+    /// Releases what [`AnyLock::acquire`] got. On completion the target and the next holder know.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
+        if !core::mem::take(&mut self.held) {
+            return Err(LockError::NotHeld);
         }
+        match &mut self.state {
+            State::TestAndSet(lock) => lock.release(site).await?,
+            State::Mcs(lock) => lock.release(site).await?,
+            State::Queue(lock) => lock.release(site).await?,
+            State::Served(lock) => lock.release(site).await?,
+        }
+        Ok(())
     }
 
-    async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
-        match self {
-            Self::TestAndSet(lock) => lock.release(site).await,
-            Self::Mcs(lock) => lock.release(site).await,
-            Self::Queue(lock) => lock.release(site).await,
-            Self::Served(lock) => lock.release(site).await,
-        }
+    /// The algorithm.
+    #[must_use]
+    pub const fn algorithm(&self) -> LockAlgorithm {
+        self.algorithm
     }
 }

@@ -1,11 +1,11 @@
 //! The side of a served lock that runs at its target: who holds the lock, and who comes next.
 
-use super::Mode;
 use super::word::request;
+use super::{Entrance, Mode};
 use std::collections::VecDeque;
 
 /// Keeps one lock for contenders that ask by words of their own (see
-/// [`ServedLock`](super::ServedLock)). First come, first served; shared holders that follow each
+/// [`LockAlgorithm::is_served`](super::LockAlgorithm::is_served)). First come, first served; shared holders that follow each
 /// other in the queue are together, and those that join do not queue behind exclusive ones.
 ///
 /// It reads no memory: whoever runs it shows it the words, and stores what it grants.
@@ -53,7 +53,7 @@ impl Arbiter {
             Some(Mode::Exclusive) => self.exclusive = false,
             None => {}
         }
-        if request::mode(word).is_some() && !self.waiting.contains(&contender) {
+        if request::entrance(word).is_some() && !self.waiting.contains(&contender) {
             self.waiting.push_back(contender);
         }
         true
@@ -62,13 +62,15 @@ impl Arbiter {
     /// Lets in the next contender if there is one and it may: who, and what is to be stored in its
     /// mailbox [`Grant`](super::Mailbox::Grant): the request, so that no earlier answer is taken for it.
     pub fn grant(&mut self) -> Option<(u32, u64)> {
-        let acquires_shared =
-            |&contender: &u32| request::acquires_shared(self.contenders[contender as usize].seen);
-        let joining = self.waiting.iter().position(acquires_shared);
+        let joins = |&contender: &u32| {
+            let entrance = request::entrance(self.contenders[contender as usize].seen);
+            entrance == Some(Entrance::Joining)
+        };
+        let joining = self.waiting.iter().position(joins);
         let place = joining.filter(|_| !self.exclusive).unwrap_or(0);
         let next = *self.waiting.get(place)?;
         let contender = &mut self.contenders[next as usize];
-        let mode = request::mode(contender.seen)?;
+        let mode = request::entrance(contender.seen)?.mode();
         match mode {
             Mode::Shared if !self.exclusive => self.shared += 1,
             Mode::Exclusive if !self.exclusive && self.shared == 0 => self.exclusive = true,
@@ -91,7 +93,7 @@ mod tests {
     use super::*;
 
     fn ask(arbiter: &mut Arbiter, contender: u32, number: u64, mode: Option<Mode>) {
-        assert!(arbiter.observe(contender, request::pack(number, mode)));
+        assert!(arbiter.observe(contender, request::pack(number, mode.map(Entrance::Fair))));
     }
 
     #[test]
@@ -120,13 +122,14 @@ mod tests {
         ask(&mut arbiter, 0, 1, Some(Mode::Shared));
         ask(&mut arbiter, 1, 1, Some(Mode::Exclusive));
         assert_eq!(arbiter.grant().map(|(who, _)| who), Some(0));
-        assert!(arbiter.observe(2, request::acquire_shared(1)));
-        assert_eq!(arbiter.grant(), Some((2, request::acquire_shared(1))));
+        let joins = request::pack(1, Some(Entrance::Joining));
+        assert!(arbiter.observe(2, joins));
+        assert_eq!(arbiter.grant(), Some((2, joins)));
         assert_eq!(arbiter.grant(), None);
         ask(&mut arbiter, 0, 2, None);
         ask(&mut arbiter, 2, 2, None);
         assert_eq!(arbiter.grant().map(|(who, _)| who), Some(1));
-        assert!(arbiter.observe(3, request::acquire_shared(1)));
+        assert!(arbiter.observe(3, joins));
         assert_eq!(arbiter.grant(), None);
         ask(&mut arbiter, 1, 2, None);
         assert_eq!(arbiter.grant().map(|(who, _)| who), Some(3));
@@ -136,7 +139,7 @@ mod tests {
     fn a_release_that_was_overwritten_counts() {
         let mut arbiter = Arbiter::new(2);
         ask(&mut arbiter, 0, 1, Some(Mode::Exclusive));
-        let granted = request::pack(1, Some(Mode::Exclusive));
+        let granted = request::pack(1, Some(Entrance::Fair(Mode::Exclusive)));
         assert_eq!(arbiter.grant(), Some((0, granted)));
         assert!(!arbiter.observe(0, granted), "no news");
         ask(&mut arbiter, 1, 1, Some(Mode::Exclusive));
@@ -144,7 +147,7 @@ mod tests {
         assert_eq!(arbiter.grant().map(|(who, _)| who), Some(1), "in turn");
         assert_eq!(arbiter.grant(), None);
         ask(&mut arbiter, 1, 4, None);
-        let granted = request::pack(3, Some(Mode::Shared));
+        let granted = request::pack(3, Some(Entrance::Fair(Mode::Shared)));
         assert_eq!(arbiter.grant(), Some((0, granted)));
     }
 }

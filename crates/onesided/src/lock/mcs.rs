@@ -7,43 +7,20 @@
 //! **Turns.** A contender queues up with a *turn* that is higher than its predecessor's and than all it
 //! has seen in this lock, so that the words stored in its mailboxes rise. It is granted its own word.
 
-use super::word::mcs::{CONTENDERS, NOBODY, contender, pack, turn};
-use super::{LockError, LockSite, Mailbox, Mode, RemoteLock, RemoteWord, await_mailbox};
+use super::word::mcs::{NOBODY, contender, pack, turn};
+use super::{LockSite, Mailbox, RemoteWord, await_mailbox};
 
 /// MCS lock: first come, first served; every holder is exclusive, also one that asked for shared.
 #[derive(Debug, Default)]
-pub struct McsLock {
+pub(super) struct McsLock {
     /// The highest turn seen.
     turn: u64,
     /// This contender's word while it holds the lock.
-    held: Option<u64>,
+    held: u64,
 }
 
 impl McsLock {
-    /// Stable name of the algorithm.
-    pub const NAME: &'static str = "mcs";
-}
-
-impl RemoteLock for McsLock {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    async fn acquire<S: LockSite>(
-        &mut self,
-        site: &S,
-        _mode: Mode,
-    ) -> Result<(), LockError<S::Error>> {
-        if self.held.is_some() {
-            return Err(LockError::Held);
-        }
-        if site.contenders() > CONTENDERS {
-            return Err(LockError::Contenders {
-                algorithm: Self::NAME,
-                contenders: site.contenders(),
-                max: CONTENDERS,
-            });
-        }
+    pub async fn acquire<S: LockSite>(&mut self, site: &S) -> Result<(), S::Error> {
         let home = site.home();
         let mut last = NOBODY;
         let me = loop {
@@ -60,12 +37,12 @@ impl RemoteLock for McsLock {
             await_mailbox(site, Mailbox::Grant, me).await?;
         }
         self.turn = turn(me);
-        self.held = Some(me);
+        self.held = me;
         Ok(())
     }
 
-    async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
-        let me = self.held.take().ok_or(LockError::NotHeld)?;
+    pub async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), S::Error> {
+        let me = self.held;
         let mut next = site.own(Mailbox::Next);
         // Who came behind this contender before has a lower turn.
         if next < me {
@@ -77,6 +54,6 @@ impl RemoteLock for McsLock {
         }
         self.turn = turn(next);
         let grant = site.mailbox(contender(next), Mailbox::Grant);
-        Ok(grant.store(next).await?)
+        grant.store(next).await
     }
 }

@@ -2,7 +2,6 @@
 
 mod any;
 mod arbiter;
-mod counted;
 mod mcs;
 mod queue;
 mod served;
@@ -14,16 +13,10 @@ mod word;
 
 pub use any::{AnyLock, LockAlgorithm, Messages};
 pub use arbiter::Arbiter;
-pub use counted::CountedSite;
-pub use mcs::McsLock;
-pub use queue::QueueLock;
-pub use served::ServedLock;
-pub use test_and_set::{Backoff, TestAndSetLock};
+pub use test_and_set::Backoff;
 pub use word::SEATS;
 
 use core::future::Future;
-use core::pin::pin;
-use core::task::{Context, Poll, Waker};
 
 /// How a lock is wanted or held (`MPI_LOCK_SHARED`, `MPI_LOCK_EXCLUSIVE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +25,28 @@ pub enum Mode {
     Shared,
     /// Alone.
     Exclusive,
+}
+
+/// How a contender enters a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Entrance {
+    /// In turn.
+    Fair(Mode),
+    /// Shared, ahead of those that wait to have it exclusively, for a contender that holds other locks
+    /// meanwhile. Two such that queued up fairly could wait for ever, each behind an exclusive contender that
+    /// waits for the other to leave.
+    Joining,
+}
+
+impl Entrance {
+    /// How the lock is held then.
+    #[must_use]
+    pub const fn mode(self) -> Mode {
+        match self {
+            Self::Fair(mode) => mode,
+            Self::Joining => Mode::Shared,
+        }
+    }
 }
 
 /// The words that every contender owns for each lock it may wait for. Peers store to them, the
@@ -83,9 +98,6 @@ pub enum Pause {
 pub trait RemoteWord {
     /// Why an access failed. The lock cannot be used afterwards.
     type Error;
-
-    /// Reads the word.
-    fn load(&self) -> impl Future<Output = Result<u64, Self::Error>>;
 
     /// Writes the word.
     fn store(&self, value: u64) -> impl Future<Output = Result<(), Self::Error>>;
@@ -159,52 +171,6 @@ pub enum LockError<E> {
     /// Released without having been acquired.
     #[error("this process does not hold the lock")]
     NotHeld,
-}
-
-/// One contender's part in one lock: the algorithm and what it remembers while holding.
-///
-/// The value must be used with the same site always, as long as there is the lock, and all contenders
-/// with the same algorithm.
-pub trait RemoteLock {
-    /// Stable name in settings and statistics.
-    fn name(&self) -> &'static str;
-
-    /// Acquires the lock. The future must not be dropped once polled, or others wait for ever. Nothing of
-    /// `self` changes before its first access to the site is complete: a site may post that, and have the
-    /// future of a later call with the same arguments await it.
-    fn acquire<S: LockSite>(
-        &mut self,
-        site: &S,
-        mode: Mode,
-    ) -> impl Future<Output = Result<(), LockError<S::Error>>>;
-
-    /// Acquires the lock shared, ahead of those that wait to have it exclusively, for a contender that
-    /// holds other locks meanwhile. Two such that queued up fairly could wait for ever, each behind an
-    /// exclusive contender that waits for the other to leave.
-    fn acquire_shared<S: LockSite>(
-        &mut self,
-        site: &S,
-    ) -> impl Future<Output = Result<(), LockError<S::Error>>> {
-        self.acquire(site, Mode::Shared)
-    }
-
-    /// Releases what [`RemoteLock::acquire`] got. On completion the target and the next holder know.
-    fn release<S: LockSite>(
-        &mut self,
-        site: &S,
-    ) -> impl Future<Output = Result<(), LockError<S::Error>>>;
-}
-
-/// Polls `future` to its end, calling `relax` whenever it has to wait (spin, drive progress, sleep).
-pub fn block_on<F: Future>(future: F, mut relax: impl FnMut()) -> F::Output {
-    let mut future = pin!(future);
-    let mut context = Context::from_waker(Waker::noop());
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-            return output;
-        }
-        relax();
-    }
 }
 
 /// Waits until a mailbox of this contender's own has risen to `least`; what it holds then.

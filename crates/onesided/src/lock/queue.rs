@@ -39,10 +39,11 @@
 //! | reader among others | 1 | at most 1 | 1 | 1 | at most 4 |
 
 use super::word::{QueueWord, SEATS, Seats, grant};
-use super::{LockError, LockSite, Mailbox, Mode, Pause, RemoteLock, RemoteWord};
+use super::{Entrance, LockSite, Mailbox, Mode, Pause, RemoteWord};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Held {
+    #[default]
     Shared,
     Exclusive {
         /// The word names this contender as the one to wake; leaving removes that too.
@@ -52,8 +53,9 @@ enum Held {
 
 /// Fair reader-writer queue lock for up to [`SEATS`] contenders. See the module's text.
 #[derive(Debug, Default)]
-pub struct QueueLock {
-    held: Option<Held>,
+pub(super) struct QueueLock {
+    /// How it is held, while it is.
+    held: Held,
     grants: Grants,
 }
 
@@ -98,34 +100,6 @@ impl Grants {
     }
 }
 
-impl QueueLock {
-    /// Stable name of the algorithm.
-    pub const NAME: &'static str = "queue";
-
-    /// Whether the lock can be asked for.
-    fn check<S: LockSite>(&self, site: &S) -> Result<(), LockError<S::Error>> {
-        if self.held.is_some() {
-            return Err(LockError::Held);
-        }
-        if site.contenders() > SEATS {
-            return Err(LockError::Contenders {
-                algorithm: Self::NAME,
-                contenders: site.contenders(),
-                max: SEATS,
-            });
-        }
-        Ok(())
-    }
-
-    /// Takes over a lock that was got without it.
-    pub(super) fn adopt(&mut self, mode: Mode) {
-        self.held = Some(match mode {
-            Mode::Shared => Held::Shared,
-            Mode::Exclusive => Held::Exclusive { named: false },
-        });
-    }
-}
-
 /// Adds to the lock word; the word after it.
 async fn add<S: LockSite>(site: &S, add: u64) -> Result<QueueWord, S::Error> {
     Ok(QueueWord(site.home().fetch_add(add).await?).plus(add))
@@ -161,12 +135,12 @@ async fn acquire_shared<S: LockSite>(site: &S, grants: &mut Grants) -> Result<He
 
 /// Joins the shared holders if there are any, whoever waits, and waits for an exclusive one only. Each
 /// step takes effect only on the word it was decided from.
-async fn acquire_shared_now<S: LockSite>(site: &S, grants: &mut Grants) -> Result<Held, S::Error> {
+async fn join<S: LockSite>(site: &S, grants: &mut Grants) -> Result<Held, S::Error> {
     let home = site.home();
     let mut word = QueueWord(0);
     loop {
-        let acquires_shared = word.is_idle() || word.holders() > 0;
-        let next = match acquires_shared {
+        let joins = word.is_idle() || word.holders() > 0;
+        let next = match joins {
             true => word.plus(QueueWord::HOLDER),
             // Whoever has the turn now admits all readers when it passes it on.
             false => word.plus(QueueWord::reader(site.contender())),
@@ -176,7 +150,7 @@ async fn acquire_shared_now<S: LockSite>(site: &S, grants: &mut Grants) -> Resul
             word = QueueWord(found);
             continue;
         }
-        if !acquires_shared {
+        if !joins {
             grants.take(site).await?;
         }
         return Ok(Held::Shared);
@@ -217,35 +191,33 @@ async fn pass_turn<S: LockSite>(
     Ok(())
 }
 
-impl RemoteLock for QueueLock {
-    fn name(&self) -> &'static str {
-        Self::NAME
+impl QueueLock {
+    /// Takes over a lock that was got without it.
+    pub fn adopt(&mut self, mode: Mode) {
+        self.held = match mode {
+            Mode::Shared => Held::Shared,
+            Mode::Exclusive => Held::Exclusive { named: false },
+        };
     }
 
-    async fn acquire<S: LockSite>(
+    pub async fn acquire<S: LockSite>(
         &mut self,
         site: &S,
-        mode: Mode,
-    ) -> Result<(), LockError<S::Error>> {
-        self.check(site)?;
+        entrance: Entrance,
+    ) -> Result<(), S::Error> {
         let grants = &mut self.grants;
-        self.held = Some(match mode {
-            Mode::Exclusive => acquire_exclusive(site, grants).await?,
-            Mode::Shared => acquire_shared(site, grants).await?,
-        });
+        self.held = match entrance {
+            Entrance::Fair(Mode::Exclusive) => acquire_exclusive(site, grants).await?,
+            Entrance::Fair(Mode::Shared) => acquire_shared(site, grants).await?,
+            Entrance::Joining => join(site, grants).await?,
+        };
         Ok(())
     }
 
-    async fn acquire_shared<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
-        self.check(site)?;
-        self.held = Some(acquire_shared_now(site, &mut self.grants).await?);
-        Ok(())
-    }
-
-    async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
+    pub async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), S::Error> {
         let me = site.contender();
         let grants = &mut self.grants;
-        match self.held.take().ok_or(LockError::NotHeld)? {
+        match self.held {
             Held::Shared => {
                 let word = add(site, QueueWord::HOLDER.wrapping_neg()).await?;
                 if let (0, Some(writer)) = (word.holders(), word.woken()) {

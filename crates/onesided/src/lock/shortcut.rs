@@ -5,7 +5,7 @@
 //! the algorithm's steps would. If somebody waits the algorithm itself goes on from there.
 
 use super::word::{QueueWord, test_and_set};
-use super::{AnyLock, LockAlgorithm, Mode};
+use super::{LockAlgorithm, Mode};
 use ferrorail_base::sync::{AtomicU64, Ordering};
 
 /// How often a word that changes is looked at again before the algorithm takes over.
@@ -52,8 +52,9 @@ impl LockAlgorithm {
         }
     }
 
-    /// Whether `contender` got the lock in one step. The contender's [`AnyLock`] does not know:
-    /// the lock is returned by [`LockAlgorithm::try_leave`], or after [`AnyLock::adopt`].
+    /// Whether `contender` got the lock in one step. The contender's [`AnyLock`](super::AnyLock) does not know:
+    /// the lock is returned by [`LockAlgorithm::try_leave`], or after
+    /// [`AnyLock::adopt`](super::AnyLock::adopt).
     #[inline]
     pub fn try_enter(self, word: &AtomicU64, contender: u32, mode: Mode) -> bool {
         try_change(word, 0, |seen| self.entered(seen, contender, mode))
@@ -82,15 +83,4 @@ fn try_change(word: &AtomicU64, mut seen: u64, change: impl Fn(u64) -> Option<u6
         }
     }
     false
-}
-
-impl AnyLock {
-    /// Takes over what [`LockAlgorithm::try_enter`] got.
-    pub fn adopt(&mut self, mode: Mode) {
-        match self {
-            Self::TestAndSet(lock) => lock.adopt(mode),
-            Self::Queue(lock) => lock.adopt(mode),
-            _ => debug_assert!(false, "the algorithm has no shortcut"),
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Compare-and-swap on the lock word until it succeeds (thesis, section 4.3.1).
 
 use super::word::test_and_set::{EXCLUSIVE, FREE, SHARED};
-use super::{LockError, LockSite, Mode, Pause, RemoteLock, RemoteWord};
+use super::{LockSite, Mode, Pause, RemoteWord};
 use ferrorail_base::random::SplitMix64;
 
 /// How long to leave the target alone after a failed attempt, in microseconds: at random between half the
@@ -26,29 +26,27 @@ impl Default for Backoff {
 }
 
 /// Test-and-set lock: two messages without contention, unfair, any number of contenders.
-#[derive(Debug, Default)]
-pub struct TestAndSetLock {
+#[derive(Debug)]
+pub(super) struct TestAndSetLock {
     backoff: Backoff,
-    held: Option<Mode>,
+    /// How it is held, while it is.
+    mode: Mode,
     random: u64,
 }
 
 impl TestAndSetLock {
-    /// Stable name of the algorithm.
-    pub const NAME: &'static str = "test_and_set";
-
     /// A lock that backs off as told.
-    #[must_use]
-    pub fn new(backoff: Backoff) -> Self {
+    pub const fn new(backoff: Backoff) -> Self {
         Self {
             backoff,
-            ..Self::default()
+            mode: Mode::Shared,
+            random: 0,
         }
     }
 
     /// Takes over a lock that was got without it.
-    pub(super) fn adopt(&mut self, mode: Mode) {
-        self.held = Some(mode);
+    pub fn adopt(&mut self, mode: Mode) {
+        self.mode = mode;
     }
 
     async fn back_off<S: LockSite>(&mut self, site: &S, limit: &mut u32) -> Result<(), S::Error> {
@@ -60,21 +58,8 @@ impl TestAndSetLock {
         *limit = limit.saturating_mul(2).min(self.backoff.max);
         site.pause(Pause::Backoff(units)).await
     }
-}
 
-impl RemoteLock for TestAndSetLock {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    async fn acquire<S: LockSite>(
-        &mut self,
-        site: &S,
-        mode: Mode,
-    ) -> Result<(), LockError<S::Error>> {
-        if self.held.is_some() {
-            return Err(LockError::Held);
-        }
+    pub async fn acquire<S: LockSite>(&mut self, site: &S, mode: Mode) -> Result<(), S::Error> {
         let home = site.home();
         let mut limit = self.backoff.first;
         let mut expected = FREE;
@@ -85,7 +70,7 @@ impl RemoteLock for TestAndSetLock {
             };
             let found = home.compare_swap(expected, swap).await?;
             if found == expected {
-                self.held = Some(mode);
+                self.mode = mode;
                 return Ok(());
             }
             if mode == Mode::Shared && found & EXCLUSIVE == 0 {
@@ -100,8 +85,8 @@ impl RemoteLock for TestAndSetLock {
         }
     }
 
-    async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
-        let unit = match self.held.take().ok_or(LockError::NotHeld)? {
+    pub async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), S::Error> {
+        let unit = match self.mode {
             Mode::Exclusive => EXCLUSIVE,
             Mode::Shared => SHARED,
         };

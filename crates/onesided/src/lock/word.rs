@@ -35,7 +35,7 @@ pub(super) mod mcs {
     }
 }
 
-/// Most contenders of a [`QueueLock`](super::QueueLock): each has two bits in its word.
+/// Most contenders of a lock of [`Queue`](super::LockAlgorithm::Queue): each has two bits in its word.
 pub const SEATS: u32 = 24;
 
 /// The word of the queue lock. From the lowest bit:
@@ -170,39 +170,31 @@ pub(super) mod grant {
 /// The word in which a contender asks an arbiter: the number of the request, from 1, above what is
 /// asked for. It never holds the same value twice.
 pub(super) mod request {
-    use crate::lock::Mode;
+    use crate::lock::{Entrance, Mode};
 
     const NOTHING: u64 = 0;
     const SHARED: u64 = 1;
     const EXCLUSIVE: u64 = 2;
-    const ACQUIRE_SHARED: u64 = 3;
+    const JOINING: u64 = 3;
     const KIND: u64 = 3;
 
-    /// The word of a request for the lock in `mode`, or of its return.
-    pub const fn pack(number: u64, mode: Option<Mode>) -> u64 {
-        let kind = match mode {
+    /// The word of a request for the lock, or of its return.
+    pub const fn pack(number: u64, entrance: Option<Entrance>) -> u64 {
+        let kind = match entrance {
             None => NOTHING,
-            Some(Mode::Shared) => SHARED,
-            Some(Mode::Exclusive) => EXCLUSIVE,
+            Some(Entrance::Fair(Mode::Shared)) => SHARED,
+            Some(Entrance::Fair(Mode::Exclusive)) => EXCLUSIVE,
+            Some(Entrance::Joining) => JOINING,
         };
         number << 2 | kind
     }
 
-    /// The word of a request to join shared holders.
-    pub const fn acquire_shared(number: u64) -> u64 {
-        number << 2 | ACQUIRE_SHARED
-    }
-
-    /// Whether the lock is asked for ahead of those that wait for it exclusively.
-    pub const fn acquires_shared(word: u64) -> bool {
-        word & KIND == ACQUIRE_SHARED
-    }
-
     /// How the lock is asked for, if it is.
-    pub const fn mode(word: u64) -> Option<Mode> {
+    pub const fn entrance(word: u64) -> Option<Entrance> {
         match word & KIND {
-            SHARED | ACQUIRE_SHARED => Some(Mode::Shared),
-            EXCLUSIVE => Some(Mode::Exclusive),
+            SHARED => Some(Entrance::Fair(Mode::Shared)),
+            EXCLUSIVE => Some(Entrance::Fair(Mode::Exclusive)),
+            JOINING => Some(Entrance::Joining),
             _ => None,
         }
     }

@@ -28,7 +28,7 @@
 
 use super::word::{Begun, Which};
 use super::{Window, WindowError};
-use crate::lock::{AnyLock, LockAlgorithm, LockError, LockSite, Mode, RemoteLock, RemoteWord};
+use crate::lock::{AnyLock, Entrance, LockAlgorithm, LockError, LockSite, Mode, RemoteWord};
 use ferrorail_base::Rank;
 use ferrorail_base::config::LockRequest;
 use ferrorail_base::sync::{AtomicUsize, Ordering};
@@ -74,8 +74,8 @@ pub(super) struct Early {
 /// What was posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
-    /// The first operation of acquiring, or of joining.
-    Begins { acquires_shared: bool },
+    /// The first operation of acquiring.
+    Begins(Entrance),
     /// A compare-and-swap of the free lock for one that this rank holds alone.
     Swaps(u64),
 }
@@ -106,7 +106,7 @@ impl<F: Endpoint> Window<F> {
         let Some(how) = self.how(target, mode) else {
             return Ok(());
         };
-        passive.early = self.post_early(target, mode, how, &mut passive.lock)?;
+        passive.early = self.post_early(target, how, &mut passive.lock)?;
         if passive.early.is_some() {
             ASKED.set(Some((self.address(), target)));
         }
@@ -121,21 +121,20 @@ impl<F: Endpoint> Window<F> {
     fn how(&self, target: Rank, mode: Mode) -> Option<How> {
         let there = &self.targets[target.index()];
         there.link.as_ref()?;
-        let acquires_shared = mode == Mode::Shared && self.holds_others();
         match (self.lock, mode) {
             (LockAlgorithm::TestAndSet, _)
-            | (LockAlgorithm::Mcs | LockAlgorithm::Queue, Mode::Exclusive) => Some(How::Begins {
-                acquires_shared: false,
-            }),
+            | (LockAlgorithm::Mcs | LockAlgorithm::Queue, Mode::Exclusive) => {
+                Some(How::Begins(Entrance::Fair(mode)))
+            }
             (LockAlgorithm::Queue, Mode::Shared) => {
                 self.lock.alone(self.rank.0, mode).map(How::Swaps)
             }
             (LockAlgorithm::Mcs, Mode::Shared) => None,
             // A request inside the node is no message.
-            (LockAlgorithm::Thread | LockAlgorithm::Event, _) => there
-                .control
-                .is_none()
-                .then_some(How::Begins { acquires_shared }),
+            (LockAlgorithm::Thread | LockAlgorithm::Event, _) => {
+                let far = there.control.is_none();
+                far.then(|| How::Begins(self.entrance(mode)))
+            }
         }
     }
 
@@ -143,19 +142,13 @@ impl<F: Endpoint> Window<F> {
     fn post_early(
         &self,
         target: Rank,
-        mode: Mode,
         how: How,
         lock: &mut AnyLock,
     ) -> Result<Option<Early>, WindowError> {
         let site = self.site(target, Which::Lock);
         site.begun.set(Begun::First);
         match how {
-            How::Begins {
-                acquires_shared: true,
-            } => poll_once(lock.acquire_shared(&site))?,
-            How::Begins {
-                acquires_shared: false,
-            } => poll_once(lock.acquire(&site, mode))?,
+            How::Begins(entrance) => poll_once(lock.acquire(&site, entrance))?,
             How::Swaps(held) => {
                 poll_once(async { Ok(site.home().compare_swap(0, held).await?) })?;
             }

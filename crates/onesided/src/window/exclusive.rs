@@ -4,7 +4,7 @@
 use super::held::Held;
 use super::word::Which;
 use super::{Waiting, Window, WindowError, layout};
-use crate::lock::{Mode, RemoteLock};
+use crate::lock::{Entrance, Mode};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_fabric::Endpoint;
@@ -41,7 +41,8 @@ impl<F: Endpoint> Window<F> {
         if mapped.is_some_and(|word| algorithm.try_enter(word, self.rank.0, mode)) {
             passive.accumulate.adopt(mode);
         } else {
-            self.drive(target, doing, passive.accumulate.acquire(&site, mode))?;
+            let acquired = passive.accumulate.acquire(&site, Entrance::Fair(mode));
+            self.drive(target, doing, acquired)?;
         }
         let outcome = act();
         site.follow(self.to_follow(target, &passive.accumulate)?);

@@ -11,7 +11,7 @@ use super::layout;
 use super::target::Memory;
 use super::word::{Begun, Which};
 use super::{Waiting, Window, WindowError, count};
-use crate::lock::{AnyLock, Backoff, LockAlgorithm, LockError, Mode, RemoteLock, TestAndSetLock};
+use crate::lock::{AnyLock, Backoff, Entrance, LockAlgorithm, LockError, Mode};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_fabric::{Endpoint, Ticket};
@@ -23,7 +23,7 @@ use std::task::{Context, Poll, Waker};
 pub(super) struct Passive {
     pub lock: AnyLock,
     /// Who may enter beside others, for a lock that does not know.
-    pub holders: TestAndSetLock,
+    pub holders: AnyLock,
     pub accumulate: AnyLock,
     /// What was posted of an acquisition that is not awaited yet.
     pub early: Option<Early>,
@@ -35,7 +35,7 @@ impl Passive {
     pub fn new(lock: LockAlgorithm, accumulate: LockAlgorithm, backoff: Backoff) -> Self {
         Self {
             lock: AnyLock::with(lock, backoff),
-            holders: TestAndSetLock::new(backoff),
+            holders: AnyLock::with(LockAlgorithm::TestAndSet, backoff),
             accumulate: AnyLock::with(accumulate, backoff),
             early: None,
             wish: None,
@@ -106,11 +106,17 @@ impl<F: Endpoint> Window<F> {
         Some(self.segment.word(control + offset))
     }
 
-    /// Whether this rank has locks of other targets, or all, while it waits for one: it must not queue
-    /// behind somebody who may wait for those.
-    pub(super) fn holds_others(&self) -> bool {
-        let all = self.mode.load(Ordering::Relaxed) == mode::LOCKED_ALL;
-        all || self.held.iter().any(|held| held.get().is_ready())
+    /// How this rank enters one more lock. If it has locks of other targets, or all, while it waits, it must
+    /// not queue behind somebody who may wait for those.
+    pub(super) fn entrance(&self, mode: Mode) -> Entrance {
+        let holds_others = || {
+            let all = self.mode.load(Ordering::Relaxed) == mode::LOCKED_ALL;
+            all || self.held.iter().any(|held| held.get().is_ready())
+        };
+        match mode == Mode::Shared && holds_others() {
+            true => Entrance::Joining,
+            false => Entrance::Fair(mode),
+        }
     }
 
     /// Gets the lock that was asked for, if any. Threads may come here together.
@@ -149,36 +155,28 @@ impl<F: Endpoint> Window<F> {
     ) -> Result<(), WindowError> {
         let doing = "waiting for a lock";
         let site = self.site(target, Which::Lock);
-        let acquires_shared = match early {
+        let entrance = match early {
             Some(Early {
                 ticket,
-                how: How::Begins { acquires_shared },
+                how: How::Begins(entrance),
             }) => {
                 site.begun.set(Begun::Posted(ticket));
-                acquires_shared
+                entrance
             }
-            _ => mode == Mode::Shared && self.holds_others(),
+            _ => self.entrance(mode),
         };
-        match passive {
-            Passive {
-                lock: AnyLock::Mcs(lock),
-                holders: inside,
-                ..
-            } => {
-                // It knows exclusive holders only, but shared ones may wait for each other inside.
-                let holders = self.site(target, Which::Holders);
-                if !acquires_shared {
-                    self.drive(target, doing, lock.acquire(&site, mode))?;
-                }
-                self.drive(target, doing, inside.acquire(&holders, mode))?;
-                if mode == Mode::Shared && !acquires_shared {
-                    self.drive(target, doing, lock.release(&site))?;
-                }
-            }
-            Passive { lock, .. } if acquires_shared => {
-                self.drive(target, doing, lock.acquire_shared(&site))?
-            }
-            Passive { lock, .. } => self.drive(target, doing, lock.acquire(&site, mode))?,
+        let Passive { lock, holders, .. } = passive;
+        if self.lock != LockAlgorithm::Mcs {
+            return self.drive(target, doing, lock.acquire(&site, entrance));
+        }
+        // It knows exclusive holders only, but shared ones may wait for each other inside.
+        let inside = self.site(target, Which::Holders);
+        if entrance != Entrance::Joining {
+            self.drive(target, doing, lock.acquire(&site, entrance))?;
+        }
+        self.drive(target, doing, holders.acquire(&inside, entrance))?;
+        if entrance == Entrance::Fair(Mode::Shared) {
+            self.drive(target, doing, lock.release(&site))?;
         }
         Ok(())
     }
@@ -226,7 +224,7 @@ impl<F: Endpoint> Window<F> {
             passive.lock.adopt(held.mode());
         }
         let doing = "giving a lock back";
-        if let AnyLock::Mcs(_) = passive.lock {
+        if self.lock == LockAlgorithm::Mcs {
             let holders = self.site(target, Which::Holders);
             self.drive(target, doing, passive.holders.release(&holders))?;
             if held.mode() == Mode::Shared {
@@ -246,7 +244,8 @@ impl<F: Endpoint> Window<F> {
         target: Rank,
         lock: &AnyLock,
     ) -> Result<Option<Ticket>, WindowError> {
-        if lock.leaves_by_adding()
+        // It leaves by an addition to the target's word, so that nobody hears of it before that took effect.
+        if lock.algorithm() == LockAlgorithm::Queue
             && let Some(rails) = self.rails_to(target)
             && let Some(put) = rails.last_put(target)?
         {

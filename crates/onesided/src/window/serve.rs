@@ -7,7 +7,7 @@ use super::rails::WindowRails;
 use super::request::{Message, Request};
 use super::target::Memory;
 use super::{Window, WindowError, count};
-use crate::lock::{AnyLock, Arbiter, LockAlgorithm, Mailbox, Mode, RemoteLock};
+use crate::lock::{AnyLock, Arbiter, Entrance, LockAlgorithm, Mailbox, Mode};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Claim, Ordering, assert_unlocked, fence, yield_now};
@@ -216,7 +216,8 @@ impl<F: Endpoint> Window<F> {
                 continue;
             }
             if !std::mem::replace(&mut locked, true) {
-                let acquired = served.accumulate.acquire(&site, Mode::Exclusive);
+                let exclusively = Entrance::Fair(Mode::Exclusive);
+                let acquired = served.accumulate.acquire(&site, exclusively);
                 self.complete_here(stopped, acquired)?;
             }
             *busy = true;

@@ -222,13 +222,6 @@ impl<'s, F: Endpoint> Word<'s, F> {
 impl<F: Endpoint> RemoteWord for Word<'_, F> {
     type Error = WindowError;
 
-    async fn load(&self) -> Result<u64, WindowError> {
-        if let Some(word) = self.mapped(true) {
-            return Ok(word.load(Ordering::Acquire));
-        }
-        self.remotely(Op::get).await
-    }
-
     async fn store(&self, value: u64) -> Result<(), WindowError> {
         self.store_and_wake(value, false).await
     }

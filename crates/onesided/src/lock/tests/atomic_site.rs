@@ -186,10 +186,6 @@ pub struct AtomicWord<'a> {
 impl RemoteWord for AtomicWord<'_> {
     type Error = Infallible;
 
-    async fn load(&self) -> Result<u64, Infallible> {
-        Ok(self.word.load(Ordering::Acquire))
-    }
-
     async fn store(&self, value: u64) -> Result<(), Infallible> {
         self.word.store(value, Ordering::Release);
         self.lock.wake(self.owner);

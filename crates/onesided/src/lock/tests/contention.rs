@@ -4,10 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::virtual_time::{ROUND_TRIP, World};
-use crate::lock::{
-    AnyLock, Backoff, CountedSite, LockAlgorithm, McsLock, Mode, QueueLock, RemoteLock, SEATS,
-    ServedLock, TestAndSetLock,
-};
+use crate::lock::{AnyLock, Backoff, Entrance, LockAlgorithm, Mode, SEATS};
 
 /// A contest for one lock.
 #[derive(Clone, Copy)]
@@ -85,12 +82,17 @@ impl Referee {
     }
 }
 
-fn run<L: RemoteLock>(contest: Contest, new: impl Fn() -> L) -> Outcome {
-    run_losing(0, contest, new)
+fn run(contest: Contest, algorithm: LockAlgorithm) -> Outcome {
+    run_losing(0, contest, algorithm, Backoff::default())
 }
 
 /// So many of 100 stores are not acknowledged.
-fn run_losing<L: RemoteLock>(lost_percent: u64, contest: Contest, new: impl Fn() -> L) -> Outcome {
+fn run_losing(
+    lost_percent: u64,
+    contest: Contest,
+    algorithm: LockAlgorithm,
+    backoff: Backoff,
+) -> Outcome {
     let referee = Rc::new(Referee::default());
     *referee.arrivals.borrow_mut() = vec![None; contest.contenders as usize];
     let at_home = {
@@ -101,44 +103,43 @@ fn run_losing<L: RemoteLock>(lost_percent: u64, contest: Contest, new: impl Fn()
     world.lose(lost_percent);
     let mut tasks: Vec<core::pin::Pin<Box<dyn Future<Output = ()>>>> = Vec::new();
     let left = Rc::new(Cell::new(contest.contenders));
-    let name = new().name();
-    if [ServedLock::THREAD, ServedLock::EVENT].contains(&name) {
+    if algorithm.is_served() {
         let (world, left) = (world.clone(), left.clone());
-        let sleeps = name == ServedLock::EVENT;
+        let sleeps = algorithm == LockAlgorithm::Event;
         tasks.push(Box::pin(async move {
             world.serve(sleeps, || left.get() > 0).await;
         }));
     }
     for contender in 0..contest.contenders {
-        let (world, referee, left, mut lock) =
-            (world.clone(), referee.clone(), left.clone(), new());
+        let (world, referee, left) = (world.clone(), referee.clone(), left.clone());
         tasks.push(Box::pin(async move {
-            let site = CountedSite::new(world.site(contender));
+            let mut lock = AnyLock::with(algorithm, backoff);
+            let site = world.site(contender);
             for _ in 0..contest.acquisitions_each {
                 let mode = if world.random(100) < contest.shared_percent {
                     Mode::Shared
                 } else {
                     Mode::Exclusive
                 };
-                let judged = match lock.name() {
-                    "mcs" => Mode::Exclusive,
+                let judged = match algorithm {
+                    LockAlgorithm::Mcs => Mode::Exclusive,
                     _ => mode,
                 };
                 referee.arrivals.borrow_mut()[contender as usize] = None;
-                lock.acquire(&site, mode).await.expect("acquire");
+                let acquired = lock.acquire(&site, Entrance::Fair(mode)).await;
+                acquired.expect("acquire");
                 referee.enter(contender, judged);
                 world.sleep(world.random(contest.hold + 1)).await;
                 referee.leave(judged);
                 lock.release(&site).await.expect("release");
                 world.sleep(world.random(contest.think + 1)).await;
             }
-            referee.outcome.borrow_mut().messages += site.messages();
             left.set(left.get() - 1);
         }));
     }
     world.run(tasks);
     assert_eq!(world.home(), 0, "the lock word is not free at the end");
-    referee.outcome.borrow_mut().messages += world.granted();
+    referee.outcome.borrow_mut().messages = world.messages();
     referee.outcome.take()
 }
 
@@ -154,7 +155,7 @@ fn sixteen_contenders_exclude_each_other_and_all_finish() {
                 hold: [0, ROUND_TRIP, 5 * ROUND_TRIP][seed as usize % 3],
                 think: [0, ROUND_TRIP / 2, 10 * ROUND_TRIP, 100 * ROUND_TRIP][seed as usize % 4],
             };
-            let outcome = run(contest, || AnyLock::new(algorithm));
+            let outcome = run(contest, algorithm);
             assert_eq!(outcome.acquisitions, 16 * 8, "seed {seed}");
         }
     }
@@ -174,7 +175,7 @@ fn no_hand_over_is_lost_or_taken_twice_where_rails_fail() {
                 hold: [0, ROUND_TRIP][seed as usize % 2],
                 think: [0, ROUND_TRIP / 2][seed as usize / 2 % 2],
             };
-            let outcome = run_losing(20, contest, || AnyLock::new(algorithm));
+            let outcome = run_losing(20, contest, algorithm, Backoff::default());
             let all = u64::from(contest.contenders * contest.acquisitions_each);
             assert_eq!(outcome.acquisitions, all, "{algorithm:?}, seed {seed}");
         }
@@ -193,7 +194,7 @@ fn queue_needs_at_most_four_messages_whatever_the_contention() {
             hold: [0, ROUND_TRIP / 2, 3 * ROUND_TRIP][seed as usize % 3],
             think: [0, ROUND_TRIP, 20 * ROUND_TRIP][seed as usize / 3 % 3],
         };
-        let outcome = run(contest, QueueLock::default);
+        let outcome = run(contest, LockAlgorithm::Queue);
         let most = if shared_percent == 0 { 3.0 } else { 4.0 };
         let each = outcome.messages_each();
         assert!((2.0..=most).contains(&each), "seed {seed}: {each}");
@@ -212,7 +213,7 @@ fn queue_is_fair() {
             hold: [0, 2 * ROUND_TRIP][seed as usize % 2],
             think: [0, ROUND_TRIP][seed as usize / 2 % 2],
         };
-        let outcome = run(contest, QueueLock::default);
+        let outcome = run(contest, LockAlgorithm::Queue);
         let writers = outcome.overtaken_exclusive;
         assert!(writers < u64::from(contenders), "seed {seed}: {writers}");
         let readers = outcome.overtaken_shared;
@@ -235,8 +236,8 @@ fn served_locks_are_fair_and_need_three_messages_whatever_the_contention() {
             hold: [0, 2 * ROUND_TRIP][seed as usize % 2],
             think: [0, ROUND_TRIP][seed as usize / 2 % 2],
         };
-        for new in [ServedLock::polled, ServedLock::woken] {
-            let outcome = run(contest, new);
+        for algorithm in [LockAlgorithm::Thread, LockAlgorithm::Event] {
+            let outcome = run(contest, algorithm);
             let overtaken = outcome.overtaken_exclusive.max(outcome.overtaken_shared);
             // Whoever asked earlier, and who was looked at first.
             assert!(
@@ -263,7 +264,7 @@ fn shared_holders_are_together() {
             hold: 100 * ROUND_TRIP,
             think: 0,
         };
-        let outcome = run(contest, || AnyLock::new(algorithm));
+        let outcome = run(contest, algorithm);
         assert!(
             outcome.shared_together >= 6,
             "{algorithm:?}: {}",
@@ -284,7 +285,7 @@ fn messages_without_contention() {
     };
     for algorithm in LockAlgorithm::ALL {
         for (mode, percent) in [(Mode::Exclusive, 0), (Mode::Shared, 100)] {
-            let each = run(alone(percent), || AnyLock::new(algorithm)).messages_each();
+            let each = run(alone(percent), algorithm).messages_each();
             assert_eq!(
                 each,
                 algorithm.messages(mode).alone as f64,
@@ -310,7 +311,7 @@ fn bounds_on_messages_hold_under_contention() {
                     hold: ROUND_TRIP,
                     think: 0,
                 };
-                let each = run(contest, || AnyLock::new(algorithm)).messages_each();
+                let each = run(contest, algorithm).messages_each();
                 assert!(each <= most as f64, "{algorithm:?} {mode:?}: {each}");
             }
         }
@@ -333,10 +334,15 @@ fn messages_of_seven_contenders_are_those_of_the_thesis() {
     let mut seven = [0.0; 4];
     for contenders in 1..=8 {
         let row = [
-            run(contest(contenders), || TestAndSetLock::new(Backoff::NONE)),
-            run(contest(contenders), TestAndSetLock::default),
-            run(contest(contenders), McsLock::default),
-            run(contest(contenders), QueueLock::default),
+            run_losing(
+                0,
+                contest(contenders),
+                LockAlgorithm::TestAndSet,
+                Backoff::NONE,
+            ),
+            run(contest(contenders), LockAlgorithm::TestAndSet),
+            run(contest(contenders), LockAlgorithm::Mcs),
+            run(contest(contenders), LockAlgorithm::Queue),
         ]
         .map(|outcome| outcome.messages_each());
         let [raw, backoff, mcs, queue] = row;

@@ -3,8 +3,9 @@
 use ferrorail_base::sync::yield_now;
 
 use super::atomic_site::{AtomicSite, SharedLock};
+use super::block_on;
 use crate::lock::Mode::{Exclusive, Shared};
-use crate::lock::{AnyLock, LockAlgorithm, LockSite, Mode, RemoteLock, block_on};
+use crate::lock::{AnyLock, Entrance, LockAlgorithm, LockSite, Mode};
 
 /// How contenders get the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,12 +32,12 @@ fn use_lock(
     let shortcut = way == Way::Shortcut || way == Way::Both && me.is_multiple_of(2);
     for &mode in modes {
         let quick = shortcut && algorithm.try_enter(lock.home(), me, mode);
-        if way == Way::Join && me.is_multiple_of(2) && mode == Shared {
-            let Ok(()) = block_on(part.acquire_shared(site), yield_now) else {
-                panic!("join failed");
-            };
-        } else if !quick {
-            let Ok(()) = block_on(part.acquire(site, mode), yield_now) else {
+        let entrance = match way == Way::Join && me.is_multiple_of(2) && mode == Shared {
+            true => Entrance::Joining,
+            false => Entrance::Fair(mode),
+        };
+        if !quick {
+            let Ok(()) = block_on(part.acquire(site, entrance), yield_now) else {
                 panic!("acquire failed");
             };
         }

@@ -11,3 +11,18 @@ mod misuse;
 mod threads;
 #[cfg(not(loom))]
 mod virtual_time;
+
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
+
+/// Polls `future` to its end, calling `relax` whenever it has to wait (spin, drive progress, sleep).
+fn block_on<F: Future>(future: F, mut relax: impl FnMut()) -> F::Output {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        relax();
+    }
+}

@@ -6,7 +6,8 @@ use ferrorail_base::random::SplitMix64;
 use ferrorail_base::sync::yield_now;
 
 use super::atomic_site::SharedLock;
-use crate::lock::{AnyLock, LockAlgorithm, Mode, RemoteLock, block_on};
+use super::block_on;
+use crate::lock::{AnyLock, Entrance, LockAlgorithm, Mode};
 
 const CONTENDERS: u32 = 16;
 
@@ -36,7 +37,8 @@ fn stress(algorithm: LockAlgorithm, seed: u64, shared_percent: u64) {
                     let quick = random.draw().is_multiple_of(2)
                         && algorithm.try_enter(lock.home(), contender, mode);
                     if !quick {
-                        block_on(part.acquire(&site, mode), yield_now).expect("acquire");
+                        let acquired = part.acquire(&site, Entrance::Fair(mode));
+                        block_on(acquired, yield_now).expect("acquire");
                     }
                     lock.critical_section(mode, || {
                         if random.draw().is_multiple_of(3) {
@@ -90,15 +92,16 @@ fn holders_of_several_locks_and_writers_do_not_wait_for_each_other() {
                         if contender % 2 == 0 {
                             let which = first % LOCKS;
                             let (part, site) = (&mut parts[which], &sites[which]);
-                            block_on(part.acquire(site, Mode::Exclusive), yield_now).expect("one");
+                            let entrance = Entrance::Fair(Mode::Exclusive);
+                            block_on(part.acquire(site, entrance), yield_now).expect("one");
                             locks[which].critical_section(Mode::Exclusive, yield_now);
                             block_on(part.release(site), yield_now).expect("release");
                             continue;
                         }
                         for index in 0..LOCKS {
                             let which = (first + index) % LOCKS;
-                            block_on(parts[which].acquire_shared(&sites[which]), yield_now)
-                                .expect("join");
+                            let joined = parts[which].acquire(&sites[which], Entrance::Joining);
+                            block_on(joined, yield_now).expect("join");
                             yield_now();
                         }
                         for (index, part) in parts.iter_mut().enumerate() {

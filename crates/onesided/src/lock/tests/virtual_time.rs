@@ -27,8 +27,8 @@ struct Words {
     requests: Vec<u64>,
     /// Whether the arbiter was woken since it last looked.
     woken: bool,
-    /// Messages of the arbiter.
-    granted: u64,
+    /// So far: each access to a word of another one, as figure 4.7 of the thesis counts.
+    messages: u64,
     /// Called at each effect on the lock word, with the contender, and at each request.
     at_home: Rc<dyn Fn(u32)>,
 }
@@ -83,7 +83,7 @@ impl World {
                 ],
                 requests: vec![0; contenders as usize],
                 woken: false,
-                granted: 0,
+                messages: 0,
                 at_home,
             }),
             lost_percent: Cell::new(0),
@@ -170,8 +170,7 @@ impl World {
                     arbiter.observe(contender as u32, request);
                 }
                 while let Some((contender, value)) = arbiter.grant() {
-                    self.sleep(self.half_a_message()).await;
-                    self.words.borrow_mut().granted += 1;
+                    self.send().await;
                     self.deliver(Place::Mailbox(contender, Mailbox::Grant), value);
                 }
             }
@@ -180,9 +179,15 @@ impl World {
         assert!(arbiter.is_idle(), "somebody left without the release");
     }
 
-    /// Messages of the arbiter.
-    pub fn granted(&self) -> u64 {
-        self.words.borrow().granted
+    /// Messages of the contenders and the arbiter.
+    pub fn messages(&self) -> u64 {
+        self.words.borrow().messages
+    }
+
+    /// The way of a message to where it takes effect.
+    async fn send(&self) {
+        self.words.borrow_mut().messages += 1;
+        self.sleep(self.half_a_message()).await;
     }
 
     fn half_a_message(&self) -> u64 {
@@ -227,7 +232,7 @@ pub struct VirtualWord<'a> {
 impl VirtualWord<'_> {
     async fn access(&self, change: impl FnOnce(u64) -> u64) -> Result<u64, Infallible> {
         let world = &self.site.world;
-        world.sleep(world.half_a_message()).await;
+        world.send().await;
         let before = {
             let mut words = world.words.borrow_mut();
             if self.mailbox.is_none() {
@@ -251,14 +256,10 @@ impl VirtualWord<'_> {
 impl RemoteWord for VirtualWord<'_> {
     type Error = Infallible;
 
-    async fn load(&self) -> Result<u64, Infallible> {
-        self.access(|word| word).await
-    }
-
     async fn store(&self, value: u64) -> Result<(), Infallible> {
         let world = &self.site.world;
         let (contender, mailbox) = self.mailbox.expect("the lock word is changed atomically");
-        world.sleep(world.half_a_message()).await;
+        world.send().await;
         let complete = world.deliver(Place::Mailbox(contender, mailbox), value);
         world
             .sleep(complete - world.now() + world.half_a_message())
@@ -308,7 +309,7 @@ impl LockSite for VirtualSite {
 
     async fn ask(&self, request: u64, wake: bool) -> Result<(), Infallible> {
         let world = &self.world;
-        world.sleep(world.half_a_message()).await;
+        world.send().await;
         {
             let mut words = world.words.borrow_mut();
             (words.at_home)(self.contender);
