@@ -308,15 +308,21 @@ impl<F: Endpoint> Window<F> {
     /// Stores `value` in a word of `to`'s control block that this rank alone writes. What was put
     /// there before, and completed, is seen by whoever sees the value.
     fn tell(&self, to: Rank, offset: usize, value: u64) -> Result<(), WindowError> {
-        let target = &self.targets[to.index()];
-        if let Some(control) = target.control {
-            self.segment
-                .word(control + offset)
-                .store(value, Ordering::Release);
-            self.doorbell().ring();
-            return Ok(());
+        match self.tell_mapped(to, offset, value) {
+            true => Ok(()),
+            false => self.on_rails(to, |rails| rails.notify(to, offset, value)),
         }
-        self.on_rails(to, |rails| rails.notify(to, offset, value))
+    }
+
+    /// [`Window::tell`] if `to` is of this node. Whether it is.
+    fn tell_mapped(&self, to: Rank, offset: usize, value: u64) -> bool {
+        let Some(control) = self.targets[to.index()].control else {
+            return false;
+        };
+        let word = self.segment.word(control + offset);
+        word.store(value, Ordering::Release);
+        self.doorbell().ring();
+        true
     }
 
     /// # Panics

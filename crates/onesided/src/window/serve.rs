@@ -35,13 +35,9 @@ pub struct ServicePlan {
 
 /// What a window has for its service thread and for asking others'.
 pub(super) struct Service {
-    pub accumulate_from: Option<usize>,
-    pub operand_bytes: usize,
+    pub plan: ServicePlan,
     /// Whether service threads sleep.
     pub wakes: bool,
-    operand_buffers: usize,
-    wakers: Vec<Option<WakePipeWriter>>,
-    listeners: Vec<bool>,
     /// Number of the last request to each rank; claimed while the room to send from is in use.
     pub asked: Claim<Vec<u64>>,
     /// The service thread's own.
@@ -57,24 +53,23 @@ struct Served {
     accumulate: AnyLock,
     /// The last answer: it may still leave the room that answers are sent from.
     answering: Option<Ticket>,
+    /// Whether there was anything in this turn.
+    busy: bool,
     failed: bool,
 }
 
 impl Service {
     pub fn new(ranks: u32, lock: LockAlgorithm, accumulate: AnyLock, plan: ServicePlan) -> Self {
         Self {
-            accumulate_from: plan.accumulate_from,
-            operand_bytes: plan.operand_bytes,
+            plan,
             wakes: lock != LockAlgorithm::Thread,
-            operand_buffers: plan.operand_buffers,
-            wakers: plan.wakers,
-            listeners: plan.listeners,
             asked: Claim::new(vec![0; ranks as usize]),
             served: Claim::new(Served {
                 arbiter: lock.is_served().then(|| Arbiter::new(ranks)),
                 answered: vec![0; ranks as usize],
                 accumulate,
                 answering: None,
+                busy: false,
                 failed: false,
             }),
         }
@@ -82,12 +77,13 @@ impl Service {
 
     /// Offset of the `index`-th of this rank's operand buffers.
     fn operand_buffer(&self, index: u32) -> usize {
-        self.operand_buffers + operand_buffer_bytes(self.operand_bytes) * index as usize
+        self.plan.operand_buffers + self.buffer_bytes() * index as usize
+    }
+
+    fn buffer_bytes(&self) -> usize {
+        operand_buffer_bytes(self.plan.operand_bytes)
     }
 }
-
-/// What a service thread asks of its thread: whether it shall end.
-type Stopped<'a> = &'a dyn Fn() -> bool;
 
 const STOPPED: WindowError =
     WindowError::Synchronisation("the service thread was stopped at its work");
@@ -108,7 +104,7 @@ impl<F: Endpoint> Window<F> {
     /// Whether service threads of this window accumulate.
     pub(super) fn accumulates_by_service(&self) -> bool {
         let service = self.service.as_ref();
-        service.is_some_and(|service| service.accumulate_from.is_some())
+        service.is_some_and(|service| service.plan.accumulate_from.is_some())
     }
 
     /// The accumulate lock's algorithm.
@@ -127,7 +123,7 @@ impl<F: Endpoint> Window<F> {
     /// Whether what goes to `target` over rails is to wake its service thread.
     pub(super) fn wakes_by_rail(&self, target: Rank) -> bool {
         let listens = |service: &Service| {
-            service.wakes && service.listeners.get(target.index()) == Some(&true)
+            service.wakes && service.plan.listeners.get(target.index()) == Some(&true)
         };
         self.service.as_ref().is_some_and(listens)
     }
@@ -142,180 +138,43 @@ impl<F: Endpoint> Window<F> {
                 return;
             }
         }
-        if let Some(waker) = service.wakers.get(target.index()).and_then(Option::as_ref) {
+        if let Some(Some(waker)) = service.plan.wakers.get(target.index()) {
             waker.ring();
         }
     }
 
-    /// Serves what others ask of this rank. Whether there was anything. Called by the service thread only.
-    pub(super) fn serve(&self, stopped: Stopped<'_>) -> bool {
+    /// Serves what others ask of this rank. Whether there was anything. Called by the service thread only, which
+    /// gives up if it is to be `stopped`.
+    pub(super) fn serve(&self, stopped: &dyn Fn() -> bool) -> bool {
         let Some(service) = &self.service else {
             return false;
         };
         let Some(mut served) = service.served.take() else {
             return false;
         };
-        let mut busy = false;
-        let outcome = self
-            .serve_lock(&mut served, &mut busy, stopped)
-            .and_then(|()| self.serve_accumulates(service, &mut served, &mut busy, stopped));
+        let served = &mut *served;
+        let worker = Worker {
+            window: self,
+            service,
+            stopped,
+        };
+        served.busy = false;
+        let outcome = worker
+            .keep_lock(served)
+            .and_then(|()| worker.accumulate_all(served));
         if let Err(error) = outcome
             && !std::mem::replace(&mut served.failed, true)
         {
             // Whoever asked notices that its peer does not answer.
             tracing::warn!("the service thread of a window failed: {error}");
         }
-        busy
-    }
-
-    fn serve_lock(
-        &self,
-        served: &mut Served,
-        busy: &mut bool,
-        stopped: Stopped<'_>,
-    ) -> Result<(), WindowError> {
-        let Some(arbiter) = &mut served.arbiter else {
-            return Ok(());
-        };
-        for origin in 0..self.size() {
-            let word = self.own_word(layout::lock_request(self.size(), origin));
-            if arbiter.observe(origin, word.load(Ordering::Acquire)) {
-                *busy = true;
-                count(&self.counters.served);
-            }
-        }
-        let mailbox = PeerWord::LockMailbox(Mailbox::Grant.index());
-        let offset = layout::peer(self.rank.0, mailbox);
-        while let Some((origin, value)) = arbiter.grant() {
-            let origin = Rank(origin);
-            if !self.tell_mapped(origin, offset, value) {
-                count(&self.counters.lock_messages);
-                self.insist(stopped, |rails| rails.notify(origin, offset, value))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn serve_accumulates(
-        &self,
-        service: &Service,
-        served: &mut Served,
-        busy: &mut bool,
-        stopped: Stopped<'_>,
-    ) -> Result<(), WindowError> {
-        if service.accumulate_from.is_none() {
-            return Ok(());
-        }
-        let site = self.service_site();
-        let mut locked = false;
-        let mut outcome = Ok(());
-        for origin in 0..self.size() {
-            let word = self.own_word(layout::accumulate_request(self.size(), origin));
-            let number = word.load(Ordering::Acquire);
-            if number == served.answered[origin as usize] {
-                continue;
-            }
-            if !std::mem::replace(&mut locked, true) {
-                let exclusively = Entrance::Fair(Mode::Exclusive);
-                let acquired = served.accumulate.acquire(&site, exclusively);
-                self.complete_here(stopped, acquired)?;
-            }
-            *busy = true;
-            count(&self.counters.served);
-            served.answered[origin as usize] = number;
-            let answered = self.serve_accumulate(service, served, Rank(origin), number, stopped);
-            outcome = outcome.and(answered);
-        }
-        if locked {
-            self.complete_here(stopped, served.accumulate.release(&site))?;
-        }
-        outcome
-    }
-
-    /// Does what lies in the room of `origin`, and answers.
-    fn serve_accumulate(
-        &self,
-        service: &Service,
-        served: &mut Served,
-        origin: Rank,
-        number: u64,
-        stopped: Stopped<'_>,
-    ) -> Result<(), WindowError> {
-        let buffer = service.operand_buffer(origin.0);
-        let word = |index: usize| {
-            self.segment
-                .word(buffer + 8 * index)
-                .load(Ordering::Relaxed)
-        };
-        let request = Request::from_words([0, 1, 2, 3].map(word));
-        let own = &self.targets[self.rank.index()];
-        let (update, base) = match (request.check(own.bytes, service.operand_bytes), own.memory) {
-            (Some(update), Memory::Mapped(base)) => (update, base),
-            _ => return self.answer(served, origin, 0, 0, number << 1 | 1, stopped),
-        };
-        let bytes = request.bytes as usize;
-        let there = (base as *mut u8).wrapping_add(request.offset as usize);
-        let answers = service.operand_buffer(self.size() + 1) + OPERAND_HEADER;
-        let slice = |offset: usize| self.segment.range().slice(offset, bytes).as_ptr();
-        let (mut old, mut sent) = (ptr::null_mut(), 0);
-        if request.wants_old {
-            self.await_answer(served, stopped)?;
-            (old, sent) = (slice(answers), bytes);
-        }
-        let (operands, element_bytes) = (
-            slice(buffer + OPERAND_HEADER),
-            request.element_bytes as usize,
-        );
-        // SAFETY: inside this rank's memory, as checked, the room for answers, which is the service thread's,
-        // and the origin's, which it leaves alone until it is answered; the accumulate lock keeps other
-        // accumulating operations away.
-        unsafe { update.in_place(there, operands, old, bytes, element_bytes)? };
-        self.answer(served, origin, answers, sent, number << 1, stopped)
-    }
-
-    /// Sends `value` to `origin`, after `bytes` bytes at `from` for its room.
-    fn answer(
-        &self,
-        served: &mut Served,
-        origin: Rank,
-        from: usize,
-        bytes: usize,
-        value: u64,
-        stopped: Stopped<'_>,
-    ) -> Result<(), WindowError> {
-        let Some(service) = &self.service else {
-            return Ok(());
-        };
-        let to =
-            operand_buffer_bytes(service.operand_bytes) * self.size() as usize + OPERAND_HEADER;
-        let message = Message {
-            from,
-            bytes,
-            to,
-            word: layout::answer(self.size(), self.rank.0),
-            value,
-            wake: false,
-        };
-        self.await_answer(served, stopped)?;
-        let ticket = self.insist(stopped, |rails| rails.send(origin, &message))?;
-        served.answering = Some(ticket);
-        Ok(())
-    }
-
-    /// Waits until the room for answers is free.
-    fn await_answer(&self, served: &mut Served, stopped: Stopped<'_>) -> Result<(), WindowError> {
-        let Some(ticket) = served.answering.take() else {
-            return Ok(());
-        };
-        self.insist(stopped, |rails| {
-            Ok(rails.fabric().is_complete(ticket)?.then_some(()))
-        })
+        served.busy
     }
 
     /// Where the operands of this rank's requests lie.
     pub(super) fn operands(&self, service: &Service) -> MemoryRange {
         let at = service.operand_buffer(self.size()) + OPERAND_HEADER;
-        self.segment.range().slice(at, service.operand_bytes)
+        self.segment.range().slice(at, service.plan.operand_bytes)
     }
 
     /// Posts a request to the service thread of `target`, with the operands that are in place.
@@ -334,65 +193,180 @@ impl<F: Endpoint> Window<F> {
                 .word(buffer + 8 * index)
                 .store(word, Ordering::Relaxed);
         }
-        let operands = if with_operands {
-            request.bytes as usize
-        } else {
-            0
+        let operands = match with_operands {
+            true => request.bytes as usize,
+            false => 0,
         };
         let message = Message {
             from: buffer,
             bytes: OPERAND_HEADER + operands,
-            to: operand_buffer_bytes(service.operand_bytes) * self.rank.index(),
+            to: service.buffer_bytes() * self.rank.index(),
             word: layout::accumulate_request(self.size(), self.rank.0),
             value: number,
             wake: self.wakes_by_rail(target),
         };
         rails.send(target, &message)
     }
+}
 
-    /// Stores a word of `to`'s control block if `to` is of this node.
-    fn tell_mapped(&self, to: Rank, offset: usize, value: u64) -> bool {
-        let Some(control) = self.targets[to.index()].control else {
-            return false;
+/// The service thread at work on a window.
+struct Worker<'w, F: Endpoint> {
+    window: &'w Window<F>,
+    service: &'w Service,
+    /// Whether the thread shall end.
+    stopped: &'w dyn Fn() -> bool,
+}
+
+impl<F: Endpoint> Worker<'_, F> {
+    fn keep_lock(&self, served: &mut Served) -> Result<(), WindowError> {
+        let window = self.window;
+        let Some(arbiter) = &mut served.arbiter else {
+            return Ok(());
         };
-        let word = self.segment.word(control + offset);
-        word.store(value, Ordering::Release);
-        self.doorbell().ring();
-        true
+        for origin in 0..window.size() {
+            let word = window.own_word(layout::lock_request(window.size(), origin));
+            if arbiter.observe(origin, word.load(Ordering::Acquire)) {
+                served.busy = true;
+                count(&window.counters.served);
+            }
+        }
+        let mailbox = PeerWord::LockMailbox(Mailbox::Grant.index());
+        let offset = layout::peer(window.rank.0, mailbox);
+        while let Some((origin, value)) = arbiter.grant() {
+            let origin = Rank(origin);
+            if !window.tell_mapped(origin, offset, value) {
+                count(&window.counters.lock_messages);
+                self.insist(|rails| rails.notify(origin, offset, value))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn accumulate_all(&self, served: &mut Served) -> Result<(), WindowError> {
+        let window = self.window;
+        if self.service.plan.accumulate_from.is_none() {
+            return Ok(());
+        }
+        let site = window.service_site();
+        let mut locked = false;
+        let mut outcome = Ok(());
+        for origin in 0..window.size() {
+            let word = window.own_word(layout::accumulate_request(window.size(), origin));
+            let number = word.load(Ordering::Acquire);
+            if number == served.answered[origin as usize] {
+                continue;
+            }
+            if !std::mem::replace(&mut locked, true) {
+                let exclusively = Entrance::Fair(Mode::Exclusive);
+                self.complete(served.accumulate.acquire(&site, exclusively))?;
+            }
+            served.busy = true;
+            count(&window.counters.served);
+            served.answered[origin as usize] = number;
+            outcome = outcome.and(self.accumulate(served, Rank(origin), number));
+        }
+        if locked {
+            self.complete(served.accumulate.release(&site))?;
+        }
+        outcome
+    }
+
+    /// Does what lies in the room of `origin`, and answers.
+    fn accumulate(
+        &self,
+        served: &mut Served,
+        origin: Rank,
+        number: u64,
+    ) -> Result<(), WindowError> {
+        let (window, service) = (self.window, self.service);
+        let segment = &window.segment;
+        let buffer = service.operand_buffer(origin.0);
+        let word = |index: usize| segment.word(buffer + 8 * index).load(Ordering::Relaxed);
+        let request = Request::from_words([0, 1, 2, 3].map(word));
+        let own = &window.targets[window.rank.index()];
+        let update = request.check(own.bytes, service.plan.operand_bytes);
+        let (Some(update), Memory::Mapped(base)) = (update, own.memory) else {
+            return self.answer(served, origin, 0, 0, number << 1 | 1);
+        };
+        let bytes = request.bytes as usize;
+        let there = (base as *mut u8).wrapping_add(request.offset as usize);
+        let answers = service.operand_buffer(window.size() + 1) + OPERAND_HEADER;
+        let slice = |offset: usize| segment.range().slice(offset, bytes).as_ptr();
+        let (mut old, mut sent) = (ptr::null_mut(), 0);
+        if request.wants_old {
+            self.await_answer(served)?;
+            (old, sent) = (slice(answers), bytes);
+        }
+        let (operands, element_bytes) = (
+            slice(buffer + OPERAND_HEADER),
+            request.element_bytes as usize,
+        );
+        // SAFETY: inside this rank's memory, as checked, the room for answers, which is the service thread's,
+        // and the origin's, which it leaves alone until it is answered; the accumulate lock keeps other
+        // accumulating operations away.
+        unsafe { update.in_place(there, operands, old, bytes, element_bytes)? };
+        self.answer(served, origin, answers, sent, number << 1)
+    }
+
+    /// Sends `value` to `origin`, after `bytes` bytes at `from` for its room.
+    fn answer(
+        &self,
+        served: &mut Served,
+        origin: Rank,
+        from: usize,
+        bytes: usize,
+        value: u64,
+    ) -> Result<(), WindowError> {
+        let window = self.window;
+        let message = Message {
+            from,
+            bytes,
+            to: self.service.buffer_bytes() * window.targets.len() + OPERAND_HEADER,
+            word: layout::answer(window.size(), window.rank.0),
+            value,
+            wake: false,
+        };
+        self.await_answer(served)?;
+        let ticket = self.insist(|rails| rails.send(origin, &message))?;
+        served.answering = Some(ticket);
+        Ok(())
+    }
+
+    /// Waits until the room for answers is free.
+    fn await_answer(&self, served: &mut Served) -> Result<(), WindowError> {
+        let Some(ticket) = served.answering.take() else {
+            return Ok(());
+        };
+        self.insist(|rails| Ok(rails.fabric().is_complete(ticket)?.then_some(())))
     }
 
     /// Runs `post` until it has something. The host MPI is not driven: this is not its thread.
     fn insist<R>(
         &self,
-        stopped: Stopped<'_>,
         mut post: impl FnMut(&WindowRails<F>) -> Result<Option<R>, WindowError>,
     ) -> Result<R, WindowError> {
         assert_unlocked();
-        let rails = self.rails();
+        let rails = self.window.rails();
         loop {
             if let Some(done) = post(rails)? {
                 return Ok(done);
             }
             rails.progress()?;
-            if stopped() {
+            if (self.stopped)() {
                 return Err(STOPPED);
             }
             yield_now();
         }
     }
 
-    /// Runs a lock's future to its end, as [`Window::insist`] does.
-    fn complete_here<E>(
-        &self,
-        stopped: Stopped<'_>,
-        future: impl Future<Output = Result<(), E>>,
-    ) -> Result<(), WindowError>
+    /// Runs a lock's future to its end, as [`Worker::insist`] does.
+    fn complete<E>(&self, future: impl Future<Output = Result<(), E>>) -> Result<(), WindowError>
     where
         WindowError: From<E>,
     {
         let mut future = pin!(future);
         let mut context = Context::from_waker(Waker::noop());
-        self.insist(stopped, |_| match future.as_mut().poll(&mut context) {
+        self.insist(|_| match future.as_mut().poll(&mut context) {
             Poll::Ready(outcome) => Ok(Some(outcome?)),
             Poll::Pending => Ok(None),
         })

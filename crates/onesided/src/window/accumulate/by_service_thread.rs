@@ -17,11 +17,8 @@ impl<F: Endpoint> Window<F> {
     /// Whether `job` is one that the target's service thread does: memory on another node, elements without
     /// a gap there, enough of them, an operation that any process can compute.
     pub(super) fn is_for_service(&self, job: &Job<'_>) -> bool {
-        let Some(least) = self
-            .service
-            .as_ref()
-            .and_then(|service| service.accumulate_from)
-        else {
+        let service = self.service.as_ref();
+        let Some(least) = service.and_then(|service| service.plan.accumulate_from) else {
             return false;
         };
         let memory = self.targets[job.target.index()].memory;
@@ -41,7 +38,7 @@ impl<F: Endpoint> Window<F> {
         else {
             return Err(WindowError::Lock("no service thread was agreed on".into()));
         };
-        let most = service.operand_bytes / job.element_bytes * job.element_bytes;
+        let most = service.plan.operand_bytes / job.element_bytes * job.element_bytes;
         let mut origin = job.origin.map(|side| (side, Cutter::new(side.shape)));
         let mut result = job.result.map(|side| (side, Cutter::new(side.shape)));
         let mut asked = self.claim(&service.asked, job.target)?;
