@@ -119,15 +119,14 @@ fn move_messages(
         told[0].store(buffer.address as u64, Ordering::Relaxed);
         told[1].store(std::process::id().into(), Ordering::Release);
     }
-    let mut barrier = node.barrier(0);
-    barrier.arrive();
-    wait(&|| barrier.passed());
+    flags.signal(me, 1);
+    wait(&|| flags.all_reached(1));
     let (address, pid) = (
         told[0].load(Ordering::Relaxed),
         told[1].load(Ordering::Acquire),
     );
     let start = Instant::now();
-    for message in 1..=messages {
+    for message in 2..2 + messages {
         if sends {
             if method == Method::Segment {
                 // SAFETY: the peer has acknowledged what was here before.

@@ -38,14 +38,6 @@ pub(crate) const STATUS: usize = mem::offset_of!(Flag, status);
 // SAFETY: `repr(C)`, atomic integers and padding, no pointer and no drop glue.
 unsafe impl ShareSafe for Flag {}
 
-impl Flag {
-    /// The word itself.
-    #[inline]
-    pub fn word(&self) -> &AtomicU64 {
-        &self.value
-    }
-}
-
 /// An arrival flag: raised by the sender of a message, or the rail that brought it, and read by who awaits it.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a>(&'a AtomicU64);

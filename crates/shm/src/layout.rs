@@ -3,7 +3,6 @@
 //! ```text
 //! header          magic, version, geometry           1 line
 //! doorbell        sleepers, sequence                 1 line
-//! barrier         arrivals                           as a node flag
 //! quiescence           u64 per round; the completed watermark, doorbell    2 lines, 1 line
 //! node flags      u64 per rank, what it was in       10 lines each
 //! finished        u64 per rank                       1 line each
@@ -48,9 +47,8 @@ pub const EAGER_MESSAGE: usize = 576;
 pub const EAGER_MESSAGES: u32 = 6;
 
 const DOORBELL: usize = LINE;
-const BARRIER: usize = 2 * LINE;
 const FLAG: usize = size_of::<Flag>();
-const QUIESCENCE: usize = BARRIER + FLAG;
+const QUIESCENCE: usize = 2 * LINE;
 const QUIESCENT: usize = QUIESCENCE + 2 * LINE;
 const FLAGS: usize = QUIESCENT + LINE;
 const SLOT: usize = size_of::<EagerSlot>();
@@ -137,12 +135,6 @@ impl NodeLayout {
     #[inline]
     pub const fn doorbell(&self) -> usize {
         DOORBELL
-    }
-
-    /// The node barrier's counter (u64).
-    #[inline]
-    pub const fn barrier(&self) -> usize {
-        BARRIER
     }
 
     /// The word (u64) in which the node's leader hears of round `round` of quiescence; alike in all

@@ -4,7 +4,7 @@
 //!   gone after a crash;
 //! * [`layout`]: where each cell of a node segment lies, as pure arithmetic;
 //! * [`node`]: a segment with its layout: typed access to every cell;
-//! * [`flags`], [`slot`], [`barrier`]: the lock-free primitives that ranks of a node meet in;
+//! * [`flags`], [`slot`]: the lock-free primitives that ranks of a node meet in;
 //! * [`ring`]: datagrams from one writer to any number of readers;
 //! * [`wait`]: how a rank waits: spin, poke the host MPI's progress, yield, sleep;
 //! * [`wake_pipe`]: waking a thread that sleeps for several reasons at once;
@@ -25,7 +25,6 @@
 
 // The lint looks through re-exports and so hits the shim it points to.
 
-pub mod barrier;
 pub mod flags;
 pub mod layout;
 pub mod ring;
@@ -45,7 +44,6 @@ mod thread;
 #[cfg(not(loom))]
 pub mod wake_pipe;
 
-pub use barrier::Barrier;
 pub use flags::{Arrival, Flag, NodeFlags};
 pub use layout::{EAGER_MESSAGE, EAGER_MESSAGES, EAGER_SLOTS, NodeLayout, SMALL_SCRATCH};
 pub use ring::{Found, Ring, RingShape, Tag};

@@ -1,7 +1,7 @@
 //! A node segment: shared memory that all ranks of a (virtual) node lay out alike.
 
 use crate::segment::{Segment, SegmentHandle, ShmError, round_to_pages};
-use crate::{Arrival, Barrier, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeLayout};
+use crate::{Arrival, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeLayout};
 use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
@@ -96,13 +96,6 @@ impl NodeSegment {
     pub fn flags(&self) -> NodeFlags<'_> {
         let first = self.layout.node_flag(NodeRank(0));
         NodeFlags::new(self.segment.cells(first, self.layout.local_ranks as usize))
-    }
-
-    /// The node barrier, for a rank that has completed `episodes` episodes on it.
-    #[inline]
-    pub fn barrier(&self, episodes: u64) -> Barrier<'_> {
-        let cell = self.segment.cell(self.layout.barrier());
-        Barrier::new(cell, self.layout.local_ranks, episodes)
     }
 
     /// The number of the last operation that `r` has finished, with all before it.
@@ -211,7 +204,7 @@ impl NodeSegment {
 const HEADER_WORDS: usize = 8;
 const MAGIC: u64 = u64::from_be_bytes(*b"ferroral");
 /// Changes whenever a cell moves or changes its meaning.
-const VERSION: u64 = 7;
+const VERSION: u64 = 8;
 
 /// The words of the header, magic first. They fit the line that the layout reserves.
 fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {

@@ -8,7 +8,6 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
     let mut cells = vec![
         (NodeLayout::header(), LINE, "header".into()),
         (layout.doorbell(), 8, "doorbell".into()),
-        (layout.barrier(), 8, "barrier".into()),
         (
             layout.completed_watermark(),
             8,
