@@ -4,32 +4,33 @@
 //! their segments, and for events of devices too, which come as descriptors. So it polls
 //! descriptors, one of which is a pipe that others open and write to.
 
-use crate::segment::identity;
+use crate::segment::{identity, open_known};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{pipe2, read, write};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Where a thread sleeps until somebody rings.
 #[derive(Debug)]
 pub struct WakePipe {
     from: OwnedFd,
     to: OwnedFd,
-    identity: (u64, u64),
+    identity: [u64; 2],
 }
 
 /// Identifies a [`WakePipe`] to the processes of its host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, IntoBytes)]
+#[repr(C)]
 pub struct WakePipeHandle {
     pid: u32,
     fd: i32,
-    identity: (u64, u64),
+    identity: [u64; 2],
 }
 
 /// Rings a [`WakePipe`], possibly of another process.
@@ -85,31 +86,18 @@ impl WakePipe {
 
 impl WakePipeHandle {
     /// Bytes of [`WakePipeHandle::to_wire`].
-    pub const WIRE_BYTES: usize = 24;
+    pub const WIRE_BYTES: usize = size_of::<Self>();
 
-    /// Little-endian form for out-of-band exchange.
+    /// Form for out-of-band exchange inside a host.
     #[must_use]
     pub fn to_wire(&self) -> [u8; Self::WIRE_BYTES] {
-        let mut wire = [0; Self::WIRE_BYTES];
-        wire[..4].copy_from_slice(&self.pid.to_le_bytes());
-        wire[4..8].copy_from_slice(&self.fd.to_le_bytes());
-        wire[8..16].copy_from_slice(&self.identity.0.to_le_bytes());
-        wire[16..].copy_from_slice(&self.identity.1.to_le_bytes());
-        wire
+        zerocopy::transmute!(*self)
     }
 
     /// Inverse of [`WakePipeHandle::to_wire`].
     #[must_use]
     pub fn from_wire(wire: &[u8]) -> Option<Self> {
-        let (pid, rest) = wire.split_first_chunk()?;
-        let (fd, rest) = rest.split_first_chunk()?;
-        let (device, rest) = rest.split_first_chunk()?;
-        let (inode, rest) = rest.split_first_chunk()?;
-        rest.is_empty().then(|| Self {
-            pid: u32::from_le_bytes(*pid),
-            fd: i32::from_le_bytes(*fd),
-            identity: (u64::from_le_bytes(*device), u64::from_le_bytes(*inode)),
-        })
+        Self::read_from_bytes(wire).ok()
     }
 }
 
@@ -120,19 +108,10 @@ impl WakePipeWriter {
     /// If it is gone, or its process may not be looked into.
     pub fn open(handle: &WakePipeHandle) -> io::Result<Self> {
         let path = PathBuf::from(format!("/proc/{}/fd/{}", handle.pid, handle.fd));
-        let other = || io::Error::other("the descriptor is not that of the wake pipe any more");
-        // Opening whatever a stranger has there could have effects.
-        if identity(&std::fs::metadata(&path)?) != handle.identity {
-            return Err(other());
-        }
-        let file = OpenOptions::new()
-            .write(true)
-            .custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK)
-            .open(&path)?;
-        match identity(&file.metadata()?) == handle.identity {
-            true => Ok(Self(file)),
-            false => Err(other()),
-        }
+        let is_it = |found: &Metadata| identity(found) == handle.identity;
+        let file = open_known(&path, OpenOptions::new().write(true), is_it)?;
+        let other = "the descriptor is not that of the wake pipe any more";
+        file.map(Self).ok_or_else(|| io::Error::other(other))
     }
 
     /// Wakes the thread that sleeps there, or makes its next sleep end at once.

@@ -5,6 +5,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Identifies a segment to the processes of its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,66 +24,58 @@ pub struct SegmentHandle {
     pub posix_name: Option<String>,
 }
 
-const FIXED_BYTES: usize = 4 + 4 + 3 * 8;
+/// What of a handle is as long in all of them.
+#[derive(FromBytes, Immutable, IntoBytes)]
+#[repr(C)]
+struct Fixed {
+    pid: u32,
+    fd: i32,
+    device: u64,
+    inode: u64,
+    bytes: u64,
+}
 
 impl SegmentHandle {
-    /// Little-endian form for out-of-band exchange.
+    /// Form for out-of-band exchange inside a host.
     pub fn to_wire(&self) -> Vec<u8> {
+        let fixed = Fixed {
+            pid: self.pid,
+            fd: self.fd,
+            device: self.device,
+            inode: self.inode,
+            bytes: self.bytes,
+        };
         let name = self.posix_name.as_deref().unwrap_or_default();
-        let mut wire = Vec::with_capacity(FIXED_BYTES + name.len());
-        wire.extend_from_slice(&self.pid.to_le_bytes());
-        wire.extend_from_slice(&self.fd.to_le_bytes());
-        for word in [self.device, self.inode, self.bytes] {
-            wire.extend_from_slice(&word.to_le_bytes());
-        }
-        wire.extend_from_slice(name.as_bytes());
-        wire
+        [fixed.as_bytes(), name.as_bytes()].concat()
     }
 
     /// Inverse of [`SegmentHandle::to_wire`]; `None` if it is not one, in particular if the name
     /// is none of ours.
     pub fn from_wire(wire: &[u8]) -> Option<Self> {
-        let (fixed, name) = wire.split_at_checked(FIXED_BYTES)?;
-        let (pid, rest) = fixed.split_first_chunk()?;
-        let (fd, rest) = rest.split_first_chunk()?;
-        let (device, rest) = rest.split_first_chunk()?;
-        let (inode, rest) = rest.split_first_chunk()?;
-        let (bytes, _) = rest.split_first_chunk()?;
+        let (fixed, name) = Fixed::read_from_prefix(wire).ok()?;
         let posix_name = match std::str::from_utf8(name).ok()? {
             "" => None,
             name if posix::creator_of(name.strip_prefix('/')?).is_some() => Some(name.to_owned()),
             _ => return None,
         };
         Some(Self {
-            pid: u32::from_le_bytes(*pid),
-            fd: i32::from_le_bytes(*fd),
-            device: u64::from_le_bytes(*device),
-            inode: u64::from_le_bytes(*inode),
-            bytes: u64::from_le_bytes(*bytes),
+            pid: fixed.pid,
+            fd: fixed.fd,
+            device: fixed.device,
+            inode: fixed.inode,
+            bytes: fixed.bytes,
             posix_name,
         })
     }
 
-    /// Opens `path`, making sure that it is this segment before and after: opening whatever a
-    /// stranger has behind that path could block or have effects.
+    /// Opens `path`, making sure that it is this segment.
     pub(super) fn open(&self, path: &Path) -> Result<File, ShmError> {
-        let failed = |source| self.open_error(path, source);
-        self.check(path, &std::fs::metadata(path).map_err(failed)?)?;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK)
-            .open(path)
-            .map_err(failed)?;
-        self.check(path, &file.metadata().map_err(failed)?)?;
-        Ok(file)
-    }
-
-    fn check(&self, path: &Path, found: &Metadata) -> Result<(), ShmError> {
-        if identity(found) == (self.device, self.inode) && found.size() == self.bytes {
-            return Ok(());
-        }
-        Err(ShmError::AttachOther {
+        let is_it = |found: &Metadata| {
+            identity(found) == [self.device, self.inode] && found.size() == self.bytes
+        };
+        let file = open_known(path, OpenOptions::new().read(true).write(true), is_it)
+            .map_err(|source| self.open_error(path, source))?;
+        file.ok_or_else(|| ShmError::AttachOther {
             pid: self.pid,
             path: path.to_owned(),
         })
@@ -98,7 +91,22 @@ impl SegmentHandle {
     }
 }
 
-/// What makes an object the same one.
-pub(crate) fn identity(metadata: &Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
+/// What makes an object the same one: its device and inode.
+pub(crate) fn identity(metadata: &Metadata) -> [u64; 2] {
+    [metadata.dev(), metadata.ino()]
+}
+
+/// Opens `path` if that is the object meant. It is looked at before and after: opening whatever a stranger has
+/// behind that path could block or have effects.
+pub(crate) fn open_known(
+    path: &Path,
+    options: &mut OpenOptions,
+    is_it: impl Fn(&Metadata) -> bool,
+) -> io::Result<Option<File>> {
+    if !is_it(&std::fs::metadata(path)?) {
+        return Ok(None);
+    }
+    let options = options.custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    Ok(is_it(&file.metadata()?).then_some(file))
 }

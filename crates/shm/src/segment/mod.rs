@@ -12,7 +12,7 @@ mod posix;
 
 pub use error::ShmError;
 pub use handle::SegmentHandle;
-pub(crate) use handle::identity;
+pub(crate) use handle::{identity, open_known};
 
 use crate::flags::Flag;
 use crate::slot::EagerSlot;
@@ -124,7 +124,7 @@ impl Segment {
             bytes: bytes as u64,
             source,
         };
-        let (device, inode) = handle::identity(&file.metadata().map_err(failed)?);
+        let [device, inode] = identity(&file.metadata().map_err(failed)?);
         let map = MmapOptions::new()
             .len(bytes)
             .map_raw(&file)
