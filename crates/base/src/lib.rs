@@ -1,5 +1,6 @@
 //! Vocabulary of ferrorail, shared by every crate and free of policy.
 //!
+//! * [`hash`]: numbers of bytes that all processes agree on;
 //! * [`ids`]: rank, node, rail and peer newtypes;
 //! * [`topology`]: which rank lives on which node, who leads;
 //! * [`config`]: the one table of every `FERRORAIL_*` setting;
@@ -12,6 +13,7 @@
 //! This crate imports no other crate of the project.
 
 pub mod config;
+pub mod hash;
 pub mod ids;
 pub mod memory;
 pub mod random;

@@ -1,6 +1,7 @@
 //! Processes of this host: who I am, who still lives, which cores they may use.
 
 use ferrorail_base::ProcessId;
+use ferrorail_base::hash::fnv1a;
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
@@ -47,13 +48,12 @@ pub fn cores_of(pids: &[u32]) -> u32 {
         .iter()
         .filter_map(|&pid| sched_getaffinity(Pid::from_raw(pid as i32)).ok())
         .collect();
-    let in_any = |cpu: &usize| masks.iter().any(|mask| mask.is_set(*cpu) == Ok(true));
-    let union = (0..CpuSet::count()).filter(in_any).count();
-    let own = sched_getaffinity(Pid::from_raw(0)).map_or(usize::MAX, |mask| {
-        (0..CpuSet::count())
-            .filter(|&cpu| mask.is_set(cpu) == Ok(true))
-            .count()
-    });
+    let in_any = |masks: &[CpuSet]| {
+        let usable = |&cpu: &usize| masks.iter().any(|mask| mask.is_set(cpu) == Ok(true));
+        (0..CpuSet::count()).filter(usable).count()
+    };
+    let union = in_any(&masks);
+    let own = sched_getaffinity(Pid::from_raw(0)).map_or(usize::MAX, |mask| in_any(&[mask]));
     // The standard library knows the control group's quota but reports the smaller of quota and
     // mask; only where it is below the mask is it the quota.
     let available = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
@@ -103,15 +103,8 @@ fn host() -> u64 {
             nix::unistd::gethostname().map_or_else(|_| Vec::new(), |name| name.into_encoded_bytes())
         });
         let numbering = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-        fnv1a(&[&boot, numbering.as_os_str().as_encoded_bytes()])
+        fnv1a(&[&boot, numbering.as_os_str().as_encoded_bytes()].concat())
     })
-}
-
-/// Fowler-Noll-Vo 1a: the same in every process, whatever it was compiled with.
-fn fnv1a(parts: &[&[u8]]) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    let all = parts.iter().flat_map(|part| part.iter());
-    all.fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 #[derive(Debug, PartialEq, Eq)]
