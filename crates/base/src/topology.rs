@@ -23,23 +23,17 @@ impl Topology {
         assert!(!keys.is_empty(), "a team has at least one rank");
         let node_size = node_size.map_or(usize::MAX, |q| q as usize);
         assert!(node_size > 0, "a node has at least one rank");
-        let mut hosts: Vec<(u64, Vec<Rank>)> = Vec::new();
+        let mut hosts: Vec<Vec<Rank>> = Vec::new();
         let mut index = std::collections::HashMap::new();
         for (rank, &key) in keys.iter().enumerate() {
             let host = *index.entry(key).or_insert_with(|| {
-                hosts.push((key, Vec::new()));
+                hosts.push(Vec::new());
                 hosts.len() - 1
             });
-            hosts[host].1.push(Rank(rank as u32));
+            hosts[host].push(Rank(rank as u32));
         }
-        let mut nodes: Vec<Vec<Rank>> = hosts
-            .iter()
-            .flat_map(|(_, ranks)| {
-                ranks
-                    .chunks(node_size.min(ranks.len()))
-                    .map(<[Rank]>::to_vec)
-            })
-            .collect();
+        let nodes = hosts.iter().flat_map(|ranks| ranks.chunks(node_size));
+        let mut nodes: Vec<Vec<Rank>> = nodes.map(<[Rank]>::to_vec).collect();
         nodes.sort_by_key(|ranks| ranks[0]);
         Self::from_nodes(nodes)
     }
@@ -132,20 +126,12 @@ impl Topology {
 
     /// Ranks of the largest node.
     pub fn node_size_max(&self) -> u32 {
-        self.nodes
-            .iter()
-            .map(|ranks| ranks.len() as u32)
-            .max()
-            .unwrap_or(0)
+        self.nodes.iter().map(Vec::len).max().unwrap_or(0) as u32
     }
 
     /// Ranks of the smallest node.
     pub fn node_size_min(&self) -> u32 {
-        self.nodes
-            .iter()
-            .map(|ranks| ranks.len() as u32)
-            .min()
-            .unwrap_or(0)
+        self.nodes.iter().map(Vec::len).min().unwrap_or(0) as u32
     }
 }
 

@@ -4,12 +4,12 @@ use super::choices::{RailChoice, StatsSink, Words};
 use super::{Kind, MulticastFaults, PREFIX, Setting, Settings, TABLE};
 use crate::units;
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Something wrong with a setting; the default stays in force.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}={value}: {hint}")]
 pub struct Problem {
     /// The variable as the user wrote it.
     pub name: String,
@@ -17,12 +17,6 @@ pub struct Problem {
     pub value: String,
     /// What is wrong and what would be right.
     pub hint: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}: {}", self.name, self.value, self.hint)
-    }
 }
 
 /// Reads every `FERRORAIL_*` variable out of `variables` (others are passed over).

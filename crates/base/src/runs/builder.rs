@@ -113,12 +113,7 @@ impl Builder {
             return Ok(only);
         }
         self.close()?;
-        Ok(Runs {
-            groups: self.groups.into(),
-            times: 1,
-            stride: 0,
-            bytes: self.bytes,
-        })
+        Ok(Runs::once(self.groups, self.bytes))
     }
 }
 

@@ -79,6 +79,11 @@ impl Runs {
     pub fn dense(bytes: usize) -> Self {
         let group = Group::single(0, bytes);
         let groups = if bytes == 0 { vec![] } else { vec![group] };
+        Self::once(groups, bytes)
+    }
+
+    /// `groups`, of `bytes` bytes in all.
+    fn once(groups: Vec<Group>, bytes: usize) -> Self {
         Self {
             groups: groups.into(),
             times: 1,
@@ -122,11 +127,6 @@ impl Runs {
             [group] if group.count == 1 && self.times == 1 => Some(group.offset),
             _ => None,
         }
-    }
-
-    /// Number of groups that describe the data.
-    pub fn groups(&self) -> usize {
-        self.groups.len()
     }
 
     /// Lowest byte and end of the highest one; `None` without data, or if not representable.
@@ -198,12 +198,7 @@ impl Runs {
         } else {
             return Ok(as_a_whole());
         };
-        Ok(Self {
-            groups: vec![joined].into(),
-            times: 1,
-            stride: 0,
-            bytes,
-        })
+        Ok(Self::once(vec![joined], bytes))
     }
 
     fn one_by_one(&self, count: usize, stride: isize) -> Result<Self, NoRuns> {
@@ -253,7 +248,7 @@ mod tests {
         let column = Runs::dense(8).repeated(5, 40).unwrap();
         assert_eq!(**column.groups, [group(0, 8, 5, 40)]);
         let faces = column.repeated(5, 400).unwrap();
-        assert_eq!((faces.groups(), faces.times, faces.stride), (1, 5, 400));
+        assert_eq!((faces.groups.len(), faces.times, faces.stride), (1, 5, 400));
         assert_eq!(faces.bytes(), 200);
         assert_eq!(faces.bounds(), Some((0, 4 * 400 + 4 * 40 + 8)));
         assert_eq!(column.repeated(5, 200).unwrap().groups[0].count, 25);
@@ -293,7 +288,7 @@ mod tests {
                 .append(&Runs::dense(4), 12 * index as isize)
                 .unwrap();
         }
-        assert_eq!(builder.finish().unwrap().groups(), 1);
+        assert_eq!(builder.finish().unwrap().groups.len(), 1);
     }
 
     #[test]
