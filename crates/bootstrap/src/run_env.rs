@@ -1,7 +1,5 @@
 //! What `ferrorail run` tells the processes it starts.
 
-use std::fmt;
-
 /// The three `FERRORAIL_RUN_*` variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnv {
@@ -83,12 +81,6 @@ impl RunEnv {
             (SIZE, self.size.to_string()),
             (SOCKET, self.socket.clone()),
         ]
-    }
-}
-
-impl fmt::Display for RunEnv {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rank {} of {} at {}", self.rank, self.size, self.socket)
     }
 }
 

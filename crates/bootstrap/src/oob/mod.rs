@@ -35,6 +35,17 @@ pub struct OobError {
     pub mpi_class: Option<i32>,
 }
 
+impl OobError {
+    /// Of an exchange that is not the host MPI's.
+    pub(crate) fn new(act: &'static str, reason: impl ToString) -> Self {
+        Self {
+            act,
+            reason: reason.to_string(),
+            mpi_class: None,
+        }
+    }
+}
+
 /// The ranks of one team, and slow but safe exchange among them. Every method is collective unless
 /// it says otherwise and must be called by all ranks in the same order.
 pub trait Oob: Send {
@@ -168,6 +179,6 @@ pub fn from_env() -> Result<Box<dyn Oob>, OobError> {
     match RunEnv::from_process() {
         Ok(Some(env)) => Ok(Box::new(SocketOob::connect(&env)?)),
         Ok(None) => Ok(Box::new(InProcess::world(1).remove(0))),
-        Err(error) => Err(wire::oob_error("connect", error)),
+        Err(error) => Err(OobError::new("connect", error)),
     }
 }

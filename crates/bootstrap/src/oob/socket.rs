@@ -1,6 +1,6 @@
 //! The client side of `ferrorail run`: a rank that is a process of its own.
 
-use super::wire::{self, Hello, Request, oob_error};
+use super::wire::{self, Hello, Request};
 use super::{Oob, OobError, world};
 use crate::run_env::RunEnv;
 use ferrorail_base::Rank;
@@ -19,27 +19,14 @@ pub struct SocketOob {
 }
 
 impl SocketOob {
-    /// Connects to the rendezvous that the environment names (`FERRORAIL_RUN_RANK`, `…_SIZE`,
-    /// `…_SOCKET`).
-    ///
-    /// # Errors
-    /// If the variables are missing or malformed, the launcher is gone or of another version.
-    pub fn from_env() -> Result<Self, OobError> {
-        let env = RunEnv::from_process()
-            .map_err(|reason| oob_error("connect", reason))?
-            .ok_or_else(|| {
-                oob_error("connect", "this process was not started by `ferrorail run`")
-            })?;
-        Self::connect(&env)
-    }
-
     /// Connects as `env` says.
     ///
     /// # Errors
     /// If the launcher is gone or refuses this rank.
     pub fn connect(env: &RunEnv) -> Result<Self, OobError> {
-        let fail =
-            |error: io::Error| oob_error("connect", format!("rendezvous {}: {error}", env.socket));
+        let fail = |error: io::Error| {
+            OobError::new("connect", format!("rendezvous {}: {error}", env.socket))
+        };
         let address = socket_address(&env.socket).map_err(fail)?;
         let mut stream = UnixStream::connect_addr(&address).map_err(fail)?;
         let hello = Hello {
@@ -50,7 +37,7 @@ impl SocketOob {
         hello.write(&mut stream).map_err(fail)?;
         wire::read_reply(&mut stream, 0)
             .map_err(fail)?
-            .map_err(|reason| oob_error("connect", reason))?;
+            .map_err(|reason| OobError::new("connect", reason))?;
         Ok(Self {
             stream,
             rank: Rank(env.rank),
@@ -68,17 +55,17 @@ impl SocketOob {
         let fail = |error: io::Error| match error.kind() {
             io::ErrorKind::UnexpectedEof
             | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::ConnectionReset => oob_error(act, "`ferrorail run` is gone"),
-            _ => oob_error(act, error),
+            | io::ErrorKind::ConnectionReset => OobError::new(act, "`ferrorail run` is gone"),
+            _ => OobError::new(act, error),
         };
         wire::write_request(&mut self.stream, request, payload).map_err(fail)?;
         let reply = wire::read_reply(&mut self.stream, wire::reply_bytes_max(self.size))
             .map_err(fail)?
-            .map_err(|reason| oob_error(act, reason))?;
+            .map_err(|reason| OobError::new(act, reason))?;
         let received = wire::unpack(&reply).map_err(fail)?;
         if received.len() != messages {
             let reason = format!("{} messages came instead of {messages}", received.len());
-            return Err(oob_error(act, reason));
+            return Err(OobError::new(act, reason));
         }
         Ok(received)
     }

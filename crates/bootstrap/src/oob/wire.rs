@@ -3,7 +3,6 @@
 //! A client opens with a hello (magic, version, rank, size) and then has at most one request under
 //! way; the server answers each with one reply. All numbers are little-endian.
 
-use super::OobError;
 use ferrorail_base::Rank;
 use std::io::{self, Read, Write};
 
@@ -66,7 +65,11 @@ pub(super) fn write_request(
     payload: &[u8],
 ) -> io::Result<()> {
     check_length(payload.len() as u64, MESSAGE_BYTES_MAX)?;
-    let mut head = vec![request as u8];
+    write(stream, request as u8, payload)
+}
+
+fn write(stream: &mut impl Write, kind: u8, payload: &[u8]) -> io::Result<()> {
+    let mut head = vec![kind];
     head.extend((payload.len() as u64).to_le_bytes());
     stream.write_all(&head)?;
     stream.write_all(payload)
@@ -87,20 +90,16 @@ pub(super) fn read_request(stream: &mut impl Read) -> io::Result<(Request, Vec<u
 
 /// Sends the outcome of a request.
 pub(super) fn write_reply(stream: &mut impl Write, outcome: Result<&[u8], &str>) -> io::Result<()> {
-    let (kind, payload) = match outcome {
-        Ok(payload) => (REPLY_OK, payload),
+    match outcome {
+        Ok(payload) => write(stream, REPLY_OK, payload),
         Err(reason) => {
             let mut end = reason.len().min(REASON_BYTES_MAX as usize);
             while !reason.is_char_boundary(end) {
                 end -= 1;
             }
-            (REPLY_ERROR, &reason.as_bytes()[..end])
+            write(stream, REPLY_ERROR, &reason.as_bytes()[..end])
         }
-    };
-    let mut head = vec![kind];
-    head.extend((payload.len() as u64).to_le_bytes());
-    stream.write_all(&head)?;
-    stream.write_all(payload)
+    }
 }
 
 /// Receives the outcome of a request; the inner error is the server's.
@@ -168,15 +167,6 @@ pub(super) fn unpack_exchange(mut bytes: &[u8]) -> io::Result<(Vec<Rank>, Vec<Ve
         .map(|_| read_u32(&mut bytes).map(Rank))
         .collect::<io::Result<_>>()?;
     Ok((peers, unpack(bytes)?))
-}
-
-/// Wraps an input/output failure.
-pub(super) fn oob_error(act: &'static str, reason: impl ToString) -> OobError {
-    OobError {
-        act,
-        reason: reason.to_string(),
-        mpi_class: None,
-    }
 }
 
 fn read_payload(stream: &mut impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {

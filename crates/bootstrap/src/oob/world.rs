@@ -74,13 +74,10 @@ impl World {
                 return Ok(Some(state.result.clone()));
             }
             let missing = |rank: &usize| state.given[*rank].is_none();
-            match (0..state.gone.len())
-                .filter(missing)
-                .find_map(|r| state.left(r))
-            {
-                Some(reason) => Err(reason),
-                None => Ok(None),
-            }
+            let mut ranks = (0..state.gone.len()).filter(missing);
+            ranks
+                .find_map(|rank| state.left(rank))
+                .map_or(Ok(None), Err)
         })
     }
 
@@ -95,24 +92,17 @@ impl World {
         check_peers(rank, self.size, peers, outgoing.len())?;
         let mut state = self.lock();
         for (peer, message) in peers.iter().zip(outgoing) {
-            state
-                .mail
-                .entry((rank.0, peer.0))
-                .or_default()
-                .push_back(message);
+            let queue = state.mail.entry((rank.0, peer.0)).or_default();
+            queue.push_back(message);
         }
         self.changed.notify_all();
         self.wait(state, rank, "exchange", alive, |state| {
-            let arrived = |state: &State, peer: Rank| {
-                state
-                    .mail
-                    .get(&(peer.0, rank.0))
-                    .is_some_and(|queue| !queue.is_empty())
+            let missing = |peer: &&Rank| {
+                let queue = state.mail.get(&(peer.0, rank.0));
+                queue.is_none_or(VecDeque::is_empty)
             };
-            for &peer in peers {
-                if !arrived(state, peer) {
-                    return state.left(peer.index()).map_or(Ok(None), Err);
-                }
+            if let Some(peer) = peers.iter().find(missing) {
+                return state.left(peer.index()).map_or(Ok(None), Err);
             }
             let take = |peer: &Rank| state.mail.get_mut(&(peer.0, rank.0))?.pop_front();
             Ok(Some(peers.iter().filter_map(take).collect()))
@@ -143,11 +133,7 @@ impl World {
         alive: &dyn Fn() -> bool,
         mut done: impl FnMut(&mut State) -> Result<Option<T>, String>,
     ) -> Result<T, OobError> {
-        let fail = |reason| OobError {
-            act,
-            reason,
-            mpi_class: None,
-        };
+        let fail = |reason| OobError::new(act, reason);
         loop {
             if let Some(value) = done(&mut state).map_err(fail)? {
                 return Ok(value);
@@ -186,13 +172,7 @@ pub(super) fn check_peers(
     peers: &[Rank],
     messages: usize,
 ) -> Result<(), OobError> {
-    let fail = |reason: String| {
-        Err(OobError {
-            act: "exchange",
-            reason,
-            mpi_class: None,
-        })
-    };
+    let fail = |reason: String| Err(OobError::new("exchange", reason));
     if peers.len() != messages {
         return fail(format!("{messages} messages for {} peers", peers.len()));
     }
