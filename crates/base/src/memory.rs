@@ -109,20 +109,6 @@ impl MemoryRange {
     }
 }
 
-/// Types that may live in memory shared between processes.
-///
-/// # Safety
-/// `repr(C)` or `repr(transparent)`, valid for every bit pattern, without pointers, references,
-/// handles or drop glue.
-pub unsafe trait ShareSafe {}
-
-// SAFETY: plain integer cells, valid for every bit pattern.
-unsafe impl ShareSafe for crate::sync::AtomicU8 {}
-// SAFETY: as above.
-unsafe impl ShareSafe for crate::sync::AtomicU32 {}
-// SAFETY: as above.
-unsafe impl ShareSafe for crate::sync::AtomicU64 {}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,6 @@
 //! Values only rise, so nothing is ever reset and "at least" is the only question asked.
 
 use ferrorail_base::NodeRank;
-use ferrorail_base::memory::ShareSafe;
 use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
 use std::mem;
 
@@ -34,9 +33,6 @@ const RECENT: usize = 156;
 
 /// Where in a [`Flag`] its status cell is.
 pub(crate) const STATUS: usize = mem::offset_of!(Flag, status);
-
-// SAFETY: `repr(C)`, atomic integers and padding, no pointer and no drop glue.
-unsafe impl ShareSafe for Flag {}
 
 /// An arrival flag: raised by the sender of a message, or the rail that brought it, and read by who awaits it.
 #[derive(Clone, Copy, Debug)]

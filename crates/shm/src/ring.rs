@@ -55,11 +55,6 @@ impl RingShape {
         self.slots
     }
 
-    /// Largest datagram in bytes.
-    pub fn bytes_max(self) -> u32 {
-        self.bytes_max
-    }
-
     /// Cells of 8 bytes that it needs.
     pub fn words(self) -> usize {
         self.slots as usize * self.slot_words()

@@ -7,7 +7,6 @@
 //! Protocol: operations use a rank's slots in turn, and a slot is written again only after all ranks
 //! finished reading what it held.
 
-use ferrorail_base::memory::ShareSafe;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 
 /// Words of 33 cache lines but for the flag.
@@ -23,9 +22,6 @@ pub struct EagerSlot {
     value: AtomicU64,
     words: [AtomicU64; WORDS],
 }
-
-// SAFETY: `repr(C)`, atomic integers only, no pointer and no drop glue.
-unsafe impl ShareSafe for EagerSlot {}
 
 impl Default for EagerSlot {
     fn default() -> Self {

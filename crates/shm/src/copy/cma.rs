@@ -42,11 +42,6 @@ impl Cma {
         read.is_ok() && word == expect
     }
 
-    /// The process.
-    pub fn pid(self) -> u32 {
-        self.pid
-    }
-
     /// Writes `local` to `remote` of the process, all of it.
     ///
     /// # Errors

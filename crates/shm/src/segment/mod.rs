@@ -17,7 +17,7 @@ pub(crate) use handle::{identity, open_known};
 use crate::flags::Flag;
 use crate::slot::EagerSlot;
 use ferrorail_base::config::ShmKind;
-use ferrorail_base::memory::{MemoryRange, ShareSafe};
+use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicU8, AtomicU32, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
@@ -28,18 +28,19 @@ use std::sync::Arc;
 /// Types whose shared references may point into a segment.
 ///
 /// # Safety
-/// Made of atomics (and padding) only, so that a peer's writes are no data race.
-pub unsafe trait AtomicCell: ShareSafe {}
+/// Made of atomics (and padding) only, so that a peer's writes are no data race: `repr(C)` or
+/// `repr(transparent)`, valid for every bit pattern, without pointers, references, handles or drop glue.
+pub unsafe trait AtomicCell {}
 
-// SAFETY: an atomic.
+// SAFETY: an atomic integer.
 unsafe impl AtomicCell for AtomicU8 {}
 // SAFETY: as above.
 unsafe impl AtomicCell for AtomicU32 {}
-// SAFETY: an atomic.
+// SAFETY: as above.
 unsafe impl AtomicCell for AtomicU64 {}
-// SAFETY: one atomic and padding.
+// SAFETY: `repr(C)`, atomic integers and padding.
 unsafe impl AtomicCell for Flag {}
-// SAFETY: eight atomics.
+// SAFETY: `repr(C)`, atomic integers only.
 unsafe impl AtomicCell for EagerSlot {}
 
 /// A shared mapping, or a part of one; unmapped when the last part is dropped. A creator's name (if it has
