@@ -3,9 +3,10 @@
 use super::mcs::McsLock;
 use super::queue::QueueLock;
 use super::served::ServedLock;
-use super::test_and_set::{Backoff, TestAndSetLock};
+use super::test_and_set::TestAndSetLock;
 use super::word::mcs;
 use super::{Entrance, LockError, LockSite, Mode, SEATS};
+use ferrorail_base::config::LockBackoff;
 
 /// The lock algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,15 +119,9 @@ enum State {
 }
 
 impl AnyLock {
-    /// A lock not held, with the algorithm's defaults.
-    #[must_use]
-    pub fn new(algorithm: LockAlgorithm) -> Self {
-        Self::with(algorithm, Backoff::default())
-    }
-
     /// A lock not held, which backs off as told if its algorithm does.
     #[must_use]
-    pub fn with(algorithm: LockAlgorithm, backoff: Backoff) -> Self {
+    pub fn new(algorithm: LockAlgorithm, backoff: Option<LockBackoff>) -> Self {
         Self {
             algorithm,
             held: false,

@@ -13,7 +13,6 @@ mod word;
 
 pub use any::{AnyLock, LockAlgorithm, Messages};
 pub use arbiter::Arbiter;
-pub use test_and_set::Backoff;
 pub use word::SEATS;
 
 use core::future::Future;

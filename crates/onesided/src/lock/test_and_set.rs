@@ -2,33 +2,15 @@
 
 use super::word::test_and_set::{EXCLUSIVE, FREE, SHARED};
 use super::{LockSite, Mode, Pause, RemoteWord};
+use ferrorail_base::config::LockBackoff;
 use ferrorail_base::random::SplitMix64;
-
-/// How long to leave the target alone after a failed attempt, in microseconds: at random between half the
-/// limit and the limit, which doubles from `first` up to `max`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backoff {
-    /// First limit; 0 retries at once for ever.
-    pub first: u32,
-    /// Largest limit.
-    pub max: u32,
-}
-
-impl Backoff {
-    /// Retry at once: the algorithm as first published, kept for comparison.
-    pub const NONE: Self = Self { first: 0, max: 0 };
-}
-
-impl Default for Backoff {
-    fn default() -> Self {
-        Self { first: 2, max: 64 }
-    }
-}
 
 /// Test-and-set lock: two messages without contention, unfair, any number of contenders.
 #[derive(Debug)]
 pub(super) struct TestAndSetLock {
-    backoff: Backoff,
+    /// How long to leave the target alone after a failed attempt: at random between half the limit and the limit,
+    /// which doubles. `None` tries again at once: the algorithm as first published, kept for comparison.
+    backoff: Option<LockBackoff>,
     /// How it is held, while it is.
     mode: Mode,
     random: u64,
@@ -36,7 +18,7 @@ pub(super) struct TestAndSetLock {
 
 impl TestAndSetLock {
     /// A lock that backs off as told.
-    pub const fn new(backoff: Backoff) -> Self {
+    pub const fn new(backoff: Option<LockBackoff>) -> Self {
         Self {
             backoff,
             mode: Mode::Shared,
@@ -49,19 +31,25 @@ impl TestAndSetLock {
         self.mode = mode;
     }
 
-    async fn back_off<S: LockSite>(&mut self, site: &S, limit: &mut u32) -> Result<(), S::Error> {
+    /// Leaves the target alone within a limit of microseconds; the next one.
+    async fn back_off<S: LockSite>(
+        &mut self,
+        site: &S,
+        limit: u32,
+        max: u32,
+    ) -> Result<u32, S::Error> {
         // A different sequence for every contender, or they would collide again.
         let mut random = SplitMix64(self.random ^ u64::from(site.contender()));
         let half = limit.div_ceil(2);
-        let units = half + (random.draw() >> 33) as u32 % (*limit - half + 1);
+        let units = half + (random.draw() >> 33) as u32 % (limit - half + 1);
         self.random = random.0;
-        *limit = limit.saturating_mul(2).min(self.backoff.max);
-        site.pause(Pause::Backoff(units)).await
+        site.pause(Pause::Backoff(units)).await?;
+        Ok(limit.saturating_mul(2).min(max))
     }
 
     pub async fn acquire<S: LockSite>(&mut self, site: &S, mode: Mode) -> Result<(), S::Error> {
         let home = site.home();
-        let mut limit = self.backoff.first;
+        let mut backoff = self.backoff;
         let mut expected = FREE;
         loop {
             let swap = match mode {
@@ -79,8 +67,8 @@ impl TestAndSetLock {
                 continue;
             }
             expected = FREE;
-            if limit > 0 {
-                self.back_off(site, &mut limit).await?;
+            if let Some(LockBackoff { first_us, max_us }) = &mut backoff {
+                *first_us = self.back_off(site, *first_us, *max_us).await?;
             }
         }
     }

@@ -186,20 +186,16 @@ impl<F: Endpoint> Window<F> {
             return Ok(());
         }
         self.exclusively(target, held, || {
-            let mut before = [0u8; SWAP_BYTES_MAX];
-            let mut expected = [0u8; SWAP_BYTES_MAX];
-            let here = MemoryRange::new(before.as_mut_ptr(), bytes);
-            // SAFETY: the caller's contract; both arrays have room; the target's bytes are inside.
+            let mut element = [0u8; SWAP_BYTES_MAX];
+            let here = MemoryRange::new(element.as_mut_ptr(), bytes);
+            // SAFETY: the caller's contract; the array has room; the target's bytes are inside.
             unsafe {
-                ptr::copy_nonoverlapping(compare, expected.as_mut_ptr(), bytes);
                 self.move_run(target, Direction::Get, here, base)?;
-                self.settle(target)?;
-                if before[..bytes] == expected[..bytes] {
-                    let new = MemoryRange::new(origin, bytes);
-                    self.move_run(target, Direction::Put, new, base)?;
+                self.settled(target)?;
+                if update::compare_and_swap(here.as_ptr(), origin, compare, result, bytes) {
+                    self.move_run(target, Direction::Put, here, base)?;
                     self.settled_here(target)?;
                 }
-                ptr::copy_nonoverlapping(before.as_ptr(), result, bytes);
             }
             Ok(())
         })
@@ -209,18 +205,15 @@ impl<F: Endpoint> Window<F> {
     /// As [`Window::accumulate`].
     pub(super) unsafe fn run(&self, job: &Job<'_>) -> Result<(), WindowError> {
         let memory = self.targets[job.target.index()].memory;
-        let singles = [job.origin, job.result]
-            .into_iter()
-            .flatten()
-            .all(|side| side.shape.single().is_some());
-        if let (Memory::Mapped(base), Some(piece), true) = (memory, job.there.single(), singles) {
+        // Without an origin nothing is read there.
+        let origin = job.origin.map_or((ptr::null(), job.there), |side| {
+            (side.address.cast_const(), side.shape)
+        });
+        let result = job.result.map(|side| (side.address, side.shape));
+        if let Memory::Mapped(base) = memory
+            && let Some((origin, result, piece)) = in_one_run(origin, result, job.there)
+        {
             let there = (base as *mut u8).wrapping_offset(job.base + piece.offset);
-            let start = |side: Side<'_>| {
-                let offset = side.shape.single().map_or(0, |piece| piece.offset);
-                side.address.wrapping_offset(offset)
-            };
-            let result = job.result.map_or(ptr::null_mut(), start);
-            let origin = job.origin.map_or(ptr::null_mut(), start);
             // SAFETY: inside the target's mapped memory; the caller's contract.
             return unsafe {
                 job.update
@@ -277,7 +270,7 @@ impl<F: Endpoint> Window<F> {
             // SAFETY: each chunk has room for `bytes`, and the sides are the caller's.
             unsafe {
                 self.move_chunk(job, Direction::Get, &mut there.0, theirs, bytes)?;
-                self.settle(job.target)?;
+                self.settled(job.target)?;
                 if let Some((side, cutter)) = &mut result {
                     side.copy(cutter, theirs, bytes, true);
                 }

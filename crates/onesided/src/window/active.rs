@@ -231,7 +231,7 @@ impl<F: Endpoint> Window<F> {
                 break;
             };
             self.await_post(target)?;
-            self.settle(target)?;
+            self.settled(target)?;
             let completions = {
                 let count = &mut self.active().completions[target.index()].0;
                 *count += 1;

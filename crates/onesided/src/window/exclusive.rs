@@ -24,7 +24,7 @@ impl<F: Endpoint> Window<F> {
     ) -> Result<R, WindowError> {
         if held.is_exclusive() {
             let outcome = act()?;
-            self.settle(target)?;
+            self.settled(target)?;
             return Ok(outcome);
         }
         if self.rails.is_none() {
@@ -47,7 +47,7 @@ impl<F: Endpoint> Window<F> {
         let outcome = act();
         site.follow(self.to_follow(target, &passive.accumulate)?);
         self.drive(target, doing, passive.accumulate.release(&site))?;
-        self.settle(target)?;
+        self.settled(target)?;
         outcome
     }
 

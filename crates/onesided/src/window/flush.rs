@@ -55,7 +55,7 @@ impl<F: Endpoint> Window<F> {
         if held.is_wanted() {
             self.acquire(target)?;
         }
-        self.settle(target)
+        self.settled(target)
     }
 
     /// `MPI_Win_flush_all`.
@@ -70,14 +70,6 @@ impl<F: Endpoint> Window<F> {
     /// `MPI_Win_sync`: what others stored is seen, what this rank stored can be seen.
     pub fn sync(&self) {
         ferrorail_base::sync::fence(Ordering::SeqCst);
-    }
-
-    /// Waits until nothing that was started on `target` is under way, in any epoch.
-    ///
-    /// # Errors
-    /// A rail's failure.
-    pub fn settled(&self, target: Rank) -> Result<(), WindowError> {
-        self.settle(target)
     }
 
     /// Waits until nothing that was started on `target` uses the caller's buffers.
@@ -100,9 +92,12 @@ impl<F: Endpoint> Window<F> {
         self.rails.as_ref()
     }
 
-    /// Waits until nothing is under way to `target`: it is complete there too then.
+    /// Waits until nothing that was started on `target` is under way, in any epoch: it is complete there too then.
+    ///
+    /// # Errors
+    /// A rail's failure.
     #[inline]
-    pub(super) fn settle(&self, target: Rank) -> Result<(), WindowError> {
+    pub fn settled(&self, target: Rank) -> Result<(), WindowError> {
         let Some(rails) = self.rails_to(target) else {
             return Ok(());
         };
@@ -118,7 +113,7 @@ impl<F: Endpoint> Window<F> {
             return Ok(());
         };
         while let Some(target) = rails.busy_target() {
-            self.settle(target)?;
+            self.settled(target)?;
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ use ferrorail_fabric::LocalRegion;
 use std::sync::Arc;
 
 /// What is kept, within bounds. A region that only this refers to is in no operation.
+#[derive(Default)]
 pub(super) struct Kept {
     /// The least recently used first.
     regions: Vec<Arc<LocalRegion>>,

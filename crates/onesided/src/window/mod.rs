@@ -75,7 +75,7 @@ pub use target::{Link, Memory, Target};
 pub use update::{Combine, Update};
 pub use waiting::ProcessContext;
 
-use crate::lock::{AnyLock, Backoff, LockAlgorithm};
+use crate::lock::{AnyLock, LockAlgorithm};
 use active::Active;
 use dynamic::Dynamic;
 use ferrorail_base::Rank;
@@ -85,7 +85,6 @@ use ferrorail_fabric::Endpoint;
 use ferrorail_shm::{Doorbell, Segment};
 use held::HeldCell;
 use kept::Kept;
-use layout::PeerWord;
 use passive::Passive;
 use serve::Service;
 use waiting::Waiting;
@@ -184,18 +183,11 @@ impl<F: Endpoint> Window<F> {
     #[must_use]
     pub fn new(parts: Parts<F>) -> Self {
         let ranks = parts.targets.len();
-        let handled = parts.service_plan.as_ref();
-        let by_service_thread =
-            handled.is_some_and(|service_plan| service_plan.accumulate_from.is_some());
+        let by_service_thread = (parts.service_plan.as_ref())
+            .is_some_and(|service_plan| service_plan.accumulate_from.is_some());
         // Words of an accumulate lock have as many contenders.
         let accumulate = LockAlgorithm::for_ranks(ranks as u32 + u32::from(by_service_thread));
-        let backoff = match parts.settings.lock_backoff {
-            Some(bounds) => Backoff {
-                first: bounds.first_us,
-                max: bounds.max_us,
-            },
-            None => Backoff::NONE,
-        };
+        let backoff = parts.settings.lock_backoff;
         let passive = || Claim::new(Passive::new(parts.lock, accumulate, backoff));
         if let Some(rails) = &parts.rails {
             *rails.kept() = Kept::new(&parts.settings);
@@ -208,7 +200,7 @@ impl<F: Endpoint> Window<F> {
                 Service::new(
                     ranks as u32,
                     parts.lock,
-                    AnyLock::with(accumulate, backoff),
+                    AnyLock::new(accumulate, backoff),
                     service_plan,
                 )
             }),
@@ -293,12 +285,6 @@ impl<F: Endpoint> Window<F> {
     #[inline]
     fn own_word(&self, offset: usize) -> &AtomicU64 {
         self.segment.word(self.control + offset)
-    }
-
-    /// A word of the line that this rank keeps for `peer`.
-    #[inline]
-    fn own_peer_word(&self, peer: Rank, word: PeerWord) -> &AtomicU64 {
-        self.own_word(layout::peer(peer.0, word))
     }
 
     fn active(&self) -> MutexGuard<'_, Active> {

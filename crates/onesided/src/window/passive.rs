@@ -11,8 +11,9 @@ use super::layout;
 use super::target::Memory;
 use super::word::{Begun, Which};
 use super::{Waiting, Window, WindowError, count};
-use crate::lock::{AnyLock, Backoff, Entrance, LockAlgorithm, LockError, Mode};
+use crate::lock::{AnyLock, Entrance, LockAlgorithm, LockError, Mode};
 use ferrorail_base::Rank;
+use ferrorail_base::config::LockBackoff;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_fabric::{Endpoint, Ticket};
 use std::future::Future;
@@ -32,11 +33,15 @@ pub(super) struct Passive {
 }
 
 impl Passive {
-    pub fn new(lock: LockAlgorithm, accumulate: LockAlgorithm, backoff: Backoff) -> Self {
+    pub fn new(
+        lock: LockAlgorithm,
+        accumulate: LockAlgorithm,
+        backoff: Option<LockBackoff>,
+    ) -> Self {
         Self {
-            lock: AnyLock::with(lock, backoff),
-            holders: AnyLock::with(LockAlgorithm::TestAndSet, backoff),
-            accumulate: AnyLock::with(accumulate, backoff),
+            lock: AnyLock::new(lock, backoff),
+            holders: AnyLock::new(LockAlgorithm::TestAndSet, backoff),
+            accumulate: AnyLock::new(accumulate, backoff),
             early: None,
             wish: None,
         }
@@ -214,7 +219,7 @@ impl<F: Endpoint> Window<F> {
         let mut passive = self.claim(&self.passive[target.index()], target)?;
         let held = self.held(target);
         if held.is_unchecked() {
-            self.settle(target)?;
+            self.settled(target)?;
             self.held[target.index()].set(Held::NOTHING);
             return Ok(());
         }
@@ -234,7 +239,7 @@ impl<F: Endpoint> Window<F> {
         let site = self.site(target, Which::Lock);
         site.follow(put);
         self.drive(target, doing, passive.lock.release(&site))?;
-        self.settle(target)
+        self.settled(target)
     }
 
     /// The put which the release of `lock` has to follow, so that who gets it next finds what was put.
@@ -251,7 +256,7 @@ impl<F: Endpoint> Window<F> {
         {
             return Ok(Some(put));
         }
-        self.settle(target)?;
+        self.settled(target)?;
         Ok(None)
     }
 

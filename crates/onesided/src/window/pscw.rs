@@ -58,7 +58,7 @@ impl<F: Endpoint> Window<F> {
     pub(super) fn has_signalled(&self, from: Rank, what: Status, number: u64) -> bool {
         match self.settings.pscw {
             Pscw::Counters => {
-                let word = self.own_peer_word(from, what.counter());
+                let word = self.own_word(layout::peer(from.0, what.counter()));
                 word.load(Ordering::Acquire) >= number
             }
             Pscw::BitVectors => {
@@ -78,7 +78,7 @@ impl<F: Endpoint> Window<F> {
             return Ok(());
         }
         // The one before has arrived, and is not done again.
-        self.settle(to)?;
+        self.settled(to)?;
         fence(Ordering::SeqCst);
         let mut status = status;
         let here = MemoryRange::new(&raw mut status, 1);

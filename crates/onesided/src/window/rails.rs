@@ -8,7 +8,6 @@ use super::kept::Kept;
 use super::layout::STAGING_BYTES;
 use super::outstanding::{After, Buffer, Outstanding};
 use super::target::Link;
-use ferrorail_base::config::WindowSettings;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_base::{RailId, Rank};
@@ -83,7 +82,7 @@ impl<F: Endpoint> WindowRails<F> {
             links: vec![None; ranks],
             imported: Vec::new(),
             outstanding: Mutex::new(Outstanding::new(weights_by_rank)),
-            kept: Mutex::new(Kept::new(&WindowSettings::default())),
+            kept: Mutex::default(),
         }
     }
 
@@ -210,23 +209,22 @@ impl<F: Endpoint> WindowRails<F> {
 
     /// Whether nothing is under way to `target`.
     pub(super) fn is_idle(&self, target: Rank) -> Result<bool, WindowError> {
-        let mut outstanding = self.outstanding();
-        if outstanding.counts[target.index()] > 0 {
-            self.fabric.progress()?;
-            self.reap(&mut outstanding)?;
-        }
-        Ok(outstanding.counts[target.index()] == 0)
+        self.is_over(|outstanding| outstanding.counts[target.index()] > 0)
     }
 
     /// Whether nothing that is under way to `target` uses a buffer of the caller's.
     pub(super) fn is_idle_here(&self, target: Rank) -> Result<bool, WindowError> {
+        self.is_over(|outstanding| outstanding.uses_buffers(target))
+    }
+
+    /// Looks after completions where something `waits`. Whether nothing does any more.
+    fn is_over(&self, waits: impl Fn(&Outstanding) -> bool) -> Result<bool, WindowError> {
         let mut outstanding = self.outstanding();
-        if !outstanding.uses_buffers(target) {
-            return Ok(true);
+        if waits(&outstanding) {
+            self.fabric.progress()?;
+            self.reap(&mut outstanding)?;
         }
-        self.fabric.progress()?;
-        self.reap(&mut outstanding)?;
-        Ok(!outstanding.uses_buffers(target))
+        Ok(!waits(&outstanding))
     }
 
     /// Some rank to which something is under way.

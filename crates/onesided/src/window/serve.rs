@@ -89,13 +89,7 @@ const STOPPED: WindowError =
     WindowError::Synchronisation("the service thread was stopped at its work");
 
 impl<F: Endpoint> Window<F> {
-    /// Whether a service thread must serve this window.
-    #[must_use]
-    pub fn needs_service(&self) -> bool {
-        self.service.is_some()
-    }
-
-    /// Whether it must look all the time, because nobody wakes it.
+    /// Whether its service thread must look all the time, because nobody wakes it.
     #[must_use]
     pub fn wants_polling(&self) -> bool {
         self.service.as_ref().is_some_and(|service| !service.wakes)

@@ -5,7 +5,7 @@
 
 use super::Window;
 use ferrorail_base::sync::{
-    AtomicBool, AtomicU32, Claim, Claimed, Mutex, MutexGuard, Ordering, assert_unlocked, yield_now,
+    AtomicBool, AtomicU32, Claim, Claimed, Mutex, Ordering, assert_unlocked, yield_now,
 };
 use ferrorail_fabric::Endpoint;
 use ferrorail_shm::{WakePipe, WakePipeHandle, spawn_quietly};
@@ -77,7 +77,7 @@ impl<F: Endpoint> ServiceThread<F> {
                 return false;
             }
         }
-        let mut fabrics = self.shared.fabrics();
+        let mut fabrics = self.shared.fabrics.lock();
         if !fabrics.iter().any(|known| Arc::ptr_eq(known, fabric)) {
             fabrics.push(Arc::clone(fabric));
         }
@@ -129,10 +129,6 @@ impl<F: Endpoint> Shared<F> {
         }
     }
 
-    fn fabrics(&self) -> MutexGuard<'_, Vec<Arc<F>>> {
-        self.fabrics.lock()
-    }
-
     /// Readies the wake-up events of each of `fabrics` in turn; what tells of its next.
     fn arm(fabrics: &[Arc<F>]) -> impl Iterator<Item = Vec<BorrowedFd<'_>>> {
         fabrics.iter().map(|fabric| {
@@ -164,7 +160,7 @@ impl<F: Endpoint> Shared<F> {
             if self.look(&windows) {
                 busy = busy.wrapping_add(1);
                 if busy.is_multiple_of(LOOKS_PER_ARM) {
-                    Self::arm(&self.fabrics()).for_each(drop);
+                    Self::arm(&self.fabrics.lock()).for_each(drop);
                 }
                 continue;
             }
@@ -176,7 +172,7 @@ impl<F: Endpoint> Shared<F> {
             for window in windows.iter() {
                 window.set_asleep(true);
             }
-            let fabrics: Vec<Arc<F>> = self.fabrics().clone();
+            let fabrics: Vec<Arc<F>> = self.fabrics.lock().clone();
             let wake_descriptors: Vec<_> = Self::arm(&fabrics).flatten().collect();
             let missed = self.look(&windows);
             drop(windows);

@@ -124,11 +124,8 @@ impl<'a> Cutter<'a> {
 
     /// The next piece, of at most `bytes` bytes; `None` at the end.
     pub fn take(&mut self, bytes: usize) -> Option<Piece> {
-        while self.rest.bytes == 0 {
-            self.rest = self.pieces.next()?;
-        }
         let taken = Piece {
-            bytes: self.rest.bytes.min(bytes),
+            bytes: self.left()?.min(bytes),
             ..self.rest
         };
         self.rest.offset = self.rest.offset.wrapping_add(taken.bytes as isize);

@@ -29,17 +29,9 @@ impl<F: Endpoint> Window<F> {
         there: &Shape<'_>,
     ) -> Result<(), WindowError> {
         count(&self.counters.puts);
+        let here = (origin.cast_mut(), shape);
         // SAFETY: the caller's contract; a put only reads there.
-        unsafe {
-            self.move_all(
-                Direction::Put,
-                origin.cast_mut(),
-                shape,
-                target,
-                displacement,
-                there,
-            )
-        }
+        unsafe { self.move_all(Direction::Put, here, target, (displacement, there)) }
     }
 
     /// `MPI_Get`: as [`Window::put`] the other way.
@@ -60,7 +52,14 @@ impl<F: Endpoint> Window<F> {
     ) -> Result<(), WindowError> {
         count(&self.counters.gets);
         // SAFETY: the caller's contract.
-        unsafe { self.move_all(Direction::Get, origin, shape, target, displacement, there) }
+        unsafe {
+            self.move_all(
+                Direction::Get,
+                (origin, shape),
+                target,
+                (displacement, there),
+            )
+        }
     }
 
     /// Where elements of `shape` are, `displacement` units from `target`'s base.
@@ -81,11 +80,9 @@ impl<F: Endpoint> Window<F> {
     unsafe fn move_all(
         &self,
         direction: Direction,
-        origin: *mut u8,
-        shape: &Shape<'_>,
+        (origin, shape): (*mut u8, &Shape<'_>),
         target: Rank,
-        displacement: i64,
-        there: &Shape<'_>,
+        (displacement, there): (i64, &Shape<'_>),
     ) -> Result<(), WindowError> {
         same_length(shape, there)?;
         let base = self.place(target, displacement, there)?;

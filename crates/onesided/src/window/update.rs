@@ -95,7 +95,7 @@ impl Update<'_> {
 }
 
 /// Replaces the element at `there` by that at `origin` if it equals that at `compare`; `result` gets the
-/// one before.
+/// one before. Whether it did.
 ///
 /// # Safety
 /// All have `bytes` bytes, at most [`SWAP_BYTES_MAX`]; `there` and `result` are writable, and no other
@@ -107,7 +107,7 @@ pub(super) unsafe fn compare_and_swap(
     compare: *const u8,
     result: *mut u8,
     bytes: usize,
-) {
+) -> bool {
     // SAFETY: the caller's contract; both arrays have room.
     unsafe {
         match bytes {
@@ -118,10 +118,12 @@ pub(super) unsafe fn compare_and_swap(
         let (mut before, mut expected) = ([0u8; SWAP_BYTES_MAX], [0u8; SWAP_BYTES_MAX]);
         ptr::copy(there, before.as_mut_ptr(), bytes);
         ptr::copy(compare, expected.as_mut_ptr(), bytes);
-        if before == expected {
+        let equal = before == expected;
+        if equal {
             ptr::copy(origin, there, bytes);
         }
         ptr::copy(before.as_ptr(), result, bytes);
+        equal
     }
 }
 
@@ -135,14 +137,16 @@ unsafe fn swap_word<W: Copy + PartialEq>(
     origin: *const u8,
     compare: *const u8,
     result: *mut u8,
-) {
+) -> bool {
     // SAFETY: the caller's contract.
     unsafe {
         let before = there.cast::<W>().read_unaligned();
-        if before == compare.cast::<W>().read_unaligned() {
+        let equal = before == compare.cast::<W>().read_unaligned();
+        if equal {
             let new = origin.cast::<W>().read_unaligned();
             there.cast::<W>().write_unaligned(new);
         }
         result.cast::<W>().write_unaligned(before);
+        equal
     }
 }

@@ -3,8 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use ferrorail_base::config::LockBackoff;
+
 use super::virtual_time::{ROUND_TRIP, World};
-use crate::lock::{AnyLock, Backoff, Entrance, LockAlgorithm, Mode, SEATS};
+use crate::lock::{AnyLock, Entrance, LockAlgorithm, Mode, SEATS};
 
 /// A contest for one lock.
 #[derive(Clone, Copy)]
@@ -83,7 +85,7 @@ impl Referee {
 }
 
 fn run(contest: Contest, algorithm: LockAlgorithm) -> Outcome {
-    run_losing(0, contest, algorithm, Backoff::default())
+    run_losing(0, contest, algorithm, Some(LockBackoff::default()))
 }
 
 /// So many of 100 stores are not acknowledged.
@@ -91,7 +93,7 @@ fn run_losing(
     lost_percent: u64,
     contest: Contest,
     algorithm: LockAlgorithm,
-    backoff: Backoff,
+    backoff: Option<LockBackoff>,
 ) -> Outcome {
     let referee = Rc::new(Referee::default());
     *referee.arrivals.borrow_mut() = vec![None; contest.contenders as usize];
@@ -113,7 +115,7 @@ fn run_losing(
     for contender in 0..contest.contenders {
         let (world, referee, left) = (world.clone(), referee.clone(), left.clone());
         tasks.push(Box::pin(async move {
-            let mut lock = AnyLock::with(algorithm, backoff);
+            let mut lock = AnyLock::new(algorithm, backoff);
             let site = world.site(contender);
             for _ in 0..contest.acquisitions_each {
                 let mode = if world.random(100) < contest.shared_percent {
@@ -175,7 +177,7 @@ fn no_hand_over_is_lost_or_taken_twice_where_rails_fail() {
                 hold: [0, ROUND_TRIP][seed as usize % 2],
                 think: [0, ROUND_TRIP / 2][seed as usize / 2 % 2],
             };
-            let outcome = run_losing(20, contest, algorithm, Backoff::default());
+            let outcome = run_losing(20, contest, algorithm, Some(LockBackoff::default()));
             let all = u64::from(contest.contenders * contest.acquisitions_each);
             assert_eq!(outcome.acquisitions, all, "{algorithm:?}, seed {seed}");
         }
@@ -334,12 +336,7 @@ fn messages_of_seven_contenders_are_those_of_the_thesis() {
     let mut seven = [0.0; 4];
     for contenders in 1..=8 {
         let row = [
-            run_losing(
-                0,
-                contest(contenders),
-                LockAlgorithm::TestAndSet,
-                Backoff::NONE,
-            ),
+            run_losing(0, contest(contenders), LockAlgorithm::TestAndSet, None),
             run(contest(contenders), LockAlgorithm::TestAndSet),
             run(contest(contenders), LockAlgorithm::Mcs),
             run(contest(contenders), LockAlgorithm::Queue),

@@ -3,9 +3,9 @@
 use ferrorail_base::sync::yield_now;
 
 use super::atomic_site::{AtomicSite, SharedLock};
-use super::block_on;
+use super::{block_on, part};
 use crate::lock::Mode::{Exclusive, Shared};
-use crate::lock::{AnyLock, Entrance, LockAlgorithm, LockSite, Mode};
+use crate::lock::{Entrance, LockAlgorithm, LockSite, Mode};
 
 /// How contenders get the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ fn use_lock(
     way: Way,
     modes: &[Mode],
 ) {
-    let mut part = AnyLock::new(algorithm);
+    let mut part = part(algorithm);
     let me = site.contender();
     let shortcut = way == Way::Shortcut || way == Way::Both && me.is_multiple_of(2);
     for &mode in modes {

@@ -1,8 +1,8 @@
 //! What callers may do wrong, and the names.
 
 use super::atomic_site::SharedLock;
-use super::block_on;
-use crate::lock::{AnyLock, Arbiter, Entrance, LockAlgorithm, LockError, Mode, SEATS};
+use super::{block_on, part};
+use crate::lock::{Arbiter, Entrance, LockAlgorithm, LockError, Mode, SEATS};
 
 #[test]
 fn a_lock_is_not_acquired_or_released_twice() {
@@ -13,7 +13,7 @@ fn a_lock_is_not_acquired_or_released_twice() {
         let mut relax = || {
             shared.serve(&mut arbiter);
         };
-        let mut lock = AnyLock::new(algorithm);
+        let mut lock = part(algorithm);
         assert_eq!(
             block_on(lock.release(&site), &mut relax),
             Err(LockError::NotHeld)
@@ -36,7 +36,7 @@ fn a_lock_is_not_acquired_or_released_twice() {
 #[test]
 fn queue_refuses_more_contenders_than_it_has_seats() {
     let shared = SharedLock::new(SEATS + 1);
-    let mut lock = AnyLock::new(LockAlgorithm::Queue);
+    let mut lock = part(LockAlgorithm::Queue);
     let entrance = Entrance::Fair(Mode::Exclusive);
     let refused = block_on(lock.acquire(&shared.site(0), entrance), || ());
     assert!(matches!(

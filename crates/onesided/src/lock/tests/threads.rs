@@ -6,8 +6,8 @@ use ferrorail_base::random::SplitMix64;
 use ferrorail_base::sync::yield_now;
 
 use super::atomic_site::SharedLock;
-use super::block_on;
-use crate::lock::{AnyLock, Entrance, LockAlgorithm, Mode};
+use super::{block_on, part};
+use crate::lock::{Entrance, LockAlgorithm, Mode};
 
 const CONTENDERS: u32 = 16;
 
@@ -22,7 +22,7 @@ fn stress(algorithm: LockAlgorithm, seed: u64, shared_percent: u64) {
             let lock = Arc::clone(&lock);
             std::thread::spawn(move || {
                 let site = lock.site(contender);
-                let mut part = AnyLock::new(algorithm);
+                let mut part = part(algorithm);
                 let mut random = SplitMix64(seed ^ u64::from(contender) << 32);
                 let mut exclusive = 0;
                 for _ in 0..80 {
@@ -85,7 +85,7 @@ fn holders_of_several_locks_and_writers_do_not_wait_for_each_other() {
                 let locks = locks.clone();
                 std::thread::spawn(move || {
                     let sites: Vec<_> = locks.iter().map(|lock| lock.site(contender)).collect();
-                    let mut parts: Vec<_> = (0..LOCKS).map(|_| AnyLock::new(algorithm)).collect();
+                    let mut parts: Vec<_> = (0..LOCKS).map(|_| part(algorithm)).collect();
                     let mut random = SplitMix64(u64::from(contender));
                     for _ in 0..200 {
                         let first = random.draw() as usize;

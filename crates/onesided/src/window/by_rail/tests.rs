@@ -112,7 +112,7 @@ impl Endpoint for Narrow {
 }
 
 /// A process whose host makes room for so many puts each time it is driven.
-pub(in crate::window) struct Process {
+struct Process {
     fabric: Arc<Narrow>,
     wait: WaitPolicy,
     operand_buffer: usize,
@@ -120,7 +120,7 @@ pub(in crate::window) struct Process {
 
 impl Process {
     /// One that puts nothing on rails, and whose peers are found dead.
-    pub(in crate::window) fn without_rails() -> Self {
+    fn without_rails() -> Self {
         Self {
             fabric: Arc::default(),
             wait: WaitPolicy::for_host(2, 1, None),
@@ -149,6 +149,37 @@ impl ProcessContext for Process {
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         Err(doing.into())
     }
+}
+
+/// All ranks of a window of one node, in this process.
+pub(in crate::window) fn on_one_node(
+    layout: WindowLayout,
+    settings: WindowSettings,
+) -> Vec<Window<Narrow>> {
+    let first = Segment::create(ShmKind::Auto, layout.memory()).expect("memory");
+    let target = |rank| Target {
+        bytes: 0,
+        unit: 1,
+        memory: Memory::Mapped(0),
+        control: Some(layout.control(rank)),
+        link: None,
+        elements: None,
+    };
+    let window = |rank| {
+        Window::new(Parts {
+            rank: Rank(rank),
+            segment: Segment::attach(&first.handle()).expect("memory"),
+            layout,
+            control: layout.control(rank),
+            targets: (0..layout.ranks).map(target).collect(),
+            rails: None,
+            lock: LockAlgorithm::for_ranks(layout.ranks),
+            settings,
+            service_plan: None,
+            process_context: Box::new(Process::without_rails()),
+        })
+    };
+    (0..layout.ranks).map(window).collect()
 }
 
 /// A window of two ranks on two nodes.

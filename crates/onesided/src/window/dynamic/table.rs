@@ -224,6 +224,6 @@ impl<F: Endpoint> Window<F> {
         let here = MemoryRange::new(into.as_mut_ptr().cast(), size_of_val(into));
         // SAFETY: `into` is waited for just below; the peer registered the words.
         unsafe { self.move_by_rail(target, Direction::Get, here, region, offset)? };
-        self.settle(target)
+        self.settled(target)
     }
 }

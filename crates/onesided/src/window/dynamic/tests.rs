@@ -1,14 +1,12 @@
 //! Tables that grow, that change while they are read, and whose owner died.
 
 use super::{find, holds};
-use crate::lock::LockAlgorithm;
-use crate::window::by_rail::tests::{Narrow, Process};
-use crate::window::{Memory, Parts, Shape, Target, Window, WindowError, WindowLayout, layout};
+use crate::window::by_rail::tests::{Narrow, on_one_node};
+use crate::window::{Shape, Window, WindowError, WindowLayout, layout};
 use ferrorail_base::Rank;
-use ferrorail_base::config::{ShmKind, WindowSettings};
+use ferrorail_base::config::WindowSettings;
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_fabric::{RAILS_MAX, RemoteRegion};
-use ferrorail_shm::Segment;
 
 const LAYOUT: WindowLayout = WindowLayout {
     ranks: 2,
@@ -23,31 +21,8 @@ const PIECE: usize = 64;
 
 /// Both ranks of a dynamic window of one node, in this process.
 fn windows() -> [Window<Narrow>; 2] {
-    let segment = Segment::create(ShmKind::Auto, LAYOUT.memory()).expect("memory");
-    let other = Segment::attach(&segment.handle()).expect("memory");
-    let target = |rank| Target {
-        bytes: 0,
-        unit: 1,
-        memory: Memory::Mapped(0),
-        control: Some(LAYOUT.control(rank)),
-        link: None,
-        elements: None,
-    };
-    let window = |rank, segment| {
-        Window::new(Parts {
-            rank: Rank(rank),
-            segment,
-            layout: LAYOUT,
-            control: LAYOUT.control(rank),
-            targets: vec![target(0), target(1)],
-            rails: None,
-            lock: LockAlgorithm::Queue,
-            settings: WindowSettings::default(),
-            service_plan: None,
-            process_context: Box::new(Process::without_rails()),
-        })
-    };
-    [window(0, segment), window(1, other)]
+    let both = on_one_node(LAYOUT, WindowSettings::default()).try_into();
+    both.unwrap_or_else(|_| unreachable!("two ranks"))
 }
 
 fn attach(window: &Window<Narrow>, memory: &[u8], piece: usize) {

@@ -1,12 +1,10 @@
 //! Epochs of more ranks than a word has bits, in different numbers for each pair.
 
-use crate::lock::LockAlgorithm;
-use crate::window::by_rail::tests::{Narrow, Process};
+use crate::window::by_rail::tests::{Narrow, on_one_node};
 use crate::window::layout::Status;
-use crate::window::{Memory, Parts, Target, Window, WindowError, WindowLayout};
+use crate::window::{Window, WindowError, WindowLayout};
 use ferrorail_base::Rank;
-use ferrorail_base::config::{Pscw, ShmKind, WindowSettings};
-use ferrorail_shm::Segment;
+use ferrorail_base::config::{Pscw, WindowSettings};
 
 const RANKS: u32 = 70;
 
@@ -19,33 +17,8 @@ fn windows(pscw: Pscw) -> Vec<Window<Narrow>> {
         dynamic: false,
         operand_bytes: 0,
     };
-    let first = Segment::create(ShmKind::Auto, layout.memory()).expect("memory");
-    let target = |rank| Target {
-        bytes: 0,
-        unit: 1,
-        memory: Memory::Mapped(0),
-        control: Some(layout.control(rank)),
-        link: None,
-        elements: None,
-    };
-    let window = |rank| {
-        Window::new(Parts {
-            rank: Rank(rank),
-            segment: Segment::attach(&first.handle()).expect("memory"),
-            layout,
-            control: layout.control(rank),
-            targets: (0..RANKS).map(target).collect(),
-            rails: None,
-            lock: LockAlgorithm::TestAndSet,
-            settings: WindowSettings {
-                pscw,
-                ..WindowSettings::default()
-            },
-            service_plan: None,
-            process_context: Box::new(Process::without_rails()),
-        })
-    };
-    (0..RANKS).map(window).collect()
+    let usual = WindowSettings::default();
+    on_one_node(layout, WindowSettings { pscw, ..usual })
 }
 
 /// Whether `from` has posted to `to` as often as `to` expects once it has started `number` times.
