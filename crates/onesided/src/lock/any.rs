@@ -106,7 +106,8 @@ impl LockAlgorithm {
 #[derive(Debug)]
 pub struct AnyLock {
     algorithm: LockAlgorithm,
-    held: bool,
+    /// How it is held, if it is.
+    held: Option<Mode>,
     state: State,
 }
 
@@ -124,7 +125,7 @@ impl AnyLock {
     pub fn new(algorithm: LockAlgorithm, backoff: Option<LockBackoff>) -> Self {
         Self {
             algorithm,
-            held: false,
+            held: None,
             state: match algorithm {
                 LockAlgorithm::TestAndSet => State::TestAndSet(TestAndSetLock::new(backoff)),
                 LockAlgorithm::Mcs => State::Mcs(McsLock::default()),
@@ -146,7 +147,7 @@ impl AnyLock {
         site: &S,
         entrance: Entrance,
     ) -> Result<(), LockError<S::Error>> {
-        if self.held {
+        if self.held.is_some() {
             return Err(LockError::Held);
         }
         let (contenders, max) = (site.contenders(), self.algorithm.contenders_max());
@@ -163,18 +164,15 @@ impl AnyLock {
             State::Queue(lock) => lock.acquire(site, entrance).await?,
             State::Served(lock) => lock.acquire(site, entrance).await?,
         }
-        self.held = true;
+        self.held = Some(entrance.mode());
         Ok(())
     }
 
     /// Takes over what [`LockAlgorithm::try_enter`] got.
     pub fn adopt(&mut self, mode: Mode) {
-        self.held = true;
-        match &mut self.state {
-            State::TestAndSet(lock) => lock.adopt(mode),
-            State::Queue(lock) => lock.adopt(mode),
-            _ => debug_assert!(false, "the algorithm has no shortcut"),
-        }
+        let alone = self.algorithm.alone(0, mode);
+        debug_assert!(alone.is_some(), "the algorithm has no shortcut");
+        self.held = Some(mode);
     }
 
     /// Releases what [`AnyLock::acquire`] got. On completion the target and the next holder know.
@@ -182,13 +180,11 @@ impl AnyLock {
     /// # Errors
     /// [`LockError`].
     pub async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), LockError<S::Error>> {
-        if !core::mem::take(&mut self.held) {
-            return Err(LockError::NotHeld);
-        }
+        let mode = self.held.take().ok_or(LockError::NotHeld)?;
         match &mut self.state {
-            State::TestAndSet(lock) => lock.release(site).await?,
+            State::TestAndSet(lock) => lock.release(site, mode).await?,
             State::Mcs(lock) => lock.release(site).await?,
-            State::Queue(lock) => lock.release(site).await?,
+            State::Queue(lock) => lock.release(site, mode).await?,
             State::Served(lock) => lock.release(site).await?,
         }
         Ok(())

@@ -41,21 +41,12 @@
 use super::word::{QueueWord, SEATS, Seats, grant};
 use super::{Entrance, LockSite, Mailbox, Mode, Pause, RemoteWord};
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Held {
-    #[default]
-    Shared,
-    Exclusive {
-        /// The word names this contender as the one to wake; leaving removes that too.
-        named: bool,
-    },
-}
-
 /// Fair reader-writer queue lock for up to [`SEATS`] contenders. See the module's text.
 #[derive(Debug, Default)]
 pub(super) struct QueueLock {
-    /// How it is held, while it is.
-    held: Held,
+    /// The word names this contender, which holds the lock exclusively, as the one to wake; leaving removes that
+    /// too.
+    named: bool,
     grants: Grants,
 }
 
@@ -105,37 +96,35 @@ async fn add<S: LockSite>(site: &S, add: u64) -> Result<QueueWord, S::Error> {
     Ok(QueueWord(site.home().fetch_add(add).await?).plus(add))
 }
 
-async fn acquire_exclusive<S: LockSite>(site: &S, grants: &mut Grants) -> Result<Held, S::Error> {
+/// Whether the word names this contender then.
+async fn acquire_exclusive<S: LockSite>(site: &S, grants: &mut Grants) -> Result<bool, S::Error> {
     let me = site.contender();
     let before = QueueWord(site.home().fetch_add(QueueWord::writer(me)).await?);
     if before.is_idle() {
         if before.holders() == 0 {
-            return Ok(Held::Exclusive { named: false });
+            return Ok(false);
         }
         if add(site, QueueWord::wake(me)).await?.holders() == 0 {
-            return Ok(Held::Exclusive { named: true });
+            return Ok(true);
         }
     }
-    Ok(Held::Exclusive {
-        named: grants.take(site).await? == grant::EXCLUSIVE_WOKEN,
-    })
+    Ok(grants.take(site).await? == grant::EXCLUSIVE_WOKEN)
 }
 
-async fn acquire_shared<S: LockSite>(site: &S, grants: &mut Grants) -> Result<Held, S::Error> {
+async fn acquire_shared<S: LockSite>(site: &S, grants: &mut Grants) -> Result<(), S::Error> {
     let mine = QueueWord::reader(site.contender());
     let before = QueueWord(site.home().fetch_add(mine).await?);
     if before.is_idle() {
         let word = add(site, QueueWord::HOLDER.wrapping_sub(mine)).await?;
-        pass_turn(site, grants, word).await?;
-    } else {
-        grants.take(site).await?;
+        return pass_turn(site, grants, word).await;
     }
-    Ok(Held::Shared)
+    grants.take(site).await?;
+    Ok(())
 }
 
 /// Joins the shared holders if there are any, whoever waits, and waits for an exclusive one only. Each
 /// step takes effect only on the word it was decided from.
-async fn join<S: LockSite>(site: &S, grants: &mut Grants) -> Result<Held, S::Error> {
+async fn join<S: LockSite>(site: &S, grants: &mut Grants) -> Result<(), S::Error> {
     let home = site.home();
     let mut word = QueueWord(0);
     loop {
@@ -153,7 +142,7 @@ async fn join<S: LockSite>(site: &S, grants: &mut Grants) -> Result<Held, S::Err
         if !joins {
             grants.take(site).await?;
         }
-        return Ok(Held::Shared);
+        return Ok(());
     }
 }
 
@@ -192,40 +181,35 @@ async fn pass_turn<S: LockSite>(
 }
 
 impl QueueLock {
-    /// Takes over a lock that was got without it.
-    pub fn adopt(&mut self, mode: Mode) {
-        self.held = match mode {
-            Mode::Shared => Held::Shared,
-            Mode::Exclusive => Held::Exclusive { named: false },
-        };
-    }
-
     pub async fn acquire<S: LockSite>(
         &mut self,
         site: &S,
         entrance: Entrance,
     ) -> Result<(), S::Error> {
         let grants = &mut self.grants;
-        self.held = match entrance {
-            Entrance::Fair(Mode::Exclusive) => acquire_exclusive(site, grants).await?,
+        match entrance {
+            Entrance::Fair(Mode::Exclusive) => self.named = acquire_exclusive(site, grants).await?,
             Entrance::Fair(Mode::Shared) => acquire_shared(site, grants).await?,
             Entrance::Joining => join(site, grants).await?,
-        };
+        }
         Ok(())
     }
 
-    pub async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), S::Error> {
+    pub async fn release<S: LockSite>(&mut self, site: &S, mode: Mode) -> Result<(), S::Error> {
         let me = site.contender();
         let grants = &mut self.grants;
-        match self.held {
-            Held::Shared => {
+        match mode {
+            Mode::Shared => {
                 let word = add(site, QueueWord::HOLDER.wrapping_neg()).await?;
                 if let (0, Some(writer)) = (word.holders(), word.woken()) {
                     grants.hand(site, writer, grant::EXCLUSIVE_WOKEN).await?;
                 }
             }
-            Held::Exclusive { named } => {
-                let name = if named { QueueWord::wake(me) } else { 0 };
+            Mode::Exclusive => {
+                let name = match core::mem::take(&mut self.named) {
+                    true => QueueWord::wake(me),
+                    false => 0,
+                };
                 let leave = QueueWord::writer(me) + name;
                 let word = add(site, leave.wrapping_neg()).await?;
                 pass_turn(site, grants, word).await?;

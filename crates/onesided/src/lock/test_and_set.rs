@@ -11,24 +11,13 @@ pub(super) struct TestAndSetLock {
     /// How long to leave the target alone after a failed attempt: at random between half the limit and the limit,
     /// which doubles. `None` tries again at once: the algorithm as first published, kept for comparison.
     backoff: Option<LockBackoff>,
-    /// How it is held, while it is.
-    mode: Mode,
     random: u64,
 }
 
 impl TestAndSetLock {
     /// A lock that backs off as told.
     pub const fn new(backoff: Option<LockBackoff>) -> Self {
-        Self {
-            backoff,
-            mode: Mode::Shared,
-            random: 0,
-        }
-    }
-
-    /// Takes over a lock that was got without it.
-    pub fn adopt(&mut self, mode: Mode) {
-        self.mode = mode;
+        Self { backoff, random: 0 }
     }
 
     /// Leaves the target alone within a limit of microseconds; the next one.
@@ -58,7 +47,6 @@ impl TestAndSetLock {
             };
             let found = home.compare_swap(expected, swap).await?;
             if found == expected {
-                self.mode = mode;
                 return Ok(());
             }
             if mode == Mode::Shared && found & EXCLUSIVE == 0 {
@@ -73,8 +61,8 @@ impl TestAndSetLock {
         }
     }
 
-    pub async fn release<S: LockSite>(&mut self, site: &S) -> Result<(), S::Error> {
-        let unit = match self.mode {
+    pub async fn release<S: LockSite>(&self, site: &S, mode: Mode) -> Result<(), S::Error> {
+        let unit = match mode {
             Mode::Exclusive => EXCLUSIVE,
             Mode::Shared => SHARED,
         };

@@ -34,9 +34,10 @@ impl<F: Endpoint> Window<F> {
             return outcome;
         }
         let doing = "waiting to accumulate";
-        let (mode, algorithm) = (Mode::Exclusive, self.accumulate_algorithm());
+        let mode = Mode::Exclusive;
         let mut passive = self.claim(&self.passive[target.index()], target)?;
         let site = self.site(target, Which::Accumulate);
+        let algorithm = passive.accumulate.algorithm();
         let mapped = self.mapped_word(target, layout::ACCUMULATE);
         if mapped.is_some_and(|word| algorithm.try_enter(word, self.rank.0, mode)) {
             passive.accumulate.adopt(mode);

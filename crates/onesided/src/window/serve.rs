@@ -101,11 +101,6 @@ impl<F: Endpoint> Window<F> {
         service.is_some_and(|service| service.plan.accumulate_from.is_some())
     }
 
-    /// The accumulate lock's algorithm.
-    pub(super) fn accumulate_algorithm(&self) -> LockAlgorithm {
-        LockAlgorithm::for_ranks(self.size() + u32::from(self.accumulates_by_service()))
-    }
-
     /// Says whether this rank's service thread is about to sleep. It must look once more after that.
     pub(super) fn set_asleep(&self, asleep: bool) {
         let word = self.own_word(layout::asleep(self.size()));
