@@ -27,10 +27,8 @@ const FENCE_ROUNDS: usize = 32;
 /// Words of a line that one rank keeps for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerWord {
-    /// How often that rank posted an exposure epoch to this one.
-    Posted,
-    /// How often that rank completed an access epoch to this one.
-    Completed,
+    /// How often that rank posted an exposure epoch to this one, or completed an access epoch.
+    Count(Status),
     /// Mailboxes of this rank as a contender for that rank's lock.
     LockMailbox(usize),
     /// Mailboxes of this rank as a contender for that rank's accumulate lock.
@@ -44,8 +42,7 @@ pub enum PeerWord {
 impl PeerWord {
     const fn index(self) -> usize {
         match self {
-            Self::Posted => 0,
-            Self::Completed => 1,
+            Self::Count(what) => what as usize,
             Self::LockMailbox(which) => 2 + which,
             Self::AccumulateMailbox(which) => 4 + which,
             Self::LockResult => 6,
@@ -236,8 +233,8 @@ mod tests {
     #[test]
     fn words_of_a_block_do_not_overlap() {
         let words = [
-            PeerWord::Posted,
-            PeerWord::Completed,
+            PeerWord::Count(Status::Posted),
+            PeerWord::Count(Status::Completed),
             PeerWord::LockMailbox(0),
             PeerWord::LockMailbox(1),
             PeerWord::AccumulateMailbox(0),

@@ -30,15 +30,6 @@ use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicU8, Ordering, fence};
 use ferrorail_fabric::Endpoint;
 
-impl Status {
-    const fn counter(self) -> PeerWord {
-        match self {
-            Self::Posted => PeerWord::Posted,
-            Self::Completed => PeerWord::Completed,
-        }
-    }
-}
-
 /// The status that the `number`-th of its kind writes.
 const fn bit(number: u64) -> u8 {
     (number % 2) as u8
@@ -49,7 +40,9 @@ impl<F: Endpoint> Window<F> {
     /// and what it put and completed, is seen by whoever sees that.
     pub(super) fn signal(&self, to: Rank, what: Status, number: u64) -> Result<(), WindowError> {
         match self.settings.pscw {
-            Pscw::Counters => self.tell(to, layout::peer(self.rank.0, what.counter()), number),
+            Pscw::Counters => {
+                self.tell(to, layout::peer(self.rank.0, PeerWord::Count(what)), number)
+            }
             Pscw::BitVectors => self.turn(to, what, bit(number)),
         }
     }
@@ -58,7 +51,7 @@ impl<F: Endpoint> Window<F> {
     pub(super) fn has_signalled(&self, from: Rank, what: Status, number: u64) -> bool {
         match self.settings.pscw {
             Pscw::Counters => {
-                let word = self.own_word(layout::peer(from.0, what.counter()));
+                let word = self.own_word(layout::peer(from.0, PeerWord::Count(what)));
                 word.load(Ordering::Acquire) >= number
             }
             Pscw::BitVectors => {
