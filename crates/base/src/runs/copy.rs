@@ -2,35 +2,18 @@
 
 use super::{Group, Runs};
 
-/// Which way the bytes go.
-trait Direction {
-    /// Copies `bytes` bytes between the program's memory at `element` and `packed`.
-    ///
-    /// # Safety
-    /// Both are valid for that.
-    unsafe fn copy(element: *mut u8, packed: *mut u8, bytes: usize);
-}
-
-/// From elements to packed bytes.
-struct Gather;
-
-/// From packed bytes to elements.
-struct Scatter;
-
-impl Direction for Gather {
-    #[inline(always)]
-    unsafe fn copy(element: *mut u8, packed: *mut u8, bytes: usize) {
-        // SAFETY: the caller's contract; a packed copy is other memory than the elements.
-        unsafe { core::ptr::copy_nonoverlapping(element.cast_const(), packed, bytes) }
-    }
-}
-
-impl Direction for Scatter {
-    #[inline(always)]
-    unsafe fn copy(element: *mut u8, packed: *mut u8, bytes: usize) {
-        // SAFETY: as above.
-        unsafe { core::ptr::copy_nonoverlapping(packed.cast_const(), element, bytes) }
-    }
+/// Copies `bytes` bytes between the program's memory at `element` and `packed`: there if `PACK`, else back.
+///
+/// # Safety
+/// Both are valid for that, and different memory.
+#[inline(always)]
+unsafe fn copy<const PACK: bool>(element: *mut u8, packed: *mut u8, bytes: usize) {
+    let (from, into) = match PACK {
+        true => (element, packed),
+        false => (packed, element),
+    };
+    // SAFETY: the caller's contract.
+    unsafe { core::ptr::copy_nonoverlapping(from.cast_const(), into, bytes) }
 }
 
 /// The address `by` bytes from `base`. Displacements may be absolute addresses (`MPI_BOTTOM`).
@@ -46,8 +29,8 @@ impl Runs {
     /// The elements are readable, `packed` is writable for `count` times [`Runs::bytes`], and they
     /// are different memory.
     pub unsafe fn pack(&self, element: *const u8, count: usize, extent: isize, packed: *mut u8) {
-        // SAFETY: the caller's contract; `Gather` only reads elements.
-        unsafe { self.each::<Gather>(element.cast_mut(), count, extent, packed) }
+        // SAFETY: the caller's contract; packing only reads elements.
+        unsafe { self.each::<true>(element.cast_mut(), count, extent, packed) }
     }
 
     /// Copies packed bytes to `count` elements, `extent` apart from `element` on. Bytes between the
@@ -57,13 +40,13 @@ impl Runs {
     /// The elements are writable, `packed` is readable for `count` times [`Runs::bytes`], and they
     /// are different memory.
     pub unsafe fn unpack(&self, packed: *const u8, element: *mut u8, count: usize, extent: isize) {
-        // SAFETY: the caller's contract; `Scatter` only reads packed bytes.
-        unsafe { self.each::<Scatter>(element, count, extent, packed.cast_mut()) }
+        // SAFETY: the caller's contract; unpacking only reads packed bytes.
+        unsafe { self.each::<false>(element, count, extent, packed.cast_mut()) }
     }
 
     /// # Safety
     /// As [`Runs::pack`] or [`Runs::unpack`].
-    unsafe fn each<D: Direction>(
+    unsafe fn each<const PACK: bool>(
         &self,
         element: *mut u8,
         mut count: usize,
@@ -108,7 +91,7 @@ impl Runs {
                 for group in groups {
                     let first = at(base, group.offset);
                     // SAFETY: the caller's contract, group by group.
-                    packed = unsafe { strided::<D>(first, group, packed) };
+                    packed = unsafe { strided::<PACK>(first, group, packed) };
                 }
             }
         }
@@ -121,42 +104,28 @@ impl Runs {
 /// # Safety
 /// As [`Runs::each`], for the group.
 #[inline]
-unsafe fn strided<D: Direction>(first: *mut u8, group: &Group, packed: *mut u8) -> *mut u8 {
-    // SAFETY: the caller's contract.
+unsafe fn strided<const PACK: bool>(first: *mut u8, group: &Group, packed: *mut u8) -> *mut u8 {
+    // SAFETY: the caller's contract. The compiler knows the lengths of the first loops.
     unsafe {
         match group.bytes {
-            1 => fixed::<D, 1>(first, group, packed),
-            2 => fixed::<D, 2>(first, group, packed),
-            4 => fixed::<D, 4>(first, group, packed),
-            8 => fixed::<D, 8>(first, group, packed),
-            12 => fixed::<D, 12>(first, group, packed),
-            16 => fixed::<D, 16>(first, group, packed),
-            24 => fixed::<D, 24>(first, group, packed),
-            32 => fixed::<D, 32>(first, group, packed),
-            64 => fixed::<D, 64>(first, group, packed),
-            bytes => run::<D>(first, group, packed, bytes),
+            1 => run::<PACK>(first, group, packed, 1),
+            2 => run::<PACK>(first, group, packed, 2),
+            4 => run::<PACK>(first, group, packed, 4),
+            8 => run::<PACK>(first, group, packed, 8),
+            12 => run::<PACK>(first, group, packed, 12),
+            16 => run::<PACK>(first, group, packed, 16),
+            24 => run::<PACK>(first, group, packed, 24),
+            32 => run::<PACK>(first, group, packed, 32),
+            64 => run::<PACK>(first, group, packed, 64),
+            bytes => run::<PACK>(first, group, packed, bytes),
         }
     }
-}
-
-/// [`run`] with a length that the compiler knows.
-///
-/// # Safety
-/// As [`strided`]; the group's runs are of `BYTES` bytes.
-#[inline]
-unsafe fn fixed<D: Direction, const BYTES: usize>(
-    first: *mut u8,
-    group: &Group,
-    packed: *mut u8,
-) -> *mut u8 {
-    // SAFETY: the caller's contract.
-    unsafe { run::<D>(first, group, packed, BYTES) }
 }
 
 /// # Safety
 /// As [`strided`]; the group's runs are of `bytes` bytes.
 #[inline(always)]
-unsafe fn run<D: Direction>(
+unsafe fn run<const PACK: bool>(
     first: *mut u8,
     group: &Group,
     packed: *mut u8,
@@ -165,7 +134,7 @@ unsafe fn run<D: Direction>(
     for index in 0..group.count {
         let element = first.wrapping_offset(group.stride.wrapping_mul(index as isize));
         // SAFETY: the caller's contract, run by run.
-        unsafe { D::copy(element, packed.wrapping_add(bytes * index), bytes) }
+        unsafe { copy::<PACK>(element, packed.wrapping_add(bytes * index), bytes) }
     }
     packed.wrapping_add(bytes * group.count)
 }
