@@ -98,7 +98,7 @@ impl NodeLayout {
     /// Bytes of the whole segment; `u64::MAX` if they cannot be counted, which no segment can have.
     /// Every offset below is representable whenever this is a size that could be mapped.
     pub fn total_bytes(&self) -> u64 {
-        self.checked_total().unwrap_or(u64::MAX)
+        self.total()
     }
 
     /// Bytes of the front of the segment, whole pages: what barriers and quiescence take.

@@ -2,42 +2,41 @@
 
 use super::{EAGER_MESSAGES_BYTES, FLAGS, LINE, NodeLayout, PAGE, RANK_BYTES, SLOT, SMALL_SCRATCH};
 use ferrorail_base::NodeRank;
+use std::num::Saturating;
 
 impl NodeLayout {
-    /// The length of everything, as the last of the parts below with its own.
-    pub(super) fn checked_total(&self) -> Option<u64> {
-        let [line, page] = [LINE as u64, PAGE as u64];
-        let ranks = u64::from(self.local_ranks);
-        let arrivals = |slots: u32| {
-            u64::from(slots)
-                .checked_mul(8 * u64::from(self.rails).next_power_of_two())?
-                .checked_next_multiple_of(line)
+    /// The length of everything, as the last of the parts below with its own; `u64::MAX` if it is longer.
+    pub(super) fn total(&self) -> u64 {
+        let count = |number: u32| Saturating(u64::from(number));
+        let bytes = |bytes: usize| Saturating(bytes as u64);
+        let up = |Saturating(bytes): Saturating<u64>, unit: usize| {
+            let whole = bytes.checked_next_multiple_of(unit as u64);
+            Saturating(whole.unwrap_or(u64::MAX))
         };
-        let slots = u64::from(self.slots);
-        let pairs = ranks.checked_mul(u64::from(self.channels))?;
-        let syncs = ranks.checked_mul(u64::from(self.sync_channels))?;
-        let small = ranks.checked_mul(u64::from(self.small_channels))?;
+        let slot_flags = Saturating(u64::from(self.rails).next_power_of_two());
+        let arrivals = |slots: u32| up(count(slots) * slot_flags * bytes(8), LINE);
+        let ranks = count(self.local_ranks);
+        let [pairs, syncs, small, areas] = [
+            self.channels,
+            self.sync_channels,
+            self.small_channels,
+            self.areas,
+        ]
+        .map(|each| ranks * count(each));
+        let slots = count(self.slots);
         let checks = match self.check_bytes {
-            0 => 0,
-            bytes => slots
-                .checked_mul(2 * u64::from(bytes))?
-                .checked_add((8 * slots).checked_next_multiple_of(line)?)?,
+            0 => bytes(0),
+            cell => slots * count(cell) * count(2) + up(slots * bytes(8), LINE),
         };
-        let of_pair = arrivals(self.slots)?
-            .checked_add(u64::from(self.slots.saturating_sub(self.rtr_base)) * line)?
-            .checked_add(checks)?;
-        let scratch = self.scratch_bytes.checked_next_multiple_of(page)?;
-        let areas = ranks.checked_mul(u64::from(self.areas))?;
-        (FLAGS as u64 + ranks * RANK_BYTES as u64)
-            .checked_add(syncs.checked_mul(arrivals(self.sync_slots)?)?)?
-            .checked_next_multiple_of(page)?
-            .checked_add((ranks * SLOT as u64).checked_mul(u64::from(self.eager_slots))?)?
-            .checked_add(pairs.checked_mul(of_pair)?)?
-            .checked_add(small.checked_mul(arrivals(self.slots)?)?)?
-            .checked_next_multiple_of(page)?
-            .checked_add(pairs.checked_add(areas)?.checked_mul(scratch)?)?
-            .checked_add(small.checked_mul((SMALL_SCRATCH + EAGER_MESSAGES_BYTES) as u64)?)?
-            .checked_next_multiple_of(page)
+        let rtrs = count(self.slots.saturating_sub(self.rtr_base)) * bytes(LINE);
+        let of_pair = arrivals(self.slots) + rtrs + checks;
+        let flags = bytes(FLAGS) + ranks * bytes(RANK_BYTES);
+        let front = up(flags + syncs * arrivals(self.sync_slots), PAGE);
+        let eager_slots = ranks * count(self.eager_slots) * bytes(SLOT);
+        let cells = eager_slots + pairs * of_pair + small * arrivals(self.slots);
+        let scratch = (pairs + areas) * up(Saturating(self.scratch_bytes), PAGE);
+        let small_scratch = small * bytes(SMALL_SCRATCH + EAGER_MESSAGES_BYTES);
+        up(up(front + cells, PAGE) + scratch + small_scratch, PAGE).0
     }
 
     #[inline]
