@@ -5,12 +5,13 @@ use super::wire::{self, Hello, Request};
 use super::world::World;
 use crate::run_env::RunEnv;
 use ferrorail_base::Rank;
+use ferrorail_base::sync::Mutex;
 use nix::sys::socket::{MsgFlags, getsockopt, recv, sockopt};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -72,7 +73,7 @@ impl Rendezvous {
     /// never connected.
     pub fn rank_exited(&self, rank: Rank, reason: &str) {
         let worlds: Vec<_> = {
-            let mut registry = self.shared.lock();
+            let mut registry = self.shared.state.lock();
             registry.exited.insert(rank.0, reason.to_owned());
             registry.worlds.values().cloned().collect()
         };
@@ -119,7 +120,7 @@ impl Shared {
             Err(_) => "has died or closed its connection",
         };
         if world.leave(rank, reason) {
-            self.lock().worlds.remove(&number);
+            self.state.lock().worlds.remove(&number);
         }
         served
     }
@@ -148,7 +149,7 @@ impl Shared {
             )));
         }
         let rank = Rank(hello.rank);
-        let mut registry = self.lock();
+        let mut registry = self.state.lock();
         let opened = registry.opened.entry(rank.0).or_default();
         let number = *opened;
         *opened += 1;
@@ -167,10 +168,6 @@ impl Shared {
             }
         }
         Ok((rank, number, world))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Registry> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
