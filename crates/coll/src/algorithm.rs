@@ -53,6 +53,11 @@ pub(crate) const EITHER: &[Protocol] = &[Protocol::Eager, Protocol::Rendezvous];
 /// Protocols of one without.
 pub(crate) const SCRATCH: &[Protocol] = &[Protocol::Eager];
 
+/// Builds one rank's schedule.
+pub(crate) type Build = fn(&Request<'_>) -> Schedule;
+/// States a schedule's cost.
+pub(crate) type ClosedForm = fn(&Shape, Protocol) -> Work;
+
 /// What an algorithm needs to know to build a rank's schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
@@ -100,10 +105,82 @@ pub struct Algorithm {
     /// grow with the square of ranks.
     pub all_pairs: bool,
     /// Builds one rank's schedule, in time proportional to the team's size and the steps.
-    pub build: fn(&Request<'_>) -> Schedule,
+    pub build: Build,
     /// Closed form of what [`Counter`](crate::cost::Counter) finds in the schedules of a team
     /// with nodes of one size and root 0; an upper bound for uneven nodes.
-    pub work: fn(&Shape, Protocol) -> Work,
+    pub work: ClosedForm,
+}
+
+/// Rows, as tables write them: what most algorithms are, and then how this one differs.
+impl Algorithm {
+    pub(crate) const fn new(
+        collective: Collective,
+        name: &'static str,
+        build: Build,
+        work: ClosedForm,
+    ) -> Self {
+        Self {
+            name,
+            collective,
+            description: "",
+            protocols: SCRATCH,
+            smp_aware: false,
+            cut: Cut::Blocks,
+            rank_order: RankOrder::Always,
+            multicast: false,
+            all_pairs: false,
+            build,
+            work,
+        }
+    }
+
+    pub(crate) const fn about(self, description: &'static str) -> Self {
+        Self {
+            description,
+            ..self
+        }
+    }
+
+    pub(crate) const fn zero_copy(self) -> Self {
+        Self {
+            protocols: EITHER,
+            ..self
+        }
+    }
+
+    pub(crate) const fn smp_aware(self) -> Self {
+        Self {
+            smp_aware: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn cut(self, cut: Cut) -> Self {
+        Self { cut, ..self }
+    }
+
+    pub(crate) const fn rank_order(self, rank_order: RankOrder) -> Self {
+        Self { rank_order, ..self }
+    }
+
+    pub(crate) const fn multicast(self) -> Self {
+        Self {
+            multicast: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn all_pairs(self) -> Self {
+        Self {
+            all_pairs: true,
+            ..self
+        }
+    }
+
+    /// Of a reduction that combines the ranks of each node first.
+    pub(crate) const fn nodes_first(self) -> Self {
+        self.smp_aware().rank_order(RankOrder::ConsecutiveNodes)
+    }
 }
 
 impl Algorithm {

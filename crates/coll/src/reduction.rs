@@ -2,7 +2,7 @@
 //!
 //! Token p N + r stands for part p of rank r's vector.
 
-use crate::algorithm::{RankOrder, Request, SCRATCH};
+use crate::algorithm::{Request, SCRATCH};
 use crate::builder::ScheduleBuilder;
 use crate::schedule::{Schedule, Span};
 use crate::semantics::{Content, Instance, Overlap, Semantics};
@@ -85,15 +85,6 @@ pub(crate) const fn semantics(recv: fn(&Instance) -> Vec<Content>) -> Semantics 
         in_place_protocols: SCRATCH,
         synchronising: false,
         uniform: false,
-    }
-}
-
-/// Where a form that reduces nodes first keeps rank order.
-pub(crate) const fn rank_order(smp_aware: bool) -> RankOrder {
-    if smp_aware {
-        RankOrder::ConsecutiveNodes
-    } else {
-        RankOrder::Always
     }
 }
 

@@ -109,7 +109,7 @@ pub const fn rtr_base(size: u32) -> u32 {
 }
 
 /// Number of arrival slots that every rank of a team has per channel, where algorithms that are
-/// [`all_pairs`](crate::Algorithm::all_pairs) may run or not. Without them a rank announces its buffer to few others:
+/// [`all_pairs`](field@crate::Algorithm::all_pairs) may run or not. Without them a rank announces its buffer to few others:
 /// those of its node, leaders, or those of an exchange; and sends no more messages in one operation than there are
 /// slots. Both are tested.
 pub fn slots(topology: &Topology, all_pairs: bool) -> u32 {

@@ -28,54 +28,40 @@ pub(crate) const ALLTOALL_SEMANTICS: Semantics = Semantics {
     ..alltoall::SEMANTICS
 };
 
-const fn form_of(algorithm: Algorithm, collective: Collective) -> Algorithm {
-    Algorithm {
-        collective,
-        ..algorithm
+const fn forms_of<const N: usize>(rows: &[Algorithm; N], collective: Collective) -> [Algorithm; N] {
+    let mut forms = *rows;
+    let mut row = 0;
+    while row < N {
+        forms[row].collective = collective;
+        row += 1;
     }
+    forms
 }
-
-const ALLGATHER_COUNT: usize = allgather::ALGORITHMS.len();
 
 /// Every all-gather algorithm. Only Direct lands in user memory: where a peer's blocks lie is
 /// known to that peer, which can announce one of them to each.
 pub const ALLGATHER: &[Algorithm] = &{
-    let mut rows = [allgather::DIRECT; ALLGATHER_COUNT];
-    let mut row = 0;
-    while row < ALLGATHER_COUNT {
-        rows[row] = form_of(allgather::ALGORITHMS[row], Collective::Allgatherv);
-        if row > 0 {
-            rows[row].protocols = SCRATCH;
-        }
+    let mut forms = forms_of(allgather::ALGORITHMS, Collective::Allgatherv);
+    let mut row = 1;
+    while row < forms.len() {
+        forms[row].protocols = SCRATCH;
         row += 1;
     }
-    rows
+    forms
 };
 
 /// Every gather algorithm for blocks of different sizes.
-pub const GATHER: &[Algorithm] = &[form_of(gather::DIRECT, Collective::Gatherv)];
+pub const GATHER: &[Algorithm] = &forms_of(&[gather::DIRECT], Collective::Gatherv);
 
 /// Every scatter algorithm for blocks of different sizes.
-pub const SCATTER: &[Algorithm] = &[form_of(scatter::DIRECT, Collective::Scatterv)];
-
-const REDUCE_SCATTER_COUNT: usize = reduce_scatter_block::ALGORITHMS.len();
+pub const SCATTER: &[Algorithm] = &forms_of(&[scatter::DIRECT], Collective::Scatterv);
 
 /// Every reduce-scatter algorithm for blocks of different sizes.
-pub const REDUCE_SCATTER: &[Algorithm] = &{
-    let mut rows = [reduce_scatter_block::ALGORITHMS[0]; REDUCE_SCATTER_COUNT];
-    let mut row = 0;
-    while row < REDUCE_SCATTER_COUNT {
-        rows[row] = form_of(
-            reduce_scatter_block::ALGORITHMS[row],
-            Collective::ReduceScatter,
-        );
-        row += 1;
-    }
-    rows
-};
+pub const REDUCE_SCATTER: &[Algorithm] =
+    &forms_of(reduce_scatter_block::ALGORITHMS, Collective::ReduceScatter);
 
 /// Every all-to-all algorithm for blocks of different sizes.
-pub const ALLTOALL: &[Algorithm] = &[form_of(alltoall::DIRECT, Collective::Alltoallv)];
+pub const ALLTOALL: &[Algorithm] = &forms_of(&[alltoall::DIRECT], Collective::Alltoallv);
 
 #[cfg(test)]
 mod tests {

@@ -24,7 +24,7 @@
 //! A rank's result depends on every rank's block; so whoever has finished knows that all have
 //! entered, which is what the re-use of scratch channels rests on.
 
-use crate::algorithm::{Algorithm, Cut, EITHER, RankOrder, Request, SCRATCH};
+use crate::algorithm::{Algorithm, Build, ClosedForm, EITHER, Request};
 use crate::builder::ScheduleBuilder;
 use crate::collective::Collective;
 use crate::cost::{Shape, Work};
@@ -54,139 +54,77 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     uniform: true,
 };
 
-const fn row(
-    name: &'static str,
-    protocols: &'static [Protocol],
-    smp_aware: bool,
-    build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Protocol) -> Work,
-    description: &'static str,
-) -> Algorithm {
-    Algorithm {
-        name,
-        collective: Collective::Allgather,
-        description,
-        protocols,
-        smp_aware,
-        cut: Cut::Blocks,
-        rank_order: RankOrder::Always,
-        multicast: false,
-        all_pairs: false,
-        build,
-        work,
-    }
+const fn row(name: &'static str, build: Build, work: ClosedForm) -> Algorithm {
+    Algorithm::new(Collective::Allgather, name, build, work)
 }
 
 /// Serves the vector form, too.
-pub(crate) const DIRECT: Algorithm = Algorithm {
-    all_pairs: true,
-    ..row(
-        "direct",
-        EITHER,
-        false,
-        direct::build,
-        direct::work,
-        "everyone puts its block to everyone, k at a time; best for large blocks",
-    )
-};
+pub(crate) const DIRECT: Algorithm = row("direct", direct::build, direct::work)
+    .zero_copy()
+    .all_pairs()
+    .about("everyone puts its block to everyone, k at a time; best for large blocks");
 
 /// Every all-gather algorithm.
-pub const ALGORITHMS: &[Algorithm] = &[
+pub const ALGORITHMS: &[Algorithm; 12] = &[
     DIRECT,
     row(
         "standard_exchange",
-        EITHER,
-        false,
         standard_exchange::build,
         standard_exchange::work,
-        "recursive doubling with radix k+1, k corrections after each step for other sizes",
-    ),
-    row(
-        "bruck",
-        EITHER,
-        false,
-        bruck::build,
-        bruck::work,
-        "fewest rounds for any size, k+1 times the blocks after each",
-    ),
-    row(
-        "ring",
-        EITHER,
-        false,
-        ring::build,
-        ring::work,
-        "blocks travel from neighbour to neighbour; native baseline for large blocks",
-    ),
+    )
+    .zero_copy()
+    .about("recursive doubling with radix k+1, k corrections after each step for other sizes"),
+    row("bruck", bruck::build, bruck::work)
+        .zero_copy()
+        .about("fewest rounds for any size, k+1 times the blocks after each"),
+    row("ring", ring::build, ring::work)
+        .zero_copy()
+        .about("blocks travel from neighbour to neighbour; native baseline for large blocks"),
     row(
         "tree_gather_broadcast",
-        SCRATCH,
-        false,
         tree_gather_broadcast::build,
         tree_gather_broadcast::work,
-        "tree gather to rank 0, tree broadcast; native baseline for small blocks",
-    ),
-    row(
-        "smp_direct",
-        SCRATCH,
-        true,
-        smp_direct::build,
-        smp_direct::work,
-        "node gather, Direct between leaders, overlapped node broadcast",
-    ),
+    )
+    .about("tree gather to rank 0, tree broadcast; native baseline for small blocks"),
+    row("smp_direct", smp_direct::build, smp_direct::work)
+        .smp_aware()
+        .about("node gather, Direct between leaders, overlapped node broadcast"),
     row(
         "multi_leader_direct",
-        SCRATCH,
-        true,
         smp_direct::build_multi_leader,
         smp_direct::work_multi_leader,
-        "as smp_direct, with leaders that carry their share of blocks over their own rails",
-    ),
-    row(
-        "smp_bruck",
-        SCRATCH,
-        true,
-        smp_bruck::build,
-        smp_bruck::work,
-        "node gather, Bruck between leaders, node broadcast in the right order, no shift",
-    ),
+    )
+    .smp_aware()
+    .about("as smp_direct, with leaders that carry their share of blocks over their own rails"),
+    row("smp_bruck", smp_bruck::build, smp_bruck::work)
+        .smp_aware()
+        .about("node gather, Bruck between leaders, node broadcast in the right order, no shift"),
     row(
         "smp_gather_broadcast_tree",
-        SCRATCH,
-        true,
         smp_gather_broadcast::build_tree,
         smp_gather_broadcast::work_tree,
-        "node gather, tree gather to the first leader, tree and node broadcast",
-    ),
+    )
+    .smp_aware()
+    .about("node gather, tree gather to the first leader, tree and node broadcast"),
     row(
         "smp_gather_broadcast_direct",
-        SCRATCH,
-        true,
         smp_gather_broadcast::build_direct,
         smp_gather_broadcast::work_direct,
-        "node gather, Direct gather to the first leader, tree and node broadcast",
-    ),
-    Algorithm {
-        multicast: true,
-        ..row(
-            "smp_multicast",
-            SCRATCH,
-            true,
-            smp_multicast::build,
-            smp_multicast::work,
-            "node gather, one multicast of each leader, node broadcast",
-        )
-    },
-    Algorithm {
-        multicast: true,
-        ..row(
-            "smp_gather_broadcast_multicast",
-            SCRATCH,
-            true,
-            smp_gather_broadcast::build_multicast,
-            smp_gather_broadcast::work_multicast,
-            "node gather, Direct gather to the first leader, multicast and node broadcast",
-        )
-    },
+    )
+    .smp_aware()
+    .about("node gather, Direct gather to the first leader, tree and node broadcast"),
+    row("smp_multicast", smp_multicast::build, smp_multicast::work)
+        .smp_aware()
+        .multicast()
+        .about("node gather, one multicast of each leader, node broadcast"),
+    row(
+        "smp_gather_broadcast_multicast",
+        smp_gather_broadcast::build_multicast,
+        smp_gather_broadcast::work_multicast,
+    )
+    .smp_aware()
+    .multicast()
+    .about("node gather, Direct gather to the first leader, multicast and node broadcast"),
 ];
 
 /// This rank's block, where the user has it.

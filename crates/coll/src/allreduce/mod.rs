@@ -13,11 +13,9 @@
 //! All combine in rank order, `smp_` and `multi_leader_` where nodes are consecutive, and with one
 //! bracketing on all ranks: results are the same to the bit everywhere.
 
-use crate::algorithm::{Algorithm, Cut, Request, SCRATCH};
+use crate::algorithm::{Algorithm, Build, ClosedForm, Cut};
 use crate::collective::Collective;
-use crate::cost::{Shape, Work};
-use crate::reduction::{rank_order, reduced, semantics};
-use crate::schedule::{Protocol, Schedule};
+use crate::reduction::{reduced, semantics};
 use crate::semantics::Semantics;
 
 pub mod multi_leader;
@@ -32,75 +30,50 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     ..semantics(|at| reduced(at, at.size))
 };
 
-const fn row(
-    name: &'static str,
-    smp_aware: bool,
-    cut: Cut,
-    build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Protocol) -> Work,
-    description: &'static str,
-) -> Algorithm {
-    Algorithm {
-        name,
-        collective: Collective::Allreduce,
-        description,
-        protocols: SCRATCH,
-        smp_aware,
-        cut,
-        rank_order: rank_order(smp_aware),
-        multicast: false,
-        all_pairs: false,
-        build,
-        work,
-    }
+const fn row(name: &'static str, build: Build, work: ClosedForm) -> Algorithm {
+    Algorithm::new(Collective::Allreduce, name, build, work)
 }
 
 /// Every all-reduce algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[
     row(
         "recursive_multiplying",
-        false,
-        Cut::Whole,
         recursive_multiplying::build,
         recursive_multiplying::work,
-        "groups of k+1 exchange partial results; best for small vectors",
-    ),
-    Algorithm {
-        all_pairs: true,
-        ..row(
-            "reduce_scatter_allgather",
-            false,
-            Cut::PerRank,
-            reduce_scatter_allgather::build,
-            reduce_scatter_allgather::work,
-            "everyone reduces its part and puts it to everyone; best for large vectors",
-        )
-    },
+    )
+    .cut(Cut::Whole)
+    .about("groups of k+1 exchange partial results; best for small vectors"),
+    row(
+        "reduce_scatter_allgather",
+        reduce_scatter_allgather::build,
+        reduce_scatter_allgather::work,
+    )
+    .cut(Cut::PerRank)
+    .all_pairs()
+    .about("everyone reduces its part and puts it to everyone; best for large vectors"),
     row(
         "smp_recursive_multiplying",
-        true,
-        Cut::Whole,
         smp_recursive_multiplying::build,
         smp_recursive_multiplying::work,
-        "leaders reduce their nodes and exchange; on one node everyone reduces for itself",
-    ),
+    )
+    .nodes_first()
+    .cut(Cut::Whole)
+    .about("leaders reduce their nodes and exchange; on one node everyone reduces for itself"),
     row(
         "multi_leader_recursive_multiplying",
-        true,
-        Cut::PerRank,
         multi_leader::build,
         multi_leader::work,
-        "each leader of a node reduces and exchanges its slice over its own rail",
-    ),
-    Algorithm {
-        multicast: true,
-        ..row(
-            "smp_reduce_multicast",
-            true,
-            Cut::Whole,
-            smp_reduce_multicast::build,
-            smp_reduce_multicast::work,
-            "a tree of leaders reduces, the first of them multicasts the result",
-        )
-    },
+    )
+    .nodes_first()
+    .cut(Cut::PerRank)
+    .about("each leader of a node reduces and exchanges its slice over its own rail"),
+    row(
+        "smp_reduce_multicast",
+        smp_reduce_multicast::build,
+        smp_reduce_multicast::work,
+    )
+    .nodes_first()
+    .cut(Cut::Whole)
+    .multicast()
+    .about("a tree of leaders reduces, the first of them multicasts the result"),
 ];

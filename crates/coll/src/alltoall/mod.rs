@@ -17,7 +17,7 @@
 //! In place `Send` is `Recv`: a block is sent before what replaces it is stored, which puts from
 //! peers could not know; so operations in place go through scratch.
 
-use crate::algorithm::{Algorithm, Cut, EITHER, RankOrder, Request, SCRATCH};
+use crate::algorithm::{Algorithm, Build, ClosedForm, Request, SCRATCH};
 use crate::builder::ScheduleBuilder;
 use crate::collective::Collective;
 use crate::cost::{Shape, Work};
@@ -45,99 +45,51 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     uniform: false,
 };
 
-const fn row(
-    name: &'static str,
-    protocols: &'static [Protocol],
-    smp_aware: bool,
-    build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Protocol) -> Work,
-    description: &'static str,
-) -> Algorithm {
-    Algorithm {
-        name,
-        collective: Collective::Alltoall,
-        description,
-        protocols,
-        smp_aware,
-        cut: Cut::Blocks,
-        rank_order: RankOrder::Always,
-        multicast: false,
-        all_pairs: false,
-        build,
-        work,
-    }
+const fn row(name: &'static str, build: Build, work: ClosedForm) -> Algorithm {
+    Algorithm::new(Collective::Alltoall, name, build, work)
 }
 
 /// Serves the vector form, too.
-pub(crate) const DIRECT: Algorithm = Algorithm {
-    all_pairs: true,
-    ..row(
-        "direct",
-        EITHER,
-        false,
-        direct::build,
-        direct::work,
-        "everyone puts to everyone, k at a time; best for all but tiny blocks",
-    )
-};
+pub(crate) const DIRECT: Algorithm = row("direct", direct::build, direct::work)
+    .zero_copy()
+    .all_pairs()
+    .about("everyone puts to everyone, k at a time; best for all but tiny blocks");
 
 /// Every all-to-all algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[
     DIRECT,
     row(
         "standard_exchange",
-        SCRATCH,
-        false,
         standard_exchange::build,
         standard_exchange::work,
+    )
+    .about(
         "blocks travel digit by digit, to base k+1; one correction for other sizes than its powers",
     ),
+    row("bruck", bruck::build, bruck::work)
+        .about("blocks travel by the digits of their distance; fewest rounds for any size"),
+    row("pairwise", pairwise::build_pairwise, pairwise::work)
+        .zero_copy()
+        .all_pairs()
+        .about("one partner after the other; native baseline for small blocks"),
     row(
-        "bruck",
-        SCRATCH,
-        false,
-        bruck::build,
-        bruck::work,
-        "blocks travel by the digits of their distance; fewest rounds for any size",
-    ),
-    Algorithm {
-        all_pairs: true,
-        ..row(
-            "pairwise",
-            EITHER,
-            false,
-            pairwise::build_pairwise,
-            pairwise::work,
-            "one partner after the other; native baseline for small blocks",
-        )
-    },
-    Algorithm {
-        all_pairs: true,
-        ..row(
-            "permission_to_send",
-            EITHER,
-            false,
-            pairwise::build_permission,
-            pairwise::work,
-            "one sender per receiver at a time; native baseline for large blocks",
-        )
-    },
-    row(
-        "smp_direct",
-        SCRATCH,
-        true,
-        smp_direct::build,
-        smp_direct::work,
-        "leaders exchange what their nodes have for each other",
-    ),
+        "permission_to_send",
+        pairwise::build_permission,
+        pairwise::work,
+    )
+    .zero_copy()
+    .all_pairs()
+    .about("one sender per receiver at a time; native baseline for large blocks"),
+    row("smp_direct", smp_direct::build, smp_direct::work)
+        .smp_aware()
+        .about("leaders exchange what their nodes have for each other"),
     row(
         "multi_leader_direct",
-        SCRATCH,
-        true,
         smp_direct::build_multi_leader,
         smp_direct::work_multi_leader,
-        "as smp_direct, with leaders that carry their share of rows over their own rails",
-    ),
+    )
+    .smp_aware()
+    .about("as smp_direct, with leaders that carry their share of rows over their own rails"),
 ];
 
 /// The whole operation for a team of one, which needs no scratch.

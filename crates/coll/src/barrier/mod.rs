@@ -7,10 +7,8 @@
 //!
 //! Messages carry no block. N ranks on V nodes, k ports.
 
-use crate::algorithm::{Algorithm, Cut, RankOrder, Request, SCRATCH};
+use crate::algorithm::{Algorithm, Build, ClosedForm, SCRATCH};
 use crate::collective::Collective;
-use crate::cost::{Shape, Work};
-use crate::schedule::{Protocol, Schedule};
 use crate::semantics::{Overlap, Semantics};
 
 pub mod dissemination;
@@ -27,42 +25,19 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     uniform: true,
 };
 
-const fn row(
-    name: &'static str,
-    smp_aware: bool,
-    build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Protocol) -> Work,
-    description: &'static str,
-) -> Algorithm {
-    Algorithm {
-        name,
-        collective: Collective::Barrier,
-        description,
-        protocols: SCRATCH,
-        smp_aware,
-        cut: Cut::Blocks,
-        rank_order: RankOrder::Always,
-        multicast: false,
-        all_pairs: false,
-        build,
-        work,
-    }
+const fn row(name: &'static str, build: Build, work: ClosedForm) -> Algorithm {
+    Algorithm::new(Collective::Barrier, name, build, work)
 }
 
 /// Every barrier algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[
-    row(
-        "dissemination",
-        false,
-        dissemination::build,
-        dissemination::work,
-        "everyone notifies k others in each round, farther ones each time",
-    ),
+    row("dissemination", dissemination::build, dissemination::work)
+        .about("everyone notifies k others in each round, farther ones each time"),
     row(
         "smp_dissemination",
-        true,
         smp_dissemination::build,
         smp_dissemination::work,
-        "node barrier, dissemination between leaders, node release",
-    ),
+    )
+    .smp_aware()
+    .about("node barrier, dissemination between leaders, node release"),
 ];

@@ -12,10 +12,8 @@
 //! | `multi_leader_knomial` | ⌈log_{k/L+1} V⌉ | 1/L ⌈log_{k/L+1} V⌉ | scratch |
 //! | `smp_multicast` | 1 | 1 | scratch, recv |
 
-use crate::algorithm::{Algorithm, Cut, EITHER, RankOrder, Request, SCRATCH};
+use crate::algorithm::{Algorithm, Build, ClosedForm, Cut, EITHER};
 use crate::collective::Collective;
-use crate::cost::{Shape, Work};
-use crate::schedule::{Protocol, Schedule};
 use crate::semantics::{Content, Overlap, Semantics};
 
 pub mod knomial;
@@ -36,90 +34,43 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     uniform: true,
 };
 
-const fn row(
-    name: &'static str,
-    protocols: &'static [Protocol],
-    smp_aware: bool,
-    cut: Cut,
-    build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Protocol) -> Work,
-    description: &'static str,
-) -> Algorithm {
-    Algorithm {
-        name,
-        collective: Collective::Bcast,
-        description,
-        protocols,
-        smp_aware,
-        cut,
-        rank_order: RankOrder::Always,
-        multicast: false,
-        all_pairs: false,
-        build,
-        work,
-    }
+const fn row(name: &'static str, build: Build, work: ClosedForm) -> Algorithm {
+    Algorithm::new(Collective::Bcast, name, build, work)
 }
 
 /// Every broadcast algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[
+    row("knomial", knomial::build, knomial::work)
+        .zero_copy()
+        .cut(Cut::Whole)
+        .about("tree of radix k+1; best for small messages"),
     row(
-        "knomial",
-        EITHER,
-        false,
-        Cut::Whole,
-        knomial::build,
-        knomial::work,
-        "tree of radix k+1; best for small messages",
-    ),
-    Algorithm {
-        all_pairs: true,
-        ..row(
-            "scatter_allgather",
-            SCRATCH,
-            false,
-            Cut::PerRank,
-            scatter_allgather::build,
-            scatter_allgather::work,
-            "tree scatter of parts, Direct all-gather of them; best for large messages",
-        )
-    },
-    row(
-        "pipelined",
-        SCRATCH,
-        false,
-        Cut::PerRank,
-        pipelined::build,
-        pipelined::work,
-        "parts follow each other along a chain of ranks",
-    ),
-    row(
-        "smp_knomial",
-        SCRATCH,
-        true,
-        Cut::Whole,
-        smp_knomial::build,
-        smp_knomial::work,
-        "tree between leaders, concurrent copies out of node memory",
-    ),
+        "scatter_allgather",
+        scatter_allgather::build,
+        scatter_allgather::work,
+    )
+    .cut(Cut::PerRank)
+    .all_pairs()
+    .about("tree scatter of parts, Direct all-gather of them; best for large messages"),
+    row("pipelined", pipelined::build, pipelined::work)
+        .cut(Cut::PerRank)
+        .about("parts follow each other along a chain of ranks"),
+    row("smp_knomial", smp_knomial::build, smp_knomial::work)
+        .smp_aware()
+        .cut(Cut::Whole)
+        .about("tree between leaders, concurrent copies out of node memory"),
     row(
         "multi_leader_knomial",
-        SCRATCH,
-        true,
-        Cut::PerRank,
         multi_leader::build,
         multi_leader::work,
-        "each leader of a node passes its slice on over its own rail",
-    ),
-    Algorithm {
-        multicast: true,
-        ..row(
-            "smp_multicast",
-            EITHER,
-            true,
-            Cut::Whole,
-            smp_multicast::build,
-            smp_multicast::work,
-            "one multicast between leaders, concurrent copies out of node memory",
-        )
-    },
+    )
+    .smp_aware()
+    .cut(Cut::PerRank)
+    .about("each leader of a node passes its slice on over its own rail"),
+    row("smp_multicast", smp_multicast::build, smp_multicast::work)
+        .zero_copy()
+        .smp_aware()
+        .cut(Cut::Whole)
+        .multicast()
+        .about("one multicast between leaders, concurrent copies out of node memory"),
 ];

@@ -11,10 +11,8 @@
 //!
 //! Source: Qian and Afsahi, Cluster Computing 11 (2008), sections 5.1.1 and 5.2.1.
 
-use crate::algorithm::{Algorithm, Cut, EITHER, RankOrder, Request, SCRATCH};
+use crate::algorithm::{Algorithm, Build, ClosedForm, EITHER};
 use crate::collective::Collective;
-use crate::cost::{Shape, Work};
-use crate::schedule::{Protocol, Schedule};
 use crate::semantics::{Content, Overlap, Semantics};
 
 pub mod direct;
@@ -41,67 +39,26 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     uniform: false,
 };
 
-const fn row(
-    name: &'static str,
-    protocols: &'static [Protocol],
-    smp_aware: bool,
-    build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Protocol) -> Work,
-    description: &'static str,
-) -> Algorithm {
-    Algorithm {
-        name,
-        collective: Collective::Gather,
-        description,
-        protocols,
-        smp_aware,
-        cut: Cut::Blocks,
-        rank_order: RankOrder::Always,
-        multicast: false,
-        all_pairs: false,
-        build,
-        work,
-    }
+const fn row(name: &'static str, build: Build, work: ClosedForm) -> Algorithm {
+    Algorithm::new(Collective::Gather, name, build, work)
 }
 
 /// Serves the vector form, too.
-pub(crate) const DIRECT: Algorithm = Algorithm {
-    all_pairs: true,
-    ..row(
-        "direct",
-        EITHER,
-        false,
-        direct::build,
-        direct::work,
-        "everyone puts straight to the root, which takes k at a time; best for large blocks",
-    )
-};
+pub(crate) const DIRECT: Algorithm = row("direct", direct::build, direct::work)
+    .zero_copy()
+    .all_pairs()
+    .about("everyone puts straight to the root, which takes k at a time; best for large blocks");
 
 /// Every gather algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[
-    row(
-        "tree",
-        SCRATCH,
-        false,
-        tree::build,
-        tree::work,
-        "k-port spanning binomial tree; best for small blocks",
-    ),
+    row("tree", tree::build, tree::work)
+        .about("k-port spanning binomial tree; best for small blocks"),
     DIRECT,
-    row(
-        "smp_tree",
-        SCRATCH,
-        true,
-        smp::build_tree,
-        smp::work_tree,
-        "node gather, tree between leaders",
-    ),
-    row(
-        "smp_direct",
-        EITHER,
-        true,
-        smp::build_direct,
-        smp::work_direct,
-        "node gather, leaders put straight to the root's leader, or into the root's buffer",
-    ),
+    row("smp_tree", smp::build_tree, smp::work_tree)
+        .smp_aware()
+        .about("node gather, tree between leaders"),
+    row("smp_direct", smp::build_direct, smp::work_direct)
+        .zero_copy()
+        .smp_aware()
+        .about("node gather, leaders put straight to the root's leader, or into the root's buffer"),
 ];

@@ -7,11 +7,9 @@
 //! | `smp_knomial` | ⌈log_{k+1} V⌉ | ⌈log_{k+1} V⌉ vectors | where nodes are consecutive |
 //! | `multi_leader_knomial` | ⌈log_{k/L+1} V⌉ | 1/L ⌈log_{k/L+1} V⌉ vectors | where nodes are consecutive |
 
-use crate::algorithm::{Algorithm, Cut, Request, SCRATCH};
+use crate::algorithm::{Algorithm, Build, ClosedForm, Cut};
 use crate::collective::Collective;
-use crate::cost::{Shape, Work};
-use crate::reduction::{rank_order, reduced, semantics};
-use crate::schedule::{Protocol, Schedule};
+use crate::reduction::{reduced, semantics};
 use crate::semantics::{Overlap, Semantics};
 
 pub mod knomial;
@@ -36,64 +34,33 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     })
 };
 
-const fn row(
-    name: &'static str,
-    smp_aware: bool,
-    cut: Cut,
-    build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Protocol) -> Work,
-    description: &'static str,
-) -> Algorithm {
-    Algorithm {
-        name,
-        collective: Collective::Reduce,
-        description,
-        protocols: SCRATCH,
-        smp_aware,
-        cut,
-        rank_order: rank_order(smp_aware),
-        multicast: false,
-        all_pairs: false,
-        build,
-        work,
-    }
+const fn row(name: &'static str, build: Build, work: ClosedForm) -> Algorithm {
+    Algorithm::new(Collective::Reduce, name, build, work)
 }
 
 /// Every reduce algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[
+    row("knomial", knomial::build, knomial::work)
+        .cut(Cut::Whole)
+        .about("tree of radix k+1 that combines neighbours, in rank order for any root"),
     row(
-        "knomial",
-        false,
-        Cut::Whole,
-        knomial::build,
-        knomial::work,
-        "tree of radix k+1 that combines neighbours, in rank order for any root",
-    ),
-    Algorithm {
-        all_pairs: true,
-        ..row(
-            "reduce_scatter_gather",
-            false,
-            Cut::PerRank,
-            reduce_scatter_gather::build,
-            reduce_scatter_gather::work,
-            "everyone reduces its part and puts it to the root; best for large vectors",
-        )
-    },
-    row(
-        "smp_knomial",
-        true,
-        Cut::Whole,
-        smp_knomial::build,
-        smp_knomial::work,
-        "leaders reduce their nodes, tree between leaders",
-    ),
+        "reduce_scatter_gather",
+        reduce_scatter_gather::build,
+        reduce_scatter_gather::work,
+    )
+    .cut(Cut::PerRank)
+    .all_pairs()
+    .about("everyone reduces its part and puts it to the root; best for large vectors"),
+    row("smp_knomial", smp_knomial::build, smp_knomial::work)
+        .nodes_first()
+        .cut(Cut::Whole)
+        .about("leaders reduce their nodes, tree between leaders"),
     row(
         "multi_leader_knomial",
-        true,
-        Cut::PerRank,
         multi_leader::build,
         multi_leader::work,
-        "each leader of a node reduces its slice and passes it up over its own rail",
-    ),
+    )
+    .nodes_first()
+    .cut(Cut::PerRank)
+    .about("each leader of a node reduces its slice and passes it up over its own rail"),
 ];

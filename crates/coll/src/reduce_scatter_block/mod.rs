@@ -13,11 +13,10 @@
 //! They serve blocks of different sizes, too: where one reduces elsewhere than in `Recv`, it says
 //! which block that is.
 
-use crate::algorithm::{Algorithm, Cut, RankOrder, Request, SCRATCH};
+use crate::algorithm::{Algorithm, Build, ClosedForm, RankOrder};
 use crate::collective::Collective;
 use crate::cost::{Shape, Work};
 use crate::reduction::semantics;
-use crate::schedule::{Protocol, Schedule};
 use crate::semantics::{Content, Overlap, Semantics};
 
 pub mod bruck;
@@ -38,61 +37,28 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     })
 };
 
-const fn row(
-    name: &'static str,
-    rank_order: RankOrder,
-    build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Protocol) -> Work,
-    description: &'static str,
-) -> Algorithm {
-    Algorithm {
-        name,
-        collective: Collective::ReduceScatterBlock,
-        description,
-        protocols: SCRATCH,
-        smp_aware: matches!(rank_order, RankOrder::ConsecutiveNodes),
-        cut: Cut::Blocks,
-        rank_order,
-        multicast: false,
-        all_pairs: false,
-        build,
-        work,
-    }
+const fn row(name: &'static str, build: Build, work: ClosedForm) -> Algorithm {
+    Algorithm::new(Collective::ReduceScatterBlock, name, build, work)
 }
 
 /// Every algorithm of reduce-scatter of equal blocks.
-pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm {
-        all_pairs: true,
-        ..row(
-            "direct",
-            RankOrder::Always,
-            direct::build,
-            direct::work,
-            "everyone puts each block to its owner, which reduces in rank order",
-        )
-    },
-    row(
-        "bruck",
-        RankOrder::Never,
-        bruck::build,
-        bruck::work,
-        "Bruck's all-gather backwards: fewest rounds, for operations that commute",
-    ),
-    row(
-        "smp_direct",
-        RankOrder::ConsecutiveNodes,
-        smp_direct::build,
-        smp_direct::work,
-        "leaders reduce what their nodes have for each other",
-    ),
+pub const ALGORITHMS: &[Algorithm; 4] = &[
+    row("direct", direct::build, direct::work)
+        .all_pairs()
+        .about("everyone puts each block to its owner, which reduces in rank order"),
+    row("bruck", bruck::build, bruck::work)
+        .rank_order(RankOrder::Never)
+        .about("Bruck's all-gather backwards: fewest rounds, for operations that commute"),
+    row("smp_direct", smp_direct::build, smp_direct::work)
+        .nodes_first()
+        .about("leaders reduce what their nodes have for each other"),
     row(
         "multi_leader_direct",
-        RankOrder::ConsecutiveNodes,
         smp_direct::build_multi_leader,
         smp_direct::work_multi_leader,
-        "as smp_direct, with leaders that reduce and carry their share over their own rails",
-    ),
+    )
+    .nodes_first()
+    .about("as smp_direct, with leaders that reduce and carry their share over their own rails"),
 ];
 
 /// As [`direct::work`], for a team of one.

@@ -7,27 +7,18 @@
 //!   follow each other, so that a long vector costs its own length and little more.
 //! * The least that all ranks copy and reduce together: for nodes with fewer cores than ranks.
 
-use super::{Kind, recursive_doubling};
+use super::recursive_doubling;
 use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
-/// One rank's schedule of a scan.
-pub fn build_inclusive(request: &Request<'_>) -> Schedule {
-    build(request, Kind::Inclusive)
-}
-
-/// One rank's schedule of an exclusive scan.
-pub fn build_exclusive(request: &Request<'_>) -> Schedule {
-    build(request, Kind::Exclusive)
-}
-
-fn build(request: &Request<'_>, kind: Kind) -> Schedule {
+/// One rank's schedule.
+pub fn build<const INCLUSIVE: bool>(request: &Request<'_>) -> Schedule {
     let (size, me) = (request.topology.size(), request.rank.0);
     if size == 1 {
-        return recursive_doubling::build(request, kind);
+        return recursive_doubling::build::<INCLUSIVE>(request);
     }
     let mut builder = ScheduleBuilder::new(request.topology, request.rank);
     let wire = Wire { port: 0, slot: 0 };
@@ -39,53 +30,37 @@ fn build(request: &Request<'_>, kind: Kind) -> Schedule {
     let (own, result) = (Span::send(0, 1), Span::recv(0, 1));
     let (arrival, total) = (Span::scratch(0, 1), Span::scratch(1, 1));
     let passes_on = me + 1 < size;
-    let sum = match kind {
-        Kind::Inclusive => result,
-        Kind::Exclusive => total,
-    };
-    if me > 0 && (passes_on || kind == Kind::Inclusive) {
+    let sum = if INCLUSIVE { result } else { total };
+    if me > 0 && (passes_on || INCLUSIVE) {
         builder.reduce(arrival, own, sum);
-    } else if kind == Kind::Inclusive {
+    } else if INCLUSIVE {
         builder.copy(own, result);
     }
-    if passes_on && me > 0 && kind == Kind::Exclusive {
+    if passes_on && me > 0 && !INCLUSIVE {
         builder.put(Rank(me + 1), wire, total, arrival);
     } else if passes_on {
         let passed = if me > 0 { result } else { own };
         builder.put_staged(Rank(me + 1), wire, passed, total, arrival);
     }
-    if me > 0 && kind == Kind::Exclusive {
+    if me > 0 && !INCLUSIVE {
         builder.copy(arrival, result);
     }
     if passes_on {
         builder.end_rounds(size - 1 - me);
     }
     let staged = request.topology.node_count() > 1;
-    let sums = kind == Kind::Exclusive && size > 2;
+    let sums = !INCLUSIVE && size > 2;
     builder.finish(1 + u32::from(sums || staged))
 }
 
-/// Closed form of the scan.
-pub fn work_inclusive(shape: &Shape, _: Protocol) -> Work {
-    let copies = match shape.ranks {
-        1 => 1,
-        _ => 1 + u64::from(shape.nodes > 1),
-    };
-    work(shape, copies)
-}
-
-/// Closed form of the exclusive scan.
-pub fn work_exclusive(shape: &Shape, _: Protocol) -> Work {
-    let copies = match shape.ranks {
-        1 => 0,
-        2 => 1,
-        _ => 2,
-    };
-    work(shape, copies)
-}
-
-fn work(shape: &Shape, copies: u64) -> Work {
+/// Closed form.
+pub fn work<const INCLUSIVE: bool>(shape: &Shape, _: Protocol) -> Work {
     let rounds = u64::from(shape.ranks - 1);
+    let copies = match (INCLUSIVE, rounds) {
+        (true, 0) => 1,
+        (true, _) => 1 + u64::from(shape.nodes > 1),
+        (false, _) => rounds.min(2),
+    };
     Work {
         rounds,
         port_blocks: rounds,

@@ -7,26 +7,18 @@
 //! | `smp_linear` | V-1 | V-1 vectors |
 //! | `chain` | N-1 | N-1 vectors |
 //!
+//! Both are written once: `INCLUSIVE` says whether a rank's own contribution is in its result.
 //! All keep rank order on every team. An exclusive scan gives rank 0 nothing; its buffer is not
 //! touched.
 
-use crate::algorithm::{Algorithm, Cut, RankOrder, Request, SCRATCH};
+use crate::algorithm::{Algorithm, Cut};
 use crate::collective::Collective;
-use crate::cost::{Shape, Work};
 use crate::reduction::{reduced, semantics};
-use crate::schedule::{Protocol, Schedule};
 use crate::semantics::{Overlap, Semantics};
 
 pub mod chain;
 pub mod recursive_doubling;
 pub mod smp_linear;
-
-/// Whether a rank's own contribution is in its result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Inclusive,
-    Exclusive,
-}
 
 pub(crate) const SEMANTICS: Semantics = semantics(|at| reduced(at, at.rank.0 + 1));
 
@@ -47,85 +39,38 @@ pub(crate) const EXCLUSIVE_SEMANTICS: Semantics = Semantics {
     })
 };
 
-const fn row(
-    collective: Collective,
-    name: &'static str,
-    smp_aware: bool,
-    build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Protocol) -> Work,
-    description: &'static str,
-) -> Algorithm {
-    Algorithm {
-        name,
-        collective,
-        description,
-        protocols: SCRATCH,
-        smp_aware,
-        cut: Cut::Whole,
-        rank_order: RankOrder::Always,
-        multicast: false,
-        all_pairs: false,
-        build,
-        work,
-    }
+const fn rows<const INCLUSIVE: bool>(collective: Collective) -> [Algorithm; 3] {
+    [
+        Algorithm::new(
+            collective,
+            "recursive_doubling",
+            recursive_doubling::build::<INCLUSIVE>,
+            recursive_doubling::work::<INCLUSIVE>,
+        )
+        .cut(Cut::Whole)
+        .about("partial results of k+1 times as many ranks after each round"),
+        Algorithm::new(
+            collective,
+            "smp_linear",
+            smp_linear::build::<INCLUSIVE>,
+            smp_linear::work::<INCLUSIVE>,
+        )
+        .smp_aware()
+        .cut(Cut::Whole)
+        .about("everyone reduces what precedes it in its node, nodes pass on their total"),
+        Algorithm::new(
+            collective,
+            "chain",
+            chain::build::<INCLUSIVE>,
+            chain::work::<INCLUSIVE>,
+        )
+        .cut(Cut::Whole)
+        .about("each adds its own to what comes from the rank before, and passes it on"),
+    ]
 }
 
-const DOUBLING: &str = "partial results of k+1 times as many ranks after each round";
-const LINEAR: &str = "everyone reduces what precedes it in its node, nodes pass on their total";
-const CHAIN: &str = "each adds its own to what comes from the rank before, and passes it on";
-
 /// Every scan algorithm.
-pub const ALGORITHMS: &[Algorithm] = &[
-    row(
-        Collective::Scan,
-        "recursive_doubling",
-        false,
-        recursive_doubling::build_inclusive,
-        recursive_doubling::work_inclusive,
-        DOUBLING,
-    ),
-    row(
-        Collective::Scan,
-        "smp_linear",
-        true,
-        smp_linear::build_inclusive,
-        smp_linear::work_inclusive,
-        LINEAR,
-    ),
-    row(
-        Collective::Scan,
-        "chain",
-        false,
-        chain::build_inclusive,
-        chain::work_inclusive,
-        CHAIN,
-    ),
-];
+pub const ALGORITHMS: &[Algorithm] = &rows::<true>(Collective::Scan);
 
 /// Every exclusive scan algorithm.
-pub const EXCLUSIVE_ALGORITHMS: &[Algorithm] = &[
-    row(
-        Collective::Exscan,
-        "recursive_doubling",
-        false,
-        recursive_doubling::build_exclusive,
-        recursive_doubling::work_exclusive,
-        DOUBLING,
-    ),
-    row(
-        Collective::Exscan,
-        "smp_linear",
-        true,
-        smp_linear::build_exclusive,
-        smp_linear::work_exclusive,
-        LINEAR,
-    ),
-    row(
-        Collective::Exscan,
-        "chain",
-        false,
-        chain::build_exclusive,
-        chain::work_exclusive,
-        CHAIN,
-    ),
-];
+pub const EXCLUSIVE_ALGORITHMS: &[Algorithm] = &rows::<false>(Collective::Exscan);

@@ -14,7 +14,6 @@
 //! * Rounds: ⌈log_{k+1} N⌉. Messages per rank: at most k per round, whole vectors. Any size.
 //! * Cost: ⌈log_{k+1} N⌉ (α + l β), and at most k reductions per round, 2k exclusive.
 
-use super::Kind;
 use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
@@ -22,21 +21,12 @@ use crate::pattern::dissemination::{peers, rounds};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
-/// One rank's schedule of a scan.
-pub fn build_inclusive(request: &Request<'_>) -> Schedule {
-    build(request, Kind::Inclusive)
-}
-
-/// One rank's schedule of an exclusive scan.
-pub fn build_exclusive(request: &Request<'_>) -> Schedule {
-    build(request, Kind::Exclusive)
-}
-
-pub(super) fn build(request: &Request<'_>, kind: Kind) -> Schedule {
+/// One rank's schedule.
+pub fn build<const INCLUSIVE: bool>(request: &Request<'_>) -> Schedule {
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
     let mut builder = ScheduleBuilder::new(request.topology, request.rank);
     if size == 1 {
-        if kind == Kind::Inclusive {
+        if INCLUSIVE {
             builder.copy(Span::send(0, 1), Span::recv(0, 1));
         }
         return builder.finish(0);
@@ -57,7 +47,7 @@ pub(super) fn build(request: &Request<'_>, kind: Kind) -> Schedule {
         for (port, distance) in incoming() {
             builder.await_put(Rank(me - distance), wire(port), 1);
         }
-        if kind == Kind::Exclusive {
+        if !INCLUSIVE {
             for (port, _) in incoming() {
                 prepend(&mut builder, arrival(port), &mut received);
             }
@@ -69,7 +59,7 @@ pub(super) fn build(request: &Request<'_>, kind: Kind) -> Schedule {
         );
         builder.end_round();
     }
-    if kind == Kind::Inclusive {
+    if INCLUSIVE {
         builder.copy(partial, Span::recv(0, 1));
     }
     builder.finish(1 + arrivals(size, ports))
@@ -108,36 +98,21 @@ fn arrivals(size: u32, ports: u8) -> u32 {
     last.unwrap_or(0)
 }
 
-/// Closed form of the scan.
-pub fn work_inclusive(shape: &Shape, _: Protocol) -> Work {
-    let copies = match shape.ranks {
-        1 => 1,
-        ranks => 2 + u64::from(most_received(ranks, shape.ports)),
-    };
-    work(shape, copies)
-}
-
-/// Closed form of the exclusive scan.
-pub fn work_exclusive(shape: &Shape, _: Protocol) -> Work {
-    let copies = match shape.ranks {
-        1 => 0,
-        ranks => 1 + 2 * u64::from(most_received(ranks, shape.ports)),
-    };
-    work(shape, copies)
-}
-
-/// Messages that the last rank, which receives most, receives.
-fn most_received(size: u32, ports: u8) -> u32 {
-    let in_round = |round| peers(size, ports, round).count() as u32;
-    (0..rounds(size, ports)).map(in_round).sum()
-}
-
-fn work(shape: &Shape, copies: u64) -> Work {
-    let rounds = u64::from(rounds(shape.ranks, shape.ports));
+/// Closed form.
+pub fn work<const INCLUSIVE: bool>(shape: &Shape, _: Protocol) -> Work {
+    let (size, ports) = (shape.ranks, shape.ports);
+    let rounds = rounds(size, ports);
+    // What the last rank receives, which receives most.
+    let received = (0..rounds).map(|round| peers(size, ports, round).count() as u64);
+    let received: u64 = received.sum();
+    let others = u64::from(size > 1);
     Work {
-        rounds,
-        port_blocks: rounds,
+        rounds: rounds.into(),
+        port_blocks: rounds.into(),
         node_sharers: shape.node_size,
-        ..Work::copies(copies)
+        ..Work::copies(match INCLUSIVE {
+            true => 1 + others + received,
+            false => others + 2 * received,
+        })
     }
 }

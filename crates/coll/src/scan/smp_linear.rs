@@ -8,7 +8,7 @@
 //! * One node: everyone copies in and waits only for those before it.
 //! * Where the ranks of some node are not consecutive, `recursive_doubling` takes its place.
 
-use super::{Kind, recursive_doubling};
+use super::recursive_doubling;
 use crate::algorithm::{Request, has_consecutive_nodes};
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
@@ -17,20 +17,11 @@ use crate::reduction::{fold, folded};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::NodeRank;
 
-/// One rank's schedule of a scan.
-pub fn build_inclusive(request: &Request<'_>) -> Schedule {
-    build(request, Kind::Inclusive)
-}
-
-/// One rank's schedule of an exclusive scan.
-pub fn build_exclusive(request: &Request<'_>) -> Schedule {
-    build(request, Kind::Exclusive)
-}
-
-fn build(request: &Request<'_>, kind: Kind) -> Schedule {
+/// One rank's schedule.
+pub fn build<const INCLUSIVE: bool>(request: &Request<'_>) -> Schedule {
     let topology = request.topology;
     if topology.size() == 1 || !has_consecutive_nodes(topology) {
-        return recursive_doubling::build(request, kind);
+        return recursive_doubling::build::<INCLUSIVE>(request);
     }
     let group = Group::nodes(topology);
     let (node, nodes) = (group.member_of(request.rank), group.size());
@@ -64,7 +55,7 @@ fn build(request: &Request<'_>, kind: Kind) -> Schedule {
     if node > 0 {
         builder.node_broadcast();
     }
-    let end = local + u32::from(kind == Kind::Inclusive);
+    let end = local + u32::from(INCLUSIVE);
     let operands = (0..end).map(|local| Span::node(local, 1));
     fold(
         &mut builder,
@@ -78,18 +69,9 @@ fn scratch_blocks(most: u32, nodes: u32) -> u32 {
     if nodes > 1 { most + 2 } else { most }
 }
 
-/// Closed form of the scan.
-pub fn work_inclusive(shape: &Shape, _: Protocol) -> Work {
-    work(shape, Kind::Inclusive)
-}
-
-/// Closed form of the exclusive scan.
-pub fn work_exclusive(shape: &Shape, _: Protocol) -> Work {
-    work(shape, Kind::Exclusive)
-}
-
-fn work(shape: &Shape, kind: Kind) -> Work {
-    let inclusive = u64::from(kind == Kind::Inclusive);
+/// Closed form.
+pub fn work<const INCLUSIVE: bool>(shape: &Shape, _: Protocol) -> Work {
+    let inclusive = u64::from(INCLUSIVE);
     if shape.ranks == 1 {
         return Work::copies(inclusive);
     }

@@ -10,10 +10,8 @@
 //!
 //! In place the root's `Recv` is its own block of `Send`, which is then not written.
 
-use crate::algorithm::{Algorithm, Cut, EITHER, RankOrder, Request, SCRATCH};
+use crate::algorithm::{Algorithm, Build, ClosedForm, EITHER};
 use crate::collective::Collective;
-use crate::cost::{Shape, Work};
-use crate::schedule::{Protocol, Schedule};
 use crate::semantics::{Content, Overlap, Semantics};
 
 pub mod direct;
@@ -37,59 +35,22 @@ pub(crate) const SEMANTICS: Semantics = Semantics {
     uniform: false,
 };
 
-const fn row(
-    name: &'static str,
-    protocols: &'static [Protocol],
-    smp_aware: bool,
-    build: fn(&Request<'_>) -> Schedule,
-    work: fn(&Shape, Protocol) -> Work,
-    description: &'static str,
-) -> Algorithm {
-    Algorithm {
-        name,
-        collective: Collective::Scatter,
-        description,
-        protocols,
-        smp_aware,
-        cut: Cut::Blocks,
-        rank_order: RankOrder::Always,
-        multicast: false,
-        all_pairs: false,
-        build,
-        work,
-    }
+const fn row(name: &'static str, build: Build, work: ClosedForm) -> Algorithm {
+    Algorithm::new(Collective::Scatter, name, build, work)
 }
 
 /// Serves the vector form, too.
-pub(crate) const DIRECT: Algorithm = Algorithm {
-    all_pairs: true,
-    ..row(
-        "direct",
-        EITHER,
-        false,
-        direct::build,
-        direct::work,
-        "the root puts to everyone, k at a time; best for large blocks",
-    )
-};
+pub(crate) const DIRECT: Algorithm = row("direct", direct::build, direct::work)
+    .zero_copy()
+    .all_pairs()
+    .about("the root puts to everyone, k at a time; best for large blocks");
 
 /// Every scatter algorithm.
 pub const ALGORITHMS: &[Algorithm] = &[
-    row(
-        "tree",
-        SCRATCH,
-        false,
-        tree::build,
-        tree::work,
-        "k-port spanning binomial tree; best for small blocks",
-    ),
+    row("tree", tree::build, tree::work)
+        .about("k-port spanning binomial tree; best for small blocks"),
     DIRECT,
-    row(
-        "smp_direct",
-        SCRATCH,
-        true,
-        smp_direct::build,
-        smp_direct::work,
-        "the root's leader puts to leaders, concurrent copies out of node memory",
-    ),
+    row("smp_direct", smp_direct::build, smp_direct::work)
+        .smp_aware()
+        .about("the root's leader puts to leaders, concurrent copies out of node memory"),
 ];
