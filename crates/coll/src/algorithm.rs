@@ -1,8 +1,9 @@
 //! What an algorithm is: a row of its collective's table.
 
+use crate::builder::ScheduleBuilder;
 use crate::collective::Collective;
 use crate::leaders::Leaders;
-use crate::schedule::{Protocol, Schedule};
+use crate::schedule::{Protocol, Schedule, Span};
 use crate::work::{Shape, Work};
 use ferrorail_base::{NodeId, Rank, Topology};
 use std::fmt;
@@ -75,7 +76,21 @@ pub struct Request<'a> {
     pub root: Rank,
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    /// An empty schedule.
+    pub(crate) fn builder(&self) -> ScheduleBuilder<'a> {
+        ScheduleBuilder::new(self.topology, self.rank)
+    }
+
+    /// The whole operation for a team of one, which needs no scratch.
+    pub(crate) fn alone(&self) -> Option<Schedule> {
+        (self.topology.size() == 1).then(|| {
+            let mut builder = self.builder();
+            builder.copy(Span::send(0, 1), Span::recv(0, 1));
+            builder.finish(0)
+        })
+    }
+
     /// The leaders of a node.
     pub fn node_leaders(&self) -> Leaders {
         Leaders::new(self.leaders, self.topology.node_size_min(), self.ports)

@@ -11,7 +11,7 @@
 //! Node phases are counted in lockstep: all ranks of a node call the same `node_*` helpers in the
 //! same order, whatever else they do between them.
 
-use crate::schedule::{PHASE_MAX, Schedule, Slot, Span, Step, rtr_base, slot_limit};
+use crate::schedule::{Buffer, PHASE_MAX, Schedule, Slot, Span, Step, rtr_base, slot_limit};
 use ferrorail_base::{NodeRank, Rank, Topology};
 
 /// What names a message at both of its ends.
@@ -29,6 +29,15 @@ impl Wire {
         Self {
             port,
             slot: round * ports as u32 + port as u32,
+        }
+    }
+
+    /// For those of Direct: as [`of_round`](Self::of_round) of the round and port that it has for members `distance`
+    /// apart.
+    pub const fn at_distance(distance: u32, ports: u8) -> Self {
+        Self {
+            port: ((distance - 1) % ports as u32) as u8,
+            slot: distance - 1,
         }
     }
 }
@@ -120,6 +129,14 @@ impl<'a> ScheduleBuilder<'a> {
             return;
         }
         self.steps.push(Step::Copy { from, into });
+    }
+
+    /// Copies the blocks of all ranks but `left_out` from `from` to `into`, where they have the same places.
+    pub fn copy_all_but(&mut self, left_out: u32, from: Buffer, into: Buffer) {
+        let rest = self.topology.size() - left_out - 1;
+        for (first, count) in [(0, left_out), (left_out + 1, rest)] {
+            self.copy(Span::new(from, first, count), Span::new(into, first, count));
+        }
     }
 
     /// Reduces `left` with `right` into `into`, which may be one of them. Nothing for no blocks.
@@ -246,10 +263,7 @@ impl<'a> ScheduleBuilder<'a> {
         if self.topology.node_rank_of(self.rank) == by {
             self.signal();
         } else {
-            self.steps.push(Step::NodeAwait {
-                of: by,
-                phase: self.phase,
-            });
+            self.node_await(by);
         }
     }
 
@@ -259,11 +273,8 @@ impl<'a> ScheduleBuilder<'a> {
         let me = self.topology.node_rank_of(self.rank);
         if to != NodeRank(0) && me == NodeRank(0) {
             self.signal();
-        } else if to != NodeRank(0) && me == to {
-            self.steps.push(Step::NodeAwait {
-                of: NodeRank(0),
-                phase: self.phase,
-            });
+        } else if me == to {
+            self.node_await(NodeRank(0));
         }
     }
 

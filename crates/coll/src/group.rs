@@ -52,11 +52,11 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// As [`nodes`](Self::nodes), spoken for by leader `leader` of several.
-    pub fn led_by(topology: &'a Topology, leaders: Leaders, leader: u32) -> Self {
+    /// As [`nodes`](Self::nodes), spoken for by the one of several leaders that `rank` is; where it is none, by the first.
+    pub fn led(topology: &'a Topology, leaders: Leaders, rank: Rank) -> Self {
         Self {
             leaders,
-            leader,
+            leader: leaders.index(topology.node_rank_of(rank)).unwrap_or(0),
             ..Self::nodes(topology)
         }
     }
@@ -88,6 +88,15 @@ impl<'a> Group<'a> {
             None => Rank(member),
             Some(_) => self.topology.ranks_of(NodeId(member))[self.leader as usize],
         }
+    }
+
+    /// The ranks of `member`, ascending.
+    pub fn ranks_of(&self, member: u32) -> impl Iterator<Item = Rank> {
+        let (alone, node) = match self.firsts {
+            None => (Some(Rank(member)), &[][..]),
+            Some(_) => (None, self.topology.ranks_of(NodeId(member))),
+        };
+        alone.into_iter().chain(node.iter().copied())
     }
 
     /// Whether `rank` sends and receives for its member.
@@ -133,37 +142,58 @@ impl<'a> Group<'a> {
         self.span(first, self.first(member + count) - first)
     }
 
+    /// Blocks of `member`.
+    pub fn count(&self, member: u32) -> u32 {
+        self.first(member + 1) - self.first(member)
+    }
+
     /// The blocks of `member` that the leader who speaks for it here is to carry: all, if there is
     /// one.
     pub fn share(&self, member: u32) -> Span {
-        let all = self.members(member, 1);
-        let share = self.leaders.share(self.leader, all.count);
-        self.span(all.first + share.start, share.end - share.start)
+        self.part_of_share(member, self.members(member, 1))
+    }
+
+    /// Of an area with as many blocks for each rank of `member`, those of the leader's share.
+    pub fn part_of_share(&self, member: u32, area: Span) -> Span {
+        let ranks = self.count(member);
+        let (share, row) = (self.leaders.share(self.leader, ranks), area.count / ranks);
+        let (first, count) = (area.first + share.start * row, share.len() as u32 * row);
+        Span::new(area.buffer, first, count)
+    }
+
+    /// Copies this rank's block to place `at` of its member's memory.
+    pub fn gather(&self, builder: &mut ScheduleBuilder<'_>, at: u32) {
+        builder.copy(Span::send(0, 1), self.span(at, 1));
+        if self.firsts.is_some() {
+            builder.node_arrive();
+        }
+    }
+
+    /// Waits until all ranks of this rank's member have done so.
+    pub fn await_gather(&self, builder: &mut ScheduleBuilder<'_>) {
+        if self.firsts.is_some() {
+            builder.node_await_gather();
+        }
+    }
+
+    /// Lets this rank, which speaks for its member, put and await on its own ports.
+    pub fn take_ports(&self, builder: &mut ScheduleBuilder<'_>) {
+        self.leaders.take_ports(builder, self.leader);
+    }
+
+    /// Lets all ranks of this rank's member go on once those who speak for it have come here.
+    pub fn release(&self, builder: &mut ScheduleBuilder<'_>) {
+        if self.firsts.is_some() {
+            self.leaders.release(builder);
+        }
     }
 
     /// Copies the blocks of `count` members from `member` (around the end), which lie from `at`,
     /// to their ranks' places in `Recv`.
     pub fn copy_out(&self, builder: &mut ScheduleBuilder<'_>, member: u32, count: u32, at: u32) {
-        let mut at = at;
-        for index in member..member + count {
-            let index = index % self.size();
-            let alone = Rank(index);
-            let ranks = match self.firsts {
-                None => std::slice::from_ref(&alone),
-                Some(_) => self.topology.ranks_of(NodeId(index)),
-            };
-            let (lowest, highest) = (ranks[0].0, ranks[ranks.len() - 1].0);
-            let length = ranks.len() as u32;
-            if highest - lowest + 1 == length {
-                let into = Span::new(Buffer::Recv, lowest, length);
-                builder.copy(self.span(at, length), into);
-            } else {
-                for (offset, rank) in ranks.iter().enumerate() {
-                    let into = Span::new(Buffer::Recv, rank.0, 1);
-                    builder.copy(self.span(at + offset as u32, 1), into);
-                }
-            }
-            at += length;
+        let members = (member..member + count).map(|index| index % self.size());
+        for (place, rank) in (at..).zip(members.flat_map(|member| self.ranks_of(member))) {
+            builder.copy(self.span(place, 1), Span::recv(rank.0, 1));
         }
     }
 

@@ -7,7 +7,7 @@
 //! messages only with the leaders i of other nodes.
 
 use crate::builder::ScheduleBuilder;
-use ferrorail_base::{NodeId, NodeRank, Topology};
+use ferrorail_base::{NodeRank, Rank};
 use std::ops::Range;
 
 /// See the module documentation.
@@ -111,14 +111,28 @@ impl Leaders {
     }
 }
 
-/// Ranks of `node` in member order, as (place of the first within the node, first rank, how many)
-/// of each run of consecutive ranks.
-pub(crate) fn runs(topology: &Topology, node: u32) -> Vec<(u32, u32, u32)> {
-    let mut runs: Vec<(u32, u32, u32)> = Vec::new();
-    for (place, rank) in (0..).zip(topology.ranks_of(NodeId(node))) {
+/// Ranks of a node that follow each other, in rank order and in the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The first of them.
+    pub rank: u32,
+    /// Its place in the node.
+    pub place: u32,
+    /// How many.
+    pub count: u32,
+}
+
+/// The runs of `ranks`, which are those of a node in member order.
+pub(crate) fn runs(ranks: impl Iterator<Item = Rank>) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (place, Rank(rank)) in (0..).zip(ranks) {
         match runs.last_mut() {
-            Some(run) if run.1 + run.2 == rank.0 => run.2 += 1,
-            _ => runs.push((place, rank.0, 1)),
+            Some(run) if run.rank + run.count == rank => run.count += 1,
+            _ => runs.push(Run {
+                rank,
+                place,
+                count: 1,
+            }),
         }
     }
     runs
@@ -165,8 +179,9 @@ mod tests {
 
     #[test]
     fn interleaved_ranks_are_runs_of_one() {
-        let topology = Topology::from_host_keys(&[0, 1, 0, 1, 1], None);
-        assert_eq!(runs(&topology, 0), [(0, 0, 1), (1, 2, 1)]);
-        assert_eq!(runs(&topology, 1), [(0, 1, 1), (1, 3, 2)]);
+        let run = |place, rank, count| Run { rank, place, count };
+        let of = |ranks: &[u32]| runs(ranks.iter().copied().map(Rank));
+        assert_eq!(of(&[0, 2]), [run(0, 0, 1), run(1, 2, 1)]);
+        assert_eq!(of(&[1, 3, 4]), [run(0, 1, 1), run(1, 3, 2)]);
     }
 }

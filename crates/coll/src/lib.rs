@@ -8,9 +8,11 @@
 //! * `builder`: writes schedules, hands out arrival slots and node phases;
 //! * `pattern`: who talks to whom when, as pure arithmetic on indices;
 //! * `group`: ranks, or nodes led by their leaders, as members that own runs of blocks;
+//! * `tree`: messages along a tree of members;
 //! * [`leaders`]: several leaders of a node, each with its own ports;
 //! * `collective`, `algorithm`: what the tables of algorithms are made of;
-//! * `allgather`, `bcast` and so on: a folder per collective, a file per algorithm;
+//! * `allgather`, `bcast` and so on: a folder per collective, a file per algorithm, with the forms of it that use nodes'
+//!   shared memory;
 //! * `vector`: which of them serve the forms with blocks of different sizes;
 //! * `registry`: the table of all algorithms by name; `semantics`: what collectives mean;
 //! * `verify`: symbolic execution of all ranks' schedules with happens-before checking;
@@ -45,6 +47,7 @@ mod scatter;
 pub mod schedule;
 pub mod select;
 mod semantics;
+mod tree;
 mod vector;
 #[cfg(test)]
 mod verify;

@@ -2,9 +2,10 @@
 //!
 //! Token p N + r stands for part p of rank r's vector.
 
-use crate::algorithm::{Request, SCRATCH};
+use crate::algorithm::SCRATCH;
 use crate::builder::ScheduleBuilder;
-use crate::schedule::{Schedule, Span};
+use crate::leaders::Leaders;
+use crate::schedule::{Buffer, Span};
 use crate::semantics::{Content, Instance, Overlap, Semantics};
 
 /// Reduces `spans`, in rank order, into `into`, which is none of them but may be the first or second.
@@ -60,6 +61,58 @@ pub(crate) const fn folded(vectors: u64) -> u64 {
     }
 }
 
+/// The parts of vectors that one rank reduces, of several vectors that follow each other in a buffer.
+#[derive(Clone, Copy)]
+pub(crate) struct Slice {
+    buffer: Buffer,
+    /// First part, and how many.
+    pub first: u32,
+    pub count: u32,
+    /// Parts of a vector; 1 where it is not cut.
+    parts: u32,
+}
+
+impl Slice {
+    /// Of vectors that are not cut.
+    pub const fn whole(buffer: Buffer) -> Self {
+        Self {
+            buffer,
+            first: 0,
+            count: 1,
+            parts: 1,
+        }
+    }
+
+    /// What leader `leader` reduces of its node's vectors of `parts` parts.
+    pub fn led_by(leaders: Leaders, leader: u32, parts: u32) -> Self {
+        let share = leaders.share(leader, parts);
+        Self {
+            buffer: Buffer::Node,
+            first: share.start,
+            count: share.len() as u32,
+            parts,
+        }
+    }
+
+    /// Those of vector `index`.
+    pub fn vector(&self, index: u32) -> Span {
+        Span::new(self.buffer, index * self.parts + self.first, self.count)
+    }
+
+    /// What combines in blocks of scratch says how long it is, if vectors are cut.
+    pub fn like(&self) -> Option<u32> {
+        (self.parts > 1).then_some(self.first)
+    }
+
+    /// Waits for the vectors of this rank's node and reduces them into the first, in the first round.
+    pub fn reduce_node(&self, builder: &mut ScheduleBuilder<'_>) {
+        builder.node_await_gather();
+        let vectors = (0..builder.node_size() as u32).map(|local| self.vector(local));
+        fold_like(builder, self.like(), vectors, self.vector(0));
+        builder.end_round();
+    }
+}
+
 /// Every rank contributes its whole vector.
 pub(crate) fn contributions(at: &Instance) -> Vec<u32> {
     (0..at.parts).map(|p| p * at.size + at.rank.0).collect()
@@ -86,13 +139,4 @@ pub(crate) const fn semantics(recv: fn(&Instance) -> Vec<Content>) -> Semantics 
         synchronising: false,
         uniform: false,
     }
-}
-
-/// The whole operation for a team of one, which needs no scratch.
-pub(crate) fn alone(request: &Request<'_>) -> Option<Schedule> {
-    (request.topology.size() == 1).then(|| {
-        let mut builder = ScheduleBuilder::new(request.topology, request.rank);
-        builder.copy(Span::send(0, 1), Span::recv(0, 1));
-        builder.finish(0)
-    })
 }

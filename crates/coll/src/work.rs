@@ -94,6 +94,23 @@ pub struct Work {
 }
 
 impl Work {
+    /// As [`copies`](Self::copies), where all ranks of a node use its rails.
+    pub(crate) const fn flat(shape: &Shape, copy_blocks: u64) -> Self {
+        Self {
+            node_sharers: shape.node_size,
+            ..Self::copies(copy_blocks)
+        }
+    }
+
+    /// As [`copies`](Self::copies), where leaders use the rails.
+    pub(crate) const fn led(leaders: Leaders, copy_blocks: u64) -> Self {
+        Self {
+            ports: leaders.ports,
+            node_sharers: leaders.count,
+            ..Self::copies(copy_blocks)
+        }
+    }
+
     /// Copies of so many blocks, and nothing else.
     pub(crate) const fn copies(copy_blocks: u64) -> Self {
         Self {

@@ -18,169 +18,142 @@
 //! * Cost: ⌈log_{k+1} N⌉ α + (N-1)/k l β, equation (1).
 //! * Zero-copy: blocks go to absolute positions, so that a message that wraps around the end is
 //!   two puts on one port; one RTR per message.
+//!
+//! `smp_bruck`: Bruck between the leaders, shared memory inside the nodes.
+//!
+//! Five ranks on nodes A (0 1), B (2 3), C (4), one port. A node's memory is in relative node
+//! order: its own blocks, those of the next node and so on.
+//!
+//! ```text
+//! node        A            B            C
+//! gather      0 1          2 3          4
+//! round 1     0 1 2 3      2 3 4        4 0 1         leaders put own node's blocks to node - 1
+//!   meanwhile all copy their own node's blocks out, to their right places
+//! round 2     0 1 2 3 4    2 3 4 0 1    4 0 1 2 3     leaders put own node's blocks to node - 2
+//!   meanwhile all copy out what round 1 brought; after it, the rest
+//! ```
+//!
+//! The copies out order the blocks, so there is no shift.
+//!
+//! * Rounds: ⌈log_{k+1} V⌉. Messages per leader: at most k per round.
+//! * Volume per port: q ⌈(V-1)/k⌉ blocks.
+//! * Cost: ⌈log_{k+1} V⌉ α + q (V-1)/k l β, equation (1) over nodes, and two copies in shared
+//!   memory, of which the second overlaps.
+//! * One node: copy in, one wait for all, copy out.
+//! * Any node sizes: lengths follow from the node map, which all ranks know.
 
-use super::{SEND, alone, copy_own, recv, work_of_copies};
+use super::absolute::{self, Blocks, zero_copy};
+use super::{single_member, work_of_copies, work_of_single_node};
 use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::pattern::bruck::{Message, rounds};
-use crate::pattern::{after, before, ceil_log};
-use crate::schedule::{Protocol, Schedule, Span};
-use ferrorail_base::Rank;
+use crate::pattern::bruck::rounds;
+use crate::pattern::{Message, after, before, levels};
+use crate::schedule::{Protocol, Schedule};
 
-/// One rank's schedule.
+/// One rank's schedule of `bruck`.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     match request.protocol {
-        Protocol::Eager => through_scratch(request),
-        Protocol::Rendezvous => zero_copy(request),
+        Protocol::Eager => through_scratch(request, &Group::ranks(request.topology)),
+        Protocol::Rendezvous => {
+            let rounds = absolute(request);
+            zero_copy(request, &rounds, |number, second| {
+                2 * number + u32::from(second)
+            })
+        }
     }
 }
 
-fn through_scratch(request: &Request<'_>) -> Schedule {
-    let group = Group::ranks(request.topology);
-    let me = request.rank.0;
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
-    builder.copy(SEND, group.span(0, 1));
+/// One rank's schedule of `smp_bruck`.
+pub fn build_smp(request: &Request<'_>) -> Schedule {
+    through_scratch(request, &Group::nodes(request.topology))
+}
+
+/// Among the members of a group, whose memory is in relative order: the own blocks come first.
+fn through_scratch(request: &Request<'_>, group: &Group<'_>) -> Schedule {
+    if let Some(schedule) = single_member(request, group) {
+        return schedule;
+    }
+    let (me, size) = (group.member_of(request.rank), group.size());
+    let leads = group.speaks(request.rank);
+    let mut builder = request.builder();
+    group.gather(&mut builder, group.place(request.rank) - group.first(me));
+    group.await_gather(&mut builder);
     builder.end_round();
-    let mut held = 1;
-    let mut copied = 0;
-    for (r, messages) in rounds(group.size(), request.ports).iter().enumerate() {
-        let sent = Round::new(&group, me, request.ports, r as u32, messages);
-        sent.post(&mut builder);
-        group.copy_out(
-            &mut builder,
-            after(me, copied, group.size()),
-            held - copied,
-            copied,
-        );
-        sent.await_all(&mut builder);
+    let copy_out = |builder: &mut ScheduleBuilder<'_>, from, to| {
+        let (first, at) = (after(me, from, size), group.blocks_from(me, from));
+        group.copy_out(builder, first, to - from, at);
+    };
+    let (mut held, mut copied) = (1, 0);
+    for (round, messages) in (0..).zip(rounds(size, request.ports)) {
+        let wire = |message: &Message| Wire::of_round(round, request.ports, message.port);
+        if leads {
+            for message in &messages {
+                let to = before(me, message.distance, size);
+                let length = group.blocks_from(me, message.blocks);
+                let place = group.blocks_from(to, message.distance);
+                let (from, into) = (group.span(0, length), group.span(place, length));
+                builder.put(group.rank(to), wire(message), from, into);
+            }
+        }
+        copy_out(&mut builder, copied, held);
+        if leads {
+            for message in &messages {
+                let from = after(me, message.distance, size);
+                let length = group.blocks_from(from, message.blocks);
+                builder.await_put(group.rank(from), wire(message), length);
+            }
+        }
+        group.release(&mut builder);
         builder.end_round();
         copied = held;
-        held += sent.gained();
+        held += messages.iter().map(|message| message.blocks).sum::<u32>();
     }
-    group.copy_out(
-        &mut builder,
-        after(me, copied, group.size()),
-        held - copied,
-        copied,
-    );
+    copy_out(&mut builder, copied, held);
     builder.finish(group.blocks())
 }
 
-/// One round of one member of a group whose memory is in relative order.
-pub(super) struct Round<'a> {
-    group: &'a Group<'a>,
-    me: u32,
-    ports: u8,
-    round: u32,
-    messages: &'a [Message],
-}
-
-impl<'a> Round<'a> {
-    pub(super) fn new(
-        group: &'a Group<'a>,
-        me: u32,
-        ports: u8,
-        round: u32,
-        messages: &'a [Message],
-    ) -> Self {
-        Self {
-            group,
-            me,
-            ports,
-            round,
-            messages,
-        }
-    }
-
-    /// Members whose blocks the round brings.
-    pub(super) fn gained(&self) -> u32 {
-        self.messages.iter().map(|message| message.places).sum()
-    }
-
-    pub(super) fn post(&self, builder: &mut ScheduleBuilder<'_>) {
-        for message in self.messages {
-            let to = before(self.me, message.distance, self.group.size());
-            let length = self.group.blocks_from(self.me, message.places);
-            let place = self.group.blocks_from(to, message.distance);
-            builder.put(
-                self.group.rank(to),
-                Wire::of_round(self.round, self.ports, message.port),
-                self.group.span(0, length),
-                self.group.span(place, length),
-            );
-        }
-    }
-
-    pub(super) fn await_all(&self, builder: &mut ScheduleBuilder<'_>) {
-        for message in self.messages {
-            let from = after(self.me, message.distance, self.group.size());
-            let wire = Wire::of_round(self.round, self.ports, message.port);
-            let length = self.group.blocks_from(from, message.places);
-            builder.await_put(self.group.rank(from), wire, length);
-        }
-    }
-}
-
-fn zero_copy(request: &Request<'_>) -> Schedule {
+/// The messages of all rounds, in absolute positions.
+fn absolute(request: &Request<'_>) -> Vec<Vec<absolute::Message>> {
     let (size, me) = (request.topology.size(), request.rank.0);
-    let rounds = rounds(size, request.ports);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
-    for (number, message) in rounds.iter().flatten().enumerate() {
-        builder.send_rtr(Rank(after(me, message.distance, size)), number as u32);
-    }
-    copy_own(&mut builder, request.rank);
-    builder.end_round();
-    let mut number = 0;
-    for messages in &rounds {
-        for (message, number) in messages.iter().zip(number..) {
-            let to = Rank(before(me, message.distance, size));
-            builder.await_rtr(to, number);
-            for (wire, span) in absolute(message, number, me, size) {
-                builder.put(to, wire, span, span);
-            }
+    let message = |message: Message| {
+        let (count, from) = (message.blocks, after(me, message.distance, size));
+        absolute::Message {
+            port: message.port,
+            to: before(me, message.distance, size),
+            from,
+            sent: Blocks { first: me, count },
+            received: Blocks { first: from, count },
         }
-        for (message, number) in messages.iter().zip(number..) {
-            let from = after(me, message.distance, size);
-            for (wire, span) in absolute(message, number, from, size) {
-                builder.await_put(Rank(from), wire, span.count);
-            }
-        }
-        number += messages.len() as u32;
-        builder.end_round();
-    }
-    builder.finish(0)
+    };
+    let rounds = rounds(size, request.ports).into_iter();
+    let round = |messages: Vec<Message>| messages.into_iter().map(message).collect();
+    rounds.map(round).collect()
 }
 
-/// The one or two puts of the message number `number` of `origin`, in absolute positions.
-fn absolute(
-    message: &Message,
-    number: u32,
-    origin: u32,
-    size: u32,
-) -> impl Iterator<Item = (Wire, Span)> {
-    let to_end = message.places.min(size - origin);
-    let port = message.port;
-    [recv(origin, to_end), recv(0, message.places - to_end)]
-        .into_iter()
-        .enumerate()
-        .filter(|(_, span)| span.count > 0)
-        .map(move |(part, span)| {
-            let slot = 2 * number + part as u32;
-            (Wire { port, slot }, span)
-        })
-}
-
-/// Closed form: equation (1).
+/// Closed form of `bruck`: equation (1).
 pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     Work {
-        rounds: u64::from(ceil_log(shape.ranks, u32::from(shape.ports) + 1)),
-        port_blocks: u64::from((shape.ranks - 1).div_ceil(u32::from(shape.ports))),
-        node_sharers: shape.node_size,
+        rounds: levels(shape.ranks, shape.ports).into(),
+        port_blocks: (shape.ranks - 1).div_ceil(shape.ports.into()).into(),
         ..work_of_copies(shape, protocol)
     }
+}
+
+/// Closed form of `smp_bruck`: equation (1) over nodes.
+pub fn work_smp(shape: &Shape, _: Protocol) -> Work {
+    work_of_single_node(shape).unwrap_or_else(|| {
+        let rounds = u64::from(levels(shape.nodes, shape.ports));
+        let nodes_per_port = (shape.nodes - 1).div_ceil(shape.ports.into());
+        Work {
+            rounds,
+            port_blocks: u64::from(nodes_per_port) * u64::from(shape.node_size),
+            node_syncs: shape.syncs(1 + rounds),
+            ..Work::copies(1 + u64::from(shape.ranks))
+        }
+    })
 }

@@ -17,106 +17,155 @@
 //! * Zero-copy: N-1 RTRs per rank; sources and destinations are `Recv`.
 //! * Any number of ranks. Most messages of all algorithms, fewest bytes per message: for large
 //!   blocks.
+//!
+//! `smp_direct` and `multi_leader_direct`: Direct between the leaders, shared memory inside the nodes; with one leader
+//! per node, or several, each of which carries the blocks of its share of the node's ranks over its own rail.
+//!
+//! Five ranks on nodes (0 1) (2 3) (4), one port; leaders 0, 2, 4:
+//!
+//! ```text
+//! gather      all copy into their node's memory      0 1 . . .   . . 2 3 .   . . . . 4
+//! round 1     leaders put their node's blocks        0>2: 0 1    2>4: 2 3    4>0: 4
+//!   meanwhile all copy their own node's blocks out
+//! round 2                                            0>4: 0 1    2>0: 2 3    4>2: 4
+//! broadcast   leaders release what has come, in up to four portions; all copy it out
+//! ```
+//!
+//! * Rounds: ⌈(V-1)/k⌉. Messages per leader: V-1. Volume per port: q ⌈(V-1)/k⌉ blocks.
+//! * Cost: ⌈(V-1)/k⌉ (α + q l β), equation (2) over nodes, and two copies in shared memory, of
+//!   which the second overlaps.
+//! * Of L leaders with k/L ports ([`Leaders`]) each takes ⌈(V-1)L/k⌉ rounds with blocks of ⌈q/L⌉
+//!   ranks: in `multi_leader_direct` above 0 puts its own block to 2, 1 its own to 3, and so on.
+//! * One node: copy in, one wait for all, copy out.
+//! * Any node sizes, any placement of ranks; node memory is in node order, copies out permute.
 
-use super::{SEND, alone, copy_own, recv, work_of_copies};
+use super::{single_member, work_of_copies, work_of_single_node};
 use crate::algorithm::Request;
-use crate::builder::{ScheduleBuilder, Wire};
+use crate::builder::Wire;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::pattern::direct::{Exchange, place, round, rounds};
+use crate::leaders::Leaders;
+use crate::pattern::before;
+use crate::pattern::direct::{all, place, round, rounds};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
+use std::ops::Range;
 
 /// What has arrived leaves scratch, or is released to the node, in this many portions at most.
 const PORTIONS: u32 = 4;
 
-/// One rank's schedule.
+/// One rank's schedule of `direct`.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     match request.protocol {
         Protocol::Eager if request.topology.node_count() == 1 => within_node(request),
-        Protocol::Eager => through_scratch(request),
+        Protocol::Eager => {
+            let group = Group::ranks(request.topology);
+            through_scratch(request, &group, request.ports)
+        }
         Protocol::Rendezvous => zero_copy(request),
     }
+}
+
+/// One rank's schedule of `smp_direct` or `multi_leader_direct`.
+pub fn build_led(request: &Request<'_>, leaders: Leaders) -> Schedule {
+    let group = Group::led(request.topology, leaders, request.rank);
+    through_scratch(request, &group, leaders.ports)
 }
 
 /// Straight from user memory, which only rails need a copy of.
 fn within_node(request: &Request<'_>) -> Schedule {
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let wire = |distance| Wire::at_distance(distance, ports);
+    let own = Span::send(0, 1);
+    let mut builder = request.builder();
     for r in 0..rounds(size, ports) {
-        for Exchange { port, to, .. } in round(me, size, ports, r) {
-            let wire = Wire::of_round(r, ports, port);
-            builder.put(Rank(to), wire, SEND, Span::scratch(place(me, to), 1));
+        for exchange in round(me, size, ports, r) {
+            let into = Span::scratch(place(me, exchange.to), 1);
+            builder.put(Rank(exchange.to), wire(exchange.distance), own, into);
         }
         builder.end_round();
     }
-    copy_own(&mut builder, request.rank);
-    for (r, Exchange { port, from, .. }) in all(me, size, ports) {
-        builder.await_put(Rank(from), Wire::of_round(r, ports, port), 1);
-        builder.copy(Span::scratch(place(from, me), 1), recv(from, 1));
+    builder.copy(own, Span::recv(me, 1));
+    for exchange in all(me, size, ports) {
+        let from = exchange.from;
+        builder.await_put(Rank(from), wire(exchange.distance), 1);
+        builder.copy(Span::scratch(place(from, me), 1), Span::recv(from, 1));
     }
     builder.finish(size - 1)
 }
 
-fn through_scratch(request: &Request<'_>) -> Schedule {
-    let group = Group::ranks(request.topology);
-    let (me, ports) = (request.rank.0, request.ports);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
-    builder.copy(SEND, group.members(me, 1));
+/// Among the members of a group.
+fn through_scratch(request: &Request<'_>, group: &Group<'_>, ports: u8) -> Schedule {
+    if let Some(schedule) = single_member(request, group) {
+        return schedule;
+    }
+    let (me, size) = (group.member_of(request.rank), group.size());
+    let leads = group.speaks(request.rank);
+    let wire = |distance| Wire::at_distance(distance, ports);
+    let mut builder = request.builder();
+    group.gather(&mut builder, group.place(request.rank));
+    group.await_gather(&mut builder);
     builder.end_round();
-    post(&mut builder, &group, me, ports);
+    if leads {
+        group.take_ports(&mut builder);
+    }
+    let own = group.share(me);
+    for r in 0..rounds(size, ports) {
+        if leads {
+            for exchange in round(me, size, ports, r) {
+                builder.put(group.rank(exchange.to), wire(exchange.distance), own, own);
+            }
+        }
+        builder.end_round();
+    }
     group.copy_members_out(&mut builder, me, 1);
-    for portion in portions(group.size(), ports) {
-        await_portion(&mut builder, &group, me, ports, portion.clone());
-        copy_portion_out(&mut builder, &group, me, ports, portion);
+    for portion in portions(size, ports) {
+        let nearest = portion.start * u32::from(ports) + 1;
+        let farthest = (portion.end * u32::from(ports)).min(size - 1);
+        let arrivals = portion.flat_map(|r| round(me, size, ports, r));
+        if leads {
+            for exchange in arrivals {
+                let (from, blocks) = (exchange.from, group.share(exchange.from).count);
+                builder.await_put(group.rank(from), wire(exchange.distance), blocks);
+            }
+        }
+        group.release(&mut builder);
+        let first = before(me, farthest, size);
+        group.copy_members_out(&mut builder, first, farthest - nearest + 1);
     }
     builder.finish(group.blocks())
 }
 
 fn zero_copy(request: &Request<'_>) -> Schedule {
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
-    let group = Group::ranks(request.topology);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let wire = |distance| Wire::at_distance(distance, ports);
+    let mut builder = request.builder();
     for exchange in all(me, size, ports) {
         // The origin numbers its puts by distance.
-        builder.send_rtr(group.rank(exchange.1.from), exchange.1.distance - 1);
+        builder.send_rtr(Rank(exchange.from), exchange.distance - 1);
     }
-    copy_own(&mut builder, request.rank);
+    let own = Span::recv(me, 1);
+    builder.copy(Span::send(0, 1), own);
     builder.end_round();
-    let own = recv(me, 1);
     for r in 0..rounds(size, ports) {
         for exchange in round(me, size, ports, r) {
-            let to = group.rank(exchange.to);
+            let to = Rank(exchange.to);
             builder.await_rtr(to, exchange.distance - 1);
-            builder.put(to, Wire::of_round(r, ports, exchange.port), own, own);
+            builder.put(to, wire(exchange.distance), own, own);
         }
         builder.end_round();
     }
-    await_portion(&mut builder, &group, me, ports, 0..rounds(size, ports));
+    for exchange in all(me, size, ports) {
+        builder.await_put(Rank(exchange.from), wire(exchange.distance), 1);
+    }
     builder.finish(0)
 }
 
-fn all(me: u32, size: u32, ports: u8) -> impl Iterator<Item = (u32, Exchange)> {
-    (0..rounds(size, ports)).flat_map(move |r| round(me, size, ports, r).map(move |e| (r, e)))
-}
-
-/// Posts the puts of member `me`'s blocks to all others, a round each.
-pub(super) fn post(builder: &mut ScheduleBuilder<'_>, group: &Group<'_>, me: u32, ports: u8) {
-    let own = group.share(me);
-    for r in 0..rounds(group.size(), ports) {
-        for exchange in round(me, group.size(), ports, r) {
-            let wire = Wire::of_round(r, ports, exchange.port);
-            builder.put(group.rank(exchange.to), wire, own, own);
-        }
-        builder.end_round();
-    }
-}
-
 /// The rounds, in runs of which each is awaited and copied out at once.
-pub(super) fn portions(size: u32, ports: u8) -> impl Iterator<Item = std::ops::Range<u32>> {
+fn portions(size: u32, ports: u8) -> impl ExactSizeIterator<Item = Range<u32>> {
     let rounds = rounds(size, ports);
     let length = rounds.div_ceil(PORTIONS).max(1);
     (0..rounds)
@@ -124,53 +173,30 @@ pub(super) fn portions(size: u32, ports: u8) -> impl Iterator<Item = std::ops::R
         .map(move |first| first..(first + length).min(rounds))
 }
 
-/// Awaits what arrives in `portion`.
-pub(super) fn await_portion(
-    builder: &mut ScheduleBuilder<'_>,
-    group: &Group<'_>,
-    me: u32,
-    ports: u8,
-    portion: std::ops::Range<u32>,
-) {
-    for r in portion {
-        for exchange in round(me, group.size(), ports, r) {
-            let wire = Wire::of_round(r, ports, exchange.port);
-            let blocks = group.share(exchange.from).count;
-            builder.await_put(group.rank(exchange.from), wire, blocks);
-        }
-    }
-}
-
-/// Copies what arrived in `portion` to `Recv`.
-pub(super) fn copy_portion_out(
-    builder: &mut ScheduleBuilder<'_>,
-    group: &Group<'_>,
-    me: u32,
-    ports: u8,
-    portion: std::ops::Range<u32>,
-) {
-    let nearest = portion.start * u32::from(ports) + 1;
-    let farthest = (portion.end * u32::from(ports)).min(group.size() - 1);
-    let first = crate::pattern::before(me, farthest, group.size());
-    group.copy_members_out(builder, first, farthest - nearest + 1);
-}
-
-/// Portions that a team or group of `size` has.
-pub(super) fn portion_count(size: u32, ports: u8) -> u64 {
-    let rounds = rounds(size, ports);
-    u64::from(rounds.div_ceil(rounds.div_ceil(PORTIONS).max(1)))
-}
-
-/// Closed form: equation (2).
+/// Closed form of `direct`: equation (2).
 pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     let rounds = u64::from(rounds(shape.ranks, shape.ports));
     Work {
         rounds,
         port_blocks: rounds,
-        node_sharers: shape.node_size,
         ..match (protocol, shape.nodes) {
-            (Protocol::Eager, 1) => Work::copies(shape.ranks.into()),
+            (Protocol::Eager, 1) => Work::flat(shape, shape.ranks.into()),
             _ => work_of_copies(shape, protocol),
         }
     }
+}
+
+/// Closed form of `smp_direct` and `multi_leader_direct`: equation (2) over nodes.
+pub fn work_led(shape: &Shape, leaders: Leaders) -> Work {
+    work_of_single_node(shape).unwrap_or_else(|| {
+        let rounds = u64::from(rounds(shape.nodes, leaders.ports));
+        let releases = portions(shape.nodes, leaders.ports).len() as u64;
+        let waits = leaders.release_syncs(shape.node_size);
+        Work {
+            rounds,
+            port_blocks: rounds * u64::from(leaders.share_max(shape.node_size)),
+            node_syncs: shape.syncs(1 + releases * waits),
+            ..Work::led(leaders, 1 + u64::from(shape.ranks))
+        }
+    })
 }

@@ -25,23 +25,22 @@
 //! entered, which is what the re-use of scratch channels rests on.
 
 use crate::algorithm::{Algorithm, Build, ClosedForm, EITHER, Request};
-use crate::builder::ScheduleBuilder;
 use crate::collective::Collective;
 use crate::cost::{Shape, Work};
+use crate::gather::smp::Way;
 use crate::group::Group;
-use crate::schedule::{Buffer, Protocol, Schedule, Span};
+use crate::leaders::Leaders;
+use crate::schedule::{Protocol, Schedule};
 use crate::semantics::{Content, Overlap, Semantics};
-use ferrorail_base::Rank;
+use gather_broadcast::Broadcast;
 
+mod absolute;
 pub mod bruck;
 pub mod direct;
+pub mod gather_broadcast;
 pub mod ring;
-pub mod smp_bruck;
-pub mod smp_direct;
-pub mod smp_gather_broadcast;
 pub mod smp_multicast;
 pub mod standard_exchange;
-pub mod tree_gather_broadcast;
 
 /// The tokens of an all-gather: a block is known by its rank.
 pub(crate) const SEMANTICS: Semantics = Semantics {
@@ -82,34 +81,38 @@ pub const ALGORITHMS: &[Algorithm; 12] = &[
         .about("blocks travel from neighbour to neighbour; native baseline for large blocks"),
     row(
         "tree_gather_broadcast",
-        tree_gather_broadcast::build,
-        tree_gather_broadcast::work,
+        gather_broadcast::build,
+        gather_broadcast::work,
     )
     .about("tree gather to rank 0, tree broadcast; native baseline for small blocks"),
-    row("smp_direct", smp_direct::build, smp_direct::work)
-        .smp_aware()
-        .about("node gather, Direct between leaders, overlapped node broadcast"),
+    row(
+        "smp_direct",
+        |request| direct::build_led(request, Leaders::one(request.ports)),
+        |shape, _| direct::work_led(shape, Leaders::one(shape.ports)),
+    )
+    .smp_aware()
+    .about("node gather, Direct between leaders, overlapped node broadcast"),
     row(
         "multi_leader_direct",
-        smp_direct::build_multi_leader,
-        smp_direct::work_multi_leader,
+        |request| direct::build_led(request, request.node_leaders()),
+        |shape, _| direct::work_led(shape, shape.node_leaders()),
     )
     .smp_aware()
     .about("as smp_direct, with leaders that carry their share of blocks over their own rails"),
-    row("smp_bruck", smp_bruck::build, smp_bruck::work)
+    row("smp_bruck", bruck::build_smp, bruck::work_smp)
         .smp_aware()
         .about("node gather, Bruck between leaders, node broadcast in the right order, no shift"),
     row(
         "smp_gather_broadcast_tree",
-        smp_gather_broadcast::build_tree,
-        smp_gather_broadcast::work_tree,
+        |request| gather_broadcast::build_smp(request, Way::Tree, Broadcast::Tree),
+        |shape, _| gather_broadcast::work_smp(shape, Way::Tree, Broadcast::Tree),
     )
     .smp_aware()
     .about("node gather, tree gather to the first leader, tree and node broadcast"),
     row(
         "smp_gather_broadcast_direct",
-        smp_gather_broadcast::build_direct,
-        smp_gather_broadcast::work_direct,
+        |request| gather_broadcast::build_smp(request, Way::Direct, Broadcast::Tree),
+        |shape, _| gather_broadcast::work_smp(shape, Way::Direct, Broadcast::Tree),
     )
     .smp_aware()
     .about("node gather, Direct gather to the first leader, tree and node broadcast"),
@@ -119,49 +122,29 @@ pub const ALGORITHMS: &[Algorithm; 12] = &[
         .about("node gather, one multicast of each leader, node broadcast"),
     row(
         "smp_gather_broadcast_multicast",
-        smp_gather_broadcast::build_multicast,
-        smp_gather_broadcast::work_multicast,
+        |request| gather_broadcast::build_smp(request, Way::Direct, Broadcast::Multicast),
+        |shape, _| gather_broadcast::work_smp(shape, Way::Direct, Broadcast::Multicast),
     )
     .smp_aware()
     .multicast()
     .about("node gather, Direct gather to the first leader, multicast and node broadcast"),
 ];
 
-/// This rank's block, where the user has it.
-const SEND: Span = Span::new(Buffer::Send, 0, 1);
-
-/// The whole operation for a team of one, which needs no scratch.
-fn alone(request: &Request<'_>) -> Option<Schedule> {
-    (request.topology.size() == 1).then(|| {
-        let mut builder = ScheduleBuilder::new(request.topology, request.rank);
-        builder.copy(SEND, recv(0, 1));
-        builder.finish(0)
-    })
-}
-
-/// Blocks of `Recv`.
-const fn recv(first: u32, count: u32) -> Span {
-    Span::new(Buffer::Recv, first, count)
-}
-
-/// Copies the block of `rank` to its place in its own result, from where zero-copy puts read.
-fn copy_own(builder: &mut ScheduleBuilder<'_>, rank: Rank) {
-    builder.copy(SEND, recv(rank.0, 1));
-}
-
-/// The whole operation on one node: concurrent copies in, one wait, concurrent copies out; nobody
-/// waits for the leader in particular.
-fn single_node(request: &Request<'_>, group: &Group<'_>) -> Option<Schedule> {
-    (group.size() == 1).then(|| {
-        let mut builder = ScheduleBuilder::new(request.topology, request.rank);
-        builder.node_gather(group.place(request.rank));
-        builder.node_await_gather();
+/// The whole operation where nobody sends messages: for a team of one, or on one node: concurrent copies in, one wait,
+/// concurrent copies out; nobody waits for the leader in particular.
+fn single_member(request: &Request<'_>, group: &Group<'_>) -> Option<Schedule> {
+    let on_one_node = || {
+        let mut builder = request.builder();
+        group.gather(&mut builder, group.place(request.rank));
+        group.await_gather(&mut builder);
         group.copy_members_out(&mut builder, 0, 1);
         builder.finish(group.blocks())
-    })
+    };
+    let alone = request.alone();
+    alone.or_else(|| (group.size() == 1).then(on_one_node))
 }
 
-/// What [`alone`] and [`single_node`] amount to, where they apply to an SMP-aware algorithm.
+/// What [`single_member`] amounts to, where it applies to an SMP-aware algorithm.
 fn work_of_single_node(shape: &Shape) -> Option<Work> {
     if shape.ranks == 1 {
         return Some(Work::copies(1));
@@ -172,10 +155,9 @@ fn work_of_single_node(shape: &Shape) -> Option<Work> {
     })
 }
 
-/// Copies a flat algorithm makes at each rank.
+/// What a flat algorithm copies at each rank.
 fn work_of_copies(shape: &Shape, protocol: Protocol) -> Work {
-    match protocol {
-        Protocol::Eager if shape.ranks > 1 => Work::copies(1 + u64::from(shape.ranks)),
-        _ => Work::copies(1),
-    }
+    let through_scratch = protocol == Protocol::Eager && shape.ranks > 1;
+    let others = if through_scratch { shape.ranks } else { 0 };
+    Work::flat(shape, 1 + u64::from(others))
 }

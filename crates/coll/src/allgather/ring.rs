@@ -16,51 +16,51 @@
 //! * Any number of ranks. The native baseline for more than 32 KB; only one rank per node sends
 //!   to another node where ranks are consecutive.
 
-use super::{SEND, alone, copy_own, recv, work_of_copies};
+use super::work_of_copies;
 use crate::algorithm::Request;
-use crate::builder::{ScheduleBuilder, Wire};
+use crate::builder::Wire;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::pattern::ring::{incoming, left, outgoing, right};
+use crate::pattern::{after, before};
 use crate::schedule::{Buffer, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     let (size, me) = (request.topology.size(), request.rank.0);
-    let (left, right) = (Rank(left(me, size)), Rank(right(me, size)));
+    let (left, right) = (Rank(before(me, 1, size)), Rank(after(me, 1, size)));
     let group = Group::ranks(request.topology);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let mut builder = request.builder();
     let buffer = match request.protocol {
         Protocol::Eager => {
-            builder.copy(SEND, group.members(me, 1));
+            group.gather(&mut builder, me);
             builder.end_round();
             Buffer::Scratch
         }
         Protocol::Rendezvous => {
             builder.send_rtr(left, 0);
-            copy_own(&mut builder, request.rank);
+            builder.copy(Span::send(0, 1), Span::recv(me, 1));
             builder.end_round();
             builder.await_rtr(right, 0);
             Buffer::Recv
         }
     };
     for round in 0..size - 1 {
-        let block = outgoing(me, size, round);
+        let block = before(me, round, size);
         let wire = Wire::of_round(round, 1, 0);
         let span = Span::new(buffer, block, 1);
         builder.put(right, wire, span, span);
         if buffer == Buffer::Scratch {
-            builder.copy(span, recv(block, 1));
+            builder.copy(span, Span::recv(block, 1));
         }
         builder.await_put(left, wire, 1);
         builder.end_round();
     }
     if buffer == Buffer::Scratch {
-        group.copy_members_out(&mut builder, incoming(me, size, size - 2), 1);
+        group.copy_members_out(&mut builder, after(me, 1, size), 1);
         return builder.finish(size);
     }
     builder.finish(0)

@@ -16,9 +16,8 @@
 //!
 //! Source: Khalilov et al. 2024 (arXiv 2408.13356), concurrent multicasts; the phases of Qian and Afsahi.
 
-use super::{alone, single_node, work_of_single_node};
+use super::{single_member, work_of_single_node};
 use crate::algorithm::Request;
-use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::schedule::{Protocol, Schedule};
@@ -26,11 +25,11 @@ use crate::schedule::{Protocol, Schedule};
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
     let group = Group::nodes(request.topology);
-    if let Some(schedule) = alone(request).or_else(|| single_node(request, &group)) {
+    if let Some(schedule) = single_member(request, &group) {
         return schedule;
     }
     let node = group.member_of(request.rank);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let mut builder = request.builder();
     builder.node_gather(group.place(request.rank));
     builder.node_await_gather();
     builder.end_round();

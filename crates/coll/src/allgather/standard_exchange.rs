@@ -29,157 +29,74 @@
 //! * Zero-copy: blocks go to absolute positions, so that a message that wraps around the end is two
 //!   puts on one port; one RTR per message.
 
-use super::{SEND, alone, copy_own, recv, work_of_copies};
+use super::absolute::{Blocks, Message, zero_copy};
+use super::work_of_copies;
 use crate::algorithm::Request;
-use crate::builder::{ScheduleBuilder, Wire};
+use crate::builder::Wire;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::exchange::Pattern;
-use crate::pattern::{after, before, corrected};
-use crate::schedule::{Protocol, Schedule, Span};
+use crate::pattern::{self, after, before, corrected};
+use crate::schedule::{Protocol, Schedule};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
-    let exchange = Exchange::new(request);
+    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
+    let pattern = Pattern::new(size, ports);
+    let wraps = pattern.has_extras();
+    let rounds = match wraps {
+        true => wrapping(size, me, ports),
+        false => within_groups(&pattern, me),
+    };
+    // Only one message to a rank goes around the end, whose second part has the slot after all numbers.
+    let last = rounds.iter().map(Vec::len).sum::<usize>() as u32;
     match request.protocol {
-        Protocol::Eager => exchange.through_scratch(request),
-        Protocol::Rendezvous => exchange.zero_copy(request),
-    }
-}
-
-/// Consecutive blocks, around the end.
-#[derive(Clone, Copy)]
-struct Blocks {
-    first: u32,
-    count: u32,
-}
-
-struct Message {
-    port: u8,
-    to: u32,
-    from: u32,
-    sent: Blocks,
-    received: Blocks,
-}
-
-/// What one rank sends and receives.
-struct Exchange {
-    size: u32,
-    me: u32,
-    /// Whether groups wrap around.
-    wraps: bool,
-    rounds: Vec<Vec<Message>>,
-}
-
-impl Exchange {
-    fn new(request: &Request<'_>) -> Self {
-        let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
-        let pattern = Pattern::new(size, ports);
-        let wraps = pattern.has_extras();
-        Self {
-            size,
-            me,
-            wraps,
-            rounds: match wraps {
-                true => wrapping(size, me, ports),
-                false => within_groups(&pattern, me),
-            },
+        Protocol::Eager => through_scratch(request, &rounds, wraps),
+        Protocol::Rendezvous => {
+            let slot = |number, second| if second { last } else { number };
+            zero_copy(request, &rounds, slot)
         }
     }
+}
 
-    /// Where `rank` has `block` in scratch: in rank order, or rising to its own at the end, so that
-    /// no message wraps around.
-    fn place(&self, rank: u32, block: u32) -> u32 {
-        match self.wraps {
-            true => before(before(block, rank, self.size), 1, self.size),
-            false => block,
+fn through_scratch(request: &Request<'_>, rounds: &[Vec<Message>], wraps: bool) -> Schedule {
+    let (size, me) = (request.topology.size(), request.rank.0);
+    // Where `rank` has `block` in scratch: in rank order, or where groups wrap around rising to its own at the end, so
+    // that no message does.
+    let place = |rank, block| match wraps {
+        true => before(before(block, rank, size), 1, size),
+        false => block,
+    };
+    let group = Group::ranks(request.topology);
+    let mut builder = request.builder();
+    group.gather(&mut builder, place(me, me));
+    builder.end_round();
+    let mut slot = 0;
+    for messages in rounds {
+        let wire = |message: &Message, slot| Wire {
+            port: message.port,
+            slot,
+        };
+        for (message, slot) in messages.iter().zip(slot..) {
+            let Blocks { first, count } = message.sent;
+            let from = group.span(place(me, first), count);
+            let into = group.span(place(message.to, first), count);
+            builder.put(Rank(message.to), wire(message, slot), from, into);
         }
-    }
-
-    fn through_scratch(&self, request: &Request<'_>) -> Schedule {
-        let group = Group::ranks(request.topology);
-        let mut builder = ScheduleBuilder::new(request.topology, request.rank);
-        builder.copy(SEND, group.span(self.place(self.me, self.me), 1));
+        for (message, slot) in messages.iter().zip(slot..) {
+            let blocks = message.received.count;
+            builder.await_put(Rank(message.from), wire(message, slot), blocks);
+        }
+        slot += messages.len() as u32;
         builder.end_round();
-        let mut slot = 0;
-        for messages in &self.rounds {
-            for (message, slot) in messages.iter().zip(slot..) {
-                let Blocks { first, count } = message.sent;
-                builder.put(
-                    Rank(message.to),
-                    Wire {
-                        port: message.port,
-                        slot,
-                    },
-                    group.span(self.place(self.me, first), count),
-                    group.span(self.place(message.to, first), count),
-                );
-            }
-            for (message, slot) in messages.iter().zip(slot..) {
-                let wire = Wire {
-                    port: message.port,
-                    slot,
-                };
-                builder.await_put(Rank(message.from), wire, message.received.count);
-            }
-            slot += messages.len() as u32;
-            builder.end_round();
-        }
-        match self.wraps {
-            true => group.copy_out(&mut builder, after(self.me, 1, self.size), self.size, 0),
-            false => group.copy_members_out(&mut builder, 0, self.size),
-        }
-        builder.finish(self.size)
     }
-
-    fn zero_copy(&self, request: &Request<'_>) -> Schedule {
-        let mut builder = ScheduleBuilder::new(request.topology, request.rank);
-        for (number, message) in self.rounds.iter().flatten().enumerate() {
-            builder.send_rtr(Rank(message.from), number as u32);
-        }
-        copy_own(&mut builder, request.rank);
-        builder.end_round();
-        let mut number = 0;
-        for messages in &self.rounds {
-            for (message, number) in messages.iter().zip(number..) {
-                let to = Rank(message.to);
-                builder.await_rtr(to, number);
-                for (wire, span) in self.absolute(message.port, number, message.sent) {
-                    builder.put(to, wire, span, span);
-                }
-            }
-            for (message, number) in messages.iter().zip(number..) {
-                for (wire, span) in self.absolute(message.port, number, message.received) {
-                    builder.await_put(Rank(message.from), wire, span.count);
-                }
-            }
-            number += messages.len() as u32;
-            builder.end_round();
-        }
-        builder.finish(0)
-    }
-
-    /// The one or two puts of message `number`. Only one message to a rank goes around the end,
-    /// whose second part has the slot after all numbers.
-    fn absolute(
-        &self,
-        port: u8,
-        number: u32,
-        blocks: Blocks,
-    ) -> impl Iterator<Item = (Wire, Span)> + use<> {
-        let last: usize = self.rounds.iter().map(Vec::len).sum();
-        let to_end = blocks.count.min(self.size - blocks.first);
-        let parts = [
-            (number, recv(blocks.first, to_end)),
-            (last as u32, recv(0, blocks.count - to_end)),
-        ];
-        let parts = parts.into_iter().filter(|(_, span)| span.count > 0);
-        parts.map(move |(slot, span)| (Wire { port, slot }, span))
-    }
+    let first = if wraps { after(me, 1, size) } else { 0 };
+    group.copy_out(&mut builder, first, size, 0);
+    builder.finish(size)
 }
 
 fn within_groups(pattern: &Pattern, me: u32) -> Vec<Vec<Message>> {
@@ -207,7 +124,7 @@ fn wrapping(size: u32, me: u32, ports: u8) -> Vec<Vec<Message>> {
         first: before(rank, count - 1, size),
         count,
     };
-    let message = |message: corrected::Message| {
+    let message = |message: pattern::Message| {
         let from = before(me, message.distance, size);
         Message {
             port: message.port,
@@ -219,7 +136,7 @@ fn wrapping(size: u32, me: u32, ports: u8) -> Vec<Vec<Message>> {
     };
     let rounds = corrected::rounds(size, ports).into_iter();
     rounds
-        .map(|round| round.messages.into_iter().map(message).collect())
+        .map(|round| round.into_iter().map(message).collect())
         .collect()
 }
 
@@ -234,7 +151,6 @@ pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     Work {
         rounds: rounds.into(),
         port_blocks: (size - 1).div_ceil(ports.into()).into(),
-        node_sharers: shape.node_size,
         ..work_of_copies(shape, protocol)
     }
 }

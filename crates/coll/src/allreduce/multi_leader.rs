@@ -18,20 +18,20 @@
 //!   last, which are in its cache.
 //! * Combines in rank order where the ranks of every node are consecutive.
 
-use super::recursive_multiplying::{Exchange, counts};
+use super::recursive_multiplying::Exchange;
 use crate::algorithm::Request;
-use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::reduction::{alone, fold_like};
+use crate::pattern::direct::place;
+use crate::pattern::exchange::Pattern;
+use crate::reduction::{Slice, fold_like};
 use crate::schedule::{Protocol, Schedule, Span};
-use std::cmp::Ordering;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
     let topology = request.topology;
     let parts = topology.size();
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     if topology.node_count() == 1 {
@@ -39,38 +39,29 @@ pub fn build(request: &Request<'_>) -> Schedule {
     }
     let leaders = request.node_leaders();
     let local = topology.node_rank_of(request.rank);
-    let groups = (0..leaders.count).map(|leader| Group::led_by(topology, leaders, leader));
-    let groups: Vec<Group<'_>> = groups.collect();
-    let node = groups[0].member_of(request.rank);
-    let locals = groups[0].members(node, 1).count;
-    let slice = |leader: u32| {
-        let most = topology.node_size_max();
-        let exchange = Exchange::new(&groups[leader as usize], leaders.ports, 0, most);
-        exchange.of_parts(&leaders.share(leader, parts), parts)
-    };
-    let rounds = 1 + slice(0).rounds();
-    let mut builder = ScheduleBuilder::new(topology, request.rank);
+    let (group, first) = (
+        Group::led(topology, leaders, request.rank),
+        topology.node_size_max(),
+    );
+    let node = group.member_of(request.rank);
+    let slice = |leader| Slice::led_by(leaders, leader, parts);
+    let exchange = |leader| Exchange::new(&group, leaders.ports, slice(leader), first);
+    let mut builder = request.builder();
     builder.copy(Span::send(0, parts), Span::node(local.0 * parts, parts));
     builder.node_arrive();
     if let Some(leader) = leaders.index(local) {
-        let slice = slice(leader);
-        builder.node_await_gather();
-        let contributions = (0..locals).map(|local| slice.vector(local));
-        let like = Some(leaders.share(leader, parts).start);
-        fold_like(&mut builder, like, contributions, slice.vector(0));
-        builder.end_round();
+        slice(leader).reduce_node(&mut builder);
         leaders.take_ports(&mut builder, leader);
-        slice.run(&mut builder, node);
+        exchange(leader).run(&mut builder, node);
     } else {
-        builder.end_rounds(rounds);
+        builder.end_rounds(1 + exchange(0).pattern.rounds());
     }
     leaders.release(&mut builder);
     for leader in 0..leaders.count {
-        let result = slice(leader).result(node);
-        let share = leaders.share(leader, parts);
-        builder.copy(result, Span::recv(share.start, result.count));
+        let Slice { first, count, .. } = slice(leader);
+        builder.copy(exchange(leader).result(node), Span::recv(first, count));
     }
-    builder.finish(slice(0).end() * parts)
+    builder.finish(exchange(0).end() * parts)
 }
 
 /// One rank's schedule where all ranks share a node.
@@ -78,24 +69,19 @@ fn build_on_one_node(request: &Request<'_>) -> Schedule {
     let (size, me) = (request.topology.size(), request.rank.0);
     // Rows of parts: row r has rank r's contributions to the parts before r and rank r + 1's to those after it.
     let row = |row: u32, first, count| Span::node(row * size + first, count);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let mut builder = request.builder();
     if me > 0 {
         builder.copy(Span::send(0, me), row(me - 1, 0, me));
     }
     let after = size - me - 1;
     builder.copy(Span::send(me + 1, after), row(me, me + 1, after));
     builder.node_barrier();
-    let contribution = |rank: u32| match rank.cmp(&me) {
-        Ordering::Less => row(rank, me, 1),
-        Ordering::Equal => Span::send(me, 1),
-        Ordering::Greater => row(rank - 1, me, 1),
+    let contribution = |rank: u32| match rank == me {
+        true => Span::send(me, 1),
+        false => row(place(rank, me), me, 1),
     };
-    fold_like(
-        &mut builder,
-        Some(me),
-        (0..size).map(contribution),
-        row(0, me, 1),
-    );
+    let contributions = (0..size).map(contribution);
+    fold_like(&mut builder, Some(me), contributions, row(0, me, 1));
     builder.end_round();
     builder.node_barrier();
     builder.copy(row(0, 0, size), Span::recv(0, size));
@@ -114,15 +100,14 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
         };
     }
     let leaders = shape.node_leaders();
-    let (rounds, reductions) = counts(shape.nodes, leaders.ports);
+    let pattern = Pattern::new(shape.nodes, leaders.ports);
+    let rounds = u64::from(pattern.rounds());
     let slice = u64::from(leaders.share_max(shape.ranks));
-    let reductions = u64::from(shape.node_size) - 1 + reductions;
+    let reductions = u64::from(shape.node_size - 1 + pattern.arrivals());
     Work {
         rounds,
         port_blocks: rounds * slice,
-        ports: leaders.ports,
-        node_sharers: leaders.count,
         node_syncs: shape.syncs(leaders.exchange_syncs(shape.node_size)),
-        ..Work::copies(2 * u64::from(shape.ranks) + slice * reductions)
+        ..Work::led(leaders, 2 * u64::from(shape.ranks) + slice * reductions)
     }
 }

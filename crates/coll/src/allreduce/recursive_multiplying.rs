@@ -22,19 +22,19 @@ use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::exchange::{Pattern, Role};
-use crate::reduction::{alone, fold_like};
-use crate::schedule::{Protocol, Schedule, Span};
+use crate::reduction::{Slice, fold_like};
+use crate::schedule::{Buffer, Protocol, Schedule, Span};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     let group = Group::ranks(request.topology);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let mut builder = request.builder();
     builder.copy(Span::send(0, 1), Span::scratch(0, 1));
     builder.end_round();
-    let exchange = Exchange::new(&group, request.ports, 0, 1);
+    let exchange = Exchange::new(&group, request.ports, Slice::whole(Buffer::Scratch), 1);
     let result = exchange.run(&mut builder, request.rank.0);
     builder.copy(result, Span::recv(0, 1));
     builder.finish(exchange.end())
@@ -43,82 +43,42 @@ pub fn build(request: &Request<'_>) -> Schedule {
 /// All-reduce of some parts of their vectors among the members of a group.
 pub(super) struct Exchange<'a> {
     group: &'a Group<'a>,
-    pattern: Pattern,
-    ports: u32,
-    /// First part, and how many; a vector that is not cut is one part.
-    parts: (u32, u32),
-    /// Blocks from one vector to the next.
-    stride: u32,
-    own: u32,
+    pub pattern: Pattern,
+    ports: u8,
+    slice: Slice,
     first: u32,
 }
 
 impl<'a> Exchange<'a> {
-    /// A member's vector is block `own` of its memory; arrivals take the blocks from `first`.
-    pub fn new(group: &'a Group<'a>, ports: u8, own: u32, first: u32) -> Self {
+    /// A member's vector is the first of its memory; arrivals take the places of those from `first`.
+    pub fn new(group: &'a Group<'a>, ports: u8, slice: Slice, first: u32) -> Self {
         Self {
             group,
             pattern: Pattern::new(group.size(), ports),
-            ports: u32::from(ports),
-            parts: (0, 1),
-            stride: 1,
-            own,
+            ports,
+            slice,
             first,
         }
     }
 
-    /// Of parts `parts` of vectors of `stride` parts, which are what `own` and `first` count.
-    pub fn of_parts(self, parts: &std::ops::Range<u32>, stride: u32) -> Self {
-        Self {
-            parts: (parts.start, parts.end - parts.start),
-            stride,
-            ..self
-        }
-    }
-
-    /// Rounds of [`run`](Self::run).
-    pub fn rounds(&self) -> u32 {
-        self.pattern.steps + if self.pattern.has_extras() { 2 } else { 0 }
-    }
-
-    fn extras_max(&self) -> u32 {
-        self.group.size().div_ceil(self.pattern.cores) - 1
-    }
-
-    /// The parts of vector `index` of a member's memory.
-    pub fn vector(&self, index: u32) -> Span {
-        let (first, count) = self.parts;
-        self.group.span(index * self.stride + first, count)
-    }
-
-    fn own(&self) -> Span {
-        self.vector(self.own)
-    }
-
     /// Where what comes from an extra, or to it, arrives.
     fn correction(&self, port: u8) -> Span {
-        self.vector(self.first + u32::from(port))
+        self.slice.vector(self.first + u32::from(port))
     }
 
     /// Where the message through `port` of `step` arrives.
     fn arrival(&self, step: u32, port: u8) -> Span {
-        let place = self.extras_max() + step * (self.pattern.radix - 1) + u32::from(port);
-        self.vector(self.first + place)
+        let place = self.pattern.extras_max() + step * (self.pattern.radix - 1) + u32::from(port);
+        self.slice.vector(self.first + place)
     }
 
     /// One past the last vector in use.
     pub fn end(&self) -> u32 {
-        let arrivals = self.extras_max() + self.pattern.steps * (self.pattern.radix - 1);
-        self.first + arrivals
+        self.first + self.pattern.arrivals()
     }
 
     fn wire(&self, step: u32, port: u8) -> Wire {
-        Wire::of_round(step + 1, self.ports as u8, port)
-    }
-
-    /// What combines in blocks of scratch says how long it is, if vectors are cut.
-    fn like(&self) -> Option<u32> {
-        (self.stride > 1).then_some(self.parts.0)
+        Wire::of_round(step + 1, self.ports, port)
     }
 
     /// Runs all rounds of `me`; returns where its result is.
@@ -134,7 +94,7 @@ impl<'a> Exchange<'a> {
     pub fn result(&self, member: u32) -> Span {
         match self.pattern.role(member) {
             Role::Extra { .. } => self.correction(0),
-            Role::Core(core) => (0..self.pattern.steps).fold(self.own(), |own, step| {
+            Role::Core(core) => (0..self.pattern.steps).fold(self.slice.vector(0), |own, step| {
                 let operands = self.operands(core, step, own);
                 // Own memory is being read by the puts.
                 operands[usize::from(operands[0] == own)]
@@ -146,14 +106,14 @@ impl<'a> Exchange<'a> {
         let core = self.group.rank(self.pattern.member(core));
         let slot = u32::from(port);
         let into = self.correction(port);
-        builder.put(core, Wire { port, slot }, self.own(), into);
+        builder.put(core, Wire { port, slot }, self.slice.vector(0), into);
         builder.end_rounds(1 + self.pattern.steps);
         builder.await_put(core, Wire { port, slot }, into.count);
         builder.end_round();
     }
 
     fn run_core(&self, builder: &mut ScheduleBuilder<'_>, core: u32) {
-        let mut result = self.own();
+        let mut result = self.slice.vector(0);
         let extras = || self.pattern.team(core).skip(1).zip(0u8..);
         if self.pattern.has_extras() {
             for (extra, port) in extras() {
@@ -162,7 +122,7 @@ impl<'a> Exchange<'a> {
             }
             let arrivals = extras().map(|(_, port)| self.correction(port));
             let operands = std::iter::once(result).chain(arrivals);
-            fold_like(builder, self.like(), operands, result);
+            fold_like(builder, self.slice.like(), operands, result);
             builder.end_round();
         }
         for step in 0..self.pattern.steps {
@@ -205,18 +165,9 @@ impl<'a> Exchange<'a> {
         }
         let operands = self.operands(core, step, own);
         let result = operands[usize::from(operands[0] == own)];
-        fold_like(builder, self.like(), operands, result);
+        fold_like(builder, self.slice.like(), operands, result);
         result
     }
-}
-
-/// Rounds over `size` members, and the reductions of one that does most.
-pub(super) fn counts(size: u32, ports: u8) -> (u64, u64) {
-    let pattern = Pattern::new(size, ports);
-    let corrections = if pattern.has_extras() { 2 } else { 0 };
-    let extras = size.div_ceil(pattern.cores) - 1;
-    let reductions = extras + pattern.steps * (pattern.radix - 1);
-    (u64::from(pattern.steps + corrections), reductions.into())
 }
 
 /// Closed form.
@@ -224,11 +175,10 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(1);
     }
-    let (rounds, reductions) = counts(shape.ranks, shape.ports);
+    let pattern = Pattern::new(shape.ranks, shape.ports);
     Work {
-        rounds,
-        port_blocks: rounds,
-        node_sharers: shape.node_size,
-        ..Work::copies(2 + reductions)
+        rounds: pattern.rounds().into(),
+        port_blocks: pattern.rounds().into(),
+        ..Work::flat(shape, 2 + u64::from(pattern.arrivals()))
     }
 }

@@ -15,18 +15,18 @@
 use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
-use crate::pattern::direct::{Exchange, round, rounds};
-use crate::reduction::{alone, fold_through};
-use crate::schedule::{Protocol, Schedule, Span};
+use crate::pattern::direct::{Exchange, all, round, rounds};
+use crate::reduction::fold_through;
+use crate::schedule::{Buffer, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
-    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank).without_rtr();
+    let (size, me) = (request.topology.size(), request.rank.0);
+    let mut builder = request.builder().without_rtr();
     scatter(&mut builder, request);
     let result = Span::recv(me, 1);
     reduce_part(&mut builder, request, result);
@@ -36,25 +36,23 @@ pub fn build(request: &Request<'_>) -> Schedule {
         builder.copy(result, own);
     }
     // Part r of scratch is put to r, which has awaited it before it puts its result here.
-    exchange(&mut builder, me, size, ports, size - 1, |exchange| {
+    exchange(&mut builder, request, size - 1, |exchange| {
         let near = request.topology.same_node(Rank(exchange.to), request.rank);
         (if near { result } else { own }, own)
     });
-    for (first, count) in [(0, me), (me + 1, size - me - 1)] {
-        builder.copy(Span::scratch(first, count), Span::recv(first, count));
-    }
+    builder.copy_all_but(me, Buffer::Scratch, Buffer::Recv);
     builder.finish(2 * size)
 }
 
 /// Puts part r of every rank's vector to r; those to other nodes leave from scratch.
 pub(crate) fn scatter(builder: &mut ScheduleBuilder<'_>, request: &Request<'_>) {
-    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
+    let (size, me) = (request.topology.size(), request.rank.0);
     let near = |rank| request.topology.same_node(Rank(rank), request.rank);
     for rank in (0..size).filter(|&rank| !near(rank)) {
         builder.copy(Span::send(rank, 1), Span::scratch(rank, 1));
     }
     builder.end_round();
-    exchange(builder, me, size, ports, 0, |&Exchange { to, .. }| {
+    exchange(builder, request, 0, |&Exchange { to, .. }| {
         let part = match near(to) {
             true => Span::send(to, 1),
             false => Span::scratch(to, 1),
@@ -70,14 +68,8 @@ pub(crate) fn reduce_part(builder: &mut ScheduleBuilder<'_>, request: &Request<'
         true => Span::send(rank, 1),
         false => Span::scratch(size + rank, 1),
     };
-    let contributions = (0..size).map(contribution);
-    fold_through(
-        builder,
-        Some(me),
-        contributions,
-        first_arrival(request),
-        into,
-    );
+    let (contributions, through) = ((0..size).map(contribution), first_arrival(request));
+    fold_through(builder, Some(me), contributions, through, into);
 }
 
 /// Where [`scatter`] puts what the first other rank contributes.
@@ -87,14 +79,13 @@ pub(crate) fn first_arrival(request: &Request<'_>) -> Span {
 }
 
 /// Puts to everyone and awaits everyone, on slots from `first_slot`.
-pub(crate) fn exchange(
+fn exchange(
     builder: &mut ScheduleBuilder<'_>,
-    me: u32,
-    size: u32,
-    ports: u8,
+    request: &Request<'_>,
     first_slot: u32,
     spans: impl Fn(&Exchange) -> (Span, Span),
 ) {
+    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
     let wire = |exchange: &Exchange| Wire {
         port: exchange.port,
         slot: first_slot + exchange.distance - 1,
@@ -106,23 +97,30 @@ pub(crate) fn exchange(
         }
         builder.end_round();
     }
-    for exchange in (0..rounds(size, ports)).flat_map(|r| round(me, size, ports, r)) {
+    for exchange in all(me, size, ports) {
         builder.await_put(Rank(exchange.from), wire(&exchange), 1);
     }
 }
 
 /// Closed form, in parts.
 pub fn work(shape: &Shape, _: Protocol) -> Work {
+    let work = work_of_halves(shape);
+    Work {
+        copy_blocks: work.copy_blocks + u64::from(shape.nodes > 1),
+        ..work
+    }
+}
+
+/// As [`work`], where nothing is copied between the two halves.
+pub(crate) fn work_of_halves(shape: &Shape) -> Work {
     if shape.ranks == 1 {
         return Work::copies(1);
     }
     let rounds = 2 * u64::from(rounds(shape.ranks, shape.ports));
+    let copies = 2 * (u64::from(shape.ranks) - 1) + shape.ranks_elsewhere();
     Work {
         rounds,
         port_blocks: rounds,
-        node_sharers: shape.node_size,
-        ..Work::copies(
-            2 * (u64::from(shape.ranks) - 1) + shape.ranks_elsewhere() + u64::from(shape.nodes > 1),
-        )
+        ..Work::flat(shape, copies)
     }
 }

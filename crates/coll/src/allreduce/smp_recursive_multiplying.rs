@@ -7,41 +7,37 @@
 //! * One node: everyone copies in, waits for all and reduces all vectors for itself; one wait.
 //! * Combines in rank order where the ranks of every node are consecutive.
 
-use super::recursive_multiplying::{Exchange, counts};
+use super::recursive_multiplying::Exchange;
 use crate::algorithm::Request;
-use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::reduction::{alone, fold};
-use crate::schedule::{Protocol, Schedule, Span};
+use crate::pattern::exchange::Pattern;
+use crate::reduction::{Slice, fold};
+use crate::schedule::{Buffer, Protocol, Schedule, Span};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     let topology = request.topology;
-    let group = Group::nodes(topology);
-    let node = group.member_of(request.rank);
-    let locals = group.members(node, 1).count;
-    let mut builder = ScheduleBuilder::new(topology, request.rank);
+    let mut builder = request.builder();
     builder.node_gather(topology.node_rank_of(request.rank).0);
-    let contributions = (0..locals).map(|local| Span::node(local, 1));
-    if group.size() == 1 {
+    if topology.node_count() == 1 {
         builder.node_await_gather();
+        let contributions = (0..topology.size()).map(|rank| Span::node(rank, 1));
         fold(&mut builder, contributions, Span::recv(0, 1));
-        return builder.finish(locals);
+        return builder.finish(topology.size());
     }
-    let exchange = Exchange::new(&group, request.ports, 0, topology.node_size_max());
+    let (group, vector) = (Group::nodes(topology), Slice::whole(Buffer::Node));
+    let exchange = Exchange::new(&group, request.ports, vector, topology.node_size_max());
     let result = Span::node(exchange.end(), 1);
     if group.speaks(request.rank) {
-        builder.node_await_gather();
-        fold(&mut builder, contributions, Span::node(0, 1));
-        builder.end_round();
-        let reduced = exchange.run(&mut builder, node);
+        vector.reduce_node(&mut builder);
+        let reduced = exchange.run(&mut builder, group.member_of(request.rank));
         builder.copy(reduced, result);
     } else {
-        builder.end_rounds(1 + exchange.rounds());
+        builder.end_rounds(1 + exchange.pattern.rounds());
     }
     builder.node_broadcast();
     builder.copy(result, Span::recv(0, 1));
@@ -60,11 +56,11 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
             ..Work::copies(locals)
         };
     }
-    let (rounds, reductions) = counts(shape.nodes, shape.ports);
+    let pattern = Pattern::new(shape.nodes, shape.ports);
     Work {
-        rounds,
-        port_blocks: rounds,
+        rounds: pattern.rounds().into(),
+        port_blocks: pattern.rounds().into(),
         node_syncs: shape.syncs(1),
-        ..Work::copies(1 + (locals - 1) + reductions + 2)
+        ..Work::copies(1 + (locals - 1) + u64::from(pattern.arrivals()) + 2)
     }
 }

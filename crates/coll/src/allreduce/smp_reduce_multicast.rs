@@ -13,53 +13,40 @@
 
 use super::smp_recursive_multiplying;
 use crate::algorithm::Request;
-use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::pattern::ceil_log;
-use crate::pattern::rooted::Tree;
-use crate::reduce::knomial::{arrivals, up};
-use crate::reduction::fold;
+use crate::leaders::Leaders;
+use crate::pattern::levels;
+use crate::reduce::knomial::arrivals;
+use crate::reduce::smp_knomial::reduce_nodes;
 use crate::schedule::{Protocol, Schedule, Span};
+use crate::tree::Branch;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    let (topology, ports) = (request.topology, request.ports);
-    if topology.node_count() == 1 {
+    if request.topology.node_count() == 1 {
         return smp_recursive_multiplying::build(request);
     }
-    let group = Group::nodes(topology);
-    let node = group.member_of(request.rank);
-    let locals = group.members(node, 1).count;
-    let contributions = (0..locals).map(|local| Span::node(local, 1));
-    let tree = Tree::new(0, group.size(), ports);
+    let group = Group::nodes(request.topology);
+    let branch = Branch::new(&group, 0, group.member_of(request.rank), request.ports);
     let vector = Span::node(0, 1);
-    let mut builder = ScheduleBuilder::new(topology, request.rank);
-    builder.node_gather(topology.node_rank_of(request.rank).0);
+    let mut builder = request.builder();
+    let vectors = reduce_nodes(
+        &mut builder,
+        request,
+        &branch,
+        Leaders::one(request.ports),
+        1,
+    );
     if group.speaks(request.rank) {
-        builder.node_await_gather();
-        fold(&mut builder, contributions, vector);
-        builder.end_round();
-        let first = topology.node_size_max();
-        let arrival = |place| Span::node(first + place, 1);
-        up(
-            &mut builder,
-            (&group, node),
-            &tree,
-            ports,
-            (vector, vector),
-            (None, arrival),
-        );
-        match node {
+        match branch.me {
             0 => builder.multicast(vector),
             _ => builder.await_multicast(group.rank(0), vector),
         }
-    } else {
-        builder.end_rounds(1 + tree.levels());
     }
     builder.node_broadcast();
     builder.copy(vector, Span::recv(0, 1));
-    builder.finish(topology.node_size_max() + arrivals(group.size(), ports))
+    builder.finish(vectors)
 }
 
 /// Closed form.
@@ -67,7 +54,7 @@ pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     if shape.nodes == 1 {
         return smp_recursive_multiplying::work(shape, protocol);
     }
-    let levels = u64::from(ceil_log(shape.nodes, u32::from(shape.ports) + 1));
+    let levels = u64::from(levels(shape.nodes, shape.ports));
     let reductions = u64::from(shape.node_size - 1 + arrivals(shape.nodes, shape.ports));
     Work {
         rounds: levels + 1,

@@ -16,7 +16,6 @@
 //!   keys below N with digit 1, summed over rounds.
 //! * Copies: every block is packed once per digit of its distance that is not 0, unpacked once.
 
-use super::alone;
 use super::relay::{Hop, by_distance};
 use crate::algorithm::Request;
 use crate::cost::{Shape, Work};
@@ -25,7 +24,7 @@ use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     let (size, ports) = (request.topology.size(), request.ports);
@@ -68,7 +67,6 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
         port_blocks: (0..rounds(size, ports))
             .map(|round| key_count(size, ports, round, 1))
             .sum(),
-        node_sharers: shape.node_size,
-        ..Work::copies(packed + u64::from(size))
+        ..Work::flat(shape, packed + u64::from(size))
     }
 }

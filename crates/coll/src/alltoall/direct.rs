@@ -8,52 +8,51 @@
 //! * Cost: ⌈(N-1)/k⌉ (α + l β), equation (2). A rank posts all its rounds and awaits afterwards.
 //! * Zero-copy: N-1 RTRs per rank; puts go from `Send` to `Recv`.
 
-use super::alone;
 use crate::algorithm::Request;
-use crate::builder::{ScheduleBuilder, Wire};
+use crate::builder::Wire;
 use crate::cost::{Shape, Work};
-use crate::pattern::direct::{Exchange, place, round, rounds};
+use crate::pattern::direct::{all, place, round, rounds};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
     let zero_copy = request.protocol == Protocol::Rendezvous;
+    let wire = |distance| Wire::at_distance(distance, ports);
     // Blocks for other nodes leave from scratch.
     let staging = match request.topology.node_count() {
         1 => 0,
         _ => size,
     };
-    let all = || (0..rounds(size, ports)).flat_map(|r| round(me, size, ports, r));
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let mut builder = request.builder();
     if zero_copy {
-        for exchange in all() {
+        for exchange in all(me, size, ports) {
             builder.send_rtr(Rank(exchange.from), exchange.distance - 1);
         }
     }
     builder.end_round();
     for r in 0..rounds(size, ports) {
         for exchange in round(me, size, ports, r) {
-            let to = Rank(exchange.to);
+            let (to, wire) = (Rank(exchange.to), wire(exchange.distance));
             let block = Span::send(exchange.to, 1);
             if zero_copy {
                 builder.await_rtr(to, exchange.distance - 1);
-                builder.put(to, wire(&exchange), block, Span::recv(me, 1));
+                builder.put(to, wire, block, Span::recv(me, 1));
             } else {
                 let staged = Span::scratch(exchange.to, 1);
                 let into = Span::scratch(staging + place(me, exchange.to), 1);
-                builder.put_staged(to, wire(&exchange), block, staged, into);
+                builder.put_staged(to, wire, block, staged, into);
             }
         }
         builder.end_round();
     }
     builder.copy(Span::send(me, 1), Span::recv(me, 1));
-    for exchange in all() {
-        builder.await_put(Rank(exchange.from), wire(&exchange), 1);
+    for exchange in all(me, size, ports) {
+        builder.await_put(Rank(exchange.from), wire(exchange.distance), 1);
         if !zero_copy {
             let arrived = Span::scratch(staging + place(exchange.from, me), 1);
             builder.copy(arrived, Span::recv(exchange.from, 1));
@@ -63,13 +62,6 @@ pub fn build(request: &Request<'_>) -> Schedule {
         true => 0,
         false => staging + size - 1,
     })
-}
-
-fn wire(exchange: &Exchange) -> Wire {
-    Wire {
-        port: exchange.port,
-        slot: exchange.distance - 1,
-    }
 }
 
 /// Closed form: equation (2).
@@ -82,7 +74,6 @@ pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     Work {
         rounds,
         port_blocks: rounds,
-        node_sharers: shape.node_size,
-        ..Work::copies(copies)
+        ..Work::flat(shape, copies)
     }
 }

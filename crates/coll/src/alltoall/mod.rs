@@ -17,11 +17,9 @@
 //! In place `Send` is `Recv`: a block is sent before what replaces it is stored, which puts from
 //! peers could not know; so operations in place go through scratch.
 
-use crate::algorithm::{Algorithm, Build, ClosedForm, Request, SCRATCH};
-use crate::builder::ScheduleBuilder;
+use crate::algorithm::{Algorithm, Build, ClosedForm, SCRATCH};
 use crate::collective::Collective;
-use crate::cost::{Shape, Work};
-use crate::schedule::{Protocol, Schedule, Span};
+use crate::leaders::Leaders;
 use crate::semantics::{Content, Overlap, Semantics};
 
 pub mod bruck;
@@ -68,44 +66,34 @@ pub const ALGORITHMS: &[Algorithm] = &[
     ),
     row("bruck", bruck::build, bruck::work)
         .about("blocks travel by the digits of their distance; fewest rounds for any size"),
-    row("pairwise", pairwise::build_pairwise, pairwise::work)
-        .zero_copy()
-        .all_pairs()
-        .about("one partner after the other; native baseline for small blocks"),
+    row(
+        "pairwise",
+        |request| pairwise::build(request, false),
+        pairwise::work,
+    )
+    .zero_copy()
+    .all_pairs()
+    .about("one partner after the other; native baseline for small blocks"),
     row(
         "permission_to_send",
-        pairwise::build_permission,
+        |request| pairwise::build(request, true),
         pairwise::work,
     )
     .zero_copy()
     .all_pairs()
     .about("one sender per receiver at a time; native baseline for large blocks"),
-    row("smp_direct", smp_direct::build, smp_direct::work)
-        .smp_aware()
-        .about("leaders exchange what their nodes have for each other"),
+    row(
+        "smp_direct",
+        |request| smp_direct::build(request, Leaders::one(request.ports)),
+        |shape, _| smp_direct::work(shape, Leaders::one(shape.ports)),
+    )
+    .smp_aware()
+    .about("leaders exchange what their nodes have for each other"),
     row(
         "multi_leader_direct",
-        smp_direct::build_multi_leader,
-        smp_direct::work_multi_leader,
+        |request| smp_direct::build(request, request.node_leaders()),
+        |shape, _| smp_direct::work(shape, shape.node_leaders()),
     )
     .smp_aware()
     .about("as smp_direct, with leaders that carry their share of rows over their own rails"),
 ];
-
-/// The whole operation for a team of one, which needs no scratch.
-fn alone(request: &Request<'_>) -> Option<Schedule> {
-    (request.topology.size() == 1).then(|| {
-        let mut builder = ScheduleBuilder::new(request.topology, request.rank);
-        builder.copy(Span::send(0, 1), Span::recv(0, 1));
-        builder.finish(0)
-    })
-}
-
-/// Copies of the forms that send each block once.
-fn work_of_copies(shape: &Shape, protocol: Protocol) -> Work {
-    let others = u64::from(shape.ranks) - 1;
-    match protocol {
-        Protocol::Eager => Work::copies(2 * others + 1),
-        Protocol::Rendezvous => Work::copies(1),
-    }
-}

@@ -11,31 +11,21 @@
 //! * Rounds: N-1, with permissions through scratch too, which share the round of their message.
 //!   Messages per rank: N-1, and N-1 permissions. Volume: N-1 blocks. Cost: (N-1) (α + l β).
 
-use super::{alone, work_of_copies};
 use crate::algorithm::Request;
-use crate::builder::{ScheduleBuilder, Wire};
+use crate::builder::Wire;
 use crate::cost::{Shape, Work};
 use crate::pattern::{after, before};
-use crate::schedule::{Protocol, Schedule, Span};
+use crate::schedule::{Buffer, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
-/// One rank's schedule of `pairwise`.
-pub fn build_pairwise(request: &Request<'_>) -> Schedule {
-    build(request, false)
-}
-
-/// One rank's schedule of `permission_to_send`.
-pub fn build_permission(request: &Request<'_>) -> Schedule {
-    build(request, true)
-}
-
-fn build(request: &Request<'_>, asks: bool) -> Schedule {
-    if let Some(schedule) = alone(request) {
+/// One rank's schedule, with permissions or without.
+pub fn build(request: &Request<'_>, asks: bool) -> Schedule {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     let (size, me) = (request.topology.size(), request.rank.0);
     let zero_copy = request.protocol == Protocol::Rendezvous;
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let mut builder = request.builder();
     let peers = |step: u32| match size.is_power_of_two() {
         true => (Rank(me ^ step), Rank(me ^ step)),
         false => (Rank(after(me, step, size)), Rank(before(me, step, size))),
@@ -55,9 +45,7 @@ fn build(request: &Request<'_>, asks: bool) -> Schedule {
     }
     if !zero_copy {
         builder = builder.without_rtr();
-        for (first, count) in [(0, me), (me + 1, size - me - 1)] {
-            builder.copy(Span::send(first, count), Span::scratch(first, count));
-        }
+        builder.copy_all_but(me, Buffer::Send, Buffer::Scratch);
     }
     builder.copy(Span::send(me, 1), Span::recv(me, 1));
     builder.end_round();
@@ -92,7 +80,12 @@ pub fn work(shape: &Shape, protocol: Protocol) -> Work {
         rounds,
         port_blocks: rounds,
         ports: 1,
-        node_sharers: shape.node_size,
-        ..work_of_copies(shape, protocol)
+        ..Work::flat(
+            shape,
+            match protocol {
+                Protocol::Eager => 2 * rounds + 1,
+                Protocol::Rendezvous => 1,
+            },
+        )
     }
 }

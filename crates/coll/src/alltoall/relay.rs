@@ -64,7 +64,7 @@ impl<'a> Relay<'a> {
     /// Key x is at first block `start(x)` of `Send`.
     pub fn new(request: &Request<'a>, start: impl Fn(u32) -> u32) -> Self {
         let size = request.topology.size();
-        let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+        let mut builder = request.builder();
         builder.end_round();
         Self {
             builder,

@@ -27,7 +27,6 @@
 //!   is no whole number: 13.5 blocks with N = 16, k = 2, where the schedule has 5 + 4 + 4.
 //! * N <= k: one round, as radix N.
 
-use super::alone;
 use super::bruck::key_count;
 use super::relay::{Hop, Message, Relay, by_distance};
 use crate::algorithm::Request;
@@ -38,7 +37,7 @@ use crate::schedule::{Protocol, Schedule};
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     let pattern = Pattern::new(request.topology.size(), request.ports);
@@ -124,7 +123,6 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
     Work {
         rounds: steps + u64::from(pattern.has_extras()),
         port_blocks: (0..pattern.steps).map(|step| sent(step, 1)).sum::<u64>() + u64::from(last),
-        node_sharers: shape.node_size,
-        ..Work::copies(packed + u64::from(size - power) + u64::from(size))
+        ..Work::flat(shape, packed + u64::from(size - power) + u64::from(size))
     }
 }

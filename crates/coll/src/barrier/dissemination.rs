@@ -5,6 +5,15 @@
 //!
 //! * Rounds: ⌈log_{k+1} N⌉. Messages per rank: at most k per round, empty. Any number of ranks.
 //! * Cost: ⌈log_{k+1} N⌉ α.
+//!
+//! `smp_dissemination`: all signal their leader, leaders disseminate, leaders release their nodes.
+//!
+//! Five ranks on nodes (0 1) (2 3) (4), one port: leaders 0, 2, 4 wait for their nodes; round 1
+//! `0>2 2>4 4>0`, round 2 `0>4 2>0 4>2`; 0 releases 1, 2 releases 3.
+//!
+//! * Rounds: ⌈log_{k+1} V⌉. Messages per leader: at most k per round, empty.
+//! * Cost: ⌈log_{k+1} V⌉ α and two flags in shared memory.
+//! * One node: everyone signals and waits for all; nobody waits for the leader in particular.
 
 use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
@@ -14,17 +23,36 @@ use crate::pattern::dissemination::{peers, rounds};
 use crate::pattern::{after, before};
 use crate::schedule::{Protocol, Schedule};
 
-/// One rank's schedule.
+/// One rank's schedule of `dissemination`.
 pub fn build(request: &Request<'_>) -> Schedule {
-    let group = Group::ranks(request.topology);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
-    exchange(&mut builder, &group, request.rank.0, request.ports);
+    let mut builder = request.builder();
+    exchange(&mut builder, request, &Group::ranks(request.topology));
     builder.finish(0)
 }
 
-/// All rounds of member `me`.
-pub(super) fn exchange(builder: &mut ScheduleBuilder<'_>, group: &Group<'_>, me: u32, ports: u8) {
-    let size = group.size();
+/// One rank's schedule of `smp_dissemination`.
+pub fn build_smp(request: &Request<'_>) -> Schedule {
+    let group = Group::nodes(request.topology);
+    let mut builder = request.builder();
+    if group.size() == 1 {
+        builder.node_barrier();
+        return builder.finish(0);
+    }
+    builder.node_arrive();
+    if group.speaks(request.rank) {
+        builder.node_await_gather();
+        builder.end_round();
+        exchange(&mut builder, request, &group);
+    } else {
+        builder.end_rounds(1 + rounds(group.size(), request.ports));
+    }
+    builder.node_broadcast();
+    builder.finish(0)
+}
+
+/// All rounds of the member that this rank speaks for.
+fn exchange(builder: &mut ScheduleBuilder<'_>, request: &Request<'_>, group: &Group<'_>) {
+    let (size, me, ports) = (group.size(), group.member_of(request.rank), request.ports);
     for round in 0..rounds(size, ports) {
         for (port, distance) in peers(size, ports, round) {
             let to = group.rank(after(me, distance, size));
@@ -38,11 +66,19 @@ pub(super) fn exchange(builder: &mut ScheduleBuilder<'_>, group: &Group<'_>, me:
     }
 }
 
-/// Closed form.
+/// Closed form of `dissemination`.
 pub fn work(shape: &Shape, _: Protocol) -> Work {
     Work {
-        rounds: u64::from(rounds(shape.ranks, shape.ports)),
-        node_sharers: shape.node_size,
+        rounds: rounds(shape.ranks, shape.ports).into(),
+        ..Work::flat(shape, 0)
+    }
+}
+
+/// Closed form of `smp_dissemination`.
+pub fn work_smp(shape: &Shape, _: Protocol) -> Work {
+    Work {
+        rounds: rounds(shape.nodes, shape.ports).into(),
+        node_syncs: shape.syncs(1),
         ..Work::copies(0)
     }
 }

@@ -12,7 +12,6 @@ use crate::collective::Collective;
 use crate::semantics::{Overlap, Semantics};
 
 pub mod dissemination;
-pub mod smp_dissemination;
 
 /// No data at all.
 pub(crate) const SEMANTICS: Semantics = Semantics {
@@ -35,8 +34,8 @@ pub const ALGORITHMS: &[Algorithm] = &[
         .about("everyone notifies k others in each round, farther ones each time"),
     row(
         "smp_dissemination",
-        smp_dissemination::build,
-        smp_dissemination::work,
+        dissemination::build_smp,
+        dissemination::work_smp,
     )
     .smp_aware()
     .about("node barrier, dissemination between leaders, node release"),

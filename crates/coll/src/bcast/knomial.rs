@@ -13,96 +13,45 @@
 //! * Zero-copy: one RTR per rank, to its parent.
 
 use crate::algorithm::Request;
-use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::pattern::ceil_log;
-use crate::pattern::rooted::Tree;
+use crate::pattern::levels;
 use crate::schedule::{Protocol, Schedule, Span};
-use ferrorail_base::Rank;
+use crate::tree::Branch;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    let (size, me) = (request.topology.size(), request.rank.0);
-    let tree = Tree::new(request.root.0, size, request.ports);
-    let group = Group::ranks(request.topology);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
-    if size == 1 {
+    let mut builder = request.builder();
+    if request.topology.size() == 1 {
         return builder.finish(0);
     }
-    match request.protocol {
-        Protocol::Eager => {
-            if request.rank == request.root {
-                builder.copy(Span::recv(0, 1), Span::scratch(0, 1));
-            }
-            builder.end_round();
-            down(&mut builder, &group, &tree, me, Span::scratch(0, 1), |_| {});
-            if request.rank != request.root {
-                builder.copy(Span::scratch(0, 1), Span::recv(0, 1));
-            }
-            builder.finish(1)
-        }
-        Protocol::Rendezvous => {
-            zero_copy(&mut builder, &tree, me, request.ports);
-            builder.finish(0)
-        }
+    let group = Group::ranks(request.topology);
+    let branch = Branch::new(&group, request.root.0, request.rank.0, request.ports);
+    let (message, copy) = (Span::recv(0, 1), Span::scratch(0, 1));
+    if request.protocol == Protocol::Rendezvous {
+        branch.broadcast_announced(&mut builder, message);
+        return builder.finish(0);
     }
-}
-
-/// Sends `span` down the tree, a round per level. Calls `received` at each member but the root as
-/// soon as it has it. Uses slot 0.
-pub(crate) fn down<'a>(
-    builder: &mut ScheduleBuilder<'a>,
-    group: &Group<'_>,
-    tree: &Tree,
-    me: u32,
-    span: Span,
-    received: impl Fn(&mut ScheduleBuilder<'a>),
-) {
-    for level in (0..tree.levels()).rev() {
-        if let Some(edge) = tree.parent(me, level) {
-            let (port, slot) = (edge.port, 0);
-            builder.await_put(group.rank(edge.member), Wire { port, slot }, span.count);
-            received(builder);
-        }
-        for edge in tree.children(me, level) {
-            let (port, slot) = (edge.port, 0);
-            builder.put(group.rank(edge.member), Wire { port, slot }, span, span);
-        }
-        builder.end_round();
-    }
-}
-
-/// Permissions are numbered by level and port.
-fn zero_copy(builder: &mut ScheduleBuilder<'_>, tree: &Tree, me: u32, ports: u8) {
-    let number = |level: u32, port: u8| level * u32::from(ports) + u32::from(port);
-    let message = Span::recv(0, 1);
-    let height = tree.height(me);
-    if let Some(edge) = tree.parent(me, height) {
-        builder.send_rtr(Rank(edge.member), number(height, edge.port));
+    if request.rank == request.root {
+        builder.copy(message, copy);
     }
     builder.end_round();
-    for level in (0..tree.levels()).rev() {
-        if let Some(edge) = tree.parent(me, level) {
-            let (port, slot) = (edge.port, 0);
-            builder.await_put(Rank(edge.member), Wire { port, slot }, 1);
-        }
-        for edge in tree.children(me, level) {
-            let (port, slot) = (edge.port, 0);
-            builder.await_rtr(Rank(edge.member), number(level, port));
-            builder.put(Rank(edge.member), Wire { port, slot }, message, message);
-        }
-        builder.end_round();
+    branch.broadcast(&mut builder, 0, copy, |_| {});
+    if request.rank != request.root {
+        builder.copy(copy, message);
     }
+    builder.finish(1)
 }
 
 /// Closed form.
 pub fn work(shape: &Shape, protocol: Protocol) -> Work {
-    let levels = u64::from(ceil_log(shape.ranks, u32::from(shape.ports) + 1));
+    let levels = u64::from(levels(shape.ranks, shape.ports));
     Work {
         rounds: levels,
         port_blocks: levels,
-        node_sharers: shape.node_size,
-        ..Work::copies(u64::from(shape.ranks > 1 && protocol == Protocol::Eager))
+        ..Work::flat(
+            shape,
+            u64::from(shape.ranks > 1 && protocol == Protocol::Eager),
+        )
     }
 }

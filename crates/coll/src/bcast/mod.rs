@@ -14,10 +14,10 @@
 
 use crate::algorithm::{Algorithm, Build, ClosedForm, Cut, EITHER};
 use crate::collective::Collective;
+use crate::leaders::Leaders;
 use crate::semantics::{Content, Overlap, Semantics};
 
 pub mod knomial;
-pub mod multi_leader;
 pub mod pipelined;
 pub mod scatter_allgather;
 pub mod smp_knomial;
@@ -55,14 +55,18 @@ pub const ALGORITHMS: &[Algorithm] = &[
     row("pipelined", pipelined::build, pipelined::work)
         .cut(Cut::PerRank)
         .about("parts follow each other along a chain of ranks"),
-    row("smp_knomial", smp_knomial::build, smp_knomial::work)
-        .smp_aware()
-        .cut(Cut::Whole)
-        .about("tree between leaders, concurrent copies out of node memory"),
+    row(
+        "smp_knomial",
+        |request| smp_knomial::build(request, Leaders::one(request.ports), Cut::Whole),
+        |shape, _| smp_knomial::work(shape, Leaders::one(shape.ports), Cut::Whole),
+    )
+    .smp_aware()
+    .cut(Cut::Whole)
+    .about("tree between leaders, concurrent copies out of node memory"),
     row(
         "multi_leader_knomial",
-        multi_leader::build,
-        multi_leader::work,
+        |request| smp_knomial::build(request, request.node_leaders(), Cut::PerRank),
+        |shape, _| smp_knomial::work(shape, shape.node_leaders(), Cut::PerRank),
     )
     .smp_aware()
     .cut(Cut::PerRank)

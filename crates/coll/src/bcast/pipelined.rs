@@ -13,7 +13,7 @@
 //! * Cost: 2(N-1) (α + l/N β): a single rail and everyone sends the message once. Any size and root.
 
 use crate::algorithm::Request;
-use crate::builder::{ScheduleBuilder, Wire};
+use crate::builder::Wire;
 use crate::cost::{Shape, Work};
 use crate::pattern::{after, before};
 use crate::schedule::{Protocol, Schedule, Span};
@@ -22,7 +22,7 @@ use ferrorail_base::Rank;
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
     let (size, me) = (request.topology.size(), request.rank.0);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let mut builder = request.builder();
     if size == 1 {
         return builder.finish(0);
     }
@@ -65,7 +65,6 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
         rounds,
         port_blocks: rounds,
         ports: 1,
-        node_sharers: shape.node_size,
-        ..Work::copies(u64::from(shape.ranks))
+        ..Work::flat(shape, u64::from(shape.ranks))
     }
 }

@@ -16,50 +16,50 @@
 //! * Any size, any root.
 
 use crate::algorithm::Request;
-use crate::builder::{ScheduleBuilder, Wire};
+use crate::builder::Wire;
 use crate::cost::{Shape, Work};
-use crate::pattern::ceil_log;
-use crate::pattern::direct;
-use crate::pattern::rooted::{Tree, volume};
-use crate::scatter::tree::down;
+use crate::group::Group;
+use crate::pattern::direct::{all, round, rounds};
+use crate::pattern::levels;
+use crate::pattern::rooted::volume;
 use crate::schedule::{Protocol, Schedule, Span};
+use crate::tree::Branch;
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
     let is_root = request.rank == request.root;
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let mut builder = request.builder();
     if size == 1 {
         return builder.finish(0);
     }
-    let everything = (Span::recv(0, size), Span::scratch(0, size));
+    let (message, copy) = (Span::recv(0, size), Span::scratch(0, size));
     if is_root {
-        builder.copy(everything.0, everything.1);
+        builder.copy(message, copy);
     }
     builder.end_round();
-    down(&mut builder, &Tree::new(request.root.0, size, ports), me);
+    let group = Group::ranks(request.topology);
+    Branch::new(&group, request.root.0, me, ports).scatter(&mut builder);
     let own = Span::scratch(me, 1);
-    let rounds = direct::rounds(size, ports);
-    let exchanges = || (0..rounds).flat_map(|r| direct::round(me, size, ports, r));
     // The scatter has slot 0, the exchange those of its distances.
-    let wire = |exchange: &direct::Exchange| Wire {
-        port: exchange.port,
-        slot: exchange.distance,
+    let wire = |distance| Wire {
+        slot: distance,
+        ..Wire::at_distance(distance, ports)
     };
-    for round in 0..rounds {
-        for exchange in direct::round(me, size, ports, round) {
+    for r in 0..rounds(size, ports) {
+        for exchange in round(me, size, ports, r) {
             if Rank(exchange.to) != request.root {
-                builder.put(Rank(exchange.to), wire(&exchange), own, own);
+                builder.put(Rank(exchange.to), wire(exchange.distance), own, own);
             }
         }
         builder.end_round();
     }
     if !is_root {
-        for exchange in exchanges() {
-            builder.await_put(Rank(exchange.from), wire(&exchange), 1);
+        for exchange in all(me, size, ports) {
+            builder.await_put(Rank(exchange.from), wire(exchange.distance), 1);
         }
-        builder.copy(everything.1, everything.0);
+        builder.copy(copy, message);
     }
     builder.finish(size)
 }
@@ -69,12 +69,10 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(0);
     }
-    let exchange = u64::from(direct::rounds(shape.ranks, shape.ports));
-    let levels = u64::from(ceil_log(shape.ranks, u32::from(shape.ports) + 1));
+    let exchange = u64::from(rounds(shape.ranks, shape.ports));
     Work {
-        rounds: levels + exchange,
+        rounds: u64::from(levels(shape.ranks, shape.ports)) + exchange,
         port_blocks: volume(shape.ranks, shape.ports) + exchange,
-        node_sharers: shape.node_size,
-        ..Work::copies(u64::from(shape.ranks))
+        ..Work::flat(shape, shape.ranks.into())
     }
 }

@@ -1,4 +1,6 @@
-//! SMP-aware broadcast: tree between the leaders, shared memory inside the nodes.
+//! SMP-aware broadcast: tree between the leaders, shared memory inside the nodes. Two names: `smp_knomial` with
+//! one leader per node, `multi_leader_knomial` with several, each of which passes its slice of the message down
+//! over its own rail.
 //!
 //! Five ranks on nodes (0 1) (2 3) (4), root 1, one port:
 //!
@@ -9,60 +11,84 @@
 //! 2 releases 3; both copy out
 //! ```
 //!
+//! Several leaders: four ranks on nodes (0 1) (2 3), root 1, two ports; the message has four parts:
+//!
+//! ```text
+//! 1 copies into its node's memory; 0 waits for it
+//! round 1   0>2: parts 0 1, on port 0     1>3: parts 2 3, on port 1
+//! 0 copies out; 2 and 3 release each other and copy out
+//! ```
+//!
 //! * Rounds: ⌈log_{k+1} V⌉. Messages: V-1. Volume per port: ⌈log_{k+1} V⌉ messages.
 //! * Cost: ⌈log_{k+1} V⌉ (α + l β) and two copies, the second concurrent within a node.
+//! * L leaders with k/L ports each ([`Leaders`]). Rounds: ⌈log_{k/L+1} V⌉. Messages: L (V-1).
+//!   Cost: ⌈log_{k/L+1} V⌉ (α + l/L β) and the copies.
 //! * One node: the root copies in, the others wait for it and copy out at the same time.
 
-use super::knomial::down;
-use crate::algorithm::Request;
-use crate::builder::ScheduleBuilder;
+use crate::algorithm::{Cut, Request};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::pattern::ceil_log;
-use crate::pattern::rooted::Tree;
-use crate::schedule::{Protocol, Schedule, Span};
+use crate::leaders::Leaders;
+use crate::pattern::levels;
+use crate::schedule::{Schedule, Span};
+use crate::tree::Branch;
 
 /// One rank's schedule.
-pub fn build(request: &Request<'_>) -> Schedule {
+pub fn build(request: &Request<'_>, leaders: Leaders, cut: Cut) -> Schedule {
     let topology = request.topology;
-    let mut builder = ScheduleBuilder::new(topology, request.rank);
+    let parts = cut.parts(topology.size());
+    let mut builder = request.builder();
     if topology.size() == 1 {
         return builder.finish(0);
     }
-    let group = Group::nodes(topology);
+    let group = Group::led(topology, leaders, request.rank);
     let (node, root_node) = (group.member_of(request.rank), group.member_of(request.root));
-    let tree = Tree::new(root_node, group.size(), request.ports);
+    let branch = Branch::new(&group, root_node, node, leaders.ports);
+    let (message, shared) = (Span::recv(0, parts), Span::node(0, parts));
     if request.rank == request.root {
-        builder.copy(Span::recv(0, 1), Span::node(0, 1));
+        builder.copy(message, shared);
     }
     if node == root_node {
         builder.node_release(topology.node_rank_of(request.root));
     }
     builder.end_round();
-    if group.speaks(request.rank) {
-        let span = Span::node(0, 1);
-        down(&mut builder, &group, &tree, node, span, |builder| {
-            builder.node_broadcast()
+    if let Some(leader) = leaders.index(topology.node_rank_of(request.rank)) {
+        let share = leaders.share(leader, parts);
+        let slice = Span::node(share.start, share.len() as u32);
+        group.take_ports(&mut builder);
+        branch.broadcast(&mut builder, 0, slice, |builder| {
+            builder.node_say(leaders.count)
         });
     } else {
-        builder.end_rounds(tree.levels());
+        builder.end_rounds(branch.tree.levels());
         if node != root_node {
-            builder.node_broadcast();
+            builder.node_say(leaders.count);
         }
     }
-    if request.rank != request.root {
-        builder.copy(Span::node(0, 1), Span::recv(0, 1));
+    if node != root_node {
+        leaders.await_release(&mut builder);
     }
-    builder.finish(1)
+    if request.rank != request.root {
+        builder.copy(shared, message);
+    }
+    builder.finish(parts)
 }
 
-/// Closed form.
-pub fn work(shape: &Shape, _: Protocol) -> Work {
-    let levels = u64::from(ceil_log(shape.nodes, u32::from(shape.ports) + 1));
+/// Closed form, in parts.
+pub fn work(shape: &Shape, leaders: Leaders, cut: Cut) -> Work {
+    if shape.ranks == 1 {
+        return Work::copies(0);
+    }
+    let parts = cut.parts(shape.ranks);
+    let levels = u64::from(levels(shape.nodes, leaders.ports));
+    let syncs = match shape.nodes {
+        1 => 1,
+        _ => leaders.release_syncs(shape.node_size),
+    };
     Work {
         rounds: levels,
-        port_blocks: levels,
-        node_syncs: shape.syncs(1),
-        ..Work::copies(u64::from(shape.ranks > 1))
+        port_blocks: levels * u64::from(leaders.share_max(parts)),
+        node_syncs: shape.syncs(syncs),
+        ..Work::led(leaders, parts.into())
     }
 }

@@ -37,7 +37,7 @@ pub fn build(request: &Request<'_>) -> Schedule {
 fn in_scratch(request: &Request<'_>) -> Schedule {
     let topology = request.topology;
     let (rank, root) = (request.rank, request.root);
-    let mut builder = ScheduleBuilder::new(topology, rank);
+    let mut builder = request.builder();
     let largest = topology.node_size_max();
     if topology.size() == 1 {
         return builder.finish(0);
@@ -74,7 +74,7 @@ fn in_scratch(request: &Request<'_>) -> Schedule {
 fn in_place(request: &Request<'_>) -> Schedule {
     let topology = request.topology;
     let (rank, root) = (request.rank, request.root);
-    let mut builder = ScheduleBuilder::new(topology, rank);
+    let mut builder = request.builder();
     let (node, root_node) = (topology.node_of(rank), topology.node_of(root));
     let sender = topology.leader_of(root_node);
     let first = match node == root_node {

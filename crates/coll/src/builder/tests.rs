@@ -1,7 +1,6 @@
 //! Slots, phases and what is merged.
 
 use super::*;
-use crate::schedule::Buffer;
 
 fn span(buffer: Buffer, first: u32, count: u32) -> Span {
     Span::new(buffer, first, count)

@@ -6,42 +6,38 @@
 //! * Cost: ⌈(N-1)/k⌉ (α + l β), equation (2). Rounds model the root's ports; nobody waits for one.
 //! * Zero-copy: the root announces its buffer to everyone; they put from `Send`.
 
-use super::tree::copy_others_out;
 use crate::algorithm::Request;
-use crate::builder::{ScheduleBuilder, Wire};
+use crate::builder::Wire;
 use crate::cost::{Shape, Work};
-use crate::pattern::{after, before, direct};
-use crate::schedule::{Protocol, Schedule, Span};
+use crate::pattern::direct::rounds;
+use crate::pattern::{after, before};
+use crate::schedule::{Buffer, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
     let (size, me, root) = (request.topology.size(), request.rank.0, request.root.0);
-    let ports = u32::from(request.ports);
     let zero_copy = request.protocol == Protocol::Rendezvous;
-    let distance = before(me, root, size);
-    let wire = |distance: u32| Wire {
-        port: ((distance - 1) % ports) as u8,
-        slot: distance - 1,
-    };
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let wire = |distance| Wire::at_distance(distance, request.ports);
+    let rounds = rounds(size, request.ports);
+    let mut builder = request.builder();
     if me == root {
+        let others = || (1..size).map(|distance| (distance, Rank(after(root, distance, size))));
         if zero_copy {
-            for distance in 1..size {
-                builder.send_rtr(Rank(after(root, distance, size)), 0);
-            }
+            others().for_each(|(_, other)| builder.send_rtr(other, 0));
         }
         builder.copy(Span::send(0, 1), Span::recv(root, 1));
-        builder.end_rounds(1 + direct::rounds(size, request.ports));
-        for distance in 1..size {
-            builder.await_put(Rank(after(root, distance, size)), wire(distance), 1);
+        builder.end_rounds(1 + rounds);
+        for (distance, other) in others() {
+            builder.await_put(other, wire(distance), 1);
         }
         if !zero_copy {
-            copy_others_out(&mut builder, root, size);
+            builder.copy_all_but(root, Buffer::Scratch, Buffer::Recv);
         }
     } else {
         let (own, staged) = (Span::send(0, 1), Span::scratch(me, 1));
-        let round = (distance - 1) / ports;
+        let distance = before(me, root, size);
+        let round = (distance - 1) / u32::from(request.ports);
         builder.end_rounds(1 + round);
         if zero_copy {
             builder.await_rtr(request.root, 0);
@@ -49,18 +45,23 @@ pub fn build(request: &Request<'_>) -> Schedule {
         } else {
             builder.put_staged(request.root, wire(distance), own, staged, staged);
         }
-        builder.end_rounds(direct::rounds(size, request.ports) - round);
+        builder.end_rounds(rounds - round);
     }
-    builder.finish(match request.protocol {
-        Protocol::Eager if root + 1 == size => size - 1,
-        Protocol::Eager => size,
+    builder.finish(scratch_blocks(request))
+}
+
+/// One for each rank, up to the last that is not the root.
+pub(crate) fn scratch_blocks(request: &Request<'_>) -> u32 {
+    let size = request.topology.size();
+    match request.protocol {
+        Protocol::Eager => size - u32::from(request.root.0 + 1 == size),
         Protocol::Rendezvous => 0,
-    })
+    }
 }
 
 /// Closed form: equation (2).
 pub fn work(shape: &Shape, protocol: Protocol) -> Work {
-    let rounds = u64::from(direct::rounds(shape.ranks, shape.ports));
+    let rounds = u64::from(rounds(shape.ranks, shape.ports));
     let copies = match protocol {
         Protocol::Eager => u64::from(shape.ranks),
         Protocol::Rendezvous => 1,
@@ -68,7 +69,6 @@ pub fn work(shape: &Shape, protocol: Protocol) -> Work {
     Work {
         rounds,
         port_blocks: rounds,
-        node_sharers: shape.node_size,
-        ..Work::copies(copies)
+        ..Work::flat(shape, copies)
     }
 }

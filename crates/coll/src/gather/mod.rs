@@ -15,6 +15,8 @@ use crate::algorithm::{Algorithm, Build, ClosedForm, EITHER};
 use crate::collective::Collective;
 use crate::semantics::{Content, Overlap, Semantics};
 
+use smp::Way;
+
 pub mod direct;
 pub mod smp;
 pub mod tree;
@@ -54,9 +56,13 @@ pub const ALGORITHMS: &[Algorithm] = &[
     row("tree", tree::build, tree::work)
         .about("k-port spanning binomial tree; best for small blocks"),
     DIRECT,
-    row("smp_tree", smp::build_tree, smp::work_tree)
-        .smp_aware()
-        .about("node gather, tree between leaders"),
+    row(
+        "smp_tree",
+        |request| smp::build(request, Way::Tree),
+        |shape, _| smp::work(shape, Way::Tree),
+    )
+    .smp_aware()
+    .about("node gather, tree between leaders"),
     row("smp_direct", smp::build_direct, smp::work_direct)
         .zero_copy()
         .smp_aware()

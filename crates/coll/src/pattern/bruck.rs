@@ -5,21 +5,10 @@
 //! beginning. The last round divides what is missing evenly among the ports, so that for any size
 //! no port carries more than `ceil((size - 1) / k)` blocks in all.
 
-use super::shares;
+use super::{Message, shares};
 
-/// One message of a round; the same for all members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// Port at the origin.
-    pub port: u8,
-    /// A member sends to `member - distance` and receives from `member + distance`; the receiver
-    /// stores from place `distance`.
-    pub distance: u32,
-    /// How many of its first places the origin sends.
-    pub places: u32,
-}
-
-/// The messages of each round; `ceil(log_{k+1} size)` rounds, none of them empty.
+/// The messages of each round: a member sends its first `blocks` places to `member - distance`, and stores what comes
+/// from `member + distance` from place `distance`; `ceil(log_{k+1} size)` rounds, none of them empty.
 pub fn rounds(size: u32, ports: u8) -> Vec<Vec<Message>> {
     let mut rounds = Vec::new();
     let mut held = 1;
@@ -28,10 +17,10 @@ pub fn rounds(size: u32, ports: u8) -> Vec<Vec<Message>> {
         let wanted = u64::from(missing).min(u64::from(held) * u64::from(ports)) as u32;
         rounds.push(
             shares(wanted, ports)
-                .map(|(port, first, places)| Message {
+                .map(|(port, first, blocks)| Message {
                     port,
                     distance: held + first,
-                    places,
+                    blocks,
                 })
                 .collect(),
         );
@@ -58,10 +47,10 @@ mod tests {
                     assert!(round.len() <= usize::from(ports) && !round.is_empty());
                     for (port, message) in round.iter().enumerate() {
                         assert_eq!((message.port as usize, message.distance), (port, held));
-                        assert!(message.places >= 1 && message.places <= before);
-                        held += message.places;
+                        assert!(message.blocks >= 1 && message.blocks <= before);
+                        held += message.blocks;
                     }
-                    volume += round.iter().map(|m| m.places).max().unwrap_or(0);
+                    volume += round.iter().map(|m| m.blocks).max().unwrap_or(0);
                 }
                 assert_eq!(held, size);
                 assert_eq!(
@@ -75,10 +64,10 @@ mod tests {
 
     #[test]
     fn nine_members_two_ports_are_the_figure_of_the_paper() {
-        let message = |port, distance, places| Message {
+        let message = |port, distance, blocks| Message {
             port,
             distance,
-            places,
+            blocks,
         };
         assert_eq!(
             rounds(9, 2),

@@ -5,32 +5,11 @@
 //! predecessors and its own. Each step is followed by k corrections, which bring the other N-P
 //! blocks, divided evenly among the ports. A correction that no block is left for is left out.
 
-use super::{floor_log, shares};
+use super::{Message, floor_log, shares};
 
-/// One message of a round; the same for all members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// Port at the origin.
-    pub port: u8,
-    /// A member sends to `member + distance` and receives from `member - distance`.
-    pub distance: u32,
-    /// How many blocks: the origin's own and those of its next predecessors.
-    pub blocks: u32,
-}
-
-/// What a round is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Round {
-    /// Its exchange step, from 1.
-    pub step: u32,
-    /// The correction after that step, from 1; 0 for the step itself.
-    pub correction: u32,
-    /// Its messages, one a port.
-    pub messages: Vec<Message>,
-}
-
-/// The rounds of an all-gather of more than k members, none of them empty.
-pub fn rounds(size: u32, ports: u8) -> Vec<Round> {
+/// The messages of each round of an all-gather of more than k members, none of them empty: a member sends its own block
+/// and those of its next predecessors, `blocks` in all, to `member + distance`.
+pub fn rounds(size: u32, ports: u8) -> Vec<Vec<Message>> {
     let k = u32::from(ports);
     let (steps, power) = floor_log(size, k + 1);
     let mut corrections_left = k * steps;
@@ -38,35 +17,25 @@ pub fn rounds(size: u32, ports: u8) -> Vec<Round> {
     let mut rounds = Vec::new();
     for step in 1..=steps {
         let held = (k + 1).pow(step - 1);
-        rounds.push(Round {
-            step,
-            correction: 0,
-            messages: (0..ports)
-                .map(|port| Message {
-                    port,
-                    distance: (u32::from(port) + 1) * held,
-                    blocks: held,
-                })
-                .collect(),
-        });
-        for correction in 1..=k {
+        let message = |port| Message {
+            port,
+            distance: (u32::from(port) + 1) * held,
+            blocks: held,
+        };
+        rounds.push((0..ports).map(message).collect());
+        for _correction in 1..=k {
             let missing = size - corrected;
             if missing > 0 {
                 // Ports carry as much in all corrections, as far as members hold that yet.
                 let share = missing.div_ceil(k).div_ceil(corrections_left);
                 let share = share.min((k + 1).pow(step));
                 let wanted = missing.min(share * k);
-                rounds.push(Round {
-                    step,
-                    correction,
-                    messages: shares(wanted, ports)
-                        .map(|(port, first, blocks)| Message {
-                            port,
-                            distance: corrected + first,
-                            blocks,
-                        })
-                        .collect(),
-                });
+                let message = |(port, first, blocks)| Message {
+                    port,
+                    distance: corrected + first,
+                    blocks,
+                };
+                rounds.push(shares(wanted, ports).map(message).collect());
                 corrected += wanted;
             }
             corrections_left -= 1;
@@ -99,8 +68,8 @@ mod tests {
                 let mut volume = 0;
                 for round in &rounds {
                     let before = holds.clone();
-                    assert!(!round.messages.is_empty());
-                    for (port, message) in round.messages.iter().enumerate() {
+                    assert!(!round.is_empty());
+                    for (port, message) in round.iter().enumerate() {
                         assert_eq!(usize::from(message.port), port);
                         assert!(message.blocks >= 1);
                         for block in 0..message.blocks as usize {
@@ -109,7 +78,7 @@ mod tests {
                             assert!(!std::mem::replace(brought, true), "{size} {ports}");
                         }
                     }
-                    volume += round.messages.iter().map(|m| m.blocks).max().unwrap();
+                    volume += round.iter().map(|m| m.blocks).max().unwrap();
                 }
                 assert!(holds.iter().all(|&held| held), "{size} {ports}");
                 assert_eq!(volume, (size - 1).div_ceil(ports.into()), "equation (4)");
@@ -124,19 +93,17 @@ mod tests {
             distance,
             blocks,
         };
-        let found: Vec<_> = rounds(16, 2)
-            .into_iter()
-            .map(|round| (round.step, round.correction, round.messages))
-            .collect();
         assert_eq!(
-            found,
+            rounds(16, 2),
             [
-                (1, 0, vec![message(0, 1, 1), message(1, 2, 1)]),
-                (1, 1, vec![message(0, 9, 1), message(1, 10, 1)]),
-                (1, 2, vec![message(0, 11, 1), message(1, 12, 1)]),
-                (2, 0, vec![message(0, 3, 3), message(1, 6, 3)]),
-                (2, 1, vec![message(0, 13, 1), message(1, 14, 1)]),
-                (2, 2, vec![message(0, 15, 1)]),
+                // Step 1 and its corrections.
+                vec![message(0, 1, 1), message(1, 2, 1)],
+                vec![message(0, 9, 1), message(1, 10, 1)],
+                vec![message(0, 11, 1), message(1, 12, 1)],
+                // Step 2 and its corrections.
+                vec![message(0, 3, 3), message(1, 6, 3)],
+                vec![message(0, 13, 1), message(1, 14, 1)],
+                vec![message(0, 15, 1)],
             ]
         );
     }

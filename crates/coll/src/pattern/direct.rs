@@ -20,6 +20,11 @@ pub fn rounds(size: u32, ports: u8) -> u32 {
     (size - 1).div_ceil(u32::from(ports))
 }
 
+/// The messages of all rounds of `member`.
+pub fn all(member: u32, size: u32, ports: u8) -> impl Iterator<Item = Exchange> {
+    (0..rounds(size, ports)).flat_map(move |r| round(member, size, ports, r))
+}
+
 /// Where what `from` sends lies among what `member` receives, a block of each other: 0 ..= size - 2. Of two members
 /// it is 0 for both.
 pub const fn place(from: u32, member: u32) -> u32 {

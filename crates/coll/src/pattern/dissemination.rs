@@ -2,12 +2,7 @@
 //!
 //! After a round a member knows of k + 1 times as many predecessors as before.
 
-use super::ceil_log;
-
-/// `ceil(log_{k+1} size)`.
-pub fn rounds(size: u32, ports: u8) -> u32 {
-    ceil_log(size, u32::from(ports) + 1)
-}
+pub use super::levels as rounds;
 
 /// `(k+1)^round`: members known to one before `round`.
 pub fn stride(ports: u8, round: u32) -> u32 {

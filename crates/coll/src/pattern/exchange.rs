@@ -64,6 +64,21 @@ impl Pattern {
         self.cores < self.size
     }
 
+    /// Most extras of a core.
+    pub fn extras_max(&self) -> u32 {
+        self.size.div_ceil(self.cores) - 1
+    }
+
+    /// Rounds, with those in which extras hand in and are handed the result.
+    pub fn rounds(&self) -> u32 {
+        self.steps + if self.has_extras() { 2 } else { 0 }
+    }
+
+    /// Most messages that a core receives.
+    pub fn arrivals(&self) -> u32 {
+        self.extras_max() + self.steps * (self.radix - 1)
+    }
+
     fn first(&self, core: u32) -> u32 {
         (u64::from(core) * u64::from(self.size) / u64::from(self.cores)) as u32
     }

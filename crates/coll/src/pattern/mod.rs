@@ -8,9 +8,18 @@ pub mod corrected;
 pub mod direct;
 pub mod dissemination;
 pub mod exchange;
-pub mod knomial;
-pub mod ring;
 pub mod rooted;
+
+/// One message of a round; the same for all members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Port at the origin.
+    pub port: u8,
+    /// How far its ends are apart.
+    pub distance: u32,
+    /// How many blocks it carries.
+    pub blocks: u32,
+}
 
 /// The least `e` with `base^e >= value`: rounds of an algorithm that multiplies by `base`.
 ///
@@ -24,6 +33,11 @@ pub fn ceil_log(value: u32, base: u32) -> u32 {
         exponent += 1;
     }
     exponent
+}
+
+/// Rounds in which what a member has can reach `size` members over k ports: `ceil(log_{k+1} size)`.
+pub fn levels(size: u32, ports: u8) -> u32 {
+    ceil_log(size, u32::from(ports) + 1)
 }
 
 /// The greatest `e` with `base^e <= value`, and that power.

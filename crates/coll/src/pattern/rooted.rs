@@ -4,16 +4,17 @@
 //! root where it belongs to the group, else the group's first member. Going up a level, the holder
 //! of k + 1 sibling groups' union collects from the holders of the other k. So no rotation is
 //! needed, messages never wrap around, and combining in group order is combining in member order.
-//! With root 0 this is the tree of [`knomial`](super::knomial).
+//! With root 0 this is the spanning binomial tree extended to k ports.
 
-use super::ceil_log;
+use super::levels;
 
 /// A tree. See the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Tree {
     root: u32,
     size: u32,
-    ports: u8,
+    /// k.
+    pub ports: u8,
 }
 
 /// One edge of the tree, seen from either end.
@@ -39,7 +40,7 @@ impl Tree {
 
     /// Number of levels: `ceil(log_{k+1} size)`.
     pub fn levels(&self) -> u32 {
-        ceil_log(self.size, u32::from(self.ports) + 1)
+        levels(self.size, self.ports)
     }
 
     fn stride(&self, level: u32) -> u64 {
@@ -98,8 +99,7 @@ impl Tree {
 
 /// Members in the longest message of each level with root 0, summed: equation (1).
 pub fn volume(size: u32, ports: u8) -> u64 {
-    let levels = ceil_log(size, u32::from(ports) + 1);
-    (0..levels)
+    (0..levels(size, ports))
         .map(|level| {
             let stride = (u64::from(ports) + 1).pow(level);
             stride.min(u64::from(size) - stride)

@@ -15,30 +15,33 @@ use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::pattern::ceil_log;
-use crate::pattern::rooted::Tree;
-use crate::reduction::alone;
+use crate::pattern::levels;
+use crate::pattern::rooted::Edge;
 use crate::schedule::{Protocol, Schedule, Span};
+use crate::tree::Branch;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
-    let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
     let group = Group::ranks(request.topology);
-    let tree = Tree::new(request.root.0, size, ports);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let branch = Branch::new(&group, request.root.0, request.rank.0, request.ports);
+    let mut builder = request.builder();
     let own = if request.rank == request.root {
         Span::recv(0, 1)
     } else {
         Span::scratch(0, 1)
     };
-    let vector = (Span::send(0, 1), own);
     let arrival = |place| Span::scratch(1 + place, 1);
-    let from = (None, arrival);
-    up(&mut builder, (&group, me), &tree, ports, vector, from);
-    builder.finish(1 + arrivals(size, ports))
+    up(
+        &mut builder,
+        &branch,
+        (Span::send(0, 1), own),
+        None,
+        arrival,
+    );
+    builder.finish(1 + arrivals(group.size(), request.ports))
 }
 
 /// Reduces members' vectors, or slices, at the root, into `own`; a round per level. What this member contributes lies
@@ -46,33 +49,31 @@ pub fn build(request: &Request<'_>) -> Schedule {
 /// of `arrivals`, in the group's memory.
 pub(crate) fn up(
     builder: &mut ScheduleBuilder<'_>,
-    (group, me): (&Group<'_>, u32),
-    tree: &Tree,
-    ports: u8,
+    Branch { group, tree, me }: &Branch<'_>,
     (contribution, own): (Span, Span),
-    (like, arrivals): (Option<u32>, impl Fn(u32) -> Span),
+    like: Option<u32>,
+    arrivals: impl Fn(u32) -> Span,
 ) {
     let mut vector = contribution;
     for level in 0..tree.levels() {
-        let arrival = |port: u8| arrivals(level * u32::from(ports) + u32::from(port));
-        for edge in tree.children(me, level) {
-            let wire = Wire::of_round(level, ports, edge.port);
-            builder.await_put(group.rank(edge.member), wire, own.count);
+        let wire = |edge: &Edge| Wire::of_round(level, tree.ports, edge.port);
+        let arrival = |edge: &Edge| arrivals(wire(edge).slot);
+        for edge in tree.children(*me, level) {
+            builder.await_put(group.rank(edge.member), wire(&edge), own.count);
         }
-        for edge in tree.children(me, level).filter(|edge| !edge.before) {
-            builder.reduce_like(like, vector, arrival(edge.port), own);
+        for edge in tree.children(*me, level).filter(|edge| !edge.before) {
+            builder.reduce_like(like, vector, arrival(&edge), own);
             vector = own;
         }
-        for edge in tree.children(me, level).rev().filter(|edge| edge.before) {
-            builder.reduce_like(like, arrival(edge.port), vector, own);
+        for edge in tree.children(*me, level).rev().filter(|edge| edge.before) {
+            builder.reduce_like(like, arrival(&edge), vector, own);
             vector = own;
         }
-        if let Some(edge) = tree.parent(me, level) {
-            let wire = Wire::of_round(level, ports, edge.port);
-            let (to, into) = (group.rank(edge.member), arrival(edge.port));
+        if let Some(edge) = tree.parent(*me, level) {
+            let (to, into) = (group.rank(edge.member), arrival(&edge));
             match vector == own {
-                true => builder.put(to, wire, own, into),
-                false => builder.put_staged(to, wire, vector, own, into),
+                true => builder.put(to, wire(&edge), own, into),
+                false => builder.put_staged(to, wire(&edge), vector, own, into),
             }
         }
         builder.end_round();
@@ -81,7 +82,7 @@ pub(crate) fn up(
 
 /// Blocks that arrivals take: k per level, those of the last as many as the root has children.
 pub(crate) fn arrivals(size: u32, ports: u8) -> u32 {
-    let levels = ceil_log(size, u32::from(ports) + 1);
+    let levels = levels(size, ports);
     if levels == 0 {
         return 0;
     }
@@ -91,11 +92,10 @@ pub(crate) fn arrivals(size: u32, ports: u8) -> u32 {
 
 /// Closed form.
 pub fn work(shape: &Shape, _: Protocol) -> Work {
-    let levels = u64::from(ceil_log(shape.ranks, u32::from(shape.ports) + 1));
+    let levels = u64::from(levels(shape.ranks, shape.ports));
     Work {
         rounds: levels,
         port_blocks: levels,
-        node_sharers: shape.node_size,
-        ..Work::copies(arrivals(shape.ranks, shape.ports).max(1).into())
+        ..Work::flat(shape, arrivals(shape.ranks, shape.ports).max(1).into())
     }
 }

@@ -9,11 +9,11 @@
 
 use crate::algorithm::{Algorithm, Build, ClosedForm, Cut};
 use crate::collective::Collective;
+use crate::leaders::Leaders;
 use crate::reduction::{reduced, semantics};
 use crate::semantics::{Overlap, Semantics};
 
 pub mod knomial;
-pub mod multi_leader;
 pub mod reduce_scatter_gather;
 pub mod smp_knomial;
 
@@ -51,14 +51,18 @@ pub const ALGORITHMS: &[Algorithm] = &[
     .cut(Cut::PerRank)
     .all_pairs()
     .about("everyone reduces its part and puts it to the root; best for large vectors"),
-    row("smp_knomial", smp_knomial::build, smp_knomial::work)
-        .nodes_first()
-        .cut(Cut::Whole)
-        .about("leaders reduce their nodes, tree between leaders"),
+    row(
+        "smp_knomial",
+        |request| smp_knomial::build(request, Leaders::one(request.ports), Cut::Whole),
+        smp_knomial::work,
+    )
+    .nodes_first()
+    .cut(Cut::Whole)
+    .about("leaders reduce their nodes, tree between leaders"),
     row(
         "multi_leader_knomial",
-        multi_leader::build,
-        multi_leader::work,
+        |request| smp_knomial::build(request, request.node_leaders(), Cut::PerRank),
+        smp_knomial::work_multi_leader,
     )
     .nodes_first()
     .cut(Cut::PerRank)

@@ -13,43 +13,42 @@
 //!   about 2 l/k bytes. Each rank reduces l bytes. Any size, any root, rank order always.
 
 use crate::algorithm::Request;
-use crate::allreduce::reduce_scatter_allgather::{first_arrival, reduce_part, scatter};
-use crate::builder::{ScheduleBuilder, Wire};
+use crate::allreduce::reduce_scatter_allgather::{
+    first_arrival, reduce_part, scatter, work_of_halves,
+};
+use crate::builder::Wire;
 use crate::cost::{Shape, Work};
-use crate::pattern::direct::{round, rounds};
-use crate::reduction::alone;
-use crate::schedule::{Protocol, Schedule, Span};
+use crate::pattern::direct::{Exchange, all, round, rounds};
+use crate::schedule::{Buffer, Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
     let root = request.root;
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank).without_rtr();
+    let mut builder = request.builder().without_rtr();
     scatter(&mut builder, request);
     // The second half of the slots; a distance is that from the root.
-    let wire = |exchange: &crate::pattern::direct::Exchange| Wire {
+    let wire = |exchange: &Exchange| Wire {
         port: exchange.port,
         slot: size - 1 + exchange.distance - 1,
     };
-    let to_root = |r| round(root.0, size, ports, r);
     if request.rank == root {
         reduce_part(&mut builder, request, Span::recv(me, 1));
         builder.end_rounds(rounds(size, ports));
-        for exchange in (0..rounds(size, ports)).flat_map(to_root) {
+        for exchange in all(root.0, size, ports) {
             builder.await_put(Rank(exchange.to), wire(&exchange), 1);
         }
-        for (first, count) in [(0, me), (me + 1, size - me - 1)] {
-            builder.copy(Span::scratch(first, count), Span::recv(first, count));
-        }
+        builder.copy_all_but(me, Buffer::Scratch, Buffer::Recv);
     } else {
         let result = first_arrival(request);
         reduce_part(&mut builder, request, result);
         for r in 0..rounds(size, ports) {
-            for exchange in to_root(r).filter(|exchange| exchange.to == me) {
+            let to_root = round(root.0, size, ports, r);
+            for exchange in to_root.filter(|exchange| exchange.to == me) {
                 // Part `me` of the root's scratch was put here, and awaited.
                 builder.put(root, wire(&exchange), result, Span::scratch(me, 1));
             }
@@ -61,14 +60,5 @@ pub fn build(request: &Request<'_>) -> Schedule {
 
 /// Closed form, in parts.
 pub fn work(shape: &Shape, _: Protocol) -> Work {
-    if shape.ranks == 1 {
-        return Work::copies(1);
-    }
-    let rounds = 2 * u64::from(rounds(shape.ranks, shape.ports));
-    Work {
-        rounds,
-        port_blocks: rounds,
-        node_sharers: shape.node_size,
-        ..Work::copies(2 * (u64::from(shape.ranks) - 1) + shape.ranks_elsewhere())
-    }
+    work_of_halves(shape)
 }

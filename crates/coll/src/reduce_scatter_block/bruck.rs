@@ -20,35 +20,34 @@ use super::work_alone;
 use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
-use crate::pattern::bruck::{Message, rounds};
-use crate::pattern::{after, before, ceil_log};
-use crate::reduction::alone;
+use crate::pattern::bruck::rounds;
+use crate::pattern::{Message, after, before, levels};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let mut builder = request.builder();
     let to_end = size - me;
     builder.copy(Span::send(me, to_end), Span::scratch(0, to_end));
     builder.copy(Span::send(0, me), Span::scratch(to_end, me));
     builder.end_round();
     // What leaves from a place arrives as far behind all places.
-    let arrival = |message: &Message| Span::scratch(size - 1 + message.distance, message.places);
+    let arrival = |message: &Message| Span::scratch(size - 1 + message.distance, message.blocks);
     for (round, messages) in (0..).zip(rounds(size, ports).iter().rev()) {
         let wire = |message: &Message| Wire::of_round(round, ports, message.port);
         for message in messages {
             let to = Rank(after(me, message.distance, size));
-            let from = Span::scratch(message.distance, message.places);
+            let from = Span::scratch(message.distance, message.blocks);
             builder.put(to, wire(message), from, arrival(message));
         }
         for message in messages {
             let from = Rank(before(me, message.distance, size));
-            builder.await_put(from, wire(message), message.places);
+            builder.await_put(from, wire(message), message.blocks);
             reduce(&mut builder, (me, size), arrival(message));
         }
         builder.end_round();
@@ -70,13 +69,9 @@ fn reduce(builder: &mut ScheduleBuilder<'_>, (me, size): (u32, u32), from: Span)
 
 /// Closed form: equation (1).
 pub fn work(shape: &Shape, _: Protocol) -> Work {
-    work_alone(shape).unwrap_or_else(|| {
-        let radix = u32::from(shape.ports) + 1;
-        Work {
-            rounds: ceil_log(shape.ranks, radix).into(),
-            port_blocks: (shape.ranks - 1).div_ceil(u32::from(shape.ports)).into(),
-            node_sharers: shape.node_size,
-            ..Work::copies(2 * u64::from(shape.ranks))
-        }
+    work_alone(shape).unwrap_or_else(|| Work {
+        rounds: levels(shape.ranks, shape.ports).into(),
+        port_blocks: (shape.ranks - 1).div_ceil(u32::from(shape.ports)).into(),
+        ..Work::flat(shape, 2 * u64::from(shape.ranks))
     })
 }

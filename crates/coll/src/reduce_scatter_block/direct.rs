@@ -8,40 +8,37 @@
 
 use super::work_alone;
 use crate::algorithm::Request;
-use crate::builder::{ScheduleBuilder, Wire};
+use crate::builder::Wire;
 use crate::cost::{Shape, Work};
-use crate::pattern::direct::{Exchange, place, round, rounds};
-use crate::reduction::{alone, fold_through};
+use crate::pattern::direct::{all, place, round, rounds};
+use crate::reduction::fold_through;
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    if let Some(schedule) = alone(request) {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
-    let wire = |exchange: &Exchange| Wire {
-        port: exchange.port,
-        slot: exchange.distance - 1,
-    };
+    let wire = |distance| Wire::at_distance(distance, ports);
     // Blocks for other nodes leave from scratch.
     let staged = match request.topology.node_count() {
         1 => 0,
         _ => size,
     };
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let mut builder = request.builder();
     for r in 0..rounds(size, ports) {
         for exchange in round(me, size, ports, r) {
             let to = exchange.to;
             let into = Span::scratch(staged + place(me, to), 1);
             let (block, copy) = (Span::send(to, 1), Span::scratch(to, 1));
-            builder.put_staged(Rank(to), wire(&exchange), block, copy, into);
+            builder.put_staged(Rank(to), wire(exchange.distance), block, copy, into);
         }
         builder.end_round();
     }
-    for exchange in (0..rounds(size, ports)).flat_map(|r| round(me, size, ports, r)) {
-        builder.await_put(Rank(exchange.from), wire(&exchange), 1);
+    for exchange in all(me, size, ports) {
+        builder.await_put(Rank(exchange.from), wire(exchange.distance), 1);
     }
     let contribution = |rank| match rank == me {
         true => Span::send(me, 1),
@@ -61,8 +58,7 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
         Work {
             rounds,
             port_blocks: rounds,
-            node_sharers: shape.node_size,
-            ..Work::copies(u64::from(shape.ranks) - 1 + shape.ranks_elsewhere())
+            ..Work::flat(shape, u64::from(shape.ranks) - 1 + shape.ranks_elsewhere())
         }
     })
 }

@@ -16,6 +16,7 @@
 use crate::algorithm::{Algorithm, Build, ClosedForm, RankOrder};
 use crate::collective::Collective;
 use crate::cost::{Shape, Work};
+use crate::leaders::Leaders;
 use crate::reduction::semantics;
 use crate::semantics::{Content, Overlap, Semantics};
 
@@ -49,13 +50,17 @@ pub const ALGORITHMS: &[Algorithm; 4] = &[
     row("bruck", bruck::build, bruck::work)
         .rank_order(RankOrder::Never)
         .about("Bruck's all-gather backwards: fewest rounds, for operations that commute"),
-    row("smp_direct", smp_direct::build, smp_direct::work)
-        .nodes_first()
-        .about("leaders reduce what their nodes have for each other"),
+    row(
+        "smp_direct",
+        |request| smp_direct::build(request, Leaders::one(request.ports)),
+        |shape, _| smp_direct::work(shape, Leaders::one(shape.ports)),
+    )
+    .nodes_first()
+    .about("leaders reduce what their nodes have for each other"),
     row(
         "multi_leader_direct",
-        smp_direct::build_multi_leader,
-        smp_direct::work_multi_leader,
+        |request| smp_direct::build(request, request.node_leaders()),
+        |shape, _| smp_direct::work(shape, shape.node_leaders()),
     )
     .nodes_first()
     .about("as smp_direct, with leaders that reduce and carry their share over their own rails"),

@@ -25,133 +25,100 @@ use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::leaders::{Leaders, runs};
-use crate::pattern::direct::{round, rounds};
-use crate::reduction::{alone, fold};
-use crate::schedule::{Protocol, Schedule, Span};
+use crate::pattern::direct::{all, place, round, rounds};
+use crate::reduction::fold;
+use crate::schedule::{Schedule, Span};
 use ferrorail_base::NodeRank;
-use std::cmp::Ordering;
 
-/// One rank's schedule of `smp_direct`.
-pub fn build(request: &Request<'_>) -> Schedule {
-    build_led(request, Leaders::one(request.ports))
-}
-
-/// One rank's schedule of `multi_leader_direct`.
-pub fn build_multi_leader(request: &Request<'_>) -> Schedule {
-    build_led(request, request.node_leaders())
-}
-
-fn build_led(request: &Request<'_>, leaders: Leaders) -> Schedule {
-    if let Some(schedule) = alone(request) {
+/// One rank's schedule.
+pub fn build(request: &Request<'_>, leaders: Leaders) -> Schedule {
+    if let Some(schedule) = request.alone() {
         return schedule;
     }
     let topology = request.topology;
-    let local = topology.node_rank_of(request.rank);
-    let leader = leaders.index(local);
-    let group = Group::led_by(topology, leaders, leader.unwrap_or(0));
+    let local = topology.node_rank_of(request.rank).0;
+    let group = Group::led(topology, leaders, request.rank);
     let (node, nodes) = (group.member_of(request.rank), group.size());
-    let places = Places {
-        topology,
+    let locals = group.count(node);
+    let rows = Rows {
         group: &group,
-        node,
+        most: topology.node_size_max(),
     };
-    let mut builder = ScheduleBuilder::new(topology, request.rank);
-    places.copy_in(&mut builder, local.0);
+    let own = |row| rows.row(row, group.place(request.rank), 1);
+    let result = Span::recv(0, 1);
+    let mut builder = request.builder();
+    rows.copy_in(&mut builder, local);
     builder.node_arrive();
     if nodes == 1 {
         builder.node_await_gather();
-        let own = |local_row| places.row(local_row, group.place(request.rank), 1);
-        fold(
-            &mut builder,
-            (0..places.locals()).map(own),
-            Span::recv(0, 1),
-        );
-        return builder.finish(places.arrivals());
+        fold(&mut builder, (0..locals).map(own), result);
+        return builder.finish(rows.end());
     }
-    if let Some(leader) = leader {
+    if group.speaks(request.rank) {
         builder.node_await_gather();
-        leaders.take_ports(&mut builder, leader);
-        places.reduce(&mut builder);
+        group.take_ports(&mut builder);
+        rows.reduce(&mut builder, locals);
         builder.end_round();
-        places.exchange(&mut builder, leaders.ports);
+        rows.exchange(&mut builder, node, leaders.ports);
     } else {
         builder.end_rounds(1 + rounds(nodes, leaders.ports));
     }
     builder.node_say(leaders.count);
-    builder.node_await(NodeRank(leaders.owner(local.0, places.locals())));
+    builder.node_await(NodeRank(leaders.owner(local, locals)));
     let contribution = |from: u32| match from == node {
-        true => places.row(0, group.place(request.rank), 1),
-        false => {
-            let area = places.arrival(node, from);
-            Span::node(area.first + local.0, 1)
-        }
+        true => own(0),
+        false => Span::node(rows.arrival(node, from).first + local, 1),
     };
-    fold(&mut builder, (0..nodes).map(contribution), Span::recv(0, 1));
-    builder.finish(places.arrivals() + (nodes - 1) * topology.node_size_max())
+    fold(&mut builder, (0..nodes).map(contribution), result);
+    builder.finish(rows.end() + (nodes - 1) * rows.most)
 }
 
-struct Places<'a> {
-    topology: &'a ferrorail_base::Topology,
+/// Node memory: a row of blocks, in member order, of each rank, and what arrives from other nodes.
+struct Rows<'a> {
     group: &'a Group<'a>,
-    node: u32,
+    /// Ranks of the largest node.
+    most: u32,
 }
 
-impl Places<'_> {
-    fn locals(&self) -> u32 {
-        self.group.members(self.node, 1).count
-    }
-
+impl Rows<'_> {
     /// Blocks of the row of local rank `local`.
     fn row(&self, local: u32, place: u32, count: u32) -> Span {
         Span::node(local * self.group.blocks() + place, count)
     }
 
     /// First block behind the rows of the largest node.
-    fn arrivals(&self) -> u32 {
-        self.topology.node_size_max() * self.group.blocks()
+    fn end(&self) -> u32 {
+        self.most * self.group.blocks()
     }
 
     /// Where `at` takes what `from` has for it.
     fn arrival(&self, at: u32, from: u32) -> Span {
-        let length = self.group.members(at, 1).count;
-        let area = match from.cmp(&at) {
-            Ordering::Less => from,
-            _ => from - 1,
-        };
-        Span::node(self.arrivals() + area * length, length)
-    }
-
-    /// The leader's share of it.
-    fn shared_arrival(&self, at: u32, from: u32) -> Span {
-        let (all, share) = (self.group.members(at, 1), self.group.share(at));
-        let area = self.arrival(at, from);
-        Span::node(area.first + share.first - all.first, share.count)
+        let length = self.group.count(at);
+        Span::node(self.end() + place(from, at) * length, length)
     }
 
     fn copy_in(&self, builder: &mut ScheduleBuilder<'_>, local: u32) {
-        for node in 0..self.group.size() {
-            let first = self.group.first(node);
-            for (place, rank, count) in runs(self.topology, node) {
-                let into = self.row(local, first + place, count);
-                builder.copy(Span::send(rank, count), into);
-            }
+        let ranks = (0..self.group.size()).flat_map(|node| self.group.ranks_of(node));
+        for (place, rank) in (0..).zip(ranks) {
+            builder.copy(Span::send(rank.0, 1), self.row(local, place, 1));
         }
     }
 
-    /// Reduces the leader's share of all rows into the first.
-    fn reduce(&self, builder: &mut ScheduleBuilder<'_>) {
+    /// Reduces the leader's share of the rows of all `locals` ranks into the first.
+    fn reduce(&self, builder: &mut ScheduleBuilder<'_>, locals: u32) {
         for node in 0..self.group.size() {
             let (first, share) = (self.group.first(node), self.group.share(node));
-            for (place, rank, count) in runs(self.topology, node) {
+            for run in runs(self.group.ranks_of(node)) {
                 // What of this run is in the share.
-                let from = (first + place).max(share.first);
-                let end = (first + place + count).min(share.first + share.count);
+                let start = first + run.place;
+                let from = start.max(share.first);
+                let end = (start + run.count).min(share.first + share.count);
                 if from >= end {
                     continue;
                 }
-                let like = Some(rank + from - (first + place));
+                let like = Some(run.rank + from - start);
                 let into = self.row(0, from, end - from);
-                for local in 1..self.locals() {
+                for local in 1..locals {
                     let row = self.row(local, from, end - from);
                     builder.reduce_like(like, into, row, into);
                 }
@@ -160,38 +127,31 @@ impl Places<'_> {
     }
 
     /// Exchanges the leader's share with the leaders of the other nodes.
-    fn exchange(&self, builder: &mut ScheduleBuilder<'_>, ports: u8) {
-        let nodes = self.group.size();
+    fn exchange(&self, builder: &mut ScheduleBuilder<'_>, node: u32, ports: u8) {
+        let (group, nodes) = (self.group, self.group.size());
+        let wire = |distance| Wire::at_distance(distance, ports);
         for r in 0..rounds(nodes, ports) {
-            for exchange in round(self.node, nodes, ports, r) {
-                let wire = Wire::of_round(r, ports, exchange.port);
-                let into = self.shared_arrival(exchange.to, self.node);
-                let from = self.group.share(exchange.to);
-                builder.put(self.group.rank(exchange.to), wire, from, into);
+            for exchange in round(node, nodes, ports, r) {
+                let to = exchange.to;
+                let into = group.part_of_share(to, self.arrival(to, node));
+                builder.put(
+                    group.rank(to),
+                    wire(exchange.distance),
+                    group.share(to),
+                    into,
+                );
             }
             builder.end_round();
         }
-        for r in 0..rounds(nodes, ports) {
-            for exchange in round(self.node, nodes, ports, r) {
-                let wire = Wire::of_round(r, ports, exchange.port);
-                let blocks = self.group.share(self.node).count;
-                builder.await_put(self.group.rank(exchange.from), wire, blocks);
-            }
+        let blocks = group.share(node).count;
+        for exchange in all(node, nodes, ports) {
+            builder.await_put(group.rank(exchange.from), wire(exchange.distance), blocks);
         }
     }
 }
 
-/// Closed form of `smp_direct`: equation (2) over nodes.
-pub fn work(shape: &Shape, _: Protocol) -> Work {
-    work_led(shape, Leaders::one(shape.ports))
-}
-
-/// Closed form of `multi_leader_direct`.
-pub fn work_multi_leader(shape: &Shape, _: Protocol) -> Work {
-    work_led(shape, shape.node_leaders())
-}
-
-fn work_led(shape: &Shape, leaders: Leaders) -> Work {
+/// Closed form: equation (2) over nodes.
+pub fn work(shape: &Shape, leaders: Leaders) -> Work {
     if let Some(work) = work_alone(shape) {
         return work;
     }
@@ -210,9 +170,10 @@ fn work_led(shape: &Shape, leaders: Leaders) -> Work {
     Work {
         rounds,
         port_blocks: rounds * share,
-        ports: leaders.ports,
-        node_sharers: leaders.count,
         node_syncs: shape.syncs(1 + u64::from(elsewhere)),
-        ..Work::copies(ranks + nodes * share * (u64::from(shape.node_size) - 1) + nodes - 1)
+        ..Work::led(
+            leaders,
+            ranks + nodes * share * (u64::from(shape.node_size) - 1) + nodes - 1,
+        )
     }
 }

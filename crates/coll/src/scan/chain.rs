@@ -9,7 +9,7 @@
 
 use super::recursive_doubling;
 use crate::algorithm::Request;
-use crate::builder::{ScheduleBuilder, Wire};
+use crate::builder::Wire;
 use crate::cost::{Shape, Work};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
@@ -20,7 +20,7 @@ pub fn build<const INCLUSIVE: bool>(request: &Request<'_>) -> Schedule {
     if size == 1 {
         return recursive_doubling::build::<INCLUSIVE>(request);
     }
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let mut builder = request.builder();
     let wire = Wire { port: 0, slot: 0 };
     if me > 0 {
         builder.end_rounds(me - 1);

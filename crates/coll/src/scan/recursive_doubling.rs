@@ -24,7 +24,7 @@ use ferrorail_base::Rank;
 /// One rank's schedule.
 pub fn build<const INCLUSIVE: bool>(request: &Request<'_>) -> Schedule {
     let (size, me, ports) = (request.topology.size(), request.rank.0, request.ports);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let mut builder = request.builder();
     if size == 1 {
         if INCLUSIVE {
             builder.copy(Span::send(0, 1), Span::recv(0, 1));
@@ -109,10 +109,12 @@ pub fn work<const INCLUSIVE: bool>(shape: &Shape, _: Protocol) -> Work {
     Work {
         rounds: rounds.into(),
         port_blocks: rounds.into(),
-        node_sharers: shape.node_size,
-        ..Work::copies(match INCLUSIVE {
-            true => 1 + others + received,
-            false => others + 2 * received,
-        })
+        ..Work::flat(
+            shape,
+            match INCLUSIVE {
+                true => 1 + others + received,
+                false => others + 2 * received,
+            },
+        )
     }
 }

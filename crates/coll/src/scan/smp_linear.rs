@@ -10,7 +10,7 @@
 
 use super::recursive_doubling;
 use crate::algorithm::{Request, has_consecutive_nodes};
-use crate::builder::{ScheduleBuilder, Wire};
+use crate::builder::Wire;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::reduction::{fold, folded};
@@ -30,7 +30,7 @@ pub fn build<const INCLUSIVE: bool>(request: &Request<'_>) -> Schedule {
     // A node keeps its vectors, what comes from the nodes before, and what goes to the next.
     let most = topology.node_size_max();
     let (arrival, total) = (Span::node(most, 1), Span::node(most + 1, 1));
-    let mut builder = ScheduleBuilder::new(topology, request.rank);
+    let mut builder = request.builder();
     builder.node_gather(local);
     let leads = group.speaks(request.rank);
     if leads && node + 1 < nodes {

@@ -14,70 +14,69 @@
 //!   for the root's own block.
 
 use crate::algorithm::Request;
-use crate::builder::{ScheduleBuilder, Wire};
+use crate::builder::Wire;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
-use crate::pattern::{before, direct};
+use crate::pattern::before;
+use crate::pattern::direct::{round, rounds};
 use crate::schedule::{Protocol, Schedule, Span};
 use ferrorail_base::Rank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    let (topology, ports) = (request.topology, request.ports);
-    let group = Group::nodes(topology);
-    let (node, root_node) = (group.member_of(request.rank), group.member_of(request.root));
-    let is_root = request.rank == request.root;
-    let rounds = direct::rounds(group.size(), ports);
-    let single_node = topology.node_count() == 1;
-    let mut builder = ScheduleBuilder::new(topology, request.rank);
-    if topology.size() == 1 {
-        builder.copy(Span::send(0, 1), Span::recv(0, 1));
-        return builder.finish(0);
+    if let Some(schedule) = request.alone() {
+        return schedule;
     }
-    let place = |rank: Rank| match single_node && group.place(rank) > group.place(request.root) {
-        true => group.place(rank) - 1,
-        false => group.place(rank),
+    let (topology, ports, root) = (request.topology, request.ports, request.root);
+    let group = Group::nodes(topology);
+    let (node, root_node) = (group.member_of(request.rank), group.member_of(root));
+    let is_root = request.rank == root;
+    let leads = group.speaks(request.rank);
+    let rounds = rounds(group.size(), ports);
+    let single_node = topology.node_count() == 1;
+    // Every leader receives one message.
+    let wire = |distance| Wire {
+        slot: 0,
+        ..Wire::at_distance(distance, ports)
+    };
+    let mut builder = request.builder();
+    let place = |rank: Rank| {
+        let after_root = single_node && group.place(rank) > group.place(root);
+        group.place(rank) - u32::from(after_root)
     };
     if is_root {
-        for rank in (0..topology.size())
-            .map(Rank)
-            .filter(|&rank| rank != request.root)
-        {
+        let ranks = (0..topology.size()).map(Rank);
+        for rank in ranks.filter(|&rank| rank != root) {
             builder.copy(Span::send(rank.0, 1), Span::node(place(rank), 1));
         }
     }
     if node == root_node {
-        builder.node_release(topology.node_rank_of(request.root));
+        builder.node_release(topology.node_rank_of(root));
     }
     builder.end_round();
-    if node == root_node && group.speaks(request.rank) {
-        for round in 0..rounds {
-            for exchange in direct::round(node, group.size(), ports, round) {
-                let (port, slot) = (exchange.port, 0);
-                let span = group.members(exchange.to, 1);
-                builder.put(group.rank(exchange.to), Wire { port, slot }, span, span);
+    for r in 0..rounds {
+        if leads && node == root_node {
+            for exchange in round(node, group.size(), ports, r) {
+                let (to, span) = (group.rank(exchange.to), group.members(exchange.to, 1));
+                builder.put(to, wire(exchange.distance), span, span);
             }
-            builder.end_round();
         }
-    } else {
-        builder.end_rounds(rounds);
+        builder.end_round();
     }
     if node != root_node {
-        if group.speaks(request.rank) {
+        if leads {
             let distance = before(node, root_node, group.size());
-            let (port, slot) = (((distance - 1) % u32::from(ports)) as u8, 0);
             let blocks = group.members(node, 1).count;
-            builder.await_put(group.rank(root_node), Wire { port, slot }, blocks);
+            builder.await_put(group.rank(root_node), wire(distance), blocks);
         }
         builder.node_broadcast();
     }
-    let own = if is_root {
-        Span::send(request.rank.0, 1)
-    } else {
-        Span::node(place(request.rank), 1)
+    let own = match is_root {
+        true => Span::send(root.0, 1),
+        false => Span::node(place(request.rank), 1),
     };
     builder.copy(own, Span::recv(0, 1));
-    let is_last = group.place(request.root) + 1 == group.blocks();
+    let is_last = group.place(root) + 1 == group.blocks();
     builder.finish(group.blocks() - u32::from(single_node || is_last))
 }
 
@@ -86,11 +85,11 @@ pub fn work(shape: &Shape, _: Protocol) -> Work {
     if shape.ranks == 1 {
         return Work::copies(1);
     }
-    let rounds = u64::from(direct::rounds(shape.nodes, shape.ports));
+    let rounds = u64::from(rounds(shape.nodes, shape.ports));
     Work {
         rounds,
         port_blocks: rounds * u64::from(shape.node_size),
         node_syncs: shape.syncs(1),
-        ..Work::copies(u64::from(shape.ranks))
+        ..Work::copies(shape.ranks.into())
     }
 }

@@ -11,54 +11,26 @@
 //! * Rounds: ⌈log_{k+1} N⌉. Messages: N-1. Volume per port as in the tree gather, equation (1).
 
 use crate::algorithm::Request;
-use crate::builder::{ScheduleBuilder, Wire};
-use crate::cost::{Shape, Work};
-use crate::pattern::ceil_log;
-use crate::pattern::rooted::{Tree, volume};
-use crate::schedule::{Protocol, Schedule, Span};
-use ferrorail_base::Rank;
+use crate::gather::direct::scratch_blocks;
+pub use crate::gather::tree::work;
+use crate::group::Group;
+use crate::schedule::{Buffer, Schedule, Span};
+use crate::tree::Branch;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
-    let (size, me, root) = (request.topology.size(), request.rank.0, request.root.0);
-    let mut builder = ScheduleBuilder::new(request.topology, request.rank);
+    let (me, root) = (request.rank.0, request.root.0);
+    let group = Group::ranks(request.topology);
+    let mut builder = request.builder();
     if me == root {
-        for (first, count) in [(0, root), (root + 1, size - root - 1)] {
-            builder.copy(Span::send(first, count), Span::scratch(first, count));
-        }
+        builder.copy_all_but(root, Buffer::Send, Buffer::Scratch);
     }
     builder.end_round();
-    down(&mut builder, &Tree::new(root, size, request.ports), me);
-    if me == root {
-        builder.copy(Span::send(root, 1), Span::recv(0, 1));
-    } else {
-        builder.copy(Span::scratch(me, 1), Span::recv(0, 1));
-    }
-    builder.finish(if root + 1 == size { size - 1 } else { size })
-}
-
-/// The blocks of a subtree go down to its holder, in absolute places; a round per level, slot 0.
-pub(crate) fn down(builder: &mut ScheduleBuilder<'_>, tree: &Tree, me: u32) {
-    for level in (0..tree.levels()).rev() {
-        if let Some(edge) = tree.parent(me, level) {
-            let (port, slot) = (edge.port, 0);
-            builder.await_put(Rank(edge.member), Wire { port, slot }, edge.count);
-        }
-        for edge in tree.children(me, level) {
-            let (port, slot) = (edge.port, 0);
-            let span = Span::scratch(edge.first, edge.count);
-            builder.put(Rank(edge.member), Wire { port, slot }, span, span);
-        }
-        builder.end_round();
-    }
-}
-
-/// Closed form: equation (1).
-pub fn work(shape: &Shape, _: Protocol) -> Work {
-    Work {
-        rounds: u64::from(ceil_log(shape.ranks, u32::from(shape.ports) + 1)),
-        port_blocks: volume(shape.ranks, shape.ports),
-        node_sharers: shape.node_size,
-        ..Work::copies(u64::from(shape.ranks))
-    }
+    Branch::new(&group, root, me, request.ports).scatter(&mut builder);
+    let own = match me == root {
+        true => Span::send(me, 1),
+        false => Span::scratch(me, 1),
+    };
+    builder.copy(own, Span::recv(0, 1));
+    builder.finish(scratch_blocks(request))
 }
