@@ -1,8 +1,7 @@
 //! Operators over vectors.
 
 use crate::apply::*;
-use crate::number::{Number, Operator};
-use std::sync::LazyLock;
+use crate::operator::Operator;
 
 type Function = unsafe fn(left: *const u8, right: *const u8, result: *mut u8, elements: usize);
 
@@ -32,10 +31,8 @@ impl Kernel {
         self.code
     }
 
-    /// The kernel of that [`Kernel::code`].
-    #[must_use]
-    pub fn from_code(code: u16) -> Option<Self> {
-        *KERNELS.get(usize::from(code))?
+    pub(crate) const fn with_code(self, code: u16) -> Self {
+        Self { code, ..self }
     }
 
     fn new<O: Apply<T>, T: Copy>() -> Self {
@@ -99,59 +96,10 @@ unsafe fn with_avx2<O: Apply<T>, T: Copy>(
     unsafe { over_vectors::<O, T>(left, right, result, elements) }
 }
 
-const NUMBERS: usize = Number::ALL.len();
-
-/// All kernels by their code: every call of a reduction asks for one.
-static KERNELS: LazyLock<[Option<Kernel>; Operator::ALL.len() * NUMBERS]> = LazyLock::new(|| {
-    std::array::from_fn(|code| {
-        Some(Kernel {
-            code: code as u16,
-            ..functions(Operator::ALL[code / NUMBERS], Number::ALL[code % NUMBERS])?
-        })
-    })
-});
-
-/// The kernel of `operator` on `number`; `None` if that means nothing.
-#[inline]
-pub fn kernel(operator: Operator, number: Number) -> Option<Kernel> {
-    KERNELS[operator as usize * NUMBERS + number as usize]
-}
-
-/// The kernel without its code.
-fn functions(operator: Operator, number: Number) -> Option<Kernel> {
-    use Number as N;
-    match number {
-        N::I8 => integer::<i8>(operator),
-        N::I16 => integer::<i16>(operator),
-        N::I32 => integer::<i32>(operator),
-        N::I64 => integer::<i64>(operator),
-        N::U8 => integer::<u8>(operator),
-        N::U16 => integer::<u16>(operator),
-        N::U32 => integer::<u32>(operator),
-        N::U64 => integer::<u64>(operator),
-        N::F32 => float::<f32>(operator),
-        N::F64 => float::<f64>(operator),
-        N::C32 => complex::<Complex<f32>>(operator),
-        N::C64 => complex::<Complex<f64>>(operator),
-        N::L8 => logical::<Logical<u8>>(operator),
-        N::L16 => logical::<Logical<u16>>(operator),
-        N::L32 => logical::<Logical<u32>>(operator),
-        N::L64 => logical::<Logical<u64>>(operator),
-        N::F32I32 => pair::<Pair<f32, i32>>(operator),
-        N::F64I32 => pair::<Pair<f64, i32>>(operator),
-        N::I64I32 => pair::<Pair<i64, i32>>(operator),
-        N::I16I32 => pair::<Pair<i16, i32>>(operator),
-        N::I32I32 => pair::<Pair<i32, i32>>(operator),
-        N::I64I64 => pair::<Pair<i64, i64>>(operator),
-        N::F32F32 => pair::<Pair<f32, f32>>(operator),
-        N::F64F64 => pair::<Pair<f64, f64>>(operator),
-    }
-}
-
 /// Defines which operators a kind of number has.
 macro_rules! kinds {
     ($($kind:ident: $($operator:ident)*;)*) => {$(
-        fn $kind<T: Copy>(operator: Operator) -> Option<Kernel>
+        pub(crate) fn $kind<T: Copy>(operator: Operator) -> Option<Kernel>
         where
             $($operator: Apply<T>,)*
         {

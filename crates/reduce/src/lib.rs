@@ -27,8 +27,10 @@
 mod apply;
 mod kernel;
 mod number;
+mod operator;
 #[cfg(test)]
 mod tests;
 
-pub use kernel::{Kernel, kernel};
-pub use number::{Group, Number, Operator};
+pub use kernel::Kernel;
+pub use number::{Number, kernel};
+pub use operator::{Group, Operator};

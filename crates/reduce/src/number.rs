@@ -1,184 +1,112 @@
-//! Names: operators, numbers, and the groups of types by which the standard allows one for another.
+//! Numbers, and the kernels of each.
 
-/// A predefined reduction operation (MPI 4.1, sections 6.9.2 and 6.9.4). `MPI_REPLACE` and
-/// `MPI_NO_OP` are not for collectives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are the standard's")]
-pub enum Operator {
-    Max,
-    Min,
-    Sum,
-    Prod,
-    Land,
-    Band,
-    Lor,
-    Bor,
-    Lxor,
-    Bxor,
-    Maxloc,
-    Minloc,
+use crate::apply::{Complex, Logical, Pair};
+use crate::kernel::{Kernel, complex, float, integer, logical, pair};
+use crate::operator::Operator;
+use std::sync::LazyLock;
+
+/// Defines the numbers, each by what kind it is, and what stands for it.
+macro_rules! numbers {
+    ($($(#[$doc:meta])* $number:ident: $kind:ident of $ty:ty;)*) => {
+        /// How one element lies in memory, without gaps.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Number {
+            $($(#[$doc])* $number,)*
+        }
+
+        impl Number {
+            /// Every number.
+            pub const ALL: [Self; NUMBERS] = [$(Self::$number,)*];
+
+            /// Its length.
+            pub const fn bytes(self) -> usize {
+                match self {
+                    $(Self::$number => size_of::<$ty>(),)*
+                }
+            }
+        }
+
+        const NUMBERS: usize = [$(Number::$number,)*].len();
+
+        /// The kernel without its code.
+        fn functions(operator: Operator, number: Number) -> Option<Kernel> {
+            match number {
+                $(Number::$number => $kind::<$ty>(operator),)*
+            }
+        }
+    };
 }
 
-impl Operator {
-    /// Every operator.
-    pub const ALL: [Self; 12] = [
-        Self::Max,
-        Self::Min,
-        Self::Sum,
-        Self::Prod,
-        Self::Land,
-        Self::Band,
-        Self::Lor,
-        Self::Bor,
-        Self::Lxor,
-        Self::Bxor,
-        Self::Maxloc,
-        Self::Minloc,
-    ];
-}
-
-/// How one element lies in memory, without gaps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Number {
+numbers! {
     /// Signed integer of 8 bits.
-    I8,
+    I8: integer of i8;
     /// Of 16 bits.
-    I16,
+    I16: integer of i16;
     /// Of 32 bits.
-    I32,
+    I32: integer of i32;
     /// Of 64 bits.
-    I64,
+    I64: integer of i64;
     /// Unsigned integer of 8 bits; a C or C++ `bool`; a byte.
-    U8,
+    U8: integer of u8;
     /// Of 16 bits.
-    U16,
+    U16: integer of u16;
     /// Of 32 bits.
-    U32,
+    U32: integer of u32;
     /// Of 64 bits.
-    U64,
+    U64: integer of u64;
     /// IEEE single precision.
-    F32,
+    F32: float of f32;
     /// IEEE double precision.
-    F64,
+    F64: float of f64;
     /// Complex of two [`Number::F32`].
-    C32,
+    C32: complex of Complex<f32>;
     /// Complex of two [`Number::F64`].
-    C64,
+    C64: complex of Complex<f64>;
     /// Fortran `LOGICAL` of 8 bits. 0 is false; what is true depends on the compiler, so results
     /// are one of the operands, or 0.
-    L8,
+    L8: logical of Logical<u8>;
     /// Of 16 bits.
-    L16,
+    L16: logical of Logical<u16>;
     /// Of 32 bits.
-    L32,
+    L32: logical of Logical<u32>;
     /// Of 64 bits.
-    L64,
+    L64: logical of Logical<u64>;
     /// [`Number::F32`] and an index of type [`Number::I32`], packed (`MPI_FLOAT_INT`).
-    F32I32,
+    F32I32: pair of Pair<f32, i32>;
     /// [`Number::F64`] and such an index, packed: 12 bytes.
-    F64I32,
+    F64I32: pair of Pair<f64, i32>;
     /// [`Number::I64`] and such an index, packed: 12 bytes.
-    I64I32,
+    I64I32: pair of Pair<i64, i32>;
     /// [`Number::I16`] and such an index, packed: 6 bytes.
-    I16I32,
+    I16I32: pair of Pair<i16, i32>;
     /// Value and index of type [`Number::I32`].
-    I32I32,
+    I32I32: pair of Pair<i32, i32>;
     /// Of type [`Number::I64`].
-    I64I64,
+    I64I64: pair of Pair<i64, i64>;
     /// Of type [`Number::F32`].
-    F32F32,
+    F32F32: pair of Pair<f32, f32>;
     /// Of type [`Number::F64`].
-    F64F64,
+    F64F64: pair of Pair<f64, f64>;
 }
 
-impl Number {
-    /// Every number.
-    pub const ALL: [Self; 24] = [
-        Self::I8,
-        Self::I16,
-        Self::I32,
-        Self::I64,
-        Self::U8,
-        Self::U16,
-        Self::U32,
-        Self::U64,
-        Self::F32,
-        Self::F64,
-        Self::C32,
-        Self::C64,
-        Self::L8,
-        Self::L16,
-        Self::L32,
-        Self::L64,
-        Self::F32I32,
-        Self::F64I32,
-        Self::I64I32,
-        Self::I16I32,
-        Self::I32I32,
-        Self::I64I64,
-        Self::F32F32,
-        Self::F64F64,
-    ];
+/// All kernels by their code: every call of a reduction asks for one.
+static KERNELS: LazyLock<[Option<Kernel>; Operator::ALL.len() * NUMBERS]> = LazyLock::new(|| {
+    std::array::from_fn(|code| {
+        let (operator, number) = (Operator::ALL[code / NUMBERS], Number::ALL[code % NUMBERS]);
+        Some(functions(operator, number)?.with_code(code as u16))
+    })
+});
 
-    /// Its length.
-    pub const fn bytes(self) -> usize {
-        match self {
-            Self::I8 | Self::U8 | Self::L8 => 1,
-            Self::I16 | Self::U16 | Self::L16 => 2,
-            Self::I32 | Self::U32 | Self::F32 | Self::L32 => 4,
-            Self::I64 | Self::U64 | Self::F64 | Self::L64 | Self::C32 => 8,
-            Self::I16I32 => 6,
-            Self::F32I32 | Self::I32I32 | Self::F32F32 => 8,
-            Self::F64I32 | Self::I64I32 => 12,
-            Self::C64 | Self::I64I64 | Self::F64F64 => 16,
-        }
-    }
+/// The kernel of `operator` on `number`; `None` if that means nothing.
+#[inline]
+pub fn kernel(operator: Operator, number: Number) -> Option<Kernel> {
+    KERNELS[operator as usize * NUMBERS + number as usize]
 }
 
-/// The groups by which the standard allows operations on types (MPI 4.1, section 6.9.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Group {
-    /// `MPI_INT` and its like, of either signedness.
-    CInteger,
-    /// `MPI_INTEGER` and its like.
-    FortranInteger,
-    /// `MPI_AINT`, `MPI_OFFSET`, `MPI_COUNT`.
-    MultiLanguage,
-    /// Floating point.
-    Floating,
-    /// `MPI_LOGICAL`, `MPI_C_BOOL` and their like.
-    Logical,
-    /// Complex.
-    Complex,
-    /// `MPI_BYTE`.
-    Byte,
-    /// Value and index (section 6.9.4).
-    Pair,
-}
-
-impl Group {
-    /// Whether the standard allows `operator` on it.
-    pub const fn permits(self, operator: Operator) -> bool {
-        use Operator as O;
-        match operator {
-            O::Max | O::Min => matches!(
-                self,
-                Self::CInteger | Self::FortranInteger | Self::MultiLanguage | Self::Floating
-            ),
-            O::Sum | O::Prod => matches!(
-                self,
-                Self::CInteger
-                    | Self::FortranInteger
-                    | Self::MultiLanguage
-                    | Self::Floating
-                    | Self::Complex
-            ),
-            O::Land | O::Lor | O::Lxor => matches!(self, Self::CInteger | Self::Logical),
-            O::Band | O::Bor | O::Bxor => matches!(
-                self,
-                Self::CInteger | Self::FortranInteger | Self::MultiLanguage | Self::Byte
-            ),
-            O::Maxloc | O::Minloc => matches!(self, Self::Pair),
-        }
+impl Kernel {
+    /// The kernel of that [`Kernel::code`].
+    #[must_use]
+    pub fn from_code(code: u16) -> Option<Self> {
+        *KERNELS.get(usize::from(code))?
     }
 }
