@@ -17,19 +17,31 @@ impl Collective {
 
     /// What its schedules have to do.
     pub const fn semantics(self) -> Semantics {
+        self.defined().0
+    }
+
+    /// What it means, and its algorithms.
+    const fn defined(self) -> (Semantics, &'static [Algorithm]) {
         match self {
-            Self::Allgather | Self::Allgatherv => allgather::SEMANTICS,
-            Self::Barrier => barrier::SEMANTICS,
-            Self::Bcast => bcast::SEMANTICS,
-            Self::Gather | Self::Gatherv => gather::SEMANTICS,
-            Self::Scatter | Self::Scatterv => scatter::SEMANTICS,
-            Self::Alltoall => alltoall::SEMANTICS,
-            Self::Allreduce => allreduce::SEMANTICS,
-            Self::Reduce => reduce::SEMANTICS,
-            Self::ReduceScatterBlock | Self::ReduceScatter => reduce_scatter_block::SEMANTICS,
-            Self::Scan => scan::SEMANTICS,
-            Self::Exscan => scan::EXCLUSIVE_SEMANTICS,
-            Self::Alltoallv => vector::ALLTOALL_SEMANTICS,
+            Self::Allgather => (allgather::SEMANTICS, allgather::ALGORITHMS),
+            Self::Barrier => (barrier::SEMANTICS, barrier::ALGORITHMS),
+            Self::Bcast => (bcast::SEMANTICS, bcast::ALGORITHMS),
+            Self::Gather => (gather::SEMANTICS, gather::ALGORITHMS),
+            Self::Scatter => (scatter::SEMANTICS, scatter::ALGORITHMS),
+            Self::Alltoall => (alltoall::SEMANTICS, alltoall::ALGORITHMS),
+            Self::Allreduce => (allreduce::SEMANTICS, allreduce::ALGORITHMS),
+            Self::Reduce => (reduce::SEMANTICS, reduce::ALGORITHMS),
+            Self::ReduceScatterBlock => (
+                reduce_scatter_block::SEMANTICS,
+                reduce_scatter_block::ALGORITHMS,
+            ),
+            Self::ReduceScatter => (reduce_scatter_block::SEMANTICS, vector::REDUCE_SCATTER),
+            Self::Scan => (scan::SEMANTICS, scan::ALGORITHMS),
+            Self::Exscan => (scan::EXCLUSIVE_SEMANTICS, scan::EXCLUSIVE_ALGORITHMS),
+            Self::Allgatherv => (allgather::SEMANTICS, vector::ALLGATHER),
+            Self::Gatherv => (gather::SEMANTICS, vector::GATHER),
+            Self::Scatterv => (scatter::SEMANTICS, vector::SCATTER),
+            Self::Alltoallv => (vector::ALLTOALL_SEMANTICS, vector::ALLTOALL),
         }
     }
 }
@@ -48,24 +60,7 @@ pub struct UnknownAlgorithm {
 
 /// All algorithms of `collective`.
 pub fn algorithms(collective: Collective) -> &'static [Algorithm] {
-    match collective {
-        Collective::Allgather => allgather::ALGORITHMS,
-        Collective::Barrier => barrier::ALGORITHMS,
-        Collective::Bcast => bcast::ALGORITHMS,
-        Collective::Gather => gather::ALGORITHMS,
-        Collective::Scatter => scatter::ALGORITHMS,
-        Collective::Alltoall => alltoall::ALGORITHMS,
-        Collective::Allreduce => allreduce::ALGORITHMS,
-        Collective::Reduce => reduce::ALGORITHMS,
-        Collective::ReduceScatterBlock => reduce_scatter_block::ALGORITHMS,
-        Collective::ReduceScatter => vector::REDUCE_SCATTER,
-        Collective::Scan => scan::ALGORITHMS,
-        Collective::Exscan => scan::EXCLUSIVE_ALGORITHMS,
-        Collective::Allgatherv => vector::ALLGATHER,
-        Collective::Gatherv => vector::GATHER,
-        Collective::Scatterv => vector::SCATTER,
-        Collective::Alltoallv => vector::ALLTOALL,
-    }
+    collective.defined().1
 }
 
 /// The algorithm of `collective` called `name`.

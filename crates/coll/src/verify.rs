@@ -46,6 +46,13 @@ pub struct VerifyError {
     pub kind: Fault,
 }
 
+impl VerifyError {
+    fn at(rank: Rank, step: impl Into<Option<usize>>, kind: Fault) -> Self {
+        let step = step.into();
+        Self { rank, step, kind }
+    }
+}
+
 impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rank {}", self.rank)?;

@@ -123,11 +123,7 @@ impl<'a> Machine<'a> {
         let steps = &self.schedules[rank.index()].steps;
         while let Some(step) = steps.get(self.processes[rank.index()].next) {
             let index = self.processes[rank.index()].next;
-            let blame = |kind| VerifyError {
-                rank,
-                step: Some(index),
-                kind,
-            };
+            let blame = |kind| VerifyError::at(rank, index, kind);
             match self.step(rank, index as u32, step).map_err(blame)? {
                 Progress::Blocked => break,
                 Progress::Done => {
@@ -156,11 +152,7 @@ impl<'a> Machine<'a> {
                     return Err(Fault::NotPermitted(to));
                 }
                 let put = self.puts.begin();
-                let access = Access {
-                    rank: rank.0,
-                    step: index,
-                    put,
-                };
+                let access = Access::new(rank, index, put);
                 self.transfer(rank, &from, to, &into, access)?;
                 self.raise(rank, index, to, slot, Some((port, from.count, put)))?;
             }
@@ -182,11 +174,7 @@ impl<'a> Machine<'a> {
                 if self.in_place(rank, &from) == self.in_place(rank, &into) {
                     return Ok(Progress::Done);
                 }
-                let access = Access {
-                    rank: rank.0,
-                    step: index,
-                    put: LOCAL,
-                };
+                let access = Access::new(rank, index, LOCAL);
                 self.transfer(rank, &from, rank, &into, access)?;
             }
             Step::Reduce {
@@ -255,11 +243,7 @@ impl<'a> Machine<'a> {
                 return Err(Fault::Overlap(into.buffer));
             }
         }
-        let access = Access {
-            rank: rank.0,
-            step,
-            put: LOCAL,
-        };
+        let access = Access::new(rank, step, LOCAL);
         let known = Known {
             clock: self.clocks.of(rank),
             puts: &self.puts,

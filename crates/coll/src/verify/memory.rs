@@ -54,6 +54,12 @@ pub(super) struct Known<'a> {
 }
 
 impl Access {
+    /// What step `step` of `rank` begins.
+    pub fn new(rank: Rank, step: u32, put: u32) -> Self {
+        let rank = rank.0;
+        Self { rank, step, put }
+    }
+
     /// Whether its end happened before a step that knows `known`.
     fn ended(&self, known: &Known<'_>) -> bool {
         let (rank, step) = match self.put {

@@ -12,11 +12,7 @@ impl Machine<'_> {
         self.check_ended()?;
         self.check_multicasts()?;
         for (rank, meaning) in (0..).map(Rank).zip(self.meanings) {
-            let blame = |kind| VerifyError {
-                rank,
-                step: None,
-                kind,
-            };
+            let blame = |kind| VerifyError::at(rank, None, kind);
             self.check_result(rank, meaning).map_err(blame)?;
             if self.task.semantics.synchronising {
                 self.check_synchronised(rank).map_err(blame)?;
@@ -28,21 +24,15 @@ impl Machine<'_> {
     fn check_ended(&self) -> Result<(), VerifyError> {
         for (process, schedule) in self.processes.iter().zip(self.schedules) {
             if let Some(step) = schedule.steps.get(process.next) {
-                return Err(VerifyError {
-                    rank: process.recv.rank(),
-                    step: Some(process.next),
-                    kind: Fault::Deadlock(*step),
-                });
+                let kind = Fault::Deadlock(*step);
+                return Err(VerifyError::at(process.recv.rank(), process.next, kind));
             }
         }
         let left = self.arrivals.iter().filter(|arrival| !arrival.awaited);
         left.min_by_key(|arrival| arrival.target)
             .map_or(Ok(()), |arrival| {
-                Err(VerifyError {
-                    rank: arrival.origin,
-                    step: Some(arrival.step as usize),
-                    kind: Fault::NeverAwaited(arrival.slot),
-                })
+                let kind = Fault::NeverAwaited(arrival.slot);
+                Err(VerifyError::at(arrival.origin, arrival.step as usize, kind))
             })
     }
 

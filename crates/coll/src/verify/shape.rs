@@ -11,27 +11,23 @@ pub(super) fn check(
     schedules: &[Schedule],
 ) -> Result<(), VerifyError> {
     let size = task.topology.size();
-    let blame = |rank: u32, step: Option<usize>, kind| VerifyError {
-        rank: Rank(rank),
-        step,
-        kind,
-    };
     if schedules.len() != size as usize {
-        return Err(blame(0, None, Fault::ScheduleCount(schedules.len())));
+        let kind = Fault::ScheduleCount(schedules.len());
+        return Err(VerifyError::at(Rank(0), None, kind));
     }
     let mut needed = 0;
-    for (rank, schedule) in (0..).zip(schedules) {
+    for (rank, schedule) in (0..).map(Rank).zip(schedules) {
         let rounds = &schedule.round_ends;
         let rise = rounds.windows(2).all(|pair| pair[0] <= pair[1]);
         let whole = rounds.last().copied().unwrap_or(0) as usize == schedule.steps.len();
         if !rise || !whole || rounds.len() != schedules[0].round_ends.len() {
-            return Err(blame(rank, None, Fault::Rounds));
+            return Err(VerifyError::at(rank, None, Fault::Rounds));
         }
-        let checker = Checker::new(task, meanings, Rank(rank));
+        let checker = Checker::new(task, meanings, rank);
         let (mut phase, mut has_awaited) = (0, false);
         let mut announced = vec![false; size as usize];
         for (index, step) in schedule.steps.iter().enumerate() {
-            let fault = |kind| blame(rank, Some(index), kind);
+            let fault = |kind| VerifyError::at(rank, index, kind);
             checker.step(step, &mut phase).map_err(fault)?;
             if let Step::SendRtr { to, .. } = *step
                 && std::mem::replace(&mut announced[to.index()], true)
@@ -45,21 +41,24 @@ pub(super) fn check(
             needed = needed.max(scratch_end(step));
         }
     }
-    for (rank, schedule) in (0..).zip(schedules) {
-        if schedule.scratch_blocks != needed {
-            let declared = schedule.scratch_blocks;
-            let kind = Fault::ScratchBlocks { declared, needed };
-            return Err(blame(rank, None, kind));
-        }
+    for (rank, schedule) in (0..).map(Rank).zip(schedules) {
+        let declared = schedule.scratch_blocks;
+        let fault = Fault::ScratchBlocks { declared, needed };
+        ensure(declared == needed, fault).map_err(|kind| VerifyError::at(rank, None, kind))?;
     }
     Ok(())
 }
 
+/// `fault`, unless all is well.
+fn ensure(well: bool, fault: Fault) -> Result<(), Fault> {
+    if well { Ok(()) } else { Err(fault) }
+}
+
 /// One past the last block of scratch that `step` names.
 fn scratch_end(step: &Step) -> u32 {
-    let end = |span: &Span| match span.buffer {
-        Buffer::Scratch | Buffer::Node => span.first + span.count,
-        Buffer::Send | Buffer::Recv => 0,
+    let end = |span: &Span| match is_scratch(span) {
+        true => span.first + span.count,
+        false => 0,
     };
     match step {
         Step::Put { from, into, .. } | Step::Copy { from, into } => end(from).max(end(into)),
@@ -116,17 +115,15 @@ impl<'a> Checker<'a> {
             Step::SendRtr { to: peer, slot } | Step::AwaitRtr { from: peer, slot } => {
                 self.peer(peer)?;
                 self.slot(slot)?;
-                match self.task.protocol {
-                    Protocol::Rendezvous => Ok(()),
-                    Protocol::Eager => Err(Fault::RtrForEager),
-                }
+                ensure(
+                    self.task.protocol == Protocol::Rendezvous,
+                    Fault::RtrForEager,
+                )
             }
             Step::Multicast { from } => self.multicast(self.rank, &from),
             Step::AwaitMulticast { from, into } => {
                 self.peer(from)?;
-                if into.buffer == Buffer::Send {
-                    return Err(Fault::WritesSend);
-                }
+                ensure(into.buffer != Buffer::Send, Fault::WritesSend)?;
                 self.multicast(from, &into)
             }
             Step::Copy { from, into } => {
@@ -148,9 +145,7 @@ impl<'a> Checker<'a> {
             }
             Step::NodeSignal { phase: next } => {
                 let rises = std::mem::replace(phase, next) < next;
-                (rises && next <= PHASE_MAX)
-                    .then_some(())
-                    .ok_or(Fault::Phase(next))
+                ensure(rises && next <= PHASE_MAX, Fault::Phase(next))
             }
             Step::NodeAwait { of, phase } => {
                 self.node_rank(of)?;
@@ -161,40 +156,34 @@ impl<'a> Checker<'a> {
     }
 
     fn peer(&self, peer: Rank) -> Result<(), Fault> {
-        let valid = peer != self.rank && peer.0 < self.size;
-        valid.then_some(()).ok_or(Fault::Peer(peer))
+        ensure(peer != self.rank && peer.0 < self.size, Fault::Peer(peer))
     }
 
     fn port(&self, port: u8) -> Result<(), Fault> {
-        let valid = port < self.task.ports;
-        valid.then_some(()).ok_or(Fault::Port(port))
+        ensure(port < self.task.ports, Fault::Port(port))
     }
 
     fn slot(&self, slot: Slot) -> Result<(), Fault> {
-        let valid = slot < self.task.slots;
-        valid.then_some(()).ok_or(Fault::SlotLimit(slot))
+        ensure(slot < self.task.slots, Fault::SlotLimit(slot))
     }
 
     fn node_rank(&self, of: NodeRank) -> Result<(), Fault> {
-        let valid = of.0 < self.local_ranks;
-        valid.then_some(()).ok_or(Fault::LocalRank(of))
+        ensure(of.0 < self.local_ranks, Fault::LocalRank(of))
     }
 
     /// `span` of this rank holds, or is to hold, a multicast of `origin`.
     fn multicast(&self, origin: Rank, span: &Span) -> Result<(), Fault> {
         let topology = self.task.topology;
         for rank in [self.rank, origin] {
-            if topology.leader_of(topology.node_of(rank)) != rank {
-                return Err(Fault::NotLeader(rank));
-            }
+            let leads = topology.leader_of(topology.node_of(rank)) == rank;
+            ensure(leads, Fault::NotLeader(rank))?;
         }
         self.bounds(span)?;
-        match span.buffer {
-            Buffer::Scratch | Buffer::Node if self.task.protocol == Protocol::Rendezvous => {
-                Err(Fault::Protocol(span.buffer))
-            }
-            _ => Ok(()),
-        }
+        let zero_copy = self.task.protocol == Protocol::Rendezvous;
+        ensure(
+            !(zero_copy && is_scratch(span)),
+            Fault::Protocol(span.buffer),
+        )
     }
 
     /// A put of nothing is a notification.
@@ -219,15 +208,13 @@ impl<'a> Checker<'a> {
     /// What a step without a peer may name: of a cut vector the same parts of user memory, which say how long
     /// they are where the step itself does not.
     fn local(&self, spans: &[Span], says_length: bool) -> Result<(), Fault> {
-        let is_user = |span: &&Span| matches!(span.buffer, Buffer::Send | Buffer::Recv);
-        let mut user = spans.iter().filter(is_user).map(|span| span.first);
+        let user = spans.iter().filter(|span| !is_scratch(span));
+        let mut user = user.map(|span| span.first);
         let is_known = match user.next() {
             None => says_length,
             Some(first) => user.all(|other| other == first),
         };
-        (self.task.parts == 1 || is_known)
-            .then_some(())
-            .ok_or(Fault::Cut)
+        ensure(self.task.parts == 1 || is_known, Fault::Cut)
     }
 
     fn bounds(&self, span: &Span) -> Result<(), Fault> {
@@ -236,23 +223,18 @@ impl<'a> Checker<'a> {
 
     /// Scratch is as long as it is declared to be, which is compared in the end.
     fn bounds_at(&self, rank: Rank, span: &Span) -> Result<(), Fault> {
-        if span.count == 0 {
-            return Err(Fault::EmptySpan);
-        }
+        ensure(span.count > 0, Fault::EmptySpan)?;
         let limit = match span.buffer {
             Buffer::Send => self.meanings[rank.index()].send.len() as u32,
             Buffer::Recv => self.meanings[rank.index()].recv.len() as u32,
             Buffer::Scratch | Buffer::Node => u32::MAX,
         };
-        let inside = span
-            .first
-            .checked_add(span.count)
-            .is_some_and(|end| end <= limit);
-        inside.then_some(()).ok_or(Fault::OutOfBounds(span.buffer))
+        let end = span.first.checked_add(span.count);
+        let inside = end.is_some_and(|end| end <= limit);
+        ensure(inside, Fault::OutOfBounds(span.buffer))
     }
 
     fn protocol(&self, to: Rank, from: &Span, into: &Span) -> Result<(), Fault> {
-        let is_scratch = |span: &Span| matches!(span.buffer, Buffer::Scratch | Buffer::Node);
         // What a rank of this node gets is copied there by this rank itself.
         let copied = self.task.topology.same_node(to, self.rank);
         let (from_allowed, into_allowed) = match self.task.protocol {
@@ -269,19 +251,15 @@ impl<'a> Checker<'a> {
 }
 
 fn lengths(from: &Span, into: &Span) -> Result<(), Fault> {
-    if from.count != into.count {
-        return Err(Fault::Lengths {
-            from: from.count,
-            into: into.count,
-        });
-    }
-    if into.buffer == Buffer::Send {
-        return Err(Fault::WritesSend);
-    }
-    Ok(())
+    let (from, to) = (from.count, into.count);
+    ensure(from == to, Fault::Lengths { from, into: to })?;
+    ensure(into.buffer != Buffer::Send, Fault::WritesSend)
+}
+
+fn is_scratch(span: &Span) -> bool {
+    matches!(span.buffer, Buffer::Scratch | Buffer::Node)
 }
 
 fn phase_in_range(phase: u8) -> Result<(), Fault> {
-    let valid = (1..=PHASE_MAX).contains(&phase);
-    valid.then_some(()).ok_or(Fault::Phase(phase))
+    ensure((1..=PHASE_MAX).contains(&phase), Fault::Phase(phase))
 }

@@ -53,12 +53,7 @@ impl Machine<'_> {
             let into = into.filter(|into| into.count == from.count);
             let into = into.ok_or(Fault::NotReceived(target))?;
             let put = self.puts.begin();
-            let access = Access {
-                rank: origin.0,
-                step: index,
-                put,
-            };
-            self.transfer(origin, from, target, &into, access)?;
+            self.transfer(origin, from, target, &into, Access::new(origin, index, put))?;
             let told = self.clocks.tell(origin, index + 1);
             let sent = self.multicasts.sent.entry((target, origin)).or_default();
             sent.push_back(Sent {
@@ -87,13 +82,9 @@ impl Machine<'_> {
     pub fn check_multicasts(&self) -> Result<(), VerifyError> {
         let mut sent = self.multicasts.sent.iter();
         let left = sent.find_map(|(&(target, origin), sent)| Some((target, origin, sent.front()?)));
-        match left {
-            None => Ok(()),
-            Some((target, origin, sent)) => Err(VerifyError {
-                rank: origin,
-                step: Some(sent.step as usize),
-                kind: Fault::NotReceived(target),
-            }),
-        }
+        left.map_or(Ok(()), |(target, origin, sent)| {
+            let kind = Fault::NotReceived(target);
+            Err(VerifyError::at(origin, sent.step as usize, kind))
+        })
     }
 }
