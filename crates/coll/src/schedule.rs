@@ -27,6 +27,7 @@
 //! in scratch says which part it reduces.
 
 use ferrorail_base::{NodeRank, Rank, Topology};
+use serde::{Deserialize, Serialize};
 
 /// A memory that steps name. See the module documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,7 +85,8 @@ impl Span {
 }
 
 /// How messages reach their receivers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Protocol {
     /// In scratch: no address exchange, one extra copy. Puts read and write `Scratch` or `Node`;
     /// those to a rank of the same node may read user memory.

@@ -29,8 +29,9 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
+pub use crate::schedule::Protocol as ProtocolName;
 use rule::DIMENSIONS;
-pub use rule::{Limits, ProtocolName, Rule};
+pub use rule::{Limits, Rule};
 
 /// The version of the format that this library reads and writes.
 const VERSION: u32 = 1;
@@ -115,7 +116,7 @@ pub enum TableError {
         /// Its algorithm.
         algorithm: &'static str,
         /// Its protocol.
-        protocol: ProtocolName,
+        protocol: Protocol,
     },
     /// A least value above the greatest one: nothing matches.
     #[error("tuning table, rule {rule}: matches nothing, as a minimum exceeds its maximum")]
@@ -247,7 +248,7 @@ impl Table {
         let facts = query.facts();
         let matches = |(rule, entry): &(&Rule, &Entry), query: &Query| {
             rule.collective == query.collective
-                && (rule.protocol == ProtocolName::Eager || query.zero_copy)
+                && (rule.protocol == Protocol::Eager || query.zero_copy)
                 && query.admits(entry.variant.algorithm)
                 && admits(entry.variant.algorithm)
                 && facts
@@ -267,7 +268,7 @@ impl Table {
             .expect("tables are total and facts at least 1");
         Choice {
             variant: self.entries[index].variant,
-            protocol: self.rules[index].protocol.into(),
+            protocol: self.rules[index].protocol,
             rule: index,
         }
     }
@@ -295,7 +296,7 @@ fn check(index: usize, rule: &Rule) -> Result<Entry, TableError> {
             source,
         })?;
     let algorithm = variant.algorithm;
-    if !algorithm.supports(rule.protocol.into()) {
+    if !algorithm.supports(rule.protocol) {
         return Err(TableError::Protocol {
             rule: index,
             algorithm: algorithm.name,

@@ -30,25 +30,6 @@ impl Limits {
     }
 }
 
-/// Where puts land, as tables spell it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProtocolName {
-    /// [`Protocol::Eager`].
-    Eager,
-    /// [`Protocol::Rendezvous`]; such a rule matches only where zero-copy is available.
-    Rendezvous,
-}
-
-impl From<ProtocolName> for Protocol {
-    fn from(name: ProtocolName) -> Self {
-        match name {
-            ProtocolName::Eager => Self::Eager,
-            ProtocolName::Rendezvous => Self::Rendezvous,
-        }
-    }
-}
-
 /// One rule, as written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,8 +56,8 @@ pub struct Rule {
     pub ports: Limits,
     /// The algorithm, as [`crate::named::variant`] reads it.
     pub algorithm: String,
-    /// Protocol of its puts.
-    pub protocol: ProtocolName,
+    /// Protocol of its puts; with [`Protocol::Rendezvous`] it matches only where zero-copy is available.
+    pub protocol: Protocol,
 }
 
 /// `allgather, bytes 8193 and more, nodes up to 1: direct by rendezvous`.
@@ -100,8 +81,8 @@ impl fmt::Display for Rule {
             }
         }
         let protocol = match self.protocol {
-            ProtocolName::Eager => "eager",
-            ProtocolName::Rendezvous => "rendezvous",
+            Protocol::Eager => "eager",
+            Protocol::Rendezvous => "rendezvous",
         };
         write!(f, ": {} by {protocol}", self.algorithm)
     }
@@ -130,7 +111,7 @@ impl Rule {
     /// Whether everything that `other` matches, this one does.
     pub(super) fn covers(&self, other: &Self) -> bool {
         self.collective == other.collective
-            && (self.protocol == ProtocolName::Eager || other.protocol == ProtocolName::Rendezvous)
+            && (self.protocol == Protocol::Eager || other.protocol == Protocol::Rendezvous)
             && self
                 .bounds()
                 .iter()
@@ -140,6 +121,6 @@ impl Rule {
 
     pub(super) fn is_unconditional(&self) -> bool {
         let everything = LEAST.map(|least| (least, u64::MAX));
-        self.protocol == ProtocolName::Eager && self.bounds() == everything
+        self.protocol == Protocol::Eager && self.bounds() == everything
     }
 }
