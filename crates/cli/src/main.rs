@@ -7,9 +7,12 @@ mod info;
 mod library;
 mod mpi;
 mod run;
+mod value;
 
+use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use ferrorail_base::config::{self, Settings};
+use ferrorail_engine::open_rails;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -77,6 +80,15 @@ fn settings() -> Settings {
         complain(format_args!("ferrorail: {problem}"));
     }
     settings
+}
+
+/// As many rails as `given`, or as open here.
+fn rail_count(given: Option<u8>, settings: &Settings) -> anyhow::Result<u8> {
+    if let Some(rails) = given {
+        return Ok(rails);
+    }
+    let opened = open_rails(settings).context("cannot tell the number of rails: give --rails")?;
+    Ok(opened.attributes().rails.len() as u8)
 }
 
 /// Sends the log of the libraries to standard error, as `FERRORAIL_LOG` says.

@@ -1,5 +1,6 @@
 //! The team that is asked about, and the settings it would have.
 
+use super::Args;
 use anyhow::{Context, Result};
 use ferrorail_base::config::Settings;
 use ferrorail_base::{Rank, Topology};
@@ -11,7 +12,6 @@ use ferrorail_engine::choice::{
     Choice, Chooser, all_pairs_fit, by_length, is_left, piece_bytes, scratch_bytes,
     settled_protocol,
 };
-use ferrorail_engine::open_rails;
 use std::collections::BTreeMap;
 
 /// Largest team whose schedules are all built and counted.
@@ -19,18 +19,6 @@ const COUNTED_RANKS_MAX: u32 = 512;
 /// Largest team of which one schedule is built, to know its scratch; its arrival flags have numbers
 /// of 16 bits.
 const BUILT_RANKS_MAX: u32 = 16 << 10;
-
-/// What the command line says.
-pub struct Wanted {
-    pub collective: Collective,
-    pub ranks: u32,
-    pub node_size: Option<u32>,
-    pub rails: Option<u8>,
-    pub ports: Option<u8>,
-    pub zero_copy: Option<bool>,
-    pub root: u32,
-    pub model: Model,
-}
 
 /// A team, as far as choices and costs depend on it.
 pub struct Case {
@@ -70,31 +58,30 @@ pub struct Candidate {
 
 impl Case {
     /// What `settings` leave open is filled in as a team would.
-    pub fn new(wanted: Wanted, settings: &Settings) -> Result<Self> {
-        let ranks = wanted.ranks;
-        let node_size = wanted.node_size.or(settings.node_size);
+    pub fn new(
+        args: &Args,
+        (collective, ranks): (Collective, u32),
+        model: Model,
+        settings: &Settings,
+    ) -> Result<Self> {
+        let node_size = args.node_size.or(settings.node_size);
         let keys = vec![0; ranks as usize];
         let topology = Topology::from_host_keys(&keys, node_size);
         // A team on one node opens no rails and counts as having one.
-        let rails = match (topology.node_count(), wanted.rails) {
-            (1, _) => 1,
-            (_, Some(rails)) => rails,
-            _ => open_rails(settings)
-                .context("cannot tell the number of rails: give --rails")?
-                .attributes()
-                .rails
-                .len() as u8,
+        let rails = match topology.node_count() {
+            1 => 1,
+            _ => crate::rail_count(args.rails, settings)?,
         };
-        let ports = wanted.ports.or(settings.ports).unwrap_or(rails);
+        let ports = args.ports.or(settings.ports).unwrap_or(rails);
         let (table, table_name) = table(settings)?;
         let all_pairs = all_pairs_fit(&topology, rails, settings.queue_pairs_max);
         Ok(Self {
-            collective: wanted.collective,
+            collective,
             shape: shape(&topology, ports, rails, settings.leaders),
             topology,
-            zero_copy: wanted.zero_copy.or(settings.zero_copy).unwrap_or(true),
-            root: Rank(wanted.root),
-            model: wanted.model,
+            zero_copy: args.zero_copy.or(settings.zero_copy).unwrap_or(true),
+            root: Rank(args.root),
+            model,
             scratch_bytes: scratch_bytes(settings.scratch_bytes, ranks, all_pairs),
             table,
             table_name,

@@ -9,6 +9,7 @@ mod steps;
 mod text;
 mod window;
 
+use crate::value::print;
 use anyhow::{Context, Result, anyhow, bail};
 use case::Case;
 use ferrorail_base::units::parse_bytes;
@@ -17,7 +18,6 @@ use ferrorail_coll::named::composites;
 use ferrorail_coll::{algorithms, find_collective};
 use ferrorail_engine::{LockAlgorithm, OFFERED};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -87,15 +87,13 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         crate::complain(format_args!("ferrorail: {problem}"));
     }
     let Some(name) = &args.collective else {
-        print(args.json, &listing(), text::listing)?;
-        return Ok(ExitCode::SUCCESS);
+        return print(args.json, &listing(), text::listing);
     };
     let ranks = args.ranks;
     let ranks = ranks.ok_or_else(|| anyhow!("explain {name} needs --ranks"));
     if name == window::NAME {
         let facts = window::facts(args, ranks?, &settings)?;
-        print(args.json, &facts, window::text)?;
-        return Ok(ExitCode::SUCCESS);
+        return print(args.json, &facts, window::text);
     }
     let collective = find_collective(name)?;
     let ranks = ranks?;
@@ -113,36 +111,14 @@ pub fn main(args: &Args) -> Result<ExitCode> {
             serde_json::from_str(&text).with_context(|| path.display().to_string())?
         }
     };
-    let wanted = case::Wanted {
-        collective,
-        ranks,
-        node_size: args.node_size,
-        rails: args.rails,
-        ports: args.ports,
-        zero_copy: args.zero_copy,
-        root: args.root,
-        model,
-    };
-    let case = Case::new(wanted, &settings)?;
+    let case = Case::new(args, (collective, ranks), model, &settings)?;
     match args.bytes {
         Some(bytes) if let Some(rank) = args.steps => {
-            print(args.json, &steps::facts(&case, bytes, rank)?, steps::text)?;
+            print(args.json, &steps::facts(&case, bytes, rank)?, steps::text)
         }
-        Some(bytes) => print(args.json, &facts::of_size(&case, bytes), text::size)?,
-        None => print(args.json, &facts::thresholds(&case), text::thresholds)?,
+        Some(bytes) => print(args.json, &facts::of_size(&case, bytes), text::size),
+        None => print(args.json, &facts::thresholds(&case), text::thresholds),
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn print(as_json: bool, facts: &Value, text: fn(&Value) -> String) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    if as_json {
-        serde_json::to_writer_pretty(&mut out, facts)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{}", text(facts))?;
-    }
-    Ok(())
 }
 
 /// Every collective with its algorithms.

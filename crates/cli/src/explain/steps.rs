@@ -1,6 +1,7 @@
 //! The schedule of one rank: what it does in which round.
 
 use super::case::Case;
+use crate::value::{plain, rows};
 use anyhow::{Result, bail};
 use ferrorail_base::Rank;
 use ferrorail_base::units::size_class;
@@ -89,30 +90,22 @@ fn span(span: Span) -> Value {
 
 /// For people: a line a step.
 pub fn text(facts: &Value) -> String {
-    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut out = format!(
         "{} by {} into {}: rank {} of {}, k {}; spans are of blocks\n",
-        word(&facts["collective"]),
-        word(&facts["algorithm"]),
-        word(&facts["protocol"]),
+        plain(&facts["collective"]),
+        plain(&facts["algorithm"]),
+        plain(&facts["protocol"]),
         facts["rank"],
         facts["ranks"],
         facts["ports"],
     );
-    let rounds = facts["rounds"].as_array().map_or(&[][..], Vec::as_slice);
-    for (number, steps) in rounds.iter().enumerate() {
+    for (number, steps) in rows(&facts["rounds"]).iter().enumerate() {
         let _ = writeln!(out, "\n  round {number}");
-        for step in steps.as_array().map_or(&[][..], Vec::as_slice) {
-            let _ = write!(out, "    {:<20}", word(&step["do"]));
+        for step in rows(steps) {
+            let _ = write!(out, "    {:<20}", plain(&step["do"]));
             for name in ["to", "from", "into", "port", "blocks", "phase"] {
-                match &step[name] {
-                    Value::Null => {}
-                    Value::String(text) => {
-                        let _ = write!(out, " {name} {text}");
-                    }
-                    number => {
-                        let _ = write!(out, " {name} {number}");
-                    }
+                if !step[name].is_null() {
+                    let _ = write!(out, " {name} {}", plain(&step[name]));
                 }
             }
             out.push('\n');

@@ -1,5 +1,6 @@
 //! Explanations for people.
 
+use crate::value::{plain, rows};
 use ferrorail_base::units::format_bytes;
 use serde_json::Value;
 use std::fmt::Write;
@@ -16,9 +17,9 @@ pub fn listing(facts: &Value) -> String {
             true => "",
             false => "  (not taken over yet)",
         };
-        let _ = writeln!(out, "{}{left}", word(&collective["collective"]));
+        let _ = writeln!(out, "{}{left}", plain(&collective["collective"]));
         for algorithm in rows(&collective["algorithms"]) {
-            let protocols: Vec<_> = rows(&algorithm["protocols"]).iter().map(word).collect();
+            let protocols: Vec<_> = rows(&algorithm["protocols"]).iter().map(plain).collect();
             let protocols = match protocols.is_empty() {
                 true => "by size".into(),
                 false => protocols.join(", "),
@@ -26,9 +27,9 @@ pub fn listing(facts: &Value) -> String {
             let _ = writeln!(
                 out,
                 "  {:<28} {:<13} {}",
-                word(&algorithm["name"]),
+                plain(&algorithm["name"]),
                 protocols,
-                word(&algorithm["description"])
+                plain(&algorithm["description"])
             );
         }
     }
@@ -41,16 +42,16 @@ pub fn size(facts: &Value) -> String {
     let chosen = &facts["chosen"];
     let mut out = format!(
         "{} of {}{}\n\n",
-        word(&facts["collective"]),
-        plain(bytes),
+        plain(&facts["collective"]),
+        in_bytes(bytes),
         team(facts)
     );
     line(
         &mut out,
         "chosen",
-        &format!("{}: {}", name(chosen), word(&chosen["description"])),
+        &format!("{}: {}", name(chosen), plain(&chosen["description"])),
     );
-    line(&mut out, "because", &word(&chosen["because"]));
+    line(&mut out, "because", &plain(&chosen["because"]));
     if chosen["left_to_host"] == true {
         line(&mut out, "but", LEFT);
     }
@@ -82,8 +83,8 @@ pub fn size(facts: &Value) -> String {
         let _ = writeln!(
             out,
             "{mark} {:<28} {:<8} {:>12.2} {:>6.2} {:>6} {:>6} {:>11} {:>14} {:>9} {:>11} {:>11} {:>10}",
-            word(&row["algorithm"]),
-            word(&row["protocol"]),
+            plain(&row["algorithm"]),
+            plain(&row["protocol"]),
             number(&row["predicted_us"]),
             number(&row["ratio"]),
             count(&row["pieces"]),
@@ -135,7 +136,7 @@ fn bounds(out: &mut String, facts: &Value) {
 
 /// All sizes.
 pub fn thresholds(facts: &Value) -> String {
-    let mut out = format!("{}{}\n\n", word(&facts["collective"]), team(facts));
+    let mut out = format!("{}{}\n\n", plain(&facts["collective"]), team(facts));
     notes(&mut out, facts);
     for row in rows(&facts["thresholds"]) {
         let to = match row["to_bytes"].as_u64() {
@@ -151,7 +152,7 @@ pub fn thresholds(facts: &Value) -> String {
             out,
             "  {to:<12} {:<38} {}",
             name(row),
-            word(&row["because"])
+            plain(&row["because"])
         );
         if number(&worst["ratio"]) > 1.0 {
             let bytes = format_bytes(worst["bytes"].as_u64().unwrap_or(0));
@@ -212,24 +213,16 @@ fn line(out: &mut String, name: &str, value: &str) {
 fn name(value: &Value) -> String {
     format!(
         "{} by {}",
-        word(&value["algorithm"]),
-        word(&value["protocol"])
+        plain(&value["algorithm"]),
+        plain(&value["protocol"])
     )
-}
-
-fn rows(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn word(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }
 
-fn plain(bytes: u64) -> String {
+fn in_bytes(bytes: u64) -> String {
     format!("{} bytes", format_bytes(bytes))
 }
 

@@ -1,6 +1,7 @@
 //! `ferrorail explain window`: which operations are copies, RDMA, atomics of the CPU or the card.
 
 use super::Args;
+use crate::value::rows;
 use anyhow::{Context, Result, anyhow};
 use ferrorail_base::Topology;
 use ferrorail_base::config::Settings;
@@ -115,7 +116,7 @@ pub fn text(facts: &Value) -> String {
         let text = format!("of rails exclude {}{assumed}", word(&scope["exclude"]));
         line("atomics", &text);
     }
-    for row in facts["operations"].as_array().into_iter().flatten() {
+    for row in rows(&facts["operations"]) {
         let _ = writeln!(
             out,
             "\non {}, memory {}",

@@ -1,11 +1,10 @@
 //! `ferrorail info --estimate`: what a communicator would take.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use ferrorail_base::Topology;
 use ferrorail_base::config::Settings;
 use ferrorail_base::units::format_bytes;
 use ferrorail_engine::estimate::{Asked, Estimate, Need, Row, estimate};
-use ferrorail_engine::open_rails;
 use std::fmt::Write;
 
 /// Most ranks that are worth imagining.
@@ -26,17 +25,9 @@ pub fn collect(wanted: &Wanted, settings: &Settings) -> Result<Estimate> {
         ranks <= u64::from(RANKS_MAX),
         "--nodes times --node-size exceeds {RANKS_MAX} ranks"
     );
-    let rails = match wanted.rails {
-        Some(rails) => rails,
-        None => open_rails(settings)
-            .context("cannot tell the number of rails: give --rails")?
-            .attributes()
-            .rails
-            .len() as u8,
-    };
     let asked = Asked {
         topology: Topology::from_sizes(&vec![wanted.node_size; wanted.nodes as usize]),
-        rails,
+        rails: crate::rail_count(wanted.rails, settings)?,
         ports: wanted.ports,
     };
     Ok(estimate(&asked, settings)?)

@@ -4,10 +4,9 @@ mod estimate;
 mod report;
 mod settings;
 mod tree;
-mod value;
 
+use crate::value;
 use anyhow::Result;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Show the host's MPI, cores, rails, the settings in force and the algorithms
@@ -40,32 +39,16 @@ pub struct Args {
 pub fn main(args: &Args) -> Result<ExitCode> {
     let settings = crate::settings();
     crate::start_log(&settings);
-    let (report, text) = match args.nodes {
-        Some(nodes) => {
-            let shape = estimate::Wanted {
-                nodes,
-                node_size: args.node_size,
-                rails: args.rails,
-                ports: args.ports,
-            };
-            let estimated = estimate::collect(&shape, &settings)?;
-            (
-                serde_json::to_value(&estimated)?,
-                estimate::text(&estimated),
-            )
-        }
-        None => {
-            let report = report::collect(&settings)?;
-            let text = report::text(&report);
-            (report, text)
-        }
+    let Some(nodes) = args.nodes else {
+        return value::print(args.json, &report::collect(&settings)?, report::text);
     };
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &report)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{text}")?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let wanted = estimate::Wanted {
+        nodes,
+        node_size: args.node_size,
+        rails: args.rails,
+        ports: args.ports,
+    };
+    let estimated = estimate::collect(&wanted, &settings)?;
+    let report = serde_json::to_value(&estimated)?;
+    value::print(args.json, &report, |_| estimate::text(&estimated))
 }

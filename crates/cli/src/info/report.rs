@@ -1,7 +1,7 @@
 //! The report as data and as text.
 
-use super::value::{plain, rows};
 use super::{settings, tree};
+use crate::value::{plain, rows};
 use crate::{library, mpi};
 use anyhow::Result;
 use ferrorail_base::config::Settings;

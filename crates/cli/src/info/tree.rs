@@ -1,6 +1,6 @@
 //! The tree of this host's rails: NUMA nodes, cards, ports.
 
-use super::value::{plain, rows};
+use crate::value::{plain, rows};
 use serde_json::Value;
 use std::fmt::Write;
 
