@@ -60,7 +60,7 @@ struct Row {
     larger: bool,
     /// Of the rows with the same word here a sample has one.
     one_of: Option<String>,
-    #[serde(default)]
+    #[serde(default = "Expect::usual")]
     expect: Expect,
     /// Whether the ranks wait most of the time.
     #[serde(default)]
@@ -85,8 +85,8 @@ fn default_hosts() -> u32 {
 }
 
 /// What must be seen besides exit status 0.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default = "Expect::usual")]
 pub struct Expect {
     /// The statistics show calls that ferrorail carried.
     pub taken: bool,
@@ -122,24 +122,13 @@ pub struct Expect {
     pub as_the_host: Option<String>,
 }
 
-impl Default for Expect {
-    fn default() -> Self {
+impl Expect {
+    /// What is expected unless a row says otherwise.
+    pub fn usual() -> Self {
         Self {
             taken: true,
             forced: true,
-            forwarded: Vec::new(),
-            even_rails: false,
-            failover: false,
-            damaged: false,
-            multicast: Vec::new(),
-            staged: false,
-            readmissions: false,
-            packed_by_host: false,
-            rails_used: None,
-            lock_messages: None,
-            estimated: false,
-            output: Vec::new(),
-            as_the_host: None,
+            ..Self::default()
         }
     }
 }

@@ -34,93 +34,37 @@ struct Series {
     most_ranks: u64,
 }
 
+const fn series(place: Place, mpi: Mpi, jobs: u64, batches: u64, most_ranks: u64) -> Series {
+    Series {
+        place,
+        mpi,
+        jobs,
+        batches,
+        most_ranks,
+    }
+}
+
 /// The jobs of one run.
 const SERIES: &[Series] = &[
-    Series {
-        place: Place::Loopback,
-        mpi: Mpi::Open,
-        jobs: 16,
-        batches: 60,
-        most_ranks: 8,
-    },
-    Series {
-        place: Place::Loopback,
-        mpi: Mpi::Mpich,
-        jobs: 6,
-        batches: 60,
-        most_ranks: 5,
-    },
-    Series {
-        place: Place::Loopback,
-        mpi: Mpi::Abi,
-        jobs: 8,
-        batches: 40,
-        most_ranks: 5,
-    },
-    Series {
-        place: Place::Verbs,
-        mpi: Mpi::Open,
-        jobs: 2,
-        batches: 20,
-        most_ranks: 4,
-    },
+    series(Place::Loopback, Mpi::Open, 16, 60, 8),
+    series(Place::Loopback, Mpi::Mpich, 6, 60, 5),
+    series(Place::Loopback, Mpi::Abi, 8, 40, 5),
+    series(Place::Verbs, Mpi::Open, 2, 20, 4),
 ];
 
 /// The jobs of one-sided communication; a batch is an epoch.
 const WINDOW_SERIES: &[Series] = &[
-    Series {
-        place: Place::Loopback,
-        mpi: Mpi::Open,
-        jobs: 14,
-        batches: 40,
-        most_ranks: 7,
-    },
-    Series {
-        place: Place::Loopback,
-        mpi: Mpi::Mpich,
-        jobs: 5,
-        batches: 40,
-        most_ranks: 5,
-    },
-    Series {
-        place: Place::Loopback,
-        mpi: Mpi::Abi,
-        jobs: 5,
-        batches: 20,
-        most_ranks: 4,
-    },
-    Series {
-        place: Place::Verbs,
-        mpi: Mpi::Open,
-        jobs: 3,
-        batches: 10,
-        most_ranks: 3,
-    },
+    series(Place::Loopback, Mpi::Open, 14, 40, 7),
+    series(Place::Loopback, Mpi::Mpich, 5, 40, 5),
+    series(Place::Loopback, Mpi::Abi, 5, 20, 4),
+    series(Place::Verbs, Mpi::Open, 3, 10, 3),
 ];
 
 /// The jobs of communicators that come and go; a batch is a step.
 const COMMUNICATOR_SERIES: &[Series] = &[
-    Series {
-        place: Place::Loopback,
-        mpi: Mpi::Open,
-        jobs: 6,
-        batches: 150,
-        most_ranks: 7,
-    },
-    Series {
-        place: Place::Loopback,
-        mpi: Mpi::Mpich,
-        jobs: 4,
-        batches: 150,
-        most_ranks: 5,
-    },
-    Series {
-        place: Place::Loopback,
-        mpi: Mpi::Abi,
-        jobs: 2,
-        batches: 150,
-        most_ranks: 5,
-    },
+    series(Place::Loopback, Mpi::Open, 6, 150, 7),
+    series(Place::Loopback, Mpi::Mpich, 4, 150, 5),
+    series(Place::Loopback, Mpi::Abi, 2, 150, 5),
 ];
 
 /// All jobs for a seed, and those that always run.
@@ -204,16 +148,14 @@ impl Series {
                 // A forced algorithm does not fit every communicator.
                 forced: false,
                 output: vec!["ok=yes".into()],
-                ..Expect::default()
+                ..Expect::usual()
             },
             asleep: false,
             drawn: true,
             timeout_s: 120,
         }
     }
-}
 
-impl Series {
     /// The job of one-sided communication that `seed` stands for: one rank is enough for it.
     fn windows(&self, seed: u64) -> Case {
         let mut case = self.case(seed);
@@ -243,9 +185,7 @@ impl Series {
         case.expect.output.push(format!("win_random seed={seed} "));
         case
     }
-}
 
-impl Series {
     /// The job of communicators that `seed` stands for.
     fn communicators(&self, seed: u64) -> Case {
         let mut case = self.case(seed);
