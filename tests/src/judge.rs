@@ -150,14 +150,9 @@ fn start(
     }
 }
 
-/// The folder of the job that runs, or ran last, on the setup's lane.
-pub fn folder(setup: &Setup) -> PathBuf {
-    setup.work.join(format!("job{}", setup.lane))
-}
-
-/// That folder, empty, for the output of one job at a time.
+/// An empty folder for the output of the one job that runs on the setup's lane.
 pub fn fresh_folder(setup: &Setup) -> Result<PathBuf> {
-    let folder = folder(setup);
+    let folder = setup.work.join(format!("job{}", setup.lane));
     if folder.exists() {
         std::fs::remove_dir_all(&folder).context("cannot empty the folder of the last job")?;
     }

@@ -201,12 +201,13 @@ fn run(arguments: &Arguments) -> Result<bool> {
         .iter()
         .filter(|case| selected(&arguments.only, &case.group, &case.name))
         .collect();
-    let scenarios: Vec<_> = scenario::ALL
+    let all = scenario::all();
+    let scenarios: Vec<_> = all
         .iter()
-        .filter(|scenario| setup.library.is_some() || !scenario.preloads)
+        .filter(|scenario| setup.library.is_some() || !scenario.row.preloads)
         .filter(|_| !arguments.smoke)
-        .filter(|scenario| selected(&arguments.only, scenario.group, scenario.name))
-        .filter(|scenario| scenario.is_in(setup.extent, seed))
+        .filter(|scenario| selected(&arguments.only, scenario.row.group, &scenario.name))
+        .filter(|scenario| scenario.is_in(setup.extent, seed, &all))
         .collect();
     let choice = mpi4py::Choice {
         full: setup.extent == Extent::All,
@@ -231,7 +232,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     if arguments.compile {
         return Ok(true);
     }
-    if cases.iter().any(|case| case.drawn) || scenarios.iter().any(|s| s.group == "nodes") {
+    if cases.iter().any(|case| case.drawn) || scenarios.iter().any(|s| s.row.group == "nodes") {
         println!("what is left to chance is drawn from --seed {seed}");
     }
     let mut items: Vec<Item> = Vec::new();
@@ -261,7 +262,7 @@ fn compile(setup: &Setup, cases: &[&list::Case], scenarios: &[&scenario::Scenari
     program::build_aids(setup)?;
     let mut programs: Vec<(mpi::Mpi, &str)> = Vec::new();
     programs.extend(cases.iter().map(|case| (case.mpi, &*case.program)));
-    programs.extend(scenarios.iter().flat_map(|scenario| scenario.programs));
+    programs.extend(scenarios.iter().flat_map(|scenario| scenario.row.programs));
     programs.sort_by_key(|&(mpi, program)| (mpi.to_string(), program));
     programs.dedup();
     let lanes = std::thread::available_parallelism().map_or(1, usize::from);

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What runs a test.
-type Act<'a> = Box<dyn Fn(&Setup) -> Result<()> + Send + Sync + 'a>;
+pub type Act<'a> = Box<dyn Fn(&Setup) -> Result<()> + Send + Sync + 'a>;
 
 /// What a test takes of the machine. Ranks that wait look around for a while before they sleep, and know
 /// nothing of other jobs' ranks: two busy jobs at a time take longer than one after the other.

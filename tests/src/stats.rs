@@ -7,89 +7,19 @@ use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_coll::find_collective;
 use ferrorail_coll::named::named;
 use ferrorail_engine::estimate::{Asked, total};
-use ferrorail_engine::{ConnectionRow, WindowRow};
-use serde::Deserialize;
+use ferrorail_engine::{CallRow, ForwardRow, Report, WindowRow};
 use std::collections::BTreeSet;
-use std::fmt;
+use std::ops::Deref;
 use std::path::Path;
 
-/// The parts that the tests look at; sums over all ranks.
-#[derive(Debug, Deserialize)]
-pub struct Stats {
-    /// Calls that ferrorail carried.
-    pub collectives: Vec<Carried>,
-    /// Traffic between nodes.
-    pub rails: Vec<Rail>,
-    /// Calls left to the host MPI.
-    pub forwarded: Vec<Forwarded>,
-    /// Data that the host MPI packed or unpacked.
-    #[serde(default)]
-    pub host_packing: HostPacking,
-    /// What became of user buffers.
-    #[serde(default)]
-    pub zero_copy: ZeroCopy,
-    /// Multicasts between nodes.
-    #[serde(default)]
-    pub multicast: serde_json::Map<String, serde_json::Value>,
-    /// Connections, and memory.
-    #[serde(default)]
-    pub connections: ConnectionRow,
-    /// Windows, and operations on them.
-    #[serde(default)]
-    pub windows: Vec<WindowRow>,
-}
+/// What the file says; sums over all ranks.
+pub struct Stats(Report);
 
-/// Data of types too irregular for ferrorail.
-#[derive(Debug, Default, Deserialize)]
-pub struct HostPacking {
-    /// Number of buffers.
-    pub buffers: u64,
-}
+impl Deref for Stats {
+    type Target = Report;
 
-/// User buffers that messages go straight into, or come from.
-#[derive(Debug, Default, Deserialize)]
-pub struct ZeroCopy {
-    /// Registrations that were refused.
-    pub refused: u64,
-    /// Bytes that therefore went in pieces.
-    pub staged_bytes: u64,
-}
-
-/// Calls of one collective, algorithm and size class.
-#[derive(Debug, Deserialize)]
-pub struct Carried {
-    /// Such as `allgather`.
-    pub collective: String,
-    /// Such as `smp_bruck`.
-    pub algorithm: String,
-    /// Such as `eager`.
-    pub protocol: String,
-    /// Number of calls.
-    pub calls: u64,
-    /// Ranks of the team.
-    #[serde(default)]
-    pub ranks: u32,
-    /// Its nodes.
-    #[serde(default)]
-    pub nodes: u32,
-    /// `forced`, or a rule of the table.
-    #[serde(default)]
-    pub chosen_by: String,
-}
-
-impl fmt::Display for Carried {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            algorithm,
-            protocol,
-            ranks,
-            nodes,
-            ..
-        } = self;
-        write!(
-            f,
-            "{algorithm}:{protocol} on {ranks} ranks in {nodes} nodes"
-        )
+    fn deref(&self) -> &Report {
+        &self.0
     }
 }
 
@@ -104,48 +34,20 @@ fn nodes(ranks: u32, hosts: u32, settings: &Environment) -> u32 {
     Topology::from_host_keys(&hosts, size).node_count()
 }
 
-/// One rail.
-#[derive(Debug, Deserialize)]
-pub struct Rail {
-    /// Its name.
-    pub rail: String,
-    /// Bytes it carried.
-    pub bytes: u64,
-    /// Times that a lane of it failed.
-    #[serde(default)]
-    pub failures: u64,
-    /// Chunks of checked messages that it damaged.
-    #[serde(default)]
-    pub damaged: u64,
-    /// Times that one was taken into use again.
-    #[serde(default)]
-    pub readmissions: u64,
-}
-
-/// Calls left to the host MPI for one reason.
-#[derive(Debug, Deserialize)]
-pub struct Forwarded {
-    /// Such as `allgather`.
-    pub collective: String,
-    /// Why.
-    pub reason: String,
-    /// Number of calls.
-    pub calls: u64,
-}
-
-impl Forwarded {
-    /// Whether ferrorail leaves the collective to the host, whatever the arguments.
-    fn is_of_the_hosts_own(&self) -> bool {
-        let name = self.collective.as_str();
-        self.reason == "not offered" && (name == "alltoallw" || name.starts_with("neighbor_"))
-    }
+/// Whether ferrorail leaves the collective to the host, whatever the arguments.
+fn is_the_hosts_own(row: &ForwardRow) -> bool {
+    let name = row.collective.as_str();
+    row.reason == "not offered" && (name == "alltoallw" || name.starts_with("neighbor_"))
 }
 
 impl Stats {
     /// Reads the file.
     pub fn read(file: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(file).context("no statistics were written")?;
-        serde_json::from_str(&text).with_context(|| format!("statistics: {text}"))
+        let report = serde_json::from_str(&text);
+        report
+            .map(Self)
+            .with_context(|| format!("statistics: {text}"))
     }
 
     /// Whether calls were carried.
@@ -159,20 +61,11 @@ impl Stats {
 
     /// What ran on which shape of team: `RANKS/NODES COLLECTIVE ALGORITHM:PROTOCOL`.
     pub fn ran(&self) -> impl Iterator<Item = String> {
-        self.collectives
-            .iter()
-            .filter(|row| row.calls > 0)
-            .map(|row| {
-                let Carried {
-                    collective,
-                    algorithm,
-                    protocol,
-                    ranks,
-                    nodes,
-                    ..
-                } = row;
-                format!("{ranks}/{nodes} {collective} {algorithm}:{protocol}")
-            })
+        let rows = self.collectives.iter().filter(|row| row.calls > 0);
+        rows.map(|row| {
+            let (shape, collective) = (format!("{}/{}", row.ranks, row.nodes), &row.collective);
+            format!("{shape} {collective} {}:{}", row.algorithm, row.protocol)
+        })
     }
 
     /// Whether each algorithm that `settings` force ran on a team of all `ranks`, which fill `hosts` one
@@ -187,7 +80,12 @@ impl Stats {
                 let rows = self.collectives.iter();
                 rows.filter(|row| row.collective == collective && row.calls > 0)
             };
-            let seen: BTreeSet<String> = of_it().map(Carried::to_string).collect();
+            let shown = |row: &CallRow| {
+                let (algorithm, protocol) = (&row.algorithm, &row.protocol);
+                let shape = format!("{} ranks in {} nodes", row.ranks, row.nodes);
+                format!("{algorithm}:{protocol} on {shape}")
+            };
+            let seen: BTreeSet<String> = of_it().map(shown).collect();
             // What goes by size runs one of two.
             let named = named(find_collective(collective)?, algorithm)?;
             let parts = [0, u64::MAX].map(|bytes| named.at(bytes).to_string());
@@ -203,9 +101,9 @@ impl Stats {
     }
 
     /// Calls left to the host, but for those of collectives that ferrorail does not take at all.
-    pub fn unexplained(&self) -> impl Iterator<Item = &Forwarded> {
+    pub fn unexplained(&self) -> impl Iterator<Item = &ForwardRow> {
         let rows = self.forwarded.iter().filter(|row| row.calls > 0);
-        rows.filter(|row| !row.is_of_the_hosts_own())
+        rows.filter(|row| !is_the_hosts_own(row))
     }
 
     /// Whether calls were forwarded for just the expected reasons. A reason matches by its start,
@@ -213,14 +111,11 @@ impl Stats {
     pub fn check_forwarded(&self, expected: &[String]) -> Result<()> {
         for row in self.unexplained() {
             let known = expected.iter().any(|reason| row.reason.starts_with(reason));
-            let Forwarded {
-                collective,
-                reason,
-                calls,
-            } = row;
+            let (calls, collective) = (row.calls, &row.collective);
             ensure!(
                 known,
-                "{calls} calls of {collective} were forwarded: {reason}"
+                "{calls} calls of {collective} were forwarded: {}",
+                row.reason
             );
         }
         for reason in expected {
@@ -309,10 +204,7 @@ impl Stats {
 
     /// Whether registrations were refused and messages went in pieces, just if that is expected.
     pub fn check_staged(&self, wanted: bool) -> Result<()> {
-        let ZeroCopy {
-            refused,
-            staged_bytes,
-        } = self.zero_copy;
+        let (refused, staged_bytes) = (self.zero_copy.refused, self.zero_copy.staged_bytes);
         ensure!(
             wanted == (refused > 0) && wanted == (staged_bytes > 0),
             "{refused} registrations were refused, and {staged_bytes} bytes went in pieces"
@@ -332,12 +224,13 @@ impl Stats {
 
     /// Whether the counters of multicasts that `names` says are not 0, or are after `no `.
     pub fn check_multicast(&self, names: &[String]) -> Result<()> {
+        let counters = serde_json::to_value(self.multicast)?;
         for name in names {
             let (wanted, name) = match name.strip_prefix("no ") {
                 None => (true, &**name),
                 Some(name) => (false, name),
             };
-            let count = self.multicast.get(name).and_then(|value| value.as_u64());
+            let count = counters[name].as_u64();
             let count = count.with_context(|| format!("multicasts have no counter `{name}`"))?;
             ensure!(wanted == (count > 0), "{count} {name} of multicasts");
         }

@@ -54,7 +54,7 @@ pub fn launcher_undisturbed(setup: &Setup) -> Result<()> {
 }
 
 /// A program without MPI keeps its threads and descriptors, and prints nothing new.
-pub fn plain_program_undisturbed(setup: &Setup) -> Result<()> {
+pub fn plain_program(setup: &Setup) -> Result<()> {
     let look = "ls /proc/self/fd; grep Threads /proc/self/status; echo >&2";
     let words = ["sh", "-c", look].map(str::to_owned).to_vec();
     compare_with_preload(setup, Mpi::Open, words)

@@ -1,11 +1,10 @@
 //! Killed ranks, rails that do not open, shared memory that is too small.
 
-use super::{LIMIT, environment, hash, in_mount_namespace, one_line, radix, reference, run};
+use super::{LIMIT, explained, hash, in_mount_namespace, job, one_line, radix, reference, run};
 use crate::Setup;
 use crate::job::Outcome;
 use crate::judge;
 use crate::mpi::Mpi;
-use crate::program;
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -42,9 +41,7 @@ pub fn killed_rank_of_the_host(setup: &Setup) -> Result<()> {
 fn kill_one(setup: &Setup, mpi: Mpi, settings: &[(&str, &str)], ints: &str) -> Result<()> {
     // Launchers tear a job down within a second or two when a rank dies.
     const TEAR_DOWN: Duration = Duration::from_secs(10);
-    let executable = program::build(setup, mpi, "apps/forever.c")?;
-    let program = [executable.display().to_string(), ints.into()];
-    let job = judge::launch(setup, mpi, RANKS, &environment(settings), &program, LIMIT);
+    let job = job(setup, mpi, RANKS, ("apps/forever.c", &[ints]), settings)?;
     let running = job.start(&judge::fresh_folder(setup)?)?;
     let time_limit = Instant::now() + LIMIT / 2;
     let mut victim = None;
@@ -78,7 +75,7 @@ fn kill_one(setup: &Setup, mpi: Mpi, settings: &[(&str, &str)], ints: &str) -> R
         );
         judge::check_clean(&outcome)
     };
-    check().with_context(|| format!("{}\n{}", job.reproduce(), judge::excerpt(&outcome)))
+    explained(&job, &outcome, check())
 }
 
 /// Once every rank has printed its process id: that of rank 1.
@@ -94,7 +91,7 @@ fn all_ranks_run(printed: &str) -> Option<i32> {
 }
 
 /// A rail that does not exist costs one clear line; the job runs on the others.
-pub fn rail_that_cannot_be_opened(setup: &Setup) -> Result<()> {
+pub fn missing_rail(setup: &Setup) -> Result<()> {
     let expected = reference(setup, Mpi::Open)?;
     let job = radix(setup, Mpi::Open, &[("FERRORAIL_RAILS", "loop0,nonsense")])?;
     let (outcome, stats) = run(setup, job)?;

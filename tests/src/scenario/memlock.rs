@@ -1,11 +1,10 @@
 //! Limits of locked memory: where nothing can be registered, and where large buffers cannot.
 
-use super::{environment, one_line, run};
+use super::{check_right, one_line, run};
 use crate::Setup;
 use crate::job::Job;
 use crate::judge;
 use crate::mpi::Mpi;
-use crate::program;
 use crate::stats::Stats;
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
@@ -30,11 +29,13 @@ const BLOCK: &str = "200000";
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn job(setup: &Setup, mpi: Mpi, settings: &[(&str, &str)]) -> Result<Job> {
-    let executable = program::build(setup, mpi, MOVING)?;
-    let program = [executable.display().to_string(), BLOCK.into(), "1".into()];
-    let mut all = environment(&[("FERRORAIL_NODE_SIZE", "2"), ("FERRORAIL_RAILS", "2")]);
-    all.extend(environment(settings));
-    Ok(judge::launch(setup, mpi, 4, &all, &program, LIMIT))
+    let shape = [("FERRORAIL_NODE_SIZE", "2"), ("FERRORAIL_RAILS", "2")];
+    let settings = [&shape, settings].concat();
+    let job = super::job(setup, mpi, 4, (MOVING, &[BLOCK, "1"]), &settings)?;
+    Ok(Job {
+        timeout: LIMIT,
+        ..job
+    })
 }
 
 /// The job as a user without privileges, who may lock `bytes` bytes.
@@ -84,7 +85,7 @@ pub fn modelled(setup: &Setup) -> Result<()> {
 fn check_nothing(setup: &Setup, job: Job) -> Result<u64> {
     let (outcome, stats) = run(setup, job)?;
     let check = || -> Result<u64> {
-        ensure!(outcome.stdout.contains("ok=yes"), "the data is wrong");
+        check_right(&outcome)?;
         let line = one_line(&outcome, "WARN")?;
         ensure!(line.contains("left to the host MPI"), "{line}");
         // Barriers take the front alone.
@@ -106,7 +107,7 @@ fn check_nothing(setup: &Setup, job: Job) -> Result<u64> {
 fn check_pieces(setup: &Setup, job: Job) -> Result<()> {
     let (outcome, stats) = run(setup, job)?;
     let check = |stats: &Stats| -> Result<()> {
-        ensure!(outcome.stdout.contains("ok=yes"), "the data is wrong");
+        check_right(&outcome)?;
         // Each process says it once.
         let lines = outcome.stderr.lines();
         let lines = lines.filter(|line| line.contains("in pieces")).count();

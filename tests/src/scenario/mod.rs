@@ -14,17 +14,24 @@ use crate::job::{Job, Outcome};
 use crate::judge;
 use crate::list::{Environment, sample};
 use crate::mpi::Mpi;
-use crate::pool::{Item, Load};
+use crate::pool::{Act, Item, Load};
 use crate::program;
 use crate::stats::Stats;
 use crate::{Extent, Setup};
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 
-/// A test in code.
-pub struct Scenario {
-    /// What it shows.
-    pub name: &'static str,
+/// What a scenario does.
+enum Body {
+    /// The same whatever the host MPI.
+    Alone(fn(&Setup) -> Result<()>),
+    /// For each of these, a scenario of its own.
+    Under(&'static [Mpi], fn(&Setup, Mpi) -> Result<()>),
+}
+
+/// A test in code, or one for each of several host MPIs.
+pub struct Row {
+    name: &'static str,
     /// `scenario`, or one that must be asked for.
     pub group: &'static str,
     /// Programs that it runs, compiled beforehand.
@@ -33,42 +40,31 @@ pub struct Scenario {
     pub preloads: bool,
     /// Of the scenarios of a family a sample has one; of those without a family it has all.
     family: Option<&'static str>,
-    /// Runs it.
-    pub run: fn(&Setup) -> Result<()>,
+    body: Body,
 }
 
-const fn scenario(name: &'static str, run: fn(&Setup) -> Result<()>) -> Scenario {
-    Scenario {
-        name,
-        group: "scenario",
-        programs: &[],
-        preloads: true,
-        family: None,
-        run,
-    }
+/// A test in code.
+pub struct Scenario {
+    /// What it shows: the row's name, and the host MPI where there are several.
+    pub name: String,
+    /// Its row.
+    pub row: &'static Row,
+    run: Act<'static>,
 }
 
 impl Scenario {
-    /// The same as one of a family.
-    const fn of(self, family: &'static str) -> Self {
-        Self {
-            family: Some(family),
-            ..self
-        }
-    }
-
-    /// Whether it runs.
-    pub fn is_in(&self, extent: Extent, seed: u64) -> bool {
-        let all = ALL.iter().map(|one| (one.family, one.name));
-        extent != Extent::Sample || sample::is_drawn(seed, self.family, all, self.name)
+    /// Whether it runs; `all` are there.
+    pub fn is_in(&self, extent: Extent, seed: u64, all: &[Self]) -> bool {
+        let all = all.iter().map(|one| (one.row.family, &one.name));
+        extent != Extent::Sample || sample::is_drawn(seed, self.row.family, all, &self.name)
     }
 
     /// As something to run among others; most of the time scenarios wait.
     pub fn item(&self) -> Item<'_> {
         Item {
-            name: self.name,
+            name: &self.name,
             weight: 1000,
-            load: match self.group {
+            load: match self.row.group {
                 "scenario" => Load::Asleep,
                 _ => Load::Alone,
             },
@@ -77,166 +73,133 @@ impl Scenario {
     }
 }
 
+const fn row(name: &'static str, body: Body) -> Row {
+    Row {
+        name,
+        group: "scenario",
+        programs: &[],
+        preloads: true,
+        family: None,
+        body,
+    }
+}
+
+const fn alone(name: &'static str, run: fn(&Setup) -> Result<()>) -> Row {
+    row(name, Body::Alone(run))
+}
+
+/// Under Debian's MPIs.
+const fn both(name: &'static str, run: fn(&Setup, Mpi) -> Result<()>) -> Row {
+    row(name, Body::Under(&[Mpi::Open, Mpi::Mpich], run))
+}
+
+/// Under these and that with the MPI-5 ABI.
+const fn each(name: &'static str, run: fn(&Setup, Mpi) -> Result<()>) -> Row {
+    row(name, Body::Under(&[Mpi::Open, Mpi::Mpich, Mpi::Abi], run))
+}
+
 /// A scenario on several hosts: programs are compiled where there is a compiler.
-const fn on_nodes(name: &'static str, run: fn(&Setup) -> Result<()>) -> Scenario {
-    Scenario {
+const fn on_nodes(name: &'static str, run: fn(&Setup) -> Result<()>) -> Row {
+    Row {
         group: "nodes",
         programs: rails::PROGRAMS,
-        ..scenario(name, run)
+        ..alone(name, run).of("harm between nodes")
     }
 }
 
 /// A scenario on RDMA devices: programs are compiled where there is a compiler.
-const fn with_devices(name: &'static str, run: fn(&Setup) -> Result<()>) -> Scenario {
-    Scenario {
+const fn with_devices(
+    name: &'static str,
+    programs: &'static [(Mpi, &'static str)],
+    run: fn(&Setup) -> Result<()>,
+) -> Row {
+    Row {
         group: "verbs",
-        programs: memlock::PROGRAMS,
-        ..scenario(name, run)
+        programs,
+        ..alone(name, run).of("refusals of devices")
     }
 }
 
-/// Every scenario.
-pub const ALL: &[Scenario] = &[
-    Scenario {
-        preloads: false,
-        ..scenario("killed-rank/host", faults::killed_rank_of_the_host)
-    },
-    scenario("killed-rank/openmpi", |setup| {
-        faults::killed_rank(setup, Mpi::Open)
-    })
-    .of("killed rank"),
-    scenario("killed-rank/mpich", |setup| {
-        faults::killed_rank(setup, Mpi::Mpich)
-    })
-    .of("killed rank"),
-    scenario("killed-rank/abi", |setup| {
-        faults::killed_rank(setup, Mpi::Abi)
-    })
-    .of("killed rank"),
-    scenario(
-        "rail-that-cannot-be-opened",
-        faults::rail_that_cannot_be_opened,
-    ),
-    scenario("rails-lost/openmpi", |setup| rails::lost(setup, Mpi::Open)),
-    scenario("rails-lost/mpich", |setup| rails::lost(setup, Mpi::Mpich)),
-    on_nodes("nodes-failing-rails", rails::failing).of("harm between nodes"),
-    on_nodes("nodes-device-removed", rails::device_removed).of("harm between nodes"),
-    on_nodes("nodes-rails-lost", rails::lost_between_nodes).of("harm between nodes"),
-    on_nodes("nodes-shares", rails::shares).of("harm between nodes"),
-    on_nodes("nodes-multicast-lossy", multicast::lossy).of("harm between nodes"),
-    on_nodes("nodes-preload-on-one", presence::preload_on_one_host).of("harm between nodes"),
-    scenario("device-memory/openmpi", |setup| {
-        presence::device_memory(setup, Mpi::Open)
-    })
-    .of("device memory"),
-    scenario("device-memory/mpich", |setup| {
-        presence::device_memory(setup, Mpi::Mpich)
-    })
-    .of("device memory"),
-    scenario("sessions-alone/mpich", |setup| {
-        presence::sessions_alone(setup, Mpi::Mpich)
-    }),
-    scenario("sessions-alone/abi", |setup| {
-        presence::sessions_alone(setup, Mpi::Abi)
-    }),
-    scenario("tiny-dev-shm", faults::tiny_dev_shm),
-    scenario("memlock-modelled", memlock::modelled),
-    with_devices("verbs-memlock", memlock::on_devices).of("refusals of devices"),
-    scenario("failing-steps/openmpi", |setup| {
-        steps::failing_steps(setup, Mpi::Open)
-    })
-    .of("failing steps"),
-    scenario("failing-steps/mpich", |setup| {
-        steps::failing_steps(setup, Mpi::Mpich)
-    })
-    .of("failing steps"),
-    scenario("refused-memory/openmpi", |setup| {
-        steps::refused_memory(setup, Mpi::Open)
-    })
-    .of("refused memory"),
-    scenario("refused-memory/mpich", |setup| {
-        steps::refused_memory(setup, Mpi::Mpich)
-    })
-    .of("refused memory"),
-    Scenario {
-        programs: steps::PROGRAMS,
-        ..with_devices("verbs-failing-steps", steps::failing_on_devices)
+impl Row {
+    /// The same as one of a family.
+    const fn of(self, family: &'static str) -> Self {
+        Self {
+            family: Some(family),
+            ..self
+        }
     }
-    .of("refusals of devices"),
-    scenario("hang-tells/openmpi", |setup| steps::hang(setup, Mpi::Open)).of("hang tells"),
-    scenario("hang-tells/mpich", |setup| steps::hang(setup, Mpi::Mpich)).of("hang tells"),
-    scenario("stopped-rank/openmpi", |setup| {
-        steps::stopped(setup, Mpi::Open)
-    })
-    .of("stopped or killed"),
-    scenario("stopped-rank/mpich", |setup| {
-        steps::stopped(setup, Mpi::Mpich)
-    })
-    .of("stopped or killed"),
-    scenario("killed-rank-anywhere/openmpi", |setup| {
-        steps::killed(setup, Mpi::Open)
-    })
-    .of("stopped or killed"),
-    scenario("killed-rank-anywhere/mpich", |setup| {
-        steps::killed(setup, Mpi::Mpich)
-    })
-    .of("stopped or killed"),
-    scenario("stopped-for-ever/openmpi", |setup| {
-        steps::stopped_for_ever(setup, Mpi::Open)
-    })
-    .of("stopped or killed"),
-    scenario("stopped-for-ever/mpich", |setup| {
-        steps::stopped_for_ever(setup, Mpi::Mpich)
-    })
-    .of("stopped or killed"),
-    scenario("libraries-absent", environment::libraries_absent),
-    scenario("launcher-undisturbed", environment::launcher_undisturbed),
-    scenario(
-        "plain-program-undisturbed",
-        environment::plain_program_undisturbed,
+
+    fn scenarios(&'static self) -> Vec<Scenario> {
+        match self.body {
+            Body::Alone(run) => vec![Scenario {
+                name: self.name.to_owned(),
+                row: self,
+                run: Box::new(run),
+            }],
+            Body::Under(mpis, run) => {
+                let scenarios = mpis.iter().map(|&mpi| Scenario {
+                    name: format!("{}/{mpi}", self.name),
+                    row: self,
+                    run: Box::new(move |setup| run(setup, mpi)),
+                });
+                scenarios.collect()
+            }
+        }
+    }
+}
+
+const NEITHER_OPEN: &[Mpi] = &[Mpi::Mpich, Mpi::Abi];
+
+static ROWS: &[Row] = &[
+    Row {
+        preloads: false,
+        ..alone("killed-rank/host", faults::killed_rank_of_the_host)
+    },
+    each("killed-rank", faults::killed_rank).of("killed rank"),
+    alone("rail-that-cannot-be-opened", faults::missing_rail),
+    both("rails-lost", rails::lost),
+    on_nodes("nodes-failing-rails", rails::failing),
+    on_nodes("nodes-device-removed", rails::device_removed),
+    on_nodes("nodes-rails-lost", rails::lost_between_nodes),
+    on_nodes("nodes-shares", rails::shares),
+    on_nodes("nodes-multicast-lossy", multicast::lossy),
+    on_nodes("nodes-preload-on-one", presence::preload_on_one_host),
+    both("device-memory", presence::device_memory).of("device memory"),
+    row(
+        "sessions-alone",
+        Body::Under(NEITHER_OPEN, presence::sessions_alone),
     ),
-    scenario("unknown-setting", environment::unknown_setting),
-    scenario("unknown-value", environment::unknown_value),
-    scenario("statistics-complete/openmpi", |setup| {
-        statistics::complete(setup, Mpi::Open)
-    })
-    .of("statistics complete"),
-    scenario("statistics-complete/mpich", |setup| {
-        statistics::complete(setup, Mpi::Mpich)
-    })
-    .of("statistics complete"),
-    scenario("tool-in-front/openmpi", |setup| {
-        tools::in_front(setup, Mpi::Open)
-    })
-    .of("tool in front or behind"),
-    scenario("tool-in-front/mpich", |setup| {
-        tools::in_front(setup, Mpi::Mpich)
-    })
-    .of("tool in front or behind"),
-    scenario("tool-in-front/abi", |setup| {
-        tools::in_front(setup, Mpi::Abi)
-    })
-    .of("tool in front or behind"),
-    scenario("tool-behind/openmpi", |setup| {
-        tools::behind(setup, Mpi::Open)
-    })
-    .of("tool in front or behind"),
-    scenario("tool-behind/mpich", |setup| {
-        tools::behind(setup, Mpi::Mpich)
-    })
-    .of("tool in front or behind"),
-    scenario("tool-that-hides-calls/openmpi", |setup| {
-        tools::rival(setup, Mpi::Open)
-    }),
-    scenario("tool-that-hides-calls/mpich", |setup| {
-        tools::rival(setup, Mpi::Mpich)
-    }),
-    scenario("files/openmpi", |setup| tools::files(setup, Mpi::Open)),
-    scenario("files/mpich", |setup| tools::files(setup, Mpi::Mpich)),
-    scenario("exec/openmpi", |setup| environment::exec(setup, Mpi::Open)),
-    scenario("exec/mpich", |setup| environment::exec(setup, Mpi::Mpich)),
-    scenario("exec/abi", |setup| environment::exec(setup, Mpi::Abi)),
+    alone("tiny-dev-shm", faults::tiny_dev_shm),
+    alone("memlock-modelled", memlock::modelled),
+    with_devices("verbs-memlock", memlock::PROGRAMS, memlock::on_devices),
+    both("failing-steps", steps::failing_steps).of("failing steps"),
+    both("refused-memory", steps::refused_memory).of("refused memory"),
+    with_devices(
+        "verbs-failing-steps",
+        steps::PROGRAMS,
+        steps::failing_on_devices,
+    ),
+    both("hang-tells", steps::hang).of("hang tells"),
+    both("stopped-rank", steps::stopped).of("stopped or killed"),
+    both("killed-rank-anywhere", steps::killed).of("stopped or killed"),
+    both("stopped-for-ever", steps::stopped_for_ever).of("stopped or killed"),
+    alone("libraries-absent", environment::libraries_absent),
+    alone("launcher-undisturbed", environment::launcher_undisturbed),
+    alone("plain-program-undisturbed", environment::plain_program),
+    alone("unknown-setting", environment::unknown_setting),
+    alone("unknown-value", environment::unknown_value),
+    both("statistics-complete", statistics::complete).of("statistics complete"),
+    each("tool-in-front", tools::in_front).of("tool in front or behind"),
+    both("tool-behind", tools::behind).of("tool in front or behind"),
+    both("tool-that-hides-calls", tools::rival),
+    both("files", tools::files),
+    each("exec", environment::exec),
 ];
+
+/// Every scenario.
+pub fn all() -> Vec<Scenario> {
+    ROWS.iter().flat_map(Row::scenarios).collect()
+}
 
 /// The application that scenarios run: small, and its output is known by its hash.
 const RADIX: &str = "apps/radix.c";
@@ -263,23 +226,36 @@ fn environment(pairs: &[(&str, &str)]) -> Environment {
     owned.collect()
 }
 
+/// The program of `source`, which is compiled if need be, and its arguments.
+fn words(setup: &Setup, mpi: Mpi, source: &str, arguments: &[&str]) -> Result<Vec<String>> {
+    let executable = program::build(setup, mpi, source)?;
+    let mut words = vec![executable.display().to_string()];
+    words.extend(arguments.iter().map(|&word| word.to_owned()));
+    Ok(words)
+}
+
+/// A program with arguments on so many ranks of this host.
+fn job(
+    setup: &Setup,
+    mpi: Mpi,
+    ranks: u32,
+    (source, arguments): (&str, &[&str]),
+    settings: &[(&str, &str)],
+) -> Result<Job> {
+    let words = words(setup, mpi, source, arguments)?;
+    let settings = environment(settings);
+    Ok(judge::launch(setup, mpi, ranks, &settings, &words, LIMIT))
+}
+
 /// A small sort on four ranks, two virtual nodes and two loopback rails, with more settings.
 fn radix(setup: &Setup, mpi: Mpi, settings: &[(&str, &str)]) -> Result<Job> {
-    let executable = program::build(setup, mpi, RADIX)?;
-    let program = [
-        executable.display().to_string(),
-        "-n".into(),
-        "20000".into(),
-        "-s".into(),
-        "1".into(),
-    ];
-    let mut all = environment(&[
+    let shape = [
         ("FERRORAIL_FABRIC", "loopback"),
         ("FERRORAIL_NODE_SIZE", "2"),
         ("FERRORAIL_RAILS", "2"),
-    ]);
-    all.extend(environment(settings));
-    Ok(judge::launch(setup, mpi, 4, &all, &program, LIMIT))
+    ];
+    let program: (_, &[&str]) = (RADIX, &["-n", "20000", "-s", "1"]);
+    job(setup, mpi, 4, program, &[&shape, settings].concat())
 }
 
 /// What the job's ranks preload: `LD_PRELOAD=` and the libraries.
@@ -311,12 +287,22 @@ fn run(setup: &Setup, mut job: Job) -> Result<(Outcome, Stats)> {
     let statistics = folder.join("stats.json");
     let file = statistics.display().to_string();
     job.environment.insert("FERRORAIL_STATS".into(), file);
-    let particulars =
-        |outcome: &Outcome| format!("{}\n{}", job.reproduce(), judge::excerpt(outcome));
     let outcome = job.run(&folder)?;
-    judge::check_end(&outcome).with_context(|| particulars(&outcome))?;
-    let stats = Stats::read(&statistics).with_context(|| particulars(&outcome))?;
+    let stats = judge::check_end(&outcome).and_then(|()| Stats::read(&statistics));
+    let stats = explained(&job, &outcome, stats)?;
     Ok((outcome, stats))
+}
+
+/// With what shows a failure again, and how it looked.
+fn explained<T>(job: &Job, outcome: &Outcome, result: Result<T>) -> Result<T> {
+    result.with_context(|| format!("\n  {}\n{}", job.reproduce(), judge::excerpt(outcome)))
+}
+
+/// Whether the program says that all data is right.
+fn check_right(outcome: &Outcome) -> Result<()> {
+    let is_right = outcome.stdout.contains("ok=yes");
+    ensure!(is_right, "wrong data\n{}", judge::excerpt(outcome));
+    Ok(())
 }
 
 /// The same job over the host alone: what the output must be.

@@ -1,12 +1,12 @@
 //! Multicasts between machines whose rails lose, double and overtake what they carry.
 
-use super::environment;
-use super::rails::{MULTICASTS, explained, rail, words};
+use super::rails::{MULTICASTS, rail};
+use super::{check_right, environment, explained, words};
 use crate::Setup;
 use crate::judge;
 use crate::mpi::Mpi;
 use crate::stats::Stats;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use std::time::{Duration, Instant};
 
 /// What rails do to packets, how long the messages then are, and how many the root is ahead.
@@ -68,7 +68,7 @@ fn run(setup: &Setup, (rules, arguments): &Network) -> Result<()> {
     let begun = Instant::now();
     let outcome = job.run(&folder)?;
     let right = judge::check_end(&outcome).and_then(|()| {
-        ensure!(outcome.stdout.contains("ok=yes"), "wrong data");
+        check_right(&outcome)?;
         let stats = Stats::read(&statistics)?;
         stats.check_multicast(&["messages", "no refused"].map(str::to_owned))?;
         let counters = serde_json::to_string(&stats.multicast)?;

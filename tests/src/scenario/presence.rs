@@ -1,6 +1,6 @@
 //! Ranks that make ferrorail keep away from communicators.
 
-use super::{LIMIT, environment, one_line, preload, preloads, rails, run};
+use super::{LIMIT, check_right, environment, job, one_line, preload, preloads, rails, run, words};
 use crate::Setup;
 use crate::judge;
 use crate::mpi::Mpi;
@@ -9,26 +9,20 @@ use anyhow::{Context, Result, ensure};
 
 /// One of the ranks loads a driver for devices, after the world was used.
 pub fn device_memory(setup: &Setup, mpi: Mpi) -> Result<()> {
-    let executable = program::build(setup, mpi, "c/device_memory.c")?;
     let driver = setup.work.join("libcuda.so.1");
     program::build_library(setup, &driver, "aids/device_driver.c")?;
+    let driver = driver.display().to_string();
     for node_size in ["0", "1"] {
         for setting in ["auto", "none"] {
-            let settings = environment(&[
+            let settings = [
                 ("FERRORAIL_FABRIC", "loopback"),
                 ("FERRORAIL_NODE_SIZE", node_size),
                 ("FERRORAIL_DEVICE_MEMORY", setting),
-            ]);
-            let words = [&executable, &driver].map(|path| path.display().to_string());
-            let words: Vec<String> = words.into_iter().chain(["1".into()]).collect();
-            let job = judge::launch(setup, mpi, 5, &settings, &words, LIMIT);
-            let (outcome, stats) = run(setup, job)?;
+            ];
+            let program: (_, &[&str]) = ("c/device_memory.c", &[&driver, "1"]);
+            let (outcome, stats) = run(setup, job(setup, mpi, 5, program, &settings)?)?;
             let particulars = || format!("nodes of {node_size}, {setting}");
-            ensure!(
-                outcome.stdout.contains("ok=yes"),
-                "{}",
-                judge::excerpt(&outcome)
-            );
+            check_right(&outcome)?;
             stats.check_taken().with_context(particulars)?;
             let reasons: &[&str] = match setting {
                 "none" => &[],
@@ -47,24 +41,19 @@ pub fn device_memory(setup: &Setup, mpi: Mpi) -> Result<()> {
 
 /// A program that never calls `MPI_Init` runs as without ferrorail, which leaves no statistics then.
 pub fn sessions_alone(setup: &Setup, mpi: Mpi) -> Result<()> {
-    let executable = program::build(setup, mpi, "c/sessions.c")?;
-    let words = [executable.display().to_string(), "alone".into()];
-    let settings = environment(&[("FERRORAIL_FABRIC", "loopback")]);
-    let job = judge::launch(setup, mpi, 3, &settings, &words, LIMIT / 2);
+    let settings = [("FERRORAIL_FABRIC", "loopback")];
+    let mut job = job(setup, mpi, 3, ("c/sessions.c", &["alone"]), &settings)?;
+    job.timeout = LIMIT / 2;
     let outcome = job.run(&judge::fresh_folder(setup)?)?;
     judge::check_end(&outcome).with_context(|| judge::excerpt(&outcome))?;
-    ensure!(
-        outcome.stdout.contains("ok=yes"),
-        "{}",
-        judge::excerpt(&outcome)
-    );
+    check_right(&outcome)?;
     judge::check_silence(&outcome.stderr)
 }
 
 /// The launcher's environment preloads, which Open MPI does not pass on to other hosts: the job runs right
 /// without ferrorail, and one line says whom it lacks.
 pub fn preload_on_one_host(setup: &Setup) -> Result<()> {
-    let program = rails::words(setup, Mpi::Open, rails::SIZES, &["65536"])?;
+    let program = words(setup, Mpi::Open, rails::SIZES, &["65536"])?;
     let hosts = (4, setup.hosts(2)?);
     let none = environment(&[]);
     let mut job = judge::launch_on(setup, Mpi::Open, hosts, &none, &program, 2 * LIMIT);

@@ -1,13 +1,12 @@
 //! Rails that fail and come back, that are all lost, or that differ in speed. Between nodes the
 //! command `rail` of `scripts/soft-roce` does that to them.
 
-use super::{LIMIT, environment};
+use super::{LIMIT, check_right, environment, explained, job, words};
 use crate::Setup;
-use crate::job::{Job, Outcome, Running};
+use crate::job::{Outcome, Running};
 use crate::judge;
 use crate::list::Environment;
 use crate::mpi::Mpi;
-use crate::program;
 use crate::stats::Stats;
 use anyhow::{Context, Result, bail, ensure};
 use ferrorail_base::random::SplitMix64;
@@ -33,8 +32,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// All rails go down: every rank gets an error through its handler, soon, and nobody hangs.
 pub fn lost(setup: &Setup, mpi: Mpi) -> Result<()> {
-    let program = words(setup, mpi, MIXED, &["1", "30000", "100000", "3000"])?;
-    let settings = environment(&[
+    let program: (_, &[&str]) = (MIXED, &["1", "30000", "100000", "3000"]);
+    let settings = [
         ("FERRORAIL_FABRIC", "loopback"),
         ("FERRORAIL_NODE_SIZE", "2"),
         ("FERRORAIL_RAIL_TIMEOUT", "40"),
@@ -43,8 +42,8 @@ pub fn lost(setup: &Setup, mpi: Mpi) -> Result<()> {
             "FERRORAIL_LOOPBACK_FAULTS",
             "loop1:down:after=200,loop0:down:after=300",
         ),
-    ]);
-    let job = judge::launch(setup, mpi, RANKS, &settings, &program, LIMIT);
+    ];
+    let job = job(setup, mpi, RANKS, program, &settings)?;
     let outcome = job.run(&judge::fresh_folder(setup)?)?;
     explained(&job, &outcome, check_lost(&outcome))
 }
@@ -56,22 +55,6 @@ fn check_lost(outcome: &Outcome) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn explained<T>(job: &Job, outcome: &Outcome, result: Result<T>) -> Result<T> {
-    result.with_context(|| format!("{}\n{}", job.reproduce(), judge::excerpt(outcome)))
-}
-
-pub(super) fn words(
-    setup: &Setup,
-    mpi: Mpi,
-    source: &str,
-    arguments: &[&str],
-) -> Result<Vec<String>> {
-    let executable = program::build(setup, mpi, source)?;
-    let mut words = vec![executable.display().to_string()];
-    words.extend(arguments.iter().map(|&word| word.to_owned()));
-    Ok(words)
-}
-
 /// Settings of jobs between nodes. Their log says when lanes fail and come back.
 fn between_nodes() -> Environment {
     environment(&[
@@ -81,13 +64,6 @@ fn between_nodes() -> Environment {
         ("FERRORAIL_RAIL_PROBE", "200"),
         ("FERRORAIL_LOG", "ferrorail_rdma_transport=debug"),
     ])
-}
-
-/// What is done to a rail, and what undoes it.
-#[derive(Clone, Copy, Debug)]
-enum Act {
-    Down,
-    Cut,
 }
 
 /// `rail` in the guests: `host` is one of them, or `all`.
@@ -177,7 +153,7 @@ fn check_harmed(
     judge: impl FnOnce(&Stats) -> Result<()>,
 ) -> Result<()> {
     judge::check_end(outcome)?;
-    ensure!(outcome.stdout.contains("ok=yes"), "wrong data");
+    check_right(outcome)?;
     let stats = Stats::read(statistics)?;
     judge(&stats)?;
     for row in &stats.rails {
@@ -200,14 +176,10 @@ fn break_rails(setup: &Setup, running: &mut Running) -> Result<()> {
         let place = draw.below(3) as usize;
         let host = ["all", &setup.hosts[0], &setup.hosts[1]][place];
         let index = draw.below(2);
-        let act = [Act::Down, Act::Cut][draw.below(2) as usize];
+        let act = ["down", "cut"][draw.below(2) as usize];
         let lasts = Duration::from_millis(200 + draw.below(4000));
-        let word = match act {
-            Act::Down => "down",
-            Act::Cut => "cut",
-        };
-        println!("     failure {number}: rail {index} of {host} {word} for {lasts:?}");
-        rail(host, index, &[word])?;
+        println!("     failure {number}: rail {index} of {host} {act} for {lasts:?}");
+        rail(host, index, &[act])?;
         std::thread::sleep(lasts);
         rail(host, index, &["restore"])?;
         // What the fault did may still show for as long as a lane takes to break.

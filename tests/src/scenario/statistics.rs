@@ -1,12 +1,9 @@
 //! The statistics tell all calls of all ranks, whichever communicators they were on.
 
-use super::{LIMIT, environment, run};
+use super::{job, run};
 use crate::Setup;
-use crate::judge;
 use crate::mpi::Mpi;
-use crate::program;
 use anyhow::{Context, Result, ensure};
-use ferrorail_engine::Report;
 
 const PROGRAM: &str = "c/counted_calls.c";
 
@@ -36,14 +33,12 @@ fn one(
     (node_size, enable): (&str, &str),
     arguments: &[&str],
 ) -> Result<()> {
-    let mut words = vec![program::build(setup, mpi, PROGRAM)?.display().to_string()];
-    words.extend(arguments.iter().map(|&word| word.to_owned()));
-    let settings = environment(&[
+    let settings = [
         ("FERRORAIL_FABRIC", "loopback"),
         ("FERRORAIL_NODE_SIZE", node_size),
         ("FERRORAIL_ENABLE", enable),
-    ]);
-    let job = judge::launch(setup, mpi, ranks, &settings, &words, LIMIT);
+    ];
+    let job = job(setup, mpi, ranks, (PROGRAM, arguments), &settings)?;
     let (outcome, stats) = run(setup, job)?;
     let number = |name: &str| -> Result<u64> {
         let (_, rest) = outcome.stdout.split_once(name).context("no number")?;
@@ -60,8 +55,7 @@ fn one(
         (taken, forwarded) == expected,
         "{taken} calls taken and {forwarded} left, of {calls} and {left}"
     );
-    let report = std::fs::read_to_string(judge::folder(setup).join("stats.json"))?;
-    let share = serde_json::from_str::<Report>(&report)?.collective_calls;
+    let share = &stats.collective_calls;
     ensure!(
         (share.taken, share.all) == (taken, calls + left),
         "the share is of {share:?}"

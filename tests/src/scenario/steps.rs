@@ -1,6 +1,6 @@
 //! A set-up of which one step fails, and ranks that are stopped or killed.
 
-use super::{LIMIT, environment, preload_in_front};
+use super::{LIMIT, check_right, explained, preload_in_front};
 use crate::job::{Job, Outcome};
 use crate::judge;
 use crate::mpi::Mpi;
@@ -71,9 +71,7 @@ pub fn refused_memory(setup: &Setup, mpi: Mpi) -> Result<()> {
             ensure!(pieces >= REFUSED_MIN, "only {pieces} pieces were refused");
             Ok(())
         });
-        judged
-            .with_context(|| format!("\n  {}\n{}", job.reproduce(), judge::excerpt(&outcome)))
-            .with_context(|| format!("in nodes of {node_size}"))?;
+        explained(&job, &outcome, judged).with_context(|| format!("in nodes of {node_size}"))?;
     }
     Ok(())
 }
@@ -94,8 +92,7 @@ fn each_step(
         let failing = format!("{step}{}", if step == 0 { "" } else { rest });
         job.environment.insert("FAIL_STEP".into(), failing);
         let outcome = job.run(&judge::fresh_folder(setup)?)?;
-        right(&outcome)
-            .with_context(|| format!("\n  {}\n{}", job.reproduce(), judge::excerpt(&outcome)))
+        explained(&job, &outcome, right(&outcome))
             .with_context(|| format!("step {step} in nodes of {node_size}"))?;
         Ok(outcome)
     };
@@ -124,8 +121,7 @@ fn each_step(
 /// The job ended well, with right results.
 fn right(outcome: &Outcome) -> Result<()> {
     judge::check_end(outcome)?;
-    ensure!(outcome.stdout.contains("ok=yes"), "the data is wrong");
-    Ok(())
+    check_right(outcome)
 }
 
 /// How many steps the rank has made.
@@ -141,12 +137,12 @@ fn steps_in(outcome: &Outcome) -> Result<u32> {
 /// MPI or elsewhere.
 pub fn hang(setup: &Setup, mpi: Mpi) -> Result<()> {
     const LIMIT: Duration = Duration::from_secs(4);
-    let nodes = environment(&[
+    let nodes = [
         ("FERRORAIL_FABRIC", "loopback"),
         ("FERRORAIL_NODE_SIZE", "2"),
-    ]);
-    let program = [program::build(setup, mpi, HANGS)?.display().to_string()];
-    let job = judge::launch(setup, mpi, 4, &nodes, &program, LIMIT);
+    ];
+    let mut job = super::job(setup, mpi, 4, (HANGS, &[]), &nodes)?;
+    job.timeout = LIMIT;
     let outcome = job.run(&judge::fresh_folder(setup)?)?;
     let excerpt = judge::excerpt(&outcome);
     ensure!(outcome.status.is_none(), "the job ended\n{excerpt}");
@@ -235,14 +231,14 @@ fn each_moment(
                 ensure!(broke, "the rank did not break");
                 Ok(())
             });
-            judged
-                .with_context(|| format!("\n  {}\n{}", job.reproduce(), judge::excerpt(&outcome)))
+            explained(&job, &outcome, judged)
                 .with_context(|| format!("{moment} in nodes of {node_size}"))?;
         }
     }
     Ok(())
 }
 
+/// On [`RANKS`] ranks, with time for emulated machines, which are slow.
 fn job(
     setup: &Setup,
     mpi: Mpi,
@@ -250,10 +246,9 @@ fn job(
     arguments: &[&str],
     settings: &[(&str, &str)],
 ) -> Result<Job> {
-    let mut words = vec![program::build(setup, mpi, source)?.display().to_string()];
-    words.extend(arguments.iter().map(|&word| word.to_owned()));
-    let settings = environment(settings);
-    // Emulated machines are slow.
-    let limit = 2 * LIMIT;
-    Ok(judge::launch(setup, mpi, RANKS, &settings, &words, limit))
+    let job = super::job(setup, mpi, RANKS, (source, arguments), settings)?;
+    Ok(Job {
+        timeout: 2 * LIMIT,
+        ..job
+    })
 }

@@ -1,10 +1,9 @@
 //! Tools that wrap MPI calls: in front of ferrorail, behind it, in the program; and what the MPI library
 //! calls by itself.
 
-use super::{LIMIT, environment, one_line, preload_in_front, preloads, run};
+use super::{check_right, job, one_line, preload_in_front, preloads, run};
 use crate::Setup;
-use crate::job::{Job, Outcome};
-use crate::judge;
+use crate::job::Outcome;
 use crate::mpi::Mpi;
 use crate::program;
 use crate::stats::Stats;
@@ -46,14 +45,9 @@ fn all(setup: &Setup, mpi: Mpi, place: Place) -> Result<()> {
             .display()
             .to_string();
         for (source, arguments, reasons) in PROGRAMS {
-            let words: Vec<_> = arguments.iter().map(|&word| word.to_owned()).collect();
-            let (outcome, stats) = with_tool(setup, mpi, place, &tool, (source, &words))
+            let (outcome, stats) = with_tool(setup, mpi, place, &tool, (source, arguments))
                 .with_context(|| format!("{source} under a tool that wraps {wrapped}"))?;
-            ensure!(
-                outcome.stdout.contains("ok=yes"),
-                "{}",
-                judge::excerpt(&outcome)
-            );
+            check_right(&outcome)?;
             stats.check_taken()?;
             let reasons: Vec<_> = reasons.iter().map(|&reason| reason.to_owned()).collect();
             stats.check_forwarded(&reasons)?;
@@ -68,11 +62,7 @@ fn all(setup: &Setup, mpi: Mpi, place: Place) -> Result<()> {
             .filter(|_| wrapped == "ALL" && mpi != Mpi::Abi);
         for source in fortran {
             let (outcome, stats) = with_tool(setup, mpi, place, &tool, (source, &[]))?;
-            ensure!(
-                outcome.stdout.contains("ok=yes"),
-                "{}",
-                judge::excerpt(&outcome)
-            );
+            check_right(&outcome)?;
             stats.check_taken()?;
             stats.check_forwarded(&[])?;
         }
@@ -86,13 +76,9 @@ pub fn rival(setup: &Setup, mpi: Mpi) -> Result<()> {
     let tool = program::build_tool(setup, mpi, "RIVAL")?
         .display()
         .to_string();
-    let words = ["20000", "1", "200"].map(str::to_owned);
-    let (outcome, stats) = with_tool(setup, mpi, Place::Front, &tool, (COLLECTIVES, &words))?;
-    ensure!(
-        outcome.stdout.contains("ok=yes"),
-        "{}",
-        judge::excerpt(&outcome)
-    );
+    let program: (_, &[&str]) = (COLLECTIVES, &["20000", "1", "200"]);
+    let (outcome, stats) = with_tool(setup, mpi, Place::Front, &tool, program)?;
+    check_right(&outcome)?;
     let reasons = [
         "inter-communicator",
         "PMPI_* bypasses ferrorail (see the warning)",
@@ -108,12 +94,8 @@ pub fn rival(setup: &Setup, mpi: Mpi) -> Result<()> {
 
 /// What the MPI library does for files goes through `PMPI_*` in MPICH, and stays its own.
 pub fn files(setup: &Setup, mpi: Mpi) -> Result<()> {
-    let (outcome, stats) = run(setup, job(setup, mpi, 2, (FILES, &[]))?)?;
-    ensure!(
-        outcome.stdout.contains("ok=yes"),
-        "{}",
-        judge::excerpt(&outcome)
-    );
+    let (outcome, stats) = run(setup, job(setup, mpi, 2, (FILES, &[]), &SHAPE)?)?;
+    check_right(&outcome)?;
     stats.check_forwarded(&[])?;
     let others: Vec<_> = stats
         .collectives
@@ -129,24 +111,19 @@ pub fn files(setup: &Setup, mpi: Mpi) -> Result<()> {
     Ok(())
 }
 
-fn job(setup: &Setup, mpi: Mpi, ranks: u32, (source, arguments): (&str, &[String])) -> Result<Job> {
-    let mut words = vec![program::build(setup, mpi, source)?.display().to_string()];
-    words.extend_from_slice(arguments);
-    let settings = environment(&[
-        ("FERRORAIL_FABRIC", "loopback"),
-        ("FERRORAIL_NODE_SIZE", "2"),
-    ]);
-    Ok(judge::launch(setup, mpi, ranks, &settings, &words, LIMIT))
-}
+const SHAPE: [(&str, &str); 2] = [
+    ("FERRORAIL_FABRIC", "loopback"),
+    ("FERRORAIL_NODE_SIZE", "2"),
+];
 
 fn with_tool(
     setup: &Setup,
     mpi: Mpi,
     place: Place,
     tool: &str,
-    program: (&str, &[String]),
+    program: (&str, &[&str]),
 ) -> Result<(Outcome, Stats)> {
-    let mut job = job(setup, mpi, 3, program)?;
+    let mut job = job(setup, mpi, 3, program, &SHAPE)?;
     match place {
         Place::Front => preload_in_front(&mut job, tool)?,
         Place::Behind => preloads(&mut job)?.push_str(&format!(":{tool}")),
