@@ -13,6 +13,7 @@ mod instance;
 mod job_sizes;
 mod measure;
 mod mode;
+mod mpi_functions;
 mod operation;
 mod plan;
 mod raw;

@@ -2,17 +2,26 @@
 //! its own size.
 
 use super::contender::Contender;
-use anyhow::{Result, anyhow};
+use super::mpi_functions::mpi_functions;
+use anyhow::Result;
 use ferrorail_mpi_abi::{Comm, Host, Info};
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString};
 
 const NODE_SIZE: &str = "FERRORAIL_NODE_SIZE";
 const KEY: &CStr = c"ferrorail_node_size";
 
-/// `MPI_Info_create`, `MPI_Info_free`.
-type OnInfo = unsafe extern "C" fn(*mut Info) -> c_int;
-/// `MPI_Comm_set_info`.
-type SetInfo = unsafe extern "C" fn(Comm, Info) -> c_int;
+mpi_functions! {
+    Infos {
+        create = "Info_create" (info: *mut Info);
+        free = "Info_free" (info: *mut Info);
+    }
+}
+
+mpi_functions! {
+    Keys {
+        set = "Comm_set_info" (comm: Comm, info: Info);
+    }
+}
 
 /// Gives `comm` nodes of `node_size` ranks, as `contenders` see it: those whose nodes are virtual, and
 /// have no size in their own settings. Collective.
@@ -23,16 +32,12 @@ pub fn tell(host: &Host, comm: Comm, node_size: usize, contenders: &[Contender])
     if std::env::var_os(NODE_SIZE).is_none() {
         return Ok(());
     }
-    let find = |name: &str| -> Result<OnInfo> {
-        let address = host.function(name);
-        let address = address.ok_or_else(|| anyhow!("the MPI library has no {name}"))?;
-        // SAFETY: the standard defines this prototype for these names.
-        Ok(unsafe { std::mem::transmute::<*mut std::ffi::c_void, OnInfo>(address.as_ptr()) })
-    };
-    let (create, free) = (find("PMPI_Info_create")?, find("PMPI_Info_free")?);
+    let of_host = |name: &str| host.function(&format!("PMPI_{name}"));
+    // SAFETY: these are the host's functions.
+    let infos = unsafe { Infos::load(host, of_host)? };
     let mut info = Info(0);
     // SAFETY: `info` is live and as large as any handle.
-    host.check("MPI_Info_create", unsafe { create(&mut info) })?;
+    unsafe { infos.create(&mut info)? };
     let value = CString::new(node_size.to_string())?;
     host.set_info_value(info, KEY, &value)?;
     for contender in contenders {
@@ -43,19 +48,16 @@ pub fn tell(host: &Host, comm: Comm, node_size: usize, contenders: &[Contender])
         if own.into_iter().any(|(name, _)| name == NODE_SIZE) {
             continue;
         }
-        let instance = contender.instance.as_ref();
-        let Some(address) = instance.and_then(|instance| instance.symbol("MPI_Comm_set_info"))
-        else {
+        let Some(instance) = &contender.instance else {
             continue;
         };
-        // SAFETY: the library has the MPI function of that name there, and both handles are live.
-        let code = unsafe {
-            let set = std::mem::transmute::<*mut std::ffi::c_void, SetInfo>(address.as_ptr());
-            set(comm, info)
-        };
-        host.check("MPI_Comm_set_info", code)?;
+        let of_library = |name: &str| instance.symbol(&format!("MPI_{name}"));
+        // SAFETY: the library has the MPI function of that name there, if any.
+        if let Ok(keys) = unsafe { Keys::load(host, of_library) } {
+            // SAFETY: both handles are live.
+            unsafe { keys.set(comm, info)? };
+        }
     }
     // SAFETY: made above, given back once.
-    host.check("MPI_Info_free", unsafe { free(&mut info) })?;
-    Ok(())
+    unsafe { infos.free(&mut info) }
 }

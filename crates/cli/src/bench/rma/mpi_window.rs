@@ -1,7 +1,8 @@
 //! Windows of an MPI library: the host's, or ours.
 
 use super::window::{Implementation, Need, Window};
-use anyhow::{Result, anyhow};
+use crate::bench::mpi_functions::mpi_functions;
+use anyhow::Result;
 use ferrorail_mpi_abi::{Comm, Datatype, Group, Host, Info, Op, Win};
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -9,58 +10,33 @@ use std::ptr::NonNull;
 type In = *const c_void;
 type Out = *mut c_void;
 
-macro_rules! functions {
-    ($table:ident { $($name:ident = $symbol:literal ($($argument:ty),*);)* }) => {
-        /// Prototypes (MPI 4.1, chapters 7 and 12), with handles as register values.
-        struct $table {
-            $($name: unsafe extern "C" fn($($argument),*) -> c_int,)*
-        }
-
-        impl $table {
-            /// # Safety
-            /// `find` gives the MPI functions of the names that it is asked for.
-            unsafe fn load(find: impl Fn(&str) -> Option<NonNull<c_void>>) -> Result<Self> {
-                Ok(Self {
-                    $($name: {
-                        let missing = || anyhow!("there is no {}", $symbol);
-                        let address = find($symbol).ok_or_else(missing)?.as_ptr();
-                        type F = unsafe extern "C" fn($($argument),*) -> c_int;
-                        // SAFETY: the standard defines this prototype for this name.
-                        unsafe { std::mem::transmute::<*mut c_void, F>(address) }
-                    },)*
-                })
-            }
-        }
-    };
-}
-
-functions! {
+mpi_functions! {
     Functions {
-        create = "Win_create" (Out, isize, c_int, Info, Comm, *mut Win);
-        allocate = "Win_allocate" (isize, c_int, Info, Comm, Out, *mut Win);
-        free = "Win_free" (*mut Win);
-        fence = "Win_fence" (c_int, Win);
-        post = "Win_post" (Group, c_int, Win);
-        start = "Win_start" (Group, c_int, Win);
-        complete = "Win_complete" (Win);
-        wait = "Win_wait" (Win);
-        lock = "Win_lock" (c_int, c_int, c_int, Win);
-        unlock = "Win_unlock" (c_int, Win);
-        lock_all = "Win_lock_all" (c_int, Win);
-        unlock_all = "Win_unlock_all" (Win);
-        flush = "Win_flush" (c_int, Win);
-        put = "Put" (In, c_int, Datatype, c_int, isize, c_int, Datatype, Win);
-        get = "Get" (Out, c_int, Datatype, c_int, isize, c_int, Datatype, Win);
-        accumulate = "Accumulate" (In, c_int, Datatype, c_int, isize, c_int, Datatype, Op, Win);
-        fetch_and_op = "Fetch_and_op" (In, Out, Datatype, c_int, isize, Op, Win);
+        create = "Win_create" (base: Out, size: isize, unit: c_int, info: Info, comm: Comm, win: *mut Win);
+        allocate = "Win_allocate" (size: isize, unit: c_int, info: Info, comm: Comm, base: Out, win: *mut Win);
+        free = "Win_free" (win: *mut Win);
+        fence = "Win_fence" (assertion: c_int, win: Win);
+        post = "Win_post" (group: Group, assertion: c_int, win: Win);
+        start = "Win_start" (group: Group, assertion: c_int, win: Win);
+        complete = "Win_complete" (win: Win);
+        wait = "Win_wait" (win: Win);
+        lock = "Win_lock" (kind: c_int, rank: c_int, assertion: c_int, win: Win);
+        unlock = "Win_unlock" (rank: c_int, win: Win);
+        lock_all = "Win_lock_all" (assertion: c_int, win: Win);
+        unlock_all = "Win_unlock_all" (win: Win);
+        flush = "Win_flush" (rank: c_int, win: Win);
+        put = "Put" (from: In, n: c_int, of: Datatype, rank: c_int, at: isize, m: c_int, to: Datatype, win: Win);
+        get = "Get" (to: Out, n: c_int, of: Datatype, rank: c_int, at: isize, m: c_int, from: Datatype, win: Win);
+        accumulate = "Accumulate"
+            (from: In, n: c_int, of: Datatype, rank: c_int, at: isize, m: c_int, to: Datatype, op: Op, win: Win);
+        fetch_and_op = "Fetch_and_op" (from: In, to: Out, of: Datatype, rank: c_int, at: isize, op: Op, win: Win);
     }
 }
 
 // The host's, for all.
-functions! {
+mpi_functions! {
     Groups {
-        of = "PMPI_Comm_group" (Comm, *mut Group);
-        include = "PMPI_Group_incl" (Group, c_int, *const c_int, *mut Group);
+        include = "Group_incl" (of: Group, count: c_int, ranks: *const c_int, group: *mut Group);
     }
 }
 
@@ -79,8 +55,8 @@ pub enum Memory {
 /// The one-sided communication of an MPI library.
 pub struct Mpi<'a> {
     host: &'a Host,
-    functions: Functions,
-    groups: Groups,
+    functions: Functions<'a>,
+    groups: Groups<'a>,
     messages: Option<LockMessages>,
     memory: Memory,
 }
@@ -96,37 +72,26 @@ impl<'a> Mpi<'a> {
         find: impl Fn(&str) -> Option<NonNull<c_void>>,
         messages: Option<LockMessages>,
     ) -> Result<Self> {
+        let of_host = |name: &str| host.function(&format!("PMPI_{name}"));
         // SAFETY: the caller's contract; the host has functions of these names.
         unsafe {
             Ok(Self {
                 host,
-                functions: Functions::load(find)?,
-                groups: Groups::load(|name| host.function(name))?,
+                functions: Functions::load(host, find)?,
+                groups: Groups::load(host, of_host)?,
                 messages,
                 memory,
             })
         }
     }
 
-    fn check(&self, name: &'static str, code: c_int) -> Result<()> {
-        Ok(self.host.check(name, code)?)
-    }
-
     fn group(&self, ranks: &[u32]) -> Result<Group> {
-        let world = self.host.predefined().comm_world;
+        let all = self.host.comm_group(self.host.predefined().comm_world)?;
         let ranks: Vec<c_int> = ranks.iter().map(|&rank| rank as c_int).collect();
-        let (mut all, mut some) = (Group(0), Group(0));
-        // SAFETY: both are live and as large as any handle; `ranks` has so many entries.
-        let code = unsafe { (self.groups.of)(world, &mut all) };
-        self.check("MPI_Comm_group", code)?;
-        // SAFETY: as above.
-        let code = unsafe {
-            let count = ranks.len() as c_int;
-            (self.groups.include)(all, count, ranks.as_ptr(), &mut some)
-        };
-        self.check("MPI_Group_incl", code)?;
-        // SAFETY: a group made above, given back once.
-        unsafe { (self.host.functions().group_free)(&mut all) };
+        let (count, mut some) = (ranks.len() as c_int, Group(0));
+        // SAFETY: the group is live and as large as any handle; `ranks` has so many entries.
+        unsafe { self.groups.include(all, count, ranks.as_ptr(), &mut some)? };
+        self.host.free_group(all);
         Ok(some)
     }
 }
@@ -145,22 +110,21 @@ impl Implementation for Mpi<'_> {
             memory: Vec::new(),
             groups: Vec::new(),
         };
-        let length = isize::try_from(bytes)?;
-        let code = match self.memory {
+        let (length, win) = (isize::try_from(bytes)?, &mut made.window);
+        match self.memory {
             Memory::Create => {
                 made.memory = vec![0; bytes.div_ceil(8)];
                 let base = made.memory.as_mut_ptr().cast();
                 // SAFETY: the memory lives as long as the window.
-                unsafe { (self.functions.create)(base, length, 1, info, world, &mut made.window) }
+                unsafe { self.functions.create(base, length, 1, info, world, win)? };
             }
             Memory::Allocate => {
                 let mut base = 0usize;
                 let to = (&raw mut base).cast();
                 // SAFETY: `base` is as large as any pointer.
-                unsafe { (self.functions.allocate)(length, 1, info, world, to, &mut made.window) }
+                unsafe { self.functions.allocate(length, 1, info, world, to, win)? };
             }
-        };
-        self.check("MPI_Win_create", code)?;
+        }
         Ok(Box::new(made))
     }
 }
@@ -187,57 +151,37 @@ impl MpiWindow<'_> {
 
 impl Window for MpiWindow<'_> {
     unsafe fn put(&mut self, from: *const u8, bytes: usize, target: u32, at: usize) -> Result<()> {
-        let (byte, count) = (self.mpi.host.predefined().byte, bytes as c_int);
-        let (rank, at) = (target as c_int, at as isize);
-        let put = self.mpi.functions.put;
+        let (functions, win) = (&self.mpi.functions, self.window);
+        let (from, n, byte) = (from.cast(), bytes as c_int, self.mpi.host.predefined().byte);
         // SAFETY: the caller's contract.
-        let code = unsafe { put(from.cast(), count, byte, rank, at, count, byte, self.window) };
-        self.mpi.check("MPI_Put", code)
+        unsafe { functions.put(from, n, byte, target as c_int, at as isize, n, byte, win) }
     }
 
     unsafe fn get(&mut self, to: *mut u8, bytes: usize, target: u32, at: usize) -> Result<()> {
-        let (byte, count) = (self.mpi.host.predefined().byte, bytes as c_int);
-        let (rank, at) = (target as c_int, at as isize);
-        let get = self.mpi.functions.get;
+        let (functions, win) = (&self.mpi.functions, self.window);
+        let (to, n, byte) = (to.cast(), bytes as c_int, self.mpi.host.predefined().byte);
         // SAFETY: the caller's contract.
-        let code = unsafe { get(to.cast(), count, byte, rank, at, count, byte, self.window) };
-        self.mpi.check("MPI_Get", code)
+        unsafe { functions.get(to, n, byte, target as c_int, at as isize, n, byte, win) }
     }
 
     unsafe fn add(&mut self, from: *const u8, bytes: usize, target: u32, at: usize) -> Result<()> {
+        let (functions, win) = (&self.mpi.functions, self.window);
         let predefined = self.mpi.host.predefined();
-        let (int, sum, count) = (predefined.int, predefined.op_sum, (bytes / 4) as c_int);
-        let (rank, at, add) = (target as c_int, at as isize, self.mpi.functions.accumulate);
+        let (n, int, sum) = ((bytes / 4) as c_int, predefined.int, predefined.op_sum);
+        let (from, rank, at) = (from.cast(), target as c_int, at as isize);
         // SAFETY: the caller's contract.
-        let code = unsafe {
-            add(
-                from.cast(),
-                count,
-                int,
-                rank,
-                at,
-                count,
-                int,
-                sum,
-                self.window,
-            )
-        };
-        self.mpi.check("MPI_Accumulate", code)
+        unsafe { functions.accumulate(from, n, int, rank, at, n, int, sum, win) }
     }
 
     unsafe fn fetch_add(&mut self, target: u32, at: usize) -> Result<u64> {
+        let functions = &self.mpi.functions;
         let predefined = self.mpi.host.predefined();
+        let (word, sum) = (predefined.uint64, predefined.op_sum);
         let (one, mut before) = (1u64, u64::MAX);
         let (from, to) = ((&raw const one).cast(), (&raw mut before).cast());
-        let (rank, at, fetch) = (
-            target as c_int,
-            at as isize,
-            self.mpi.functions.fetch_and_op,
-        );
-        let (word, sum) = (predefined.uint64, predefined.op_sum);
+        let (rank, at) = (target as c_int, at as isize);
         // SAFETY: the caller's contract; both words live until the flush below.
-        let code = unsafe { fetch(from, to, word, rank, at, sum, self.window) };
-        self.mpi.check("MPI_Fetch_and_op", code)?;
+        unsafe { functions.fetch_and_op(from, to, word, rank, at, sum, self.window)? };
         self.flush(target)?;
         // SAFETY: the library has written it through the pointer above.
         Ok(unsafe { (&raw const before).read_volatile() })
@@ -249,34 +193,29 @@ impl Window for MpiWindow<'_> {
             false => 0,
         };
         // SAFETY: a live window, here and below.
-        let code = unsafe { (self.mpi.functions.fence)(assertion, self.window) };
-        self.mpi.check("MPI_Win_fence", code)
+        unsafe { self.mpi.functions.fence(assertion, self.window) }
     }
 
     fn post(&mut self, origins: &[u32]) -> Result<()> {
         let group = self.group(origins)?;
         // SAFETY: as above; the group is kept.
-        let code = unsafe { (self.mpi.functions.post)(group, 0, self.window) };
-        self.mpi.check("MPI_Win_post", code)
+        unsafe { self.mpi.functions.post(group, 0, self.window) }
     }
 
     fn start(&mut self, targets: &[u32]) -> Result<()> {
         let group = self.group(targets)?;
         // SAFETY: as above.
-        let code = unsafe { (self.mpi.functions.start)(group, 0, self.window) };
-        self.mpi.check("MPI_Win_start", code)
+        unsafe { self.mpi.functions.start(group, 0, self.window) }
     }
 
     fn complete(&mut self) -> Result<()> {
         // SAFETY: as above.
-        let code = unsafe { (self.mpi.functions.complete)(self.window) };
-        self.mpi.check("MPI_Win_complete", code)
+        unsafe { self.mpi.functions.complete(self.window) }
     }
 
     fn wait(&mut self) -> Result<()> {
         // SAFETY: as above.
-        let code = unsafe { (self.mpi.functions.wait)(self.window) };
-        self.mpi.check("MPI_Win_wait", code)
+        unsafe { self.mpi.functions.wait(self.window) }
     }
 
     fn lock(&mut self, target: u32, exclusive: bool) -> Result<()> {
@@ -286,39 +225,36 @@ impl Window for MpiWindow<'_> {
             false => constants.lock_shared,
         };
         // SAFETY: as above.
-        let code = unsafe { (self.mpi.functions.lock)(kind, target as c_int, 0, self.window) };
-        self.mpi.check("MPI_Win_lock", code)
+        unsafe {
+            self.mpi
+                .functions
+                .lock(kind, target as c_int, 0, self.window)
+        }
     }
 
     fn unlock(&mut self, target: u32) -> Result<()> {
         // SAFETY: as above.
-        let code = unsafe { (self.mpi.functions.unlock)(target as c_int, self.window) };
-        self.mpi.check("MPI_Win_unlock", code)
+        unsafe { self.mpi.functions.unlock(target as c_int, self.window) }
     }
 
     fn lock_all(&mut self) -> Result<()> {
         // SAFETY: as above.
-        let code = unsafe { (self.mpi.functions.lock_all)(0, self.window) };
-        self.mpi.check("MPI_Win_lock_all", code)
+        unsafe { self.mpi.functions.lock_all(0, self.window) }
     }
 
     fn unlock_all(&mut self) -> Result<()> {
         // SAFETY: as above.
-        let code = unsafe { (self.mpi.functions.unlock_all)(self.window) };
-        self.mpi.check("MPI_Win_unlock_all", code)
+        unsafe { self.mpi.functions.unlock_all(self.window) }
     }
 
     fn flush(&mut self, target: u32) -> Result<()> {
         // SAFETY: as above.
-        let code = unsafe { (self.mpi.functions.flush)(target as c_int, self.window) };
-        self.mpi.check("MPI_Win_flush", code)
+        unsafe { self.mpi.functions.flush(target as c_int, self.window) }
     }
 
     fn arrive(&mut self) -> Result<()> {
-        Ok(self
-            .mpi
-            .host
-            .barrier(self.mpi.host.predefined().comm_world)?)
+        let host = self.mpi.host;
+        Ok(host.barrier(host.predefined().comm_world)?)
     }
 
     fn lock_messages(&self) -> Option<(u64, u64)> {
@@ -329,12 +265,10 @@ impl Window for MpiWindow<'_> {
     }
 
     fn free(mut self: Box<Self>) -> Result<()> {
-        for (_, mut group) in self.groups.drain(..) {
-            // SAFETY: a group made here, given back once.
-            unsafe { (self.mpi.host.functions().group_free)(&mut group) };
+        for (_, group) in self.groups.drain(..) {
+            self.mpi.host.free_group(group);
         }
         // SAFETY: as above, for the last time.
-        let code = unsafe { (self.mpi.functions.free)(&mut self.window) };
-        self.mpi.check("MPI_Win_free", code)
+        unsafe { self.mpi.functions.free(&mut self.window) }
     }
 }

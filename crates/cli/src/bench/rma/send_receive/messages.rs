@@ -1,7 +1,8 @@
 //! The messages of the comparison baseline: how epochs' operations travel.
 
 use super::packet::{Act, PACKET_BYTES, Packet, Queued, Sort, WORD_BYTES};
-use anyhow::{Context, Result, anyhow, ensure};
+use crate::bench::mpi_functions::mpi_functions;
+use anyhow::{Context, Result, ensure};
 use ferrorail_mpi_abi::{Comm, Host, Request, RequestList};
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -31,16 +32,18 @@ pub enum Tag {
     Post,
 }
 
-/// `MPI_Ibarrier`.
-type Ibarrier = unsafe extern "C" fn(Comm, *mut c_void) -> c_int;
+mpi_functions! {
+    Barriers {
+        begin = "Ibarrier" (comm: Comm, request: *mut c_void);
+    }
+}
 
 /// Messages of one window, on a communicator of its own.
 pub struct Messages<'a> {
-    host: &'a Host,
-    comm: Comm,
+    link: Link<'a>,
     pub rank: u32,
     pub size: u32,
-    ibarrier: Ibarrier,
+    barriers: Barriers<'a>,
     requests: RequestList,
     /// Packets being sent, until all are.
     packets: Vec<Vec<u8>>,
@@ -61,16 +64,14 @@ impl<'a> Messages<'a> {
     pub fn new(host: &'a Host) -> Result<Self> {
         let world = host.predefined().comm_world;
         let comm = host.private_comm(world)?;
-        let ibarrier = host.function("PMPI_Ibarrier");
-        let ibarrier = ibarrier.ok_or_else(|| anyhow!("the MPI library has no PMPI_Ibarrier"))?;
+        let find = |name: &str| host.function(&format!("PMPI_{name}"));
         let none = host.predefined().request_null;
         Ok(Self {
-            host,
-            comm,
+            link: Link { host, comm },
             rank: host.comm_rank(comm)?,
             size: host.comm_size(comm)?,
-            // SAFETY: the standard defines this prototype for this name.
-            ibarrier: unsafe { std::mem::transmute::<ptr::NonNull<c_void>, Ibarrier>(ibarrier) },
+            // SAFETY: these are the host's functions.
+            barriers: unsafe { Barriers::load(host, find)? },
             requests: RequestList::with_capacity(host.kind(), REQUESTS),
             packets: Vec::new(),
             answers: RequestList::with_capacity(host.kind(), REQUESTS),
@@ -97,18 +98,15 @@ impl<'a> Messages<'a> {
             let (packet, taken) = unsafe { Packet::write(self.rank, act, left) };
             let (sent, rest) = left.split_at(taken);
             // SAFETY: packets are kept until all is finished; moving the vector moves no bytes.
-            unsafe { self.start_send(packet.as_ptr(), packet.len(), target, tag)? };
+            unsafe { self.send((packet.as_ptr(), packet.len()), target, tag)? };
             self.packets.push(packet);
             for operation in sent.iter().filter(|operation| !operation.is_inline()) {
+                let (link, buffer) = (self.link, (operation.here, operation.bytes));
                 // SAFETY: the caller's contract.
                 unsafe {
                     match operation.is_answered() {
-                        true => {
-                            self.start_receive(operation.here, operation.bytes, target, Tag::Reply)
-                        }
-                        false => {
-                            self.start_send(operation.here, operation.bytes, target, Tag::Data)
-                        }
+                        true => link.begin_receive(&mut self.requests, buffer, target, Tag::Reply),
+                        false => self.send((buffer.0, buffer.1), target, Tag::Data),
                     }?;
                 }
             }
@@ -124,9 +122,9 @@ impl<'a> Messages<'a> {
 
     /// The next packet of `from`.
     pub fn receive_packet(&mut self, from: u32, tag: Tag) -> Result<Packet> {
-        let (to, bytes) = (self.incoming.as_mut_ptr(), self.incoming.len());
+        let buffer = (self.incoming.as_mut_ptr(), self.incoming.len());
         // SAFETY: the buffer has so many bytes.
-        unsafe { self.receive(to, bytes, from, tag)? };
+        unsafe { self.link.receive(buffer, from, tag)? };
         Ok(Packet::read(&self.incoming))
     }
 
@@ -139,6 +137,7 @@ impl<'a> Messages<'a> {
             let Queued {
                 sort, bytes, at, ..
             } = operation;
+            let (from, link) = (packet.from, self.link);
             ensure!(
                 at <= length && bytes <= length - at,
                 "an operation beyond the window"
@@ -147,20 +146,20 @@ impl<'a> Messages<'a> {
             // SAFETY: inside the memory, as checked.
             unsafe {
                 if sort == Sort::Get {
-                    self.start_answer(there, bytes, packet.from, Tag::Reply)?;
+                    self.send_answer((there, bytes), from, Tag::Reply)?;
                 } else if sort == Sort::FetchAdd {
                     let mut before = vec![0u8; WORD_BYTES];
                     operation.here = before.as_mut_ptr();
                     operation.apply_here(memory);
-                    self.start_answer(before.as_ptr(), WORD_BYTES, packet.from, Tag::Reply)?;
+                    self.send_answer((before.as_ptr(), WORD_BYTES), from, Tag::Reply)?;
                     self.results.push(before);
                 } else if operation.is_inline() {
                     operation.apply_here(memory);
                 } else if sort == Sort::Put {
-                    self.receive(there, bytes, packet.from, Tag::Data)?;
+                    link.receive((there, bytes), from, Tag::Data)?;
                 } else {
                     let mut data = vec![0u8; bytes];
-                    self.receive(data.as_mut_ptr(), bytes, packet.from, Tag::Data)?;
+                    link.receive((data.as_mut_ptr(), bytes), from, Tag::Data)?;
                     operation.here = data.as_mut_ptr();
                     operation.apply_here(memory);
                 }
@@ -171,7 +170,7 @@ impl<'a> Messages<'a> {
 
     /// Waits for all messages under way.
     pub fn finish(&mut self) -> Result<()> {
-        self.host.wait_all(&mut self.requests)?;
+        self.link.host.wait_all(&mut self.requests)?;
         self.requests.clear();
         self.packets.clear();
         self.finish_answers()
@@ -179,7 +178,7 @@ impl<'a> Messages<'a> {
 
     /// Waits for what others wait for.
     pub fn finish_answers(&mut self) -> Result<()> {
-        self.host.wait_all(&mut self.answers)?;
+        self.link.host.wait_all(&mut self.answers)?;
         self.answers.clear();
         self.results.clear();
         Ok(())
@@ -188,56 +187,57 @@ impl<'a> Messages<'a> {
     /// An empty message.
     pub fn tell(&mut self, to: u32, tag: Tag) -> Result<()> {
         // SAFETY: no byte is sent.
-        unsafe { self.start_send(ptr::dangling(), 0, to, tag) }
+        unsafe { self.send((ptr::dangling(), 0), to, tag) }
     }
 
     /// The same, awaited.
     pub fn hear(&mut self, from: u32, tag: Tag) -> Result<()> {
         // SAFETY: no byte is received.
-        unsafe { self.receive(ptr::null_mut(), 0, from, tag) }
+        unsafe { self.link.receive((ptr::null_mut(), 0), from, tag) }
     }
 
     /// Begins to listen for packets about locks.
     pub fn listen(&mut self) -> Result<()> {
-        let (to, any) = (self.heard.as_mut_ptr(), self.host.constants().any_source);
+        let (link, buffer) = (self.link, (self.heard.as_mut_ptr(), PACKET_BYTES));
+        let any = link.host.constants().any_source;
         // SAFETY: the buffer is this value's, and on the heap.
-        self.listening = unsafe { self.post(to, PACKET_BYTES, any, Tag::Passive)? };
+        self.listening = unsafe { link.post(buffer, any, Tag::Passive)? };
         Ok(())
     }
 
     /// The packet that was listened for, once it is there.
     pub fn heard(&mut self) -> Result<Option<Packet>> {
-        let done = Self::test(self.host, &mut self.listening)?;
+        let done = self.link.test(&mut self.listening)?;
         Ok(done.then(|| Packet::read(&self.heard)))
     }
 
     /// An empty message to `origin`, which waits for it.
     pub fn answer(&mut self, origin: u32, tag: Tag) -> Result<()> {
         // SAFETY: no byte is sent.
-        unsafe { self.start_answer(ptr::dangling(), 0, origin, tag) }
+        unsafe { self.send_answer((ptr::dangling(), 0), origin, tag) }
     }
 
     /// Begins to wait for an empty message of `from`.
     pub fn expect(&mut self, from: u32, tag: Tag) -> Result<Request> {
         // SAFETY: no byte is received.
-        unsafe { self.post(ptr::null_mut(), 0, from as c_int, tag) }
+        unsafe { self.link.post((ptr::null_mut(), 0), from as c_int, tag) }
     }
 
     /// Whether it is there.
     pub fn is_there(&self, expected: &mut Request) -> Result<bool> {
-        Self::test(self.host, expected)
+        self.link.test(expected)
     }
 
     /// Collective.
     pub fn start_barrier(&mut self) -> Result<()> {
+        let request = (&raw mut self.barrier).cast();
         // SAFETY: the request is as large as any handle.
-        let code = unsafe { (self.ibarrier)(self.comm, (&raw mut self.barrier).cast()) };
-        Ok(self.host.check("MPI_Ibarrier", code)?)
+        unsafe { self.barriers.begin(self.link.comm, request) }
     }
 
     /// Whether all are there.
     pub fn is_barrier_over(&mut self) -> Result<bool> {
-        Self::test(self.host, &mut self.barrier)
+        self.link.test(&mut self.barrier)
     }
 
     /// Stops to listen, by a message to oneself, and gives the communicator back. Collective, after
@@ -248,141 +248,105 @@ impl<'a> Messages<'a> {
             std::thread::yield_now();
         }
         self.finish()?;
-        Ok(self.host.free_comm(self.comm)?)
-    }
-
-    fn test(host: &Host, request: &mut Request) -> Result<bool> {
-        let mut done = 0;
-        let ignore = host.constants().status_ignore as *mut c_void;
-        // SAFETY: a request of this library's, or its null request; the flag is live.
-        let code = unsafe { (host.functions().test)(request, &mut done, ignore) };
-        host.check("MPI_Test", code)?;
-        Ok(done != 0)
+        Ok(self.link.host.free_comm(self.link.comm)?)
     }
 
     /// # Safety
     /// The bytes are readable, and left alone until [`Messages::finish`].
-    unsafe fn start_send(
-        &mut self,
-        from: *const u8,
-        bytes: usize,
+    unsafe fn send(&mut self, bytes: (*const u8, usize), to: u32, tag: Tag) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { self.link.begin_send(&mut self.requests, bytes, to, tag) }
+    }
+
+    /// # Safety
+    /// As [`Messages::send`], until [`Messages::finish_answers`].
+    unsafe fn send_answer(&mut self, bytes: (*const u8, usize), to: u32, tag: Tag) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { self.link.begin_send(&mut self.answers, bytes, to, tag) }
+    }
+}
+
+/// The communicator, and what is done on it. Buffers are where they begin and how long they are.
+#[derive(Clone, Copy)]
+struct Link<'a> {
+    host: &'a Host,
+    comm: Comm,
+}
+
+impl Link<'_> {
+    /// # Safety
+    /// The bytes are readable, and left alone until the request, one of `requests`, is complete.
+    unsafe fn begin_send(
+        self,
+        requests: &mut RequestList,
+        (from, bytes): (*const u8, usize),
         to: u32,
         tag: Tag,
     ) -> Result<()> {
+        c_int::try_from(bytes).context("a message")?;
         // SAFETY: the caller's contract.
         unsafe {
-            send(
-                self.host,
-                self.comm,
-                &mut self.requests,
-                (from, bytes),
-                (to, tag),
-            )
+            let bytes = slice::from_raw_parts(from, bytes);
+            Ok(self
+                .host
+                .start_send(bytes, to, tag as c_int, self.comm, requests)?)
         }
     }
 
     /// # Safety
-    /// As [`Messages::start_send`], until [`Messages::finish_answers`].
-    unsafe fn start_answer(
-        &mut self,
-        from: *const u8,
-        bytes: usize,
-        to: u32,
-        tag: Tag,
-    ) -> Result<()> {
-        // SAFETY: the caller's contract.
-        unsafe {
-            send(
-                self.host,
-                self.comm,
-                &mut self.answers,
-                (from, bytes),
-                (to, tag),
-            )
-        }
-    }
-
-    /// # Safety
-    /// As [`Messages::start_send`]; the bytes are writable.
-    unsafe fn start_receive(
-        &mut self,
-        to: *mut u8,
-        bytes: usize,
+    /// As [`Link::begin_send`]; the bytes are writable.
+    unsafe fn begin_receive(
+        self,
+        requests: &mut RequestList,
+        (to, bytes): (*mut u8, usize),
         from: u32,
         tag: Tag,
     ) -> Result<()> {
         c_int::try_from(bytes).context("a message")?;
-        let (host, tag) = (self.host, tag as c_int);
         // SAFETY: the caller's contract.
         unsafe {
             let bytes = slice::from_raw_parts_mut(to, bytes);
-            host.start_receive(bytes, from, tag, self.comm, &mut self.requests)?;
+            Ok(self
+                .host
+                .start_receive(bytes, from, tag as c_int, self.comm, requests)?)
         }
-        Ok(())
     }
 
+    /// The same as a request alone, from any rank too.
+    ///
     /// # Safety
-    /// `to` has `bytes` writable bytes until the request is complete.
-    unsafe fn post(&self, to: *mut u8, bytes: usize, from: c_int, tag: Tag) -> Result<Request> {
+    /// The bytes are writable until the request is complete.
+    unsafe fn post(self, (to, bytes): (*mut u8, usize), from: c_int, tag: Tag) -> Result<Request> {
         let mut request = Request(0);
-        let byte = self.host.predefined().byte;
+        let (slot, byte) = ((&raw mut request).cast(), self.host.predefined().byte);
+        let (to, bytes, tag) = (to.cast(), bytes as c_int, tag as c_int);
+        let receive = self.host.functions().irecv;
         // SAFETY: the caller's contract; the request is as large as any handle.
-        let code = unsafe {
-            let receive = self.host.functions().irecv;
-            let slot = (&raw mut request).cast();
-            receive(
-                to.cast(),
-                bytes as c_int,
-                byte,
-                from,
-                tag as c_int,
-                self.comm,
-                slot,
-            )
-        };
+        let code = unsafe { receive(to, bytes, byte, from, tag, self.comm, slot) };
         self.host.check("MPI_Irecv", code)?;
         Ok(request)
     }
 
     /// # Safety
-    /// `to` has `bytes` writable bytes.
-    unsafe fn receive(&self, to: *mut u8, bytes: usize, from: u32, tag: Tag) -> Result<()> {
-        let byte = self.host.predefined().byte;
+    /// The bytes are writable.
+    unsafe fn receive(self, (to, bytes): (*mut u8, usize), from: u32, tag: Tag) -> Result<()> {
         let count = c_int::try_from(bytes).context("a message")?;
+        let (to, from, tag) = (to.cast(), from as c_int, tag as c_int);
+        let byte = self.host.predefined().byte;
         let ignore = self.host.constants().status_ignore as *mut c_void;
+        let receive = self.host.functions().recv;
         // SAFETY: the caller's contract; the status is ignored.
-        let code = unsafe {
-            let receive = self.host.functions().recv;
-            receive(
-                to.cast(),
-                count,
-                byte,
-                from as c_int,
-                tag as c_int,
-                self.comm,
-                ignore,
-            )
-        };
+        let code = unsafe { receive(to, count, byte, from, tag, self.comm, ignore) };
         Ok(self.host.check("MPI_Recv", code)?)
     }
-}
 
-/// Starts sending so many bytes; the request is one of `requests`.
-///
-/// # Safety
-/// The bytes are readable, and left alone until the request is complete.
-unsafe fn send(
-    host: &Host,
-    comm: Comm,
-    requests: &mut RequestList,
-    (from, bytes): (*const u8, usize),
-    (to, tag): (u32, Tag),
-) -> Result<()> {
-    c_int::try_from(bytes).context("a message")?;
-    // SAFETY: the caller's contract.
-    unsafe {
-        let bytes = slice::from_raw_parts(from, bytes);
-        host.start_send(bytes, to, tag as c_int, comm, requests)?;
+    /// Whether it is complete.
+    fn test(self, request: &mut Request) -> Result<bool> {
+        let mut done = 0;
+        let ignore = self.host.constants().status_ignore as *mut c_void;
+        // SAFETY: a request of this library's, or its null request; the flag is live.
+        let code = unsafe { (self.host.functions().test)(request, &mut done, ignore) };
+        self.host.check("MPI_Test", code)?;
+        Ok(done != 0)
     }
-    Ok(())
 }
