@@ -104,7 +104,7 @@ impl Instance {
 
     /// Its implementation of `operation`, if it takes that over.
     pub fn function(&self, operation: &Operation) -> Option<NonNull<c_void>> {
-        self.symbol(&format!("MPI_{}", operation.symbol))
+        self.symbol(&format!("MPI_{}", operation.symbol()))
     }
 
     /// Address of its function `name`.

@@ -186,7 +186,7 @@ impl<'a> Bench<'a> {
         contenders: &[Contender],
         pool: &mut Pool,
     ) -> Result<Vec<Row>> {
-        let symbol = format!("PMPI_{}", operation.symbol);
+        let symbol = format!("PMPI_{}", operation.symbol());
         let address = self.host.function(&symbol);
         let address = address.ok_or_else(|| anyhow!("the MPI library has no {symbol}"))?;
         // SAFETY: the host has the MPI function of that name there.
@@ -215,7 +215,7 @@ impl<'a> Bench<'a> {
                 sides.push(match (raw, contender.function(operation)) {
                     (Some(raw), _) => Side::Raw(raw),
                     (None, Some(ours)) => Side::Mpi(ours),
-                    (None, None) => bail!("ferrorail has no {}", operation.symbol),
+                    (None, None) => bail!("ferrorail has no {}", operation.symbol()),
                 });
             }
             let measured = self.measure(&mut cell, &mut sides, &contenders)?;
@@ -375,6 +375,6 @@ impl<'a> Bench<'a> {
         let (send, recv) = cell.buffers.pair(pair);
         // SAFETY: the buffers have the lengths that the operation states for these arguments.
         let code = unsafe { call.call(&cell.arguments, send, recv) };
-        Ok(self.host.check(cell.operation.symbol, code)?)
+        Ok(self.host.check(cell.operation.name, code)?)
     }
 }

@@ -192,6 +192,26 @@ impl Args {
     }
 }
 
+/// The one of `all`, things of a kind, that is called `name`.
+///
+/// # Errors
+/// One line with the nearest name.
+fn find<'a, T>(kind: &str, name: &str, all: &'a [T], name_of: fn(&T) -> &str) -> Result<&'a T> {
+    if let Some(found) = all.iter().find(|one| name_of(one) == name) {
+        return Ok(found);
+    }
+    let distance = |one: &&T| strsim::damerau_levenshtein(name, name_of(one));
+    let nearest = all.iter().min_by_key(distance).map_or("", name_of);
+    bail!("there is no {kind} {name:?}; did you mean {nearest:?}?")
+}
+
+/// The word with a capital.
+fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
 /// Prints what has a name beside the collectives.
 fn list() {
     for figure in figures::all() {

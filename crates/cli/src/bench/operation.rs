@@ -1,6 +1,7 @@
 //! The collectives that are measured: their arguments, and what they must deliver.
 
 use super::buffers::contents;
+use super::{capitalized, find};
 use std::ops::Range;
 
 /// Bytes of the elements that reductions add: `MPI_INT`.
@@ -62,8 +63,6 @@ enum Outcome {
 pub struct Operation {
     /// As in settings and statistics.
     pub name: &'static str,
-    /// Its C name without `MPI_`.
-    pub symbol: &'static str,
     /// Its arguments.
     pub form: Form,
     send: Extent,
@@ -84,14 +83,12 @@ pub struct Place {
 
 const fn row(
     name: &'static str,
-    symbol: &'static str,
     form: Form,
     (send, recv): (Extent, Extent),
     outcome: Outcome,
 ) -> Operation {
     Operation {
         name,
-        symbol,
         form,
         send,
         recv,
@@ -99,117 +96,30 @@ const fn row(
     }
 }
 
-use Extent::{None as Absent, One, OneAtRoot, PerRank, PerRankAtRoot};
-
 /// Every collective that the library offers or will offer.
-pub const OPERATIONS: &[Operation] = &[
-    row(
-        "barrier",
-        "Barrier",
-        Form::Barrier,
-        (Absent, Absent),
-        Outcome::Nothing,
-    ),
-    row(
-        "bcast",
-        "Bcast",
-        Form::Bcast,
-        (Absent, One),
-        Outcome::OfRoot,
-    ),
-    row(
-        "gather",
-        "Gather",
-        Form::RootedBlocks,
-        (One, PerRankAtRoot),
-        Outcome::OfAll,
-    ),
-    row(
-        "gatherv",
-        "Gatherv",
-        Form::Gatherv,
-        (One, PerRankAtRoot),
-        Outcome::OfAll,
-    ),
-    row(
-        "scatter",
-        "Scatter",
-        Form::RootedBlocks,
-        (PerRankAtRoot, One),
-        Outcome::ShareOfRoot,
-    ),
-    row(
-        "scatterv",
-        "Scatterv",
-        Form::Scatterv,
-        (PerRankAtRoot, One),
-        Outcome::ShareOfRoot,
-    ),
-    row(
-        "allgather",
-        "Allgather",
-        Form::Blocks,
-        (One, PerRank),
-        Outcome::OfAll,
-    ),
-    row(
-        "allgatherv",
-        "Allgatherv",
-        Form::Allgatherv,
-        (One, PerRank),
-        Outcome::OfAll,
-    ),
-    row(
-        "alltoall",
-        "Alltoall",
-        Form::Blocks,
-        (PerRank, PerRank),
-        Outcome::SharesOfAll,
-    ),
-    row(
-        "alltoallv",
-        "Alltoallv",
-        Form::Alltoallv,
-        (PerRank, PerRank),
-        Outcome::SharesOfAll,
-    ),
-    row(
-        "allreduce",
-        "Allreduce",
-        Form::Fold,
-        (One, One),
-        Outcome::Sum,
-    ),
-    row(
-        "reduce",
-        "Reduce",
-        Form::Reduce,
-        (One, OneAtRoot),
-        Outcome::Sum,
-    ),
-    row(
-        "reduce_scatter",
-        "Reduce_scatter",
-        Form::ReduceScatter,
-        (PerRank, One),
-        Outcome::ShareOfSum,
-    ),
-    row(
-        "reduce_scatter_block",
-        "Reduce_scatter_block",
-        Form::Fold,
-        (PerRank, One),
-        Outcome::ShareOfSum,
-    ),
-    row("scan", "Scan", Form::Fold, (One, One), Outcome::SumUpTo),
-    row(
-        "exscan",
-        "Exscan",
-        Form::Fold,
-        (One, One),
-        Outcome::SumBefore,
-    ),
-];
+pub const OPERATIONS: &[Operation] = {
+    use Extent::{None, One, OneAtRoot, PerRank, PerRankAtRoot};
+    use Form::*;
+    use Outcome::*;
+    &[
+        row("barrier", Barrier, (None, None), Nothing),
+        row("bcast", Bcast, (None, One), OfRoot),
+        row("gather", RootedBlocks, (One, PerRankAtRoot), OfAll),
+        row("gatherv", Gatherv, (One, PerRankAtRoot), OfAll),
+        row("scatter", RootedBlocks, (PerRankAtRoot, One), ShareOfRoot),
+        row("scatterv", Scatterv, (PerRankAtRoot, One), ShareOfRoot),
+        row("allgather", Blocks, (One, PerRank), OfAll),
+        row("allgatherv", Allgatherv, (One, PerRank), OfAll),
+        row("alltoall", Blocks, (PerRank, PerRank), SharesOfAll),
+        row("alltoallv", Alltoallv, (PerRank, PerRank), SharesOfAll),
+        row("allreduce", Fold, (One, One), Sum),
+        row("reduce", Reduce, (One, OneAtRoot), Sum),
+        row("reduce_scatter", ReduceScatter, (PerRank, One), ShareOfSum),
+        row("reduce_scatter_block", Fold, (PerRank, One), ShareOfSum),
+        row("scan", Fold, (One, One), SumUpTo),
+        row("exscan", Fold, (One, One), SumBefore),
+    ]
+};
 
 impl Operation {
     /// The operation called `name`.
@@ -217,17 +127,12 @@ impl Operation {
     /// # Errors
     /// One line with the nearest name.
     pub fn named(name: &str) -> anyhow::Result<&'static Self> {
-        if let Some(found) = OPERATIONS.iter().find(|operation| operation.name == name) {
-            return Ok(found);
-        }
-        let nearest = OPERATIONS
-            .iter()
-            .min_by_key(|operation| strsim::damerau_levenshtein(name, operation.name))
-            .expect("there are operations");
-        anyhow::bail!(
-            "there is no benchmark {name:?}; did you mean {:?}?",
-            nearest.name
-        )
+        find("benchmark", name, OPERATIONS, |operation| operation.name)
+    }
+
+    /// Its C name without `MPI_`.
+    pub fn symbol(&self) -> String {
+        capitalized(self.name)
     }
 
     /// Whether one rank is special, so that it need not wait for the others.

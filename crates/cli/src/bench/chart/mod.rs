@@ -2,6 +2,7 @@
 
 mod axis;
 
+use super::capitalized;
 use super::figures::{Sample, Unit};
 use anyhow::{Context, Result, anyhow};
 use axis::Axis;
@@ -39,11 +40,7 @@ impl X {
         match self {
             Self::Bytes => "Message size (bytes)".to_owned(),
             Self::Ranks => "Processes".to_owned(),
-            Self::Parameter(name) => {
-                let mut letters = name.chars();
-                let first = letters.next().map(|first| first.to_ascii_uppercase());
-                first.into_iter().chain(letters).collect()
-            }
+            Self::Parameter(name) => capitalized(name),
             Self::Parts => String::new(),
         }
     }

@@ -158,20 +158,7 @@ fn named(names: &[String]) -> Result<Option<Vec<&'static Figure>>> {
     if names.iter().any(|name| name == ALL) {
         return Ok(Some(FIGURES.iter().collect()));
     }
-    let find = |name: &String| match FIGURES.iter().find(|figure| figure.name == name) {
-        Some(figure) => Ok(figure),
-        None => {
-            let distance = |figure: &&Figure| strsim::damerau_levenshtein(name, figure.name);
-            let nearest = FIGURES
-                .iter()
-                .min_by_key(distance)
-                .expect("there are figures");
-            bail!(
-                "there is no benchmark {name:?}; did you mean {:?}?",
-                nearest.name
-            )
-        }
-    };
+    let find = |name: &String| super::find("benchmark", name, FIGURES, |figure| figure.name);
     names.iter().map(find).collect::<Result<_>>().map(Some)
 }
 
