@@ -15,7 +15,7 @@ use super::raw::{RawMulticast, Received};
 use super::report;
 use super::row::Row;
 use super::spread;
-use super::timing::{Timing, everybodys};
+use super::timing::{Timing, everybodys, largest};
 use super::variant::{By, Variant};
 use super::wrong_data::WrongData;
 use crate::mpi;
@@ -335,9 +335,8 @@ impl<'a> Bench<'a> {
         }
         let calls = start.elapsed().saturating_sub(prepared);
         let mine = calls.as_secs_f64() * 1e6 / f64::from(iterations);
-        let all = everybodys(self.host, comm, [mine])?;
         Ok(Received {
-            time_us: all.into_iter().map(|[time]| time).fold(0.0, f64::max),
+            time_us: largest(self.host, comm, mine)?,
             lost: 0,
         })
     }

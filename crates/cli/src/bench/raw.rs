@@ -6,6 +6,7 @@
 
 use super::buffers::{Buffers, Pool};
 use super::job_sizes::Team;
+use super::shared::exchange;
 use super::timing::everybodys;
 use anyhow::{Context, Result, bail};
 use ferrorail_base::RailId;
@@ -17,8 +18,6 @@ use std::time::{Duration, Instant};
 
 /// Datagrams that receive queues are asked to hold, as those of the library's multicasts are.
 const DEPTH: u32 = 512;
-/// Longest address of a member of a group in bytes.
-const ADDRESS_BYTES_MAX: usize = 256;
 /// Of a datagram: session, block, index in the block.
 const HEADER_BYTES: usize = 16;
 /// A receiver that hears nothing for so long takes what is missing for lost.
@@ -61,21 +60,14 @@ impl<'a> RawMulticast<'a> {
         let mine = [random(), random(), random()]
             .map(u64::to_ne_bytes)
             .concat();
-        let all = gather(host, team, &mine)?;
+        let all = exchange(host, team, &mine)?;
         let (id, session) = all[0].split_at(16);
         let id = GroupId(id.try_into().expect("16 bytes"));
         let rails = open_rails(&settings)?;
         let group = rails.groups().join(RailId(0), id, DEPTH);
         let mut group = group.context("raw multicast")?;
-        let address = group.address();
-        let mut word = vec![0; 2 + ADDRESS_BYTES_MAX];
-        word[..2].copy_from_slice(&(address.len() as u16).to_ne_bytes());
-        word[2..][..address.len()].copy_from_slice(&address);
-        let addresses = gather(host, team, &word)?.into_iter().map(|word| {
-            let bytes = u16::from_ne_bytes([word[0], word[1]]);
-            word[2..][..usize::from(bytes)].to_vec()
-        });
-        group.set_members(team.place.rank as u32, &addresses.collect::<Vec<_>>())?;
+        let addresses = exchange(host, team, &group.address())?;
+        group.set_members(team.place.rank as u32, &addresses)?;
         let limits = group.limits();
         let all = everybodys(
             host,
@@ -279,13 +271,6 @@ fn index_of(datagram: &[u8], session: u64, block: u32) -> Option<usize> {
     let rest = rest.strip_prefix(&block.to_ne_bytes())?;
     let (index, _) = rest.split_first_chunk()?;
     Some(u32::from_ne_bytes(*index) as usize)
-}
-
-/// The bytes of all ranks, which are equally many. Collective.
-fn gather(host: &Host, team: Team, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
-    let mut all = vec![0; mine.len() * team.place.size];
-    host.allgather_bytes(mine, &mut all, team.comm)?;
-    Ok(all.chunks(mine.len()).map(<[u8]>::to_vec).collect())
 }
 
 #[cfg(test)]

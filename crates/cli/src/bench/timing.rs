@@ -118,6 +118,12 @@ pub fn everybodys<const N: usize>(
     Ok(numbers.as_chunks::<N>().0.to_vec())
 }
 
+/// The largest of the numbers of all ranks of `comm`. Collective.
+pub fn largest(host: &Host, comm: Comm, mine: f64) -> Result<f64> {
+    let all = everybodys(host, comm, [mine])?;
+    Ok(all.into_iter().map(|[number]| number).fold(0.0, f64::max))
+}
+
 /// Geometric means of ratios.
 pub struct Means {
     /// Of all; `None` without any.

@@ -2,7 +2,7 @@
 
 use super::window::Window;
 use crate::bench::buffers::Buffers;
-use crate::bench::timing::everybodys;
+use crate::bench::timing::largest;
 use anyhow::Result;
 use ferrorail_mpi_abi::Host;
 use std::ffi::c_int;
@@ -64,14 +64,6 @@ pub fn compute(rounds: u64) {
     }
 }
 
-/// Keeps the core busy.
-pub fn hold(time: Duration) {
-    let start = Instant::now();
-    while start.elapsed() < time {
-        std::hint::spin_loop();
-    }
-}
-
 fn microseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
@@ -80,6 +72,15 @@ impl<'w> Run<'_, 'w> {
     /// The rank farthest from rank 0: on another node, if there are several.
     pub fn far(&self) -> u32 {
         self.size - 1
+    }
+
+    /// The other one, at rank 0 and the rank farthest from it.
+    pub fn partner(&self) -> Option<u32> {
+        match self.rank {
+            0 => Some(self.far()),
+            rank if rank == self.far() => Some(0),
+            _ => None,
+        }
     }
 
     /// The window.
@@ -101,8 +102,7 @@ impl<'w> Run<'_, 'w> {
 
     /// The largest of all ranks' numbers. Of all ranks.
     pub fn largest(&self, mine: f64) -> Result<f64> {
-        let all = everybodys(self.host, self.host.predefined().comm_world, [mine])?;
-        Ok(all.into_iter().map(|[number]| number).fold(0.0, f64::max))
+        largest(self.host, self.host.predefined().comm_world, mine)
     }
 
     /// µs per iteration of `body`.
@@ -112,6 +112,30 @@ impl<'w> Run<'_, 'w> {
             body(self, iteration)?;
         }
         Ok(microseconds(start.elapsed()) / self.iterations as f64)
+    }
+
+    /// µs per lock of `target`, `inside` and unlock.
+    pub fn locks(
+        &mut self,
+        (target, exclusive): (u32, bool),
+        mut inside: impl FnMut(&mut Self, usize) -> Result<()>,
+    ) -> Result<f64> {
+        self.timed(|run, iteration| {
+            run.window().lock(target, exclusive)?;
+            inside(run, iteration)?;
+            run.window().unlock(target)
+        })
+    }
+
+    /// µs per iteration of `body`, while all targets are locked.
+    pub fn timed_in_lock(
+        &mut self,
+        body: impl FnMut(&mut Self, usize) -> Result<()>,
+    ) -> Result<f64> {
+        self.window().lock_all()?;
+        let time = self.timed(body)?;
+        self.window().unlock_all()?;
+        Ok(time)
     }
 
     /// µs per iteration of `part`, which `body` is given to time what matters of it.

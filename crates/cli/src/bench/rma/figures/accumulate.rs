@@ -20,24 +20,19 @@ pub const FIGURE: Figure = Figure {
 
 fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
     let far = run.far();
-    if cell.need == Need::Pscw {
-        return run.epochs(&[far], 0, |run, iteration| run.add(iteration, 0));
+    match cell.need {
+        Need::Pscw => run.epochs(&[far], 0, |run, iteration| run.add(iteration, 0)),
+        _ if run.rank != far => Ok(None),
+        Need::Lock => {
+            let time = run.locks((0, false), |run, iteration| run.add(iteration, 0));
+            time.map(Some)
+        }
+        _ => {
+            let time = run.timed_in_lock(|run, iteration| {
+                run.add(iteration, 0)?;
+                run.window().flush(0)
+            });
+            time.map(Some)
+        }
     }
-    if run.rank != far {
-        return Ok(None);
-    }
-    if cell.need == Need::Lock {
-        return Ok(Some(run.timed(|run, iteration| {
-            run.window().lock(0, false)?;
-            run.add(iteration, 0)?;
-            run.window().unlock(0)
-        })?));
-    }
-    run.window().lock_all()?;
-    let time = run.timed(|run, iteration| {
-        run.add(iteration, 0)?;
-        run.window().flush(0)
-    })?;
-    run.window().unlock_all()?;
-    Ok(Some(time))
 }

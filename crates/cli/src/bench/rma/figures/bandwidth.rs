@@ -44,18 +44,17 @@ fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
         }),
         _ if !origins.contains(&run.rank) => Ok(None),
         _ => {
-            run.window().lock_all()?;
-            let time = run.timed(|run, iteration| {
+            let time = run.timed_in_lock(|run, iteration| {
                 burst(run, direction, iteration)?;
                 run.window().flush(0)
-            })?;
-            run.window().unlock_all()?;
-            Ok(Some(time))
+            });
+            time.map(Some)
         }
     }
 }
 
-fn burst(run: &mut Run<'_, '_>, direction: Direction, iteration: usize) -> Result<()> {
+/// Moves as many messages as a burst has, to or from rank 0.
+pub fn burst(run: &mut Run<'_, '_>, direction: Direction, iteration: usize) -> Result<()> {
     let first = iteration * run.burst;
     (first..first + run.burst).try_for_each(|index| run.transfer(direction, index, 0))
 }

@@ -1,7 +1,8 @@
 //! From the release of a lock to its acquisition by who waits for it, two origins in turns (figure 4.5).
 
 use super::{Cell, Figure, Kind, PLAIN};
-use crate::bench::rma::run::{Run, hold};
+use crate::bench::mode::compute;
+use crate::bench::rma::run::Run;
 use crate::bench::rma::window::Need;
 use anyhow::Result;
 use nix::time::{ClockId, clock_gettime};
@@ -50,7 +51,7 @@ fn run(run: &mut Run<'_, '_>, _: &Cell) -> Result<Option<f64>> {
         if is_first {
             run.signal(other)?;
         }
-        hold(HELD);
+        compute(HELD);
         let released = now()?;
         run.window().unlock(0)?;
         times.push(if is_first { released } else { acquired });

@@ -1,7 +1,8 @@
 //! How long a lock takes from one holder to the next (figure 4.5).
 
 use super::{Cell, Figure, Kind, PLAIN};
-use crate::bench::rma::run::{Run, hold};
+use crate::bench::mode::compute;
+use crate::bench::rma::run::Run;
 use crate::bench::rma::window::Need;
 use anyhow::Result;
 use std::time::{Duration, Instant};
@@ -32,7 +33,7 @@ fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
         run.window().lock(0, true)?;
         run.window().flush(0)?;
         let acquired = Instant::now();
-        hold(HELD);
+        compute(HELD);
         // A preempted holder holds longer.
         held += acquired.elapsed();
         run.window().unlock(0)

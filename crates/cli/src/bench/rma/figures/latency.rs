@@ -38,12 +38,10 @@ fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
 
 /// Two epochs per iteration, one in each direction.
 fn in_turns(run: &mut Run<'_, '_>, direction: Direction) -> Result<Option<f64>> {
-    let far = run.far();
-    let (other, first) = match run.rank {
-        0 => (far, true),
-        rank if rank == far => (0, false),
-        _ => return Ok(None),
+    let Some(other) = run.partner() else {
+        return Ok(None);
     };
+    let first = run.rank == 0;
     let both = run.timed(|run, iteration| {
         for origin in [first, !first] {
             if origin {
@@ -61,12 +59,7 @@ fn in_turns(run: &mut Run<'_, '_>, direction: Direction) -> Result<Option<f64>> 
 }
 
 fn both_ways(run: &mut Run<'_, '_>, direction: Direction) -> Result<Option<f64>> {
-    let far = run.far();
-    let other = match run.rank {
-        0 => Some(far),
-        rank if rank == far => Some(0),
-        _ => None,
-    };
+    let other = run.partner();
     run.window().fence(false)?;
     let time = run.timed(|run, iteration| {
         if let Some(other) = other {
@@ -80,11 +73,8 @@ fn both_ways(run: &mut Run<'_, '_>, direction: Direction) -> Result<Option<f64>>
 
 /// What both-way traffic takes without any window: two-sided communication, which the host does.
 fn by_messages(run: &mut Run<'_, '_>) -> Result<Option<f64>> {
-    let far = run.far();
-    let other = match run.rank {
-        0 => far,
-        rank if rank == far => 0,
-        _ => return Ok(None),
+    let Some(other) = run.partner() else {
+        return Ok(None);
     };
     let (world, bytes) = (run.host.predefined().comm_world, run.bytes);
     let time = run.timed(|run, iteration| {
@@ -106,11 +96,9 @@ fn flushed(run: &mut Run<'_, '_>, direction: Direction) -> Result<Option<f64>> {
     if run.rank != run.far() {
         return Ok(None);
     }
-    run.window().lock_all()?;
-    let time = run.timed(|run, iteration| {
+    let time = run.timed_in_lock(|run, iteration| {
         run.transfer(direction, iteration, 0)?;
         run.window().flush(0)
-    })?;
-    run.window().unlock_all()?;
-    Ok(Some(time))
+    });
+    time.map(Some)
 }

@@ -28,22 +28,12 @@ fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
         return Ok(None);
     }
     let time = match cell.variant {
-        "lock_put_unlock" => run.timed(|run, iteration| {
-            run.window().lock(0, true)?;
-            run.transfer(Direction::Put, iteration, 0)?;
-            run.window().unlock(0)
+        "lock_put_unlock" => run.locks((0, true), |run, iteration| {
+            run.transfer(Direction::Put, iteration, 0)
         }),
         "lock" | "unlock" => part(run, cell.variant == "lock"),
-        "fetch_and_op" => {
-            run.window().lock_all()?;
-            let time = run.timed(|run, iteration| run.fetch_add(iteration, 0).map(drop));
-            run.window().unlock_all()?;
-            time
-        }
-        kind => run.timed(|run, _| {
-            run.window().lock(0, kind == "lock_unlock")?;
-            run.window().unlock(0)
-        }),
+        "fetch_and_op" => run.timed_in_lock(|run, iteration| run.fetch_add(iteration, 0).map(drop)),
+        kind => run.locks((0, kind == "lock_unlock"), |_, _| Ok(())),
     };
     Ok(Some(time?))
 }

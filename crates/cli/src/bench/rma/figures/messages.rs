@@ -25,10 +25,7 @@ fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
         counted.context("no messages of this window are counted")
     };
     let (_, before) = counted(run)?;
-    run.timed(|run, _| {
-        run.window().lock(0, true)?;
-        run.window().unlock(0)
-    })?;
+    run.locks((0, true), |_, _| Ok(()))?;
     let (_, after) = counted(run)?;
     Ok(Some((after - before) as f64 / run.iterations as f64))
 }

@@ -1,6 +1,7 @@
 //! Computation beside communication: at the origin (figure 3.10), and at the target, which then
 //! comes late to the end of the epoch (figure 3.11).
 
+use super::bandwidth::burst;
 use super::{Bytes, Cell, Figure, Kind, PLAIN};
 use crate::bench::rma::run::{Direction, Run, compute};
 use crate::bench::rma::window::Need;
@@ -61,10 +62,7 @@ fn skew(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
         run.await_signal(0)?;
         let start = Instant::now();
         run.window().start(&[0])?;
-        let first = iteration * run.burst;
-        for index in first..first + run.burst {
-            run.transfer(Direction::Put, index, 0)?;
-        }
+        burst(run, Direction::Put, iteration)?;
         run.window().complete()?;
         Ok(start.elapsed())
     })?;

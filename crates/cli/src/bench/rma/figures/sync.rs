@@ -55,19 +55,14 @@ fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
             Ok(Some(with_targets(run, &targets)?))
         }
         _ if run.rank != far => Ok(None),
-        "lock" => Ok(Some(run.timed(|run, _| {
-            run.window().lock(0, true)?;
-            run.window().unlock(0)
-        })?)),
+        "lock" => run.locks((0, true), |_, _| Ok(())).map(Some),
         "lock_all" => Ok(Some(run.timed(|run, _| {
             run.window().lock_all()?;
             run.window().unlock_all()
         })?)),
         _ => {
-            run.window().lock_all()?;
-            let time = run.timed(|run, _| run.window().flush(0))?;
-            run.window().unlock_all()?;
-            Ok(Some(time))
+            let time = run.timed_in_lock(|run, _| run.window().flush(0));
+            time.map(Some)
         }
     }
 }

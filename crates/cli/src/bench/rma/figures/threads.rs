@@ -32,12 +32,9 @@ fn run(run: &mut Run<'_, '_>, cell: &Cell) -> Result<Option<f64>> {
     }
     let mut time = None;
     if run.rank == run.far() {
-        time = Some(run.timed(|run, iteration| {
-            run.window().lock(0, true)?;
-            if puts {
-                run.transfer(Direction::Put, iteration, 0)?;
-            }
-            run.window().unlock(0)
+        time = Some(run.locks((0, true), |run, iteration| match puts {
+            true => run.transfer(Direction::Put, iteration, 0),
+            false => Ok(()),
         })?);
     }
     run.barrier()?;
