@@ -2,7 +2,7 @@
 //! empirically (2008, sections 4.2 and 5.2): shared memory beside puts, k copies at once, and per-node
 //! gather and broadcast. What is found of collectives becomes rules that `FERRORAIL_TUNING` takes.
 
-use super::figures::{Figure, Finding, Machine, Quantity, Transfer, Transfers, Unit, What};
+use super::figures::Figure;
 use super::row::Row;
 use super::variant::Variant;
 use anyhow::{Context, Result, bail};
@@ -10,13 +10,12 @@ use ferrorail_base::units::format_bytes;
 use ferrorail_coll::select::{Limits, ProtocolName, Rule, Table};
 use ferrorail_coll::{Protocol, algorithms, find, find_collective};
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// What it is asked for by.
 pub const NAME: &str = "cutoffs";
 /// Collectives whose algorithms are compared.
 pub const COLLECTIVES: [&str; 2] = ["gather", "bcast"];
-/// Sizes, unless `--bytes` says others.
-pub const BYTES: &str = "4:256K";
 /// Another algorithm must be so much faster to be worth a rule.
 const GAIN: f64 = 1.1;
 /// Teams of one node.
@@ -27,42 +26,9 @@ const NODE: Limits = Limits {
 /// Messages shorter than this do not go straight into user memory, as with forced algorithms.
 const ZERO_COPY_BYTES_MIN: u64 = 32 << 10;
 
-const SHM: &str = "shared buffer";
-const PUT: &str = "put";
-const COPIES: [&str; 4] = ["1 copy", "2 copies", "3 copies", "4 copies"];
-
-const TRANSFERS: Transfers = Transfers {
-    curves: &[
-        (SHM, Transfer::SharedBuffer),
-        (PUT, Transfer::Ping { rails: 1 }),
-        (COPIES[0], Transfer::Copies(1)),
-        (COPIES[1], Transfer::Copies(2)),
-        (COPIES[2], Transfer::Copies(3)),
-        (COPIES[3], Transfer::Copies(4)),
-    ],
-    bytes: BYTES,
-    unit: Unit::Time,
-};
-
-const fn up_to(curve: &'static str, paper: &'static str) -> Finding {
-    Finding::new(curve, paper, 0, Quantity::Crossing(curve, PUT))
-}
-
-/// Shared memory beside puts.
-pub static FIGURE: Figure = Figure {
-    name: NAME,
-    title: "shared memory beside puts inside this node",
-    claim: "sizes up to which shared memory is not slower than a put over a rail",
-    machine: Machine::HERE,
-    what: What::Transfers(TRANSFERS),
-    findings: &[
-        up_to(SHM, "2K"),
-        up_to(COPIES[0], "128K"),
-        up_to(COPIES[1], "128K"),
-        up_to(COPIES[2], "128K"),
-        up_to(COPIES[3], "128K"),
-    ],
-};
+/// Shared memory beside puts, and the sizes of all.
+pub static FIGURE: LazyLock<Figure> =
+    LazyLock::new(|| toml::from_str(include_str!("figures/cutoffs.toml")).expect("a figure"));
 
 /// The algorithms that are compared.
 ///

@@ -4,19 +4,22 @@ use super::operation::Place;
 use super::wrong_data::WrongData;
 use anyhow::{Result, bail};
 use ferrorail_mpi_abi::{Comm, Host, RequestList};
+use serde::Deserialize;
 use std::ffi::c_int;
 use std::thread;
 use std::time::Duration;
 
 /// How many ranks take part.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum JobSizes {
     /// All of the job.
+    #[default]
     Whole,
     /// 2, 4, 8 and so on, and all.
     Doubling,
     /// Those of these that the job has ranks for; all of the job if it has too few for any.
-    UpTo(&'static [usize]),
+    UpTo(Vec<usize>),
     /// These.
     Given(Vec<usize>),
 }
@@ -188,8 +191,8 @@ mod tests {
         assert_eq!(sizes(&JobSizes::Doubling, 8), [2, 4, 8]);
         assert_eq!(sizes(&JobSizes::Doubling, 6), [2, 4, 6]);
         assert_eq!(sizes(&JobSizes::Doubling, 2), [2]);
-        assert_eq!(sizes(&JobSizes::UpTo(&[4, 8, 16]), 9), [4, 8]);
-        assert_eq!(sizes(&JobSizes::UpTo(&[4, 8, 16]), 3), [3]);
+        assert_eq!(sizes(&JobSizes::UpTo(vec![4, 8, 16]), 9), [4, 8]);
+        assert_eq!(sizes(&JobSizes::UpTo(vec![4, 8, 16]), 3), [3]);
         let given = JobSizes::Given(vec![3, 2]);
         assert_eq!(sizes(&given, 3), [3, 2]);
         assert!(given.resolve(2, 1).is_err(), "too few ranks");

@@ -144,12 +144,12 @@ pub struct Args {
 }
 
 /// What kind of communication.
-enum Measured {
+enum Measured<'a> {
     Collectives(Plan),
-    OneSided(rma::Plan),
-    Transfers(transfer::Plan),
+    OneSided(rma::Plan<'a>),
+    Transfers(transfer::Plan<'a>),
     /// Transfers and collectives inside this node.
-    Cutoffs(transfer::Plan, Plan),
+    Cutoffs(transfer::Plan<'a>, Plan),
 }
 
 impl Args {
@@ -160,6 +160,12 @@ impl Args {
             iterations: self.iterations,
             blocks: self.blocks.unwrap_or(BLOCKS),
         }
+    }
+
+    /// Sizes of `--bytes`, which has the form of `usual`.
+    fn sizes_or(&self, usual: &str) -> Vec<usize> {
+        let given = self.bytes.as_ref().map(|Sizes(sizes)| sizes.clone());
+        given.unwrap_or_else(|| sizes::parse(usual).expect("a range").0)
     }
 
     /// Whether something is asked for that only collectives have.
@@ -187,8 +193,7 @@ impl Args {
 
     /// Of `--vary`.
     fn variants(&self) -> Vec<Variant> {
-        let Variants(variants) = self.vary.clone().unwrap_or(Variants(Vec::new()));
-        variants
+        self.vary.clone().map_or(Vec::new(), |Variants(all)| all)
     }
 }
 
@@ -234,46 +239,38 @@ fn list() {
 }
 
 /// What the arguments ask for; `None` if it needs no measurement, and has been said.
-fn measured(args: &Args) -> Result<Option<(Measured, Option<&'static Figure>)>> {
+fn measured(args: &Args) -> Result<Option<(Measured<'_>, Option<&'static Figure>)>> {
     let is_cutoffs = args.collectives.iter().any(|name| name == cutoffs::NAME);
     if args.tuning.is_some() && !is_cutoffs {
         bail!("--tuning is for cutoffs");
     }
     if is_cutoffs {
-        let What::Transfers(transfers) = &cutoffs::FIGURE.what else {
-            bail!("cutoffs are of transfers");
-        };
-        let transfers = transfer::Plan::new(args, &cutoffs::FIGURE, transfers)?;
+        let transfers = transfer::Plan::new(args, &cutoffs::FIGURE)?;
         let measured = Measured::Cutoffs(transfers, Plan::of_cutoffs(args)?);
         return Ok(Some((measured, None)));
     }
-    let figure = figures::named(&args.collectives)?;
-    if figure.is_some() && !(args.algorithms.is_empty() && args.vary.is_none()) {
+    let Some(figure) = figures::named(&args.collectives)? else {
+        let measured = match rma::Plan::new(args)? {
+            Some(plan) => Measured::OneSided(plan),
+            None => Measured::Collectives(Plan::new(args, None)?),
+        };
+        return Ok(Some((measured, None)));
+    };
+    if !args.algorithms.is_empty() || args.vary.is_some() {
         bail!("--algorithms and --vary are for collectives: a figure says what it compares");
     }
-    let measured = match figure.map(|figure| &figure.what) {
-        Some(What::Applications) => bail!("{} is measured by jobs of its own", applications::NAME),
-        Some(What::Shown(command)) => {
-            let figure = figure.expect("a figure shows it");
+    let measured = match &figure.what {
+        What::Applications => bail!("{} is measured by jobs of its own", applications::NAME),
+        What::Shown(command) => {
             println!("# {}, {}: {}", figure.name, figure.title, figure.claim);
             println!("{command}");
             return Ok(None);
         }
-        Some(What::Transfers(transfers)) => {
-            let figure = figure.expect("a figure shows it");
-            Measured::Transfers(transfer::Plan::new(args, figure, transfers)?)
-        }
-        Some(What::OneSided(shown)) => {
-            let figure = figure.expect("a figure shows it");
-            Measured::OneSided(rma::Plan::of_paper(args, figure, shown)?)
-        }
-        Some(What::Collectives(_)) => Measured::Collectives(Plan::new(args, figure)?),
-        None => match rma::Plan::new(args)? {
-            Some(plan) => Measured::OneSided(plan),
-            None => Measured::Collectives(Plan::new(args, None)?),
-        },
+        What::Transfers(_) => Measured::Transfers(transfer::Plan::new(args, figure)?),
+        What::OneSided(shown) => Measured::OneSided(rma::Plan::of_paper(args, figure, shown)?),
+        What::Collectives(_) => Measured::Collectives(Plan::new(args, Some(figure))?),
     };
-    Ok(Some((measured, figure)))
+    Ok(Some((measured, Some(figure))))
 }
 
 /// Settings that model the machine of `figure`, as long as the result lives.

@@ -2,11 +2,11 @@
 
 use super::bounds::Wanted;
 use super::cutoffs;
-use super::figures::{Collectives, Figure, Nodes};
+use super::figures::Figure;
 use super::job_sizes::JobSizes;
 use super::mode::{Arrival, Mode, Reuse};
 use super::operation::{ELEMENT_BYTES, Form, OPERATIONS, Operation};
-use super::sizes::{self, Sizes};
+use super::sizes::Sizes;
 use super::timing::Limits;
 use super::variant::{By, Variant};
 use super::{Args, BUDGET, BUDGET_OF_FIGURE};
@@ -55,27 +55,17 @@ impl Plan {
         if args.collectives.len() > 1 || !args.algorithms.is_empty() || args.vary.is_some() {
             bail!("cutoffs are measured alone, of all algorithms");
         }
-        let names = cutoffs::COLLECTIVES.iter();
-        let operations: Vec<_> = names
-            .map(|name| Operation::named(name))
-            .collect::<Result<_>>()?;
-        let given = args.bytes.as_ref().map(|Sizes(sizes)| sizes.clone());
+        let operations = all_named(&cutoffs::COLLECTIVES)?;
+        let sizes = args.sizes_or(&cutoffs::FIGURE.bytes);
         Ok(Self {
-            figure: None,
-            operations,
-            sizes: given.unwrap_or_else(|| sizes::parse(cutoffs::BYTES).expect("a range").0),
             limits: args.limits(BUDGET_OF_FIGURE),
-            root: 0,
             reuses: vec![Reuse::Rotating],
-            arrivals: vec![Arrival::Even],
-            barrier: false,
-            variants: cutoffs::variants()?,
             bounds: false,
             // The transfers have them.
             json: None,
             plot: None,
             cutoffs: Some(args.tuning.clone()),
-            job_sizes: JobSizes::Whole,
+            ..Self::of(args, None, operations, sizes, cutoffs::variants()?)
         })
     }
 
@@ -85,49 +75,48 @@ impl Plan {
     /// One line about what cannot be measured.
     pub fn new(args: &Args, figure: Option<&'static Figure>) -> Result<Self> {
         let shown = figure.and_then(Figure::collectives);
-        let named = |names: &[&str]| -> Result<Vec<&Operation>> {
-            names.iter().map(|name| Operation::named(name)).collect()
-        };
         let operations = match shown {
-            Some(shown) => named(shown.names)?,
+            Some(shown) => all_named(&shown.names)?,
             None if args.all => OPERATIONS.iter().collect(),
-            None => {
-                let names = args.collectives.iter().map(String::as_str);
-                named(&names.collect::<Vec<_>>())?
-            }
+            None => all_named(&args.collectives)?,
         };
-        let sizes = bytes(args, shown, &operations)?;
+        let usual = if args.all { "4:1M:4" } else { "4:1M" };
+        let sizes = args.sizes_or(figure.map_or(usual, |figure| &figure.bytes));
+        check_elements(&sizes, &operations)?;
         let variants = match figure {
             Some(figure) => figure.variants(),
             None if args.algorithms.is_empty() => args.variants(),
             None => forced(&args.algorithms, &operations)?,
         };
-        let mut compared = variants.iter();
         let has_modes = args.barrier || args.buffers.is_some() || args.arrival.is_some();
-        if has_modes && compared.any(|variant| variant.by == By::RawMulticast) {
+        if has_modes && variants.iter().any(|one| one.by == By::RawMulticast) {
             bail!(
                 "--barrier, --buffers and --arrival are for calls of MPI: raw multicasts are none"
             );
         }
-        let job_sizes = match (&args.job_sizes, shown) {
-            (Some(Sizes(ranks)), _) => JobSizes::Given(ranks.clone()),
-            (None, Some(shown)) => shown.job_sizes.clone(),
-            (None, None) => JobSizes::Whole,
+        Ok(Self::of(args, figure, operations, sizes, variants))
+    }
+
+    fn of(
+        args: &Args,
+        figure: Option<&'static Figure>,
+        operations: Vec<&'static Operation>,
+        sizes: Vec<usize>,
+        variants: Vec<Variant>,
+    ) -> Self {
+        let job_sizes = figure.and_then(Figure::collectives);
+        let job_sizes = job_sizes.map_or(JobSizes::Whole, |shown| shown.job_sizes.clone());
+        let (budget, reuses) = match figure {
+            Some(_) => (BUDGET_OF_FIGURE, vec![Reuse::Rotating]),
+            None => (BUDGET, vec![Reuse::Rotating, Reuse::Warm]),
         };
-        Ok(Self {
+        Self {
             figure,
             operations,
             sizes,
-            limits: args.limits(match figure {
-                Some(_) => BUDGET_OF_FIGURE,
-                None => BUDGET,
-            }),
+            limits: args.limits(budget),
             root: args.root as usize,
-            reuses: match (&args.buffers, figure) {
-                (Some(reuses), _) => reuses.clone(),
-                (None, Some(_)) => vec![Reuse::Rotating],
-                (None, None) => vec![Reuse::Rotating, Reuse::Warm],
-            },
+            reuses: args.buffers.clone().unwrap_or(reuses),
             arrivals: args.arrival.clone().unwrap_or(vec![Arrival::Even]),
             barrier: args.barrier,
             variants,
@@ -135,8 +124,11 @@ impl Plan {
             json: args.json.clone(),
             plot: args.plot.clone(),
             cutoffs: None,
-            job_sizes,
-        })
+            job_sizes: match &args.job_sizes {
+                Some(Sizes(ranks)) => JobSizes::Given(ranks.clone()),
+                None => job_sizes,
+            },
+        }
     }
 
     /// How `operation` is measured: a barrier has no buffers, and only rooted collectives are followed by one.
@@ -190,10 +182,7 @@ impl Plan {
 
     /// Ranks of each node where `size` of `ranks` take part, if they are spread evenly over nodes.
     pub fn node_size(&self, size: usize, ranks: usize) -> Option<usize> {
-        let Nodes::Count(nodes) = self.figure?.machine.nodes else {
-            return None;
-        };
-        let nodes = nodes as usize;
+        let nodes = self.figure?.machine.nodes?;
         let is_even = nodes > 1 && size.is_multiple_of(nodes) && ranks.is_multiple_of(nodes);
         is_even.then(|| size / nodes)
     }
@@ -210,26 +199,18 @@ impl Plan {
     }
 }
 
-fn bytes(
-    args: &Args,
-    shown: Option<&Collectives>,
-    operations: &[&Operation],
-) -> Result<Vec<usize>> {
-    let usual = match shown {
-        Some(shown) => shown.bytes,
-        None if args.all => "4:1M:4",
-        None => "4:1M",
-    };
-    let sizes = match &args.bytes {
-        Some(Sizes(sizes)) => sizes.clone(),
-        None => sizes::parse(usual).expect("a range").0,
-    };
+fn all_named(names: &[impl AsRef<str>]) -> Result<Vec<&'static Operation>> {
+    let names = names.iter();
+    names.map(|name| Operation::named(name.as_ref())).collect()
+}
+
+fn check_elements(sizes: &[usize], operations: &[&Operation]) -> Result<()> {
     let uneven = sizes.iter().find(|&&bytes| bytes % ELEMENT_BYTES != 0);
     if let (Some(bytes), Some(operation)) = (uneven, operations.iter().find(|o| o.reduces())) {
         let name = operation.name;
         bail!("{name} adds elements of {ELEMENT_BYTES} bytes, of which {bytes} is no multiple");
     }
-    Ok(sizes)
+    Ok(())
 }
 
 fn forced(algorithms: &[String], operations: &[&Operation]) -> Result<Vec<Variant>> {

@@ -2,7 +2,7 @@
 
 use super::bounds::{self, Bounds};
 use super::chart::{Chart, X};
-use super::figures::{self, Figure, HOST, Sample, Unit};
+use super::figures::{self, HOST, Sample, Unit};
 use super::plan::Plan;
 use super::row::Row;
 use super::timing::{Means, Timing};
@@ -194,7 +194,7 @@ fn print_summary(rows: &[Row], missing: &[&str], plan: &Plan) {
 
 /// The medians of what counts, the host's too, in the figure's unit.
 fn samples(rows: &[Row], plan: &Plan) -> Vec<Sample> {
-    let unit = plan.figure.map_or(Unit::Time, Figure::unit);
+    let unit = plan.figure.map_or(Unit::Time, |figure| figure.unit);
     let mut samples: Vec<Sample> = Vec::new();
     for row in rows {
         let value = |time_us: f64| match unit {
@@ -225,10 +225,10 @@ fn plot(rows: &[Row], plan: &Plan) -> Result<()> {
         return Ok(());
     };
     let chart = Chart {
-        name: plan.figure.map_or("ferrorail bench", |figure| figure.name),
-        title: plan.figure.map_or("collectives", |figure| figure.title),
+        name: plan.figure.map_or("ferrorail bench", |figure| &figure.name),
+        title: plan.figure.map_or("collectives", |figure| &figure.title),
         x: X::of_sizes(plan.sizes.len()),
-        unit: plan.figure.map_or(Unit::Time, Figure::unit),
+        unit: plan.figure.map_or(Unit::Time, |figure| figure.unit),
     };
     chart.write(path, &samples(rows, plan))
 }

@@ -2,15 +2,19 @@
 //! without any protocol.
 
 use ferrorail_base::config;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use std::ffi::OsString;
 
 /// The setting that forces an algorithm.
 pub const ALGORITHM: &str = "FERRORAIL_ALGORITHM";
 
 /// What does the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum By {
     /// The library.
+    #[default]
     Library,
     /// The library; what it leaves to a tree, as nodes have no multicast, says nothing.
     Multicast,
@@ -19,16 +23,31 @@ pub enum By {
 }
 
 /// One curve.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Variant {
     /// What stands for it in tables.
     pub label: String,
     /// The only collective that it is about; empty for all.
+    #[serde(default)]
     pub of: String,
     /// Settings in which it differs from the environment.
+    #[serde(default, deserialize_with = "settings")]
     pub settings: Vec<(String, String)>,
     /// What does the work.
+    #[serde(default)]
     pub by: By,
+}
+
+/// A list of `SETTING=VALUE`.
+pub fn settings<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>, D::Error> {
+    let pairs = Vec::<String>::deserialize(from)?.into_iter().map(|pair| {
+        let (setting, value) = pair
+            .split_once('=')
+            .ok_or_else(|| D::Error::custom(format!("{pair:?} is no setting with its value")))?;
+        Ok((setting.to_owned(), value.to_owned()))
+    });
+    pairs.collect()
 }
 
 impl Variant {
@@ -36,12 +55,12 @@ impl Variant {
     pub fn forced(collective: &str, algorithm: &str) -> Self {
         Self {
             label: algorithm.to_owned(),
-            of: String::new(),
             settings: vec![(ALGORITHM.to_owned(), format!("{collective}={algorithm}"))],
             by: match algorithm.contains("multicast") {
                 true => By::Multicast,
                 false => By::Library,
             },
+            ..Self::default()
         }
     }
 }
@@ -59,9 +78,8 @@ pub fn parse(text: &str) -> Result<Variants, String> {
         check(setting, value)?;
         Ok(Variant {
             label: value.to_owned(),
-            of: String::new(),
             settings: vec![(setting.to_owned(), value.to_owned())],
-            by: By::Library,
+            ..Variant::default()
         })
     });
     values.collect::<Result<_, String>>().map(Variants)

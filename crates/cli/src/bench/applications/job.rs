@@ -1,7 +1,7 @@
 //! One job of an application: started, and what it says of itself.
 
 use super::program::Folder;
-use crate::bench::figures::{Machine, NATIVE_ALLGATHER};
+use crate::bench::figures::{HOST, Machine, native_allgather};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -25,8 +25,8 @@ impl By {
     /// In tables.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Host => crate::bench::figures::HOST,
-            Self::Native => NATIVE_ALLGATHER.label,
+            Self::Host => HOST,
+            Self::Native => &native_allgather().label,
             Self::Library => "ferrorail",
         }
     }
@@ -35,13 +35,13 @@ impl By {
 /// What starts jobs.
 pub struct Launcher<'a> {
     command: &'a str,
-    machine: Machine,
+    machine: &'a Machine,
     statistics: PathBuf,
 }
 
 impl<'a> Launcher<'a> {
     /// `command` takes `-n RANKS PROGRAM`.
-    pub fn new(command: &'a str, folder: &Folder, machine: Machine) -> Self {
+    pub fn new(command: &'a str, folder: &Folder, machine: &'a Machine) -> Self {
         Self {
             command,
             machine,
@@ -145,7 +145,7 @@ impl Job<'_> {
             command.envs(launcher.machine.settings(self.ranks, true, given));
         }
         if by == By::Native {
-            command.envs(NATIVE_ALLGATHER.settings.iter().copied());
+            command.envs(native_allgather().settings.iter().cloned());
         }
         command.arg(self.program).args(&self.arguments);
         Ok(command)

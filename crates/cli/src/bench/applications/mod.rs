@@ -149,7 +149,7 @@ pub fn run(plan: &Plan) -> Result<()> {
     library::find()?;
     let sources = program::sources(plan.options.sources.as_deref())?;
     let folder = Folder::new()?;
-    let launcher = Launcher::new(&plan.options.launcher, &folder, plan.figure.machine);
+    let launcher = Launcher::new(&plan.options.launcher, &folder, &plan.figure.machine);
     report::print_head(plan);
     let mut rows = Vec::new();
     for application in APPLICATIONS {

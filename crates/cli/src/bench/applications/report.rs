@@ -13,7 +13,7 @@ pub fn print_head(plan: &Plan) {
         plan.options.launcher, plan.options.compiler
     );
     figures::print_head(plan.figure);
-    let machine = plan.figure.machine;
+    let machine = &plan.figure.machine;
     let model = machine.settings(machine.ranks as usize, true, |_| false);
     let model: Vec<_> = model
         .iter()

@@ -1,7 +1,9 @@
 //! What a paper found beside what was measured.
 
 use super::Figure;
-use ferrorail_base::units::format_bytes;
+use ferrorail_base::units::{format_bytes, parse_bytes};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 /// Stands for the host MPI among curves.
@@ -33,9 +35,11 @@ impl Sample {
 }
 
 /// What the numbers of a figure are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// µs.
+    #[default]
     Time,
     /// 10^6 bytes per second.
     Bandwidth,
@@ -58,41 +62,45 @@ impl Unit {
 }
 
 /// Something that the paper found.
-#[derive(Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Finding {
     /// Of what.
-    pub what: &'static str,
+    pub what: String,
     /// What the paper says it is.
-    pub paper: &'static str,
+    pub paper: String,
     /// Part of the figure; empty for the only one.
-    pub panel: &'static str,
+    #[serde(default)]
+    pub panel: String,
     /// Bytes of a message, or the value of what else varies.
+    #[serde(default, deserialize_with = "size")]
     pub at: u64,
     /// What it is here.
     pub ours: Quantity,
 }
 
 /// A number made of the medians of curves; with several job sizes, of the largest.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Quantity {
     /// Of a curve.
-    Value(&'static str),
+    Value(String),
     /// By which the first is more than the second.
-    Added(&'static str, &'static str),
+    Added(String, String),
     /// The first by the second.
-    Ratio(&'static str, &'static str),
+    Ratio(String, String),
     /// Of one curve, the largest job by the smallest.
-    Growth(&'static str),
+    Growth(String),
     /// Of one curve, there by its first point.
-    Rise(&'static str),
+    Rise(String),
     /// The last size up to which the first is never slower than the second, from the smallest on.
-    Crossing(&'static str, &'static str),
+    Crossing(String, String),
 }
 
 #[cfg(test)]
 impl Quantity {
     /// The curves it is made of.
-    pub fn curves(self) -> Vec<&'static str> {
+    pub fn curves(&self) -> Vec<&str> {
         match self {
             Self::Value(curve) | Self::Growth(curve) | Self::Rise(curve) => vec![curve],
             Self::Added(curve, base) | Self::Ratio(curve, base) | Self::Crossing(curve, base) => {
@@ -102,26 +110,16 @@ impl Quantity {
     }
 }
 
+/// A number in the form of sizes.
+fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let text = String::deserialize(from)?;
+    parse_bytes(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is no size")))
+}
+
 impl Finding {
-    /// At so many bytes, or another value of what varies, in the only part.
-    pub const fn new(what: &'static str, paper: &'static str, at: u64, ours: Quantity) -> Self {
-        Self {
-            what,
-            paper,
-            panel: "",
-            at,
-            ours,
-        }
-    }
-
-    /// The same of one part of the figure.
-    pub const fn in_panel(self, panel: &'static str) -> Self {
-        Self { panel, ..self }
-    }
-
     /// Its unit in a figure that shows `unit`.
     pub fn unit(&self, unit: Unit) -> &'static str {
-        match self.ours {
+        match &self.ours {
             Quantity::Value(_) | Quantity::Added(..) => unit.text(),
             Quantity::Ratio(..) | Quantity::Growth(_) | Quantity::Rise(_) => "x",
             Quantity::Crossing(..) => "bytes",
@@ -156,7 +154,7 @@ impl Finding {
             };
             sample.map(value)
         };
-        match self.ours {
+        match &self.ours {
             Quantity::Value(curve) => at(curve, true),
             Quantity::Added(curve, base) => Some(at(curve, true)? - at(base, true)?),
             Quantity::Ratio(curve, base) => Some(at(curve, true)? / at(base, true)?),
@@ -171,7 +169,7 @@ impl Finding {
         let Some(value) = value else {
             return "not measured".to_owned();
         };
-        match self.ours {
+        match &self.ours {
             Quantity::Crossing(..) if value < 0.0 => "nowhere".to_owned(),
             Quantity::Crossing(..) => format!("up to {}", format_bytes(value as u64)),
             _ => format!("{value:.3} {}", self.unit(unit)),
@@ -219,13 +217,13 @@ pub fn print(figure: &Figure, samples: &[Sample]) {
         "# {:<52} {:<22} {:>16} {:>16}",
         "", "Paper", "least disturbed", "Here"
     );
-    for finding in figure.findings {
-        let text = |value| finding.text(value, figure.unit());
+    for finding in &figure.findings {
+        let text = |value| finding.text(value, figure.unit);
         let (best, here) = (
             text(finding.at_best(samples)),
             text(finding.measured(samples)),
         );
-        let (what, paper) = (finding.what, finding.paper);
+        let (what, paper) = (&finding.what, &finding.paper);
         println!("# {what:<52} {paper:<22} {best:>16} {here:>16}");
     }
 }
@@ -237,7 +235,7 @@ pub fn json(figure: &Figure, samples: &[Sample]) -> Value {
             "what": finding.what,
             "paper": finding.paper,
             "at": finding.at,
-            "unit": finding.unit(figure.unit()),
+            "unit": finding.unit(figure.unit),
             "here": finding.measured(samples),
             "least_disturbed": finding.at_best(samples),
         })
@@ -274,29 +272,25 @@ mod tests {
 
     #[test]
     fn quantities_are_made_of_samples() {
-        let value = |ours, panel| {
-            let finding = Finding {
-                what: "",
-                paper: "",
-                panel,
-                at: 4,
-                ours,
-            };
-            finding.measured(&samples())
+        let finding = |ours: &str, panel: &str| -> Finding {
+            let text =
+                format!("what = ''\npaper = ''\npanel = '{panel}'\nat = '4'\nours = {{ {ours} }}");
+            toml::from_str(&text).unwrap()
         };
+        let value = |ours, panel| finding(ours, panel).measured(&samples());
         let of = |ours| value(ours, "");
-        assert_eq!(of(Quantity::Value("a")), Some(6.0));
-        let of_best = Finding::new("", "", 4, Quantity::Added("b", "a"));
+        assert_eq!(of("value = 'a'"), Some(6.0));
+        let of_best = finding("added = ['b', 'a']", "");
         assert_eq!(of_best.at_best(&samples()), Some(0.75));
-        assert_eq!(of(Quantity::Rise("a")), Some(3.0));
-        assert_eq!(of(Quantity::Added("b", "a")), Some(1.5));
-        assert_eq!(of(Quantity::Ratio("b", "a")), Some(1.25));
-        assert_eq!(of(Quantity::Growth("a")), Some(3.0));
-        assert_eq!(of(Quantity::Growth("c")), None);
-        assert_eq!(of(Quantity::Crossing("a", "b")), Some(4.0));
-        assert_eq!(of(Quantity::Crossing("b", "a")), Some(-1.0));
-        assert_eq!(of(Quantity::Crossing("a", "c")), None);
-        assert_eq!(value(Quantity::Value("a"), "gather"), Some(6.0));
-        assert_eq!(value(Quantity::Value("a"), "bcast"), None);
+        assert_eq!(of("rise = 'a'"), Some(3.0));
+        assert_eq!(of("added = ['b', 'a']"), Some(1.5));
+        assert_eq!(of("ratio = ['b', 'a']"), Some(1.25));
+        assert_eq!(of("growth = 'a'"), Some(3.0));
+        assert_eq!(of("growth = 'c'"), None);
+        assert_eq!(of("crossing = ['a', 'b']"), Some(4.0));
+        assert_eq!(of("crossing = ['b', 'a']"), Some(-1.0));
+        assert_eq!(of("crossing = ['a', 'c']"), None);
+        assert_eq!(value("value = 'a'", "gather"), Some(6.0));
+        assert_eq!(value("value = 'a'", "bcast"), None);
     }
 }

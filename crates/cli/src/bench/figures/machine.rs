@@ -1,44 +1,38 @@
 //! The machines of the papers, as virtual nodes and loopback rails of one host stand in for them.
 
+use crate::bench::variant::settings;
 use ferrorail_mpi_abi::{Host, MpiError};
+use serde::Deserialize;
 
 /// What a paper measured on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Processes that the figure asks for.
     pub ranks: u32,
-    /// How they are spread.
-    pub nodes: Nodes,
-    /// Settings that make loopback rails alike.
-    pub rails: &'static [(&'static str, &'static str)],
+    /// Nodes that they are spread over evenly, also where fewer take part; none if each has a node of its own.
+    pub nodes: Option<usize>,
+    /// Settings that make loopback rails alike; the file's where there are none.
+    #[serde(default, deserialize_with = "settings")]
+    pub rails: Vec<(String, String)>,
 }
 
-/// How processes are spread over nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nodes {
-    /// Evenly over so many, also where fewer processes take part.
-    Count(u32),
-    /// One on each.
-    OneEach,
-}
-
-impl Nodes {
-    /// Processes of a node, of `ranks`.
-    pub fn size(self, ranks: usize) -> usize {
-        match self {
-            Self::Count(nodes) => ranks.div_ceil(nodes as usize).max(1),
-            Self::OneEach => 1,
+/// Where nothing is measured.
+impl Default for Machine {
+    fn default() -> Self {
+        Self {
+            ranks: 1,
+            nodes: None,
+            rails: Vec::new(),
         }
     }
 }
 
 impl Machine {
-    /// Where nothing is measured.
-    pub const HERE: Self = Self {
-        ranks: 1,
-        nodes: Nodes::OneEach,
-        rails: &[],
-    };
+    /// Processes of a node, of `ranks`.
+    pub fn node_size(&self, ranks: usize) -> usize {
+        self.nodes.map_or(1, |nodes| ranks.div_ceil(nodes).max(1))
+    }
 
     /// Settings that model it for `ranks` processes on one host. None where there are several hosts; nor
     /// those that `given` knows, which are the user's.
@@ -51,15 +45,13 @@ impl Machine {
         if !one_host {
             return Vec::new();
         }
-        let node_size = self.nodes.size(ranks).to_string();
         let nodes = [
-            ("FERRORAIL_FABRIC", "loopback"),
-            ("FERRORAIL_NODE_SIZE", &node_size),
+            ("FERRORAIL_FABRIC", "loopback".to_owned()),
+            ("FERRORAIL_NODE_SIZE", self.node_size(ranks).to_string()),
         ];
-        let all = nodes.iter().chain(self.rails);
-        let open = all.filter(|(name, _)| !given(name));
-        open.map(|&(name, value)| (name.to_owned(), value.to_owned()))
-            .collect()
+        let nodes = nodes.map(|(name, value)| (name.to_owned(), value));
+        let all = nodes.into_iter().chain(self.rails.iter().cloned());
+        all.filter(|(name, _)| !given(name)).collect()
     }
 }
 
@@ -85,8 +77,8 @@ mod tests {
     fn settings_of_the_user_and_real_nodes_win() {
         let machine = Machine {
             ranks: 16,
-            nodes: Nodes::Count(4),
-            rails: &[("FERRORAIL_RAILS", "2")],
+            nodes: Some(4),
+            rails: vec![("FERRORAIL_RAILS".to_owned(), "2".to_owned())],
         };
         let settings = |ranks, one_host, given: &'static str| {
             let settings = machine.settings(ranks, one_host, |name| name == given);
@@ -104,6 +96,6 @@ mod tests {
             settings(6, true, "FERRORAIL_RAILS"),
             "FERRORAIL_FABRIC=loopback FERRORAIL_NODE_SIZE=2"
         );
-        assert_eq!(Nodes::OneEach.size(7), 1);
+        assert_eq!(Machine::default().node_size(7), 1);
     }
 }

@@ -1,86 +1,95 @@
-//! Figures and tables of papers as data: what is compared, over which sizes and ranks, and what the paper
-//! found. A paper is a file with a table; figures that show the same kind of thing share one measurement.
+//! Figures and tables of papers: what is compared, over which sizes and ranks, and what the paper found. They are
+//! data, in a file for each paper; what all of them have in common is here.
+//!
+//! A file has `rails`, the settings that make loopback rails like the paper's (figures may have others); `curves`
+//! by names that its figures refer to; and the figures.
 
-mod applications;
 mod findings;
-mod hpcs2007;
-mod icpp2007;
-mod jiang2004;
 mod machine;
-mod native;
-mod qian2008;
 #[cfg(test)]
 mod tests;
-mod yu2005;
 
-pub use findings::{Finding, HOST, Quantity, Sample, Unit, json, print, print_head};
-pub use machine::{Machine, Nodes, is_one_host};
-pub use native::ALLGATHER as NATIVE_ALLGATHER;
+pub use findings::{Finding, HOST, Sample, Unit, json, print, print_head};
+pub use machine::{Machine, is_one_host};
 
 use super::job_sizes::JobSizes;
-use super::variant::{By, Variant};
+use super::variant::{Variant, settings};
 use anyhow::{Result, bail};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+const FILES: [&str; 3] = [
+    include_str!("qian2008.toml"),
+    include_str!("jiang2004.toml"),
+    include_str!("yu2005.toml"),
+];
+
+/// Names of papers, in the order in which their figures are listed.
+const PAPERS: [&str; 5] = ["qian2008", "icpp2007", "hpcs2007", "jiang2004", "yu2005"];
 
 /// A figure or table of a paper.
-#[derive(Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Figure {
     /// What it is asked for by: the paper, and the number of the figure.
-    pub name: &'static str,
+    pub name: String,
+    /// Its name in another paper, which has it too.
+    also: Option<String>,
     /// What it is about, in a few words.
-    pub title: &'static str,
+    pub title: String,
     /// What the paper shows by it, in a line.
-    pub claim: &'static str,
+    #[serde(default = "drawn")]
+    pub claim: String,
     /// What the paper measured on, which one host can stand in for.
+    #[serde(default)]
     pub machine: Machine,
     /// How it is repeated.
     pub what: What,
+    /// What its numbers are.
+    #[serde(default)]
+    pub unit: Unit,
+    /// Sizes in the form of `--bytes`, which overrides them; empty for the benchmark's own.
+    #[serde(default)]
+    pub bytes: String,
+    /// Names of what is compared beside the host.
+    #[serde(default)]
+    curves: Vec<String>,
     /// The paper's numbers, and how ours are made.
-    pub findings: &'static [Finding],
+    #[serde(default)]
+    pub findings: Vec<Finding>,
 }
 
 /// How a figure is repeated.
-#[derive(Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum What {
     /// Collectives by algorithm, over sizes and ranks.
     Collectives(Collectives),
-    /// Messages without any collective: puts over rails, copies within a node.
-    Transfers(Transfers),
+    /// Messages without any collective: the paper's names of what is compared, and what they are.
+    Transfers(Vec<(String, Transfer)>),
     /// A benchmark of one-sided communication under several settings.
     OneSided(OneSided),
     /// The applications, in jobs of their own, on its machine.
     Applications,
     /// It draws how something works: this command shows it here.
-    Shown(&'static str),
+    Shown(String),
 }
 
 /// Collectives by algorithm, over sizes and ranks.
-#[derive(Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Collectives {
     /// Their names.
-    pub names: &'static [&'static str],
-    /// What is compared beside the host.
-    pub curves: &'static [Curve],
-    /// Sizes in the form of `--bytes`, which overrides them.
-    pub bytes: &'static str,
+    pub names: Vec<String>,
     /// Ranks; `--job-sizes` overrides them.
+    #[serde(default)]
     pub job_sizes: JobSizes,
-    /// What is shown.
-    pub unit: Unit,
-}
-
-/// Messages without any collective.
-#[derive(Debug)]
-pub struct Transfers {
-    /// What is compared: the paper's names, and what they are.
-    pub curves: &'static [(&'static str, Transfer)],
-    /// Sizes in the form of `--bytes`, which overrides them.
-    pub bytes: &'static str,
-    /// What is shown.
-    pub unit: Unit,
 }
 
 /// What moves a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Transfer {
     /// Bursts of puts of rank 0 to the last rank over so many rails; or of both to each other.
     Put {
@@ -103,59 +112,79 @@ pub enum Transfer {
 }
 
 /// A benchmark of one-sided communication under several settings.
-#[derive(Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct OneSided {
     /// One of `rma-…`.
-    pub benchmark: &'static str,
+    pub benchmark: String,
     /// What is shown of it.
-    pub parts: &'static [Part],
-    /// What is compared beside the host.
-    pub curves: &'static [Curve],
+    pub parts: Vec<Part>,
     /// The paper's name for one-sided communication over the host's messages; empty where it is not compared.
-    pub messages: &'static str,
-    /// Sizes in the form of `--bytes`, which overrides them; empty for the benchmark's own.
-    pub bytes: &'static str,
-    /// What is shown.
-    pub unit: Unit,
+    #[serde(default)]
+    pub messages: String,
 }
 
 /// A variant of a benchmark.
-#[derive(Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Part {
     /// Its name there.
-    pub variant: &'static str,
+    pub variant: String,
     /// What it is called in the figure.
-    pub panel: &'static str,
+    pub panel: String,
     /// The one curve that it makes, as it does not depend on who does one-sided communication; else empty.
-    pub curve: &'static str,
+    #[serde(default)]
+    pub curve: String,
 }
 
-/// A curve.
-#[derive(Debug)]
-pub struct Curve {
-    /// The paper's name for it.
-    pub label: &'static str,
-    /// The only collective that it is about; empty for all of the figure.
-    pub of: &'static str,
-    /// Settings that make it.
-    pub settings: &'static [(&'static str, &'static str)],
-    /// What does the work.
-    pub by: By,
+/// A file, or all of them.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Papers {
+    #[serde(default, deserialize_with = "settings")]
+    rails: Vec<(String, String)>,
+    curves: BTreeMap<String, Variant>,
+    figure: Vec<Figure>,
 }
 
-const PAPERS: &[&[Figure]] = &[
-    qian2008::FIGURES,
-    &[applications::TABLE1],
-    icpp2007::FIGURES,
-    hpcs2007::FIGURES,
-    jiang2004::ACTIVE,
-    jiang2004::PASSIVE,
-    yu2005::FIGURES,
-];
+static ALL: LazyLock<Papers> = LazyLock::new(|| {
+    let mut all = Papers::default();
+    for text in FILES {
+        let file: Papers = toml::from_str(text).expect("a file of figures");
+        all.curves.extend(file.curves);
+        for mut figure in file.figure {
+            if figure.machine.rails.is_empty() {
+                figure.machine.rails.clone_from(&file.rails);
+            }
+            let other = figure.also.clone().map(|name| Figure {
+                name,
+                ..figure.clone()
+            });
+            all.figure.extend([figure].into_iter().chain(other));
+        }
+    }
+    let place = |figure: &Figure| {
+        PAPERS
+            .iter()
+            .position(|paper| figure.name.starts_with(paper))
+    };
+    all.figure.sort_by_key(place);
+    all
+});
+
+/// What is claimed of a figure that draws something.
+fn drawn() -> String {
+    "a drawing; the command shows how it is here".to_owned()
+}
 
 /// All figures.
 pub fn all() -> impl Iterator<Item = &'static Figure> {
-    PAPERS.iter().flat_map(|figures| figures.iter())
+    ALL.figure.iter()
+}
+
+/// What stands for the native all-gather of the papers by Qian and Afsahi.
+pub fn native_allgather() -> &'static Variant {
+    &ALL.curves["elan-allgather"]
 }
 
 /// The figure that `names` ask for; `None` if they ask for no paper's.
@@ -166,14 +195,7 @@ pub fn named(names: &[String]) -> Result<Option<&'static Figure>> {
     let Some(name) = names.iter().find(|name| name.contains(':')) else {
         return Ok(None);
     };
-    let Some(figure) = all().find(|figure| figure.name == name) else {
-        let distance = |figure: &&Figure| strsim::damerau_levenshtein(name, figure.name);
-        let nearest = all().min_by_key(distance).expect("there are figures");
-        bail!(
-            "there is no figure {name:?}; did you mean {:?}?",
-            nearest.name
-        )
-    };
+    let figure = super::find("figure", name, &ALL.figure, |figure| &figure.name)?;
     if names.len() > 1 {
         bail!(
             "{name} is measured in a run of its own, so that nothing else of ferrorail is at work"
@@ -182,55 +204,7 @@ pub fn named(names: &[String]) -> Result<Option<&'static Figure>> {
     Ok(Some(figure))
 }
 
-/// The library, with these settings.
-const fn library(label: &'static str, settings: &'static [(&str, &str)]) -> Curve {
-    Curve {
-        label,
-        of: "",
-        settings,
-        by: By::Library,
-    }
-}
-
-impl Curve {
-    /// The same of one collective only.
-    const fn of(self, collective: &'static str) -> Self {
-        Self {
-            of: collective,
-            ..self
-        }
-    }
-
-    /// As something that is compared.
-    fn variant(&self) -> Variant {
-        let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
-        Variant {
-            label: self.label.to_owned(),
-            of: self.of.to_owned(),
-            settings: self.settings.iter().map(owned).collect(),
-            by: self.by,
-        }
-    }
-}
-
 impl Figure {
-    /// A drawing: what `command` shows here.
-    const fn drawing(
-        name: &'static str,
-        title: &'static str,
-        claim: &'static str,
-        command: &'static str,
-    ) -> Self {
-        Self {
-            name,
-            title,
-            claim,
-            machine: Machine::HERE,
-            what: What::Shown(command),
-            findings: &[],
-        }
-    }
-
     /// What it says of collectives, if it is about those.
     pub fn collectives(&self) -> Option<&Collectives> {
         match &self.what {
@@ -239,24 +213,10 @@ impl Figure {
         }
     }
 
-    /// What its numbers are.
-    pub fn unit(&self) -> Unit {
-        match &self.what {
-            What::Collectives(collectives) => collectives.unit,
-            What::Transfers(transfers) => transfers.unit,
-            What::OneSided(one_sided) => one_sided.unit,
-            What::Applications | What::Shown(_) => Unit::Time,
-        }
-    }
-
-    /// The settings that are compared.
+    /// What is compared beside the host.
     pub fn variants(&self) -> Vec<Variant> {
-        let curves = match &self.what {
-            What::Collectives(collectives) => collectives.curves,
-            What::OneSided(one_sided) => one_sided.curves,
-            _ => &[],
-        };
-        curves.iter().map(Curve::variant).collect()
+        let curves = self.curves.iter();
+        curves.map(|name| ALL.curves[name].clone()).collect()
     }
 
     /// Its line in the list.
@@ -266,9 +226,9 @@ impl Figure {
 
     /// How to run it.
     pub fn command(&self) -> String {
-        match self.what {
+        match &self.what {
             What::Applications => format!("ferrorail bench {}", self.name),
-            What::Shown(command) => command.to_owned(),
+            What::Shown(command) => command.clone(),
             _ => format!(
                 "mpirun -n {} ferrorail bench {}",
                 self.machine.ranks, self.name

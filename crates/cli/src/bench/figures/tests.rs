@@ -1,87 +1,82 @@
 //! Each figure is complete: names, curves, settings, sizes of findings.
 
+use super::findings::Quantity;
 use super::*;
 use crate::bench::operation::Operation;
-use crate::bench::{sizes, variant};
+use crate::bench::variant::{ALGORITHM, By};
+use crate::bench::{cutoffs, sizes, variant};
 use ferrorail_coll::find_collective;
 use ferrorail_coll::named::{Named, named};
 
-fn check_curve(figure: &Figure, curve: &Curve) {
-    let name = figure.name;
-    let shown = figure.collectives().unwrap();
-    assert!(curve.of.is_empty() || shown.names.contains(&curve.of));
-    let is_raw = curve.by == By::RawMulticast;
-    assert!(!is_raw || (curve.settings.is_empty() && shown.names == ["bcast"]));
-    for (setting, value) in curve.settings {
+fn check_variant(figure: &Figure, variant: &Variant) {
+    let name = &figure.name;
+    for (setting, value) in &variant.settings {
         variant::check(setting, value).unwrap();
-        let forced = value
-            .split_once('=')
-            .filter(|_| *setting == "FERRORAIL_ALGORITHM");
-        let Some((collective, algorithm)) = forced else {
-            continue;
-        };
+    }
+    let Some(shown) = figure.collectives() else {
+        return;
+    };
+    assert!(variant.of.is_empty() || shown.names.contains(&variant.of));
+    let is_raw = variant.by == By::RawMulticast;
+    assert!(!is_raw || (variant.settings.is_empty() && shown.names == ["bcast"]));
+    for (_, value) in variant.settings.iter().filter(|pair| pair.0 == ALGORITHM) {
+        let (collective, algorithm) = value.split_once('=').unwrap();
         let by = match named(find_collective(collective).unwrap(), algorithm).unwrap() {
             Named::One(variant) if variant.algorithm.multicast => By::Multicast,
             _ => By::Library,
         };
-        assert_eq!(curve.by, by, "{name}: {}", curve.label);
+        assert_eq!(variant.by, by, "{name}: {}", variant.label);
     }
 }
 
-/// Its curves' names, and its sizes.
-fn parts(figure: &Figure) -> (Vec<&'static str>, &'static str) {
+/// Its curves' names, and its sizes; none where something else varies.
+fn parts(figure: &Figure) -> (Vec<String>, Vec<usize>) {
+    let variants = figure.variants();
+    for variant in &variants {
+        check_variant(figure, variant);
+    }
+    let sizes = sizes::parse(&figure.bytes).map_or(Vec::new(), |sizes| sizes.0);
+    let labels = variants.into_iter().map(|variant| variant.label);
+    let host = [HOST.to_owned()];
     match &figure.what {
         What::Collectives(shown) => {
-            for name in shown.names {
+            for name in &shown.names {
                 Operation::named(name).unwrap();
             }
-            for curve in shown.curves {
-                check_curve(figure, curve);
-            }
-            let labels = shown.curves.iter().map(|curve| curve.label);
-            (labels.chain([HOST]).collect(), shown.bytes)
+            (labels.chain(host).collect(), sizes)
         }
-        What::Transfers(shown) => (
-            shown.curves.iter().map(|curve| curve.0).collect(),
-            shown.bytes,
-        ),
+        What::Transfers(curves) => (curves.iter().map(|curve| curve.0.clone()).collect(), sizes),
         What::OneSided(shown) => {
-            let (variants, parameter) = crate::bench::rma::variants(shown.benchmark);
-            for part in shown.parts {
-                assert!(variants.contains(&part.variant), "{}", part.variant);
+            let (variants, parameter) = crate::bench::rma::variants(&shown.benchmark);
+            for part in &shown.parts {
+                assert!(variants.contains(&&*part.variant), "{}", part.variant);
             }
-            for (setting, value) in shown.curves.iter().flat_map(|curve| curve.settings) {
-                variant::check(setting, value).unwrap();
-            }
-            let own = shown.parts.iter().map(|part| part.curve);
-            let labels = shown.curves.iter().map(|curve| curve.label).chain(own);
-            let labels = labels.chain([shown.messages, HOST]);
-            let labels = labels.filter(|label| !label.is_empty());
-            (labels.collect(), if parameter { "" } else { shown.bytes })
+            let own = shown.parts.iter().map(|part| part.curve.clone());
+            let labels = labels.chain(own).chain([shown.messages.clone()]);
+            let labels = labels.filter(|label| !label.is_empty()).chain(host);
+            (labels.collect(), if parameter { vec![] } else { sizes })
         }
-        What::Applications => (vec![HOST, NATIVE_ALLGATHER.label, "ferrorail"], ""),
+        What::Applications => {
+            let labels = [HOST, &native_allgather().label, "ferrorail"];
+            (labels.map(str::to_owned).into(), Vec::new())
+        }
         What::Shown(command) => {
-            assert!(command.contains("ferrorail "));
-            (Vec::new(), "")
+            assert!(command.contains("ferrorail ") && labels.count() == 0);
+            (Vec::new(), Vec::new())
         }
     }
 }
 
 #[test]
 fn figures_are_complete() {
-    for figure in all() {
-        let name = figure.name;
-        assert_eq!(
-            all().filter(|other| other.name == name).count(),
-            1,
-            "{name}"
-        );
-        assert!(name.split_once(':').is_some() && !figure.title.is_empty());
-        assert!(figure.claim.lines().count() == 1 && !figure.command().is_empty());
-        for (setting, value) in figure.machine.rails {
+    for figure in all().chain([&*cutoffs::FIGURE]) {
+        let name = &figure.name;
+        assert!(!figure.title.is_empty() && !figure.command().is_empty());
+        assert_eq!(figure.claim.lines().count(), 1);
+        for (setting, value) in &figure.machine.rails {
             variant::check(setting, value).unwrap();
         }
-        let (labels, bytes) = parts(figure);
+        let (labels, sizes) = parts(figure);
         if matches!(figure.what, What::Shown(_)) {
             continue;
         }
@@ -89,21 +84,25 @@ fn figures_are_complete() {
             let count = labels.iter().filter(|other| *other == label).count();
             assert_eq!(count, 1, "{name}: {label}");
         }
-        // Empty where something else than sizes varies.
-        let sizes = sizes::parse(bytes).map_or(Vec::new(), |sizes| sizes.0);
         assert!(!figure.findings.is_empty(), "{name}");
-        for finding in figure.findings {
+        for finding in &figure.findings {
             let anywhere = matches!(finding.ours, Quantity::Crossing(..));
-            let at = finding.at as usize;
-            assert!(
-                anywhere || sizes.is_empty() || sizes.contains(&at),
-                "{name}: {}",
-                finding.what
-            );
+            let is_measured = sizes.is_empty() || sizes.contains(&(finding.at as usize));
+            assert!(anywhere || is_measured, "{name}: {}", finding.what);
             for label in finding.ours.curves() {
-                assert!(labels.contains(&label), "{name}: {label}");
+                assert!(labels.iter().any(|known| known == label), "{name}: {label}");
             }
         }
+    }
+}
+
+#[test]
+fn figures_have_names_of_their_own() {
+    for figure in all() {
+        let alike = all().filter(|other| other.name == figure.name);
+        assert_eq!(alike.count(), 1, "{}", figure.name);
+        let (paper, _) = figure.name.split_once(':').unwrap();
+        assert!(PAPERS.contains(&paper), "{}", figure.name);
     }
 }
 

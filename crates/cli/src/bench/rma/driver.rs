@@ -37,9 +37,10 @@ struct Side<'a> {
 /// One rank's view.
 struct Driver<'a> {
     host: &'a Host,
-    plan: &'a Plan,
+    plan: &'a Plan<'a>,
     rank: u32,
     size: u32,
+    burst: usize,
     round: u64,
 }
 
@@ -69,6 +70,7 @@ pub fn run(host: &Host, plan: &Plan, library: &Path) -> Result<bool> {
         plan,
         rank: host.comm_rank(world)?,
         size: host.comm_size(world)?,
+        burst: plan.args.burst as usize,
         round: 0,
     };
     mpi::check_size(host, driver.size)?;
@@ -82,7 +84,7 @@ pub fn run(host: &Host, plan: &Plan, library: &Path) -> Result<bool> {
     if driver.rank == 0 {
         report::print_summary(&rows, plan);
         report::plot(&rows, plan)?;
-        if let Some(path) = &plan.json {
+        if let Some(path) = &plan.args.json {
             report::write_json(path, driver.size, host, plan, &rows)?;
         }
     }
@@ -120,7 +122,7 @@ impl<'a> Driver<'a> {
         // SAFETY: the library has the MPI functions of these names there, and its own.
         let implementation = unsafe {
             let messages = std::mem::transmute::<NonNull<_>, LockMessages>(messages);
-            Mpi::new(self.host, self.plan.memory, find, Some(messages))?
+            Mpi::new(self.host, self.plan.args.window, find, Some(messages))?
         };
         Ok(Side {
             implementation: Box::new(implementation),
@@ -138,7 +140,7 @@ impl<'a> Driver<'a> {
         let mut sides: Vec<Side<'i>> = ours.collect::<Result<_>>()?;
         let find = |name: &str| self.host.function(&format!("PMPI_{name}"));
         // SAFETY: the host has the MPI functions of these names there.
-        let host = unsafe { Mpi::new(self.host, self.plan.memory, find, None)? };
+        let host = unsafe { Mpi::new(self.host, self.plan.args.window, find, None)? };
         sides.push(Side {
             implementation: Box::new(host),
             name: "the host MPI".into(),
@@ -185,7 +187,7 @@ impl<'a> Driver<'a> {
         let bytes = cells.iter().map(|cell| cell.bytes).max().unwrap_or(0);
         let several = |many: bool| if many { self.size as usize } else { 1 };
         let lengths = Lengths {
-            region: (stride(bytes) * self.plan.burst).max(REGION_BYTES),
+            region: (stride(bytes) * self.burst).max(REGION_BYTES),
             regions: several(figure.many_origins),
             windows: several(figure.many_windows),
             bytes,
@@ -246,7 +248,7 @@ impl<'a> Driver<'a> {
 
     /// Lengths of the buffers for messages of `bytes`: one that is sent, a burst that is received.
     fn buffers(&self, bytes: usize) -> (usize, usize) {
-        (bytes, stride(bytes) * self.plan.burst)
+        (bytes, stride(bytes) * self.burst)
     }
 
     fn with_run<'w, R>(
@@ -262,7 +264,7 @@ impl<'a> Driver<'a> {
             host: self.host,
             rank: self.rank,
             size: self.size,
-            burst: self.plan.burst,
+            burst: self.burst,
             iterations,
             bytes,
             windows,
@@ -341,7 +343,7 @@ impl<'a> Driver<'a> {
             .map(|(index, ferrorail)| Row {
                 figure,
                 cell: *cell,
-                burst: self.plan.burst,
+                burst: self.burst,
                 setting: sides[index]
                     .instance
                     .and_then(Instance::label)

@@ -19,14 +19,12 @@ pub use driver::run;
 pub use mpi_window::Memory;
 
 use super::figures::{Figure as Paper, OneSided, Part};
-use super::sizes::Sizes;
 use super::timing::Limits;
 use super::variant::Variant;
 use super::{Args, BUDGET, BUDGET_OF_FIGURE};
 use anyhow::{Result, bail};
-use figures::{Bytes, Cell, FIGURES, Figure};
+use figures::{Cell, FIGURES, Figure};
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 /// What stands for all figures.
 const ALL: &str = "rma";
@@ -39,25 +37,21 @@ pub enum Baseline {
 }
 
 /// Which figures are measured, and how.
-pub struct Plan {
+pub struct Plan<'a> {
+    args: &'a Args,
     figures: Vec<&'static Figure>,
     /// Whether all were asked for, as far as the ranks suffice.
     all: bool,
-    bytes: Option<Vec<usize>>,
     limits: Limits,
-    burst: usize,
-    memory: Memory,
     baseline: Option<Baseline>,
     variants: Vec<Variant>,
-    json: Option<PathBuf>,
-    plot: Option<PathBuf>,
     /// The figure of a paper that is repeated, and what it says of one-sided communication.
     paper: Option<(&'static Paper, &'static OneSided)>,
 }
 
-impl Plan {
+impl<'a> Plan<'a> {
     /// `None` if the arguments are about collectives.
-    pub fn new(args: &Args) -> Result<Option<Self>> {
+    pub fn new(args: &'a Args) -> Result<Option<Self>> {
         let Some(figures) = named(&args.collectives)? else {
             return Ok(None);
         };
@@ -69,44 +63,37 @@ impl Plan {
     ///
     /// # Errors
     /// One line about what cannot be measured.
-    pub fn of_paper(args: &Args, paper: &'static Paper, shown: &'static OneSided) -> Result<Self> {
-        let figures = named(&[shown.benchmark.to_owned()])?.unwrap_or_default();
-        let plan = Self::of(args, figures, false)?;
-        let sizes = || {
-            super::sizes::parse(shown.bytes)
-                .ok()
-                .map(|Sizes(sizes)| sizes)
-        };
+    pub fn of_paper(
+        args: &'a Args,
+        paper: &'static Paper,
+        shown: &'static OneSided,
+    ) -> Result<Self> {
+        let figures = named(std::slice::from_ref(&shown.benchmark))?.unwrap_or_default();
         Ok(Self {
-            bytes: plan.bytes.or_else(sizes),
             limits: args.limits(BUDGET_OF_FIGURE),
-            baseline: match shown.messages {
+            baseline: match shown.messages.as_str() {
                 "" => args.baseline,
                 _ => Some(Baseline::SendReceive),
             },
             variants: paper.variants(),
             paper: Some((paper, shown)),
-            ..plan
+            ..Self::of(args, figures, false)?
         })
     }
 
-    fn of(args: &Args, figures: Vec<&'static Figure>, all: bool) -> Result<Self> {
+    fn of(args: &'a Args, figures: Vec<&'static Figure>, all: bool) -> Result<Self> {
         if !args.algorithms.is_empty() || args.is_for_collectives() {
             bail!(
                 "--algorithms, --barrier, --buffers, --arrival, --root and --job-sizes are for collectives"
             );
         }
         Ok(Self {
+            args,
             figures,
             all,
-            bytes: args.bytes.as_ref().map(|Sizes(sizes)| sizes.clone()),
             limits: args.limits(BUDGET),
-            burst: args.burst as usize,
-            memory: args.window,
             baseline: args.baseline,
             variants: args.variants(),
-            json: args.json.clone(),
-            plot: args.plot.clone(),
             paper: None,
         })
     }
@@ -119,11 +106,11 @@ impl Plan {
 
     /// The points of a figure for so many ranks.
     fn cells(&self, figure: &Figure, ranks: u32) -> Vec<Cell> {
-        let sizes = match (&self.bytes, figure.bytes) {
-            (_, Bytes::Any) => vec![0],
-            (Some(sizes), _) => sizes.clone(),
-            (None, Bytes::Fixed(bytes)) => vec![bytes],
-            (None, Bytes::Swept(text)) => super::sizes::parse(text).expect("a range").0,
+        let of_paper = self.paper.map_or("", |(paper, _)| paper.bytes.as_str());
+        let sizes = match (figure.bytes, of_paper) {
+            ("", _) => vec![0],
+            (usual, "") => self.args.sizes_or(usual),
+            (_, usual) => self.args.sizes_or(usual),
         };
         let parameters = figure
             .parameter
@@ -217,9 +204,8 @@ mod tests {
             if let Some((_, values)) = figure.parameter {
                 assert!(!values(figure.ranks).is_empty(), "{}", figure.name);
             }
-            if let Bytes::Swept(text) = figure.bytes {
-                crate::bench::sizes::parse(text).unwrap();
-            }
+            let is_right = crate::bench::sizes::parse(figure.bytes).is_ok();
+            assert!(figure.bytes.is_empty() || is_right, "{}", figure.name);
         }
     }
 }

@@ -193,22 +193,16 @@ fn samples(rows: &[Row], plan: &Plan) -> Vec<Sample> {
             samples.extend(is_new.then_some(sample));
         };
         if let Some(part) = part.filter(|part| !part.curve.is_empty()) {
-            add(sample(part.curve, &row.ferrorail));
+            add(sample(&part.curve, &row.ferrorail));
             continue;
         }
         if let Some(host) = &row.host {
             add(sample(HOST, host));
         }
         if let Some(baseline) = &row.baseline {
-            let name = plan.paper.map_or("", |(_, shown)| shown.messages);
-            add(sample(
-                if name.is_empty() {
-                    "send-receive"
-                } else {
-                    name
-                },
-                baseline,
-            ));
+            let names = plan.paper.map(|(_, shown)| shown.messages.as_str());
+            let name = names.filter(|name| !name.is_empty());
+            add(sample(name.unwrap_or("send-receive"), baseline));
         }
         if !row.forwarded {
             add(sample(
@@ -222,7 +216,7 @@ fn samples(rows: &[Row], plan: &Plan) -> Vec<Sample> {
 
 fn unit(row: &Row, plan: &Plan) -> Unit {
     match (plan.paper, row.figure.kind) {
-        (Some((paper, _)), _) => paper.unit(),
+        (Some((paper, _)), _) => paper.unit,
         (None, Kind::Burst) => Unit::Bandwidth,
         (None, Kind::Messages) => Unit::Messages,
         (None, Kind::Percent) => Unit::Percent,
@@ -232,7 +226,7 @@ fn unit(row: &Row, plan: &Plan) -> Unit {
 
 /// Draws what was asked to be drawn: one benchmark.
 pub fn plot(rows: &[Row], plan: &Plan) -> Result<()> {
-    let (Some(path), Some(row)) = (&plan.plot, rows.first()) else {
+    let (Some(path), Some(row)) = (&plan.args.plot, rows.first()) else {
         return Ok(());
     };
     let alike = |other: &Row| std::ptr::eq(other.figure, row.figure);
@@ -242,10 +236,10 @@ pub fn plot(rows: &[Row], plan: &Plan) -> Result<()> {
     let samples = samples(rows, plan);
     let is_one_point = samples.iter().all(|sample| sample.x == samples[0].x);
     let chart = Chart {
-        name: plan.paper.map_or(row.figure.name, |(paper, _)| paper.name),
+        name: plan.paper.map_or(row.figure.name, |(paper, _)| &paper.name),
         title: plan
             .paper
-            .map_or(row.figure.about, |(paper, _)| paper.title),
+            .map_or(row.figure.about, |(paper, _)| &paper.title),
         x: match row.figure.parameter {
             Some((name, _)) => X::Parameter(name),
             None if is_one_point => X::Parts,
@@ -288,8 +282,8 @@ pub fn write_json(path: &Path, ranks: u32, host: &Host, plan: &Plan, rows: &[Row
         "benchmark": "one-sided",
         "figure": plan.paper.map(|(paper, _)| papers::json(paper, &samples(rows, plan))),
         "ranks": ranks,
-        "burst": plan.burst,
-        "window": format!("{:?}", plan.memory).to_lowercase(),
+        "burst": plan.args.burst,
+        "window": format!("{:?}", plan.args.window).to_lowercase(),
         "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
     });
     write_report(path, host, report, means(rows))

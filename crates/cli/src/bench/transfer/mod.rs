@@ -7,15 +7,13 @@ mod node;
 mod rails;
 mod report;
 
-use super::figures::{Figure, Transfer, Transfers};
+use super::figures::{Figure, Transfer, What};
 use super::job_sizes::{Job, Team};
-use super::sizes::{self, Sizes};
 use super::timing::{Limits, Timing, largest};
 use super::wrong_data::WrongData;
 use super::{Args, BUDGET_OF_FIGURE};
 use anyhow::{Result, bail};
 use ferrorail_mpi_abi::Host;
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// Which ranks a transfer is between.
@@ -47,40 +45,38 @@ impl Transfer {
 }
 
 /// What is measured, and how.
-pub struct Plan {
+pub struct Plan<'a> {
+    args: &'a Args,
     /// The figure that is repeated.
     figure: &'static Figure,
-    shown: &'static Transfers,
+    /// What is compared.
+    curves: &'static [(String, Transfer)],
     sizes: Vec<usize>,
     limits: Limits,
-    burst: usize,
-    json: Option<PathBuf>,
-    plot: Option<PathBuf>,
 }
 
-impl Plan {
-    /// From a figure.
+impl<'a> Plan<'a> {
+    /// From a figure about transfers.
     ///
     /// # Errors
     /// One line about options that are for something else.
-    pub fn new(args: &Args, figure: &'static Figure, shown: &'static Transfers) -> Result<Self> {
+    pub fn new(args: &'a Args, figure: &'static Figure) -> Result<Self> {
+        let What::Transfers(curves) = &figure.what else {
+            bail!("{} is not about transfers", figure.name);
+        };
         if args.is_for_collectives() {
             bail!("--barrier, --buffers, --arrival, --root and --job-sizes are for collectives");
         }
-        let usual = || sizes::parse(shown.bytes).expect("a range").0;
-        let given = args.bytes.as_ref().map(|Sizes(sizes)| sizes.clone());
-        let sizes = given.unwrap_or_else(usual);
+        let sizes = args.sizes_or(&figure.bytes);
         if sizes.contains(&0) {
             bail!("{} needs messages of a byte at least", figure.name);
         }
         Ok(Self {
+            args,
             figure,
-            shown,
+            curves,
             sizes,
             limits: args.limits(BUDGET_OF_FIGURE),
-            burst: args.burst as usize,
-            json: args.json.clone(),
-            plot: args.plot.clone(),
         })
     }
 }
@@ -112,7 +108,7 @@ pub fn run(host: &Host, plan: &Plan) -> Result<()> {
     let job = Job::new(host, 0)?;
     let ranks = job.all.place.size;
     if ranks < 2 {
-        let (name, command) = (plan.figure.name, plan.figure.command());
+        let (name, command) = (&plan.figure.name, plan.figure.command());
         bail!("{name} needs 2 ranks at least: {command}");
     }
     if job.all.place.rank == 0 {
@@ -122,7 +118,7 @@ pub fn run(host: &Host, plan: &Plan) -> Result<()> {
     let mut round = 0;
     for &bytes in &plan.sizes {
         let mut done: Vec<Parties> = Vec::new();
-        for &(_, transfer) in plan.shown.curves {
+        for &(_, transfer) in plan.curves {
             let parties = transfer.parties();
             let missing = matches!(parties, Parties::First(count) if count > ranks);
             if missing || done.contains(&parties) {
@@ -160,20 +156,27 @@ fn measure(
     bytes: usize,
     round: u64,
 ) -> Result<Vec<Row>> {
-    let alike = |curve: &&(&str, Transfer)| curve.1.parties() == parties;
-    let curves: Vec<_> = plan.shown.curves.iter().filter(alike).copied().collect();
+    let curves = plan.curves.iter();
+    let curves: Vec<_> = curves
+        .filter(|(_, transfer)| transfer.parties() == parties)
+        .collect();
     let mut carrier: Box<dyn Carrier> = match parties {
-        Parties::Ends => Box::new(rails::Ends::open(host, team, bytes, plan.burst)?),
+        Parties::Ends => Box::new(rails::Ends::open(
+            host,
+            team,
+            bytes,
+            plan.args.burst as usize,
+        )?),
         Parties::First(_) => Box::new(node::Shared::open(host, team, bytes)?),
     };
-    for &(name, transfer) in &curves {
-        let right = carrier.check(transfer, bytes, round)?;
+    for (name, transfer) in curves.iter().copied() {
+        let right = carrier.check(*transfer, bytes, round)?;
         WrongData::check(host, team.comm, team.place.rank as u32, !right, |first| {
             format!("{name}: wrong data for {bytes} bytes at rank {first}")
         })?;
     }
     let block = |index: usize, iterations: u32| -> Result<f64> {
-        let (_, transfer) = curves[index];
+        let &(_, transfer) = curves[index];
         host.barrier(team.comm)?;
         let start = Instant::now();
         carrier.carry(transfer, bytes, iterations as usize)?;
@@ -185,7 +188,7 @@ fn measure(
     Ok(rows
         .map(|((curve, transfer), timing)| Row {
             curve,
-            transfer,
+            transfer: *transfer,
             bytes,
             ranks: team.place.size,
             iterations,

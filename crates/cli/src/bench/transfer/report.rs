@@ -72,19 +72,19 @@ pub fn print_row(row: &Row) {
 
 /// Prints what the paper found, and writes what was asked for.
 pub fn finish(rows: &[Row], host: &Host, ranks: u32, plan: &Plan) -> Result<()> {
-    let unit = plan.shown.unit;
+    let unit = plan.figure.unit;
     let samples: Vec<Sample> = rows.iter().map(|row| row.sample(unit)).collect();
     figures::print(plan.figure, &samples);
-    if let Some(path) = &plan.plot {
+    if let Some(path) = &plan.args.plot {
         let chart = Chart {
-            name: plan.figure.name,
-            title: plan.figure.title,
+            name: &plan.figure.name,
+            title: &plan.figure.title,
             x: X::Bytes,
             unit,
         };
         chart.write(path, &samples)?;
     }
-    let Some(path) = &plan.json else {
+    let Some(path) = &plan.args.json else {
         return Ok(());
     };
     let report = json!({

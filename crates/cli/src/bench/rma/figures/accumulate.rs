@@ -1,6 +1,6 @@
 //! Sums of integers by their number (figure 3.13).
 
-use super::{Bytes, Cell, Figure, PLAIN};
+use super::{Cell, Figure, PLAIN};
 use crate::bench::rma::run::Run;
 use crate::bench::rma::window::Need;
 use anyhow::Result;
@@ -13,7 +13,7 @@ pub const FIGURE: Figure = Figure {
         ("sum_lock", Need::Lock),
         ("sum_flush", Need::Flush),
     ],
-    bytes: Bytes::Swept("4:64K:4"),
+    bytes: "4:64K:4",
     run,
     ..PLAIN
 };

@@ -1,6 +1,6 @@
 //! Bursts of messages, from one origin and from many (figures 3.7, 3.8 and 3.12).
 
-use super::{Bytes, Cell, Figure, Kind, PLAIN, others};
+use super::{Cell, Figure, Kind, PLAIN, others};
 use crate::bench::rma::run::{Direction, Run};
 use crate::bench::rma::window::Need;
 use anyhow::Result;
@@ -14,7 +14,7 @@ pub const FIGURE: Figure = Figure {
         ("put_flush", Need::Flush),
         ("get_flush", Need::Flush),
     ],
-    bytes: Bytes::Swept("64:1M:4"),
+    bytes: "64:1M:4",
     kind: Kind::Burst,
     run,
     ..PLAIN
@@ -24,7 +24,7 @@ pub const ORIGINS: Figure = Figure {
     name: "rma-origins",
     about: "bursts of puts of many origins to one target: bytes of all together",
     variants: &[("put", Need::Pscw), ("put_flush", Need::Flush)],
-    bytes: Bytes::Fixed(64 << 10),
+    bytes: "64K",
     parameter: Some(("origins", others)),
     kind: Kind::Burst,
     many_origins: true,

@@ -1,6 +1,6 @@
 //! How long one message takes (figures 3.5 and 3.6), and what two take by send and receive.
 
-use super::{Bytes, Cell, Figure, PLAIN};
+use super::{Cell, Figure, PLAIN};
 use crate::bench::rma::run::{Direction, Run};
 use crate::bench::rma::window::Need;
 use anyhow::Result;
@@ -21,7 +21,7 @@ pub const FIGURE: Figure = Figure {
         ("put_flush", Need::Flush),
         ("get_flush", Need::Flush),
     ],
-    bytes: Bytes::Swept("8:1M:8"),
+    bytes: "8:1M:8",
     run,
     ..PLAIN
 };

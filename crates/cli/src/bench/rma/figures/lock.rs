@@ -1,6 +1,6 @@
 //! What a lock costs nobody else wants (figure 4.4).
 
-use super::{Bytes, Cell, Figure, PLAIN};
+use super::{Cell, Figure, PLAIN};
 use crate::bench::rma::run::{Direction, Run};
 use crate::bench::rma::window::Need;
 use anyhow::Result;
@@ -18,7 +18,7 @@ pub const FIGURE: Figure = Figure {
         ("unlock", Need::Flush),
         ("fetch_and_op", Need::Flush),
     ],
-    bytes: Bytes::Fixed(8),
+    bytes: "8",
     run,
     ..PLAIN
 };

@@ -18,17 +18,6 @@ use super::run::Run;
 use super::window::Need;
 use anyhow::Result;
 
-/// Sizes of messages.
-#[derive(Clone, Copy, Debug)]
-pub enum Bytes {
-    /// In the form of `--bytes`, which overrides it.
-    Swept(&'static str),
-    /// One size; `--bytes` overrides it.
-    Fixed(usize),
-    /// None matters.
-    Any,
-}
-
 /// What a number of a figure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -55,8 +44,8 @@ pub struct Figure {
     pub about: &'static str,
     /// Its curves, and what each needs.
     pub variants: &'static [(&'static str, Need)],
-    /// Sizes of messages.
-    pub bytes: Bytes,
+    /// Sizes of messages in the form of `--bytes`, which overrides them; empty where none matters.
+    pub bytes: &'static str,
     /// Another parameter.
     pub parameter: Option<Parameter>,
     /// Fewest ranks.
@@ -89,7 +78,7 @@ const PLAIN: Figure = Figure {
     name: "",
     about: "",
     variants: &[],
-    bytes: Bytes::Any,
+    bytes: "",
     parameter: None,
     ranks: 2,
     kind: Kind::Time,

@@ -2,7 +2,7 @@
 //! comes late to the end of the epoch (figure 3.11).
 
 use super::bandwidth::burst;
-use super::{Bytes, Cell, Figure, Kind, PLAIN};
+use super::{Cell, Figure, Kind, PLAIN};
 use crate::bench::rma::run::{Direction, Run, compute};
 use crate::bench::rma::window::Need;
 use anyhow::Result;
@@ -12,7 +12,7 @@ pub const OVERLAP: Figure = Figure {
     name: "rma-overlap",
     about: "a burst of puts with loops of 1000 additions after each",
     variants: &[("put", Need::Pscw)],
-    bytes: Bytes::Fixed(64 << 10),
+    bytes: "64K",
     parameter: Some(("loops", |_| vec![0, 1, 4, 16, 64])),
     kind: Kind::Burst,
     run: overlap,
@@ -24,7 +24,7 @@ pub const SKEW: Figure = Figure {
     about: "a burst of puts to a target that does loops of 10000 additions between post and wait: \
             the origin's time",
     variants: &[("put", Need::Pscw)],
-    bytes: Bytes::Fixed(64 << 10),
+    bytes: "64K",
     parameter: Some(("loops", |_| vec![0, 1, 4, 16, 64])),
     kind: Kind::Burst,
     run: skew,

@@ -1,7 +1,7 @@
 //! A target that computes in several threads while another rank uses its lock (figure 4.8): what that
 //! costs either of them.
 
-use super::{Bytes, Cell, Figure, PLAIN};
+use super::{Cell, Figure, PLAIN};
 use crate::bench::rma::run::{Direction, Run, compute};
 use crate::bench::rma::window::Need;
 use anyhow::Result;
@@ -17,7 +17,7 @@ pub const FIGURE: Figure = Figure {
         ("lock_unlock", Need::Lock),
         ("additions", Need::Lock),
     ],
-    bytes: Bytes::Fixed(8),
+    bytes: "8",
     parameter: Some(("threads", |_| vec![1, 2, 4])),
     run,
     ..PLAIN
