@@ -5,29 +5,18 @@ mod common;
 #[path = "common/stand_in.rs"]
 mod stand_in;
 
-use common::expect_code;
+use common::{expect_code, read_json};
 use serde_json::Value;
 use stand_in::{LAUNCHERS, StandIn};
-use std::fs;
 use std::process::Command;
 
 #[test]
 fn both_implementations_are_measured_in_one_run() {
     let stand_in = StandIn::new("bench");
     for (launcher, family) in LAUNCHERS {
-        let json = stand_in.0.join("report.json");
-        let mut bench = stand_in.bench(
-            launcher,
-            &[
-                "--bytes",
-                "0,8:16",
-                "--bounds",
-                "on",
-                "--json",
-                json.to_str().unwrap(),
-            ],
-        );
-        let (stdout, stderr) = expect_code(&mut bench, 0);
+        let json = stand_in.file("report.json");
+        let args = format!("--bytes 0,8:16 --bounds on --json {json}");
+        let (stdout, stderr) = expect_code(&mut stand_in.bench(launcher, &args), 0);
         assert!(
             stdout.contains(&format!("2 ranks, beside {family}")),
             "{stdout}"
@@ -45,7 +34,7 @@ fn both_implementations_are_measured_in_one_run() {
         assert_eq!(sizes, expected);
         assert_eq!(stderr.matches("instance <>").count(), 2, "{stderr}");
 
-        let report: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+        let report = read_json(&json);
         assert_eq!(report["ranks"], 2);
         assert!(report["mpi"]["version"].as_str().unwrap().contains(family));
         for (row, printed) in report["rows"].as_array().unwrap().iter().zip(&rows) {
@@ -93,18 +82,8 @@ fn expect_bounds(stdout: &str, bounds: &Value) {
 fn algorithms_are_forced_on_instances_of_their_own() {
     let stand_in = StandIn::new("forced");
     for (launcher, _) in LAUNCHERS {
-        let mut bench = stand_in.bench(
-            launcher,
-            &[
-                "--bytes",
-                "8",
-                "--buffers",
-                "warm",
-                "--algorithms",
-                "bruck,direct",
-            ],
-        );
-        let (stdout, stderr) = expect_code(&mut bench, 0);
+        let args = "--bytes 8 --buffers warm --algorithms bruck,direct";
+        let (stdout, stderr) = expect_code(&mut stand_in.bench(launcher, args), 0);
         assert!(!stdout.contains("ound"), "{stdout}");
         let names: Vec<_> = stdout
             .lines()
@@ -121,16 +100,11 @@ fn algorithms_are_forced_on_instances_of_their_own() {
 #[test]
 fn buffers_and_arrivals_are_what_was_asked_for() {
     let stand_in = StandIn::new("modes");
-    let json = stand_in.0.join("modes.json");
-    let args = [
-        ["--bytes", "8"],
-        ["--buffers", "dirty,warm"],
-        ["--arrival", "random,even"],
-        ["--json", json.to_str().unwrap()],
-    ];
+    let json = stand_in.file("modes.json");
+    let args = format!("--bytes 8 --buffers dirty,warm --arrival random,even --json {json}");
     let (launcher, _) = LAUNCHERS[0];
-    expect_code(&mut stand_in.bench(launcher, &args.concat()), 0);
-    let report: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    expect_code(&mut stand_in.bench(launcher, &args), 0);
+    let report = read_json(&json);
     let rows = report["rows"].as_array().unwrap().iter();
     let modes: Vec<_> = rows
         .map(|row| {
@@ -156,21 +130,11 @@ fn buffers_and_arrivals_are_what_was_asked_for() {
 fn what_the_host_ran_is_not_reported_as_ours() {
     let stand_in = StandIn::new("forwards");
     for (launcher, _) in LAUNCHERS {
-        let json = stand_in.0.join("all.json");
-        let args = [
-            "--all",
-            "--budget",
-            "2",
-            "--bytes",
-            "4:256:16",
-            "--buffers",
-            "rotating",
-            "--barrier",
-            "--json",
-        ];
-        let args = [&args[..], &[json.to_str().unwrap()]].concat();
+        let json = stand_in.file("all.json");
+        let few = "--all --budget 2 --bytes 4:256:16 --buffers rotating --barrier";
+        let args = format!("{few} --json {json}");
         let (stdout, _) = expect_code(&mut stand_in.bench_of(launcher, &args), 0);
-        let report: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+        let report = read_json(&json);
         let cells = |collective: &str, barrier: bool| {
             let rows = report["rows"].as_array().unwrap().iter();
             let rows =
@@ -210,7 +174,7 @@ fn what_the_host_ran_is_not_reported_as_ours() {
 fn wrong_data_is_told_once_and_ends_the_job() {
     let stand_in = StandIn::new("corrupt");
     for (launcher, _) in LAUNCHERS {
-        let mut bench = stand_in.bench(launcher, &["--bytes", "8"]);
+        let mut bench = stand_in.bench(launcher, "--bytes 8");
         let output = bench.env("STAND_IN_CORRUPTS", "1").output().unwrap();
         let (_, stderr) = common::texts(&output);
         assert!(!output.status.success());
@@ -234,44 +198,41 @@ fn mistakes_are_named_before_anything_is_measured() {
         assert!(stderr.contains(text), "{text}: {stderr}");
     };
     expect(
-        stand_in.bench("mpirun.mpich", &["--algorithms", "brück"]),
+        stand_in.bench("mpirun.mpich", "--algorithms brück"),
         "allgather has no algorithm \"brück\"; did you mean \"bruck\"?",
     );
     for (args, line) in [
         (
-            &["alreduce"][..],
+            "alreduce",
             "there is no benchmark \"alreduce\"; did you mean \"allreduce\"?",
         ),
         (
-            &["scan", "--bytes", "6"],
+            "scan --bytes 6",
             "scan adds elements of 4 bytes, of which 6 is no multiple",
         ),
         (
-            &["--all", "--algorithms", "ring"],
+            "--all --algorithms ring",
             "--algorithms is for a single collective",
         ),
         (
-            &["rma-latency", "--buffers", "warm"],
+            "rma-latency --buffers warm",
             "--buffers, --arrival, --root and --job-sizes are for collectives",
         ),
-        (&["bcast", "--root", "2"], "--root 2 is not one of 2 ranks"),
-        (
-            &["bcast", "--bytes", "1G"],
-            "are more than MPI's counts hold",
-        ),
+        ("bcast --root 2", "--root 2 is not one of 2 ranks"),
+        ("bcast --bytes 1G", "are more than MPI's counts hold"),
     ] {
         expect(stand_in.bench_of("mpirun.mpich", args), line);
     }
-    let mut bench = stand_in.bench("mpirun.mpich", &[]);
+    let mut bench = stand_in.bench("mpirun.mpich", "");
     bench.env("FERRORAIL_LIBRARY", "/no/libferrorail.so");
     expect(
         bench,
         "FERRORAIL_LIBRARY=/no/libferrorail.so: there is no such file",
     );
-    let mut bench = stand_in.bench("mpirun.mpich", &[]);
+    let mut bench = stand_in.bench("mpirun.mpich", "");
     bench.env("FERRORAIL_LIBRARY", stand_in.0.join("stand_in.c"));
     expect(bench, "cannot load");
-    let mut bench = stand_in.bench("mpirun.mpich", &[]);
+    let mut bench = stand_in.bench("mpirun.mpich", "");
     bench.env("FERRORAIL_MPI_LIBRARY", "/no/libmpi.so");
     expect(
         bench,

@@ -5,10 +5,9 @@ mod common;
 #[path = "common/stand_in.rs"]
 mod stand_in;
 
-use common::{expect_code, ferrorail, texts};
+use common::{expect_code, ferrorail, read_json, texts};
 use serde_json::Value;
 use stand_in::StandIn;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -79,11 +78,13 @@ fn measure(
     figure: &Expected,
     change: impl FnOnce(&mut Command),
 ) -> (String, String, Value) {
-    let json = stand_in.0.join(format!("{}.json", figure.name));
-    let name = format!("yu2005:{}", figure.name);
-    let few = [&name, "--budget", "1", "--blocks", "3", "--iterations", "2"];
-    let report = ["--bytes", figure.bytes, "--json", json.to_str().unwrap()];
-    let mut bench = stand_in.bench_on(4, LAUNCHER, &[&few[..], &report].concat());
+    let json = stand_in.file(&format!("{}.json", figure.name));
+    let few = format!(
+        "--budget 1 --blocks 3 --iterations 2 --bytes {}",
+        figure.bytes
+    );
+    let args = format!("yu2005:{} {few} --json {json}", figure.name);
+    let mut bench = stand_in.bench_on(4, LAUNCHER, &args);
     bench
         .env("FERRORAIL_LIBRARY", library)
         .env("FERRORAIL_FABRIC", "loopback")
@@ -91,8 +92,7 @@ fn measure(
         .env("OMPI_MCA_pml", "ob1");
     change(&mut bench);
     let (stdout, stderr) = expect_code(&mut bench, 0);
-    let report = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
-    (stdout, stderr, report)
+    (stdout, stderr, read_json(&json))
 }
 
 /// Curves, ranks and sizes of a figure are in the table and in the report, and what the paper found stands
@@ -238,27 +238,10 @@ fn figures_are_measured_on_the_library() {
 #[test]
 fn jobs_of_several_sizes_are_measured_in_one_run() {
     let stand_in = StandIn::new("job-sizes");
-    let json = stand_in.0.join("sizes.json");
-    let few = [
-        "allgather",
-        "bcast",
-        "--blocks",
-        "3",
-        "--iterations",
-        "2",
-        "--bytes",
-        "8,64",
-    ];
-    let sizes = [
-        "--buffers",
-        "rotating",
-        "--job-sizes",
-        "3,1,2",
-        "--json",
-        json.to_str().unwrap(),
-    ];
-    let mut bench = stand_in.bench_on(3, LAUNCHER, &[&few[..], &sizes].concat());
-    let (stdout, _) = expect_code(&mut bench, 0);
+    let json = stand_in.file("sizes.json");
+    let few = "allgather bcast --blocks 3 --iterations 2 --bytes 8,64 --buffers rotating";
+    let args = format!("{few} --job-sizes 3,1,2 --json {json}");
+    let (stdout, _) = expect_code(&mut stand_in.bench_on(3, LAUNCHER, &args), 0);
     let lines = stdout.lines().filter(|line| !line.starts_with('#'));
     let cells: Vec<String> = lines
         .map(|line| {
@@ -277,7 +260,7 @@ fn jobs_of_several_sizes_are_measured_in_one_run() {
         }
     }
     assert_eq!(cells, expected);
-    let report: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let report = read_json(&json);
     assert_eq!(report["ranks"], 3);
     let rows = report["rows"].as_array().unwrap().iter();
     let ranks: Vec<_> = rows.map(|row| row["ranks"].as_u64().unwrap()).collect();
@@ -287,16 +270,8 @@ fn jobs_of_several_sizes_are_measured_in_one_run() {
 #[test]
 fn sleeping_ranks_learn_of_wrong_data() {
     let stand_in = StandIn::new("job-sizes-wrong");
-    let few = [
-        "allgather",
-        "--blocks",
-        "3",
-        "--iterations",
-        "2",
-        "--bytes",
-        "8",
-    ];
-    let mut bench = stand_in.bench_on(3, LAUNCHER, &[&few[..], &["--job-sizes", "2"]].concat());
+    let args = "allgather --blocks 3 --iterations 2 --bytes 8 --job-sizes 2";
+    let mut bench = stand_in.bench_on(3, LAUNCHER, args);
     let output = bench.env("STAND_IN_CORRUPTS", "1").output().unwrap();
     let (_, stderr) = texts(&output);
     assert!(!output.status.success());
@@ -313,33 +288,27 @@ fn mistakes_about_figures_are_named() {
     let stand_in = StandIn::new("figure-mistakes");
     for (args, line) in [
         (
-            &["yu2005:fig77"][..],
+            "yu2005:fig77",
             "there is no figure \"yu2005:fig77\"; did you mean \"yu2005:fig7\"?",
         ),
         (
-            &["yu2005:fig1", "bcast"],
+            "yu2005:fig1 bcast",
             "yu2005:fig1 is measured in a run of its own",
         ),
         (
-            &["yu2005:fig1", "--algorithms", "knomial"],
+            "yu2005:fig1 --algorithms knomial",
             "--algorithms and --vary are for collectives",
         ),
         (
-            &["yu2005:fig2", "--barrier"],
+            "yu2005:fig2 --barrier",
             "--barrier, --buffers and --arrival are for calls of MPI",
         ),
         (
-            &["bcast", "--job-sizes", "4"],
+            "bcast --job-sizes 4",
             "a job of 2 ranks cannot measure with 4 of them",
         ),
-        (
-            &["rma-lock", "--job-sizes", "2"],
-            "--job-sizes are for collectives",
-        ),
-        (
-            &["yu2005:fig2", "--bytes", "1G"],
-            "are more than MPI's counts hold",
-        ),
+        ("rma-lock --job-sizes 2", "--job-sizes are for collectives"),
+        ("yu2005:fig2 --bytes 1G", "are more than MPI's counts hold"),
     ] {
         // Open MPI's takes a second to end a job that fails.
         let output = stand_in.bench_of("mpirun.mpich", args).output().unwrap();

@@ -7,7 +7,7 @@ mod sample;
 #[path = "common/stand_in.rs"]
 mod stand_in;
 
-use common::{OPEN_MPI, expect_code, ferrorail};
+use common::{OPEN_MPI, expect_code, ferrorail, read_json};
 use sample::sample;
 use serde_json::Value;
 use stand_in::StandIn;
@@ -150,31 +150,20 @@ fn built_library() -> PathBuf {
 /// Runs a figure in small: table, report and picture.
 fn measure(stand_in: &StandIn, figure: &Expected) -> (String, Value, String) {
     let &Expected(name, ranks, bytes, _) = figure;
-    let file = |ending: &str| {
-        stand_in
-            .0
-            .join(format!("{}.{ending}", name.replace(':', "-")))
-    };
+    let file = |ending: &str| stand_in.file(&format!("{}.{ending}", name.replace(':', "-")));
     let (json, svg) = (file("json"), file("svg"));
-    let few = [name, "--budget", "1", "--blocks", "3", "--iterations", "2"];
-    let files = [
-        "--json",
-        json.to_str().unwrap(),
-        "--plot",
-        svg.to_str().unwrap(),
-    ];
-    let sizes: &[&str] = if bytes.is_empty() {
-        &[]
-    } else {
-        &["--bytes", bytes]
+    let sizes = match bytes {
+        "" => String::new(),
+        bytes => format!("--bytes {bytes}"),
     };
-    let mut bench = stand_in.bench_on(ranks, LAUNCHER, &[&few[..], &files, sizes].concat());
+    let few = "--budget 1 --blocks 3 --iterations 2";
+    let args = format!("{name} {few} {sizes} --json {json} --plot {svg}");
+    let mut bench = stand_in.bench_on(ranks, LAUNCHER, &args);
     bench
         .env("FERRORAIL_LIBRARY", built_library())
         .env("OMPI_MCA_pml", "ob1");
     let (table, _) = expect_code(&mut bench, 0);
-    let report = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
-    (table, report, fs::read_to_string(svg).unwrap())
+    (table, read_json(&json), fs::read_to_string(svg).unwrap())
 }
 
 /// Curves are in table, report and picture, their numbers above 0, and what the paper found is beside.
@@ -246,25 +235,22 @@ fn passive_synchronisation() {
 }
 
 /// `ferrorail bench ARGS`, which starts jobs of its own, of few steps.
-fn applications(args: &[&str]) -> Command {
-    let few = ["--blocks", "1", "--iterations", "1"];
-    let programs = ["--launcher", LAUNCHER, "--compiler", "mpicc.openmpi"];
+fn applications(args: &str) -> Command {
+    let few = "--blocks 1 --iterations 1 --compiler mpicc.openmpi --launcher";
+    let args = format!("bench {args} {few} {LAUNCHER}");
     let mut command = ferrorail();
-    command
-        .arg("bench")
-        .args([args, &few, &programs].concat())
-        .envs(OPEN_MPI);
+    command.args(args.split_whitespace()).envs(OPEN_MPI);
     command
 }
 
 #[test]
 fn applications_run_with_and_without_ferrorail() {
     let stand_in = StandIn::new("papers-applications");
-    let json = stand_in.0.join("apps.json");
+    let json = stand_in.file("apps.json");
     let Expected(name, _, _, curves) = &APPLICATIONS[0];
-    let args = ["apps", "--ranks", "3", "--json", json.to_str().unwrap()];
+    let args = format!("apps --ranks 3 --json {json}");
     let (table, _) = expect_code(&mut applications(&args), 0);
-    let report: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    let report = read_json(&json);
     let rows = report["rows"].as_array().unwrap();
     let places = rows.iter().map(|row| {
         let name = |name: &str| row[name].as_str().unwrap();
@@ -300,13 +286,10 @@ fn applications_run_with_and_without_ferrorail() {
 fn applications_that_cannot_run_are_one_line() {
     let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/apps");
     for (args, reason) in [
-        (
-            &["apps", "--sources", "/nowhere"][..],
-            "nbody.c and radix.c",
-        ),
-        (&["apps", "gather"], "nothing else"),
-        (&["apps", "--plot", "a.svg"], "--job-sizes"),
-        (&["qian2008:table1", "--ranks", "1"], "does not communicate"),
+        ("apps --sources /nowhere", "nbody.c and radix.c"),
+        ("apps gather", "nothing else"),
+        ("apps --plot a.svg", "--job-sizes"),
+        ("qian2008:table1 --ranks 1", "does not communicate"),
     ] {
         let (_, stderr) = expect_code(&mut applications(args), 1);
         assert!(stderr.contains(reason), "{stderr}");
@@ -325,7 +308,7 @@ fn applications_that_cannot_run_are_one_line() {
         assert!(stderr.contains(reason), "{stderr}");
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
     }
-    let mut inside = applications(&["apps"]);
+    let mut inside = applications("apps");
     let (_, stderr) = expect_code(inside.env("OMPI_COMM_WORLD_SIZE", "2"), 1);
     assert!(stderr.contains("run it without mpirun"), "{stderr}");
 }
@@ -371,10 +354,9 @@ fn drawings_name_a_command_and_all_others_are_tested() {
 #[test]
 fn cut_offs_become_a_table_that_the_library_takes() {
     let stand_in = StandIn::new("papers-cutoffs");
-    let table = stand_in.0.join("tuning.json");
+    let table = stand_in.file("tuning.json");
     let few = "--budget 1 --blocks 3 --iterations 2 --bytes 4,64K";
-    let few: Vec<&str> = few.split(' ').collect();
-    let args = [&["cutoffs", "--tuning", table.to_str().unwrap()], &few[..]].concat();
+    let args = format!("cutoffs --tuning {table} {few}");
     let mut bench = stand_in.bench_on(2, LAUNCHER, &args);
     bench
         .env("FERRORAIL_LIBRARY", built_library())

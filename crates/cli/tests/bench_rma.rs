@@ -4,31 +4,28 @@ mod common;
 #[path = "common/stand_in.rs"]
 mod stand_in;
 
-use common::expect_code;
+use common::{expect_code, read_json};
 use serde_json::{Value, json};
 use stand_in::{LAUNCHERS, StandIn};
-use std::fs;
 
 #[test]
 fn one_sided_communication_is_measured_beside_host_and_baseline() {
     let stand_in = StandIn::new("one-sided");
     // Debian's MPICH never yields a core: those that need more are left out.
-    let few = ["rma-latency", "rma-bandwidth", "rma-skew", "rma-messages"];
-    for ((launcher, family), figures) in LAUNCHERS.into_iter().zip([&["rma"][..], &few]) {
-        let json = stand_in.0.join("one-sided.json");
+    let few = "rma-latency rma-bandwidth rma-skew rma-messages";
+    for ((launcher, family), figures) in LAUNCHERS.into_iter().zip(["rma", few]) {
+        let json = stand_in.file("one-sided.json");
         let few = "--budget 1 --blocks 3 --iterations 2 --burst 3 --bytes 8,4K";
-        let args = [few, "--baseline send-receive --json"].join(" ");
-        let args: Vec<&str> = args.split(' ').chain(json.to_str()).collect();
-        let args = [figures, &args].concat();
+        let args = format!("{figures} {few} --baseline send-receive --json {json}");
         let (stdout, _) = expect_code(&mut stand_in.bench_of(launcher, &args), 0);
         assert!(
             stdout.contains(&format!("2 ranks, beside {family}")),
             "{stdout}"
         );
-        let all = figures == ["rma"];
+        let all = figures == "rma";
         let left_out = stdout.contains("# Not measured: rma-handover needs 3 ranks");
         assert_eq!(left_out, all, "{stdout}");
-        let report: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+        let report = read_json(&json);
         let rows = report["rows"].as_array().unwrap();
         let of = |figure: &str, variant: &str| -> Vec<&Value> {
             let is = |row: &&Value| row["figure"] == figure && row["variant"] == variant;
@@ -84,22 +81,14 @@ fn one_sided_communication_is_measured_beside_host_and_baseline() {
 #[test]
 fn settings_are_compared_and_wrong_data_is_found_in_one_sided_communication() {
     let stand_in = StandIn::new("one-sided-vary");
-    let few = [
-        "rma-lock",
-        "--blocks",
-        "3",
-        "--iterations",
-        "2",
-        "--window",
-        "create",
-    ];
-    let vary = [&few[..], &["--vary", "FERRORAIL_LOCK=queue,mcs"]].concat();
+    let few = "rma-lock --blocks 3 --iterations 2 --window create";
+    let vary = format!("{few} --vary FERRORAIL_LOCK=queue,mcs");
     let (stdout, _) = expect_code(&mut stand_in.bench_of("mpirun.openmpi", &vary), 0);
     for lock in ["queue", "mcs"] {
         let rows = stdout.lines().filter(|line| line.contains(lock)).count();
         assert_eq!(rows, 6, "{stdout}");
     }
-    let mut wrong = stand_in.bench_of("mpirun.openmpi", &[&few[..], &["--bytes", "64"]].concat());
+    let mut wrong = stand_in.bench_of("mpirun.openmpi", &format!("{few} --bytes 64"));
     let output = wrong.env("STAND_IN_CORRUPTS", "1").output().unwrap();
     let (_, stderr) = common::texts(&output);
     assert!(!output.status.success());
@@ -107,7 +96,7 @@ fn settings_are_compared_and_wrong_data_is_found_in_one_sided_communication() {
         stderr.contains("ferrorail, 64 bytes: put and get between fences: wrong data at rank 0"),
         "{stderr}"
     );
-    let mut mixed = stand_in.bench_of("mpirun.openmpi", &["rma-lock", "bcast"]);
+    let mut mixed = stand_in.bench_of("mpirun.openmpi", "rma-lock bcast");
     let (_, stderr) = common::texts(&mixed.output().unwrap());
     assert!(stderr.contains("in runs of their own"), "{stderr}");
 }
@@ -116,12 +105,12 @@ fn settings_are_compared_and_wrong_data_is_found_in_one_sided_communication() {
 #[test]
 fn locks_of_the_baseline_exclude_and_pass_on() {
     let stand_in = StandIn::new("one-sided-locks");
-    let json = stand_in.0.join("locks.json");
+    let json = stand_in.file("locks.json");
     let few = "rma-handover rma-delay rma-messages rma-bandwidth --budget 1 --blocks 3 --iterations 2 \
-               --burst 3 --bytes 8,64K --baseline send-receive --json";
-    let args: Vec<&str> = few.split_whitespace().chain(json.to_str()).collect();
+               --burst 3 --bytes 8,64K --baseline send-receive";
+    let args = format!("{few} --json {json}");
     let (stdout, _) = expect_code(&mut stand_in.bench_on(3, "mpirun.openmpi", &args), 0);
-    let report: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let report = read_json(&json);
     let rows = report["rows"].as_array().unwrap();
     for (figure, variant, count) in [
         ("rma-handover", "exclusive", 1),

@@ -7,30 +7,22 @@ use ferrorail_coll::{Collective, algorithms};
 use serde_json::Value;
 use std::process::Command;
 
-fn explain(args: &[&str]) -> Command {
+fn explain(args: &str) -> Command {
     let mut command = ferrorail();
-    command.arg("explain").args(args);
+    command.arg("explain").args(args.split_whitespace());
     command
 }
 
-fn json(args: &[&str]) -> Value {
+fn json(args: &str) -> Value {
     let (stdout, stderr) = expect_code(explain(args).arg("--json"), 0);
     assert_eq!(stderr, "");
     serde_json::from_str(&stdout).unwrap()
 }
 
-const SHAPE: [&str; 7] = [
-    "allgather",
-    "--ranks",
-    "8",
-    "--node-size",
-    "2",
-    "--rails",
-    "2",
-];
+const SHAPE: &str = "--ranks 8 --node-size 2 --rails 2";
 
-fn of_shape<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    SHAPE.iter().copied().chain(more.iter().copied()).collect()
+fn of_shape(more: &str) -> String {
+    format!("allgather {SHAPE} {more}")
 }
 
 fn row<'a>(facts: &'a Value, algorithm: &str, protocol: &str) -> &'a Value {
@@ -43,7 +35,7 @@ fn row<'a>(facts: &'a Value, algorithm: &str, protocol: &str) -> &'a Value {
 fn what_takes_too_many_queue_pairs_is_said_to_be_the_hosts() {
     for asked in ["gatherv 23", "gatherv 24", "gather 23"] {
         let (collective, pairs) = asked.split_once(' ').unwrap();
-        let mut command = explain(&[&[collective], &SHAPE[1..], &["--bytes", "1K"]].concat());
+        let mut command = explain(&format!("{collective} {SHAPE} --bytes 1K"));
         command.env("FERRORAIL_QUEUE_PAIRS", pairs);
         let left = expect_code(&mut command, 0).0.contains("left to the host");
         assert_eq!(left, asked == "gatherv 23", "{asked}");
@@ -52,7 +44,7 @@ fn what_takes_too_many_queue_pairs_is_said_to_be_the_hosts() {
 
 #[test]
 fn a_size_is_explained_with_counts_and_bounds() {
-    let facts = json(&of_shape(&["--bytes", "1K"]));
+    let facts = json(&of_shape("--bytes 1K"));
     assert_eq!(facts["chosen"]["algorithm"], "smp_bruck");
     let because = facts["chosen"]["because"].as_str().unwrap();
     assert!(
@@ -104,7 +96,7 @@ fn a_size_is_explained_with_counts_and_bounds() {
     let runner_up = rows.iter().find(|row| row["chosen"] == false).unwrap();
     assert_eq!(facts["runner_up"]["algorithm"], runner_up["algorithm"]);
 
-    let (text, _) = expect_code(&mut explain(&of_shape(&["--bytes", "1K"])), 0);
+    let (text, _) = expect_code(&mut explain(&of_shape("--bytes 1K")), 0);
     for part in [
         "allgather of 1K bytes, 8 ranks on 4 nodes of 2, rails 2, k 2",
         "* smp_bruck",
@@ -116,7 +108,7 @@ fn a_size_is_explained_with_counts_and_bounds() {
 
 #[test]
 fn blocks_beyond_scratch_go_in_pieces() {
-    let facts = json(&of_shape(&["--bytes", "64K", "--zero-copy", "off"]));
+    let facts = json(&of_shape("--bytes 64K --zero-copy off"));
     let direct = row(&facts, "direct", "eager");
     // 64 KiB of scratch hold 8 blocks of 8 KiB.
     assert_eq!(
@@ -133,7 +125,7 @@ fn blocks_beyond_scratch_go_in_pieces() {
 
 #[test]
 fn settings_are_in_force() {
-    let mut forced = explain(&of_shape(&["--bytes", "8", "--json"]));
+    let mut forced = explain(&of_shape("--bytes 8 --json"));
     forced.env("FERRORAIL_ALGORITHM", "allgather=ring");
     let (stdout, _) = expect_code(&mut forced, 0);
     let facts: Value = serde_json::from_str(&stdout).unwrap();
@@ -148,7 +140,7 @@ fn settings_are_in_force() {
         {"collective": "allgather", "bytes": {"max": 64}, "algorithm": "bruck", "protocol": "rendezvous"},
         {"collective": "allgather", "algorithm": "direct", "protocol": "eager"}]}"#;
     std::fs::write(&file, table).unwrap();
-    let mut tuned = explain(&of_shape(&["--json"]));
+    let mut tuned = explain(&of_shape("--json"));
     let (stdout, _) = expect_code(tuned.env("FERRORAIL_TUNING", &file), 0);
     let facts: Value = serde_json::from_str(&stdout).unwrap();
     let rows = facts["thresholds"].as_array().unwrap();
@@ -170,7 +162,7 @@ fn settings_are_in_force() {
     );
 
     std::fs::write(&file, table.replace("bruck", "brook")).unwrap();
-    let mut wrong = explain(&SHAPE);
+    let mut wrong = explain(&of_shape(""));
     let (_, stderr) = expect_code(wrong.env("FERRORAIL_TUNING", &file), 1);
     assert!(stderr.contains("did you mean \"bruck\"?"), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
@@ -180,31 +172,24 @@ fn settings_are_in_force() {
 #[test]
 fn every_collective_and_shape_has_an_explanation() {
     for &collective in Collective::ALL {
-        for shape in [
-            ["1", "1"],
-            ["2", "2"],
-            ["7", "3"],
-            ["6", "1"],
-            ["600", "16"],
-        ] {
-            let shape = ["--ranks", shape[0], "--node-size", shape[1], "--rails", "2"];
-            let args: Vec<&str> = [collective.name()].into_iter().chain(shape).collect();
+        for (ranks, node_size) in [(1, 1), (2, 2), (7, 3), (6, 1), (600, 16)] {
+            let shape = format!("--ranks {ranks} --node-size {node_size} --rails 2");
+            let args = format!("{} {shape}", collective.name());
             let facts = json(&args);
             let thresholds = facts["thresholds"].as_array().unwrap();
             assert_eq!(thresholds[0]["from_bytes"], 0);
             assert_eq!(thresholds.last().unwrap()["to_bytes"], Value::Null);
-            let sized: Vec<&str> = args.iter().copied().chain(["--bytes", "1000"]).collect();
-            let facts = json(&sized);
+            let facts = json(&format!("{args} --bytes 1000"));
             assert!(facts["chosen"]["predicted_us"].as_f64().unwrap() >= 0.0);
             let exact = facts["algorithms"][0]["messages"].is_u64();
-            assert_eq!(exact, shape[1] != "600");
+            assert_eq!(exact, ranks != 600);
         }
     }
 }
 
 #[test]
 fn without_a_collective_all_are_listed() {
-    let (stdout, _) = expect_code(&mut explain(&[]), 0);
+    let (stdout, _) = expect_code(&mut explain(""), 0);
     for &collective in Collective::ALL {
         assert!(
             stdout
@@ -219,16 +204,15 @@ fn without_a_collective_all_are_listed() {
 
 #[test]
 fn windows_are_explained_by_where_targets_are() {
-    let shape = ["window", "--ranks", "8", "--node-size", "2", "--rails", "2"];
-    let of = |more: &[&str], setting: (&str, &str)| -> Value {
-        let mut command = explain(&[&shape[..], more, &["--json"]].concat());
+    let of = |more: &str, setting: (&str, &str)| -> Value {
+        let mut command = explain(&format!("window {SHAPE} {more} --json"));
         command
             .env("FERRORAIL_FABRIC", "loopback")
             .env(setting.0, setting.1);
         serde_json::from_str(&expect_code(&mut command, 0).0).unwrap()
     };
     let plain = ("FERRORAIL_LOCK", "auto");
-    let facts = of(&[], plain);
+    let facts = of("", plain);
     assert_eq!(
         (&facts["lock"], &facts["nodes"]),
         (&"queue".into(), &4.into())
@@ -238,13 +222,13 @@ fn windows_are_explained_by_where_targets_are() {
     let words: Vec<_> = rows.iter().map(|row| &row["words"]).collect();
     assert_eq!(words, ["cpu", "cpu", "nic"]);
     assert_eq!(rows[2]["lock_messages"]["most"], serde_json::json!([4, 5]));
-    let nic = of(&["--kind", "create"], ("FERRORAIL_ATOMICS", "nic"));
+    let nic = of("--kind create", ("FERRORAIL_ATOMICS", "nic"));
     assert_eq!(nic["operations"][1]["words"], "nic");
     assert_eq!(nic["operations"][1]["put_and_get"], "cross-memory copies");
-    let mcs = of(&["--lock", "mcs", "--kind", "shared"], plain);
+    let mcs = of("--lock mcs --kind shared", plain);
     assert_eq!((&mcs["lock"], &mcs["nodes"]), (&"mcs".into(), &1.into()));
     assert_eq!(mcs["operations"][1]["lock_messages"], Value::Null);
-    let mut command = explain(&shape);
+    let mut command = explain(&format!("window {SHAPE}"));
     let (text, _) = expect_code(command.env("FERRORAIL_LOCK", "event"), 0);
     for part in [
         "event: it is asked for",
@@ -257,20 +241,17 @@ fn windows_are_explained_by_where_targets_are() {
 
 #[test]
 fn mistakes_are_told_in_one_line() {
-    let expect = |args: &[&str], line: &str| {
+    let expect = |args: &str, line: &str| {
         let (_, stderr) = expect_code(&mut explain(args), 1);
         assert_eq!(stderr, format!("ferrorail: {line}\n"));
     };
     expect(
-        &["allgater", "--ranks", "4"],
+        "allgater --ranks 4",
         "there is no collective \"allgater\"; did you mean \"allgather\"?",
     );
-    expect(&["bcast"], "explain bcast needs --ranks");
-    expect(
-        &["bcast", "--ranks", "4", "--root", "4"],
-        "--root 4 is not one of 4 ranks",
-    );
-    let (_, stderr) = expect_code(&mut explain(&["bcast", "--ranks", "4", "--bytes", "x"]), 2);
+    expect("bcast", "explain bcast needs --ranks");
+    expect("bcast --ranks 4 --root 4", "--root 4 is not one of 4 ranks");
+    let (_, stderr) = expect_code(&mut explain("bcast --ranks 4 --bytes x"), 2);
     assert!(
         stderr.starts_with("error: invalid value 'x' for '--bytes"),
         "{stderr}"
@@ -282,21 +263,8 @@ type Round = (Vec<(u64, u64)>, Vec<u64>);
 
 /// The rounds of 16 ranks with two ports in which rank 0 sends.
 fn partners(collective: &str) -> Vec<Round> {
-    let mut command = explain(&[
-        collective,
-        "--ranks",
-        "16",
-        "--node-size",
-        "1",
-        "--rails",
-        "2",
-        "--ports",
-        "2",
-        "--bytes",
-        "64",
-        "--steps",
-        "--json",
-    ]);
+    let shape = "--ranks 16 --node-size 1 --rails 2 --ports 2";
+    let mut command = explain(&format!("{collective} {shape} --bytes 64 --steps --json"));
     command.env(
         "FERRORAIL_ALGORITHM",
         format!("{collective}=standard_exchange"),
@@ -358,7 +326,7 @@ fn steps_are_the_papers_standard_exchange_alltoall_of_sixteen_processes() {
 #[test]
 fn ports_of_an_algorithm_and_composites_are_in_force() {
     let facts = |forced: &str, bytes: &str| {
-        let mut command = explain(&of_shape(&["--bytes", bytes, "--json"]));
+        let mut command = explain(&of_shape(&format!("--bytes {bytes} --json")));
         command.env("FERRORAIL_ALGORITHM", forced);
         let (stdout, _) = expect_code(&mut command, 0);
         serde_json::from_str::<Value>(&stdout).unwrap()
@@ -371,7 +339,7 @@ fn ports_of_an_algorithm_and_composites_are_in_force() {
     let native = |bytes| facts("allgather=tree_then_ring", bytes)["chosen"]["algorithm"].clone();
     assert_eq!(native("32K"), "tree_gather_broadcast:ports=1");
     assert_eq!(native("64K"), "ring:ports=1");
-    let mut command = explain(&of_shape(&["--bytes", "64"]));
+    let mut command = explain(&of_shape("--bytes 64"));
     command.env("FERRORAIL_ALGORITHM", "allgather=bruck:ports=0");
     let (_, stderr) = expect_code(&mut command, 0);
     let said =
@@ -382,17 +350,13 @@ fn ports_of_an_algorithm_and_composites_are_in_force() {
 #[test]
 fn steps_are_a_line_each_for_people() {
     let (stdout, _) = expect_code(
-        explain(&of_shape(&["--bytes", "64", "--steps", "7"]))
-            .env("FERRORAIL_ALGORITHM", "allgather=ring"),
+        explain(&of_shape("--bytes 64 --steps 7")).env("FERRORAIL_ALGORITHM", "allgather=ring"),
         0,
     );
     assert!(stdout.starts_with("allgather by ring into "), "{stdout}");
     assert!(stdout.contains("rank 7 of 8, k 2"), "{stdout}");
     assert_eq!(stdout.matches("\n    put ").count(), 7, "{stdout}");
-    let (_, stderr) = expect_code(
-        &mut explain(&of_shape(&["--bytes", "64", "--steps", "8"])),
-        1,
-    );
+    let (_, stderr) = expect_code(&mut explain(&of_shape("--bytes 64 --steps 8")), 1);
     assert!(
         stderr.contains("--steps 8 is not one of 8 ranks"),
         "{stderr}"

@@ -11,21 +11,21 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// `ferrorail run ARGS -- sh -c SCRIPT`.
-fn run(args: &[&str], script: &str) -> Command {
+fn run(args: &str, script: &str) -> Command {
     let mut command = ferrorail();
     command
         .arg("run")
-        .args(args)
+        .args(args.split_whitespace())
         .args(["--", "sh", "-c", script]);
     command
 }
 
 /// `ferrorail run ARGS` of `program` below, which is a test of this file that is not run otherwise.
-fn run_rust(args: &[&str], program: &str) -> Command {
+fn run_rust(args: &str, program: &str) -> Command {
     let mut command = ferrorail();
     command
         .arg("run")
-        .args(args)
+        .args(args.split_whitespace())
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", program, "--ignored", "--nocapture", "--quiet"]);
     command
@@ -94,17 +94,8 @@ fn sleeper(scratch: &Path) -> String {
 fn ranks_get_their_place_and_the_options() {
     let script = "echo $FERRORAIL_RUN_RANK/$FERRORAIL_RUN_SIZE \
                   $FERRORAIL_NODE_SIZE $FERRORAIL_RAILS $FERRORAIL_FABRIC";
-    let options = [
-        "-n",
-        "3",
-        "--node-size",
-        "2",
-        "--rails",
-        "rxe0,rxe1",
-        "--fabric",
-        "loopback",
-    ];
-    let (stdout, _) = expect_code(&mut run(&options, script), 0);
+    let options = "-n 3 --node-size 2 --rails rxe0,rxe1 --fabric loopback";
+    let (stdout, _) = expect_code(&mut run(options, script), 0);
     let mut lines: Vec<_> = stdout.lines().collect();
     lines.sort_unstable();
     let expected = [
@@ -117,13 +108,8 @@ fn ranks_get_their_place_and_the_options() {
 
 #[test]
 fn wrong_options_are_refused() {
-    for options in [
-        ["-n", "0"],
-        ["-n", "x"],
-        ["--fabric", "tokenring"],
-        ["--timeout", "-1"],
-    ] {
-        let (_, stderr) = expect_code(&mut run(&options, "true"), 2);
+    for options in ["-n 0", "-n x", "--fabric tokenring", "--timeout -1"] {
+        let (_, stderr) = expect_code(&mut run(options, "true"), 2);
         assert!(stderr.contains("invalid value"), "{stderr}");
     }
     let (_, stderr) = expect_code(ferrorail().args(["run", "-n", "2"]), 2);
@@ -143,15 +129,12 @@ fn a_missing_program_is_127_and_leaves_nothing() {
 
 #[test]
 fn output_is_tagged_and_input_goes_to_rank_0() {
-    let mut child = run(
-        &["-n", "2", "--tag"],
-        "sed s/^/in:/; echo one; echo two >&2",
-    )
-    .stdin(Stdio::piped())
-    .stdout(Stdio::piped())
-    .stderr(Stdio::piped())
-    .spawn()
-    .unwrap();
+    let mut child = run("-n 2 --tag", "sed s/^/in:/; echo one; echo two >&2")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(b"text\n").unwrap();
     let output = child.wait_with_output().unwrap();
     let (stdout, stderr) = common::texts(&output);
@@ -176,7 +159,7 @@ fn the_first_failure_ends_the_others() {
         sleeper(&scratch.0)
     );
     let start = Instant::now();
-    let (_, stderr) = expect_code(&mut run(&["-n", "3"], &script), 7);
+    let (_, stderr) = expect_code(&mut run("-n 3", &script), 7);
     assert!(
         stderr.contains("rank 1 (pid ") && stderr.contains("exited with code 7"),
         "{stderr}"
@@ -191,7 +174,7 @@ fn a_killed_rank_is_named_and_ranks_that_ignore_sigterm_are_killed() {
     let script = "trap '' TERM; if [ $FERRORAIL_RUN_RANK = 0 ]; then sleep 0.2; kill -9 $$; fi; \
                   sleep 100; sleep 100";
     let start = Instant::now();
-    let (_, stderr) = expect_code(&mut run(&["-n", "2"], script), 128 + 9);
+    let (_, stderr) = expect_code(&mut run("-n 2", script), 128 + 9);
     assert!(
         stderr.contains("rank 0 (pid ") && stderr.contains("was killed by SIGKILL"),
         "{stderr}"
@@ -206,13 +189,13 @@ fn what_a_rank_leaves_behind_is_killed() {
         "cd {}; sleep 100 & echo $! > new.$!; mv new.$! pid.$!",
         scratch.0.display()
     );
-    expect_code(&mut run(&["-n", "2"], &script), 0);
+    expect_code(&mut run("-n 2", &script), 0);
     expect_gone(&scratch.pids(2));
 }
 
 #[test]
 fn the_time_out_ends_the_ranks() {
-    let (_, stderr) = expect_code(&mut run(&["-n", "2", "--timeout", "0.3"], "sleep 100"), 124);
+    let (_, stderr) = expect_code(&mut run("-n 2 --timeout 0.3", "sleep 100"), 124);
     assert!(stderr.contains("time-out; ending 2 ranks"), "{stderr}");
 }
 
@@ -223,7 +206,7 @@ fn ending_signals_reach_the_ranks() {
         let scratch = Scratch::new(sent.as_str());
         // A shell starts its background processes with SIGINT ignored; the launcher's SIGKILL to
         // what is left of the group ends them.
-        let mut child = run(&["-n", "2"], &sleeper(&scratch.0)).spawn().unwrap();
+        let mut child = run("-n 2", &sleeper(&scratch.0)).spawn().unwrap();
         let pids = scratch.pids(4);
         signal(&child, sent);
         assert_eq!(child.wait().unwrap().code(), Some(code));
@@ -239,10 +222,7 @@ fn user_signals_are_passed_on() {
          while :; do sleep 0.05; done",
         scratch.0.display()
     );
-    let child = run(&["-n", "2"], &script)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = run("-n 2", &script).stdout(Stdio::piped()).spawn().unwrap();
     scratch.pids(2);
     signal(&child, nix::sys::signal::Signal::SIGUSR1);
     let output = child.wait_with_output().unwrap();
@@ -257,7 +237,7 @@ fn ranks_die_with_the_launcher() {
         "cd {}; echo $$ > new.$$; mv new.$$ pid.$$; exec sleep 100",
         scratch.0.display()
     );
-    let mut child = run(&["-n", "2"], &script).spawn().unwrap();
+    let mut child = run("-n 2", &script).spawn().unwrap();
     let pids = scratch.pids(2);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -266,10 +246,7 @@ fn ranks_die_with_the_launcher() {
 
 #[test]
 fn rust_programs_find_their_world() {
-    let (stdout, _) = expect_code(
-        &mut run_rust(&["-n", "4", "--timeout", "60"], "program_ring"),
-        0,
-    );
+    let (stdout, _) = expect_code(&mut run_rust("-n 4 --timeout 60", "program_ring"), 0);
     for rank in 0..4 {
         assert!(
             stdout.contains(&format!("rank {rank} of 4 is done")),
@@ -280,7 +257,7 @@ fn rust_programs_find_their_world() {
 
 #[test]
 fn a_rank_that_dies_in_an_exchange_fails_the_job() {
-    let mut command = run_rust(&["-n", "3", "--timeout", "60"], "program_dying");
+    let mut command = run_rust("-n 3 --timeout 60", "program_dying");
     let (_, stderr) = expect_code(&mut command, 128 + 9);
     assert!(
         stderr.contains("rank 2 (pid ") && stderr.contains("SIGKILL"),
@@ -294,7 +271,7 @@ fn runs_may_be_nested() {
     let script =
         format!("{inner} run -n 2 -- sh -c 'echo $FERRORAIL_RUN_RANK/$FERRORAIL_RUN_SIZE $OUTER' ");
     let script = format!("export OUTER=$FERRORAIL_RUN_RANK; {script}");
-    let (stdout, _) = expect_code(&mut run(&["-n", "3"], &script), 0);
+    let (stdout, _) = expect_code(&mut run("-n 3", &script), 0);
     let mut lines: Vec<_> = stdout.lines().collect();
     lines.sort_unstable();
     assert_eq!(

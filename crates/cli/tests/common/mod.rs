@@ -1,5 +1,6 @@
 //! What the integration tests share.
 
+use serde_json::Value;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,12 @@ pub fn expect_code(command: &mut Command, code: i32) -> (String, String) {
         "stdout: {stdout}\nstderr: {stderr}"
     );
     (stdout, stderr)
+}
+
+/// A report in JSON.
+#[allow(dead_code, reason = "not every test program reads reports")]
+pub fn read_json(file: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 
 /// Both streams as text.

@@ -27,6 +27,11 @@ impl StandIn {
         stand_in
     }
 
+    /// A file in the directory.
+    pub fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
     /// Its file.
     pub fn library(&self) -> PathBuf {
         self.0.join("libferrorail.so")
@@ -34,18 +39,18 @@ impl StandIn {
 
     #[allow(dead_code, reason = "of one test program")]
     /// `mpirun -n 2 ferrorail bench allgather ARGS`, with few calls.
-    pub fn bench(&self, launcher: &str, args: &[&str]) -> Command {
-        let few = ["allgather", "--blocks", "3", "--iterations", "5"];
-        self.bench_of(launcher, &[&few, args].concat())
+    pub fn bench(&self, launcher: &str, args: &str) -> Command {
+        let few = "allgather --blocks 3 --iterations 5";
+        self.bench_of(launcher, &format!("{few} {args}"))
     }
 
     /// `mpirun -n 2 ferrorail bench ARGS`.
-    pub fn bench_of(&self, launcher: &str, args: &[&str]) -> Command {
+    pub fn bench_of(&self, launcher: &str, args: &str) -> Command {
         self.bench_on(2, launcher, args)
     }
 
     /// `mpirun -n RANKS ferrorail bench ARGS`; without bounds of the machine, unless ARGS have `--bounds`.
-    pub fn bench_on(&self, ranks: u32, launcher: &str, args: &[&str]) -> Command {
+    pub fn bench_on(&self, ranks: u32, launcher: &str, args: &str) -> Command {
         let mut command = Command::new(launcher);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("FERRORAIL_") {
@@ -62,8 +67,8 @@ impl StandIn {
             .args(["-n", &ranks.to_string()])
             .arg(ferrorail().get_program())
             .arg("bench")
-            .args(args);
-        if !args.contains(&"--bounds") {
+            .args(args.split_whitespace());
+        if !args.contains("--bounds") {
             command.args(["--bounds", "off"]);
         }
         command
