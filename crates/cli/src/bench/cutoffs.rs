@@ -155,31 +155,27 @@ pub fn finish(rows: &[Row], path: Option<&Path>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::mode::Mode;
-    use crate::bench::operation::Operation;
-    use crate::bench::timing::Timing;
     use ferrorail_coll::select::Query;
 
     fn row(bytes: usize, algorithm: &str, us: f64) -> Row {
-        let timing = |us| Timing {
-            blocks_us: vec![us],
-        };
-        Row {
-            operation: Operation::named("gather").unwrap(),
-            mode: Mode::PLAIN,
-            figure: None,
-            ranks: 4,
+        Row::measured("gather", bytes, algorithm, us)
+    }
+
+    /// What `table` has for a gather among four ranks.
+    fn chosen(table: &Table, bytes: u64, nodes: u32) -> &'static str {
+        let query = Query {
+            collective: find_collective("gather").unwrap(),
             bytes,
-            algorithm: algorithm.to_owned(),
-            settings: Vec::new(),
-            iterations: 1,
-            forwarded: false,
-            multicasts: None,
-            lost: None,
-            ferrorail: timing(us),
-            host: timing(1.0),
-            bound_us: None,
-        }
+            ranks: 4,
+            nodes,
+            node_size_max: 4 / nodes,
+            rails: 1,
+            ports: 1,
+            zero_copy: true,
+            multicast: false,
+            all_pairs: true,
+        };
+        table.choose(&query).variant.algorithm.name
     }
 
     #[test]
@@ -200,43 +196,13 @@ mod tests {
         assert_eq!(best, expected);
         let table = Table::from_rules(rules("gather", &best).unwrap()).unwrap();
         let table = Table::from_json(&table.to_json()).unwrap();
-        let chosen = |bytes, nodes| {
-            let query = Query {
-                collective: find_collective("gather").unwrap(),
-                bytes,
-                ranks: 4,
-                nodes,
-                node_size_max: 4 / nodes,
-                rails: 1,
-                ports: 1,
-                zero_copy: true,
-                multicast: false,
-                all_pairs: true,
-            };
-            table.choose(&query).variant.algorithm.name
-        };
-        assert_eq!(chosen(4, 1), "smp_direct");
-        assert_eq!(chosen(1024, 1), "smp_direct");
-        assert_eq!(chosen(2048, 1), "direct");
-        assert_eq!(chosen(1 << 20, 1), "direct");
-        let shipped = |bytes| {
-            let rules = Table::shipped();
-            let query = Query {
-                collective: find_collective("gather").unwrap(),
-                bytes,
-                ranks: 4,
-                nodes: 2,
-                node_size_max: 2,
-                rails: 1,
-                ports: 1,
-                zero_copy: true,
-                multicast: false,
-                all_pairs: true,
-            };
-            rules.choose(&query).variant.algorithm.name
-        };
-        assert_eq!(chosen(4, 2), shipped(4));
-        assert_eq!(chosen(65536, 2), shipped(65536));
+        assert_eq!(chosen(&table, 4, 1), "smp_direct");
+        assert_eq!(chosen(&table, 1024, 1), "smp_direct");
+        assert_eq!(chosen(&table, 2048, 1), "direct");
+        assert_eq!(chosen(&table, 1 << 20, 1), "direct");
+        for bytes in [4, 65536] {
+            assert_eq!(chosen(&table, bytes, 2), chosen(Table::shipped(), bytes, 2));
+        }
     }
 
     #[test]

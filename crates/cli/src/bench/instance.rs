@@ -84,12 +84,8 @@ impl Instance {
         })
     }
 
-    /// The value by which this instance differs from others; else the algorithm that the settings
-    /// force for `operation`, or `auto`.
+    /// The algorithm that the settings force for `operation`, or `auto`.
     pub fn algorithm(&self, operation: &Operation) -> String {
-        if let Some(label) = &self.label {
-            return label.clone();
-        }
         // The library itself complains about a value that cannot be read.
         let variable = std::env::var(ALGORITHM).map(|value| (ALGORITHM, value));
         let (settings, _) = config::parse(variable);

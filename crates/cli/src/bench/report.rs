@@ -288,34 +288,14 @@ fn given_settings() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::mode::Mode;
-    use crate::bench::operation::Operation;
 
-    fn row(name: &str, bytes: usize, ours: f64, forwarded: bool) -> Row {
-        let timing = |us| Timing {
-            blocks_us: vec![us],
-        };
-        Row {
-            operation: Operation::named(name).unwrap(),
-            figure: None,
-            mode: Mode::PLAIN,
-            ranks: 2,
-            bytes,
-            algorithm: "auto".into(),
-            settings: Vec::new(),
-            iterations: 1,
-            forwarded,
-            multicasts: None,
-            lost: None,
-            ferrorail: timing(ours),
-            host: timing(2.0),
-            bound_us: None,
-        }
+    fn row(name: &str, bytes: usize, ours: f64) -> Row {
+        Row::measured(name, bytes, "auto", ours)
     }
 
     #[test]
     fn bounds_have_columns_of_their_own() {
-        let mut row = row("bcast", 4, 3.0, false);
+        let mut row = row("bcast", 4, 3.0);
         assert_eq!(bound(&row), format!(" {:>12} {:>8}", "-", "-"));
         row.bound_us = Some(2.0);
         assert_eq!(bound(&row), "        2.000    1.500");
@@ -328,10 +308,13 @@ mod tests {
     #[test]
     fn forwarded_cells_count_nowhere() {
         let rows = [
-            row("bcast", 4, 1.0, false),
-            row("bcast", 16, 4.0, false),
-            row("gather", 4, 2.4, false),
-            row("scan", 4, 9.0, true),
+            row("bcast", 4, 1.0),
+            row("bcast", 16, 4.0),
+            row("gather", 4, 2.4),
+            Row {
+                forwarded: true,
+                ..row("scan", 4, 9.0)
+            },
         ];
         let mean = |rows: &[Row]| means(rows).all;
         assert_eq!(mean(&rows[..2]), Some(1.0));

@@ -38,6 +38,32 @@ pub struct Row {
     pub bound_us: Option<f64>,
 }
 
+#[cfg(test)]
+impl Row {
+    /// Of `algorithm`, which took so many µs, and the host's 2.
+    pub fn measured(name: &str, bytes: usize, algorithm: &str, us: f64) -> Self {
+        let timing = |us| Timing {
+            blocks_us: vec![us],
+        };
+        Self {
+            operation: Operation::named(name).unwrap(),
+            mode: Mode::PLAIN,
+            figure: None,
+            ranks: 4,
+            bytes,
+            algorithm: algorithm.to_owned(),
+            settings: Vec::new(),
+            iterations: 1,
+            forwarded: false,
+            multicasts: None,
+            lost: None,
+            ferrorail: timing(us),
+            host: timing(2.0),
+            bound_us: None,
+        }
+    }
+}
+
 impl Row {
     /// Ours by the host's, of the medians: below 1 we are faster.
     pub fn ratio(&self) -> f64 {
