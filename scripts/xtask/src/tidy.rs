@@ -3,7 +3,6 @@
 
 mod circles;
 mod files;
-mod functions;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -34,19 +33,15 @@ struct Rules {
 #[serde(deny_unknown_fields)]
 struct Limits {
     file_lines: usize,
-    function_lines: usize,
     file_bytes: usize,
 }
 
-/// Exceptions: path, or path and function, with the present number of lines; folder of a crate, with that of files
-/// in circles.
+/// Exceptions: path, with the present number of lines; folder of a crate, with that of files in circles.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Allowed {
     #[serde(default)]
     files: BTreeMap<String, usize>,
-    #[serde(default)]
-    functions: BTreeMap<String, usize>,
     #[serde(default)]
     circles: BTreeMap<String, usize>,
 }
@@ -84,7 +79,7 @@ pub fn run(root: &Path) -> Result<Vec<String>> {
     let tracked = crate::output(root, "git", &["ls-files", "-z"])?;
     let shellcheck = installed("shellcheck");
     let mut lines = Vec::new();
-    let mut sizes = Sizes::default();
+    let mut sizes = BTreeMap::new();
     let mut crates = circles::Crates::default();
     for path in tracked.split('\0').filter(|path| !path.is_empty()) {
         let full = root.join(path);
@@ -93,9 +88,10 @@ pub fn run(root: &Path) -> Result<Vec<String>> {
         }
         let content = std::fs::read(&full).with_context(|| path.to_owned())?;
         lines.extend(files::check(&rules, path, &content, &mut sizes));
-        if let Ok(text) = std::str::from_utf8(&content) {
-            // What is no Rust has been complained of.
-            let _ = crates.add(path, text);
+        if let Ok(text) = std::str::from_utf8(&content)
+            && let Err(error) = crates.add(path, text)
+        {
+            lines.push(format!("{path}: {error}"));
         }
         if files::is_shell(path, &content) {
             lines.extend(shell(root, "bash", &["-n", path])?);
@@ -108,37 +104,32 @@ pub fn run(root: &Path) -> Result<Vec<String>> {
             }
         }
     }
-    lines.extend(ratchet(
-        &sizes.files,
-        &rules.allowed.files,
-        rules.limits.file_lines,
-        "lines",
-    ));
+    let limit = rules.limits.file_lines;
+    lines.extend(ratchet(&sizes, &rules.allowed.files, limit, "lines"));
     for (place, &most) in &rules.traits {
         let (path, name) = place.split_once("::").context("[traits]: path::name")?;
         let text = std::fs::read_to_string(root.join(path)).with_context(|| place.clone())?;
-        match functions::methods(&text, name)? {
+        match methods(&text, name)? {
             Some(count) if count <= most => {}
             Some(count) => lines.push(format!("{place}: {count} methods, the limit is {most}")),
             None => lines.push(format!("{place}: there is no such trait")),
         }
     }
-    let functions = rules.limits.function_lines;
-    lines.extend(ratchet(
-        &sizes.functions,
-        &rules.allowed.functions,
-        functions,
-        "lines",
-    ));
     lines.extend(crates.check(&rules.allowed.circles));
     Ok(lines)
 }
 
-/// Lines of every file and function found.
-#[derive(Default)]
-struct Sizes {
-    files: BTreeMap<String, usize>,
-    functions: BTreeMap<String, usize>,
+/// Number of methods of the trait `name`, those with a body too; `None` if there is no such trait.
+fn methods(text: &str, name: &str) -> syn::Result<Option<usize>> {
+    let file = syn::parse_file(text)?;
+    let mut traits = file.items.iter().filter_map(|item| match item {
+        syn::Item::Trait(item) if item.ident == name => Some(item),
+        _ => None,
+    });
+    let is_method = |item: &&syn::TraitItem| matches!(item, syn::TraitItem::Fn(_));
+    Ok(traits
+        .next()
+        .map(|found| found.items.iter().filter(is_method).count()))
 }
 
 /// What breaks `limit`, or is not as large as it is allowed to be; in `unit`.
@@ -228,6 +219,16 @@ mod tests {
         assert!(ratchet(&sizes(420), &sizes(450), 400, "lines")[0].contains("lower 450"));
         assert!(ratchet(&sizes(300), &sizes(450), 400, "lines")[0].contains("drop it"));
         assert!(ratchet(&BTreeMap::new(), &sizes(450), 400, "lines")[0].contains("gone"));
+    }
+
+    #[test]
+    fn methods_of_a_trait_are_counted() {
+        let text = "trait A { fn a(); fn b() {} type C; } trait B { fn c(); }";
+        let count = |name| methods(text, name).unwrap();
+        assert_eq!(
+            (count("A"), count("B"), count("C")),
+            (Some(2), Some(1), None)
+        );
     }
 
     #[test]
