@@ -40,7 +40,8 @@ pub(crate) fn probe_peer(
     let Some(link) = &state.links[rank.index()] else {
         return Ok(());
     };
-    let from = link.at(map.status_offset(rank));
+    let (layout, local) = map.layout_of(rank);
+    let from = link.at(layout.status(local));
     let into = rails.slice(map.segment().layout().probe(map.node_rank), 8);
     // Where this rail does not lead to the peer, another takes it over.
     // SAFETY: both words are in registered segments; nobody else reads or writes this rank's.

@@ -7,23 +7,33 @@
 //! ```
 //!
 //! Nothing promises in which order an adapter stores the bytes of one write, so an eager message is taken only when
-//! its sum (CRC32C of flag, destination, length and payload) agrees; until then it has not come. Its
+//! its sum (CRC32C of length, destination, flag and payload) agrees; until then it has not come. Its
 //! receiver copies the payload where the schedule wants it, at `destination` in the node's segment.
 
 use super::message::Message;
-use super::{Run, span, wire};
+use super::{Run, span};
 use crate::EngineError;
 use crate::tag::has_come;
-use ferrorail_base::Rank;
-use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
 use ferrorail_coll::Slot;
-use ferrorail_fabric::RemoteRegion;
 use ferrorail_fabric::stripe::{flag_parts, flag_value};
 use ferrorail_shm::{EAGER_MESSAGE, EAGER_MESSAGES};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// What follows the payload.
-const TAIL: usize = 24;
+#[derive(FromBytes, IntoBytes, Immutable, Unaligned, Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+struct Tail {
+    /// Length of the payload.
+    bytes: U32,
+    sum: U32,
+    /// Offset of the payload's place in the receiver's segment.
+    destination: U64,
+    flag: U64,
+}
+
+const TAIL: usize = size_of::<Tail>();
 
 /// Longest payload.
 pub(super) const PAYLOAD: usize = EAGER_MESSAGE - TAIL;
@@ -31,22 +41,18 @@ pub(super) const PAYLOAD: usize = EAGER_MESSAGE - TAIL;
 /// Room for an eager message, private to this rank.
 type Page = [u8; EAGER_MESSAGE];
 
-/// What an eager message is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Address {
-    flag: u64,
-    /// Offset of the payload's place in the receiver's segment.
-    destination: u64,
-    bytes: u32,
-}
-
-impl Address {
-    fn sum(self, payload: &[u8]) -> u32 {
-        let mut head = [0; 20];
-        head[..8].copy_from_slice(&self.flag.to_le_bytes());
-        head[8..16].copy_from_slice(&self.destination.to_le_bytes());
-        head[16..].copy_from_slice(&self.bytes.to_le_bytes());
-        crc32c::crc32c_append(crc32c::crc32c(&head), payload)
+impl Tail {
+    /// With the sum of all else in it and of `payload`.
+    fn with_sum(self, payload: &[u8]) -> Self {
+        let own = Self {
+            sum: U32::ZERO,
+            ..self
+        };
+        let sum = crc32c::crc32c_append(crc32c::crc32c(own.as_bytes()), payload);
+        Self {
+            sum: sum.into(),
+            ..own
+        }
     }
 }
 
@@ -56,47 +62,33 @@ fn start(bytes: usize) -> usize {
 }
 
 /// Completes the eager message whose payload is in `page`.
-fn complete(page: &mut Page, address: Address) {
-    let sum = address.sum(&page[start(address.bytes as usize)..PAYLOAD]);
-    let tail = &mut page[PAYLOAD..];
-    tail[..4].copy_from_slice(&address.bytes.to_le_bytes());
-    tail[4..8].copy_from_slice(&sum.to_le_bytes());
-    tail[8..16].copy_from_slice(&address.destination.to_le_bytes());
-    tail[16..].copy_from_slice(&address.flag.to_le_bytes());
+fn complete(page: &mut Page, tail: Tail) {
+    let (front, end) = page.split_at_mut(PAYLOAD);
+    let payload = &front[start(tail.bytes.get() as usize)..];
+    end.copy_from_slice(tail.with_sum(payload).as_bytes());
 }
 
 /// The eager message in `page`, if it is whole.
-fn open(page: &Page) -> Option<(Address, &[u8])> {
-    let word = |at: usize| wire::word(page, PAYLOAD + at);
-    let address = Address {
-        flag: word(16),
-        destination: word(8),
-        bytes: word(0) as u32,
-    };
-    let payload = page.get(PAYLOAD.checked_sub(address.bytes as usize)?..PAYLOAD)?;
-    (address.sum(payload) == (word(0) >> 32) as u32).then_some((address, payload))
+fn open(page: &Page) -> Option<(Tail, &[u8])> {
+    let (front, end) = page.split_at(PAYLOAD);
+    let tail = Tail::read_from_bytes(end).ok()?;
+    let payload = &front[PAYLOAD.checked_sub(tail.bytes.get() as usize)?..];
+    (tail.with_sum(payload) == tail).then_some((tail, payload))
 }
 
-impl<'a> Run<'a> {
-    /// Writes `payload`, which belongs at `destination` in the segment of `to`'s node, as an eager message,
-    /// if it can be one.
+impl Run<'_> {
+    /// Writes the payload of `message`, which belongs at `destination` in the segment of its target's node, as an eager
+    /// message, if it can be one.
     pub(super) fn eager_message<'m>(
         &self,
-        segment: &'m RemoteRegion,
-        to: Rank,
-        (port, slot): (u8, Slot),
-        payload: MemoryRange,
+        message: Message<'m>,
         destination: usize,
-    ) -> Option<Message<'m>>
-    where
-        'a: 'm,
-    {
-        let bytes = payload.bytes;
+    ) -> Option<Message<'m>> {
+        let (to, slot, bytes) = (message.to, message.slot, message.from.bytes);
         let layout = self.map.segment().layout();
-        let rails = self.rails();
         if !layout.has_eager_message(self.channel, slot)
             || !(1..=PAYLOAD).contains(&bytes)
-            || rails.planner.divides((bytes + TAIL) as u64)
+            || self.rails().planner.divides((bytes + TAIL) as u64)
         {
             return None;
         }
@@ -116,31 +108,23 @@ impl<'a> Run<'a> {
         if self.sending.is_none() {
             self.eager_messages.set(index + 1);
             let mut page = [0; EAGER_MESSAGE];
-            span::copy_out(payload, &mut page[start(bytes)..PAYLOAD]);
-            let flag = flag_value(self.op, 1);
-            let destination = destination as u64;
-            let bytes = bytes as u32;
-            complete(
-                &mut page,
-                Address {
-                    flag,
-                    destination,
-                    bytes,
-                },
-            );
-            span::copy_in(&page[start(bytes as usize)..], from);
+            span::copy_out(message.from, &mut page[start(bytes)..PAYLOAD]);
+            let tail = Tail {
+                bytes: (bytes as u32).into(),
+                sum: U32::ZERO,
+                destination: (destination as u64).into(),
+                flag: flag_value(self.op, 1).into(),
+            };
+            complete(&mut page, tail);
+            span::copy_in(&page[start(bytes)..], from);
         }
+        let (layout, local) = self.map.layout_of(to);
         Some(Message {
-            source: rails.region(),
             from,
-            dest: segment,
-            offset: self.map.eager_message_offset(to, self.channel, slot) + start(bytes),
-            to,
-            slot,
+            offset: layout.eager_message(local, self.channel, slot) + start(bytes),
             tag: self.op,
             is_eager: true,
-            into_user: false,
-            rail: self.own_rail(port),
+            ..message
         })
     }
 
@@ -158,15 +142,16 @@ impl<'a> Run<'a> {
         let mut page = [0; EAGER_MESSAGE];
         let capacity = segment.eager_message(self.map.node_rank, self.channel, slot);
         span::copy_out(capacity, &mut page);
-        let Some((address, payload)) = open(&page) else {
+        let Some((tail, payload)) = open(&page) else {
             return Ok(false);
         };
         let whole = segment.segment().range();
-        let fits = address.destination.checked_add(payload.len() as u64);
+        let destination = tail.destination.get();
+        let fits = destination.checked_add(payload.len() as u64);
         if fits.is_none_or(|end| end > whole.bytes as u64) {
             return Err(EngineError::Mismatch { rank: None });
         }
-        let place = whole.slice(address.destination as usize, payload.len());
+        let place = whole.slice(destination as usize, payload.len());
         span::copy_in(payload, place);
         Ok(true)
     }
@@ -176,24 +161,25 @@ impl<'a> Run<'a> {
 mod tests {
     use super::*;
 
-    fn eager(payload: &[u8]) -> (Page, Address) {
+    fn eager(payload: &[u8]) -> (Page, Tail) {
         let mut page = [0xee; EAGER_MESSAGE];
         page[start(payload.len())..PAYLOAD].copy_from_slice(payload);
-        let address = Address {
-            flag: flag_value(77, 1),
-            destination: 0x1_2345_6789,
-            bytes: payload.len() as u32,
+        let tail = Tail {
+            bytes: (payload.len() as u32).into(),
+            sum: U32::ZERO,
+            destination: 0x1_2345_6789.into(),
+            flag: flag_value(77, 1).into(),
         };
-        complete(&mut page, address);
-        (page, address)
+        complete(&mut page, tail);
+        (page, tail.with_sum(payload))
     }
 
     #[test]
     fn what_is_closed_by_a_flag_is_opened() {
         for bytes in [1, 7, 8, 100, PAYLOAD] {
             let payload: Vec<u8> = (0..bytes).map(|i| i as u8 ^ 0x5a).collect();
-            let (page, address) = eager(&payload);
-            assert_eq!(open(&page), Some((address, payload.as_slice())));
+            let (page, tail) = eager(&payload);
+            assert_eq!(open(&page), Some((tail, payload.as_slice())));
         }
     }
 

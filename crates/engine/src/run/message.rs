@@ -12,6 +12,7 @@ use ferrorail_fabric::stripe::{Policy, RailTurn, Stripes, flag_value};
 use ferrorail_fabric::{LocalRegion, RemoteRegion, Ticket, Tracking};
 
 /// A message on its way to another node: where it is, where it goes, and what it raises there.
+#[derive(Clone, Copy)]
 pub(super) struct Message<'m> {
     pub source: &'m LocalRegion,
     pub from: MemoryRange,

@@ -15,7 +15,6 @@ mod shared_copy;
 mod span;
 pub(crate) mod staged;
 mod user;
-mod wire;
 
 pub(crate) use ready_to_receive::{beside_cells, reserved_bytes};
 pub use user::Block;

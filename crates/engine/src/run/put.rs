@@ -103,26 +103,13 @@ impl<'a> Run<'a> {
         from: Span,
         into: Span,
     ) -> Result<Option<Blocked>, EngineError> {
-        if self.is_result(into.buffer) {
-            return self.put_user(state, to, port, slot, from, into);
-        }
         let rails = self.rails();
         let segment = link_to(&mut state.links, to).segment;
-        let base = self
-            .map
-            .scratch_offset(to, into.buffer == Buffer::Node, self.channel);
-        let offset = base + self.spans.bytes(into.first);
-        let payload = self.source(to, from);
-        if let Some(eager_message) = self.eager_message(&segment, to, (port, slot), payload, offset)
-        {
-            self.sending = post(self, rails, state, &eager_message)?;
-            return Ok(self.sending.map(|_| Blocked::Rail));
-        }
         let message = Message {
             source: rails.region(),
-            from: payload,
+            from: self.source(to, from),
             dest: &segment,
-            offset,
+            offset: 0,
             to,
             slot,
             tag: self.sent_tag(to, from),
@@ -130,71 +117,75 @@ impl<'a> Run<'a> {
             into_user: false,
             rail: self.own_rail(port),
         };
+        if self.is_result(into.buffer) {
+            return self.put_user(state, message, from, into);
+        }
+        let (layout, local) = self.map.layout_of(to);
+        let owner = match into.buffer {
+            Buffer::Node => NodeRank(0),
+            _ => local,
+        };
+        let offset = layout.scratch(owner, self.channel) + self.spans.bytes(into.first);
+        if let Some(eager_message) = self.eager_message(message, offset) {
+            self.sending = post(self, rails, state, &eager_message)?;
+            return Ok(self.sending.map(|_| Blocked::Rail));
+        }
+        let message = Message { offset, ..message };
         self.sending = self.send(rails, state, &message, from.count > 0)?;
         Ok(self.sending.map(|_| Blocked::Rail))
     }
 
-    /// Puts from user memory to that of a rank of another node; in pieces through scratch if either
-    /// could not be registered.
+    /// Puts from user memory to that of a rank of another node, in place of `message` from and to scratch; in pieces
+    /// through that if either could not be registered.
     fn put_user(
         &mut self,
         state: &mut State,
-        to: Rank,
-        port: u8,
-        slot: Slot,
+        message: Message<'_>,
         from: Span,
         into: Span,
     ) -> Result<Option<Blocked>, EngineError> {
+        let Message {
+            to,
+            slot,
+            tag,
+            from: payload,
+            ..
+        } = message;
         let region = rtr(state, to);
-        let bytes = self.source(to, from);
-        let tag = self.sent_tag(to, from);
         let offset = self.protocol_offset(into);
-        self.check_capacity(&region, offset, bytes.bytes, to)?;
+        self.check_capacity(&region, offset, payload.bytes, to)?;
         let rails = self.rails();
         let source = match from.buffer {
             Buffer::Send => self.send.block(from.first),
             Buffer::Recv => self.receive.block(from.first),
             Buffer::Scratch | Buffer::Node => Some(rails.region()),
         };
-        let message = |source, from, dest, offset, into_user| Message {
-            source,
-            from,
-            dest,
-            offset,
-            to,
-            slot,
-            tag,
-            is_eager: false,
-            into_user,
-            rail: self.own_rail(port),
+        let message = match source {
+            Some(source) if region.address != REFUSED => Message {
+                source,
+                dest: &region,
+                offset,
+                into_user: true,
+                ..message
+            },
+            _ if payload.bytes > 0 => {
+                let from = payload;
+                let request = StagedRequest {
+                    to,
+                    slot,
+                    tag,
+                    from,
+                    offset,
+                };
+                return self.staged(state, request);
+            }
+            _ => Message {
+                from: rails.region().range.slice(0, 0),
+                ..message
+            },
         };
-        let sending = match source {
-            Some(source) if region.address != REFUSED => {
-                let message = message(source, bytes, &region, offset, true);
-                self.send(rails, state, &message, from.count > 0)?
-            }
-            _ if bytes.bytes > 0 => {
-                let from = bytes;
-                return self.staged(
-                    state,
-                    StagedRequest {
-                        to,
-                        slot,
-                        tag,
-                        from,
-                        offset,
-                    },
-                );
-            }
-            _ => {
-                let segment = link_to(&mut state.links, to).segment;
-                let nothing = rails.region().range.slice(0, 0);
-                let message = message(rails.region(), nothing, &segment, 0, false);
-                self.send(rails, state, &message, from.count > 0)?
-            }
-        };
-        self.sending = sending;
-        Ok(sending.map(|_| Blocked::Rail))
+        self.sending = self.send(rails, state, &message, from.count > 0)?;
+        Ok(self.sending.map(|_| Blocked::Rail))
     }
 
     /// Sends `message` over rails, checked if it has bytes and checks are on. What is returned is
@@ -258,9 +249,9 @@ impl Run<'_> {
         index: u8,
         count: u8,
     ) -> Notification<RemoteSlice<'l>> {
-        let (to, slot) = (message.to, message.slot);
+        let (layout, to) = self.map.layout_of(message.to);
         Notification {
-            word: link.at(self.map.arrival_offset(to, self.channel, slot, index)),
+            word: link.at(layout.arrival(to, self.channel, message.slot, index)),
             value: flag_value(message.tag, count),
         }
     }

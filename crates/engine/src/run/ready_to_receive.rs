@@ -43,7 +43,8 @@ impl Run<'_> {
         to: Rank,
         slot: Slot,
     ) -> Result<Option<Blocked>, EngineError> {
-        let offset = self.map.rtr_offset(to, self.channel, slot);
+        let (layout, local) = self.map.layout_of(to);
+        let offset = layout.rtr(local, self.channel, slot);
         if self.map.topology.same_node(to, self.map.rank) {
             let cell = self
                 .map
@@ -106,9 +107,10 @@ impl Run<'_> {
         if let Some(blocked) = self.await_message(state, from, slot, self.op, true)? {
             return Ok(Some(blocked));
         }
-        let offset = self.map.rtr_offset(self.map.rank, self.channel, slot);
-        let segment = self.map.segment().segment().range();
-        let cell = segment.slice(offset, RemoteRegion::WIRE_BYTES);
+        let segment = self.map.segment();
+        let offset = segment.layout().rtr(self.map.node_rank, self.channel, slot);
+        let cell = segment.segment().range();
+        let cell = cell.slice(offset, RemoteRegion::WIRE_BYTES);
         let mut wire = [0; RemoteRegion::WIRE_BYTES];
         copy_out(cell, &mut wire);
         state.rtr[from.index()] = Some(Rtr {

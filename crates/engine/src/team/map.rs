@@ -7,7 +7,6 @@ use crate::segment::register;
 use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError};
 use ferrorail_base::{NodeId, NodeRank, ProcessId, RailId, Rank, Topology};
-use ferrorail_coll::Slot;
 use ferrorail_coll::cost::Shape;
 use ferrorail_coll::select::Table;
 use ferrorail_fabric::stripe::{Planner, RailTurn, Stripes};
@@ -156,68 +155,15 @@ impl Map {
             .segment
     }
 
-    /// Layout of the segment of `rank`'s node.
+    /// Layout of the segment of `rank`'s node, and which rank there it is.
     #[inline]
-    fn layout_of(&self, rank: Rank) -> &NodeLayout {
+    pub fn layout_of(&self, rank: Rank) -> (&NodeLayout, NodeRank) {
         let memory = self
             .node_memory
             .as_ref()
             .expect("a team of several ranks has a segment");
-        &memory.layouts[self.topology.node_of(rank).index()]
-    }
-
-    /// Offset of the arrival flag of a message's chunk in the segment of `rank`'s node.
-    pub fn arrival_offset(&self, rank: Rank, channel: u32, slot: Slot, chunk: u8) -> usize {
-        let layout = self.layout_of(rank);
-        layout.arrival(self.topology.node_rank_of(rank), channel, slot, chunk)
-    }
-
-    /// Offset of `rank`'s status cell in the segment of its node.
-    pub fn status_offset(&self, rank: Rank) -> usize {
-        self.layout_of(rank)
-            .status(self.topology.node_rank_of(rank))
-    }
-
-    /// Offset of an RTR cell in the segment of `rank`'s node.
-    pub fn rtr_offset(&self, rank: Rank, channel: u32, slot: Slot) -> usize {
-        let layout = self.layout_of(rank);
-        layout.rtr(self.topology.node_rank_of(rank), channel, slot)
-    }
-
-    /// Offset of the room of an eager message in the segment of `rank`'s node.
-    pub fn eager_message_offset(&self, rank: Rank, channel: u32, slot: Slot) -> usize {
-        let layout = self.layout_of(rank);
-        layout.eager_message(self.topology.node_rank_of(rank), channel, slot)
-    }
-
-    /// Offset of the check cell of a message in the segment of `rank`'s node.
-    pub fn check_offset(&self, rank: Rank, channel: u32, slot: Slot) -> usize {
-        let layout = self.layout_of(rank);
-        layout.check(self.topology.node_rank_of(rank), channel, slot)
-    }
-
-    /// Offset of the word, in the segment of `rank`'s node, for what became of its `index`-th
-    /// message.
-    pub fn ack_offset(&self, rank: Rank, channel: u32, index: u16) -> usize {
-        let layout = self.layout_of(rank);
-        layout.ack(self.topology.node_rank_of(rank), channel, index)
-    }
-
-    /// Offset of `rank`'s scratch in the segment of its node.
-    pub fn scratch_offset(&self, rank: Rank, node_wide: bool, channel: u32) -> usize {
-        let layout = self.layout_of(rank);
-        let owner = if node_wide {
-            NodeRank(0)
-        } else {
-            self.topology.node_rank_of(rank)
-        };
-        layout.scratch(owner, channel)
-    }
-
-    /// Offset of `rank`'s area number `index` in the segment of its node.
-    pub fn area_offset(&self, rank: Rank, index: u32) -> usize {
-        let layout = self.layout_of(rank);
-        layout.area(self.topology.node_rank_of(rank), index)
+        let layout = &memory.layouts[self.topology.node_of(rank).index()];
+        (layout, self.topology.node_rank_of(rank))
     }
 
     /// Registers all of the node's segment, for messages that carry data; what peers know of it before stays valid.

@@ -118,7 +118,8 @@ fn trial(
     let area = map.segment().area(map.node_rank, 0);
     let piece = area.bytes.min(TRIAL_BYTES);
     let from = rails.slice(area.address - rails.region().range.address, piece);
-    let op = Op::put(from, link.at(map.area_offset(peer, AREAS - 1)));
+    let (layout, local) = map.layout_of(peer);
+    let op = Op::put(from, link.at(layout.area(local, AREAS - 1)));
     let deadline = Instant::now() + TRIAL_TIMEOUT;
     let mut last = None;
     let mut left = TRIAL_BYTES.div_ceil(piece);

@@ -1,8 +1,6 @@
 //! The origin's side: sends messages with records of their sums, and again what is answered to be damaged.
 
-use super::record::{
-    FLAG_BYTES, Place, Record, Sum, damaged_in, record_bytes, record_flag, sum_of,
-};
+use super::record::{FLAG_BYTES, Record, damaged_in, record_bytes, record_flag, sum_of};
 use super::unacknowledged::Sent;
 use super::{ATTEMPTS_MAX, low_byte};
 use crate::EngineError;
@@ -31,29 +29,17 @@ impl Run<'_> {
         let index = state.unacknowledged.next(self.op, layout.slots)?;
         let link = link_to(&mut state.links, message.to);
         let stripes = message.stripes(rails, &mut state.rail_turn, link);
-        let mut sums = [Sum::default(); RAILS_MAX];
-        for (sum, chunk) in sums.iter_mut().zip(stripes.chunks()) {
+        let mut record = Record::new(message.offset as u64, message.into_user);
+        for chunk in stripes.chunks() {
             let part = message
                 .from
                 .slice(chunk.offset as usize, chunk.bytes as usize);
-            *sum = Sum {
-                end: chunk.offset + chunk.bytes,
-                crc: sum_of(part),
-            };
+            record.add(chunk.offset + chunk.bytes, sum_of(part));
         }
-        let at = message.offset as u64;
-        let record = Record {
-            place: match message.into_user {
-                true => Place::User(at),
-                false => Place::Segment(at),
-            },
-            count: stripes.count(),
-            sums,
-        };
-        let (wire, length) = record.to_wire(message.tag);
+        let wire = record.complete(message.tag);
         let cell = layout.own_check(self.map.node_rank, self.channel, index);
         let segment = self.map.segment().segment().range();
-        copy_in(&wire[..length], segment.slice(cell, length));
+        copy_in(wire, segment.slice(cell, wire.len()));
         let mut sent = Sent {
             to: message.to,
             slot: message.slot,
@@ -164,6 +150,7 @@ impl Sent {
         let put = |rail, from, to, word, value, tracking| {
             let word = link.at(word);
             let op = Op::notify(from, to, Notification { word, value });
+        let (theirs, local) = map.layout_of(self.to);
             // SAFETY: the source is unchanged until the acknowledgement, and registered until the ticket
             // is complete; the target registered what it described or announced.
             unsafe { rails.post(link, rail, &op, tracking) }
@@ -183,7 +170,7 @@ impl Sent {
                 region: &self.dest,
                 offset: self.offset + chunk.offset as usize,
             };
-            let flag = map.arrival_offset(self.to, self.channel, self.slot, index as u8);
+            let flag = theirs.arrival(local, self.channel, self.slot, index as u8);
             let value = flag_value(self.tag, low);
             let rail = self.rail(rails, index);
             let Some(ticket) = put(rail, from, to, flag, value, tracking)? else {
@@ -199,7 +186,7 @@ impl Sent {
         let own = map.segment().layout();
         let from = own.own_check(map.node_rank, self.channel, self.index);
         let from = rails.slice(from, record_bytes(count));
-        let cell = map.check_offset(self.to, self.channel, self.slot);
+        let cell = theirs.check(local, self.channel, self.slot);
         let to = link.at(cell + FLAG_BYTES);
         let value = record_flag(number(self.tag), self.attempt, self.index);
         let rail = self.rail(rails, 0);

@@ -2,17 +2,11 @@
 //! chunk, and the words by which both sides tell how far they are.
 
 use crate::run::span::copy_out;
-use crate::run::wire::word;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::RAILS_MAX;
-
-/// Bytes of a record before its chunks.
-const HEAD: usize = 24;
-
-/// Bytes of a record per chunk.
-const PER_CHUNK: usize = 16;
-
-const RECORD_MAX: usize = HEAD + PER_CHUNK * RAILS_MAX;
+use std::mem::offset_of;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, Unaligned};
 
 /// The word before a record in its cell: the flag of its arrival.
 pub(crate) const FLAG_BYTES: usize = 8;
@@ -22,109 +16,100 @@ const BLOCK: usize = 4096;
 
 /// Bytes of a check cell where messages have up to `rails` chunks; whole cache lines.
 pub(crate) const fn cell_bytes(rails: u32) -> u32 {
-    ((FLAG_BYTES + HEAD + PER_CHUNK * rails as usize) as u32).next_multiple_of(64)
-}
-
-/// Where a checked message lies at its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// At this offset of the target's segment.
-    Segment(u64),
-    /// At this offset of the user memory that the target announced.
-    User(u64),
+    ((FLAG_BYTES + record_bytes(rails as u8)) as u32).next_multiple_of(64)
 }
 
 /// A chunk as its origin sent it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(FromBytes, IntoBytes, Immutable, Unaligned, Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub(super) struct Sum {
     /// One past its last byte, in the message.
-    pub end: u64,
+    end: U64,
     /// Of its bytes.
-    pub crc: u32,
+    crc: U32,
+    zero: [u8; 4],
 }
 
-/// A record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A record, as it travels; protected by a sum of its own that depends on the message's tag, so that an older
+/// record is not taken for it.
+#[derive(FromBytes, IntoBytes, Immutable, Unaligned, Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub(super) struct Record {
-    pub place: Place,
-    pub count: u8,
-    pub sums: [Sum; RAILS_MAX],
+    /// Where the message lies at its target: an offset of its segment, or of user memory.
+    at: U64,
+    /// Whether it lies in the user memory that the target announced.
+    in_user: u8,
+    count: u8,
+    zero: [u8; 6],
+    own_sum: U32,
+    more_zeros: [u8; 4],
+    sums: [Sum; RAILS_MAX],
 }
 
 /// Length of a record of `chunks` chunks.
 pub(super) const fn record_bytes(chunks: u8) -> usize {
-    HEAD + PER_CHUNK * chunks as usize
+    offset_of!(Record, sums) + size_of::<Sum>() * chunks as usize
 }
 
 impl Record {
-    /// The chunks in order.
-    pub fn sums(&self) -> &[Sum] {
-        &self.sums[..usize::from(self.count)]
+    /// Of a message without chunks, at offset `at` of the target's segment or of its announced user memory.
+    pub fn new(at: u64, in_user: bool) -> Self {
+        Self {
+            at: at.into(),
+            in_user: in_user.into(),
+            ..Self::new_zeroed()
+        }
+    }
+
+    /// Adds a chunk that ends before byte `end` of the message.
+    pub fn add(&mut self, end: u64, crc: u32) {
+        self.sums[usize::from(self.count)] = Sum {
+            end: end.into(),
+            crc: crc.into(),
+            zero: [0; 4],
+        };
+        self.count += 1;
+    }
+
+    /// Whether the message lies in user memory, and at which offset.
+    pub fn place(&self) -> (bool, u64) {
+        (self.in_user != 0, self.at.get())
     }
 
     /// Part of the message that chunk `index` is: first byte, and length.
     pub fn part(&self, index: u8) -> (u64, u64) {
-        let start = match index {
-            0 => 0,
-            index => self.sums[usize::from(index) - 1].end,
-        };
-        let end = self.sums[usize::from(index)].end;
-        (start, end.saturating_sub(start))
+        let end = |index: usize| self.sums[index].end.get();
+        let start = usize::from(index).checked_sub(1).map_or(0, end);
+        (start, end(index.into()).saturating_sub(start))
     }
 
-    /// As it travels, little endian; protected by a sum of its own that depends on the message's
-    /// `tag`, so that an older record is not taken for it.
-    pub fn to_wire(self, tag: u64) -> ([u8; RECORD_MAX], usize) {
-        let mut wire = [0; RECORD_MAX];
-        let (kind, at) = match self.place {
-            Place::Segment(at) => (0u8, at),
-            Place::User(at) => (1, at),
-        };
-        wire[..8].copy_from_slice(&at.to_le_bytes());
-        wire[8] = kind;
-        wire[9] = self.count;
-        let entries = wire[HEAD..].chunks_exact_mut(PER_CHUNK);
-        for (entry, sum) in entries.zip(self.sums()) {
-            entry[..8].copy_from_slice(&sum.end.to_le_bytes());
-            entry[8..12].copy_from_slice(&sum.crc.to_le_bytes());
-        }
-        let bytes = record_bytes(self.count);
-        let own = own_sum(&wire[..bytes], tag);
-        wire[16..20].copy_from_slice(&own.to_le_bytes());
-        (wire, bytes)
+    /// CRC32C of the bytes of chunk `index`.
+    pub fn crc(&self, index: u8) -> u32 {
+        self.sums[usize::from(index)].crc.get()
+    }
+
+    fn sum(&self, tag: u64) -> U32 {
+        let own = &self.as_bytes()[..record_bytes(self.count)];
+        crc32c::crc32c_append(crc32c::crc32c(&tag.to_le_bytes()), own).into()
+    }
+
+    /// Completes it, as the record of the message of `tag`; the bytes that travel.
+    pub fn complete(&mut self, tag: u64) -> &[u8] {
+        self.own_sum = self.sum(tag);
+        &self.as_bytes()[..record_bytes(self.count)]
     }
 
     /// Reads a record of `count` chunks out of its cell; `None` if it is damaged.
     pub fn read(cell: MemoryRange, count: u8, tag: u64) -> Option<Self> {
         let bytes = record_bytes(count);
-        let mut wire = [0; RECORD_MAX];
-        copy_out(cell.slice(FLAG_BYTES, bytes), &mut wire[..bytes]);
-        let own = word(&wire, 16) as u32;
-        wire[16..20].fill(0);
-        if own_sum(&wire[..bytes], tag) != own || wire[9] != count {
-            return None;
-        }
-        let mut sums = [Sum::default(); RAILS_MAX];
-        for (index, sum) in sums.iter_mut().enumerate().take(usize::from(count)) {
-            let at = HEAD + PER_CHUNK * index;
-            *sum = Sum {
-                end: word(&wire, at),
-                crc: word(&wire, at + 8) as u32,
-            };
-        }
-        Some(Self {
-            place: match wire[8] {
-                0 => Place::Segment(word(&wire, 0)),
-                _ => Place::User(word(&wire, 0)),
-            },
-            count,
-            sums,
-        })
+        let mut record = Self::new_zeroed();
+        copy_out(
+            cell.slice(FLAG_BYTES, bytes),
+            &mut record.as_mut_bytes()[..bytes],
+        );
+        let own_sum = std::mem::take(&mut record.own_sum);
+        (record.count == count && record.sum(tag) == own_sum).then_some(record)
     }
-}
-
-fn own_sum(wire: &[u8], tag: u64) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&tag.to_le_bytes()), wire)
 }
 
 /// CRC32C of memory that others may write; what they write meanwhile shows as damage.
@@ -180,23 +165,16 @@ mod tests {
     const TAG: u64 = 77 << 12 | 5;
 
     fn record() -> Record {
-        let mut sums = [Sum::default(); RAILS_MAX];
-        sums[0] = Sum { end: 64, crc: 1 };
-        sums[1] = Sum {
-            end: 1 << 40,
-            crc: u32::MAX,
-        };
-        Record {
-            place: Place::User(12_345),
-            count: 2,
-            sums,
-        }
+        let mut record = Record::new(12_345, true);
+        record.add(64, 1);
+        record.add(1 << 40, u32::MAX);
+        record
     }
 
-    fn cell(record: Record, tag: u64) -> Vec<u64> {
-        let (wire, bytes) = record.to_wire(tag);
+    fn cell(mut record: Record, tag: u64) -> Vec<u64> {
+        let wire = record.complete(tag);
         let mut cell = vec![0; cell_bytes(2) as usize / 8];
-        for (word, bytes) in cell[1..].iter_mut().zip(wire[..bytes].chunks_exact(8)) {
+        for (word, bytes) in cell[1..].iter_mut().zip(wire.chunks_exact(8)) {
             *word = u64::from_le_bytes(bytes.try_into().unwrap());
         }
         cell

@@ -1,6 +1,6 @@
 //! The target's side: whether what has landed is what was sent.
 
-use super::record::{Place, Record, ack, index_in, sum_of};
+use super::record::{Record, ack, index_in, sum_of};
 use super::{ATTEMPTS_MAX, STAGED, low_byte, parts_of};
 use crate::EngineError;
 use crate::blocking_wait::Blocked;
@@ -129,7 +129,7 @@ impl Run<'_> {
         for chunk in (0..count).filter(|chunk| wanted & 1 << chunk != 0) {
             let place = self.place(from, &record, chunk);
             let place = place.ok_or(EngineError::Mismatch { rank: Some(from) })?;
-            if sum_of(place) != record.sums[usize::from(chunk)].crc {
+            if sum_of(place) != record.crc(chunk) {
                 damaged |= 1 << chunk;
             }
         }
@@ -138,9 +138,10 @@ impl Run<'_> {
 
     /// Where `chunk` has landed; `None` if that is not memory that `from` may write.
     fn place(&self, from: Rank, record: &Record, chunk: u8) -> Option<MemoryRange> {
-        let (memory, at) = match record.place {
-            Place::Segment(at) => (self.map.segment().segment().range(), at),
-            Place::User(at) => (self.rtr_memory(from), at),
+        let (in_user, at) = record.place();
+        let memory = match in_user {
+            true => self.rtr_memory(from),
+            false => self.map.segment().segment().range(),
         };
         let (start, bytes) = record.part(chunk);
         let start = usize::try_from(at.checked_add(start)?).ok()?;
@@ -158,7 +159,8 @@ impl Run<'_> {
         value: u64,
     ) -> Result<bool, EngineError> {
         let rail = self.next_rail(state, to);
-        let offset = self.map.ack_offset(to, self.channel, index);
+        let (layout, local) = self.map.layout_of(to);
+        let offset = layout.ack(local, self.channel, index);
         let word = Word { to, offset, value };
         // It has to be there before this rank goes its own way.
         let told = self.post_word(state, rail, word, Tracking::Tracked)?;

@@ -14,6 +14,7 @@ use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
 use ferrorail_fabric::stripe::{Stripes, flag_value};
 use ferrorail_fabric::{Notification, Op, RAILS_MAX, Tracking};
+use zerocopy::FromZeros;
 
 /// A message that goes in pieces.
 #[derive(Clone, Copy, Debug)]
@@ -218,11 +219,12 @@ impl Run<'_> {
         // read what was in it, as that was taken.
         unsafe { piece.copy_to(area.slice(HEADER_BYTES, piece.bytes)) }
         let header = Header {
-            tag: request.tag,
-            offset: (request.offset + outgoing.done) as u64,
-            bytes: piece.bytes as u64,
-            slot: request.slot,
-            last: outgoing.done + piece.bytes == request.from.bytes,
+            tag: request.tag.into(),
+            offset: ((request.offset + outgoing.done) as u64).into(),
+            bytes: (piece.bytes as u64).into(),
+            slot: request.slot.into(),
+            last: (outgoing.done + piece.bytes == request.from.bytes).into(),
+            ..Header::new_zeroed()
         };
         header.write(area, grant, checked);
         let rails = self.rails();

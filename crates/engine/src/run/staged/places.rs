@@ -13,17 +13,19 @@
 
 use crate::run::checked::sum_on;
 use crate::run::span::{copy_in, copy_out};
-use crate::run::wire::word;
 use crate::team::map::Map;
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_fabric::RAILS_MAX;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, Unaligned};
 
 const LINE: usize = 64;
 const _: () = assert!(RAILS_MAX * 8 <= LINE);
 
 /// Bytes of a piece before its data.
-pub(super) const HEADER_BYTES: usize = LINE;
+pub(super) const HEADER_BYTES: usize = size_of::<Header>();
+const _: () = assert!(HEADER_BYTES == LINE);
 
 /// The places of one rank, as offsets in the segment of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +39,8 @@ pub(super) struct Layout {
 impl Layout {
     /// Those of `rank`.
     pub fn of(map: &Map, rank: Rank) -> Self {
-        let start = map.area_offset(rank, 0);
+        let (layout, local) = map.layout_of(rank);
+        let start = layout.area(local, 0);
         // Alike on all nodes.
         let capacity = map.segment().layout().scratch_capacity();
         Self::new(start, capacity, map.topology.size() as usize)
@@ -102,72 +105,51 @@ impl Layout {
 }
 
 /// What a piece says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(FromBytes, IntoBytes, Immutable, Unaligned, Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub(super) struct Header {
     /// What the message's flags hold, besides the number of chunks.
-    pub tag: u64,
+    pub tag: U64,
     /// Where the piece goes in the announced memory.
-    pub offset: u64,
+    pub offset: U64,
     /// Length of its data.
-    pub bytes: u64,
+    pub bytes: U64,
     /// The message's flag at the target.
-    pub slot: u32,
-    /// Whether it is the message's last.
-    pub last: bool,
+    pub slot: U32,
+    /// Whether it is the message's last: 1 or 0.
+    pub last: u8,
+    pub zero: [u8; 3],
+    /// Of the piece, where that is wanted; of other headers 0.
+    pub sum: U32,
+    pub more_zeros: [u8; 28],
 }
-
-/// Where a header has the sum of the piece.
-const SUM: usize = 32;
 
 impl Header {
     /// Writes the header before its data, which `piece` has already; with a sum if that is wanted.
     /// `grant` tells the piece from older ones.
-    pub fn write(&self, piece: MemoryRange, grant: u64, with_sum: bool) {
-        let mut wire = [0; HEADER_BYTES];
-        wire[..8].copy_from_slice(&self.tag.to_le_bytes());
-        wire[8..16].copy_from_slice(&self.offset.to_le_bytes());
-        wire[16..24].copy_from_slice(&self.bytes.to_le_bytes());
-        wire[24..28].copy_from_slice(&self.slot.to_le_bytes());
-        wire[28] = u8::from(self.last);
+    pub fn write(mut self, piece: MemoryRange, grant: u64, with_sum: bool) {
         if with_sum {
-            let data = piece.slice(HEADER_BYTES, self.bytes as usize);
-            let sum = sum_of(&wire, data, grant);
-            wire[SUM..SUM + 4].copy_from_slice(&sum.to_le_bytes());
+            self.sum = self.sum_of(piece, grant);
         }
-        copy_in(&wire, piece.slice(0, HEADER_BYTES));
+        copy_in(self.as_bytes(), piece.slice(0, HEADER_BYTES));
     }
 
     /// Reads the header of a piece that has come to `area`. `None` if the piece is damaged, as far as
     /// that is asked, or says more than can be.
     pub fn read(area: MemoryRange, grant: u64, with_sum: bool) -> Option<Self> {
-        let mut wire = [0; HEADER_BYTES];
-        copy_out(area.slice(0, HEADER_BYTES), &mut wire);
-        let header = Self {
-            tag: word(&wire, 0),
-            offset: word(&wire, 8),
-            bytes: word(&wire, 16),
-            slot: word(&wire, 24) as u32,
-            last: wire[28] != 0,
-        };
-        if header.bytes > (area.bytes - HEADER_BYTES) as u64 {
-            return None;
-        }
-        if with_sum {
-            let sum = word(&wire, SUM) as u32;
-            wire[SUM..SUM + 4].fill(0);
-            let data = area.slice(HEADER_BYTES, header.bytes as usize);
-            if sum_of(&wire, data, grant) != sum {
-                return None;
-            }
-        }
-        Some(header)
+        let mut header = Self::new_zeroed();
+        copy_out(area.slice(0, HEADER_BYTES), header.as_mut_bytes());
+        let sum = std::mem::take(&mut header.sum);
+        let fits = header.bytes <= (area.bytes - HEADER_BYTES) as u64;
+        (fits && (!with_sum || header.sum_of(area, grant) == sum)).then_some(header)
     }
-}
 
-/// Of a header whose own sum is zero, and its data.
-fn sum_of(header: &[u8], data: MemoryRange, grant: u64) -> u32 {
-    let own = crc32c::crc32c_append(crc32c::crc32c(&grant.to_le_bytes()), header);
-    sum_on(own, data)
+    /// The sum of this header, whose own is 0, and its data in `piece`.
+    fn sum_of(&self, piece: MemoryRange, grant: u64) -> U32 {
+        let own = crc32c::crc32c_append(crc32c::crc32c(&grant.to_le_bytes()), self.as_bytes());
+        let data = piece.slice(HEADER_BYTES, self.bytes.get() as usize);
+        sum_on(own, data).into()
+    }
 }
 
 #[cfg(test)]
@@ -209,11 +191,12 @@ mod tests {
     #[test]
     fn pieces_survive_the_wire_and_damage_shows() {
         let header = Header {
-            tag: 77 << 12 | 5,
-            offset: 1 << 33,
-            bytes: 100,
-            slot: 300,
-            last: true,
+            tag: (77 << 12 | 5).into(),
+            offset: (1 << 33).into(),
+            bytes: 100.into(),
+            slot: 300.into(),
+            last: 1,
+            ..Header::new_zeroed()
         };
         let mut area: Vec<u8> = (0..HEADER_BYTES as u8 + 120).collect();
         let range = |area: &[u8]| MemoryRange::new(area.as_ptr(), area.len());
@@ -228,7 +211,7 @@ mod tests {
         header.write(range(&area), 9, false);
         assert_eq!(Header::read(range(&area), 9, false), Some(header));
         let long = Header {
-            bytes: 121,
+            bytes: 121.into(),
             ..header
         };
         long.write(range(&area), 9, false);

@@ -124,10 +124,11 @@ impl Run<'_> {
         };
         state.staged.damaged[from.index()] = 0;
         let memory = self.rtr_memory(from);
-        let bytes = header.bytes as usize;
-        let offset = usize::try_from(header.offset).map_err(|_| mismatch())?;
+        let (tag, slot) = (header.tag.get(), header.slot.get());
+        let bytes = header.bytes.get() as usize;
+        let offset = usize::try_from(header.offset.get()).map_err(|_| mismatch())?;
         let inside = offset <= memory.bytes && bytes <= memory.bytes - offset;
-        let known = number(header.tag) == number(self.op) && header.slot < segment.layout().slots;
+        let known = number(tag) == number(self.op) && slot < segment.layout().slots;
         if !inside || !known {
             return Err(mismatch());
         }
@@ -137,14 +138,14 @@ impl Run<'_> {
             area.slice(HEADER_BYTES, bytes)
                 .copy_to(memory.slice(offset, bytes));
         }
-        if !header.last {
+        if header.last == 0 {
             // The next credit is asked for as well, and its grant says that this piece was taken.
             state.staged.wanted[from.index()] = credit + 1;
             state.staged.waiting = true;
             return Ok(None);
         }
-        let flag = segment.arrival(self.map.node_rank, self.channel, header.slot, 0);
-        let value = flag_value(header.tag, staged_flag(checked));
+        let flag = segment.arrival(self.map.node_rank, self.channel, slot, 0);
+        let value = flag_value(tag, staged_flag(checked));
         flag.raise(value);
         Ok(Some(Answer::Taken))
     }
