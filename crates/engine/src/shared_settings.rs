@@ -3,7 +3,7 @@
 use crate::{EngineError, OFFERED};
 use ferrorail_base::config::{
     AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, Problem, Settings, ShmKind,
-    StripeChoice, WindowSettings,
+    StatsSink, StripeChoice, WindowSettings,
 };
 use ferrorail_base::sync::Mutex;
 use ferrorail_coll::select::Table;
@@ -18,20 +18,20 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SharedSettings {
     pub enable: bool,
-    fabric: u8,
+    pub fabric: FabricChoice,
     pub node_size: Option<u32>,
     pub ports: Option<u8>,
     pub leaders: Option<u8>,
     pub queue_pairs_max: Option<u64>,
     pub stripe_threshold: u64,
-    stripe_policy: u8,
+    stripe_policy: StripeChoice,
     pub stripe_bytes_min: u64,
     pub algorithm: BTreeMap<String, String>,
     /// Of the `FERRORAIL_TUNING` file, if there is one: what tells its text, or its absence, apart.
     pub tuning: Option<u64>,
     pub scratch_bytes: u64,
     pub zero_copy: Option<bool>,
-    shm: u8,
+    pub shm: ShmKind,
     pub cma: bool,
     pub stats: bool,
     pub reliable: bool,
@@ -39,10 +39,10 @@ pub(crate) struct SharedSettings {
     pub bcast_channels: u32,
     pub bcast_eager_bytes: u64,
     pub bcast_reliable: bool,
-    bcast_checksum: u8,
+    pub bcast_checksum: ChecksumChoice,
     pub lock: Option<String>,
-    accumulate: u8,
-    atomics: u8,
+    pub accumulate: AccumulateChoice,
+    pub atomics: AtomicsChoice,
     pub windows: WindowSettings,
 }
 
@@ -51,82 +51,41 @@ impl SharedSettings {
     pub fn of(settings: &Settings) -> Self {
         Self {
             enable: settings.enable,
-            fabric: settings.fabric as u8,
+            fabric: settings.fabric,
             node_size: settings.node_size,
             ports: settings.ports,
             leaders: settings.leaders,
             queue_pairs_max: settings.queue_pairs_max,
             stripe_threshold: settings.stripe_threshold,
-            stripe_policy: settings.stripe_policy as u8,
+            stripe_policy: settings.stripe_policy,
             stripe_bytes_min: settings.stripe_bytes_min,
             algorithm: settings.algorithm.clone(),
             tuning: Tuning::of(settings).digest(),
             scratch_bytes: settings.scratch_bytes,
             zero_copy: settings.zero_copy,
-            shm: settings.shm as u8,
+            shm: settings.shm,
             cma: settings.cma,
-            stats: settings.stats != ferrorail_base::config::StatsSink::Off,
+            stats: settings.stats != StatsSink::Off,
             reliable: settings.reliable,
             multicast: settings.multicast,
             bcast_channels: settings.bcast_channels,
             bcast_eager_bytes: settings.bcast_eager_bytes,
             bcast_reliable: settings.bcast_reliable,
-            bcast_checksum: settings.bcast_checksum as u8,
+            bcast_checksum: settings.bcast_checksum,
             lock: settings.lock.clone(),
-            accumulate: settings.accumulate as u8,
-            atomics: settings.atomics as u8,
+            accumulate: settings.accumulate,
+            atomics: settings.atomics,
             windows: settings.windows,
-        }
-    }
-
-    pub fn fabric(&self) -> FabricChoice {
-        match self.fabric {
-            f if f == FabricChoice::Loopback as u8 => FabricChoice::Loopback,
-            f if f == FabricChoice::Verbs as u8 => FabricChoice::Verbs,
-            _ => FabricChoice::Auto,
         }
     }
 
     pub fn stripe_policy(&self) -> Policy {
         match self.stripe_policy {
-            p if p == StripeChoice::Even as u8 => Policy::Even,
-            p if p == StripeChoice::Weighted as u8 => Policy::Weighted,
-            p if p == StripeChoice::Adaptive as u8 => Policy::Adaptive,
-            p if p == StripeChoice::RoundRobin as u8 => Policy::RoundRobin,
-            _ => Policy::Nominal,
-        }
-    }
-
-    pub fn accumulate(&self) -> AccumulateChoice {
-        match self.accumulate {
-            a if a == AccumulateChoice::Event as u8 => AccumulateChoice::Event,
-            a if a == AccumulateChoice::Auto as u8 => AccumulateChoice::Auto,
-            a if a == AccumulateChoice::Nic as u8 => AccumulateChoice::Nic,
-            _ => AccumulateChoice::Origin,
-        }
-    }
-
-    pub fn atomics(&self) -> AtomicsChoice {
-        match self.atomics {
-            a if a == AtomicsChoice::Cpu as u8 => AtomicsChoice::Cpu,
-            a if a == AtomicsChoice::Nic as u8 => AtomicsChoice::Nic,
-            _ => AtomicsChoice::Auto,
-        }
-    }
-
-    pub fn bcast_checksum(&self) -> ChecksumChoice {
-        match self.bcast_checksum {
-            c if c == ChecksumChoice::Additive as u8 => ChecksumChoice::Additive,
-            c if c == ChecksumChoice::None as u8 => ChecksumChoice::None,
-            _ => ChecksumChoice::Crc32c,
-        }
-    }
-
-    pub fn shm(&self) -> ShmKind {
-        match self.shm {
-            s if s == ShmKind::Memfd as u8 => ShmKind::Memfd,
-            s if s == ShmKind::Posix as u8 => ShmKind::Posix,
-            _ => ShmKind::Auto,
+            StripeChoice::Auto => Policy::Nominal,
+            StripeChoice::Even => Policy::Even,
+            StripeChoice::Weighted => Policy::Weighted,
+            StripeChoice::Adaptive => Policy::Adaptive,
+            StripeChoice::RoundRobin => Policy::RoundRobin,
         }
     }
 }

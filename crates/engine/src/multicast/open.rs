@@ -230,7 +230,7 @@ fn config(map: &Map, session: u64, rails: u8, leaders: &[&Said]) -> Config {
         fragment_bytes: datagram_bytes.saturating_sub(HEADER_BYTES),
         channel_bytes: settings.bcast_eager_bytes as usize,
         rails,
-        checksum: match settings.bcast_checksum() {
+        checksum: match settings.bcast_checksum {
             _ if !settings.bcast_reliable => Checksum::None,
             ChecksumChoice::Crc32c => Checksum::Crc32c,
             ChecksumChoice::Additive => Checksum::Additive,

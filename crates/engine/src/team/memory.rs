@@ -193,7 +193,7 @@ fn open_segment(
         attach: |handle: &SegmentHandle| NodeSegment::attach(handle, layout),
         segment: NodeSegment::segment,
     };
-    let (segment, (), said) = making.open_with(oob, map.settings.shm(), |_| ((), Ok(mine)))?;
+    let (segment, (), said) = making.open_with(oob, map.settings.shm, |_| ((), Ok(mine)))?;
     if map.topology.is_leader(map.rank) {
         map.context.stats().segment(layout.total_bytes());
     }

@@ -44,7 +44,7 @@ pub(super) fn open(
         return Ok(None);
     }
     let one_host = host_keys.iter().all(|key| *key == host_keys[0]);
-    let kinds: &[RailsKind] = match map.settings.fabric() {
+    let kinds: &[RailsKind] = match map.settings.fabric {
         FabricChoice::Verbs => &[RailsKind::Verbs],
         FabricChoice::Loopback => &[RailsKind::Loopback],
         FabricChoice::Auto if one_host => &[RailsKind::Verbs, RailsKind::Loopback],

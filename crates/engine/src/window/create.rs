@@ -43,7 +43,7 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
     let atomics = placement
         .rails
         .map(|rails| rails.fabric.attributes().atomics);
-    let atomics = choose::atomics(map.settings.atomics(), atomics);
+    let atomics = choose::atomics(map.settings.atomics, atomics);
     let mine = atomics.map(|_| share).map_err(str::to_owned);
     let shares = agree(state.oob(), "collecting window sizes", mine)?;
     let atomics = atomics.ok().flatten();
@@ -74,7 +74,7 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         unsafe { register(&placement, segment, &spec, &probe) }
     };
     let (segment, registered, descriptions) =
-        making.open_with(state.oob(), map.settings.shm(), register)?;
+        making.open_with(state.oob(), map.settings.shm, register)?;
     let reached = reaches(&placement, spec.memory, &shares, &descriptions);
     let by_rail = peers_by_rail(&placement, atomics);
     let links = match placement.rails.is_some() || is_probed(&placement, spec.memory) {

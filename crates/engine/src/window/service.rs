@@ -39,7 +39,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub fn new(placement: &Placement<'_>, memory: Memory, shares: &[Share]) -> Self {
-        let choice = placement.map.settings.accumulate();
+        let choice = placement.map.settings.accumulate;
         let rails = placement.rails.map(TeamRails::stay_here);
         let accumulate_from = choose::accumulate_from(choice, memory, rails);
         let asked = shares.iter().all(|share| share.elements);
