@@ -15,7 +15,6 @@ use crate::run::{Run, Side, UserBuffers, Window, beside_cells};
 use crate::sequence::ChannelRequest;
 use crate::team::map::Map;
 use crate::team::state::State;
-use ferrorail_base::Rank;
 use ferrorail_coll::Collective;
 
 pub(super) fn run(
@@ -112,14 +111,9 @@ fn longest(map: &Map, state: &mut State, call: &Call<'_>) -> Result<usize, Engin
     let mut own = call.send.longest().max(call.recv.longest()) as u64;
     let mut all = vec![0u64; map.topology.size() as usize];
     let bytes = size_of::<u64>();
-    let exchange = Call {
-        collective: Collective::Allgather,
-        root: Rank(0),
-        send: Side::even((&raw mut own).cast(), 1, bytes),
-        recv: Side::even(all.as_mut_ptr().cast(), map.topology.size(), bytes),
-        bytes,
-        reducer: None,
-    };
+    let send = Side::even((&raw mut own).cast(), 1, bytes);
+    let recv = Side::even(all.as_mut_ptr().cast(), map.topology.size(), bytes);
+    let exchange = Call::new(Collective::Allgather, send, recv, bytes);
     let key = PlanKey::new(exchange.collective, exchange.root, bytes);
     let mut plan = state.plans.take(map, key);
     let outcome = scheduled(map, state, &mut plan, &exchange);

@@ -4,15 +4,12 @@
 //! plan, connects, cuts what exceeds scratch into pieces and runs the schedule. Vector forms of
 //! which no rank knows all lengths have a way of their own in `by_length`.
 
-mod allgather;
-mod alltoall;
-mod barrier;
 mod by_length;
 mod eager;
+mod even;
 pub(crate) mod form;
 mod reduction;
 mod room;
-mod rooted;
 mod vector;
 
 use crate::blocking_wait::disagreement::{Expected, Messages};
@@ -68,6 +65,21 @@ struct Call<'a> {
     bytes: usize,
     /// Of a reduction, what it does.
     reducer: Option<Reducer<'a>>,
+}
+
+impl<'a> Call<'a> {
+    /// One that neither has a root nor reduces.
+    #[inline]
+    const fn new(collective: Collective, send: Side<'a>, recv: Side<'a>, bytes: usize) -> Self {
+        Self {
+            collective,
+            root: Rank(0),
+            send,
+            recv,
+            bytes,
+            reducer: None,
+        }
+    }
 }
 
 impl Team {

@@ -28,10 +28,13 @@ impl Team {
         elements: usize,
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
-        let bytes = elements * reducer.element_bytes;
-        self.reduction(Collective::Allreduce, Rank(0), bytes, reducer, || {
-            (vector(send, recv, bytes), Side::even(recv, 1, bytes))
-        })
+        self.reduction(&vectors(
+            Collective::Allreduce,
+            send,
+            recv,
+            elements,
+            reducer,
+        ))
     }
 
     /// As [`Team::allreduce`], into `recv` of `root` alone; elsewhere `recv` is not looked at.
@@ -50,11 +53,9 @@ impl Team {
         root: Rank,
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
-        let bytes = elements * reducer.element_bytes;
-        let received = u32::from(self.rank() == root);
-        self.reduction(Collective::Reduce, root, bytes, reducer, || {
-            (vector(send, recv, bytes), Side::even(recv, received, bytes))
-        })
+        let call = vectors(Collective::Reduce, send, recv, elements, reducer);
+        let recv = Side::even(recv, u32::from(self.rank() == root), call.bytes);
+        self.reduction(&Call { root, recv, ..call })
     }
 
     /// Reduces vectors of a block of `elements` elements per rank; each rank receives its block of
@@ -74,18 +75,15 @@ impl Team {
         elements: usize,
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
-        let bytes = elements * reducer.element_bytes;
-        self.reduction(
+        let call = vectors(
             Collective::ReduceScatterBlock,
-            Rank(0),
-            bytes,
+            send,
+            recv,
+            elements,
             reducer,
-            || {
-                let send = send.unwrap_or(recv).cast_mut();
-                let send = Side::even(send, self.size(), bytes);
-                (send, Side::even(recv, 1, bytes))
-            },
-        )
+        );
+        let send = Side::even(call.send.base, self.size(), call.bytes);
+        self.reduction(&Call { send, ..call })
     }
 
     /// As [`Team::reduce_scatter_block`], with a block of `blocks` for each rank, which lie from
@@ -104,11 +102,12 @@ impl Team {
         blocks: &[Block],
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
-        let longest = blocks.iter().map(|block| block.bytes).max().unwrap_or(0);
-        self.reduction(Collective::ReduceScatter, Rank(0), longest, reducer, || {
-            let send = Side::table(send.unwrap_or(recv).cast_mut(), blocks);
-            let own = blocks[self.rank().index()].bytes;
-            (send, Side::even(recv, 1, own))
+        let send = Side::table(send.unwrap_or(recv).cast_mut(), blocks);
+        let recv = Side::even(recv, 1, blocks[self.rank().index()].bytes);
+        let call = Call::new(Collective::ReduceScatter, send, recv, send.longest());
+        self.reduction(&Call {
+            reducer: Some(*reducer),
+            ..call
         })
     }
 
@@ -126,10 +125,7 @@ impl Team {
         elements: usize,
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
-        let bytes = elements * reducer.element_bytes;
-        self.reduction(Collective::Scan, Rank(0), bytes, reducer, || {
-            (vector(send, recv, bytes), Side::even(recv, 1, bytes))
-        })
+        self.reduction(&vectors(Collective::Scan, send, recv, elements, reducer))
     }
 
     /// Reduces the vectors of the ranks before this one into `recv`; that of rank 0 is not written.
@@ -146,39 +142,33 @@ impl Team {
         elements: usize,
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
-        let bytes = elements * reducer.element_bytes;
-        let received = u32::from(self.rank().0 > 0);
-        self.reduction(Collective::Exscan, Rank(0), bytes, reducer, || {
-            (vector(send, recv, bytes), Side::even(recv, received, bytes))
-        })
+        let call = vectors(Collective::Exscan, send, recv, elements, reducer);
+        let recv = Side::even(recv, u32::from(self.rank().0 > 0), call.bytes);
+        self.reduction(&Call { recv, ..call })
     }
 
     #[inline]
-    fn reduction<'a>(
-        &self,
-        collective: Collective,
-        root: Rank,
-        bytes: usize,
-        reducer: &Reducer<'a>,
-        sides: impl FnOnce() -> (Side<'a>, Side<'a>),
-    ) -> Result<(), EngineError> {
-        if bytes == 0 {
-            return Ok(());
+    fn reduction(&self, call: &Call<'_>) -> Result<(), EngineError> {
+        match call.bytes {
+            0 => Ok(()),
+            _ => self.call(call),
         }
-        let (send, recv) = sides();
-        self.call(&Call {
-            collective,
-            root,
-            send,
-            recv,
-            bytes,
-            reducer: Some(*reducer),
-        })
     }
 }
 
-/// The contribution of a reduction of whole vectors.
+/// A reduction of whole vectors, whose result every rank receives.
 #[inline]
-fn vector<'a>(send: Option<*const u8>, recv: *mut u8, bytes: usize) -> Side<'a> {
-    Side::even(send.map_or(recv, <*const u8>::cast_mut), 1, bytes)
+fn vectors<'a>(
+    collective: Collective,
+    send: Option<*const u8>,
+    recv: *mut u8,
+    elements: usize,
+    reducer: &Reducer<'a>,
+) -> Call<'a> {
+    let bytes = elements * reducer.element_bytes;
+    let send = Side::even(send.unwrap_or(recv).cast_mut(), 1, bytes);
+    Call {
+        reducer: Some(*reducer),
+        ..Call::new(collective, send, Side::even(recv, 1, bytes), bytes)
+    }
 }

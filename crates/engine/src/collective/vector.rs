@@ -6,6 +6,7 @@ use super::Call;
 use crate::run::{Block, Side};
 use crate::{EngineError, Team};
 use ferrorail_base::Rank;
+use ferrorail_base::memory::MemoryRange;
 use ferrorail_coll::Collective;
 
 impl Team {
@@ -29,18 +30,11 @@ impl Team {
         let recv = Side::table(recv, blocks);
         let own = recv.block(self.rank().0);
         let send = send.map_or(own.as_ptr(), <*const u8>::cast_mut);
-        let bytes = blocks.iter().map(|block| block.bytes).max().unwrap_or(0);
-        if bytes == 0 {
-            return Ok(());
+        let send = Side::even(send, 1, own.bytes);
+        match recv.longest() {
+            0 => Ok(()),
+            bytes => self.call(&Call::new(Collective::Allgatherv, send, recv, bytes)),
         }
-        self.call(&Call {
-            collective: Collective::Allgatherv,
-            root: Rank(0),
-            send: Side::even(send, 1, own.bytes),
-            recv,
-            bytes,
-            reducer: None,
-        })
     }
 
     /// Gathers the `bytes` bytes at `send` of every rank into `blocks` of `recv` of `root`;
@@ -61,25 +55,10 @@ impl Team {
         blocks: &[Block],
         root: Rank,
     ) -> Result<(), EngineError> {
-        let recv = match self.rank() == root {
-            true => Side::table(recv, blocks),
-            false => Side::NONE,
-        };
-        let send = match send {
-            Some(send) => Side::even(send.cast_mut(), 1, bytes),
-            None => {
-                let own = recv.block(root.0);
-                Side::even(own.as_ptr(), 1, own.bytes)
-            }
-        };
-        self.call(&Call {
-            collective: Collective::Gatherv,
-            root,
-            send,
-            recv,
-            bytes: 0,
-            reducer: None,
-        })
+        let recv = self.table_at(root, recv, blocks);
+        let send = one_block(send.map(<*const u8>::cast_mut), bytes, recv, root);
+        let call = Call::new(Collective::Gatherv, send, recv, 0);
+        self.call(&Call { root, ..call })
     }
 
     /// Scatters `blocks` of `send` of `root`, one to the `bytes` bytes at `recv` of each rank;
@@ -99,25 +78,10 @@ impl Team {
         bytes: usize,
         root: Rank,
     ) -> Result<(), EngineError> {
-        let send = match self.rank() == root {
-            true => Side::table(send.cast_mut(), blocks),
-            false => Side::NONE,
-        };
-        let recv = match recv {
-            Some(recv) => Side::even(recv, 1, bytes),
-            None => {
-                let own = send.block(root.0);
-                Side::even(own.as_ptr(), 1, own.bytes)
-            }
-        };
-        self.call(&Call {
-            collective: Collective::Scatterv,
-            root,
-            send,
-            recv,
-            bytes: 0,
-            reducer: None,
-        })
+        let send = self.table_at(root, send.cast_mut(), blocks);
+        let recv = one_block(recv, bytes, send, root);
+        let call = Call::new(Collective::Scatterv, send, recv, 0);
+        self.call(&Call { root, ..call })
     }
 
     /// Brings block `j` of `send` of rank `i` into block `i` of `recv` of rank `j`.
@@ -135,13 +99,25 @@ impl Team {
         recv: *mut u8,
         recv_blocks: &[Block],
     ) -> Result<(), EngineError> {
-        self.call(&Call {
-            collective: Collective::Alltoallv,
-            root: Rank(0),
-            send: Side::table(send.cast_mut(), send_blocks),
-            recv: Side::table(recv, recv_blocks),
-            bytes: 0,
-            reducer: None,
-        })
+        let send = Side::table(send.cast_mut(), send_blocks);
+        let recv = Side::table(recv, recv_blocks);
+        self.call(&Call::new(Collective::Alltoallv, send, recv, 0))
     }
+
+    /// The blocks of the root of a rooted call; other ranks have none.
+    #[inline]
+    fn table_at<'a>(&self, root: Rank, base: *mut u8, blocks: &'a [Block]) -> Side<'a> {
+        match self.rank() == root {
+            true => Side::table(base, blocks),
+            false => Side::NONE,
+        }
+    }
+}
+
+/// The block that a rank has for, or from, the root: the one `given`, or that in the root's own `table`.
+#[inline]
+fn one_block<'a>(given: Option<*mut u8>, bytes: usize, table: Side<'_>, root: Rank) -> Side<'a> {
+    let given = given.map(|address| MemoryRange::new(address, bytes));
+    let block = given.unwrap_or_else(|| table.block(root.0));
+    Side::even(block.as_ptr(), 1, block.bytes)
 }
