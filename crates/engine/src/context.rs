@@ -184,7 +184,7 @@ impl Context {
 
     /// Counts a buffer that could not be registered, and says so once.
     pub(crate) fn refused(&self, error: &FabricError) {
-        self.stats().refused();
+        self.stats().refused.add(1);
         self.warn_once_about("user buffers", || {
             format!(
                 "large buffers go through scratch in pieces, which is slower and counted in the \

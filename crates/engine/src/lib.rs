@@ -40,6 +40,7 @@ mod quiescence;
 mod rails;
 mod reducer;
 mod report;
+mod rows;
 mod run;
 mod segment;
 mod sequence;

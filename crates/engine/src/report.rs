@@ -4,9 +4,10 @@ mod table;
 
 use crate::agree::gather;
 use crate::multicast::MulticastRow;
+use crate::rows::{Row, add_fields, merge_all};
 use crate::share::ShareRow;
 use crate::stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, ZeroCopyRow};
-use crate::window::statistics::{self, WindowRow};
+use crate::window::statistics::WindowRow;
 use crate::{Context, EngineError, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::config::StatsSink;
@@ -75,32 +76,13 @@ pub struct Report {
     pub windows: Vec<WindowRow>,
 }
 
-impl CallRow {
-    /// Whether it counts the same calls, on communicators of any shape.
+impl Row for RailRow {
     fn is_like(&self, other: &Self) -> bool {
-        (&self.collective, &self.algorithm) == (&other.collective, &other.algorithm)
-            && (&self.protocol, &self.chosen_by) == (&other.protocol, &other.chosen_by)
-            && self.size_class_bytes == other.size_class_bytes
+        (&self.fabric, &self.rail) == (&other.fabric, &other.rail)
     }
 
-    /// Adds the counts of the same calls on another rank.
     fn add(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.bytes += other.bytes;
-        self.rounds += other.rounds;
-        self.messages += other.messages;
-        self.predicted_total_us += other.predicted_total_us;
-    }
-}
-
-/// Adds `row` to the one of `rows` that counts the same calls and is `wanted`, or as another.
-fn add_call(rows: &mut Vec<CallRow>, row: CallRow, wanted: impl Fn(&CallRow) -> bool) {
-    match rows
-        .iter_mut()
-        .find(|known| known.is_like(&row) && wanted(known))
-    {
-        Some(known) => known.add(&row),
-        None => rows.push(row),
+        add_fields!(self, other, messages bytes failures readmissions resent damaged);
     }
 }
 
@@ -198,15 +180,15 @@ impl Context {
         let opened = self.opened_rails();
         let all = opened.iter().map(|fabric| fabric.statistics().connections);
         let all = all.fold(Connections::default(), Connections::plus);
-        let (segments, segment_bytes, segment_bytes_registered) = self.stats().segments();
+        let stats = self.stats();
         ConnectionRow {
             peers: all.peers,
             peers_max: all.peers,
             queue_pairs: all.queue_pairs,
             bytes: all.bytes,
-            segments,
-            segment_bytes,
-            segment_bytes_registered,
+            segments: stats.segments.get(),
+            segment_bytes: stats.segment_bytes.get(),
+            segment_bytes_registered: stats.segment_bytes_registered.get(),
         }
     }
 
@@ -235,46 +217,16 @@ impl Report {
         let mut reports = reports.into_iter();
         let mut sum = reports.next().expect("a team has a rank");
         for report in reports {
-            sum.ranks += report.ranks;
+            add_fields!(sum, report, ranks checked_messages);
+            add_fields!(sum.host_packing, report.host_packing, buffers bytes);
             sum.collective_calls.add(&report.collective_calls);
-            sum.host_packing.buffers += report.host_packing.buffers;
-            sum.host_packing.bytes += report.host_packing.bytes;
-            sum.checked_messages += report.checked_messages;
             sum.zero_copy.add(&report.zero_copy);
             sum.multicast.add(&report.multicast);
             sum.connections.add(&report.connections);
-            for row in &report.windows {
-                statistics::add(&mut sum.windows, row);
-            }
-            for row in report.collectives {
-                let shape = (row.ranks, row.nodes);
-                add_call(&mut sum.collectives, row, |s| (s.ranks, s.nodes) == shape);
-            }
-            for row in report.rails {
-                match sum
-                    .rails
-                    .iter_mut()
-                    .find(|s| (&s.fabric, &s.rail) == (&row.fabric, &row.rail))
-                {
-                    Some(s) => {
-                        (s.messages, s.bytes) = (s.messages + row.messages, s.bytes + row.bytes);
-                        s.failures += row.failures;
-                        s.readmissions += row.readmissions;
-                        s.resent += row.resent;
-                        s.damaged += row.damaged;
-                    }
-                    None => sum.rails.push(row),
-                }
-            }
-            for row in report.forwarded {
-                let same = |s: &&mut ForwardRow| {
-                    (&s.collective, &s.reason) == (&row.collective, &row.reason)
-                };
-                match sum.forwarded.iter_mut().find(same) {
-                    Some(s) => (s.calls, s.bytes) = (s.calls + row.calls, s.bytes + row.bytes),
-                    None => sum.forwarded.push(row),
-                }
-            }
+            merge_all(&mut sum.windows, report.windows);
+            merge_all(&mut sum.collectives, report.collectives);
+            merge_all(&mut sum.rails, report.rails);
+            merge_all(&mut sum.forwarded, report.forwarded);
         }
         sum
     }

@@ -1,5 +1,6 @@
 //! What share of the program's collective calls ferrorail took.
 
+use crate::rows::add_fields;
 use crate::stats::{CallRow, ForwardRow};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -27,8 +28,7 @@ impl ShareRow {
 
     /// Adds those of another rank.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.taken += other.taken;
-        self.all += other.all;
+        add_fields!(self, other, taken all);
     }
 
     /// The line of the table.

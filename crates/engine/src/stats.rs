@@ -2,6 +2,7 @@
 
 use crate::choice::ChosenBy;
 use crate::multicast::MulticastRow;
+use crate::rows::{Row, add_fields};
 use crate::window::statistics::WindowRows;
 use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
 use ferrorail_coll::named::Variant;
@@ -36,21 +37,42 @@ struct Count {
     bytes: u64,
 }
 
+/// A count that rises.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Counts so many more.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Counters of one process. Teams add to them when they are freed.
 #[derive(Debug, Default)]
 pub struct Stats {
     windows: WindowRows,
     calls: Mutex<BTreeMap<CallKey, CallCount>>,
     forwarded: Mutex<BTreeMap<(&'static str, &'static str), Count>>,
-    host_packing: Mutex<Count>,
-    checked: AtomicU64,
-    registered: AtomicU64,
-    refused: AtomicU64,
-    staged: AtomicU64,
-    staged_bytes: AtomicU64,
-    segments: AtomicU64,
-    segment_bytes: AtomicU64,
-    segment_bytes_registered: AtomicU64,
+    host_packing: Mutex<HostPackingRow>,
+    /// Messages that are checked end to end.
+    pub(crate) checked: Counter,
+    /// Registrations of user memory.
+    pub(crate) registered: Counter,
+    /// Registrations of user memory that were refused.
+    pub(crate) refused: Counter,
+    staged: Counter,
+    staged_bytes: Counter,
+    /// Node segments that this process made for teams.
+    pub(crate) segments: Counter,
+    /// Their bytes.
+    pub(crate) segment_bytes: Counter,
+    /// Of those, bytes that were registered.
+    pub(crate) segment_bytes_registered: Counter,
     multicast: Mutex<MulticastRow>,
     /// Damaged chunks by fabric and rail.
     damaged: Mutex<BTreeMap<(&'static str, String), u64>>,
@@ -79,13 +101,9 @@ pub struct ConnectionRow {
 impl ConnectionRow {
     /// Adds those of other ranks.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.peers += other.peers;
+        add_fields!(self, other, peers queue_pairs bytes);
+        add_fields!(self, other, segments segment_bytes segment_bytes_registered);
         self.peers_max = self.peers_max.max(other.peers_max);
-        self.queue_pairs += other.queue_pairs;
-        self.bytes += other.bytes;
-        self.segments += other.segments;
-        self.segment_bytes += other.segment_bytes;
-        self.segment_bytes_registered += other.segment_bytes_registered;
     }
 }
 
@@ -159,10 +177,30 @@ pub struct ForwardRow {
 impl ZeroCopyRow {
     /// Adds the counts of another rank.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.registered += other.registered;
-        self.refused += other.refused;
-        self.staged_messages += other.staged_messages;
-        self.staged_bytes += other.staged_bytes;
+        add_fields!(self, other, registered refused staged_messages staged_bytes);
+    }
+}
+
+impl Row for CallRow {
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.collective, &self.algorithm) == (&other.collective, &other.algorithm)
+            && (&self.protocol, &self.chosen_by) == (&other.protocol, &other.chosen_by)
+            && self.size_class_bytes == other.size_class_bytes
+            && (self.ranks, self.nodes) == (other.ranks, other.nodes)
+    }
+
+    fn add(&mut self, other: &Self) {
+        add_fields!(self, other, calls bytes rounds messages predicted_total_us);
+    }
+}
+
+impl Row for ForwardRow {
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.collective, &self.reason) == (&other.collective, &other.reason)
+    }
+
+    fn add(&mut self, other: &Self) {
+        add_fields!(self, other, calls bytes);
     }
 }
 
@@ -193,11 +231,7 @@ impl Stats {
         }
         let mut calls = self.calls.lock();
         let sum = calls.entry(key).or_default();
-        sum.calls += count.calls;
-        sum.bytes += count.bytes;
-        sum.rounds += count.rounds;
-        sum.messages += count.messages;
-        sum.predicted_ns += count.predicted_ns;
+        add_fields!(sum, count, calls bytes rounds messages predicted_ns);
     }
 
     /// Counts a call that was left to the host MPI.
@@ -218,63 +252,24 @@ impl Stats {
             .sum()
     }
 
-    /// Counts a node segment that this process made for a team.
-    pub(crate) fn segment(&self, bytes: u64) {
-        self.segments.fetch_add(1, Ordering::Relaxed);
-        self.segment_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Counts memory of a node segment that is registered from now on.
-    pub(crate) fn segment_registered(&self, bytes: u64) {
-        let registered = &self.segment_bytes_registered;
-        registered.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Node segments made so far, their bytes together, and those registered.
-    pub fn segments(&self) -> (u64, u64, u64) {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let bytes = &self.segment_bytes;
-        (
-            of(&self.segments),
-            of(bytes),
-            of(&self.segment_bytes_registered),
-        )
-    }
-
-    /// Counts a message that is checked end to end.
-    pub(crate) fn checked(&self) {
-        self.checked.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// Messages that were checked end to end so far.
     pub fn checked_messages(&self) -> u64 {
-        self.checked.load(Ordering::Relaxed)
-    }
-
-    /// Counts a registration of user memory.
-    pub(crate) fn registered(&self) {
-        self.registered.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts a registration of user memory that was refused.
-    pub(crate) fn refused(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.checked.get()
     }
 
     /// Counts a message of `bytes` bytes that this process sent in pieces.
     pub(crate) fn staged(&self, bytes: u64) {
-        self.staged.fetch_add(1, Ordering::Relaxed);
-        self.staged_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.staged.add(1);
+        self.staged_bytes.add(bytes);
     }
 
     /// What became of user buffers so far.
     pub fn zero_copy(&self) -> ZeroCopyRow {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ZeroCopyRow {
-            registered: read(&self.registered),
-            refused: read(&self.refused),
-            staged_messages: read(&self.staged),
-            staged_bytes: read(&self.staged_bytes),
+            registered: self.registered.get(),
+            refused: self.refused.get(),
+            staged_messages: self.staged.get(),
+            staged_bytes: self.staged_bytes.get(),
         }
     }
 
@@ -304,17 +299,13 @@ impl Stats {
     /// Counts a buffer that the host MPI packed or unpacked.
     pub fn packed_by_host(&self, bytes: u64) {
         let mut count = self.host_packing.lock();
-        count.calls += 1;
+        count.buffers += 1;
         count.bytes += bytes;
     }
 
     /// What the host MPI packed or unpacked so far.
     pub fn host_packing(&self) -> HostPackingRow {
-        let count = *self.host_packing.lock();
-        HostPackingRow {
-            buffers: count.calls,
-            bytes: count.bytes,
-        }
+        self.host_packing.lock().clone()
     }
 
     /// All calls counted so far.

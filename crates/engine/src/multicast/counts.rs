@@ -1,5 +1,6 @@
 //! What multicasts came to, for the statistics.
 
+use crate::rows::add_fields;
 use ferrorail_multicast::{Counters, RAILS_MAX};
 use serde::{Deserialize, Serialize};
 
@@ -43,24 +44,12 @@ pub struct MulticastRow {
 impl MulticastRow {
     /// Adds the counts of others.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.communicators += other.communicators;
-        self.refused += other.refused;
-        self.messages += other.messages;
-        self.datagrams += other.datagrams;
-        self.bytes += other.bytes;
+        add_fields!(self, other, communicators refused messages datagrams bytes nacks);
+        add_fields!(self, other, multicast_retransmissions unicast_retransmissions duplicates damaged);
+        add_fields!(self, other, synchronisations failovers returns rails_lost rails_returned);
         for (sum, bytes) in self.rail_bytes.iter_mut().zip(other.rail_bytes) {
             *sum += bytes;
         }
-        self.nacks += other.nacks;
-        self.multicast_retransmissions += other.multicast_retransmissions;
-        self.unicast_retransmissions += other.unicast_retransmissions;
-        self.duplicates += other.duplicates;
-        self.damaged += other.damaged;
-        self.synchronisations += other.synchronisations;
-        self.failovers += other.failovers;
-        self.returns += other.returns;
-        self.rails_lost += other.rails_lost;
-        self.rails_returned += other.rails_returned;
     }
 
     /// What a session has counted since it had counted `before`.

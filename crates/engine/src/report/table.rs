@@ -1,6 +1,8 @@
 //! The report as text.
 
-use super::{Report, add_call};
+use super::Report;
+use crate::CallRow;
+use crate::rows::merge_all;
 use crate::window::statistics;
 use ferrorail_base::units::format_bytes;
 use std::fmt::Write as _;
@@ -135,10 +137,13 @@ impl Report {
                 "predicted us"
             );
         }
+        let of_any_shape = |row: &CallRow| CallRow {
+            ranks: 0,
+            nodes: 0,
+            ..row.clone()
+        };
         let mut lines = Vec::new();
-        for row in &self.collectives {
-            add_call(&mut lines, row.clone(), |_| true);
-        }
+        merge_all(&mut lines, self.collectives.iter().map(of_any_shape));
         for row in &lines {
             let per_call = |sum: f64| sum / row.calls as f64;
             let _ = writeln!(

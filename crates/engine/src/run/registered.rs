@@ -73,7 +73,7 @@ fn register(map: &Map, memory: MemoryRange) -> Option<LocalRegion> {
     // the run gives the registration back before it does.
     match unsafe { rails.fabric.register(memory.as_ptr(), memory.bytes, None) } {
         Ok(region) => {
-            map.context.stats().registered();
+            map.context.stats().registered.add(1);
             Some(region)
         }
         Err(error) => {

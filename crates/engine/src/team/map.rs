@@ -184,7 +184,8 @@ impl Map {
     /// Counts memory of the node's segment that is registered from now on.
     pub(super) fn count_registered(&self, bytes: usize) {
         if self.topology.is_leader(self.rank) {
-            self.context.stats().segment_registered(bytes as u64);
+            let registered = &self.context.stats().segment_bytes_registered;
+            registered.add(bytes as u64);
         }
     }
 

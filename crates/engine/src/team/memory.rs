@@ -195,7 +195,9 @@ fn open_segment(
     };
     let (segment, (), said) = making.open_with(oob, map.settings.shm, |_| ((), Ok(mine)))?;
     if map.topology.is_leader(map.rank) {
-        map.context.stats().segment(layout.total_bytes());
+        let stats = map.context.stats();
+        stats.segments.add(1);
+        stats.segment_bytes.add(layout.total_bytes());
     }
     Ok((NodeMemory { segment, layouts }, said))
 }

@@ -40,7 +40,7 @@ impl ProcessContext for Processes {
     }
 
     fn registered(&self) {
-        self.context.stats().registered();
+        self.context.stats().registered.add(1);
     }
 
     fn refused(&self, error: &FabricError, bytes: u64) {

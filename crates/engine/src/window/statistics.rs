@@ -1,6 +1,7 @@
 //! What the statistics say of windows.
 
 use super::{Memory, OneSided};
+use crate::rows::{Row, add_fields, merge};
 use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -82,7 +83,7 @@ impl WindowRows {
             reused: count(&counters.reused),
             evicted: count(&counters.evicted),
         };
-        add(&mut self.0.lock(), &row);
+        merge(&mut self.0.lock(), row);
     }
 
     /// All rows.
@@ -91,27 +92,14 @@ impl WindowRows {
     }
 }
 
-/// Adds `row` to that of its kind.
-pub fn add(rows: &mut Vec<WindowRow>, row: &WindowRow) {
-    let key = |row: &WindowRow| (row.memory.clone(), row.atomics.clone(), row.lock.clone());
-    match rows.iter_mut().find(|known| key(known) == key(row)) {
-        None => rows.push(row.clone()),
-        Some(sum) => {
-            sum.windows += row.windows;
-            sum.puts += row.puts;
-            sum.gets += row.gets;
-            sum.accumulates += row.accumulates;
-            sum.elements += row.elements;
-            sum.locks += row.locks;
-            sum.acquired += row.acquired;
-            sum.lock_messages += row.lock_messages;
-            sum.epochs += row.epochs;
-            sum.handled += row.handled;
-            sum.served += row.served;
-            sum.kept += row.kept;
-            sum.reused += row.reused;
-            sum.evicted += row.evicted;
-        }
+impl Row for WindowRow {
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.memory, &self.atomics, &self.lock) == (&other.memory, &other.atomics, &other.lock)
+    }
+
+    fn add(&mut self, other: &Self) {
+        add_fields!(self, other, windows puts gets accumulates elements locks acquired);
+        add_fields!(self, other, lock_messages epochs handled served kept reused evicted);
     }
 }
 
@@ -172,7 +160,7 @@ mod tests {
         };
         let mut rows = Vec::new();
         for one in [row("create", 2), row("shared", 5), row("create", 3)] {
-            add(&mut rows, &one);
+            merge(&mut rows, one);
         }
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[0].windows, rows[0].puts, rows[1].puts), (2, 5, 5));

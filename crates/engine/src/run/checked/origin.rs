@@ -192,7 +192,7 @@ impl Sent {
         let rail = self.rail(rails, 0);
         if put(rail, from, to, cell, value, Tracking::Silent)?.is_some() {
             self.record_owed = false;
-            map.context.stats().checked();
+            map.context.stats().checked.add(1);
         }
         Ok(())
     }

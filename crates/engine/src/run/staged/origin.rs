@@ -106,7 +106,7 @@ impl Run<'_> {
             let stats = self.map.context.stats();
             stats.staged(request.from.bytes as u64);
             if self.map.settings.reliable {
-                stats.checked();
+                stats.checked.add(1);
             }
             return Ok(None);
         }
