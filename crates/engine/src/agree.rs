@@ -16,20 +16,10 @@ pub(crate) fn agree<T: Serialize + DeserializeOwned>(
     act: &'static str,
     mine: Result<T, String>,
 ) -> Result<Vec<T>, EngineError> {
-    let mut values = Vec::new();
-    for (rank, answer) in gather(oob, act, &mine)?.into_iter().enumerate() {
-        match answer {
-            Ok(value) => values.push(value),
-            Err(reason) => {
-                return Err(EngineError::Refused {
-                    act,
-                    rank: Rank(rank as u32),
-                    reason,
-                });
-            }
-        }
-    }
-    Ok(values)
+    let answers = (0..).map(Rank).zip(gather(oob, act, &mine)?);
+    answers
+        .map(|(rank, answer)| answer.map_err(|reason| EngineError::Refused { act, rank, reason }))
+        .collect()
 }
 
 /// Everybody's value by rank. Collective.

@@ -1,6 +1,10 @@
 //! What this process waits for, for whoever wonders why a job does not end: long waits note it here, and calls that
-//! are handed to the host MPI. It is read by a signal handler.
+//! are handed to the host MPI. It is read by a signal handler. And when
+//! waiting is in vain.
 
+use crate::EngineError;
+use ferrorail_base::config::Settings;
+use ferrorail_base::{ProcessId, Rank};
 use std::io::Write;
 use std::sync::TryLockError;
 use std::time::{Duration, Instant};
@@ -31,6 +35,42 @@ fn with<R>(act: impl FnOnce(&mut Notes) -> R) -> Option<R> {
 /// Says what is being waited for, such as `rank 3 in allreduce`. To be renewed every second while the wait lasts.
 pub(crate) fn note(awaited: String) {
     with(|notes| notes.awaited = Some((awaited, Instant::now())));
+}
+
+/// The first of `processes`, by rank, that is on the host of `rank` and dead.
+pub(crate) fn dead_peer(
+    processes: &[ProcessId],
+    rank: Rank,
+    collective: &'static str,
+) -> Option<EngineError> {
+    let host = processes[rank.index()].host;
+    let is_dead = |process: &ProcessId| process.host == host && !ferrorail_shm::is_alive(*process);
+    let dead = processes.iter().position(is_dead)?;
+    Some(EngineError::PeerDied {
+        rank: Rank(dead as u32),
+        pid: processes[dead].pid,
+        collective,
+    })
+}
+
+/// Whether who has `waited` so long for `waiting_for` may go on.
+///
+/// # Errors
+/// [`EngineError::PeerTimeout`] if `FERRORAIL_PEER_TIMEOUT` is over.
+pub(crate) fn check_timeout(
+    settings: &Settings,
+    waited: Duration,
+    waiting_for: String,
+    collective: &'static str,
+) -> Result<(), EngineError> {
+    match settings.peer_timeout_s {
+        Some(seconds) if waited >= Duration::from_secs(seconds) => Err(EngineError::PeerTimeout {
+            waiting_for,
+            seconds,
+            collective,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// A call that the host MPI runs, until this is dropped.

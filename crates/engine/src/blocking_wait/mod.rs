@@ -135,16 +135,9 @@ impl<'a> BlockingWait<'a> {
         if let Some(error) = left(self.map).or_else(|| self.expected.as_ref().and_then(differs)) {
             return Err(error);
         }
-        match self.map.context.settings().peer_timeout_s {
-            Some(seconds) if self.waiter.waited() >= Duration::from_secs(seconds) => {
-                Err(EngineError::PeerTimeout {
-                    waiting_for,
-                    seconds,
-                    collective: self.collective,
-                })
-            }
-            _ => Ok(true),
-        }
+        let (settings, waited) = (self.map.context.settings(), self.waiter.waited());
+        waiting::check_timeout(settings, waited, waiting_for, self.collective)?;
+        Ok(true)
     }
 
     /// One step of the waiting ladder.

@@ -5,7 +5,7 @@ use crate::multicast::{Leader, Multicasts};
 use crate::rails::Rails;
 use crate::segment::register;
 use crate::shared_settings::SharedSettings;
-use crate::{Context, EngineError};
+use crate::{Context, EngineError, waiting};
 use ferrorail_base::{NodeId, NodeRank, ProcessId, RailId, Rank, Topology};
 use ferrorail_coll::cost::Shape;
 use ferrorail_coll::select::Table;
@@ -194,6 +194,15 @@ impl Map {
     pub fn reads(&self, peer: Rank, (address, expect): (u64, u64)) -> bool {
         let (peer, own) = (
             self.processes[peer.index()],
+    /// A step that this rank refuses, as all do.
+    pub fn refused(&self, act: &'static str, reason: &str) -> EngineError {
+        EngineError::Refused {
+            act,
+            rank: self.rank,
+            reason: reason.into(),
+        }
+    }
+
             self.processes[self.rank.index()],
         );
         let here = peer.host == own.host;
@@ -212,16 +221,7 @@ impl Map {
 
     /// The first rank of this host that is dead.
     pub fn dead_peer(&self, collective: &'static str) -> Option<EngineError> {
-        let host = self.processes[self.rank.index()].host;
-        let dead = self
-            .processes
-            .iter()
-            .position(|process| process.host == host && !ferrorail_shm::is_alive(*process))?;
-        Some(EngineError::PeerDied {
-            rank: Rank(dead as u32),
-            pid: self.processes[dead].pid,
-            collective,
-        })
+        waiting::dead_peer(&self.processes, self.rank, collective)
     }
 }
 

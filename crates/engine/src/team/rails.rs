@@ -51,11 +51,8 @@ pub(super) fn open(
         FabricChoice::Auto => &[RailsKind::Verbs],
     };
     if kinds == [RailsKind::Loopback] && !one_host {
-        return Err(EngineError::Refused {
-            act: "opening rails",
-            rank: map.rank,
-            reason: "FERRORAIL_FABRIC=loopback, but the ranks are on several hosts".into(),
-        });
+        let reason = "FERRORAIL_FABRIC=loopback, but the ranks are on several hosts";
+        return Err(map.refused("opening rails", reason));
     }
     let mut result = Err(EngineError::Selection("no fabric to try".into()));
     for &kind in kinds {
@@ -124,11 +121,7 @@ fn common(map: &Map, all: &[Opened]) -> Result<Vec<RailId>, EngineError> {
         .map(|rail| RailId(rail as u8))
         .collect();
     if local.is_empty() {
-        return Err(EngineError::Refused {
-            act: "opening rails",
-            rank: map.rank,
-            reason: "no rail is open on every rank".into(),
-        });
+        return Err(map.refused("opening rails", "no rail is open on every rank"));
     }
     Ok(local)
 }

@@ -5,7 +5,7 @@
 use super::choose::{self, Way};
 use super::link::{Links, link, peers_by_rail};
 use super::memory::{Geometry, Share};
-use super::placement::{Placement, refused};
+use super::placement::Placement;
 use super::process_context::Processes;
 use super::register::{Description, Probe, Registered, is_probed, reaches, register};
 use super::service::{LocalService, Plan, ServedWindow, start_service};
@@ -55,7 +55,7 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         &shares,
         plan.operand_bytes,
     )
-    .ok_or_else(|| refused(map, "laying out the window", "it is too large"))?;
+    .ok_or_else(|| map.refused("laying out the window", "it is too large"))?;
     let service = start_service(state.oob(), &placement, &plan)?;
     let bytes = geometry.bytes[placement.node.index()];
     let making = Making {

@@ -1,7 +1,7 @@
 //! Connecting to all ranks that are reached over rails.
 
 use super::choose;
-use super::placement::{Placement, refused};
+use super::placement::Placement;
 use crate::EngineError;
 use crate::agree::agree;
 use crate::blocking_wait::BlockingWait;
@@ -85,8 +85,7 @@ fn word_rail(
     let common = usable.iter().fold(u8::MAX, |common, own| common & own);
     let mut all = (0..rails.local.len() as u8).map(RailId);
     all.find(|rail| common & 1 << rail.0 != 0).ok_or_else(|| {
-        refused(
-            placement.map,
+        placement.map.refused(
             "choosing the rail of a window's locks",
             "no rail leads from every rank to every other",
         )

@@ -23,7 +23,7 @@ impl<'a> Placement<'a> {
                 let host = map.processes[map.rank.index()].host;
                 if map.processes.iter().any(|process| process.host != host) {
                     let reason = "the ranks are on several hosts";
-                    return Err(refused(map, "sharing memory", reason));
+                    return Err(map.refused("sharing memory", reason));
                 }
                 (choose::nodes(memory, &map.topology), None)
             }
@@ -53,14 +53,5 @@ impl<'a> Placement<'a> {
 
     pub fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
         (0..self.topology.size()).map(Rank)
-    }
-}
-
-/// A step that this rank refuses, as all do.
-pub(super) fn refused(map: &Map, act: &'static str, reason: &str) -> EngineError {
-    EngineError::Refused {
-        act,
-        rank: map.rank,
-        reason: reason.into(),
     }
 }

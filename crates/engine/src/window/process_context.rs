@@ -1,7 +1,7 @@
 //! What a waiting window needs of its process.
 
 use crate::team::map::Map;
-use crate::{Context, EngineError, waiting};
+use crate::{Context, waiting};
 use ferrorail_base::{ProcessId, Rank};
 use ferrorail_fabric::FabricError;
 use ferrorail_onesided::window::ProcessContext;
@@ -53,28 +53,16 @@ impl ProcessContext for Processes {
         doing: &'static str,
         waited: Duration,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let host = self.processes[self.rank.index()].host;
-        let dead = self
-            .processes
-            .iter()
-            .position(|process| process.host == host && !ferrorail_shm::is_alive(*process));
-        if let Some(dead) = dead {
-            return Err(Box::new(EngineError::PeerDied {
-                rank: Rank(dead as u32),
-                pid: self.processes[dead].pid,
-                collective: doing,
-            }));
+        if let Some(died) = waiting::dead_peer(&self.processes, self.rank, doing) {
+            return Err(died.into());
         }
         waiting::note(format!("its peers in {doing} on a window"));
-        match self.context.settings().peer_timeout_s {
-            Some(seconds) if waited >= Duration::from_secs(seconds) => {
-                Err(Box::new(EngineError::PeerTimeout {
-                    waiting_for: "its peers".into(),
-                    seconds,
-                    collective: doing,
-                }))
-            }
-            _ => Ok(()),
-        }
+        let settings = self.context.settings();
+        Ok(waiting::check_timeout(
+            settings,
+            waited,
+            "its peers".into(),
+            doing,
+        )?)
     }
 }

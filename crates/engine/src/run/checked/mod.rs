@@ -18,8 +18,20 @@ pub(crate) use record::cell_bytes;
 pub(super) use record::sum_on;
 pub(super) use verify::Checking;
 
-/// Times that a chunk is sent before the operation fails.
-const ATTEMPTS_MAX: u8 = 8;
+use crate::EngineError;
+use ferrorail_base::Rank;
+
+/// Times that a chunk, or a staged piece, is sent before the operation fails.
+pub(super) const ATTEMPTS_MAX: u8 = 8;
+
+/// What was sent from `from` to `to` was damaged each time.
+pub(super) const fn damaged(from: Rank, to: Rank) -> EngineError {
+    EngineError::Damaged {
+        from,
+        to,
+        attempts: ATTEMPTS_MAX,
+    }
+}
 
 /// Bits of a flag's low byte that hold the number of chunks; the others hold the attempt.
 const COUNT_BITS: u32 = 4;

@@ -127,11 +127,7 @@ impl Sent {
         }
         self.attempt += 1;
         if self.attempt == ATTEMPTS_MAX {
-            return Err(EngineError::Damaged {
-                from: map.rank,
-                to: self.to,
-                attempts: ATTEMPTS_MAX,
-            });
+            return Err(super::damaged(map.rank, self.to));
         }
         self.owed = damaged & ((1u16 << chunks) - 1) as u8;
         self.record_owed = true;
@@ -150,11 +146,11 @@ impl Sent {
         let put = |rail, from, to, word, value, tracking| {
             let word = link.at(word);
             let op = Op::notify(from, to, Notification { word, value });
-        let (theirs, local) = map.layout_of(self.to);
             // SAFETY: the source is unchanged until the acknowledgement, and registered until the ticket
             // is complete; the target registered what it described or announced.
             unsafe { rails.post(link, rail, &op, tracking) }
         };
+        let (theirs, local) = map.layout_of(self.to);
         let count = self.stripes.count();
         let low = low_byte(count, self.attempt);
         for (index, chunk) in self.stripes.chunks().iter().enumerate() {

@@ -69,11 +69,7 @@ impl Run<'_> {
             return Ok(None);
         }
         if attempt + 1 == ATTEMPTS_MAX {
-            return Err(EngineError::Damaged {
-                from,
-                to: self.map.rank,
-                attempts: ATTEMPTS_MAX,
-            });
+            return Err(super::damaged(from, self.map.rank));
         }
         self.checking = Checking {
             attempt: attempt + 1,

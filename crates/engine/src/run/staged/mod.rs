@@ -37,9 +37,6 @@ use crate::team::state::State;
 use ferrorail_base::Rank;
 pub(super) use origin::{Outgoing, StagedRequest};
 
-/// Times that a piece is sent before the operation fails.
-const ATTEMPTS_MAX: u8 = 8;
-
 impl Run<'_> {
     /// Ranks of other nodes that this one waits for because of pieces.
     pub(super) fn staging_with(&self, state: &State) -> impl Iterator<Item = Rank> + use<> {

@@ -1,11 +1,11 @@
 //! The origin's side: a message in pieces.
 
-use super::ATTEMPTS_MAX;
 use super::places::{HEADER_BYTES, Header, Layout};
 use super::transfers::{Answer, StagedTransfers};
 use crate::EngineError;
 use crate::blocking_wait::Blocked;
 use crate::run::Run;
+use crate::run::checked::{ATTEMPTS_MAX, damaged};
 use crate::run::message::{Word, link_to};
 use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
@@ -152,11 +152,7 @@ impl Run<'_> {
                     self.note_damage(sending.rails[0], to);
                     outgoing.attempt += 1;
                     if outgoing.attempt == ATTEMPTS_MAX {
-                        return Err(EngineError::Damaged {
-                            from: self.map.rank,
-                            to,
-                            attempts: ATTEMPTS_MAX,
-                        });
+                        return Err(damaged(self.map.rank, to));
                     }
                     state.staged.asked[to.index()] += 1;
                     Phase::Ask

@@ -1,11 +1,10 @@
 //! The target's side: who has the credit, and what becomes of the pieces.
 
-use super::ATTEMPTS_MAX;
 use super::places::{HEADER_BYTES, Header, Layout};
 use super::transfers::{Answer, Incoming, Phase};
 use crate::EngineError;
 use crate::run::Run;
-use crate::run::checked::staged_flag;
+use crate::run::checked::{ATTEMPTS_MAX, damaged, staged_flag};
 use crate::run::message::Word;
 use crate::tag::number;
 use crate::team::state::State;
@@ -55,11 +54,7 @@ impl Run<'_> {
                         return Ok(());
                     }
                     if state.staged.damaged[from.index()] == ATTEMPTS_MAX {
-                        return Err(EngineError::Damaged {
-                            from,
-                            to: self.map.rank,
-                            attempts: ATTEMPTS_MAX,
-                        });
+                        return Err(damaged(from, self.map.rank));
                     }
                     None
                 }
