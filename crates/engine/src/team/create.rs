@@ -95,11 +95,10 @@ impl Team {
                 let prepared = oob.prepare_exchange();
                 agree(&mut *oob, PREPARING, prepared.map_err(|e| e.to_string()))?;
             }
-            let rails = rails::open(&mut *oob, &map, &keys)?;
-            let count = rails.as_ref().map_or(1, |rails| rails.local.len() as u8);
+            map.rails = rails::open(&mut *oob, &map, &keys)?;
             let max = map.settings.queue_pairs_max;
-            map.all_pairs = choice::all_pairs_fit(&map.topology, count, max);
-            segments = memory::open(&mut *oob, &mut map, rails, spares)?;
+            map.all_pairs = choice::all_pairs_fit(&map.topology, map.rail_count(), max);
+            segments = memory::open(&mut *oob, &mut map, spares)?;
         }
         log_team(&map);
         let parked = |segment| Self::of(map.of_one_node(segment), None);

@@ -63,16 +63,6 @@ pub(crate) struct NodeMemory {
     pub layouts: Vec<NodeLayout>,
 }
 
-/// Rails that every rank opened, and this process's name for each.
-pub(super) struct AgreedRails {
-    pub fabric: Arc<Rails>,
-    pub local: Vec<RailId>,
-    /// Rails near this rank, as bits.
-    pub numa_local: u8,
-    /// The rail of each port, where ports have their own.
-    pub lanes: Vec<RailId>,
-}
-
 /// The rails of a team.
 pub(crate) struct TeamRails {
     pub fabric: Arc<Rails>,
@@ -86,9 +76,9 @@ pub(crate) struct TeamRails {
     pub planner: Planner,
     /// This process's first registration of the node segment, of its front at least; given back on drop, as peers may
     /// write there late.
-    front: Option<LocalRegion>,
+    pub(super) front: OnceLock<LocalRegion>,
     /// Its registration of the whole, since one was needed.
-    whole: OnceLock<LocalRegion>,
+    pub(super) whole: OnceLock<LocalRegion>,
 }
 
 impl Map {
@@ -194,15 +184,6 @@ impl Map {
     pub fn reads(&self, peer: Rank, (address, expect): (u64, u64)) -> bool {
         let (peer, own) = (
             self.processes[peer.index()],
-    /// A step that this rank refuses, as all do.
-    pub fn refused(&self, act: &'static str, reason: &str) -> EngineError {
-        EngineError::Refused {
-            act,
-            rank: self.rank,
-            reason: reason.into(),
-        }
-    }
-
             self.processes[self.rank.index()],
         );
         let here = peer.host == own.host;
@@ -211,6 +192,15 @@ impl Map {
             self.context.reached().insert(peer);
         }
         reads
+    }
+
+    /// A step that this rank refuses, as all do.
+    pub fn refused(&self, act: &'static str, reason: &str) -> EngineError {
+        EngineError::Refused {
+            act,
+            rank: self.rank,
+            reason: reason.into(),
+        }
     }
 
     /// All ranks but this one.
@@ -226,24 +216,11 @@ impl Map {
 }
 
 impl TeamRails {
-    /// Takes over `front`, which is given back to `fabric` on drop.
-    pub(super) fn new(rails: AgreedRails, planner: Planner, front: LocalRegion) -> Self {
-        Self {
-            fabric: rails.fabric,
-            local: rails.local,
-            numa_local: rails.numa_local,
-            lanes: rails.lanes,
-            planner,
-            front: Some(front),
-            whole: OnceLock::new(),
-        }
-    }
-
     /// This process's registration of the node segment, as far as it goes by now.
     #[inline]
     pub fn region(&self) -> &LocalRegion {
-        let front = || self.front.as_ref().expect("held until drop");
-        self.whole.get().unwrap_or_else(front)
+        let region = self.whole.get().or_else(|| self.front.get());
+        region.expect("registered when the team was made")
     }
 
     /// Whether they lead to this host only: then the CPU copies what they move, and they wake nobody.

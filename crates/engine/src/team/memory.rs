@@ -1,9 +1,6 @@
 //! A team's memory: the node segment, its registration on the rails, and who reaches whose memory.
 
-use super::map::{
-    AREAS, AgreedRails, CHANNELS, Map, NodeMemory, SMALL_CHANNELS, SYNC_CHANNELS, TeamRails,
-};
-use super::measure::policy;
+use super::map::{AREAS, CHANNELS, Map, NodeMemory, SMALL_CHANNELS, SYNC_CHANNELS, TeamRails};
 use crate::EngineError;
 use crate::agree::{agree, gather};
 use crate::choice;
@@ -17,7 +14,7 @@ use ferrorail_base::{NodeId, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::schedule::{barrier_slots, rtr_base, slots};
 use ferrorail_fabric::Attributes;
-use ferrorail_fabric::stripe::{Planner, Policy};
+use ferrorail_fabric::stripe::Policy;
 use ferrorail_shm::{EAGER_SLOTS, NodeLayout, NodeSegment, SegmentHandle};
 use serde::{Deserialize, Serialize};
 
@@ -27,16 +24,14 @@ const SMALL_FLAGS_MAX: u32 = 8192;
 /// Bytes of address space that spares may take.
 const SPARE_BYTES_MAX: u64 = 256 << 20;
 
-/// Opens the node's segment, registers it on `rails`, and finds out whether puts may land in user
+/// Opens the node's segment, registers it on the team's rails, and finds out whether puts may land in user
 /// memory. Collective. Returns segments for teams that are yet to come, as many as its leader says with `spares`
 /// where a team of one node can have some.
 pub(super) fn open(
     oob: &mut dyn Oob,
     map: &mut Map,
-    rails: Option<AgreedRails>,
     spares: usize,
 ) -> Result<Vec<NodeSegment>, EngineError> {
-    let lanes = rails.as_ref().map_or(1, |rails| rails.local.len() as u32);
     if map.settings.cma {
         ferrorail_shm::cma_allow();
     }
@@ -47,12 +42,10 @@ pub(super) fn open(
         knows_all: knows_all(map),
         has_cores: map.has_cores,
     };
-    let (memory, said) = open_segment(oob, map, (lanes, spares), mine)?;
+    let (memory, said) = open_segment(oob, map, spares, mine)?;
     map.node_memory = Some(memory);
     map.has_cores = said.iter().all(|said| said.has_cores);
-    if let Some(rails) = rails {
-        open_rails(oob, map, rails)?;
-    }
+    register_front(oob, map)?;
     // Peers open descriptors where rails are emulated.
     if map.rails.as_ref().is_none_or(|rails| !rails.stay_here())
         && let Some(memory) = &mut map.node_memory
@@ -71,30 +64,22 @@ pub(super) fn open(
     Ok(memory.map_or_else(Vec::new, |memory| memory.segment.take_spares()))
 }
 
-/// Registers on `rails`, which become the team's, what barriers take of the node's segment; all of it where connecting
-/// writes to it. Collective.
-fn open_rails(oob: &mut dyn Oob, map: &mut Map, rails: AgreedRails) -> Result<(), EngineError> {
-    let policy = policy(
-        map.settings.stripe_policy(),
-        &rails.fabric.attributes().rails,
-        &rails.local,
-    );
+/// Registers on the team's rails what barriers take of the node's segment; all of it where connecting writes to it.
+/// Collective.
+fn register_front(oob: &mut dyn Oob, map: &Map) -> Result<(), EngineError> {
+    let Some(rails) = &map.rails else {
+        return Ok(());
+    };
     let segment = map.segment();
     let bytes = registered(segment.layout(), &map.settings, false) as usize;
     // SAFETY: the segment lives in the team's map beside the registration, which is dropped first.
     let region = unsafe { register(&rails.fabric, segment.segment(), bytes) };
-    let mine = region.as_ref().map(|_| ()).map_err(ToString::to_string);
-    let agreed = agree(oob, "registering the node segment", mine);
-    if let Ok(region) = region {
-        let planner = Planner::new(
-            policy,
-            map.settings.stripe_threshold,
-            map.settings.stripe_bytes_min,
-        );
-        // Before anything is refused: the team's rails give the registration back.
-        map.rails = Some(TeamRails::new(rails, planner, region));
-    }
-    agreed?;
+    let registered = region.map(|region| {
+        let second = rails.front.set(region);
+        assert!(second.is_ok(), "registered once");
+    });
+    let mine = registered.map_err(|error| error.to_string());
+    agree(oob, "registering the node segment", mine)?;
     map.count_registered(bytes);
     Ok(())
 }
@@ -175,10 +160,15 @@ struct Said {
 fn open_segment(
     oob: &mut dyn Oob,
     map: &Map,
-    (rails, spares): (u32, usize),
+    spares: usize,
     mine: Said,
 ) -> Result<(NodeMemory, Vec<Said>), EngineError> {
-    let layouts = layouts(&map.topology, &map.settings, rails, map.all_pairs);
+    let layouts = layouts(
+        &map.topology,
+        &map.settings,
+        map.rail_count().into(),
+        map.all_pairs,
+    );
     let layout = layouts[map.node.index()];
     let making = Making {
         leader: map.topology.leader_of(map.node),

@@ -2,7 +2,8 @@
 
 mod unused;
 
-use super::map::{AgreedRails, Map};
+use super::map::{Map, TeamRails};
+use super::measure::policy;
 use crate::EngineError;
 use crate::agree::agree;
 use crate::numa_local::{self, Site};
@@ -12,8 +13,10 @@ use ferrorail_base::{RailId, Rank};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::leaders::Leaders;
 use ferrorail_fabric::RailInfo;
+use ferrorail_fabric::stripe::Planner;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use std::sync::OnceLock;
 use unused::unused;
 
 /// What a rank tells the others of its rails.
@@ -39,7 +42,7 @@ pub(super) fn open(
     oob: &mut dyn Oob,
     map: &Map,
     host_keys: &[u64],
-) -> Result<Option<AgreedRails>, EngineError> {
+) -> Result<Option<TeamRails>, EngineError> {
     if map.topology.node_count() == 1 {
         return Ok(None);
     }
@@ -69,7 +72,7 @@ fn try_rails(
     map: &Map,
     kind: RailsKind,
     probing: bool,
-) -> Result<AgreedRails, EngineError> {
+) -> Result<TeamRails, EngineError> {
     let opened = if probing && kind == RailsKind::Verbs && !verbs_available() {
         Err("no RDMA device with an active port".to_owned())
     } else {
@@ -105,11 +108,19 @@ fn try_rails(
     let numa_local = numa_local::numa_local(&sites, all[map.rank.index()].numa_node);
     let lanes = numa_local::lanes(&sites, &leaders(map, &all, local.len() as u8));
     tracing::debug!("NUMA-local rails {numa_local:#010b}, rails by port {lanes:?}");
-    Ok(AgreedRails {
+    let (settings, infos) = (&map.settings, &fabric.attributes().rails);
+    Ok(TeamRails {
+        planner: Planner::new(
+            policy(settings.stripe_policy(), infos, &local),
+            settings.stripe_threshold,
+            settings.stripe_bytes_min,
+        ),
         fabric,
         local,
         numa_local,
         lanes,
+        front: OnceLock::new(),
+        whole: OnceLock::new(),
     })
 }
 
