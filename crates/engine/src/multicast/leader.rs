@@ -1,13 +1,16 @@
 //! The protocol's end at the leader of a node: datagrams in and out, and where messages lie.
 
 use super::memory::Memory;
-use super::{Message, MulticastRow, Opened, Waker, trial};
+use super::{MulticastRow, Waker, trial};
 use crate::{Context, EngineError};
+use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use ferrorail_fabric::MulticastError;
 use ferrorail_fabric::multicast::{self, Group, Payload};
 use ferrorail_multicast::wire::{self, WireError};
-use ferrorail_multicast::{Config, Counters, Forward, OpenError, Send, Session, Time, To};
+use ferrorail_multicast::{
+    Config, Counters, Forward, MessageId, OpenError, Send, Session, Time, To,
+};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -92,19 +95,22 @@ impl Leader {
         self.inner.lock()
     }
 
-    /// Opens the next message of the session, which all leaders do in the same order; `None` if this one
-    /// is its source and has no channel for it yet.
+    /// Opens the next message of the session, which all leaders do in the same order: the leader of node `source`
+    /// sends it, and it is, or is to be, in `memory`. `None` if this one is its source and has no channel for it yet.
     ///
     /// # Errors
     /// If multicast failed for good.
     ///
     /// # Safety
     /// The memory stays valid, and nobody else writes it, until the message is [settled](Self::settle).
-    pub unsafe fn open(&self, message: Message) -> Result<Option<Opened>, EngineError> {
+    pub unsafe fn open(
+        &self,
+        source: u32,
+        memory: MemoryRange,
+    ) -> Result<Option<MessageId>, EngineError> {
         let now = self.now();
         let mut inner = self.lock();
         inner.check()?;
-        let Message { source, memory } = message;
         if !inner.session.may_open(source) {
             // What says that a channel is free may have come.
             inner.drive(now);
@@ -130,7 +136,7 @@ impl Leader {
         inner.drive(now);
         drop(inner);
         self.waker.wake();
-        Ok(Some(Opened { id: opened.id }))
+        Ok(Some(opened.id))
     }
 
     /// Whether this leader has `message`, or has sent it and needs its memory no more; receives what has come
@@ -138,7 +144,7 @@ impl Leader {
     ///
     /// # Errors
     /// If multicast failed for good.
-    pub fn try_settle(&self, message: Opened) -> Result<bool, EngineError> {
+    pub fn try_settle(&self, message: MessageId) -> Result<bool, EngineError> {
         let mut inner = self.lock();
         if inner.is_settled(message)? {
             return Ok(true);
@@ -149,8 +155,8 @@ impl Leader {
     }
 
     /// Uses the memory of `message` no more. What is not settled is lost to this leader.
-    pub fn settle(&self, message: Opened) {
-        self.lock().memory.forget(message.id);
+    pub fn settle(&self, message: MessageId) {
+        self.lock().memory.forget(message);
     }
 
     /// Receives what has come and sends what is due, unless somebody else does; whether anything moved.
@@ -227,8 +233,8 @@ impl Leader {
 }
 
 impl Inner {
-    fn is_settled(&self, message: Opened) -> Result<bool, EngineError> {
-        let settled = self.session.status(message.id).is_done();
+    fn is_settled(&self, message: MessageId) -> Result<bool, EngineError> {
+        let settled = self.session.status(message).is_done();
         if !settled {
             self.check()?;
         }

@@ -21,24 +21,7 @@ mod sleep;
 mod trial;
 
 pub use counts::MulticastRow;
+pub(crate) use ferrorail_multicast::MessageId;
 pub(crate) use leader::Leader;
 pub(crate) use open::{Multicasts, open};
 pub(crate) use service::{Service, Waker};
-
-use ferrorail_base::memory::MemoryRange;
-use ferrorail_multicast::MessageId;
-
-/// One message of a schedule.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Message {
-    /// The node whose leader sends it.
-    pub source: u32,
-    /// Where it is, or is to be.
-    pub memory: MemoryRange,
-}
-
-/// A message under way.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Opened {
-    id: MessageId,
-}

@@ -3,7 +3,7 @@
 use super::Run;
 use crate::EngineError;
 use crate::blocking_wait::Blocked;
-use crate::multicast::{Leader, Message, Opened};
+use crate::multicast::{Leader, MessageId};
 use crate::team::map::Map;
 use ferrorail_coll::{Span, Step};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct Planned {
     /// Where it is, or is to be.
     span: Span,
     /// Once it is opened.
-    message: Option<Opened>,
+    message: Option<MessageId>,
 }
 
 /// Puts multicasts in the order of steps into that in which leaders number them.
@@ -44,7 +44,7 @@ fn sort(planned: &mut [Planned], nodes: usize) {
 
 impl Multicasts {
     /// Those that are opened.
-    fn messages(&self) -> impl Iterator<Item = Opened> {
+    fn messages(&self) -> impl Iterator<Item = MessageId> {
         self.planned.iter().filter_map(|planned| planned.message)
     }
 }
@@ -93,7 +93,7 @@ impl Run<'_> {
             let (source, memory) = (planned.source, self.spans.range(planned.span));
             // SAFETY: the range lies in the caller's buffers or in the node's segment, and the verified
             // schedule keeps others from it until the run has settled the message, at its end or drop.
-            planned.message = unsafe { leader.open(Message { source, memory }) }?;
+            planned.message = unsafe { leader.open(source, memory) }?;
             if planned.message.is_none() {
                 return Ok(Some(Blocked::Multicast));
             }
@@ -103,7 +103,7 @@ impl Run<'_> {
     }
 
     /// The multicast of the present step, once all are opened.
-    fn multicast_of_step(&self) -> Option<Opened> {
+    fn multicast_of_step(&self) -> Option<MessageId> {
         let mut planned = self.multicasts.planned.iter();
         planned.find(|planned| planned.step == self.next)?.message
     }
