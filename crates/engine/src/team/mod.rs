@@ -116,8 +116,7 @@ impl Team {
     /// # Errors
     /// If the exchange fails.
     pub fn any(&self, mine: bool) -> Result<bool, EngineError> {
-        let mut state = self.state();
-        Ok(gather(state.oob(), "agreement", &mine)?.contains(&true))
+        Ok(gather(self.state().oob(), "agreement", &mine)?.contains(&true))
     }
 
     /// Takes part in nothing more, as this rank could not begin what the others are doing for `reason`: they get
@@ -132,7 +131,8 @@ impl Team {
         Ok(())
     }
 
-    /// Exclusive use, which a call on the same communicator in another thread may delay.
+    /// The state, whatever has happened to the team. A call on the same communicator in another thread may
+    /// delay this.
     pub(crate) fn state(&self) -> InUse<'_> {
         loop {
             match self.state.take() {

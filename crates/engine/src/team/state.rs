@@ -18,6 +18,7 @@ use ferrorail_fabric::{RemoteRegion, Ticket};
 use std::time::Instant;
 
 /// What operations change.
+#[derive(Default)]
 pub(crate) struct State {
     /// Out-of-band exchange, for connecting and leaving; `None` while the team is parked.
     pub(super) oob: Option<Box<dyn Oob>>,
@@ -94,25 +95,14 @@ impl State {
     pub(super) fn new(oob: Option<Box<dyn Oob>>, map: &Map) -> Self {
         let size = map.topology.size() as usize;
         Self {
-            sequence: Sequence::default(),
-            quiescence: Quiescence::default(),
-            plans: Plans::default(),
             links: vec![None; size],
             rail_turn: RailTurn::after(map.node_rank.index(), map.rail_count().into()),
             rtr: vec![None; size],
             sent_rtrs: vec![0; size],
-            tickets: Vec::new(),
-            unacknowledged: UnacknowledgedList::default(),
-            staged: StagedTransfers::default(),
-            sampler: RateSampler::default(),
             broken: oob.is_none().then(|| "nobody uses it".into()),
-            after_error: None,
-            probe: None,
-            connected: Connected::default(),
-            unconnected: false,
             freed: oob.is_none(),
             oob,
-            leaving: Leaving::No,
+            ..Self::default()
         }
     }
 
