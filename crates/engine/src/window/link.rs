@@ -1,6 +1,6 @@
 //! Connecting to all ranks that are reached over rails.
 
-use super::choose;
+use super::choose::{self, Place};
 use super::placement::Placement;
 use crate::EngineError;
 use crate::agree::agree;
@@ -13,26 +13,16 @@ use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::AtomicScope;
 use ferrorail_fabric::stripe::RailWeights;
 
-/// Ranks to which atomics go by rail: those of other nodes, and all if the CPU's and the rails'
-/// atomics do not exclude each other; and whether that is so.
-pub(super) fn peers_by_rail(
-    placement: &Placement<'_>,
-    atomics: Option<AtomicScope>,
-) -> (Vec<Rank>, bool) {
-    let by_rail = |&rank: &Rank| choose::words_by_rail(atomics, placement.locality(rank));
-    let all = choose::words_by_rail(atomics, choose::Place::Own);
-    (placement.ranks().filter(by_rail).collect(), all)
-}
-
 /// The ranks that are reached over rails, by the fabric's names, with what is known of the rails to them;
 /// and the team rail for the words of locks.
 pub(super) type Links = (Vec<(Rank, PeerId, RailWeights)>, RailId);
 
-/// Connects to `peers`, once all ranks are `ready`. Collective.
+/// Connects to the ranks to which words go by rail, once all ranks are `ready`: to those of other nodes, and to all if
+/// the CPU's and the rails' `atomics` do not exclude each other. Collective.
 pub(super) fn link(
     state: &mut State,
     placement: &Placement<'_>,
-    (peers, words_by_rail): (&[Rank], bool),
+    atomics: Option<AtomicScope>,
     ready: Result<(), String>,
 ) -> Result<Links, EngineError> {
     let act = "connecting a window's nodes";
@@ -40,8 +30,11 @@ pub(super) fn link(
         agree(state.oob(), "probing a window's memory", ready)?;
         return Ok((Vec::new(), RailId(0)));
     };
-    let (far, mapped): (Vec<Rank>, Vec<Rank>) =
-        peers.iter().partition(|&&peer| !placement.is_mapped(peer));
+    let by_rail = |&rank: &Rank| choose::words_by_rail(atomics, placement.locality(rank));
+    let (mapped, far): (Vec<Rank>, Vec<Rank>) = placement
+        .ranks()
+        .filter(by_rail)
+        .partition(|&rank| placement.is_mapped(rank));
     let mut blocking_wait = BlockingWait::new(placement.map, "win_create");
     let connected =
         connect(placement.map, state, &far, &mut blocking_wait).map_err(|error| error.to_string());
@@ -54,7 +47,7 @@ pub(super) fn link(
         .collect();
     let said = ready.and(connected).map(|()| usable(&links));
     let words = word_rail(placement, rails, &agree(state.oob(), act, said)?)?;
-    if words_by_rail {
+    if choose::words_by_rail(atomics, Place::Own) {
         let rail_weights = RailWeights::equal(rails.local.len());
         for (rank, peer) in connect_mapped(state.oob(), placement, rails, &mapped)? {
             links.push((rank, peer, rail_weights));
@@ -108,17 +101,12 @@ fn connect_mapped(
     let said = opened.as_ref().map(|_| ()).map_err(ToString::to_string);
     agree(oob, "opening lanes inside nodes", said)?;
     let opened = opened?;
-    let others: Vec<Rank> = peers
-        .iter()
-        .copied()
-        .filter(|&p| p != placement.map.rank)
-        .collect();
-    let mine: Vec<Vec<u8>> = peers
+    let (others, mine): (Vec<Rank>, Vec<Vec<u8>>) = peers
         .iter()
         .zip(&opened)
         .filter(|(peer, _)| **peer != placement.map.rank)
-        .map(|(_, (_, address))| address.clone())
-        .collect();
+        .map(|(peer, (_, address))| (*peer, address.clone()))
+        .unzip();
     let theirs = oob.exchange(&others, &mine)?;
     let mut theirs = theirs.into_iter();
     let mut outcome = Ok(());

@@ -1,26 +1,9 @@
 //! Where the memory of each rank of a window lies.
 
-use super::spec::Memory;
-use ferrorail_base::config::WindowKeys;
+use super::spec::{Memory, WindowSpec};
 use ferrorail_base::{NodeId, Rank, Topology};
 use ferrorail_onesided::window::WindowLayout;
 use ferrorail_onesided::window::layout::PAGE;
-use serde::{Deserialize, Serialize};
-
-/// What each rank says of its part.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Share {
-    pub bytes: u64,
-    pub unit: u64,
-    /// Of memory that the program brings.
-    pub address: u64,
-    /// Index of the lock algorithm asked for.
-    pub lock: Option<u8>,
-    /// Whether elements may be accumulated one at a time.
-    pub elements: bool,
-    /// Settings that the program gave this window.
-    pub keys: WindowKeys,
-}
 
 /// Offsets, in the segments of all nodes, of each rank's memory, and the lengths of segments.
 pub(super) struct Geometry {
@@ -37,13 +20,14 @@ impl Geometry {
     pub fn new(
         topology: &Topology,
         rails: bool,
-        memory: Memory,
-        shares: &[Share],
+        specs: &[WindowSpec],
         operand_bytes: usize,
     ) -> Option<Self> {
+        // The kind of memory is the same on all ranks.
+        let memory = specs[0].memory;
         let mut geometry = Self {
             layouts: Vec::new(),
-            offsets: vec![0; shares.len()],
+            offsets: vec![0; specs.len()],
             bytes: Vec::new(),
         };
         for node in 0..topology.node_count() {
@@ -59,7 +43,7 @@ impl Geometry {
             if memory.is_allocated() {
                 for rank in ranks {
                     geometry.offsets[rank.index()] = next;
-                    let bytes = usize::try_from(shares[rank.index()].bytes).ok()?;
+                    let bytes = usize::try_from(specs[rank.index()].bytes).ok()?;
                     next = next.checked_add(bytes)?;
                     if memory != (Memory::Shared { apart: false }) {
                         next = next.checked_next_multiple_of(PAGE)?;
@@ -90,33 +74,26 @@ impl Geometry {
 mod tests {
     use super::*;
 
-    fn share(bytes: u64) -> Share {
-        Share {
-            bytes,
-            unit: 1,
-            address: 0,
-            lock: None,
-            elements: false,
-            keys: WindowKeys::default(),
-        }
-    }
-
     #[test]
     fn shared_memory_is_contiguous_unless_it_need_not_be() {
         let topology = Topology::from_sizes(&[2, 3]);
-        let shares = [10, 0, 100, 7, 5000].map(share);
-        let memory = |apart| Memory::Shared { apart };
-        let tight = Geometry::new(&topology, true, memory(false), &shares, 0).expect("fits");
+        let of = |memory, lengths: [u64; 5], rails| {
+            let specs = lengths.map(|bytes| WindowSpec::new(memory, bytes, 1));
+            Geometry::new(&topology, rails, &specs, 0)
+        };
+        let lengths = [10, 0, 100, 7, 5000];
+        let shared = |apart| of(Memory::Shared { apart }, lengths, true).expect("fits");
+        let tight = shared(false);
         assert_eq!(tight.offsets[3], tight.offsets[2] + 100);
         assert_eq!(tight.offsets[4], tight.offsets[3] + 7);
         assert_eq!(tight.bytes[1], tight.offsets[4] + 5000);
         assert_eq!(tight.offsets[2] % PAGE, 0, "the first of a node");
-        let apart = Geometry::new(&topology, true, memory(true), &shares, 0).expect("fits");
+        let apart = shared(true);
         assert!(apart.offsets.iter().all(|offset| offset % PAGE == 0));
         assert_eq!(apart.offsets[1], apart.offsets[0] + PAGE);
-        let huge = [u64::MAX - 5; 5].map(share);
-        assert!(Geometry::new(&topology, true, Memory::Allocate, &huge, 0).is_none());
-        let none = Geometry::new(&topology, false, Memory::Create { address: 1 }, &huge, 0);
+        let huge = [u64::MAX - 5; 5];
+        assert!(of(Memory::Allocate, huge, true).is_none());
+        let none = of(Memory::Create { address: 1 }, huge, false);
         assert!(none.is_some_and(|none| none.bytes[0] == none.layouts[0].memory()));
     }
 }

@@ -1,6 +1,5 @@
 //! Registering a window's memory on rails, and probing who reaches it inside the node.
 
-use super::memory::Share;
 use super::placement::Placement;
 use super::spec::{Memory, WindowSpec};
 use crate::segment;
@@ -100,14 +99,20 @@ pub(super) fn is_probed(placement: &Placement<'_>, memory: Memory) -> bool {
 /// Finds out whether this rank reaches the memory of those of its node.
 pub(super) fn reaches(
     placement: &Placement<'_>,
-    memory: Memory,
-    shares: &[Share],
+    specs: &[WindowSpec],
     descriptions: &[Description],
 ) -> Result<(), String> {
-    if memory.is_allocated() {
+    if specs[0].memory.is_allocated() {
         return Ok(());
     }
-    match unreached(placement, memory, shares, descriptions) {
+    let is_out_of_reach = |&&rank: &&Rank| {
+        let spec = &specs[rank.index()];
+        let has_memory = spec.memory == Memory::Dynamic || spec.bytes > 0;
+        let probe = descriptions[rank.index()].probe;
+        rank != placement.map.rank && has_memory && !placement.map.reads(rank, probe)
+    };
+    let mut local = placement.topology.ranks_of(placement.node).iter();
+    match local.find(is_out_of_reach) {
         None => Ok(()),
         Some(rank) => Err(format!(
             "the memory of rank {rank} is out of reach: cross-memory attach does not work \
@@ -142,18 +147,4 @@ unsafe fn register_here(
         registered.memory = Some(region.map_err(say)?);
     }
     Ok(())
-}
-
-/// The first rank of this node whose memory this one cannot reach.
-fn unreached(
-    placement: &Placement<'_>,
-    memory: Memory,
-    shares: &[Share],
-    descriptions: &[Description],
-) -> Option<Rank> {
-    let local = placement.topology.ranks_of(placement.node).iter().copied();
-    local
-        .filter(|&rank| rank != placement.map.rank)
-        .filter(|&rank| memory == Memory::Dynamic || shares[rank.index()].bytes > 0)
-        .find(|&rank| !placement.map.reads(rank, descriptions[rank.index()].probe))
 }

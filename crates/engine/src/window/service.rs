@@ -2,9 +2,8 @@
 
 use super::OneSided;
 use super::choose;
-use super::memory::Share;
 use super::placement::Placement;
-use super::spec::Memory;
+use super::spec::WindowSpec;
 use crate::EngineError;
 use crate::agree::agree;
 use crate::rails::Rails;
@@ -38,20 +37,21 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub fn new(placement: &Placement<'_>, memory: Memory, shares: &[Share]) -> Self {
+    pub fn new(placement: &Placement<'_>, specs: &[WindowSpec]) -> Self {
+        let memory = specs[0].memory;
         let choice = placement.map.settings.accumulate;
         let rails = placement.rails.map(TeamRails::stay_here);
         let accumulate_from = choose::accumulate_from(choice, memory, rails);
-        let asked = shares.iter().all(|share| share.elements);
-        let own = shares[placement.map.rank.index()].keys;
+        let asked = specs.iter().all(|spec| spec.elements);
+        let own = specs[placement.map.rank.index()].keys;
         let own = own.over(placement.map.settings.windows);
-        let share = OPERAND_BUFFERS_BYTES / shares.len() / 64 * 64;
+        let share = OPERAND_BUFFERS_BYTES / specs.len() / 64 * 64;
         Self {
-            lock: lock_algorithm(placement, shares),
+            lock: lock_algorithm(placement, specs[0].lock),
             settings: WindowSettings {
                 // What this rank's program promises.
                 registration: own.registration,
-                ..shares[0].keys.over(placement.map.settings.windows)
+                ..specs[0].keys.over(placement.map.settings.windows)
             },
             accumulate_from,
             elements: choose::by_element(choice, memory, rails.is_some(), asked),
@@ -61,30 +61,10 @@ impl Plan {
             },
         }
     }
-
-    /// What a rank whose operand buffers are at `operand_buffers` in its segment makes of it.
-    pub fn service_plan(
-        &self,
-        operand_buffers: usize,
-        service: LocalService,
-    ) -> (Arc<ServiceThread>, ServicePlan) {
-        let service_plan = ServicePlan {
-            accumulate_from: self.accumulate_from,
-            operand_bytes: self.operand_bytes,
-            operand_buffers,
-            wakers: service.wakers,
-            listeners: service.listeners,
-        };
-        (service.service_thread, service_plan)
-    }
 }
 
-/// Which lock algorithm: what rank 0 says, else the fair one, as far as that has room.
-fn lock_algorithm(placement: &Placement<'_>, shares: &[Share]) -> LockAlgorithm {
-    let asked = shares[0].lock.and_then(|index| {
-        let mut all = LockAlgorithm::ALL.into_iter();
-        all.find(|known| *known as u8 == index)
-    });
+/// Which lock algorithm: what rank 0 `asked` for, else the fair one, as far as that has room.
+fn lock_algorithm(placement: &Placement<'_>, asked: Option<LockAlgorithm>) -> LockAlgorithm {
     let set = || LockAlgorithm::from_name(placement.map.settings.lock.as_deref()?);
     let (asked, ranks) = (asked.or_else(set), placement.topology.size());
     let algorithm = choose::lock_algorithm(asked, ranks);
@@ -96,21 +76,14 @@ fn lock_algorithm(placement: &Placement<'_>, shares: &[Share]) -> LockAlgorithm 
     algorithm
 }
 
-/// This process's service thread, and what wakes others'.
-pub(super) struct LocalService {
-    service_thread: Arc<ServiceThread>,
-    wakers: Vec<Option<WakePipeWriter>>,
-    /// Ranks whose service threads are woken by rails.
-    listeners: Vec<bool>,
-}
-
-/// Starts this process's service thread if the window needs one, and finds out how to wake others'.
-/// Collective.
+/// Starts this process's service thread if the window needs one, and finds out how to wake others'. This rank's
+/// operand buffers are at `operand_buffers` in its segment. Collective.
 pub(super) fn start_service(
     oob: &mut dyn Oob,
     placement: &Placement<'_>,
     plan: &Plan,
-) -> Result<Option<LocalService>, EngineError> {
+    operand_buffers: usize,
+) -> Result<Option<(Arc<ServiceThread>, ServicePlan)>, EngineError> {
     if !plan.lock.is_served() && plan.accumulate_from.is_none() {
         return Ok(None);
     }
@@ -150,14 +123,14 @@ pub(super) fn start_service(
     let wakers = placement
         .ranks()
         .map(|rank| by_pipe(rank).then(|| open(rank))?);
-    Ok(Some(LocalService {
+    let service_plan = ServicePlan {
+        accumulate_from: plan.accumulate_from,
+        operand_bytes: plan.operand_bytes,
+        operand_buffers,
         wakers: wakers.collect(),
-        listeners: wake_descriptors
-            .iter()
-            .map(|wake_pipe| wake_pipe.1)
-            .collect(),
-        service_thread,
-    }))
+        listeners: wake_descriptors.iter().map(|rank| rank.1).collect(),
+    };
+    Ok(Some((service_thread, service_plan)))
 }
 
 /// A window, and the thread that serves it if one does.

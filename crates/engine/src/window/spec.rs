@@ -2,9 +2,10 @@
 
 use ferrorail_base::config::WindowKeys;
 use ferrorail_onesided::lock::LockAlgorithm;
+use serde::{Deserialize, Serialize};
 
 /// What memory a window has (MPI 4.1, section 12.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Memory {
     /// The program's own, from this address on (`MPI_Win_create`).
     Create {
@@ -33,6 +34,14 @@ impl Memory {
         }
     }
 
+    /// First byte of what the program brings, else 0.
+    pub(super) fn address(self) -> usize {
+        match self {
+            Self::Create { address } => address,
+            _ => 0,
+        }
+    }
+
     /// Whether the window brings the memory.
     pub(super) fn is_allocated(self) -> bool {
         matches!(self, Self::Allocate | Self::Shared { .. })
@@ -40,7 +49,7 @@ impl Memory {
 }
 
 /// What a program asks for. Ranks may differ in all but the kind of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowSpec {
     /// The memory.
     pub memory: Memory,
@@ -55,4 +64,18 @@ pub struct WindowSpec {
     pub elements: bool,
     /// Settings of this window alone; rank 0's count.
     pub keys: WindowKeys,
+}
+
+impl WindowSpec {
+    /// A window of `bytes` bytes here, by the settings of its communicator.
+    pub fn new(memory: Memory, bytes: u64, unit: u64) -> Self {
+        Self {
+            memory,
+            bytes,
+            unit,
+            lock: None,
+            elements: false,
+            keys: WindowKeys::default(),
+        }
+    }
 }

@@ -7,9 +7,10 @@ use super::test_and_set::TestAndSetLock;
 use super::word::mcs;
 use super::{Entrance, LockError, LockSite, Mode, SEATS};
 use ferrorail_base::config::LockBackoff;
+use serde::{Deserialize, Serialize};
 
 /// The lock algorithms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum LockAlgorithm {
     /// Compare-and-swap until it succeeds, with exponential back-off: two messages without contention, unfair.
     TestAndSet,
