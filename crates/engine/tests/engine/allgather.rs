@@ -1,21 +1,16 @@
 //! All-gathers of many shapes, with the ranks as threads of this process.
 
-use crate::ranks::{SHAPES, forced, on_ranks, settings};
+use crate::ranks::{assert_same, contents, every_algorithm, on_ranks, settings};
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicU32, Ordering};
-use ferrorail_coll::{Collective, algorithms};
+use ferrorail_coll::Collective;
 use ferrorail_engine::Team;
-
-/// Byte `i` of the block that `rank` contributes to operation `op`.
-fn byte(rank: u32, op: usize, i: usize) -> u8 {
-    (rank as usize * 131 + op * 29 + i * 7 + (i >> 8)) as u8
-}
 
 /// One all-gather of `bytes` bytes, checked byte by byte; nothing around the result is touched.
 fn check(team: &Team, op: usize, bytes: usize, in_place: bool) {
     const GUARD: usize = 64;
     let (rank, size) = (team.rank().0, team.size() as usize);
-    let mine: Vec<u8> = (0..bytes).map(|i| byte(rank, op, i)).collect();
+    let mine = contents(rank, 0, op, bytes);
     let mut all = vec![0xee; size * bytes + 2 * GUARD];
     let recv = &mut all[GUARD..GUARD + size * bytes];
     if in_place {
@@ -24,14 +19,13 @@ fn check(team: &Team, op: usize, bytes: usize, in_place: bool) {
     let send = (!in_place).then_some(mine.as_ptr());
     // SAFETY: `mine` holds `bytes` bytes, `recv` that many per rank; both are this thread's.
     unsafe { team.allgather(send, recv.as_mut_ptr(), bytes) }.expect("an all-gather");
-    for (from, block) in recv.chunks_exact(bytes.max(1)).enumerate() {
-        for (i, &found) in block.iter().enumerate() {
-            assert_eq!(
-                found,
-                byte(from as u32, op, i),
-                "byte {i} from {from} at {rank}, op {op}"
-            );
-        }
+    for (from, block) in (0..).zip(recv.chunks_exact(bytes.max(1))) {
+        let expected = contents(from, 0, op, bytes);
+        assert_same(
+            block,
+            &expected,
+            format_args!("of {from} at {rank}, op {op}"),
+        );
     }
     assert!(
         all[..GUARD]
@@ -53,12 +47,7 @@ fn every_size(team: &Team) {
 
 #[test]
 fn every_algorithm_on_many_shapes() {
-    for algorithm in algorithms(Collective::Allgather) {
-        for (size, node_size) in SHAPES {
-            let settings = forced(settings(node_size, 2), "allgather", algorithm.name);
-            on_ranks(size, &settings, every_size);
-        }
-    }
+    every_algorithm(Collective::Allgather, every_size);
 }
 
 #[test]

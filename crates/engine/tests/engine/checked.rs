@@ -3,46 +3,32 @@
 
 #![allow(clippy::disallowed_types)]
 
-use crate::ranks::{SHAPES, forced, on_ranks, settings};
+use crate::ranks::{SHAPES, allgather, contents, forced, on_ranks, settings};
 use ferrorail_base::config::{Settings, StripeChoice};
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::schedule::slots;
 use ferrorail_coll::{Collective, Step, algorithms};
-use ferrorail_engine::{Context, EngineError, ErrorClass, Team};
+use ferrorail_engine::{Context, ErrorClass, Team};
 use std::sync::Mutex;
 
 const SIZES: [usize; 7] = [1, 60, 1023, 1025, 4097, 70_000, 300_000];
 
-fn byte(rank: u32, op: usize, i: usize) -> u8 {
-    (rank as usize * 131 + op * 29 + i * 7 + (i >> 8)) as u8
-}
-
-fn contents(rank: u32, op: usize, bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|i| byte(rank, op, i)).collect()
-}
-
-/// Whether an all-gather of `bytes` bytes is right.
-fn allgather(team: &Team, op: usize, bytes: usize) -> Result<bool, EngineError> {
-    let mine = contents(team.rank().0, op, bytes);
-    let mut all = vec![0xee; team.size() as usize * bytes];
-    // SAFETY: the buffers hold `bytes` bytes, and that many per rank.
-    unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), bytes) }?;
-    let blocks = (0..).zip(all.chunks_exact(bytes));
-    Ok(blocks
-        .into_iter()
-        .all(|(from, block)| block == contents(from, op, bytes)))
+/// An all-gather that is right.
+fn right(team: &Team, op: usize, bytes: usize) {
+    let right = allgather(team, op, bytes).expect("a result");
+    assert!(right, "{bytes} bytes");
 }
 
 /// Whether a broadcast is right.
 fn bcast(team: &Team, op: usize, bytes: usize) -> bool {
     let root = Rank(op as u32 % team.size());
     let mut data = match team.rank() == root {
-        true => contents(root.0, op, bytes),
+        true => contents(root.0, 0, op, bytes),
         false => vec![0xee; bytes],
     };
     // SAFETY: the buffer holds `bytes` bytes.
     unsafe { team.bcast(data.as_mut_ptr(), bytes, root) }.expect("a result");
-    data == contents(root.0, op, bytes)
+    data == contents(root.0, 0, op, bytes)
 }
 
 /// All ranks share the rails that count operations: with more faults than these, ranks that send again
@@ -77,10 +63,7 @@ fn every_algorithm_is_right_over_rails_that_damage() {
             let settings = forced(damaging(node_size, 2, faults), "allgather", algorithm.name);
             let context = on_ranks(size, &settings, |team| {
                 for (op, bytes) in SIZES.into_iter().enumerate() {
-                    assert!(
-                        allgather(team, op, bytes).expect("a result"),
-                        "{bytes} bytes"
-                    );
+                    right(team, op, bytes);
                 }
             });
             if size > node_size {
@@ -108,10 +91,7 @@ fn every_policy_and_protocol_is_right() {
             };
             let context = on_ranks(5, &settings, |team| {
                 for (op, bytes) in SIZES.into_iter().enumerate() {
-                    assert!(
-                        allgather(team, op, bytes).expect("a result"),
-                        "{bytes} bytes"
-                    );
+                    right(team, op, bytes);
                     assert!(bcast(team, op, bytes), "{bytes} bytes");
                 }
             });
@@ -133,11 +113,7 @@ fn rails_may_fail_and_damage_at_once() {
     };
     let context = on_ranks(4, &settings, |team| {
         for op in 0..60 {
-            let bytes = SIZES[op % SIZES.len()];
-            assert!(
-                allgather(team, op, bytes).expect("a result"),
-                "{bytes} bytes"
-            );
+            right(team, op, SIZES[op % SIZES.len()]);
         }
     });
     let fabric = &context.opened_rails()[0];

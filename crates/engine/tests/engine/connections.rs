@@ -1,12 +1,12 @@
 //! What is registered of the node segments, and when.
 
-use crate::ranks::{on_ranks, settings};
-use ferrorail_base::config::{Settings, StripeChoice, WindowKeys};
+use crate::ranks::{self, on_ranks, settings, window};
+use ferrorail_base::config::{Settings, StripeChoice};
 use ferrorail_base::runs::Piece;
 use ferrorail_base::{Rank, Topology};
 use ferrorail_bootstrap::InProcess;
 use ferrorail_engine::estimate::{Asked, Total, total};
-use ferrorail_engine::{Context, EngineError, Memory, NoHost, Shape, Team, Window, WindowSpec};
+use ferrorail_engine::{Context, EngineError, NoHost, Shape, Team};
 use std::sync::Barrier;
 
 const WORD: Shape<'static> = Shape::Dense(Piece {
@@ -26,14 +26,9 @@ fn estimated(size: u32, settings: &Settings, used: &[(&str, &str, &str)]) -> Tot
     total(&asked, settings, used.iter().copied()).expect("names of algorithms")
 }
 
-/// All-gathers the ranks.
+/// An all-gather that is right, if it is done.
 fn allgather(team: &Team) -> Result<(), EngineError> {
-    let mine = team.rank().0.to_le_bytes();
-    let mut all = vec![0xee; 4 * team.size() as usize];
-    // SAFETY: the buffers hold 4 bytes, and as many per rank.
-    unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), 4) }?;
-    let expected: Vec<u8> = (0..team.size()).flat_map(u32::to_le_bytes).collect();
-    assert_eq!(all, expected);
+    assert!(ranks::allgather(team, 0, 4)?);
     Ok(())
 }
 
@@ -99,16 +94,7 @@ fn a_window_and_its_team_do_not_disturb_each_other() {
             if barrier_first {
                 team.barrier().expect("a barrier");
             }
-            let spec = WindowSpec {
-                memory: Memory::Allocate,
-                bytes: 8,
-                unit: 8,
-                lock: None,
-                elements: false,
-                keys: WindowKeys::default(),
-            };
-            // SAFETY: the window brings its memory.
-            let window = unsafe { Window::create(team, spec) }.expect("a window");
+            let window = window(team, 8, 8, None);
             let onesided = window.onesided();
             for round in 1..4 {
                 let next = Rank((team.rank().0 + 1) % team.size());

@@ -1,8 +1,12 @@
 //! Ranks as threads of one process, with one context.
 
 use ferrorail_base::config::{FabricChoice, RailChoice, Settings};
-use ferrorail_bootstrap::InProcess;
-use ferrorail_engine::{Context, NoHost, Team};
+use ferrorail_bootstrap::{InProcess, Oob};
+use ferrorail_coll::{Collective, algorithms};
+use ferrorail_engine::{
+    Context, EngineError, LockAlgorithm, Memory, NoHost, Team, Window, WindowSpec,
+};
+use std::fmt::Arguments;
 use std::sync::Arc;
 
 /// Ranks and ranks per node that tests of every algorithm go through.
@@ -39,17 +43,71 @@ pub fn forced(mut settings: Settings, collective: &str, algorithm: &str) -> Sett
 
 /// Runs `body(team)` on `size` ranks.
 pub fn on_ranks(size: u32, settings: &Settings, body: impl Fn(&Team) + Sync) -> Arc<Context> {
+    on_ranks_over(size, settings, |oob| oob, body)
+}
+
+/// As [`on_ranks`], with what `of` makes of each rank's exchange.
+pub fn on_ranks_over<O: Oob + 'static>(
+    size: u32,
+    settings: &Settings,
+    of: impl Fn(InProcess) -> O + Sync,
+    body: impl Fn(&Team) + Sync,
+) -> Arc<Context> {
     let context = Context::new(settings.clone(), Box::new(NoHost));
     std::thread::scope(|scope| {
         for oob in InProcess::world(size) {
-            let (body, context) = (&body, &context);
+            let (body, context, of) = (&body, &context, &of);
             scope.spawn(move || {
-                let team =
-                    Team::create(context, context.settings(), Box::new(oob)).expect("a team");
+                let team = Team::create(context, context.settings(), Box::new(of(oob)));
+                let team = team.expect("a team");
                 body(&team);
                 team.free();
             });
         }
     });
     context
+}
+
+/// Runs `body` on teams of all [`SHAPES`], over two rails, by every algorithm of `collective`.
+pub fn every_algorithm(collective: Collective, body: impl Fn(&Team) + Sync) {
+    for algorithm in algorithms(collective) {
+        for (size, node_size) in SHAPES {
+            let settings = forced(settings(node_size, 2), collective.name(), algorithm.name);
+            on_ranks(size, &settings, &body);
+        }
+    }
+}
+
+/// What `from` has for `to`, or for all if that is 0, in operation `op`.
+pub fn contents(from: u32, to: u32, op: usize, bytes: usize) -> Vec<u8> {
+    let start = from as usize * 131 + to as usize * 37 + op * 29;
+    (0..bytes)
+        .map(|i| (start + i * 7 + (i >> 8)) as u8)
+        .collect()
+}
+
+/// Asserts that `found` is as `expected`, and says where it is not.
+pub fn assert_same(found: &[u8], expected: &[u8], what: Arguments<'_>) {
+    let place = found.iter().zip(expected).position(|(a, b)| a != b);
+    assert_eq!((found.len(), place), (expected.len(), None), "{what}");
+}
+
+/// Whether an all-gather of `bytes` bytes is right.
+pub fn allgather(team: &Team, op: usize, bytes: usize) -> Result<bool, EngineError> {
+    let mine = contents(team.rank().0, 0, op, bytes);
+    let mut all = vec![0xee; team.size() as usize * bytes];
+    // SAFETY: the buffers hold `bytes` bytes, and that many per rank.
+    unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), bytes) }?;
+    let mut blocks = (0..).zip(all.chunks_exact(bytes));
+    Ok(blocks.all(|(from, block)| block == contents(from, 0, op, bytes)))
+}
+
+/// A window of memory of its own.
+pub fn window(team: &Team, bytes: u64, unit: u64, lock: Option<LockAlgorithm>) -> Window {
+    let spec = WindowSpec {
+        lock,
+        ..WindowSpec::new(Memory::Allocate, bytes, unit)
+    };
+    // SAFETY: the window brings its memory.
+    unsafe { Window::create(team, spec) }.expect("a window")
 }

@@ -1,10 +1,10 @@
 //! The reductions of many shapes, ranks being threads: kernels, and operations that do not commute
 //! on elements of odd sizes.
 
-use crate::ranks::{SHAPES, forced, on_ranks, settings};
+use crate::ranks::{self, SHAPES, on_ranks, settings};
 use ferrorail_base::Rank;
 use ferrorail_base::random::SplitMix64;
-use ferrorail_coll::{Collective, algorithms};
+use ferrorail_coll::Collective;
 use ferrorail_engine::{Block, Combine, EngineError, LocalReduction, Order, Reducer, Team};
 use ferrorail_reduce::{Number, Operator, kernel};
 
@@ -210,23 +210,19 @@ fn one(team: &Team, collective: Collective, op: usize, elements: usize, root: u3
 }
 
 fn every_algorithm(collective: Collective) {
-    for algorithm in algorithms(collective) {
-        for (size, node_size) in SHAPES {
-            let settings = forced(settings(node_size, 2), collective.name(), algorithm.name);
-            on_ranks(size, &settings, |team| {
-                for (op, elements) in COUNTS.into_iter().enumerate() {
-                    let root = op as u32 % size;
-                    one(team, collective, op, elements, root, false);
-                    one(team, collective, op, elements / 3 + 1, root, true);
-                }
-                for root in 0..size {
-                    for op in 0..24 {
-                        one(team, collective, op, 1 + op * op, root, op % 5 == 1);
-                    }
-                }
-            });
+    ranks::every_algorithm(collective, |team| {
+        let size = team.size();
+        for (op, elements) in COUNTS.into_iter().enumerate() {
+            let root = op as u32 % size;
+            one(team, collective, op, elements, root, false);
+            one(team, collective, op, elements / 3 + 1, root, true);
         }
-    }
+        for root in 0..size {
+            for op in 0..24 {
+                one(team, collective, op, 1 + op * op, root, op % 5 == 1);
+            }
+        }
+    });
 }
 
 #[test]
@@ -254,36 +250,31 @@ fn scans_by_every_algorithm() {
 /// Floating-point sums depend on their bracketing, which must be the same on all ranks.
 #[test]
 fn sums_are_the_same_to_the_bit_everywhere() {
-    for algorithm in algorithms(Collective::Allreduce) {
-        for (size, node_size) in SHAPES {
-            let settings = forced(settings(node_size, 2), "allreduce", algorithm.name);
-            on_ranks(size, &settings, |team| {
-                for elements in [1usize, 5, 7, 100, 20_000] {
-                    let element =
-                        |i: usize| 1.0 / (3.0 + i as f64 + 1000.0 * f64::from(team.rank().0));
-                    let mine: Vec<f64> = (0..elements).map(element).collect();
-                    let mut total = vec![0f64; elements];
-                    let mut all = vec![0f64; elements * size as usize];
-                    let (from, into) = (mine.as_ptr().cast(), total.as_mut_ptr().cast());
-                    // SAFETY: the buffers hold vectors of that length and are this thread's.
-                    unsafe {
-                        team.allreduce(Some(from), into, elements, &sum(Number::F64))
-                            .expect("an all-reduce");
-                        let (from, into) = (total.as_ptr().cast(), all.as_mut_ptr().cast());
-                        team.allgather(Some(from), into, 8 * elements)
-                            .expect("an all-gather");
-                    }
-                    for theirs in all.chunks_exact(elements) {
-                        assert!(theirs == total, "{algorithm:?} of {elements}");
-                    }
-                    let exact: f64 = (0..size)
-                        .map(|rank| 1.0 / (3.0 + 1000.0 * f64::from(rank)))
-                        .sum();
-                    assert!((total[0] - exact).abs() < 1e-14, "{} {exact}", total[0]);
-                }
-            });
+    ranks::every_algorithm(Collective::Allreduce, |team| {
+        let size = team.size();
+        for elements in [1usize, 5, 7, 100, 20_000] {
+            let element = |i: usize| 1.0 / (3.0 + i as f64 + 1000.0 * f64::from(team.rank().0));
+            let mine: Vec<f64> = (0..elements).map(element).collect();
+            let mut total = vec![0f64; elements];
+            let mut all = vec![0f64; elements * size as usize];
+            let (from, into) = (mine.as_ptr().cast(), total.as_mut_ptr().cast());
+            // SAFETY: the buffers hold vectors of that length and are this thread's.
+            unsafe {
+                team.allreduce(Some(from), into, elements, &sum(Number::F64))
+                    .expect("an all-reduce");
+                let (from, into) = (total.as_ptr().cast(), all.as_mut_ptr().cast());
+                team.allgather(Some(from), into, 8 * elements)
+                    .expect("an all-gather");
+            }
+            for theirs in all.chunks_exact(elements) {
+                assert!(theirs == total, "{elements} elements");
+            }
+            let exact: f64 = (0..size)
+                .map(|rank| 1.0 / (3.0 + 1000.0 * f64::from(rank)))
+                .sum();
+            assert!((total[0] - exact).abs() < 1e-14, "{} {exact}", total[0]);
         }
-    }
+    });
 }
 
 /// Rooted and other reductions, and all-gathers, in the same slots and channels, somebody being
@@ -306,16 +297,7 @@ fn small_operations_mix() {
                     3 => one(team, Collective::Allreduce, op, elements, 0, in_place),
                     4 => one(team, Collective::ReduceScatterBlock, op, 1, 0, in_place),
                     5 => one(team, Collective::Exscan, op, elements, 0, in_place),
-                    _ => {
-                        let mine = [team.rank().0 as u8 ^ op as u8; 8];
-                        let mut all = vec![0; 8 * size as usize];
-                        // SAFETY: `mine` holds 8 bytes, `all` 8 per rank.
-                        unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), 8) }
-                            .expect("an all-gather");
-                        for (from, found) in all.chunks_exact(8).enumerate() {
-                            assert_eq!(found, [from as u8 ^ op as u8; 8]);
-                        }
-                    }
+                    _ => assert!(ranks::allgather(team, op, 8).expect("a result")),
                 }
             }
         });

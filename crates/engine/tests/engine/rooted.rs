@@ -1,6 +1,8 @@
 //! Barrier, broadcast, gather, scatter and all-to-all of many shapes, ranks being threads.
 
-use crate::ranks::{SHAPES, forced, on_ranks, settings};
+use crate::ranks::{
+    SHAPES, allgather, assert_same, contents, every_algorithm, forced, on_ranks, settings,
+};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_base::random::SplitMix64;
@@ -10,39 +12,22 @@ use ferrorail_engine::Team;
 
 const SIZES: [usize; 9] = [1, 8, 57, 1000, 1024, 5000, 40_000, 70_001, 300_000];
 
-/// Byte `i` of what `from` has for `to` in operation `op`.
-fn byte(from: u32, to: u32, op: usize, i: usize) -> u8 {
-    (from as usize * 131 + to as usize * 37 + op * 29 + i * 7 + (i >> 8)) as u8
-}
-
-fn block(from: u32, to: u32, op: usize, bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|i| byte(from, to, op, i)).collect()
-}
-
 fn bcast(team: &Team, op: usize, bytes: usize, root: u32) {
     let mut buffer = match team.rank().0 == root {
-        true => block(root, 0, op, bytes),
+        true => contents(root, 0, op, bytes),
         false => vec![0xee; bytes],
     };
     // SAFETY: the buffer holds `bytes` bytes and is this thread's.
     unsafe { team.bcast(buffer.as_mut_ptr(), bytes, Rank(root)) }.expect("a broadcast");
-    assert!(
-        buffer == block(root, 0, op, bytes),
-        "bcast {op} of {bytes} from {root}"
-    );
+    let expected = contents(root, 0, op, bytes);
+    assert_same(&buffer, &expected, format_args!("bcast {op} from {root}"));
 }
 
 fn gather(team: &Team, op: usize, bytes: usize, root: u32, in_place: bool) {
     let (rank, size) = (team.rank().0, team.size());
-    let mine = block(rank, root, op, bytes);
-    let mut all = vec![
-        0xee;
-        if rank == root {
-            size as usize * bytes
-        } else {
-            0
-        }
-    ];
+    let mine = contents(rank, root, op, bytes);
+    let blocks = if rank == root { size as usize } else { 0 };
+    let mut all = vec![0xee; blocks * bytes];
     let in_place = in_place && rank == root;
     if in_place {
         all[rank as usize * bytes..][..bytes].copy_from_slice(&mine);
@@ -50,10 +35,10 @@ fn gather(team: &Team, op: usize, bytes: usize, root: u32, in_place: bool) {
     let send = (!in_place).then_some(mine.as_ptr());
     // SAFETY: the buffers hold what their lengths say and are this thread's.
     unsafe { team.gather(send, all.as_mut_ptr(), bytes, Rank(root)) }.expect("a gather");
-    for (from, found) in all.chunks_exact(bytes).enumerate() {
-        let expected = block(from as u32, root, op, bytes);
-        let wrong = (0..bytes).find(|&i| found[i] != expected[i]);
-        assert_eq!(wrong, None, "gather {op} of {bytes} from {from} to {root}");
+    for (from, found) in (0..).zip(all.chunks_exact(bytes)) {
+        let expected = contents(from, root, op, bytes);
+        let what = format_args!("gather {op} from {from} to {root}");
+        assert_same(found, &expected, what);
     }
 }
 
@@ -61,7 +46,7 @@ fn scatter(team: &Team, op: usize, bytes: usize, root: u32, in_place: bool) {
     let (rank, size) = (team.rank().0, team.size());
     let all: Vec<u8> = match rank == root {
         true => (0..size)
-            .flat_map(|to| block(root, to, op, bytes))
+            .flat_map(|to| contents(root, to, op, bytes))
             .collect(),
         false => Vec::new(),
     };
@@ -72,33 +57,26 @@ fn scatter(team: &Team, op: usize, bytes: usize, root: u32, in_place: bool) {
     unsafe { team.scatter(all.as_ptr(), recv, bytes, Rank(root)) }.expect("a scatter");
     let expected = match in_place {
         true => vec![0xee; bytes],
-        false => block(root, rank, op, bytes),
+        false => contents(root, rank, op, bytes),
     };
-    assert!(mine == expected, "scatter {op} of {bytes} from {root}");
+    assert_same(&mine, &expected, format_args!("scatter {op} from {root}"));
 }
 
 fn alltoall(team: &Team, op: usize, bytes: usize) {
     let (rank, size) = (team.rank().0, team.size());
     let send: Vec<u8> = (0..size)
-        .flat_map(|to| block(rank, to, op, bytes))
+        .flat_map(|to| contents(rank, to, op, bytes))
         .collect();
     let mut recv = vec![0xee; send.len()];
     // SAFETY: the buffers hold a block per rank and are this thread's.
     unsafe { team.alltoall(send.as_ptr(), recv.as_mut_ptr(), bytes) }.expect("an all-to-all");
-    for (from, found) in recv.chunks_exact(bytes).enumerate() {
-        assert!(
-            found == block(from as u32, rank, op, bytes),
-            "all-to-all {op} of {bytes}"
+    for (from, found) in (0..).zip(recv.chunks_exact(bytes)) {
+        let expected = contents(from, rank, op, bytes);
+        assert_same(
+            found,
+            &expected,
+            format_args!("all-to-all {op} from {from}"),
         );
-    }
-}
-
-fn every_algorithm(collective: Collective, body: impl Fn(&Team) + Sync) {
-    for algorithm in algorithms(collective) {
-        for (size, node_size) in SHAPES {
-            let settings = forced(settings(node_size, 2), collective.name(), algorithm.name);
-            on_ranks(size, &settings, &body);
-        }
     }
 }
 
@@ -217,16 +195,7 @@ fn collectives_mix() {
                     2 => scatter(team, op, bytes, root, op % 2 == 0),
                     3 => alltoall(team, op, bytes),
                     4 => team.barrier().expect("a barrier"),
-                    _ => {
-                        let mine = block(team.rank().0, 0, op, 8);
-                        let mut all = vec![0; 8 * team.size() as usize];
-                        // SAFETY: `mine` holds 8 bytes, `all` 8 per rank.
-                        unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), 8) }
-                            .expect("an all-gather");
-                        for (from, found) in all.chunks_exact(8).enumerate() {
-                            assert_eq!(found, block(from as u32, 0, op, 8));
-                        }
-                    }
+                    _ => assert!(allgather(team, op, 8).expect("a result")),
                 }
             }
         });

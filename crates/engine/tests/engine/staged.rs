@@ -1,7 +1,7 @@
 //! Rails that refuse registrations: messages of the pairs concerned go in pieces, and are right. The
 //! ranks are threads of one process, so that chance says which of them is refused.
 
-use crate::ranks::{SHAPES, on_ranks, settings};
+use crate::ranks::{SHAPES, assert_same, contents, forced, on_ranks, settings};
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
 use ferrorail_coll::{Collective, Protocol, algorithms};
@@ -9,14 +9,6 @@ use ferrorail_engine::{Context, Team};
 use std::sync::Arc;
 
 const SIZES: [usize; 3] = [1, 5000, 70_001];
-
-/// What `from` has for `to` in operation `op`.
-fn block(from: u32, to: u32, op: usize, bytes: usize) -> Vec<u8> {
-    let start = from as usize * 131 + to as usize * 37 + op * 29;
-    (0..bytes)
-        .map(|i| (start + i * 7 + (i >> 8)) as u8)
-        .collect()
-}
 
 /// Blocks from each rank, or for each.
 fn row(ranks: u32, of: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
@@ -26,15 +18,15 @@ fn row(ranks: u32, of: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
 fn call(team: &Team, collective: Collective, op: usize, bytes: usize) {
     let (me, ranks) = (team.rank().0, team.size());
     let root = op as u32 % ranks;
-    let from_all = |to| row(ranks, |from| block(from, to, op, bytes));
-    let for_all = |from| row(ranks, |to| block(from, to, op, bytes));
+    let from_all = |to| row(ranks, |from| contents(from, to, op, bytes));
+    let for_all = |from| row(ranks, |to| contents(from, to, op, bytes));
     let (send, wanted) = match collective {
-        Collective::Allgather => (block(me, 0, op, bytes), from_all(0)),
+        Collective::Allgather => (contents(me, 0, op, bytes), from_all(0)),
         Collective::Alltoall => (for_all(me), from_all(me)),
-        Collective::Gather if me == root => (block(me, 0, op, bytes), from_all(0)),
-        Collective::Gather => (block(me, 0, op, bytes), Vec::new()),
-        Collective::Scatter => (for_all(root), block(root, me, op, bytes)),
-        Collective::Bcast => (Vec::new(), block(root, 0, op, bytes)),
+        Collective::Gather if me == root => (contents(me, 0, op, bytes), from_all(0)),
+        Collective::Gather => (contents(me, 0, op, bytes), Vec::new()),
+        Collective::Scatter => (for_all(root), contents(root, me, op, bytes)),
+        Collective::Bcast => (Vec::new(), contents(root, 0, op, bytes)),
         _ => unreachable!("not tested here"),
     };
     let mut recv = match collective == Collective::Bcast && me == root {
@@ -53,8 +45,8 @@ fn call(team: &Team, collective: Collective, op: usize, bytes: usize) {
         }
     };
     outcome.expect("a result");
-    let place = recv.iter().zip(&wanted).position(|(got, want)| got != want);
-    assert_eq!(place, None, "{collective:?} {op} of {bytes} bytes at {me}");
+    let what = format_args!("{collective:?} {op} of {bytes} bytes at {me}");
+    assert_same(&recv, &wanted, what);
 }
 
 /// Runs every size under `faults`; what was refused must have gone in pieces.
@@ -101,11 +93,10 @@ fn every_algorithm_is_right_whoever_is_refused() {
         for algorithm in puts.filter(|algorithm| algorithm.supports(Protocol::Rendezvous)) {
             for (ranks, node_size) in [SHAPES[3], SHAPES[5], SHAPES[6]] {
                 for faults in ["loop0:refuse:every=1", "loop1:refuse:every=2"] {
-                    let mut settings = refusing(node_size, 2, faults);
+                    let settings = refusing(node_size, 2, faults);
+                    let mut settings = forced(settings, collective.name(), algorithm.name);
                     // What has no room in scratch would not go straight to user memory.
                     settings.scratch_bytes = 4 << 20;
-                    let name = algorithm.name.into();
-                    settings.algorithm.insert(collective.name().into(), name);
                     run(collective, ranks, &settings);
                 }
             }

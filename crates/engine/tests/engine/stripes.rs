@@ -1,47 +1,27 @@
 //! Striping policies: whatever the shares of the rails, results are right, and traffic follows them.
 
-use crate::ranks::{SHAPES, on_ranks, settings};
+use crate::ranks::{self, SHAPES, contents, on_ranks, settings, window};
 use ferrorail_base::Rank;
-use ferrorail_base::config::{RailChoice, Settings, StripeChoice, WindowKeys};
+use ferrorail_base::config::{RailChoice, Settings, StripeChoice};
 use ferrorail_base::runs::Piece;
-use ferrorail_engine::{Context, LockMode, Memory, Shape, Team, Window, WindowSpec};
+use ferrorail_engine::{Context, LockMode, RailCounters, Shape, Team};
 use std::time::Duration;
 
-fn byte(rank: usize, op: usize, i: usize) -> u8 {
-    (rank * 131 + op * 29 + i * 7 + (i >> 8)) as u8
+fn allgather(team: &Team, op: usize, bytes: usize) {
+    let right = ranks::allgather(team, op, bytes).expect("a result");
+    assert!(right, "op {op}, {bytes} bytes");
 }
 
-fn allgather(team: &Team, op: usize, bytes: usize) {
-    let (rank, size) = (team.rank().index(), team.size() as usize);
-    let mine: Vec<u8> = (0..bytes).map(|i| byte(rank, op, i)).collect();
-    let mut all = vec![0xee; size * bytes];
-    // SAFETY: the buffers hold `bytes` bytes, and that many per rank.
-    unsafe { team.allgather(Some(mine.as_ptr()), all.as_mut_ptr(), bytes) }.expect("a result");
-    for (from, block) in all.chunks_exact(bytes).enumerate() {
-        let right = block
-            .iter()
-            .enumerate()
-            .all(|(i, &b)| b == byte(from, op, i));
-        assert!(right, "block of {from} at {rank}, op {op}, {bytes} bytes");
-    }
+/// What each rail counted.
+fn counts(context: &Context, of: fn(&RailCounters) -> u64) -> Vec<u64> {
+    let fabrics = context.opened_rails();
+    let rails = fabrics[0].statistics().rails;
+    rails.iter().map(of).collect()
 }
 
 /// Bytes that each rail carried.
 fn traffic(context: &Context) -> Vec<u64> {
-    let fabrics = context.opened_rails();
-    let fabric = &fabrics[0];
-    (0..fabric.attributes().rails.len())
-        .map(|rail| fabric.statistics().rails[rail].bytes)
-        .collect()
-}
-
-/// Messages that each rail carried.
-fn messages(context: &Context) -> Vec<u64> {
-    let fabrics = context.opened_rails();
-    let fabric = &fabrics[0];
-    (0..fabric.attributes().rails.len())
-        .map(|rail| fabric.statistics().rails[rail].messages)
-        .collect()
+    counts(context, |rail| rail.bytes)
 }
 
 /// Qian and Afsahi 2008, section 3.2: k messages of a round leave on k links at once. Each goes to a peer
@@ -58,7 +38,7 @@ fn short_messages_of_a_round_take_different_rails() {
                 let context = on_ranks(ranks, &settings, |team| {
                     (0..operations).for_each(|op| allgather(team, op, 64));
                 });
-                messages(&context)
+                counts(&context, |rail| rail.messages)
             };
             // The first one connects, too.
             let before = carried(1);
@@ -128,19 +108,10 @@ fn put_into_a_window(policy: StripeChoice) -> Vec<u64> {
         bytes: BYTES,
     });
     let context = on_ranks(2, &unequal(policy), |team| {
-        let spec = WindowSpec {
-            memory: Memory::Allocate,
-            bytes: BYTES as u64,
-            unit: 1,
-            lock: None,
-            elements: false,
-            keys: WindowKeys::default(),
-        };
-        // SAFETY: the window brings its memory.
-        let window = unsafe { Window::create(team, spec) }.expect("a window");
+        let window = window(team, BYTES as u64, 1, None);
         let (onesided, target) = (window.onesided(), Rank(1));
         if onesided.rank() == Rank(0) {
-            let block: Vec<u8> = (0..BYTES).map(|i| byte(0, 1, i)).collect();
+            let block = contents(0, 0, 1, BYTES);
             let mut back = vec![0; BYTES];
             onesided
                 .lock(target, LockMode::Exclusive, false)

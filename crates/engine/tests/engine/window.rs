@@ -1,10 +1,10 @@
 //! Making windows: what they cost of the host's collectives.
 
+use crate::ranks::{on_ranks_over, settings};
 use ferrorail_base::Rank;
-use ferrorail_base::config::{FabricChoice, RailChoice, Settings, WindowKeys};
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use ferrorail_bootstrap::{InProcess, Oob, OobError};
-use ferrorail_engine::{Context, Memory, NoHost, Team, Window, WindowSpec};
+use ferrorail_engine::{Memory, Window, WindowSpec};
 use std::sync::Arc;
 
 /// An exchange that counts what is collective.
@@ -43,48 +43,30 @@ impl Oob for Counted {
 
 /// Most collectives that a rank takes part in for a window of each kind.
 fn collectives(size: u32, node_size: u32) -> [u32; 4] {
-    let settings = Settings {
-        fabric: FabricChoice::Loopback,
-        node_size: Some(node_size),
-        rails: RailChoice::Count(1),
-        peer_timeout_s: Some(60),
-        ..Settings::default()
-    };
-    let context = Context::new(settings, Box::new(NoHost));
     let counts = [(); 4].map(|()| AtomicU32::new(0));
-    std::thread::scope(|scope| {
-        for oob in InProcess::world(size) {
-            let (counts, context) = (&counts, &context);
-            scope.spawn(move || {
-                let calls = Arc::new(AtomicU32::new(0));
-                let oob = Counted(oob, calls.clone());
-                let team =
-                    Team::create(context, context.settings(), Box::new(oob)).expect("a team");
-                let memory = [0u8; 64];
-                let address = memory.as_ptr() as usize;
-                let kinds = [
-                    Memory::Create { address },
-                    Memory::Allocate,
-                    Memory::Shared { apart: false },
-                    Memory::Dynamic,
-                ];
-                for (count, memory) in counts.iter().zip(kinds) {
-                    let spec = WindowSpec {
-                        memory,
-                        bytes: if memory == Memory::Dynamic { 0 } else { 64 },
-                        unit: 1,
-                        lock: None,
-                        elements: false,
-                        keys: WindowKeys::default(),
-                    };
-                    let before = calls.load(Ordering::Relaxed);
-                    // SAFETY: the memory outlives the window.
-                    let window = unsafe { Window::create(&team, spec) }.expect("a window");
-                    count.fetch_max(calls.load(Ordering::Relaxed) - before, Ordering::Relaxed);
-                    window.close().expect("no epoch is open");
-                }
-                team.free();
-            });
+    let calls: Vec<_> = (0..size).map(|_| Arc::new(AtomicU32::new(0))).collect();
+    let counted = |oob: InProcess| {
+        let calls = calls[oob.rank().index()].clone();
+        Counted(oob, calls)
+    };
+    on_ranks_over(size, &settings(node_size, 1), counted, |team| {
+        let calls = || calls[team.rank().index()].load(Ordering::Relaxed);
+        let memory = [0u8; 64];
+        let address = memory.as_ptr() as usize;
+        let kinds = [
+            Memory::Create { address },
+            Memory::Allocate,
+            Memory::Shared { apart: false },
+            Memory::Dynamic,
+        ];
+        for (count, memory) in counts.iter().zip(kinds) {
+            let bytes = if memory == Memory::Dynamic { 0 } else { 64 };
+            let before = calls();
+            // SAFETY: the memory outlives the window.
+            let window = unsafe { Window::create(team, WindowSpec::new(memory, bytes, 1)) };
+            let window = window.expect("a window");
+            count.fetch_max(calls() - before, Ordering::Relaxed);
+            window.close().expect("no epoch is open");
         }
     });
     counts.map(|count| count.into_inner())

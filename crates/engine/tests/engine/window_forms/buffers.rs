@@ -1,8 +1,8 @@
 //! Buffers whose registrations outlive an operation.
 
-use super::with_windows;
+use super::{forms, with_windows};
 use ferrorail_base::Rank;
-use ferrorail_base::config::{AtomicsChoice, Registration, WindowSettings};
+use ferrorail_base::config::{Registration, WindowSettings};
 use ferrorail_base::runs::Piece;
 use ferrorail_base::sync::Ordering;
 use ferrorail_engine::{OneSided, Shape, Update};
@@ -76,14 +76,13 @@ fn use_buffers(window: &OneSided, base: *mut u64, buffers: &[Vec<u8>; 3], kept: 
 fn buffers_stay_registered_as_far_as_is_promised() {
     let buffers = [1, 2, 3].map(|fill| vec![fill; BYTES]);
     for registration in [Registration::Operation, Registration::Keep] {
-        let forms = WindowSettings {
+        let windows = WindowSettings {
             registration,
             registrations_max: 2,
             ..WindowSettings::default()
         };
         let kept = u64::from(registration == Registration::Keep);
-        let atomics = AtomicsChoice::Auto;
-        with_windows((2, 1), (None, forms), atomics, |window, _, base| {
+        with_windows(2, &forms(1, windows), None, |window, _, base| {
             use_buffers(window, base, &buffers, kept);
         });
     }
