@@ -47,6 +47,11 @@ impl PlanKey {
         sum as usize % RECENT
     }
 
+    /// Length of the longest blocks of the class.
+    fn bytes(&self) -> u64 {
+        1 << self.class.min(62)
+    }
+
     /// For a reduction whose operands may not change places, if so.
     #[inline]
     pub fn in_rank_order(self, in_rank_order: bool) -> Self {
@@ -191,24 +196,11 @@ impl Plans {
 impl Plan {
     fn new(map: &Map, key: PlanKey, multicast: bool) -> Self {
         let PlanKey {
-            collective,
-            root,
-            class,
-            in_rank_order,
+            collective, root, ..
         } = key;
         let topology = &map.topology;
-        let choice = choose(
-            map,
-            collective,
-            1 << class.min(62),
-            in_rank_order,
-            multicast,
-        );
-        let Choice {
-            variant,
-            protocol,
-            by,
-        } = choice;
+        let choice = choose(map, key, multicast);
+        let (variant, protocol, by) = (choice.variant, choice.protocol, choice.by);
         let Variant { algorithm, ports } = variant;
         let ports = ports.unwrap_or_else(|| map.ports());
         let protocol = match protocol {
@@ -218,8 +210,8 @@ impl Plan {
                     schedule(map, algorithm, ports, protocol, root, map.rank).scratch_blocks;
                 let scratch =
                     scratch_bytes(map.settings.scratch_bytes, topology.size(), map.all_pairs);
-                let (shape, bytes) = (map.shape(ports), 1 << class.min(62));
-                settled_protocol(&choice, collective, &shape, bytes, blocks, scratch)
+                let shape = map.shape(ports);
+                settled_protocol(&choice, collective, &shape, key.bytes(), blocks, scratch)
             }
         };
         let by_length = by_length(collective);
@@ -227,7 +219,7 @@ impl Plan {
         let route = |protocol| Route::new(map, algorithm, ports, protocol, root);
         tracing::debug!(
             collective = collective.name(),
-            bytes_max = 1u64 << class.min(62),
+            bytes_max = key.bytes(),
             algorithm = algorithm.name,
             ports,
             protocol = protocol_name(protocol),
@@ -351,22 +343,16 @@ fn schedule(
     schedule
 }
 
-/// The choice in force for blocks of `bytes` bytes.
-fn choose(
-    map: &Map,
-    collective: Collective,
-    bytes: u64,
-    in_rank_order: bool,
-    multicast: bool,
-) -> Choice {
+/// The choice in force for `key`.
+fn choose(map: &Map, key: PlanKey, multicast: bool) -> Choice {
     let chooser = Chooser {
         table: map.table(),
         forced: &map.settings.algorithm,
         zero_copy: map.settings.zero_copy,
     };
     let query = Query {
-        collective,
-        bytes,
+        collective: key.collective,
+        bytes: key.bytes(),
         ranks: map.topology.size(),
         nodes: map.topology.node_count(),
         node_size_max: map.topology.node_size_max(),
@@ -376,7 +362,7 @@ fn choose(
         multicast: multicast && map.settings.multicast,
         all_pairs: map.all_pairs,
     };
-    match in_rank_order {
+    match key.in_rank_order {
         true => chooser.choose_in_rank_order(&query, &map.topology),
         false => chooser.choose(&query),
     }
