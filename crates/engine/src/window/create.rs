@@ -7,8 +7,8 @@ use super::link::{Links, link};
 use super::memory::Geometry;
 use super::placement::Placement;
 use super::process_context::Processes;
-use super::register::{Description, Probe, Registered, is_probed, reaches, register};
-use super::service::{Plan, ServedWindow, ServiceThread, start_service};
+use super::register::{Description, Registered, is_probed, reaches, register};
+use super::service::{Plan, ServiceThread, start_service};
 use super::spec::{Memory, WindowSpec};
 use super::{OneSided, Window};
 use crate::agree::agree;
@@ -128,7 +128,7 @@ impl Design<'_> {
             "window made"
         );
         let (service_thread, service_plan) = service.unzip();
-        let onesided = OneSided::new(Parts {
+        let onesided = Arc::new(OneSided::new(Parts {
             rank,
             control: self.geometry.control(&placement.topology, rank),
             segment,
@@ -139,10 +139,14 @@ impl Design<'_> {
             settings: self.plan.settings,
             service_plan,
             process_context: Box::new(Processes::of(placement.map)),
-        });
+        }));
+        if let Some(service_thread) = &service_thread {
+            service_thread.add(onesided.clone());
+        }
         Ok(Window {
             context: placement.map.context.clone(),
-            onesided: ServedWindow::new(onesided, service_thread),
+            onesided,
+            service_thread,
             spec: self.spec,
             base,
             mapped,

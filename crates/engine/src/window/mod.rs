@@ -20,7 +20,6 @@ pub use ferrorail_onesided::lock::{LockAlgorithm, Mode as LockMode};
 pub use ferrorail_onesided::window::{Shape, Update, WindowError};
 pub use spec::{Memory, WindowSpec};
 
-use service::ServedWindow;
 pub(crate) use service::ServiceThread;
 
 use crate::rails::Rails;
@@ -53,7 +52,9 @@ pub type OneSided = window::Window<Rails>;
 /// One rank's side of one window. Created and freed collectively.
 pub struct Window {
     context: Arc<Context>,
-    onesided: ServedWindow,
+    onesided: Arc<OneSided>,
+    /// The thread that serves it, if one does.
+    service_thread: Option<Arc<ServiceThread>>,
     spec: WindowSpec,
     /// First byte of this rank's memory.
     base: usize,
@@ -106,15 +107,28 @@ impl Window {
     /// [`window::WindowError::Synchronisation`] in an epoch: nothing is ended then.
     pub fn close(&self) -> Result<(), EngineError> {
         self.onesided.close()?;
-        self.onesided.stop_service();
+        self.stop_service();
         let rows = self.context.stats().windows();
         rows.freed(self.spec.memory, &self.onesided);
         Ok(())
+    }
+
+    /// When this returns no thread serves the window.
+    fn stop_service(&self) {
+        if let Some(service_thread) = &self.service_thread {
+            service_thread.remove(&self.onesided);
+        }
     }
 
     /// The process it belongs to.
     #[must_use]
     pub fn context(&self) -> &Arc<Context> {
         &self.context
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.stop_service();
     }
 }

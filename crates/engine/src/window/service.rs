@@ -1,6 +1,5 @@
 //! What a window leaves to threads of the targets, and the thread of this process.
 
-use super::OneSided;
 use super::choose;
 use super::placement::Placement;
 use super::spec::WindowSpec;
@@ -14,7 +13,6 @@ use ferrorail_bootstrap::Oob;
 use ferrorail_onesided::lock::{LockAlgorithm, SEATS};
 use ferrorail_onesided::window::{self, ServicePlan};
 use ferrorail_shm::{WakePipeHandle, WakePipeWriter};
-use std::ops::Deref;
 use std::sync::Arc;
 
 /// The thread that serves this process's windows.
@@ -131,45 +129,4 @@ pub(super) fn start_service(
         listeners: wake_descriptors.iter().map(|rank| rank.1).collect(),
     };
     Ok(Some((service_thread, service_plan)))
-}
-
-/// A window, and the thread that serves it if one does.
-pub(super) struct ServedWindow {
-    window: Arc<OneSided>,
-    service_thread: Option<Arc<ServiceThread>>,
-}
-
-impl ServedWindow {
-    pub fn new(window: OneSided, service_thread: Option<Arc<ServiceThread>>) -> Self {
-        let window = Arc::new(window);
-        if let Some(service_thread) = &service_thread {
-            service_thread.add(window.clone());
-        }
-        Self {
-            window,
-            service_thread,
-        }
-    }
-
-    /// When this returns no thread serves the window.
-    pub fn stop_service(&self) {
-        if let Some(service_thread) = &self.service_thread {
-            service_thread.remove(&self.window);
-        }
-    }
-}
-
-impl Deref for ServedWindow {
-    type Target = OneSided;
-
-    #[inline]
-    fn deref(&self) -> &OneSided {
-        &self.window
-    }
-}
-
-impl Drop for ServedWindow {
-    fn drop(&mut self) {
-        self.stop_service();
-    }
 }
