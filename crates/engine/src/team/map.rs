@@ -6,6 +6,7 @@ use crate::rails::Rails;
 use crate::segment::register;
 use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError, waiting};
+use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_base::{NodeId, NodeRank, ProcessId, RailId, Rank, Topology};
 use ferrorail_coll::cost::Shape;
 use ferrorail_coll::select::Table;
@@ -79,6 +80,31 @@ pub(crate) struct TeamRails {
     pub(super) front: OnceLock<LocalRegion>,
     /// Its registration of the whole, since one was needed.
     pub(super) whole: OnceLock<LocalRegion>,
+}
+
+/// A word that ranks of the host read to find out whether they reach this process's memory. It lives until all of them
+/// have answered.
+pub(crate) struct Probe(AtomicU64);
+
+impl Probe {
+    /// One of this rank, if it lets others read its memory.
+    pub fn new(map: &Map) -> Self {
+        if map.settings.cma {
+            ferrorail_shm::cma_allow();
+        }
+        let rank = u64::from(map.rank.0);
+        Self(AtomicU64::new(0x6665_7272_6f72_6169 ^ rank))
+    }
+
+    /// Where it is, and what it holds.
+    pub fn description(&self) -> (u64, u64) {
+        (&raw const self.0 as u64, self.0.load(Ordering::Relaxed))
+    }
+
+    /// Nobody reads it any more.
+    pub fn end(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
 }
 
 impl Map {

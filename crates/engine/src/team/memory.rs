@@ -1,6 +1,8 @@
 //! A team's memory: the node segment, its registration on the rails, and who reaches whose memory.
 
-use super::map::{AREAS, CHANNELS, Map, NodeMemory, SMALL_CHANNELS, SYNC_CHANNELS, TeamRails};
+use super::map::{
+    AREAS, CHANNELS, Map, NodeMemory, Probe, SMALL_CHANNELS, SYNC_CHANNELS, TeamRails,
+};
 use crate::EngineError;
 use crate::agree::{agree, gather};
 use crate::choice;
@@ -9,7 +11,6 @@ use crate::run::reserved_bytes;
 use crate::segment::{Making, register};
 use crate::shared_settings::SharedSettings;
 use ferrorail_base::config::ShmKind;
-use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_base::{NodeId, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::schedule::{barrier_slots, rtr_base, slots};
@@ -32,13 +33,9 @@ pub(super) fn open(
     map: &mut Map,
     spares: usize,
 ) -> Result<Vec<NodeSegment>, EngineError> {
-    if map.settings.cma {
-        ferrorail_shm::cma_allow();
-    }
-    let word = AtomicU64::new(0x6665_7272_6f72_6169 ^ u64::from(map.rank.0));
-    let probe = (&raw const word as u64, word.load(Ordering::Relaxed));
+    let probe = Probe::new(map);
     let mine = Said {
-        probe,
+        probe: probe.description(),
         knows_all: knows_all(map),
         has_cores: map.has_cores,
     };
@@ -58,8 +55,7 @@ pub(super) fn open(
                 .into_iter()
                 .all(|reached| reached);
     }
-    // The probed word lived until every rank had answered.
-    word.store(0, Ordering::Relaxed);
+    probe.end();
     let memory = map.node_memory.as_mut();
     Ok(memory.map_or_else(Vec::new, |memory| memory.segment.take_spares()))
 }

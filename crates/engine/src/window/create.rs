@@ -14,6 +14,7 @@ use super::{OneSided, Window};
 use crate::agree::agree;
 use crate::segment::Making;
 use crate::team::Team;
+use crate::team::map::Probe;
 use crate::{EngineError, Rails};
 use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_bootstrap::Oob;
@@ -57,7 +58,7 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         attach: Segment::attach,
         segment: |segment| segment,
     };
-    let probe = Probe::new(&placement);
+    let probe = Probe::new(map);
     let register = |segment: &Segment| {
         // SAFETY: the caller keeps memory that it brings; the segment is kept beside its registration.
         unsafe { register(&placement, segment, &spec, &probe) }

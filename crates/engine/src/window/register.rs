@@ -3,8 +3,7 @@
 use super::placement::Placement;
 use super::spec::{Memory, WindowSpec};
 use crate::segment;
-use crate::team::map::TeamRails;
-use ferrorail_base::sync::{AtomicU64, Ordering};
+use crate::team::map::{Probe, TeamRails};
 use ferrorail_base::{NodeId, Rank};
 use ferrorail_fabric::{Endpoint, LocalRegion};
 use ferrorail_shm::Segment;
@@ -36,29 +35,6 @@ impl Drop for Registered<'_> {
                 rails.fabric.deregister(region);
             }
         }
-    }
-}
-
-/// A word that ranks of the node read to find out whether they reach this process's memory. It lives until
-/// all of them have answered.
-pub(super) struct Probe(AtomicU64);
-
-impl Probe {
-    pub fn new(placement: &Placement<'_>) -> Self {
-        if placement.map.settings.cma {
-            ferrorail_shm::cma_allow();
-        }
-        let rank = u64::from(placement.map.rank.0);
-        Self(AtomicU64::new(0x7769_6e64_6f77_0000 ^ rank))
-    }
-
-    /// Nobody reads it any more.
-    pub fn end(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-
-    fn description(&self) -> (u64, u64) {
-        (&raw const self.0 as u64, self.0.load(Ordering::Relaxed))
     }
 }
 
