@@ -3,13 +3,13 @@
 //! Nothing is guessed: algorithms are those that [`crate::choice`] chooses, peers those that their
 //! schedules name, sizes what the code that allocates computes.
 
-use crate::EngineError;
 use crate::choice::{Chooser, all_pairs_fit, by_length, is_left, protocol_name};
 use crate::collective::OFFERED;
 use crate::rails::{RailsKind, connection};
 use crate::shared_settings::{SharedSettings, Tuning};
 use crate::team::create::SIZE_MAX;
 use crate::team::memory::{layouts, registered};
+use crate::{ConnectionRow, EngineError};
 use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_base::{NodeId, Rank, Topology};
 use ferrorail_coll::named::{Variant, variant};
@@ -156,24 +156,7 @@ pub fn estimate(asked: &Asked, settings: &Settings) -> Result<Estimate, EngineEr
     Ok(team.finish(rows, &without, &all))
 }
 
-/// What a real team of that kind takes, all ranks together: to compare with its statistics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Total {
-    /// Peers, as [`crate::ConnectionRow`] counts them.
-    pub peers: u64,
-    /// Peers of the rank that has most.
-    pub peers_max: u64,
-    /// Queue pairs.
-    pub queue_pairs: u64,
-    /// Memory of connections, on devices with the usual limits.
-    pub bytes: u64,
-    /// Memory of all nodes' segments.
-    pub segment_bytes: u64,
-    /// What of it is registered.
-    pub segment_bytes_registered: u64,
-}
-
-/// What a team like `asked` takes for these algorithms with these protocols, each by its name as in
+/// What the statistics of a team like `asked` show, on devices with the usual limits, for these algorithms with these protocols, each by its name as in
 /// [`crate::CallRow`]. Roots are rank 0.
 ///
 /// # Errors
@@ -182,7 +165,7 @@ pub fn total<'n>(
     asked: &Asked,
     settings: &Settings,
     used: impl IntoIterator<Item = (&'n str, &'n str, &'n str)>,
-) -> Result<Total, EngineError> {
+) -> Result<ConnectionRow, EngineError> {
     let none = |error: &dyn std::fmt::Display| EngineError::Selection(error.to_string());
     if asked.topology.size() > WHOLE_MAX {
         return Err(none(&format!("more than {WHOLE_MAX} ranks")));
@@ -206,11 +189,12 @@ pub fn total<'n>(
     let peers: u64 = counts.clone().sum();
     let connections = team.connection.times(peers);
     let layouts = layouts(team.topology, &shared, team.rails.into(), team.all_pairs);
-    Ok(Total {
+    Ok(ConnectionRow {
         peers,
         peers_max: counts.max().unwrap_or(0),
         queue_pairs: connections.queue_pairs,
         bytes: connections.bytes,
+        segments: layouts.len() as u64,
         segment_bytes: layouts.iter().map(NodeLayout::total_bytes).sum(),
         segment_bytes_registered: layouts
             .iter()

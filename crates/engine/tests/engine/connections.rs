@@ -5,8 +5,8 @@ use ferrorail_base::config::{Settings, StripeChoice};
 use ferrorail_base::runs::Piece;
 use ferrorail_base::{Rank, Topology};
 use ferrorail_bootstrap::InProcess;
-use ferrorail_engine::estimate::{Asked, Total, total};
-use ferrorail_engine::{Context, EngineError, NoHost, Shape, Team};
+use ferrorail_engine::estimate::{Asked, total};
+use ferrorail_engine::{ConnectionRow, Context, EngineError, NoHost, Shape, Team};
 use std::sync::Barrier;
 
 const WORD: Shape<'static> = Shape::Dense(Piece {
@@ -17,7 +17,7 @@ const WORD: Shape<'static> = Shape::Dense(Piece {
 const BARRIER: (&str, &str, &str) = ("barrier", "smp_dissemination", "eager");
 const ALLGATHER: (&str, &str, &str) = ("allgather", "smp_bruck", "eager");
 
-fn estimated(size: u32, settings: &Settings, used: &[(&str, &str, &str)]) -> Total {
+fn estimated(size: u32, settings: &Settings, used: &[(&str, &str, &str)]) -> ConnectionRow {
     let asked = Asked {
         topology: Topology::from_host_keys(&vec![0; size as usize], settings.node_size),
         rails: 2,
