@@ -233,15 +233,22 @@ mod tests {
         all_pairs: true,
     };
 
-    #[test]
-    fn forced_algorithms_outrank_the_table_and_land_by_size() {
-        let none = BTreeMap::new();
-        let bruck = BTreeMap::from([("allgather".to_owned(), "bruck".to_owned())]);
-        let chooser = |forced, zero_copy| Chooser {
+    fn force(collective: &str, algorithm: &str) -> BTreeMap<String, String> {
+        BTreeMap::from([(collective.to_owned(), algorithm.to_owned())])
+    }
+
+    fn chooser(forced: &BTreeMap<String, String>, zero_copy: Option<bool>) -> Chooser<'_> {
+        Chooser {
             table: Table::shipped(),
             forced,
             zero_copy,
-        };
+        }
+    }
+
+    #[test]
+    fn forced_algorithms_outrank_the_table_and_land_by_size() {
+        let none = BTreeMap::new();
+        let bruck = force("allgather", "bruck");
         let by_table = chooser(&none, None).choose(&QUERY);
         assert_eq!(by_table.variant.algorithm.name, "smp_bruck");
         assert!(matches!(by_table.by, ChosenBy::Rule(_)));
@@ -267,19 +274,14 @@ mod tests {
     #[test]
     fn what_is_forced_has_ports_of_its_own_and_may_go_by_size() {
         let choose = |collective: &str, text: &str, bytes| {
-            let forced = BTreeMap::from([(collective.to_owned(), text.to_owned())]);
-            let chooser = Chooser {
-                table: Table::shipped(),
-                forced: &forced,
-                zero_copy: None,
-            };
+            let forced = force(collective, text);
             let collective = Collective::from_name(collective).unwrap();
             let query = Query {
                 collective,
                 bytes,
                 ..QUERY
             };
-            let choice = chooser.choose(&query);
+            let choice = chooser(&forced, None).choose(&query);
             (choice.variant.to_string(), choice.by)
         };
         let forced = |text: &str| (text.to_owned(), ChosenBy::Forced);
@@ -301,17 +303,12 @@ mod tests {
 
     #[test]
     fn what_a_node_gathers_has_room_in_scratch_or_goes_in_pieces() {
-        let smp = BTreeMap::from([("gather".to_owned(), "smp_direct".to_owned())]);
-        let chooser = Chooser {
-            table: Table::shipped(),
-            forced: &smp,
-            zero_copy: Some(true),
-        };
+        let smp = force("gather", "smp_direct");
         let query = Query {
             collective: Collective::Gather,
             ..QUERY
         };
-        let choice = chooser.choose(&query);
+        let choice = chooser(&smp, Some(true)).choose(&query);
         assert_eq!(choice.protocol, Protocol::Rendezvous);
         let shape = Shape::even(4, 2, 2, 2);
         let protocol = |bytes, blocks| {
@@ -332,12 +329,8 @@ mod tests {
             collective: Collective::Allreduce,
             ..QUERY
         };
-        let smp = "smp_recursive_multiplying".to_owned();
-        let chooser = Chooser {
-            table: Table::shipped(),
-            forced: &BTreeMap::from([("allreduce".to_owned(), smp)]),
-            zero_copy: None,
-        };
+        let smp = force("allreduce", "smp_recursive_multiplying");
+        let chooser = chooser(&smp, None);
         let consecutive = Topology::from_sizes(&[2; 4]);
         let choice = chooser.choose_in_rank_order(&query, &consecutive);
         assert_eq!(choice.by, ChosenBy::Forced);

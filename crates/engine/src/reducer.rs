@@ -3,7 +3,6 @@
 use crate::EngineError;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_reduce::Kernel;
-use std::fmt;
 
 /// A reduction operation on elements of one type; the same on all ranks of a call.
 #[derive(Clone, Copy)]
@@ -111,15 +110,5 @@ unsafe fn call(
             std::ptr::copy(right, result, into.bytes);
         }
         operation.combine(left, result, elements, Order::FromFirst)
-    }
-}
-
-impl fmt::Debug for Reducer<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reducer")
-            .field("element_bytes", &self.element_bytes)
-            .field("commutes", &self.commutes)
-            .field("own", &matches!(self.combine, Combine::Kernel(_)))
-            .finish()
     }
 }

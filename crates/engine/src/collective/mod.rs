@@ -53,7 +53,7 @@ pub const OFFERED: &[Collective] = &[
 ];
 
 /// One call of a collective.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Call<'a> {
     collective: Collective,
     root: Rank,

@@ -4,7 +4,7 @@ use super::memory::Memory;
 use super::{MulticastRow, Waker, trial};
 use crate::{Context, EngineError};
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_base::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+use ferrorail_base::sync::{AtomicBool, Mutex, Ordering};
 use ferrorail_fabric::MulticastError;
 use ferrorail_fabric::multicast::{self, Group, Payload};
 use ferrorail_multicast::wire::{self, WireError};
@@ -29,7 +29,7 @@ const NEVER: Time = Time(u64::MAX);
 
 /// A leader's membership in the multicasts of its team.
 pub(crate) struct Leader {
-    inner: Mutex<Inner>,
+    pub(super) inner: Mutex<Inner>,
     context: Arc<Context>,
     /// Where the protocol's time begins.
     start: Instant,
@@ -91,10 +91,6 @@ impl Leader {
         Time(self.start.elapsed().as_nanos() as u64)
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock()
-    }
-
     /// Opens the next message of the session, which all leaders do in the same order: the leader of node `source`
     /// sends it, and it is, or is to be, in `memory`. `None` if this one is its source and has no channel for it yet.
     ///
@@ -109,7 +105,7 @@ impl Leader {
         memory: MemoryRange,
     ) -> Result<Option<MessageId>, EngineError> {
         let now = self.now();
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.check()?;
         if !inner.session.may_open(source) {
             // What says that a channel is free may have come.
@@ -145,7 +141,7 @@ impl Leader {
     /// # Errors
     /// If multicast failed for good.
     pub fn try_settle(&self, message: MessageId) -> Result<bool, EngineError> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         if inner.is_settled(message)? {
             return Ok(true);
         }
@@ -156,7 +152,7 @@ impl Leader {
 
     /// Uses the memory of `message` no more. What is not settled is lost to this leader.
     pub fn settle(&self, message: MessageId) {
-        self.lock().memory.forget(message);
+        self.inner.lock().memory.forget(message);
     }
 
     /// Receives what has come and sends what is due, unless somebody else does; whether anything moved.
@@ -202,7 +198,7 @@ impl Leader {
     /// No message is opened any more: sees to it that all have reached everybody.
     pub fn close(&self) {
         let now = self.now();
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.session.close(now);
         inner.due = NOW;
         inner.drive(now);
@@ -211,7 +207,7 @@ impl Leader {
 
     /// Whether no other leader needs this one any more, or multicast has failed.
     pub fn is_done(&self) -> bool {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.drive(self.now());
         self.count(&mut inner);
         inner.session.is_closed() || inner.check().is_err()
@@ -219,7 +215,7 @@ impl Leader {
 
     /// Tells the statistics what has happened since the last time.
     pub fn tell_statistics(&self) {
-        self.count(&mut self.lock());
+        self.count(&mut self.inner.lock());
     }
 
     fn count(&self, inner: &mut Inner) {

@@ -1,7 +1,7 @@
 //! The thread that drives the multicasts of a process while the program is elsewhere.
 
 use super::Leader;
-use ferrorail_base::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+use ferrorail_base::sync::{AtomicBool, Mutex, Ordering};
 use ferrorail_shm::spawn_quietly;
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};
@@ -79,7 +79,7 @@ impl Service {
 
     /// Drives `leader`, too, as long as it lives.
     pub fn add(&self, leader: &Arc<Leader>) {
-        self.shared.lock().push(Arc::downgrade(leader));
+        self.shared.leaders.lock().push(Arc::downgrade(leader));
     }
 
     /// Has all leaders tell the statistics what they have done.
@@ -91,12 +91,8 @@ impl Service {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Leader>>> {
-        self.leaders.lock()
-    }
-
     fn leaders(&self) -> Vec<Arc<Leader>> {
-        let mut leaders = self.lock();
+        let mut leaders = self.leaders.lock();
         leaders.retain(|leader| leader.strong_count() > 0);
         leaders.iter().filter_map(Weak::upgrade).collect()
     }

@@ -33,7 +33,7 @@ impl Leader {
     }
 
     fn arm(&self) -> Armed {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let descriptors = inner
             .groups
             .iter_mut()

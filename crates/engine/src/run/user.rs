@@ -156,7 +156,7 @@ impl Window {
 }
 
 /// The caller's memory in one operation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct UserBuffers<'a> {
     /// The contribution, which is only read.
     pub send: Side<'a>,
