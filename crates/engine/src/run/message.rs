@@ -9,7 +9,7 @@ use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
 use ferrorail_fabric::stripe::{Policy, RailTurn, Stripes, flag_value};
-use ferrorail_fabric::{LocalRegion, RemoteRegion, Ticket, Tracking};
+use ferrorail_fabric::{LocalRegion, RemoteRegion, Tracking};
 
 /// A message on its way to another node: where it is, where it goes, and what it raises there.
 #[derive(Clone, Copy)]
@@ -29,14 +29,6 @@ pub(super) struct Message<'m> {
     pub into_user: bool,
     /// The rail it keeps to.
     pub rail: Option<RailId>,
-}
-
-/// A word in the segment of `to`'s node, and the value that it is to take.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Word {
-    pub to: Rank,
-    pub offset: usize,
-    pub value: u64,
 }
 
 impl Message<'_> {
@@ -74,17 +66,22 @@ impl Run<'_> {
         self.rails().plan(turn, link, 0).chunks()[0].rail
     }
 
-    /// Puts `word`, and nothing else; `None` if there is no room for it yet.
-    pub(super) fn post_word(
+    /// Puts a value at an offset of the segment of `to`'s node, and nothing else; the rail that took it, or `None` if
+    /// there is no room for it yet. The operation awaits what is tracked.
+    pub(super) fn tell(
         &self,
         state: &mut State,
-        rail: RailId,
-        word: Word,
+        to: Rank,
+        word: (usize, u64),
         tracking: Tracking,
-    ) -> Result<Option<Ticket>, EngineError> {
-        let link = link_to(&mut state.links, word.to);
-        self.rails()
-            .put_word(link, rail, (word.offset, word.value), tracking)
+    ) -> Result<Option<RailId>, EngineError> {
+        let rail = self.next_rail(state, to);
+        let link = link_to(&mut state.links, to);
+        let ticket = self.rails().put_word(link, rail, word, tracking)?;
+        if tracking == Tracking::Tracked {
+            state.tickets.extend(ticket);
+        }
+        Ok(ticket.map(|_| rail))
     }
 }
 

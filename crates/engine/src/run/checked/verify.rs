@@ -5,7 +5,6 @@ use super::{ATTEMPTS_MAX, STAGED, low_byte, parts_of};
 use crate::EngineError;
 use crate::blocking_wait::Blocked;
 use crate::run::Run;
-use crate::run::message::Word;
 use crate::tag::number;
 use crate::team::state::State;
 use ferrorail_base::Rank;
@@ -60,7 +59,11 @@ impl Run<'_> {
                 Some((index, count)) => (index, self.damaged(from, slot, tag, count)?),
             },
         };
-        if !self.tell(state, from, index, ack(number(tag), attempt, damaged))? {
+        let (theirs, local) = self.map.layout_of(from);
+        let offset = theirs.ack(local, self.channel, index);
+        let word = (offset, ack(number(tag), attempt, damaged));
+        // It has to be there before this rank goes its own way.
+        if self.tell(state, from, word, Tracking::Tracked)?.is_none() {
             self.checking.found = Some((index, damaged));
             return Ok(Some(Blocked::Rail));
         }
@@ -144,23 +147,5 @@ impl Run<'_> {
         let bytes = usize::try_from(bytes).ok()?;
         let inside = start <= memory.bytes && bytes <= memory.bytes - start;
         inside.then(|| memory.slice(start, bytes))
-    }
-
-    /// Puts an acknowledgement to `to`; false if there is no room for it yet.
-    fn tell(
-        &self,
-        state: &mut State,
-        to: Rank,
-        index: u16,
-        value: u64,
-    ) -> Result<bool, EngineError> {
-        let rail = self.next_rail(state, to);
-        let (layout, local) = self.map.layout_of(to);
-        let offset = layout.ack(local, self.channel, index);
-        let word = Word { to, offset, value };
-        // It has to be there before this rank goes its own way.
-        let told = self.post_word(state, rail, word, Tracking::Tracked)?;
-        state.tickets.extend(told);
-        Ok(told.is_some())
     }
 }

@@ -6,7 +6,7 @@ use crate::EngineError;
 use crate::blocking_wait::Blocked;
 use crate::run::Run;
 use crate::run::checked::{ATTEMPTS_MAX, damaged};
-use crate::run::message::{Word, link_to};
+use crate::run::message::link_to;
 use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
@@ -164,14 +164,9 @@ impl Run<'_> {
 
     /// Asks for a credit; the rail that says so, or `None` if there is no room for it yet.
     fn ask(&self, state: &mut State, to: Rank) -> Result<Option<RailId>, EngineError> {
-        let rail = self.next_rail(state, to);
-        let word = Word {
-            to,
-            offset: Layout::of(self.map, to).request(self.map.rank),
-            value: state.staged.asked[to.index()],
-        };
-        let posted = self.post_word(state, rail, word, Tracking::Silent)?;
-        Ok(posted.map(|_| rail))
+        let offset = Layout::of(self.map, to).request(self.map.rank);
+        let credit = state.staged.asked[to.index()];
+        self.tell(state, to, (offset, credit), Tracking::Silent)
     }
 
     /// Rings the doorbell of `to`; false if there is no room for it yet. A put: a word that many raise

@@ -5,7 +5,6 @@ use super::transfers::{Answer, Incoming, Phase};
 use crate::EngineError;
 use crate::run::Run;
 use crate::run::checked::{ATTEMPTS_MAX, damaged, staged_flag};
-use crate::run::message::Word;
 use crate::tag::number;
 use crate::team::state::State;
 use ferrorail_base::Rank;
@@ -154,12 +153,7 @@ impl Run<'_> {
         tracking: Tracking,
     ) -> Result<bool, EngineError> {
         let offset = Layout::of(self.map, to).answer(self.map.rank);
-        let rail = self.next_rail(state, to);
-        let word = Word { to, offset, value };
-        let ticket = self.post_word(state, rail, word, tracking)?;
-        if tracking == Tracking::Tracked {
-            state.tickets.extend(ticket);
-        }
-        Ok(ticket.is_some())
+        let told = self.tell(state, to, (offset, value), tracking)?;
+        Ok(told.is_some())
     }
 }
