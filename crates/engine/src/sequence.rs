@@ -117,25 +117,6 @@ impl<const ENTRIES: usize> Entries<ENTRIES> {
     }
 }
 
-/// Number and eager slot of one operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct EagerAllocation {
-    /// The number, or its tag.
-    pub op: u64,
-    pub slot: u32,
-}
-
-impl EagerAllocation {
-    /// As [`Allocation::tagged`].
-    #[inline]
-    pub fn tagged(self, collective: Collective, root: Rank, bytes: usize) -> Self {
-        Self {
-            op: tag(self.op, collective, root, bytes),
-            ..self
-        }
-    }
-}
-
 /// Number and channel of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Allocation {
@@ -247,14 +228,11 @@ impl Sequence {
         }
     }
 
-    /// The next operation, carried by eager slots.
+    /// The number of the next operation, and the eager slot that carries it.
     #[inline]
-    pub fn next_eager(&mut self) -> EagerAllocation {
+    pub fn next_eager(&mut self) -> (u64, u32) {
         let op = self.count();
-        EagerAllocation {
-            op,
-            slot: self.eager.next(op, 1),
-        }
+        (op, self.eager.next(op, 1))
     }
 
     /// The next operation, of no bytes, which needs no channel and proves nothing.

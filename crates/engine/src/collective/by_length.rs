@@ -34,7 +34,7 @@ pub(super) fn run(
         above = form.share(map.topology.size());
         if longest > 0 {
             // SAFETY: the entry's caller vouches for its buffers.
-            unsafe { eager::run_short_blocks(map, state, call, form)? };
+            unsafe { eager::exchange(map, state, call, form, above, true)? };
         } else {
             state.sequence.next_eager();
         }

@@ -11,8 +11,7 @@ use crate::EngineError;
 use crate::blocking_wait::disagreement::{Expected, Messages};
 use crate::blocking_wait::{Blocked, BlockingWait};
 use crate::reducer::Reducer;
-use crate::sequence::EagerAllocation;
-use crate::tag::contradicts;
+use crate::tag::{contradicts, tag};
 use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
@@ -27,8 +26,15 @@ struct Block(MaybeUninit<[u8; BYTES_MAX]>);
 impl Block {
     const EMPTY: Self = Self(MaybeUninit::uninit());
 
+    #[inline]
     fn as_mut_ptr(&mut self) -> *mut u8 {
         self.0.as_mut_ptr().cast()
+    }
+
+    /// Its first `bytes` bytes.
+    #[inline]
+    fn range(&mut self, bytes: usize) -> MemoryRange {
+        MemoryRange::new(self.as_mut_ptr(), bytes)
     }
 }
 
@@ -51,33 +57,13 @@ pub(super) unsafe fn run(
     Ok(())
 }
 
-/// Exchanges those blocks of a vector form that have bytes and fit.
+/// Exchanges blocks that have room in `share` bytes: all, or where lengths differ `by_length` those that have bytes and
+/// fit.
 ///
 /// # Safety
 /// As [`run`].
-pub(super) unsafe fn run_short_blocks(
-    map: &Map,
-    state: &mut State,
-    call: &Call<'_>,
-    form: Form,
-) -> Result<(), EngineError> {
-    // SAFETY: the caller's contract.
-    unsafe {
-        exchange(
-            map,
-            state,
-            call,
-            form,
-            form.share(map.topology.size()),
-            true,
-        )
-    }
-}
-
-/// # Safety
-/// As [`run`].
 #[inline]
-unsafe fn exchange(
+pub(super) unsafe fn exchange(
     map: &Map,
     state: &mut State,
     call: &Call<'_>,
@@ -88,16 +74,15 @@ unsafe fn exchange(
     if state.sequence.is_full_eager() {
         super::wait_for_channel(map, state, state.sequence.needed_eager())?;
     }
+    let (op, slot) = state.sequence.next_eager();
     let mut exchange = Exchange {
         map,
         call,
         form,
         share,
         by_length,
-        allocation: state
-            .sequence
-            .next_eager()
-            .tagged(call.collective, call.root, call.bytes),
+        op: tag(op, call.collective, call.root, call.bytes),
+        slot,
         blocking_wait: None,
     };
     let includes = |ranks| ranks == Ranks::All || map.rank == call.root;
@@ -127,7 +112,9 @@ struct Exchange<'a> {
     share: usize,
     /// Whether only blocks that have bytes and fit are exchanged.
     by_length: bool,
-    allocation: EagerAllocation,
+    /// The operation's tag, and the slot that carries it.
+    op: u64,
+    slot: u32,
     blocking_wait: Option<BlockingWait<'a>>,
 }
 
@@ -156,7 +143,7 @@ impl Exchange<'_> {
             _ => &self.call.send,
         };
         let segment = self.map.segment();
-        let slot = segment.eager_slot(self.map.node_rank, self.allocation.slot);
+        let slot = segment.eager_slot(self.map.node_rank, self.slot);
         let mut any = false;
         for index in 0..side.count() {
             let block = side.block(index);
@@ -170,7 +157,7 @@ impl Exchange<'_> {
             }
         }
         if any {
-            slot.announce(self.allocation.op);
+            slot.announce(self.op);
             segment.doorbell().ring();
         }
     }
@@ -221,19 +208,16 @@ impl Exchange<'_> {
     unsafe fn reduce(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
         let dest = self.call.recv.block(0);
         let (mut result, mut theirs) = (Block::EMPTY, Block::EMPTY);
-        let of = |block: &mut Block| MemoryRange {
-            address: block.as_mut_ptr() as usize,
-            bytes: dest.bytes,
-        };
+        let bytes = dest.bytes;
         // SAFETY: both are private and have room for a block; the caller vouches for `recv`.
         unsafe {
-            self.read(0, of(&mut result))?;
+            self.read(0, result.range(bytes))?;
             for rank in 1..self.map.topology.size() {
-                self.read(rank, of(&mut theirs))?;
+                self.read(rank, theirs.range(bytes))?;
                 let (left, right) = (result.as_mut_ptr(), theirs.as_mut_ptr());
-                reducer.run(left, right, of(&mut result))?;
+                reducer.run(left, right, result.range(bytes))?;
             }
-            of(&mut result).copy_to(dest);
+            result.range(bytes).copy_to(dest);
         }
         Ok(())
     }
@@ -247,24 +231,21 @@ impl Exchange<'_> {
         let (rank, size) = (self.map.rank.0, self.map.topology.size());
         let (own, dest) = (self.call.send.block(0), self.call.recv.block(0));
         let (mut before, mut total) = (Block::EMPTY, Block::EMPTY);
-        let of = |block: &mut Block| MemoryRange {
-            address: block.as_mut_ptr() as usize,
-            bytes: dest.bytes,
-        };
+        let bytes = dest.bytes;
         // SAFETY: the blocks are private and have room; the caller vouches for the others.
         unsafe {
-            own.copy_to(of(&mut total));
+            own.copy_to(total.range(bytes));
             if rank > 0 {
-                self.read(rank - 1, of(&mut before))?;
+                self.read(rank - 1, before.range(bytes))?;
                 let (left, right) = (before.as_mut_ptr(), total.as_mut_ptr());
-                reducer.run(left, right, of(&mut total))?;
+                reducer.run(left, right, total.range(bytes))?;
             }
             if rank + 1 < size {
-                self.publish_block(of(&mut total));
+                self.publish_block(total.range(bytes));
             }
             match self.call.collective {
-                Collective::Scan => of(&mut total).copy_to(dest),
-                _ if rank > 0 => of(&mut before).copy_to(dest),
+                Collective::Scan => total.range(bytes).copy_to(dest),
+                _ if rank > 0 => before.range(bytes).copy_to(dest),
                 _ => {}
             }
         }
@@ -277,10 +258,10 @@ impl Exchange<'_> {
     /// The block is readable.
     unsafe fn publish_block(&self, block: MemoryRange) {
         let segment = self.map.segment();
-        let slot = segment.eager_slot(self.map.node_rank, self.allocation.slot);
+        let slot = segment.eager_slot(self.map.node_rank, self.slot);
         // SAFETY: the caller's contract.
         unsafe { slot.write(0, block.as_ptr(), block.bytes) };
-        slot.announce(self.allocation.op);
+        slot.announce(self.op);
         segment.doorbell().ring();
     }
 
@@ -303,10 +284,10 @@ impl Exchange<'_> {
             return Ok(());
         }
         let segment = self.map.segment();
-        let slot = segment.eager_slot(NodeRank(rank), self.allocation.slot);
+        let slot = segment.eager_slot(NodeRank(rank), self.slot);
         let at = self.offset(rank, self.map.rank.0);
         // SAFETY: the caller vouches for `into`.
-        while !unsafe { slot.try_read_raw(self.allocation.op, at, into.as_ptr(), into.bytes) } {
+        while !unsafe { slot.try_read_raw(self.op, at, into.as_ptr(), into.bytes) } {
             self.idle(Rank(rank))?;
         }
         Ok(())
@@ -318,7 +299,7 @@ impl Exchange<'_> {
             .blocking_wait
             .get_or_insert_with(|| BlockingWait::new(map, name));
         wait.expect(Expected {
-            tag: self.allocation.op,
+            tag: self.op,
             messages: Messages::EagerSlot(NodeRank(of.0)),
         });
         match wait.idle(Blocked::Node, || format!("rank {of}")) {
@@ -332,11 +313,8 @@ impl Exchange<'_> {
     /// Whether `of`, whose arguments differ, is in an eager call too. Each has then used one number and one slot,
     /// and said before what it had to say, unless a scan had to pass something on.
     fn is_in_step(&self, of: Rank) -> bool {
-        let slot = self
-            .map
-            .segment()
-            .eager_slot(NodeRank(of.0), self.allocation.slot);
+        let slot = self.map.segment().eager_slot(NodeRank(of.0), self.slot);
         let passes_on = matches!(self.call.collective, Collective::Scan | Collective::Exscan);
-        !self.by_length && !passes_on && contradicts(slot.value(), self.allocation.op)
+        !self.by_length && !passes_on && contradicts(slot.value(), self.op)
     }
 }

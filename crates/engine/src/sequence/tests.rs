@@ -155,12 +155,12 @@ fn eager_slots_are_used_again_only_when_known_free() {
     sequence.next(CHANNEL);
     sequence.synchronised();
     assert!(!sequence.is_full_eager());
-    let first = sequence.next_eager();
+    let (_, first) = sequence.next_eager();
     sequence.synchronised();
-    let second = sequence.next_eager();
-    assert_ne!(first.slot, second.slot);
+    let (op, second) = sequence.next_eager();
+    assert_ne!(first, second);
     sequence.synchronised();
-    assert_eq!(sequence.completed, second.op - 1, "not the last one");
+    assert_eq!(sequence.completed, op - 1, "not the last one");
 }
 
 #[test]
