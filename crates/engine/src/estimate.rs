@@ -6,6 +6,7 @@
 use crate::choice::{Chooser, all_pairs_fit, by_length, is_left, protocol_name};
 use crate::collective::OFFERED;
 use crate::rails::{RailsKind, connection};
+use crate::selection::Selector;
 use crate::shared_settings::{SharedSettings, Tuning};
 use crate::team::create::SIZE_MAX;
 use crate::team::memory::{layouts, registered};
@@ -13,8 +14,8 @@ use crate::{ConnectionRow, EngineError};
 use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_base::{NodeId, Rank, Topology};
 use ferrorail_coll::named::{Variant, variant};
-use ferrorail_coll::select::{Query, Table};
-use ferrorail_coll::{Collective, Protocol, Request, find_collective};
+use ferrorail_coll::select::Table;
+use ferrorail_coll::{Collective, Protocol, find_collective};
 use ferrorail_fabric::Connections;
 use ferrorail_shm::NodeLayout;
 use serde::Serialize;
@@ -130,17 +131,13 @@ pub fn estimate(asked: &Asked, settings: &Settings) -> Result<Estimate, EngineEr
                     collective: collective.name(),
                     algorithm: choice.0.to_string(),
                     protocol: protocol_name(choice.1),
-                    from_bytes: if class == 0 {
-                        0
-                    } else {
-                        (1 << (class - 1)) + 1
-                    },
+                    from_bytes: class.checked_sub(1).map_or(0, |below| (1 << below) + 1),
                     to_bytes: None,
-                    left_to_host: is_left(choice.0.algorithm, team.all_pairs),
+                    left_to_host: is_left(choice.0.algorithm, team.selector.all_pairs),
                     need: team.need(&peers),
                 });
                 join(&mut all, &peers);
-                if !is_all_to_all(collective) {
+                if !matches!(collective, Collective::Alltoall | Collective::Alltoallv) {
                     join(&mut without, &peers);
                 }
                 last = Some(choice);
@@ -178,17 +175,20 @@ pub fn total<'n>(
         let collective = find_collective(collective).map_err(|error| none(&error))?;
         whole |= collective != Collective::Barrier;
         let algorithm = variant(collective, algorithm).map_err(|error| none(&error))?;
-        let protocols = [Protocol::Eager, Protocol::Rendezvous];
-        let protocol = protocols
-            .into_iter()
-            .find(|&to| protocol_name(to) == protocol);
+        let mut protocols = [Protocol::Eager, Protocol::Rendezvous].into_iter();
+        let protocol = protocols.find(|&to| protocol_name(to) == protocol);
         let protocol = protocol.ok_or_else(|| none(&"no such protocol"))?;
         join(&mut all, &team.peers(collective, algorithm, protocol));
     }
     let counts = all.iter().map(|peers| peers.len() as u64);
     let peers: u64 = counts.clone().sum();
     let connections = team.connection.times(peers);
-    let layouts = layouts(team.topology, &shared, team.rails.into(), team.all_pairs);
+    let layouts = layouts(
+        team.selector.topology,
+        &shared,
+        team.selector.rails.into(),
+        team.selector.all_pairs,
+    );
     Ok(ConnectionRow {
         peers,
         peers_max: counts.max().unwrap_or(0),
@@ -203,20 +203,10 @@ pub fn total<'n>(
     })
 }
 
-fn is_all_to_all(collective: Collective) -> bool {
-    matches!(collective, Collective::Alltoall | Collective::Alltoallv)
-}
-
 /// A team that nobody has made.
 struct Imagined<'a> {
-    topology: &'a Topology,
-    settings: &'a Settings,
+    selector: Selector<'a>,
     shared: &'a SharedSettings,
-    table: &'a Table,
-    rails: u8,
-    ports: u8,
-    /// Whether every rank may connect to every other.
-    all_pairs: bool,
     connection: Connections,
     fabric: &'static str,
     /// Ranks looked at, whole nodes.
@@ -245,10 +235,9 @@ impl<'a> Imagined<'a> {
             FabricChoice::Verbs | FabricChoice::Auto => (RailsKind::Verbs, "verbs"),
         };
         // A team on one node opens no rails and counts as having one.
-        let rails = if topology.node_count() == 1 {
-            1
-        } else {
-            asked.rails
+        let rails = match topology.node_count() {
+            1 => 1,
+            _ => asked.rails,
         };
         let nodes: BTreeSet<u32> = match topology.size() {
             ..=WHOLE_MAX => (0..topology.node_count()).collect(),
@@ -258,36 +247,30 @@ impl<'a> Imagined<'a> {
         let of_node = |node: &u32| topology.ranks_of(NodeId(*node)).iter().copied();
         Self {
             looked_at: nodes.iter().flat_map(of_node).collect(),
-            topology,
-            settings,
+            selector: Selector {
+                topology,
+                chooser: Chooser {
+                    table: tuning.unwrap_or_else(|| Table::shipped()),
+                    forced: &settings.algorithm,
+                    zero_copy: settings.zero_copy,
+                },
+                rails,
+                ports: asked.ports.or(settings.ports).unwrap_or(rails),
+                leaders: settings.leaders,
+                zero_copy: settings.zero_copy.unwrap_or(true),
+                multicast: settings.multicast,
+                all_pairs: all_pairs_fit(topology, rails, settings.queue_pairs_max),
+                scratch_setting: settings.scratch_bytes,
+            },
             shared,
-            table: tuning.unwrap_or_else(|| Table::shipped()),
-            rails,
-            ports: asked.ports.or(settings.ports).unwrap_or(rails),
-            all_pairs: all_pairs_fit(topology, rails, settings.queue_pairs_max),
             connection: connection(kind, rails),
             fabric,
         }
     }
 
     fn choose(&self, collective: Collective, class: u32) -> (Variant, Protocol) {
-        let chooser = Chooser {
-            table: self.table,
-            forced: &self.settings.algorithm,
-            zero_copy: self.settings.zero_copy,
-        };
-        let choice = chooser.choose(&Query {
-            collective,
-            bytes: 1 << class,
-            ranks: self.topology.size(),
-            nodes: self.topology.node_count(),
-            node_size_max: self.topology.node_size_max(),
-            rails: self.rails,
-            ports: self.ports,
-            zero_copy: self.settings.zero_copy.unwrap_or(true),
-            multicast: self.settings.multicast,
-            all_pairs: self.all_pairs,
-        });
+        let ranks = (Rank(0), Rank(0));
+        let choice = self.selector.choose(collective, 1 << class, false, ranks);
         (choice.variant, choice.protocol)
     }
 
@@ -297,28 +280,20 @@ impl<'a> Imagined<'a> {
 
     /// Peers on other nodes that the schedules name.
     fn peers(&self, collective: Collective, chosen: Variant, protocol: Protocol) -> Peers {
-        if is_left(chosen.algorithm, self.all_pairs) {
+        if is_left(chosen.algorithm, self.selector.all_pairs) {
             return self.nobody();
         }
-        let ports = chosen.ports.unwrap_or(self.ports);
         let both = by_length(collective) && protocol == Protocol::Rendezvous;
         let of_rank = |&rank: &Rank| {
             let of_protocol = |protocol| {
-                let request = Request {
-                    topology: self.topology,
-                    rank,
-                    ports,
-                    leaders: self.settings.leaders.unwrap_or(ports),
-                    protocol,
-                    root: Rank(0),
-                };
-                (chosen.algorithm.build)(&request).peers()
+                let schedule = self.selector.schedule(chosen, protocol, Rank(0), rank);
+                schedule.peers()
             };
             let mut peers = of_protocol(protocol);
             if both {
                 peers.extend(of_protocol(Protocol::Eager));
             }
-            let elsewhere = |peer: &Rank| !self.topology.same_node(*peer, rank);
+            let elsewhere = |peer: &Rank| !self.selector.topology.same_node(*peer, rank);
             peers.into_iter().filter(elsewhere).collect()
         };
         self.looked_at.iter().map(of_rank).collect()
@@ -332,9 +307,9 @@ impl<'a> Imagined<'a> {
     /// Given the number of peers of each rank looked at.
     fn need_of(&self, counts: &[u64]) -> Need {
         let rank = counts.iter().copied().max().unwrap_or(0);
-        let mut by_node = vec![0; self.topology.node_count() as usize];
+        let mut by_node = vec![0; self.selector.topology.node_count() as usize];
         for (rank, count) in self.looked_at.iter().zip(counts) {
-            by_node[self.topology.node_of(*rank).index()] += count;
+            by_node[self.selector.topology.node_of(*rank).index()] += count;
         }
         let node = by_node.into_iter().max().unwrap_or(0);
         let (rank, node) = (self.connection.times(rank), self.connection.times(node));
@@ -348,13 +323,18 @@ impl<'a> Imagined<'a> {
     }
 
     fn finish(&self, rows: Vec<Row>, without: &Peers, all: &Peers) -> Estimate {
-        let topology = self.topology;
+        let topology = self.selector.topology;
         let everyone = |rank: &Rank| {
             let node = topology.ranks_of(topology.node_of(*rank)).len() as u64;
             u64::from(topology.size()) - node
         };
         let everyone: Vec<u64> = self.looked_at.iter().map(everyone).collect();
-        let layouts = layouts(topology, self.shared, self.rails.into(), self.all_pairs);
+        let layouts = layouts(
+            topology,
+            self.shared,
+            self.selector.rails.into(),
+            self.selector.all_pairs,
+        );
         let largest = layouts.iter().max_by_key(|layout| layout.local_ranks);
         let largest = largest.expect("a team has a node");
         let channels = 0..largest.channel_count();
@@ -365,8 +345,8 @@ impl<'a> Imagined<'a> {
             ranks: topology.size(),
             nodes: topology.node_count(),
             node_size: topology.node_size_max(),
-            rails: self.rails,
-            ports: self.ports,
+            rails: self.selector.rails,
+            ports: self.selector.ports,
             fabric: self.fabric,
             ranks_max: SIZE_MAX,
             connection_bytes: self.connection.bytes,

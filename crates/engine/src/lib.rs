@@ -3,7 +3,8 @@
 //! * [`Context`]: one per process; settings, the host's progress, rails, statistics;
 //! * [`Team`]: one per communicator; made, used and freed collectively;
 //! * [`choice`]: which algorithm runs for a size, chosen from what every rank knows, and why;
-//! * `plan`: the choice with its schedule, kept for the next call;
+//! * `selection`: the choice with its schedule, of a team made or imagined;
+//! * `plan`: both, kept for the next call;
 //! * `run`: the state machine that executes a schedule step by step and never blocks;
 //! * `blocking_wait`: how a blocking call waits, and finds out that a peer will not come;
 //! * `multicast`: reliable multicasts between the leaders of a team's nodes;
@@ -43,6 +44,7 @@ mod report;
 mod rows;
 mod run;
 mod segment;
+mod selection;
 mod sequence;
 mod share;
 mod shared_settings;

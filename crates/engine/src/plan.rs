@@ -3,19 +3,16 @@
 //! A choice is made only from what every rank knows (architecture invariant 1): the collective, the
 //! team, the size class, and the settings agreed at team creation.
 
-use crate::choice::{
-    Choice, Chooser, ChosenBy, by_length, piece_bytes, protocol_name, scratch_bytes,
-    settled_protocol,
-};
+use crate::choice::{Chooser, ChosenBy, by_length, piece_bytes, protocol_name};
 use crate::collective::form::{Form, form};
+use crate::selection::Selector;
 use crate::stats::{CallCount, CallKey, Stats};
 use crate::team::map::Map;
 use ferrorail_base::Rank;
 use ferrorail_base::units::size_class;
-use ferrorail_coll::cost::{Model, Shape, predict_in_pieces};
+use ferrorail_coll::cost::{Model, predict_in_pieces};
 use ferrorail_coll::named::Variant;
-use ferrorail_coll::select::Query;
-use ferrorail_coll::{Algorithm, Buffer, Collective, Protocol, Request, Schedule, Step};
+use ferrorail_coll::{Buffer, Collective, Protocol, Schedule, Step};
 use std::collections::HashMap;
 
 /// What a plan is chosen by.
@@ -66,8 +63,6 @@ impl PlanKey {
 pub(crate) struct Plan {
     key: PlanKey,
     pub protocol: Protocol,
-    /// k.
-    ports: u8,
     /// The algorithm as it was chosen.
     pub variant: Variant,
     by: ChosenBy,
@@ -199,29 +194,19 @@ impl Plan {
             collective, root, ..
         } = key;
         let topology = &map.topology;
-        let choice = choose(map, key, multicast);
+        let selector = selector(map, multicast);
+        let ranks = (root, map.rank);
+        let choice = selector.choose(collective, key.bytes(), key.in_rank_order, ranks);
         let (variant, protocol, by) = (choice.variant, choice.protocol, choice.by);
-        let Variant { algorithm, ports } = variant;
-        let ports = ports.unwrap_or_else(|| map.ports());
-        let protocol = match protocol {
-            Protocol::Eager => protocol,
-            Protocol::Rendezvous => {
-                let blocks =
-                    schedule(map, algorithm, ports, protocol, root, map.rank).scratch_blocks;
-                let scratch =
-                    scratch_bytes(map.settings.scratch_bytes, topology.size(), map.all_pairs);
-                let shape = map.shape(ports);
-                settled_protocol(&choice, collective, &shape, key.bytes(), blocks, scratch)
-            }
-        };
+        let algorithm = variant.algorithm;
         let by_length = by_length(collective);
         let both = by_length && protocol == Protocol::Rendezvous;
-        let route = |protocol| Route::new(map, algorithm, ports, protocol, root);
+        let route = |to| Route::new(map, selector.schedule(variant, to, root, map.rank), to);
         tracing::debug!(
             collective = collective.name(),
             bytes_max = key.bytes(),
             algorithm = algorithm.name,
-            ports,
+            ports = selector.ports(variant),
             protocol = protocol_name(protocol),
             by = %by,
             "chosen"
@@ -230,7 +215,6 @@ impl Plan {
             key,
             parts: algorithm.cut.parts(topology.size()),
             protocol,
-            ports,
             variant,
             by,
             route: route(if both { Protocol::Eager } else { protocol }),
@@ -255,8 +239,9 @@ impl Plan {
             Some(_) => Protocol::Eager,
             None => self.protocol,
         };
-        let (algorithm, ports) = (self.variant.algorithm, self.ports);
-        schedule(map, algorithm, ports, protocol, self.key.root, rank).peers()
+        let selector = selector(map, true);
+        let schedule = selector.schedule(self.variant, protocol, self.key.root, rank);
+        schedule.peers()
     }
 
     /// What has been counted since the last time.
@@ -264,7 +249,8 @@ impl Plan {
         let calls = std::mem::take(&mut self.calls);
         let bytes = std::mem::take(&mut self.bytes);
         let runs = std::mem::take(&mut self.runs);
-        let shape = map.shape(self.ports);
+        let selector = selector(map, true);
+        let shape = selector.shape(self.variant);
         let puts = |step: &&Step| matches!(step, Step::Put { .. } | Step::Multicast { .. });
         let puts = self.route.schedule.steps.iter().filter(puts).count() as u64;
         let mean = bytes.div_ceil(calls.max(1));
@@ -273,19 +259,19 @@ impl Plan {
             bytes,
             rounds: runs * (self.variant.algorithm.work)(&shape, self.protocol).rounds,
             messages: runs * puts,
-            predicted_ns: calls as f64 * self.predict(map, &shape, mean),
+            predicted_ns: calls as f64 * self.predict(map, &selector, mean),
         }
     }
 
     /// Predicted time of a call of `bytes`.
-    fn predict(&self, map: &Map, shape: &Shape, bytes: u64) -> f64 {
+    fn predict(&self, map: &Map, selector: &Selector<'_>, bytes: u64) -> f64 {
         let algorithm = self.variant.algorithm;
         let model = Model {
             stripe_bytes: map.settings.stripe_threshold,
             ..Model::default()
         };
         let blocks = self.route.schedule.scratch_blocks;
-        let scratch = scratch_bytes(map.settings.scratch_bytes, shape.ranks, map.all_pairs);
+        let (shape, scratch) = (&selector.shape(self.variant), selector.scratch_bytes());
         let piece = match self.protocol {
             Protocol::Eager => {
                 let collective = self.key.collective;
@@ -298,8 +284,7 @@ impl Plan {
 }
 
 impl Route {
-    fn new(map: &Map, algorithm: &Algorithm, ports: u8, protocol: Protocol, root: Rank) -> Self {
-        let schedule = schedule(map, algorithm, ports, protocol, root, map.rank);
+    fn new(map: &Map, schedule: Schedule, protocol: Protocol) -> Self {
         // Within a node the CPU copies.
         let far = |peer: Rank| !map.topology.same_node(peer, map.rank);
         let puts_from = |buffer| {
@@ -321,49 +306,22 @@ impl Route {
     }
 }
 
-/// What `rank` does.
-fn schedule(
-    map: &Map,
-    algorithm: &Algorithm,
-    ports: u8,
-    protocol: Protocol,
-    root: Rank,
-    rank: Rank,
-) -> Schedule {
-    let mut schedule = (algorithm.build)(&Request {
+/// The team, as its choices see it.
+fn selector(map: &Map, multicast: bool) -> Selector<'_> {
+    let settings = &map.settings;
+    Selector {
         topology: &map.topology,
-        rank,
-        ports,
-        leaders: map.leaders(ports),
-        protocol,
-        root,
-    });
-    // With fewer ports than rails some rails would be nobody's.
-    schedule.own_rails &= map.rail_count() <= ports;
-    schedule
-}
-
-/// The choice in force for `key`.
-fn choose(map: &Map, key: PlanKey, multicast: bool) -> Choice {
-    let chooser = Chooser {
-        table: map.table(),
-        forced: &map.settings.algorithm,
-        zero_copy: map.settings.zero_copy,
-    };
-    let query = Query {
-        collective: key.collective,
-        bytes: key.bytes(),
-        ranks: map.topology.size(),
-        nodes: map.topology.node_count(),
-        node_size_max: map.topology.node_size_max(),
+        chooser: Chooser {
+            table: map.table(),
+            forced: &settings.algorithm,
+            zero_copy: settings.zero_copy,
+        },
         rails: map.rail_count(),
-        ports: map.ports(),
+        ports: settings.ports.unwrap_or_else(|| map.rail_count()),
+        leaders: settings.leaders,
         zero_copy: map.zero_copy,
-        multicast: multicast && map.settings.multicast,
+        multicast: multicast && settings.multicast,
         all_pairs: map.all_pairs,
-    };
-    match key.in_rank_order {
-        true => chooser.choose_in_rank_order(&query, &map.topology),
-        false => chooser.choose(&query),
+        scratch_setting: settings.scratch_bytes,
     }
 }

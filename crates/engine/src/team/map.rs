@@ -8,7 +8,6 @@ use crate::shared_settings::SharedSettings;
 use crate::{Context, EngineError, waiting};
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use ferrorail_base::{NodeId, NodeRank, ProcessId, RailId, Rank, Topology};
-use ferrorail_coll::cost::Shape;
 use ferrorail_coll::select::Table;
 use ferrorail_fabric::stripe::{Planner, RailTurn, Stripes};
 use ferrorail_fabric::{
@@ -135,22 +134,6 @@ impl Map {
     #[inline]
     pub fn multicast_leader(&self) -> Option<&Arc<Leader>> {
         self.multicasts.get()?.leader()
-    }
-
-    /// k of the multi-port algorithms.
-    pub fn ports(&self) -> u8 {
-        self.settings.ports.unwrap_or_else(|| self.rail_count())
-    }
-
-    /// Most leaders that a node may have in an algorithm with k = `ports`.
-    pub fn leaders(&self, ports: u8) -> u8 {
-        self.settings.leaders.unwrap_or(ports)
-    }
-
-    /// What costs of an algorithm with k = `ports` depend on.
-    pub fn shape(&self, ports: u8) -> Shape {
-        Shape::of(&self.topology, ports, self.rail_count())
-            .led_by(&self.topology, self.leaders(ports))
     }
 
     /// The selection table in force.

@@ -114,6 +114,24 @@ fn leaders_connect_and_others_do_not() {
     assert_eq!(row.need.queue_pairs_of_node, 5, "the leader's");
 }
 
+/// What a node gathers on its way to user memory goes in pieces, where scratch has no room for all of it.
+#[test]
+fn protocols_are_those_that_calls_have() {
+    let settings = Settings {
+        algorithm: [("gather".to_owned(), "smp_direct".to_owned())].into(),
+        zero_copy: Some(true),
+        scratch_bytes: 64 << 10,
+        ..Settings::default()
+    };
+    let estimate = of(4, 2, 2, &settings);
+    let rows = estimate
+        .rows
+        .iter()
+        .filter(|row| row.collective == "gather");
+    let found: Vec<_> = rows.map(|row| (row.protocol, row.to_bytes)).collect();
+    assert_eq!(found, [("rendezvous", Some(32 << 10)), ("eager", None)]);
+}
+
 #[test]
 fn scratch_follows_its_setting_and_loopback_has_no_queue_pairs() {
     let settings = |scratch_bytes| Settings {
