@@ -6,7 +6,7 @@ use crate::stats::Stats;
 use crate::window::ServiceThread;
 use ferrorail_base::ProcessId;
 use ferrorail_base::config::Settings;
-use ferrorail_base::sync::{Mutex, MutexGuard};
+use ferrorail_base::sync::Mutex;
 use ferrorail_bootstrap::HostInfo;
 use ferrorail_fabric::{FabricError, RailInfo};
 use ferrorail_rdma_transport::failover::Watchdog;
@@ -31,8 +31,9 @@ impl Host for NoHost {
 /// One per process.
 pub struct Context {
     settings: Settings,
-    process: ProcessId,
-    host: Box<dyn Host>,
+    /// This process, as found when there were descriptors to find it with.
+    pub(crate) process: ProcessId,
+    pub(crate) host: Box<dyn Host>,
     stats: Stats,
     /// Those opened so far.
     rails: Mutex<Vec<(RailsKind, Arc<Rails>)>>,
@@ -46,7 +47,7 @@ pub struct Context {
     multicast_service: Mutex<Option<Arc<Service>>>,
     warned: Mutex<HashSet<String>>,
     /// Processes whose memory this one was found to read.
-    reached: Mutex<HashSet<ProcessId>>,
+    pub(crate) reached: Mutex<HashSet<ProcessId>>,
     /// Where this process runs, once asked.
     numa_node: OnceLock<Option<u32>>,
 }
@@ -72,28 +73,14 @@ impl Context {
         })
     }
 
-    /// Processes whose memory this one was found to read.
-    pub(crate) fn reached(&self) -> MutexGuard<'_, HashSet<ProcessId>> {
-        self.reached.lock()
-    }
-
     /// This process's settings. Where ranks must agree a team has those it was made with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// This process, as found when there were descriptors to find it with.
-    pub(crate) fn process(&self) -> ProcessId {
-        self.process
-    }
-
     /// Counters of this process.
     pub fn stats(&self) -> &Stats {
         &self.stats
-    }
-
-    pub(crate) fn host(&self) -> &dyn Host {
-        &*self.host
     }
 
     pub(crate) fn rails(&self, kind: RailsKind) -> Result<Arc<Rails>, FabricError> {
@@ -146,16 +133,11 @@ impl Context {
 
     /// What the multicasts of this process have come to up to now.
     pub fn multicasts(&self) -> MulticastRow {
-        self.count_multicasts();
-        self.stats().multicast()
-    }
-
-    /// Has the statistics up to date about multicasts.
-    pub(crate) fn count_multicasts(&self) {
         let service = self.multicast_service.lock().clone();
         if let Some(service) = service {
             service.tell_statistics();
         }
+        self.stats().multicast()
     }
 
     /// Ends the threads that look after rails and windows.

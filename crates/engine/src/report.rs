@@ -138,7 +138,6 @@ impl Context {
     }
 
     fn own_report(&self) -> Report {
-        self.count_multicasts();
         let (collectives, forwarded) = self.stats().rows();
         let mut rails = Vec::new();
         for fabric in self.opened_rails() {
@@ -169,9 +168,9 @@ impl Context {
             host_packing: self.stats().host_packing(),
             checked_messages: self.stats().checked_messages(),
             zero_copy: self.stats().zero_copy(),
-            multicast: self.stats().multicast(),
+            multicast: self.multicasts(),
             connections: self.connections(),
-            windows: self.stats().windows().rows(),
+            windows: self.stats().windows.lock().clone(),
         }
     }
 

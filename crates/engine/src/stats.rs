@@ -2,8 +2,8 @@
 
 use crate::choice::ChosenBy;
 use crate::multicast::MulticastRow;
-use crate::rows::{Row, add_fields};
-use crate::window::statistics::WindowRows;
+use crate::rows::{Row, add_fields, merge};
+use crate::window::statistics::WindowRow;
 use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
 use ferrorail_coll::named::Variant;
 use serde::{Deserialize, Serialize};
@@ -55,9 +55,10 @@ impl Counter {
 /// Counters of one process. Teams add to them when they are freed.
 #[derive(Debug, Default)]
 pub struct Stats {
-    windows: WindowRows,
-    calls: Mutex<BTreeMap<CallKey, CallCount>>,
-    forwarded: Mutex<BTreeMap<(&'static str, &'static str), Count>>,
+    /// What was done on windows that are freed.
+    pub(crate) windows: Mutex<Vec<WindowRow>>,
+    calls: Mutex<Vec<CallRow>>,
+    forwarded: Mutex<Vec<ForwardRow>>,
     host_packing: Mutex<HostPackingRow>,
     /// Messages that are checked end to end.
     pub(crate) checked: Counter,
@@ -220,18 +221,9 @@ impl ForwardRow {
 }
 
 impl Stats {
-    /// What was done on windows that are freed.
-    pub fn windows(&self) -> &WindowRows {
-        &self.windows
-    }
-
-    pub(crate) fn called(&self, key: CallKey, count: CallCount) {
-        if count.calls == 0 {
-            return;
-        }
-        let mut calls = self.calls.lock();
-        let sum = calls.entry(key).or_default();
-        add_fields!(sum, count, calls bytes rounds messages predicted_ns);
+    /// Counts calls that ran here.
+    pub(crate) fn called(&self, row: CallRow) {
+        merge(&mut self.calls.lock(), row);
     }
 
     /// Counts a call that was left to the host MPI.

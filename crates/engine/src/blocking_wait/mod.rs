@@ -143,7 +143,7 @@ impl<'a> BlockingWait<'a> {
     /// One step of the waiting ladder.
     fn wait(&mut self, blocked: Blocked, leader: Option<&Arc<Leader>>) {
         let segment = self.map.segment();
-        let poke = &mut || self.map.context.host().poke();
+        let poke = &mut || self.map.context.host.poke();
         match (blocked, leader) {
             (Blocked::Node, _) => {
                 let doorbell = match self.for_quiescence {

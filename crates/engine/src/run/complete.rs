@@ -38,12 +38,12 @@ impl Run<'_> {
         collective: &'static str,
     ) -> Result<(), EngineError> {
         let mut blocking_wait = BlockingWait::new(self.map, collective);
-        let mut seen = (self.next, state.staged.moved());
+        let mut seen = (self.next, state.staged.moved);
         loop {
             match self.advance(state)? {
                 Advance::Done => return Ok(()),
                 Advance::Pending(blocked) => {
-                    let now = (self.next, state.staged.moved());
+                    let now = (self.next, state.staged.moved);
                     if now != seen {
                         seen = now;
                         blocking_wait.renew();

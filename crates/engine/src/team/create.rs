@@ -123,7 +123,7 @@ fn introduce(
     context: &Context,
     own: &Settings,
 ) -> Result<(SharedSettings, Tuning, Vec<ProcessId>, Vec<u64>), EngineError> {
-    let place = (context.process(), oob.host_key());
+    let place = (context.process, oob.host_key());
     let mine = (SharedSettings::of(own), place);
     let all = gather(oob, "introduction", &mine)?;
     let (mut all, places): (Vec<_>, Vec<_>) = all.into_iter().unzip();

@@ -198,7 +198,7 @@ impl Map {
         let here = peer.host == own.host;
         let reads = self.settings.cma && here && Cma::of(peer).reads(address, expect);
         if reads {
-            self.context.reached().insert(peer);
+            self.context.reached.lock().insert(peer);
         }
         reads
     }

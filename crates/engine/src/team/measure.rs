@@ -139,7 +139,7 @@ fn trial(
             return Ok(true);
         }
         fabric.progress()?;
-        map.context.host().poke();
+        map.context.host.poke();
         if Instant::now() > deadline {
             return Ok(false);
         }

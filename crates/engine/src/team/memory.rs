@@ -200,7 +200,7 @@ fn small_channels(slots: u32, rails: u32) -> u32 {
 /// Whether this rank has read the memory of every other before, in a team that stays on the node: then it reads that
 /// of this team's ranks as well, and nobody need ask it.
 fn knows_all(map: &Map) -> bool {
-    let reached = map.context.reached();
+    let reached = map.context.reached.lock();
     map.settings.cma
         && map.topology.node_count() == 1
         && map

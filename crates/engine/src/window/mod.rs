@@ -24,9 +24,11 @@ pub(crate) use service::ServiceThread;
 
 use crate::rails::Rails;
 use crate::reducer::Order;
+use crate::rows::merge;
 use crate::{Context, EngineError, LocalReduction, Team};
 use ferrorail_base::Rank;
 use ferrorail_onesided::window;
+use statistics::WindowRow;
 use std::sync::Arc;
 
 /// An operation of the host's, for [`Update::Call`].
@@ -108,8 +110,8 @@ impl Window {
     pub fn close(&self) -> Result<(), EngineError> {
         self.onesided.close()?;
         self.stop_service();
-        let rows = self.context.stats().windows();
-        rows.freed(self.spec.memory, &self.onesided);
+        let row = WindowRow::of(self.spec.memory, &self.onesided);
+        merge(&mut self.context.stats().windows.lock(), row);
         Ok(())
     }
 

@@ -36,7 +36,7 @@ impl ProcessContext for Processes {
     }
 
     fn poke(&self) {
-        self.context.host().poke();
+        self.context.host.poke();
     }
 
     fn registered(&self) {

@@ -1,8 +1,8 @@
 //! What the statistics say of windows.
 
 use super::{Memory, OneSided};
-use crate::rows::{Row, add_fields, merge};
-use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
+use crate::rows::{Row, add_fields};
+use ferrorail_base::sync::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
@@ -55,16 +55,12 @@ pub struct WindowRow {
     pub evicted: u64,
 }
 
-/// Rows of windows freed so far.
-#[derive(Debug, Default)]
-pub struct WindowRows(Mutex<Vec<WindowRow>>);
-
-impl WindowRows {
-    /// Counts a window that is freed.
-    pub(super) fn freed(&self, memory: Memory, window: &OneSided) {
+impl WindowRow {
+    /// What was done on a window that is freed.
+    pub(super) fn of(memory: Memory, window: &OneSided) -> Self {
         let counters = window.counters();
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let row = WindowRow {
+        Self {
             memory: memory.name().into(),
             atomics: window.atomics().into(),
             lock: window.lock_algorithm().name().into(),
@@ -82,13 +78,7 @@ impl WindowRows {
             kept: count(&counters.kept),
             reused: count(&counters.reused),
             evicted: count(&counters.evicted),
-        };
-        merge(&mut self.0.lock(), row);
-    }
-
-    /// All rows.
-    pub fn rows(&self) -> Vec<WindowRow> {
-        self.0.lock().clone()
+        }
     }
 }
 
@@ -149,6 +139,7 @@ pub fn table(rows: &[WindowRow], text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rows::merge;
 
     #[test]
     fn windows_of_a_kind_are_added_up() {

@@ -74,7 +74,7 @@ pub(crate) struct StagedTransfers {
     /// Rank that was served last.
     last: u32,
     /// Pieces that came or went: who waits for them sees that they move.
-    pub(super) moved: u64,
+    pub moved: u64,
 }
 
 impl StagedTransfers {
@@ -82,12 +82,6 @@ impl StagedTransfers {
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.incoming.is_none() && !self.waiting
-    }
-
-    /// Rises with every piece.
-    #[inline]
-    pub fn moved(&self) -> u64 {
-        self.moved
     }
 
     /// Has the next look at the doorbell find it rung.
