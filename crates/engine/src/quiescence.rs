@@ -33,9 +33,10 @@ fn rounds(nodes: u32) -> u32 {
     nodes.next_power_of_two().trailing_zeros()
 }
 
-/// The node `distance` on from `node`, going around.
-fn node_after(map: &Map, distance: u32) -> NodeId {
-    NodeId((map.node.0 + distance) % map.topology.node_count())
+/// The leader of the node `distance` on from `node`, going around.
+fn leader_after(map: &Map, node: NodeId, distance: u32) -> Rank {
+    let node = NodeId((node.0 + distance) % map.topology.node_count());
+    map.topology.leader_of(node)
 }
 
 /// Makes ready for quiescence: connects the leaders. At the same call on all ranks.
@@ -60,11 +61,9 @@ fn peers_of(map: &Map, rank: Rank) -> Vec<Rank> {
     }
     let (nodes, node) = (map.topology.node_count(), map.topology.node_of(rank));
     let distances = (0..rounds(nodes)).flat_map(|round| [1 << round, nodes - (1 << round)]);
-    let leader = |distance| {
-        let node = NodeId((node.0 + distance) % nodes);
-        map.topology.leader_of(node)
-    };
-    let mut peers: Vec<Rank> = distances.map(leader).collect();
+    let mut peers: Vec<Rank> = distances
+        .map(|distance| leader_after(map, node, distance))
+        .collect();
     peers.sort_unstable();
     peers.dedup();
     peers
@@ -133,7 +132,7 @@ fn tell(map: &Map, state: &mut State, op: u64) -> Result<bool, EngineError> {
         }
         state.quiescence.arriving[round as usize] = None;
     }
-    let to = map.topology.leader_of(node_after(map, 1 << round));
+    let to = leader_after(map, map.node, 1 << round);
     let link = state.links[to.index()].as_ref();
     let link = link.expect("leaders are connected before they tell each other");
     let word = (map.segment().layout().quiescence_word(round), op);
@@ -148,7 +147,7 @@ fn partners(map: &Map, state: &State) -> Option<(Rank, Rank)> {
     let nodes = map.topology.node_count();
     let round = state.quiescence.round;
     let waits = map.topology.is_leader(map.rank) && round < rounds(nodes);
-    let leader = |distance| map.topology.leader_of(node_after(map, distance));
+    let leader = |distance| leader_after(map, map.node, distance);
     waits.then(|| (leader(1 << round), leader(nodes - (1 << round))))
 }
 

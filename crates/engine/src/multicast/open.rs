@@ -91,7 +91,7 @@ fn try_open(map: &Map, state: &mut State) -> Result<Option<Arc<Leader>>, EngineE
     };
     let names: Vec<[u64; 3]> = agree(state.oob(), "naming a multicast group", name)?;
     let [first, second, session] = names[0];
-    let group = GroupId(bytes_of([first, second]));
+    let group = GroupId(zerocopy::transmute!([first, second]));
     let mut joined = match leads {
         true => join(map, group),
         false => Ok(Joined::default()),
@@ -110,9 +110,17 @@ fn try_open(map: &Map, state: &mut State) -> Result<Option<Arc<Leader>>, EngineE
     agree(state.oob(), act, introduced)?;
     let mut groups = joined.map_or_else(|_| Vec::new(), Joined::into_groups);
     let members = map.topology.node_count();
-    let tried = groups
-        .iter_mut()
-        .try_for_each(|group| try_path(&mut **group, session, map.node.0, members));
+    let try_path = |group: &mut Box<dyn Group>| match trial::hears_everybody(
+        &mut **group,
+        session,
+        map.node.0,
+        members,
+    ) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err("its multicasts do not reach all nodes, or theirs do not reach it".into()),
+        Err(error) => Err(error.to_string()),
+    };
+    let tried = groups.iter_mut().try_for_each(try_path);
     tracing::debug!("multicast tried after {:?}", begun.elapsed());
     agree(state.oob(), "trying multicast", tried)?;
     let config = config(map, session, groups.len() as u8, &leaders);
@@ -172,21 +180,6 @@ impl Joined {
     fn into_groups(self) -> Vec<Box<dyn Group>> {
         self.0.into_iter().flatten().collect()
     }
-}
-
-fn try_path(group: &mut dyn Group, session: u64, me: u32, members: u32) -> Result<(), String> {
-    match trial::hears_everybody(group, session, me, members) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err("its multicasts do not reach all nodes, or theirs do not reach it".into()),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-fn bytes_of(words: [u64; 2]) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&words[0].to_le_bytes());
-    bytes[8..].copy_from_slice(&words[1].to_le_bytes());
-    bytes
 }
 
 /// Numbers that no other team draws.

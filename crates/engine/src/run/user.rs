@@ -130,23 +130,16 @@ impl Window {
     /// The part of `block` that is moved.
     #[inline]
     pub fn of(self, block: MemoryRange) -> MemoryRange {
+        let whole_if = |is_moved: bool| (0, if is_moved { block.bytes } else { 0 });
         let (offset, bytes) = match self {
             Self::Piece { offset, capacity } => {
                 let offset = offset.min(block.bytes);
                 (offset, capacity.min(block.bytes - offset))
             }
             Self::Between { above, capacity } => {
-                let inside = above < block.bytes && block.bytes <= capacity;
-                (0, if inside { block.bytes } else { 0 })
+                whole_if(above < block.bytes && block.bytes <= capacity)
             }
-            Self::Above { capacity } => (
-                0,
-                if block.bytes > capacity {
-                    block.bytes
-                } else {
-                    0
-                },
-            ),
+            Self::Above { capacity } => whole_if(block.bytes > capacity),
         };
         MemoryRange {
             address: block.address + offset,

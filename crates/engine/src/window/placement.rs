@@ -18,17 +18,15 @@ pub(super) struct Placement<'a> {
 
 impl<'a> Placement<'a> {
     pub fn new(map: &'a Map, memory: Memory) -> Result<Self, EngineError> {
-        let (topology, rails) = match memory {
-            Memory::Shared { .. } => {
-                let host = map.processes[map.rank.index()].host;
-                if map.processes.iter().any(|process| process.host != host) {
-                    let reason = "the ranks are on several hosts";
-                    return Err(map.refused("sharing memory", reason));
-                }
-                (choose::nodes(memory, &map.topology), None)
+        let mut rails = map.rails.as_ref();
+        if let Memory::Shared { .. } = memory {
+            let host = map.processes[map.rank.index()].host;
+            if map.processes.iter().any(|process| process.host != host) {
+                return Err(map.refused("sharing memory", "the ranks are on several hosts"));
             }
-            _ => (choose::nodes(memory, &map.topology), map.rails.as_ref()),
-        };
+            rails = None;
+        }
+        let topology = choose::nodes(memory, &map.topology);
         Ok(Self {
             map,
             node: topology.node_of(map.rank),

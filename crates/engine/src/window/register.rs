@@ -5,7 +5,7 @@ use super::spec::{Memory, WindowSpec};
 use crate::segment;
 use crate::team::map::{Probe, TeamRails};
 use ferrorail_base::{NodeId, Rank};
-use ferrorail_fabric::{Endpoint, LocalRegion};
+use ferrorail_fabric::{Endpoint, FabricError, LocalRegion};
 use ferrorail_shm::Segment;
 use serde::{Deserialize, Serialize};
 
@@ -54,8 +54,24 @@ pub(super) unsafe fn register<'a>(
         segment: None,
         memory: None,
     };
-    // SAFETY: the caller's contract.
-    let outcome = unsafe { register_here(&mut registered, segment, spec) };
+    let mut register_all = || -> Result<(), FabricError> {
+        let Some(rails) = placement.rails else {
+            return Ok(());
+        };
+        // SAFETY: the caller's contract.
+        let region = unsafe { segment::register(&rails.fabric, segment, segment.bytes()) }?;
+        registered.segment = Some(region);
+        if let Memory::Create { address } = spec.memory
+            && spec.bytes > 0
+        {
+            let bytes = spec.bytes as usize;
+            // SAFETY: as above.
+            let region = unsafe { rails.fabric.register(address as *mut u8, bytes, None) }?;
+            registered.memory = Some(region);
+        }
+        Ok(())
+    };
+    let outcome = register_all().map_err(|error| error.to_string());
     let describe = |region: &Option<LocalRegion>| Some(region.as_ref()?.description.clone());
     let mine = outcome.map(|()| Description {
         segment: describe(&registered.segment).unwrap_or_default(),
@@ -95,32 +111,4 @@ pub(super) fn reaches(
              (FERRORAIL_CMA, ptrace_scope or a container's seccomp profile)"
         )),
     }
-}
-
-/// # Safety
-/// As [`register`].
-unsafe fn register_here(
-    registered: &mut Registered<'_>,
-    segment: &Segment,
-    spec: &WindowSpec,
-) -> Result<(), String> {
-    let Some(rails) = registered.rails else {
-        return Ok(());
-    };
-    let say = |error: ferrorail_fabric::FabricError| error.to_string();
-    // SAFETY: the caller's contract.
-    let region = unsafe { segment::register(&rails.fabric, segment, segment.bytes()) };
-    registered.segment = Some(region.map_err(say)?);
-    if let Memory::Create { address } = spec.memory
-        && spec.bytes > 0
-    {
-        // SAFETY: as above.
-        let region = unsafe {
-            rails
-                .fabric
-                .register(address as *mut u8, spec.bytes as usize, None)
-        };
-        registered.memory = Some(region.map_err(say)?);
-    }
-    Ok(())
 }
