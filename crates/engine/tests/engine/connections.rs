@@ -1,10 +1,9 @@
 //! What is registered of the node segments, and when.
 
-use crate::ranks::{self, on_ranks, settings, window};
+use crate::ranks::{self, on_ranks, on_worlds, settings, window};
 use ferrorail_base::config::{Settings, StripeChoice};
 use ferrorail_base::runs::Piece;
 use ferrorail_base::{Rank, Topology};
-use ferrorail_bootstrap::InProcess;
 use ferrorail_engine::estimate::{Asked, total};
 use ferrorail_engine::{ConnectionRow, Context, EngineError, NoHost, Shape, Team};
 use std::sync::Barrier;
@@ -131,13 +130,10 @@ fn a_segment_is_registered_while_other_threads_use_theirs() {
     let context = Context::new(settings, Box::new(NoHost));
     std::thread::scope(|scope| {
         for _ in 0..3 {
-            let mut worlds: Vec<_> = (0..ROUNDS).map(|_| InProcess::world(RANKS)).collect();
-            for _ in 0..RANKS {
-                let oobs: Vec<_> = worlds.iter_mut().map(|world| world.remove(0)).collect();
-                let context = &context;
-                scope.spawn(move || {
+            scope.spawn(|| {
+                on_worlds(RANKS, ROUNDS, |oobs| {
                     for oob in oobs {
-                        let team = Team::create(context, context.settings(), Box::new(oob));
+                        let team = Team::create(&context, context.settings(), Box::new(oob));
                         let team = team.expect("a team");
                         team.barrier().expect("a barrier");
                         (0..10).for_each(|_| allgather(&team).expect("a result"));
@@ -145,7 +141,7 @@ fn a_segment_is_registered_while_other_threads_use_theirs() {
                         team.free();
                     }
                 });
-            }
+            });
         }
     });
 }

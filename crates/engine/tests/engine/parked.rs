@@ -1,9 +1,9 @@
 //! Teams of freed communicators that serve others.
 
-use crate::ranks::{SHAPES, settings};
+use crate::ranks::{SHAPES, on_ranks, on_worlds, settings};
 use ferrorail_base::Rank;
 use ferrorail_base::sync::Mutex;
-use ferrorail_bootstrap::{InProcess, Oob};
+use ferrorail_bootstrap::Oob;
 use ferrorail_engine::{Context, NoHost, Team};
 
 const SIZE: u32 = 3;
@@ -26,30 +26,23 @@ fn use_it(team: &Team, seed: u64) {
 #[test]
 fn a_parked_team_serves_other_communicators() {
     let context = Context::new(settings(SIZE, 1), Box::new(NoHost));
-    // The first communicator's messages, then those of the others.
-    let worlds: Vec<_> = (0..4).map(|_| Mutex::new(InProcess::world(SIZE))).collect();
     let identities = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..SIZE {
-            let (context, worlds, identities) = (&context, &worlds, &identities);
-            let mut oobs: Vec<_> = worlds.iter().map(|w| w.lock().remove(0)).collect();
-            scope.spawn(move || {
-                let first = oobs.remove(0);
-                let team = Team::create(context, context.settings(), Box::new(first));
-                let team = team.expect("a team");
-                use_it(&team, 1);
-                for (number, oob) in oobs.into_iter().enumerate() {
-                    let identity = team.park().expect("intact, on one node");
-                    assert_eq!(team.park(), None, "nobody uses it");
-                    assert!(team.barrier().is_err(), "nobody uses it");
-                    identities.lock().push(identity);
-                    team.adopt(Box::new(oob));
-                    use_it(&team, 1000 * number as u64);
-                    assert!(team.any(team.rank() == Rank(2)).expect("an exchange"));
-                }
-                team.free();
-            });
+    // The first communicator's messages, then those of the others.
+    on_worlds(SIZE, 4, |mut oobs| {
+        let first = oobs.remove(0);
+        let team = Team::create(&context, context.settings(), Box::new(first));
+        let team = team.expect("a team");
+        use_it(&team, 1);
+        for (number, oob) in oobs.into_iter().enumerate() {
+            let identity = team.park().expect("intact, on one node");
+            assert_eq!(team.park(), None, "nobody uses it");
+            assert!(team.barrier().is_err(), "nobody uses it");
+            identities.lock().push(identity);
+            team.adopt(Box::new(oob));
+            use_it(&team, 1000 * number as u64);
+            assert!(team.any(team.rank() == Rank(2)).expect("an exchange"));
         }
+        team.free();
     });
     let identities = identities.lock().clone();
     assert_eq!(identities.len(), 3 * SIZE as usize);
@@ -59,7 +52,7 @@ fn a_parked_team_serves_other_communicators() {
 #[test]
 fn teams_of_one_node_are_parked() {
     for (size, node_size) in SHAPES {
-        crate::ranks::on_ranks(size, &settings(node_size, 1), |team| {
+        on_ranks(size, &settings(node_size, 1), |team| {
             team.barrier().expect("a barrier");
             let parked = team.park().is_some();
             assert_eq!(parked, size > 1 && size == node_size, "{size}");
@@ -71,44 +64,36 @@ fn teams_of_one_node_are_parked() {
 #[test]
 fn teams_made_beside_another_do_not_touch_each_other() {
     let context = Context::new(settings(SIZE, 1), Box::new(NoHost));
-    let worlds: Vec<_> = (0..4).map(|_| Mutex::new(InProcess::world(SIZE))).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..SIZE {
-            let (context, worlds) = (&context, &worlds);
-            let mut oobs: Vec<_> = worlds.iter().map(|w| w.lock().remove(0)).collect();
-            scope.spawn(move || {
-                let first = Box::new(oobs.remove(0));
-                // The leader decides.
-                let wanted = if first.rank() == Rank(0) { 3 } else { 9 };
-                let made = Team::create_with_spares(context, context.settings(), first, wanted);
-                let (first, spares) = made.expect("a team");
-                assert_eq!(spares.len(), 3);
-                let mut identities: Vec<_> = spares.iter().map(Team::identity).collect();
-                identities.extend([first.identity(), None]);
-                let count = identities.len();
-                identities.sort_unstable();
-                identities.dedup();
-                assert_eq!(identities.len(), count, "{identities:?}");
-                for (team, oob) in spares.iter().zip(oobs) {
-                    assert_eq!(team.node_bytes(), 0, "never used");
-                    assert!(team.barrier().is_err(), "nobody uses it");
-                    assert_eq!(team.park(), None, "it is");
-                    team.adopt(Box::new(oob));
-                }
-                // Each keeps its own count of operations.
-                for round in 1..4 {
-                    for (number, team) in spares.iter().chain([&first]).enumerate().skip(round % 2)
-                    {
-                        use_it(team, 1000 * number as u64);
-                    }
-                }
-                assert!(spares.iter().all(|team| team.node_bytes() > 0));
-                // The memory lives as long as any of them.
-                first.free();
-                drop(first);
-                spares.iter().for_each(|team| use_it(team, 7));
-                spares.iter().for_each(Team::free);
-            });
+    on_worlds(SIZE, 4, |mut oobs| {
+        let first = Box::new(oobs.remove(0));
+        // The leader decides.
+        let wanted = if first.rank() == Rank(0) { 3 } else { 9 };
+        let made = Team::create_with_spares(&context, context.settings(), first, wanted);
+        let (first, spares) = made.expect("a team");
+        assert_eq!(spares.len(), 3);
+        let mut identities: Vec<_> = spares.iter().map(Team::identity).collect();
+        identities.extend([first.identity(), None]);
+        let count = identities.len();
+        identities.sort_unstable();
+        identities.dedup();
+        assert_eq!(identities.len(), count, "{identities:?}");
+        for (team, oob) in spares.iter().zip(oobs) {
+            assert_eq!(team.node_bytes(), 0, "never used");
+            assert!(team.barrier().is_err(), "nobody uses it");
+            assert_eq!(team.park(), None, "it is");
+            team.adopt(Box::new(oob));
         }
+        // Each keeps its own count of operations.
+        for round in 1..4 {
+            for (number, team) in spares.iter().chain([&first]).enumerate().skip(round % 2) {
+                use_it(team, 1000 * number as u64);
+            }
+        }
+        assert!(spares.iter().all(|team| team.node_bytes() > 0));
+        // The memory lives as long as any of them.
+        first.free();
+        drop(first);
+        spares.iter().for_each(|team| use_it(team, 7));
+        spares.iter().for_each(Team::free);
     });
 }

@@ -54,18 +54,25 @@ pub fn on_ranks_over<O: Oob + 'static>(
     body: impl Fn(&Team) + Sync,
 ) -> Arc<Context> {
     let context = Context::new(settings.clone(), Box::new(NoHost));
-    std::thread::scope(|scope| {
-        for oob in InProcess::world(size) {
-            let (body, context, of) = (&body, &context, &of);
-            scope.spawn(move || {
-                let team = Team::create(context, context.settings(), Box::new(of(oob)));
-                let team = team.expect("a team");
-                body(&team);
-                team.free();
-            });
-        }
+    on_worlds(size, 1, |mut oobs| {
+        let oob = Box::new(of(oobs.remove(0)));
+        let team = Team::create(&context, context.settings(), oob).expect("a team");
+        body(&team);
+        team.free();
     });
     context
+}
+
+/// Runs `body` on `size` ranks, with an exchange for each of `count` communicators.
+pub fn on_worlds(size: u32, count: usize, body: impl Fn(Vec<InProcess>) + Sync) {
+    let mut worlds: Vec<_> = (0..count).map(|_| InProcess::world(size)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..size {
+            let oobs = worlds.iter_mut().map(|world| world.remove(0)).collect();
+            let body = &body;
+            scope.spawn(move || body(oobs));
+        }
+    });
 }
 
 /// Runs `body` on teams of all [`SHAPES`], over two rails, by every algorithm of `collective`.
