@@ -37,7 +37,7 @@ pub struct Context {
     stats: Stats,
     /// Those opened so far.
     rails: Mutex<Vec<(RailsKind, Arc<Rails>)>>,
-    /// Of the rails opened so far.
+    /// Of these.
     watchdogs: Mutex<Vec<Watchdog>>,
     /// The thread that serves windows, as long as one of them wants it.
     service_thread: Mutex<Weak<ServiceThread>>,
@@ -137,7 +137,7 @@ impl Context {
         if let Some(service) = service {
             service.tell_statistics();
         }
-        self.stats().multicast()
+        *self.stats().multicast.lock()
     }
 
     /// Ends the threads that look after rails and windows.

@@ -6,7 +6,7 @@
 use crate::choice::{Chooser, ChosenBy, by_length, piece_bytes, protocol_name};
 use crate::collective::form::{Form, form};
 use crate::selection::Selector;
-use crate::stats::{CallCount, CallKey, Stats};
+use crate::stats::{CallRow, Stats};
 use crate::team::map::Map;
 use ferrorail_base::Rank;
 use ferrorail_base::units::size_class;
@@ -168,22 +168,11 @@ impl Plans {
 
     /// Adds the counts since the last time to `stats`.
     pub fn flush_counts(&mut self, map: &Map, stats: &Stats) {
-        for plan in self
-            .recent
-            .iter_mut()
-            .flatten()
-            .chain(self.others.values_mut())
-        {
-            let key = CallKey {
-                collective: plan.key.collective.name(),
-                algorithm: plan.variant,
-                protocol: protocol_name(plan.protocol),
-                size_class_bytes: 1 << plan.key.class,
-                by: plan.by,
-                ranks: map.topology.size(),
-                nodes: map.topology.node_count(),
-            };
-            stats.called(key, plan.take_counts(map));
+        let plans = self.recent.iter_mut().flatten();
+        for plan in plans.chain(self.others.values_mut()) {
+            if plan.calls > 0 {
+                stats.called(plan.take_counts(map));
+            }
         }
     }
 }
@@ -245,7 +234,7 @@ impl Plan {
     }
 
     /// What has been counted since the last time.
-    fn take_counts(&mut self, map: &Map) -> CallCount {
+    fn take_counts(&mut self, map: &Map) -> CallRow {
         let calls = std::mem::take(&mut self.calls);
         let bytes = std::mem::take(&mut self.bytes);
         let runs = std::mem::take(&mut self.runs);
@@ -253,13 +242,20 @@ impl Plan {
         let shape = selector.shape(self.variant);
         let puts = |step: &&Step| matches!(step, Step::Put { .. } | Step::Multicast { .. });
         let puts = self.route.schedule.steps.iter().filter(puts).count() as u64;
-        let mean = bytes.div_ceil(calls.max(1));
-        CallCount {
+        let mean = bytes.div_ceil(calls);
+        CallRow {
+            collective: self.key.collective.name().into(),
+            algorithm: self.variant.to_string(),
+            protocol: protocol_name(self.protocol).into(),
+            size_class_bytes: 1 << self.key.class,
+            ranks: map.topology.size(),
+            nodes: map.topology.node_count(),
             calls,
             bytes,
+            chosen_by: self.by.to_string(),
             rounds: runs * (self.variant.algorithm.work)(&shape, self.protocol).rounds,
             messages: runs * puts,
-            predicted_ns: calls as f64 * self.predict(map, &selector, mean),
+            predicted_total_us: calls as f64 * self.predict(map, &selector, mean) / 1000.0,
         }
     }
 

@@ -165,7 +165,7 @@ impl Context {
             collectives,
             rails,
             forwarded,
-            host_packing: self.stats().host_packing(),
+            host_packing: self.stats().host_packing.lock().clone(),
             checked_messages: self.stats().checked_messages(),
             zero_copy: self.stats().zero_copy(),
             multicast: self.multicasts(),

@@ -1,41 +1,11 @@
 //! Counters: what ran, on which algorithm, and what was left to the host MPI and why.
 
-use crate::choice::ChosenBy;
 use crate::multicast::MulticastRow;
 use crate::rows::{Row, add_fields, merge};
 use crate::window::statistics::WindowRow;
 use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
-use ferrorail_coll::named::Variant;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// What calls are counted by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct CallKey {
-    pub collective: &'static str,
-    pub algorithm: Variant,
-    pub protocol: &'static str,
-    pub size_class_bytes: u64,
-    pub by: ChosenBy,
-    pub ranks: u32,
-    pub nodes: u32,
-}
-
-/// What is counted of calls that ran here.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CallCount {
-    pub calls: u64,
-    pub bytes: u64,
-    pub rounds: u64,
-    pub messages: u64,
-    pub predicted_ns: f64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Count {
-    calls: u64,
-    bytes: u64,
-}
 
 /// A count that rises.
 #[derive(Debug, Default)]
@@ -59,7 +29,8 @@ pub struct Stats {
     pub(crate) windows: Mutex<Vec<WindowRow>>,
     calls: Mutex<Vec<CallRow>>,
     forwarded: Mutex<Vec<ForwardRow>>,
-    host_packing: Mutex<HostPackingRow>,
+    /// What the host MPI packed or unpacked.
+    pub(crate) host_packing: Mutex<HostPackingRow>,
     /// Messages that are checked end to end.
     pub(crate) checked: Counter,
     /// Registrations of user memory.
@@ -74,7 +45,8 @@ pub struct Stats {
     pub(crate) segment_bytes: Counter,
     /// Of those, bytes that were registered.
     pub(crate) segment_bytes_registered: Counter,
-    multicast: Mutex<MulticastRow>,
+    /// What multicasts have come to.
+    pub(crate) multicast: Mutex<MulticastRow>,
     /// Damaged chunks by fabric and rail.
     damaged: Mutex<BTreeMap<(&'static str, String), u64>>,
 }
@@ -182,12 +154,20 @@ impl ZeroCopyRow {
     }
 }
 
+impl CallRow {
+    /// What calls are counted, and listed, by.
+    fn key(&self) -> impl Ord + '_ {
+        (
+            (&self.collective, &self.algorithm, &self.protocol),
+            (self.size_class_bytes, &self.chosen_by),
+            (self.ranks, self.nodes),
+        )
+    }
+}
+
 impl Row for CallRow {
     fn is_like(&self, other: &Self) -> bool {
-        (&self.collective, &self.algorithm) == (&other.collective, &other.algorithm)
-            && (&self.protocol, &self.chosen_by) == (&other.protocol, &other.chosen_by)
-            && self.size_class_bytes == other.size_class_bytes
-            && (self.ranks, self.nodes) == (other.ranks, other.nodes)
+        self.key() == other.key()
     }
 
     fn add(&mut self, other: &Self) {
@@ -208,15 +188,11 @@ impl Row for ForwardRow {
 impl ForwardRow {
     /// Whether the call was one on a window, or made one.
     pub(crate) fn is_of_a_window(&self) -> bool {
-        let operations = [
-            "put",
-            "get",
-            "accumulate",
-            "get_accumulate",
-            "fetch_and_op",
-            "compare_and_swap",
-        ];
-        self.collective.starts_with("win_") || operations.contains(&self.collective.as_str())
+        let is_operation = matches!(
+            &*self.collective,
+            "put" | "get" | "accumulate" | "get_accumulate" | "fetch_and_op" | "compare_and_swap"
+        );
+        is_operation || self.collective.starts_with("win_")
     }
 }
 
@@ -229,9 +205,21 @@ impl Stats {
     /// Counts a call that was left to the host MPI.
     pub fn forwarded(&self, collective: &'static str, reason: &'static str, bytes: u64) {
         let mut forwarded = self.forwarded.lock();
-        let count = forwarded.entry((collective, reason)).or_default();
-        count.calls += 1;
-        count.bytes += bytes;
+        let known = forwarded
+            .iter_mut()
+            .find(|row| row.collective == collective && row.reason == reason);
+        match known {
+            Some(row) => {
+                row.calls += 1;
+                row.bytes += bytes;
+            }
+            None => forwarded.push(ForwardRow {
+                collective: collective.into(),
+                reason: reason.into(),
+                calls: 1,
+                bytes,
+            }),
+        }
     }
 
     /// Calls of `collective`, or of all, that were left to the host MPI so far.
@@ -239,8 +227,8 @@ impl Stats {
         let forwarded = self.forwarded.lock();
         forwarded
             .iter()
-            .filter(|((name, _), _)| collective.is_none_or(|wanted| wanted == *name))
-            .map(|(_, count)| count.calls)
+            .filter(|row| collective.is_none_or(|wanted| wanted == row.collective))
+            .map(|row| row.calls)
             .sum()
     }
 
@@ -265,16 +253,6 @@ impl Stats {
         }
     }
 
-    /// Adds what multicasts have come to.
-    pub(crate) fn add_multicast(&self, row: &MulticastRow) {
-        self.multicast.lock().add(row);
-    }
-
-    /// What multicasts have come to so far.
-    pub fn multicast(&self) -> MulticastRow {
-        *self.multicast.lock()
-    }
-
     /// Counts a chunk that `rail` damaged.
     pub(crate) fn damaged(&self, fabric: &'static str, rail: &str) {
         let mut damaged = self.damaged.lock();
@@ -295,37 +273,11 @@ impl Stats {
         count.bytes += bytes;
     }
 
-    /// What the host MPI packed or unpacked so far.
-    pub fn host_packing(&self) -> HostPackingRow {
-        self.host_packing.lock().clone()
-    }
-
     /// All calls counted so far.
     pub fn rows(&self) -> (Vec<CallRow>, Vec<ForwardRow>) {
-        let calls = self.calls.lock();
-        let forwarded = self.forwarded.lock();
-        let calls = calls.iter().map(|(key, count)| CallRow {
-            collective: key.collective.into(),
-            algorithm: key.algorithm.to_string(),
-            protocol: key.protocol.into(),
-            size_class_bytes: key.size_class_bytes,
-            ranks: key.ranks,
-            nodes: key.nodes,
-            calls: count.calls,
-            bytes: count.bytes,
-            chosen_by: key.by.to_string(),
-            rounds: count.rounds,
-            messages: count.messages,
-            predicted_total_us: count.predicted_ns / 1000.0,
-        });
-        let forwarded = forwarded
-            .iter()
-            .map(|((collective, reason), count)| ForwardRow {
-                collective: (*collective).into(),
-                reason: (*reason).into(),
-                calls: count.calls,
-                bytes: count.bytes,
-            });
-        (calls.collect(), forwarded.collect())
+        let (mut calls, mut forwarded) = (self.calls.lock().clone(), self.forwarded.lock().clone());
+        calls.sort_by(|a, b| a.key().cmp(&b.key()));
+        forwarded.sort_by(|a, b| (&a.collective, &a.reason).cmp(&(&b.collective, &b.reason)));
+        (calls, forwarded)
     }
 }

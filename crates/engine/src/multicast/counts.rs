@@ -56,8 +56,6 @@ impl MulticastRow {
     pub(super) fn since(before: &Counters, now: &Counters) -> Self {
         let rail_bytes = std::array::from_fn(|rail| now.bytes_sent[rail] - before.bytes_sent[rail]);
         Self {
-            communicators: 0,
-            refused: 0,
             messages: now.messages_sent - before.messages_sent,
             datagrams: now.datagrams_sent - before.datagrams_sent,
             bytes: rail_bytes.iter().sum(),
@@ -73,6 +71,7 @@ impl MulticastRow {
             returns: now.returns - before.returns,
             rails_lost: now.rails_lost - before.rails_lost,
             rails_returned: now.rails_returned - before.rails_returned,
+            ..Self::default()
         }
     }
 }

@@ -66,10 +66,7 @@ impl Leader {
         let memory = Memory::new(&config);
         let session =
             Session::new(config).map_err(|error| EngineError::Selection(error.to_string()))?;
-        context.stats().add_multicast(&MulticastRow {
-            communicators: 1,
-            ..MulticastRow::default()
-        });
+        context.stats().multicast.lock().communicators += 1;
         Ok(Self {
             inner: Mutex::new(Inner {
                 session,
@@ -222,7 +219,7 @@ impl Leader {
         let now = *inner.session.counters();
         if now != inner.counted {
             let row = MulticastRow::since(&inner.counted, &now);
-            self.context.stats().add_multicast(&row);
+            self.context.stats().multicast.lock().add(&row);
             inner.counted = now;
         }
     }

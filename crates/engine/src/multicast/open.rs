@@ -1,6 +1,6 @@
 //! Setting up the multicasts of a team, at the first call that wants them.
 
-use super::{Leader, MulticastRow, trial};
+use super::{Leader, trial};
 use crate::EngineError;
 use crate::agree::agree;
 use crate::team::map::Map;
@@ -67,11 +67,7 @@ pub(crate) fn open(map: &Map, state: &mut State) -> Result<bool, EngineError> {
                     "nodes pass messages on along trees, as rank {rank} has no multicast: {reason}"
                 )
             });
-            let refused = MulticastRow {
-                refused: 1,
-                ..MulticastRow::default()
-            };
-            map.context.stats().add_multicast(&refused);
+            map.context.stats().multicast.lock().refused += 1;
             Multicasts::Refused
         }
         Err(error) => return Err(error),
@@ -84,7 +80,7 @@ fn try_open(map: &Map, state: &mut State) -> Result<Option<Arc<Leader>>, EngineE
     let leads = map.topology.is_leader(map.rank);
     let begun = Instant::now();
     // A trial that fails takes its time: what one team of a process has found holds for its others.
-    let known = map.context.stats().multicast().refused > 0;
+    let known = map.context.stats().multicast.lock().refused > 0;
     let name = match known {
         true => Err("another communicator has found so".to_owned()),
         false => Ok(random()),

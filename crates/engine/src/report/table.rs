@@ -7,6 +7,12 @@ use crate::window::statistics;
 use ferrorail_base::units::format_bytes;
 use std::fmt::Write as _;
 
+/// Calls and bytes are sums; rounds, messages of a rank and time are means per call.
+const COLUMNS: &str = concat!(
+    "  collective           algorithm                    protocol    up to        calls",
+    "            bytes  chosen   rounds messages predicted us\n"
+);
+
 impl Report {
     fn add_rails(&self, text: &mut String) {
         for row in &self.rails {
@@ -121,21 +127,7 @@ impl Report {
         let mut text = format!("ferrorail {version} statistics: {ranks} ranks{nodes}\n");
         self.collective_calls.add_to(&mut text);
         if !self.collectives.is_empty() {
-            // Calls and bytes are sums; rounds, messages of a rank and time are means per call.
-            let _ = writeln!(
-                text,
-                "  {:<20} {:<28} {:<8} {:>8} {:>12} {:>16}  {:<8} {:>6} {:>8} {:>12}",
-                "collective",
-                "algorithm",
-                "protocol",
-                "up to",
-                "calls",
-                "bytes",
-                "chosen",
-                "rounds",
-                "messages",
-                "predicted us"
-            );
+            text.push_str(COLUMNS);
         }
         let of_any_shape = |row: &CallRow| CallRow {
             ranks: 0,
