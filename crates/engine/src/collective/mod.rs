@@ -32,25 +32,8 @@ use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, Protocol};
 use room::{Load, piece_in};
 
-/// The collectives that teams run; `coll` has algorithms for more.
-pub const OFFERED: &[Collective] = &[
-    Collective::Allgather,
-    Collective::Barrier,
-    Collective::Bcast,
-    Collective::Gather,
-    Collective::Scatter,
-    Collective::Alltoall,
-    Collective::Allgatherv,
-    Collective::Gatherv,
-    Collective::Scatterv,
-    Collective::Alltoallv,
-    Collective::Allreduce,
-    Collective::Reduce,
-    Collective::ReduceScatterBlock,
-    Collective::ReduceScatter,
-    Collective::Scan,
-    Collective::Exscan,
-];
+/// The collectives that teams run.
+pub const OFFERED: &[Collective] = Collective::ALL;
 
 /// One call of a collective.
 #[derive(Clone, Copy)]
