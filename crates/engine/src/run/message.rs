@@ -8,7 +8,7 @@ use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_coll::Slot;
-use ferrorail_fabric::stripe::{Policy, RailTurn, Stripes, flag_value};
+use ferrorail_fabric::stripe::{Policy, RailTurn, Stripes};
 use ferrorail_fabric::{LocalRegion, RemoteRegion, Tracking};
 
 /// A message on its way to another node: where it is, where it goes, and what it raises there.
@@ -32,11 +32,6 @@ pub(super) struct Message<'m> {
 }
 
 impl Message<'_> {
-    /// The flag of a message of one chunk.
-    pub fn tail(&self) -> u64 {
-        flag_value(self.tag, 1)
-    }
-
     /// How it is laid over rails.
     pub fn stripes(&self, rails: &TeamRails, turn: &mut RailTurn, link: &mut Link) -> Stripes {
         let bytes = self.from.bytes as u64;

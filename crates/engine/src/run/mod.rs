@@ -31,7 +31,7 @@ use crate::team::state::State;
 use checked::Checking;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::schedule::PHASE_MAX;
-use ferrorail_coll::{Buffer, Schedule, Slot, Step};
+use ferrorail_coll::{Schedule, Slot, Step};
 use ferrorail_fabric::Endpoint;
 use ferrorail_fabric::stripe::{Chunk, flag_parts};
 use multicast::Multicasts;
@@ -186,7 +186,7 @@ impl<'a> Run<'a> {
                 Some(_) => self.await_rtr(state, from, slot),
                 None => Ok(None),
             },
-            Step::Multicast { .. } => self.multicast(),
+            Step::Multicast { .. } => self.open_multicasts(),
             Step::AwaitMulticast { .. } => self.await_multicast(),
             Step::Reduce {
                 left,
@@ -369,10 +369,6 @@ impl<'a> Run<'a> {
             "rank {}",
             self.map.topology.ranks_of(self.map.node)[of.index()]
         )
-    }
-
-    fn is_result(&self, buffer: Buffer) -> bool {
-        buffer == Buffer::Recv
     }
 }
 

@@ -82,9 +82,9 @@ impl Run<'_> {
         }
     }
 
-    /// Opens the multicasts of the schedule as far as channels allow. By the first step that names one,
-    /// what this rank sends is ready.
-    fn open_multicasts(&mut self) -> Result<Option<Blocked>, EngineError> {
+    /// Opens the multicasts of the schedule as far as channels allow, which sends those of this rank: by the first step
+    /// that names one, what it sends is ready.
+    pub(super) fn open_multicasts(&mut self) -> Result<Option<Blocked>, EngineError> {
         if self.multicasts.planned.is_empty() {
             self.plan_multicasts();
         }
@@ -106,11 +106,6 @@ impl Run<'_> {
     fn multicast_of_step(&self) -> Option<MessageId> {
         let mut planned = self.multicasts.planned.iter();
         planned.find(|planned| planned.step == self.next)?.message
-    }
-
-    /// Sends a multicast, which this returns from at once.
-    pub(super) fn multicast(&mut self) -> Result<Option<Blocked>, EngineError> {
-        self.open_multicasts()
     }
 
     /// Waits for the multicast of the present step.

@@ -37,7 +37,7 @@ impl<'a> Run<'a> {
         into: Span,
     ) -> Result<Option<Blocked>, EngineError> {
         let source = self.source(to, from);
-        if self.is_result(into.buffer) {
+        if into.buffer == Buffer::Recv {
             let region = rtr(state, to);
             let offset = self.protocol_offset(into);
             self.check_capacity(&region, offset, source.bytes, to)?;
@@ -117,7 +117,7 @@ impl<'a> Run<'a> {
             into_user: false,
             rail: self.own_rail(port),
         };
-        if self.is_result(into.buffer) {
+        if into.buffer == Buffer::Recv {
             return self.put_user(state, message, from, into);
         }
         let (layout, local) = self.map.layout_of(to);
@@ -296,7 +296,7 @@ fn post(
         let start = timed.then(Instant::now);
         begun = begun.or(start);
         let op = match message.is_eager {
-            true => Op::eager(from, to, message.tail()),
+            true => Op::eager(from, to, flag_value(message.tag, 1)),
             false => Op::notify(from, to, run.arrival(link, message, index, stripes.count())),
         };
         // SAFETY: the source is this team's segment or the registered receive buffer, unchanged

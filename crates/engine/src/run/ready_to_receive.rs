@@ -134,7 +134,7 @@ impl Run<'_> {
     fn rtr(&self, to: Rank) -> RemoteRegion {
         let user = self.spans.user();
         let memory = self.rtr_memory(to);
-        let region = RemoteRegion {
+        let mut region = RemoteRegion {
             address: memory.address as u64,
             bytes: memory.bytes as u64,
             rkeys: [0; RAILS_MAX],
@@ -145,14 +145,9 @@ impl Run<'_> {
         }
         let single = user.recv.count() == 1;
         match self.receive.block(if single { 0 } else { to.0 }) {
-            Some(registered) => RemoteRegion {
-                rkeys: registered.rkeys,
-                ..region
-            },
-            None => RemoteRegion {
-                address: REFUSED,
-                ..region
-            },
+            Some(registered) => region.rkeys = registered.rkeys,
+            None => region.address = REFUSED,
         }
+        region
     }
 }

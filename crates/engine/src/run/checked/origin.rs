@@ -136,9 +136,7 @@ impl Sent {
 
     /// Posts what is owed, as far as queues have room.
     fn post(&mut self, map: &Map, rails: &TeamRails, state: &mut State) -> Result<(), EngineError> {
-        let link = state.links[self.to.index()]
-            .as_ref()
-            .expect("a plan's peers are connected before it runs");
+        let link = &*link_to(&mut state.links, self.to);
         let tracking = match self.awaited {
             true => Tracking::Tracked,
             false => Tracking::Silent,

@@ -137,11 +137,8 @@ pub(super) const fn record_flag(number: u64, attempt: u8, index: u16) -> u64 {
 }
 
 /// The index in a record's flag, if it belongs to this operation and attempt.
-pub(super) const fn index_in(flag: u64, number: u64, attempt: u8) -> Option<u16> {
-    match flag >> 16 == number << 4 | attempt as u64 {
-        true => Some(flag as u16),
-        false => None,
-    }
+pub(super) fn index_in(flag: u64, number: u64, attempt: u8) -> Option<u16> {
+    (flag >> 16 == number << 4 | u64::from(attempt)).then_some(flag as u16)
 }
 
 /// What a target says of attempt `attempt`: a bit for each chunk that is damaged. Rises with
@@ -151,11 +148,8 @@ pub(super) const fn ack(number: u64, attempt: u8, damaged: u8) -> u64 {
 }
 
 /// The damaged chunks in an acknowledgement, if it is about this operation and attempt.
-pub(super) const fn damaged_in(word: u64, number: u64, attempt: u8) -> Option<u8> {
-    match word >> 8 == ack(number, attempt, 0) >> 8 {
-        true => Some(word as u8),
-        false => None,
-    }
+pub(super) fn damaged_in(word: u64, number: u64, attempt: u8) -> Option<u8> {
+    (word >> 8 == ack(number, attempt, 0) >> 8).then_some(word as u8)
 }
 
 #[cfg(test)]

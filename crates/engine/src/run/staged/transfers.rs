@@ -20,11 +20,8 @@ impl Answer {
     }
 
     /// The grant that `word` tells of, if it tells of one.
-    pub const fn granted(word: u64) -> Option<u64> {
-        match word & 3 == Self::Granted as u64 {
-            true => Some(word >> 2),
-            false => None,
-        }
+    pub fn granted(word: u64) -> Option<u64> {
+        (word & 3 == Self::Granted as u64).then_some(word >> 2)
     }
 }
 
