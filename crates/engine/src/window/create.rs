@@ -45,7 +45,7 @@ pub(super) unsafe fn create(team: &Team, spec: WindowSpec) -> Result<Window, Eng
         plan.operand_bytes,
     )
     .ok_or_else(|| map.refused("laying out the window", "it is too large"))?;
-    let operand_buffers = geometry.operand_buffers(&placement.topology, map.rank);
+    let operand_buffers = geometry.places[map.rank.index()].operand_buffers;
     let service = start_service(state.oob(), &placement, &plan, operand_buffers)?;
     let bytes = geometry.bytes[placement.node.index()];
     let making = Making {
@@ -131,7 +131,7 @@ impl Design<'_> {
         let (service_thread, service_plan) = service.unzip();
         let onesided = Arc::new(OneSided::new(Parts {
             rank,
-            control: self.geometry.control(&placement.topology, rank),
+            control: self.geometry.places[rank.index()].control,
             segment,
             layout: self.geometry.layouts[placement.node.index()],
             targets,
@@ -157,10 +157,10 @@ impl Design<'_> {
     /// A rank as its node sees it; of others, what is not known yet is left open.
     fn target(&self, rank: Rank, segment: &Segment) -> Target {
         let (placement, spec) = (&self.placement, &self.specs[rank.index()]);
-        let offset = self.geometry.offsets[rank.index()];
+        let place = self.geometry.places[rank.index()];
         let memory = match Way::of(spec.memory, placement.locality(rank)) {
             Way::Mapped if spec.memory.is_allocated() => {
-                window::Memory::Mapped(segment.range().address + offset)
+                window::Memory::Mapped(segment.range().address + place.memory)
             }
             Way::Mapped => window::Memory::Mapped(spec.memory.address()),
             Way::Attach => window::Memory::Attach {
@@ -169,14 +169,13 @@ impl Design<'_> {
             },
             Way::Rails | Way::Attached => window::Memory::Mapped(0),
         };
-        let control = || self.geometry.control(&placement.topology, rank);
         Target {
             bytes: spec.bytes,
             unit: spec.unit,
             memory,
-            control: placement.is_mapped(rank).then(control),
+            control: placement.is_mapped(rank).then_some(place.control),
             link: None,
-            elements: self.plan.elements.then_some(offset),
+            elements: self.plan.elements.then_some(place.memory),
         }
     }
 
@@ -224,14 +223,14 @@ impl Design<'_> {
         described: &Description,
         target: &mut Target,
     ) -> Result<(), FabricError> {
-        let (geometry, topology) = (&self.geometry, &self.placement.topology);
+        let place = self.geometry.places[rank.index()];
         let fabric = rails.fabric().clone();
         let segment = fabric.import(peer, &described.segment)?;
         let link = Link {
             peer,
             segment,
-            control: geometry.control(topology, rank),
-            operand_buffers: geometry.operand_buffers(topology, rank),
+            control: place.control,
+            operand_buffers: place.operand_buffers,
         };
         let far = target.control.is_none();
         let memory = match &described.memory {
@@ -252,7 +251,7 @@ impl Design<'_> {
                 Some(region) => window::Memory::Rails { region, offset: 0 },
                 None => window::Memory::Rails {
                     region: segment,
-                    offset: geometry.offsets[rank.index()],
+                    offset: place.memory,
                 },
             };
         }

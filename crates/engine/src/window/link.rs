@@ -10,8 +10,8 @@ use crate::team::map::TeamRails;
 use crate::team::state::State;
 use ferrorail_base::{PeerId, RailId, Rank};
 use ferrorail_bootstrap::Oob;
-use ferrorail_fabric::AtomicScope;
 use ferrorail_fabric::stripe::RailWeights;
+use ferrorail_fabric::{AtomicScope, FabricError};
 
 /// The ranks that are reached over rails, by the fabric's names, with what is known of the rails to them;
 /// and the team rail for the words of locks.
@@ -58,14 +58,13 @@ pub(super) fn link(
 
 /// Team rails that lead to all of `links`, as bits.
 fn usable(links: &[(Rank, PeerId, RailWeights)]) -> u8 {
-    let lacks = |rail_weights: &RailWeights| {
+    let leads = |rail_weights: &RailWeights| {
         let weights = rail_weights.weights().iter().enumerate();
-        let unused = weights.filter(|(_, weight)| **weight == 0);
-        unused.fold(0, |bits, (rail, _)| bits | 1 << rail)
+        let used = weights.filter(|(_, weight)| **weight > 0);
+        used.fold(0, |bits, (rail, _)| bits | 1 << rail)
     };
-    links.iter().fold(u8::MAX, |usable, (_, _, rail_weights)| {
-        usable & !lacks(rail_weights)
-    })
+    let links = links.iter().map(|link| leads(&link.2));
+    links.fold(u8::MAX, |usable, leads| usable & leads)
 }
 
 /// The team rail for the words of locks, on which all must meet: the first that leads from everybody
@@ -92,12 +91,11 @@ fn connect_mapped(
     rails: &TeamRails,
     peers: &[Rank],
 ) -> Result<Vec<(Rank, PeerId)>, EngineError> {
-    let open = |peer: &Rank| {
-        rails
-            .fabric
-            .open_peer(placement.map.processes[peer.index()])
-    };
-    let opened: Result<Vec<_>, ferrorail_fabric::FabricError> = peers.iter().map(open).collect();
+    let processes = peers
+        .iter()
+        .map(|peer| placement.map.processes[peer.index()]);
+    let opened = processes.map(|process| rails.fabric.open_peer(process));
+    let opened: Result<Vec<_>, FabricError> = opened.collect();
     let said = opened.as_ref().map(|_| ()).map_err(ToString::to_string);
     agree(oob, "opening lanes inside nodes", said)?;
     let opened = opened?;

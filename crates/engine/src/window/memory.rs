@@ -1,15 +1,23 @@
 //! Where the memory of each rank of a window lies.
 
 use super::spec::{Memory, WindowSpec};
-use ferrorail_base::{NodeId, Rank, Topology};
+use ferrorail_base::{NodeId, Topology};
 use ferrorail_onesided::window::WindowLayout;
 use ferrorail_onesided::window::layout::PAGE;
 
-/// Offsets, in the segments of all nodes, of each rank's memory, and the lengths of segments.
+/// What belongs to a rank in the segment of its node, as offsets.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place {
+    pub control: usize,
+    pub operand_buffers: usize,
+    pub memory: usize,
+}
+
+/// Where all ranks have what is theirs in the segments of their nodes, and the lengths of segments.
 pub(super) struct Geometry {
     pub layouts: Vec<WindowLayout>,
-    /// By rank, in the segment of its node.
-    pub offsets: Vec<usize>,
+    /// By rank.
+    pub places: Vec<Place>,
     /// By node.
     pub bytes: Vec<usize>,
 }
@@ -27,7 +35,7 @@ impl Geometry {
         let memory = specs[0].memory;
         let mut geometry = Self {
             layouts: Vec::new(),
-            offsets: vec![0; specs.len()],
+            places: vec![Place::default(); specs.len()],
             bytes: Vec::new(),
         };
         for node in 0..topology.node_count() {
@@ -40,9 +48,12 @@ impl Geometry {
                 operand_bytes,
             };
             let mut next = layout.memory();
-            if memory.is_allocated() {
-                for rank in ranks {
-                    geometry.offsets[rank.index()] = next;
+            for (local, rank) in (0..).zip(ranks) {
+                let place = &mut geometry.places[rank.index()];
+                place.control = layout.control(local);
+                place.operand_buffers = layout.operand_buffers(local);
+                if memory.is_allocated() {
+                    place.memory = next;
                     let bytes = usize::try_from(specs[rank.index()].bytes).ok()?;
                     next = next.checked_add(bytes)?;
                     if memory != (Memory::Shared { apart: false }) {
@@ -55,18 +66,6 @@ impl Geometry {
             geometry.bytes.push(next);
         }
         Some(geometry)
-    }
-
-    /// Offset of `rank`'s control block in the segment of its node.
-    pub fn control(&self, topology: &Topology, rank: Rank) -> usize {
-        let layout = &self.layouts[topology.node_of(rank).index()];
-        layout.control(topology.node_rank_of(rank).0)
-    }
-
-    /// Offset of `rank`'s operand buffers there.
-    pub fn operand_buffers(&self, topology: &Topology, rank: Rank) -> usize {
-        let layout = &self.layouts[topology.node_of(rank).index()];
-        layout.operand_buffers(topology.node_rank_of(rank).0)
     }
 }
 
@@ -84,13 +83,13 @@ mod tests {
         let lengths = [10, 0, 100, 7, 5000];
         let shared = |apart| of(Memory::Shared { apart }, lengths, true).expect("fits");
         let tight = shared(false);
-        assert_eq!(tight.offsets[3], tight.offsets[2] + 100);
-        assert_eq!(tight.offsets[4], tight.offsets[3] + 7);
-        assert_eq!(tight.bytes[1], tight.offsets[4] + 5000);
-        assert_eq!(tight.offsets[2] % PAGE, 0, "the first of a node");
+        assert_eq!(tight.places[3].memory, tight.places[2].memory + 100);
+        assert_eq!(tight.places[4].memory, tight.places[3].memory + 7);
+        assert_eq!(tight.bytes[1], tight.places[4].memory + 5000);
+        assert_eq!(tight.places[2].memory % PAGE, 0, "the first of a node");
         let apart = shared(true);
-        assert!(apart.offsets.iter().all(|offset| offset % PAGE == 0));
-        assert_eq!(apart.offsets[1], apart.offsets[0] + PAGE);
+        assert!(apart.places.iter().all(|place| place.memory % PAGE == 0));
+        assert_eq!(apart.places[1].memory, apart.places[0].memory + PAGE);
         let huge = [u64::MAX - 5; 5];
         assert!(of(Memory::Allocate, huge, true).is_none());
         let none = of(Memory::Create { address: 1 }, huge, false);

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 /// Windows of one kind, and what ranks did on them. None of it needs the target's progress, except
 /// that of its service thread where that has served anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct WindowRow {
     /// `create`, `allocate`, `shared` or `dynamic`.
     pub memory: String,
@@ -25,33 +26,25 @@ pub struct WindowRow {
     /// Accumulating operations: read-modify-write under the target's accumulate lock.
     pub accumulates: u64,
     /// Those that changed one element at a time, by atomics of the rails or of the CPU.
-    #[serde(default)]
     pub elements: u64,
     /// Locks of a target, or of all.
     pub locks: u64,
     /// Acquisitions of a target's lock over rails.
-    #[serde(default)]
     pub acquired: u64,
     /// Remote messages of those, and of giving the locks back: operations over rails on the words
     /// of locks.
-    #[serde(default)]
     pub lock_messages: u64,
     /// Fences, and epochs started or posted.
     pub epochs: u64,
     /// Accumulating operations that the target's service thread did.
-    #[serde(default)]
     pub handled: u64,
     /// Requests that the service threads of these ranks served: locks, unlocks, accumulates.
-    #[serde(default)]
     pub served: u64,
     /// Registrations of buffers that were kept beyond their operation.
-    #[serde(default)]
     pub kept: u64,
     /// Operations whose buffer was registered already.
-    #[serde(default)]
     pub reused: u64,
     /// Kept registrations that made way for others.
-    #[serde(default)]
     pub evicted: u64,
 }
 
