@@ -2,10 +2,7 @@
 //!
 //! Every rank's sequence shows the same, because all ranks call the same operations in the same order.
 
-use crate::tag::tag;
 use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
-use ferrorail_base::Rank;
-use ferrorail_coll::Collective;
 use ferrorail_shm::EAGER_SLOTS;
 
 /// Counts a team's operations.
@@ -129,16 +126,6 @@ pub(crate) struct Allocation {
     /// Whether a team of two ranks uses each other's scratch. It does in every other use of a channel, where the
     /// collective gains by it: who reads a line has it in its cache, and writes it next.
     pub swapped: bool,
-}
-
-impl Allocation {
-    /// With the number replaced by the tag of this call.
-    pub fn tagged(self, collective: Collective, root: Rank, bytes: usize) -> Self {
-        Self {
-            op: tag(self.op, collective, root, bytes),
-            ..self
-        }
-    }
 }
 
 impl Sequence {

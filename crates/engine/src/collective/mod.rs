@@ -258,7 +258,10 @@ fn allocate(
             ..allocation
         }
     };
-    Ok(allocation.tagged(call.collective, call.root, call.bytes))
+    Ok(Allocation {
+        op: tag(allocation.op, call.collective, call.root, call.bytes),
+        ..allocation
+    })
 }
 
 /// Whether two ranks of one node write to each other what each reads once. All-reduces write to lines that they have
