@@ -153,8 +153,8 @@ pub fn estimate(asked: &Asked, settings: &Settings) -> Result<Estimate, EngineEr
     Ok(team.finish(rows, &without, &all))
 }
 
-/// What the statistics of a team like `asked` show, on devices with the usual limits, for these algorithms with these protocols, each by its name as in
-/// [`crate::CallRow`]. Roots are rank 0.
+/// What the statistics of a team like `asked` show, on devices with the usual limits, for these algorithms with these
+/// protocols, each by its name as in [`crate::CallRow`]. Roots are rank 0.
 ///
 /// # Errors
 /// [`EngineError::Selection`] if a name is none, or if the team is too large to look at every rank.

@@ -66,8 +66,9 @@ mod tests {
         sites(&[0, 0, 0, 0, 1, 1, 1, 1].map(Some))
     }
 
-    fn numbers(lanes: &[RailId]) -> Vec<u8> {
-        lanes.iter().map(|rail| rail.0).collect()
+    /// Numbers of the lanes.
+    fn numbers(rails: &[Site], leaders: &[Option<u32>]) -> Vec<u8> {
+        lanes(rails, leaders).iter().map(|rail| rail.0).collect()
     }
 
     #[test]
@@ -94,26 +95,13 @@ mod tests {
     #[test]
     fn leaders_drive_numa_local_rails() {
         let leaders = [1, 0, 1, 0, 1, 0, 1, 0].map(Some);
-        assert_eq!(
-            numbers(&lanes(&eight(), &leaders)),
-            [4, 0, 5, 1, 6, 2, 7, 3]
-        );
+        assert_eq!(numbers(&eight(), &leaders), [4, 0, 5, 1, 6, 2, 7, 3]);
         let all_on_one = [Some(1); 8];
-        assert_eq!(
-            numbers(&lanes(&eight(), &all_on_one)),
-            [4, 5, 6, 7, 0, 1, 2, 3]
-        );
-        assert_eq!(
-            numbers(&lanes(&eight(), &[None; 8])),
-            [0, 1, 2, 3, 4, 5, 6, 7]
-        );
+        assert_eq!(numbers(&eight(), &all_on_one), [4, 5, 6, 7, 0, 1, 2, 3]);
+        assert_eq!(numbers(&eight(), &[None; 8]), [0, 1, 2, 3, 4, 5, 6, 7]);
         let two = sites(&[Some(0), Some(1)]);
-        assert_eq!(numbers(&lanes(&two, &[Some(1), Some(0)])), [1, 0]);
-        assert_eq!(
-            numbers(&lanes(&two, &[])),
-            [0, 1],
-            "fewer leaders than rails"
-        );
+        assert_eq!(numbers(&two, &[Some(1), Some(0)]), [1, 0]);
+        assert_eq!(numbers(&two, &[]), [0, 1], "fewer leaders than rails");
     }
 
     proptest! {
@@ -124,7 +112,7 @@ mod tests {
             leaders in prop::collection::vec(prop::option::of(0..4u32), 0..=8),
         ) {
             let lanes = lanes(&sites(&rails), &leaders);
-            let mut sorted = numbers(&lanes);
+            let mut sorted: Vec<u8> = lanes.iter().map(|rail| rail.0).collect();
             sorted.sort_unstable();
             prop_assert_eq!(sorted, (0..rails.len() as u8).collect::<Vec<_>>());
             let leaders = &leaders[..leaders.len().min(rails.len())];

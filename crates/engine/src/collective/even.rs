@@ -87,8 +87,8 @@ impl Team {
         self.call_unless_empty(&Call { root, ..call })
     }
 
-    /// Every rank contributes a block and gets all by rank: gathers `bytes` bytes from `send` of every rank into `recv`, which holds `size()` blocks of
-    /// `bytes` bytes. `send` is `None` where this rank's block is in `recv` already (`MPI_IN_PLACE`).
+    /// Every rank contributes a block and gets all by rank: gathers `bytes` bytes from `send` of every rank into `recv`,
+    /// which holds `size()` blocks of `bytes` bytes. `send` is `None` where this rank's block is in `recv` already (`MPI_IN_PLACE`).
     ///
     /// # Errors
     /// After an error the team is unusable: peers may be anywhere.
@@ -109,8 +109,8 @@ impl Team {
         self.call_unless_empty(&Call::new(Collective::Allgather, send, recv, bytes))
     }
 
-    /// Every rank has a block for every rank: brings block `j` of `send` of rank `i` into block `i` of `recv` of rank `j`; blocks are
-    /// `bytes` bytes long.
+    /// Every rank has a block for every rank: brings block `j` of `send` of rank `i` into block `i` of `recv` of rank
+    /// `j`; blocks are `bytes` bytes long.
     ///
     /// # Errors
     /// After an error the team is unusable: peers may be anywhere.

@@ -100,7 +100,13 @@ impl Team {
             map.all_pairs = choice::all_pairs_fit(&map.topology, map.rail_count(), max);
             segments = memory::open(&mut *oob, &mut map, spares)?;
         }
-        log_team(&map);
+        tracing::debug!(
+            ranks = map.topology.size(),
+            nodes = map.topology.node_count(),
+            rails = map.rails.as_ref().map_or(0, |rails| rails.local.len()),
+            zero_copy = map.zero_copy,
+            "team made"
+        );
         let parked = |segment| Self::of(map.of_one_node(segment), None);
         let spares = segments.into_iter().map(parked).collect();
         Ok((Self::of(map, Some(oob)), spares))
@@ -146,14 +152,4 @@ fn introduce(
     }
     let (processes, keys) = places.into_iter().unzip();
     Ok((settings, tuning, processes, keys))
-}
-
-fn log_team(map: &Map) {
-    tracing::debug!(
-        ranks = map.topology.size(),
-        nodes = map.topology.node_count(),
-        rails = map.rails.as_ref().map_or(0, |rails| rails.local.len()),
-        zero_copy = map.zero_copy,
-        "team made"
-    );
 }

@@ -141,27 +141,25 @@ impl Map {
         self.tuning.as_deref().unwrap_or_else(|| Table::shipped())
     }
 
+    #[inline]
+    fn memory(&self) -> &NodeMemory {
+        let memory = self.node_memory.as_ref();
+        memory.expect("a team of several ranks has a segment")
+    }
+
     /// This node's segment.
     ///
     /// # Panics
     /// In a team of one rank, whose operations never get here.
     #[inline]
     pub fn segment(&self) -> &NodeSegment {
-        &self
-            .node_memory
-            .as_ref()
-            .expect("a team of several ranks has a segment")
-            .segment
+        &self.memory().segment
     }
 
     /// Layout of the segment of `rank`'s node, and which rank there it is.
     #[inline]
     pub fn layout_of(&self, rank: Rank) -> (&NodeLayout, NodeRank) {
-        let memory = self
-            .node_memory
-            .as_ref()
-            .expect("a team of several ranks has a segment");
-        let layout = &memory.layouts[self.topology.node_of(rank).index()];
+        let layout = &self.memory().layouts[self.topology.node_of(rank).index()];
         (layout, self.topology.node_rank_of(rank))
     }
 

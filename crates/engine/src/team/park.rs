@@ -37,13 +37,12 @@ impl Team {
 
     /// Bytes of memory that a parked team keeps on its node: at most those of its segment, and none before it was used.
     pub fn node_bytes(&self) -> u64 {
-        let state = self.state();
-        let memory = self
-            .map
-            .node_memory
-            .as_ref()
-            .filter(|_| state.sequence.op() > 0);
-        memory.map_or(0, |memory| memory.segment.segment().bytes() as u64)
+        match &self.map.node_memory {
+            Some(memory) if self.state().sequence.op() > 0 => {
+                memory.segment.segment().bytes() as u64
+            }
+            _ => 0,
+        }
     }
 
     /// Uses a parked team for the communicator of `oob`. All its ranks do so, as they have agreed.
