@@ -48,9 +48,7 @@ pub(super) fn run(
     // One operation: a pair has the same slot in both schedules, and uses it in one of them.
     let allocation = allocate(map, state, call, ChannelRequest::CHANNEL)?;
     if passes {
-        let scratch = map.segment().layout().scratch_bytes as usize;
-        let scratch = beside_cells(scratch, map.topology.size());
-        let capacity = capacity(map, plan, call, scratch as u64);
+        let capacity = capacity(map, plan, call, scratch_bytes(map));
         let name = call.collective.name();
         let scratch = user(call, Window::Between { above, capacity });
         Run::new(map, &plan.route, scratch, allocation).complete(state, name)?;
@@ -60,6 +58,15 @@ pub(super) fn run(
         Run::new(map, large, direct, allocation).complete(state, name)?;
     }
     Ok(())
+}
+
+/// Scratch of a rank in one channel, beside the RTRs that rails read there.
+fn scratch_bytes(map: &Map) -> u64 {
+    let all = map.segment().layout().scratch_bytes;
+    match map.topology.node_count() {
+        1 => all,
+        _ => beside_cells(all as usize, map.topology.size()) as u64,
+    }
 }
 
 /// Where user memory cannot be reached.
