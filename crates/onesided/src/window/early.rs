@@ -64,14 +64,7 @@ impl Drop for Wish {
     }
 }
 
-/// What of an acquisition was posted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Early {
-    pub ticket: Ticket,
-    pub how: How,
-}
-
-/// What was posted.
+/// What was posted of an acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// The first operation of acquiring.
@@ -144,7 +137,7 @@ impl<F: Endpoint> Window<F> {
         target: Rank,
         how: How,
         lock: &mut AnyLock,
-    ) -> Result<Option<Early>, WindowError> {
+    ) -> Result<Option<(How, Ticket)>, WindowError> {
         let site = self.site(target, Which::Lock);
         site.begun.set(Begun::First);
         match how {
@@ -159,51 +152,34 @@ impl<F: Endpoint> Window<F> {
         if self.lock == LockAlgorithm::Event {
             self.wake_service(target);
         }
-        Ok(Some(Early { ticket, how }))
+        Ok(Some((how, ticket)))
     }
 
-    /// Whether the lock of `target` is got by the compare-and-swap that was posted, if it is one.
+    /// Whether the lock of `target` is got by the compare-and-swap of the free lock for `held` that was posted.
     pub(super) fn was_swapped(
         &self,
         target: Rank,
-        early: Option<Early>,
-        lock: &mut AnyLock,
-        mode: Mode,
+        posted: Ticket,
+        held: u64,
     ) -> Result<bool, WindowError> {
-        let Some(Early {
-            ticket,
-            how: How::Swaps(held),
-        }) = early
-        else {
-            return Ok(false);
-        };
         let site = self.site(target, Which::Lock);
-        site.begun.set(Begun::Posted(ticket));
+        site.begun.set(Begun::Posted(posted));
         let swap = async { Ok(site.home().compare_swap(0, held).await?) };
-        let got = self.drive(target, "waiting for a lock", swap)? == 0;
-        if got {
-            lock.adopt(mode);
-        }
-        Ok(got)
+        Ok(self.drive(target, "waiting for a lock", swap)? == 0)
     }
 
     /// Waits for the lock of another target than `target` that this thread asked for, if it did.
     pub(super) fn await_earlier(&self, target: Rank) -> Result<(), WindowError> {
-        if !self.asks_early() {
-            return Ok(());
-        }
-        match ASKED.get() {
-            Some((window, earlier)) if window == self.address() => {
-                ASKED.set(None);
-                let wanted = earlier != target && self.held(earlier).is_wanted();
-                if wanted {
-                    self.acquire(earlier)
-                } else {
-                    Ok(())
-                }
+        if self.asks_early()
+            && let Some((window, earlier)) = ASKED.get()
+            && window == self.address()
+        {
+            ASKED.set(None);
+            if earlier != target && self.held(earlier).is_wanted() {
+                return self.acquire(earlier);
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 }
 

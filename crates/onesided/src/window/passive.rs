@@ -5,7 +5,7 @@
 //! load and store there.
 
 use super::active::mode;
-use super::early::{Early, How, Wish};
+use super::early::{How, Wish};
 use super::held::{Held, HeldCell};
 use super::layout;
 use super::target::Memory;
@@ -27,7 +27,7 @@ pub(super) struct Passive {
     pub holders: AnyLock,
     pub accumulate: AnyLock,
     /// What was posted of an acquisition that is not awaited yet.
-    pub early: Option<Early>,
+    pub early: Option<(How, Ticket)>,
     /// That of a thread which asks early.
     pub wish: Option<Wish>,
 }
@@ -139,8 +139,14 @@ impl<F: Endpoint> Window<F> {
             passive.wish = None;
             return Ok(());
         }
-        if !self.was_swapped(target, early, &mut passive.lock, mode)? {
-            self.acquire_by_steps(target, mode, early, &mut passive)?;
+        match early {
+            Some((How::Swaps(held), posted)) if self.was_swapped(target, posted, held)? => {
+                passive.lock.adopt(mode);
+            }
+            Some((How::Begins(entrance), posted)) => {
+                self.acquire_by_steps(target, entrance, Some(posted), &mut passive)?;
+            }
+            _ => self.acquire_by_steps(target, self.entrance(mode), None, &mut passive)?,
         }
         self.held[target.index()].set(Held::acquired(mode));
         passive.wish = None;
@@ -150,26 +156,17 @@ impl<F: Endpoint> Window<F> {
         Ok(())
     }
 
-    /// Runs the algorithm, behind what was posted early of it.
+    /// Runs the algorithm, of which the first operation may be `posted`.
     fn acquire_by_steps(
         &self,
         target: Rank,
-        mode: Mode,
-        early: Option<Early>,
+        entrance: Entrance,
+        posted: Option<Ticket>,
         passive: &mut Passive,
     ) -> Result<(), WindowError> {
         let doing = "waiting for a lock";
         let site = self.site(target, Which::Lock);
-        let entrance = match early {
-            Some(Early {
-                ticket,
-                how: How::Begins(entrance),
-            }) => {
-                site.begun.set(Begun::Posted(ticket));
-                entrance
-            }
-            _ => self.entrance(mode),
-        };
+        site.begun.set(posted.map_or(Begun::No, Begun::Posted));
         let Passive { lock, holders, .. } = passive;
         if self.lock != LockAlgorithm::Mcs {
             return self.drive(target, doing, lock.acquire(&site, entrance));
