@@ -28,18 +28,11 @@ pub(super) mod mode {
     pub const LOCKED_ALL: u8 = 4;
 }
 
-/// A rank of the group of an access epoch.
-#[derive(Clone, Copy, Debug)]
-struct Start {
-    target: Rank,
-    /// It has posted.
-    ready: bool,
-}
-
 /// Epochs and their counts.
 pub(super) struct Active {
     fences: u64,
-    started: Vec<Start>,
+    /// The group of the access epoch.
+    started: Vec<Rank>,
     posted: Option<Vec<Rank>>,
     /// By rank: how often this rank posted to it, and expected a post of it.
     posts: Vec<(u64, u64)>,
@@ -98,21 +91,14 @@ impl<F: Endpoint> Window<F> {
     fn await_post(&self, target: Rank) -> Result<(), WindowError> {
         let expected = {
             let active = self.active();
-            let start = active.started.iter().find(|start| start.target == target);
-            match start.ok_or(OUTSIDE)?.ready {
-                true => return Ok(()),
-                false => active.posts[target.index()].1,
+            if !active.started.contains(&target) {
+                return Err(OUTSIDE);
             }
+            active.posts[target.index()].1
         };
         self.wait_until("waiting for a post", Waiting::Word(target), || {
             Ok(self.has_signalled(target, Status::Posted, expected))
-        })?;
-        let mut active = self.active();
-        let mut started = active.started.iter_mut();
-        if let Some(start) = started.find(|start| start.target == target) {
-            start.ready = true;
-        }
-        Ok(())
+        })
     }
 
     /// `MPI_Win_fence`. The epoch it opens is one for accesses unless `last` (`MPI_MODE_NOSUCCEED`).
@@ -205,14 +191,11 @@ impl<F: Endpoint> Window<F> {
             ));
         }
         self.leave_unused_fence("started in an access epoch")?;
-        active.started.clear();
         for &target in targets {
             active.posts[target.index()].1 += 1;
-            active.started.push(Start {
-                target,
-                ready: false,
-            });
         }
+        active.started.clear();
+        active.started.extend_from_slice(targets);
         self.mode.store(mode::STARTED, Ordering::Relaxed);
         count(&self.counters.epochs);
         Ok(())
@@ -226,10 +209,7 @@ impl<F: Endpoint> Window<F> {
         if self.mode.load(Ordering::Relaxed) != mode::STARTED {
             return Err(WindowError::Synchronisation("completed without a start"));
         }
-        for index in 0.. {
-            let Some(target) = self.started(index) else {
-                break;
-            };
+        for target in (0..).map_while(|index| self.started(index)) {
             self.await_post(target)?;
             self.settled(target)?;
             let completions = {
@@ -245,8 +225,7 @@ impl<F: Endpoint> Window<F> {
 
     /// The `index`-th target of the access epoch.
     fn started(&self, index: usize) -> Option<Rank> {
-        let active = self.active();
-        active.started.get(index).map(|start| start.target)
+        self.active().started.get(index).copied()
     }
 
     /// `MPI_Win_wait`.
@@ -257,10 +236,7 @@ impl<F: Endpoint> Window<F> {
         if !self.has_posted() {
             return Err(NOT_POSTED);
         }
-        for index in 0.. {
-            let Some((origin, expected)) = self.exposed(index) else {
-                break;
-            };
+        for (origin, expected) in (0..).map_while(|index| self.exposed(index)) {
             self.wait_until("waiting for completion", Waiting::Word(origin), || {
                 Ok(self.has_signalled(origin, Status::Completed, expected))
             })?;
