@@ -97,20 +97,17 @@ impl Outstanding {
     /// The newest operation under way to `target`, if all are puts from slots on `rail`: what is posted
     /// there behind it takes effect behind all.
     pub fn last_put(&self, target: Rank, rail: RailId) -> Option<Ticket> {
-        let put = |pending: &Pending| match (&pending.after, pending.tickets[0]) {
-            (After::FreeSlot(_), Some(put)) if put.rail == rail => Some(put),
-            _ => None,
-        };
-        let newer = |one: Option<Ticket>, other: Option<Ticket>| {
-            let (one, other) = (one?, other?);
-            Some(if one.sequence > other.sequence {
-                one
-            } else {
-                other
-            })
-        };
-        let pending = self.pending.iter().filter(|one| one.target == target);
-        pending.map(put).reduce(newer).flatten()
+        let mut last: Option<Ticket> = None;
+        for pending in self.pending.iter().filter(|one| one.target == target) {
+            match (&pending.after, pending.tickets[0]) {
+                (After::FreeSlot(_), Some(put)) if put.rail == rail => {
+                    let newer = last.is_none_or(|last| last.sequence < put.sequence);
+                    last = if newer { Some(put) } else { last };
+                }
+                _ => return None,
+            }
+        }
+        last
     }
 
     pub fn begin(&mut self, target: Rank, ticket: Ticket, after: After) {

@@ -36,8 +36,6 @@ pub struct ServicePlan {
 /// What a window has for its service thread and for asking others'.
 pub(super) struct Service {
     pub plan: ServicePlan,
-    /// Whether service threads sleep.
-    pub wakes: bool,
     /// Number of the last request to each rank; claimed while the room to send from is in use.
     pub asked: Claim<Vec<u64>>,
     /// The service thread's own.
@@ -62,7 +60,6 @@ impl Service {
     pub fn new(ranks: u32, lock: LockAlgorithm, accumulate: AnyLock, plan: ServicePlan) -> Self {
         Self {
             plan,
-            wakes: lock != LockAlgorithm::Thread,
             asked: Claim::new(vec![0; ranks as usize]),
             served: Claim::new(Served {
                 arbiter: lock.is_served().then(|| Arbiter::new(ranks)),
@@ -92,7 +89,7 @@ impl<F: Endpoint> Window<F> {
     /// Whether its service thread must look all the time, because nobody wakes it.
     #[must_use]
     pub fn wants_polling(&self) -> bool {
-        self.service.as_ref().is_some_and(|service| !service.wakes)
+        self.service.is_some() && self.lock == LockAlgorithm::Thread
     }
 
     /// Whether service threads of this window accumulate.
@@ -111,10 +108,8 @@ impl<F: Endpoint> Window<F> {
 
     /// Whether what goes to `target` over rails is to wake its service thread.
     pub(super) fn wakes_by_rail(&self, target: Rank) -> bool {
-        let listens = |service: &Service| {
-            service.wakes && service.plan.listeners.get(target.index()) == Some(&true)
-        };
-        self.service.as_ref().is_some_and(listens)
+        let listens = |service: &Service| service.plan.listeners.get(target.index()) == Some(&true);
+        !self.wants_polling() && self.service.as_ref().is_some_and(listens)
     }
 
     /// Wakes the service thread of `target` if it sleeps, for what was stored there before.

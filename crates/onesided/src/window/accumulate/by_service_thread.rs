@@ -88,7 +88,7 @@ impl<F: Endpoint> Window<F> {
         self.wait_until(doing, Waiting::Rail(target), || {
             Ok(fabric.is_complete(ticket)?)
         })?;
-        if service.wakes {
+        if !self.wants_polling() {
             self.wake_service(target);
         }
         let answer = self.own_word(layout::answer(self.size(), target.0));
