@@ -26,10 +26,8 @@ impl NodeSegment {
         let all = round_to_pages(one)?.checked_mul(1 + spares);
         let segment = Segment::create(kind, all.ok_or_else(too_large)?)?;
         // The magic last: whoever sees it sees the rest.
-        for (index, value) in header_words(&layout).into_iter().enumerate().rev() {
-            segment
-                .word(header_word(index))
-                .store(value, Ordering::Release);
+        for (word, value) in header(&segment).iter().zip(header_words(&layout)).rev() {
+            word.store(value, Ordering::Release);
         }
         Ok(Self { segment, layout })
     }
@@ -41,9 +39,8 @@ impl NodeSegment {
     pub fn attach(handle: &SegmentHandle, layout: NodeLayout) -> Result<Self, ShmError> {
         let segment = Segment::attach(handle)?;
         let expected = header_words(&layout).to_vec();
-        let found: Vec<u64> = (0..HEADER_WORDS)
-            .map(|index| segment.word(header_word(index)).load(Ordering::Acquire))
-            .collect();
+        let words = header(&segment).iter();
+        let found: Vec<u64> = words.map(|word| word.load(Ordering::Acquire)).collect();
         if found != expected || (segment.bytes() as u64) < layout.total_bytes() {
             return Err(ShmError::Header { expected, found });
         }
@@ -223,8 +220,8 @@ fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {
     ]
 }
 
-fn header_word(index: usize) -> usize {
-    NodeLayout::header() + 8 * index
+fn header(segment: &Segment) -> &[AtomicU64] {
+    segment.cells(NodeLayout::header(), HEADER_WORDS)
 }
 
 #[cfg(test)]
