@@ -55,23 +55,17 @@ impl RunEnv {
     pub fn from_lookup(
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, RunEnvError> {
-        let values = [RANK, SIZE, SOCKET].map(|name| (name, lookup(name)));
-        if values.iter().all(|(_, value)| value.is_none()) {
+        let [rank, size, socket] =
+            [RANK, SIZE, SOCKET].map(|name| lookup(name).ok_or(RunEnvError::Missing(name)));
+        if rank.is_err() && size.is_err() && socket.is_err() {
             return Ok(None);
         }
-        if let Some((name, _)) = values.iter().find(|(_, value)| value.is_none()) {
-            return Err(RunEnvError::Missing(name));
-        }
-        let [rank, size, socket] = values.map(|(name, value)| (name, value.unwrap_or_default()));
-        let (rank, size) = (number(rank)?, number(size)?);
+        let (rank, size, socket) = (rank?, size?, socket?);
+        let (rank, size) = (number(RANK, rank)?, number(SIZE, size)?);
         if rank >= size {
             return Err(RunEnvError::OutOfRange { rank, size });
         }
-        Ok(Some(Self {
-            rank,
-            size,
-            socket: socket.1,
-        }))
+        Ok(Some(Self { rank, size, socket }))
     }
 
     /// The variables to set in the rank's environment.
@@ -84,7 +78,7 @@ impl RunEnv {
     }
 }
 
-fn number((name, value): (&'static str, String)) -> Result<u32, RunEnvError> {
+fn number(name: &'static str, value: String) -> Result<u32, RunEnvError> {
     value
         .parse()
         .map_err(|_| RunEnvError::NotANumber { name, value })

@@ -49,7 +49,7 @@ impl Oob for InProcess {
     }
 
     fn size(&self) -> u32 {
-        self.world.size()
+        self.host_keys.len() as u32
     }
 
     fn host_key(&self) -> u64 {

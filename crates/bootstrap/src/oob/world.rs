@@ -49,10 +49,6 @@ impl World {
         })
     }
 
-    pub(super) fn size(&self) -> u32 {
-        self.size
-    }
-
     /// Everybody's `mine`. Fails once a rank that has not contributed has left. `alive` says
     /// whether the caller still wants the result; it is asked now and then.
     pub(super) fn allgather(
