@@ -23,8 +23,6 @@
 //!
 //! This crate imports only the project's vocabulary; it knows neither fabrics nor schedules.
 
-// The lint looks through re-exports and so hits the shim it points to.
-
 pub mod flags;
 pub mod layout;
 pub mod ring;
