@@ -40,7 +40,7 @@ impl<F: Endpoint> Window<F> {
             // SAFETY: the caller's contract.
             let region = unsafe { rails.register(here) }?;
             self.process_context.registered();
-            return Ok(Buffer::Once(region));
+            return Ok(Buffer::Once(Box::new(region)));
         };
         if let Some(found) = rails.kept().find(here) {
             count(&self.counters.reused);
@@ -66,7 +66,7 @@ impl<F: Endpoint> Window<F> {
                 count(&self.counters.kept);
                 Buffer::Shared(region)
             }
-            Err(region) => Buffer::Once(region),
+            Err(region) => Buffer::Once(Box::new(region)),
         })
     }
 

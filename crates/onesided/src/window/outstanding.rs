@@ -22,10 +22,30 @@ pub(super) struct Outstanding {
 
 const _: () = assert!(STAGING_SLOTS == u64::BITS as usize);
 
+/// One operation. A cache line or so, as each put of a few bytes moves one in and out.
 pub(super) struct Pending {
     pub target: Rank,
-    pub tickets: [Option<Ticket>; RAILS_MAX],
+    pub tickets: Tickets,
     pub after: After,
+}
+
+const _: () = assert!(size_of::<Pending>() <= 80);
+
+/// What is not known to be complete of an operation.
+pub(super) enum Tickets {
+    /// It is not divided.
+    One(Option<Ticket>),
+    /// Its chunks.
+    Divided(Box<[Option<Ticket>; RAILS_MAX]>),
+}
+
+impl Tickets {
+    pub fn all(&mut self) -> &mut [Option<Ticket>] {
+        match self {
+            Self::One(ticket) => std::slice::from_mut(ticket),
+            Self::Divided(tickets) => &mut **tickets,
+        }
+    }
 }
 
 /// What is left to do when an operation is complete.
@@ -46,7 +66,7 @@ pub(super) enum After {
 #[derive(Debug)]
 pub(super) enum Buffer {
     /// For one operation.
-    Once(LocalRegion),
+    Once(Box<LocalRegion>),
     /// By somebody who gives it back once no operation has it.
     Shared(Arc<LocalRegion>),
     /// In the node's segment, as long as there is the window.
@@ -99,8 +119,8 @@ impl Outstanding {
     pub fn last_put(&self, target: Rank, rail: RailId) -> Option<Ticket> {
         let mut last: Option<Ticket> = None;
         for pending in self.pending.iter().filter(|one| one.target == target) {
-            match (&pending.after, pending.tickets[0]) {
-                (After::FreeSlot(_), Some(put)) if put.rail == rail => {
+            match (&pending.after, &pending.tickets) {
+                (After::FreeSlot(_), &Tickets::One(Some(put))) if put.rail == rail => {
                     let newer = last.is_none_or(|last| last.sequence < put.sequence);
                     last = if newer { Some(put) } else { last };
                 }
@@ -110,13 +130,23 @@ impl Outstanding {
         last
     }
 
+    /// An operation on `target` that is not divided.
+    #[inline]
     pub fn begin(&mut self, target: Rank, ticket: Ticket, after: After) {
-        let mut tickets = [None; RAILS_MAX];
-        tickets[0] = Some(ticket);
-        self.begin_all(target, tickets, after);
+        self.push(target, Tickets::One(Some(ticket)), after);
     }
 
+    /// An operation on `target` with the tickets of its chunks, from the first place on.
     pub fn begin_all(&mut self, target: Rank, tickets: [Option<Ticket>; RAILS_MAX], after: After) {
+        let tickets = match tickets[1] {
+            None => Tickets::One(tickets[0]),
+            Some(_) => Tickets::Divided(Box::new(tickets)),
+        };
+        self.push(target, tickets, after);
+    }
+
+    #[inline]
+    fn push(&mut self, target: Rank, tickets: Tickets, after: After) {
         self.counts[target.index()] += 1;
         self.pending.push(Pending {
             target,

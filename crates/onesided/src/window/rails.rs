@@ -184,13 +184,14 @@ impl<F: Endpoint> WindowRails<F> {
         });
         let mut index = 0;
         while let Some(pending) = outstanding.pending.get_mut(index) {
-            if !self.are_complete(&mut pending.tickets)? {
+            if !self.are_complete(pending.tickets.all())? {
                 index += 1;
                 continue;
             }
-            let done = outstanding.pending.swap_remove(index);
-            outstanding.counts[done.target.index()] -= 1;
-            match done.after {
+            outstanding.counts[pending.target.index()] -= 1;
+            let after = std::mem::replace(&mut pending.after, After::Nothing);
+            outstanding.pending.swap_remove(index);
+            match after {
                 After::Nothing => {}
                 After::FreeSlot(slot) => outstanding.free |= 1 << slot,
                 After::CopyOut { slot, to, bytes } => {
@@ -200,7 +201,7 @@ impl<F: Endpoint> WindowRails<F> {
                     unsafe { from.copy_to(MemoryRange::new(to, bytes)) };
                     outstanding.free |= 1 << slot;
                 }
-                After::GiveBack(Buffer::Once(region)) => self.fabric.deregister(region),
+                After::GiveBack(Buffer::Once(region)) => self.fabric.deregister(*region),
                 After::GiveBack(buffer) => drop(buffer),
             }
         }
