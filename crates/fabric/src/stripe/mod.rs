@@ -125,11 +125,16 @@ impl Planner {
                 return stripes;
             }
         }
-        let rail = match self.policy {
+        Stripes::whole(self.next_rail(turn, rail_weights), bytes)
+    }
+
+    /// The rail of a message that is not divided, whatever its length.
+    #[inline]
+    pub fn next_rail(&self, turn: &mut RailTurn, rail_weights: &RailWeights) -> RailId {
+        match self.policy {
             Policy::RoundRobin => rail_weights.next_of_all(turn),
             _ => rail_weights.next_rail(turn),
-        };
-        Stripes::whole(rail, bytes)
+        }
     }
 
     fn divide(&self, rail_weights: &mut RailWeights, bytes: u64) -> Stripes {

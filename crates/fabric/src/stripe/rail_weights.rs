@@ -47,20 +47,34 @@ impl RailTurn {
     /// The next of the rails `wanted`, as bits, at least one: as often as `weights` say.
     #[inline]
     fn next(&mut self, wanted: u8, weights: &[u32; RAILS_MAX]) -> RailId {
-        let is_wanted = |rail: &usize| wanted & 1 << rail != 0;
-        let rails = || (0..RAILS_MAX).filter(is_wanted);
+        let rails = || Bits(wanted);
         let total: i64 = rails().map(|rail| i64::from(weights[rail])).sum();
-        let mut best = wanted.trailing_zeros() as usize;
         // Weights of the rails to different peers have different units.
         let unit = STAKE / total.max(1);
+        let (mut best, mut most) = (0, i64::MIN);
         for rail in rails() {
-            self.credit[rail] += i64::from(weights[rail]) * unit;
-            if self.credit[rail] > self.credit[best] {
-                best = rail;
+            let credit = self.credit[rail] + i64::from(weights[rail]) * unit;
+            self.credit[rail] = credit;
+            if credit > most {
+                (best, most) = (rail, credit);
             }
         }
-        self.credit[best] -= total * unit;
+        self.credit[best] = most - total * unit;
         RailId(best as u8)
+    }
+}
+
+/// The numbers of the bits that are set.
+struct Bits(u8);
+
+impl Iterator for Bits {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let next = self.0.trailing_zeros() as usize;
+        self.0 &= self.0.wrapping_sub(1);
+        (next < RAILS_MAX).then_some(next)
     }
 }
 
@@ -162,7 +176,7 @@ impl RailWeights {
         if out_of_use != 0 {
             let out = local.iter().map(|rail| out_of_use >> rail.0 & 1);
             self.avoided = (out.enumerate()).fold(0, |all, (rail, out)| all | out << rail);
-            if self.shares().iter().all(|&share| share == 0) {
+            if self.avoided != 0 && self.shares().iter().all(|&share| share == 0) {
                 self.avoided = 0;
             }
         }

@@ -11,7 +11,7 @@ use super::target::Link;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Mutex, MutexGuard};
 use ferrorail_base::{RailId, Rank};
-use ferrorail_fabric::stripe::{Planner, RailWeights, Stripes};
+use ferrorail_fabric::stripe::{Planner, RailTurn, RailWeights, Stripes};
 use ferrorail_fabric::{
     Endpoint, FabricError, LocalRegion, LocalSlice, Notification, Op, RemoteRegion, RemoteSlice,
     Ticket, Tracking,
@@ -319,10 +319,7 @@ impl<F: Endpoint> WindowRails<F> {
         let rail = match direction {
             // So that a release can follow it, if it stays alone.
             Direction::Put if outstanding.counts[target.index()] == 0 => self.word_rail(),
-            _ => {
-                let stripes = self.plan(&mut outstanding, target, 0);
-                self.local_rail(stripes.chunks()[0].rail)
-            }
+            _ => self.next_rail(&mut outstanding, target),
         };
         let local = LocalSlice {
             region: self.segment(),
@@ -351,11 +348,28 @@ impl<F: Endpoint> WindowRails<F> {
 
     /// How a message is laid over the rails to `target` that are in use.
     pub(super) fn plan(&self, outstanding: &mut Outstanding, target: Rank, bytes: u64) -> Stripes {
+        let (turn, rail_weights) = self.in_use(outstanding, target);
+        self.planner.plan(turn, rail_weights, bytes)
+    }
+
+    /// This process's rail for a message to `target` that is not divided.
+    #[inline]
+    fn next_rail(&self, outstanding: &mut Outstanding, target: Rank) -> RailId {
+        let (turn, rail_weights) = self.in_use(outstanding, target);
+        self.local_rail(self.planner.next_rail(turn, rail_weights))
+    }
+
+    /// Whose turn it is among the rails, and the weights of those to `target`, without rails that are out of use.
+    #[inline]
+    fn in_use<'a>(
+        &self,
+        outstanding: &'a mut Outstanding,
+        target: Rank,
+    ) -> (&'a mut RailTurn, &'a mut RailWeights) {
         let rail_weights = &mut outstanding.weights_by_rank[target.index()];
         let out_of_use = || self.fabric.out_of_use(self.link_of(target).peer);
         rail_weights.avoid(&self.local, out_of_use);
-        self.planner
-            .plan(&mut outstanding.turn, rail_weights, bytes)
+        (&mut outstanding.turn, rail_weights)
     }
 
     /// Whether the chunks of a message divided so are timed.
