@@ -193,8 +193,8 @@ impl Failover {
     }
 
     fn pair(&self, peer: PeerId) -> Result<&Pair, FabricError> {
-        let unknown = FabricError::BadPeerData { what: "peer id" };
-        self.peers.get(peer.index()).ok_or(unknown)
+        let unknown = || FabricError::BadPeerData { what: "peer id" };
+        self.peers.get(peer.index()).ok_or_else(unknown)
     }
 
     fn plane(&self, rail: usize) -> u8 {

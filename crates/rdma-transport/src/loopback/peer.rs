@@ -5,7 +5,7 @@
 
 use super::keys::PeerKeys;
 use super::wire::Object;
-use ferrorail_base::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
+use ferrorail_base::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, fence};
 use ferrorail_base::{PeerId, ProcessId};
 use ferrorail_fabric::{FabricError, RAILS_MAX, RemoteRegion};
 use ferrorail_shm::{Cma, Segment};
@@ -44,6 +44,8 @@ pub(super) struct Link {
 pub(super) struct Lane {
     /// Operations posted.
     pub(super) posted: AtomicU64,
+    /// How many of those that took effect at once are known to be visible to everyone.
+    visible: AtomicU64,
     /// Payload bytes posted.
     pub(super) bytes: AtomicU64,
     /// Operations completed, where completion is modelled.
@@ -231,7 +233,19 @@ impl Lane {
     #[inline]
     pub(super) fn count(&self, bytes: usize) -> u64 {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.posted.fetch_add(1, Ordering::Relaxed) + 1
+        self.posted.fetch_add(1, Ordering::Release) + 1
+    }
+
+    /// Number of the last operation that took effect at once: what it put is visible to everyone, not still in
+    /// some core's store buffer. One fence for all that were posted, as fences take longer than short puts.
+    #[inline]
+    pub(super) fn visible(&self) -> u64 {
+        let posted = self.posted.load(Ordering::Acquire);
+        if self.visible.load(Ordering::Acquire) < posted {
+            fence(Ordering::SeqCst);
+            self.visible.store(posted, Ordering::Release);
+        }
+        posted
     }
 }
 

@@ -265,14 +265,16 @@ impl Transport for LoopbackTransport {
                 breakage: Some(breakage(core, id.peer, failure)),
             };
         };
-        // A complete put is visible to everyone, not still in this core's store buffer.
-        fence(Ordering::SeqCst);
         let completed = match &core.model {
-            None => &lane.posted,
-            Some(_) => &lane.completed,
+            None => lane.visible(),
+            Some(_) => {
+                // A complete put is visible to everyone, not still in this core's store buffer.
+                fence(Ordering::SeqCst);
+                lane.completed.load(Ordering::Acquire)
+            }
         };
         LaneState {
-            completed: completed.load(Ordering::Acquire),
+            completed,
             breakage: (lane.failure()).map(|failure| breakage(core, id.peer, failure)),
         }
     }
