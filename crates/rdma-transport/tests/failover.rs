@@ -19,17 +19,17 @@ mod support;
 #[path = "failover/suspicion.rs"]
 mod suspicion;
 
-use conformance::Rails;
+use conformance::{Rails, at, process};
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, yield_now};
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{FabricError, LaneId, Op, RemoteRegion, Tracking, Transition};
+use ferrorail_fabric::{FabricError, LaneId, Op, Tracking, Transition};
 use ferrorail_rdma_transport::failover::{Failover, Watchdog};
 use ferrorail_rdma_transport::loopback::LoopbackTransport;
-use side::{Side, sides};
+use side::{Side, drive, sides};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{Pair, Private, at, slice, until};
+use support::{Private, buffers, slice, until};
 
 fn settings(faults: &str) -> Settings {
     Settings {
@@ -47,11 +47,6 @@ fn open(process: ProcessId, settings: &Settings) -> Failover {
 }
 
 fn conformance_pair(settings: &Settings) -> (Failover, Failover) {
-    let process = |started| ProcessId {
-        host: 7,
-        pid: std::process::id(),
-        started,
-    };
     (open(process(1), settings), open(process(2), settings))
 }
 
@@ -79,7 +74,7 @@ fn connecting_again_after_a_failure_changes_nothing() {
     lost.expect("the other rail");
     let failures = pair.a.counters(RailId(0)).failures;
     assert_eq!(failures, 1);
-    let (_, address) = pair.a.open_peer(conformance::process(2)).unwrap();
+    let (_, address) = pair.a.open_peer(process(2)).unwrap();
     pair.b.connect(pair.ba, &address).expect("the same peer");
     conformance::transfers::put_arrives(&pair, RailId(0)).expect("the other rail");
 }
@@ -226,20 +221,11 @@ fn told_under(faults: &str) {
 #[test]
 fn late_packets_do_land_where_the_target_has_not_ended_the_lane() {
     for ended in [false, true] {
-        let pair = Pair::open(&settings("loop1:late:for=200"));
-        let (source, target) = (Private::new(64), Private::new(64));
-        let (from, into) = (source.register(&pair.a), target.register(&pair.b));
-        let remote = RemoteRegion::of(&into);
+        let pair = support::pair(&settings("loop1:late:for=200"));
+        let (source, from, target, remote) = buffers(&pair, 64, 64);
         source.store(0, 77);
-        let put = |rail| {
-            // SAFETY: both live until the fabrics are gone.
-            unsafe {
-                let (from, to) = (slice(&from, 0, 8), at(&remote, 0));
-                pair.a
-                    .post(pair.ab, RailId(rail), &Op::put(from, to), Tracking::Tracked)
-            }
-        };
-        let lost = put(1).unwrap();
+        let put = Op::put(slice(&from, 0, 8), at(&remote, 0));
+        let lost = pair.try_start(RailId(1), &put).unwrap();
         until(|| {
             let _ = pair.a.progress();
             pair.a.is_complete(lost).is_err()
@@ -267,26 +253,10 @@ fn late_packets_do_land_where_the_target_has_not_ended_the_lane() {
 #[test]
 fn an_atomic_of_unknown_outcome_never_counts_as_done() {
     let (left, right) = sides(&settings("loop0:down:after=1:for=600"), &settings(""));
-    let theirs = left.theirs.as_ref().unwrap();
-    let add = |add| {
-        let into = slice(&left.mine.1, 8 * add as usize, 8);
-        // SAFETY: both live until the fabrics are gone.
-        left.post(|fabric| unsafe {
-            fabric.post(
-                left.peer,
-                RailId(0),
-                &Op::fetch_add(at(theirs, 0), add, into, None),
-                Tracking::Tracked,
-            )
-        })
-    };
-    let lost = add(1).unwrap();
+    let lost = left.add(1, 8);
     assert_eq!(lost.rail, RailId(0));
-    until(|| {
-        left.fabric.progress().unwrap();
-        right.fabric.progress().unwrap();
-        left.events()[1] > 0
-    });
+    let told = drive((&left, &right), || left.events()[1] > 0);
+    assert!(told.is_empty(), "{told:?}");
     for _ in 0..2 {
         let error = left.fabric.is_complete(lost).unwrap_err().to_string();
         assert!(
@@ -294,7 +264,7 @@ fn an_atomic_of_unknown_outcome_never_counts_as_done() {
             "{error}"
         );
     }
-    let next = add(2).unwrap();
+    let next = left.add(2, 16);
     assert_eq!(next.rail, RailId(0));
     until(|| {
         left.fabric.progress().unwrap();
@@ -305,12 +275,12 @@ fn an_atomic_of_unknown_outcome_never_counts_as_done() {
 /// Control words of 64 peers share a registration.
 #[test]
 fn a_peer_that_found_no_memory_may_be_opened_later() {
-    let fabric = open(support::identity(0), &settings("loop0:limit:bytes=50000"));
+    let fabric = open(process(0), &settings("loop0:limit:bytes=50000"));
     let other = support::object(8192);
     let others = support::register(&fabric, &other);
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let peer = |number| Ok::<_, FabricError>(fabric.open_peer(support::identity(number))?.0);
+        let peer = |number| Ok::<_, FabricError>(fabric.open_peer(process(number))?.0);
         let first: Vec<_> = (1..=64).map(|number| peer(number).unwrap()).collect();
         let refused = [peer(65), peer(66)].map(|opened| opened.is_err());
         let known = peer(64).unwrap();
@@ -327,11 +297,8 @@ fn a_peer_that_found_no_memory_may_be_opened_later() {
 /// Atomics on this process's own words must go by the rail that everybody else's go by.
 #[test]
 fn a_lane_to_oneself_comes_back() {
-    let fabric = open(
-        support::identity(1),
-        &settings("loop0:down:after=1:for=600"),
-    );
-    let (own, address) = fabric.open_peer(support::identity(1)).unwrap();
+    let fabric = open(process(1), &settings("loop0:down:after=1:for=600"));
+    let (own, address) = fabric.open_peer(process(1)).unwrap();
     fabric.connect(own, &address).unwrap();
     let memory = Private::new(64);
     let region = memory.register(&fabric);

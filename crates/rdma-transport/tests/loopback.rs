@@ -12,28 +12,16 @@ mod processes;
 #[path = "loopback/support.rs"]
 mod support;
 
-use conformance::Rails;
+use conformance::{Rails, at};
 use ferrorail_base::config::Settings;
 use ferrorail_base::{ProcessId, RailId};
 use ferrorail_fabric::{AtomicScope, FabricError, Notification, Op, RemoteRegion, Tracking};
 use ferrorail_rdma_transport::loopback::LoopbackTransport;
-use support::{Pair, Private, at, object, settings, slice};
-
-fn conformance_pair(settings: &Settings) -> (LoopbackTransport, LoopbackTransport) {
-    let open = |started| {
-        let process = ProcessId {
-            host: 7,
-            pid: std::process::id(),
-            started,
-        };
-        LoopbackTransport::open_as(process, settings).unwrap()
-    };
-    (open(1), open(2))
-}
+use support::{Private, fabrics, object, pair, settings, slice};
 
 #[test]
 fn conforms() {
-    let seen = conformance::run(|| conformance_pair(&settings()));
+    let seen = conformance::run(|| fabrics(&settings()));
     assert_eq!(seen.would_block, 0, "nothing queues without a model");
 }
 
@@ -44,7 +32,7 @@ fn conforms_with_a_model() {
         loopback_bandwidths_mb_s: vec![4000],
         ..settings()
     };
-    conformance::run(|| conformance_pair(&modelled));
+    conformance::run(|| fabrics(&modelled));
 }
 
 #[test]
@@ -83,18 +71,13 @@ fn status<T: std::fmt::Debug>(result: Result<T, FabricError>) -> String {
 
 #[test]
 fn keys_and_bounds_are_checked() {
-    let pair = Pair::open(&settings());
+    let pair = pair(&settings());
     let (here, there) = (Private::new(1024), Private::new(1024));
     let source = here.register(&pair.a);
     let target = there.register(&pair.b);
     let remote = RemoteRegion::of(&target);
     let put = |region: &RemoteRegion, rail, from, bytes, to| {
-        // SAFETY: both buffers outlive the put, which is complete or refused at once.
-        unsafe {
-            let (from, to) = (slice(&source, from, bytes), at(region, to));
-            pair.a
-                .post(pair.ab, rail, &Op::put(from, to), Tracking::Tracked)
-        }
+        pair.try_start(rail, &Op::put(slice(&source, from, bytes), at(region, to)))
     };
     let [rail0, rail1] = support::RAILS;
     put(&remote, rail0, 0, 1024, 0).unwrap();
@@ -122,43 +105,23 @@ fn keys_and_bounds_are_checked() {
 
 #[test]
 fn unaligned_words_and_unconnected_peers_are_refused() {
-    let pair = Pair::open(&settings());
+    let pair = pair(&settings());
     let memory = Private::new(64);
     let (mine, theirs) = (memory.register(&pair.a), memory.register(&pair.b));
     let remote = RemoteRegion::of(&theirs);
     let rail = support::RAILS[0];
-    // SAFETY: refused before any memory is touched.
-    let unaligned = unsafe {
-        pair.a.post(
-            pair.ab,
-            rail,
-            &Op::fetch_add(at(&remote, 4), 1, slice(&mine, 0, 8), None),
-            Tracking::Tracked,
-        )
-    };
-    assert!(status(unaligned).contains("aligned"));
+    let add = Op::fetch_add(at(&remote, 4), 1, slice(&mine, 0, 8), None);
+    assert!(status(pair.try_start(rail, &add)).contains("aligned"));
     let notification = Notification {
         word: at(&remote, 60),
         value: 1,
     };
-    // SAFETY: as above.
-    let outside = unsafe {
-        let (from, to) = (slice(&mine, 0, 0), at(&remote, 0));
-        pair.a.post(
-            pair.ab,
-            rail,
-            &Op::notify(from, to, notification),
-            Tracking::Silent,
-        )
-    };
-    assert!(status(outside).contains("remote access error"));
-    let (stranger, _) = pair.a.open_peer(support::identity(99)).unwrap();
-    // SAFETY: as above.
-    let unconnected = unsafe {
-        let (from, to) = (slice(&mine, 0, 8), at(&remote, 0));
-        pair.a
-            .post(stranger, rail, &Op::put(from, to), Tracking::Silent)
-    };
+    let outside = Op::notify(slice(&mine, 0, 0), at(&remote, 0), notification);
+    assert!(status(pair.try_start(rail, &outside)).contains("remote access error"));
+    let (stranger, _) = pair.a.open_peer(conformance::process(99)).unwrap();
+    let put = Op::put(slice(&mine, 0, 8), at(&remote, 0));
+    // SAFETY: refused before any memory is touched.
+    let unconnected = unsafe { pair.a.post(stranger, rail, &put, Tracking::Silent) };
     assert!(status(unconnected).contains("not connected"));
     pair.a.deregister(mine);
     pair.b.deregister(theirs);
@@ -187,7 +150,7 @@ fn threads_share_lanes() {
             loopback_latency_ns: u64::from(modelled) * 1000,
             ..settings()
         };
-        let pair = Pair::open(&settings);
+        let pair = pair(&settings);
         let target = Private::new(4096);
         let region = target.register(&pair.b);
         let remote = RemoteRegion::of(&region);
@@ -200,19 +163,9 @@ fn threads_share_lanes() {
                     let mut sequences = Vec::new();
                     for round in 0..ROUNDS {
                         let rail = support::RAILS[round % 2];
-                        let ticket = pair.post(|| {
-                            // SAFETY: `results` is used by this thread only, one at a time.
-                            unsafe {
-                                let into = slice(&into, 0, 8);
-                                pair.a.post(
-                                    pair.ab,
-                                    rail,
-                                    &Op::fetch_add(at(remote, 8 * thread), 1, into, None),
-                                    Tracking::Tracked,
-                                )
-                            }
-                        });
-                        pair.wait(ticket);
+                        let (word, into) = (at(remote, 8 * thread), slice(&into, 0, 8));
+                        let ticket = pair.start(rail, &Op::fetch_add(word, 1, into, None));
+                        pair.wait(&pair.a, ticket);
                         assert_eq!(results.load(0), round as u64);
                         sequences.push(ticket.sequence * 2 + u64::from(rail.0));
                     }

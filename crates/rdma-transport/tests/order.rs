@@ -5,10 +5,10 @@ mod conformance;
 
 use conformance::Rails;
 use conformance::memory::Memory;
-use conformance::{Pair, at, process, whole};
+use conformance::{Pair, at, process};
 use ferrorail_base::RailId;
 use ferrorail_base::config::{RailChoice, Settings};
-use ferrorail_fabric::{FabricError, LaneId, Op, Tracking, Transition};
+use ferrorail_fabric::{FabricError, LaneId, Op, Transition};
 use ferrorail_rdma_transport::failover::Failover;
 use ferrorail_rdma_transport::loopback::LoopbackTransport;
 use std::sync::Arc;
@@ -31,59 +31,34 @@ fn open_with(index: u64, rails: u8) -> Failover {
     Failover::new(Arc::new(fabric), process(index), &settings)
 }
 
+/// Ends a's side of the lane to b on `rail`.
+fn end(pair: &Pair<Failover>, rail: RailId) {
+    let peer = pair.ab;
+    let lane = LaneId { peer, rail };
+    pair.a.inner().change_lane(lane, Transition::End).unwrap();
+}
+
 #[test]
 fn an_addition_waits_for_a_put_whose_lane_ended() {
     let pair = Pair::new((open(1), open(2)));
     let rail = RailId(0);
-    let (mut data, result) = (Memory::shared(&pair.a, 64), Memory::shared(&pair.a, 64));
-    let words = Memory::shared(&pair.b, 4096);
-    let remote = pair.a.import(pair.ab, &words.region().description);
-    let remote = remote.unwrap();
+    let (mut data, words, remote) = pair.memories(64, 4096);
+    let result = Memory::shared(&pair.a, 64);
     data.fill(7);
-    // SAFETY: all memory lives to the end, and is left alone until the tickets are complete.
-    let (put, _) = pair.post(|| unsafe {
-        let from = whole(&data, 0, 8);
-        pair.a.post(
-            pair.ab,
-            rail,
-            &Op::put(from, at(&remote, 0)),
-            Tracking::Tracked,
-        )
-    });
+    let put = pair.start(rail, &Op::put(data.slice(0, 8), at(&remote, 0)));
     let add = || {
-        let into = whole(&result, 0, 8);
-        let op = Op::fetch_add(at(&remote, 64), 1, into, Some(put));
-        // SAFETY: as above.
-        unsafe { pair.a.post(pair.ab, rail, &op, Tracking::Tracked) }
+        let op = Op::fetch_add(at(&remote, 64), 1, result.slice(0, 8), Some(put));
+        pair.try_start(rail, &op)
     };
-    pair.a
-        .inner()
-        .change_lane(
-            LaneId {
-                peer: pair.ab,
-                rail,
-            },
-            Transition::End,
-        )
-        .unwrap();
+    end(&pair, rail);
     let refused = |added| matches!(added, Err(FabricError::WouldBlock));
     assert!(refused(add()), "another rail would overtake the put");
     assert_eq!((words.load(0), words.load(64)), (0, 0));
     pair.wait(&pair.a, put);
     assert_eq!(words.load(0), u64::from_ne_bytes([7; 8]), "done again");
     assert!(refused(add()), "nothing is left to follow");
-    let (added, _) = pair.post(|| {
-        let into = whole(&result, 0, 8);
-        // SAFETY: as above.
-        unsafe {
-            pair.a.post(
-                pair.ab,
-                rail,
-                &Op::fetch_add(at(&remote, 64), 1, into, None),
-                Tracking::Tracked,
-            )
-        }
-    });
+    let op = Op::fetch_add(at(&remote, 64), 1, result.slice(0, 8), None);
+    let added = pair.start(rail, &op);
     pair.wait(&pair.a, added);
     assert_eq!(words.load(64), 1);
 }
@@ -91,20 +66,13 @@ fn an_addition_waits_for_a_put_whose_lane_ended() {
 #[test]
 fn an_addition_goes_out_behind_a_put_under_way() -> Result<(), FabricError> {
     let pair = Pair::new((open(1), open(2)));
-    let (mut data, result) = (Memory::shared(&pair.a, 64), Memory::shared(&pair.a, 64));
-    let words = Memory::shared(&pair.b, 4096);
-    let remote = pair.a.import(pair.ab, &words.region().description)?;
+    let (mut data, words, remote) = pair.memories(64, 4096);
+    let result = Memory::shared(&pair.a, 64);
     data.fill(7);
-    // SAFETY: all memory lives to the end, and is left alone until the tickets are complete.
-    let added = unsafe {
-        let (from, into) = (whole(&data, 0, 8), whole(&result, 0, 8));
-        let to = at(&remote, 0);
-        let put = pair
-            .a
-            .post(pair.ab, RailId(1), &Op::put(from, to), Tracking::Tracked)?;
-        let op = Op::fetch_add(at(&remote, 64), 1, into, Some(put));
-        pair.a.post(pair.ab, RailId(1), &op, Tracking::Tracked)?
-    };
+    let put = Op::put(data.slice(0, 8), at(&remote, 0));
+    let put = pair.try_start(RailId(1), &put)?;
+    let add = Op::fetch_add(at(&remote, 64), 1, result.slice(0, 8), Some(put));
+    let added = pair.try_start(RailId(1), &add)?;
     pair.wait(&pair.a, added);
     assert_eq!(words.load(0), u64::from_ne_bytes([7; 8]));
     assert_eq!(words.load(64), 1);
@@ -115,21 +83,12 @@ fn an_addition_goes_out_behind_a_put_under_way() -> Result<(), FabricError> {
 #[test]
 fn what_is_done_again_on_a_lane_that_ends_too_is_done_on_a_third() {
     let pair = Pair::new((open_with(1, 3), open_with(2, 3)));
-    let mut data = Memory::shared(&pair.a, 64);
-    let words = Memory::shared(&pair.b, 4096);
-    let remote = pair.a.import(pair.ab, &words.region().description);
-    let remote = remote.unwrap();
+    let (mut data, words, remote) = pair.memories(64, 4096);
     data.fill(7);
-    let (put, _) = pair.post(|| {
-        let op = Op::put(whole(&data, 0, 8), at(&remote, 0));
-        // SAFETY: all memory lives to the end, and is left alone until the ticket is complete.
-        unsafe { pair.a.post(pair.ab, RailId(0), &op, Tracking::Tracked) }
-    });
+    let put = pair.start(RailId(0), &Op::put(data.slice(0, 8), at(&remote, 0)));
     let arrived = || words.load(0) != 0;
     for rail in [RailId(0), RailId(1)] {
-        let peer = pair.ab;
-        let lane = LaneId { peer, rail };
-        pair.a.inner().change_lane(lane, Transition::End).unwrap();
+        end(&pair, rail);
         // Where this process was kept from running, it may have arrived before the second lane ended.
         pair.until("doing it again", || {
             assert!(!pair.a.is_complete(put).unwrap() || arrived());

@@ -11,7 +11,7 @@ mod reach;
 
 use conformance::Rails;
 use conformance::memory::Memory;
-use conformance::{Pair, at, whole};
+use conformance::{Pair, at};
 use ferrorail_base::config::{RailChoice, Settings};
 use ferrorail_base::{PeerId, RailId};
 use ferrorail_fabric::{
@@ -244,45 +244,27 @@ fn put_20_mb(fabrics: (VerbsTransport, VerbsTransport)) {
     const SILENT: u64 = 31;
     let pair = Pair::new(fabrics);
     let mut source = Memory::private(&pair.a, BYTES);
-    let mut target = Memory::private(&pair.b, BYTES + 8);
+    let target = Memory::private(&pair.b, BYTES + 8);
     source.fill_pattern(3);
     let remote = RemoteRegion::of(target.region());
-    let notification = Notification {
-        word: at(&remote, BYTES),
-        value: 42,
-    };
-    let put = |bytes, notification, tracking| {
-        pair.post(|| {
-            let (from, to) = (whole(&source, 0, bytes), at(&remote, 0));
-            // SAFETY: `source` is not written again.
-            unsafe {
-                pair.a.post(
-                    pair.ab,
-                    RailId(1),
-                    &Op::notify(from, to, notification),
-                    tracking,
-                )
-            }
-        })
-    };
-    let with = |value| Notification {
-        value,
-        ..notification
+    let put = |bytes, value, tracking| {
+        let word = at(&remote, BYTES);
+        let (from, to) = (source.slice(0, bytes), at(&remote, 0));
+        let op = Op::notify(from, to, Notification { word, value });
+        pair.post((&pair.a, pair.ab), RailId(1), &op, tracking).0
     };
     for number in 1..=SILENT {
-        put(0, with(number), Tracking::Silent);
+        put(0, number, Tracking::Silent);
     }
-    let (long, _) = put(BYTES, with(41), Tracking::Tracked);
+    let long = put(BYTES, 41, Tracking::Tracked);
     // Waits for room behind it.
-    let (last, _) = put(8, notification, Tracking::Tracked);
+    let last = put(8, 42, Tracking::Tracked);
     assert!(last.sequence > long.sequence);
     pair.wait(&pair.a, long);
     pair.wait(&pair.a, last);
     pair.until("notification", || target.load(BYTES) == 42);
     assert!(target.read(0, BYTES) == source.read(0, BYTES));
     assert_eq!(pair.a.counters(RailId(1)).messages, SILENT + 2);
-    source.give_back(&pair.a);
-    target.give_back(&pair.b);
 }
 
 /// Together the lanes hold more than the completion queue they share, mostly silent operations.
@@ -292,8 +274,8 @@ fn many_peers_share_a_completion_queue() {
     const PEERS: u64 = 90;
     const MESSAGES: usize = 100;
     let pair = Pair::new(pair());
-    let mut source = Memory::private(&pair.a, 4096);
-    let mut target = Memory::private(&pair.b, 8 * PEERS as usize);
+    let source = Memory::private(&pair.a, 4096);
+    let target = Memory::private(&pair.b, 8 * PEERS as usize);
     let remote = RemoteRegion::of(target.region());
     let peers: Vec<PeerId> = (0..PEERS).map(|i| pair.join(100 + i, 300 + i).0).collect();
     let mut last = Vec::new();
@@ -308,18 +290,8 @@ fn many_peers_share_a_completion_queue() {
             } else {
                 Tracking::Silent
             };
-            let (ticket, _) = pair.post(|| {
-                // SAFETY: there is no source.
-                unsafe {
-                    let (from, to) = (whole(&source, 0, 0), at(&remote, 0));
-                    pair.a.post(
-                        peer,
-                        RailId(0),
-                        &Op::notify(from, to, notification),
-                        tracking,
-                    )
-                }
-            });
+            let op = Op::notify(source.slice(0, 0), at(&remote, 0), notification);
+            let (ticket, _) = pair.post((&pair.a, peer), RailId(0), &op, tracking);
             if message == MESSAGES {
                 last.push(ticket);
             }
@@ -331,22 +303,18 @@ fn many_peers_share_a_completion_queue() {
     pair.until("all", || {
         (0..PEERS as usize).all(|i| target.load(8 * i) == MESSAGES as u64)
     });
-    source.give_back(&pair.a);
-    target.give_back(&pair.b);
 }
 
 #[test]
 #[ignore = "needs RDMA devices: run by scripts/soft-roce"]
 fn a_vanished_peer_is_a_typed_error() {
     let Pair { a, b, ab, .. } = Pair::new(pair());
-    let mut source = Memory::private(&a, 4096);
+    let source = Memory::private(&a, 4096);
     let remote = RemoteRegion::of(source.region());
     drop(b);
+    let op = Op::put(source.slice(0, 64), at(&remote, 64));
     // SAFETY: `source` is not written, and nobody is there to receive it.
-    let posted = unsafe {
-        let (from, to) = (whole(&source, 0, 64), at(&remote, 64));
-        a.post(ab, RailId(0), &Op::put(from, to), Tracking::Tracked)
-    };
+    let posted = unsafe { a.post(ab, RailId(0), &op, Tracking::Tracked) };
     let ticket = posted.unwrap();
     let start = Instant::now();
     let reported = loop {
@@ -359,7 +327,6 @@ fn a_vanished_peer_is_a_typed_error() {
     assert!(reported.contains("retry counter exceeded"), "{reported}");
     assert_eq!(a.is_complete(ticket).unwrap_err().to_string(), reported);
     assert!(a.progress().is_ok(), "a failure is reported once");
-    source.give_back(&a);
 }
 
 /// Runs itself as an unprivileged user with little memory to lock.

@@ -2,7 +2,7 @@
 
 use super::Rails;
 use super::memory::Memory;
-use super::{Pair, at, process, whole};
+use super::{Pair, at, process};
 use ferrorail_fabric::{AtomicScope, FabricError, Op, Tracking};
 
 /// Both sides add to one word at once; then a chain of compare-and-swaps.
@@ -11,7 +11,7 @@ pub fn atomics_exclude_each_other<F: Rails>(pair: &Pair<F>) {
     if pair.a.attributes().atomics == AtomicScope::None {
         return;
     }
-    let mut results = [Memory::shared(&pair.a, 64), Memory::shared(&pair.b, 64)];
+    let results = [Memory::shared(&pair.a, 64), Memory::shared(&pair.b, 64)];
     let mut words = Memory::shared(&pair.b, 4096);
     let description = words.region().description.clone();
     let (me, address) = pair.b.open_peer(process(2)).unwrap();
@@ -25,20 +25,10 @@ pub fn atomics_exclude_each_other<F: Rails>(pair: &Pair<F>) {
                 let description = &description;
                 scope.spawn(move || {
                     let remote = fabric.import(peer, description).unwrap();
+                    let add = Op::fetch_add(at(&remote, 64), 3, result.slice(8, 8), None);
                     let mut previous = None;
                     for _ in 0..ADDS {
-                        let (ticket, _) = pair.post(|| {
-                            // SAFETY: `result` is not touched before the ticket completes.
-                            unsafe {
-                                let into = whole(result, 8, 8);
-                                fabric.post(
-                                    peer,
-                                    rail,
-                                    &Op::fetch_add(at(&remote, 64), 3, into, None),
-                                    Tracking::Tracked,
-                                )
-                            }
-                        });
+                        let (ticket, _) = pair.post((fabric, peer), rail, &add, Tracking::Tracked);
                         pair.wait(fabric, ticket);
                         let old = result.load(8);
                         assert!(
@@ -53,26 +43,15 @@ pub fn atomics_exclude_each_other<F: Rails>(pair: &Pair<F>) {
         assert_eq!(words.load(64), 2 * ADDS * 3);
         let remote = pair.a.import(pair.ab, &description).unwrap();
         for (compare, swap, old) in [(0, 5, 0), (0, 6, 5), (5, u64::MAX, 5)] {
-            let (ticket, _) = pair.post(|| {
-                // SAFETY: the result is not touched before the ticket completes.
-                unsafe {
-                    let into = whole(&results[0], 16, 8);
-                    pair.a.post(
-                        pair.ab,
-                        rail,
-                        &Op::compare_swap(at(&remote, 128), compare, swap, into),
-                        Tracking::Tracked,
-                    )
-                }
-            });
-            pair.wait(&pair.a, ticket);
+            let into = results[0].slice(16, 8);
+            pair.carry(
+                rail,
+                &Op::compare_swap(at(&remote, 128), compare, swap, into),
+            );
             assert_eq!(results[0].load(16), old);
         }
         assert_eq!(words.load(128), u64::MAX);
     }
-    results[0].give_back(&pair.a);
-    results[1].give_back(&pair.b);
-    words.give_back(&pair.b);
 }
 
 /// Who finds a word added to finds what was put before, though nobody waited for the put.
@@ -81,37 +60,20 @@ pub fn additions_follow_puts<F: Rails>(pair: &Pair<F>) {
     if pair.a.attributes().atomics == AtomicScope::None {
         return;
     }
-    let (mut data, mut result) = (Memory::shared(&pair.a, 64), Memory::shared(&pair.a, 64));
-    let mut words = Memory::shared(&pair.b, 4096);
-    let description = &words.region().description;
-    let remote = pair.a.import(pair.ab, description).unwrap();
+    let (mut data, mut words, remote) = pair.memories(64, 4096);
+    let result = Memory::shared(&pair.a, 64);
     for rail in pair.rails() {
         words.fill(0);
         for round in 1..=ROUNDS {
             data.fill(round);
-            let (put, _) = pair.post(|| {
-                let from = whole(&data, 0, 8);
-                // SAFETY: the source is left alone until the addition behind it is complete.
-                unsafe {
-                    pair.a.post(
-                        pair.ab,
-                        rail,
-                        &Op::put(from, at(&remote, 0)),
-                        Tracking::Tracked,
-                    )
-                }
-            });
-            let (added, _) = pair.post(|| {
-                let into = whole(&result, 0, 8);
-                let post = |behind| {
-                    let op = Op::fetch_add(at(&remote, 64), 1, into, behind);
-                    // SAFETY: the result is not touched before the ticket completes.
-                    unsafe { pair.a.post(pair.ab, rail, &op, Tracking::Tracked) }
-                };
-                match post(Some(put)) {
-                    Err(FabricError::WouldBlock) if pair.a.is_complete(put)? => post(None),
-                    posted => posted,
-                }
+            let put = pair.start(rail, &Op::put(data.slice(0, 8), at(&remote, 0)));
+            let post = |behind| {
+                let into = result.slice(0, 8);
+                pair.try_start(rail, &Op::fetch_add(at(&remote, 64), 1, into, behind))
+            };
+            let (added, _) = pair.retry(|| match post(Some(put)) {
+                Err(FabricError::WouldBlock) if pair.a.is_complete(put)? => post(None),
+                posted => posted,
             });
             pair.until("the addition", || words.load(64) == u64::from(round));
             assert_eq!(words.load(0), u64::from_ne_bytes([round; 8]));
@@ -119,7 +81,4 @@ pub fn additions_follow_puts<F: Rails>(pair: &Pair<F>) {
             assert_eq!(result.load(0), u64::from(round) - 1);
         }
     }
-    data.give_back(&pair.a);
-    result.give_back(&pair.a);
-    words.give_back(&pair.b);
 }

@@ -2,7 +2,7 @@
 
 use super::Rails;
 use super::memory::Memory;
-use super::{Pair, at, process, whole};
+use super::{Pair, at, process};
 use ferrorail_fabric::{FabricError, Notification, Op, Tracking};
 
 pub fn connecting_is_idempotent<F: Rails>(pair: &Pair<F>) {
@@ -25,31 +25,15 @@ pub fn connecting_is_idempotent<F: Rails>(pair: &Pair<F>) {
 }
 
 pub fn counters_count_payload<F: Rails>(pair: &Pair<F>) {
-    let mut source = Memory::shared(&pair.a, 4096);
-    let mut target = Memory::shared(&pair.b, 4096);
-    let remote = pair
-        .a
-        .import(pair.ab, &target.region().description)
-        .unwrap();
+    let (source, _target, remote) = pair.memories(4096, 4096);
     for rail in pair.rails() {
         let before = pair.a.counters(rail);
         assert_eq!((before.messages, before.bytes), (0, 0));
         let word = at(&remote, 0);
-        let mut last = None;
         for bytes in [1000, 0] {
-            let notification = Notification { word, value: 1 };
-            let (from, to) = (whole(&source, 0, bytes), at(&remote, 8));
-            let post = || {
-                // SAFETY: `source` is not written again.
-                unsafe {
-                    let tracking = Tracking::Tracked;
-                    pair.a
-                        .post(pair.ab, rail, &Op::notify(from, to, notification), tracking)
-                }
-            };
-            last = Some(pair.post(post).0);
+            let (from, to) = (source.slice(0, bytes), at(&remote, 8));
+            pair.carry(rail, &Op::notify(from, to, Notification { word, value: 1 }));
         }
-        pair.wait(&pair.a, last.unwrap());
         let after = pair.a.counters(rail);
         assert_eq!(
             (after.messages, after.bytes),
@@ -62,11 +46,10 @@ pub fn counters_count_payload<F: Rails>(pair: &Pair<F>) {
             "the target posted nothing"
         );
     }
-    source.give_back(&pair.a);
-    target.give_back(&pair.b);
 }
 
 pub fn a_process_reaches_itself<F: Rails>(pair: &Pair<F>) {
+    const VALUE: u64 = 0x1234_5678_9abc_def0;
     let mut memory = Memory::shared(&pair.a, 8192);
     let (me, address) = pair.a.open_peer(process(1)).unwrap();
     pair.a.connect(me, &address).expect("connect to oneself");
@@ -75,43 +58,29 @@ pub fn a_process_reaches_itself<F: Rails>(pair: &Pair<F>) {
         memory.fill_pattern(u64::from(rail.0));
         let notification = Notification {
             word: at(&remote, 8184),
-            value: 0x1234_5678_9abc_def0,
+            value: VALUE,
         };
-        let (ticket, _) = pair.post(|| {
-            // SAFETY: the source half is not written before the ticket completes.
-            unsafe {
-                let (from, to) = (whole(&memory, 0, 4000), at(&remote, 4096));
-                pair.a.post(
-                    me,
-                    rail,
-                    &Op::notify(from, to, notification),
-                    Tracking::Tracked,
-                )
-            }
-        });
+        let op = Op::notify(memory.slice(0, 4000), at(&remote, 4096), notification);
+        let (ticket, _) = pair.post((&pair.a, me), rail, &op, Tracking::Tracked);
         pair.wait(&pair.a, ticket);
-        pair.until("own notification", || {
-            memory.load(8184) == 0x1234_5678_9abc_def0
-        });
+        pair.until("own notification", || memory.load(8184) == VALUE);
         assert_eq!(memory.read(4096, 4000), memory.read(0, 4000));
     }
-    memory.give_back(&pair.a);
 }
 
 pub fn memory_is_given_back<F: Rails>(pair: &Pair<F>) {
     for _ in 0..200 {
-        let mut memory = Memory::shared(&pair.a, 1 << 16);
+        let memory = Memory::shared(&pair.a, 1 << 16);
         let imported = pair
             .b
             .import(pair.ba, &memory.region().description)
             .unwrap();
         pair.b.release(pair.ba, imported);
-        memory.give_back(&pair.a);
     }
 }
 
 pub fn bad_peer_data_is_refused<F: Rails>(pair: &Pair<F>) {
-    let mut memory = Memory::shared(&pair.b, 4096);
+    let memory = Memory::shared(&pair.b, 4096);
     let description = &memory.region().description;
     let (_, address) = pair.b.open_peer(process(1)).unwrap();
     let (fresh, _) = pair.a.open_peer(process(9)).unwrap();
@@ -129,5 +98,4 @@ pub fn bad_peer_data_is_refused<F: Rails>(pair: &Pair<F>) {
             "{refused:?}"
         );
     }
-    memory.give_back(&pair.b);
 }

@@ -2,40 +2,42 @@
 
 use super::Rails;
 use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_fabric::{LocalRegion, SharedBacking};
+use ferrorail_fabric::{LocalRegion, LocalSlice, SharedBacking};
 use memmap2::{MmapOptions, MmapRaw};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// Page-aligned memory registered with one fabric.
-pub struct Memory {
+/// Page-aligned memory registered with one fabric for as long as it lives.
+pub struct Memory<'f, F: Rails> {
+    fabric: &'f F,
     map: MmapRaw,
     region: Option<LocalRegion>,
     /// Keeps the backing's descriptor open while the memory is registered.
     _file: File,
 }
 
-impl Memory {
+impl<'f, F: Rails> Memory<'f, F> {
     /// Memory whose shared object the fabric is told of.
-    pub fn shared(fabric: &impl Rails, bytes: usize) -> Self {
+    pub fn shared(fabric: &'f F, bytes: usize) -> Self {
         Self::new(fabric, bytes, true)
     }
 
     /// Memory registered as if it were private.
-    pub fn private(fabric: &impl Rails, bytes: usize) -> Self {
+    pub fn private(fabric: &'f F, bytes: usize) -> Self {
         Self::new(fabric, bytes, false)
     }
 
-    fn new(fabric: &impl Rails, bytes: usize, tell: bool) -> Self {
+    fn new(fabric: &'f F, bytes: usize, tell: bool) -> Self {
         let bytes = bytes.next_multiple_of(4096);
         let file = File::from(memfd_create("conformance", MFdFlags::MFD_CLOEXEC).unwrap());
         file.set_len(bytes as u64).unwrap();
         let map = MmapOptions::new().len(bytes).map_raw(&file).unwrap();
         let backing = tell.then(|| SharedBacking::whole(file.as_raw_fd(), bytes));
-        // SAFETY: the mapping lives until `give_back` has deregistered it.
+        // SAFETY: the mapping lives until `drop` has deregistered it.
         let region = unsafe { fabric.register(map.as_mut_ptr(), bytes, backing) };
         Self {
+            fabric,
             region: Some(region.expect("register")),
             map,
             _file: file,
@@ -43,16 +45,21 @@ impl Memory {
     }
 
     pub fn region(&self) -> &LocalRegion {
-        self.region.as_ref().expect("still registered")
+        self.region
+            .as_ref()
+            .expect("registered until it is dropped")
+    }
+
+    pub fn slice(&self, offset: usize, bytes: usize) -> LocalSlice<'_> {
+        LocalSlice {
+            region: self.region(),
+            offset,
+            bytes,
+        }
     }
 
     pub fn bytes(&self) -> usize {
         self.map.len()
-    }
-
-    /// Deregisters; the memory is unmapped when `self` goes.
-    pub fn give_back(&mut self, fabric: &impl Rails) {
-        fabric.deregister(self.region.take().expect("still registered"));
     }
 
     pub fn fill(&mut self, byte: u8) {
@@ -90,5 +97,13 @@ impl Memory {
         // SAFETY: aligned, inside the mapping, and only ever accessed atomically or by the rails.
         unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(offset).cast()) }
             .load(Ordering::Acquire)
+    }
+}
+
+impl<F: Rails> Drop for Memory<'_, F> {
+    fn drop(&mut self) {
+        let region = self.region.take();
+        self.fabric
+            .deregister(region.expect("registered until now"));
     }
 }

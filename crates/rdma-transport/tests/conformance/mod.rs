@@ -12,7 +12,7 @@ mod wakes;
 
 use ferrorail_base::sync::yield_now;
 use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{FabricError, LocalSlice, RemoteRegion, RemoteSlice, Ticket};
+use ferrorail_fabric::{FabricError, Op, RemoteRegion, RemoteSlice, Ticket, Tracking};
 
 use memory::Memory;
 pub use rails::Rails;
@@ -116,8 +116,35 @@ impl<F: Rails> Pair<F> {
         });
     }
 
-    /// Posts until the queue takes it; returns the ticket and how often it was full.
-    pub fn post(&self, mut post: impl FnMut() -> Result<Ticket, FabricError>) -> (Ticket, usize) {
+    /// Shared memory at a and at b, and the latter as a sees it.
+    pub fn memories(
+        &self,
+        here: usize,
+        there: usize,
+    ) -> (Memory<'_, F>, Memory<'_, F>, RemoteRegion) {
+        let (here, there) = (
+            Memory::shared(&self.a, here),
+            Memory::shared(&self.b, there),
+        );
+        let remote = self.a.import(self.ab, &there.region().description);
+        (here, there, remote.expect("import"))
+    }
+
+    /// Posts `op`, which is to be complete before its memory is used otherwise, until the queue takes it;
+    /// returns the ticket and how often it was full.
+    pub fn post(
+        &self,
+        (fabric, peer): (&F, PeerId),
+        rail: RailId,
+        op: &Op<'_>,
+        tracking: Tracking,
+    ) -> (Ticket, usize) {
+        // SAFETY: tests keep memory to the end, and wait before they use what is under way.
+        self.retry(|| unsafe { fabric.post(peer, rail, op, tracking) })
+    }
+
+    /// Calls `post` until the queue takes it; returns the ticket and how often it was full.
+    pub fn retry(&self, mut post: impl FnMut() -> Result<Ticket, FabricError>) -> (Ticket, usize) {
         let start = Instant::now();
         let mut refused = 0;
         loop {
@@ -131,13 +158,22 @@ impl<F: Rails> Pair<F> {
             yield_now();
         }
     }
-}
 
-pub fn whole(memory: &Memory, offset: usize, bytes: usize) -> LocalSlice<'_> {
-    LocalSlice {
-        region: memory.region(),
-        offset,
-        bytes,
+    /// [`Pair::post`] from a to b, tracked.
+    pub fn start(&self, rail: RailId, op: &Op<'_>) -> Ticket {
+        self.retry(|| self.try_start(rail, op)).0
+    }
+
+    /// [`Pair::start`], once.
+    pub fn try_start(&self, rail: RailId, op: &Op<'_>) -> Result<Ticket, FabricError> {
+        // SAFETY: as in `post`.
+        unsafe { self.a.post(self.ab, rail, op, Tracking::Tracked) }
+    }
+
+    /// [`Pair::start`], and waits for its completion.
+    pub fn carry(&self, rail: RailId, op: &Op<'_>) {
+        let ticket = self.start(rail, op);
+        self.wait(&self.a, ticket);
     }
 }
 

@@ -10,17 +10,24 @@ use ferrorail_rdma_transport::loopback::LoopbackTransport;
 use ferrorail_rdma_transport::verbs::VerbsTransport;
 use std::os::fd::BorrowedFd;
 
-/// A [`Transport`], unless a method is overridden.
+/// A [`Transport`], or what failover makes of one.
 #[allow(dead_code)] // Not every test program uses all.
 pub trait Rails: Send + Sync {
     fn transport(&self) -> &dyn Transport;
+
+    fn failover(&self) -> Option<&Failover> {
+        None
+    }
 
     fn attributes(&self) -> &Attributes {
         self.transport().attributes()
     }
 
     fn statistics(&self) -> Statistics {
-        self.transport().statistics()
+        match self.failover() {
+            Some(failover) => failover.statistics(),
+            None => self.transport().statistics(),
+        }
     }
 
     fn rails(&self) -> &[RailInfo] {
@@ -56,11 +63,17 @@ pub trait Rails: Send + Sync {
     }
 
     fn open_peer(&self, process: ProcessId) -> Result<(PeerId, Vec<u8>), FabricError> {
-        self.transport().open_peer(process)
+        match self.failover() {
+            Some(failover) => failover.open_peer(process),
+            None => self.transport().open_peer(process),
+        }
     }
 
     fn connect(&self, peer: PeerId, address: &[u8]) -> Result<Reach, FabricError> {
-        self.transport().connect(Some(peer), address)
+        match self.failover() {
+            Some(failover) => failover.connect(peer, address),
+            None => self.transport().connect(Some(peer), address),
+        }
     }
 
     /// # Safety
@@ -73,19 +86,30 @@ pub trait Rails: Send + Sync {
         tracking: Tracking,
     ) -> Result<Ticket, FabricError> {
         // SAFETY: the caller's promise.
-        unsafe { self.transport().post(peer, rail, op, tracking) }
+        unsafe {
+            match self.failover() {
+                Some(failover) => Endpoint::post(failover, peer, rail, op, tracking),
+                None => self.transport().post(peer, rail, op, tracking),
+            }
+        }
     }
 
     fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
-        ticket.outcome(self.transport())
+        match self.failover() {
+            Some(failover) => Endpoint::is_complete(failover, ticket),
+            None => ticket.outcome(self.transport()),
+        }
     }
 
-    fn check(&self, _peer: PeerId) -> Result<(), FabricError> {
-        Ok(())
+    fn check(&self, peer: PeerId) -> Result<(), FabricError> {
+        (self.failover()).map_or(Ok(()), |failover| Endpoint::check(failover, peer))
     }
 
     fn progress(&self) -> Result<usize, FabricError> {
-        self.transport().progress()
+        match self.failover() {
+            Some(failover) => Endpoint::progress(failover),
+            None => self.transport().progress(),
+        }
     }
 
     fn wake_events(&self) -> Result<Vec<BorrowedFd<'_>>, FabricError> {
@@ -110,38 +134,7 @@ impl Rails for Failover {
         self.inner()
     }
 
-    fn statistics(&self) -> Statistics {
-        self.statistics()
-    }
-
-    fn open_peer(&self, process: ProcessId) -> Result<(PeerId, Vec<u8>), FabricError> {
-        self.open_peer(process)
-    }
-
-    fn connect(&self, peer: PeerId, address: &[u8]) -> Result<Reach, FabricError> {
-        self.connect(peer, address)
-    }
-
-    unsafe fn post(
-        &self,
-        peer: PeerId,
-        rail: RailId,
-        op: &Op<'_>,
-        tracking: Tracking,
-    ) -> Result<Ticket, FabricError> {
-        // SAFETY: the caller's promise.
-        unsafe { Endpoint::post(self, peer, rail, op, tracking) }
-    }
-
-    fn is_complete(&self, ticket: Ticket) -> Result<bool, FabricError> {
-        Endpoint::is_complete(self, ticket)
-    }
-
-    fn check(&self, peer: PeerId) -> Result<(), FabricError> {
-        Endpoint::check(self, peer)
-    }
-
-    fn progress(&self) -> Result<usize, FabricError> {
-        Endpoint::progress(self)
+    fn failover(&self) -> Option<&Failover> {
+        Some(self)
     }
 }

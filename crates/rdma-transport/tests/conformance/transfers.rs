@@ -2,63 +2,40 @@
 
 use super::Rails;
 use super::memory::Memory;
-use super::{Pair, at, whole};
+use super::{Pair, at};
 use ferrorail_base::RailId;
-use ferrorail_fabric::{FabricError, Notification, Op, RemoteRegion, RemoteSlice, Tracking};
+use ferrorail_fabric::{FabricError, Notification, Op, RemoteRegion, Tracking};
 
 /// 1 B to 1 MB, odd sizes and offsets; the bytes around the target stay as they were.
 pub fn puts_of_every_size_arrive_and_stay_inside<F: Rails>(pair: &Pair<F>) {
     const GUARD: usize = 64;
-    let mut source = Memory::shared(&pair.a, (1 << 20) + GUARD);
-    let mut target = Memory::shared(&pair.b, (1 << 20) + 2 * GUARD);
-    let remote = pair
-        .a
-        .import(pair.ab, &target.region().description)
-        .unwrap();
+    let (mut source, mut target, remote) = pair.memories((1 << 20) + GUARD, (1 << 20) + 2 * GUARD);
     for rail in pair.rails() {
         for bytes in [1, 2, 7, 8, 63, 64, 65, 1000, 4096, 4097, 65_537, 1 << 20] {
             let (from, to) = (bytes % GUARD, GUARD - bytes % 3);
             source.fill_pattern(bytes as u64 + u64::from(rail.0));
             target.fill(0xa5);
-            let (ticket, _) = pair.post(|| {
-                // SAFETY: `source` is not written before the ticket completes below.
-                unsafe {
-                    let (from, to) = (whole(&source, from, bytes), at(&remote, to));
-                    pair.a
-                        .post(pair.ab, rail, &Op::put(from, to), Tracking::Tracked)
-                }
-            });
-            pair.wait(&pair.a, ticket);
+            pair.carry(rail, &Op::put(source.slice(from, bytes), at(&remote, to)));
             pair.until("arrival", || {
                 target.read(to, bytes) == source.read(from, bytes)
             });
-            assert!(target.read(0, to).iter().all(|&byte| byte == 0xa5));
             let after = to + bytes;
-            assert!(
-                target
-                    .read(after, target.bytes() - after)
-                    .iter()
-                    .all(|&byte| byte == 0xa5)
-            );
+            for around in [0..to, after..target.bytes()] {
+                let around = target.read(around.start, around.len());
+                assert!(around.iter().all(|&byte| byte == 0xa5));
+            }
         }
     }
     pair.a.release(pair.ab, remote);
-    source.give_back(&pair.a);
-    target.give_back(&pair.b);
 }
 
 /// More messages than any queue holds: notification i+1 shows every slot up to i.
 pub fn notifications_follow_their_data<F: Rails>(pair: &Pair<F>) -> usize {
     const MESSAGES: usize = 3000;
     const SLOT: usize = 64;
-    let mut refused = 0;
-    let mut source = Memory::shared(&pair.a, MESSAGES * SLOT);
-    let mut target = Memory::shared(&pair.b, MESSAGES * SLOT + 64);
     let word = MESSAGES * SLOT;
-    let remote = pair
-        .a
-        .import(pair.ab, &target.region().description)
-        .unwrap();
+    let (mut source, mut target, remote) = pair.memories(MESSAGES * SLOT, MESSAGES * SLOT + 64);
+    let mut refused = 0;
     for rail in pair.rails() {
         source.fill_pattern(99 + u64::from(rail.0));
         target.fill(0);
@@ -77,24 +54,14 @@ pub fn notifications_follow_their_data<F: Rails>(pair: &Pair<F>) -> usize {
             );
             *checked = arrived;
         };
+        let notify = |from, to, value| {
+            let word = at(&remote, word);
+            Op::notify(from, at(&remote, to), Notification { word, value })
+        };
         let mut last = None;
         for i in 0..MESSAGES {
-            let notification = Notification {
-                word: at(&remote, word),
-                value: i as u64 + 1,
-            };
-            let (from, to) = (whole(&source, i * SLOT, SLOT), at(&remote, i * SLOT));
-            let (ticket, full) = pair.post(|| {
-                // SAFETY: `source` is not written before the last ticket of this rail completes.
-                unsafe {
-                    pair.a.post(
-                        pair.ab,
-                        rail,
-                        &Op::notify(from, to, notification),
-                        Tracking::Tracked,
-                    )
-                }
-            });
+            let op = notify(source.slice(i * SLOT, SLOT), i * SLOT, i as u64 + 1);
+            let (ticket, full) = pair.post((&pair.a, pair.ab), rail, &op, Tracking::Tracked);
             refused += full;
             last = Some(ticket);
             check(&mut checked);
@@ -104,24 +71,19 @@ pub fn notifications_follow_their_data<F: Rails>(pair: &Pair<F>) -> usize {
             check(&mut checked);
             checked == MESSAGES
         });
-        notify_without_data(pair, rail, &source, at(&remote, word));
+        pair.carry(rail, &notify(source.slice(0, 0), 0, u64::MAX));
         pair.until("notification without data", || {
             target.load(word) == u64::MAX
         });
     }
     pair.a.release(pair.ab, remote);
-    source.give_back(&pair.a);
-    target.give_back(&pair.b);
     refused
 }
 
 /// A payload that covers the word of its own notification leaves the notification's value there.
 pub fn a_notification_is_stored_last<F: Rails>(pair: &Pair<F>) {
     const BYTES: usize = 1 << 16;
-    let mut source = Memory::shared(&pair.a, BYTES);
-    let mut target = Memory::shared(&pair.b, BYTES);
-    let description = &target.region().description;
-    let remote = pair.a.import(pair.ab, description).unwrap();
+    let (mut source, mut target, remote) = pair.memories(BYTES, BYTES);
     source.fill(0x5a);
     for rail in pair.rails() {
         for (bytes, word) in [(8, 0), (64, 56), (BYTES, BYTES / 2), (BYTES, BYTES - 8)] {
@@ -130,12 +92,8 @@ pub fn a_notification_is_stored_last<F: Rails>(pair: &Pair<F>) {
                 word: at(&remote, word),
                 value: 77,
             };
-            let (ticket, _) = pair.post(|| {
-                let op = Op::notify(whole(&source, 0, bytes), at(&remote, 0), notification);
-                // SAFETY: the source is left alone until the ticket completes.
-                unsafe { pair.a.post(pair.ab, rail, &op, Tracking::Tracked) }
-            });
-            pair.wait(&pair.a, ticket);
+            let op = Op::notify(source.slice(0, bytes), at(&remote, 0), notification);
+            pair.carry(rail, &op);
             pair.until("notification", || target.load(word) == 77);
             assert_eq!(target.read(0, word), vec![0x5a; word]);
             let rest = bytes - word - 8;
@@ -143,62 +101,19 @@ pub fn a_notification_is_stored_last<F: Rails>(pair: &Pair<F>) {
         }
     }
     pair.a.release(pair.ab, remote);
-    source.give_back(&pair.a);
-    target.give_back(&pair.b);
-}
-
-/// Stores `u64::MAX` in `word` by a notification that follows an empty put.
-fn notify_without_data<F: Rails>(
-    pair: &Pair<F>,
-    rail: RailId,
-    source: &Memory,
-    word: RemoteSlice<'_>,
-) {
-    let notification = Notification {
-        word,
-        value: u64::MAX,
-    };
-    let (ticket, _) = pair.post(|| {
-        // SAFETY: there is no source.
-        unsafe {
-            let (from, to) = (whole(source, 0, 0), at(word.region, 0));
-            pair.a.post(
-                pair.ab,
-                rail,
-                &Op::notify(from, to, notification),
-                Tracking::Tracked,
-            )
-        }
-    });
-    pair.wait(&pair.a, ticket);
 }
 
 pub fn gets_read_what_is_there<F: Rails>(pair: &Pair<F>) {
-    let mut here = Memory::shared(&pair.a, 1 << 18);
-    let mut there = Memory::shared(&pair.b, 1 << 18);
-    let remote = pair.a.import(pair.ab, &there.region().description).unwrap();
+    let (mut here, mut there, remote) = pair.memories(1 << 18, 1 << 18);
     for rail in pair.rails() {
         for bytes in [1, 8, 100, 4097, 1 << 17] {
             there.fill_pattern(bytes as u64);
             here.fill(0);
-            let (ticket, _) = pair.post(|| {
-                // SAFETY: `here` is not touched before the ticket completes.
-                unsafe {
-                    pair.a.post(
-                        pair.ab,
-                        rail,
-                        &Op::get(at(&remote, 33), whole(&here, 16, bytes)),
-                        Tracking::Tracked,
-                    )
-                }
-            });
-            pair.wait(&pair.a, ticket);
+            pair.carry(rail, &Op::get(at(&remote, 33), here.slice(16, bytes)));
             assert_eq!(here.read(16, bytes), there.read(33, bytes));
             assert_eq!(here.read(16 + bytes, 16), [0; 16]);
         }
     }
-    here.give_back(&pair.a);
-    there.give_back(&pair.b);
 }
 
 /// A region that travelled as an announcement, without import.
@@ -212,28 +127,13 @@ pub fn announced_private_memory_is_reachable<F: Rails>(pair: &Pair<F>) {
     for rail in pair.rails() {
         source.fill_pattern(u64::from(rail.0));
         target.fill(0);
-        let (ticket, _) = pair.post(|| {
-            // SAFETY: `source` is not written before the ticket completes.
-            unsafe {
-                let (from, to) = (whole(&source, 0, 8000), at(&remote, 100));
-                pair.a
-                    .post(pair.ab, rail, &Op::put(from, to), Tracking::Tracked)
-            }
-        });
-        pair.wait(&pair.a, ticket);
+        pair.carry(rail, &Op::put(source.slice(0, 8000), at(&remote, 100)));
         pair.until("arrival", || target.read(100, 8000) == source.read(0, 8000));
     }
-    source.give_back(&pair.a);
-    target.give_back(&pair.b);
 }
 
 pub fn a_tracked_operation_completes_the_silent_ones_before_it<F: Rails>(pair: &Pair<F>) {
-    let mut source = Memory::shared(&pair.a, 4096);
-    let mut target = Memory::shared(&pair.b, 4096);
-    let remote = pair
-        .a
-        .import(pair.ab, &target.region().description)
-        .unwrap();
+    let (mut source, target, remote) = pair.memories(4096, 4096);
     source.fill_pattern(5);
     for rail in pair.rails() {
         let mut tickets = Vec::new();
@@ -243,11 +143,8 @@ pub fn a_tracked_operation_completes_the_silent_ones_before_it<F: Rails>(pair: &
             } else {
                 Tracking::Silent
             };
-            let (from, to) = (whole(&source, i * 128, 128), at(&remote, i * 128));
-            let (ticket, _) = pair.post(|| {
-                // SAFETY: `source` is not written again.
-                unsafe { pair.a.post(pair.ab, rail, &Op::put(from, to), tracking) }
-            });
+            let op = Op::put(source.slice(i * 128, 128), at(&remote, i * 128));
+            let (ticket, _) = pair.post((&pair.a, pair.ab), rail, &op, tracking);
             tickets.push(ticket);
         }
         assert!(
@@ -264,8 +161,6 @@ pub fn a_tracked_operation_completes_the_silent_ones_before_it<F: Rails>(pair: &
         );
     }
     pair.until("arrival", || target.read(0, 4096) == source.read(0, 4096));
-    source.give_back(&pair.a);
-    target.give_back(&pair.b);
 }
 
 /// Four threads post to one peer on every rail at once; each sees its own tickets complete.
@@ -273,27 +168,17 @@ pub fn threads_share_a_fabric<F: Rails>(pair: &Pair<F>) {
     const THREADS: usize = 4;
     const MESSAGES: usize = 300;
     const SLOT: usize = 16;
-    let mut source = Memory::shared(&pair.a, THREADS * MESSAGES * SLOT);
-    let mut target = Memory::shared(&pair.b, THREADS * MESSAGES * SLOT);
+    const BYTES: usize = THREADS * MESSAGES * SLOT;
+    let (mut source, target, remote) = pair.memories(BYTES, BYTES);
     source.fill_pattern(11);
-    let description = &target.region().description;
-    let remote = pair.a.import(pair.ab, description).unwrap();
     let rails: Vec<RailId> = pair.rails().collect();
     let mut sequences: Vec<(RailId, u64)> = Vec::new();
     let post_all = |thread: usize| {
         let mut tickets = Vec::new();
         for message in 0..MESSAGES {
             let offset = (thread * MESSAGES + message) * SLOT;
-            let rail = rails[message % rails.len()];
-            let (ticket, _) = pair.post(|| {
-                // SAFETY: `source` is not written again.
-                unsafe {
-                    let (from, to) = (whole(&source, offset, SLOT), at(&remote, offset));
-                    pair.a
-                        .post(pair.ab, rail, &Op::put(from, to), Tracking::Tracked)
-                }
-            });
-            tickets.push(ticket);
+            let op = Op::put(source.slice(offset, SLOT), at(&remote, offset));
+            tickets.push(pair.start(rails[message % rails.len()], &op));
         }
         for &ticket in &tickets {
             pair.wait(&pair.a, ticket);
@@ -311,12 +196,7 @@ pub fn threads_share_a_fabric<F: Rails>(pair: &Pair<F>) {
     sequences.sort();
     sequences.dedup();
     assert_eq!(sequences.len(), THREADS * MESSAGES, "tickets are unique");
-    pair.until("arrival", || {
-        let bytes = THREADS * MESSAGES * SLOT;
-        target.read(0, bytes) == source.read(0, bytes)
-    });
-    source.give_back(&pair.a);
-    target.give_back(&pair.b);
+    pair.until("arrival", || target.read(0, BYTES) == source.read(0, BYTES));
 }
 
 /// One small put from a to b and its completion, or the error it ended with.
@@ -342,25 +222,16 @@ fn put_with<F: Rails>(
     change: impl FnOnce(&mut RemoteRegion),
 ) -> Result<(), FabricError> {
     let mut source = Memory::private(&pair.a, 4096);
-    let mut target = Memory::private(&pair.b, 4096);
+    let target = Memory::private(&pair.b, 4096);
     source.fill_pattern(1);
     let mut remote = RemoteRegion::of(target.region());
     change(&mut remote);
-    let (from, to) = (whole(&source, 0, 4096), at(&remote, 0));
-    // SAFETY: `source` is not written again; the target holds its memory until the end.
-    let posted = unsafe {
-        pair.a
-            .post(pair.ab, rail, &Op::put(from, to), Tracking::Tracked)
-    };
-    let result = posted.and_then(|ticket| {
-        while !pair.a.is_complete(ticket)? {
-            pair.a.progress()?;
-            pair.b.progress()?;
-        }
-        pair.until("arrival", || target.read(0, 4096) == source.read(0, 4096));
-        Ok(())
-    });
-    source.give_back(&pair.a);
-    target.give_back(&pair.b);
-    result
+    let op = Op::put(source.slice(0, 4096), at(&remote, 0));
+    let ticket = pair.try_start(rail, &op)?;
+    while !pair.a.is_complete(ticket)? {
+        pair.a.progress()?;
+        pair.b.progress()?;
+    }
+    pair.until("arrival", || target.read(0, 4096) == source.read(0, 4096));
+    Ok(())
 }

@@ -1,10 +1,9 @@
 //! Puts that wake a sleeping thread of the target.
 
 use super::Rails;
-use super::memory::Memory;
-use super::{Pair, at, whole};
+use super::{Pair, at};
 use ferrorail_base::sync::{AtomicBool, Ordering};
-use ferrorail_fabric::{Notification, Op, Tracking};
+use ferrorail_fabric::{Notification, Op};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::BorrowedFd;
 
@@ -20,58 +19,33 @@ fn gone_off(wake_descriptors: &[BorrowedFd<'_>], timeout_ms: u16) -> i32 {
 }
 
 pub fn who_sleeps_is_woken_by_what_has_arrived<F: Rails>(pair: &Pair<F>) {
-    let mut source = Memory::shared(&pair.a, 4096);
-    let mut target = Memory::shared(&pair.b, 4096);
-    let description = &target.region().description;
-    let remote = pair.a.import(pair.ab, description).expect("import");
+    let (mut source, target, remote) = pair.memories(4096, 4096);
     source.fill_pattern(9);
     let wake_descriptors = pair.b.wake_events().expect("wake-up events");
+    let wakes = !wake_descriptors.is_empty();
     for rail in pair.rails() {
         for round in 1..=ROUNDS {
             let value = u64::from(rail.0) << 32 | round;
             let bytes = (round as usize * 7) % 1000;
             let woken = AtomicBool::new(false);
             std::thread::scope(|scope| {
-                if !wake_descriptors.is_empty() {
+                if wakes {
                     scope.spawn(|| {
-                        woken.store(
-                            gone_off(&wake_descriptors, TIME_LIMIT_MS) > 0,
-                            Ordering::Release,
-                        );
+                        let gone_off = gone_off(&wake_descriptors, TIME_LIMIT_MS);
+                        woken.store(gone_off > 0, Ordering::Release);
                     });
                 }
-                let (ticket, _) = pair.post(|| {
-                    let notification = Notification {
-                        word: at(&remote, 8),
-                        value,
-                    };
-                    let (from, to) = (whole(&source, 0, bytes), at(&remote, 64));
-                    // SAFETY: `source` is not written again.
-                    unsafe {
-                        pair.a.post(
-                            pair.ab,
-                            rail,
-                            &Op::wake(from, to, notification),
-                            Tracking::Tracked,
-                        )
-                    }
-                });
-                pair.wait(&pair.a, ticket);
+                let word = at(&remote, 8);
+                let (from, to) = (source.slice(0, bytes), at(&remote, 64));
+                pair.carry(rail, &Op::wake(from, to, Notification { word, value }));
             });
-            assert_eq!(
-                woken.load(Ordering::Acquire),
-                !wake_descriptors.is_empty(),
-                "{round}"
-            );
+            assert_eq!(woken.load(Ordering::Acquire), wakes, "{round}");
             pair.until("arrival", || target.load(8) == value);
             assert_eq!(target.read(64, bytes), source.read(0, bytes));
             pair.b.wake_events().expect("wake-up events");
-            if round == 1 && !wake_descriptors.is_empty() {
+            if round == 1 && wakes {
                 assert_eq!(gone_off(&wake_descriptors, 0), 0, "armed anew");
             }
         }
     }
-    drop(wake_descriptors);
-    source.give_back(&pair.a);
-    target.give_back(&pair.b);
 }

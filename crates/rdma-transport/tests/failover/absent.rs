@@ -1,12 +1,12 @@
 //! Lanes that cannot be made or connected, and cards that are pulled.
 
-use super::side::{Side, sides};
-use super::support::{Pair, Private, TIME_LIMIT, at, identity, slice};
+use super::side::{Side, drive, sides};
+use super::support::{Private, buffers, pair, slice};
 use super::{Failover, NEVER, conformance, open, play_between, settings};
-use crate::conformance::Rails;
+use crate::conformance::{Rails, at, process};
 use ferrorail_base::RailId;
-use ferrorail_base::sync::{Ordering, yield_now};
-use ferrorail_fabric::{FabricError, Op, RemoteRegion, Tracking};
+use ferrorail_base::sync::Ordering;
+use ferrorail_fabric::{FabricError, Op, Tracking};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -35,9 +35,9 @@ fn a_lane_that_could_not_be_connected_at_first_is_used_later() {
 #[test]
 fn nothing_is_said_of_it_before_the_peer_is_there() {
     let (a, b) = (settings("loop1:apart"), settings(NEVER));
-    let (a, b) = (open(identity(1), &a), open(identity(2), &b));
-    let (ab, _) = a.open_peer(identity(2)).unwrap();
-    let (_, at_b) = b.open_peer(identity(1)).unwrap();
+    let (a, b) = (open(process(1), &a), open(process(2), &b));
+    let (ab, _) = a.open_peer(process(2)).unwrap();
+    let (_, at_b) = b.open_peer(process(1)).unwrap();
     a.connect(ab, &at_b).unwrap();
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(50) {
@@ -51,11 +51,11 @@ fn nothing_is_said_of_it_before_the_peer_is_there() {
 fn where_no_lane_can_be_connected_that_is_the_error() {
     let faults = "loop0:apart,loop1:apart";
     let (a, b) = (
-        open(identity(1), &settings(faults)),
-        open(identity(2), &settings(NEVER)),
+        open(process(1), &settings(faults)),
+        open(process(2), &settings(NEVER)),
     );
-    let (ab, _) = a.open_peer(identity(2)).unwrap();
-    let (_, address) = b.open_peer(identity(1)).unwrap();
+    let (ab, _) = a.open_peer(process(2)).unwrap();
+    let (_, address) = b.open_peer(process(1)).unwrap();
     let error = a.connect(ab, &address).unwrap_err();
     assert!(matches!(error, FabricError::NoRails { .. }), "{error}");
     a.connect(ab, &address).expect("at the second attempt");
@@ -65,7 +65,7 @@ fn where_no_lane_can_be_connected_that_is_the_error() {
 /// so does what goes to peers that are met later.
 #[test]
 fn a_card_that_is_pulled_is_done_without() {
-    let with = |index, faults| open(conformance::process(index), &settings(faults));
+    let with = |index, faults| open(process(index), &settings(faults));
     let put = |pair: &conformance::Pair<Failover>| {
         conformance::transfers::put_arrives(pair, RailId(1)).expect("a rail that works");
     };
@@ -86,8 +86,8 @@ fn a_card_that_is_pulled_is_done_without() {
     put(&pair);
     let first = pair.b;
     let other = with(3, NEVER);
-    let (theirs, address) = first.open_peer(conformance::process(3)).unwrap();
-    let (ours, at_other) = other.open_peer(conformance::process(1)).unwrap();
+    let (theirs, address) = first.open_peer(process(3)).unwrap();
+    let (ours, at_other) = other.open_peer(process(1)).unwrap();
     first.connect(theirs, &at_other).unwrap();
     other.connect(ours, &address).unwrap();
     let pair = conformance::Pair {
@@ -108,23 +108,15 @@ fn a_card_that_is_pulled_is_done_without() {
 #[test]
 fn memory_without_a_key_breaks_the_lane_before_anything_is_posted() {
     for here in [true, false] {
-        let pair = Pair::open(&settings(NEVER));
-        let (source, target) = (Private::new(64), Private::new(64));
-        let (mut from, into) = (source.register(&pair.a), target.register(&pair.b));
-        let mut into = RemoteRegion::of(&into);
+        let pair = pair(&settings(NEVER));
+        let (_, mut from, _, mut into) = buffers(&pair, 64, 64);
         if here {
             from.lkeys[1] = 0;
         } else {
             into.rkeys[1] = 0;
         }
-        let put = |rail| {
-            let (from, to) = (slice(&from, 0, 8), at(&into, 0));
-            // SAFETY: both live until the fabrics are gone.
-            unsafe {
-                pair.a
-                    .post(pair.ab, RailId(rail), &Op::put(from, to), Tracking::Tracked)
-            }
-        };
+        let op = Op::put(slice(&from, 0, 8), at(&into, 0));
+        let put = |rail| pair.try_start(RailId(rail), &op);
         for _ in 0..2 {
             let error = put(1).unwrap_err();
             assert!(matches!(error, FabricError::LaneDown { .. }), "{error}");
@@ -137,35 +129,23 @@ fn memory_without_a_key_breaks_the_lane_before_anything_is_posted() {
 #[test]
 fn what_has_no_key_on_a_lane_in_use_takes_another() {
     let (left, right) = sides(&settings(NEVER), &settings(NEVER));
-    let mut keyless = *left.theirs.as_ref().unwrap();
+    let mut keyless = *left.theirs();
     keyless.rkeys[1] = 0;
-    let source = slice(&left.mine.1, 0, 8);
     left.mine.0.word(0).store(77, Ordering::Release);
-    // SAFETY: the source is not written again.
-    let posted = unsafe {
-        let to = at(&keyless, 0);
-        left.fabric.post(
-            left.peer,
-            RailId(1),
-            &Op::put(source, to),
-            Tracking::Tracked,
-        )
-    };
+    let put = Op::put(slice(&left.mine.1, 0, 8), at(&keyless, 0));
+    let posted = left.post(1, &put, Tracking::Tracked);
     let ticket = posted.expect("the other rail");
-    let start = Instant::now();
-    while !left.fabric.is_complete(ticket).expect("the other rail") {
-        left.fabric.progress().unwrap();
-        right.fabric.progress().unwrap();
-        assert!(start.elapsed() < TIME_LIMIT, "it never completed");
-        yield_now();
-    }
-    assert_eq!(right.inbox.0.word(0).load(Ordering::Acquire), 77);
+    let told = drive((&left, &right), || {
+        left.fabric.is_complete(ticket).expect("the other rail")
+    });
+    assert!(told.is_empty(), "{told:?}");
+    assert_eq!(right.found(0), 77);
     assert!(left.events()[0] >= 1, "the lane was left");
 }
 
 #[test]
 fn without_any_card_memory_is_refused() {
-    let fabric = open(identity(1), &settings("loop0:gone,loop1:gone"));
+    let fabric = open(process(1), &settings("loop0:gone,loop1:gone"));
     let memory = Private::new(64);
     // SAFETY: nothing is registered.
     let refused = unsafe { fabric.register(memory.address(), 64, None) };

@@ -1,12 +1,10 @@
 //! What a lane that broke may still deliver.
 
-use super::side::sides;
-use super::support::{at, slice, until};
+use super::side::{drive, sides};
+use super::support::until;
 use super::{NEVER, settings};
 use crate::conformance::Rails;
-use ferrorail_base::RailId;
 use ferrorail_base::sync::{Ordering, yield_now};
-use ferrorail_fabric::{Op, Tracking};
 use std::time::{Duration, Instant};
 
 /// A put that nothing proves to have arrived may still land, on top of what is written after it. It is
@@ -14,14 +12,8 @@ use std::time::{Duration, Instant};
 #[test]
 fn a_plain_put_is_done_again_when_it_can_no_longer_land() {
     let (left, right) = sides(&settings("loop0:down"), &settings(NEVER));
-    let theirs = left.theirs.as_ref().unwrap();
     left.mine.0.word(0).store(77, Ordering::Release);
-    let (from, to) = (slice(&left.mine.1, 0, 8), at(theirs, 0));
-    // SAFETY: both live until the fabrics are gone, and the source stays as it is.
-    let put = left.post(|fabric| unsafe {
-        fabric.post(left.peer, RailId(0), &Op::put(from, to), Tracking::Tracked)
-    });
-    let put = put.unwrap();
+    let put = left.put(left.theirs(), 0);
     let step = || {
         left.fabric.progress().unwrap();
         yield_now();
@@ -38,11 +30,8 @@ fn a_plain_put_is_done_again_when_it_can_no_longer_land() {
             "the peer heard nothing"
         );
     }
-    assert_eq!(right.inbox.0.word(0).load(Ordering::Acquire), 0);
-    until(|| {
-        step();
-        right.fabric.progress().unwrap();
-        left.fabric.is_complete(put).unwrap()
-    });
-    assert_eq!(right.inbox.0.word(0).load(Ordering::Acquire), 77);
+    assert_eq!(right.found(0), 0);
+    let told = drive((&left, &right), || left.fabric.is_complete(put).unwrap());
+    assert!(told.is_empty(), "{told:?}");
+    assert_eq!(right.found(0), 77);
 }

@@ -1,34 +1,13 @@
 //! Requests that are refused: they fail, and nothing else does.
 
-use super::side::{Side, sides};
-use super::support::{at, object, register, slice, until};
-use super::{Failover, settings};
-use crate::conformance::Rails;
+use super::settings;
+use super::side::{drive, sides};
+use super::support::{object, register, slice, until};
+use crate::conformance::{Rails, at};
 use ferrorail_base::RailId;
 use ferrorail_base::config::{RailChoice, Settings};
 use ferrorail_base::sync::Ordering;
-use ferrorail_fabric::{FabricError, Notification, Op, RemoteRegion, Ticket, Tracking};
-
-fn put(side: &Side, to: &RemoteRegion, offset: usize) -> Ticket {
-    let from = slice(&side.mine.1, 0, 8);
-    // SAFETY: the source is left alone.
-    let put = |fabric: &Failover| unsafe {
-        let to = at(to, offset);
-        fabric.post(side.peer, RailId(0), &Op::put(from, to), Tracking::Tracked)
-    };
-    side.post(put).unwrap()
-}
-
-/// Drives both sides until `done`; the errors that the left one is told.
-fn drive(sides: (&Side, &Side), mut done: impl FnMut() -> bool) -> Vec<FabricError> {
-    let mut told = Vec::new();
-    until(|| {
-        told.extend(sides.0.fabric.progress().err());
-        sides.1.fabric.progress().unwrap();
-        done()
-    });
-    told
-}
+use ferrorail_fabric::{FabricError, Notification, Op, Tracking};
 
 #[test]
 fn a_refused_put_fails_alone_and_its_rail_comes_back() {
@@ -37,13 +16,13 @@ fn a_refused_put_fails_alone_and_its_rail_comes_back() {
         ..settings("")
     };
     let (left, right) = sides(&slow, &settings(""));
-    let good = left.theirs.as_ref().unwrap();
+    let good = left.theirs();
     let mut bad = *good;
     bad.rkeys = [77; 8];
     left.mine.0.word(0).store(7, Ordering::Release);
-    let before = put(&left, good, 0);
-    let refused = put(&left, &bad, 8);
-    let behind = put(&left, good, 16);
+    let before = left.put(good, 0);
+    let refused = left.put(&bad, 8);
+    let behind = left.put(good, 16);
     let complete = |ticket| left.fabric.is_complete(ticket).unwrap();
     let told = drive((&left, &right), || complete(behind) && left.events()[1] > 0);
     assert_eq!(told.len(), 1, "{told:?}");
@@ -52,10 +31,10 @@ fn a_refused_put_fails_alone_and_its_rail_comes_back() {
         assert!(error.to_string().contains("not in force"), "{error}");
     }
     assert!(complete(before));
-    let arrived = [0, 8, 16].map(|at| right.inbox.0.word(at).load(Ordering::Acquire));
+    let arrived = [0, 8, 16].map(|at| right.found(at));
     assert_eq!(arrived, [7, 0, 7]);
     assert_eq!(left.events(), [1, 1, 1], "one failure, one put done again");
-    let later = put(&left, good, 24);
+    let later = left.put(good, 24);
     assert_eq!(later.rail, RailId(0));
     assert!(drive((&left, &right), || complete(later)).is_empty());
 }
@@ -68,9 +47,9 @@ fn a_put_that_is_refused_when_done_again_fails_then() {
         ..settings(faults)
     };
     let (left, right) = sides(&three("loop0:down:after=1"), &three(""));
-    let mut bad = *left.theirs.as_ref().unwrap();
+    let mut bad = *left.theirs();
     bad.rkeys = [77; 8];
-    let refused = put(&left, &bad, 8);
+    let refused = left.put(&bad, 8);
     let mut error = None;
     let told = drive((&left, &right), || {
         error = error.take().or(left.fabric.is_complete(refused).err());
@@ -93,20 +72,12 @@ fn a_flag_that_is_gone_costs_one_rail() {
     let flags = register(&right.fabric, &segment);
     let described = &flags.description;
     let theirs = left.fabric.import(left.peer, described).unwrap();
-    let from = slice(&left.mine.1, 0, 8);
-    // SAFETY: the source is left alone.
-    let notify = |fabric: &Failover| unsafe {
-        let word = at(&theirs, 64);
-        let notification = Notification { word, value: 1 };
-        let to = at(&theirs, 0);
-        fabric.post(
-            left.peer,
-            RailId(0),
-            &Op::notify(from, to, notification),
-            Tracking::Tracked,
-        )
+    let notification = Notification {
+        word: at(&theirs, 64),
+        value: 1,
     };
-    let first = left.post(notify).unwrap();
+    let op = Op::notify(slice(&left.mine.1, 0, 8), at(&theirs, 0), notification);
+    let first = left.post(0, &op, Tracking::Tracked).unwrap();
     until(|| segment.word(64).load(Ordering::Acquire) == 1);
     right.fabric.deregister(flags);
     let told = drive((&left, &right), || {
@@ -121,25 +92,20 @@ fn a_flag_that_is_gone_costs_one_rail() {
 #[test]
 fn what_was_abandoned_is_not_done_again() {
     let (left, right) = sides(&settings("loop0:down"), &settings(""));
-    let theirs = left.theirs.as_ref().unwrap();
+    let theirs = left.theirs();
     let segment = object(4096);
     segment.word(0).store(9, Ordering::Release);
     let region = register(&left.fabric, &segment);
-    let from = slice(&region, 0, 8);
-    // SAFETY: the source is left alone until it is abandoned.
-    let abandoned = |fabric: &Failover| unsafe {
-        let to = at(theirs, 8);
-        fabric.post(left.peer, RailId(0), &Op::put(from, to), Tracking::Tracked)
-    };
-    left.post(abandoned).unwrap();
+    let op = Op::put(slice(&region, 0, 8), at(theirs, 8));
+    left.post(0, &op, Tracking::Tracked).unwrap();
     left.mine.0.word(0).store(7, Ordering::Release);
-    let behind = put(&left, theirs, 16);
+    let behind = left.put(theirs, 16);
     ferrorail_fabric::Endpoint::abandon(&left.fabric, region);
     drop(segment);
     let complete = |ticket| left.fabric.is_complete(ticket).unwrap();
     let told = drive((&left, &right), || complete(behind));
     assert!(told.is_empty(), "{told:?}");
-    let arrived = [8, 16].map(|at| right.inbox.0.word(at).load(Ordering::Acquire));
+    let arrived = [8, 16].map(|at| right.found(at));
     assert_eq!(arrived, [0, 7]);
     assert_eq!(left.events(), [1, 0, 1], "one failure, one put done again");
 }

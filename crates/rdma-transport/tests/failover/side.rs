@@ -1,8 +1,8 @@
 //! Two sides that send each other blocks in turn.
 
 use super::open;
-use super::support::{self, at, identity, object, register, slice};
-use crate::conformance::Rails;
+use super::support::{self, object, register, slice, until};
+use crate::conformance::{Rails, at, process};
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{Ordering, yield_now};
 use ferrorail_base::{PeerId, RailId};
@@ -32,8 +32,8 @@ pub struct Side {
 
 impl Side {
     fn new(me: u64, other: u64, settings: &Settings) -> Self {
-        let fabric = open(identity(me), settings);
-        let (peer, _) = fabric.open_peer(identity(other)).unwrap();
+        let fabric = open(process(me), settings);
+        let (peer, _) = fabric.open_peer(process(other)).unwrap();
         let memory = || {
             let segment = object(EAGER + 16 * RAILS);
             let region = register(&fabric, &segment);
@@ -49,21 +49,43 @@ impl Side {
         }
     }
 
-    pub fn post(
-        &self,
-        post: impl Fn(&Failover) -> Result<Ticket, FabricError>,
-    ) -> Result<Ticket, FabricError> {
+    /// Posts `op`, whose memory is left alone until it is complete, making progress while the queue is full.
+    pub fn post(&self, rail: u8, op: &Op<'_>, tracking: Tracking) -> Result<Ticket, FabricError> {
         loop {
-            match post(&self.fabric) {
+            // SAFETY: both sides keep their memory until the fabrics are gone.
+            match unsafe { self.fabric.post(self.peer, RailId(rail), op, tracking) } {
                 Err(FabricError::WouldBlock) => self.fabric.progress()?,
                 other => return other,
             };
         }
     }
 
+    /// Puts the first word of the source at `offset` of `to`, over the first rail.
+    pub fn put(&self, to: &RemoteRegion, offset: usize) -> Ticket {
+        let op = Op::put(slice(&self.mine.1, 0, 8), at(to, offset));
+        self.post(0, &op, Tracking::Tracked).unwrap()
+    }
+
+    /// Adds to the first word of the peer's, over the first rail; the old value lands at `result` of the source.
+    pub fn add(&self, add: u64, result: usize) -> Ticket {
+        let into = slice(&self.mine.1, result, 8);
+        let op = Op::fetch_add(at(self.theirs(), 0), add, into, None);
+        self.post(0, &op, Tracking::Tracked).unwrap()
+    }
+
+    /// Memory of the peer.
+    pub fn theirs(&self) -> &RemoteRegion {
+        self.theirs.as_ref().unwrap()
+    }
+
+    /// What the peer has written at `offset`.
+    pub fn found(&self, offset: usize) -> u64 {
+        self.inbox.0.word(offset).load(Ordering::Acquire)
+    }
+
     /// Sends round `round`: half of it on each rail.
     pub fn send(&self, round: u64) -> Result<(), FabricError> {
-        let theirs = self.theirs.as_ref().unwrap();
+        let theirs = self.theirs();
         for word in 0..RAILS * WORDS {
             let value = round * 1_000_003 + word as u64;
             self.mine.0.word(8 * word).store(value, Ordering::Release);
@@ -80,23 +102,12 @@ impl Side {
                 word: at(theirs, FLAGS + 8 * rail),
                 value: round,
             };
-            let id = RailId(rail as u8);
             let (from, to) = (slice(&self.mine.1, offset, bytes), at(theirs, offset));
-            // SAFETY: the source is not written before the peer has answered.
-            self.post(|fabric| unsafe {
-                fabric.post(
-                    self.peer,
-                    id,
-                    &Op::notify(from, to, notification),
-                    Tracking::Silent,
-                )
-            })?;
+            let op = Op::notify(from, to, notification);
+            self.post(rail as u8, &op, Tracking::Silent)?;
             let offset = EAGER + 16 * rail;
             let (from, to) = (slice(&self.mine.1, offset, 16), at(theirs, offset));
-            // SAFETY: as above.
-            self.post(|fabric| unsafe {
-                fabric.post(self.peer, id, &Op::eager(from, to, round), Tracking::Silent)
-            })?;
+            self.post(rail as u8, &Op::eager(from, to, round), Tracking::Silent)?;
         }
         Ok(())
     }
@@ -104,10 +115,10 @@ impl Side {
     /// Waits for round `round` and checks every word of it, twice: nothing may come after it.
     pub fn receive(&self, round: u64) -> Result<(), FabricError> {
         let start = Instant::now();
-        let flag = |rail: usize| self.inbox.0.word(FLAGS + 8 * rail).load(Ordering::Acquire);
+        let flag = |rail: usize| self.found(FLAGS + 8 * rail);
         let mut checked = Instant::now();
-        let eager = |rail, word| self.inbox.0.word(EAGER + 16 * rail + word);
-        let trailing_flag = |rail: usize| eager(rail, 8).load(Ordering::Acquire);
+        let eager = |rail, word| self.found(EAGER + 16 * rail + word);
+        let trailing_flag = |rail: usize| eager(rail, 8);
         let come = |rail| flag(rail) >= round && trailing_flag(rail) >= round;
         while !(0..RAILS).all(come) {
             self.fabric.progress()?;
@@ -123,9 +134,8 @@ impl Side {
         }
         for _ in 0..2 {
             for word in 0..RAILS * WORDS {
-                let found = self.inbox.0.word(8 * word).load(Ordering::Acquire);
                 assert_eq!(
-                    found,
+                    self.found(8 * word),
                     round * 1_000_003 + word as u64,
                     "word {word} of {round}"
                 );
@@ -136,7 +146,7 @@ impl Side {
                     (round, round),
                     "a flag fell"
                 );
-                assert_eq!(eager(rail, 0).load(Ordering::Acquire), !round);
+                assert_eq!(eager(rail, 0), !round);
             }
             yield_now();
         }
@@ -154,8 +164,8 @@ impl Side {
 
 pub fn sides(a: &Settings, b: &Settings) -> (Side, Side) {
     let (mut left, mut right) = (Side::new(1, 2, a), Side::new(2, 1, b));
-    let (_, to_left) = left.fabric.open_peer(identity(2)).unwrap();
-    let (_, to_right) = right.fabric.open_peer(identity(1)).unwrap();
+    let (_, to_left) = left.fabric.open_peer(process(2)).unwrap();
+    let (_, to_right) = right.fabric.open_peer(process(1)).unwrap();
     left.fabric.connect(left.peer, &to_right).unwrap();
     right.fabric.connect(right.peer, &to_left).unwrap();
     let of_left = &left.inbox.1.description;
@@ -163,4 +173,15 @@ pub fn sides(a: &Settings, b: &Settings) -> (Side, Side) {
     left.theirs = Some(left.fabric.import(left.peer, of_right).unwrap());
     right.theirs = Some(right.fabric.import(right.peer, of_left).unwrap());
     (left, right)
+}
+
+/// Drives both sides until `done`; the errors that the left one is told.
+pub fn drive(sides: (&Side, &Side), mut done: impl FnMut() -> bool) -> Vec<FabricError> {
+    let mut told = Vec::new();
+    until(|| {
+        told.extend(sides.0.fabric.progress().err());
+        sides.1.fabric.progress().unwrap();
+        done()
+    });
+    told
 }

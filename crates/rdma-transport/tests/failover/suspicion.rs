@@ -1,13 +1,11 @@
 //! Lanes that are left before their device gives them up.
 
-use super::side::sides;
-use super::support::{at, slice, until};
+use super::side::{drive, sides};
 use super::{NEVER, play_between, settings};
 use crate::conformance::Rails;
 use ferrorail_base::RailId;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, Ordering};
-use ferrorail_fabric::{Op, Tracking};
 use std::time::Duration;
 
 /// Devices that take too long to wait for.
@@ -72,27 +70,11 @@ fn a_port_that_its_device_says_is_down_is_left_at_once() {
 #[test]
 fn a_lane_with_an_atomic_in_flight_is_not_left() {
     let (left, right) = sides(&patient("loop0:stuck:after=1:for=500"), &patient(""));
-    let theirs = left.theirs.as_ref().unwrap();
-    let add = || {
-        let into = slice(&left.mine.1, 0, 8);
-        // SAFETY: both live until the fabrics are gone.
-        left.post(|fabric| unsafe {
-            fabric.post(
-                left.peer,
-                RailId(0),
-                &Op::fetch_add(at(theirs, 0), 5, into, None),
-                Tracking::Tracked,
-            )
-        })
-    };
-    let before = right.inbox.0.word(0).load(Ordering::Acquire);
-    let first = add().unwrap();
+    let before = right.found(0);
+    let first = left.add(5, 0);
     assert_eq!(first.rail, RailId(0));
-    until(|| {
-        left.fabric.progress().unwrap();
-        right.fabric.progress().unwrap();
-        left.fabric.is_complete(first).unwrap()
-    });
-    assert_eq!(right.inbox.0.word(0).load(Ordering::Acquire), before + 5);
+    let told = drive((&left, &right), || left.fabric.is_complete(first).unwrap());
+    assert!(told.is_empty(), "{told:?}");
+    assert_eq!(right.found(0), before + 5);
     assert_eq!(left.events(), [0; 3]);
 }

@@ -1,5 +1,6 @@
 //! Groups on loopback rails: the suite, a modelled latency, and members that are processes.
 
+use crate::conformance;
 use crate::multicast::{self, fresh, introduce, pattern, received, send};
 use crate::processes::{Channel, with_child};
 use crate::support::{self, TIME_LIMIT, until};
@@ -12,7 +13,7 @@ use ferrorail_rdma_transport::loopback::LoopbackTransport;
 use std::time::{Duration, Instant};
 
 fn fabrics(settings: &Settings, count: usize) -> Vec<LoopbackTransport> {
-    let open = |i| LoopbackTransport::open_as(support::identity(i), settings).unwrap();
+    let open = |i| LoopbackTransport::open_as(conformance::process(i), settings).unwrap();
     (1..=count as u64).map(open).collect()
 }
 

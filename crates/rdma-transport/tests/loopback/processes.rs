@@ -1,8 +1,8 @@
 //! Two processes: a forked child offers memory, the parent uses it.
 
-use crate::conformance::Rails;
+use crate::conformance::{Rails, at};
 use crate::status;
-use crate::support::{Private, RAILS, at, backing, object, register, settings, slice, until};
+use crate::support::{Private, RAILS, backing, object, register, settings, slice, until};
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, ProcessId, RailId};
@@ -124,15 +124,14 @@ fn offer(mut channel: Channel, settings: Settings) {
     channel.receive();
 }
 
-/// # Safety
-/// As [`Rails::post`].
-unsafe fn post(
+/// Posts `op`, whose memory lives to the end of the test and is left alone until it is complete.
+fn post(
     fabric: &LoopbackTransport,
     peer: PeerId,
     rail: RailId,
     op: Op<'_>,
 ) -> Result<Ticket, FabricError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: just that.
     unsafe { fabric.post(peer, rail, &op, Tracking::Tracked) }
 }
 
@@ -171,13 +170,9 @@ fn use_the_offer(settings: Settings) {
         word: at(&also_shared, 4096),
         value: 1,
     };
-    // SAFETY: the memory is not written before the tickets complete.
-    let ticket = unsafe {
-        post(&fabric, peer, RAILS[0], Op::put(low, at(&shared, 0))).unwrap();
-        let to = at(&also_shared, 2048);
-        post(&fabric, peer, RAILS[0], Op::notify(high, to, notification))
-    };
-    complete(&fabric, ticket.unwrap());
+    post(&fabric, peer, RAILS[0], Op::put(low, at(&shared, 0))).unwrap();
+    let notify = Op::notify(high, at(&also_shared, 2048), notification);
+    complete(&fabric, post(&fabric, peer, RAILS[0], notify).unwrap());
     assert_eq!(channel.receive(), b"seen");
 
     exchange_words(
@@ -205,30 +200,19 @@ fn exchange_words(
     for index in 0..(1 << 17) {
         memory.store(8 * index, index as u64 ^ 0x55);
     }
-    // SAFETY: as above.
-    let put = unsafe {
-        let whole = slice(mine, 0, 1 << 20);
-        post(fabric, peer, RAILS[1], Op::put(whole, at(private, 0)))
-    };
-    complete(fabric, put.unwrap());
-    // SAFETY: the result is not touched before the ticket completes.
-    let added = unsafe {
-        let op = Op::fetch_add(at(shared, 8192), 5, slice(mine, 0, 8), None);
-        post(fabric, peer, RAILS[0], op)
-    };
-    complete(fabric, added.unwrap());
+    let put = Op::put(slice(mine, 0, 1 << 20), at(private, 0));
+    complete(fabric, post(fabric, peer, RAILS[1], put).unwrap());
+    let add = Op::fetch_add(at(shared, 8192), 5, slice(mine, 0, 8), None);
+    complete(fabric, post(fabric, peer, RAILS[0], add).unwrap());
     assert_eq!(memory.load(0), 0);
-    // SAFETY: as above.
-    let tickets = unsafe {
-        let word = at(also_shared, 8192);
-        let swap = |swap, result| Op::compare_swap(word, 5, swap, slice(mine, result, 8));
-        let read = Op::get(at(private, 80), slice(mine, 16, 8000));
-        [
-            post(fabric, peer, RAILS[0], swap(12, 0)),
-            post(fabric, peer, RAILS[0], swap(13, 8)),
-            post(fabric, peer, RAILS[1], read),
-        ]
-    };
+    let word = at(also_shared, 8192);
+    let swap = |swap, result| Op::compare_swap(word, 5, swap, slice(mine, result, 8));
+    let read = Op::get(at(private, 80), slice(mine, 16, 8000));
+    let tickets = [
+        post(fabric, peer, RAILS[0], swap(12, 0)),
+        post(fabric, peer, RAILS[0], swap(13, 8)),
+        post(fabric, peer, RAILS[1], read),
+    ];
     for ticket in tickets {
         complete(fabric, ticket.unwrap());
     }
@@ -289,33 +273,30 @@ fn what_private_memory_cannot_do_is_refused() {
         word: at(region, 0),
         value: 1,
     };
-    // SAFETY: the memory lives to the end of the test.
-    unsafe {
-        let to = at(&private, 8);
-        let notify = |region| Op::notify(from, to, notification(region));
-        let notified = post(&fabric, peer, rail, notify(&private));
-        assert!(status(notified).contains("notifications need memory in a shared object"));
-        let add = Op::fetch_add(at(&private, 0), 1, from, None);
-        let added = post(&fabric, peer, rail, add);
-        assert!(status(added).contains("atomics need memory in a shared object"));
-        let half = post(&fabric, peer, rail, notify(&shared));
-        half.expect("data in private memory, the word in a shared object");
-        channel.send(b"register again");
-        let again = announced(&mut channel);
-        assert_eq!(again.address, private.address);
-        let stale = post(&fabric, peer, rail, Op::put(from, to));
-        assert!(status(stale).contains("not in force"));
-        post(&fabric, peer, rail, Op::put(from, at(&again, 8))).expect("with the new key");
-        channel.send(b"leave");
-        let pid = child.0.expect("not reaped yet");
-        child.reap();
-        let gone = post(&fabric, peer, rail, Op::put(from, at(&again, 8)));
-        let text = gone.unwrap_err().to_string();
-        assert_eq!(
-            text,
-            format!("rail loop0 to process {pid}: the process is gone")
-        );
-    }
+    let to = at(&private, 8);
+    let notify = |region| Op::notify(from, to, notification(region));
+    let notified = post(&fabric, peer, rail, notify(&private));
+    assert!(status(notified).contains("notifications need memory in a shared object"));
+    let add = Op::fetch_add(at(&private, 0), 1, from, None);
+    let added = post(&fabric, peer, rail, add);
+    assert!(status(added).contains("atomics need memory in a shared object"));
+    let half = post(&fabric, peer, rail, notify(&shared));
+    half.expect("data in private memory, the word in a shared object");
+    channel.send(b"register again");
+    let again = announced(&mut channel);
+    assert_eq!(again.address, private.address);
+    let stale = post(&fabric, peer, rail, Op::put(from, to));
+    assert!(status(stale).contains("not in force"));
+    post(&fabric, peer, rail, Op::put(from, at(&again, 8))).expect("with the new key");
+    channel.send(b"leave");
+    let pid = child.0.expect("not reaped yet");
+    child.reap();
+    let gone = post(&fabric, peer, rail, Op::put(from, at(&again, 8)));
+    let text = gone.unwrap_err().to_string();
+    assert_eq!(
+        text,
+        format!("rail loop0 to process {pid}: the process is gone")
+    );
 }
 
 #[test]
@@ -333,26 +314,14 @@ fn without_cross_memory_attach_shared_objects_still_work() {
     let mine = memory.register(&fabric);
     memory.store(0, 3);
     let from = slice(&mine, 0, 8);
-    // SAFETY: the memory lives to the end of the test.
-    unsafe {
-        let put = post(&fabric, peer, RAILS[0], Op::put(from, at(&private, 0)));
-        assert!(status(put).contains("FERRORAIL_CMA"));
-        let got = post(
-            &fabric,
-            peer,
-            RAILS[0],
-            Op::get(at(&private, 0), slice(&mine, 8, 8)),
-        );
-        assert!(status(got).contains("FERRORAIL_CMA"));
-        post(&fabric, peer, RAILS[0], Op::put(from, at(&shared, 64))).unwrap();
-        post(
-            &fabric,
-            peer,
-            RAILS[0],
-            Op::get(at(&shared, 64), slice(&mine, 8, 8)),
-        )
-        .unwrap();
-    }
+    let into = slice(&mine, 8, 8);
+    let post = |op| post(&fabric, peer, RAILS[0], op);
+    let put = post(Op::put(from, at(&private, 0)));
+    assert!(status(put).contains("FERRORAIL_CMA"));
+    let got = post(Op::get(at(&private, 0), into));
+    assert!(status(got).contains("FERRORAIL_CMA"));
+    post(Op::put(from, at(&shared, 64))).unwrap();
+    post(Op::get(at(&shared, 64), into)).unwrap();
     assert_eq!(memory.load(8), 3);
     channel.send(b"register again");
     announced(&mut channel);
@@ -380,12 +349,8 @@ fn a_region_may_lie_in_a_third_process_s_object() {
     let memory = Private::new(64);
     let mine = memory.register(&fabric);
     memory.store(0, 4);
-    // SAFETY: the memory lives to the end of the test.
-    let put = unsafe {
-        let (from, to) = (slice(&mine, 0, 8), at(&remote, 4096));
-        post(&fabric, peer, RAILS[0], Op::put(from, to))
-    };
-    complete(&fabric, put.unwrap());
+    let put = Op::put(slice(&mine, 0, 8), at(&remote, 4096));
+    complete(&fabric, post(&fabric, peer, RAILS[0], put).unwrap());
     let word = segment.word(8192 + 4096);
     assert_eq!(word.load(Ordering::Acquire), 4);
     channel.send(b"done");

@@ -1,12 +1,10 @@
 //! Two joined fabrics of this process, and registered memory.
 
-use crate::conformance::Rails;
+use crate::conformance::{self, Rails, process};
+use ferrorail_base::RailId;
 use ferrorail_base::config::{Settings, ShmKind};
 use ferrorail_base::sync::{AtomicU64, Ordering, yield_now};
-use ferrorail_base::{PeerId, ProcessId, RailId};
-use ferrorail_fabric::{
-    FabricError, LocalRegion, LocalSlice, RemoteRegion, RemoteSlice, SharedBacking, Ticket,
-};
+use ferrorail_fabric::{LocalRegion, LocalSlice, RemoteRegion, SharedBacking};
 use ferrorail_rdma_transport::loopback::LoopbackTransport;
 use ferrorail_shm::Segment;
 use std::time::{Duration, Instant};
@@ -22,53 +20,16 @@ pub fn settings() -> Settings {
     Settings::default()
 }
 
-pub fn identity(started: u64) -> ProcessId {
-    ProcessId {
-        host: 1,
-        pid: std::process::id(),
-        started,
-    }
+pub type Pair = conformance::Pair<LoopbackTransport>;
+
+/// Two fabrics of this process, not joined.
+pub fn fabrics(settings: &Settings) -> (LoopbackTransport, LoopbackTransport) {
+    let open = |index| LoopbackTransport::open_as(process(index), settings).unwrap();
+    (open(1), open(2))
 }
 
-/// Fabric `a` with `b` as its peer `ab`.
-pub struct Pair {
-    pub a: LoopbackTransport,
-    pub b: LoopbackTransport,
-    pub ab: PeerId,
-}
-
-impl Pair {
-    pub fn open(settings: &Settings) -> Self {
-        let a = LoopbackTransport::open_as(identity(1), settings).unwrap();
-        let b = LoopbackTransport::open_as(identity(2), settings).unwrap();
-        let (ab, _) = a.open_peer(identity(2)).unwrap();
-        let (_, at_b) = b.open_peer(identity(1)).unwrap();
-        a.connect(ab, &at_b).unwrap();
-        Self { a, b, ab }
-    }
-
-    /// Posts at a, making progress while its queue is full.
-    pub fn post(&self, mut post: impl FnMut() -> Result<Ticket, FabricError>) -> Ticket {
-        let start = Instant::now();
-        loop {
-            match post() {
-                Err(FabricError::WouldBlock) => {
-                    assert!(start.elapsed() < TIME_LIMIT, "the queue stays full");
-                    self.a.progress().unwrap();
-                    yield_now();
-                }
-                other => return other.unwrap(),
-            }
-        }
-    }
-
-    /// Waits for a completion at a.
-    pub fn wait(&self, ticket: Ticket) {
-        until(|| {
-            self.a.progress().unwrap();
-            self.a.is_complete(ticket).unwrap()
-        });
-    }
+pub fn pair(settings: &Settings) -> Pair {
+    Pair::new(fabrics(settings))
 }
 
 pub fn until(mut done: impl FnMut() -> bool) {
@@ -112,6 +73,17 @@ impl Private {
     }
 }
 
+/// Private memory of so many bytes at a and at b: here with its region, there as a sees that.
+pub fn buffers(
+    pair: &Pair,
+    here: usize,
+    there: usize,
+) -> (Private, LocalRegion, Private, RemoteRegion) {
+    let (here, there) = (Private::new(here), Private::new(there));
+    let (from, into) = (here.register(&pair.a), there.register(&pair.b));
+    (here, from, there, RemoteRegion::of(&into))
+}
+
 /// A shared object of at least `bytes` bytes.
 pub fn object(bytes: usize) -> Segment {
     Segment::create(ShmKind::Memfd, bytes).unwrap()
@@ -134,8 +106,4 @@ pub fn slice(region: &LocalRegion, offset: usize, bytes: usize) -> LocalSlice<'_
         offset,
         bytes,
     }
-}
-
-pub fn at(region: &RemoteRegion, offset: usize) -> RemoteSlice<'_> {
-    RemoteSlice { region, offset }
 }

@@ -5,7 +5,7 @@ use crate::conformance::Rails;
 use crate::conformance::memory::Memory;
 use ferrorail_base::sync::yield_now;
 use ferrorail_fabric::multicast::{Payload, To};
-use ferrorail_fabric::{LocalSlice, Multicast, MulticastError};
+use ferrorail_fabric::{Multicast, MulticastError};
 use std::collections::HashSet;
 
 /// Every short size and every one near the longest; of those between every seventh, as each is a round trip of
@@ -121,11 +121,7 @@ pub fn registered_memory_is_sent_and_left_alone_afterwards<F: Rails + Multicast>
             memory.fill_pattern((round * 10_000 + bytes) as u64 + 1);
             let head = pattern(bytes, header);
             let wanted = [&head[..], &memory.read(offset, bytes)].concat();
-            let slice = LocalSlice {
-                region: memory.region(),
-                offset,
-                bytes,
-            };
+            let slice = memory.slice(offset, bytes);
             for to in [To::All, To::Member(2)] {
                 // SAFETY: the memory is written only after the send is complete.
                 let sent = unsafe { groups[0].send(to, &head, Payload::Registered(slice)) };
@@ -144,8 +140,8 @@ pub fn registered_memory_is_sent_and_left_alone_afterwards<F: Rails + Multicast>
             }
         }
     }
+    // Before the memory.
     drop(groups);
-    memory.give_back(&world.fabrics[0]);
 }
 
 /// Waits for `wanted` at `member`; has it sent again, copied, if it does not come.

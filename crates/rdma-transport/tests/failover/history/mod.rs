@@ -83,7 +83,7 @@ impl History {
             ..Settings::default()
         };
         let mut sides = [0, 1].map(|side| {
-            let process = super::support::identity(1 + side as u64);
+            let process = crate::conformance::process(1 + side as u64);
             let rails = Arc::new(Virtual::new(side, network.clone()));
             let clock = Box::new(VirtualClock(rails.clone()));
             let rails = Failover::with_clock(rails, process, &settings, clock);

@@ -1,8 +1,8 @@
 //! One side of a history: what it does, and what it must find.
 
-use super::super::support::{Private, at, identity, slice};
+use super::super::support::{Private, slice};
 use super::network::RAILS;
-use crate::conformance::Rails;
+use crate::conformance::{Rails, at, process};
 use ferrorail_base::random::SplitMix64;
 use ferrorail_base::{PeerId, RailId};
 use ferrorail_fabric::{
@@ -74,7 +74,7 @@ fn content(round: u64, rail: usize, word: usize) -> u64 {
 
 impl Side {
     pub fn new(rails: Failover, other: u64, seed: u64, (atomics, absences): (bool, bool)) -> Self {
-        let (peer, address) = rails.open_peer(identity(other)).unwrap();
+        let (peer, address) = rails.open_peer(process(other)).unwrap();
         let memory = || {
             let memory = Private::new(BYTES);
             let region = memory.register(&rails);
@@ -168,6 +168,12 @@ impl Side {
         Ok(())
     }
 
+    fn post(&self, rail: usize, op: &Op<'_>, tracking: Tracking) -> Result<Ticket, FabricError> {
+        // SAFETY: memory outlives the rails. Sources of messages are not written before the peer has answered,
+        // words are left alone until their ticket completes.
+        unsafe { self.rails.post(self.peer, RailId(rail as u8), op, tracking) }
+    }
+
     fn send(&mut self) -> Result<(), FabricError> {
         let round = self.sent + 1;
         let theirs = self.theirs.as_ref().unwrap();
@@ -184,34 +190,19 @@ impl Side {
         }
         while self.posted < 2 * RAILS {
             let (rail, eager) = (self.posted % RAILS, self.posted >= RAILS);
-            let id = RailId(rail as u8);
             let base = message(round, rail);
-            // SAFETY: the source is not written before the peer has answered; the memory outlives the rails.
-            unsafe {
-                if eager {
-                    let from = slice(&self.mine.1, base + EAGER, 16);
-                    let to = at(theirs, base + EAGER);
-                    self.rails.post(
-                        self.peer,
-                        id,
-                        &Op::eager(from, to, round),
-                        Tracking::Silent,
-                    )?;
-                } else {
-                    let notification = Notification {
-                        word: at(theirs, base + FLAG),
-                        value: round,
-                    };
-                    let (from, to) = (slice(&self.mine.1, base, 24), at(theirs, base));
-                    let tracking = Tracking::Silent;
-                    self.rails.post(
-                        self.peer,
-                        id,
-                        &Op::notify(from, to, notification),
-                        tracking,
-                    )?;
+            let op = match eager {
+                true => {
+                    let base = base + EAGER;
+                    Op::eager(slice(&self.mine.1, base, 16), at(theirs, base), round)
                 }
-            }
+                false => {
+                    let word = at(theirs, base + FLAG);
+                    let tell = Notification { word, value: round };
+                    Op::notify(slice(&self.mine.1, base, 24), at(theirs, base), tell)
+                }
+            };
+            self.post(rail, &op, Tracking::Silent)?;
             self.posted += 1;
         }
         (self.sent, self.posted) = (round, 0);
@@ -251,45 +242,31 @@ impl Side {
         if last != u64::MAX {
             return Ok(());
         }
-        let rail = RailId(self.random.below(RAILS as u64) as u8);
-        let (theirs, peer) = (self.theirs.as_ref().unwrap(), self.peer);
+        let rail = self.random.below(RAILS as u64) as usize;
+        let what = self.random.below(if self.atomics { 30 } else { 20 });
+        let theirs = self.theirs.as_ref().unwrap();
         let word = |offset| (slice(&self.mine.1, offset, 8), at(theirs, offset));
-        // SAFETY: the words outlive the rails and are left alone until the ticket completes.
-        let (doing, ticket) = unsafe {
-            match self.random.below(if self.atomics { 30 } else { 20 }) {
-                0 => {
-                    self.mine.0.store(PUT, self.puts + 1);
-                    let (from, to) = word(PUT);
-                    let ticket =
-                        self.rails
-                            .post(peer, rail, &Op::put(from, to), Tracking::Tracked)?;
-                    self.puts += 1;
-                    (Doing::Put(self.puts), ticket)
-                }
-                1 => {
-                    self.mine.0.store(CONSTANT, 0);
-                    let (into, from) = word(CONSTANT);
-                    (
-                        Doing::Get,
-                        self.rails
-                            .post(peer, rail, &Op::get(from, into), Tracking::Tracked)?,
-                    )
-                }
-                20..23 => {
-                    let (into, at) = word(COUNTER);
-                    (
-                        Doing::Add,
-                        self.rails.post(
-                            peer,
-                            rail,
-                            &Op::fetch_add(at, 1, into, None),
-                            Tracking::Tracked,
-                        )?,
-                    )
-                }
-                _ => return Ok(()),
+        let (doing, op) = match what {
+            0 => {
+                self.mine.0.store(PUT, self.puts + 1);
+                let (from, to) = word(PUT);
+                (Doing::Put(self.puts + 1), Op::put(from, to))
             }
+            1 => {
+                self.mine.0.store(CONSTANT, 0);
+                let (into, from) = word(CONSTANT);
+                (Doing::Get, Op::get(from, into))
+            }
+            20..23 => {
+                let (into, at) = word(COUNTER);
+                (Doing::Add, Op::fetch_add(at, 1, into, None))
+            }
+            _ => return Ok(()),
         };
+        let ticket = self.post(rail, &op, Tracking::Tracked)?;
+        if let Doing::Put(number) = doing {
+            self.puts = number;
+        }
         self.doing = Some((doing, ticket));
         Ok(())
     }
