@@ -11,7 +11,7 @@ use super::{DatagramLimits, Group, GroupId, Multicast, MulticastError, Payload, 
 use ferrorail_base::RailId;
 use ferrorail_base::config::{CERTAIN, MulticastFaults};
 use ferrorail_base::random::SplitMix64;
-use ferrorail_base::sync::{AtomicBool, AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -46,15 +46,13 @@ pub struct FaultCounters {
 #[derive(Debug, Default)]
 struct Shared {
     down: AtomicBool,
-    dropped: AtomicU64,
-    corrupted: AtomicU64,
-    duplicated: AtomicU64,
-    reordered: AtomicU64,
-    suppressed: AtomicU64,
+    counters: Mutex<FaultCounters>,
 }
 
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
+impl Shared {
+    fn count(&self, add: impl FnOnce(&mut FaultCounters)) {
+        add(&mut self.counters.lock());
+    }
 }
 
 /// `inner` with `faults`, or as it is if there are none.
@@ -83,14 +81,7 @@ impl<M: Multicast> Faulty<M> {
 
     /// What has happened so far.
     pub fn counters(&self) -> FaultCounters {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        FaultCounters {
-            dropped: read(&self.shared.dropped),
-            corrupted: read(&self.shared.corrupted),
-            duplicated: read(&self.shared.duplicated),
-            reordered: read(&self.shared.reordered),
-            suppressed: read(&self.shared.suppressed),
-        }
+        *self.shared.counters.lock()
     }
 }
 
@@ -177,12 +168,12 @@ impl Receiving {
         self.overtake();
         let faults = &self.faults;
         if strikes(&mut self.random, faults.drop) {
-            count(&self.shared.dropped);
+            self.shared.count(|counters| counters.dropped += 1);
             return false;
         }
         let mut damaged = None;
         if strikes(&mut self.random, faults.corrupt) && !datagram.is_empty() {
-            count(&self.shared.corrupted);
+            self.shared.count(|counters| counters.corrupted += 1);
             let bit = self.random.below(8 * datagram.len() as u64) as usize;
             let mut copy = datagram.to_vec();
             copy[bit / 8] ^= 1 << (bit % 8);
@@ -192,12 +183,12 @@ impl Receiving {
         let twice = strikes(&mut self.random, faults.duplicate);
         let late = strikes(&mut self.random, faults.reorder);
         if twice {
-            count(&self.shared.duplicated);
+            self.shared.count(|counters| counters.duplicated += 1);
             let after = self.random.below(OVERTAKEN_BY);
             self.held.push((after, datagram.to_vec()));
         }
         if late {
-            count(&self.shared.reordered);
+            self.shared.count(|counters| counters.reordered += 1);
             let after = 1 + self.random.below(OVERTAKEN_BY);
             self.held.push((after, datagram.to_vec()));
         } else {
@@ -259,7 +250,7 @@ impl Group for FaultyGroup {
             return Err(MulticastError::WouldBlock);
         }
         if suppressed {
-            count(&shared.suppressed);
+            shared.count(|counters| counters.suppressed += 1);
         } else {
             // SAFETY: the caller's promise.
             unsafe { self.inner.send(to, header, payload) }?;

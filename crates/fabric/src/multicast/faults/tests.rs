@@ -1,7 +1,6 @@
 //! Faults over a network in memory that has none of its own.
 
 use super::*;
-use ferrorail_base::sync::Mutex;
 
 /// Queues of all members of the one group there is.
 #[derive(Clone, Debug, Default)]
