@@ -22,6 +22,7 @@
 //! among the rails asked for, whether they could be opened or not. Nothing here knows ranks,
 //! collectives or windows; addresses travel by the caller's out-of-band channel.
 
+mod breakages;
 pub mod failover;
 pub mod loopback;
 pub mod verbs;

@@ -16,7 +16,7 @@
 
 use ferrorail_base::PeerId;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_base::sync::{Mutex, MutexGuard, Ordering, fence, yield_now};
+use ferrorail_base::sync::{Mutex, Ordering, fence, yield_now};
 use ferrorail_fabric::RAILS_MAX;
 use ferrorail_shm::{Segment, SegmentHandle};
 use std::time::{Duration, Instant};
@@ -84,6 +84,7 @@ pub(super) struct KeyTable {
     rows: Mutex<Rows>,
 }
 
+/// A panic under their lock leaves at worst an unused one behind.
 #[derive(Debug)]
 struct Rows {
     free: Vec<u16>,
@@ -125,7 +126,7 @@ impl KeyTable {
 
     /// Publishes `range`; `None` if the table is full.
     pub(super) fn publish(&self, range: MemoryRange) -> Option<Key> {
-        let mut rows = self.rows();
+        let mut rows = self.rows.lock();
         let index = rows.take()?;
         rows.nonce = rows.nonce % ((1 << NONCE_BITS) - 1) + 1;
         let base = rows.nonce << INDEX_BITS | index;
@@ -164,7 +165,7 @@ impl KeyTable {
     /// # Panics
     /// If it is not in force: a region is given back once, to the fabric that made it.
     pub(super) fn revoke(&self, key: Key) {
-        let mut rows = self.rows();
+        let mut rows = self.rows.lock();
         let word = self.segment.word(row(key.0));
         assert_eq!(
             word.load(Ordering::Relaxed),
@@ -173,11 +174,6 @@ impl KeyTable {
         );
         word.store(0, Ordering::Release);
         rows.free.push((key.0 as usize & (REGIONS_MAX - 1)) as u16);
-    }
-
-    fn rows(&self) -> MutexGuard<'_, Rows> {
-        // A panic under this lock leaves at worst an unused row behind.
-        self.rows.lock()
     }
 }
 

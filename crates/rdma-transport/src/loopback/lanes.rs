@@ -2,10 +2,10 @@
 
 use super::faults::Kind;
 use super::model::{Model, Rail};
-use super::peer::{Failure, Lane};
+use super::peer::Lane;
 use super::refusals::FAULT;
 use super::wire::UNMADE;
-use super::{Core, LoopbackTransport, rail_name, set_up};
+use super::{Core, LoopbackTransport, set_up};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{PeerId, RailId};
 use ferrorail_fabric::{FabricError, LaneId, RAILS_MAX, Transition};
@@ -43,7 +43,7 @@ impl LoopbackTransport {
         for (index, why) in left {
             let rail_plane = core.attributes.rails[index].plane;
             let lane = &core.peers[peer.index()].lanes[index];
-            lane.fail(Failure::of_path(why.into()));
+            lane.breakage.set(core.breakage(peer, why.into(), None));
             let rail = RailId(index as u8);
             self.end(LaneId { peer, rail }, lane, rail_plane);
         }
@@ -51,7 +51,8 @@ impl LoopbackTransport {
     }
 
     fn end(&self, id: LaneId, lane: &Lane, plane: u8) {
-        lane.fail(Failure::of_path("ended".into()));
+        let ended = self.core.breakage(id.peer, "ended".into(), None);
+        lane.breakage.set(ended);
         if let Some(model) = &self.core.model {
             model.forget(id);
         }
@@ -86,7 +87,7 @@ impl LoopbackTransport {
         let Some(model) = &self.core.model else {
             return 0;
         };
-        let unplugged = |rail: &Rail| rail.lock().fault() == Some(Kind::Unplugged);
+        let unplugged = |rail: &Rail| rail.queue.lock().fault() == Some(Kind::Unplugged);
         let rails = model.rails.iter().enumerate();
         let down = rails.filter(|(_, rail)| unplugged(rail));
         down.fold(0, |bits, (rail, _)| bits | 1 << rail)
@@ -94,7 +95,7 @@ impl LoopbackTransport {
 
     /// Why a lane of rail `index` cannot be made or connected.
     fn refuse(&self, verb: &'static str, index: usize, refuses: bool) -> Result<(), FabricError> {
-        let name = || rail_name(&self.core, index);
+        let name = || self.core.rail_name(index);
         (!refuses)
             .then_some(())
             .ok_or_else(|| set_up(verb, &name(), FAULT))

@@ -51,7 +51,7 @@ use ferrorail_shm::{Cma, Segment, cma_allow};
 use keys::{KeyTable, TABLE_BYTES};
 use model::Model;
 use operation::Refusal;
-use peer::{Failure, Mappings, Peer};
+use peer::{Mappings, Peer};
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -189,43 +189,36 @@ fn set_up(
     }
 }
 
-/// The error of an operation that was refused when it was posted.
-#[cold]
-fn refused(core: &Core, lane: LaneId, refusal: Refusal) -> FabricError {
-    let failure = Failure {
-        sequence: 0,
-        status: refusal.to_string(),
-        of_path: false,
-    };
-    broken(core, lane, failure)
-}
-
-/// What broke a lane to `peer`.
-#[cold]
-fn breakage(core: &Core, peer: PeerId, failure: Failure) -> Breakage {
-    let known = core.peers.get(peer.index());
-    Breakage {
-        status: failure.status,
-        refused: (!failure.of_path).then_some(failure.sequence),
-        peer: known.map_or_else(
-            || format!("peer {peer}"),
-            |known| {
-                format!(
-                    "process {}",
-                    known.link().map_or(known.process.pid, |link| link.pid)
-                )
-            },
-        ),
+impl Core {
+    /// The error of an operation that was refused when it was posted.
+    #[cold]
+    fn refused(&self, lane: LaneId, refusal: &Refusal) -> FabricError {
+        self.broken(lane, self.breakage(lane.peer, refusal.to_string(), Some(0)))
     }
-}
 
-/// The error of a lane that broke.
-#[cold]
-fn broken(core: &Core, lane: LaneId, failure: Failure) -> FabricError {
-    breakage(core, lane.peer, failure).error(lane, &rail_name(core, lane.rail.index()))
-}
+    /// What breaks a lane to `peer`: the rail, or operation `refused` if that was wrong.
+    #[cold]
+    fn breakage(&self, peer: PeerId, status: String, refused: Option<u64>) -> Breakage {
+        let known = self.peers.get(peer.index());
+        let pid = |known: &Peer| known.link().map_or(known.process.pid, |link| link.pid);
+        Breakage {
+            status,
+            refused,
+            peer: known.map_or_else(
+                || format!("peer {peer}"),
+                |known| format!("process {}", pid(known)),
+            ),
+        }
+    }
 
-fn rail_name(core: &Core, rail: usize) -> String {
-    let info = core.attributes.rails.get(rail);
-    info.map_or_else(|| rail.to_string(), |info| info.name.clone())
+    /// The error of a lane that broke.
+    #[cold]
+    fn broken(&self, lane: LaneId, breakage: Breakage) -> FabricError {
+        breakage.error(lane, &self.rail_name(lane.rail.index()))
+    }
+
+    fn rail_name(&self, rail: usize) -> String {
+        let info = self.attributes.rails.get(rail);
+        info.map_or_else(|| rail.to_string(), |info| info.name.clone())
+    }
 }

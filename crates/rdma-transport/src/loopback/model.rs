@@ -9,17 +9,18 @@
 //! A thread that calls `progress` helps. Whoever it is, a rail's operations are carried out one at
 //! a time and in order.
 
+use super::Core;
 use super::faults::{self, Faults, Kind};
 use super::flight::Flight;
 use super::keys::Key;
 use super::late::Late;
 use super::operation::{Operation, Refusal, is_message, uses};
-use super::peer::{Failure, Lane, Peer};
-use super::{Core, broken};
+use super::peer::{Lane, Peer};
+use crate::breakages::Failures;
 use ferrorail_base::config::Settings;
-use ferrorail_base::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
+use ferrorail_base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use ferrorail_base::{PeerId, RailId};
-use ferrorail_fabric::{FabricError, LaneId, LocalRegion, RailInfo};
+use ferrorail_fabric::{Breakage, FabricError, LaneId, LocalRegion, RailInfo};
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::thread::Thread;
@@ -43,7 +44,7 @@ pub(super) struct Model {
     /// Completions since the last call of `progress`.
     completions: AtomicU64,
     /// Failures since the last call of `progress`.
-    failures: Mutex<Vec<FabricError>>,
+    failures: Failures,
 }
 
 #[derive(Debug)]
@@ -52,7 +53,7 @@ pub(super) struct Rail {
     bandwidth_mb_s: u64,
     /// Held by whoever carries out this rail's operations.
     pub(super) turn: Mutex<()>,
-    queue: Mutex<Queue>,
+    pub(super) queue: Mutex<Queue>,
 }
 
 #[derive(Debug)]
@@ -120,7 +121,7 @@ impl Model {
             carrier: OnceLock::new(),
             stop: AtomicBool::new(false),
             completions: AtomicU64::new(0),
-            failures: Mutex::default(),
+            failures: Failures::default(),
         }))
     }
 
@@ -128,27 +129,23 @@ impl Model {
     pub(super) fn post(
         &self,
         core: &Core,
-        LaneId { peer, rail }: LaneId,
+        id: LaneId,
         lane: &Lane,
         (region, operation): (Key, Operation),
     ) -> Result<u64, FabricError> {
-        let mut queue = self.rails[rail.index()].lock();
-        if let Some(failure) = lane.failure() {
-            let failure = match failure.of_path {
-                true => failure,
-                false => Failure {
-                    status: Refusal::Flushed.to_string(),
-                    ..failure
-                },
-            };
-            return Err(broken(core, LaneId { peer, rail }, failure));
+        let rail = &self.rails[id.rail.index()];
+        let mut queue = rail.queue.lock();
+        if let Some(mut broken) = lane.breakage.get() {
+            if broken.refused.is_some() {
+                broken.status = Refusal::Flushed.to_string();
+            }
+            return Err(core.broken(id, broken));
         }
         if queue.in_flight == DEPTH {
             return Err(FabricError::WouldBlock);
         }
         let bytes = operation.local.bytes;
-        queue.free_at =
-            queue.free_at.max(Instant::now()) + self.rails[rail.index()].transmission(bytes);
+        queue.free_at = queue.free_at.max(Instant::now()) + rail.transmission(bytes);
         let posted = queue.posted;
         let delay = queue.faults.delay(posted);
         // What follows comes later too: operations of a rail are carried out in order.
@@ -157,7 +154,7 @@ impl Model {
         let sequence = lane.count(bytes);
         queue.flights.push_back(Flight {
             due,
-            peer,
+            peer: id.peer,
             generation: lane.generation.load(Ordering::Relaxed),
             sequence,
             number: posted,
@@ -182,8 +179,7 @@ impl Model {
                 self.carry(core, index);
             }
         }
-        let mut failures = self.failures.lock();
-        match failures.pop() {
+        match self.failures.pop() {
             Some(failure) => Err(failure),
             None => Ok(self.completions.swap(0, Ordering::Relaxed) as usize),
         }
@@ -192,7 +188,7 @@ impl Model {
     /// Carries out what is due on rail `index`; when its next event is. The caller has the turn.
     pub(super) fn carry(&self, core: &Core, index: usize) -> Option<Instant> {
         let rail = &self.rails[index];
-        let mut queue = rail.lock();
+        let mut queue = rail.queue.lock();
         let mut fault = None;
         let mut retry = None;
         while let Some(&flight) = queue.flights.front()
@@ -216,7 +212,7 @@ impl Model {
                     // SAFETY: the flight was in flight: its source is still there.
                     unsafe { queue.late.hold(flight) };
                 }
-                self.unanswered(core, index, flight.peer, flight.sequence);
+                self.unanswered(core, index, flight.peer);
                 continue;
             }
             queue.stalled = None;
@@ -227,7 +223,7 @@ impl Model {
             let (flight, copy) = unsafe { flight.damaged_if(damaged) };
             let carried = self.carry_out(core, index, &flight);
             drop(copy);
-            queue = rail.lock();
+            queue = rail.queue.lock();
             if carried {
                 let lost = fault == Some(Kind::Mute);
                 let back = if lost { self.timeout } else { self.latency };
@@ -267,7 +263,7 @@ impl Model {
             queue.acknowledgements.pop_front();
             queue.in_flight -= 1;
             if lost {
-                self.unanswered(core, index, peer, sequence);
+                self.unanswered(core, index, peer);
                 continue;
             }
             let lane = &core.peers[peer.index()].lanes[index];
@@ -280,48 +276,36 @@ impl Model {
     fn carry_out(&self, core: &Core, index: usize, flight: &Flight) -> bool {
         let peer: &Peer = &core.peers[flight.peer.index()];
         let lane = &peer.lanes[index];
-        if lane.failure().is_some() {
+        if lane.breakage.is_broken() {
             return false;
         }
         // SAFETY: who posted it keeps the memory of both sides until it completes.
         match unsafe { flight.execute(core, index) } {
             Some(Ok(())) => true,
             Some(Err(refusal)) => {
-                let status = refusal.to_string();
-                self.fail(core, index, flight.peer, flight.sequence, status, false);
+                let broken = core.breakage(flight.peer, refusal.to_string(), Some(flight.sequence));
+                self.fail(core, index, flight.peer, broken);
                 false
             }
             None => {
-                self.unanswered(core, index, flight.peer, flight.sequence);
+                self.unanswered(core, index, flight.peer);
                 false
             }
         }
     }
 
-    fn unanswered(&self, core: &Core, index: usize, peer: PeerId, sequence: u64) {
+    fn unanswered(&self, core: &Core, index: usize, peer: PeerId) {
         let status = "transport retry counter exceeded".to_owned();
-        self.fail(core, index, peer, sequence, status, true);
+        self.fail(core, index, peer, core.breakage(peer, status, None));
     }
 
     /// Breaks a lane and remembers to tell.
-    fn fail(
-        &self,
-        core: &Core,
-        index: usize,
-        peer: PeerId,
-        sequence: u64,
-        status: String,
-        of_path: bool,
-    ) {
-        let failure = Failure {
-            sequence,
-            status,
-            of_path,
-        };
-        if core.peers[peer.index()].lanes[index].fail(failure.clone()) {
-            let mut failures = self.failures.lock();
+    fn fail(&self, core: &Core, index: usize, peer: PeerId, broken: Breakage) {
+        let lane = &core.peers[peer.index()].lanes[index];
+        if lane.breakage.set(broken.clone()) {
             let rail = RailId(index as u8);
-            failures.push(broken(core, LaneId { peer, rail }, failure));
+            self.failures
+                .push(core.broken(LaneId { peer, rail }, broken));
         }
     }
 
@@ -329,7 +313,7 @@ impl Model {
     pub(super) fn forget(&self, lane: LaneId) {
         let rail = &self.rails[lane.rail.index()];
         let _turn = rail.turn.lock();
-        let mut queue = rail.lock();
+        let mut queue = rail.queue.lock();
         // SAFETY: what is in flight has its source.
         unsafe { queue.hold_late(lane.peer) };
         queue.flights.retain(|flight| flight.peer != lane.peer);
@@ -347,7 +331,7 @@ impl Model {
         };
         for rail in &self.rails {
             let _turn = rail.turn.lock();
-            let mut queue = rail.lock();
+            let mut queue = rail.queue.lock();
             queue.flights.retain(|flight| !inside(flight));
             queue.in_flight = queue.flights.len() + queue.acknowledgements.len();
         }
@@ -367,10 +351,6 @@ impl Rail {
     pub(super) fn transmission(&self, bytes: usize) -> Duration {
         let ns = (bytes as u128 * 1000).checked_div(u128::from(self.bandwidth_mb_s));
         Duration::from_nanos(ns.map_or(0, |ns| u64::try_from(ns).unwrap_or(u64::MAX)))
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock()
     }
 }
 

@@ -81,7 +81,7 @@ impl Multicast for LoopbackTransport {
 impl Core {
     fn limits(&self, rail: usize) -> Result<DatagramLimits, MulticastError> {
         let unsupported = |reason: &str| MulticastError::Unsupported {
-            rail: super::rail_name(self, rail),
+            rail: self.rail_name(rail),
             reason: reason.to_owned(),
         };
         if rail >= self.attributes.rails.len() {
@@ -105,7 +105,7 @@ impl Core {
         source: io::Error,
     ) -> MulticastError {
         MulticastError::Device {
-            rail: super::rail_name(self, rail),
+            rail: self.rail_name(rail),
             verb,
             source,
         }
@@ -383,7 +383,7 @@ impl Model {
     fn send_datagram(&self, index: usize, bytes: usize) -> Option<Timing> {
         let rail = &self.rails[index];
         let now = std::time::Instant::now();
-        let mut queue = rail.lock();
+        let mut queue = rail.queue.lock();
         let posted = queue.posted;
         if queue.faults.is_gone(posted) || queue.faults.at(posted, now).is_some() {
             return None;

@@ -5,7 +5,8 @@
 
 use super::keys::PeerKeys;
 use super::wire::Object;
-use ferrorail_base::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, fence};
+use crate::breakages::BreakageCell;
+use ferrorail_base::sync::{AtomicU64, Mutex, Ordering, fence};
 use ferrorail_base::{PeerId, ProcessId};
 use ferrorail_fabric::{FabricError, RAILS_MAX, RemoteRegion};
 use ferrorail_shm::{Cma, Segment};
@@ -52,30 +53,8 @@ pub(super) struct Lane {
     pub(super) completed: AtomicU64,
     /// Generation of the lane, as the peer's gate must have it.
     pub(super) generation: AtomicU64,
-    /// Whether there is a `failure`.
-    failed: AtomicBool,
-    /// The operation that broke the lane, where completion is modelled.
-    failure: Mutex<Option<Failure>>,
-}
-
-/// A modelled operation that could not be carried out; everything behind it is flushed.
-#[derive(Clone, Debug)]
-pub(super) struct Failure {
-    pub(super) sequence: u64,
-    pub(super) status: String,
-    /// Whether the rail failed, not the request.
-    pub(super) of_path: bool,
-}
-
-impl Failure {
-    /// A rail that failed, no operation.
-    pub(super) fn of_path(status: String) -> Self {
-        Self {
-            sequence: 0,
-            status,
-            of_path: true,
-        }
-    }
+    /// What broke the lane, where completion is modelled; everything behind it is flushed.
+    pub(super) breakage: BreakageCell,
 }
 
 /// A part of the peer's address space that is mapped here.
@@ -199,34 +178,10 @@ impl Mappings {
 }
 
 impl Lane {
-    /// What broke the lane, if anything did.
-    #[inline]
-    pub(super) fn failure(&self) -> Option<Failure> {
-        match self.failed.load(Ordering::Acquire) {
-            true => self.failure_slot().clone(),
-            false => None,
-        }
-    }
-
-    /// Breaks the lane; false if it was broken before.
-    pub(super) fn fail(&self, failure: Failure) -> bool {
-        let mut slot = self.failure_slot();
-        let first = slot.is_none();
-        slot.get_or_insert(failure);
-        self.failed.store(true, Ordering::Release);
-        first
-    }
-
     /// Begins the lane's next generation.
     pub(super) fn reconnect(&self, generation: u64) {
         self.generation.store(generation, Ordering::Relaxed);
-        let mut slot = self.failure_slot();
-        *slot = None;
-        self.failed.store(false, Ordering::Release);
-    }
-
-    fn failure_slot(&self) -> MutexGuard<'_, Option<Failure>> {
-        self.failure.lock()
+        self.breakage.clear();
     }
 
     /// Counts an operation that took effect at once; its sequence number.

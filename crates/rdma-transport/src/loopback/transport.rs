@@ -2,10 +2,10 @@
 
 use super::keys::{self, Key, PeerKeys};
 use super::operation::{Refusal, execute, resolve};
-use super::peer::{Failure, Link, Peer};
+use super::peer::{Link, Peer};
 use super::refusals::FAULT;
 use super::wire::{Address, Description, Object};
-use super::{LoopbackTransport, breakage, broken, refused, set_up};
+use super::{LoopbackTransport, set_up};
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{Ordering, fence};
 use ferrorail_base::{PeerId, ProcessId, RailId};
@@ -98,7 +98,7 @@ impl Transport for LoopbackTransport {
 
     fn import(&self, peer: PeerId, description: &[u8]) -> Result<RemoteRegion, FabricError> {
         let core = &*self.core;
-        let refuse = |refusal| refused(core, first_lane(peer), refusal);
+        let refuse = |refusal| core.refused(first_lane(peer), &refusal);
         let peer = core.peer(peer).map_err(refuse)?;
         let what = "description of a loopback region";
         let description =
@@ -166,7 +166,7 @@ impl Transport for LoopbackTransport {
         };
         let peer = core
             .peer(id)
-            .map_err(|refusal| refused(core, first_lane(id), refusal))?;
+            .map_err(|refusal| core.refused(first_lane(id), &refusal))?;
         let unusable = || FabricError::BadPeerData {
             what: "address of a loopback process",
         };
@@ -219,16 +219,16 @@ impl Transport for LoopbackTransport {
     ) -> Result<Ticket, FabricError> {
         let core = &*self.core;
         let id = LaneId { peer, rail };
-        let refuse = |refusal| refused(core, id, refusal);
+        let refuse = |refusal| core.refused(id, &refusal);
         let known = core.peer(peer).map_err(refuse)?;
         let info = core.attributes.rails.get(rail.index());
         let plane = info.ok_or_else(|| refuse(Refusal::Unknown("rail")))?.plane;
         let lane = &known.lanes[rail.index()];
         let operation = match resolve(op, plane) {
             Err(refusal @ Refusal::NoKey) if core.model.is_some() => {
-                let failure = Failure::of_path(refusal.to_string());
-                lane.fail(failure.clone());
-                return Err(broken(core, id, failure));
+                let broken = core.breakage(peer, refusal.to_string(), None);
+                lane.breakage.set(broken.clone());
+                return Err(core.broken(id, broken));
             }
             other => other.map_err(refuse)?,
         };
@@ -255,14 +255,10 @@ impl Transport for LoopbackTransport {
     fn lane(&self, id: LaneId) -> LaneState {
         let core = &*self.core;
         let Some((lane, _)) = self.known(id) else {
-            let failure = Failure {
-                sequence: 0,
-                status: Refusal::Unknown("peer or rail").to_string(),
-                of_path: false,
-            };
+            let status = Refusal::Unknown("peer or rail").to_string();
             return LaneState {
                 completed: 0,
-                breakage: Some(breakage(core, id.peer, failure)),
+                breakage: Some(core.breakage(id.peer, status, Some(0))),
             };
         };
         let completed = match &core.model {
@@ -275,7 +271,7 @@ impl Transport for LoopbackTransport {
         };
         LaneState {
             completed,
-            breakage: (lane.failure()).map(|failure| breakage(core, id.peer, failure)),
+            breakage: lane.breakage.get(),
         }
     }
 

@@ -1,11 +1,11 @@
 //! What devices say by themselves: ports that go down and come back, addresses that change, devices that break.
 
+use super::channel::do_not_block;
 use super::gid::Source;
 use super::handles::Context;
 use super::rail::Rail;
 use ferrorail_base::sync::{AtomicBool, AtomicU8, Ordering};
 use ibverbs_sys as ffi;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -143,12 +143,6 @@ impl Port {
         });
         gid_lost || attributes.is_ok_and(|attributes| attributes.lid != port.lid)
     }
-}
-
-fn do_not_block(descriptor: BorrowedFd<'_>) -> io::Result<()> {
-    let flags = OFlag::from_bits_retain(fcntl(descriptor, FcntlArg::F_GETFL)?);
-    fcntl(descriptor, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
-    Ok(())
 }
 
 fn name(kind: ffi::ibv_event_type) -> String {

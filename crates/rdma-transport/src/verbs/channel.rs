@@ -1,36 +1,39 @@
 //! Completion channels: descriptors that become readable when something completes.
 
-use super::handles::Context;
+use super::handles::{Context, Handle};
 use ibverbs_sys as ffi;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::Arc;
+
+/// Has reads of `descriptor` not wait.
+pub fn do_not_block(descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(descriptor, FcntlArg::F_GETFL)?);
+    fcntl(descriptor, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    Ok(())
+}
 
 /// A completion channel that does not block.
 #[derive(Debug)]
 pub struct CompletionChannel {
-    raw: NonNull<ffi::ibv_comp_channel>,
+    raw: Handle<ffi::ibv_comp_channel>,
     _context: Arc<Context>,
 }
-
-// SAFETY: libibverbs is thread-safe; the channel is destroyed by its last owner only.
-unsafe impl Send for CompletionChannel {}
-// SAFETY: as above.
-unsafe impl Sync for CompletionChannel {}
 
 impl CompletionChannel {
     /// `ibv_create_comp_channel`.
     pub fn create(context: &Arc<Context>) -> io::Result<Self> {
-        // SAFETY: the context is open.
-        let raw = unsafe { ffi::ibv_create_comp_channel(context.as_ptr()) };
-        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        let verb = "ibv_destroy_comp_channel";
+        // SAFETY: the context is open; completion queues that report to the channel hold it.
+        let raw = unsafe {
+            let raw = ffi::ibv_create_comp_channel(context.as_ptr());
+            Handle::new(raw, verb, ffi::ibv_destroy_comp_channel)
+        }?;
         let _context = Arc::clone(context);
         let channel = Self { raw, _context };
-        let flags = fcntl(channel.descriptor(), FcntlArg::F_GETFL)?;
-        let flags = OFlag::from_bits_retain(flags) | OFlag::O_NONBLOCK;
-        fcntl(channel.descriptor(), FcntlArg::F_SETFL(flags))?;
+        do_not_block(channel.descriptor())?;
         Ok(channel)
     }
 
@@ -56,17 +59,6 @@ impl CompletionChannel {
         if events > 0 {
             // SAFETY: so many events of this queue were taken.
             unsafe { ffi::ibv_ack_cq_events(queue, events) };
-        }
-    }
-}
-
-impl Drop for CompletionChannel {
-    fn drop(&mut self) {
-        // SAFETY: made by `create`; completion queues that report here hold references.
-        let status = unsafe { ffi::ibv_destroy_comp_channel(self.raw.as_ptr()) };
-        if status != 0 {
-            let error = io::Error::from_raw_os_error(status.abs());
-            tracing::warn!("ibv_destroy_comp_channel failed: {error}");
         }
     }
 }

@@ -1,14 +1,12 @@
 //! Polling a rail's completion queue.
 
+use super::completion_queue::{BATCH, NO_COMPLETIONS};
 use super::rail::Rail;
 use ferrorail_base::PeerId;
 use rdma_sys::{ibv_wc, ibv_wc_status};
 use std::ffi::CStr;
 use std::io;
-use std::mem::MaybeUninit;
 
-/// Completions taken per poll.
-const BATCH: usize = 16;
 /// Polls per pass, which bounds it.
 const POLLS_MAX: usize = 4;
 
@@ -99,27 +97,20 @@ pub fn poll(rail: &Rail, mut handle: impl FnMut(Completion)) -> io::Result<usize
     let Some(_polling) = rail.polling.try_lock() else {
         return Ok(0);
     };
-    let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
+    let mut batch = NO_COMPLETIONS;
     let mut seen = 0;
     for _ in 0..POLLS_MAX {
-        let queue = rail.completions.as_ptr().cast();
-        // SAFETY: the queue is alive and the batch has room for as many as asked for.
-        let count =
-            unsafe { rdma_sys::ibv_poll_cq(queue, BATCH as i32, batch.as_mut_ptr().cast()) };
-        if count < 0 {
-            return Err(io::Error::other(format!("ibv_poll_cq returned {count}")));
-        }
-        let count = count as usize;
-        for entry in &batch[..count] {
-            // SAFETY: the call filled the first `count` entries.
-            let entry = unsafe { entry.assume_init_ref() };
+        let taken = rail.completions.poll(&mut batch);
+        let taken =
+            taken.map_err(|answer| io::Error::other(format!("ibv_poll_cq returned {answer}")))?;
+        for entry in taken {
             handle(Completion {
                 id: CompletionId::unpack(entry.wr_id),
                 failure: Failure::of(entry),
             });
         }
-        seen += count;
-        if count < BATCH {
+        seen += taken.len();
+        if taken.len() < BATCH {
             break;
         }
     }

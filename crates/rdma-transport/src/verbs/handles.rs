@@ -4,6 +4,7 @@
 //! `ibv_post_send`, `ibv_poll_cq`) exist only in `rdma-sys`. Both describe the same C structures.
 
 use ibverbs_sys as ffi;
+use std::fmt;
 use std::io;
 use std::mem::{align_of, size_of};
 use std::ptr::NonNull;
@@ -18,14 +19,62 @@ const _: () = {
     assert!(size_of::<ffi::ibv_context>() == size_of::<rdma_sys::ibv_context>());
 };
 
-pub(super) fn non_null<T>(pointer: *mut T) -> io::Result<NonNull<T>> {
-    NonNull::new(pointer).ok_or_else(io::Error::last_os_error)
+/// The system's reason if a verb that answers with an errno failed.
+pub fn check(status: i32) -> io::Result<()> {
+    match status {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno.abs())),
+    }
 }
 
-pub(super) fn released(verb: &'static str, status: i32) {
-    if status != 0 {
-        let error = io::Error::from_raw_os_error(status);
-        tracing::warn!("{verb} failed: {error}");
+/// Something that libibverbs made, which is released when this is dropped. In a structure it comes before what
+/// it was made from.
+pub struct Handle<T> {
+    raw: NonNull<T>,
+    verb: &'static str,
+    release: unsafe extern "C" fn(*mut T) -> i32,
+}
+
+// SAFETY: libibverbs is thread-safe; what it made is released by its last owner only.
+unsafe impl<T> Send for Handle<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Handle<T> {}
+
+impl<T> Handle<T> {
+    /// Takes what a verb has made, which the verb `release` of that name undoes.
+    ///
+    /// # Errors
+    /// The system's reason if it is null.
+    ///
+    /// # Safety
+    /// `raw` is new, and may be released when nothing that is made from it is left.
+    pub unsafe fn new(
+        raw: *mut T,
+        verb: &'static str,
+        release: unsafe extern "C" fn(*mut T) -> i32,
+    ) -> io::Result<Self> {
+        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        Ok(Self { raw, verb, release })
+    }
+
+    /// For calls of the library.
+    pub fn as_ptr(&self) -> *mut T {
+        self.raw.as_ptr()
+    }
+}
+
+impl<T> fmt::Debug for Handle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.raw.fmt(f)
+    }
+}
+
+impl<T> Drop for Handle<T> {
+    fn drop(&mut self) {
+        // SAFETY: made by a verb, and released once; what is made from it holds references.
+        if let Err(error) = check(unsafe { (self.release)(self.raw.as_ptr()) }) {
+            tracing::warn!("{} failed: {error}", self.verb);
+        }
     }
 }
 
@@ -41,12 +90,7 @@ type QueryPort = unsafe extern "C" fn(
 
 /// An opened device.
 #[derive(Debug)]
-pub struct Context(NonNull<ffi::ibv_context>);
-
-// SAFETY: libibverbs is thread-safe; the context is closed by its last owner only.
-unsafe impl Send for Context {}
-// SAFETY: as above.
-unsafe impl Sync for Context {}
+pub struct Context(Handle<ffi::ibv_context>);
 
 impl Context {
     /// Opens `device`, an entry of a device list that is still held.
@@ -54,8 +98,11 @@ impl Context {
     /// # Safety
     /// `device` is such an entry.
     pub unsafe fn open(device: *mut ffi::ibv_device) -> io::Result<Self> {
-        // SAFETY: the caller vouches for the pointer.
-        non_null(unsafe { ffi::ibv_open_device(device) }).map(Self)
+        // SAFETY: the caller vouches for the pointer; everything made from the context holds a reference.
+        unsafe {
+            let raw = ffi::ibv_open_device(device);
+            Handle::new(raw, "ibv_close_device", ffi::ibv_close_device).map(Self)
+        }
     }
 
     /// For making what belongs to it.
@@ -67,10 +114,8 @@ impl Context {
     pub fn device_attributes(&self) -> io::Result<ffi::ibv_device_attr> {
         let mut attributes = ffi::ibv_device_attr::default();
         // SAFETY: the context is open and the structure is ours.
-        match unsafe { ffi::ibv_query_device(self.0.as_ptr(), &raw mut attributes) } {
-            0 => Ok(attributes),
-            errno => Err(io::Error::from_raw_os_error(errno)),
-        }
+        check(unsafe { ffi::ibv_query_device(self.0.as_ptr(), &raw mut attributes) })?;
+        Ok(attributes)
     }
 
     /// `ibv_query_port`.
@@ -90,10 +135,8 @@ impl Context {
                 rdma_sys::ibv_query_port(self.0.as_ptr().cast(), port, into)
             },
         };
-        match status {
-            0 => Ok(attributes),
-            errno => Err(io::Error::from_raw_os_error(errno)),
-        }
+        check(status)?;
+        Ok(attributes)
     }
 
     /// The library's call that fills in as much of the attributes as it knows. What verbs.h does
@@ -142,32 +185,21 @@ impl Context {
     }
 }
 
-impl Drop for Context {
-    fn drop(&mut self) {
-        // SAFETY: opened by `open`, and everything made from it holds a reference.
-        released("ibv_close_device", unsafe {
-            ffi::ibv_close_device(self.0.as_ptr())
-        });
-    }
-}
-
 /// What queue pairs and memory regions that work together belong to.
 #[derive(Debug)]
 pub struct ProtectionDomain {
-    raw: NonNull<ffi::ibv_pd>,
+    raw: Handle<ffi::ibv_pd>,
     context: Arc<Context>,
 }
-
-// SAFETY: as for `Context`.
-unsafe impl Send for ProtectionDomain {}
-// SAFETY: as for `Context`.
-unsafe impl Sync for ProtectionDomain {}
 
 impl ProtectionDomain {
     /// `ibv_alloc_pd`.
     pub fn allocate(context: &Arc<Context>) -> io::Result<Self> {
-        // SAFETY: the context is open.
-        let raw = non_null(unsafe { ffi::ibv_alloc_pd(context.0.as_ptr()) })?;
+        // SAFETY: the context is open; queue pairs and regions hold references to the domain.
+        let raw = unsafe {
+            let raw = ffi::ibv_alloc_pd(context.as_ptr());
+            Handle::new(raw, "ibv_dealloc_pd", ffi::ibv_dealloc_pd)
+        }?;
         let context = Arc::clone(context);
         Ok(Self { raw, context })
     }
@@ -183,26 +215,12 @@ impl ProtectionDomain {
     }
 }
 
-impl Drop for ProtectionDomain {
-    fn drop(&mut self) {
-        // SAFETY: allocated by `allocate`; its queue pairs and regions hold references.
-        released("ibv_dealloc_pd", unsafe {
-            ffi::ibv_dealloc_pd(self.raw.as_ptr())
-        });
-    }
-}
-
 /// Memory registered with one rail.
 #[derive(Debug)]
 pub struct MemoryRegion {
-    raw: NonNull<ffi::ibv_mr>,
+    raw: Handle<ffi::ibv_mr>,
     _domain: Arc<ProtectionDomain>,
 }
-
-// SAFETY: as for `Context`.
-unsafe impl Send for MemoryRegion {}
-// SAFETY: as for `Context`.
-unsafe impl Sync for MemoryRegion {}
 
 impl MemoryRegion {
     /// `ibv_reg_mr`.
@@ -217,9 +235,12 @@ impl MemoryRegion {
     ) -> io::Result<Self> {
         let access = access.0 as i32;
         // SAFETY: the domain is alive; the caller vouches for the memory.
-        let raw = unsafe { ffi::ibv_reg_mr(domain.as_ptr(), address.cast(), bytes, access) };
+        let raw = unsafe {
+            let raw = ffi::ibv_reg_mr(domain.as_ptr(), address.cast(), bytes, access);
+            Handle::new(raw, "ibv_dereg_mr", ffi::ibv_dereg_mr)
+        }?;
         let _domain = Arc::clone(domain);
-        non_null(raw).map(|raw| Self { raw, _domain })
+        Ok(Self { raw, _domain })
     }
 
     /// Key for work requests of this process.
@@ -232,14 +253,5 @@ impl MemoryRegion {
     pub fn rkey(&self) -> u32 {
         // SAFETY: the structure lives until deregistration.
         unsafe { (*self.raw.as_ptr()).rkey }
-    }
-}
-
-impl Drop for MemoryRegion {
-    fn drop(&mut self) {
-        // SAFETY: registered by `register`, deregistered once.
-        released("ibv_dereg_mr", unsafe {
-            ffi::ibv_dereg_mr(self.raw.as_ptr())
-        });
     }
 }

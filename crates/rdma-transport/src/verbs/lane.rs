@@ -11,7 +11,8 @@ use super::local_side::LocalSide;
 use super::queue_pair::Local;
 use super::rail::Rail;
 use super::wire::RailAddress;
-use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::breakages::BreakageCell;
+use ferrorail_base::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
 use ferrorail_fabric::{Breakage, FabricError, LaneId, LaneState};
 use post::Rest;
 use std::collections::VecDeque;
@@ -24,14 +25,11 @@ pub struct Lane {
     rail: String,
     peer: String,
     local: Local,
-    lid: u16,
     queue: Mutex<Queue>,
     completed: AtomicU64,
     /// Copy of the queue's, for completions.
     generation: AtomicU32,
-    /// Whether there is a `failure`.
-    failed: AtomicBool,
-    failure: Mutex<Option<Breakage>>,
+    breakage: BreakageCell,
 }
 
 /// The posting side, under the lane's lock.
@@ -70,7 +68,6 @@ impl Lane {
             rail: rail.info.name.clone(),
             peer: peer.to_owned(),
             local: rail.local,
-            lid: rail.lid,
             queue: Mutex::new(Queue {
                 local_side: None,
                 generation: 0,
@@ -82,8 +79,7 @@ impl Lane {
             }),
             completed: AtomicU64::new(0),
             generation: AtomicU32::new(0),
-            failed: AtomicBool::new(false),
-            failure: Mutex::new(None),
+            breakage: BreakageCell::default(),
         }
     }
 
@@ -92,24 +88,20 @@ impl Lane {
     }
 
     /// What the peer's lane connects to.
-    pub fn address(&self, plane: u8) -> RailAddress {
-        let queue = self.lock();
+    pub fn address(&self, rail: &Rail) -> RailAddress {
+        let queue = self.queue.lock();
         let local_side = queue.local_side.as_ref();
         RailAddress {
-            plane,
-            mtu: self.local.mtu,
-            reads_in: self.local.reads_in,
-            lid: self.lid,
             queue_pair: local_side.map_or(0, |local_side| local_side.queue_pair.number()),
             packet_sequence: local_side.map_or(0, |local_side| local_side.packet_sequence),
-            address: self.local.here.address,
+            ..rail.own_address()
         }
     }
 
     /// Connects to the peer's lane. Again with the same address does nothing. Not to be called by
     /// two threads at once.
     pub fn connect(&self, peer: &RailAddress) -> Result<(), FabricError> {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         // In a later generation the lanes have exchanged newer addresses than the caller has.
         match &queue.connection {
             Some(connected) if connected == peer || queue.generation > 0 => return Ok(()),
@@ -126,7 +118,7 @@ impl Lane {
         if peer.queue_pair == 0 {
             return Err(self.down("the peer could not make its end"));
         }
-        local_side.connect(self.local, peer, &self.object())?;
+        local_side.connect(&self.local, peer, &self.object())?;
         queue.connection = Some(*peer);
         Ok(())
     }
@@ -135,7 +127,7 @@ impl Lane {
     /// its next generation may connect.
     pub fn leave(&self, rail: &Rail, peer: &RailAddress, status: String) {
         self.fail(status, None);
-        self.lock().connection = Some(*peer);
+        self.queue.lock().connection = Some(*peer);
         self.end(rail);
     }
 
@@ -162,40 +154,26 @@ impl Lane {
     /// The error of everything asked of a lane that has failed.
     #[cold]
     pub fn error(&self) -> FabricError {
-        match self.breakage() {
+        match self.breakage.get() {
             Some(broken) => broken.error(self.id, &self.rail),
             None => self.down("ended"),
         }
-    }
-
-    /// What broke it, or that it was ended.
-    fn breakage(&self) -> Option<Breakage> {
-        let failure = self.failure.lock();
-        failure.clone()
     }
 
     /// Records the lane's first failure; false if it had failed before. `refused`: the operation, if
     /// another rail would do no better.
     #[cold]
     pub fn fail(&self, status: String, refused: Option<u64>) -> bool {
-        let mut failure = self.failure.lock();
-        let first = failure.is_none();
-        failure.get_or_insert_with(|| Breakage {
+        self.breakage.set(Breakage {
             status,
             refused,
             peer: self.peer.clone(),
-        });
-        self.failed.store(true, Ordering::Release);
-        first
+        })
     }
 
     #[inline]
     pub fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Acquire)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock()
+        self.breakage.is_broken()
     }
 
     /// Takes note of a completion. Only for the holder of the rail's `polling`.
@@ -215,7 +193,7 @@ impl Lane {
         let newly = id.low.wrapping_sub(before as u32);
         if let Some(failure) = failure {
             let refused = (!failure.is_of_path())
-                .then(|| self.lock().operation_of(before + u64::from(newly)));
+                .then(|| self.queue.lock().operation_of(before + u64::from(newly)));
             return match self.fail(failure.words(), refused) {
                 true => Err(self.error()),
                 false => Ok(()), // Work flushed behind the first failure.
@@ -229,7 +207,7 @@ impl Lane {
 
     /// Memory that it takes here: its side of the connection, and the account. `None` while ended.
     pub fn bytes(&self) -> Option<u64> {
-        let queue = self.lock();
+        let queue = self.queue.lock();
         Some(queue.local_side.as_ref()?.bytes() + size_of::<Self>() as u64)
     }
 
@@ -243,10 +221,7 @@ impl Lane {
     pub fn state(&self) -> LaneState {
         LaneState {
             completed: self.completed(),
-            breakage: match self.has_failed() {
-                true => self.breakage(),
-                false => None,
-            },
+            breakage: self.breakage.get(),
         }
     }
 
@@ -255,7 +230,7 @@ impl Lane {
     pub fn end(&self, rail: &Rail) {
         let _polling = rail.polling.lock();
         self.fail("ended".to_owned(), None);
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         if queue.local_side.take().is_some() {
             rail.release((queue.posted - self.completed()) as u32);
             if let Some(rest) = queue.rest.take() {
@@ -273,7 +248,7 @@ impl Lane {
     pub fn renew(&self, rail: &Rail) -> Result<u64, FabricError> {
         let local_side = LocalSide::create(rail, &self.object())?;
         let _polling = rail.polling.lock();
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         let token =
             u64::from(local_side.queue_pair.number()) << 24 | u64::from(local_side.packet_sequence);
         queue.local_side = Some(local_side);
@@ -283,7 +258,7 @@ impl Lane {
 
     /// Connects the new queue pair to the peer's, given what its `renew` returned.
     pub fn reconnect(&self, token: u64) -> Result<(), FabricError> {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         let queue = &mut *queue;
         let (Some(local_side), Some(connection)) = (&mut queue.local_side, &mut queue.connection)
         else {
@@ -291,11 +266,9 @@ impl Lane {
         };
         connection.queue_pair = (token >> 24) as u32 & 0x00ff_ffff;
         connection.packet_sequence = token as u32 & 0x00ff_ffff;
-        local_side.connect(self.local, connection, &self.object())?;
+        local_side.connect(&self.local, connection, &self.object())?;
         // Under the lock, so that a failure in between is not forgotten.
-        let mut failure = self.failure.lock();
-        *failure = None;
-        self.failed.store(false, Ordering::Release);
+        self.breakage.clear();
         Ok(())
     }
 }

@@ -109,15 +109,12 @@ impl LocalSide {
     /// Connects it to `peer`.
     pub fn connect(
         &mut self,
-        local: Local,
+        local: &Local,
         peer: &RailAddress,
         object: &str,
     ) -> Result<(), FabricError> {
-        let local = Local {
-            packet_sequence: self.packet_sequence,
-            ..local
-        };
-        self.queue_pair.connect(&local, peer, object)?;
+        let first = self.packet_sequence;
+        self.queue_pair.connect((local, first), peer, object)?;
         self.connected = true;
         Ok(())
     }

@@ -87,9 +87,7 @@ impl Peer {
     pub fn address(&self, rails: &[Rail]) -> Result<Vec<u8>, FabricError> {
         let _guard = self.set_up.lock();
         let lanes = self.lanes(rails)?.iter();
-        let addresses = lanes
-            .zip(rails)
-            .map(|(lane, rail)| lane.address(rail.info.plane));
+        let addresses = lanes.zip(rails).map(|(lane, rail)| lane.address(rail));
         Ok(wire::pack(&process_address(rails, addresses)))
     }
 

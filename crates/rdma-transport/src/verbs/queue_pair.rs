@@ -1,16 +1,15 @@
-//! Reliable connected queue pairs and their way to "ready to send".
+//! Queue pairs, and the way of reliable connected ones to "ready to send".
 
 use super::completion_queue::CompletionQueue;
 use super::error::set_up;
 use super::gid::Source;
-use super::handles::ProtectionDomain;
+use super::handles::{Handle, ProtectionDomain, check};
 use super::reach::Here;
 use super::wake_events::WakeEvents;
 use super::wire::RailAddress;
 use ferrorail_fabric::FabricError;
 use ibverbs_sys as ffi;
 use std::io;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// "Receiver not ready" is answered by trying for ever; one-sided operations never cause it.
@@ -22,7 +21,7 @@ const HOPS_MAX: u8 = 64;
 /// Index of the default partition key.
 const PARTITION_KEY_INDEX: u16 = 0;
 
-/// What a queue pair is made for.
+/// What a connected queue pair is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Work requests that may be posted and not yet reclaimed.
@@ -76,8 +75,6 @@ pub struct Local {
     pub reads_out: u8,
     /// Reads and atomics it accepts at a time.
     pub reads_in: u8,
-    /// First packet sequence number sent.
-    pub packet_sequence: u32,
     /// See [`timeout_code`].
     pub timeout: u8,
     /// Times a packet is sent again before the lane counts as broken.
@@ -94,61 +91,72 @@ pub fn timeout_code(limit_ms: u64, retries: u8) -> u8 {
     units.max(1).ilog2().clamp(9, 31) as u8
 }
 
-/// A reliable connected queue pair.
+/// A queue pair of either kind: reliable and connected, or for unreliable datagrams.
 #[derive(Debug)]
 pub struct QueuePair {
-    raw: NonNull<ffi::ibv_qp>,
-    inline_bytes: u32,
-    bytes: u64,
+    raw: Handle<ffi::ibv_qp>,
+    /// What the device has made of those asked for.
+    capacities: ffi::ibv_qp_cap,
     _domain: Arc<ProtectionDomain>,
-    _completions: Arc<CompletionQueue>,
+    _completions: [Arc<CompletionQueue>; 2],
     _wake_events: Option<Arc<WakeEvents>>,
 }
 
-// SAFETY: libibverbs is thread-safe; the queue pair is destroyed by its only owner.
-unsafe impl Send for QueuePair {}
-// SAFETY: as above.
-unsafe impl Sync for QueuePair {}
-
 impl QueuePair {
-    /// `ibv_create_qp`; `completions` receives what is signalled, `wake_events` what peers wake with.
+    /// A reliable connected one; `completions` receives what is signalled, `wake_events` what peers wake with.
     pub fn create(
         domain: &Arc<ProtectionDomain>,
         completions: &Arc<CompletionQueue>,
         wake_events: Option<&Arc<WakeEvents>>,
         size: Size,
     ) -> io::Result<Self> {
+        let receives = wake_events.map_or(completions, |wake_events| wake_events.completions());
+        let kind = ffi::ibv_qp_type::IBV_QPT_RC;
+        Self::create_for(
+            domain,
+            [completions, receives],
+            wake_events,
+            (kind, size.capacities()),
+        )
+    }
+
+    /// `ibv_create_qp`; completions of sends and of receives go to `completions`.
+    pub fn create_for(
+        domain: &Arc<ProtectionDomain>,
+        completions: [&Arc<CompletionQueue>; 2],
+        wake_events: Option<&Arc<WakeEvents>>,
+        (qp_type, cap): (ffi::ibv_qp_type::Type, ffi::ibv_qp_cap),
+    ) -> io::Result<Self> {
         let mut attributes = ffi::ibv_qp_init_attr {
-            send_cq: completions.as_ptr(),
-            recv_cq: wake_events.map_or(completions.as_ptr(), |wake_events| {
-                wake_events.completions()
-            }),
+            send_cq: completions[0].as_ptr(),
+            recv_cq: completions[1].as_ptr(),
             srq: wake_events.map_or(std::ptr::null_mut(), |wake_events| wake_events.requests()),
-            cap: size.capacities(),
-            qp_type: ffi::ibv_qp_type::IBV_QPT_RC,
+            cap,
+            qp_type,
             ..Default::default()
         };
-        // SAFETY: domain and queue are alive; the structure is ours.
-        let raw = unsafe { ffi::ibv_create_qp(domain.as_ptr(), &raw mut attributes) };
-        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: domain and queues are alive, and outlive the queue pair; the structure is ours.
+        let raw = unsafe {
+            let raw = ffi::ibv_create_qp(domain.as_ptr(), &raw mut attributes);
+            Handle::new(raw, "ibv_destroy_qp", ffi::ibv_destroy_qp)
+        }?;
         Ok(Self {
             raw,
-            inline_bytes: attributes.cap.max_inline_data,
-            bytes: queue_bytes(&attributes.cap),
+            capacities: attributes.cap,
             _domain: Arc::clone(domain),
-            _completions: Arc::clone(completions),
+            _completions: completions.map(Arc::clone),
             _wake_events: wake_events.cloned(),
         })
     }
 
     /// Bytes a request may carry inline: what was asked for, or more.
     pub fn inline_bytes(&self) -> u32 {
-        self.inline_bytes
+        self.capacities.max_inline_data
     }
 
     /// Memory of its queues, from the sizes that the device has made of those asked for.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        queue_bytes(&self.capacities)
     }
 
     /// The number peers send to; 24 bits.
@@ -162,49 +170,57 @@ impl QueuePair {
         self.raw.as_ptr().cast()
     }
 
-    fn modify(
+    /// `ibv_modify_qp`; `mask` names the attributes that are set.
+    pub fn modify(
         &self,
         mut attributes: ffi::ibv_qp_attr,
         mask: ffi::ibv_qp_attr_mask,
     ) -> io::Result<()> {
         // SAFETY: the queue pair is alive and the mask names the fields that were set.
-        match unsafe { ffi::ibv_modify_qp(self.raw.as_ptr(), &raw mut attributes, mask.0 as i32) } {
-            0 => Ok(()),
-            errno => Err(io::Error::from_raw_os_error(errno)),
-        }
+        check(unsafe { ffi::ibv_modify_qp(self.raw.as_ptr(), &raw mut attributes, mask.0 as i32) })
     }
 
-    /// RESET to INIT: bound to a port, open to the peer's writes, reads and atomics.
-    pub fn initialize(&self, port: u8, object: &str) -> Result<(), FabricError> {
-        let access = ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE
-            | ffi::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE
-            | ffi::ibv_access_flags::IBV_ACCESS_REMOTE_READ
-            | ffi::ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC;
+    /// RESET to INIT: bound to a port, with the further `attributes` that `mask` names.
+    pub fn bind(
+        &self,
+        port: u8,
+        attributes: ffi::ibv_qp_attr,
+        mask: ffi::ibv_qp_attr_mask,
+    ) -> io::Result<()> {
         let attributes = ffi::ibv_qp_attr {
             qp_state: ffi::ibv_qp_state::IBV_QPS_INIT,
             pkey_index: PARTITION_KEY_INDEX,
             port_num: port,
-            qp_access_flags: access.0,
+            ..attributes
+        };
+        let mask = mask
+            | ffi::ibv_qp_attr_mask::IBV_QP_STATE
+            | ffi::ibv_qp_attr_mask::IBV_QP_PKEY_INDEX
+            | ffi::ibv_qp_attr_mask::IBV_QP_PORT;
+        self.modify(attributes, mask)
+    }
+
+    /// [`QueuePair::bind`] of a connected one, open to the peer's writes, reads and atomics.
+    pub fn initialize(&self, port: u8, object: &str) -> Result<(), FabricError> {
+        let attributes = ffi::ibv_qp_attr {
+            qp_access_flags: remote_access().0,
             ..Default::default()
         };
-        let mask = ffi::ibv_qp_attr_mask::IBV_QP_STATE
-            | ffi::ibv_qp_attr_mask::IBV_QP_PKEY_INDEX
-            | ffi::ibv_qp_attr_mask::IBV_QP_PORT
-            | ffi::ibv_qp_attr_mask::IBV_QP_ACCESS_FLAGS;
-        self.modify(attributes, mask)
+        let mask = ffi::ibv_qp_attr_mask::IBV_QP_ACCESS_FLAGS;
+        self.bind(port, attributes, mask)
             .map_err(set_up("ibv_modify_qp(INIT)", object))
     }
 
-    /// INIT to RTR to RTS: connected to `peer`.
+    /// INIT to RTR to RTS: connected to `peer`, with the number `first` of the first packet that it sends.
     pub fn connect(
         &self,
-        local: &Local,
+        (local, first): (&Local, u32),
         peer: &RailAddress,
         object: &str,
     ) -> Result<(), FabricError> {
         self.ready_to_receive(local, peer)
             .map_err(set_up("ibv_modify_qp(RTR)", object))?;
-        self.ready_to_send(local, peer)
+        self.ready_to_send((local, first), peer)
             .map_err(set_up("ibv_modify_qp(RTS)", object))
     }
 
@@ -216,7 +232,7 @@ impl QueuePair {
             rq_psn: peer.packet_sequence,
             max_dest_rd_atomic: local.reads_in,
             min_rnr_timer: RECEIVER_NOT_READY_TIMER,
-            ah_attr: path(local, peer),
+            ah_attr: path(local, peer.address.gid, peer.lid),
             ..Default::default()
         };
         let mask = ffi::ibv_qp_attr_mask::IBV_QP_STATE
@@ -229,10 +245,10 @@ impl QueuePair {
         self.modify(attributes, mask)
     }
 
-    fn ready_to_send(&self, local: &Local, peer: &RailAddress) -> io::Result<()> {
+    fn ready_to_send(&self, (local, first): (&Local, u32), peer: &RailAddress) -> io::Result<()> {
         let attributes = ffi::ibv_qp_attr {
             qp_state: ffi::ibv_qp_state::IBV_QPS_RTS,
-            sq_psn: local.packet_sequence,
+            sq_psn: first,
             max_rd_atomic: local.reads_out.min(peer.reads_in),
             timeout: local.timeout,
             retry_cnt: local.retries,
@@ -249,11 +265,19 @@ impl QueuePair {
     }
 }
 
-/// The way to `peer`: by GID on Ethernet, by LID inside an InfiniBand fabric; routers between
+/// What peers may do with registered memory, and by way of a connected queue pair.
+pub fn remote_access() -> ffi::ibv_access_flags {
+    ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE
+        | ffi::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE
+        | ffi::ibv_access_flags::IBV_ACCESS_REMOTE_READ
+        | ffi::ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC
+}
+
+/// The way to a peer, or a group: by GID on Ethernet, by LID inside an InfiniBand fabric; routers between
 /// fabrics are not supported.
-fn path(local: &Local, peer: &RailAddress) -> ffi::ibv_ah_attr {
+pub fn path(local: &Local, gid: [u8; 16], lid: u16) -> ffi::ibv_ah_attr {
     let mut attributes = ffi::ibv_ah_attr {
-        dlid: peer.lid,
+        dlid: lid,
         port_num: local.port,
         ..Default::default()
     };
@@ -261,24 +285,11 @@ fn path(local: &Local, peer: &RailAddress) -> ffi::ibv_ah_attr {
         && local.here.address.link.is_ethernet()
     {
         attributes.is_global = 1;
-        attributes.grh.dgid = ffi::ibv_gid {
-            raw: peer.address.gid,
-        };
+        attributes.grh.dgid = ffi::ibv_gid { raw: gid };
         attributes.grh.sgid_index = source.index;
         attributes.grh.hop_limit = HOPS_MAX;
     }
     attributes
-}
-
-impl Drop for QueuePair {
-    fn drop(&mut self) {
-        // SAFETY: created by `create`, destroyed once.
-        let status = unsafe { ffi::ibv_destroy_qp(self.raw.as_ptr()) };
-        if status != 0 {
-            let error = io::Error::from_raw_os_error(status);
-            tracing::warn!("ibv_destroy_qp failed: {error}");
-        }
-    }
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ pub struct Rail {
     pub info: RailInfo,
     /// What the device and port allow.
     pub limits: Limits,
-    /// Local end of connections; `packet_sequence` is per connection.
+    /// Local end of connections.
     pub local: Local,
     /// Local identifier of an InfiniBand port.
     pub lid: u16,
@@ -147,7 +147,6 @@ impl Rail {
                 mtu: attributes.active_mtu as u8,
                 reads_out: device.max_qp_init_rd_atom.clamp(1, READS_MAX) as u8,
                 reads_in: device.max_qp_rd_atom.clamp(1, READS_MAX) as u8,
-                packet_sequence: 0,
                 timeout: queue_pair::timeout_code(settings.rail_timeout_ms, settings.rail_retries),
                 retries: settings.rail_retries,
             },
@@ -258,14 +257,14 @@ fn probe_inline(
     lane_operations: u32,
     inline_bytes: u32,
 ) -> io::Result<u32> {
-    let size = |inline_bytes| Size {
-        work_requests: lane_operations * WORK_REQUESTS_PER_OPERATION,
-        inline_bytes,
+    let create = |inline_bytes| {
+        let size = Size {
+            work_requests: lane_operations * WORK_REQUESTS_PER_OPERATION,
+            inline_bytes,
+        };
+        QueuePair::create(domain, completions, wake_events, size).map(|_| inline_bytes)
     };
-    if QueuePair::create(domain, completions, wake_events, size(inline_bytes)).is_ok() {
-        return Ok(inline_bytes);
-    }
-    QueuePair::create(domain, completions, wake_events, size(0)).map(|_| 0)
+    create(inline_bytes).or_else(|_| create(0))
 }
 
 fn info(surveyed: &Surveyed, pick: Pick) -> RailInfo {

@@ -2,11 +2,11 @@
 
 use super::error::{says_gone, with_memlock_hint};
 use super::handles::MemoryRegion;
+use super::queue_pair::remote_access;
 use super::rail::Rail;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_base::sync::{Mutex, MutexGuard};
+use ferrorail_base::sync::Mutex;
 use ferrorail_fabric::{FabricError, LocalRegion, RAILS_MAX, RemoteRegion, SharedBacking};
-use ibverbs_sys::ibv_access_flags;
 use std::collections::HashMap;
 
 /// Registered memory.
@@ -21,10 +21,6 @@ struct Known {
 }
 
 impl Regions {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock()
-    }
-
     /// Registers memory with each of `rails` whose device is not gone. One is, if registering fails as
     /// on a device that does nothing any more, and works on another.
     ///
@@ -37,10 +33,7 @@ impl Regions {
         bytes: usize,
         backing: Option<SharedBacking>,
     ) -> Result<LocalRegion, FabricError> {
-        let access = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE
-            | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE
-            | ibv_access_flags::IBV_ACCESS_REMOTE_READ
-            | ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC;
+        let access = remote_access();
         let (mut lkeys, mut rkeys) = ([0; RAILS_MAX], [0; RAILS_MAX]);
         let failed = |source| FabricError::RegisterMemory {
             verb: "ibv_reg_mr",
@@ -73,7 +66,7 @@ impl Regions {
         for (rail, error) in &gone {
             rail.lose(error);
         }
-        let mut regions = self.known();
+        let mut regions = self.0.lock();
         regions.last_handle += 1;
         let handle = regions.last_handle;
         regions.by_handle.insert(handle, registered);
@@ -91,7 +84,7 @@ impl Regions {
 
     /// Undoes that.
     pub fn deregister(&self, region: &LocalRegion) {
-        let registered = self.known().by_handle.remove(&region.handle);
+        let registered = self.0.lock().by_handle.remove(&region.handle);
         debug_assert!(registered.is_some(), "a region of another fabric");
     }
 }

@@ -11,7 +11,8 @@ use super::rail::Rail;
 use super::regions::Regions;
 use super::wire;
 use super::work_request::Operation;
-use ferrorail_base::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+use crate::breakages::Failures;
+use ferrorail_base::sync::{Mutex, Ordering};
 use ferrorail_base::{PeerId, ProcessId, RailId};
 use ferrorail_fabric::{
     Attributes, Breakage, Connections, EventSource, Events, FabricError, LaneId, LaneState,
@@ -30,17 +31,11 @@ pub struct VerbsTransport {
     processes: Mutex<HashMap<ProcessId, PeerId>>,
     events: AsyncEvents,
     rails: Vec<Rail>,
-    /// Failures of lanes since the last call of `progress`.
-    failures: Mutex<Vec<FabricError>>,
-    has_failures: AtomicBool,
+    failures: Failures,
 }
 
 /// What the ids of completions have room for.
 const PEERS_MAX: u32 = 1 << 24;
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
-}
 
 impl VerbsTransport {
     /// Posts more of what there was no room for on a rail.
@@ -56,8 +51,7 @@ impl VerbsTransport {
     /// Keeps a failure for those who call `progress`.
     fn tell_if_failed(&self, outcome: Result<(), FabricError>) {
         if let Err(failure) = outcome {
-            locked(&self.failures).push(failure);
-            self.has_failures.store(true, Ordering::Relaxed);
+            self.failures.push(failure);
         }
     }
 
@@ -135,7 +129,7 @@ impl Transport for VerbsTransport {
     }
 
     fn open_peer(&self, process: ProcessId) -> Result<(PeerId, Vec<u8>), FabricError> {
-        let mut processes = locked(&self.processes);
+        let mut processes = self.processes.lock();
         if let Some(&peer) = processes.get(&process) {
             drop(processes);
             return Ok((peer, self.peer(peer)?.address(&self.rails)?));
@@ -220,15 +214,7 @@ impl Transport for VerbsTransport {
                 self.go_on(index, rail);
             }
         }
-        if !self.has_failures.load(Ordering::Relaxed) {
-            return Ok(seen);
-        }
-        // Several may fail in one pass; each is told, one a call.
-        let mut failures = locked(&self.failures);
-        let failure = failures.pop();
-        self.has_failures
-            .store(!failures.is_empty(), Ordering::Relaxed);
-        failure.map_or(Ok(seen), Err)
+        self.failures.pop().map_or(Ok(seen), Err)
     }
 
     fn events(&self, source: EventSource) -> Result<Events<'_>, FabricError> {

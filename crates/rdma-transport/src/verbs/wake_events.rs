@@ -4,38 +4,30 @@
 //! Each takes a receive request, which all queue pairs of a rail share. Without one the writing queue
 //! pair would have to try again, so requests are replaced whenever the wake-up events are armed.
 
-use super::completion_queue::CompletionQueue;
+use super::completion_queue::{BATCH, CompletionQueue, NO_COMPLETIONS};
 use super::error::set_up;
-use super::handles::{Context, ProtectionDomain};
+use super::handles::{Context, Handle, ProtectionDomain, check};
 use ferrorail_base::sync::Mutex;
 use ferrorail_fabric::FabricError;
 use ibverbs_sys as ffi;
-use rdma_sys::{ibv_recv_wr, ibv_wc};
+use rdma_sys::ibv_recv_wr;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::Arc;
 
 /// Writes that may arrive between two calls of `arm`.
 const ROOM: u32 = 256;
-/// Completions taken per poll.
-const BATCH: usize = 16;
 
 /// The wake-up events of one rail.
 #[derive(Debug)]
 pub struct WakeEvents {
-    completions: CompletionQueue,
-    requests: NonNull<ffi::ibv_srq>,
+    requests: Handle<ffi::ibv_srq>,
+    completions: Arc<CompletionQueue>,
     /// Receive requests that are posted.
     posted: Mutex<u32>,
     _domain: Arc<ProtectionDomain>,
 }
-
-// SAFETY: libibverbs is thread-safe; what is here is destroyed by its last owner only.
-unsafe impl Send for WakeEvents {}
-// SAFETY: as above.
-unsafe impl Sync for WakeEvents {}
 
 impl WakeEvents {
     /// Makes one that is not armed: no write may come before that.
@@ -52,20 +44,22 @@ impl WakeEvents {
             },
             ..Default::default()
         };
-        // SAFETY: the domain is alive; the structure is ours.
-        let requests = unsafe { ffi::ibv_create_srq(domain.as_ptr(), &raw mut attributes) };
-        let requests = NonNull::new(requests).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: the domain is alive; the structure is ours. Queue pairs hold references to the wake-up events.
+        let requests = unsafe {
+            let raw = ffi::ibv_create_srq(domain.as_ptr(), &raw mut attributes);
+            Handle::new(raw, "ibv_destroy_srq", ffi::ibv_destroy_srq)
+        }?;
         Ok(Self {
-            completions,
             requests,
+            completions: Arc::new(completions),
             posted: Mutex::new(0),
             _domain: Arc::clone(domain),
         })
     }
 
     /// Where queue pairs report arrivals.
-    pub fn completions(&self) -> *mut ffi::ibv_cq {
-        self.completions.as_ptr()
+    pub fn completions(&self) -> &Arc<CompletionQueue> {
+        &self.completions
     }
 
     /// What queue pairs receive with.
@@ -99,16 +93,12 @@ impl WakeEvents {
 
     /// Number of receive requests used up.
     fn take_completions(&self) -> u32 {
-        let mut batch = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
+        let mut batch = NO_COMPLETIONS;
         let mut seen = 0;
         loop {
-            let queue = self.completions.as_ptr().cast();
-            // SAFETY: the queue is alive and the batch has room for as many as asked for.
-            let count =
-                unsafe { rdma_sys::ibv_poll_cq(queue, BATCH as i32, batch.as_mut_ptr().cast()) };
-            let count = u32::try_from(count).unwrap_or(0);
-            seen += count;
-            if count < BATCH as u32 {
+            let taken = self.completions.poll(&mut batch).map_or(0, <[_]>::len);
+            seen += taken as u32;
+            if taken < BATCH {
                 return seen;
             }
         }
@@ -120,20 +110,6 @@ impl WakeEvents {
         let mut bad = ptr::null_mut();
         let queue = self.requests.as_ptr().cast();
         // SAFETY: the queue is alive, and the request copied when the call returns.
-        match unsafe { rdma_sys::ibv_post_srq_recv(queue, &raw mut request, &raw mut bad) } {
-            0 => Ok(()),
-            errno => Err(io::Error::from_raw_os_error(errno.abs())),
-        }
-    }
-}
-
-impl Drop for WakeEvents {
-    fn drop(&mut self) {
-        // SAFETY: made by `create`; queue pairs that use them hold references.
-        let status = unsafe { ffi::ibv_destroy_srq(self.requests.as_ptr()) };
-        if status != 0 {
-            let error = io::Error::from_raw_os_error(status.abs());
-            tracing::warn!("ibv_destroy_srq failed: {error}");
-        }
+        check(unsafe { rdma_sys::ibv_post_srq_recv(queue, &raw mut request, &raw mut bad) })
     }
 }

@@ -1,5 +1,6 @@
 //! From an operation to the work requests that `ibv_post_send` takes.
 
+use super::handles::check;
 use super::queue_pair::QueuePair;
 use super::rail::WORK_REQUESTS_PER_OPERATION;
 use ferrorail_fabric::{Kind, Op, RemoteSlice};
@@ -202,13 +203,8 @@ pub unsafe fn post(
     let mut bad = std::ptr::null_mut();
     // SAFETY: the queue pair is connected, the chain is well formed, and the device has copied it
     // when the call returns.
-    match unsafe { rdma_sys::ibv_post_send(queue_pair.as_ptr(), first, &raw mut bad) } {
-        0 => Ok(()),
-        errno => Err((
-            io::Error::from_raw_os_error(errno.abs()),
-            !bad.is_null() && bad != first,
-        )),
-    }
+    check(unsafe { rdma_sys::ibv_post_send(queue_pair.as_ptr(), first, &raw mut bad) })
+        .map_err(|error| (error, !bad.is_null() && bad != first))
 }
 
 fn describe(work: &mut ibv_send_wr, request: &Request) {

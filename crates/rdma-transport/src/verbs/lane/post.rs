@@ -27,7 +27,7 @@ impl Lane {
     pub unsafe fn post(&self, rail: &Rail, operation: &Operation) -> Result<u64, FabricError> {
         let bytes = operation.request.local.bytes;
         let pieces = bytes.div_ceil(rail.limits.message_bytes).max(1) as u64;
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         if self.has_failed() {
             return Err(self.error());
         }

@@ -69,6 +69,18 @@ pub fn ip(gid: [u8; 16]) -> IpAddr {
         .map_or(IpAddr::V6(address), IpAddr::V4)
 }
 
+/// What devices put before a datagram's data: a global route header, or an IPv4 header in its last
+/// 20 bytes.
+pub const ROUTE_BYTES: usize = 40;
+
+/// Whether the header `route` before a datagram's data names the port with that address as its source.
+pub fn is_from(port: &PortAddress, route: &[u8]) -> bool {
+    match ip(port.gid) {
+        IpAddr::V4(_) if port.link.is_ethernet() => route[32..36] == port.gid[12..],
+        _ => route[8..24] == port.gid,
+    }
+}
+
 /// Bits that differ between groups and planes wherever one looks.
 fn mix(group: GroupId, plane: u8) -> [u8; 16] {
     let (low, high) = group.0.split_at(8);
@@ -147,6 +159,19 @@ mod tests {
 
     fn group(number: u128) -> GroupId {
         GroupId(number.to_le_bytes())
+    }
+
+    #[test]
+    fn the_source_is_found_in_both_kinds_of_header() {
+        let port = |address| end(Link::RoceV2, address);
+        let mut route = [0xee; ROUTE_BYTES];
+        // An IPv4 header in the last 20 bytes: its source is 12 bytes further on.
+        route[32..36].copy_from_slice(&[10, 0, 0, 7]);
+        assert!(is_from(&port("::ffff:10.0.0.7"), &route));
+        assert!(!is_from(&port("::ffff:10.0.0.8"), &route));
+        assert!(!is_from(&port("fd10::7"), &route));
+        route[8..24].copy_from_slice(&port("fd10::7").gid);
+        assert!(is_from(&port("fd10::7"), &route));
     }
 
     #[test]

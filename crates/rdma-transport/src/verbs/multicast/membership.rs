@@ -1,21 +1,19 @@
 //! A process's membership in a group: its queue pair, and what is posted on it.
 
-use super::super::completion::Failure;
-use super::super::completion_queue::CompletionQueue;
+use super::super::completion_queue::{BATCH, CompletionQueue, NO_COMPLETIONS};
 use super::super::handles::ProtectionDomain;
+use super::super::queue_pair::{Local, QueuePair, path};
 use super::super::rail::Rail;
-use super::address::{self, MemberAddress};
+use super::address::{self, MemberAddress, ROUTE_BYTES};
 use super::pool::Pool;
-use super::port::{Port, ROUTE_BYTES};
-use super::queue_pair::{AddressHandle, Attachment, DatagramQueuePair, Size};
-use super::work_request::{BATCH, Batch, Send, post_receives, post_send, take};
+use super::queue_pair::{AddressHandle, Attachment, Size};
+use super::work_request::{Send, post_receives, post_send, succeeded};
 use super::{Network, failed};
 use ferrorail_fabric::multicast::{DatagramLimits, Payload, To};
 use ferrorail_fabric::{Group, GroupId, MulticastError};
 use rdma_sys::ibv_sge;
 use std::collections::VecDeque;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
@@ -30,7 +28,7 @@ const SORTED_AFTER: u64 = 8;
 pub struct Membership {
     // In the order in which they are released.
     _attachment: Attachment,
-    queue_pair: Arc<DatagramQueuePair>,
+    queue_pair: Arc<QueuePair>,
     everybody: AddressHandle,
     /// By member number; `None` is this process.
     members: Vec<Option<Member>>,
@@ -44,7 +42,12 @@ pub struct Membership {
     receives: Arc<CompletionQueue>,
     network: Network,
     domain: Arc<ProtectionDomain>,
-    port: Port,
+    /// Name and plane of the rail.
+    rail: String,
+    plane: u8,
+    /// This end of it, and its local identifier on InfiniBand, 0 on Ethernet.
+    local: Local,
+    lid: u16,
     group: GroupId,
     limits: DatagramLimits,
     posted: u64,
@@ -77,9 +80,9 @@ impl Membership {
             receives: limits.depth,
             inline_bytes: rail.limits.inline_bytes,
         };
-        let queue_pair = DatagramQueuePair::create(&rail.domain, &sends, &receives, size);
+        let queue_pair = QueuePair::for_datagrams(&rail.domain, [&sends, &receives], size);
         let queue_pair = Arc::new(queue_pair.map_err(fail("ibv_create_qp"))?);
-        let initialized = queue_pair.initialize(rail.local.port, network.address.q_key);
+        let initialized = queue_pair.bind_datagrams(rail.local.port, network.address.q_key);
         initialized.map_err(fail("ibv_modify_qp(INIT)"))?;
         let pool = |slots: u32, bytes| {
             let pool = Pool::register(&rail.domain, slots as usize, bytes);
@@ -91,7 +94,8 @@ impl Membership {
         for slots in slots.chunks(BATCH) {
             post_receives(&queue_pair, &incoming, slots).map_err(fail("ibv_post_recv"))?;
         }
-        queue_pair.activate().map_err(fail("ibv_modify_qp(RTS)"))?;
+        let activated = queue_pair.activate_datagrams();
+        activated.map_err(fail("ibv_modify_qp(RTS)"))?;
         let attachment = Attachment::attach(&queue_pair, network.address.mgid, network.lid);
         let everybody = AddressHandle::create(&rail.domain, network.path);
         Ok(Self {
@@ -107,7 +111,10 @@ impl Membership {
             receives,
             network,
             domain: Arc::clone(&rail.domain),
-            port: Port::of(rail),
+            rail: rail.info.name.clone(),
+            plane: rail.info.plane,
+            local: rail.local,
+            lid: rail.lid,
             group,
             limits,
             posted: 0,
@@ -118,7 +125,7 @@ impl Membership {
 
     fn device(&self, verb: &'static str, source: io::Error) -> MulticastError {
         MulticastError::Device {
-            rail: self.port.rail.clone(),
+            rail: self.rail.clone(),
             verb,
             source,
         }
@@ -155,7 +162,7 @@ impl Membership {
             return Err(MulticastError::NoMember { member: number });
         };
         if member.handle.is_none() {
-            let path = self.port.path_to(&member.address);
+            let path = path(&self.local, member.address.gid, member.address.lid);
             match AddressHandle::create(&self.domain, path) {
                 Ok(handle) => member.handle = Some(handle),
                 Err(error) => return Err(self.device("ibv_create_ah", error)),
@@ -171,9 +178,8 @@ impl Membership {
 
     /// Reads the address of member `number`, which must be in this group.
     fn parse(&self, number: u32, wire: &[u8]) -> Result<MemberAddress, MulticastError> {
-        let ours = |address: &MemberAddress| {
-            (address.plane, address.group) == (self.port.plane, self.group)
-        };
+        let ours =
+            |address: &MemberAddress| (address.plane, address.group) == (self.plane, self.group);
         let address = MemberAddress::from_wire(wire).filter(ours);
         let address = address.ok_or(MulticastError::BadAddress { member: number })?;
         let mgid = self.network.address.mgid;
@@ -182,7 +188,7 @@ impl Membership {
         }
         let (theirs, here) = (address::ip(address.mgid), address::ip(mgid));
         Err(MulticastError::Unsupported {
-            rail: self.port.rail.clone(),
+            rail: self.rail.clone(),
             reason: format!(
                 "member {number} is in {theirs}, this process in {here}; choose GIDs of one kind on \
                  all hosts (FERRORAIL_GID_INDEX)"
@@ -216,7 +222,7 @@ impl Membership {
         let second = ibv_sge {
             addr: slice.region.range.slice(slice.offset, slice.bytes).address as u64,
             length: slice.bytes as u32,
-            lkey: slice.region.lkeys[usize::from(self.port.plane)],
+            lkey: slice.region.lkeys[usize::from(self.plane)],
         };
         if second.lkey == 0 && slice.bytes > 0 {
             let words = io::Error::other("the memory is not registered with this rail");
@@ -232,15 +238,10 @@ impl Membership {
     /// Takes what has come from the device: this member's own multicasts, which it may hand back, make
     /// room again at once; the rest waits for `poll` in its slots.
     fn sort_out(&mut self) -> Result<(), MulticastError> {
-        let mut batch: Batch = [const { MaybeUninit::uninit() }; BATCH];
+        let mut batch = NO_COMPLETIONS;
         loop {
-            let taken = match take(&self.receives, &mut batch) {
-                Ok(taken) => taken,
-                Err(words) => return Err(self.fail("ibv_poll_cq", words)),
-            };
-            if let Some(failure) = taken.iter().find_map(Failure::of) {
-                return Err(self.fail("a receive", failure.words()));
-            }
+            let taken = succeeded(&self.receives, &mut batch, "a receive")
+                .map_err(|(verb, words)| self.fail(verb, words))?;
             let (mut own, mut count) = ([0; BATCH], 0);
             for completion in taken {
                 let slot = completion.wr_id as usize;
@@ -249,7 +250,7 @@ impl Membership {
                 // again before it is posted.
                 let whole = unsafe { self.incoming.read(slot, bytes) };
                 let here = completion.src_qp == self.queue_pair.number();
-                if here && self.port.sent(&whole[..ROUTE_BYTES]) {
+                if here && address::is_from(&self.local.here.address, &whole[..ROUTE_BYTES]) {
                     own[count] = slot;
                     count += 1;
                 } else {
@@ -281,11 +282,11 @@ impl Group for Membership {
 
     fn address(&self) -> Vec<u8> {
         let address = MemberAddress {
-            plane: self.port.plane,
+            plane: self.plane,
             group: self.group,
             mgid: self.network.address.mgid,
-            gid: self.port.gid,
-            lid: self.port.lid,
+            gid: self.local.here.address.gid,
+            lid: self.lid,
             queue_pair: self.queue_pair.number(),
         };
         address.to_wire()
@@ -329,7 +330,7 @@ impl Group for Membership {
         let send = Send {
             id: self.posted,
             parts: &parts[..count],
-            inline: header.len() + payload.bytes() <= self.queue_pair.inline_bytes(),
+            inline: header.len() + payload.bytes() <= self.queue_pair.inline_bytes() as usize,
             to: ud,
         };
         // SAFETY: what the parts name stays until completion: slots because they are counted,
@@ -345,15 +346,10 @@ impl Group for Membership {
 
     fn pending_sends(&mut self) -> Result<usize, MulticastError> {
         self.check()?;
-        let mut batch: Batch = [const { MaybeUninit::uninit() }; BATCH];
+        let mut batch = NO_COMPLETIONS;
         while self.completed < self.posted {
-            let taken = match take(&self.sends, &mut batch) {
-                Ok(taken) => taken,
-                Err(words) => return Err(self.fail("ibv_poll_cq", words)),
-            };
-            if let Some(failure) = taken.iter().find_map(Failure::of) {
-                return Err(self.fail("a send", failure.words()));
-            }
+            let taken = succeeded(&self.sends, &mut batch, "a send")
+                .map_err(|(verb, words)| self.fail(verb, words))?;
             self.completed += taken.len() as u64;
             if taken.len() < BATCH {
                 break;

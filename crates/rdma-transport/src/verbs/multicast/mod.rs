@@ -13,11 +13,11 @@ mod cm;
 mod ip;
 mod membership;
 mod pool;
-mod port;
 mod queue_pair;
 mod work_request;
 
 use super::VerbsTransport;
+use super::queue_pair::path;
 use super::rail::Rail;
 use super::reach::Link;
 use address::GroupAddress;
@@ -35,8 +35,6 @@ use std::net::{IpAddr, Ipv6Addr};
 const SENDS_MAX: u32 = 128;
 /// Deepest receive queue: 33 MB of registered memory at the largest packets.
 const DEPTH_MAX: u32 = 8192;
-/// Routers that a datagram may pass.
-const HOPS_MAX: u8 = 64;
 
 impl Multicast for VerbsTransport {
     fn multicast_rails(&self) -> Vec<Result<DatagramLimits, MulticastError>> {
@@ -142,7 +140,7 @@ impl Network {
         };
         Ok(Self {
             address,
-            path: path_by_gid(rail, address.mgid),
+            path: path(&rail.local, address.mgid, 0),
             lid: 0,
             _ip: Some(membership),
             _cm: cm,
@@ -174,19 +172,6 @@ impl Network {
             _cm: Some(joined.membership),
         })
     }
-}
-
-/// The way to a GID over Ethernet.
-fn path_by_gid(rail: &Rail, gid: [u8; 16]) -> ffi::ibv_ah_attr {
-    let mut path = ffi::ibv_ah_attr {
-        port_num: rail.local.port,
-        is_global: 1,
-        ..Default::default()
-    };
-    path.grh.dgid = ffi::ibv_gid { raw: gid };
-    path.grh.sgid_index = rail.local.source.map_or(0, |source| source.index);
-    path.grh.hop_limit = HOPS_MAX;
-    path
 }
 
 /// An address of an IPoIB interface of a port.

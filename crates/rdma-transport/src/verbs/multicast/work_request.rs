@@ -1,41 +1,37 @@
 //! Posting datagrams and memory to receive into, and taking completions.
 
-use super::super::completion_queue::CompletionQueue;
+use super::super::completion::Failure;
+use super::super::completion_queue::{BATCH, Batch, CompletionQueue};
+use super::super::handles::check;
+use super::super::queue_pair::QueuePair;
 use super::pool::Pool;
-use super::queue_pair::DatagramQueuePair;
 use rdma_sys::{ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wc, ibv_wr_opcode};
 use std::io;
-use std::mem::MaybeUninit;
 
-/// Completions taken per poll, receives posted at a time.
-pub const BATCH: usize = 16;
-
-/// Room for the completions of a poll.
-pub type Batch = [MaybeUninit<ibv_wc>; BATCH];
-
-/// Completions that have come, [`BATCH`] at most.
+/// Completions that have come in `queue`, if all are of what succeeded; else what failed, which else is `what`,
+/// and why.
 ///
 /// # Errors
-/// What the device answered instead, in words.
-pub fn take<'a>(queue: &CompletionQueue, batch: &'a mut Batch) -> Result<&'a [ibv_wc], String> {
-    let most = BATCH as i32;
-    let queue = queue.as_ptr().cast();
-    // SAFETY: the queue is alive and the batch has room for as many as asked for.
-    let count = unsafe { rdma_sys::ibv_poll_cq(queue, most, batch.as_mut_ptr().cast()) };
-    let count = usize::try_from(count).map_err(|_| format!("it returned {count}"))?;
-    // SAFETY: the call filled the first `count` entries.
-    Ok(unsafe { std::slice::from_raw_parts(batch.as_ptr().cast(), count) })
+/// That.
+pub fn succeeded<'a>(
+    queue: &CompletionQueue,
+    batch: &'a mut Batch,
+    what: &'static str,
+) -> Result<&'a [ibv_wc], (&'static str, String)> {
+    let taken = queue
+        .poll(batch)
+        .map_err(|answer| ("ibv_poll_cq", format!("it returned {answer}")))?;
+    match taken.iter().find_map(Failure::of) {
+        Some(failure) => Err((what, failure.words())),
+        None => Ok(taken),
+    }
 }
 
 /// Gives slots of `pool` to the device, [`BATCH`] at most, in one call.
 ///
 /// # Errors
 /// The system's reason.
-pub fn post_receives(
-    queue_pair: &DatagramQueuePair,
-    pool: &Pool,
-    slots: &[usize],
-) -> io::Result<()> {
+pub fn post_receives(queue_pair: &QueuePair, pool: &Pool, slots: &[usize]) -> io::Result<()> {
     let nothing = ibv_sge {
         addr: 0,
         length: 0,
@@ -62,10 +58,7 @@ pub fn post_receives(
     let mut bad = std::ptr::null_mut();
     // SAFETY: the chain is well formed, and copied when the call returns; its slots stay until the
     // queue pair is gone, by the order of fields.
-    match unsafe { rdma_sys::ibv_post_recv(queue_pair.as_ptr(), first, &raw mut bad) } {
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno.abs())),
-    }
+    check(unsafe { rdma_sys::ibv_post_recv(queue_pair.as_ptr(), first, &raw mut bad) })
 }
 
 /// A datagram to post.
@@ -88,7 +81,7 @@ pub struct Send<'a> {
 ///
 /// # Safety
 /// What the parts name is registered and stays valid until completion; the address handle likewise.
-pub unsafe fn post_send(queue_pair: &DatagramQueuePair, send: Send<'_>) -> io::Result<()> {
+pub unsafe fn post_send(queue_pair: &QueuePair, send: Send<'_>) -> io::Result<()> {
     let mut flags = ibv_send_flags::IBV_SEND_SIGNALED.0;
     if send.inline {
         flags |= ibv_send_flags::IBV_SEND_INLINE.0;
@@ -105,8 +98,5 @@ pub unsafe fn post_send(queue_pair: &DatagramQueuePair, send: Send<'_>) -> io::R
     let mut bad = std::ptr::null_mut();
     // SAFETY: the queue pair is ready to send; request and parts are copied when the call returns,
     // and what they name stays by the caller's promise.
-    match unsafe { rdma_sys::ibv_post_send(queue_pair.as_ptr(), &raw mut request, &raw mut bad) } {
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno.abs())),
-    }
+    check(unsafe { rdma_sys::ibv_post_send(queue_pair.as_ptr(), &raw mut request, &raw mut bad) })
 }

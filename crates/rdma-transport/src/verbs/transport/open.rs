@@ -8,6 +8,7 @@ use super::super::rail::{self, Bounds, Rail};
 use super::super::regions::Regions;
 use super::super::wire;
 use super::VerbsTransport;
+use crate::breakages::Failures;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, Mutex};
 use ferrorail_fabric::{AtomicScope, Attributes, FabricError};
@@ -55,8 +56,7 @@ impl VerbsTransport {
             regions: Regions::default(),
             processes: Mutex::default(),
             attributes: attributes(&rails, refused),
-            failures: Mutex::default(),
-            has_failures: AtomicBool::new(false),
+            failures: Failures::default(),
             events: AsyncEvents::of(&rails),
             rails,
         })
