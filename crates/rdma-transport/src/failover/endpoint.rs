@@ -106,7 +106,7 @@ impl Failover {
             what: "address of rails with failover",
         };
         let address = Address::from_wire(address).ok_or(unusable)?;
-        let mut recovery = pair.recovery();
+        let mut recovery = pair.recovery.lock();
         if let Some(wired) = pair.wired.get() {
             // Lanes may be in later generations than either side knew when the address was written.
             return Ok(wired.reach.clone());
@@ -125,7 +125,7 @@ impl Failover {
                 continue;
             }
             if !self.immediate {
-                pair.journal(index).reserve();
+                pair.journals[index].lock().reserve();
             }
             match self.breakage(self.lane(pair, index)) {
                 None => up |= 1 << index,
@@ -145,7 +145,7 @@ impl Failover {
     /// [`FabricError::BadPeerData`] if there is no such peer.
     pub fn keep_planes(&self, peer: PeerId, planes: u8) -> Result<(), FabricError> {
         let pair = self.pair(peer)?;
-        let _connecting = pair.recovery();
+        let _connecting = pair.recovery.lock();
         let planes = planes & pair.planes.fetch_and(planes, Ordering::AcqRel);
         for (index, rail) in self.rails().iter().enumerate() {
             if planes & 1 << rail.plane == 0 {
@@ -182,9 +182,9 @@ impl Endpoint for Failover {
     fn abandon(&self, region: LocalRegion) {
         for (_, pair) in self.peers.iter() {
             // Operations change between journal and account under this lock.
-            let mut recovery = pair.recovery();
+            let mut recovery = pair.recovery.lock();
             for (rail, lane) in (0..self.rails().len()).zip(&mut recovery.lanes) {
-                pair.journal(rail).abandon(&region);
+                pair.journals[rail].lock().abandon(&region);
                 if let Phase::Failed(owed) = &mut lane.phase {
                     owed.retain(|entry| !entry.uses(&region));
                 }

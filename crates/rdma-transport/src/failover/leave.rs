@@ -68,8 +68,7 @@ impl Failover {
                 if pair.is_closed(rail) && others == 0 {
                     self.open(pair, rail);
                     self.tell_detector(pair, recovery, Event::Kept(rail));
-                    let number = recovery.lanes[rail].number;
-                    self.send(pair, recovery, rail, ControlMessage::new(number, Kind::Up));
+                    self.say(pair, recovery, rail, Kind::Up);
                 } else if asked && !pair.is_closed(rail) && others != 0 {
                     self.propose(pair, recovery, rail);
                 }
@@ -112,15 +111,14 @@ impl Failover {
         let is_down = self.down.load(Ordering::Relaxed) & 1 << rail != 0;
         if !is_down && self.completed(self.lane(pair, rail)) > then {
             recovery.tickets[rail].requested = None;
-            let number = recovery.lanes[rail].number;
-            self.send(pair, recovery, rail, ControlMessage::new(number, Kind::Up));
+            self.say(pair, recovery, rail, Kind::Up);
         }
     }
 
     /// Whether an atomic is in flight on the lane of `rail`: once it is closed, no more follow.
     fn has_atomic(&self, pair: &Pair, rail: usize) -> bool {
         // Whoever posts holds the journal.
-        let mut journal = pair.journal(rail);
+        let mut journal = pair.journals[rail].lock();
         journal.forget(self.completed(self.lane(pair, rail)));
         journal.has_atomic()
     }

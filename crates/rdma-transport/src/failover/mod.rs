@@ -237,7 +237,7 @@ impl Failover {
                 // SAFETY: the caller's contract is the callee's.
                 unsafe { self.inner.post(lane.peer, lane.rail, op, tracking) }
             } else {
-                let mut journal = pair.journal(usable);
+                let mut journal = pair.journals[usable].lock();
                 if pair.postable() & 1 << usable == 0 {
                     // It failed meanwhile, and who accounts for that has taken the journal already; or no
                     // more atomics are to be in flight there.
@@ -265,7 +265,7 @@ impl Failover {
         op: &Op<'_>,
     ) -> Result<Ticket, FabricError> {
         let lane = before.lane();
-        let mut journal = pair.journal(lane.rail.index());
+        let mut journal = pair.journals[lane.rail.index()].lock();
         if !journal.holds(before.sequence) || pair.postable() & 1 << lane.rail.index() == 0 {
             return Err(FabricError::WouldBlock);
         }
@@ -297,7 +297,7 @@ impl Failover {
 
     /// What became of an operation on a lane that is not in use, or was not when it was posted.
     fn account(&self, pair: &Pair, ticket: Ticket) -> Result<bool, FabricError> {
-        let recovery = pair.recovery();
+        let recovery = pair.recovery.lock();
         let state = &recovery.lanes[ticket.rail.index()];
         if let Some(status) = state.failure(ticket.sequence) {
             return Err(self.refusal(pair, ticket.rail.index(), status));

@@ -5,7 +5,7 @@ use super::control_message::ControlMessage;
 use super::detector::Detector;
 use super::journal::{Entry, Journal};
 use super::silence::Probe;
-use ferrorail_base::sync::{AtomicU8, AtomicU64, Mutex, MutexGuard, Ordering};
+use ferrorail_base::sync::{AtomicU8, AtomicU64, Mutex, Ordering};
 use ferrorail_base::{PeerId, ProcessId};
 use ferrorail_fabric::{LocalSlice, RAILS_MAX, Reach, RemoteRegion, RemoteSlice, Ticket};
 use std::collections::VecDeque;
@@ -74,8 +74,8 @@ pub(super) struct Pair {
     /// Number of the last operation of each lane that failed for good, 0 if none did: what came later
     /// need not ask about that.
     pub failed_to: [AtomicU64; RAILS_MAX],
-    journals: [Mutex<Journal>; RAILS_MAX],
-    recovery: Mutex<Recovery>,
+    pub journals: [Mutex<Journal>; RAILS_MAX],
+    pub recovery: Mutex<Recovery>,
     /// Why the last rail failed, if all have.
     pub unreachable: OnceLock<String>,
 }
@@ -280,14 +280,6 @@ impl Pair {
         ControlMessage::unpack(self.word(Field::In, plane).load(Ordering::Acquire))
     }
 
-    pub fn journal(&self, rail: usize) -> MutexGuard<'_, Journal> {
-        self.journals[rail].lock()
-    }
-
-    pub fn recovery(&self) -> MutexGuard<'_, Recovery> {
-        self.recovery.lock()
-    }
-
     /// Operation `sequence` of the lane of `rail` has failed for good.
     pub fn note_failed(&self, recovery: &mut Recovery, rail: usize, sequence: u64, status: &str) {
         let failed = &mut recovery.lanes[rail].failed;
@@ -296,11 +288,6 @@ impl Pair {
         }
         failed.push_back((sequence, status.to_owned()));
         self.failed_to[rail].fetch_max(sequence, Ordering::AcqRel);
-    }
-
-    /// [`Pair::recovery`] if nobody is at it.
-    pub fn try_recovery(&self) -> Option<MutexGuard<'_, Recovery>> {
-        self.recovery.try_lock()
     }
 
     pub fn is_up(&self, rail: usize) -> bool {

@@ -19,7 +19,7 @@ const TIMEOUTS: u32 = 2;
 impl Failover {
     /// Asks each lane in use that is quiet with an empty put: one that does not answer is lost.
     pub(super) fn keep_alive(&self, pair: &Pair) {
-        let Some(mut recovery) = pair.try_recovery() else {
+        let Some(mut recovery) = pair.recovery.try_lock() else {
             return;
         };
         for rail in 0..self.rails().len() {
@@ -97,7 +97,7 @@ impl Failover {
     fn silence(&self, pair: &Pair, rail: usize, probe: &mut Probe) -> Option<String> {
         let completed = self.completed(self.lane(pair, rail));
         let silent = probe.silent_for(completed, self.clock.now())?;
-        let bytes = pair.journal(rail).bytes();
+        let bytes = pair.journals[rail].lock().bytes();
         let allowed = TIMEOUTS * self.timeout + Duration::from_micros(bytes as u64);
         (silent > allowed).then(|| format!("its device has said nothing for {silent:.1?}"))
     }

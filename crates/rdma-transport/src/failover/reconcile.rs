@@ -142,7 +142,7 @@ impl Failover {
             }
             let Some(via) = pair.usable(rail) else { return };
             let lane = self.lane(pair, via);
-            let mut journal = pair.journal(via);
+            let mut journal = pair.journals[via].lock();
             // SAFETY: the operation has not completed, so its memory is still the fabric's.
             match unsafe { entry.post(self.inner(), lane) } {
                 Ok(ticket) => {

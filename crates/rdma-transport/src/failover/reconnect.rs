@@ -24,7 +24,7 @@ impl Failover {
             let Some(pair) = self.peers.get(index).filter(|pair| pair.is_to_mend()) else {
                 continue;
             };
-            let Some(mut recovery) = pair.try_recovery() else {
+            let Some(mut recovery) = pair.recovery.try_lock() else {
                 continue;
             };
             let start = self.clock.now();
@@ -182,7 +182,6 @@ impl Failover {
         let state = &mut recovery.lanes[rail];
         state.phase = Phase::Up;
         let at_once = std::mem::take(&mut state.attempts) == 0;
-        let number = state.number;
         self.trust(pair, recovery, rail, at_once);
         pair.up.fetch_or(1 << rail, Ordering::AcqRel);
         let events = &self.events[rail];
@@ -190,7 +189,7 @@ impl Failover {
         events.warned.store(false, Ordering::Relaxed);
         let name = &self.rails()[rail].name;
         tracing::info!("rail {name} to {} is in use again", pair.name());
-        self.send(pair, recovery, rail, ControlMessage::new(number, Kind::Up));
+        self.say(pair, recovery, rail, Kind::Up);
     }
 
     /// Ends an attempt; there will be another.
@@ -205,12 +204,6 @@ impl Failover {
         state.phase = Phase::Down {
             again: (self.probe).map(|probe| self.clock.now() + probe.max(TICK) * time_limit),
         };
-        let number = state.number;
-        self.send(
-            pair,
-            recovery,
-            rail,
-            ControlMessage::new(number, Kind::Down),
-        );
+        self.say(pair, recovery, rail, Kind::Down);
     }
 }

@@ -55,7 +55,7 @@ impl Failover {
         for (_, pair) in self.peers.iter() {
             for rail in (0..self.rails().len()).filter(|&rail| pair.is_up(rail)) {
                 if self.breakage(self.lane(pair, rail)).is_some() {
-                    self.mark_down_if_broken(pair, &mut pair.recovery(), rail);
+                    self.mark_down_if_broken(pair, &mut pair.recovery.lock(), rail);
                 }
             }
         }
@@ -68,7 +68,7 @@ impl Failover {
         if let Ok(pair) = self.pair(lane.peer)
             && pair.is_up(lane.rail.index())
         {
-            self.mark_down_if_broken(pair, &mut pair.recovery(), lane.rail.index());
+            self.mark_down_if_broken(pair, &mut pair.recovery.lock(), lane.rail.index());
         }
     }
 
@@ -114,7 +114,7 @@ impl Failover {
             .map_or(0, |(refused, _)| refused.saturating_sub(1));
         let completed = self.completed(lane).max(before);
         // Whoever posts at this moment holds the journal, and finds the lane ended afterwards.
-        let mut pending = pair.journal(rail).take(completed);
+        let mut pending = pair.journals[rail].lock().take(completed);
         if let Some((refused, status)) = refusal
             && pending
                 .front()
@@ -139,7 +139,6 @@ impl Failover {
             resent: Vec::new(),
         });
         recovery.probes[rail] = Probe::default();
-        let number = state.number;
         self.forget_suspicion(pair, recovery, rail);
         self.attention.fetch_add(1, Ordering::Relaxed);
         if up == 0 {
@@ -150,12 +149,7 @@ impl Failover {
             let lost = recovery.lanes.iter().filter(lost).count() as u32;
             self.attention.fetch_sub(lost, Ordering::Relaxed);
         }
-        self.send(
-            pair,
-            recovery,
-            rail,
-            ControlMessage::new(number, Kind::Down),
-        );
+        self.say(pair, recovery, rail, Kind::Down);
     }
 
     pub(super) fn warn(&self, pair: &Pair, rail: usize, status: &str, others: bool) {
@@ -180,6 +174,12 @@ impl Failover {
         if recovery.lanes.iter().any(|state| owes(&state.phase)) {
             self.keep(self.unreachable(pair));
         }
+    }
+
+    /// Tells the peer how the present generation of the lane of `rail` is.
+    pub(super) fn say(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, kind: Kind) {
+        let word = ControlMessage::new(recovery.lanes[rail].number, kind);
+        self.send(pair, recovery, rail, word);
     }
 
     /// Tells the peer `word` about the lane of `rail`, over any rail in use.
@@ -239,7 +239,7 @@ impl Failover {
         let reconnects = due && !self.watched.load(Ordering::Relaxed);
         for (_, pair) in self.peers.iter() {
             if pair.wired.get().is_some()
-                && let Some(mut recovery) = pair.try_recovery()
+                && let Some(mut recovery) = pair.recovery.try_lock()
             {
                 self.step(pair, &mut recovery, (due, reconnects), self.clock.now());
             }
@@ -303,7 +303,7 @@ impl Failover {
             if received.kind == Kind::Down {
                 self.mark_down_locked(pair, recovery, rail, "the peer ended it");
             } else if due && unreceived && state.repeats < REPEATS_MAX {
-                self.send(pair, recovery, rail, ControlMessage::new(number, Kind::Up));
+                self.say(pair, recovery, rail, Kind::Up);
             } else {
                 self.agree(pair, recovery, rail, received.is_leave());
             }

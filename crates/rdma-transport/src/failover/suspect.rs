@@ -22,7 +22,7 @@ impl Failover {
             return;
         }
         let completed = self.completed(self.lane(pair, rail));
-        let mut journal = pair.journal(rail);
+        let mut journal = pair.journals[rail].lock();
         journal.forget(completed);
         // Who only waits has nothing in flight but the put that asks whether the lane answers.
         let in_flight = !journal.is_empty() || recovery.probes[rail].is_under_way();
@@ -49,7 +49,9 @@ impl Failover {
     /// Bytes in flight on `rail`, to all peers.
     fn bytes_in_flight(&self, rail: usize) -> usize {
         let pairs = self.peers.iter();
-        pairs.map(|(_, pair)| pair.journal(rail).bytes()).sum()
+        pairs
+            .map(|(_, pair)| pair.journals[rail].lock().bytes())
+            .sum()
     }
 
     fn look_at_ask(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
@@ -186,7 +188,7 @@ impl Failover {
         }
         for (_, pair) in self.peers.iter() {
             if pair.wired.get().is_some() {
-                let mut recovery = pair.recovery();
+                let mut recovery = pair.recovery.lock();
                 for rail in (0..self.rails().len()).filter(|&rail| pair.is_up(rail)) {
                     self.suspect(pair, &mut recovery, rail, true);
                 }

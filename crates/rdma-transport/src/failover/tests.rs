@@ -75,23 +75,27 @@ impl Side {
         self.theirs = Some(theirs.unwrap());
     }
 
-    fn put(&self, rail: usize) -> Ticket {
-        let from = LocalSlice {
+    fn put(&self, rail: u8) -> Ticket {
+        self.post(rail, &Op::put(self.source(), self.there(64)))
+    }
+
+    fn post(&self, rail: u8, op: &Op<'_>) -> Ticket {
+        let (peer, rail) = (self.peer, RailId(rail));
+        // SAFETY: both segments outlive the rails.
+        unsafe { self.rails.post(peer, rail, op, Tracking::Tracked) }.unwrap()
+    }
+
+    fn source(&self) -> LocalSlice<'_> {
+        LocalSlice {
             region: &self.region,
             offset: 0,
             bytes: 8,
-        };
-        let to = RemoteSlice {
-            region: self.theirs.as_ref().unwrap(),
-            offset: 64,
-        };
-        let (peer, rail) = (self.peer, RailId(rail as u8));
-        // SAFETY: both segments outlive the rails.
-        unsafe {
-            self.rails
-                .post(peer, rail, &Op::put(from, to), Tracking::Tracked)
         }
-        .unwrap()
+    }
+
+    fn there(&self, offset: usize) -> RemoteSlice<'_> {
+        let region = self.theirs.as_ref().unwrap();
+        RemoteSlice { region, offset }
     }
 }
 
@@ -110,13 +114,26 @@ fn sides_with(faults: &str) -> (Side, Side) {
     (a, b)
 }
 
+/// Drives both sides, and has each ask whether the other answers, until `done`.
+fn until(sides: [&Side; 2], mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        for side in sides {
+            side.rails.progress().unwrap();
+            side.rails.check(side.peer).unwrap();
+        }
+        assert!(start.elapsed() < TIME_LIMIT, "it takes for ever");
+        yield_now();
+    }
+}
+
 /// A thread chooses a lane, is held up, and goes on when that lane has failed and is being tried
 /// again: what it posts there would be in nobody's account.
 #[test]
 fn a_lane_that_failed_since_it_was_chosen_takes_no_post() {
     let (a, _b) = sides();
     let pair = a.rails.pair(a.peer).unwrap();
-    let held = pair.journal(0);
+    let held = pair.journals[0].lock();
     let chosen = AtomicBool::new(false);
     let ticket = std::thread::scope(|scope| {
         let posting = scope.spawn(|| {
@@ -133,7 +150,7 @@ fn a_lane_that_failed_since_it_was_chosen_takes_no_post() {
         posting.join().unwrap()
     });
     assert_eq!(ticket.rail, RailId(1));
-    assert!(!pair.journal(0).holds(1));
+    assert!(!pair.journals[0].lock().holds(1));
 }
 
 /// Failures are told one at a time: the lane may be in its next generation by then.
@@ -148,14 +165,7 @@ fn a_failure_told_late_ends_no_reset_lane() {
     a.rails.end_lane(lane);
     a.rails.mark_down(lane);
     assert!(!pair.is_up(0));
-    let start = Instant::now();
-    while !pair.is_up(0) {
-        for side in [&a, &b] {
-            side.rails.progress().unwrap();
-        }
-        assert!(start.elapsed() < TIME_LIMIT, "it never came back");
-        yield_now();
-    }
+    until([&a, &b], || pair.is_up(0));
     a.rails.mark_down(lane);
     assert!(pair.is_up(0));
 }
@@ -166,20 +176,10 @@ fn a_trial_that_is_never_answered_is_given_up() {
     let (a, b) = sides_with("loop0:stuck:after=1");
     let pair = a.rails.pair(a.peer).unwrap();
     let lost = a.put(0);
-    let number = || pair.recovery().lanes[0].number;
-    let start = Instant::now();
-    while number() < 2 || !a.rails.is_complete(lost).unwrap() {
-        for side in [&a, &b] {
-            side.rails.progress().unwrap();
-            side.rails.check(side.peer).unwrap();
-        }
-        assert!(
-            start.elapsed() < TIME_LIMIT,
-            "generation {} is tried for ever",
-            number()
-        );
-        yield_now();
-    }
+    let number = || pair.recovery.lock().lanes[0].number;
+    until([&a, &b], || {
+        number() >= 2 && a.rails.is_complete(lost).unwrap()
+    });
 }
 
 #[test]
@@ -201,35 +201,13 @@ fn a_peer_that_no_rail_reaches_takes_no_attention() {
 #[test]
 fn what_its_own_flag_proves_is_not_done_again() {
     let (a, b) = sides_with("loop0:mute:after=1");
-    let from = LocalSlice {
-        region: &a.region,
-        offset: 0,
-        bytes: 8,
-    };
-    let at = |offset| RemoteSlice {
-        region: a.theirs.as_ref().unwrap(),
-        offset,
-    };
     let notification = Notification {
-        word: at(128),
+        word: a.there(128),
         value: 5,
     };
-    let (rail, tracking) = (RailId(0), Tracking::Tracked);
-    let op = Op::notify(from, at(64), notification);
-    // SAFETY: both segments outlive the rails.
-    let ticket = unsafe { a.rails.post(a.peer, rail, &op, tracking) }.unwrap();
-    let start = Instant::now();
-    while !a.rails.is_complete(ticket).unwrap() {
-        for side in [&a, &b] {
-            side.rails.progress().unwrap();
-            side.rails.check(side.peer).unwrap();
-        }
-        assert!(
-            start.elapsed() < TIME_LIMIT,
-            "nothing tells that it arrived"
-        );
-        yield_now();
-    }
+    let op = Op::notify(a.source(), a.there(64), notification);
+    let ticket = a.post(0, &op);
+    until([&a, &b], || a.rails.is_complete(ticket).unwrap());
     let counters = &a.rails.statistics().rails[0];
     assert_eq!((counters.failures, counters.resent), (1, 0));
 }
