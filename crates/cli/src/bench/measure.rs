@@ -11,11 +11,11 @@ use super::job_sizes::{Job, Team};
 use super::mode::{Arrival, Mode};
 use super::operation::{Form, Operation, Place};
 use super::plan::Plan;
-use super::raw::{RawMulticast, Received};
+use super::raw::RawMulticast;
 use super::report;
 use super::row::Row;
 use super::spread;
-use super::timing::{Timing, everybodys, largest};
+use super::timing::{Block, everybodys, largest};
 use super::variant::{By, Variant};
 use super::wrong_data::WrongData;
 use crate::mpi;
@@ -249,21 +249,12 @@ impl<'a> Bench<'a> {
             self.verify(cell, side, &name)?;
         }
         if cell.mode.arrival == Arrival::Random {
-            cell.late_us = self.block(cell, &mut sides[0], LATE_CALLS)?.time_us;
+            cell.late_us = self.block(cell, &mut sides[0], LATE_CALLS)?.value;
         }
         let limits = self.plan.limits;
-        let (blocks, iterations) = limits.amount(sides.len(), |index, iterations| {
-            Ok(self.block(cell, &mut sides[index], iterations)?.time_us)
+        let (mut timings, iterations) = limits.measure(sides.len(), |index, iterations| {
+            self.block(cell, &mut sides[index], iterations)
         })?;
-        let mut timings = vec![Timing::default(); sides.len()];
-        let mut lost = vec![0; sides.len()];
-        for _ in 0..blocks {
-            for (index, side) in sides.iter_mut().enumerate() {
-                let block = self.block(cell, side, iterations)?;
-                timings[index].blocks_us.push(block.time_us);
-                lost[index] += block.lost;
-            }
-        }
         let after = counts();
         let host = timings.remove(0);
         let mut rows = Vec::new();
@@ -274,7 +265,7 @@ impl<'a> Bench<'a> {
                 _ => None,
             };
             let (iterations, lost) = match &sides[1 + index] {
-                Side::Raw(raw) => (iterations.min(raw.most(cell.bytes)?), Some(lost[1 + index])),
+                Side::Raw(raw) => (iterations.min(raw.most(cell.bytes)?), Some(ferrorail.lost)),
                 Side::Mpi(_) => (iterations, None),
             };
             let variant = contender.variant.as_ref();
@@ -310,7 +301,7 @@ impl<'a> Bench<'a> {
         cell: &mut Cell<'_>,
         side: &mut Side<'_, '_>,
         iterations: u32,
-    ) -> Result<Received> {
+    ) -> Result<Block> {
         let call = match side {
             Side::Mpi(function) => *function,
             Side::Raw(raw) => {
@@ -335,10 +326,7 @@ impl<'a> Bench<'a> {
         }
         let calls = start.elapsed().saturating_sub(prepared);
         let mine = calls.as_secs_f64() * 1e6 / f64::from(iterations);
-        Ok(Received {
-            time_us: largest(self.host, comm, mine)?,
-            lost: 0,
-        })
+        largest(self.host, comm, mine).map(Block::of)
     }
 
     /// Calls once and compares every byte, at every rank.

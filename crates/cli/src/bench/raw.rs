@@ -7,7 +7,7 @@
 use super::buffers::{Buffers, Pool};
 use super::job_sizes::Team;
 use super::shared::exchange;
-use super::timing::everybodys;
+use super::timing::{Block, everybodys};
 use anyhow::{Context, Result, bail};
 use ferrorail_base::RailId;
 use ferrorail_base::config;
@@ -39,14 +39,6 @@ pub struct RawMulticast<'a> {
     depth: usize,
     /// Number of the last block.
     block: u32,
-}
-
-/// What came of a block.
-pub struct Received {
-    /// µs per broadcast of the slowest rank, up to the last datagram that it received.
-    pub time_us: f64,
-    /// Datagrams that ranks did not receive.
-    pub lost: u64,
 }
 
 impl<'a> RawMulticast<'a> {
@@ -136,15 +128,15 @@ impl<'a> RawMulticast<'a> {
         bytes.div_ceil(self.chunk).max(1)
     }
 
-    /// So many broadcasts of `bytes` after a barrier, out of and into the receive buffers from
-    /// `first_pair` on. Collective.
+    /// So many broadcasts of `bytes` after a barrier, out of and into the receive buffers from `first_pair` on: the
+    /// time of the slowest rank up to the last datagram that it received. Collective.
     pub fn broadcast(
         &mut self,
         iterations: u32,
         bytes: usize,
         buffers: &mut Buffers<'_>,
         first_pair: usize,
-    ) -> Result<Received> {
+    ) -> Result<Block> {
         self.block += 1;
         self.host.barrier(self.team.comm)?;
         let start = Instant::now();
@@ -158,9 +150,10 @@ impl<'a> RawMulticast<'a> {
         };
         let mine = (end - start).as_secs_f64() * 1e6 / f64::from(iterations);
         let all = everybodys(self.host, self.team.comm, [mine, lost as f64])?;
-        Ok(Received {
-            time_us: all.iter().map(|both| both[0]).fold(0.0, f64::max),
+        let slowest_us = all.iter().map(|both| both[0]).fold(0.0, f64::max);
+        Ok(Block {
             lost: all.iter().map(|both| both[1]).sum::<f64>() as u64,
+            ..Block::of(slowest_us)
         })
     }
 

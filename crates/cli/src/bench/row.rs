@@ -42,9 +42,6 @@ pub struct Row {
 impl Row {
     /// Of `algorithm`, which took so many µs, and the host's 2.
     pub fn measured(name: &str, bytes: usize, algorithm: &str, us: f64) -> Self {
-        let timing = |us| Timing {
-            blocks_us: vec![us],
-        };
         Self {
             operation: Operation::named(name).unwrap(),
             mode: Mode::PLAIN,
@@ -57,8 +54,8 @@ impl Row {
             forwarded: false,
             multicasts: None,
             lost: None,
-            ferrorail: timing(us),
-            host: timing(2.0),
+            ferrorail: Timing::of(&[us]),
+            host: Timing::of(&[2.0]),
             bound_us: None,
         }
     }

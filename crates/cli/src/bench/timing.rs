@@ -23,22 +23,22 @@ pub struct Limits {
 
 impl Limits {
     /// Blocks per implementation and calls per block that fit into the budget. `block` runs so many
-    /// calls of one of `implementations`, which warms it up, and says how many µs each took, the
-    /// same number at every rank.
-    pub fn amount(
+    /// calls of one of `implementations`, which warms it up; what it says is the same at every rank.
+    fn amount(
         &self,
         implementations: usize,
-        mut block: impl FnMut(usize, u32) -> Result<f64>,
+        block: &mut impl FnMut(usize, u32) -> Result<Block>,
     ) -> Result<(u32, u32)> {
         let budget_us = self.budget.as_secs_f64() * 1e6;
         let share_us = budget_us / 10.0 / f64::from(WARM_UPS) / implementations as f64;
         let mut round_us = f64::MIN_POSITIVE;
         for index in 0..implementations {
             // The first calls connect ranks, which may take longer than all the others together.
-            let mut call_us = block(index, 1)?;
+            let mut call_us = block(index, 1)?.elapsed_us;
             for _ in 0..WARM_UPS {
                 let affordable = (share_us / call_us.max(0.01)) as u32;
-                call_us = call_us.min(block(index, affordable.clamp(1, WARM_UP))?);
+                let block = block(index, affordable.clamp(1, WARM_UP))?;
+                call_us = call_us.min(block.elapsed_us);
             }
             round_us += call_us;
         }
@@ -52,20 +52,45 @@ impl Limits {
         })
     }
 
-    /// Blocks of each of `implementations`, by turns, and calls per block; `block` as in [`Limits::amount`].
+    /// Blocks of each of `implementations`, by turns, and calls per block. `block` runs so many calls of one of
+    /// them, and says the same at every rank.
     pub fn measure(
         &self,
         implementations: usize,
-        mut block: impl FnMut(usize, u32) -> Result<f64>,
+        mut block: impl FnMut(usize, u32) -> Result<Block>,
     ) -> Result<(Vec<Timing>, u32)> {
         let (blocks, iterations) = self.amount(implementations, &mut block)?;
         let mut timings = vec![Timing::default(); implementations];
         for _ in 0..blocks {
             for (index, timing) in timings.iter_mut().enumerate() {
-                timing.blocks_us.push(block(index, iterations)?);
+                let block = block(index, iterations)?;
+                timing.blocks_us.push(block.value);
+                timing.lost += block.lost;
             }
         }
         Ok((timings, iterations))
+    }
+}
+
+/// What came of one block of iterations.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// What is shown of it.
+    pub value: f64,
+    /// µs that an iteration took.
+    pub elapsed_us: f64,
+    /// Datagrams that ranks did not receive.
+    pub lost: u64,
+}
+
+impl Block {
+    /// Of which the time is shown, and that lost nothing.
+    pub fn of(us: f64) -> Self {
+        Self {
+            value: us,
+            elapsed_us: us,
+            lost: 0,
+        }
     }
 }
 
@@ -77,6 +102,19 @@ impl Limits {
 pub struct Timing {
     /// In the order measured.
     pub blocks_us: Vec<f64>,
+    /// Datagrams that ranks did not receive in any of them.
+    pub lost: u64,
+}
+
+#[cfg(test)]
+impl Timing {
+    /// Of blocks that took so long.
+    pub fn of(blocks_us: &[f64]) -> Self {
+        Self {
+            blocks_us: blocks_us.to_vec(),
+            lost: 0,
+        }
+    }
 }
 
 impl Timing {
@@ -84,6 +122,7 @@ impl Timing {
     pub fn scaled(&self, factor: f64) -> Self {
         Self {
             blocks_us: self.blocks_us.iter().map(|us| us * factor).collect(),
+            ..*self
         }
     }
 
@@ -172,10 +211,10 @@ mod tests {
         };
         let mut calls = [0; 2];
         let (blocks, iterations) = limits
-            .amount(2, |index, iterations| {
+            .amount(2, &mut |index, iterations| {
                 calls[index] += iterations;
                 let connecting = calls[index] <= 2;
-                Ok(if connecting { 50_000.0 } else { 100.0 })
+                Ok(Block::of(if connecting { 50_000.0 } else { 100.0 }))
             })
             .unwrap();
         assert_eq!((blocks, iterations), (10, 150));
@@ -184,12 +223,9 @@ mod tests {
 
     #[test]
     fn median_and_minimum() {
-        let timing = |blocks_us: &[f64]| Timing {
-            blocks_us: blocks_us.to_vec(),
-        };
-        assert_eq!(timing(&[3.0, 1.0, 9.0]).median_us(), 3.0);
-        assert_eq!(timing(&[3.0, 1.0, 9.0, 4.0]).median_us(), 3.5);
-        assert_eq!(timing(&[3.0, 1.0, 9.0]).min_us(), 1.0);
-        assert!(timing(&[]).median_us().is_nan());
+        assert_eq!(Timing::of(&[3.0, 1.0, 9.0]).median_us(), 3.0);
+        assert_eq!(Timing::of(&[3.0, 1.0, 9.0, 4.0]).median_us(), 3.5);
+        assert_eq!(Timing::of(&[3.0, 1.0, 9.0]).min_us(), 1.0);
+        assert!(Timing::of(&[]).median_us().is_nan());
     }
 }

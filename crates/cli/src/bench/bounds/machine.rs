@@ -186,9 +186,7 @@ mod tests {
     use super::*;
 
     fn bounds() -> Bounds {
-        let timing = |us: f64| Timing {
-            blocks_us: vec![3.0 * us, us, 2.0 * us],
-        };
+        let timing = |us: f64| Timing::of(&[3.0 * us, us, 2.0 * us]);
         let both = |us: f64| [timing(us / 16.0), timing(us)];
         Bounds {
             cores: Some(4),

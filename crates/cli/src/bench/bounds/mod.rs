@@ -10,7 +10,7 @@ pub use machine::Bounds;
 
 use super::job_sizes::{Job, Team};
 use super::shared;
-use super::timing::{Limits, Timing, everybodys};
+use super::timing::{Block, Limits, Timing, everybodys};
 use anyhow::{Context, Result};
 use ferrorail_base::ProcessId;
 use ferrorail_engine::raw::{cores_of, process_id};
@@ -88,9 +88,10 @@ fn of_pair(host: &Host, team: Team, other: ProcessId) -> Result<Found> {
     let switches = both(pins)?;
 
     let mut timed = |act: &mut dyn FnMut(&mut Pair, usize) -> Result<Duration>| -> Result<Timing> {
-        let block = |_: usize, iterations: u32| -> Result<f64> {
+        let block = |_: usize, iterations: u32| -> Result<Block> {
             let longer = pair.longer(|pair| act(pair, iterations as usize))?;
-            Ok(longer.as_secs_f64() * 1e6 / f64::from(iterations))
+            let us = longer.as_secs_f64() * 1e6 / f64::from(iterations);
+            Ok(Block::of(us))
         };
         let (mut timings, _) = LIMITS.measure(1, block)?;
         Ok(timings.pop().unwrap_or_default())

@@ -10,7 +10,7 @@ use super::window::{Implementation, Window};
 use super::{Baseline, Plan};
 use crate::bench::buffers::Pool;
 use crate::bench::instance::Instance;
-use crate::bench::timing::{Timing, everybodys};
+use crate::bench::timing::{Block, Timing, everybodys};
 use crate::bench::wrong_data::WrongData;
 use crate::mpi;
 use anyhow::{Context as _, Result, bail};
@@ -42,14 +42,6 @@ struct Driver<'a> {
     size: u32,
     burst: usize,
     round: u64,
-}
-
-/// What is measured of one cell on one implementation.
-struct Block {
-    /// The figure's value.
-    value: f64,
-    /// µs that an iteration took.
-    elapsed_us: f64,
 }
 
 /// Lengths of windows and buffers of a figure.
@@ -319,17 +311,15 @@ impl<'a> Driver<'a> {
             instances.map(Instance::forwarded_in_all).collect()
         };
         let before = forwarded();
-        let (blocks, iterations) = self
+        let (measured, iterations) = self
             .plan
             .limits
-            .amount(offered.len(), |index, iterations| {
-                Ok(block(offered[index], iterations)?.elapsed_us)
+            .measure(offered.len(), |index, iterations| {
+                block(offered[index], iterations)
             })?;
         let mut timings = vec![Timing::default(); sides.len()];
-        for _ in 0..blocks {
-            for &side in &offered {
-                timings[side].blocks_us.push(block(side, iterations)?.value);
-            }
+        for (&side, timing) in offered.iter().zip(measured) {
+            timings[side] = timing;
         }
         let after = forwarded();
         let others = timings.split_off(before.len());
@@ -378,6 +368,7 @@ impl<'a> Driver<'a> {
                 Kind::Time | Kind::Burst => values().fold(f64::NEG_INFINITY, f64::max),
             },
             elapsed_us: all.iter().map(|both| both[1]).fold(0.0, f64::max),
+            lost: 0,
         })
     }
 }

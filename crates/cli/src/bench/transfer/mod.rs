@@ -9,7 +9,7 @@ mod report;
 
 use super::figures::{Figure, Transfer, What};
 use super::job_sizes::{Job, Team};
-use super::timing::{Limits, Timing, largest};
+use super::timing::{Block, Limits, Timing, largest};
 use super::wrong_data::WrongData;
 use super::{Args, BUDGET_OF_FIGURE};
 use anyhow::{Result, bail};
@@ -175,13 +175,13 @@ fn measure(
             format!("{name}: wrong data for {bytes} bytes at rank {first}")
         })?;
     }
-    let block = |index: usize, iterations: u32| -> Result<f64> {
+    let block = |index: usize, iterations: u32| -> Result<Block> {
         let &(_, transfer) = curves[index];
         host.barrier(team.comm)?;
         let start = Instant::now();
         carrier.carry(transfer, bytes, iterations as usize)?;
         let mine = start.elapsed().as_secs_f64() * 1e6 / f64::from(iterations);
-        largest(host, team.comm, mine)
+        largest(host, team.comm, mine).map(Block::of)
     };
     let (timings, iterations) = plan.limits.measure(curves.len(), block)?;
     let rows = curves.into_iter().zip(timings);
