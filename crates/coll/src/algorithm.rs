@@ -149,47 +149,39 @@ impl Algorithm {
         }
     }
 
-    pub(crate) const fn about(self, description: &'static str) -> Self {
-        Self {
-            description,
-            ..self
-        }
+    pub(crate) const fn about(mut self, description: &'static str) -> Self {
+        self.description = description;
+        self
     }
 
-    pub(crate) const fn zero_copy(self) -> Self {
-        Self {
-            protocols: EITHER,
-            ..self
-        }
+    pub(crate) const fn zero_copy(mut self) -> Self {
+        self.protocols = EITHER;
+        self
     }
 
-    pub(crate) const fn smp_aware(self) -> Self {
-        Self {
-            smp_aware: true,
-            ..self
-        }
+    pub(crate) const fn smp_aware(mut self) -> Self {
+        self.smp_aware = true;
+        self
     }
 
-    pub(crate) const fn cut(self, cut: Cut) -> Self {
-        Self { cut, ..self }
+    pub(crate) const fn cut(mut self, cut: Cut) -> Self {
+        self.cut = cut;
+        self
     }
 
-    pub(crate) const fn rank_order(self, rank_order: RankOrder) -> Self {
-        Self { rank_order, ..self }
+    pub(crate) const fn rank_order(mut self, rank_order: RankOrder) -> Self {
+        self.rank_order = rank_order;
+        self
     }
 
-    pub(crate) const fn multicast(self) -> Self {
-        Self {
-            multicast: true,
-            ..self
-        }
+    pub(crate) const fn multicast(mut self) -> Self {
+        self.multicast = true;
+        self
     }
 
-    pub(crate) const fn all_pairs(self) -> Self {
-        Self {
-            all_pairs: true,
-            ..self
-        }
+    pub(crate) const fn all_pairs(mut self) -> Self {
+        self.all_pairs = true;
+        self
     }
 
     /// Of a reduction that combines the ranks of each node first.
