@@ -21,12 +21,27 @@
 //!
 //! Jumps exist for x86-64 and AArch64 Linux. Elsewhere the libraries are linked as usual.
 
-mod symbols;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
-mod table;
+mod symbols;
+
+/// Linked as usual: the dynamic linker has loaded them or the program has not started.
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+mod symbols {
+    pub mod verbs {
+        /// Nothing to do.
+        pub fn load() -> Result<(), crate::DelayLoadError> {
+            Ok(())
+        }
+    }
+    pub use verbs as hwloc;
+    pub use verbs as rdmacm;
+}
 
 /// Why a library cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,13 +2,11 @@
 //!
 //! One list per library, in alphabetical order. `nm -u` of the crates' rlibs tells what they refer to.
 
+mod table;
+
 /// libibverbs, which `ibverbs` and `rdma-sys` link.
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
 pub mod verbs {
-    crate::table::delay_load! {
+    super::table::delay_load! {
         "libibverbs.so.1" since "32 (rdma-core)";
         Required {
             _ibv_query_gid_table
@@ -53,12 +51,8 @@ pub mod verbs {
 }
 
 /// librdmacm, which `rdma-sys` links.
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
 pub mod rdmacm {
-    crate::table::delay_load! {
+    super::table::delay_load! {
         "librdmacm.so.1" since "1.2 (rdma-core)";
         Required {
             rdma_ack_cm_event
@@ -76,12 +70,8 @@ pub mod rdmacm {
 }
 
 /// libhwloc, which `hwloc2` links.
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
 pub mod hwloc {
-    crate::table::delay_load! {
+    super::table::delay_load! {
         "libhwloc.so.15" since "2.0";
         Required {
             hwloc_bitmap_alloc
@@ -130,25 +120,3 @@ pub mod hwloc {
         Optional {}
     }
 }
-
-/// Linked as usual: the dynamic linker has loaded it or the program has not started.
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-)))]
-pub mod verbs {
-    /// Nothing to do.
-    pub fn load() -> Result<(), crate::DelayLoadError> {
-        Ok(())
-    }
-}
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-)))]
-pub use verbs as hwloc;
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-)))]
-pub use verbs as rdmacm;

@@ -116,7 +116,7 @@ pub(crate) use jump;
 macro_rules! delay_load {
     ($library:literal since $version_min:literal; $($presence:ident { $($symbol:ident)* })*) => {
         use crate::DelayLoadError;
-        use crate::table::{Description, Presence, Slots, jump};
+        use crate::symbols::table::{Description, Presence, Slots, jump};
 
         const SYMBOLS: &[(&str, Presence)] =
             &[$($((stringify!($symbol), Presence::$presence),)*)*];
@@ -134,7 +134,7 @@ macro_rules! delay_load {
                 version_min: $version_min,
                 symbols,
             };
-            crate::table::load(&ONCE, &SLOTS, &description)
+            crate::symbols::table::load(&ONCE, &SLOTS, &description)
         }
 
         // The assembler counts: `.Lferrorail_slot` is the current symbol's offset in the table.
