@@ -4,8 +4,8 @@
 //! shares with Intel MPI, MVAPICH and Cray MPI, and the standard one of MPI 5.0 (chapter 20).
 //!
 //! * [`AbiKind`]: detection, which needs no `MPI_Init`;
-//! * [`WindowConstants`]: what one-sided communication has of its own;
-//! * [`Constants`]: sentinels, special ranks, status layout, error classes;
+//! * [`Constants`]: sentinels, special ranks, error classes; [`WindowConstants`]: what one-sided communication has
+//!   of its own;
 //! * [`Comm`], [`Datatype`], …: handles as the host's own register values, [`Predefined`] ones;
 //! * [`DatatypeTable`]: bytes of predefined datatypes, in a few instructions;
 //! * [`HandleTable`]: any facts by handle, as fast; [`PREDEFINED_OPERATIONS`]: what to reduce with;
@@ -30,10 +30,9 @@ mod host;
 mod kind;
 mod library;
 mod operation;
-mod window;
 
 pub use combiner::Combiner;
-pub use constants::{Constants, ErrorClasses, StatusLayout};
+pub use constants::{Constants, ErrorClasses, WindowConstants, WindowErrors};
 pub use datatype::{DatatypeTable, PREDEFINED_DATATYPES, PredefinedDatatype};
 pub use functions::{
     CommCopyFn, CommDeleteFn, Functions, RequestCancelFn, RequestFreeFn, RequestQueryFn,
@@ -46,4 +45,3 @@ pub use host::{
 pub use kind::AbiKind;
 pub use library::Library;
 pub use operation::{HandleTable, PREDEFINED_OPERATIONS, PredefinedOperation};
-pub use window::{WindowConstants, WindowErrors};

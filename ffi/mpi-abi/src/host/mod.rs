@@ -278,7 +278,7 @@ impl Host {
     /// # Errors
     /// The library's.
     pub fn init(&self) -> Result<bool, MpiError> {
-        let multiple = self.constants().thread_levels[3];
+        let multiple = self.constants().thread_multiple;
         let mut provided = 0;
         let null = std::ptr::null_mut();
         // SAFETY: null argument pointers are allowed since MPI 2.0.
