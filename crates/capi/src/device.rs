@@ -1,9 +1,8 @@
 //! Whether buffers of this process may lie in the memory of a device (GPU), which no CPU can touch.
 //! Only a host MPI that knows such memory takes it (`docs/design/0022-device-memory.md`).
 
-use ferrorail_mpi_abi::Host;
-use libc::{c_int, c_void};
-use std::ffi::CStr;
+use ferrorail_mpi_abi::{Host, find_loaded, name_of};
+use libc::c_int;
 
 /// How the names of drivers and run-time libraries begin: CUDA, HIP, Level Zero.
 const LIBRARIES: [&[u8]; 5] = [
@@ -29,29 +28,12 @@ pub fn memory_possible(host: &Host) -> bool {
 
 fn says_yes(host: &Host, name: &str) -> bool {
     type Query = unsafe extern "C" fn() -> c_int;
-    let Some(address) = host.function(name) else {
-        return false;
-    };
     // SAFETY: both projects define this signature for these names, and allow the call at any time.
-    unsafe { std::mem::transmute::<*mut c_void, Query>(address.as_ptr())() == 1 }
+    unsafe { (host.function_as::<Query>(name)).is_some_and(|query| query() == 1) }
 }
 
 fn driver_is_loaded() -> bool {
-    unsafe extern "C" fn look(
-        info: *mut libc::dl_phdr_info,
-        _bytes: usize,
-        _none: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the loader passes a live entry.
-        let name = unsafe { (*info).dlpi_name };
-        if name.is_null() {
-            return 0;
-        }
-        // SAFETY: the loader's own string.
-        c_int::from(is_driver(unsafe { CStr::from_ptr(name) }.to_bytes()))
-    }
-    // SAFETY: `look` takes no argument of ours.
-    unsafe { libc::dl_iterate_phdr(Some(look), std::ptr::null_mut()) != 0 }
+    find_loaded(|info| is_driver(name_of(info).to_bytes()).then_some(())).is_some()
 }
 
 fn is_driver(path: &[u8]) -> bool {

@@ -6,10 +6,10 @@ mod number;
 use crate::datatype::{self, Elements};
 use crate::local_reduction::HostOperation;
 use crate::session::Session;
-use ferrorail_base::sync::{Mutex, MutexGuard};
+use ferrorail_base::sync::Mutex;
 use ferrorail_engine::{Combine, Reducer};
 use ferrorail_mpi_abi::{
-    Datatype, HandleTable, Op, PREDEFINED_DATATYPES, PREDEFINED_OPERATIONS, PredefinedOperation,
+    Datatype, HandleTable, Op, PREDEFINED_DATATYPES, PREDEFINED_OPERATIONS, PredefinedHandle,
 };
 use ferrorail_reduce::{Group, Kernel, Number, Operator, kernel};
 use number::{is_comparable, number_of};
@@ -65,30 +65,26 @@ impl Operations {
         let host = session.host();
         let operators: Vec<_> = PREDEFINED_OPERATIONS
             .iter()
-            .filter_map(|operation| {
-                let Op(handle) = host.operation_named(operation)?;
-                Some((handle, operator_of(operation)))
-            })
+            .filter_map(|operation| Some((host.handle_named(operation)?, operator_of(operation))))
             .collect();
-        let numbers: Vec<_> = PREDEFINED_DATATYPES
-            .iter()
-            .filter_map(|predefined| {
-                let datatype = host.datatype_named(predefined)?;
-                let layout = datatype::layout(session, datatype)?;
-                Some((datatype.0, number_of(predefined, layout.bytes)?))
-            })
-            .collect();
-        let comparable: Vec<_> = PREDEFINED_DATATYPES
-            .iter()
-            .filter(|predefined| is_comparable(predefined.name))
-            .filter_map(|predefined| {
-                let datatype = host.datatype_named(predefined)?;
-                Some((datatype.0, datatype::layout(session, datatype)?.bytes))
-            })
-            .collect();
+        let (mut numbers, mut comparable) = (Vec::new(), Vec::new());
+        for predefined in PREDEFINED_DATATYPES {
+            let Some(handle) = host.handle_named(predefined) else {
+                continue;
+            };
+            let Some(layout) = datatype::layout(session, Datatype(handle)) else {
+                continue;
+            };
+            if let Some(number) = number_of(predefined, layout.bytes) {
+                numbers.push((handle, number));
+            }
+            if is_comparable(predefined.name) {
+                comparable.push((handle, layout.bytes));
+            }
+        }
         let named = |name: &str| {
             let operation = PREDEFINED_OPERATIONS.iter().find(|op| op.name == name)?;
-            host.operation_named(operation)
+            host.handle_named(operation).map(Op)
         };
         Self {
             replace: named("MPI_REPLACE"),
@@ -100,21 +96,21 @@ impl Operations {
         }
     }
 
+    /// The loop for `operator` on elements of `datatype`, if ferrorail has one.
+    #[inline]
+    fn kernel(&self, operator: Operator, datatype: Datatype) -> Option<Kernel> {
+        let (group, number) = self.numbers.get(datatype.0)?;
+        kernel(operator, number).filter(|_| group.permits(operator))
+    }
+
     /// `op` on `elements`; `None` if the host, too, refuses it.
     #[inline]
     pub fn find(&self, session: &Session, op: Op, elements: &Elements) -> Option<Operation> {
         let Some(operator) = self.operators.get(op.0) else {
             return defined_by_program(session, op);
         };
-        let operator = operator?;
-        let number = self.numbers.get(elements.datatype.0);
-        let own = number.filter(|(group, _)| group.permits(operator));
-        match own.and_then(|(_, number)| kernel(operator, number)) {
-            Some(kernel) => Some(Operation {
-                op,
-                commutes: true,
-                kernel: Some(kernel),
-            }),
+        match self.kernel(operator?, elements.datatype) {
+            Some(kernel) => Some(Operation::of(op, kernel)),
             None => self.computed_by_host(session, op, elements),
         }
     }
@@ -125,23 +121,22 @@ impl Operations {
         self.comparable.get(datatype.0)
     }
 
-    /// What `op` does in an accumulation of elements of `datatype`, if ferrorail has a loop for that.
+    /// What `op` does in an accumulation, if that is no operation.
     #[inline]
-    pub fn plain(&self, op: Op, datatype: Datatype) -> Option<Accumulation> {
+    fn moved(&self, op: Op) -> Option<Accumulation> {
         if Some(op) == self.replace {
             return Some(Accumulation::Replace);
         }
-        if Some(op) == self.no_op {
-            return Some(Accumulation::Keep);
-        }
-        let operator = self.operators.get(op.0)??;
-        let (group, number) = self.numbers.get(datatype.0)?;
-        let kernel = kernel(operator, number).filter(|_| group.permits(operator))?;
-        Some(Accumulation::Operation(Operation {
-            op,
-            commutes: true,
-            kernel: Some(kernel),
-        }))
+        (Some(op) == self.no_op).then_some(Accumulation::Keep)
+    }
+
+    /// What `op` does in an accumulation of elements of `datatype`, if ferrorail has a loop for that.
+    #[inline]
+    pub fn plain(&self, op: Op, datatype: Datatype) -> Option<Accumulation> {
+        self.moved(op).or_else(|| {
+            let kernel = self.kernel(self.operators.get(op.0)??, datatype)?;
+            Some(Accumulation::Operation(Operation::of(op, kernel)))
+        })
     }
 
     /// What `op` does in an accumulation of `elements`, of a predefined type. `None` if it may not
@@ -152,11 +147,8 @@ impl Operations {
         op: Op,
         elements: &Elements,
     ) -> Option<Accumulation> {
-        if Some(op) == self.replace {
-            return Some(Accumulation::Replace);
-        }
-        if Some(op) == self.no_op {
-            return Some(Accumulation::Keep);
+        if let Some(moved) = self.moved(op) {
+            return Some(moved);
         }
         self.operators.get(op.0)?;
         if elements.count == 0 {
@@ -177,13 +169,13 @@ impl Operations {
         elements: &Elements,
     ) -> Option<Operation> {
         let datatype = elements.datatype;
-        let known = self.accepted().get(&(op, datatype)).copied();
+        let known = self.accepted.lock().get(&(op, datatype)).copied();
         let accepted = known.unwrap_or_else(|| {
             let accepted = host_accepts(session, op, datatype);
             // Handles of other types may come to mean something else.
             let envelope = session.host().type_envelope(datatype);
             if envelope.is_ok_and(|envelope| envelope.combiner.is_predefined()) {
-                self.accepted().insert((op, datatype), accepted);
+                self.accepted.lock().insert((op, datatype), accepted);
             }
             accepted
         });
@@ -192,10 +184,6 @@ impl Operations {
             commutes: true,
             kernel: None,
         })
-    }
-
-    fn accepted(&self) -> MutexGuard<'_, HashMap<(Op, Datatype), bool>> {
-        self.accepted.lock()
     }
 }
 
@@ -230,6 +218,16 @@ fn host_accepts(session: &Session, op: Op, datatype: Datatype) -> bool {
 }
 
 impl Operation {
+    /// A predefined one that `kernel` computes.
+    #[inline]
+    fn of(op: Op, kernel: Kernel) -> Self {
+        Self {
+            op,
+            commutes: true,
+            kernel: Some(kernel),
+        }
+    }
+
     /// Whether operands may change places.
     pub fn commutes(&self) -> bool {
         self.commutes
@@ -265,7 +263,7 @@ impl Operation {
     }
 }
 
-fn operator_of(operation: &PredefinedOperation) -> Option<Operator> {
+fn operator_of(operation: &PredefinedHandle) -> Option<Operator> {
     Some(match operation.name {
         "MPI_MAX" => Operator::Max,
         "MPI_MIN" => Operator::Min,
@@ -290,10 +288,8 @@ mod tests {
     #[test]
     fn every_predefined_operation_is_known() {
         for operation in PREDEFINED_OPERATIONS {
-            assert_eq!(
-                operator_of(operation).is_some(),
-                operation.is_for_collectives()
-            );
+            let is_for_collectives = !["MPI_REPLACE", "MPI_NO_OP"].contains(&operation.name);
+            assert_eq!(operator_of(operation).is_some(), is_for_collectives);
         }
     }
 

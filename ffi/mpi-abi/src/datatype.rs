@@ -1,34 +1,12 @@
 //! Predefined datatypes: their handles in each interface, and their bytes without a library call.
 
-use crate::{AbiKind, Datatype, Host};
+use crate::handle::predefined_handles;
+use crate::{AbiKind, Datatype, HandleTable, Host};
 use libc::{c_int, c_long, c_longlong, c_short};
 
-/// One predefined datatype in every interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PredefinedDatatype {
-    /// The standard's name.
-    pub name: &'static str,
-    /// Open MPI's object; empty where it has none.
-    pub open_mpi: &'static str,
-    /// MPICH's handle; 0 where it has none.
-    pub mpich: u32,
-    /// MPI-5 handle; 0 where it has none.
-    pub standard: u32,
-}
-
-macro_rules! datatypes {
-    ($($name:literal, $open_mpi:literal, $mpich:literal, $standard:literal;)*) => {
-        /// The predefined datatypes of MPI 4.1 (section 3.2.2, 5.1.5) except `MPI_DATATYPE_NULL`.
-        pub const PREDEFINED_DATATYPES: &[PredefinedDatatype] = &[$(PredefinedDatatype {
-            name: $name,
-            open_mpi: $open_mpi,
-            mpich: $mpich,
-            standard: $standard,
-        }),*];
-    };
-}
-
-datatypes! {
+predefined_handles! {
+    /// The predefined datatypes of MPI 4.1 (section 3.2.2, 5.1.5) except `MPI_DATATYPE_NULL`.
+    PREDEFINED_DATATYPES:
     "MPI_AINT", "ompi_mpi_aint", 0x4c00_0843, 0x201;
     "MPI_COUNT", "ompi_mpi_count", 0x4c00_0845, 0x202;
     "MPI_OFFSET", "ompi_mpi_offset", 0x4c00_0844, 0x203;
@@ -103,19 +81,20 @@ datatypes! {
     "MPI_2DOUBLE_COMPLEX", "ompi_mpi_2dblcplex", 0, 0;
 }
 
-const SLOTS: usize = 256;
+/// Values of a handle's lowest byte.
+const BYTES: usize = 256;
 
 /// Bytes of those predefined datatypes whose elements lie one after another without gaps.
 ///
 /// Lookup takes a few instructions; what is not found needs [`Host::type_layout`].
 #[derive(Debug)]
 pub enum DatatypeTable {
-    /// Handles are addresses: a hash table with linear probing.
-    OpenMpi(Box<[(usize, u32); SLOTS]>),
+    /// Handles are addresses.
+    OpenMpi(HandleTable<u32>),
     /// The handle holds the size.
     Mpich,
     /// Indexed by the handle's lowest byte; all handles are below 0x300.
-    Standard(Box<[u8; SLOTS]>),
+    Standard(Box<[u8; BYTES]>),
 }
 
 impl DatatypeTable {
@@ -126,13 +105,13 @@ impl DatatypeTable {
             AbiKind::Standard => Self::Standard(Box::new(standard_sizes())),
             AbiKind::OpenMpi => {
                 let dense = PREDEFINED_DATATYPES.iter().filter_map(|datatype| {
-                    let handle = host.datatype_named(datatype)?;
-                    let layout = host.type_layout(handle).ok()?;
+                    let handle = host.handle_named(datatype)?;
+                    let layout = host.type_layout(Datatype(handle)).ok()?;
                     let bytes = u32::try_from(layout.bytes).ok()?;
                     (layout.is_dense() && layout.true_lower_bound == 0 && bytes > 0)
-                        .then_some((handle.0, bytes))
+                        .then_some((handle, bytes))
                 });
-                Self::OpenMpi(Box::new(hashed(dense)))
+                Self::OpenMpi(HandleTable::new(&dense.collect::<Vec<_>>()))
             }
         }
     }
@@ -146,16 +125,7 @@ impl DatatypeTable {
                 let bytes = *sizes.get(datatype.0.wrapping_sub(0x200))?;
                 (bytes != 0).then_some(bytes as usize)
             }
-            Self::OpenMpi(table) => {
-                let mut slot = slot_of(datatype.0);
-                loop {
-                    match table[slot] {
-                        (0, _) => return None,
-                        (handle, bytes) if handle == datatype.0 => return Some(bytes as usize),
-                        _ => slot = (slot + 1) % SLOTS,
-                    }
-                }
-            }
+            Self::OpenMpi(table) => table.get(datatype.0).map(|bytes| bytes as usize),
         }
     }
 }
@@ -170,27 +140,10 @@ fn mpich_bytes(handle: usize) -> Option<usize> {
     (bytes != 0).then_some(bytes)
 }
 
-#[inline]
-fn slot_of(handle: usize) -> usize {
-    (handle as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 56
-}
-
-fn hashed(dense: impl Iterator<Item = (usize, u32)>) -> [(usize, u32); SLOTS] {
-    let mut table = [(0, 0); SLOTS];
-    for (handle, bytes) in dense {
-        let mut slot = slot_of(handle);
-        while table[slot].0 != 0 && table[slot].0 != handle {
-            slot = (slot + 1) % SLOTS;
-        }
-        table[slot] = (handle, bytes);
-    }
-    table
-}
-
 /// Sizes by the lowest byte of an MPI-5 handle. The C compiler's own types have the sizes it gives
 /// them; sized types have theirs in the handle (MPI 5.0, section 20.3). Fortran's default types
 /// and `long double` are left to the library.
-fn standard_sizes() -> [u8; SLOTS] {
+fn standard_sizes() -> [u8; BYTES] {
     let of_compiler = [
         ("MPI_AINT", size_of::<isize>()),
         ("MPI_COUNT", 8),
@@ -216,7 +169,7 @@ fn standard_sizes() -> [u8; SLOTS] {
         ("MPI_CXX_BOOL", 1),
         ("MPI_WCHAR", size_of::<libc::wchar_t>()),
     ];
-    let mut sizes = [0; SLOTS];
+    let mut sizes = [0; BYTES];
     for datatype in PREDEFINED_DATATYPES
         .iter()
         .filter(|datatype| datatype.standard != 0)
@@ -263,18 +216,6 @@ mod tests {
         for handle in [0, 1, 0x101, 0x300, 0x0055_5555_5555_5020] {
             assert_eq!(bytes(handle), None);
         }
-    }
-
-    #[test]
-    fn a_full_enough_hash_table_finds_all_and_only_its_own() {
-        let handle = |i: usize| 0x7f00_1234_0000 + 512 * i;
-        let table =
-            DatatypeTable::OpenMpi(Box::new(hashed((0..80).map(|i| (handle(i), 1 + i as u32)))));
-        for i in 0..80 {
-            assert_eq!(table.dense_bytes(Datatype(handle(i))), Some(1 + i));
-            assert_eq!(table.dense_bytes(Datatype(handle(i) + 8)), None);
-        }
-        assert_eq!(table.dense_bytes(Datatype(0)), None);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use crate::library::Library;
 use crate::{Comm, Datatype, Group, Info, Op, Request, Win};
 use libc::{c_char, c_double, c_int, c_void};
 
-/// `MPI_Comm_copy_attr_function`.
-pub type CommCopyFn = unsafe extern "C" fn(
-    comm: usize,
+/// `MPI_Comm_copy_attr_function`, `MPI_Type_copy_attr_function`.
+pub type CopyFn = unsafe extern "C" fn(
+    handle: usize,
     keyval: c_int,
     extra: *mut c_void,
     value_in: *mut c_void,
@@ -15,19 +15,13 @@ pub type CommCopyFn = unsafe extern "C" fn(
     flag: *mut c_int,
 ) -> c_int;
 
-/// `MPI_Comm_delete_attr_function`.
-pub type CommDeleteFn = unsafe extern "C" fn(
-    comm: usize,
+/// `MPI_Comm_delete_attr_function`, `MPI_Type_delete_attr_function`.
+pub type DeleteFn = unsafe extern "C" fn(
+    handle: usize,
     keyval: c_int,
     value: *mut c_void,
     extra: *mut c_void,
 ) -> c_int;
-
-/// `MPI_Type_copy_attr_function`.
-pub type TypeCopyFn = CommCopyFn;
-
-/// `MPI_Type_delete_attr_function`.
-pub type TypeDeleteFn = CommDeleteFn;
 
 /// `MPI_Grequest_query_function`.
 pub type RequestQueryFn = unsafe extern "C" fn(extra: *mut c_void, status: *mut c_void) -> c_int;
@@ -58,19 +52,13 @@ macro_rules! functions {
             /// # Errors
             /// The name of the first required one that is missing.
             pub(crate) fn load(library: &Library) -> Result<Self, &'static str> {
-                Ok(Self {
-                    $($name: {
-                        let address = library.function($symbol).ok_or($symbol)?;
-                        type F = unsafe extern "C" fn($($arg),*) $(-> $ret)?;
-                        // SAFETY: the standard defines this signature for this name; handles
-                        // travel as register values.
-                        unsafe { std::mem::transmute::<*mut c_void, F>(address.as_ptr()) }
-                    },)*
-                    $($opt: library.function($opt_symbol).map(|address| {
-                        type F = unsafe extern "C" fn($($opt_arg),*) -> c_int;
-                        // SAFETY: as above.
-                        unsafe { std::mem::transmute::<*mut c_void, F>(address.as_ptr()) }
-                    }),)*
+                // SAFETY: the standard defines these signatures for these names; handles travel as
+                // register values.
+                Ok(unsafe {
+                    Self {
+                        $($name: library.function_as($symbol).ok_or($symbol)?,)*
+                        $($opt: library.function_as($opt_symbol),)*
+                    }
                 })
             }
         }
@@ -90,17 +78,13 @@ functions! {
         initialized = "PMPI_Initialized" (Flag) -> c_int;
         finalized = "PMPI_Finalized" (Flag) -> c_int;
         finalize = "PMPI_Finalize" () -> c_int;
-        query_thread = "PMPI_Query_thread" (Flag) -> c_int;
         abort = "PMPI_Abort" (Comm, c_int) -> c_int;
-        get_library_version = "PMPI_Get_library_version" (*mut c_char, Flag) -> c_int;
         get_processor_name = "PMPI_Get_processor_name" (*mut c_char, Flag) -> c_int;
         wtime = "PMPI_Wtime" () -> c_double;
         // Communicators.
         comm_rank = "PMPI_Comm_rank" (Comm, Flag) -> c_int;
         comm_size = "PMPI_Comm_size" (Comm, Flag) -> c_int;
         comm_split = "PMPI_Comm_split" (Comm, c_int, c_int, *mut Comm) -> c_int;
-        comm_split_type = "PMPI_Comm_split_type" (Comm, c_int, c_int, Info, *mut Comm) -> c_int;
-        comm_dup = "PMPI_Comm_dup" (Comm, *mut Comm) -> c_int;
         comm_free = "PMPI_Comm_free" (*mut Comm) -> c_int;
         comm_compare = "PMPI_Comm_compare" (Comm, Comm, Flag) -> c_int;
         comm_remote_size = "PMPI_Comm_remote_size" (Comm, Flag) -> c_int;
@@ -110,14 +94,12 @@ functions! {
         comm_set_attr = "PMPI_Comm_set_attr" (Comm, c_int, Out) -> c_int;
         comm_delete_attr = "PMPI_Comm_delete_attr" (Comm, c_int) -> c_int;
         comm_create_keyval = "PMPI_Comm_create_keyval"
-            (CommCopyFn, CommDeleteFn, *mut c_int, Out) -> c_int;
-        comm_free_keyval = "PMPI_Comm_free_keyval" (*mut c_int) -> c_int;
+            (CopyFn, DeleteFn, *mut c_int, Out) -> c_int;
         comm_set_errhandler = "PMPI_Comm_set_errhandler" (Comm, usize) -> c_int;
         comm_get_errhandler = "PMPI_Comm_get_errhandler" (Comm, *mut usize) -> c_int;
         errhandler_free = "PMPI_Errhandler_free" (*mut usize) -> c_int;
         comm_call_errhandler = "PMPI_Comm_call_errhandler" (Comm, c_int) -> c_int;
         error_class = "PMPI_Error_class" (c_int, *mut c_int) -> c_int;
-        error_string = "PMPI_Error_string" (c_int, *mut c_char, *mut c_int) -> c_int;
         // Topologies.
         topo_test = "PMPI_Topo_test" (Comm, *mut c_int) -> c_int;
         cartdim_get = "PMPI_Cartdim_get" (Comm, *mut c_int) -> c_int;
@@ -137,17 +119,14 @@ functions! {
         type_get_attr = "PMPI_Type_get_attr" (Datatype, c_int, Out, Flag) -> c_int;
         type_set_attr = "PMPI_Type_set_attr" (Datatype, c_int, Out) -> c_int;
         type_create_keyval = "PMPI_Type_create_keyval"
-            (TypeCopyFn, TypeDeleteFn, *mut c_int, Out) -> c_int;
+            (CopyFn, DeleteFn, *mut c_int, Out) -> c_int;
         pack = "PMPI_Pack" (In, c_int, Datatype, Out, c_int, *mut c_int, Comm) -> c_int;
         unpack = "PMPI_Unpack" (In, c_int, *mut c_int, Out, c_int, Datatype, Comm) -> c_int;
-        pack_size = "PMPI_Pack_size" (c_int, Datatype, Comm, *mut c_int) -> c_int;
         // Collectives.
         barrier = "PMPI_Barrier" (Comm) -> c_int;
-        bcast = "PMPI_Bcast" (Out, c_int, Datatype, c_int, Comm) -> c_int;
         allgather = "PMPI_Allgather" (In, c_int, Datatype, Out, c_int, Datatype, Comm) -> c_int;
         allgatherv = "PMPI_Allgatherv"
             (In, c_int, Datatype, Out, Ints, Ints, Datatype, Comm) -> c_int;
-        alltoall = "PMPI_Alltoall" (In, c_int, Datatype, Out, c_int, Datatype, Comm) -> c_int;
         allreduce = "PMPI_Allreduce" (In, Out, c_int, Datatype, Op, Comm) -> c_int;
         op_commutative = "PMPI_Op_commutative" (Op, *mut c_int) -> c_int;
         reduce_local = "PMPI_Reduce_local" (In, Out, c_int, Datatype, Op) -> c_int;
@@ -156,9 +135,6 @@ functions! {
         recv = "PMPI_Recv" (Out, c_int, Datatype, c_int, c_int, Comm, Out) -> c_int;
         isend = "PMPI_Isend" (In, c_int, Datatype, c_int, c_int, Comm, Out) -> c_int;
         irecv = "PMPI_Irecv" (Out, c_int, Datatype, c_int, c_int, Comm, Out) -> c_int;
-        sendrecv = "PMPI_Sendrecv" (
-            In, c_int, Datatype, c_int, c_int, Out, c_int, Datatype, c_int, c_int, Comm, Out
-        ) -> c_int;
         test = "PMPI_Test" (*mut Request, Flag, Out) -> c_int;
         testall = "PMPI_Testall" (c_int, Out, Flag, Out) -> c_int;
         waitall = "PMPI_Waitall" (c_int, Out, Out) -> c_int;
@@ -171,12 +147,10 @@ functions! {
         status_set_elements = "PMPI_Status_set_elements" (Out, Datatype, c_int) -> c_int;
         status_set_cancelled = "PMPI_Status_set_cancelled" (Out, c_int) -> c_int;
         // Windows and groups.
-        win_create = "PMPI_Win_create" (Out, isize, c_int, Info, Comm, *mut Win) -> c_int;
         win_create_dynamic = "PMPI_Win_create_dynamic" (Info, Comm, *mut Win) -> c_int;
         win_allocate = "PMPI_Win_allocate" (isize, c_int, Info, Comm, Out, *mut Win) -> c_int;
         win_allocate_shared = "PMPI_Win_allocate_shared"
             (isize, c_int, Info, Comm, Out, *mut Win) -> c_int;
-        win_free = "PMPI_Win_free" (*mut Win) -> c_int;
         win_call_errhandler = "PMPI_Win_call_errhandler" (Win, c_int) -> c_int;
         win_get_group = "PMPI_Win_get_group" (Win, *mut Group) -> c_int;
         group_size = "PMPI_Group_size" (Group, Flag) -> c_int;
@@ -206,7 +180,6 @@ pub(crate) type WindowFromFortran = unsafe extern "C" fn(c_int) -> Win;
 
 /// Looks [`WindowFromFortran`] up.
 pub(crate) fn window_from_fortran(library: &Library) -> Option<WindowFromFortran> {
-    let address = library.function("PMPI_Win_f2c")?.as_ptr();
     // SAFETY: MPI 4.1, section 19.3.4, defines this signature; MPI_Fint is `int`.
-    Some(unsafe { std::mem::transmute::<*mut c_void, WindowFromFortran>(address) })
+    unsafe { library.function_as("PMPI_Win_f2c") }
 }

@@ -31,6 +31,46 @@ handles! {
     Group;
 }
 
+/// A predefined handle in every interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PredefinedHandle {
+    /// The standard's name.
+    pub name: &'static str,
+    /// Open MPI's object; empty where it has none.
+    pub open_mpi: &'static str,
+    /// MPICH's handle; 0 where it has none.
+    pub mpich: u32,
+    /// MPI-5 handle; 0 where it has none.
+    pub standard: u32,
+}
+
+impl PredefinedHandle {
+    /// Its value in a `library` of this `kind`.
+    pub(crate) fn value(&self, kind: AbiKind, library: &Library) -> Option<usize> {
+        let listed = |handle: u32| (handle != 0).then_some(handle as usize);
+        match kind {
+            AbiKind::OpenMpi if self.open_mpi.is_empty() => None,
+            AbiKind::OpenMpi => library.data(self.open_mpi).map(|a| a.as_ptr() as usize),
+            AbiKind::Mpich => listed(self.mpich),
+            AbiKind::Standard => listed(self.standard),
+        }
+    }
+}
+
+/// Defines a table of predefined handles: the standard's name, Open MPI's object, MPICH's and MPI-5 handle.
+macro_rules! predefined_handles {
+    ($(#[$doc:meta])* $table:ident: $($name:literal, $open_mpi:literal, $mpich:literal, $standard:literal;)*) => {
+        $(#[$doc])*
+        pub const $table: &[$crate::PredefinedHandle] = &[$($crate::PredefinedHandle {
+            name: $name,
+            open_mpi: $open_mpi,
+            mpich: $mpich,
+            standard: $standard,
+        }),*];
+    };
+}
+pub(crate) use predefined_handles;
+
 /// Predefined handles, as values of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the standard's")]
@@ -40,13 +80,10 @@ pub struct Predefined {
     pub comm_self: Comm,
     pub datatype_null: Datatype,
     pub byte: Datatype,
-    pub packed: Datatype,
     pub int: Datatype,
-    pub double: Datatype,
     pub uint64: Datatype,
     pub op_null: Op,
     pub op_min: Op,
-    pub op_max: Op,
     pub op_sum: Op,
     pub info_null: Info,
     pub request_null: Request,
@@ -61,14 +98,14 @@ impl Predefined {
     /// # Errors
     /// The name of an Open MPI object that `library` lacks.
     pub(crate) fn load(kind: AbiKind, library: &Library) -> Result<Self, &'static str> {
-        // Open MPI's object, MPICH's value, MPI-5 value.
-        let value = |object: &'static str, mpich: usize, standard: usize| match kind {
-            AbiKind::OpenMpi => library
-                .data(object)
-                .map(|a| a.as_ptr() as usize)
-                .ok_or(object),
-            AbiKind::Mpich => Ok(mpich),
-            AbiKind::Standard => Ok(standard),
+        let value = |open_mpi: &'static str, mpich, standard| {
+            let handle = PredefinedHandle {
+                name: open_mpi,
+                open_mpi,
+                mpich,
+                standard,
+            };
+            handle.value(kind, library).ok_or(open_mpi)
         };
         Ok(Self {
             comm_null: Comm(value("ompi_mpi_comm_null", 0x0400_0000, 0x100)?),
@@ -76,13 +113,10 @@ impl Predefined {
             comm_self: Comm(value("ompi_mpi_comm_self", 0x4400_0001, 0x102)?),
             datatype_null: Datatype(value("ompi_mpi_datatype_null", 0x0c00_0000, 0x200)?),
             byte: Datatype(value("ompi_mpi_byte", 0x4c00_010d, 0x247)?),
-            packed: Datatype(value("ompi_mpi_packed", 0x4c00_010f, 0x207)?),
             int: Datatype(value("ompi_mpi_int", 0x4c00_0405, 0x209)?),
-            double: Datatype(value("ompi_mpi_double", 0x4c00_080b, 0x214)?),
             uint64: Datatype(value("ompi_mpi_uint64_t", 0x4c00_083e, 0x259)?),
             op_null: Op(value("ompi_mpi_op_null", 0x1800_0000, 0x20)?),
             op_min: Op(value("ompi_mpi_op_min", 0x5800_0002, 0x22)?),
-            op_max: Op(value("ompi_mpi_op_max", 0x5800_0001, 0x23)?),
             op_sum: Op(value("ompi_mpi_op_sum", 0x5800_0003, 0x21)?),
             info_null: Info(value("ompi_mpi_info_null", 0x1c00_0000, 0x130)?),
             request_null: Request(value("ompi_request_null", 0x2c00_0000, 0x180)?),

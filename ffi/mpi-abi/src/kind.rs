@@ -2,6 +2,7 @@
 
 use crate::library::Library;
 use libc::{c_char, c_int};
+use std::ffi::CStr;
 use std::fmt;
 
 /// A family of MPI libraries that share handles, constants and structure layouts.
@@ -73,11 +74,11 @@ impl fmt::Display for AbiKind {
 /// Major version of the standard ABI, 0 or less if this is not it.
 fn abi_major(library: &Library) -> c_int {
     type AbiGetVersion = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
-    let Some(address) = library.function("MPI_Abi_get_version") else {
+    // SAFETY: MPI 5.0 section 20.2.2 defines this signature for this name.
+    let found: Option<AbiGetVersion> = unsafe { library.function_as("MPI_Abi_get_version") };
+    let Some(call) = found else {
         return 0;
     };
-    // SAFETY: MPI 5.0 section 20.2.2 defines this signature for this name.
-    let call: AbiGetVersion = unsafe { std::mem::transmute(address) };
     let (mut major, mut minor) = (0, 0);
     // SAFETY: both pointers are to live integers; the call is allowed before MPI_Init.
     match unsafe { call(&mut major, &mut minor) } {
@@ -89,9 +90,8 @@ fn abi_major(library: &Library) -> c_int {
 /// `MPI_Get_library_version` of `library`; allowed before `MPI_Init` (MPI 4.1, section 11.4.1).
 pub(crate) fn library_version(library: &Library) -> Option<String> {
     type GetLibraryVersion = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
-    let address = library.function("PMPI_Get_library_version")?;
     // SAFETY: MPI 4.1 section 9.1.1 defines this signature for this name.
-    let call: GetLibraryVersion = unsafe { std::mem::transmute(address) };
+    let call: GetLibraryVersion = unsafe { library.function_as("PMPI_Get_library_version")? };
     // The largest MPI_MAX_LIBRARY_VERSION_STRING of all known libraries.
     let mut text = vec![0u8; 8192];
     let mut length = 0;
@@ -99,12 +99,8 @@ pub(crate) fn library_version(library: &Library) -> Option<String> {
     if unsafe { call(text.as_mut_ptr().cast(), &mut length) } != 0 {
         return None;
     }
-    let end = text
-        .iter()
-        .position(|&byte| byte == 0)
-        .unwrap_or(text.len());
-    text.truncate(end);
-    Some(String::from_utf8_lossy(&text).trim().to_owned())
+    let version = CStr::from_bytes_until_nul(&text).unwrap_or_default();
+    Some(version.to_string_lossy().trim().to_owned())
 }
 
 #[cfg(test)]

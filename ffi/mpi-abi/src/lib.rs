@@ -26,6 +26,7 @@ mod constants;
 mod datatype;
 mod functions;
 mod handle;
+mod handle_table;
 mod host;
 mod kind;
 mod library;
@@ -33,15 +34,13 @@ mod operation;
 
 pub use combiner::Combiner;
 pub use constants::{Constants, ErrorClasses, WindowConstants, WindowErrors};
-pub use datatype::{DatatypeTable, PREDEFINED_DATATYPES, PredefinedDatatype};
-pub use functions::{
-    CommCopyFn, CommDeleteFn, Functions, RequestCancelFn, RequestFreeFn, RequestQueryFn,
-    TypeCopyFn, TypeDeleteFn,
-};
-pub use handle::{Comm, Datatype, Group, Info, Op, Predefined, Request, Win};
+pub use datatype::{DatatypeTable, PREDEFINED_DATATYPES};
+pub use functions::{CopyFn, DeleteFn, Functions, RequestCancelFn, RequestFreeFn, RequestQueryFn};
+pub use handle::{Comm, Datatype, Group, Info, Op, Predefined, PredefinedHandle, Request, Win};
+pub use handle_table::HandleTable;
 pub use host::{
     BareWindow, Contents, Envelope, Host, HostError, MpiError, RequestList, TypeLayout,
 };
 pub use kind::AbiKind;
-pub use library::Library;
-pub use operation::{HandleTable, PREDEFINED_OPERATIONS, PredefinedOperation};
+pub use library::{Library, find_loaded, name_of};
+pub use operation::PREDEFINED_OPERATIONS;

@@ -56,6 +56,17 @@ impl Library {
         self.find(RTLD_NEXT, name)
     }
 
+    /// [`Library::function`] as a value that can be called.
+    ///
+    /// # Safety
+    /// The function of this name has type `F`, a pointer.
+    pub unsafe fn function_as<F: Copy>(&self, name: &str) -> Option<F> {
+        const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+        let address = self.function(name)?;
+        // SAFETY: the caller's contract.
+        Some(unsafe { std::mem::transmute_copy::<NonNull<c_void>, F>(&address) })
+    }
+
     /// Address of data `name` as the program and the library use it: the global scope first, for a
     /// non-PIC program holds a copy there.
     pub fn data(&self, name: &str) -> Option<NonNull<c_void>> {
@@ -102,22 +113,37 @@ impl Library {
     }
 }
 
-/// What [`mapping_of`] looks for, and finds.
-struct Mapping {
-    address: usize,
-    found: Option<Range<usize>>,
+/// What `look` finds in the loader's entries of loaded files, which it sees until then.
+pub fn find_loaded<R, F: FnMut(&libc::dl_phdr_info) -> Option<R>>(look: F) -> Option<R> {
+    unsafe extern "C" fn each<R, F: FnMut(&libc::dl_phdr_info) -> Option<R>>(
+        info: *mut libc::dl_phdr_info,
+        _bytes: usize,
+        search: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader passes a live entry, and `search` is the pair below.
+        let (info, (look, found)) = unsafe { (&*info, &mut *search.cast::<(F, Option<R>)>()) };
+        *found = look(info);
+        c_int::from(found.is_some())
+    }
+    let mut search = (look, None);
+    // SAFETY: `each` is called during this call only, with the pair as its argument.
+    unsafe { libc::dl_iterate_phdr(Some(each::<R, F>), (&raw mut search).cast()) };
+    search.1
+}
+
+/// Name of a loaded file; empty for the program itself.
+pub fn name_of(info: &libc::dl_phdr_info) -> &CStr {
+    match info.dlpi_name.is_null() {
+        true => c"",
+        // SAFETY: the loader's own string, ending in 0.
+        false => unsafe { CStr::from_ptr(info.dlpi_name) },
+    }
 }
 
 /// Where the loaded file that holds `address` is mapped.
 fn mapping_of(address: usize) -> Option<Range<usize>> {
-    unsafe extern "C" fn look(
-        info: *mut libc::dl_phdr_info,
-        _bytes: usize,
-        wanted: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the loader passes a live entry with its headers, and `wanted` is the structure below.
-        let (info, wanted) = unsafe { (&*info, &mut *wanted.cast::<Mapping>()) };
-        // SAFETY: as above.
+    find_loaded(|info| {
+        // SAFETY: the headers of a live entry.
         let headers =
             unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
         let loaded = headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
@@ -126,16 +152,8 @@ fn mapping_of(address: usize) -> Option<Range<usize>> {
             start..start.wrapping_add(header.p_memsz as usize)
         });
         let whole = ranges.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end));
-        wanted.found = whole.filter(|range| range.contains(&wanted.address));
-        c_int::from(wanted.found.is_some())
-    }
-    let mut wanted = Mapping {
-        address,
-        found: None,
-    };
-    // SAFETY: `look` is called during this call only, with the structure as its argument.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut wanted).cast()) };
-    wanted.found
+        whole.filter(|range| range.contains(&address))
+    })
 }
 
 fn lossy(name: &CStr) -> String {
@@ -188,23 +206,12 @@ fn reopen(name: &CStr) -> Option<Loaded> {
 }
 
 fn loaded_files() -> Vec<CString> {
-    unsafe extern "C" fn note(
-        info: *mut libc::dl_phdr_info,
-        _bytes: usize,
-        names: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the loader passes a live entry, and `names` is the vector below.
-        unsafe {
-            let name = (*info).dlpi_name;
-            if !name.is_null() && *name != 0 {
-                (*names.cast::<Vec<CString>>()).push(CStr::from_ptr(name).to_owned());
-            }
-        }
-        0
-    }
-    let mut names: Vec<CString> = Vec::new();
-    // SAFETY: `note` is called during this call only, with the vector as its argument.
-    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut names).cast()) };
+    let mut names = Vec::new();
+    find_loaded(|info| -> Option<()> {
+        names.push(name_of(info).to_owned());
+        None
+    });
+    names.retain(|name| !name.is_empty());
     names
 }
 

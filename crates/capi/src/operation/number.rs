@@ -1,6 +1,6 @@
 //! Which numbers predefined types are.
 
-use ferrorail_mpi_abi::PredefinedDatatype;
+use ferrorail_mpi_abi::PredefinedHandle;
 use ferrorail_reduce::{Group, Number};
 
 /// What kind of number a type is, whatever its size.
@@ -16,7 +16,7 @@ enum Kind {
 
 /// Group and number of a predefined type of `bytes` bytes of data, if reductions take it and Rust
 /// has such a number (MPI 4.1, sections 6.9.2 and 6.9.4).
-pub(super) fn number_of(datatype: &PredefinedDatatype, bytes: usize) -> Option<(Group, Number)> {
+pub(super) fn number_of(datatype: &PredefinedHandle, bytes: usize) -> Option<(Group, Number)> {
     use Number as N;
     let (group, kind) = kind_of(datatype.name)?;
     let number = match (kind, bytes) {

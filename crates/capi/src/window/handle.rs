@@ -71,11 +71,8 @@ fn attempts(
             used.push(host.private_comm(comm)?);
         }
     }
-    Err(first.unwrap_or(MpiError {
-        function: "MPI_Win_create_dynamic on another rank",
-        code: host.constants().errors.other,
-        class: host.constants().errors.other,
-    }))
+    let elsewhere = "MPI_Win_create_dynamic on another rank";
+    Err(first.unwrap_or(MpiError::of_class(elsewhere, host.constants().errors.other)))
 }
 
 /// How many numbers a communicator whose lowest rank in the world is `lowest` leaves out after a failed

@@ -1,8 +1,9 @@
 //! Communicators.
 
 use super::{Host, MpiError};
-use crate::{Comm, CommCopyFn, CommDeleteFn, Group};
+use crate::{Comm, CopyFn, DeleteFn, Group};
 use libc::{c_int, c_void};
+use std::ptr;
 
 /// A copy callback that copies nothing: `MPI_COMM_NULL_COPY_FN` differs between interfaces.
 pub(super) unsafe extern "C" fn copy_nothing(
@@ -24,10 +25,10 @@ impl Host {
     /// # Errors
     /// The library's, after its error handler.
     pub fn comm_rank(&self, comm: Comm) -> Result<u32, MpiError> {
-        let mut rank = 0;
         // SAFETY: `rank` is live.
-        let code = unsafe { (self.functions.comm_rank)(comm, &mut rank) };
-        self.check("MPI_Comm_rank", code)?;
+        let rank = self.answer("MPI_Comm_rank", 0, |rank| unsafe {
+            (self.functions.comm_rank)(comm, rank)
+        })?;
         Ok(rank as u32)
     }
 
@@ -36,10 +37,10 @@ impl Host {
     /// # Errors
     /// The library's, after its error handler.
     pub fn comm_size(&self, comm: Comm) -> Result<u32, MpiError> {
-        let mut size = 0;
         // SAFETY: `size` is live.
-        let code = unsafe { (self.functions.comm_size)(comm, &mut size) };
-        self.check("MPI_Comm_size", code)?;
+        let size = self.answer("MPI_Comm_size", 0, |size| unsafe {
+            (self.functions.comm_size)(comm, size)
+        })?;
         Ok(size as u32)
     }
 
@@ -48,10 +49,10 @@ impl Host {
     /// # Errors
     /// The library's, after its error handler.
     pub fn is_inter_comm(&self, comm: Comm) -> Result<bool, MpiError> {
-        let mut flag = 0;
         // SAFETY: `flag` is live.
-        let code = unsafe { (self.functions.comm_test_inter)(comm, &mut flag) };
-        self.check("MPI_Comm_test_inter", code)?;
+        let flag = self.answer("MPI_Comm_test_inter", 0, |flag| unsafe {
+            (self.functions.comm_test_inter)(comm, flag)
+        })?;
         Ok(flag != 0)
     }
 
@@ -61,25 +62,20 @@ impl Host {
     /// # Errors
     /// The library's, after its error handler.
     pub fn peers(&self, comm: Comm, root: Option<c_int>) -> Result<usize, MpiError> {
-        let root_of_two_groups = self.constants().root;
-        let mut size = 0;
         if !self.is_inter_comm(comm)? {
-            let at_root = match root {
-                Some(root) => i64::from(root) == i64::from(self.comm_rank(comm)?),
-                None => true,
+            let is_at = |root| Ok(i64::from(root) == i64::from(self.comm_rank(comm)?));
+            return match root.map_or(Ok(true), is_at)? {
+                true => Ok(self.comm_size(comm)? as usize),
+                false => Ok(0),
             };
-            return Ok(if at_root {
-                self.comm_size(comm)? as usize
-            } else {
-                0
-            });
         }
-        if root.is_some_and(|root| root != root_of_two_groups) {
+        if root.is_some_and(|root| root != self.constants().root) {
             return Ok(0);
         }
         // SAFETY: `size` is live.
-        let code = unsafe { (self.functions.comm_remote_size)(comm, &mut size) };
-        self.check("MPI_Comm_remote_size", code)?;
+        let size = self.answer("MPI_Comm_remote_size", 0, |size| unsafe {
+            (self.functions.comm_remote_size)(comm, size)
+        })?;
         Ok(size as usize)
     }
 
@@ -90,32 +86,28 @@ impl Host {
     pub fn neighbours(&self, comm: Comm) -> Result<(usize, usize), MpiError> {
         let [cart, graph, dist_graph] = self.constants().topologies;
         let functions = &self.functions;
-        let (mut kind, mut sent, mut received) = (0, 0, 0);
-        // SAFETY: the integers are live, here and below; each query fits the topology.
-        let code = unsafe { (functions.topo_test)(comm, &mut kind) };
-        self.check("MPI_Topo_test", code)?;
+        // SAFETY: the answers are live, here and below; each query fits the topology.
+        let kind = self.answer("MPI_Topo_test", 0, |kind| unsafe {
+            (functions.topo_test)(comm, kind)
+        })?;
+        let (mut sent, mut received) = (0, 0);
         if kind == cart {
             // SAFETY: as above.
-            let code = unsafe { (functions.cartdim_get)(comm, &mut sent) };
-            self.check("MPI_Cartdim_get", code)?;
-            (sent, received) = (2 * sent, 2 * sent);
+            let dimensions = self.answer("MPI_Cartdim_get", 0, |dimensions| unsafe {
+                (functions.cartdim_get)(comm, dimensions)
+            })?;
+            (sent, received) = (2 * dimensions, 2 * dimensions);
         } else if kind == graph {
             let rank = self.comm_rank(comm)? as c_int;
             // SAFETY: as above.
-            let code = unsafe { (functions.graph_neighbors_count)(comm, rank, &mut sent) };
-            self.check("MPI_Graph_neighbors_count", code)?;
+            sent = self.answer("MPI_Graph_neighbors_count", 0, |count| unsafe {
+                (functions.graph_neighbors_count)(comm, rank, count)
+            })?;
             received = sent;
         } else if kind == dist_graph {
-            let mut weighted = 0;
+            let query = functions.dist_graph_neighbors_count;
             // SAFETY: as above.
-            let code = unsafe {
-                (functions.dist_graph_neighbors_count)(
-                    comm,
-                    &mut received,
-                    &mut sent,
-                    &mut weighted,
-                )
-            };
+            let code = unsafe { query(comm, &mut received, &mut sent, &mut 0) };
             self.check("MPI_Dist_graph_neighbors_count", code)?;
         }
         Ok((sent as usize, received as usize))
@@ -128,10 +120,10 @@ impl Host {
     /// The library's, after its error handler.
     pub fn world_ranks(&self, comm: Comm) -> Result<Vec<Option<u32>>, MpiError> {
         let world = self.predefined.comm_world;
-        let mut relation = self.constants().undefined;
         // SAFETY: `relation` is live.
-        let code = unsafe { (self.functions.comm_compare)(comm, world, &mut relation) };
-        self.check("MPI_Comm_compare", code)?;
+        let relation = self.answer("MPI_Comm_compare", 0, |relation| unsafe {
+            (self.functions.comm_compare)(comm, world, relation)
+        })?;
         // Translating a large group takes some libraries quadratic time.
         if self.constants().same_ranks.contains(&relation) {
             return Ok((0..self.comm_size(comm)?).map(Some).collect());
@@ -150,10 +142,10 @@ impl Host {
     /// The library's, after its error handler.
     pub fn private_comm(&self, comm: Comm) -> Result<Comm, MpiError> {
         let rank = self.comm_rank(comm)? as c_int;
-        let mut private = Comm(0);
         // SAFETY: `private` is live and as large as any handle.
-        let code = unsafe { (self.functions.comm_split)(comm, 0, rank, &mut private) };
-        self.check("MPI_Comm_split", code)?;
+        let private = self.answer("MPI_Comm_split", Comm(0), |private| unsafe {
+            (self.functions.comm_split)(comm, 0, rank, private)
+        })?;
         self.return_errors(private)?;
         Ok(private)
     }
@@ -167,10 +159,10 @@ impl Host {
         comm: Comm,
         call: impl FnOnce() -> Result<R, MpiError>,
     ) -> Result<R, MpiError> {
-        let mut handler = 0;
         // SAFETY: `handler` is live and as large as any handle.
-        let code = unsafe { (self.functions.comm_get_errhandler)(comm, &mut handler) };
-        self.check("MPI_Comm_get_errhandler", code)?;
+        let mut handler = self.answer("MPI_Comm_get_errhandler", 0, |handler| unsafe {
+            (self.functions.comm_get_errhandler)(comm, handler)
+        })?;
         let result = self.return_errors(comm).and_then(|()| call());
         // SAFETY: the handler that it had; what was got is given back once.
         let code = unsafe {
@@ -187,11 +179,10 @@ impl Host {
     /// # Errors
     /// The library's, after its error handler.
     pub fn comm_group(&self, comm: Comm) -> Result<Group, MpiError> {
-        let mut group = Group(0);
         // SAFETY: `group` is live and as large as any handle.
-        let code = unsafe { (self.functions.comm_group)(comm, &mut group) };
-        self.check("MPI_Comm_group", code)?;
-        Ok(group)
+        self.answer("MPI_Comm_group", Group(0), |group| unsafe {
+            (self.functions.comm_group)(comm, group)
+        })
     }
 
     /// Gives back a group that is not used any more.
@@ -209,10 +200,10 @@ impl Host {
         group: Group,
         other: Group,
     ) -> Result<Vec<Option<u32>>, MpiError> {
-        let mut size = 0;
         // SAFETY: `size` is live.
-        let code = unsafe { (self.functions.group_size)(group, &mut size) };
-        self.check("MPI_Group_size", code)?;
+        let size = self.answer("MPI_Group_size", 0, |size| unsafe {
+            (self.functions.group_size)(group, size)
+        })?;
         let members: Vec<c_int> = (0..size).collect();
         let mut ranks = vec![0; members.len()];
         // SAFETY: both arrays have `size` entries; both groups are live.
@@ -265,7 +256,7 @@ impl Host {
     ///
     /// # Safety
     /// `delete` keeps to the callback's contract and does not unwind.
-    pub unsafe fn create_comm_key(&self, delete: CommDeleteFn) -> Result<c_int, MpiError> {
+    pub unsafe fn create_comm_key(&self, delete: DeleteFn) -> Result<c_int, MpiError> {
         // SAFETY: the caller vouches for `delete`.
         unsafe { self.create_inherited_comm_key(copy_nothing, delete) }
     }
@@ -279,17 +270,15 @@ impl Host {
     /// Both keep to the callbacks' contracts and do not unwind.
     pub unsafe fn create_inherited_comm_key(
         &self,
-        copy: CommCopyFn,
-        delete: CommDeleteFn,
+        copy: CopyFn,
+        delete: DeleteFn,
     ) -> Result<c_int, MpiError> {
-        let mut key = self.constants().keyval_invalid;
+        let create = self.functions.comm_create_keyval;
+        let none = self.constants().keyval_invalid;
         // SAFETY: the caller vouches for both.
-        let code = unsafe {
-            let extra = std::ptr::null_mut();
-            (self.functions.comm_create_keyval)(copy, delete, &mut key, extra)
-        };
-        self.check("MPI_Comm_create_keyval", code)?;
-        Ok(key)
+        self.answer("MPI_Comm_create_keyval", none, |key| unsafe {
+            create(copy, delete, key, ptr::null_mut())
+        })
     }
 
     /// The value of `key` on `comm`, if set.
@@ -297,14 +286,11 @@ impl Host {
     /// # Errors
     /// The library's, after its error handler.
     pub fn comm_attribute(&self, comm: Comm, key: c_int) -> Result<Option<usize>, MpiError> {
-        let mut value = 0usize;
-        let mut flag = 0;
+        let get = self.functions.comm_get_attr;
         // SAFETY: `value` and `flag` are live.
-        let code = unsafe {
-            (self.functions.comm_get_attr)(comm, key, (&raw mut value).cast(), &mut flag)
-        };
-        self.check("MPI_Comm_get_attr", code)?;
-        Ok((flag != 0).then_some(value))
+        self.attribute("MPI_Comm_get_attr", |value, flag| unsafe {
+            get(comm, key, value, flag)
+        })
     }
 
     /// Sets the value of `key` on `comm`.

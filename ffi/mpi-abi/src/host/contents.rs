@@ -1,7 +1,7 @@
 //! What a datatype was made of.
 
 use super::{Host, MpiError};
-use crate::{AbiKind, Combiner, Datatype};
+use crate::{Combiner, Datatype};
 use libc::{c_int, c_void};
 
 /// How many arguments the maker of a datatype got (`MPI_Type_get_envelope`).
@@ -93,7 +93,7 @@ impl Host {
         let mut large = self.zeros::<i64>(envelope.large)?;
         // As large and aligned as any layout of handles.
         let mut handles = self.zeros::<u64>(envelope.datatypes)?;
-        let mut wide = self.zeros::<i64>(envelope.addresses + envelope.large)?;
+        let mut wide = self.list(envelope.addresses + envelope.large)?;
         let mut datatypes = self.list(envelope.datatypes)?;
         let to: *mut c_void = handles.as_mut_ptr().cast();
         let (function, code);
@@ -127,9 +127,7 @@ impl Host {
         }
         self.check(function, code)?;
         let addresses = addresses.into_iter().map(|address| address as i64);
-        for (place, number) in wide.iter_mut().zip(addresses.chain(large)) {
-            *place = number;
-        }
+        wide.extend(addresses.chain(large));
         datatypes.extend((0..envelope.datatypes).map(|index| self.handle(&handles, index)));
         Ok(Contents {
             integers,
@@ -142,11 +140,10 @@ impl Host {
     /// take memory which the system has no more.
     fn list<T>(&self, length: usize) -> Result<Vec<T>, MpiError> {
         let mut list = Vec::new();
-        let class = self.constants().errors.no_mem;
-        list.try_reserve_exact(length).map_err(|_| MpiError {
-            function: "memory for MPI_Type_get_contents",
-            code: class,
-            class,
+        let reserved = list.try_reserve_exact(length);
+        reserved.map_err(|_| {
+            let class = self.constants().errors.no_mem;
+            MpiError::of_class("memory for MPI_Type_get_contents", class)
         })?;
         Ok(list)
     }
@@ -162,12 +159,7 @@ impl Host {
         let first: *const u8 = written.as_ptr().cast();
         let at = first.wrapping_add(index * self.kind.handle_bytes());
         // SAFETY: there is a word for each handle, which has that or less; any bytes are a number.
-        Datatype(unsafe {
-            match self.kind {
-                AbiKind::Mpich => at.cast::<u32>().read_unaligned() as usize,
-                AbiKind::OpenMpi | AbiKind::Standard => at.cast::<usize>().read_unaligned(),
-            }
-        })
+        Datatype(unsafe { self.handle_at(at.cast()) })
     }
 
     fn free_type(&self, datatype: Datatype) -> Result<(), MpiError> {

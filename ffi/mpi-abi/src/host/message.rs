@@ -219,12 +219,11 @@ impl Host {
     /// The library's, after its error handler.
     pub fn test_all(&self, requests: &mut RequestList) -> Result<bool, MpiError> {
         let count = requests.len() as c_int;
-        let mut done = 0;
         let ignore = self.constants().statuses_ignore as *mut c_void;
         // SAFETY: the list has the host's layout and length; statuses are ignored.
-        let code =
-            unsafe { (self.functions.testall)(count, requests.as_mut_ptr(), &mut done, ignore) };
-        self.check("MPI_Testall", code)?;
+        let done = self.answer("MPI_Testall", 0, |done| unsafe {
+            (self.functions.testall)(count, requests.as_mut_ptr(), done, ignore)
+        })?;
         Ok(done != 0)
     }
 

@@ -16,14 +16,12 @@ pub use window::BareWindow;
 use crate::functions::{WindowFromFortran, window_from_fortran};
 use crate::kind::library_version;
 use crate::library::Library;
-use crate::{
-    AbiKind, Comm, Constants, Datatype, Functions, Info, Predefined, PredefinedDatatype, Win,
-    WindowConstants,
-};
+use crate::{AbiKind, Constants, Functions, Predefined, PredefinedHandle, Win, WindowConstants};
 use libc::{c_char, c_int, c_void};
+use std::ffi::CStr;
 use std::ops::Range;
 use std::path::Path;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 
 /// Why no MPI library can be used.
@@ -66,6 +64,17 @@ pub struct MpiError {
     pub class: c_int,
 }
 
+impl MpiError {
+    /// What `function` would say with a code that is a `class`.
+    pub fn of_class(function: &'static str, class: c_int) -> Self {
+        Self {
+            function,
+            code: class,
+            class,
+        }
+    }
+}
+
 /// The MPI library of this process: interface, constants, handles, functions.
 #[derive(Debug)]
 pub struct Host {
@@ -75,6 +84,28 @@ pub struct Host {
     version: String,
     library: Library,
     from_fortran: OnceLock<Option<WindowFromFortran>>,
+}
+
+/// Defines what handles are that a C program passed in registers.
+macro_rules! from_registers {
+    ($($name:ident: $handle:ident, $what:literal;)*) => {
+        impl Host {$(
+            #[doc = concat!("A handle of ", $what, " as a C program passed it in a register.")]
+            #[inline]
+            pub fn $name(&self, register: usize) -> crate::$handle {
+                crate::$handle(register & self.kind.handle_mask())
+            }
+        )*}
+    };
+}
+
+from_registers! {
+    comm: Comm, "a communicator";
+    datatype: Datatype, "a datatype";
+    window: Win, "a window";
+    info: Info, "an info object";
+    operation: Op, "an operation";
+    group: Group, "a group";
 }
 
 impl Host {
@@ -169,30 +200,6 @@ impl Host {
         self.library.function(name)
     }
 
-    /// A communicator handle as a C program passed it in a register.
-    #[inline]
-    pub fn comm(&self, register: usize) -> Comm {
-        Comm(register & self.kind.handle_mask())
-    }
-
-    /// A datatype handle as a C program passed it in a register.
-    #[inline]
-    pub fn datatype(&self, register: usize) -> Datatype {
-        Datatype(register & self.kind.handle_mask())
-    }
-
-    /// A window handle as a C program passed it in a register.
-    #[inline]
-    pub fn window(&self, register: usize) -> Win {
-        Win(register & self.kind.handle_mask())
-    }
-
-    /// An info handle as a C program passed it in a register.
-    #[inline]
-    pub fn info(&self, register: usize) -> Info {
-        Info(register & self.kind.handle_mask())
-    }
-
     /// The handle that a C program keeps at `address`.
     ///
     /// # Safety
@@ -207,25 +214,35 @@ impl Host {
         }
     }
 
-    /// This library's handle of a predefined datatype, if it has one. It may still be unsupported:
-    /// optional Fortran types have a size of 0 then.
-    pub fn datatype_named(&self, datatype: &PredefinedDatatype) -> Option<Datatype> {
-        match self.kind {
-            AbiKind::OpenMpi if datatype.open_mpi.is_empty() => None,
-            AbiKind::OpenMpi => self
-                .library
-                .data(datatype.open_mpi)
-                .map(|a| Datatype(a.as_ptr() as usize)),
-            AbiKind::Mpich => (datatype.mpich != 0).then_some(Datatype(datatype.mpich as usize)),
-            AbiKind::Standard => {
-                (datatype.standard != 0).then_some(Datatype(datatype.standard as usize))
+    /// Puts a handle where a C program keeps it.
+    ///
+    /// # Safety
+    /// The address of a handle.
+    pub unsafe fn write_handle(&self, address: *mut c_void, handle: usize) {
+        // SAFETY: as above.
+        unsafe {
+            match self.kind {
+                AbiKind::Mpich => address.cast::<u32>().write_unaligned(handle as u32),
+                AbiKind::OpenMpi | AbiKind::Standard => {
+                    address.cast::<usize>().write_unaligned(handle);
+                }
             }
         }
     }
 
-    /// Address of an object of Open MPI's, as the program sees it.
-    pub(crate) fn data(&self, name: &str) -> Option<usize> {
-        self.library.data(name).map(|a| a.as_ptr() as usize)
+    /// This library's value of a predefined handle, if it has one. A datatype may still be unsupported:
+    /// optional Fortran types have a size of 0 then.
+    pub fn handle_named(&self, handle: &PredefinedHandle) -> Option<usize> {
+        handle.value(self.kind, &self.library)
+    }
+
+    /// [`Host::function`] as a value that can be called.
+    ///
+    /// # Safety
+    /// The function of this name has type `F`, a pointer.
+    pub unsafe fn function_as<F: Copy>(&self, name: &str) -> Option<F> {
+        // SAFETY: the caller's contract.
+        unsafe { self.library.function_as(name) }
     }
 
     /// A window's handle as a Fortran program passed it, as one of C. `None` if the library does not
@@ -261,6 +278,30 @@ impl Host {
         })
     }
 
+    /// What `call`, of the library's `function`, leaves where `value` was before.
+    fn answer<T>(
+        &self,
+        function: &'static str,
+        mut value: T,
+        call: impl FnOnce(&mut T) -> c_int,
+    ) -> Result<T, MpiError> {
+        let code = call(&mut value);
+        self.check(function, code)?;
+        Ok(value)
+    }
+
+    /// The value of an attribute, if set: `get`, of the library's `function`, gives it and whether it is.
+    fn attribute(
+        &self,
+        function: &'static str,
+        get: impl FnOnce(*mut c_void, *mut c_int) -> c_int,
+    ) -> Result<Option<usize>, MpiError> {
+        let (value, is_set) = self.answer(function, (0usize, 0), |(value, flag)| {
+            get(ptr::from_mut(value).cast(), flag)
+        })?;
+        Ok((is_set != 0).then_some(value))
+    }
+
     /// Whether MPI is up: initialised (in the world model) and not finalised.
     pub fn is_active(&self) -> bool {
         let (mut initialized, mut finalized) = (0, 0);
@@ -279,13 +320,11 @@ impl Host {
     /// The library's.
     pub fn init(&self) -> Result<bool, MpiError> {
         let multiple = self.constants().thread_multiple;
-        let mut provided = 0;
-        let null = std::ptr::null_mut();
+        let init = self.functions.init_thread;
         // SAFETY: null argument pointers are allowed since MPI 2.0.
-        let code = unsafe {
-            (self.functions.init_thread)(null, std::ptr::null_mut(), multiple, &mut provided)
-        };
-        self.check("MPI_Init_thread", code)?;
+        let provided = self.answer("MPI_Init_thread", 0, |provided| unsafe {
+            init(ptr::null_mut(), ptr::null_mut(), multiple, provided)
+        })?;
         Ok(provided == multiple)
     }
 
@@ -318,11 +357,8 @@ impl Host {
             (self.functions.get_processor_name)(text.as_mut_ptr().cast::<c_char>(), &mut length)
         };
         self.check("MPI_Get_processor_name", code)?;
-        let end = text
-            .iter()
-            .position(|&byte| byte == 0)
-            .unwrap_or(text.len());
-        Ok(String::from_utf8_lossy(&text[..end]).into_owned())
+        let name = CStr::from_bytes_until_nul(&text).unwrap_or_default();
+        Ok(name.to_string_lossy().into_owned())
     }
 }
 

@@ -10,10 +10,10 @@ impl Host {
     /// # Errors
     /// The library's, after its error handler (on `MPI_COMM_WORLD` or `MPI_COMM_SELF`).
     pub fn is_commutative(&self, op: Op) -> Result<bool, MpiError> {
-        let mut flag = 0;
         // SAFETY: `flag` is live.
-        let code = unsafe { (self.functions.op_commutative)(op, &mut flag) };
-        self.check("MPI_Op_commutative", code)?;
+        let flag = self.answer("MPI_Op_commutative", 0, |flag| unsafe {
+            (self.functions.op_commutative)(op, flag)
+        })?;
         Ok(flag != 0)
     }
 

@@ -3,6 +3,7 @@
 use super::{Host, MpiError};
 use crate::Request;
 use libc::{c_int, c_void};
+use std::ptr;
 
 /// Says what an operation that moved nothing of the library's did. `extra` is the host.
 unsafe extern "C" fn describe(extra: *mut c_void, status: *mut c_void) -> c_int {
@@ -32,14 +33,12 @@ impl Host {
     /// # Errors
     /// The library's.
     pub fn completed_request(&'static self) -> Result<Request, MpiError> {
-        let mut request = Request(0);
-        let extra: *const Self = self;
+        let start = self.functions.grequest_start;
+        let extra = ptr::from_ref(self).cast_mut().cast();
         // SAFETY: the callbacks keep to their contracts; `request` is as large as any handle.
-        let code = unsafe {
-            let to = (&raw mut request).cast();
-            (self.functions.grequest_start)(describe, free, cancel, extra.cast_mut().cast(), to)
-        };
-        self.check("MPI_Grequest_start", code)?;
+        let request = self.answer("MPI_Grequest_start", Request(0), |request| unsafe {
+            start(describe, free, cancel, extra, ptr::from_mut(request).cast())
+        })?;
         // SAFETY: a request made just now.
         let code = unsafe { (self.functions.grequest_complete)(request) };
         self.check("MPI_Grequest_complete", code)?;

@@ -2,8 +2,9 @@
 
 use super::comm::copy_nothing;
 use super::{Host, MpiError};
-use crate::{Comm, Datatype, TypeDeleteFn};
+use crate::{Comm, Datatype, DeleteFn};
 use libc::{c_int, c_void};
+use std::ptr;
 
 /// Extents of a datatype in bytes (MPI 4.1, section 5.1.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,25 +58,18 @@ impl Host {
 
     fn type_bytes(&self, datatype: Datatype) -> Result<usize, MpiError> {
         if let Some(type_size_x) = self.functions.type_size_x {
-            let mut bytes = 0i64;
             // SAFETY: `bytes` is live.
-            self.check("MPI_Type_size_x", unsafe {
-                type_size_x(datatype, &mut bytes)
+            let bytes = self.answer("MPI_Type_size_x", 0, |bytes| unsafe {
+                type_size_x(datatype, bytes)
             })?;
             return Ok(bytes as usize);
         }
-        let mut bytes = 0;
         // SAFETY: `bytes` is live.
-        self.check("MPI_Type_size", unsafe {
-            (self.functions.type_size)(datatype, &mut bytes)
+        let bytes = self.answer("MPI_Type_size", 0, |bytes| unsafe {
+            (self.functions.type_size)(datatype, bytes)
         })?;
         if bytes == self.constants().undefined {
-            let class = self.constants().errors.count;
-            return Err(MpiError {
-                function: "MPI_Type_size",
-                code: class,
-                class,
-            });
+            return Err(self.too_large("MPI_Type_size"));
         }
         Ok(bytes as usize)
     }
@@ -87,15 +81,13 @@ impl Host {
     ///
     /// # Safety
     /// `delete` keeps to the callback's contract and does not unwind.
-    pub unsafe fn create_type_key(&self, delete: TypeDeleteFn) -> Result<c_int, MpiError> {
-        let mut key = self.constants().keyval_invalid;
+    pub unsafe fn create_type_key(&self, delete: DeleteFn) -> Result<c_int, MpiError> {
+        let create = self.functions.type_create_keyval;
+        let none = self.constants().keyval_invalid;
         // SAFETY: the caller vouches for `delete`.
-        let code = unsafe {
-            let extra = std::ptr::null_mut();
-            (self.functions.type_create_keyval)(copy_nothing, delete, &mut key, extra)
-        };
-        self.check("MPI_Type_create_keyval", code)?;
-        Ok(key)
+        self.answer("MPI_Type_create_keyval", none, |key| unsafe {
+            create(copy_nothing, delete, key, ptr::null_mut())
+        })
     }
 
     /// The value of `key` on `datatype`, if set.
@@ -107,14 +99,11 @@ impl Host {
         datatype: Datatype,
         key: c_int,
     ) -> Result<Option<usize>, MpiError> {
-        let mut value = 0usize;
-        let mut flag = 0;
+        let get = self.functions.type_get_attr;
         // SAFETY: `value` and `flag` are live.
-        let code = unsafe {
-            (self.functions.type_get_attr)(datatype, key, (&raw mut value).cast(), &mut flag)
-        };
-        self.check("MPI_Type_get_attr", code)?;
-        Ok((flag != 0).then_some(value))
+        self.attribute("MPI_Type_get_attr", |value, flag| unsafe {
+            get(datatype, key, value, flag)
+        })
     }
 
     /// Sets the value of `key` on `datatype`.
@@ -153,31 +142,25 @@ impl Host {
         let (from, to) = (from.cast::<c_void>(), to.cast::<c_void>());
         let packed = match (c_int::try_from(count), c_int::try_from(bytes)) {
             (Ok(count), Ok(size)) => {
-                let mut position = 0;
+                let pack = self.functions.pack;
                 // SAFETY: the caller vouches for both buffers.
-                let code = unsafe {
-                    (self.functions.pack)(from, count, datatype, to, size, &mut position, comm)
-                };
-                self.check("MPI_Pack", code)?;
-                position as usize
+                self.answer("MPI_Pack", 0, |position| unsafe {
+                    pack(from, count, datatype, to, size, position, comm)
+                })? as usize
             }
             _ => {
-                let pack_c = self
-                    .functions
-                    .pack_c
-                    .ok_or_else(|| self.too_large("MPI_Pack_c"))?;
-                let (mut position, size) = (0, bytes as i64);
+                let pack = self.functions.pack_c;
+                let pack = pack.ok_or_else(|| self.too_large("MPI_Pack_c"))?;
+                let (count, size) = (count as i64, bytes as i64);
                 // SAFETY: as above.
-                let code =
-                    unsafe { pack_c(from, count as i64, datatype, to, size, &mut position, comm) };
-                self.check("MPI_Pack_c", code)?;
-                position as usize
+                self.answer("MPI_Pack_c", 0, |position| unsafe {
+                    pack(from, count, datatype, to, size, position, comm)
+                })? as usize
             }
         };
-        if packed == bytes {
-            Ok(())
-        } else {
-            Err(self.too_large("MPI_Pack"))
+        match packed == bytes {
+            true => Ok(()),
+            false => Err(self.too_large("MPI_Pack")),
         }
     }
 
@@ -200,35 +183,23 @@ impl Host {
     ) -> Result<(), MpiError> {
         let (from, to) = (from.cast::<c_void>(), to.cast::<c_void>());
         match (c_int::try_from(count), c_int::try_from(bytes)) {
-            (Ok(count), Ok(size)) => {
-                let mut position = 0;
-                // SAFETY: the caller vouches for both buffers.
-                let code = unsafe {
-                    (self.functions.unpack)(from, size, &mut position, to, count, datatype, comm)
-                };
-                self.check("MPI_Unpack", code)
-            }
+            // SAFETY: the caller vouches for both buffers.
+            (Ok(count), Ok(size)) => self.check("MPI_Unpack", unsafe {
+                (self.functions.unpack)(from, size, &mut 0, to, count, datatype, comm)
+            }),
             _ => {
-                let unpack_c = self
-                    .functions
-                    .unpack_c
-                    .ok_or_else(|| self.too_large("MPI_Unpack_c"))?;
-                let (mut position, size) = (0, bytes as i64);
+                let unpack = self.functions.unpack_c;
+                let unpack = unpack.ok_or_else(|| self.too_large("MPI_Unpack_c"))?;
+                let (count, size) = (count as i64, bytes as i64);
                 // SAFETY: as above.
-                let code = unsafe {
-                    unpack_c(from, size, &mut position, to, count as i64, datatype, comm)
-                };
-                self.check("MPI_Unpack_c", code)
+                self.check("MPI_Unpack_c", unsafe {
+                    unpack(from, size, &mut 0, to, count, datatype, comm)
+                })
             }
         }
     }
 
     fn too_large(&self, function: &'static str) -> MpiError {
-        let class = self.constants().errors.count;
-        MpiError {
-            function,
-            code: class,
-            class,
-        }
+        MpiError::of_class(function, self.constants().errors.count)
     }
 }

@@ -59,10 +59,10 @@ impl Host {
     /// # Errors
     /// The library's.
     pub fn ranks_in_window(&self, window: Win, group: Group) -> Result<Vec<u32>, MpiError> {
-        let mut all = Group(0);
         // SAFETY: `all` is live and as large as any handle.
-        let code = unsafe { (self.functions.win_get_group)(window, &mut all) };
-        self.check("MPI_Win_get_group", code)?;
+        let all = self.answer("MPI_Win_get_group", Group(0), |all| unsafe {
+            (self.functions.win_get_group)(window, all)
+        })?;
         let translated = self.translate_ranks(group, all);
         self.free_group(all);
         let outside = self.constants().undefined as u32;

@@ -1,7 +1,7 @@
 //! A single-rank MPI job inside the test process.
 
 use ferrorail_mpi_abi::{
-    AbiKind, Combiner, DatatypeTable, Host, PREDEFINED_DATATYPES, RequestList,
+    AbiKind, Combiner, Datatype, DatatypeTable, Host, PREDEFINED_DATATYPES, RequestList,
 };
 use std::ffi::{c_int, c_void};
 use std::path::Path;
@@ -76,7 +76,7 @@ fn datatypes(host: &Host) {
     let table = DatatypeTable::load(host);
     let mut dense = 0;
     for datatype in PREDEFINED_DATATYPES {
-        let Some(handle) = host.datatype_named(datatype) else {
+        let Some(handle) = host.handle_named(datatype).map(Datatype) else {
             continue;
         };
         let Some(bytes) = table.dense_bytes(handle) else {
@@ -100,7 +100,8 @@ fn datatypes(host: &Host) {
         .iter()
         .find(|d| d.name == "MPI_DOUBLE_INT")
         .unwrap();
-    let double_int = host.datatype_named(double_int).expect("MPI_DOUBLE_INT");
+    let double_int = host.handle_named(double_int).map(Datatype);
+    let double_int = double_int.expect("MPI_DOUBLE_INT");
     assert_eq!(table.dense_bytes(double_int), None);
     let layout = host.type_layout(double_int).expect("layout");
     assert_eq!((layout.bytes, layout.extent), (12, 16));
@@ -109,7 +110,7 @@ fn datatypes(host: &Host) {
     gaps_survive(host, double_int);
 }
 
-fn gaps_survive(host: &Host, double_int: ferrorail_mpi_abi::Datatype) {
+fn gaps_survive(host: &Host, double_int: Datatype) {
     let comm = host
         .private_comm(host.predefined().comm_self)
         .expect("a communicator");
