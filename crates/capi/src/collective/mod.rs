@@ -1,21 +1,16 @@
 //! The collectives: checks, then the engine or the host. One way to run them, [`run`]; what each
 //! has of its own is its [`Collective`].
 
-mod allgather;
-mod alltoall;
-mod barrier;
-mod reduce_scatter;
+mod even;
+mod plain;
 mod reduction;
 mod rooted;
 mod side;
 mod table;
 mod vector;
 
-pub use allgather::Allgather;
-pub use alltoall::Alltoall;
-pub use barrier::Barrier;
-pub use reduce_scatter::{ReduceScatter, ReduceScatterBlock};
-pub use reduction::{Allreduce, Exscan, Reduce, Scan};
+pub use even::{Allgather, Alltoall, Barrier};
+pub use reduction::{Allreduce, Exscan, Reduce, ReduceScatter, ReduceScatterBlock, Scan};
 pub use rooted::{Bcast, Gather, Scatter};
 pub use vector::{Allgatherv, Alltoallv, Gatherv, Scatterv};
 
@@ -25,6 +20,7 @@ use crate::reason;
 use crate::session::Session;
 use crate::team_cache::{self, Entry};
 use crate::thread::{self, Inside, Local};
+use ferrorail_base::Rank;
 use ferrorail_engine::waiting::InHost;
 use ferrorail_engine::{EngineError, Team};
 use ferrorail_mpi_abi::Comm;
@@ -119,6 +115,15 @@ impl Args {
             comm: 0,
         }
     };
+
+    /// Negative roots are meant for inter-communicators, where the other arguments may mean nothing.
+    #[inline]
+    fn check_root(&self) -> Result<(), Refusal> {
+        match self.root < 0 {
+            true => Err(Refusal::Invalid),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Why a call does not run here.
@@ -145,6 +150,28 @@ pub trait Checked {
     }
 }
 
+/// How a collective checks what does not depend on the communicator. Arguments that are not significant on
+/// some ranks may only be looked at in [`Collective::perform`].
+pub type Check<C> = fn(&Session, &Args) -> Result<C, Refusal>;
+
+/// A call on its team.
+pub struct Call<'a> {
+    session: &'a Session,
+    team: &'a Team,
+    args: &'a Args,
+}
+
+impl Call<'_> {
+    /// The root, if it is a rank of the team.
+    #[inline]
+    fn root(&self) -> Result<Rank, Refusal> {
+        match u32::try_from(self.args.root) {
+            Ok(root) if root < self.team.size() => Ok(Rank(root)),
+            _ => Err(Refusal::Invalid),
+        }
+    }
+}
+
 /// What one collective has of its own.
 pub trait Collective {
     /// Its name in statistics and messages.
@@ -154,23 +181,17 @@ pub trait Collective {
     const AT_ROOT: bool = false;
 
     /// What is left to look at of its arguments.
-    type Call: Checked;
+    type Checked: Checked;
 
-    /// Checks what does not depend on the communicator. Arguments that are not significant on some
-    /// ranks may only be looked at in [`Collective::perform`].
-    fn check(session: &Session, args: &Args) -> Result<Self::Call, Refusal>;
+    /// How it gets there.
+    const CHECK: Check<Self::Checked>;
 
     /// Runs a checked call on its team.
     ///
     /// # Safety
     /// The buffers are the program's for the duration of the call, with the sizes that the
     /// arguments describe.
-    unsafe fn perform(
-        session: &Session,
-        team: &Team,
-        args: &Args,
-        call: &Self::Call,
-    ) -> Result<(), Refusal>;
+    unsafe fn perform(call: &Call<'_>, checked: &Self::Checked) -> Result<(), Refusal>;
 }
 
 /// Runs the call, or `forward`s it and says so in the statistics.
@@ -213,18 +234,23 @@ enum Outcome {
 #[inline(never)]
 unsafe fn attempt<C: Collective>(session: &Session, local: &Local, args: &Args) -> Outcome {
     let comm = session.host().comm(args.comm);
-    let outcome = match C::check(session, args) {
-        Ok(call) => {
+    let outcome = match C::CHECK(session, args) {
+        Ok(checked) => {
             // SAFETY: a communicator in use by this call is not freed meanwhile.
             match unsafe { team_cache::entry(session, &local.handle_cache, comm) } {
                 Some(Entry::Team(team, _)) => {
                     team.begin_call();
+                    let call = Call {
+                        session,
+                        team,
+                        args,
+                    };
                     // SAFETY: the arguments were checked as far as MPI can.
-                    let outcome = unsafe { C::perform(session, team, args, &call) };
+                    let outcome = unsafe { C::perform(&call, &checked) };
                     outcome.map_err(|refusal| leave(team, refusal))
                 }
                 Some(Entry::Forward(reason)) => {
-                    return Outcome::Forward(reason, call.known_bytes());
+                    return Outcome::Forward(reason, checked.known_bytes());
                 }
                 None => Err(Refusal::Invalid),
             }

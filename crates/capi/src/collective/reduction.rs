@@ -1,13 +1,14 @@
-//! `MPI_Reduce`, `MPI_Allreduce`, `MPI_Scan`, `MPI_Exscan` (MPI 4.1, sections 6.9 and 6.11).
+//! `MPI_Reduce`, `MPI_Allreduce`, `MPI_Reduce_scatter_block`, `MPI_Reduce_scatter`, `MPI_Scan`, `MPI_Exscan`
+//! (MPI 4.1, sections 6.9 to 6.11).
 
-use super::rooted::{check_root, root_of};
-use super::side::{Input, Output, check_address, is_in_place, rejects_aliases, typed};
-use super::{Args, Checked, Collective, Refusal, done};
+use super::plain::{Input, Output};
+use super::side::{check_address, is_in_place, rejects_aliases, typed};
+use super::table::Consecutive;
+use super::{Args, Call, Check, Checked, Collective, Refusal, done};
 use crate::datatype::Elements;
 use crate::operation::{Operation, Operations};
 use crate::session::Session;
-use ferrorail_base::Rank;
-use ferrorail_engine::{Collective as Kind, Reducer, Team};
+use ferrorail_engine::{Collective as Kind, EngineError, Reducer};
 use ferrorail_mpi_abi::AbiKind;
 use std::ptr;
 
@@ -16,6 +17,12 @@ pub struct Allreduce;
 
 /// Reduce to a root.
 pub struct Reduce;
+
+/// Reduce-scatter of equal blocks.
+pub struct ReduceScatterBlock;
+
+/// Reduce-scatter of blocks of different sizes.
+pub struct ReduceScatter;
 
 /// Scan.
 pub struct Scan;
@@ -26,13 +33,13 @@ pub struct Exscan;
 /// Arguments that are significant on all ranks: how many elements of which type, and what is done
 /// with them. Where they are is another matter.
 pub struct Vector {
-    pub(super) elements: Elements,
+    elements: Elements,
     operation: Operation,
 }
 
 impl Vector {
     #[inline(always)]
-    pub(super) fn check(session: &Session, args: &Args) -> Result<Self, Refusal> {
+    fn check(session: &Session, args: &Args) -> Result<Self, Refusal> {
         let elements = typed(session, &args.recv)?;
         let op = session.host().operation(args.op);
         let operation = Operations::of(session).find(session, op, &elements);
@@ -44,20 +51,35 @@ impl Vector {
 
     /// As [`Vector::check`], with buffers that are significant on all ranks.
     #[inline(always)]
-    pub(super) fn check_both(session: &Session, args: &Args) -> Result<Self, Refusal> {
+    fn check_both(session: &Session, args: &Args) -> Result<Self, Refusal> {
         let vector = Self::check(session, args)?;
-        vector.check_result(session, args, false)?;
+        check_result(session, args, &vector.elements, vector.known_bytes(), false)?;
         Ok(vector)
+    }
+
+    /// As [`Vector::check`], with a root.
+    #[inline(always)]
+    fn check_rooted(session: &Session, args: &Args) -> Result<Self, Refusal> {
+        args.check_root()?;
+        Self::check(session, args)
+    }
+
+    /// This many elements instead.
+    #[inline]
+    fn counted(&self, count: usize) -> Elements {
+        Elements {
+            count,
+            ..self.elements.clone()
+        }
     }
 
     /// Leaves a `collective` of blocks of `elements` elements to the host where one has no room in scratch, as
     /// all ranks do: before memory is taken for it, which this rank alone may not get.
     #[inline]
-    pub(super) fn find_room(
+    fn find_room(
         &self,
-        team: &Team,
+        call: &Call<'_>,
         collective: Kind,
-        root: Rank,
         elements: impl FnOnce() -> usize,
     ) -> Result<(), Refusal> {
         // Elements that kernels know are short.
@@ -66,35 +88,25 @@ impl Vector {
         }
         let unit = self.elements.layout.bytes;
         let sizes = (elements() * unit, unit);
+        let (team, root) = (call.team, call.root()?);
         done(team.check_element(collective, root, sizes, self.operation.commutes()))
     }
 
-    /// Checks where the result goes. Send and receive buffer may be the same unless that is `wrong`,
-    /// or the host always says so.
-    #[inline]
-    fn check_result(&self, session: &Session, args: &Args, wrong: bool) -> Result<(), Refusal> {
-        check_address(session, &self.elements)?;
-        let aliases = ptr::eq(args.send.address, args.recv.address) && self.known_bytes() != 0;
-        if aliases && (wrong || rejects_aliases(session)) {
-            return Err(Refusal::Invalid);
-        }
-        Ok(())
-    }
-
     /// Runs `act` with the contribution of `send` elements, `None` if it is in `output`, and the
-    /// operation.
+    /// operation. The result is brought to the program if it is `received`.
     ///
     /// # Safety
-    /// The program's elements are readable.
+    /// The program's elements.
     #[inline]
-    pub(super) unsafe fn with(
+    unsafe fn run(
         &self,
-        session: &Session,
-        args: &Args,
+        call: &Call<'_>,
         send: &Elements,
         output: &Output<'_>,
-        act: impl FnOnce(Option<*const u8>, &Reducer<'_>) -> Result<(), Refusal>,
+        received: bool,
+        act: impl FnOnce(Option<*const u8>, &Reducer<'_>) -> Result<(), EngineError>,
     ) -> Result<(), Refusal> {
+        let (session, args) = (call.session, call.args);
         let input = match is_in_place(session, &args.send) {
             true => {
                 // SAFETY: the program's elements, from the first of the output's on.
@@ -112,10 +124,33 @@ impl Vector {
             }
         };
         let send = input.as_ref().map(Input::address);
-        let act = |reducer: &Reducer<'_>| act(send, reducer);
+        let act = |reducer: &Reducer<'_>| done(act(send, reducer));
         let outcome = self.operation.with_reducer(session, &self.elements, act);
-        outcome.ok_or(Refusal::Invalid)?
+        outcome.ok_or(Refusal::Invalid)??;
+        if received {
+            // SAFETY: the caller's contract.
+            unsafe { output.finish(session)? };
+        }
+        Ok(())
     }
+}
+
+/// Checks where the result goes, of which `bytes` bytes are sent. Send and receive buffer may be the same unless that
+/// is `wrong`, or the host always says so.
+#[inline]
+fn check_result(
+    session: &Session,
+    args: &Args,
+    result: &Elements,
+    bytes: usize,
+    wrong: bool,
+) -> Result<(), Refusal> {
+    check_address(session, result)?;
+    let aliases = ptr::eq(args.send.address, args.recv.address) && bytes != 0;
+    if aliases && (wrong || rejects_aliases(session)) {
+        return Err(Refusal::Invalid);
+    }
+    Ok(())
 }
 
 impl Checked for Vector {
@@ -126,138 +161,144 @@ impl Checked for Vector {
 
 impl Collective for Allreduce {
     const NAME: &'static str = "allreduce";
-    type Call = Vector;
+    type Checked = Vector;
+    const CHECK: Check<Vector> = Vector::check_both;
 
     #[inline]
-    fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
-        Vector::check_both(session, args)
-    }
-
-    #[inline]
-    unsafe fn perform(
-        session: &Session,
-        team: &Team,
-        args: &Args,
-        call: &Vector,
-    ) -> Result<(), Refusal> {
-        let recv = &call.elements;
-        call.find_room(team, Kind::Allreduce, Rank(0), || recv.count)?;
-        let output = Output::new(recv)?;
+    unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
+        let all = &vector.elements;
+        vector.find_room(call, Kind::Allreduce, || all.count)?;
+        let output = Output::new(all)?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
-            call.with(session, args, recv, &output, |send, reducer| {
-                done(team.allreduce(send, output.address(), recv.count, reducer))
-            })?;
-            output.finish(session)?;
+            vector.run(call, all, &output, true, |send, reducer| {
+                (call.team).allreduce(send, output.address(), all.count, reducer)
+            })
         }
-        Ok(())
-    }
-}
-
-impl Collective for Reduce {
-    const NAME: &'static str = "reduce";
-    type Call = Vector;
-
-    #[inline]
-    fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
-        check_root(args)?;
-        Vector::check(session, args)
-    }
-
-    #[inline]
-    unsafe fn perform(
-        session: &Session,
-        team: &Team,
-        args: &Args,
-        call: &Vector,
-    ) -> Result<(), Refusal> {
-        let root = root_of(team, args)?;
-        let is_root = team.rank() == root;
-        if !is_root && is_in_place(session, &args.send) {
-            return Err(Refusal::Invalid);
-        }
-        if is_root {
-            // Open MPI, too, looks for equal buffers here, though not in all-reduce.
-            let checks = session.host().kind() == AbiKind::OpenMpi;
-            call.check_result(session, args, checks)?;
-        }
-        let send = &call.elements;
-        let count = send.count;
-        call.find_room(team, Kind::Reduce, root, || count)?;
-        let recv = Elements {
-            count: if is_root { count } else { 0 },
-            ..send.clone()
-        };
-        let output = Output::new(&recv)?;
-        // SAFETY: the program's elements; overlap is removed.
-        unsafe {
-            call.with(session, args, send, &output, |send, reducer| {
-                done(team.reduce(send, output.address(), count, root, reducer))
-            })?;
-            output.finish(session)?;
-        }
-        Ok(())
     }
 }
 
 impl Collective for Scan {
     const NAME: &'static str = "scan";
-    type Call = Vector;
+    type Checked = Vector;
+    const CHECK: Check<Vector> = Vector::check_both;
 
     #[inline]
-    fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
-        Vector::check_both(session, args)
-    }
-
-    #[inline]
-    unsafe fn perform(
-        session: &Session,
-        team: &Team,
-        args: &Args,
-        call: &Vector,
-    ) -> Result<(), Refusal> {
-        let recv = &call.elements;
-        call.find_room(team, Kind::Scan, Rank(0), || recv.count)?;
-        let output = Output::new(recv)?;
+    unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
+        let all = &vector.elements;
+        vector.find_room(call, Kind::Scan, || all.count)?;
+        let output = Output::new(all)?;
         // SAFETY: the program's elements; overlap is removed.
         unsafe {
-            call.with(session, args, recv, &output, |send, reducer| {
-                done(team.scan(send, output.address(), recv.count, reducer))
-            })?;
-            output.finish(session)?;
+            vector.run(call, all, &output, true, |send, reducer| {
+                (call.team).scan(send, output.address(), all.count, reducer)
+            })
         }
-        Ok(())
     }
 }
 
 impl Collective for Exscan {
     const NAME: &'static str = "exscan";
-    type Call = Vector;
+    type Checked = Vector;
+    const CHECK: Check<Vector> = Vector::check_both;
 
     #[inline]
-    fn check(session: &Session, args: &Args) -> Result<Vector, Refusal> {
-        Vector::check_both(session, args)
-    }
-
-    #[inline]
-    unsafe fn perform(
-        session: &Session,
-        team: &Team,
-        args: &Args,
-        call: &Vector,
-    ) -> Result<(), Refusal> {
-        let recv = &call.elements;
-        call.find_room(team, Kind::Exscan, Rank(0), || recv.count)?;
-        let output = Output::new(recv)?;
-        // SAFETY: the program's elements; overlap is removed. Rank 0 receives nothing.
+    unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
+        let all = &vector.elements;
+        vector.find_room(call, Kind::Exscan, || all.count)?;
+        let output = Output::new(all)?;
+        let received = call.team.rank().0 > 0;
+        // SAFETY: the program's elements; overlap is removed.
         unsafe {
-            call.with(session, args, recv, &output, |send, reducer| {
-                done(team.exscan(send, output.address(), recv.count, reducer))
-            })?;
-            if team.rank().0 > 0 {
-                output.finish(session)?;
-            }
+            vector.run(call, all, &output, received, |send, reducer| {
+                (call.team).exscan(send, output.address(), all.count, reducer)
+            })
         }
-        Ok(())
+    }
+}
+
+impl Collective for Reduce {
+    const NAME: &'static str = "reduce";
+    type Checked = Vector;
+    const CHECK: Check<Vector> = Vector::check_rooted;
+
+    #[inline]
+    unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
+        let (session, args, root) = (call.session, call.args, call.root()?);
+        let all = &vector.elements;
+        let received = if call.team.rank() == root {
+            // Open MPI, too, looks for equal buffers here, though not in all-reduce.
+            let checks = session.host().kind() == AbiKind::OpenMpi;
+            check_result(session, args, all, vector.known_bytes(), checks)?;
+            all.count
+        } else if is_in_place(session, &args.send) {
+            return Err(Refusal::Invalid);
+        } else {
+            0
+        };
+        vector.find_room(call, Kind::Reduce, || all.count)?;
+        let recv = vector.counted(received);
+        let output = Output::new(&recv)?;
+        // SAFETY: the program's elements; overlap is removed.
+        unsafe {
+            vector.run(call, all, &output, true, |send, reducer| {
+                (call.team).reduce(send, output.address(), all.count, root, reducer)
+            })
+        }
+    }
+}
+
+impl Collective for ReduceScatterBlock {
+    const NAME: &'static str = "reduce_scatter_block";
+    type Checked = Vector;
+    const CHECK: Check<Vector> = Vector::check_both;
+
+    #[inline]
+    unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
+        let block = &vector.elements;
+        let all = block.times(call.team.size())?;
+        vector.find_room(call, Kind::ReduceScatterBlock, || block.count)?;
+        // In place the whole vector is where only its first block is written.
+        let in_place = is_in_place(call.session, &call.args.send);
+        let output = Output::first_of(block, in_place.then_some(&all))?;
+        // SAFETY: the program's elements; overlap is removed.
+        unsafe {
+            vector.run(call, &all, &output, true, |send, reducer| {
+                (call.team).reduce_scatter_block(send, output.address(), block.count, reducer)
+            })
+        }
+    }
+}
+
+impl Collective for ReduceScatter {
+    const NAME: &'static str = "reduce_scatter";
+    type Checked = Vector;
+    /// How many elements there are is known once the communicator is.
+    const CHECK: Check<Vector> = Vector::check;
+
+    #[inline]
+    unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
+        let (session, args, team) = (call.session, call.args, call.team);
+        let bytes = vector.elements.layout.bytes;
+        // SAFETY: the program's array, with an entry per rank.
+        let blocks = unsafe { Consecutive::check(team, args, bytes)? };
+        let elements_in = |block: usize| block / bytes.max(1);
+        let own = elements_in(blocks.list()[team.rank().index()].bytes);
+        let (all, own) = (vector.counted(blocks.elements()), vector.counted(own));
+        // In place the whole vector is where only its first elements are written.
+        let in_place = is_in_place(session, &args.send);
+        let result = if in_place { &all } else { &own };
+        check_result(session, args, result, all.known_bytes(), false)?;
+        vector.find_room(call, Kind::ReduceScatter, || {
+            let longest = blocks.list().iter().map(|block| block.bytes).max();
+            elements_in(longest.unwrap_or(0))
+        })?;
+        let output = Output::first_of(&own, in_place.then_some(&all))?;
+        // SAFETY: the program's elements; overlap is removed.
+        unsafe {
+            vector.run(call, &all, &output, true, |send, reducer| {
+                team.reduce_scatter(send, output.address(), blocks.list(), reducer)
+            })
+        }
     }
 }

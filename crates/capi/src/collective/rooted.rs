@@ -1,12 +1,13 @@
 //! `MPI_Bcast`, `MPI_Gather`, `MPI_Scatter` (MPI 4.1, sections 6.4 to 6.6). What is significant only
 //! at the root is not looked at elsewhere.
 
-use super::side::{Input, Output, Side, elements, not_aliased, same_bytes};
-use super::{Args, Collective, Refusal, done};
+use super::plain::{Input, Output};
+use super::side::{Side, elements, not_aliased, same_bytes};
+use super::{Args, Call, Check, Collective, Refusal, done};
 use crate::datatype::{Elements, Packed};
 use crate::session::Session;
 use ferrorail_base::Rank;
-use ferrorail_engine::Team;
+use ferrorail_engine::{EngineError, Team};
 use std::ptr;
 
 /// Broadcast.
@@ -18,60 +19,26 @@ pub struct Gather;
 /// Scatter.
 pub struct Scatter;
 
-/// Negative roots are meant for inter-communicators, where the other arguments may mean nothing.
-#[inline]
-pub(super) fn check_root(args: &Args) -> Result<(), Refusal> {
-    if args.root < 0 {
-        return Err(Refusal::Invalid);
-    }
-    Ok(())
-}
-
-/// The root, if it is a rank of `team`.
-#[inline]
-pub(super) fn root_of(team: &Team, args: &Args) -> Result<Rank, Refusal> {
-    match u32::try_from(args.root) {
-        Ok(root) if root < team.size() => Ok(Rank(root)),
-        _ => Err(Refusal::Invalid),
-    }
-}
-
-/// The side of a rank that is not the root, which cannot be in place.
-#[inline]
-pub(super) fn not_in_place(side: &Side) -> Result<(&Elements, usize), Refusal> {
-    match side {
-        Side::At(elements) => Ok((elements, elements.bytes().ok_or(Refusal::Invalid)?)),
-        Side::InPlace => Err(Refusal::Invalid),
-    }
-}
-
 impl Collective for Bcast {
     const NAME: &'static str = "bcast";
-    type Call = Elements;
-
-    #[inline]
-    fn check(session: &Session, args: &Args) -> Result<Elements, Refusal> {
-        check_root(args)?;
+    type Checked = Elements;
+    const CHECK: Check<Elements> = |session, args| {
+        args.check_root()?;
         elements(session, &args.recv)
-    }
+    };
 
     #[inline]
-    unsafe fn perform(
-        session: &Session,
-        team: &Team,
-        args: &Args,
-        call: &Elements,
-    ) -> Result<(), Refusal> {
-        let root = root_of(team, args)?;
-        let bytes = call.bytes().ok_or(Refusal::Invalid)?;
-        let is_root = team.rank() == root;
-        let output = Output::new(call)?;
+    unsafe fn perform(call: &Call<'_>, buffer: &Elements) -> Result<(), Refusal> {
+        let (session, root) = (call.session, call.root()?);
+        let bytes = buffer.bytes().ok_or(Refusal::Invalid)?;
+        let is_root = call.team.rank() == root;
+        let output = Output::new(buffer)?;
         // SAFETY: the program's elements. The root's are only read.
         unsafe {
             if is_root {
-                output.keep(session, call, 0)?;
+                output.keep(session, buffer, 0)?;
             }
-            done(team.bcast(output.address(), bytes, root))?;
+            done(call.team.bcast(output.address(), bytes, root))?;
             if !is_root {
                 output.finish(session)?;
             }
@@ -80,12 +47,44 @@ impl Collective for Bcast {
     }
 }
 
+/// The part in a gather of a rank that is not the root: `act` sends that many bytes from there.
+///
+/// # Safety
+/// The program's elements.
+#[inline]
+pub(super) unsafe fn send_to_root(
+    call: &Call<'_>,
+    send: &Side,
+    act: impl FnOnce(*const u8, usize) -> Result<(), EngineError>,
+) -> Result<(), Refusal> {
+    let (send, bytes) = send.not_in_place()?;
+    // SAFETY: the caller's contract; nothing is received here.
+    let input = unsafe { Input::new(call.session, send, 0..0)? };
+    done(act(input.address(), bytes))
+}
+
+/// The part in a scatter of a rank that is not the root: `act` receives that many bytes to there.
+///
+/// # Safety
+/// The program's elements.
+#[inline]
+pub(super) unsafe fn receive_from_root(
+    call: &Call<'_>,
+    recv: &Side,
+    act: impl FnOnce(*mut u8, usize) -> Result<(), EngineError>,
+) -> Result<(), Refusal> {
+    let (recv, bytes) = recv.not_in_place()?;
+    let output = Output::new(recv)?;
+    done(act(output.address(), bytes))?;
+    // SAFETY: the caller's contract.
+    unsafe { output.finish(call.session)? };
+    Ok(())
+}
+
 /// What the root of a gather receives from each rank.
-fn received(session: &Session, args: &Args, call: &Side) -> Result<Elements, Refusal> {
+fn received(session: &Session, args: &Args, send: &Side) -> Result<Elements, Refusal> {
     let recv = elements(session, &args.recv)?;
-    if let Side::At(send) = call {
-        same_bytes(send.bytes().unwrap_or(0), recv.bytes().unwrap_or(0))?;
-    }
+    send.check_bytes(recv.bytes().unwrap_or(0))?;
     Ok(recv)
 }
 
@@ -98,10 +97,10 @@ fn received(session: &Session, args: &Args, call: &Side) -> Result<Elements, Ref
 unsafe fn gather_for_nothing(
     session: &Session,
     team: &Team,
-    call: &Side,
+    send: &Side,
     root: Rank,
 ) -> Result<(), Refusal> {
-    let Side::At(send) = call else {
+    let Side::At(send) = send else {
         return Ok(());
     };
     let bytes = send.bytes().ok_or(Refusal::Invalid)?;
@@ -116,35 +115,25 @@ unsafe fn gather_for_nothing(
 
 impl Collective for Gather {
     const NAME: &'static str = "gather";
-    type Call = Side;
+    type Checked = Side;
+    const CHECK: Check<Side> = Side::sent;
 
     #[inline]
-    fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
-        check_root(args)?;
-        Side::check(session, &args.send)
-    }
-
-    #[inline]
-    unsafe fn perform(
-        session: &Session,
-        team: &Team,
-        args: &Args,
-        call: &Side,
-    ) -> Result<(), Refusal> {
-        let root = root_of(team, args)?;
+    unsafe fn perform(call: &Call<'_>, side: &Side) -> Result<(), Refusal> {
+        let (session, team, root) = (call.session, call.team, call.root()?);
         if team.rank() != root {
-            let (send, bytes) = not_in_place(call)?;
-            // SAFETY: the program's elements; nothing is received here.
+            // SAFETY: the program's elements.
             return unsafe {
-                let input = Input::new(session, send, 0..0)?;
-                done(team.gather(Some(input.address()), ptr::null_mut(), bytes, root))
+                send_to_root(call, side, |send, bytes| {
+                    team.gather(Some(send), ptr::null_mut(), bytes, root)
+                })
             };
         }
-        let recv = match received(session, args, call) {
+        let recv = match received(session, call.args, side) {
             Ok(recv) => recv,
             Err(refusal) => {
                 // SAFETY: the program's elements.
-                unsafe { gather_for_nothing(session, team, call, root)? };
+                unsafe { gather_for_nothing(session, team, side, root)? };
                 return Err(refusal);
             }
         };
@@ -153,7 +142,7 @@ impl Collective for Gather {
         let output = Output::new(&all)?;
         // SAFETY: the program's elements; a block for each rank to receive.
         unsafe {
-            let input = match call {
+            let input = match side {
                 Side::InPlace => {
                     let own = recv.block(root.index());
                     output.keep(session, &own, bytes * root.index())?;
@@ -165,62 +154,47 @@ impl Collective for Gather {
             done(team.gather(send, output.address(), bytes, root))?;
             output.finish(session)?;
         }
-        if let Side::At(send) = call {
-            not_aliased(session, send, || recv.block(root.index()))?;
-        }
-        Ok(())
+        not_aliased(session, side, || recv.block(root.index()))
     }
 }
 
 impl Collective for Scatter {
     const NAME: &'static str = "scatter";
-    type Call = Side;
+    type Checked = Side;
+    const CHECK: Check<Side> = Side::received;
 
     #[inline]
-    fn check(session: &Session, args: &Args) -> Result<Side, Refusal> {
-        check_root(args)?;
-        Side::check(session, &args.recv)
-    }
-
-    #[inline]
-    unsafe fn perform(
-        session: &Session,
-        team: &Team,
-        args: &Args,
-        call: &Side,
-    ) -> Result<(), Refusal> {
-        let root = root_of(team, args)?;
+    unsafe fn perform(call: &Call<'_>, side: &Side) -> Result<(), Refusal> {
+        let (session, team, root) = (call.session, call.team, call.root()?);
         if team.rank() != root {
-            let (recv, bytes) = not_in_place(call)?;
-            let output = Output::new(recv)?;
-            // SAFETY: the program's elements; nothing is sent from here.
-            unsafe {
-                done(team.scatter(ptr::null(), Some(output.address()), bytes, root))?;
-                output.finish(session)?;
-            }
-            return Ok(());
+            // SAFETY: the program's elements.
+            return unsafe {
+                receive_from_root(call, side, |recv, bytes| {
+                    team.scatter(ptr::null(), Some(recv), bytes, root)
+                })
+            };
         }
-        let send = elements(session, &args.send)?;
+        let send = elements(session, &call.args.send)?;
         let bytes = send.bytes().ok_or(Refusal::Invalid)?;
         let all = send.times(team.size())?;
         // SAFETY: the program's elements; a block for each rank to send.
         unsafe {
-            let Side::At(recv) = call else {
-                let input = Input::new(session, &all, 0..0)?;
-                return done(team.scatter(input.address(), None, bytes, root));
+            let recv = match side {
+                Side::At(recv) if recv.bytes() == Some(bytes) => recv,
+                // If the root receives another amount, the others get theirs, and the next call finds all ranks in
+                // step.
+                _ => {
+                    let input = Input::new(session, &all, 0..0)?;
+                    done(team.scatter(input.address(), None, bytes, root))?;
+                    let recv_bytes = side.bytes().unwrap_or(bytes);
+                    return same_bytes(bytes, recv_bytes);
+                }
             };
-            let recv_bytes = recv.bytes().unwrap_or(0);
-            if recv_bytes != bytes {
-                // The others get theirs, and the next call finds all ranks in step.
-                let input = Input::new(session, &all, 0..0)?;
-                done(team.scatter(input.address(), None, bytes, root))?;
-                return same_bytes(bytes, recv_bytes);
-            }
             let output = Output::new(recv)?;
             let input = Input::new(session, &all, output.range())?;
             done(team.scatter(input.address(), Some(output.address()), bytes, root))?;
             output.finish(session)?;
-            not_aliased(session, recv, || send.block(root.index()))
         }
+        not_aliased(session, side, || send.block(root.index()))
     }
 }

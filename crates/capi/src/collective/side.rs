@@ -1,13 +1,11 @@
-//! One side of a call: its elements, and the plain bytes that the engine sees of them.
+//! One side of a call: the elements that its arguments describe.
 
 use super::{Args, Buffer, Checked, Refusal};
-use crate::datatype::{Elements, Packed};
+use crate::datatype::Elements;
 use crate::error::{CallError, Wrong};
 use crate::session::Session;
 use ferrorail_mpi_abi::AbiKind;
 use libc::{c_int, c_void};
-use std::ops::Range;
-use std::ptr;
 use std::sync::OnceLock;
 
 /// A side that may be `MPI_IN_PLACE`.
@@ -28,6 +26,35 @@ impl Side {
         } else {
             elements(session, buffer).map(Self::At)
         }
+    }
+
+    /// [`Side::check`] of what is sent to a root.
+    #[inline(always)]
+    pub fn sent(session: &Session, args: &Args) -> Result<Self, Refusal> {
+        args.check_root()?;
+        Self::check(session, &args.send)
+    }
+
+    /// [`Side::check`] of what is received from a root.
+    #[inline(always)]
+    pub fn received(session: &Session, args: &Args) -> Result<Self, Refusal> {
+        args.check_root()?;
+        Self::check(session, &args.recv)
+    }
+
+    /// The elements of a rank that is not the root, which cannot be in place, and their bytes.
+    #[inline]
+    pub fn not_in_place(&self) -> Result<(&Elements, usize), Refusal> {
+        match self {
+            Self::At(elements) => Ok((elements, elements.bytes().ok_or(Refusal::Invalid)?)),
+            Self::InPlace => Err(Refusal::Invalid),
+        }
+    }
+
+    /// Refuses a block of other than `bytes` bytes.
+    #[inline]
+    pub fn check_bytes(&self, bytes: usize) -> Result<(), Refusal> {
+        self.bytes().map_or(Ok(()), |own| same_bytes(own, bytes))
     }
 
     /// Bytes of one block, if it is known from this side.
@@ -120,9 +147,7 @@ impl Both {
     /// an inter-communicator and therefore not part of [`Both::check`].
     #[inline]
     pub fn block_bytes(&self) -> Result<usize, Refusal> {
-        if let Some(send_bytes) = self.send.bytes() {
-            same_bytes(send_bytes, self.bytes)?;
-        }
+        self.send.check_bytes(self.bytes)?;
         Ok(self.bytes)
     }
 }
@@ -158,9 +183,12 @@ fn try_alias(session: &Session) -> bool {
 #[inline(always)]
 pub fn not_aliased(
     session: &Session,
-    sent: &Elements,
+    sent: &Side,
     received: impl FnOnce() -> Elements,
 ) -> Result<(), Refusal> {
+    let Side::At(sent) = sent else {
+        return Ok(());
+    };
     if !rejects_aliases(session) || sent.bytes() == Some(0) {
         return Ok(());
     }
@@ -181,193 +209,4 @@ pub fn same_bytes(send_bytes: usize, recv_bytes: usize) -> Result<(), Refusal> {
         send_bytes,
         recv_bytes,
     }))
-}
-
-/// Plain bytes to send: the program's own memory, or a packed copy.
-pub struct Input {
-    address: *const u8,
-    _copy: Option<Packed>,
-}
-
-impl Input {
-    /// The bytes of `elements`. They are copied if they have gaps or lie in `output`: overlapping
-    /// buffers are wrong, but hosts that do not check send what was there before.
-    ///
-    /// # Safety
-    /// The elements are readable.
-    #[inline(always)]
-    pub unsafe fn new(
-        session: &Session,
-        elements: &Elements,
-        output: Range<usize>,
-    ) -> Result<Self, CallError> {
-        match elements.dense() {
-            Some(address) if !overlap(&elements.range(address), &output) => Ok(Self {
-                address,
-                _copy: None,
-            }),
-            // SAFETY: the caller's contract.
-            _ => unsafe { Self::copied(session, elements) },
-        }
-    }
-
-    /// A copy of the bytes of `elements`.
-    ///
-    /// # Safety
-    /// As [`Input::new`].
-    #[cold]
-    pub unsafe fn copied(session: &Session, elements: &Elements) -> Result<Self, CallError> {
-        let mut copy = Packed::new(size_of(elements)?)?;
-        // SAFETY: the caller's contract; the copy has room.
-        unsafe { collect(session, elements, copy.as_mut_ptr())? };
-        Ok(Self {
-            address: copy.as_mut_ptr(),
-            _copy: Some(copy),
-        })
-    }
-
-    /// First byte.
-    #[inline]
-    pub fn address(&self) -> *const u8 {
-        self.address
-    }
-}
-
-/// Plain bytes to receive into: the program's own memory, or memory to unpack from.
-pub struct Output<'a> {
-    address: *mut u8,
-    elements: &'a Elements,
-    packed: Option<Packed>,
-}
-
-impl<'a> Output<'a> {
-    /// Room for the bytes of `elements`.
-    #[inline]
-    pub fn new(elements: &'a Elements) -> Result<Self, CallError> {
-        match elements.dense() {
-            Some(address) => Ok(Self {
-                address,
-                elements,
-                packed: None,
-            }),
-            None => Self::with_room(elements, 0),
-        }
-    }
-
-    /// Memory to unpack `elements` from, which are the first of at least `room` bytes.
-    #[cold]
-    fn with_room(elements: &'a Elements, room: usize) -> Result<Self, CallError> {
-        let mut packed = Packed::new(size_of(elements)?.max(room))?;
-        Ok(Self {
-            address: packed.as_mut_ptr(),
-            elements,
-            packed: Some(packed),
-        })
-    }
-
-    /// Room for the bytes of `elements`. If they are the first of `all` that the program has there, as
-    /// in place, there is room for all of those where any have to be packed: few may be plain bytes
-    /// where many are not, and the other way round (one element with gaps is, none is not).
-    pub fn first_of(elements: &'a Elements, all: Option<&Elements>) -> Result<Self, CallError> {
-        match all {
-            Some(all) if elements.dense().is_none() || all.dense().is_none() => {
-                Self::with_room(elements, size_of(all)?)
-            }
-            _ => Self::new(elements),
-        }
-    }
-
-    /// First byte.
-    #[inline]
-    pub fn address(&self) -> *mut u8 {
-        self.address
-    }
-
-    /// Where the program's bytes will be written during the call.
-    #[inline]
-    pub fn range(&self) -> Range<usize> {
-        match self.packed {
-            None => self.elements.range(self.address),
-            Some(_) => 0..0,
-        }
-    }
-
-    /// Makes the data that is in `block` of the program's buffer part of the bytes, at `offset`.
-    ///
-    /// # Safety
-    /// `block` is readable, and its bytes fit at `offset`.
-    pub unsafe fn keep(
-        &self,
-        session: &Session,
-        block: &Elements,
-        offset: usize,
-    ) -> Result<(), CallError> {
-        if let Some(packed) = &self.packed {
-            debug_assert!(
-                packed.room() >= offset + size_of(block)?,
-                "room for what is kept"
-            );
-            // SAFETY: the caller's contract.
-            unsafe { collect(session, block, self.address.wrapping_add(offset))? };
-        }
-        Ok(())
-    }
-
-    /// Brings what was received to the program's elements; gaps keep their bytes.
-    ///
-    /// # Safety
-    /// The elements are writable, all bytes were received.
-    #[inline(always)]
-    pub unsafe fn finish(self, session: &Session) -> Result<(), CallError> {
-        if self.packed.is_some() {
-            // SAFETY: the caller's contract.
-            unsafe { self.elements.unpack(session, self.address)? };
-        }
-        Ok(())
-    }
-}
-
-/// Brings the bytes of `elements` to `to`.
-///
-/// # Safety
-/// The elements are readable; `to` has room for their bytes.
-pub unsafe fn collect(
-    session: &Session,
-    elements: &Elements,
-    to: *mut u8,
-) -> Result<(), CallError> {
-    match elements.dense() {
-        Some(from) => {
-            // SAFETY: the caller's contract; `copy` allows overlap.
-            unsafe { ptr::copy(from, to, size_of(elements)?) };
-            Ok(())
-        }
-        // SAFETY: the caller's contract.
-        None => unsafe { elements.pack(session, to) },
-    }
-}
-
-fn size_of(elements: &Elements) -> Result<usize, CallError> {
-    elements.bytes().ok_or(CallError::TooMuch)
-}
-
-/// Whether two ranges of addresses have bytes in common.
-#[inline]
-pub fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
-    a.start < b.end && b.start < a.end
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn touching_ranges_do_not_overlap() {
-        assert!(!overlap(&(100..108), &(108..172)));
-        assert!(!overlap(&(172..180), &(108..172)));
-        assert!(overlap(&(107..115), &(108..172)));
-        assert!(overlap(&(171..179), &(108..172)));
-        assert!(overlap(&(108..116), &(108..172)));
-        assert!(!overlap(&(108..108), &(108..108)));
-    }
 }

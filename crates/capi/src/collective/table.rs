@@ -1,6 +1,6 @@
 //! The blocks of a vector form: what the program lists, and the plain bytes that the engine sees.
 
-use super::side::{collect, overlap};
+use super::plain::{collect, overlap};
 use super::{Args, Buffer, Refusal, Table};
 use crate::datatype::{self, Elements, Layout, Packed};
 use crate::error::CallError;
@@ -105,7 +105,7 @@ impl Blocks {
     }
 
     /// Checks the buffer and its table, and lists the blocks: all in one pass, as most tables are short.
-    /// [`Blocks::prepare_output`] or [`Blocks::prepare_input`] follows.
+    /// [`Blocks::prepare_input`] follows, unless it is [`Blocks::check_output`].
     ///
     /// # Safety
     /// The table's arrays have an entry per rank of `team`.
@@ -173,12 +173,18 @@ impl Blocks {
         self.list[rank].bytes
     }
 
-    /// Before they are received into: [`Blocks::finish`] then brings what arrived to the program's elements.
+    /// [`Blocks::check`] of what is received into: [`Blocks::finish`] then brings what arrived to the program's
+    /// elements.
+    ///
+    /// # Safety
+    /// As [`Blocks::check`].
     #[inline]
-    pub fn prepare_output(&mut self) -> Result<(), CallError> {
+    pub unsafe fn check_output(&mut self, session: &Session, team: &Team) -> Result<(), Refusal> {
+        // SAFETY: the caller's contract.
+        unsafe { self.check(session, team)? };
         match self.origin.layout.dense_at() {
             Some(_) => Ok(()),
-            None => self.pack(),
+            None => Ok(self.pack()?),
         }
     }
 
