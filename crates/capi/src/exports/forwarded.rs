@@ -1,48 +1,21 @@
 //! Collectives that are left to the host and counted: `MPI_Alltoallw` and the neighbourhood
 //! collectives (MPI 4.1, sections 6.8 and 8.6).
 
-use super::export;
-use super::narrow::{Handler, Peers, Received, Sent, call_narrowed};
+use super::export_both;
+use super::narrow::{Handler, Peers, Received, Sent};
 use crate::collective;
-use crate::next::MISSING;
 use crate::panic_guard::guard;
-use libc::{c_int, c_void};
+use libc::c_void;
 
 type Pointer = *const c_void;
 
-/// Both forms of each collective.
+/// Both forms of each collective; arguments are those before the communicator.
 macro_rules! forwarded {
-    ($($label:literal $peers:ident: $name:ident $large:ident $arguments:tt;)*) => {
-        mod int {
-            use super::*;
-            type Count = c_int;
-            type Displacement = c_int;
-            $(entry!($name, $label, comm, $arguments, else MISSING);)*
-        }
-        mod large {
-            use super::*;
-            type Count = i64;
-            type Displacement = isize;
-            $(entry!(
-                $large, $label, comm, $arguments, else narrowed!($name $peers comm $arguments)
-            );)*
-        }
-    };
-}
-
-macro_rules! entry {
-    ($name:ident, $label:literal, $comm:ident, ($($arg:ident: $ty:ty),*), else $missing:expr) => {
-        export!($name($($arg: $ty,)* $comm: usize), else $missing, |forward| {
-            guard(Some($comm), || collective::count_and_forward($label, forward))
-        });
-    };
-}
-
-macro_rules! narrowed {
-    ($name:ident $peers:ident $comm:ident ($($arg:ident: $ty:ty),*)) => {
-        call_narrowed!(
-            $name, ($($arg: $ty,)* $comm: usize), Peers::$peers($comm), Handler::Comm($comm)
-        )
+    ($($label:literal $peers:ident: $name:ident $large:ident ($($arg:ident: $ty:ty),*);)*) => {
+        export_both! { $(
+            $name $large ($($arg: $ty,)* comm: usize), Peers::$peers(comm), Handler::Comm(comm),
+            |forward| guard(Some(comm), || collective::count_and_forward($label, forward));
+        )* }
     };
 }
 

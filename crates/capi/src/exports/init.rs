@@ -8,11 +8,18 @@ use crate::panic_guard::guard;
 use crate::presence;
 use libc::{c_char, c_int, c_void};
 
-macro_rules! init {
-    ($($name:ident $arguments:tt;)*) => {$(
-        export!($name $arguments, else MISSING, |forward| guard(None, || initialise(forward)));
-    )*};
-}
+type Argc = *mut c_int;
+type Argv = *mut *mut *mut c_char;
+
+export!(MPI_Init(argc: Argc, argv: Argv), else MISSING, |forward| {
+    guard(None, || initialise(forward))
+});
+
+export!(
+    MPI_Init_thread(argc: Argc, argv: Argv, required: c_int, provided: *mut c_int),
+    else MISSING,
+    |forward| guard(None, || initialise(forward))
+);
 
 export!(
     MPI_Session_init(info: usize, errhandler: usize, session: *mut c_void),
@@ -25,11 +32,3 @@ export!(
 
 /// mpi4py's own code for functions that a library lacks, as it would have it without ferrorail.
 const UNAVAILABLE: c_int = 0xaaaa_aaaa_u32 as c_int;
-
-type Argc = *mut c_int;
-type Argv = *mut *mut *mut c_char;
-
-init! {
-    MPI_Init(argc: Argc, argv: Argv);
-    MPI_Init_thread(argc: Argc, argv: Argv, required: c_int, provided: *mut c_int);
-}

@@ -59,3 +59,30 @@ macro_rules! export {
     };
 }
 use export;
+
+/// Defines both forms of functions with numbers of elements: in their arguments these are of type `Count`,
+/// displacements in arrays of type `Displacement`, displacement units of type `Unit`. Counts are `int`, or `MPI_Count`
+/// in names that end in `_c` (MPI 4.0, section 19.2). Where the library has only the first form, that does the work of
+/// the second: `$peers` says which ranks arrays have entries for, `$handler` who is told that a number is too large.
+macro_rules! export_both {
+    ($($name:ident $large:ident $arguments:tt, $peers:expr, $handler:expr,
+       |$forward:ident| $body:expr;)*) => {
+        mod int {
+            use super::*;
+            use $crate::exports::narrow::int::*;
+            $($crate::exports::export!(
+                $name $arguments, else $crate::next::MISSING, |$forward| $body
+            );)*
+        }
+        mod large {
+            use super::*;
+            use $crate::exports::narrow::large::*;
+            $($crate::exports::export!(
+                $large $arguments,
+                else $crate::exports::narrow::call_narrowed!($name, $arguments, $peers, $handler),
+                |$forward| $body
+            );)*
+        }
+    };
+}
+use export_both;

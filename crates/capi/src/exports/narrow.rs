@@ -9,29 +9,27 @@ use ferrorail_base::memory;
 use ferrorail_mpi_abi::Host;
 use libc::{c_int, c_void};
 
+/// Types of arguments in the form with `int`.
+pub mod int {
+    pub use libc::{c_int as Count, c_int as Displacement, c_int as Unit};
+}
+
+/// Those in the form with `MPI_Count`.
+pub mod large {
+    pub use super::Unit;
+    pub type Count = i64;
+    pub type Displacement = isize;
+}
+
 /// An array with an entry for each rank that this one sends to.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
-pub struct Sent<T>(*const T);
+pub struct Sent<T>(pub *const T);
 
 /// An array with an entry for each rank that this one receives from.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
-pub struct Received<T>(*const T);
-
-impl<T> Sent<T> {
-    /// Its first entry.
-    pub fn first(self) -> *const T {
-        self.0
-    }
-}
-
-impl<T> Received<T> {
-    /// Its first entry.
-    pub fn first(self) -> *const T {
-        self.0
-    }
-}
+pub struct Received<T>(pub *const T);
 
 /// A displacement unit, which is larger in the form with `MPI_Count`, unlike other values of its type.
 #[repr(transparent)]
@@ -55,6 +53,8 @@ pub struct Arrays {
     sent: usize,
     received: usize,
     kept: Vec<Vec<c_int>>,
+    /// Where the program wants a displacement unit, and where the library puts it.
+    unit: Option<(*mut Unit, *const c_int)>,
 }
 
 /// Which ranks the arrays of a call have entries for.
@@ -81,6 +81,15 @@ impl Arrays {
             sent,
             received,
             kept: Vec::new(),
+            unit: None,
+        }
+    }
+
+    /// Brings the library's results to the program, once the call is over.
+    pub fn finish(&self) {
+        if let Some((unit, found)) = self.unit {
+            // SAFETY: the program's output argument; the number that `kept` has for it.
+            unsafe { *unit = (*found).into() };
         }
     }
 
@@ -153,6 +162,17 @@ impl Narrow for Unit {
     }
 }
 
+impl Narrow for *mut Unit {
+    type Narrowed = *mut c_int;
+    fn narrowed(self, arrays: &mut Arrays) -> Result<*mut c_int, Misfit> {
+        let mut found = vec![1];
+        let address = found.as_mut_ptr();
+        arrays.kept.push(found);
+        arrays.unit = Some((self, address));
+        Ok(address)
+    }
+}
+
 impl<T: Copy + TryInto<c_int>> Narrow for Sent<T> {
     type Narrowed = *const c_int;
     fn narrowed(self, arrays: &mut Arrays) -> Result<*const c_int, Misfit> {
@@ -171,14 +191,14 @@ macro_rules! as_they_are {
     ($($ty:ty)*) => {$(
         impl Narrow for $ty {
             type Narrowed = Self;
-            fn narrowed(self, _: &mut Arrays) -> Result<Self, $crate::exports::narrow::Misfit> {
+            fn narrowed(self, _: &mut Arrays) -> Result<Self, Misfit> {
                 Ok(self)
             }
         }
     )*};
 }
 
-as_they_are! { c_int usize isize *const c_void *mut c_void }
+as_they_are! { c_int usize isize *const c_void *mut c_void *mut isize }
 
 /// Who is told that a call does not fit.
 #[derive(Clone, Copy)]
@@ -215,11 +235,13 @@ macro_rules! call_narrowed {
         let mut arrays = $crate::exports::narrow::Arrays::of($peers);
         let mut call = || {
             $(let $arg = <$ty as $crate::exports::narrow::Narrow>::narrowed($arg, &mut arrays)?;)*
-            Ok($crate::next::call_next!(
+            let code = $crate::next::call_next!(
                 NARROW,
                 ($($arg => <$ty as $crate::exports::narrow::Narrow>::Narrowed),*) -> libc::c_int,
                 else $crate::next::MISSING
-            ))
+            );
+            arrays.finish();
+            Ok(code)
         };
         #[allow(clippy::redundant_closure_call, reason = "it returns where something does not fit")]
         call().unwrap_or_else(|misfit| $crate::exports::narrow::refused($handler, misfit))
