@@ -24,8 +24,8 @@ pub enum CallError {
         recv_bytes: usize,
     },
     /// An argument of a call on a window is wrong.
-    #[error("{0}")]
-    Wrong(Wrong),
+    #[error(transparent)]
+    Wrong(#[from] Wrong),
     /// The system refused memory for a copy of the program's data, or for a table that describes it.
     #[error(transparent)]
     NoMemory(#[from] NoMemory),
@@ -66,17 +66,27 @@ impl CallError {
 }
 
 /// What is wrong with an argument of a call on a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
+    #[error("there is no buffer")]
     Buffer,
+    #[error("a block is sent from where it is received")]
     Alias,
+    #[error("a count is negative")]
     Count,
+    #[error("a datatype may not be used here")]
     Datatype,
+    #[error("the operation may not be used for accumulation")]
     Operation,
+    #[error("no such type of lock")]
     LockType,
+    #[error("no such assertion")]
     Assertion,
+    #[error("the group is not one of the window's ranks")]
     Group,
+    #[error("the window is not of that kind")]
     Flavour,
+    #[error("a length is negative")]
     Size,
 }
 
@@ -94,23 +104,6 @@ impl Wrong {
             Self::Flavour => window.rma_flavor,
             Self::Size => window.size,
         }
-    }
-}
-
-impl std::fmt::Display for Wrong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Buffer => "there is no buffer",
-            Self::Alias => "a block is sent from where it is received",
-            Self::Count => "a count is negative",
-            Self::Datatype => "a datatype may not be used here",
-            Self::Operation => "the operation may not be used for accumulation",
-            Self::LockType => "no such type of lock",
-            Self::Assertion => "no such assertion",
-            Self::Group => "the group is not one of the window's ranks",
-            Self::Flavour => "the window is not of that kind",
-            Self::Size => "a length is negative",
-        })
     }
 }
 

@@ -1,10 +1,10 @@
 //! Accumulating operations (MPI 4.1, sections 12.3.4 and 12.3.5).
 
 use super::Entry;
-use super::operation::{Place, here, shape, shape_there};
+use super::operation::{Operand, Place, here, shape_there};
 use super::plain_update::PlainUpdate;
 use crate::collective::Buffer;
-use crate::datatype::{self, Elements, Packed};
+use crate::datatype::{self, Elements};
 use crate::error::{CallError, Wrong};
 use crate::local_reduction::HostOperation;
 use crate::operation::{Accumulation, Operations};
@@ -118,35 +118,47 @@ unsafe fn accumulate_typed(
     };
     let op = session.host().operation(args.op);
     let what = Operations::of(session).accumulation(session, op, &element);
-    let what = what.ok_or(Wrong::Operation)?;
-    let origin = match what {
+    let (host_operation, host_update);
+    let update = match what.ok_or(Wrong::Operation)? {
+        Accumulation::Replace => Update::Replace,
+        Accumulation::Keep => Update::Keep,
+        Accumulation::Operation(operation) => match operation.kernel() {
+            Some(kernel) => Update::Kernel(kernel),
+            None => {
+                let found = HostOperation::new(session, op, &element);
+                host_operation = found.ok_or(Wrong::Datatype)?;
+                host_update = HostUpdate(&host_operation);
+                Update::Call(&host_update)
+            }
+        },
+    };
+    let is_read = !matches!(update, Update::Keep);
+    let origin = match is_read {
+        true => here(session, &args.origin)?,
         // Not even its count means anything.
-        Accumulation::Keep => there.clone(),
-        _ => here(session, &args.origin)?,
+        false => there.clone(),
     };
     let result = args.result.as_ref().map(|result| here(session, result));
     let result = result.transpose()?;
-    let call = Call {
-        entry,
-        target,
-        displacement: place.displacement,
-        there: &there,
-        element_bytes: element.layout.bytes.max(1),
-    };
-    // SAFETY: the caller's contract.
+    let shape = shape_there(&there)?;
+    let origin = Operand::new(&origin)?;
+    let result = result.as_ref().map(Operand::new).transpose()?;
+    let to = result.as_ref();
+    // SAFETY: the caller's contract; copies have room.
     unsafe {
-        match what {
-            Accumulation::Replace => call.run(session, &origin, result.as_ref(), Update::Replace),
-            Accumulation::Keep => call.run(session, &origin, result.as_ref(), Update::Keep),
-            Accumulation::Operation(operation) => match operation.kernel() {
-                Some(kernel) => call.run(session, &origin, result.as_ref(), Update::Kernel(kernel)),
-                None => {
-                    let host = HostOperation::new(session, op, &element).ok_or(Wrong::Datatype)?;
-                    let update = HostUpdate(&host);
-                    call.run(session, &origin, result.as_ref(), Update::Call(&update))
-                }
-            },
+        if is_read {
+            origin.pack(session)?;
         }
+        entry.onesided().accumulate(
+            (origin.address, &origin.shape),
+            to.map(|result| (result.address, &result.shape)),
+            target,
+            place.displacement,
+            &shape,
+            element.layout.bytes.max(1),
+            update,
+        )?;
+        to.map_or(Ok(()), |result| result.unpack(session))
     }
 }
 
@@ -179,72 +191,6 @@ fn plain_update(session: &Session, args: &Accumulate) -> Option<(usize, PlainUpd
     let update = known_update(session, args.op, place.datatype)?;
     let bytes = update.element_bytes.checked_mul(count)?;
     (bytes > 0).then_some((bytes, update))
-}
-
-/// A checked accumulating operation.
-struct Call<'a> {
-    entry: &'a Entry,
-    target: Rank,
-    displacement: i64,
-    there: &'a Elements,
-    element_bytes: usize,
-}
-
-impl Call<'_> {
-    /// # Safety
-    /// The program's buffers.
-    unsafe fn run(
-        &self,
-        session: &Session,
-        origin: &Elements,
-        result: Option<&Elements>,
-        update: Update<'_>,
-    ) -> Result<(), CallError> {
-        let there = shape_there(self.there)?;
-        let reads = !matches!(update, Update::Keep);
-        let (mut packed, mut into);
-        let from = match shape(origin) {
-            Some(shape) => (origin.address.cast_const(), shape),
-            None => {
-                packed = Packed::new(origin.bytes().unwrap_or(0))?;
-                let address = packed.as_mut_ptr();
-                if reads {
-                    // SAFETY: the caller's contract; the copy has room.
-                    unsafe { origin.pack(session, address)? };
-                }
-                (
-                    address.cast_const(),
-                    Shape::bytes_at(0, origin.bytes().unwrap_or(0)),
-                )
-            }
-        };
-        let shaped = result.map(|result| (result, shape(result)));
-        let to = match &shaped {
-            None => None,
-            Some((result, Some(shape))) => Some((result.address, *shape)),
-            Some((result, None)) => {
-                into = Packed::new(result.bytes().unwrap_or(0))?;
-                let bytes = result.bytes().unwrap_or(0);
-                Some((into.as_mut_ptr(), Shape::bytes_at(0, bytes)))
-            }
-        };
-        // SAFETY: the caller's contract; copies have room.
-        unsafe {
-            self.entry.onesided().accumulate(
-                (from.0, &from.1),
-                to.as_ref().map(|(address, shape)| (*address, shape)),
-                self.target,
-                self.displacement,
-                &there,
-                self.element_bytes,
-                update,
-            )?;
-            if let (Some((result, None)), Some((address, _))) = (&shaped, &to) {
-                result.unpack(session, *address)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// `MPI_Compare_and_swap`.

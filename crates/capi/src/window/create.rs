@@ -13,7 +13,7 @@ use crate::team_cache;
 use crate::thread::{self, Inside};
 use ferrorail_base::config::WindowKeys;
 use ferrorail_engine::{LockAlgorithm, Memory, Team, Window, WindowSpec};
-use ferrorail_mpi_abi::{AbiKind, Comm, Host, Info, Win};
+use ferrorail_mpi_abi::{Comm, Host, Info, Win};
 use libc::{c_int, c_void};
 use std::ffi::{CStr, CString};
 
@@ -133,7 +133,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
                     .write_unaligned(attributes::base(host, &window));
             }
         }
-        write_handle(host, args.window, handle.0);
+        host.write_handle(args.window, handle.0);
     }
     remember(Entry {
         handle,
@@ -196,18 +196,6 @@ fn by_element(host: &Host, info: Info) -> bool {
 fn is_set(host: &Host, info: Info, key: &CStr) -> bool {
     host.info_value(info, key)
         .is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
-}
-
-/// # Safety
-/// `to` is the address of a handle.
-pub(super) unsafe fn write_handle(host: &Host, to: *mut c_void, handle: usize) {
-    // SAFETY: the caller's contract; handles are as large as the library's kind says.
-    unsafe {
-        match host.kind() {
-            AbiKind::Mpich => to.cast::<u32>().write_unaligned(handle as u32),
-            AbiKind::OpenMpi | AbiKind::Standard => to.cast::<usize>().write_unaligned(handle),
-        }
-    }
 }
 
 /// `MPI_Win_free`: ours ends, then the host's, whose attribute callbacks still find it.

@@ -6,7 +6,7 @@ use crate::error::CallError;
 use crate::handle_cache::HandleCache;
 use crate::session::Session;
 use ferrorail_base::Rank;
-use ferrorail_base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
 use ferrorail_engine::{EngineError, OneSided, Window};
 use ferrorail_mpi_abi::Win;
 use libc::c_int;
@@ -36,10 +36,6 @@ static MADE: AtomicU64 = AtomicU64::new(0);
 /// Number of windows freed so far, plus one: a host may give a freed handle to a new window.
 static GENERATION: AtomicU64 = AtomicU64::new(1);
 
-fn windows() -> MutexGuard<'static, Option<Windows>> {
-    WINDOWS.lock()
-}
-
 /// The window behind `handle`, if it is one of ours.
 ///
 /// # Safety
@@ -47,7 +43,7 @@ fn windows() -> MutexGuard<'static, Option<Windows>> {
 #[inline]
 pub(super) unsafe fn find<'a>(handle_cache: &HandleCache<Entry>, handle: Win) -> Option<&'a Entry> {
     let generation = GENERATION.load(Ordering::Acquire);
-    let known = || Some(Arc::as_ptr(&windows().as_ref()?.get(&handle.0)?.1));
+    let known = || Some(Arc::as_ptr(&WINDOWS.lock().as_ref()?.get(&handle.0)?.1));
     let entry = handle_cache.get_or_find(handle.0, generation, known)?;
     // SAFETY: the entry lives until the program frees the window, and none was since it was found.
     Some(unsafe { &*entry })
@@ -56,7 +52,7 @@ pub(super) unsafe fn find<'a>(handle_cache: &HandleCache<Entry>, handle: Win) ->
 /// Puts a window into use.
 pub(super) fn remember(entry: Entry) {
     let number = MADE.fetch_add(1, Ordering::Relaxed);
-    let mut windows = windows();
+    let mut windows = WINDOWS.lock();
     windows
         .get_or_insert_default()
         .insert(entry.handle.0, (number, Arc::new(entry)));
@@ -66,7 +62,7 @@ pub(super) fn remember(entry: Entry) {
 /// messages.
 pub fn lock_messages(session: &Session, window: usize) -> Option<(u64, u64)> {
     let handle = session.host().window(window);
-    let (_, entry) = windows().as_ref()?.get(&handle.0)?.clone();
+    let (_, entry) = WINDOWS.lock().as_ref()?.get(&handle.0)?.clone();
     let counters = entry.onesided().counters();
     let acquired = counters.acquired.load(Ordering::Relaxed);
     Some((acquired, counters.lock_messages.load(Ordering::Relaxed)))
@@ -74,14 +70,14 @@ pub fn lock_messages(session: &Session, window: usize) -> Option<(u64, u64)> {
 
 /// Takes a window out of use; whoever drops the result takes it down.
 pub(super) fn forget(handle: Win) -> Option<Arc<Entry>> {
-    let entry = windows().as_mut()?.remove(&handle.0);
+    let entry = WINDOWS.lock().as_mut()?.remove(&handle.0);
     GENERATION.fetch_add(1, Ordering::Release);
     Some(entry?.1)
 }
 
 /// Takes down what the program did not free, in the order in which it was made: the same on all ranks.
 pub fn finalize() {
-    let left = windows().take();
+    let left = WINDOWS.lock().take();
     GENERATION.fetch_add(1, Ordering::Release);
     let mut left: Vec<_> = left.unwrap_or_default().into_values().collect();
     left.sort_unstable_by_key(|(number, _)| *number);
@@ -89,8 +85,9 @@ pub fn finalize() {
 }
 
 impl Entry {
+    /// Its one-sided communication.
     #[inline]
-    pub(super) fn onesided(&self) -> &OneSided {
+    pub fn onesided(&self) -> &OneSided {
         self.window.onesided()
     }
 

@@ -18,15 +18,12 @@ mod synchronise;
 pub use accumulate::{Accumulate, accumulate, compare_and_swap};
 pub use create::{Allocation, NewWindow, attach, create, detach, free};
 pub use entry::{Entry, lock_messages};
-pub use operation::{Place, get, put, requested};
+pub use operation::{Place, Way, requested, transfer};
 pub use properties::{attribute, attribute_value, get_info, set_info, shared_query};
-pub use synchronise::{
-    complete, fence, flush, flush_all, flush_local, flush_local_all, lock, lock_all, post, start,
-    sync, test, unlock, unlock_all, wait,
-};
+pub use synchronise::{at, fence, lock, lock_all, post, start, test};
 
 use crate::collective;
-use crate::error::{CallError, Wrong, report_window};
+use crate::error::{CallError, report_window};
 use crate::lifetime;
 use crate::reason;
 use crate::session::Session;
@@ -86,11 +83,5 @@ fn why_not_ours(session: &Session, window: Win) -> &'static str {
 impl From<WindowError> for CallError {
     fn from(error: WindowError) -> Self {
         Self::Engine(error.into())
-    }
-}
-
-impl From<Wrong> for CallError {
-    fn from(wrong: Wrong) -> Self {
-        Self::Wrong(wrong)
     }
 }

@@ -1,7 +1,6 @@
 //! Put and get, and what all operations have in common (MPI 4.1, section 12.3).
 
 use super::Entry;
-use super::create::write_handle;
 use crate::collective::Buffer;
 use crate::datatype::{Elements, Packed, plain_bytes};
 use crate::error::{CallError, Wrong};
@@ -53,7 +52,7 @@ pub(super) fn here(session: &Session, buffer: &Buffer) -> Result<Elements, CallE
 
 /// How elements lie; `None` if only the host knows.
 #[inline]
-pub(super) fn shape(elements: &Elements) -> Option<Shape<'_>> {
+fn shape(elements: &Elements) -> Option<Shape<'_>> {
     let layout = &elements.layout;
     if let Some(offset) = layout.dense_for(elements.count) {
         return Some(Shape::Dense(Piece {
@@ -66,6 +65,67 @@ pub(super) fn shape(elements: &Elements) -> Option<Shape<'_>> {
         count: elements.count,
         extent: layout.extent(),
     })
+}
+
+/// Elements of this process as an operation sees them: where they lie, or packed if only the host knows how.
+pub(super) struct Operand<'a> {
+    /// What their places in the shape count from.
+    pub address: *mut u8,
+    /// How they lie there.
+    pub shape: Shape<'a>,
+    elements: &'a Elements,
+    packed: Option<Packed>,
+}
+
+impl<'a> Operand<'a> {
+    /// A packed copy has room, but nothing is in it.
+    pub fn new(elements: &'a Elements) -> Result<Self, CallError> {
+        if let Some(shape) = shape(elements) {
+            return Ok(Self {
+                address: elements.address,
+                shape,
+                elements,
+                packed: None,
+            });
+        }
+        let bytes = elements.bytes().unwrap_or(0);
+        let mut packed = Packed::new(bytes)?;
+        Ok(Self {
+            address: packed.as_mut_ptr(),
+            shape: Shape::bytes_at(0, bytes),
+            elements,
+            packed: Some(packed),
+        })
+    }
+
+    /// Whether it is a packed copy.
+    pub fn is_packed(&self) -> bool {
+        self.packed.is_some()
+    }
+
+    /// Before it is read.
+    ///
+    /// # Safety
+    /// The elements are readable.
+    pub unsafe fn pack(&self, session: &Session) -> Result<(), CallError> {
+        match self.packed {
+            // SAFETY: the caller's contract; the copy has room.
+            Some(_) => unsafe { self.elements.pack(session, self.address) },
+            None => Ok(()),
+        }
+    }
+
+    /// Once it has been written.
+    ///
+    /// # Safety
+    /// The elements are writable, all bytes were received.
+    pub unsafe fn unpack(&self, session: &Session) -> Result<(), CallError> {
+        match self.packed {
+            // SAFETY: the caller's contract.
+            Some(_) => unsafe { self.elements.unpack(session, self.address) },
+            None => Ok(()),
+        }
+    }
 }
 
 /// The shape of elements at a target. Types too irregular for one are not offered there.
@@ -93,45 +153,19 @@ fn plain_both(session: &Session, origin: &Buffer, place: &Place) -> Option<(usiz
 
 /// Which way data goes.
 #[derive(Clone, Copy)]
-enum Way {
+pub enum Way {
+    /// `MPI_Put`.
     Put,
+    /// `MPI_Get`.
     Get,
 }
 
-/// `MPI_Put`.
+/// `MPI_Put` or `MPI_Get`.
 ///
-/// # Safety
-/// The program's arguments.
-#[inline]
-pub unsafe fn put(
-    session: &Session,
-    entry: &Entry,
-    origin: &Buffer,
-    place: &Place,
-) -> Result<(), CallError> {
-    // SAFETY: the caller's contract.
-    unsafe { transfer(session, entry, Way::Put, origin, place) }
-}
-
-/// `MPI_Get`.
-///
-/// # Safety
-/// The program's arguments.
-#[inline]
-pub unsafe fn get(
-    session: &Session,
-    entry: &Entry,
-    origin: &Buffer,
-    place: &Place,
-) -> Result<(), CallError> {
-    // SAFETY: the caller's contract.
-    unsafe { transfer(session, entry, Way::Get, origin, place) }
-}
-
 /// # Safety
 /// The program's arguments.
 #[inline(always)]
-unsafe fn transfer(
+pub unsafe fn transfer(
     session: &Session,
     entry: &Entry,
     way: Way,
@@ -188,22 +222,19 @@ unsafe fn transfer_typed(
     let there = Elements::of(session, ptr::null_mut(), place.count, place.datatype)?;
     let at = shape_there(&there)?;
     let to = (target, place.displacement, &at);
-    if let Some(shape) = shape(&origin) {
-        // SAFETY: the program's buffer, which it leaves alone until the epoch ends.
-        return Ok(unsafe { start(window, way, origin.address, &shape, to) }?);
-    }
-    let bytes = origin.bytes().unwrap_or(0);
-    let mut copy = Packed::new(bytes)?;
-    let (packed, shape) = (copy.as_mut_ptr(), Shape::bytes_at(0, bytes));
-    // SAFETY: the program's buffer; the packed copy has room, and lives until the target is settled.
+    let operand = Operand::new(&origin)?;
+    // SAFETY: the program's buffer, which it leaves alone until the epoch ends; a packed copy lives until the target
+    // is settled.
     unsafe {
         if let Way::Put = way {
-            origin.pack(session, packed)?;
+            operand.pack(session)?;
         }
-        start(window, way, packed, &shape, to)?;
-        window.settled(target)?;
+        start(window, way, operand.address, &operand.shape, to)?;
+        if operand.is_packed() {
+            window.settled(target)?;
+        }
         if let Way::Get = way {
-            origin.unpack(session, packed)?;
+            operand.unpack(session)?;
         }
     }
     Ok(())
@@ -228,7 +259,7 @@ pub unsafe fn requested(
     let _inside = Inside::enter();
     let Request(made) = session.host().completed_request()?;
     // SAFETY: the caller's contract.
-    unsafe { write_handle(session.host(), request, made) };
+    unsafe { session.host().write_handle(request, made) };
     Ok(())
 }
 

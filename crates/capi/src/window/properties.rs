@@ -7,7 +7,7 @@ use crate::lifetime;
 use crate::session::Session;
 use crate::thread::{self, Inside};
 use ferrorail_base::Rank;
-use ferrorail_mpi_abi::{Host, Info};
+use ferrorail_mpi_abi::Host;
 use libc::{c_int, c_void};
 
 /// `MPI_Win_get_attr`: predefined keys of our windows; all else is the host's, and not counted.
@@ -105,9 +105,7 @@ fn after(
 pub fn set_info(window: usize, info: usize, forward: impl FnOnce() -> c_int) -> c_int {
     after(window, forward, |session, entry| {
         let host = session.host();
-        entry
-            .hints
-            .add(host, Info(info & host.kind().handle_mask()));
+        entry.hints.add(host, host.info(info));
     })
 }
 
@@ -119,8 +117,6 @@ pub fn get_info(
 ) -> c_int {
     after(window, forward, |session, entry| {
         let host = session.host();
-        entry
-            .hints
-            .complete(host, Info(made(host) & host.kind().handle_mask()));
+        entry.hints.complete(host, host.info(made(host)));
     })
 }

@@ -6,7 +6,6 @@ use crate::session::Session;
 use crate::thread::Inside;
 use ferrorail_base::Rank;
 use ferrorail_engine::{LockMode, OneSided, WindowError};
-use ferrorail_mpi_abi::Group;
 use libc::c_int;
 
 /// Refuses bits that are none of `known`.
@@ -30,8 +29,7 @@ pub fn fence(session: &Session, entry: &Entry, assert: c_int) -> Result<(), Call
 fn ranks(session: &Session, entry: &Entry, group: usize) -> Result<Vec<Rank>, CallError> {
     let _inside = Inside::enter();
     let host = session.host();
-    let group = Group(group & host.kind().handle_mask());
-    let ranks = host.ranks_in_window(entry.handle, group)?;
+    let ranks = host.ranks_in_window(entry.handle, host.group(group))?;
     let size = entry.onesided().size();
     match ranks.iter().all(|&rank| rank < size) {
         true => Ok(ranks.into_iter().map(Rank).collect()),
@@ -62,16 +60,6 @@ pub fn start(
     check_assertion(assert, &[session.host().window_constants().nocheck])?;
     let targets = ranks(session, entry, group)?;
     Ok(entry.onesided().start(&targets)?)
-}
-
-/// `MPI_Win_complete`.
-pub fn complete(_: &Session, entry: &Entry) -> Result<(), CallError> {
-    Ok(entry.onesided().complete()?)
-}
-
-/// `MPI_Win_wait`.
-pub fn wait(_: &Session, entry: &Entry) -> Result<(), CallError> {
-    Ok(entry.onesided().wait()?)
 }
 
 /// `MPI_Win_test`.
@@ -114,14 +102,9 @@ pub fn lock_all(session: &Session, entry: &Entry, assert: c_int) -> Result<(), C
     Ok(entry.onesided().lock_all(assert != 0)?)
 }
 
-/// `MPI_Win_unlock_all`.
-pub fn unlock_all(_: &Session, entry: &Entry) -> Result<(), CallError> {
-    Ok(entry.onesided().unlock_all()?)
-}
-
 /// What a call does to one target, if it has one.
 #[inline]
-fn at(
+pub fn at(
     session: &Session,
     entry: &Entry,
     rank: c_int,
@@ -131,38 +114,4 @@ fn at(
         Some(target) => Ok(act(entry.onesided(), target)?),
         None => Ok(()),
     }
-}
-
-/// `MPI_Win_unlock`.
-#[inline]
-pub fn unlock(session: &Session, entry: &Entry, rank: c_int) -> Result<(), CallError> {
-    at(session, entry, rank, OneSided::unlock)
-}
-
-/// `MPI_Win_flush_local`.
-#[inline]
-pub fn flush_local(session: &Session, entry: &Entry, rank: c_int) -> Result<(), CallError> {
-    at(session, entry, rank, OneSided::flush_local)
-}
-
-/// `MPI_Win_flush_local_all`.
-pub fn flush_local_all(_: &Session, entry: &Entry) -> Result<(), CallError> {
-    Ok(entry.onesided().flush_local_all()?)
-}
-
-/// `MPI_Win_flush`.
-#[inline]
-pub fn flush(session: &Session, entry: &Entry, rank: c_int) -> Result<(), CallError> {
-    at(session, entry, rank, OneSided::flush)
-}
-
-/// `MPI_Win_flush_all`.
-pub fn flush_all(_: &Session, entry: &Entry) -> Result<(), CallError> {
-    Ok(entry.onesided().flush_all()?)
-}
-
-/// `MPI_Win_sync`.
-pub fn sync(_: &Session, entry: &Entry) -> Result<(), CallError> {
-    entry.onesided().sync();
-    Ok(())
 }

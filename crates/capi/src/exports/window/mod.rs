@@ -1,49 +1,45 @@
-//! One-sided communication called from C. Functions with counts have two forms, of `int` and of
-//! `MPI_Count` (names in `_c`).
+//! One-sided communication called from C.
 
 mod create;
 mod operation;
 mod synchronise;
 
-use libc::c_void;
+use crate::error::CallError;
+use crate::panic_guard::guard;
+use crate::session::Session;
+use crate::window::{self, Entry};
+use libc::{c_int, c_void};
 
 type In = *const c_void;
 type Out = *mut c_void;
 
-/// A function with a window among its arguments: those before it, and those after it. `$narrow` is
-/// its form with `int`, if it is one with `MPI_Count`.
-macro_rules! call {
-    (@ $name:ident, $label:literal, ($($arg:ident: $ty:ty),*), ($($after:ident: $after_ty:ty),*),
-     else ($win:ident) $missing:expr, |$session:ident, $entry:ident| $call:expr) => {
-        $crate::exports::export!(
-            $name($($arg: $ty,)* $win: usize $(, $after: $after_ty)*),
-            else $missing,
-            |forward| $crate::panic_guard::guard(None, || {
-                // SAFETY: the program called the function with these arguments.
-                unsafe {
-                    $crate::window::run($label, $win, forward, |$session, $entry| $call)
-                }
-            })
-        );
-    };
-    ($name:ident, $label:literal, $before:tt, $after:tt, |$session:ident, $entry:ident| $call:expr) => {
-        $crate::exports::window::call!(
-            @ $name, $label, $before, $after, else (win) $crate::next::MISSING,
-            |$session, $entry| $call
-        );
-    };
-    ($name:ident for $narrow:ident, $label:literal, ($($arg:ident: $ty:ty),*),
-     ($($after:ident: $after_ty:ty),*), |$session:ident, $entry:ident| $call:expr) => {
-        $crate::exports::window::call!(
-            @ $name, $label, ($($arg: $ty),*), ($($after: $after_ty),*),
-            else (win) $crate::exports::narrow::call_narrowed!(
-                $narrow,
-                ($($arg: $ty,)* win: usize $(, $after: $after_ty)*),
-                $crate::exports::narrow::Peers::None,
-                $crate::exports::narrow::Handler::Window(win)
-            ),
-            |$session, $entry| $call
-        );
-    };
+/// Runs `call` on the window `win` as a program calls it; it is called `name` in messages.
+///
+/// # Safety
+/// As [`window::run`].
+#[inline(always)]
+unsafe fn run(
+    name: &'static str,
+    win: usize,
+    forward: impl FnOnce() -> c_int,
+    call: impl FnOnce(&Session, &Entry) -> Result<(), CallError>,
+) -> c_int {
+    guard(None, || {
+        // SAFETY: the caller's contract.
+        unsafe { window::run(name, win, forward, call) }
+    })
 }
-use call;
+
+/// Defines functions that act on the window `$win` among their arguments.
+macro_rules! calls {
+    ($($name:ident $arguments:tt $label:literal on $win:ident
+       |$session:ident, $entry:ident| $call:expr;)*) => {$(
+        $crate::exports::export!($name $arguments, else $crate::next::MISSING, |forward| {
+            // SAFETY: the program called the function with these arguments.
+            unsafe {
+                $crate::exports::window::run($label, $win, forward, |$session, $entry| $call)
+            }
+        });
+    )*};
+}
+use calls;

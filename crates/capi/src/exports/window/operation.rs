@@ -1,16 +1,17 @@
 //! Operations (MPI 4.1, section 12.3).
 
-use super::{In, Out, call};
+use super::{In, Out, calls, run};
 use crate::collective::Buffer;
-use crate::window::{self, Accumulate, Place};
+use crate::exports::export_both;
+use crate::exports::narrow::{Handler, Peers};
+use crate::window::{self, Accumulate, Place, Way};
 use libc::c_int;
 
-call!(
-    MPI_Fetch_and_op,
-    "fetch_and_op",
-    (origin: In, result: Out, datatype: usize, rank: c_int, displacement: isize, op: usize),
-    (),
-    |s, w| {
+calls! {
+    MPI_Fetch_and_op(
+        origin: In, result: Out, datatype: usize, rank: c_int, displacement: isize, op: usize,
+        win: usize
+    ) "fetch_and_op" on win |s, w| {
         let args = Accumulate {
             origin: Buffer::new(origin, 1, datatype),
             result: Some(Buffer::new(result, 1, datatype)),
@@ -18,52 +19,41 @@ call!(
             op,
         };
         window::accumulate(s, w, &args)
-    }
-);
+    };
 
-call!(
-    MPI_Compare_and_swap,
-    "compare_and_swap",
-    (origin: In, compare: In, result: Out, datatype: usize, rank: c_int, displacement: isize),
-    (),
-    |s, w| {
+    MPI_Compare_and_swap(
+        origin: In, compare: In, result: Out, datatype: usize, rank: c_int, displacement: isize,
+        win: usize
+    ) "compare_and_swap" on win |s, w| {
         let place = Place::new(rank, displacement, 1, datatype);
         let buffers = [origin.cast_mut(), compare.cast_mut(), result];
         window::compare_and_swap(s, w, buffers, &place)
-    }
-);
-
-/// Defines each operation in four forms: without and with a request, with counts of either type.
-macro_rules! operations {
-    ($($name:ident $large:ident, $requested:ident $requested_large:ident, $label:literal
-       $arguments:tt |$session:ident, $entry:ident, $rank:ident| $call:expr;)*) => {
-        /// Counts are `int`.
-        mod int {
-            use super::*;
-            type Count = c_int;
-            $(forms!($name, $requested, $label, $arguments, |$session, $entry, $rank| $call);)*
-        }
-        /// Counts are `MPI_Count`.
-        mod large {
-            use super::*;
-            type Count = i64;
-            $(forms!(
-                $large for $name, $requested_large for $requested, $label, $arguments,
-                |$session, $entry, $rank| $call
-            );)*
-        }
     };
 }
 
-macro_rules! forms {
-    ($name:ident $(for $int:ident)?, $requested:ident $(for $requested_int:ident)?,
-     $label:literal, $arguments:tt,
-     |$session:ident, $entry:ident, $rank:ident| $call:expr) => {
-        call!($name $(for $int)?, $label, $arguments, (), |$session, $entry| $call);
-        call!($requested $(for $requested_int)?, $label, $arguments, (request: Out), |$session, $entry| {
-            let outcome = $call;
-            window::requested($session, $entry, $rank, request, outcome)
-        });
+/// Defines each operation in four forms: without and with a request, with counts of either type. Arguments are those
+/// before the window.
+macro_rules! operations {
+    ($($name:ident $large:ident, $requested:ident $requested_large:ident, $label:literal
+       ($($arg:ident: $ty:ty),*) |$session:ident, $entry:ident, $rank:ident| $call:expr;)*) => {
+        export_both! { $(
+            $name $large ($($arg: $ty,)* win: usize), Peers::None, Handler::Window(win),
+            |forward| {
+                // SAFETY: the program called the function with these arguments.
+                unsafe { run($label, win, forward, |$session, $entry| $call) }
+            };
+            $requested $requested_large ($($arg: $ty,)* win: usize, request: Out),
+            Peers::None, Handler::Window(win),
+            |forward| {
+                // SAFETY: the program called the function with these arguments.
+                unsafe {
+                    run($label, win, forward, |$session, $entry| {
+                        let outcome = $call;
+                        window::requested($session, $entry, $rank, request, outcome)
+                    })
+                }
+            };
+        )* }
     };
 }
 
@@ -73,7 +63,8 @@ operations! {
         rank: c_int, displacement: isize, count: Count, datatype: usize
     ) |s, w, rank| {
         let buffer = Buffer::new(origin, origin_count, origin_type);
-        window::put(s, w, &buffer, &Place::new(rank, displacement, count, datatype))
+        let place = Place::new(rank, displacement, count, datatype);
+        window::transfer(s, w, Way::Put, &buffer, &place)
     };
 
     MPI_Get MPI_Get_c, MPI_Rget MPI_Rget_c, "get" (
@@ -81,7 +72,8 @@ operations! {
         rank: c_int, displacement: isize, count: Count, datatype: usize
     ) |s, w, rank| {
         let buffer = Buffer::new(origin, origin_count, origin_type);
-        window::get(s, w, &buffer, &Place::new(rank, displacement, count, datatype))
+        let place = Place::new(rank, displacement, count, datatype);
+        window::transfer(s, w, Way::Get, &buffer, &place)
     };
 
     MPI_Accumulate MPI_Accumulate_c, MPI_Raccumulate MPI_Raccumulate_c, "accumulate" (
