@@ -1,15 +1,14 @@
 //! The greatest of what all ranks of a team say, by messages that nobody waits for: each tells rank 0, which
 //! tells all once it knows.
 
-use crate::private_comm::Private;
+use crate::private_comm::{Kind, Private};
 use ferrorail_bootstrap::greatest;
-use ferrorail_mpi_abi::{Host, MpiError, RequestList};
-use libc::c_int;
+use ferrorail_mpi_abi::{MpiError, RequestList};
 use std::mem::ManuallyDrop;
+use zerocopy::IntoBytes;
 
 /// A message: the sender's rank, the phase, the value.
-const WORDS: usize = 3;
-type Message = [u8; WORDS * size_of::<u64>()];
+type Message = [u64; 3];
 
 /// What is said and known in one phase.
 #[derive(Clone, Debug, Default)]
@@ -31,17 +30,7 @@ pub struct Maximum {
 /// A message that is being sent; stays where it is until that is complete.
 struct Sending {
     requests: RequestList,
-    bytes: ManuallyDrop<Box<Message>>,
-}
-
-/// The ranks of a team, and the tag of these messages.
-#[derive(Clone, Copy)]
-pub struct Members<'a> {
-    pub host: &'static Host,
-    pub private: &'a Private,
-    pub tag: c_int,
-    pub rank: u32,
-    pub size: u32,
+    message: ManuallyDrop<Box<Message>>,
 }
 
 impl Maximum {
@@ -49,35 +38,30 @@ impl Maximum {
     ///
     /// # Errors
     /// The host's.
-    pub fn say(
-        &mut self,
-        team: Members<'_>,
-        phase: u8,
-        mine: u64,
-    ) -> Result<Option<u64>, MpiError> {
+    pub fn say(&mut self, team: &Private, phase: u8, mine: u64) -> Result<Option<u64>, MpiError> {
         while let Some(message) = receive(team)? {
-            self.hear(team, words(&message));
+            self.hear(team, message);
         }
         let index = usize::from(phase);
         if self.phases[index].mine != Some(mine) {
             self.phases[index].mine = Some(mine);
-            let message = [u64::from(team.rank), u64::from(phase), mine];
-            match team.rank {
+            let message = [u64::from(team.rank()), u64::from(phase), mine];
+            match team.rank() {
                 0 => self.hear(team, message),
                 _ => self.send(team, 0..1, message)?,
             }
         }
-        if team.rank == 0 {
+        if team.rank() == 0 {
             self.decide(team)?;
         }
         self.settle(team)?;
         Ok(self.phases[index].known)
     }
 
-    fn hear(&mut self, team: Members<'_>, [rank, phase, value]: [u64; WORDS]) {
+    fn hear(&mut self, team: &Private, [rank, phase, value]: Message) {
         let phase = &mut self.phases[phase as usize];
-        if team.rank == 0 {
-            phase.said.resize(team.size as usize, None);
+        if team.rank() == 0 {
+            phase.said.resize(team.size() as usize, None);
             phase.said[rank as usize] = Some(value);
         } else {
             phase.known = Some(value);
@@ -85,7 +69,7 @@ impl Maximum {
     }
 
     /// Tells all what rank 0 has found out. That stays, whatever is said later.
-    fn decide(&mut self, team: Members<'_>) -> Result<(), MpiError> {
+    fn decide(&mut self, team: &Private) -> Result<(), MpiError> {
         for index in 0..self.phases.len() {
             let phase = &mut self.phases[index];
             if phase.said.is_empty() || phase.known.is_some() {
@@ -93,7 +77,7 @@ impl Maximum {
             }
             phase.known = greatest(&phase.said);
             if let Some(value) = phase.known {
-                self.send(team, 1..team.size, [0, index as u64, value])?;
+                self.send(team, 1..team.size(), [0, index as u64, value])?;
             }
         }
         Ok(())
@@ -101,37 +85,29 @@ impl Maximum {
 
     fn send(
         &mut self,
-        team: Members<'_>,
+        team: &Private,
         to: std::ops::Range<u32>,
-        message: [u64; WORDS],
+        message: Message,
     ) -> Result<(), MpiError> {
-        let mut bytes: Box<Message> = Box::new([0; _]);
-        for (into, word) in bytes.chunks_exact_mut(size_of::<u64>()).zip(message) {
-            into.copy_from_slice(&word.to_le_bytes());
-        }
         let mut sending = Sending {
-            requests: RequestList::with_capacity(team.host.kind(), to.len()),
-            bytes: ManuallyDrop::new(bytes),
+            requests: team.requests(to.len()),
+            message: ManuallyDrop::new(Box::new(message)),
         };
         for peer in to {
-            let (peer, comm) = (team.private.rank(peer), team.private.comm());
-            // SAFETY: the bytes stay in their box until all requests are complete, or for ever.
-            unsafe {
-                let requests = &mut sending.requests;
-                team.host
-                    .start_send(&**sending.bytes, peer, team.tag, comm, requests)?;
-            }
+            let (message, requests) = (sending.message.as_bytes(), &mut sending.requests);
+            // SAFETY: the message stays in its box until all requests are complete, or for ever.
+            unsafe { team.start_send(message, peer, Kind::Maximum, requests)? };
         }
         self.sending.push(sending);
         Ok(())
     }
 
     /// Frees messages that have been sent.
-    fn settle(&mut self, team: Members<'_>) -> Result<(), MpiError> {
+    fn settle(&mut self, team: &Private) -> Result<(), MpiError> {
         let mut under_way = Vec::new();
         for mut sending in self.sending.drain(..) {
-            match team.host.test_all(&mut sending.requests)? {
-                true => drop(ManuallyDrop::into_inner(sending.bytes)),
+            match team.host().test_all(&mut sending.requests)? {
+                true => drop(ManuallyDrop::into_inner(sending.message)),
                 false => under_way.push(sending),
             }
         }
@@ -143,42 +119,15 @@ impl Maximum {
     ///
     /// # Errors
     /// The host's.
-    pub fn leave(&mut self, team: Members<'_>) -> Result<(), MpiError> {
+    pub fn leave(&mut self, team: &Private) -> Result<(), MpiError> {
         while receive(team)?.is_some() {}
         self.settle(team)
     }
 }
 
 /// The next message, if one is there.
-fn receive(team: Members<'_>) -> Result<Option<Message>, MpiError> {
-    let mut message = [0; _];
-    let there = receive_any(team.host, team.private, team.tag, &mut message)?;
+fn receive(team: &Private) -> Result<Option<Message>, MpiError> {
+    let mut message: Message = [0; _];
+    let there = team.receive_any(Kind::Maximum, message.as_mut_bytes())?;
     Ok(there.then_some(message))
-}
-
-/// Receives a message of any rank with `tag` into `bytes`, if one is there.
-///
-/// # Errors
-/// The host's.
-pub fn receive_any(
-    host: &Host,
-    private: &Private,
-    tag: c_int,
-    bytes: &mut [u8],
-) -> Result<bool, MpiError> {
-    let comm = private.comm();
-    if !host.has_message(comm, tag) {
-        return Ok(false);
-    }
-    let any = host.constants().any_source.cast_unsigned();
-    let mut requests = RequestList::with_capacity(host.kind(), 1);
-    // SAFETY: the bytes live until the message, which is there, has been received.
-    unsafe { host.start_receive(bytes, any, tag, comm, &mut requests)? };
-    host.wait_all(&mut requests)?;
-    Ok(true)
-}
-
-fn words(message: &Message) -> [u64; WORDS] {
-    let word = |index| u64::from_le_bytes(std::array::from_fn(|byte| message[index * 8 + byte]));
-    std::array::from_fn(word)
 }

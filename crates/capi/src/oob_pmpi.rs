@@ -1,22 +1,12 @@
 //! Out-of-band exchange through the host MPI: collectives on the program's communicator, in calls that
 //! are collective over it, and messages on a private one.
 
-use crate::maximum::{self, Maximum, receive_any};
-use crate::private_comm::Private;
+use crate::maximum::Maximum;
+use crate::private_comm::{Kind, Private};
 use ferrorail_base::Rank;
 use ferrorail_bootstrap::{Oob, OobError};
 use ferrorail_mpi_abi::{Comm, Host, MpiError, RequestList};
-use libc::c_int;
 use std::mem::ManuallyDrop;
-
-/// Kinds of messages: lengths, contents, that a rank is done with the team, answers, that it has given up, and
-/// numbers of which the greatest is wanted.
-const KIND_LENGTH: c_int = 0;
-const KIND_CONTENT: c_int = 1;
-const KIND_LEAVE: c_int = 2;
-const KIND_ANSWER: c_int = 3;
-const KIND_GONE: c_int = 4;
-const KIND_MAXIMUM: c_int = 5;
 
 /// What travels in the first collective of a gather: a length and the start of a blob.
 const HEAD_BYTES: usize = 1024;
@@ -77,25 +67,21 @@ impl OobPmpi {
         head[8..8 + inline].copy_from_slice(&mine[..inline]);
         let mut heads = vec![0; HEAD_BYTES * self.size as usize];
         self.host.allgather_bytes(&head, &mut heads, self.comm)?;
-        let counts: Vec<usize> = heads
-            .chunks_exact(HEAD_BYTES)
-            .map(|head| words(&head[..8])[0] as usize)
-            .collect();
-        let mut blobs = Vec::with_capacity(counts.len());
+        let counts: Vec<usize> = heads.chunks_exact(HEAD_BYTES).map(length).collect();
         if counts.iter().all(|&bytes| bytes <= HEAD_BYTES - 8) {
-            for (head, bytes) in heads.chunks_exact(HEAD_BYTES).zip(counts) {
-                blobs.push(head[8..8 + bytes].to_vec());
-            }
-            return Ok(blobs);
+            let blobs = heads.chunks_exact(HEAD_BYTES).zip(counts);
+            return Ok(blobs
+                .map(|(head, bytes)| head[8..8 + bytes].to_vec())
+                .collect());
         }
         let all = self.host.allgatherv_bytes(mine, &counts, self.comm)?;
         let mut rest = all.as_slice();
-        for bytes in counts {
+        let blob = |bytes| {
             let (blob, others) = rest.split_at(bytes);
-            blobs.push(blob.to_vec());
             rest = others;
-        }
-        Ok(blobs)
+            blob.to_vec()
+        };
+        Ok(counts.into_iter().map(blob).collect())
     }
 
     /// `None` if `keep_on` said no.
@@ -110,12 +96,12 @@ impl OobPmpi {
             .map(|blob| (blob.len() as u64).to_le_bytes().to_vec())
             .collect();
         let heads = vec![vec![0; 8]; peers.len()];
-        let Some(lengths) = self.transfer(peers, lengths, heads, KIND_LENGTH, keep_on)? else {
+        let Some(lengths) = self.transfer(peers, lengths, heads, Kind::Length, keep_on)? else {
             return Ok(None);
         };
-        let blobs = lengths.iter().map(|head| vec![0; words(head)[0] as usize]);
+        let blobs = lengths.iter().map(|head| vec![0; length(head)]);
         let (incoming, outgoing) = (blobs.collect(), outgoing.to_vec());
-        self.transfer(peers, outgoing, incoming, KIND_CONTENT, keep_on)
+        self.transfer(peers, outgoing, incoming, Kind::Content, keep_on)
     }
 
     /// Sends `outgoing` and returns `incoming` filled; `None` if `keep_on` said no. What is sent then is never freed, nor what
@@ -125,28 +111,22 @@ impl OobPmpi {
         peers: &[Rank],
         outgoing: Vec<Vec<u8>>,
         incoming: Vec<Vec<u8>>,
-        kind: c_int,
+        kind: Kind,
         keep_on: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Vec<Vec<u8>>>, MpiError> {
         let private = self.private.as_ref().expect("exchanges were prepared");
-        let (comm, tag) = (private.comm(), private.tag(kind));
         let outgoing = ManuallyDrop::new(outgoing);
         let mut incoming = ManuallyDrop::new(incoming);
-        let list = || RequestList::with_capacity(self.host.kind(), peers.len());
+        let list = || private.requests(peers.len());
         let (mut receives, mut sends) = (list(), list());
-        for (peer, blob) in peers.iter().zip(incoming.iter_mut()) {
-            // SAFETY: the blobs are not touched before all requests are complete, and stay where they
-            // are if that never happens.
-            unsafe {
-                self.host
-                    .start_receive(blob, private.rank(peer.0), tag, comm, &mut receives)?;
+        // SAFETY: the blobs are not touched before all requests are complete, and stay where they
+        // are if that never happens.
+        unsafe {
+            for (peer, blob) in peers.iter().zip(incoming.iter_mut()) {
+                private.start_receive(blob, peer.0, kind, &mut receives)?;
             }
-        }
-        for (peer, blob) in peers.iter().zip(outgoing.iter()) {
-            // SAFETY: as above.
-            unsafe {
-                self.host
-                    .start_send(blob, private.rank(peer.0), tag, comm, &mut sends)?;
+            for (peer, blob) in peers.iter().zip(outgoing.iter()) {
+                private.start_send(blob, peer.0, kind, &mut sends)?;
             }
         }
         loop {
@@ -158,7 +138,7 @@ impl OobPmpi {
                 break;
             }
             // Whoever has given up answers nobody, and some rank of the team has to wait for that one.
-            if !keep_on() || self.host.has_message(comm, private.tag(KIND_GONE)) {
+            if !keep_on() || private.has_message(Kind::Gone) {
                 if !sent {
                     self.host.forget_sends(&mut sends);
                 }
@@ -180,7 +160,6 @@ impl OobPmpi {
             let pending = match &mut self.leaving.pending {
                 Some(pending) => pending,
                 none => none.insert(Pending::start(
-                    self.host,
                     private,
                     (self.rank.0 + self.leaving.distance) % self.size,
                     (self.rank.0 + self.size - self.leaving.distance) % self.size,
@@ -195,8 +174,7 @@ impl OobPmpi {
             self.leaving.distance *= 2;
         }
         self.drop_unreceived(private);
-        self.maximum
-            .leave(among(self.host, private, self.rank, self.size))?;
+        self.maximum.leave(private)?;
         Ok(true)
     }
 
@@ -205,8 +183,8 @@ impl OobPmpi {
     fn drop_unreceived(&self, private: &Private) {
         // What connects two ranks takes a few hundred bytes. Of a longer message the rest is lost, which ends a job with MPICH.
         let mut bytes = vec![0; 16 << 10];
-        for kind in [KIND_LENGTH, KIND_CONTENT, KIND_ANSWER, KIND_GONE] {
-            let mut received = || receive_any(self.host, private, private.tag(kind), &mut bytes);
+        for kind in [Kind::Length, Kind::Content, Kind::Answer, Kind::Gone] {
+            let mut received = || private.receive_any(kind, &mut bytes);
             let mut left = 4 * self.size;
             while left > 0 && !matches!(received(), Ok(false)) {
                 left -= 1;
@@ -216,18 +194,16 @@ impl OobPmpi {
 }
 
 impl Pending {
-    fn start(host: &Host, private: &Private, to: u32, from: u32) -> Result<Self, MpiError> {
+    fn start(private: &Private, to: u32, from: u32) -> Result<Self, MpiError> {
         let mut pending = Self {
-            requests: RequestList::with_capacity(host.kind(), 2),
+            requests: private.requests(2),
             bytes: ManuallyDrop::new(Box::default()),
         };
-        let (comm, tag) = (private.comm(), private.tag(KIND_LEAVE));
-        let (to, from) = (private.rank(to), private.rank(from));
-        let [sent, received] = &mut **pending.bytes;
+        let ([sent, received], requests) = (&mut **pending.bytes, &mut pending.requests);
         // SAFETY: the bytes stay in their box until both requests are complete, or for ever.
         unsafe {
-            host.start_receive(received, from, tag, comm, &mut pending.requests)?;
-            host.start_send(sent, to, tag, comm, &mut pending.requests)?;
+            private.start_receive(received, from, Kind::Leave, requests)?;
+            private.start_send(sent, to, Kind::Leave, requests)?;
         }
         Ok(pending)
     }
@@ -257,15 +233,11 @@ impl Oob for OobPmpi {
         let Some(private) = &self.private else {
             return;
         };
-        let (comm, tag) = (private.comm(), private.tag(KIND_GONE));
         // Most are never received: the team's tags rest before another team gets them.
-        let mut requests = RequestList::with_capacity(self.host.kind(), peers.len());
+        let mut requests = private.requests(peers.len());
         for peer in peers {
             // SAFETY: the byte lives for ever.
-            let sent = unsafe {
-                let to = private.rank(peer.0);
-                self.host.start_send(&GONE, to, tag, comm, &mut requests)
-            };
+            let sent = unsafe { private.start_send(&GONE, peer.0, Kind::Gone, &mut requests) };
             if let Err(error) = sent {
                 tracing::debug!("giving up: {error}");
             }
@@ -277,10 +249,8 @@ impl Oob for OobPmpi {
         let Some(private) = &self.private else {
             return Ok(Some(u64::MAX));
         };
-        let team = among(self.host, private, self.rank, self.size);
-        self.maximum
-            .say(team, phase, mine)
-            .map_err(failed("maximum"))
+        let said = self.maximum.say(private, phase, mine);
+        said.map_err(failed("maximum"))
     }
 
     fn leave(&mut self) -> Result<bool, OobError> {
@@ -319,28 +289,12 @@ impl Oob for OobPmpi {
     ) -> Result<Vec<u8>, OobError> {
         let bytes = |byte| vec![vec![byte]; peers.len()];
         let (mine, theirs) = (bytes(answer), bytes(0));
-        let swapped = self.transfer(peers, mine, theirs, KIND_ANSWER, keep_on);
+        let swapped = self.transfer(peers, mine, theirs, Kind::Answer, keep_on);
         Ok(answered(swapped)?.into_iter().flatten().collect())
     }
 
     fn barrier(&mut self) -> Result<(), OobError> {
         self.host.barrier(self.comm).map_err(failed("barrier"))
-    }
-}
-
-/// Whom [`Maximum`] speaks to.
-fn among<'a>(
-    host: &'static Host,
-    private: &'a Private,
-    rank: Rank,
-    size: u32,
-) -> maximum::Members<'a> {
-    maximum::Members {
-        host,
-        private,
-        tag: private.tag(KIND_MAXIMUM),
-        rank: rank.0,
-        size,
     }
 }
 
@@ -364,7 +318,8 @@ fn failed(act: &'static str) -> impl FnOnce(MpiError) -> OobError {
     }
 }
 
-fn words(bytes: &[u8]) -> Vec<u64> {
-    let word = |chunk: &[u8]| u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
-    bytes.chunks_exact(8).map(word).collect()
+/// The number that `head` begins with.
+fn length(head: &[u8]) -> usize {
+    let bytes = head.first_chunk().expect("eight bytes");
+    u64::from_le_bytes(*bytes) as usize
 }

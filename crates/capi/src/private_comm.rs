@@ -4,14 +4,32 @@
 //! all its ranks have already, with tags of its own, and makes one of its own ranks only where there is
 //! none. The world's serves all communicators made from it.
 
-use ferrorail_base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
-use ferrorail_mpi_abi::{Comm, Group, Host, MpiError};
+use ferrorail_base::sync::{AtomicU64, Mutex, Ordering};
+use ferrorail_mpi_abi::{Comm, Group, Host, MpiError, RequestList};
 use libc::c_int;
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
+use zerocopy::IntoBytes;
 
-/// Tags of a team: each kind of message has one.
-pub const TAGS: c_int = 6;
+/// Kinds of messages of a team, each with a tag of its own.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// The length of a content.
+    Length,
+    /// What is exchanged.
+    Content,
+    /// That a rank is done with the team.
+    Leave,
+    /// Answers.
+    Answer,
+    /// That a rank has given up.
+    Gone,
+    /// Numbers of which the greatest is wanted.
+    Maximum,
+}
+
+/// Tags of a team.
+const TAGS: c_int = Kind::Maximum as c_int + 1;
 
 /// Private communicators that a rank proposes at most.
 const PROPOSALS: usize = 6;
@@ -57,6 +75,8 @@ pub struct Private {
     shared: Arc<PrivateComm>,
     /// Ranks there by rank of the team.
     ranks: Vec<u32>,
+    /// This one's in the team.
+    rank: u32,
     tag: c_int,
     /// The team's number, at its rank 0.
     _number: Option<Number>,
@@ -77,10 +97,6 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 /// The next part of a name.
 static NEXT_NAME: AtomicU64 = AtomicU64::new(1);
 
-fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
-    mutex.lock()
-}
-
 impl Private {
     /// For a team of the ranks of `comm`. Collective.
     ///
@@ -98,8 +114,8 @@ impl Private {
         let known = reaching(host, group)?;
         let world = host.predefined().comm_world;
         let numbers = host.largest_tag() as u64 / TAGS as u64 / u64::from(host.comm_size(world)?);
-        let is_first = host.comm_rank(comm)? == 0;
-        let number = is_first.then(|| Number::take(numbers)).flatten();
+        let rank = host.comm_rank(comm)?;
+        let number = (rank == 0).then(|| Number::take(numbers)).flatten();
         let mut mine: Proposal = [0; 2 + PROPOSALS];
         mine[0] = number.as_ref().map_or(u64::MAX, |number| number.0);
         let part = NEXT_NAME.fetch_add(1, Ordering::Relaxed);
@@ -130,31 +146,101 @@ impl Private {
         Ok(Self {
             shared,
             ranks,
+            rank,
             tag: tag as c_int,
             _number: number,
         })
     }
 
-    /// The communicator.
-    pub fn comm(&self) -> Comm {
-        self.shared.comm
+    /// This rank of the team.
+    pub fn rank(&self) -> u32 {
+        self.rank
     }
 
-    /// What `rank` of the team is there.
-    pub fn rank(&self, rank: u32) -> u32 {
-        self.ranks[rank as usize]
+    /// Ranks of the team.
+    pub fn size(&self) -> u32 {
+        self.ranks.len() as u32
     }
 
-    /// The tag of the team's messages of a kind below [`TAGS`].
-    pub fn tag(&self, kind: c_int) -> c_int {
-        self.tag + kind
+    /// The library.
+    pub fn host(&self) -> &'static Host {
+        self.shared.host
+    }
+
+    /// A list with room for `capacity` requests.
+    pub fn requests(&self, capacity: usize) -> RequestList {
+        RequestList::with_capacity(self.host().kind(), capacity)
+    }
+
+    /// [`Host::start_send`] to rank `to` of the team.
+    ///
+    /// # Errors
+    /// The host's.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn start_send(
+        &self,
+        bytes: &[u8],
+        to: u32,
+        kind: Kind,
+        requests: &mut RequestList,
+    ) -> Result<(), MpiError> {
+        let (to, comm) = (self.ranks[to as usize], self.shared.comm);
+        // SAFETY: the caller's contract.
+        unsafe { (self.host()).start_send(bytes, to, self.tag(kind), comm, requests) }
+    }
+
+    /// [`Host::start_receive`] from rank `from` of the team.
+    ///
+    /// # Errors
+    /// The host's.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn start_receive(
+        &self,
+        bytes: &mut [u8],
+        from: u32,
+        kind: Kind,
+        requests: &mut RequestList,
+    ) -> Result<(), MpiError> {
+        let (from, comm) = (self.ranks[from as usize], self.shared.comm);
+        // SAFETY: the caller's contract.
+        unsafe { (self.host()).start_receive(bytes, from, self.tag(kind), comm, requests) }
+    }
+
+    /// Whether a message has come from any rank.
+    pub fn has_message(&self, kind: Kind) -> bool {
+        self.host().has_message(self.shared.comm, self.tag(kind))
+    }
+
+    /// Receives a message of any rank into `bytes`, if one is there.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn receive_any(&self, kind: Kind, bytes: &mut [u8]) -> Result<bool, MpiError> {
+        if !self.has_message(kind) {
+            return Ok(false);
+        }
+        let (host, comm) = (self.host(), self.shared.comm);
+        let any = host.constants().any_source.cast_unsigned();
+        let mut requests = self.requests(1);
+        // SAFETY: the bytes live until the message, which is there, has been received.
+        unsafe { host.start_receive(bytes, any, self.tag(kind), comm, &mut requests)? };
+        host.wait_all(&mut requests)?;
+        Ok(true)
+    }
+
+    fn tag(&self, kind: Kind) -> c_int {
+        self.tag + kind as c_int
     }
 }
 
 impl Number {
     /// One below `numbers`, if any is free.
     fn take(numbers: u64) -> Option<Self> {
-        let mut taken = lock(&NUMBERS);
+        let mut taken = NUMBERS.lock();
         let taken = taken.get_or_insert_default();
         let next = (0..numbers).map(|_| NEXT_NUMBER.fetch_add(1, Ordering::Relaxed) % numbers);
         let mut free = next.filter(|number| taken.insert(*number));
@@ -164,7 +250,7 @@ impl Number {
 
 impl Drop for Number {
     fn drop(&mut self) {
-        if let Some(taken) = &mut *lock(&NUMBERS) {
+        if let Some(taken) = &mut *NUMBERS.lock() {
             taken.remove(&self.0);
         }
     }
@@ -173,7 +259,7 @@ impl Drop for Number {
 /// Those of this process that have all members of `group`, which are these ranks there.
 fn reaching(host: &Host, group: Group) -> Result<Vec<Reaching>, MpiError> {
     let alive: Vec<Arc<PrivateComm>> = {
-        let mut all = lock(&ALL);
+        let mut all = ALL.lock();
         all.retain(|shared| shared.strong_count() > 0);
         all.iter().filter_map(Weak::upgrade).collect()
     };
@@ -190,16 +276,9 @@ fn reaching(host: &Host, group: Group) -> Result<Vec<Reaching>, MpiError> {
 
 /// Everybody's proposal.
 fn exchange(host: &Host, comm: Comm, mine: &Proposal) -> Result<Vec<Proposal>, MpiError> {
-    let size = host.comm_size(comm)? as usize;
-    let mine: Vec<u8> = mine.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let mut all = vec![0; mine.len() * size];
-    host.allgather_bytes(&mine, &mut all, comm)?;
-    let proposal = |bytes: &[u8]| {
-        let mut words = bytes.chunks_exact(8);
-        let word = |_| words.next().and_then(|word| word.try_into().ok());
-        std::array::from_fn(word).map(|word| word.map_or(0, u64::from_le_bytes))
-    };
-    Ok(all.chunks_exact(mine.len()).map(proposal).collect())
+    let mut all: Vec<Proposal> = vec![[0; _]; host.comm_size(comm)? as usize];
+    host.allgather_bytes(mine.as_bytes(), all.as_mut_bytes(), comm)?;
+    Ok(all)
 }
 
 /// The first proposal of rank 0 that all make.
@@ -220,7 +299,7 @@ fn make(host: &'static Host, comm: Comm, name: u64) -> Result<Arc<PrivateComm>, 
         comm: private,
         group,
     });
-    lock(&ALL).push(Arc::downgrade(&shared));
+    ALL.lock().push(Arc::downgrade(&shared));
     Ok(shared)
 }
 
