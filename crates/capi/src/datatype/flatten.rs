@@ -144,9 +144,15 @@ fn made(
     memory::reserve(&mut numbers, contents.integers.len() + contents.wide.len())?;
     numbers.extend(contents.integers.iter().map(|&number| i64::from(number)));
     numbers.extend(&contents.wide);
-    let blocks = |lengths: &[i64], places: &[i64], unit: i64| {
-        let pairs = lengths.iter().zip(places);
-        pieces(pairs.map(|(&length, &at)| (Some(first), length, at)), unit)
+    // Lengths, then as many places, of blocks of the first type or of a type each.
+    let blocks = |numbers: &[i64], unit: i64, types_differ: bool| {
+        let (lengths, places) = numbers.split_at(numbers.len() / 2);
+        let blocks = lengths.iter().zip(places).enumerate();
+        let inner = |index| if types_differ { of(index) } else { Some(first) };
+        pieces(
+            blocks.map(|(index, (&length, &at))| (inner(index), length, at)),
+            unit,
+        )
     };
     let alike = |length: i64, places: &[i64], unit: i64| {
         let places = places.iter();
@@ -159,24 +165,11 @@ fn made(
             strided(first, count, length, times(stride, first.extent)?)
         }
         (Combiner::Hvector, &[count, length, stride]) => strided(first, count, length, stride),
-        (Combiner::Indexed, [_, rest @ ..]) => {
-            let (lengths, places) = rest.split_at(rest.len() / 2);
-            blocks(lengths, places, first.extent)
-        }
-        (Combiner::Hindexed, [_, rest @ ..]) => {
-            let (lengths, places) = rest.split_at(rest.len() / 2);
-            blocks(lengths, places, 1)
-        }
+        (Combiner::Indexed, [_, rest @ ..]) => blocks(rest, first.extent, false),
+        (Combiner::Hindexed, [_, rest @ ..]) => blocks(rest, 1, false),
+        (Combiner::Struct, [_, rest @ ..]) => blocks(rest, 1, true),
         (Combiner::IndexedBlock, [_, length, places @ ..]) => alike(*length, places, first.extent),
         (Combiner::HindexedBlock, [_, length, places @ ..]) => alike(*length, places, 1),
-        (Combiner::Struct, [_, rest @ ..]) => {
-            let (lengths, places) = rest.split_at(rest.len() / 2);
-            let members = lengths.iter().zip(places).enumerate();
-            pieces(
-                members.map(|(index, (&length, &at))| (of(index), length, at)),
-                1,
-            )
-        }
         (Combiner::Subarray, _) => {
             let order_c = session.host().constants().order_c;
             subarray(order_c, first, envelope.large > 0, contents)

@@ -18,7 +18,7 @@ pub use staging::Packed;
 
 use crate::session::Session;
 use ferrorail_base::runs::NoRuns;
-use ferrorail_base::sync::{Mutex, MutexGuard};
+use ferrorail_base::sync::Mutex;
 use ferrorail_mpi_abi::Datatype;
 use libc::{c_int, c_void};
 use std::collections::HashMap;
@@ -51,7 +51,7 @@ fn derived(session: &Session, datatype: Datatype) -> Option<Layout> {
     if datatype == host.predefined().datatype_null {
         return None;
     }
-    if let Some(layout) = predefined().get_or_insert_default().get(&datatype.0) {
+    if let Some(layout) = PREDEFINED.lock().get_or_insert_default().get(&datatype.0) {
         return Some(layout.clone());
     }
     let known = host.type_attribute(datatype, session.type_key).ok()?;
@@ -65,7 +65,8 @@ fn derived(session: &Session, datatype: Datatype) -> Option<Layout> {
         return Some(layout);
     }
     if host.type_envelope(datatype).ok()?.combiner.is_predefined() {
-        predefined()
+        PREDEFINED
+            .lock()
             .get_or_insert_default()
             .insert(datatype.0, layout.clone());
     } else {
@@ -84,10 +85,6 @@ fn keep(session: &Session, datatype: Datatype, layout: Layout) {
         // SAFETY: the host did not take it.
         drop(unsafe { Box::from_raw(address) });
     }
-}
-
-fn predefined() -> MutexGuard<'static, Option<HashMap<usize, Layout>>> {
-    PREDEFINED.lock()
 }
 
 /// Delete callback of the datatype attribute. A call that uses the type meanwhile has its own
