@@ -66,8 +66,6 @@ constants! {
         statuses_ignore: usize = 0, 1, 0;
         /// `MPI_ANY_SOURCE`.
         any_source: c_int = -1, -2, -1;
-        /// `MPI_ANY_TAG`.
-        any_tag: c_int = -1, -1, -2;
         /// `MPI_PROC_NULL`.
         proc_null: c_int = -2, -1, -3;
         /// `MPI_ROOT`.

@@ -79,7 +79,6 @@ functions! {
         finalized = "PMPI_Finalized" (Flag) -> c_int;
         finalize = "PMPI_Finalize" () -> c_int;
         abort = "PMPI_Abort" (Comm, c_int) -> c_int;
-        get_processor_name = "PMPI_Get_processor_name" (*mut c_char, Flag) -> c_int;
         wtime = "PMPI_Wtime" () -> c_double;
         // Communicators.
         comm_rank = "PMPI_Comm_rank" (Comm, Flag) -> c_int;

@@ -258,12 +258,7 @@ impl Host {
         self.check("MPI_Waitall", code)
     }
 
-    /// Looks for any message on `comm`, which drives the library's progress; whether there is one.
-    pub fn probe_any(&self, comm: Comm) -> bool {
-        self.has_message(comm, self.constants().any_tag)
-    }
-
-    /// Whether a message with `tag` has come on `comm` from any rank.
+    /// Whether a message with `tag` has come on `comm` from any rank, driving the library's progress.
     pub fn has_message(&self, comm: Comm, tag: c_int) -> bool {
         let constants = self.constants();
         let mut flag = 0;

@@ -17,8 +17,7 @@ use crate::functions::{WindowFromFortran, window_from_fortran};
 use crate::kind::library_version;
 use crate::library::Library;
 use crate::{AbiKind, Constants, Functions, Predefined, PredefinedHandle, Win, WindowConstants};
-use libc::{c_char, c_int, c_void};
-use std::ffi::CStr;
+use libc::{c_int, c_void};
 use std::ops::Range;
 use std::path::Path;
 use std::ptr::{self, NonNull};
@@ -342,23 +341,6 @@ impl Host {
     pub fn wtime(&self) -> f64 {
         // SAFETY: no argument.
         unsafe { (self.functions.wtime)() }
-    }
-
-    /// `MPI_Get_processor_name`.
-    ///
-    /// # Errors
-    /// The library's.
-    pub fn processor_name(&self) -> Result<String, MpiError> {
-        // The largest MPI_MAX_PROCESSOR_NAME of all known libraries, doubled.
-        let mut text = [0u8; 512];
-        let mut length = 0;
-        // SAFETY: the buffer is large enough for every library.
-        let code = unsafe {
-            (self.functions.get_processor_name)(text.as_mut_ptr().cast::<c_char>(), &mut length)
-        };
-        self.check("MPI_Get_processor_name", code)?;
-        let name = CStr::from_bytes_until_nul(&text).unwrap_or_default();
-        Ok(name.to_string_lossy().into_owned())
     }
 }
 
