@@ -1,6 +1,6 @@
 //! The host's progress while a rank waits inside ferrorail.
 
-use ferrorail_base::sync::{Mutex, MutexGuard};
+use ferrorail_base::sync::Mutex;
 use ferrorail_mpi_abi::{Comm, Host, MpiError, RequestList};
 use std::sync::Arc;
 
@@ -61,17 +61,12 @@ impl Progress {
             std::mem::forget(taken);
         }
     }
-
-    /// The pending receive, unless another thread is testing it (MPI forbids two to do so, and one
-    /// is enough).
-    fn try_pending(&self) -> Option<MutexGuard<'_, Option<Pending>>> {
-        self.0.pending.try_lock()
-    }
 }
 
 impl ferrorail_engine::Host for Progress {
     fn poke(&self) {
-        if let Some(mut pending) = self.try_pending()
+        // If another thread is testing it, that is enough, and MPI forbids two to do so.
+        if let Some(mut pending) = self.0.pending.try_lock()
             && let Some(pending) = &mut *pending
             && let Err(error) = self.0.host.test_all(&mut pending.requests)
         {

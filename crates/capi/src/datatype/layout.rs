@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 /// How elements of a datatype lie in memory. Two words, because every call makes a few of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Layout {
     /// Bytes of data in one element.
     pub bytes: usize,
@@ -52,15 +52,7 @@ impl Drop for Shared {
     }
 }
 
-impl PartialEq for Shared {
-    fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
-    }
-}
-
-impl Eq for Shared {}
-
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Other {
     extent: isize,
     lowest: isize,

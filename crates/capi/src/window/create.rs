@@ -21,22 +21,20 @@ use std::ffi::{CStr, CString};
 #[derive(Clone, Copy)]
 pub enum Allocation {
     /// The program's.
-    None {
-        /// First byte.
-        base: *mut c_void,
-    },
+    None,
     /// Ours.
-    Private {
-        /// Where the program wants to know its address: a pointer to a pointer.
-        base: *mut c_void,
-    },
+    Private,
     /// Attached later.
     Dynamic,
     /// Ours, that others load and store.
-    Shared {
-        /// As above.
-        base: *mut c_void,
-    },
+    Shared,
+}
+
+impl Allocation {
+    /// Whether the memory is ours.
+    fn is_own(self) -> bool {
+        matches!(self, Self::Private | Self::Shared)
+    }
 }
 
 /// The arguments of a call that makes a window.
@@ -48,6 +46,8 @@ pub struct NewWindow {
     pub unit: i64,
     /// The memory.
     pub allocation: Allocation,
+    /// Its first byte; where the program wants to know that (a pointer to a pointer) if it is ours.
+    pub base: *mut c_void,
     /// Hints.
     pub info: usize,
     /// The ranks.
@@ -80,11 +80,7 @@ pub unsafe fn create(
 /// As [`create`].
 unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<(), &'static str> {
     let null = args.window.is_null() || args.bytes < 0 || args.unit <= 0;
-    let no_memory = match args.allocation {
-        Allocation::Dynamic => false,
-        Allocation::None { base } => base.is_null() && args.bytes > 0,
-        Allocation::Private { base } | Allocation::Shared { base } => base.is_null(),
-    };
+    let no_memory = args.base.is_null() && (args.bytes > 0 || args.allocation.is_own());
     if null || no_memory {
         return Err(reason::INVALID);
     }
@@ -92,12 +88,12 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
     let info = host.info(args.info);
     let spec = WindowSpec {
         memory: match args.allocation {
-            Allocation::None { base } => Memory::Create {
-                address: base as usize,
+            Allocation::None => Memory::Create {
+                address: args.base as usize,
             },
-            Allocation::Private { .. } => Memory::Allocate,
+            Allocation::Private => Memory::Allocate,
             Allocation::Dynamic => Memory::Dynamic,
-            Allocation::Shared { .. } => Memory::Shared {
+            Allocation::Shared => Memory::Shared {
                 apart: is_set(host, info, c"alloc_shared_noncontig"),
             },
         },
@@ -126,12 +122,9 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
     })?;
     // SAFETY: the program's output arguments.
     unsafe {
-        match args.allocation {
-            Allocation::None { .. } | Allocation::Dynamic => {}
-            Allocation::Private { base } | Allocation::Shared { base } => {
-                base.cast::<usize>()
-                    .write_unaligned(attributes::base(host, &window));
-            }
+        if args.allocation.is_own() {
+            let to = args.base.cast::<usize>();
+            to.write_unaligned(attributes::base(host, &window));
         }
         host.write_handle(args.window, handle.0);
     }

@@ -7,6 +7,7 @@ use crate::next::MISSING;
 use crate::panic_guard::guard;
 use crate::window::{self, Allocation, NewWindow};
 use libc::c_int;
+use std::ptr;
 
 export!(MPI_Win_free(win: Out), else MISSING, |forward| {
     // SAFETY: the program's argument.
@@ -18,6 +19,7 @@ export!(MPI_Win_create_dynamic(info: usize, comm: usize, win: Out), else MISSING
         bytes: 0,
         unit: 1,
         allocation: Allocation::Dynamic,
+        base: ptr::null_mut(),
         info,
         comm,
         window: win,
@@ -50,7 +52,8 @@ export_both! {
         let args = NewWindow {
             bytes: bytes as i64,
             unit: unit.into(),
-            allocation: Allocation::None { base },
+            allocation: Allocation::None,
+            base,
             info,
             comm,
             window: win,
@@ -65,7 +68,8 @@ export_both! {
         let args = NewWindow {
             bytes: bytes as i64,
             unit: unit.into(),
-            allocation: Allocation::Private { base },
+            allocation: Allocation::Private,
+            base,
             info,
             comm,
             window: win,
@@ -80,7 +84,8 @@ export_both! {
         let args = NewWindow {
             bytes: bytes as i64,
             unit: unit.into(),
-            allocation: Allocation::Shared { base },
+            allocation: Allocation::Shared,
+            base,
             info,
             comm,
             window: win,
