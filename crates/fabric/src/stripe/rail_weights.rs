@@ -27,6 +27,9 @@ const STAKE: i64 = 1 << 48;
 pub struct RailTurn {
     /// Of the smooth weighted turn: every rail gains its share, the chosen one pays the sum.
     credit: [i64; RAILS_MAX],
+    /// Of the last choice: the sum of the weights, and [`STAKE`] divided by it, as to divide takes long.
+    total: i64,
+    unit: i64,
 }
 
 impl RailTurn {
@@ -49,8 +52,11 @@ impl RailTurn {
     fn next(&mut self, wanted: u8, weights: &[u32; RAILS_MAX]) -> RailId {
         let rails = || Bits(wanted);
         let total: i64 = rails().map(|rail| i64::from(weights[rail])).sum();
-        // Weights of the rails to different peers have different units.
-        let unit = STAKE / total.max(1);
+        if self.total != total {
+            // Weights of the rails to different peers have different units.
+            (self.total, self.unit) = (total, STAKE / total.max(1));
+        }
+        let unit = self.unit;
         let (mut best, mut most) = (0, i64::MIN);
         for rail in rails() {
             let credit = self.credit[rail] + i64::from(weights[rail]) * unit;

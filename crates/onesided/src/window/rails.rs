@@ -182,10 +182,10 @@ impl<F: Endpoint> WindowRails<F> {
         (outstanding.sampler).read(&*self.fabric, |to, chunk, elapsed| {
             weights_by_rank[to.index()].observe(chunk, elapsed);
         });
-        let mut index = 0;
-        while let Some(pending) = outstanding.pending.get_mut(index) {
+        // From the last on: where all are complete, none is moved to where another was.
+        for index in (0..outstanding.pending.len()).rev() {
+            let pending = &mut outstanding.pending[index];
             if !self.are_complete(pending.tickets.all())? {
-                index += 1;
                 continue;
             }
             outstanding.counts[pending.target.index()] -= 1;
