@@ -122,38 +122,30 @@ impl Config {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let within = |what, value: u64, least: u64, most: u64| {
-            if (least..=most).contains(&value) {
-                Ok(())
-            } else {
-                Err(ConfigError {
-                    what,
-                    value,
-                    least,
-                    most,
-                })
-            }
-        };
-        within("members", self.members.into(), 1, 1 << 20)?;
-        within("me", self.me.into(), 0, u64::from(self.members) - 1)?;
-        within("channels", self.channels.into(), 2, 64)?;
-        within("fragment_bytes", self.fragment_bytes as u64, 1, 1 << 30)?;
-        within("window", self.window.into(), 2, 1 << 14)?;
-        within("rails", self.rails.into(), 1, RAILS_MAX as u64)?;
-        within("arity", self.arity.into(), 2, 1 << 10)?;
-        within(
-            "multicast_repairs_from",
-            self.multicast_repairs_from.into(),
-            2,
-            1 << 20,
-        )?;
-        within("shortest", self.timers.shortest, 1, self.timers.longest)?;
-        within(
-            "initial_round_trip",
-            self.timers.initial_round_trip,
-            1,
-            1 << 40,
-        )
+        let (members, timers) = (u64::from(self.members), &self.timers);
+        let repairs_from = self.multicast_repairs_from.into();
+        let bounds = [
+            ("members", members, 1, 1 << 20),
+            ("me", self.me.into(), 0, members.saturating_sub(1)),
+            ("channels", self.channels.into(), 2, 64),
+            ("fragment_bytes", self.fragment_bytes as u64, 1, 1 << 30),
+            ("window", self.window.into(), 2, 1 << 14),
+            ("rails", self.rails.into(), 1, RAILS_MAX as u64),
+            ("arity", self.arity.into(), 2, 1 << 10),
+            ("multicast_repairs_from", repairs_from, 2, 1 << 20),
+            ("shortest", timers.shortest, 1, timers.longest),
+            ("initial_round_trip", timers.initial_round_trip, 1, 1 << 40),
+        ];
+        let outside = |&(_, value, least, most): &(_, u64, u64, u64)| value < least || value > most;
+        match bounds.into_iter().find(outside) {
+            None => Ok(()),
+            Some((what, value, least, most)) => Err(ConfigError {
+                what,
+                value,
+                least,
+                most,
+            }),
+        }
     }
 
     /// Datagrams that a message takes; one without bytes takes one too.
