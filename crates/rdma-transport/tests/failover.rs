@@ -19,6 +19,7 @@ mod support;
 #[path = "failover/suspicion.rs"]
 mod suspicion;
 
+use conformance::transfers::put_arrives;
 use conformance::{Rails, at, process};
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, yield_now};
@@ -70,13 +71,13 @@ fn conforms_with_a_model() {
 #[test]
 fn connecting_again_after_a_failure_changes_nothing() {
     let pair = conformance::Pair::new(conformance_pair(&settings("loop0:down")));
-    let lost = conformance::transfers::put_arrives(&pair, RailId(0));
+    let lost = put_arrives(&pair, RailId(0));
     lost.expect("the other rail");
     let failures = pair.a.counters(RailId(0)).failures;
     assert_eq!(failures, 1);
     let (_, address) = pair.a.open_peer(process(2)).unwrap();
     pair.b.connect(pair.ba, &address).expect("the same peer");
-    conformance::transfers::put_arrives(&pair, RailId(0)).expect("the other rail");
+    put_arrives(&pair, RailId(0)).expect("the other rail");
 }
 
 /// A plane that leads one way only carries nothing, whoever asks for it.
@@ -87,7 +88,7 @@ fn planes_that_are_not_kept_carry_nothing() {
     pair.a.keep_planes(pair.ab, 0b10).unwrap();
     let before = (bytes(0), bytes(1));
     for rail in [0, 1, 0] {
-        conformance::transfers::put_arrives(&pair, RailId(rail)).expect("the other rail");
+        put_arrives(&pair, RailId(rail)).expect("the other rail");
     }
     assert_eq!(bytes(0), before.0);
     assert!(bytes(1) > before.1);

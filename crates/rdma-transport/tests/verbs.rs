@@ -11,6 +11,7 @@ mod reach;
 
 use conformance::Rails;
 use conformance::memory::Memory;
+use conformance::transfers::{put_arrives, put_with_wrong_key};
 use conformance::{Pair, at};
 use ferrorail_base::config::{RailChoice, Settings};
 use ferrorail_base::{PeerId, RailId};
@@ -103,7 +104,7 @@ fn a_lane_that_breaks_is_left_and_used_again() {
     for round in 1..=3u64 {
         let rail = RailId(round as u8 % 2);
         let bytes = |rail: RailId| pair.a.inner().statistics().rails[rail.index()].bytes;
-        conformance::transfers::put_arrives(&pair, rail).expect("a lane in use");
+        put_arrives(&pair, rail).expect("a lane in use");
         let lane = LaneId {
             peer: pair.ba,
             rail,
@@ -111,14 +112,14 @@ fn a_lane_that_breaks_is_left_and_used_again() {
         pair.b.inner().change_lane(lane, Transition::End).unwrap();
         let other = RailId(1 - rail.0);
         let before = bytes(other);
-        conformance::transfers::put_arrives(&pair, rail).expect("another rail takes over");
+        put_arrives(&pair, rail).expect("another rail takes over");
         assert!(bytes(other) > before, "it travelled by the other rail");
         pair.until("return", || {
             let back = |side: &Failover| side.counters(rail).readmissions;
             back(&pair.a) >= round.div_ceil(2) && back(&pair.b) >= round.div_ceil(2)
         });
         let before = bytes(rail);
-        conformance::transfers::put_arrives(&pair, rail).expect("the lane is back");
+        put_arrives(&pair, rail).expect("the lane is back");
         assert!(bytes(rail) > before, "it is used again");
     }
 }
@@ -141,13 +142,13 @@ fn a_lane_that_could_not_be_made_at_first_is_used_later() {
     b.connect(ba, &at_a).expect("both rails");
     let pair = Pair { a, b, ab, ba };
     for rail in [0, 1] {
-        conformance::transfers::put_arrives(&pair, RailId(rail)).expect("the other rail");
+        put_arrives(&pair, RailId(rail)).expect("the other rail");
     }
     let bytes = || pair.a.counters(RailId(0)).bytes;
     assert!(bytes() < 4096, "trials at most");
     let back = |side: &Failover| side.counters(RailId(0)).readmissions > 0;
     pair.until("return", || back(&pair.a) && back(&pair.b));
-    conformance::transfers::put_arrives(&pair, RailId(0)).expect("the lane is in use");
+    put_arrives(&pair, RailId(0)).expect("the lane is in use");
     assert!(bytes() >= 4096);
 }
 
@@ -191,8 +192,8 @@ fn a_missing_rail_does_not_shift_the_others() {
         (1, 1)
     );
     let pair = Pair::new((a, b));
-    assert!(conformance::transfers::put_arrives(&pair, RailId(1)).is_ok());
-    let refused = conformance::transfers::put_arrives(&pair, RailId(0)).unwrap_err();
+    assert!(put_arrives(&pair, RailId(1)).is_ok());
+    let refused = put_arrives(&pair, RailId(0)).unwrap_err();
     assert!(refused.to_string().contains("not connected"), "{refused}");
 }
 
@@ -200,14 +201,14 @@ fn a_missing_rail_does_not_shift_the_others() {
 #[ignore = "needs RDMA devices: run by scripts/soft-roce"]
 fn a_wrong_key_is_a_typed_error() {
     let pair = Pair::new(pair());
-    let error = conformance::transfers::put_with_wrong_key(&pair, RailId(0));
+    let error = put_with_wrong_key(&pair, RailId(0));
     assert!(matches!(error, FabricError::Completion { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains(&pair.a.attributes().rails[0].name), "{text}");
     assert!(text.contains("remote access error"), "{text}");
     // The other rail is not concerned.
-    assert!(conformance::transfers::put_arrives(&pair, RailId(1)).is_ok());
-    assert!(conformance::transfers::put_arrives(&pair, RailId(0)).is_err());
+    assert!(put_arrives(&pair, RailId(1)).is_ok());
+    assert!(put_arrives(&pair, RailId(0)).is_err());
 }
 
 /// With devices or without, with libibverbs or without.

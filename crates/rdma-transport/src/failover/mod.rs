@@ -105,15 +105,6 @@ struct Ticks {
     words: Instant,
 }
 
-impl Ticks {
-    fn new(now: Instant) -> Self {
-        Self {
-            clock: now,
-            words: now,
-        }
-    }
-}
-
 /// Memory that failover keeps for each peer, with journals of `rails` lanes at their first size; a
 /// fabric that completes at once needs none.
 pub fn pair_bytes(rails: u64) -> u64 {
@@ -166,7 +157,10 @@ impl Failover {
             tended: AtomicU32::new(0),
             watched: AtomicBool::new(false),
             first: AtomicUsize::new(0),
-            ticked: Mutex::new(Ticks::new(opened)),
+            ticked: Mutex::new(Ticks {
+                clock: opened,
+                words: opened,
+            }),
             events: Default::default(),
             failure: Mutex::default(),
         }

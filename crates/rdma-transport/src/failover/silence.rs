@@ -24,11 +24,6 @@ struct Silence {
 }
 
 impl Probe {
-    /// Whether a put is under way.
-    pub fn is_under_way(&self) -> bool {
-        self.ticket.is_some()
-    }
-
     /// Takes note that `completed` operations have completed at `now`; how long it has been no more, once that
     /// was seen often enough.
     pub fn silent_for(&mut self, completed: u64, now: Instant) -> Option<Duration> {

@@ -25,7 +25,7 @@ impl Failover {
         let mut journal = pair.journals[rail].lock();
         journal.forget(completed);
         // Who only waits has nothing in flight but the put that asks whether the lane answers.
-        let in_flight = !journal.is_empty() || recovery.probes[rail].is_under_way();
+        let in_flight = !journal.is_empty() || recovery.probes[rail].ticket.is_some();
         let bytes = journal.bytes();
         drop(journal);
         let look = Look {

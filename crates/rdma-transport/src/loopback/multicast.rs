@@ -333,7 +333,7 @@ impl Group for Membership {
         let (left_ns, due_ns) = match &self.core.model {
             None => (sent_ns, sent_ns),
             Some(model) => match model.send_datagram(self.rail, self.outgoing.len()) {
-                Some(timing) => (sent_ns + timing.leaves_ns, sent_ns + timing.arrives_ns),
+                Some((leaves, arrives)) => (sent_ns + leaves, sent_ns + arrives),
                 None => return Ok(()),
             },
         };
@@ -372,15 +372,10 @@ impl Group for Membership {
     }
 }
 
-/// When a datagram on a modelled rail is where, from now.
-struct Timing {
-    leaves_ns: u64,
-    arrives_ns: u64,
-}
-
 impl Model {
-    /// Occupies rail `index` with a datagram of `bytes` bytes; `None` if a fault loses it.
-    fn send_datagram(&self, index: usize, bytes: usize) -> Option<Timing> {
+    /// Occupies rail `index` with a datagram of `bytes` bytes; in how many nanoseconds it leaves and arrives, `None`
+    /// if a fault loses it.
+    fn send_datagram(&self, index: usize, bytes: usize) -> Option<(u64, u64)> {
         let rail = &self.rails[index];
         let now = std::time::Instant::now();
         let mut queue = rail.queue.lock();
@@ -391,9 +386,6 @@ impl Model {
         queue.free_at = queue.free_at.max(now) + rail.transmission(bytes);
         let leaves = queue.free_at.duration_since(now);
         let ns = |duration: std::time::Duration| duration.as_nanos() as u64;
-        Some(Timing {
-            leaves_ns: ns(leaves),
-            arrives_ns: ns(leaves + self.latency),
-        })
+        Some((ns(leaves), ns(leaves + self.latency)))
     }
 }

@@ -132,11 +132,13 @@ impl Description {
             return None;
         }
         let region = RemoteRegion::from_wire(&reader.take()?);
-        let image = reader.image()?;
-        let object = if reader.0.is_empty() {
-            None
-        } else {
-            Some(reader.object(region.bytes)?)
+        let image = ProcessImage {
+            pid: u32::from_le_bytes(reader.take()?),
+            nonce: reader.u64()?,
+        };
+        let object = match reader.0.is_empty() {
+            true => None,
+            false => Some(reader.object(region.bytes)?),
         };
         reader.0.is_empty().then_some(Self {
             region,
@@ -157,13 +159,6 @@ impl Reader<'_> {
 
     fn u64(&mut self) -> Option<u64> {
         self.take().map(u64::from_le_bytes)
-    }
-
-    fn image(&mut self) -> Option<ProcessImage> {
-        Some(ProcessImage {
-            pid: u32::from_le_bytes(self.take()?),
-            nonce: self.u64()?,
-        })
     }
 
     /// `None` as well if a region of `bytes` bytes does not fit in the object.

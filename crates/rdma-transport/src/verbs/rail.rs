@@ -4,7 +4,7 @@ use super::choice::{Pick, State};
 use super::completion_queue::CompletionQueue;
 use super::device::Surveyed;
 use super::error::set_up;
-use super::handles::{Context, ProtectionDomain};
+use super::handles::ProtectionDomain;
 use super::queue_pair::{self, Local, QueuePair, Size};
 use super::wake_events::WakeEvents;
 use super::wire::RailAddress;
@@ -115,7 +115,6 @@ impl Rail {
         let attributes = context
             .port_attributes(port.number)
             .map_err(set_up("ibv_query_port", &name))?;
-
         let domain = ProtectionDomain::allocate(context).map_err(set_up("ibv_alloc_pd", &name))?;
         let domain = Arc::new(domain);
         let room = COMPLETIONS_MAX.min(device.max_cqe.max(0) as u32);
@@ -123,7 +122,9 @@ impl Rail {
         let completions = Arc::new(completions.map_err(set_up("ibv_create_cq", &name))?);
         let work_requests = (device.max_qp_wr.max(0) as u32) / WORK_REQUESTS_PER_OPERATION;
         let lane_operations = LANE_OPERATIONS_MAX.min(work_requests);
-        let wake_events = wake_events(context, &domain, &name);
+        let wake_events = WakeEvents::create(context, &domain)
+            .inspect_err(|error| tracing::debug!("rail {name} wakes nobody: {error}"));
+        let wake_events = wake_events.ok().map(Arc::new);
         let ends = (&completions, wake_events.as_ref());
         let inline_bytes = probe_inline(&domain, ends, lane_operations, bounds.inline_bytes)
             .map_err(set_up("ibv_create_qp", &name))?;
@@ -230,21 +231,6 @@ impl Rail {
             messages: self.messages.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
             ..RailCounters::default()
-        }
-    }
-}
-
-/// What wakes sleepers, unless the device cannot.
-fn wake_events(
-    context: &Arc<Context>,
-    domain: &Arc<ProtectionDomain>,
-    rail: &str,
-) -> Option<Arc<WakeEvents>> {
-    match WakeEvents::create(context, domain) {
-        Ok(wake_events) => Some(Arc::new(wake_events)),
-        Err(error) => {
-            tracing::debug!("rail {rail} wakes nobody: {error}");
-            None
         }
     }
 }

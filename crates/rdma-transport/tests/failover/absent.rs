@@ -3,6 +3,7 @@
 use super::side::{Side, drive, sides};
 use super::support::{Private, buffers, pair, slice};
 use super::{Failover, NEVER, conformance, open, play_between, settings};
+use crate::conformance::transfers::put_arrives;
 use crate::conformance::{Rails, at, process};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
@@ -67,7 +68,7 @@ fn where_no_lane_can_be_connected_that_is_the_error() {
 fn a_card_that_is_pulled_is_done_without() {
     let with = |index, faults| open(process(index), &settings(faults));
     let put = |pair: &conformance::Pair<Failover>| {
-        conformance::transfers::put_arrives(pair, RailId(1)).expect("a rail that works");
+        put_arrives(pair, RailId(1)).expect("a rail that works");
     };
     // Whoever comes first loses its card with the first operation.
     let pair = conformance::Pair::new((with(1, "loop1:gone:after=1"), with(2, NEVER)));

@@ -1,6 +1,7 @@
 //! Which ports become rails, and which of them lead to each other.
 
 use super::DEVICES;
+use super::conformance::transfers::put_arrives;
 use super::conformance::{self, Pair};
 use ferrorail_base::RailId;
 use ferrorail_base::config::{RailChoice, Settings};
@@ -96,7 +97,7 @@ fn planes_between_subnets_are_refused() {
     assert_eq!(reach, foreseen);
     let bytes = |rail| pair.a.counters(RailId(rail)).bytes;
     for rail in [0, 1] {
-        conformance::transfers::put_arrives(&pair, RailId(rail)).expect("the plane that is left");
+        put_arrives(&pair, RailId(rail)).expect("the plane that is left");
     }
     assert_eq!((bytes(0), bytes(1) > 0), (0, true));
 
