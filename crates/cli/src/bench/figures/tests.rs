@@ -107,6 +107,16 @@ fn figures_have_names_of_their_own() {
 }
 
 #[test]
+fn curves_have_names_of_their_own_and_are_shown() {
+    let files = FILES.map(|text| toml::from_str::<Papers>(text).unwrap());
+    let named: usize = files.iter().map(|file| file.curves.len()).sum();
+    assert_eq!(ALL.curves.len(), named);
+    for name in ALL.curves.keys() {
+        assert!(all().any(|figure| figure.curves.contains(name)), "{name}");
+    }
+}
+
+#[test]
 fn figures_are_found_by_name() {
     let named = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
