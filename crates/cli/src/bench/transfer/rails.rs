@@ -93,9 +93,24 @@ impl Ends {
         }
     }
 
-    fn posted(&self, post: impl Fn() -> Result<Ticket, FabricError>) -> Result<Ticket> {
+    fn remote(&self, offset: usize) -> RemoteSlice<'_> {
+        let region = &self.remote;
+        RemoteSlice { region, offset }
+    }
+
+    /// Starts `op` over a rail as soon as that has room.
+    ///
+    /// # Safety
+    /// Nobody writes what is sent, or touches what is read, before the ticket is complete; the peer's memory is as
+    /// long as this rank's and registered until both are done.
+    unsafe fn post(&self, rail: usize, op: &Op<'_>) -> Result<Ticket> {
         loop {
-            match post() {
+            // SAFETY: the caller's contract.
+            let posted = unsafe {
+                let rail = RailId(rail as u8);
+                self.rails.post(self.peer, rail, op, Tracking::Tracked)
+            };
+            match posted {
                 Ok(ticket) => return Ok(ticket),
                 Err(FabricError::WouldBlock) => drop(self.rails.progress()?),
                 Err(error) => return Err(error.into()),
@@ -126,29 +141,12 @@ impl Ends {
         for (rail, first, part) in chunks {
             self.sent[rail] += 1;
             let value = self.sent[rail];
-            let word = RemoteSlice {
-                region: &self.remote,
-                offset: rail * FLAG,
-            };
-            let to = RemoteSlice {
-                region: &self.remote,
-                offset: PAGE + self.half + at + first,
-            };
+            let word = self.remote(rail * FLAG);
+            let to = self.remote(PAGE + self.half + at + first);
             let from = self.local(PAGE + at + first, part);
-            tickets.push(self.posted(|| {
-                // SAFETY: what is sent is not written while it is under way; the peer's memory is as
-                // long as ours and registered until both are done.
-                unsafe {
-                    let rail = RailId(rail as u8);
-                    let notification = Notification { word, value };
-                    self.rails.post(
-                        self.peer,
-                        rail,
-                        &Op::notify(from, to, notification),
-                        Tracking::Tracked,
-                    )
-                }
-            })?);
+            let op = Op::notify(from, to, Notification { word, value });
+            // SAFETY: what is sent is not written while it is under way; both ends register alike.
+            tickets.push(unsafe { self.post(rail, &op)? });
         }
         Ok(tickets)
     }
@@ -228,21 +226,9 @@ impl Ends {
         if self.rank == 1 {
             return Ok(());
         }
-        let from = RemoteSlice {
-            region: &self.remote,
-            offset: PAGE,
-        };
         let into = self.local(PAGE + self.half, bytes);
         // SAFETY: nobody touches what is read before the ticket is complete.
-        let get = || unsafe {
-            self.rails.post(
-                self.peer,
-                RailId(0),
-                &Op::get(from, into),
-                Tracking::Tracked,
-            )
-        };
-        let ticket = self.posted(get)?;
+        let ticket = unsafe { self.post(0, &Op::get(self.remote(PAGE), into))? };
         self.finish(&[ticket])
     }
 
