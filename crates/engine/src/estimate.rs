@@ -285,10 +285,7 @@ impl<'a> Imagined<'a> {
         }
         let both = by_length(collective) && protocol == Protocol::Rendezvous;
         let of_rank = |&rank: &Rank| {
-            let of_protocol = |protocol| {
-                let schedule = self.selector.schedule(chosen, protocol, Rank(0), rank);
-                schedule.peers()
-            };
+            let of_protocol = |to| self.selector.schedule(chosen, to, Rank(0), rank).peers();
             let mut peers = of_protocol(protocol);
             if both {
                 peers.extend(of_protocol(Protocol::Eager));

@@ -179,9 +179,7 @@ impl Plans {
 
 impl Plan {
     fn new(map: &Map, key: PlanKey, multicast: bool) -> Self {
-        let PlanKey {
-            collective, root, ..
-        } = key;
+        let (collective, root) = (key.collective, key.root);
         let topology = &map.topology;
         let selector = selector(map, multicast);
         let ranks = (root, map.rank);

@@ -7,9 +7,9 @@ use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::config::ChecksumChoice;
 use ferrorail_base::{NodeId, RailId};
-use ferrorail_fabric::Multicast;
 use ferrorail_fabric::multicast::faults::with_faults;
 use ferrorail_fabric::multicast::{Group, GroupId};
+use ferrorail_fabric::{Multicast, MulticastError};
 use ferrorail_multicast::wire::HEADER_BYTES;
 use ferrorail_multicast::{Checksum, Config, Timers};
 use serde::{Deserialize, Serialize};
@@ -194,12 +194,9 @@ fn join(map: &Map, id: GroupId) -> Result<Joined, String> {
     let faults = &map.context.settings().multicast_faults;
     let multicast = with_faults(rails.fabric.groups(), faults);
     let mut refusal = None;
-    let mut join = |rail: &RailId| match multicast.join(*rail, id, DEPTH) {
-        Ok(group) => Some(group),
-        Err(error) => {
-            refusal = Some(error.to_string());
-            None
-        }
+    let mut join = |rail: &RailId| {
+        let refused = |error: MulticastError| refusal = Some(error.to_string());
+        multicast.join(*rail, id, DEPTH).map_err(refused).ok()
     };
     let groups: Vec<_> = rails.local.iter().map(&mut join).collect();
     match (groups.iter().flatten().count(), refusal) {

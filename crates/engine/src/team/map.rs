@@ -201,6 +201,12 @@ impl Map {
         reads
     }
 
+    /// Whether all ranks are on one host, whatever nodes they are grouped into.
+    pub fn is_on_one_host(&self) -> bool {
+        let host = self.processes[0].host;
+        self.processes.iter().all(|process| process.host == host)
+    }
+
     /// A step that this rank refuses, as all do.
     pub fn refused(&self, act: &'static str, reason: &str) -> EngineError {
         EngineError::Refused {

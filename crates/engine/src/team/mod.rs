@@ -85,10 +85,7 @@ impl Team {
 
     /// Whether all ranks are on one host, whatever nodes they are grouped into.
     pub fn is_on_one_host(&self) -> bool {
-        let processes = &self.map.processes;
-        processes
-            .windows(2)
-            .all(|pair| pair[0].host == pair[1].host)
+        self.map.is_on_one_host()
     }
 
     /// The process the team belongs to.

@@ -20,8 +20,7 @@ impl<'a> Placement<'a> {
     pub fn new(map: &'a Map, memory: Memory) -> Result<Self, EngineError> {
         let mut rails = map.rails.as_ref();
         if let Memory::Shared { .. } = memory {
-            let host = map.processes[map.rank.index()].host;
-            if map.processes.iter().any(|process| process.host != host) {
+            if !map.is_on_one_host() {
                 return Err(map.refused("sharing memory", "the ranks are on several hosts"));
             }
             rails = None;
