@@ -202,7 +202,7 @@ impl<F: Endpoint> WindowRails<F> {
                     outstanding.free |= 1 << slot;
                 }
                 After::GiveBack(Buffer::Once(region)) => self.fabric.deregister(*region),
-                After::GiveBack(buffer) => drop(buffer),
+                After::GiveBack(_) => {}
             }
         }
         Ok(())
@@ -230,16 +230,14 @@ impl<F: Endpoint> WindowRails<F> {
 
     /// Some rank to which something is under way.
     pub(super) fn busy_target(&self) -> Option<Rank> {
-        let outstanding = self.outstanding();
-        outstanding.pending.first().map(|pending| pending.target)
+        Some(self.outstanding().pending.first()?.target)
     }
 
     /// Some rank to which something is under way that uses a buffer of the caller's.
     pub(super) fn user_of_buffers(&self) -> Option<Rank> {
         let outstanding = self.outstanding();
         let mut pending = outstanding.pending.iter();
-        let found = pending.find(|pending| pending.after.uses_buffer());
-        found.map(|pending| pending.target)
+        Some(pending.find(|pending| pending.after.uses_buffer())?.target)
     }
 
     /// The put that a change of one of `target`'s words can follow instead of waiting for all that is under
