@@ -17,6 +17,15 @@ fn fabrics(settings: &Settings, count: usize) -> Vec<LoopbackTransport> {
     (1..=count as u64).map(open).collect()
 }
 
+/// Members of a new group on `rail`.
+fn members<M: Multicast>(fabrics: &[M], rail: RailId) -> Vec<Box<dyn Group>> {
+    let id = fresh();
+    let join = |fabric: &M| fabric.join(rail, id, 64).unwrap();
+    let mut groups: Vec<_> = fabrics.iter().map(join).collect();
+    introduce(&mut groups);
+    groups
+}
+
 #[test]
 fn groups_conform() {
     let seen = multicast::run(|count| fabrics(&support::settings(), count));
@@ -46,10 +55,7 @@ fn datagrams_take_the_latency_and_their_turn() {
         ..support::settings()
     };
     let fabrics = fabrics(&modelled, 3);
-    let (rail, id) = (RailId(0), fresh());
-    let join = |fabric: &LoopbackTransport| fabric.join(rail, id, 64).unwrap();
-    let mut groups: Vec<_> = fabrics.iter().map(join).collect();
-    introduce(&mut groups);
+    let mut groups = members(&fabrics, RailId(0));
     let start = Instant::now();
     for number in 0..10u8 {
         // One millisecond each at 1 MB/s.
@@ -77,10 +83,7 @@ fn a_rail_that_is_down_loses_datagrams() {
     };
     let fabrics = fabrics(&broken, 2);
     for (rail, arrives) in [(RailId(0), 0), (RailId(1), 1)] {
-        let id = fresh();
-        let join = |fabric: &LoopbackTransport| fabric.join(rail, id, 64).unwrap();
-        let mut groups: Vec<_> = fabrics.iter().map(join).collect();
-        introduce(&mut groups);
+        let mut groups = members(&fabrics, rail);
         send(&mut *groups[0], To::All, &[], &[1, 2, 3]);
         std::thread::sleep(Duration::from_millis(5));
         assert_eq!(received(&mut *groups[1]).len(), arrives);
@@ -97,10 +100,7 @@ fn faults_are_survived_by_sending_again() {
         .into_iter()
         .map(open)
         .collect();
-    let (rail, id) = (RailId(0), fresh());
-    let join = |fabric: &Faulty<LoopbackTransport>| fabric.join(rail, id, 64).unwrap();
-    let mut groups: Vec<_> = all.iter().map(join).collect();
-    introduce(&mut groups);
+    let mut groups = members(&all, RailId(0));
     let mut heard = [0; 2];
     for number in 0..200 {
         let text = pattern(number, 600);
