@@ -16,8 +16,6 @@ pub(super) struct Spans<'a> {
     block_bytes: usize,
     scratch: MemoryRange,
     node: MemoryRange,
-    /// Whether ranks have cores of their own, between which lines travel.
-    has_cores: bool,
     swapped: bool,
 }
 
@@ -32,7 +30,6 @@ impl<'a> Spans<'a> {
             segment.wide_scratch(owner, allocation.channel, allocation.width)
         };
         Self {
-            has_cores: map.has_cores,
             user,
             block_bytes: part.next_multiple_of(unit),
             scratch: scratch_of(map.node_rank),
@@ -187,12 +184,7 @@ impl<'a> Spans<'a> {
     /// As [`MemoryRange::copy_to`].
     pub unsafe fn copy_in(&self, from: MemoryRange, into: MemoryRange) {
         // SAFETY: passed on to the caller.
-        unsafe {
-            match self.has_cores {
-                true => copy_into_shared(from, into),
-                false => from.copy_to(into),
-            }
-        }
+        unsafe { copy_into_shared(from, into) }
     }
 
     /// Reduces each block of `left` with that of `right` into that of `into`, which are as long as those of `Send`
