@@ -10,7 +10,6 @@ with 1 if a run failed.
 
 import argparse
 import json
-import math
 import os
 import shlex
 import signal
@@ -19,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from statistics import geometric_mean
 
 COLLECTIVES = (
     "barrier bcast gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv allreduce reduce "
@@ -90,11 +90,6 @@ class Measured:
         self.versions[host] = report["mpi"]["version"]
         for row in report["rows"]:
             self.cells[row["buffers"], row["collective"], row["bytes"]][host].add(row)
-
-
-def mean(ratios):
-    """Geometric."""
-    return math.exp(statistics.fmean(map(math.log, ratios)))
 
 
 def best(hosts, first, of=min):
@@ -195,10 +190,10 @@ def summary(name, minima, medians):
     if not minima:
         print(f"{name:<16} {'-':>8} {'-':>8} {0:>6} {'-':>6}")
         return None
-    print(f"{name:<16} {mean(minima):>8.3f} {mean(medians):>8.3f} {len(minima):>6} {slower:>6}")
+    print(f"{name:<16} {geometric_mean(minima):>8.3f} {geometric_mean(medians):>8.3f} {len(minima):>6} {slower:>6}")
     return {
-        "minima": mean(minima),
-        "medians": mean(medians),
+        "minima": geometric_mean(minima),
+        "medians": geometric_mean(medians),
         "cells": len(minima),
         "slower": slower,
     }
@@ -230,7 +225,7 @@ def print_collectives(cells, first):
     for (collective, _), hosts in cells.items():
         if against := best(hosts, first):
             ratios[collective].append(against[2] / against[1])
-    words = [f"{collective} {mean(of):.2f}" for collective, of in ratios.items()]
+    words = [f"{collective} {geometric_mean(of):.2f}" for collective, of in ratios.items()]
     print("# Over the best of all: " + (", ".join(words) or "nothing"))
 
 

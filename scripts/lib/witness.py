@@ -9,11 +9,11 @@ or ferrorail is not in it.
 
 import argparse
 import json
-import math
 import re
 import subprocess
 import sys
 import tempfile
+from statistics import geometric_mean
 
 COLLECTIVES = (
     "Allgather Allgatherv Allreduce Alltoall Alltoallv Barrier Bcast Gather Gatherv Reduce "
@@ -74,11 +74,6 @@ def least(runs):
     return {cell: min(times[cell] for times in runs) for cell in cells}
 
 
-def mean(ratios):
-    """Geometric."""
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
-
-
 def report(host, ours):
     """Prints all cells, the mean of each benchmark, and what is slower; returns rows for JSON."""
     print(f"{'# Benchmark':<22} {'bytes':>9} {'ferrorail us':>13} {'host us':>13} {'ratio':>7}")
@@ -90,8 +85,8 @@ def report(host, ours):
         print(f"{name:<22} {size:>9} {mine:>13.2f} {theirs:>13.2f} {ratio:>7.3f}")
     print("#\n# Geometric means of the ratios")
     for name in sorted({row[0] for row in rows}):
-        print(f"# {name:<30} {mean([row[4] for row in rows if row[0] == name]):>7.3f}")
-    print(f"# {'all':<30} {mean([row[4] for row in rows]):>7.3f}")
+        print(f"# {name:<30} {geometric_mean([row[4] for row in rows if row[0] == name]):>7.3f}")
+    print(f"# {'all':<30} {geometric_mean([row[4] for row in rows]):>7.3f}")
     slower = [row for row in rows if row[4] > SLOWER]
     print(f"# Cells slower than {SLOWER} times the host's: {len(slower)} of {len(rows)}")
     keys = ("benchmark", "bytes", "ferrorail_us", "host_us", "ratio")

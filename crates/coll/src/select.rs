@@ -29,7 +29,6 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-pub use crate::schedule::Protocol as ProtocolName;
 use rule::DIMENSIONS;
 pub use rule::{Limits, Rule};
 

@@ -7,7 +7,7 @@ use super::row::Row;
 use super::variant::Variant;
 use anyhow::{Context, Result, bail};
 use ferrorail_base::units::format_bytes;
-use ferrorail_coll::select::{Limits, ProtocolName, Rule, Table};
+use ferrorail_coll::select::{Limits, Rule, Table};
 use ferrorail_coll::{Protocol, algorithms, find, find_collective};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -105,9 +105,9 @@ fn rules(collective: &str, best: &[(u64, String)]) -> Result<Vec<Rule>> {
         };
         let reaches_far = max.is_none_or(|max| max >= ZERO_COPY_BYTES_MIN);
         if algorithm.supports(Protocol::Rendezvous) && reaches_far {
-            rules.push(rule(Some(ZERO_COPY_BYTES_MIN), ProtocolName::Rendezvous));
+            rules.push(rule(Some(ZERO_COPY_BYTES_MIN), Protocol::Rendezvous));
         }
-        rules.push(rule(None, ProtocolName::Eager));
+        rules.push(rule(None, Protocol::Eager));
     }
     let shipped = Table::shipped().rules().iter();
     let others = shipped.filter(|rule| rule.collective == collective && rule.nodes != NODE);
