@@ -20,7 +20,8 @@ pub(super) struct ControlMessage {
     pub generation: u16,
     /// What is said.
     pub kind: Kind,
-    /// 48 bits for the fabric, with `Offer` and `Accept`; [`ControlMessage::leave`].
+    /// 48 bits for the fabric, with `Offer` and `Accept`; with `Down`, how often the port of that side has come
+    /// back; [`ControlMessage::leave`].
     pub token: u64,
 }
 

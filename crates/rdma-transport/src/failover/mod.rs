@@ -78,6 +78,8 @@ pub struct Failover {
     said: AtomicU8,
     /// Those of them over which nothing got through since.
     down: AtomicU8,
+    /// How often the port of each rail has come back.
+    port_returns: [AtomicU64; RAILS_MAX],
     /// Peers with a lane whose probe is not acknowledged.
     probing: AtomicU32,
     /// Lanes whose operations are being accounted for, those to be left, and those that other lanes are
@@ -150,6 +152,7 @@ impl Failover {
             opened,
             said: AtomicU8::new(0),
             down: AtomicU8::new(0),
+            port_returns: Default::default(),
             probing: AtomicU32::new(0),
             attention: AtomicU32::new(0),
             calls: AtomicU32::new(0),

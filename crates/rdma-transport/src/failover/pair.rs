@@ -116,6 +116,8 @@ pub(super) struct LaneState {
     pub repeats: u32,
     /// Attempts to bring it back that failed since it was last in use.
     pub attempts: u32,
+    /// How often the ports of both sides had come back when that was last looked at.
+    pub port_returns: u64,
 }
 
 impl LaneState {
@@ -137,6 +139,7 @@ impl Default for LaneState {
             failed: VecDeque::new(),
             repeats: 0,
             attempts: 0,
+            port_returns: 0,
         }
     }
 }

@@ -78,7 +78,8 @@ impl Failover {
         match recovery.lanes[rail].phase {
             Phase::Down { again } => {
                 let ended = received.generation == number && received.kind == Kind::Down;
-                let due = again.is_some_and(|again| now >= again);
+                let returned = self.has_port_returned(pair, recovery, rail, received);
+                let due = again.is_some_and(|again| returned || now >= again);
                 match pair.role {
                     Role::Initiator if ended && due => self.offer(pair, recovery, rail),
                     Role::Responder if of_next && received.kind == Kind::Offer => {
@@ -114,6 +115,30 @@ impl Failover {
             }
             Phase::Up | Phase::Failed(_) => {}
         }
+    }
+
+    /// Whether the port of a lane that is out of use came back, here or at the peer, since the last look. The
+    /// responder tells the peer, which is to offer.
+    fn has_port_returned(
+        &self,
+        pair: &Pair,
+        recovery: &mut Recovery,
+        rail: usize,
+        received: ControlMessage,
+    ) -> bool {
+        let here = self.port_returns[rail].load(Ordering::Relaxed);
+        let there = match received.kind {
+            Kind::Down => received.token,
+            _ => 0,
+        };
+        let state = &mut recovery.lanes[rail];
+        let before = state.port_returns;
+        state.port_returns = before.max(here + there);
+        let is_untold = state.out.kind == Kind::Down && state.out.token != here;
+        if is_untold && matches!(pair.role, Role::Responder) {
+            self.say(pair, recovery, rail, Kind::Down);
+        }
+        here + there > before
     }
 
     fn offer(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {

@@ -178,7 +178,10 @@ impl Failover {
 
     /// Tells the peer how the present generation of the lane of `rail` is.
     pub(super) fn say(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, kind: Kind) {
-        let word = ControlMessage::new(recovery.lanes[rail].number, kind);
+        let mut word = ControlMessage::new(recovery.lanes[rail].number, kind);
+        if kind == Kind::Down {
+            word.token = self.port_returns[rail].load(Ordering::Relaxed);
+        }
         self.send(pair, recovery, rail, word);
     }
 

@@ -177,10 +177,13 @@ impl Failover {
         unsafe { self.inner.post(pair.id, via, &op, Tracking::Tracked) }.ok()
     }
 
-    /// Takes note of the rails whose ports are down as devices `said` last; where one is down now, whether its lanes can be left
-    /// is asked at once.
+    /// Takes note of the rails whose ports are down as devices `said` last; where one is down now, whether its
+    /// lanes can be left is asked at once; those of one that came back are tried at once.
     pub(super) fn heed_devices(&self, said: u8) {
         let before = self.said.swap(said, Ordering::Relaxed);
+        for rail in (0..self.rails().len()).filter(|rail| before & !said & 1 << rail != 0) {
+            self.port_returns[rail].fetch_add(1, Ordering::Relaxed);
+        }
         self.down.fetch_and(said | !before, Ordering::Relaxed);
         let news = said & !before;
         if self.down.fetch_or(news, Ordering::Relaxed) & news == news {

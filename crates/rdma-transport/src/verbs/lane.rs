@@ -225,13 +225,17 @@ impl Lane {
         }
     }
 
-    /// Destroys the queue pair: the device is then done with everything posted to it, and answers
-    /// the peer's requests no more.
+    /// Ends the queue pair: the device is then done with everything posted to it, and answers the peer's
+    /// requests no more.
     pub fn end(&self, rail: &Rail) {
         let _polling = rail.polling.lock();
         self.fail("ended".to_owned(), None);
         let mut queue = self.queue.lock();
-        if queue.local_side.take().is_some() {
+        if let Some(local_side) = queue.local_side.take() {
+            // Where the device refuses, destroying it does the same and takes longer.
+            if local_side.queue_pair.reset().is_ok() {
+                rail.retired.push(local_side);
+            }
             rail.release((queue.posted - self.completed()) as u32);
             if let Some(rest) = queue.rest.take() {
                 queue.posted = rest.last;

@@ -180,6 +180,15 @@ impl QueuePair {
         check(unsafe { ffi::ibv_modify_qp(self.raw.as_ptr(), &raw mut attributes, mask.0 as i32) })
     }
 
+    /// Any state to RESET: the device is then done with everything posted to it, and drops what arrives for it.
+    pub fn reset(&self) -> io::Result<()> {
+        let attributes = ffi::ibv_qp_attr {
+            qp_state: ffi::ibv_qp_state::IBV_QPS_RESET,
+            ..Default::default()
+        };
+        self.modify(attributes, ffi::ibv_qp_attr_mask::IBV_QP_STATE)
+    }
+
     /// RESET to INIT: bound to a port, with the further `attributes` that `mask` names.
     pub fn bind(
         &self,

@@ -6,6 +6,7 @@ use super::device::Surveyed;
 use super::error::set_up;
 use super::handles::ProtectionDomain;
 use super::queue_pair::{self, Local, QueuePair, Size};
+use super::retired::Retired;
 use super::wake_events::WakeEvents;
 use super::wire::RailAddress;
 use ferrorail_base::config::Settings;
@@ -83,6 +84,8 @@ pub struct Rail {
     pub wake_events: Option<Arc<WakeEvents>>,
     /// Held while polling: completions of a lane are handled in order.
     pub polling: Mutex<()>,
+    /// What its lanes have ended.
+    pub retired: Retired,
     gone: AtomicBool,
     /// Lanes with an operation that there was not room for all of.
     pub unfinished: AtomicU32,
@@ -156,6 +159,7 @@ impl Rail {
             completions,
             wake_events,
             polling: Mutex::new(()),
+            retired: Retired::default(),
             gone: AtomicBool::new(false),
             unfinished: AtomicU32::new(0),
             in_flight: AtomicU32::new(0),

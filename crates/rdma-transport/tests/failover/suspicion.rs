@@ -38,19 +38,12 @@ fn late_packets_of_a_lane_that_was_left_land_nowhere() {
     assert!(failures >= 2 && readmissions >= 2 && resent >= 2);
 }
 
-#[test]
-fn a_port_that_its_device_says_is_down_is_left_at_once() {
-    let never_suspected = |faults| Settings {
-        rail_suspect_ms: None,
-        ..patient(faults)
-    };
-    let pair = sides(
-        &never_suspected("loop0:unplugged:after=40:for=300"),
-        &never_suspected(NEVER),
-    );
+/// Plays with a port that is down for a while, and with a thread for each side that does the watchdog's part, until
+/// it was left and taken into use again.
+fn play_with_port_down(left: &Settings, right: &Settings) {
+    let pair = sides(left, right);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // The watchdog's part.
         for side in [&pair.0, &pair.1] {
             let is_over = &is_over;
             scope.spawn(move || {
@@ -64,6 +57,34 @@ fn a_port_that_its_device_says_is_down_is_left_at_once() {
         is_over.store(true, Ordering::Release);
     });
     assert!(pair.0.fabric.counters(RailId(0)).failures >= 1);
+}
+
+/// [`patient`], and lanes are not suspected unless a device says something.
+fn never_suspected(faults: &str) -> Settings {
+    Settings {
+        rail_suspect_ms: None,
+        ..patient(faults)
+    }
+}
+
+#[test]
+fn a_port_that_its_device_says_is_down_is_left_at_once() {
+    play_with_port_down(
+        &never_suspected("loop0:unplugged:after=40:for=300"),
+        &never_suspected(NEVER),
+    );
+}
+
+/// Either side's device may say so, and lanes are not to be tried for long after.
+#[test]
+fn a_port_that_comes_back_is_used_at_once() {
+    let rarely_tried = |faults: &str| Settings {
+        rail_probe_ms: Some(3_600_000),
+        ..never_suspected(faults)
+    };
+    let (faults, never) = ("loop0:unplugged:after=40:for=300", NEVER);
+    play_with_port_down(&rarely_tried(faults), &rarely_tried(never));
+    play_with_port_down(&rarely_tried(never), &rarely_tried(faults));
 }
 
 /// It must not be done again, and it is not: it completes when the lane delivers again.
