@@ -47,7 +47,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use watchdog::Watchdog;
 
-/// How often control words are looked at while nothing is wrong, and repeated while something is.
+/// How often lanes are looked at while nothing is wrong, and control words repeated while something is.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Why the ticket of a lost atomic fails.
@@ -100,11 +100,12 @@ pub struct Failover {
     failure: Mutex<Option<FabricError>>,
 }
 
-/// When the clock was looked at, and when control words were.
+/// When the clock was looked at, when control words were, and when lanes were.
 #[derive(Debug)]
 struct Ticks {
     clock: Instant,
     words: Instant,
+    lanes: Instant,
 }
 
 /// Memory that failover keeps for each peer, with journals of `rails` lanes at their first size; a
@@ -163,6 +164,7 @@ impl Failover {
             ticked: Mutex::new(Ticks {
                 clock: opened,
                 words: opened,
+                lanes: opened,
             }),
             events: Default::default(),
             failure: Mutex::default(),

@@ -19,6 +19,11 @@ const CALLS_PER_LOOK: u32 = 16;
 /// Calls between which so much time passes all look at the clock.
 const SELDOM: Duration = Duration::from_millis(1);
 
+/// The least time between looks at the control words of few peers; each of many adds [`LOOK_PER_PEER`], up to
+/// [`TICK`], so that looks take a small part of the time.
+const LOOK: Duration = Duration::from_millis(1);
+const LOOK_PER_PEER: Duration = Duration::from_micros(50);
+
 /// A step that took longer was a device's that found no way to the peer, which takes about a second.
 pub(super) const LONG_STEP: Duration = Duration::from_millis(20);
 
@@ -125,7 +130,6 @@ impl Failover {
             pair.note_failed(recovery, rail, refused, &status);
             self.keep(self.refusal(pair, rail, &status));
         }
-        self.warn(pair, rail, status, up != 0);
         let state = &mut recovery.lanes[rail];
         state.completed = completed;
         let next = pending.len();
@@ -150,6 +154,8 @@ impl Failover {
             self.attention.fetch_sub(lost, Ordering::Relaxed);
         }
         self.say(pair, recovery, rail, Kind::Down);
+        // Writing that may take longer than all the rest.
+        self.warn(pair, rail, status, up != 0);
     }
 
     pub(super) fn warn(&self, pair: &Pair, rail: usize, status: &str, others: bool) {
@@ -221,22 +227,22 @@ impl Failover {
     #[cold]
     pub(super) fn look_around(&self) {
         let now = self.clock.now();
-        let due = match self.ticked.try_lock() {
-            Some(mut ticked) => {
-                // Who waits sleeps between calls after a while.
-                let seldom = now.duration_since(ticked.clock) > SELDOM;
-                let calls = if seldom { 1 } else { CALLS_PER_LOOK };
-                self.calls_per_look.store(calls, Ordering::Relaxed);
-                ticked.clock = now;
-                let due = now.duration_since(ticked.words) >= TICK;
-                if due {
-                    ticked.words = now;
-                }
-                due
+        let (mut reads, mut due) = (self.attention.load(Ordering::Relaxed) > 0, false);
+        if let Some(mut ticked) = self.ticked.try_lock() {
+            // Who waits sleeps between calls after a while.
+            let seldom = now.duration_since(ticked.clock) > SELDOM;
+            let calls = if seldom { 1 } else { CALLS_PER_LOOK };
+            self.calls_per_look.store(calls, Ordering::Relaxed);
+            ticked.clock = now;
+            let look = (self.peers.count() as u32 * LOOK_PER_PEER).clamp(LOOK, TICK);
+            if now.duration_since(ticked.words) >= look {
+                (ticked.words, reads) = (now, true);
             }
-            None => false,
-        };
-        if !due && self.attention.load(Ordering::Relaxed) == 0 {
+            if now.duration_since(ticked.lanes) >= TICK {
+                (ticked.lanes, due) = (now, true);
+            }
+        }
+        if !(reads || due) {
             return;
         }
         let reconnects = due && !self.watched.load(Ordering::Relaxed);
