@@ -244,7 +244,7 @@ impl Endpoint for Failover {
     fn out_of_use(&self, peer: PeerId) -> u8 {
         let pair = self.peers.get(peer.index());
         pair.filter(|pair| pair.wired.get().is_some())
-            .map_or(0, |pair| !pair.postable())
+            .map_or(0, |pair| self.all_rails & !pair.postable())
     }
 
     fn check(&self, peer: PeerId) -> Result<(), FabricError> {

@@ -68,6 +68,8 @@ pub struct Failover {
     timeout: Duration,
     /// This side's planes, as bits.
     planes: u8,
+    /// This side's rails, as bits.
+    all_rails: u8,
     peers: boxcar::Vec<Pair>,
     control_blocks: Mutex<Vec<Arc<ControlBlock>>>,
     /// The least time in which a lane delivers nothing before it is left; `None` leaves that to devices.
@@ -140,6 +142,7 @@ impl Failover {
         let opened = clock.now();
         Self {
             planes: inner.attributes().planes(),
+            all_rails: ((1_u16 << inner.attributes().rails.len()) - 1) as u8,
             immediate: inner.attributes().immediate,
             clock,
             inner,
