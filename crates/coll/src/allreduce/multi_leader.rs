@@ -13,9 +13,9 @@
 //! * L leaders with k/L ports each ([`Leaders`](crate::leaders::Leaders)). Rounds and messages per leader: those of
 //!   `recursive_multiplying` over V nodes and k/L ports. Volume per round: l/L bytes.
 //! * Cost: rounds × (α + l/L β). Each leader reduces l/L bytes of its node and per message.
-//! * One node: every rank reduces its part, one in N, and everyone copies all of them. A rank copies in what others
-//!   reduce; a part's result takes the place of a contribution, so that on two ranks each writes to lines that it read
-//!   last, which are in its cache.
+//! * One node: every rank reduces its part, one in N, into its own vector, and everyone copies the others' parts. A
+//!   rank copies in what others reduce; a part's result takes the place of a contribution, so that on two ranks each
+//!   writes to lines that it read last, which are in its cache.
 //! * Combines in rank order where the ranks of every node are consecutive.
 
 use super::recursive_multiplying::Exchange;
@@ -24,7 +24,7 @@ use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::pattern::direct::place;
 use crate::pattern::exchange::Pattern;
-use crate::reduction::{Slice, fold_like};
+use crate::reduction::{Slice, fold_through};
 use crate::schedule::{Protocol, Schedule, Span};
 
 /// One rank's schedule.
@@ -81,10 +81,13 @@ fn build_on_one_node(request: &Request<'_>) -> Schedule {
         false => row(place(rank, me), me, 1),
     };
     let contributions = (0..size).map(contribution);
-    fold_like(&mut builder, Some(me), contributions, row(0, me, 1));
+    let (mine, result) = (Span::recv(me, 1), row(0, me, 1));
+    fold_through(&mut builder, Some(me), contributions, result, mine);
+    builder.copy(mine, result);
     builder.end_round();
     builder.node_barrier();
-    builder.copy(row(0, 0, size), Span::recv(0, size));
+    builder.copy(row(0, 0, me), Span::recv(0, me));
+    builder.copy(row(0, me + 1, after), Span::recv(me + 1, after));
     builder.finish(size * (size - 1))
 }
 

@@ -149,9 +149,7 @@ impl<'a> Spans<'a> {
     #[inline]
     pub fn copy(&self, from: Span, into: Span) {
         debug_assert_eq!(from.count, into.count);
-        // A reduction writes its result where it reads its copies.
-        let is_for_others =
-            matches!(into.buffer, Buffer::Scratch | Buffer::Node) && self.user.reducer.is_none();
+        let is_for_others = matches!(into.buffer, Buffer::Scratch | Buffer::Node);
         let copy_range = |from: MemoryRange, into: MemoryRange| {
             if from.address == into.address {
                 return;
