@@ -179,7 +179,16 @@ fn break_rails(setup: &Setup, running: &mut Running) -> Result<()> {
         let act = ["down", "cut"][draw.below(2) as usize];
         let lasts = Duration::from_millis(200 + draw.below(4000));
         println!("     failure {number}: rail {index} of {host} {act} for {lasts:?}");
+        let before = taken_over(running);
         rail(host, index, &[act])?;
+        // Not only when the rail is back. The device may need four times its time-out.
+        wait_within(
+            Duration::from_secs(6),
+            running,
+            "both sides to leave it",
+            |job| taken_over(job) >= before + 2,
+        )
+        .with_context(|| format!("at failure {number}"))?;
         std::thread::sleep(lasts);
         rail(host, index, &["restore"])?;
         // What the fault did may still show for as long as a lane takes to break.
@@ -192,16 +201,25 @@ fn break_rails(setup: &Setup, running: &mut Running) -> Result<()> {
 
 /// Whether every lane that failed was taken into use again, by what the ranks have logged.
 fn all_in_use(running: &Running) -> bool {
-    let log = running.stderr();
-    log.matches("other rails take over").count() == log.matches("is in use again").count()
+    taken_over(running) == running.stderr().matches("is in use again").count()
 }
 
-fn wait_for(
+/// Ends of lanes that were left, by what the ranks have logged.
+fn taken_over(running: &Running) -> usize {
+    running.stderr().matches("other rails take over").count()
+}
+
+fn wait_for(running: &mut Running, what: &str, seen: impl FnMut(&Running) -> bool) -> Result<()> {
+    wait_within(TIME_LIMIT, running, what, seen)
+}
+
+fn wait_within(
+    limit: Duration,
     running: &mut Running,
     what: &str,
     mut seen: impl FnMut(&Running) -> bool,
 ) -> Result<()> {
-    let time_limit = Instant::now() + TIME_LIMIT;
+    let time_limit = Instant::now() + limit;
     while !seen(running) {
         ensure!(
             !running.is_over()?,
