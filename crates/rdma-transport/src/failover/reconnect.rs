@@ -78,13 +78,14 @@ impl Failover {
         match recovery.lanes[rail].phase {
             Phase::Down { again } => {
                 let ended = received.generation == number && received.kind == Kind::Down;
-                let returned = self.has_port_returned(pair, recovery, rail, received);
+                let returned = ended && self.has_port_returned(recovery, rail, received);
                 let due = again.is_some_and(|again| returned || now >= again);
                 match pair.role {
                     Role::Initiator if ended && due => self.offer(pair, recovery, rail),
                     Role::Responder if of_next && received.kind == Kind::Offer => {
                         self.accept(pair, recovery, rail, received.token);
                     }
+                    Role::Responder => self.tell_port_returns(pair, recovery, rail),
                     Role::Both if due => self.reconnect_to_self(pair, recovery, rail),
                     _ => {}
                 }
@@ -117,28 +118,28 @@ impl Failover {
         }
     }
 
-    /// Whether the port of a lane that is out of use came back, here or at the peer, since the last look. The
-    /// responder tells the peer, which is to offer.
+    /// Whether the port of a lane that is out of use came back, here or at the peer, which has `received` said so,
+    /// since the last look.
     fn has_port_returned(
         &self,
-        pair: &Pair,
         recovery: &mut Recovery,
         rail: usize,
         received: ControlMessage,
     ) -> bool {
-        let here = self.port_returns[rail].load(Ordering::Relaxed);
-        let there = match received.kind {
-            Kind::Down => received.token,
-            _ => 0,
-        };
         let state = &mut recovery.lanes[rail];
-        let before = state.port_returns;
-        state.port_returns = before.max(here + there);
-        let is_untold = state.out.kind == Kind::Down && state.out.token != here;
-        if is_untold && matches!(pair.role, Role::Responder) {
+        let returns = self.port_returns[rail].load(Ordering::Relaxed) + received.token;
+        let before = std::mem::replace(&mut state.port_returns, returns);
+        returns > before
+    }
+
+    /// Tells the peer, which is to offer, how often the port of a lane that is out of use has come back, unless it
+    /// has heard that, or is not known to hear yet.
+    fn tell_port_returns(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
+        let state = &recovery.lanes[rail];
+        let told = state.repeats > 0 && state.out.kind == Kind::Down;
+        if told && state.out.token != self.port_returns[rail].load(Ordering::Relaxed) {
             self.say(pair, recovery, rail, Kind::Down);
         }
-        here + there > before
     }
 
     fn offer(&self, pair: &Pair, recovery: &mut Recovery, rail: usize) {
