@@ -42,11 +42,11 @@ pub(super) fn run(
     let passes = longest > above;
     if !passes && map.topology.node_count() == 1 {
         // Who waits for a free slot or channel does not need this rank for it.
-        state.sequence.next(ChannelRequest::CHANNEL);
+        state.sequence.next(channels(map));
         return Ok(());
     }
     // One operation: a pair has the same slot in both schedules, and uses it in one of them.
-    let allocation = allocate(map, state, call, ChannelRequest::CHANNEL)?;
+    let allocation = allocate(map, state, call, channels(map))?;
     if passes {
         let capacity = capacity(map, plan, call, scratch_bytes(map));
         let name = call.collective.name();
@@ -60,9 +60,22 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Scratch of a rank in one channel, beside the RTRs that rails read there.
+/// The channels of an operation: those who share the scratch of a rank on one node, up to 16 of them, have room for
+/// 16 KB each. More channels at a time would let ranks run ahead less.
+fn channels(map: &Map) -> ChannelRequest {
+    let width = match map.topology.node_count() {
+        1 => (map.topology.size().div_ceil(4).next_power_of_two()).min(4),
+        _ => 1,
+    };
+    ChannelRequest {
+        width,
+        ..ChannelRequest::CHANNEL
+    }
+}
+
+/// Scratch of a rank for an operation, beside the RTRs that rails read there.
 fn scratch_bytes(map: &Map) -> u64 {
-    let all = map.segment().layout().scratch_bytes;
+    let all = map.segment().layout().run_bytes(0, channels(map).width);
     match map.topology.node_count() {
         1 => all,
         _ => beside_cells(all as usize, map.topology.size()) as u64,
