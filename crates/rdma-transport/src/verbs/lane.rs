@@ -234,7 +234,7 @@ impl Lane {
         if let Some(local_side) = queue.local_side.take() {
             // Where the device refuses, destroying it does the same and takes longer.
             if local_side.queue_pair.reset().is_ok() {
-                rail.retired.push(local_side);
+                rail.retired.push(Box::new(local_side));
             }
             rail.release((queue.posted - self.completed()) as u32);
             if let Some(rest) = queue.rest.take() {

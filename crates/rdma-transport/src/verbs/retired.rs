@@ -2,23 +2,26 @@
 //! that. Soft-RoCE waits until every packet has left the network card, and where the link is down some leave when
 //! it comes back; other devices wait for their firmware.
 
-use super::local_side::LocalSide;
 use ferrorail_base::sync::Mutex;
 use ferrorail_shm::spawn_quietly;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Those of one rail.
 #[derive(Debug, Default)]
 pub struct Retired(Arc<Mutex<Waiting>>);
 
+/// What is destroyed by being dropped.
+type End = Box<dyn Any + Send>;
+
 #[derive(Debug, Default)]
 struct Waiting {
-    ends: Vec<LocalSide>,
+    ends: Vec<End>,
     has_thread: bool,
 }
 
 impl Waiting {
-    fn next(&mut self) -> Option<LocalSide> {
+    fn next(&mut self) -> Option<End> {
         let end = self.ends.pop();
         self.has_thread = end.is_some();
         end
@@ -27,7 +30,7 @@ impl Waiting {
 
 impl Retired {
     /// Has `end` destroyed, which the device uses no more.
-    pub fn push(&self, end: LocalSide) {
+    pub fn push(&self, end: End) {
         let mut waiting = self.0.lock();
         waiting.ends.push(end);
         if !waiting.has_thread {
