@@ -5,7 +5,8 @@
 //! judges, with the help of `route`, which ends can talk to each other. `peer` holds one `lane` per
 //! rail to each process ever talked to, connected through the bytes of `wire`; `lane` accounts for
 //! operations, `work_request` posts them on its `queue_pair`, `completion` polls what became of
-//! them. `retired` destroys queue pairs that ended. `wake_events` wakes threads that sleep until a peer has written. `multicast` is groups, with queue
+//! them, `retired` destroys queue pairs that ended. `wake_events` wakes threads that sleep until a
+//! peer has written. `multicast` is groups, with queue
 //! pairs of their own. `handles`, `channel` and `completion_queue` own the C objects.
 //!
 //! Queue pairs are made when a peer is opened, never before. A rail's index may differ
