@@ -9,7 +9,7 @@ use super::{
     Call, Load, allocate, connect_peers, eager, finish, piece_in, prepare_pieces, scheduled,
 };
 use crate::EngineError;
-use crate::choice::ZERO_COPY_BYTES_MIN;
+use crate::choice::{ZERO_COPY_BYTES_MIN, width_by_length};
 use crate::plan::{Plan, PlanKey};
 use crate::run::{Run, Side, UserBuffers, Window, beside_cells};
 use crate::sequence::ChannelRequest;
@@ -60,15 +60,11 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The channels of an operation: those who share the scratch of a rank on one node, up to 16 of them, have room for
-/// 16 KB each. More channels at a time would let ranks run ahead less.
+/// The channels of an operation.
 fn channels(map: &Map) -> ChannelRequest {
-    let width = match map.topology.node_count() {
-        1 => (map.topology.size().div_ceil(4).next_power_of_two()).min(4),
-        _ => 1,
-    };
+    let topology = &map.topology;
     ChannelRequest {
-        width,
+        width: width_by_length(topology.size(), topology.node_count()),
         ..ChannelRequest::CHANNEL
     }
 }
