@@ -35,6 +35,16 @@ impl Allocation {
     fn is_own(self) -> bool {
         matches!(self, Self::Private | Self::Shared)
     }
+
+    /// The name in statistics of what makes such a window.
+    fn maker(self) -> &'static str {
+        match self {
+            Self::None => "win_create",
+            Self::Private => "win_allocate",
+            Self::Dynamic => "win_create_dynamic",
+            Self::Shared => "win_allocate_shared",
+        }
+    }
 }
 
 /// The arguments of a call that makes a window.
@@ -60,11 +70,7 @@ pub struct NewWindow {
 ///
 /// # Safety
 /// The program's arguments.
-pub unsafe fn create(
-    name: &'static str,
-    args: &NewWindow,
-    forward: impl FnOnce() -> c_int,
-) -> c_int {
+pub unsafe fn create(args: &NewWindow, forward: impl FnOnce() -> c_int) -> c_int {
     let Some(session) = lifetime::session() else {
         return forward();
     };
@@ -72,7 +78,7 @@ pub unsafe fn create(
     // SAFETY: the caller's contract.
     match unsafe { try_create(session, comm, args) } {
         Ok(()) => session.host().constants().success,
-        Err(why) => forwarded(session, name, why, 0, forward),
+        Err(why) => forwarded(session, args.allocation.maker(), why, 0, forward),
     }
 }
 

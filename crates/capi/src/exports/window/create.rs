@@ -9,6 +9,12 @@ use crate::window::{self, Allocation, NewWindow};
 use libc::c_int;
 use std::ptr;
 
+/// Makes a window.
+fn make(args: &NewWindow, forward: impl Fn() -> c_int) -> c_int {
+    // SAFETY: the program's arguments.
+    guard(Some(args.comm), || unsafe { window::create(args, forward) })
+}
+
 export!(MPI_Win_free(win: Out), else MISSING, |forward| {
     // SAFETY: the program's argument.
     guard(None, || unsafe { window::free(win, forward) })
@@ -24,8 +30,7 @@ export!(MPI_Win_create_dynamic(info: usize, comm: usize, win: Out), else MISSING
         comm,
         window: win,
     };
-    // SAFETY: the program's arguments.
-    guard(Some(comm), || unsafe { window::create("win_create_dynamic", &args, forward) })
+    make(&args, forward)
 });
 
 export!(
@@ -58,8 +63,7 @@ export_both! {
             comm,
             window: win,
         };
-        // SAFETY: the program's arguments.
-        guard(Some(comm), || unsafe { window::create("win_create", &args, forward) })
+        make(&args, forward)
     };
 
     MPI_Win_allocate MPI_Win_allocate_c (
@@ -74,8 +78,7 @@ export_both! {
             comm,
             window: win,
         };
-        // SAFETY: the program's arguments.
-        guard(Some(comm), || unsafe { window::create("win_allocate", &args, forward) })
+        make(&args, forward)
     };
 
     MPI_Win_allocate_shared MPI_Win_allocate_shared_c (
@@ -90,8 +93,7 @@ export_both! {
             comm,
             window: win,
         };
-        // SAFETY: the program's arguments.
-        guard(Some(comm), || unsafe { window::create("win_allocate_shared", &args, forward) })
+        make(&args, forward)
     };
 
     MPI_Win_shared_query MPI_Win_shared_query_c (
