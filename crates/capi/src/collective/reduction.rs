@@ -159,62 +159,36 @@ impl Checked for Vector {
     }
 }
 
-impl Collective for Allreduce {
-    const NAME: &'static str = "allreduce";
-    type Checked = Vector;
-    const CHECK: Check<Vector> = Vector::check_both;
+/// Reductions of whole vectors, of which each rank receives one where `received` says so. A macro, as a function of the
+/// call would have to be inlined for what it captures.
+macro_rules! of_vectors {
+    ($($collective:ident: $name:literal $method:ident, received $received:expr;)*) => {$(
+        impl Collective for $collective {
+            const NAME: &'static str = $name;
+            type Checked = Vector;
+            const CHECK: Check<Vector> = Vector::check_both;
 
-    #[inline]
-    unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
-        let all = &vector.elements;
-        vector.find_room(call, Kind::Allreduce, || all.count)?;
-        let output = Output::new(all)?;
-        // SAFETY: the program's elements; overlap is removed.
-        unsafe {
-            vector.run(call, all, &output, true, |send, reducer| {
-                (call.team).allreduce(send, output.address(), all.count, reducer)
-            })
+            #[inline]
+            unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
+                let all = &vector.elements;
+                vector.find_room(call, Kind::$collective, || all.count)?;
+                let output = Output::new(all)?;
+                let received: fn(&Call<'_>) -> bool = $received;
+                // SAFETY: the program's elements; overlap is removed.
+                unsafe {
+                    vector.run(call, all, &output, received(call), |send, reducer| {
+                        (call.team).$method(send, output.address(), all.count, reducer)
+                    })
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Collective for Scan {
-    const NAME: &'static str = "scan";
-    type Checked = Vector;
-    const CHECK: Check<Vector> = Vector::check_both;
-
-    #[inline]
-    unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
-        let all = &vector.elements;
-        vector.find_room(call, Kind::Scan, || all.count)?;
-        let output = Output::new(all)?;
-        // SAFETY: the program's elements; overlap is removed.
-        unsafe {
-            vector.run(call, all, &output, true, |send, reducer| {
-                (call.team).scan(send, output.address(), all.count, reducer)
-            })
-        }
-    }
-}
-
-impl Collective for Exscan {
-    const NAME: &'static str = "exscan";
-    type Checked = Vector;
-    const CHECK: Check<Vector> = Vector::check_both;
-
-    #[inline]
-    unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
-        let all = &vector.elements;
-        vector.find_room(call, Kind::Exscan, || all.count)?;
-        let output = Output::new(all)?;
-        let received = call.team.rank().0 > 0;
-        // SAFETY: the program's elements; overlap is removed.
-        unsafe {
-            vector.run(call, all, &output, received, |send, reducer| {
-                (call.team).exscan(send, output.address(), all.count, reducer)
-            })
-        }
-    }
+of_vectors! {
+    Allreduce: "allreduce" allreduce, received |_| true;
+    Scan: "scan" scan, received |_| true;
+    Exscan: "exscan" exscan, received |call| call.team.rank().0 > 0;
 }
 
 impl Collective for Reduce {
