@@ -276,7 +276,7 @@ fn an_atomic_of_unknown_outcome_never_counts_as_done() {
 /// Control words of 64 peers share a registration.
 #[test]
 fn a_peer_that_found_no_memory_may_be_opened_later() {
-    let fabric = open(process(0), &settings("loop0:limit:bytes=50000"));
+    let fabric = open(process(0), &settings("loop0:limit:bytes=110000"));
     let other = support::object(8192);
     let others = support::register(&fabric, &other);
     let (tell, told) = std::sync::mpsc::channel();

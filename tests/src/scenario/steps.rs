@@ -110,9 +110,9 @@ fn each_step(
         tried += 1;
         failed += usize::from(outcome.stderr.contains(&format!("step {step} fails")));
     }
-    // One or two of the last steps are made in some runs only.
+    // Some of the last steps are made in some runs only.
     ensure!(
-        failed + 2 >= tried && failed > 0,
+        failed + (tried / 16).max(2) >= tried && failed > 0,
         "only {failed} of {tried} steps were made in nodes of {node_size}"
     );
     Ok(())

@@ -1,12 +1,12 @@
-//! Registered memory for control words: six cache lines for each peer.
+//! Registered memory for control words: some cache lines for each peer, of a word per plane each.
 //!
 //! ```text
-//! in       a word per plane, written by the peer
-//! out      a word per plane, the source of what is written to the peer
-//! landing  a word per plane, where flags of the peer are read to
-//! trial    a word per plane, written by the peer to try a lane, or to know whether it delivers
-//! probe    a word per plane, the source of what is written there of a lane in use
-//! answer   a word per plane, where the peer's trial is read to
+//! in       written by the peer
+//! out      the source of what is written to the peer
+//! trial    written by the peer to try a lane, or to know whether it delivers
+//! probe    the source of what is written there of a lane in use
+//! answer   where the peer's trial is read to
+//! landing  (of these several) where flags of the peer are read to
 //! ```
 
 use ferrorail_base::config::ShmKind;
@@ -19,23 +19,34 @@ use std::io;
 pub(super) const PEERS: usize = 64;
 
 const FIELD_BYTES: usize = 8 * RAILS_MAX;
+/// Flags of a peer that are read at a time.
+pub(super) const LANDINGS: usize = 8;
 /// Bytes of a peer's fields.
-pub(super) const PEER_BYTES: usize = 6 * FIELD_BYTES;
+pub(super) const PEER_BYTES: usize = (5 + LANDINGS) * FIELD_BYTES;
 
 /// Which field of a peer's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
-    In = 0,
-    Out = 1,
-    Landing = 2,
-    Trial = 3,
-    Probe = 4,
-    Answer = 5,
+    In,
+    Out,
+    Trial,
+    Probe,
+    Answer,
+    /// Below [`LANDINGS`].
+    Landing(usize),
 }
 
 /// Offset of a word in a control block whose peer's fields begin at `offset_in_block`.
 pub(super) fn offset(offset_in_block: usize, field: Field, plane: u8) -> usize {
-    offset_in_block + field as usize * FIELD_BYTES + 8 * usize::from(plane)
+    let line = match field {
+        Field::In => 0,
+        Field::Out => 1,
+        Field::Trial => 2,
+        Field::Probe => 3,
+        Field::Answer => 4,
+        Field::Landing(index) => 5 + index,
+    };
+    offset_in_block + line * FIELD_BYTES + 8 * usize::from(plane)
 }
 
 /// Where the fields of a peer begins in its control block.

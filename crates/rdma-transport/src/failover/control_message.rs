@@ -51,6 +51,12 @@ impl ControlMessage {
         self == Self::leave(self.generation)
     }
 
+    /// Whether who says it has ended generation `number` of its end: the word that said so may have been
+    /// overwritten by one of the next.
+    pub fn has_ended(self, number: u16) -> bool {
+        self.generation == next(number) || self.generation == number && self.kind == Kind::Down
+    }
+
     pub fn pack(self) -> u64 {
         // `Up` is 0, so that fresh memory says "generation 0, in use".
         let kind = match self.kind {

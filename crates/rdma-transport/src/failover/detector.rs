@@ -10,7 +10,7 @@
 //! three prompt answers that it is not there    leave the lane
 //! it is there                                  the messages arrived too: put the next number
 //! 24 prompt answers, and no acknowledgement    leave the lane: acknowledgements get lost
-//! the device said that the port is down        ask; with any answer from now on leave the lane
+//! the device said that the port is down        leave the lane, where another one's port is not
 //! ```
 //!
 //! T is the larger of `FERRORAIL_RAIL_SUSPECT` and four late round trips (Jacobson: smoothed + 2 deviations),
@@ -168,7 +168,7 @@ struct Lane {
     number: u64,
     probe: Option<Probe>,
     ask: Option<Ask>,
-    /// When the last question was put.
+    /// When the last question was put, or the lane was last to be left because of its port.
     asked: Duration,
     looked: Duration,
     /// Since when the device says that the port is down.
@@ -275,14 +275,18 @@ impl Detector {
             _ => Some((now, look.completed)),
         };
         lane.quiet = quiet;
-        if lane.ask.is_some() {
-            return None;
-        }
         let via = via?;
         let rested = now - lane.asked >= unit;
         if let Some(down) = lane.down {
-            let due = rested || lane.asked < down;
-            return due.then(|| lane.ask(rail, via, now));
+            if !rested && lane.asked >= down {
+                return None;
+            }
+            lane.asked = now;
+            let reason = Reason::Device;
+            return Some(Action::Leave { rail, reason });
+        }
+        if lane.ask.is_some() {
+            return None;
         }
         let (since, _) = quiet.filter(|_| suspects)?;
         let Some(probe) = lane.probe else {
@@ -323,12 +327,6 @@ impl Detector {
         let took = now - ask.since;
         self.round_trip
             .sample(lane.seen(took, now).min(allowed / 2));
-        if lane.down.is_some_and(|down| down <= ask.since) {
-            return Some(Action::Leave {
-                rail,
-                reason: Reason::Device,
-            });
-        }
         let probe = lane.probe.as_mut()?;
         let prompt = u32::from(took <= allowed / 4);
         probe.answers += prompt;

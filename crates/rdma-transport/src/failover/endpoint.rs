@@ -186,7 +186,7 @@ impl Endpoint for Failover {
             for (rail, lane) in (0..self.rails().len()).zip(&mut recovery.lanes) {
                 pair.journals[rail].lock().abandon(&region);
                 if let Phase::Failed(owed) = &mut lane.phase {
-                    owed.retain(|entry| !entry.uses(&region));
+                    owed.pending.retain(|entry| !entry.uses(&region));
                 }
             }
         }

@@ -102,10 +102,11 @@ pub struct Failover {
     failure: Mutex<Option<FabricError>>,
 }
 
-/// When the clock was looked at, when control words were, and when lanes were.
+/// When the clock was looked at and how many calls there had been, when control words were, and when lanes were.
 #[derive(Debug)]
 struct Ticks {
     clock: Instant,
+    calls: u32,
     words: Instant,
     lanes: Instant,
 }
@@ -166,6 +167,7 @@ impl Failover {
             first: AtomicUsize::new(0),
             ticked: Mutex::new(Ticks {
                 clock: opened,
+                calls: 0,
                 words: opened,
                 lanes: opened,
             }),

@@ -179,48 +179,76 @@ pub(super) struct Unacknowledged {
 }
 
 impl Unacknowledged {
-    /// Gives those operations up that are not `kept`.
-    pub fn retain(&mut self, kept: impl Fn(&Entry) -> bool) {
-        let mut none = 0;
-        let (next, ticket) = match &mut self.stage {
-            Stage::Reading { next, ticket, .. } => (next, Some(ticket)),
-            Stage::Waiting | Stage::Resending => (&mut none, None),
+    /// After the search: forgets what has arrived, if the rest can be done again now. Until the peer has ended its
+    /// side, that may still arrive.
+    pub fn conclude(&mut self) {
+        let Stage::Searching(search) = &self.stage else {
+            return;
         };
-        let before = *next;
-        retain(&mut self.pending, next, kept);
-        if let Some(ticket) = ticket
-            && *next != before
-        {
-            *ticket = None;
+        let arrived = search.arrived;
+        let is_missing = |entry: &Entry| entry.sequence > arrived || entry.has_result();
+        let mut missing = self.pending.iter().filter(|&entry| is_missing(entry));
+        if search.ended || missing.all(Entry::is_harmless) {
+            self.pending.retain(is_missing);
+            self.stage = Stage::Resending;
         }
     }
-}
-
-/// Keeps those of `pending` that are `kept`, and counts in `next` those left of as many from the first on.
-pub(super) fn retain(
-    pending: &mut VecDeque<Entry>,
-    next: &mut usize,
-    kept: impl Fn(&Entry) -> bool,
-) {
-    let first = pending.iter().take(*next);
-    *next = first.filter(|&entry| kept(entry)).count();
-    pending.retain(kept);
 }
 
 /// How far the account is.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// Reading the proof of arrival of entry `next - 1`; the later ones have not arrived.
-    /// `ended`: the peer has ended its side, so what is not there will not come.
-    Reading {
-        next: usize,
-        ticket: Option<Ticket>,
-        ended: bool,
-    },
-    /// Waiting for the peer to end its side.
-    Waiting,
+    Searching(Search),
     /// Doing again what did not arrive.
     Resending,
+}
+
+/// The search for the last operation that has arrived: those of a lane take effect in order, so it proves all
+/// before it.
+#[derive(Debug)]
+pub(super) struct Search {
+    /// Number of the last operation known to have arrived.
+    pub arrived: u64,
+    /// Number of the first one known not to have.
+    pub missing: u64,
+    /// The proofs of arrival that are being read, all over one lane, into the landing words in their order: the
+    /// number of an operation, the least value that proves its arrival, and the ticket.
+    pub reads: Vec<(u64, u64, Ticket)>,
+    /// Whether the peer has ended its side, so that what is missing will not come.
+    pub ended: bool,
+}
+
+impl Search {
+    /// For what lies behind number `completed`.
+    pub fn new(completed: u64) -> Self {
+        Self {
+            arrived: completed,
+            missing: u64::MAX,
+            reads: Vec::new(),
+            ended: false,
+        }
+    }
+
+    /// The peer has ended its side: what is missing now will not come.
+    pub fn begin_anew(&mut self) {
+        *self = Self {
+            ended: true,
+            ..Self::new(self.arrived)
+        };
+    }
+
+    /// Operation `sequence` has arrived, or has not yet.
+    pub fn found(&mut self, sequence: u64, has_arrived: bool) {
+        match has_arrived {
+            true => self.arrived = self.arrived.max(sequence),
+            false => self.missing = self.missing.min(sequence),
+        }
+    }
+
+    /// Whether operation `sequence` may be the last that has arrived.
+    pub fn is_open(&self, sequence: u64) -> bool {
+        self.arrived < sequence && sequence < self.missing
+    }
 }
 
 impl Pair {

@@ -1,8 +1,8 @@
 //! What a failed lane owes: read back what arrived, and do the rest again.
 
-use super::control_block::Field;
+use super::control_block::{Field, LANDINGS};
 use super::journal::Entry;
-use super::pair::{Pair, Phase, Recovery, Stage, Unacknowledged, retain};
+use super::pair::{Pair, Phase, Recovery, Search, Stage, Unacknowledged};
 use super::{Failover, UNKNOWN};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
@@ -20,40 +20,29 @@ impl Failover {
         mut owed: Unacknowledged,
     ) -> (Unacknowledged, bool) {
         match &mut owed.stage {
-            Stage::Reading {
-                next,
-                ticket,
-                ended,
-            } => match self.read_back(pair, recovery, rail, &mut owed.pending, (next, ticket)) {
-                None => {}
-                Some(arrived) => {
-                    let ended = *ended;
-                    let (before, mut place) = (owed.pending.len(), 0);
-                    owed.pending.retain(|entry| {
-                        place += 1;
-                        place > arrived || entry.has_result()
-                    });
-                    let (name, left) = (&self.rails()[rail].name, owed.pending.len());
-                    let arrived = before - left;
-                    tracing::debug!(
-                        "rail {name} to {}: {arrived} operations had arrived, {left} had not",
-                        pair.name()
-                    );
-                    let harmless = owed.pending.iter().all(Entry::is_harmless);
-                    owed.stage = match ended || harmless {
-                        true => Stage::Resending,
-                        false => Stage::Waiting,
-                    };
+            Stage::Searching(search) => {
+                let via = pair.usable(rail);
+                let mut reads = search.reads.iter();
+                // A lane's reads land in their order: those under way are overtaken by none.
+                if peer_ended
+                    && !search.ended
+                    && reads.all(|(_, _, read)| Some(read.rail.index()) == via)
+                {
+                    search.begin_anew();
                 }
-            },
-            Stage::Waiting if peer_ended => {
-                owed.stage = Stage::Reading {
-                    next: owed.pending.len(),
-                    ticket: None,
-                    ended: true,
-                };
+                if self.search(pair, recovery, rail, &mut owed.pending, search) {
+                    let before = owed.pending.len();
+                    owed.conclude();
+                    if matches!(owed.stage, Stage::Resending) {
+                        let (name, left) = (&self.rails()[rail].name, owed.pending.len());
+                        let arrived = before - left;
+                        tracing::debug!(
+                            "rail {name} to {}: {arrived} operations had arrived, {left} had not",
+                            pair.name()
+                        );
+                    }
+                }
             }
-            Stage::Waiting => {}
             Stage::Resending => self.resend(pair, recovery, rail, &mut owed),
         }
         let sent = matches!(owed.stage, Stage::Resending) && owed.pending.is_empty();
@@ -61,75 +50,83 @@ impl Failover {
         (owed, reconciled)
     }
 
-    /// Reads the proofs of arrival from the last entry backwards: operations of a lane take effect
-    /// in order, so the last one that has arrived proves all before it. `Some(n)`: the first n have, though what
-    /// they read may not have come back.
-    fn read_back(
+    /// Goes on with `search` in `pending`; whether it is over: the operations up to `search.arrived` have arrived,
+    /// though what they read may not have come back.
+    fn search(
         &self,
         pair: &Pair,
         recovery: &mut Recovery,
         rail: usize,
         pending: &mut VecDeque<Entry>,
-        (next, ticket): (&mut usize, &mut Option<Ticket>),
-    ) -> Option<usize> {
-        let plane = self.plane(rail);
-        while *next > 0 {
-            let Some((word, value)) = pending[*next - 1].proof() else {
-                *next -= 1;
-                continue;
-            };
-            let Some(reading) = *ticket else {
-                *ticket = self.read(pair, recovery, rail, &word);
-                return None;
-            };
-            match reading.outcome(&*self.inner) {
+        search: &mut Search,
+    ) -> bool {
+        for &(sequence, _, read) in &search.reads {
+            match read.outcome(&*self.inner) {
                 Ok(true) => {}
-                Ok(false) => return None,
+                Ok(false) => return false,
                 Err(_) => {
-                    *ticket = None;
-                    let via = reading.lane();
+                    let via = read.lane();
                     let broken = self.breakage(via);
-                    if broken.is_some_and(|broken| broken.refused == Some(reading.sequence)) {
+                    if broken.is_some_and(|broken| broken.refused == Some(read.sequence))
+                        && let Some(gone) = proof_of(pending, sequence)
+                    {
                         // The owner has given that memory back: nobody waits for what is in it.
-                        retain(pending, next, |entry| !entry.ends_with(&word));
+                        pending.retain(|entry| !entry.ends_with(&gone));
                     }
+                    // Ended, it writes to no landing word any more.
                     self.mark_down_if_broken(pair, recovery, via.rail.index());
-                    return None;
+                    search.reads.clear();
+                    return false;
                 }
             }
-            *ticket = None;
-            let seen = pair.word(Field::Landing, plane).load(Ordering::Acquire);
-            if seen >= value {
-                return Some(*next);
-            }
-            *next -= 1;
         }
-        Some(0)
+        let plane = self.plane(rail);
+        for (place, (sequence, value, _)) in
+            std::mem::take(&mut search.reads).into_iter().enumerate()
+        {
+            let seen = pair.word(Field::Landing(place), plane);
+            search.found(sequence, seen.load(Ordering::Acquire) >= value);
+        }
+        self.read_proofs(pair, recovery, rail, pending, search)
     }
 
-    fn read(
+    /// Reads as many proofs of arrival as there are landing words, evenly spread over those that `search` has not
+    /// decided, the last one among them; whether there is none.
+    fn read_proofs(
         &self,
         pair: &Pair,
         recovery: &mut Recovery,
         rail: usize,
-        word: &RemoteRegion,
-    ) -> Option<Ticket> {
-        let via = pair.usable(rail)?;
-        let from = RemoteSlice {
-            region: word,
-            offset: 0,
+        pending: &VecDeque<Entry>,
+        search: &mut Search,
+    ) -> bool {
+        let undecided = pending
+            .iter()
+            .filter(|entry| search.is_open(entry.sequence));
+        let proofs = undecided.filter_map(|entry| Some((entry.sequence, entry.proof()?)));
+        let proofs: Vec<_> = proofs.collect();
+        let Some(via) = pair.usable(rail) else {
+            return proofs.is_empty();
         };
-        let into = pair.slice(Field::Landing, self.plane(rail));
-        let (rail, op) = (RailId(via as u8), Op::get(from, into));
-        // SAFETY: the landing word is this lane's and read only when the ticket is complete; the
-        // peer holds its flags as long as it may be written to.
-        match unsafe { self.inner.post(pair.id, rail, &op, Tracking::Tracked) } {
-            Ok(ticket) => Some(ticket),
-            Err(_) => {
-                self.mark_down_if_broken(pair, recovery, via);
-                None
+        for (place, chosen) in spread(proofs.len()).enumerate() {
+            let (sequence, (word, value)) = &proofs[chosen];
+            let from = RemoteSlice {
+                region: word,
+                offset: 0,
+            };
+            let into = pair.slice(Field::Landing(place), self.plane(rail));
+            let (via_rail, op) = (RailId(via as u8), Op::get(from, into));
+            // SAFETY: the landing word is this lane's and read only when the ticket is complete; the
+            // peer holds its flags as long as it may be written to.
+            match unsafe { self.inner.post(pair.id, via_rail, &op, Tracking::Tracked) } {
+                Ok(ticket) => search.reads.push((*sequence, *value, ticket)),
+                Err(_) => {
+                    self.mark_down_if_broken(pair, recovery, via);
+                    break;
+                }
             }
         }
+        proofs.is_empty()
     }
 
     /// Does the pending operations again, in order, all on one rail.
@@ -199,5 +196,48 @@ impl Failover {
             resent.pop();
         }
         true
+    }
+}
+
+/// The word that proves the arrival of operation `sequence`, if that is `pending`.
+fn proof_of(pending: &VecDeque<Entry>, sequence: u64) -> Option<RemoteRegion> {
+    let entry = pending.iter().find(|entry| entry.sequence == sequence)?;
+    Some(entry.proof()?.0)
+}
+
+/// Indexes below `count` to be read together, evenly spread, the last one among them.
+fn spread(count: usize) -> impl Iterator<Item = usize> {
+    let reads = count.min(LANDINGS);
+    (1..=reads).map(move |read| read * count / reads - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last of thousands of operations to have arrived is found in a few rounds of reads, and where the last one
+    /// has arrived in one.
+    #[test]
+    fn a_search_takes_few_rounds() {
+        for count in [1, 2, 8, 9, 80, 5000_u64] {
+            for arrived in [0, 1, count / 2, count - 1, count] {
+                let mut search = Search::new(0);
+                let mut rounds = 0;
+                loop {
+                    let open = (1..=count).filter(|&sequence| search.is_open(sequence));
+                    let open: Vec<u64> = open.collect();
+                    if open.is_empty() {
+                        break;
+                    }
+                    for index in spread(open.len()) {
+                        search.found(open[index], open[index] <= arrived);
+                    }
+                    rounds += 1;
+                }
+                assert_eq!(search.arrived, arrived);
+                let most = if arrived == count { 1 } else { 5 };
+                assert!(rounds <= most, "{arrived} of {count}: {rounds} rounds");
+            }
+        }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::control_block::Field;
 use super::control_message::{ControlMessage, Kind};
-use super::pair::{LaneState, Pair, Phase, Recovery, Stage, Unacknowledged};
+use super::pair::{LaneState, Pair, Phase, Recovery, Search, Stage, Unacknowledged};
 use super::silence::Probe;
-use super::{Failover, TICK};
+use super::{Failover, TICK, Ticks};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::{FabricError, LaneId, Transition};
@@ -13,11 +13,9 @@ use std::time::{Duration, Instant};
 /// Times that the last word of a lane in use is repeated to a peer that does not answer it.
 const REPEATS_MAX: u32 = 200;
 
-/// Calls of `progress` between looks at the clock where they follow each other closely.
+/// Calls of `progress` between looks at the clock where they follow each other closely; where fewer take
+/// [`LOOK`], as who waits sleeps between them after a while, that many.
 const CALLS_PER_LOOK: u32 = 16;
-
-/// Calls between which so much time passes all look at the clock.
-const SELDOM: Duration = Duration::from_millis(1);
 
 /// The least time between looks at the control words of few peers; each of many adds [`LOOK_PER_PEER`], up to
 /// [`TICK`], so that looks take a small part of the time.
@@ -132,14 +130,9 @@ impl Failover {
         }
         let state = &mut recovery.lanes[rail];
         state.completed = completed;
-        let next = pending.len();
         state.phase = Phase::Failed(Unacknowledged {
             pending,
-            stage: Stage::Reading {
-                next,
-                ticket: None,
-                ended: false,
-            },
+            stage: Stage::Searching(Search::new(completed)),
             resent: Vec::new(),
         });
         recovery.probes[rail] = Probe::default();
@@ -229,11 +222,7 @@ impl Failover {
         let now = self.clock.now();
         let (mut reads, mut due) = (self.attention.load(Ordering::Relaxed) > 0, false);
         if let Some(mut ticked) = self.ticked.try_lock() {
-            // Who waits sleeps between calls after a while.
-            let seldom = now.duration_since(ticked.clock) > SELDOM;
-            let calls = if seldom { 1 } else { CALLS_PER_LOOK };
-            self.calls_per_look.store(calls, Ordering::Relaxed);
-            ticked.clock = now;
+            self.choose_calls_per_look(&mut ticked, now);
             let look = (self.peers.count() as u32 * LOOK_PER_PEER).clamp(LOOK, TICK);
             if now.duration_since(ticked.words) >= look {
                 (ticked.words, reads) = (now, true);
@@ -252,6 +241,18 @@ impl Failover {
             {
                 self.step(pair, &mut recovery, (due, reconnects), self.clock.now());
             }
+        }
+    }
+
+    fn choose_calls_per_look(&self, ticked: &mut Ticks, now: Instant) {
+        let calls = self.calls.load(Ordering::Relaxed);
+        let since = calls.wrapping_sub(ticked.calls);
+        let elapsed = now.duration_since(ticked.clock).as_nanos();
+        if since > 0 {
+            let fit = (LOOK * since).as_nanos() / elapsed.max(1);
+            let fit = fit.clamp(1, CALLS_PER_LOOK.into()) as u32;
+            self.calls_per_look.store(fit, Ordering::Relaxed);
+            (ticked.calls, ticked.clock) = (calls, now);
         }
     }
 
@@ -306,28 +307,22 @@ impl Failover {
         received: ControlMessage,
     ) {
         let state = &recovery.lanes[rail];
-        let number = state.number;
-        if received.generation == number {
+        if received.has_ended(state.number) {
+            self.mark_down_locked(pair, recovery, rail, "the peer ended it");
+        } else if received.generation == state.number {
             let unreceived = matches!(received.kind, Kind::Offer | Kind::Accept);
-            if received.kind == Kind::Down {
-                self.mark_down_locked(pair, recovery, rail, "the peer ended it");
-            } else if due && unreceived && state.repeats < REPEATS_MAX {
+            if due && unreceived && state.repeats < REPEATS_MAX {
                 self.say(pair, recovery, rail, Kind::Up);
             } else {
                 self.agree(pair, recovery, rail, received.is_leave());
             }
-        } else if received.generation == super::control_message::next(number) {
-            // The word that said so was overwritten by the next.
-            self.mark_down_locked(pair, recovery, rail, "the peer ended it");
         }
     }
 
     /// Accounts for what was in flight on a failed lane.
     fn recover(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, received: ControlMessage) {
         let state = &mut recovery.lanes[rail];
-        let number = state.number;
-        let ended = received.generation == super::control_message::next(number)
-            || received.generation == number && received.kind == Kind::Down;
+        let ended = received.has_ended(state.number);
         let Phase::Failed(owed) = std::mem::replace(&mut state.phase, Phase::Offered) else {
             return;
         };

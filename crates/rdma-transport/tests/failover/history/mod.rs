@@ -98,14 +98,14 @@ impl History {
         let mut outcome = Outcome::default();
         let (mut last, mut progressed) = (u64::MAX, Duration::ZERO);
         loop {
-            let now = {
+            let (now, said) = {
                 let mut network = network.lock();
                 network.advance(STEP);
-                network.now
+                (network.now, [0, 1].map(|side| network.down(side)))
             };
             let before = sides[0].received;
-            for side in &mut sides {
-                side.step(now, last);
+            for (side, said) in sides.iter_mut().zip(said) {
+                side.step(now, last, said);
             }
             if sides[0].received != before {
                 outcome.pause = outcome.pause.max(now - progressed);
@@ -160,13 +160,13 @@ fn transient(random: &mut SplitMix64) -> Vec<Gap> {
         match random.below(3) {
             0 => gaps.push(Gap {
                 side: 1 - side,
-                said: false,
+                said: gap.said && random.below(2) == 0,
                 ..gap
             }),
             1 => gaps.push(Gap {
                 side: 1 - side,
                 rail: 1 - rail,
-                said: false,
+                said: gap.said && random.below(2) == 0,
                 from: from + ms(random.below(20)),
                 ..gap
             }),
@@ -190,19 +190,36 @@ fn suspicion_costs_nothing_that_was_alive() {
     assert!(failures > HISTORIES, "{failures} lanes were left");
 }
 
-/// One rail loses everything, for a time or for good, one way or both; packets are lost on the other.
+/// One rail loses everything, for a time or for good.
+fn lost_rail(random: &mut SplitMix64) -> Gap {
+    Gap {
+        side: random.below(2) as usize,
+        rail: random.below(2) as usize,
+        from: ms(200 + random.below(300)),
+        until: ms(600 + random.below(3) * 800),
+        once: false,
+        said: random.below(4) == 0,
+    }
+}
+
+/// The longest time without a round in a history of programs that do nothing else.
+fn pause_with(seed: u64, gaps: Vec<Gap>) -> Duration {
+    let history = History {
+        atomics: false,
+        absences: false,
+        ..History::new(seed, gaps)
+    };
+    let outcome = history.play();
+    assert!(!outcome.unreachable && outcome.failures >= 2);
+    outcome.pause
+}
+
+/// One rail loses everything, one way or both.
 #[test]
 fn a_lost_rail_is_a_short_pause() {
     let longest = (0..HISTORIES).map(|seed| {
         let mut random = SplitMix64(seed);
-        let gap = Gap {
-            side: random.below(2) as usize,
-            rail: random.below(2) as usize,
-            from: ms(200 + random.below(300)),
-            until: ms(600 + random.below(3) * 800),
-            once: false,
-            said: random.below(4) == 0,
-        };
+        let gap = lost_rail(&mut random);
         let mut gaps = vec![gap];
         if random.below(2) == 0 {
             gaps.push(Gap {
@@ -211,17 +228,31 @@ fn a_lost_rail_is_a_short_pause() {
                 ..gap
             });
         }
-        let history = History {
-            atomics: false,
-            absences: false,
-            ..History::new(seed, gaps)
-        };
-        let outcome = history.play();
-        assert!(!outcome.unreachable && outcome.failures >= 2);
-        outcome.pause
+        pause_with(seed, gaps)
     });
     let longest = longest.max().unwrap();
     assert!(longest < ms(150), "{longest:?}");
+}
+
+/// A device says that its port is down, at one side or at both: the sides agree, read what has arrived and do the
+/// rest again, in round trips of up to 5 ms.
+#[test]
+fn a_port_that_is_down_is_a_pause_of_a_few_round_trips() {
+    let longest = (0..HISTORIES).map(|seed| {
+        let mut random = SplitMix64(seed);
+        let mut gap = lost_rail(&mut random);
+        gap.said = true;
+        let mut gaps = vec![gap];
+        if random.below(2) == 0 {
+            gaps.push(Gap {
+                side: 1 - gap.side,
+                ..gap
+            });
+        }
+        pause_with(seed, gaps)
+    });
+    let longest = longest.max().unwrap();
+    assert!(longest < ms(30), "{longest:?}");
 }
 
 /// Devices do give up, also the last rail, and lanes come back or do not: every history ends, and what is reported as

@@ -54,6 +54,7 @@ pub struct Side {
     /// Until when the program does something else, and when the watchdog looks again.
     absent: Duration,
     tended: Duration,
+    said: u8,
     checked: Duration,
 }
 
@@ -103,6 +104,7 @@ impl Side {
             unreachable: false,
             absent: Duration::ZERO,
             tended: Duration::ZERO,
+            said: 0,
             checked: Duration::ZERO,
         }
     }
@@ -131,12 +133,13 @@ impl Side {
         self.unreachable || self.received >= last && self.sent >= last && self.doing.is_none()
     }
 
-    /// A millisecond of the program and of the watchdog.
-    pub fn step(&mut self, now: Duration, last: u64) {
+    /// A millisecond of the program and of the watchdog, which wakes when the device says something else of its
+    /// ports, `said`.
+    pub fn step(&mut self, now: Duration, last: u64, said: u8) {
         if self.unreachable {
             return;
         }
-        if now >= self.tended {
+        if std::mem::replace(&mut self.said, said) != said || now >= self.tended {
             let soon = self.rails.tend();
             self.tended = now + Duration::from_millis(if soon { 10 } else { 100 });
         }
