@@ -16,6 +16,7 @@ mod counts;
 mod leader;
 mod memory;
 mod open;
+mod protocol;
 mod service;
 mod sleep;
 mod trial;

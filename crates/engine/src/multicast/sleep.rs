@@ -11,21 +11,21 @@ impl Leader {
     /// Sleeps until a datagram comes or the protocol has something to do; for `nap` where the rails tell nobody
     /// of datagrams.
     pub fn doze(&self, nap: Duration) {
-        let mut inner = self.inner.lock();
-        let descriptors = inner
+        let mut protocol = self.protocol.lock();
+        let descriptors = protocol
             .groups
             .iter_mut()
             .map(|group| group.arm().ok().flatten());
         let Some(descriptors) = descriptors.collect::<Option<Vec<_>>>() else {
-            drop(inner);
+            drop(protocol);
             return std::thread::sleep(nap);
         };
         // What came before may not be told.
-        if self.drive_locked(&mut inner) {
+        if self.drive_locked(&mut protocol) {
             return;
         }
-        let left = Duration::from_nanos(inner.due.since(self.now()));
-        drop(inner);
+        let left = Duration::from_nanos(protocol.due.since(self.now()));
+        drop(protocol);
         // SAFETY: they are open as long as the groups, which are this leader's.
         unsafe { sleep_on(&descriptors, left.min(DOZE_MAX)) }
     }

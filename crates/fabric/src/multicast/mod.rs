@@ -187,4 +187,9 @@ pub trait Group: Send {
     fn arm(&mut self) -> Result<Option<RawFd>, MulticastError> {
         Ok(None)
     }
+
+    /// Whether the device said last that the port of the rail is down: what is sent there gets nowhere.
+    fn is_port_down(&self) -> bool {
+        false
+    }
 }

@@ -82,17 +82,6 @@ impl LoopbackTransport {
         Ok(0)
     }
 
-    /// Rails, as bits, that are unplugged.
-    pub(super) fn ports_down(&self) -> u8 {
-        let Some(model) = &self.core.model else {
-            return 0;
-        };
-        let unplugged = |rail: &Rail| rail.queue.lock().fault() == Some(Kind::Unplugged);
-        let rails = model.rails.iter().enumerate();
-        let down = rails.filter(|(_, rail)| unplugged(rail));
-        down.fold(0, |bits, (rail, _)| bits | 1 << rail)
-    }
-
     /// Why a lane of rail `index` cannot be made or connected.
     fn refuse(&self, verb: &'static str, index: usize, refuses: bool) -> Result<(), FabricError> {
         let name = || self.core.rail_name(index);
@@ -103,6 +92,17 @@ impl LoopbackTransport {
 }
 
 impl Core {
+    /// Rails, as bits, that are unplugged.
+    pub(super) fn ports_down(&self) -> u8 {
+        let Some(model) = &self.model else {
+            return 0;
+        };
+        let unplugged = |rail: &Rail| rail.queue.lock().fault() == Some(Kind::Unplugged);
+        let rails = model.rails.iter().enumerate();
+        let down = rails.filter(|(_, rail)| unplugged(rail));
+        down.fold(0, |bits, (rail, _)| bits | 1 << rail)
+    }
+
     /// Lives of lanes that the gates for `peer` let through, by plane.
     pub(super) fn generations(&self, peer: PeerId) -> [u64; RAILS_MAX] {
         let mut generations = [0; RAILS_MAX];

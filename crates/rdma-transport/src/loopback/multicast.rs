@@ -352,6 +352,10 @@ impl Group for Membership {
         Ok(self.leaving.len())
     }
 
+    fn is_port_down(&self) -> bool {
+        self.core.ports_down() & 1 << self.rail != 0
+    }
+
     fn poll(&mut self, limit: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, MulticastError> {
         self.gather();
         let mut handed = 0;

@@ -292,7 +292,7 @@ impl Transport for LoopbackTransport {
             descriptors: Vec::new(),
             ports_down: match source {
                 EventSource::Wake => 0,
-                EventSource::Device => self.ports_down(),
+                EventSource::Device => self.core.ports_down(),
             },
         })
     }

@@ -15,10 +15,36 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct AsyncEvents {
     devices: Vec<Device>,
-    /// Rails of which their devices said last that the port is down, or that they are broken, as bits.
+    said: Arc<Said>,
+}
+
+/// What was last said of rails, a bit each.
+#[derive(Debug, Default)]
+struct Said {
+    /// That the port is down, or the device broken.
     down: AtomicU8,
-    /// Rails whose address was another one when it last changed, as bits: it may come back after the port.
+    /// That the address is another one; it may come back after the port.
     lost: AtomicU8,
+}
+
+impl Said {
+    /// The rails that carry nothing.
+    fn down(&self) -> u8 {
+        self.down.load(Ordering::Relaxed) | self.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// What is known of the port of one rail since events were last read.
+#[derive(Debug)]
+pub struct PortState {
+    said: Arc<Said>,
+    rail: usize,
+}
+
+impl PortState {
+    pub fn is_down(&self) -> bool {
+        self.said.down() & 1 << self.rail != 0
+    }
 }
 
 /// A device with the rails on its ports.
@@ -67,8 +93,15 @@ impl AsyncEvents {
         }
         Self {
             devices,
-            down: AtomicU8::new(0),
-            lost: AtomicU8::new(0),
+            said: Arc::default(),
+        }
+    }
+
+    /// What becomes known of the port of `rail`.
+    pub fn port(&self, rail: usize) -> PortState {
+        PortState {
+            said: Arc::clone(&self.said),
+            rail,
         }
     }
 
@@ -96,7 +129,7 @@ impl AsyncEvents {
                 }
             }
         }
-        self.down.load(Ordering::Relaxed) | self.lost.load(Ordering::Relaxed)
+        self.said.down()
     }
 
     fn heed(&self, device: &Device, kind: ffi::ibv_event_type, number: u8) {
@@ -105,13 +138,13 @@ impl AsyncEvents {
         let (all, is_down): (_, fn(&Context, &Port) -> bool) = match kind {
             ffi::IBV_EVENT_DEVICE_FATAL => {
                 let all = device.ports.iter().map(|port| rails(port.rail)).sum();
-                self.down.fetch_or(all, Ordering::Relaxed);
+                self.said.down.fetch_or(all, Ordering::Relaxed);
                 return;
             }
-            ffi::IBV_EVENT_PORT_ERR => (&self.down, |_, _| true),
-            ffi::IBV_EVENT_PORT_ACTIVE => (&self.down, |_, _| false),
+            ffi::IBV_EVENT_PORT_ERR => (&self.said.down, |_, _| true),
+            ffi::IBV_EVENT_PORT_ACTIVE => (&self.said.down, |_, _| false),
             ffi::IBV_EVENT_GID_CHANGE | ffi::IBV_EVENT_LID_CHANGE => {
-                (&self.lost, Port::has_lost_address)
+                (&self.said.lost, Port::has_lost_address)
             }
             _ => return,
         };

@@ -2,7 +2,7 @@
 
 mod open;
 
-use super::async_events::AsyncEvents;
+use super::async_events::{AsyncEvents, PortState};
 use super::completion::poll;
 use super::error::set_up;
 use super::lane::Lane;
@@ -58,6 +58,10 @@ impl VerbsTransport {
     /// The rails themselves, by [`RailId`].
     pub(super) fn opened(&self) -> &[Rail] {
         &self.rails
+    }
+
+    pub(super) fn port(&self, rail: usize) -> PortState {
+        self.events.port(rail)
     }
 
     fn peer(&self, peer: PeerId) -> Result<&Peer, FabricError> {

@@ -264,6 +264,10 @@ impl Group for FaultyGroup {
         self.inner.arm()
     }
 
+    fn is_port_down(&self) -> bool {
+        self.inner.is_port_down()
+    }
+
     fn pending_sends(&mut self) -> Result<usize, MulticastError> {
         let pending = self.inner.pending_sends()?;
         Ok(self.sending.settle(pending))

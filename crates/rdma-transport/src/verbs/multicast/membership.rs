@@ -1,5 +1,6 @@
 //! A process's membership in a group: its queue pair, and what is posted on it.
 
+use super::super::async_events::PortState;
 use super::super::completion_queue::{BATCH, CompletionQueue, NO_COMPLETIONS};
 use super::super::handles::ProtectionDomain;
 use super::super::queue_pair::{Local, QueuePair, path};
@@ -48,6 +49,7 @@ pub struct Membership {
     /// This end of it, and its local identifier on InfiniBand, 0 on Ethernet.
     local: Local,
     lid: u16,
+    port: PortState,
     group: GroupId,
     limits: DatagramLimits,
     posted: u64,
@@ -67,7 +69,7 @@ impl Membership {
     pub fn create(
         rail: &Rail,
         group: GroupId,
-        network: Network,
+        (network, port): (Network, PortState),
         limits: DatagramLimits,
     ) -> Result<Self, MulticastError> {
         let fail = |verb| move |source| failed(rail, verb, source);
@@ -115,6 +117,7 @@ impl Membership {
             plane: rail.info.plane,
             local: rail.local,
             lid: rail.lid,
+            port,
             group,
             limits,
             posted: 0,
@@ -392,5 +395,9 @@ impl Group for Membership {
         let armed = self.receives.arm();
         armed.map_err(|error| self.device("ibv_req_notify_cq", error))?;
         Ok(self.receives.descriptor().map(|one| one.as_raw_fd()))
+    }
+
+    fn is_port_down(&self) -> bool {
+        self.port.is_down()
     }
 }

@@ -47,7 +47,8 @@ impl Multicast for VerbsTransport {
         group: GroupId,
         depth: u32,
     ) -> Result<Box<dyn Group>, MulticastError> {
-        let found = self.opened().get(rail.index());
+        let index = rail.index();
+        let found = self.opened().get(index);
         let rail = found.ok_or_else(|| MulticastError::Unsupported {
             rail: rail.to_string(),
             reason: "there is no such rail".to_owned(),
@@ -58,7 +59,8 @@ impl Multicast for VerbsTransport {
             ..most
         };
         let network = Network::join(rail, group)?;
-        Ok(Box::new(Membership::create(rail, group, network, limits)?))
+        let ways = (network, self.port(index));
+        Ok(Box::new(Membership::create(rail, group, ways, limits)?))
     }
 }
 
