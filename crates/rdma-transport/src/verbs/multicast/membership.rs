@@ -11,7 +11,7 @@ use super::queue_pair::{AddressHandle, Attachment, Size};
 use super::work_request::{Send, post_receives, post_send, succeeded};
 use super::{Network, failed};
 use ferrorail_fabric::multicast::{DatagramLimits, Payload, To};
-use ferrorail_fabric::{Group, GroupId, MulticastError};
+use ferrorail_fabric::{Group, GroupId, MulticastError, RailInfo};
 use rdma_sys::ibv_sge;
 use std::collections::VecDeque;
 use std::io;
@@ -43,9 +43,7 @@ pub struct Membership {
     receives: Arc<CompletionQueue>,
     network: Network,
     domain: Arc<ProtectionDomain>,
-    /// Name and plane of the rail.
-    rail: String,
-    plane: u8,
+    rail: RailInfo,
     /// This end of it, and its local identifier on InfiniBand, 0 on Ethernet.
     local: Local,
     lid: u16,
@@ -113,8 +111,7 @@ impl Membership {
             receives,
             network,
             domain: Arc::clone(&rail.domain),
-            rail: rail.info.name.clone(),
-            plane: rail.info.plane,
+            rail: rail.info.clone(),
             local: rail.local,
             lid: rail.lid,
             port,
@@ -128,7 +125,7 @@ impl Membership {
 
     fn device(&self, verb: &'static str, source: io::Error) -> MulticastError {
         MulticastError::Device {
-            rail: self.rail.clone(),
+            rail: self.rail.name.clone(),
             verb,
             source,
         }
@@ -181,8 +178,9 @@ impl Membership {
 
     /// Reads the address of member `number`, which must be in this group.
     fn parse(&self, number: u32, wire: &[u8]) -> Result<MemberAddress, MulticastError> {
-        let ours =
-            |address: &MemberAddress| (address.plane, address.group) == (self.plane, self.group);
+        let ours = |address: &MemberAddress| {
+            (address.plane, address.group) == (self.rail.plane, self.group)
+        };
         let address = MemberAddress::from_wire(wire).filter(ours);
         let address = address.ok_or(MulticastError::BadAddress { member: number })?;
         let mgid = self.network.address.mgid;
@@ -191,7 +189,7 @@ impl Membership {
         }
         let (theirs, here) = (address::ip(address.mgid), address::ip(mgid));
         Err(MulticastError::Unsupported {
-            rail: self.rail.clone(),
+            rail: self.rail.name.clone(),
             reason: format!(
                 "member {number} is in {theirs}, this process in {here}; choose GIDs of one kind on \
                  all hosts (FERRORAIL_GID_INDEX)"
@@ -225,7 +223,7 @@ impl Membership {
         let second = ibv_sge {
             addr: slice.region.range.slice(slice.offset, slice.bytes).address as u64,
             length: slice.bytes as u32,
-            lkey: slice.region.lkeys[usize::from(self.plane)],
+            lkey: slice.region.lkeys[usize::from(self.rail.plane)],
         };
         if second.lkey == 0 && slice.bytes > 0 {
             let words = io::Error::other("the memory is not registered with this rail");
@@ -285,7 +283,7 @@ impl Group for Membership {
 
     fn address(&self) -> Vec<u8> {
         let address = MemberAddress {
-            plane: self.plane,
+            plane: self.rail.plane,
             group: self.group,
             mgid: self.network.address.mgid,
             gid: self.local.here.address.gid,
@@ -392,8 +390,7 @@ impl Group for Membership {
     fn arm(&mut self) -> Result<Option<RawFd>, MulticastError> {
         self.check()?;
         self.receives.take_events();
-        let armed = self.receives.arm();
-        armed.map_err(|error| self.device("ibv_req_notify_cq", error))?;
+        (self.receives.arm()).map_err(|error| self.device("ibv_req_notify_cq", error))?;
         Ok(self.receives.descriptor().map(|one| one.as_raw_fd()))
     }
 
