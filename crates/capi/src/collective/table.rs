@@ -5,40 +5,26 @@ use super::{Args, Buffer, Refusal, Table};
 use crate::datatype::{self, Elements, Layout, Packed};
 use crate::error::CallError;
 use crate::session::Session;
-use ferrorail_base::memory;
+use ferrorail_base::memory::NoMemory;
 use ferrorail_engine::{Block, Team};
 use libc::{c_int, c_void};
-use std::cell::Cell;
+use smallvec::SmallVec;
 use std::ops::Range;
 
-thread_local! {
-    /// Lists of blocks to use again: at most one per side.
-    static LISTS: [Cell<Vec<Block>>; 2] = const { [const { Cell::new(Vec::new()) }; 2] };
+/// A list with room for the blocks of a usual node's ranks in itself.
+type List = SmallVec<[Block; 16]>;
+
+/// Makes room for `length` blocks in an empty list.
+#[inline]
+fn make_room(list: &mut List, length: usize) -> Result<(), CallError> {
+    list.try_reserve_exact(length)
+        .map_err(|_| no_memory(length))
 }
 
-/// A list from the thread's, cleared, with room for `length` blocks.
-#[inline]
-fn take_list(length: usize) -> Result<Vec<Block>, CallError> {
-    let mut list = LISTS.with(|[first, second]| {
-        let mut list = first.take();
-        if list.capacity() == 0 {
-            list = second.take();
-        }
-        list.clear();
-        list
-    });
-    memory::reserve(&mut list, length)?;
-    Ok(list)
-}
-
-#[inline]
-fn give_list(list: Vec<Block>) {
-    LISTS.with(|[first, second]| {
-        let other = first.replace(list);
-        if other.capacity() != 0 {
-            second.set(other);
-        }
-    });
+#[cold]
+fn no_memory(length: usize) -> CallError {
+    let bytes = length.saturating_mul(size_of::<Block>());
+    CallError::from(NoMemory { bytes })
 }
 
 impl Table {
@@ -79,7 +65,7 @@ pub struct Blocks {
     origin: Elements,
     table: Table,
     base: *mut u8,
-    list: Vec<Block>,
+    list: List,
     /// Addresses of the program that the list's blocks span, if they are plain bytes there.
     range: Range<usize>,
     packed: Option<Packed>,
@@ -98,7 +84,7 @@ impl Blocks {
             },
             table: *table,
             base: buffer.address.cast(),
-            list: Vec::new(),
+            list: List::new(),
             range: 0..0,
             packed: None,
         }
@@ -119,7 +105,8 @@ impl Blocks {
         let ranks = team.size() as usize;
         let (each, extent) = (origin.layout.bytes, origin.layout.extent());
         let at = origin.layout.dense_at().unwrap_or(0);
-        let mut list = take_list(ranks)?;
+        let list = &mut self.list;
+        make_room(list, ranks)?;
         let (mut total, mut too_much, mut absent) = (0usize, false, false);
         let (mut start, mut end) = (usize::MAX, 0);
         for rank in 0..ranks {
@@ -146,7 +133,6 @@ impl Blocks {
         if absent {
             return Err(Refusal::Invalid);
         }
-        self.list = list;
         // Of no bytes, an empty range.
         self.range = start.min(end)..end;
         Ok(())
@@ -295,16 +281,9 @@ impl Blocks {
     }
 }
 
-impl Drop for Blocks {
-    #[inline]
-    fn drop(&mut self) {
-        give_list(std::mem::take(&mut self.list));
-    }
-}
-
 /// Lengths of blocks that lie one after another, as plain bytes from offset 0 on.
 pub struct Consecutive {
-    list: Vec<Block>,
+    list: List,
     elements: usize,
 }
 
@@ -319,9 +298,10 @@ impl Consecutive {
             return Err(Refusal::Invalid);
         }
         let mut all = Self {
-            list: take_list(team.size() as usize)?,
+            list: List::new(),
             elements: 0,
         };
+        make_room(&mut all.list, team.size() as usize)?;
         for rank in 0..team.size() as usize {
             // SAFETY: the caller's contract.
             let count = unsafe { table.count(rank) };
@@ -348,11 +328,5 @@ impl Consecutive {
     /// Elements of all blocks.
     pub fn elements(&self) -> usize {
         self.elements
-    }
-}
-
-impl Drop for Consecutive {
-    fn drop(&mut self) {
-        give_list(std::mem::take(&mut self.list));
     }
 }
