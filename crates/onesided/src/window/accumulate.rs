@@ -297,16 +297,15 @@ impl<F: Endpoint> Window<F> {
         bytes: usize,
     ) -> Result<(), WindowError> {
         let mut done = 0;
-        while done < bytes
-            && let Some(piece) = there.take(bytes - done)
-        {
+        let runs = std::iter::from_fn(|| {
+            let left = bytes - done;
+            let piece = (left > 0).then(|| there.take(left)).flatten()?;
             let part = MemoryRange::new(here.wrapping_add(done), piece.bytes);
-            let offset = job.base.wrapping_add(piece.offset);
-            // SAFETY: a part of what the caller vouches for, inside the target's memory.
-            unsafe { self.move_run(job.target, direction, part, offset)? };
             done += piece.bytes;
-        }
-        Ok(())
+            Some((part, job.base.wrapping_add(piece.offset)))
+        });
+        // SAFETY: parts of what the caller vouches for, inside the target's memory.
+        unsafe { self.move_runs(job.target, direction, runs) }
     }
 }
 

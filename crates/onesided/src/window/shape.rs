@@ -142,24 +142,17 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// Calls `act` with offsets on both sides and a length for each run that is contiguous on both.
-///
-/// # Errors
-/// That of `act`, which ends it.
-pub fn zip<E>(
-    one: &Shape<'_>,
-    other: &Shape<'_>,
-    mut act: impl FnMut(isize, isize, usize) -> Result<(), E>,
-) -> Result<(), E> {
+/// Offsets on both sides and a length for each run that is contiguous on both.
+pub fn zip<'a>(
+    one: &Shape<'a>,
+    other: &Shape<'a>,
+) -> impl Iterator<Item = (isize, isize, usize)> + use<'a> {
     let (mut one, mut other) = (Cutter::new(one), Cutter::new(other));
-    while let (Some(a), Some(b)) = (one.left(), other.left()) {
-        let bytes = a.min(b);
-        let (Some(a), Some(b)) = (one.take(bytes), other.take(bytes)) else {
-            break;
-        };
-        act(a.offset, b.offset, bytes)?;
-    }
-    Ok(())
+    std::iter::from_fn(move || {
+        let bytes = one.left()?.min(other.left()?);
+        let (a, b) = (one.take(bytes)?, other.take(bytes)?);
+        Some((a.offset, b.offset, bytes))
+    })
 }
 
 #[cfg(test)]
@@ -180,12 +173,7 @@ mod tests {
             count: 1,
             extent: 15,
         };
-        let mut cuts = Vec::new();
-        zip::<()>(&one, &other, |a, b, bytes| {
-            cuts.push((a, b, bytes));
-            Ok(())
-        })
-        .expect("never fails");
+        let cuts: Vec<_> = zip(&one, &other).collect();
         let expected = [
             (0, 0, 3),
             (10, 3, 1),

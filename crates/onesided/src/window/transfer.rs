@@ -10,6 +10,9 @@ use ferrorail_fabric::Endpoint;
 use ferrorail_shm::Cma;
 use std::ptr;
 
+/// Runs that are listed at a time for cross-memory attach.
+const BATCH: usize = 1024;
+
 impl<F: Endpoint> Window<F> {
     /// `MPI_Put`: starts writing `origin`, as `shape` says, to `displacement` at `target`, as `there`
     /// says. Complete when the epoch ends, or after a flush.
@@ -92,25 +95,43 @@ impl<F: Endpoint> Window<F> {
             // SAFETY: the caller's contract; the target's bytes were checked.
             return unsafe { self.move_run(target, direction, here, base + there.offset) };
         }
-        // SAFETY: as above.
-        unsafe { self.move_runs(target, direction, (origin, shape), (base, there)) }
+        let runs = zip(shape, there).map(|(here, there, bytes)| {
+            let here = MemoryRange::new(origin.wrapping_offset(here), bytes);
+            (here, base.wrapping_add(there))
+        });
+        // SAFETY: as above, for each part.
+        unsafe { self.move_runs(target, direction, runs) }
     }
 
+    /// [`Window::move_run`] for each of `runs`.
+    ///
     /// # Safety
-    /// As [`Window::move_run`], for each run of both sides.
+    /// As [`Window::move_run`].
     #[cold]
-    unsafe fn move_runs(
+    pub(super) unsafe fn move_runs(
         &self,
         target: Rank,
         direction: Direction,
-        (origin, shape): (*mut u8, &Shape<'_>),
-        (base, there): (isize, &Shape<'_>),
+        mut runs: impl Iterator<Item = (MemoryRange, isize)>,
     ) -> Result<(), WindowError> {
-        zip(shape, there, |here, there, bytes| {
-            let here = MemoryRange::new(origin.wrapping_offset(here), bytes);
-            // SAFETY: the caller's contract, for a part.
-            unsafe { self.move_run(target, direction, here, base.wrapping_add(there)) }
-        })
+        let Memory::Attach { process, address } = self.targets[target.index()].memory else {
+            // SAFETY: the caller's contract.
+            return runs.try_for_each(|(here, offset)| unsafe {
+                self.move_run(target, direction, here, offset)
+            });
+        };
+        let mut runs =
+            runs.map(|(here, offset)| (here, address.wrapping_add_signed(offset as i64)));
+        let mut batch = Vec::new();
+        loop {
+            batch.clear();
+            batch.extend(runs.by_ref().take(BATCH));
+            if batch.is_empty() {
+                return Ok(());
+            }
+            // SAFETY: the caller's contract; inside what the target made the window of.
+            unsafe { copy_across(target, process, direction, &batch)? };
+        }
     }
 
     /// Starts moving `here` to or from the bytes at `offset` of `target`'s memory.
@@ -144,7 +165,7 @@ impl<F: Endpoint> Window<F> {
             Memory::Attach { process, address } => {
                 let there = address.wrapping_add_signed(offset as i64);
                 // SAFETY: inside what the target made the window of; else as above.
-                unsafe { copy_across(target, process, direction, here, there) }
+                unsafe { copy_across(target, process, direction, &[(here, there)]) }
             }
             Memory::Rails {
                 region,
@@ -162,23 +183,24 @@ impl<F: Endpoint> Window<F> {
     }
 }
 
-/// Copies between `here` and private memory of `process`.
+/// Copies between ranges here and private memory of `process`.
 ///
 /// # Safety
-/// `here` is valid; `there` is memory that the process lends to its window.
+/// The ranges are valid; the addresses are of memory that the process lends to its window.
 #[inline(never)]
 unsafe fn copy_across(
     target: Rank,
     process: Cma,
     direction: Direction,
-    here: MemoryRange,
-    there: u64,
+    runs: &[(MemoryRange, u64)],
 ) -> Result<(), WindowError> {
     // SAFETY: the caller's contract; others may write there, which is for the program to prevent.
     let copied = unsafe {
-        match direction {
-            Direction::Put => process.write(here, there),
-            Direction::Get => process.read(there, here),
+        match (direction, runs) {
+            (Direction::Put, &[(here, there)]) => process.write(here, there),
+            (Direction::Get, &[(here, there)]) => process.read(there, here),
+            (Direction::Put, runs) => process.write_all(runs),
+            (Direction::Get, runs) => process.read_all(runs),
         }
     };
     copied.map_err(|source| WindowError::CrossMemory {

@@ -3,17 +3,18 @@
 use super::Failover;
 use super::control_block::Field;
 use super::detector::{Action, Detector, Event, Look};
-use super::pair::{Pair, Recovery, Role};
+use super::pair::{Pair, Recovery, Role, Tickets};
 use ferrorail_base::RailId;
 use ferrorail_base::sync::Ordering;
 use ferrorail_fabric::{Op, RemoteSlice, Ticket, Tracking};
 
 impl Failover {
     /// Looks whether the lane of `rail`, which is in use, delivers; `due` now and then, else only where a
-    /// question is under way. Leaves it if it does not and another does.
+    /// probe or a question is under way. Leaves it if it does not and another does.
     pub(super) fn suspect(&self, pair: &Pair, recovery: &mut Recovery, rail: usize, due: bool) {
-        let asking = recovery.tickets[rail].ask.is_some();
-        if !(due || asking) || self.immediate || pair.is_closed(rail) {
+        let Tickets { probe, ask, .. } = recovery.tickets[rail];
+        let due = due || probe.is_some() || ask.is_some();
+        if !due || self.immediate || pair.is_closed(rail) {
             return;
         }
         self.look_at_ask(pair, recovery, rail);
