@@ -32,11 +32,12 @@ exec scripts/soft-roce --nodes 2 --rails 2 --timeout "${PAUSE_LIMIT:-460}" bash 
     }
     # One shell for all acts: to begin another takes emulated processors a second of cryptography.
     exec 3> >(ssh softroce1 bash)
+    # A link goes down by what shells do themselves, as no process is started where a cable breaks.
     rail_on() {
-        local place=$1
-        shift
-        [[ $place == softroce0 ]] || echo "bash /run/soft-roce/bin/rail $*" >&3
-        [[ $place == softroce1 ]] || rail "$@"
+        local place=$1 act="bash /run/soft-roce/bin/rail $2 $3" flags=/sys/class/net/r$2/flags
+        [[ $3 != down ]] || act="read -r f <$flags; echo \$((f & ~1)) >$flags"
+        [[ $place == softroce0 ]] || echo "$act" >&3
+        [[ $place == softroce1 ]] || eval "$act"
     }
     at() { now_ms then; echo "$(((then - begun) / 1000)).$(((then - begun) / 100 % 10))"; }
     longest() { sed -n "$1,\$s/^pause: \([0-9.]*\) ms.*/\1/p" "$log" | sort -n | tail -n 3 | tr "\n" " "; }
