@@ -290,6 +290,8 @@ static void derived(struct window *w)
     MPI_Type_free(&pieces);
 }
 
+#include "win_runs.h"
+
 /* Pairs have gaps between their elements, or inside. */
 static void pairs(struct window *w)
 {
@@ -347,6 +349,7 @@ static void all(const char *kind)
     locks(&w);
     posts(&w);
     derived(&w);
+    runs(&w);
     pairs(&w);
     unmake(&w);
     other_forms(kind);

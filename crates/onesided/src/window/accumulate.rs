@@ -6,7 +6,7 @@ mod by_service_thread;
 use super::rails::Direction;
 use super::shape::{Cutter, Shape};
 use super::target::Memory;
-use super::transfer::same_length;
+use super::transfer::{move_staged, same_length};
 use super::update::{self, SWAP_BYTES_MAX, Update};
 use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
@@ -243,8 +243,10 @@ impl<F: Endpoint> Window<F> {
     /// As [`Window::accumulate`].
     unsafe fn in_chunks(&self, job: &Job<'_>) -> Result<(), WindowError> {
         let all = job.there.bytes();
-        let chunk = (CHUNK_BYTES / job.element_bytes).max(1) * job.element_bytes;
-        let chunk = chunk.min(all);
+        let chunk = match self.attached_range(job.target, job.base, job.there) {
+            Some(_) => all,
+            None => all.min((CHUNK_BYTES / job.element_bytes).max(1) * job.element_bytes),
+        };
         let mut little = [0u8; 2 * LITTLE];
         let mut much;
         let mut staging = match chunk {
@@ -302,10 +304,18 @@ impl<F: Endpoint> Window<F> {
             let piece = (left > 0).then(|| there.take(left)).flatten()?;
             let part = MemoryRange::new(here.wrapping_add(done), piece.bytes);
             done += piece.bytes;
-            Some((part, job.base.wrapping_add(piece.offset)))
+            Some((part, piece.offset))
         });
         // SAFETY: parts of what the caller vouches for, inside the target's memory.
-        unsafe { self.move_runs(job.target, direction, runs) }
+        unsafe {
+            match self.attached_range(job.target, job.base, job.there) {
+                Some(range) => move_staged(job.target, direction, &range, runs),
+                None => {
+                    let runs = runs.map(|(part, offset)| (part, job.base.wrapping_add(offset)));
+                    self.move_runs(job.target, direction, runs)
+                }
+            }
+        }
     }
 }
 

@@ -5,13 +5,16 @@ use super::shape::{Shape, zip};
 use super::target::Memory;
 use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
-use ferrorail_base::memory::MemoryRange;
+use ferrorail_base::memory::{self, MemoryRange};
 use ferrorail_fabric::Endpoint;
 use ferrorail_shm::Cma;
 use std::ptr;
 
 /// Runs that are listed at a time for cross-memory attach.
 const BATCH: usize = 1024;
+
+/// Most bytes that are put in the target's order before they are moved there by cross-memory attach, or after.
+const STAGED_MAX: usize = 64 << 20;
 
 impl<F: Endpoint> Window<F> {
     /// `MPI_Put`: starts writing `origin`, as `shape` says, to `displacement` at `target`, as `there`
@@ -97,10 +100,41 @@ impl<F: Endpoint> Window<F> {
         }
         let runs = zip(shape, there).map(|(here, there, bytes)| {
             let here = MemoryRange::new(origin.wrapping_offset(here), bytes);
-            (here, base.wrapping_add(there))
+            (here, there)
         });
         // SAFETY: as above, for each part.
-        unsafe { self.move_runs(target, direction, runs) }
+        unsafe {
+            match self.attached_range(target, base, there) {
+                Some(range) => move_staged(target, direction, &range, runs),
+                None => {
+                    let runs = runs.map(|(here, there)| (here, base.wrapping_add(there)));
+                    self.move_runs(target, direction, runs)
+                }
+            }
+        }
+    }
+
+    /// The range of `target`'s memory that the elements of `shape`, from `base` on, fill in whatever order, as those of
+    /// a transposed matrix do, if it is reached into by system calls, of which each run would take one. Elements that
+    /// overlap, which a put may not have and a get may, leave a gap elsewhere.
+    pub(super) fn attached_range(
+        &self,
+        target: Rank,
+        base: isize,
+        shape: &Shape<'_>,
+    ) -> Option<AttachedRange> {
+        let Memory::Attach { process, address } = self.targets[target.index()].memory else {
+            return None;
+        };
+        let ((first, end), bytes) = (shape.bounds()?, shape.bytes());
+        let first = isize::try_from(first).ok()?;
+        let is_filled = end - first as i128 == bytes as i128 && bytes <= STAGED_MAX;
+        (is_filled && shape.single().is_none()).then(|| AttachedRange {
+            process,
+            address: address.wrapping_add_signed((base + first) as i64),
+            first,
+            bytes,
+        })
     }
 
     /// [`Window::move_run`] for each of `runs`.
@@ -179,6 +213,45 @@ impl<F: Endpoint> Window<F> {
             Memory::Attached => unsafe {
                 self.move_attached(target, direction, here, offset as u64)
             },
+        }
+    }
+}
+
+/// A range of another process's memory.
+pub(super) struct AttachedRange {
+    process: Cma,
+    address: u64,
+    /// Offset of its first byte in the shape that fills it.
+    first: isize,
+    bytes: usize,
+}
+
+/// Copies between `there`, by way of a copy of it, and ranges here, each with its offset in the shape.
+///
+/// # Safety
+/// As [`copy_across`]; the ranges are valid.
+pub(super) unsafe fn move_staged(
+    target: Rank,
+    direction: Direction,
+    there: &AttachedRange,
+    runs: impl Iterator<Item = (MemoryRange, isize)>,
+) -> Result<(), WindowError> {
+    let mut copied = memory::filled(there.bytes, 0u8)?;
+    let whole = MemoryRange::new(copied.as_mut_ptr(), copied.len());
+    let place = |offset: isize, bytes| whole.slice((offset - there.first) as usize, bytes).as_ptr();
+    // SAFETY: the caller's contract; the copy has room for the range.
+    unsafe {
+        let whole = [(whole, there.address)];
+        match direction {
+            Direction::Put => {
+                runs.for_each(|(here, at)| copy(here.as_ptr(), place(at, here.bytes), here.bytes));
+                copy_across(target, there.process, direction, &whole)
+            }
+            Direction::Get => {
+                copy_across(target, there.process, direction, &whole)?;
+                runs.for_each(|(here, at)| copy(place(at, here.bytes), here.as_ptr(), here.bytes));
+                Ok(())
+            }
         }
     }
 }
