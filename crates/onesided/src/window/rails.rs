@@ -142,6 +142,7 @@ impl<F: Endpoint> WindowRails<F> {
     ///
     /// # Safety
     /// As [`Endpoint::post`].
+    #[inline]
     pub(super) unsafe fn post(
         &self,
         to: Rank,
@@ -358,7 +359,7 @@ impl<F: Endpoint> WindowRails<F> {
     }
 
     /// Whose turn it is among the rails, and the weights of those to `target`, without rails that are out of use.
-    #[inline]
+    #[inline(always)]
     fn in_use<'a>(
         &self,
         outstanding: &'a mut Outstanding,

@@ -98,11 +98,27 @@ impl<F: Endpoint> Window<F> {
             // SAFETY: the caller's contract; the target's bytes were checked.
             return unsafe { self.move_run(target, direction, here, base + there.offset) };
         }
+        // SAFETY: as above.
+        unsafe { self.move_shaped(target, direction, (origin, shape), (base, there)) }
+    }
+
+    /// [`Window::move_all`] of more than one run, from byte `base` of the target's memory on.
+    ///
+    /// # Safety
+    /// As [`Window::move_run`], for each run of both sides.
+    #[cold]
+    unsafe fn move_shaped(
+        &self,
+        target: Rank,
+        direction: Direction,
+        (origin, shape): (*mut u8, &Shape<'_>),
+        (base, there): (isize, &Shape<'_>),
+    ) -> Result<(), WindowError> {
         let runs = zip(shape, there).map(|(here, there, bytes)| {
             let here = MemoryRange::new(origin.wrapping_offset(here), bytes);
             (here, there)
         });
-        // SAFETY: as above, for each part.
+        // SAFETY: the caller's contract, for each part.
         unsafe {
             match self.attached_range(target, base, there) {
                 Some(range) => move_staged(target, direction, &range, runs),
