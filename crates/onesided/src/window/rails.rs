@@ -298,8 +298,7 @@ impl<F: Endpoint> WindowRails<F> {
         Ok(outstanding.free_slot())
     }
 
-    /// Starts moving at most [`STAGING_BYTES`] bytes between `here` and `there` through a slot; `None`
-    /// if nothing was posted because no rail or slot is free.
+    /// Starts moving up to [`STAGING_BYTES`] bytes between both through a slot; `None` if no rail or slot is free.
     ///
     /// # Safety
     /// `here` is the caller's buffer, left to the window until nothing is under way to `target`;
