@@ -6,7 +6,7 @@ mod by_service_thread;
 use super::rails::Direction;
 use super::shape::{Cutter, Shape};
 use super::target::Memory;
-use super::transfer::{move_staged, same_length};
+use super::transfer::same_length;
 use super::update::{self, SWAP_BYTES_MAX, Update};
 use super::{Window, WindowError, count};
 use ferrorail_base::Rank;
@@ -298,6 +298,14 @@ impl<F: Endpoint> Window<F> {
         here: *mut u8,
         bytes: usize,
     ) -> Result<(), WindowError> {
+        if job.there.single().is_some()
+            && let Some(piece) = there.take(bytes)
+        {
+            let here = MemoryRange::new(here, piece.bytes);
+            let offset = job.base.wrapping_add(piece.offset);
+            // SAFETY: what the caller vouches for, inside the target's memory.
+            return unsafe { self.move_run(job.target, direction, here, offset) };
+        }
         let mut done = 0;
         let runs = std::iter::from_fn(|| {
             let left = bytes - done;
@@ -307,15 +315,7 @@ impl<F: Endpoint> Window<F> {
             Some((part, piece.offset))
         });
         // SAFETY: parts of what the caller vouches for, inside the target's memory.
-        unsafe {
-            match self.attached_range(job.target, job.base, job.there) {
-                Some(range) => move_staged(job.target, direction, &range, runs),
-                None => {
-                    let runs = runs.map(|(part, offset)| (part, job.base.wrapping_add(offset)));
-                    self.move_runs(job.target, direction, runs)
-                }
-            }
-        }
+        unsafe { self.move_runs(job.target, direction, (job.base, job.there), runs) }
     }
 }
 

@@ -119,15 +119,7 @@ impl<F: Endpoint> Window<F> {
             (here, there)
         });
         // SAFETY: the caller's contract, for each part.
-        unsafe {
-            match self.attached_range(target, base, there) {
-                Some(range) => move_staged(target, direction, &range, runs),
-                None => {
-                    let runs = runs.map(|(here, there)| (here, base.wrapping_add(there)));
-                    self.move_runs(target, direction, runs)
-                }
-            }
-        }
+        unsafe { self.move_runs(target, direction, (base, there), runs) }
     }
 
     /// The range of `target`'s memory that the elements of `shape`, from `base` on, fill in whatever order, as those of
@@ -153,7 +145,8 @@ impl<F: Endpoint> Window<F> {
         })
     }
 
-    /// [`Window::move_run`] for each of `runs`.
+    /// [`Window::move_run`] for each of `runs`, which have offsets in `there`, from byte `base` of the target's memory
+    /// on. Together they are all of it where [`Window::attached_range`] knows a range.
     ///
     /// # Safety
     /// As [`Window::move_run`].
@@ -162,8 +155,14 @@ impl<F: Endpoint> Window<F> {
         &self,
         target: Rank,
         direction: Direction,
-        mut runs: impl Iterator<Item = (MemoryRange, isize)>,
+        (base, there): (isize, &Shape<'_>),
+        runs: impl Iterator<Item = (MemoryRange, isize)>,
     ) -> Result<(), WindowError> {
+        if let Some(range) = self.attached_range(target, base, there) {
+            // SAFETY: the caller's contract.
+            return unsafe { move_staged(target, direction, &range, runs) };
+        }
+        let mut runs = runs.map(|(here, offset)| (here, base.wrapping_add(offset)));
         let Memory::Attach { process, address } = self.targets[target.index()].memory else {
             // SAFETY: the caller's contract.
             return runs.try_for_each(|(here, offset)| unsafe {
@@ -246,7 +245,7 @@ pub(super) struct AttachedRange {
 ///
 /// # Safety
 /// As [`copy_across`]; the ranges are valid.
-pub(super) unsafe fn move_staged(
+unsafe fn move_staged(
     target: Rank,
     direction: Direction,
     there: &AttachedRange,
@@ -285,11 +284,9 @@ unsafe fn copy_across(
 ) -> Result<(), WindowError> {
     // SAFETY: the caller's contract; others may write there, which is for the program to prevent.
     let copied = unsafe {
-        match (direction, runs) {
-            (Direction::Put, &[(here, there)]) => process.write(here, there),
-            (Direction::Get, &[(here, there)]) => process.read(there, here),
-            (Direction::Put, runs) => process.write_all(runs),
-            (Direction::Get, runs) => process.read_all(runs),
+        match direction {
+            Direction::Put => process.write_all(runs),
+            Direction::Get => process.read_all(runs),
         }
     };
     copied.map_err(|source| WindowError::CrossMemory {

@@ -101,6 +101,11 @@ impl Cma {
             iov_len: bytes,
         };
         for runs in runs.chunks(VECTORS_MAX) {
+            if let &[(run, remote)] = runs {
+                // SAFETY: passed on to the caller.
+                unsafe { self.transfer(call, run, remote)? };
+                continue;
+            }
             self.verify()?;
             let (mut here, mut there) = ([vector(0, 0); VECTORS_MAX], [vector(0, 0); VECTORS_MAX]);
             for (index, &(run, remote)) in runs.iter().enumerate() {
@@ -232,7 +237,7 @@ pub fn cma_allow() {
     }
 }
 
-/// Ranges that one system call moves; the system's limit is four times as high, and this no slower.
+/// Ranges that one system call moves, whose lists lie on the stack; the system's limit is four times as high.
 const VECTORS_MAX: usize = 256;
 
 type Call = unsafe extern "C" fn(
