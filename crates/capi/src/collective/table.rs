@@ -16,15 +16,10 @@ type List = SmallVec<[Block; 16]>;
 
 /// Makes room for `length` blocks in an empty list.
 #[inline]
-fn make_room(list: &mut List, length: usize) -> Result<(), CallError> {
-    list.try_reserve_exact(length)
-        .map_err(|_| no_memory(length))
-}
-
-#[cold]
-fn no_memory(length: usize) -> CallError {
-    let bytes = length.saturating_mul(size_of::<Block>());
-    CallError::from(NoMemory { bytes })
+fn make_room(list: &mut List, length: usize) -> Result<(), NoMemory> {
+    list.try_reserve_exact(length).map_err(|_| NoMemory {
+        bytes: length.saturating_mul(size_of::<Block>()),
+    })
 }
 
 impl Table {
