@@ -29,8 +29,6 @@ pub(super) struct Protocol {
     /// By rail of the session.
     pub groups: Vec<Box<dyn Group>>,
     pub memory: Memory,
-    /// Rails of which devices said last that their ports are down, as bits.
-    down: u8,
     /// When the session has something to do, unless a datagram comes earlier.
     pub due: Time,
     /// Why nothing more can be sent or received.
@@ -52,7 +50,6 @@ impl Protocol {
             session,
             groups,
             memory,
-            down: 0,
             due: NOW,
             failed: None,
             counted: Counters::default(),
@@ -165,12 +162,7 @@ impl Protocol {
     /// Has the session leave rails whose ports are down, and come back to those that are up again.
     fn heed_devices(&mut self, now: Time) {
         for (rail, group) in self.groups.iter().enumerate() {
-            let (bit, is_down) = (1 << rail, group.is_port_down());
-            if (self.down & bit != 0) == is_down {
-                continue;
-            }
-            self.down ^= bit;
-            match is_down {
+            match group.is_port_down() {
                 true => self.session.rail_down(rail as u8, now),
                 false => self.session.rail_up(rail as u8, now),
             }
