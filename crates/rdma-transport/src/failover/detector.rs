@@ -278,12 +278,12 @@ impl Detector {
         let via = via?;
         let rested = now - lane.asked >= unit;
         if let Some(down) = lane.down {
-            if !rested && lane.asked >= down {
-                return None;
-            }
-            lane.asked = now;
-            let reason = Reason::Device;
-            return Some(Action::Leave { rail, reason });
+            let due = rested || lane.asked < down;
+            return due.then(|| {
+                lane.asked = now;
+                let reason = Reason::Device;
+                Action::Leave { rail, reason }
+            });
         }
         if lane.ask.is_some() {
             return None;

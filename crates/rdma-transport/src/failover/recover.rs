@@ -244,6 +244,8 @@ impl Failover {
         }
     }
 
+    /// Has as many calls pass before the next look at the clock as those since the last one say that [`LOOK`] has room
+    /// for.
     fn choose_calls_per_look(&self, ticked: &mut Ticks, now: Instant) {
         let calls = self.calls.load(Ordering::Relaxed);
         let since = calls.wrapping_sub(ticked.calls);
