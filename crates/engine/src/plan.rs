@@ -6,6 +6,7 @@
 use crate::choice::{Chooser, ChosenBy, by_length, piece_bytes, protocol_name};
 use crate::collective::form::{Form, form};
 use crate::selection::Selector;
+use crate::sequence::ChannelRequest;
 use crate::stats::{CallRow, Stats};
 use crate::team::map::Map;
 use ferrorail_base::Rank;
@@ -76,10 +77,22 @@ pub(crate) struct Plan {
     pub connected: bool,
     /// How the payload rides in the flag's cache line: on one node all ranks see each other.
     pub eager: Option<Form>,
+    /// The room of the last call: programs make many calls of one size.
+    pub room: Option<Room>,
     calls: u64,
     bytes: u64,
     /// Operations that ran the schedule: none for an eager call, one for each piece of another.
     pub runs: u64,
+}
+
+/// The channels of operations on blocks of `bytes` bytes of elements of `unit` bytes, and the piece of each block that
+/// one moves at a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    pub bytes: usize,
+    pub unit: usize,
+    pub channels: ChannelRequest,
+    pub piece: usize,
 }
 
 /// A schedule and what it needs of the user's memory.
@@ -214,6 +227,7 @@ impl Plan {
                 let pays = collective != Collective::Barrier || topology.size() <= 2;
                 (on_one_node && pays).then(|| form(collective))
             },
+            room: None,
             calls: 0,
             bytes: 0,
             runs: 0,

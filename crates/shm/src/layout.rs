@@ -30,6 +30,8 @@ use ferrorail_base::NodeRank;
 
 mod parts;
 
+pub(crate) use parts::Starts;
+
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
 /// Eager slots of a rank, which its operations use in turn: that many a root may be ahead, which is
@@ -189,9 +191,7 @@ impl NodeLayout {
     #[inline]
     #[track_caller]
     pub fn eager_slot(&self, r: NodeRank, index: u32) -> usize {
-        self.check_rank(r);
-        assert!(index < self.eager_slots, "eager slot {index}");
-        self.eager_slots_start() + (self.eager_slots as usize * r.index() + index as usize) * SLOT
+        self.starts().eager_slot(self, r, index)
     }
 
     /// The arrival flag (u64) of `slot` at `r` for chunk `chunk` of its message. The flags of a slot
@@ -199,27 +199,7 @@ impl NodeLayout {
     #[inline]
     #[track_caller]
     pub fn arrival(&self, r: NodeRank, channel: u32, slot: u32, chunk: u8) -> usize {
-        assert!(
-            u32::from(chunk) < self.rails,
-            "chunk {chunk} of {}",
-            self.rails
-        );
-        let slot = check_slot(slot, self.slots_of(channel));
-        let start = match self.kind(channel) {
-            Channel::Ordinary => {
-                self.arrivals() + self.pair(r, channel) * self.arrival_bytes(self.slots)
-            }
-            Channel::Sync(sync) => {
-                let pair = r.index() * self.sync_channels as usize + sync as usize;
-                self.check_rank(r);
-                self.sync_arrivals() + pair * self.arrival_bytes(self.sync_slots)
-            }
-            Channel::Small(small) => {
-                let pair = self.pairs() + self.small_pair(r, small);
-                self.arrivals() + pair * self.arrival_bytes(self.slots)
-            }
-        };
-        start + 8 * (slot * self.slot_flags() + usize::from(chunk))
+        self.starts().arrival(self, r, channel, (slot, chunk))
     }
 
     /// The RTR cell of `slot` at `r`: one line that holds a remote region's wire form.
@@ -257,13 +237,7 @@ impl NodeLayout {
     #[inline]
     #[track_caller]
     pub fn scratch(&self, r: NodeRank, channel: u32) -> usize {
-        match self.kind(channel) {
-            Channel::Ordinary => {
-                self.all_scratch() + self.pair(r, channel) * self.scratch_capacity()
-            }
-            Channel::Sync(_) => 0,
-            Channel::Small(small) => self.all_small() + self.small_pair(r, small) * SMALL_SCRATCH,
-        }
+        self.starts().scratch(self, r, channel)
     }
 
     /// `r`'s area number `index`: [`NodeLayout::scratch_capacity`] bytes, page aligned.

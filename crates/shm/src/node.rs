@@ -1,5 +1,6 @@
 //! A node segment: shared memory that all ranks of a (virtual) node lay out alike.
 
+use crate::layout::Starts;
 use crate::segment::{Segment, SegmentHandle, ShmError, round_to_pages};
 use crate::{Arrival, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeLayout};
 use ferrorail_base::NodeRank;
@@ -12,6 +13,7 @@ use ferrorail_base::sync::{AtomicU64, Ordering};
 pub struct NodeSegment {
     segment: Segment,
     layout: NodeLayout,
+    starts: Starts,
 }
 
 impl NodeSegment {
@@ -29,7 +31,7 @@ impl NodeSegment {
         for (word, value) in header(&segment).iter().zip(header_words(&layout)).rev() {
             word.store(value, Ordering::Release);
         }
-        Ok(Self { segment, layout })
+        Ok(Self::new(segment, layout))
     }
 
     /// Attaches to a segment of the same layout.
@@ -44,7 +46,15 @@ impl NodeSegment {
         if found != expected || (segment.bytes() as u64) < layout.total_bytes() {
             return Err(ShmError::Header { expected, found });
         }
-        Ok(Self { segment, layout })
+        Ok(Self::new(segment, layout))
+    }
+
+    fn new(segment: Segment, layout: NodeLayout) -> Self {
+        Self {
+            segment,
+            layout,
+            starts: layout.starts(),
+        }
     }
 
     /// As [`Segment::close`].
@@ -56,7 +66,7 @@ impl NodeSegment {
     pub fn take_spares(&mut self) -> Vec<Self> {
         let layout = self.layout;
         let parts = self.segment.split(layout.total_bytes() as usize);
-        let spare = |segment| Self { segment, layout };
+        let spare = |segment| Self::new(segment, layout);
         parts.into_iter().map(spare).collect()
     }
 
@@ -121,13 +131,14 @@ impl NodeSegment {
     /// `r`'s eager slot number `index`.
     #[inline]
     pub fn eager_slot(&self, r: NodeRank, index: u32) -> &EagerSlot {
-        self.segment.cell(self.layout.eager_slot(r, index))
+        self.segment
+            .cell(self.starts.eager_slot(&self.layout, r, index))
     }
 
     /// The arrival flag of `slot` at `r` for chunk `chunk` of its message.
     #[inline]
     pub fn arrival(&self, r: NodeRank, channel: u32, slot: u32, chunk: u8) -> Arrival<'_> {
-        let at = self.layout.arrival(r, channel, slot, chunk);
+        let at = self.starts.arrival(&self.layout, r, channel, (slot, chunk));
         Arrival::new(self.segment.word(at))
     }
 
@@ -163,7 +174,7 @@ impl NodeSegment {
     /// `r`'s scratch of `width` adjacent channels from `channel` on.
     #[inline]
     pub fn wide_scratch(&self, r: NodeRank, channel: u32, width: u32) -> MemoryRange {
-        let at = self.layout.scratch(r, channel);
+        let at = self.starts.scratch(&self.layout, r, channel);
         let bytes = self.layout.run_bytes(channel, width) as usize;
         self.segment.range().slice(at, bytes)
     }

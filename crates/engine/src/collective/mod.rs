@@ -30,7 +30,7 @@ use crate::{EngineError, Team};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, Protocol};
-use room::{Load, piece_in};
+use room::{Load, known_room, piece_in};
 
 /// The collectives that teams run.
 pub const OFFERED: &[Collective] = Collective::ALL;
@@ -163,10 +163,10 @@ fn scheduled(
 ) -> Result<(), EngineError> {
     let between_nodes = map.topology.node_count() > 1;
     // Before peers meet: it is the host's call if there is no room.
-    let mut room = room::room(map, plan, Load::of(call))?;
+    let mut room = known_room(map, plan, Load::of(call))?;
     if plan.variant.algorithm.multicast && between_nodes && !multicast::open(map, state)? {
         *plan = state.plans.without_multicast(map, plan);
-        room = room::room(map, plan, Load::of(call))?;
+        room = known_room(map, plan, Load::of(call))?;
     }
     let (channels, piece) = room;
     connect_peers(map, state, plan, call)?;

@@ -2,7 +2,7 @@
 
 use super::Call;
 use crate::choice::{self, Widths};
-use crate::plan::{Plan, PlanKey};
+use crate::plan::{Plan, PlanKey, Room};
 use crate::run::reserved_bytes;
 use crate::sequence::{ChannelRequest, Ring};
 use crate::team::map::{CHANNELS, Map, SMALL_CHANNELS};
@@ -60,6 +60,33 @@ impl Load {
             unit: call.reducer.map_or(1, |reducer| reducer.element_bytes),
         }
     }
+}
+
+/// As [`room`], which `plan` remembers.
+#[inline]
+pub(super) fn known_room(
+    map: &Map,
+    plan: &mut Plan,
+    load: Load,
+) -> Result<(ChannelRequest, usize), EngineError> {
+    let Load { bytes, unit, .. } = load;
+    let known = plan
+        .room
+        .filter(|room| (room.bytes, room.unit) == (bytes, unit));
+    if let Some(Room {
+        channels, piece, ..
+    }) = known
+    {
+        return Ok((channels, piece));
+    }
+    let (channels, piece) = room(map, plan, load)?;
+    plan.room = Some(Room {
+        bytes,
+        unit,
+        channels,
+        piece,
+    });
+    Ok((channels, piece))
 }
 
 /// The channels of an operation, and the piece of each block that it moves at a time.

@@ -92,6 +92,8 @@ pub(crate) struct Run<'a> {
     send: Registered,
     /// The user's result, registered if peers write it or puts read it.
     receive: Registered,
+    /// Whether the user's memory was given back.
+    released: bool,
 }
 
 impl<'a> Run<'a> {
@@ -127,6 +129,7 @@ impl<'a> Run<'a> {
             send: register(route.registers_send, &user.send),
             receive: register(route.registers_recv, &user.recv),
             spans: Spans::new(map, user, allocation),
+            released: false,
         }
     }
 
@@ -332,7 +335,9 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    #[inline]
     fn release_user_memory(&mut self, complete: bool) {
+        self.released = true;
         self.settle_multicasts();
         self.withdraw_offers();
         self.send.release(self.map, complete);
@@ -374,6 +379,8 @@ impl<'a> Run<'a> {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
-        self.release_user_memory(false);
+        if !self.released {
+            self.release_user_memory(false);
+        }
     }
 }

@@ -1,10 +1,91 @@
 //! Where the parts of a segment begin, and how long it is.
 
-use super::{EAGER_MESSAGES_BYTES, FLAGS, LINE, NodeLayout, PAGE, RANK_BYTES, SLOT, SMALL_SCRATCH};
+use super::{
+    Channel, EAGER_MESSAGES_BYTES, FLAGS, LINE, NodeLayout, PAGE, RANK_BYTES, SLOT, SMALL_SCRATCH,
+    check_slot,
+};
 use ferrorail_base::NodeRank;
 use std::num::Saturating;
 
+/// Where parts begin that every operation uses: to add up what lies before them takes as long as a copy of 1 KB.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Starts {
+    sync_arrivals: usize,
+    eager_slots: usize,
+    arrivals: usize,
+    scratch: usize,
+    small_scratch: usize,
+}
+
+impl Starts {
+    /// As [`NodeLayout::eager_slot`].
+    #[inline]
+    #[track_caller]
+    pub(crate) fn eager_slot(&self, layout: &NodeLayout, r: NodeRank, index: u32) -> usize {
+        layout.check_rank(r);
+        assert!(index < layout.eager_slots, "eager slot {index}");
+        self.eager_slots + (layout.eager_slots as usize * r.index() + index as usize) * SLOT
+    }
+
+    /// As [`NodeLayout::arrival`].
+    #[inline]
+    #[track_caller]
+    pub(crate) fn arrival(
+        &self,
+        layout: &NodeLayout,
+        r: NodeRank,
+        channel: u32,
+        (slot, chunk): (u32, u8),
+    ) -> usize {
+        assert!(
+            u32::from(chunk) < layout.rails,
+            "chunk {chunk} of {}",
+            layout.rails
+        );
+        let slot = check_slot(slot, layout.slots_of(channel));
+        let start = match layout.kind(channel) {
+            Channel::Ordinary => {
+                self.arrivals + layout.pair(r, channel) * layout.arrival_bytes(layout.slots)
+            }
+            Channel::Sync(sync) => {
+                let pair = r.index() * layout.sync_channels as usize + sync as usize;
+                layout.check_rank(r);
+                self.sync_arrivals + pair * layout.arrival_bytes(layout.sync_slots)
+            }
+            Channel::Small(small) => {
+                let pair = layout.pairs() + layout.small_pair(r, small);
+                self.arrivals + pair * layout.arrival_bytes(layout.slots)
+            }
+        };
+        start + 8 * (slot * layout.slot_flags() + usize::from(chunk))
+    }
+
+    /// As [`NodeLayout::scratch`].
+    #[inline]
+    #[track_caller]
+    pub(crate) fn scratch(&self, layout: &NodeLayout, r: NodeRank, channel: u32) -> usize {
+        match layout.kind(channel) {
+            Channel::Ordinary => self.scratch + layout.pair(r, channel) * layout.scratch_capacity(),
+            Channel::Sync(_) => 0,
+            Channel::Small(small) => {
+                self.small_scratch + layout.small_pair(r, small) * SMALL_SCRATCH
+            }
+        }
+    }
+}
+
 impl NodeLayout {
+    #[inline]
+    pub(crate) fn starts(&self) -> Starts {
+        Starts {
+            sync_arrivals: self.sync_arrivals(),
+            eager_slots: self.eager_slots_start(),
+            arrivals: self.arrivals(),
+            scratch: self.all_scratch(),
+            small_scratch: self.all_small(),
+        }
+    }
+
     /// The length of everything, as the last of the parts below with its own; `u64::MAX` if it is longer.
     pub(super) fn total(&self) -> u64 {
         let count = |number: u32| Saturating(u64::from(number));
