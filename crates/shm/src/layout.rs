@@ -278,20 +278,14 @@ impl NodeLayout {
     #[inline]
     #[track_caller]
     pub fn eager_message(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
-        assert!(slot < EAGER_MESSAGES, "eager message {slot}");
-        let Channel::Small(small) = self.kind(channel) else {
-            panic!("channel {channel} is no small one");
-        };
-        let small_pairs = self.local_ranks as usize * self.small_channels as usize;
-        let start = self.all_small() + small_pairs * SMALL_SCRATCH;
-        start + self.small_pair(r, small) * EAGER_MESSAGES_BYTES + slot as usize * EAGER_MESSAGE
+        self.starts().eager_message(self, r, channel, slot)
     }
 
     /// Room in which `r` writes its `index`-th eager message to go.
     #[inline]
     #[track_caller]
     pub fn own_eager_message(&self, r: NodeRank, channel: u32, index: u32) -> usize {
-        self.eager_message(r, channel, index) + EAGER_MESSAGES as usize * EAGER_MESSAGE
+        self.starts().own_eager_message(self, r, channel, index)
     }
 
     #[inline]

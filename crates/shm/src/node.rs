@@ -190,21 +190,23 @@ impl NodeSegment {
     /// Room of the eager message to come in `slot` at `r`; its last word is the flag.
     #[inline]
     pub fn eager_message(&self, r: NodeRank, channel: u32, slot: u32) -> MemoryRange {
-        let at = self.layout.eager_message(r, channel, slot);
+        let at = self.starts.eager_message(&self.layout, r, channel, slot);
         self.segment.range().slice(at, EAGER_MESSAGE)
     }
 
     /// The flag of the eager message to come in `slot` at `r`.
     #[inline]
     pub fn eager_message_flag(&self, r: NodeRank, channel: u32, slot: u32) -> &AtomicU64 {
-        let at = self.layout.eager_message(r, channel, slot);
+        let at = self.starts.eager_message(&self.layout, r, channel, slot);
         self.segment.word(at + EAGER_MESSAGE - size_of::<u64>())
     }
 
     /// Room in which `r` writes its `index`-th eager message to go.
     #[inline]
     pub fn own_eager_message(&self, r: NodeRank, channel: u32, index: u32) -> MemoryRange {
-        let at = self.layout.own_eager_message(r, channel, index);
+        let at = self
+            .starts
+            .own_eager_message(&self.layout, r, channel, index);
         self.segment.range().slice(at, EAGER_MESSAGE)
     }
 }

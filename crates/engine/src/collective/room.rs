@@ -70,14 +70,10 @@ pub(super) fn known_room(
     load: Load,
 ) -> Result<(ChannelRequest, usize), EngineError> {
     let Load { bytes, unit, .. } = load;
-    let known = plan
-        .room
-        .filter(|room| (room.bytes, room.unit) == (bytes, unit));
-    if let Some(Room {
-        channels, piece, ..
-    }) = known
+    if let Some(known) = plan.room
+        && (known.bytes, known.unit) == (bytes, unit)
     {
-        return Ok((channels, piece));
+        return Ok((known.channels, known.piece));
     }
     let (channels, piece) = room(map, plan, load)?;
     plan.room = Some(Room {

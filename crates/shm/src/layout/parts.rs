@@ -1,8 +1,8 @@
 //! Where the parts of a segment begin, and how long it is.
 
 use super::{
-    Channel, EAGER_MESSAGES_BYTES, FLAGS, LINE, NodeLayout, PAGE, RANK_BYTES, SLOT, SMALL_SCRATCH,
-    check_slot,
+    Channel, EAGER_MESSAGE, EAGER_MESSAGES, EAGER_MESSAGES_BYTES, FLAGS, LINE, NodeLayout, PAGE,
+    RANK_BYTES, SLOT, SMALL_SCRATCH, check_slot,
 };
 use ferrorail_base::NodeRank;
 use std::num::Saturating;
@@ -71,6 +71,38 @@ impl Starts {
                 self.small_scratch + layout.small_pair(r, small) * SMALL_SCRATCH
             }
         }
+    }
+
+    /// As [`NodeLayout::eager_message`].
+    #[inline]
+    #[track_caller]
+    pub(crate) fn eager_message(
+        &self,
+        layout: &NodeLayout,
+        r: NodeRank,
+        channel: u32,
+        slot: u32,
+    ) -> usize {
+        assert!(slot < EAGER_MESSAGES, "eager message {slot}");
+        let Channel::Small(small) = layout.kind(channel) else {
+            panic!("channel {channel} is no small one");
+        };
+        let small_pairs = layout.local_ranks as usize * layout.small_channels as usize;
+        let start = self.small_scratch + small_pairs * SMALL_SCRATCH;
+        start + layout.small_pair(r, small) * EAGER_MESSAGES_BYTES + slot as usize * EAGER_MESSAGE
+    }
+
+    /// As [`NodeLayout::own_eager_message`].
+    #[inline]
+    #[track_caller]
+    pub(crate) fn own_eager_message(
+        &self,
+        layout: &NodeLayout,
+        r: NodeRank,
+        channel: u32,
+        index: u32,
+    ) -> usize {
+        self.eager_message(layout, r, channel, index) + EAGER_MESSAGES as usize * EAGER_MESSAGE
     }
 }
 
