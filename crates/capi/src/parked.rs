@@ -20,8 +20,8 @@ const BATCH_MAX: usize = 64;
 /// Keys of which it is remembered how many teams were made.
 const KEYS_MAX: usize = 16;
 
-/// Bytes of node memory kept, of all ranks of a node together.
-const BYTES_MAX: u64 = 64 << 20;
+/// Bytes of node memory kept, of all ranks of a node together, if they were all used.
+const BYTES_MAX: u64 = 256 << 20;
 
 /// What a communicator must have for a team to serve it.
 #[derive(Clone, PartialEq, Eq)]

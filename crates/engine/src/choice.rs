@@ -163,10 +163,11 @@ pub fn widths(collective: Collective, nodes: u32, has_cores: bool) -> Widths {
 }
 
 /// How many adjacent channels an operation of which no rank knows all lengths has the scratch of, in a team of `ranks`
-/// on `nodes` nodes: those who share the scratch of a rank on one node, up to 16 of them, have room for 16 KB each.
-/// With more channels at a time ranks would run ahead less.
+/// on `nodes` nodes: those who share the scratch of a rank on one node, up to 16 of them, have room for 16 KB each, and
+/// two of them for 64 KB. With more channels at a time ranks would run ahead less.
 pub fn width_by_length(ranks: u32, nodes: u32) -> u32 {
     match nodes {
+        1 if ranks == 2 => 2,
         1 => (ranks.div_ceil(4).next_power_of_two()).min(CHANNELS / 2),
         _ => 1,
     }

@@ -336,7 +336,8 @@ impl<'a> Imagined<'a> {
         let largest = largest.expect("a team has a node");
         let channels = 0..largest.channel_count();
         let areas = u64::from(largest.areas) * largest.scratch_capacity() as u64;
-        let scratch = channels.fold(areas, |sum, channel| sum + largest.channel_bytes(channel));
+        let beside = areas + largest.rotating_bytes;
+        let scratch = channels.fold(beside, |sum, channel| sum + largest.channel_bytes(channel));
         let segment = largest.total_bytes();
         Estimate {
             ranks: topology.size(),

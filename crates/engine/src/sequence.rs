@@ -4,6 +4,11 @@
 
 use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
 use ferrorail_shm::EAGER_SLOTS;
+use rotation::Rotation;
+
+pub(crate) use rotation::rotating_bytes;
+
+mod rotation;
 
 /// Counts a team's operations.
 ///
@@ -26,6 +31,7 @@ pub(crate) struct Sequence {
     small: Entries<{ SMALL_CHANNELS as usize }>,
     eager: Entries<{ EAGER_SLOTS as usize }>,
     syncs: u64,
+    rotation: Rotation,
 }
 
 /// The channels among which an operation's is.
@@ -42,6 +48,8 @@ pub(crate) enum Ring {
 pub(crate) struct ChannelRequest {
     pub ring: Ring,
     pub width: u32,
+    /// Bytes that the operation takes of the rotating scratch instead of its channels'; 0 if it does not.
+    pub rotating: usize,
 }
 
 impl ChannelRequest {
@@ -49,6 +57,7 @@ impl ChannelRequest {
     pub const CHANNEL: Self = Self {
         ring: Ring::Channels,
         width: 1,
+        rotating: 0,
     };
 }
 
@@ -114,6 +123,13 @@ impl<const ENTRIES: usize> Entries<ENTRIES> {
     }
 }
 
+/// A part of the rotating scratch of each rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub start: usize,
+    pub bytes: usize,
+}
+
 /// Number and channel of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Allocation {
@@ -123,15 +139,25 @@ pub(crate) struct Allocation {
     pub channel: u32,
     /// How many it has the scratch of.
     pub width: u32,
+    /// The part of the rotating scratch that it has instead.
+    pub rotating: Option<Part>,
     /// Whether a team of two ranks uses each other's scratch. It does in every other use of a channel, where the
     /// collective gains by it: who reads a line has it in its cache, and writes it next.
     pub swapped: bool,
 }
 
 impl Sequence {
+    /// Of a team with so much rotating scratch for each rank, and so much scratch for each channel of it.
+    pub fn new(rotating: usize, of_channel: usize) -> Self {
+        Self {
+            rotation: Rotation::new(rotating, of_channel),
+            ..Self::default()
+        }
+    }
+
     /// What must have been finished everywhere before the next operation of these channels.
     #[inline]
-    pub fn needed(&self, ChannelRequest { ring, width }: ChannelRequest) -> u64 {
+    pub fn needed(&self, ChannelRequest { ring, width, .. }: ChannelRequest) -> u64 {
         match ring {
             Ring::Channels => self.channels.needed(width),
             Ring::Small => self.small.needed(width),
@@ -147,7 +173,7 @@ impl Sequence {
     /// The operation to prove finished now, so that half a ring later nobody needs to wait for it; none
     /// if that is under way, or known. The same on all ranks.
     #[inline]
-    pub fn request(&mut self, ChannelRequest { ring, width }: ChannelRequest) -> Option<u64> {
+    pub fn request(&mut self, ChannelRequest { ring, width, .. }: ChannelRequest) -> Option<u64> {
         let due = match ring {
             Ring::Channels => self.channels.due(width),
             Ring::Small => self.small.due(width),
@@ -189,7 +215,12 @@ impl Sequence {
     }
 
     /// The next operation, in these channels.
-    pub fn next(&mut self, ChannelRequest { ring, width }: ChannelRequest) -> Allocation {
+    pub fn next(&mut self, request: ChannelRequest) -> Allocation {
+        let ChannelRequest {
+            ring,
+            width,
+            rotating: bytes,
+        } = request;
         let op = self.count();
         let channel = match ring {
             Ring::Channels => self.channels.next(op, width),
@@ -199,6 +230,10 @@ impl Sequence {
             op,
             channel,
             width,
+            rotating: (bytes > 0).then(|| Part {
+                start: self.rotation.take(bytes),
+                bytes,
+            }),
             swapped: ring == Ring::Channels && self.channels.is_odd_turn(),
         }
     }
@@ -211,6 +246,7 @@ impl Sequence {
             op: self.count(),
             channel: CHANNELS + (self.syncs % u64::from(SYNC_CHANNELS)) as u32,
             width: 1,
+            rotating: None,
             swapped: false,
         }
     }

@@ -12,6 +12,7 @@
 //! RTRs            64 bytes per slot from `rtr_base`  per (rank, channel)
 //! checks          two cells and a word per slot      per (rank, channel), if there are any
 //! scratch         scratch_bytes, page aligned        per (rank, channel)
+//! rotating        rotating_bytes                     per rank, if there are any
 //! areas           as much each                       per rank, if there are any
 //! small scratch   3072 bytes                         per (rank, small channel)
 //! eager messages  6 of 576 bytes to come, 6 to go    per (rank, small channel)
@@ -82,6 +83,8 @@ pub struct NodeLayout {
     pub rails: u32,
     /// Scratch bytes per rank and channel.
     pub scratch_bytes: u64,
+    /// Scratch bytes per rank that belong to no channel, whole pages: operations take parts of them in turn.
+    pub rotating_bytes: u64,
     /// Areas of a rank, as large as its scratch of a channel, which belong to no channel.
     pub areas: u32,
     /// Bytes of a check cell, in whole lines; 0 if messages are not checked.
@@ -238,6 +241,12 @@ impl NodeLayout {
     #[track_caller]
     pub fn scratch(&self, r: NodeRank, channel: u32) -> usize {
         self.starts().scratch(self, r, channel)
+    }
+
+    /// `r`'s rotating scratch, page aligned.
+    #[track_caller]
+    pub fn rotating(&self, r: NodeRank) -> usize {
+        self.starts().rotating(self, r)
     }
 
     /// `r`'s area number `index`: [`NodeLayout::scratch_capacity`] bytes, page aligned.

@@ -179,6 +179,15 @@ impl NodeSegment {
         self.segment.range().slice(at, bytes)
     }
 
+    /// `bytes` bytes of `r`'s rotating scratch, from `start` on.
+    #[inline]
+    pub fn rotating(&self, r: NodeRank, start: usize, bytes: usize) -> MemoryRange {
+        let end = start + bytes;
+        assert!(end as u64 <= self.layout.rotating_bytes, "rotating scratch");
+        let at = self.starts.rotating(&self.layout, r);
+        self.segment.range().slice(at + start, bytes)
+    }
+
     /// `r`'s area number `index`.
     pub fn area(&self, r: NodeRank, index: u32) -> MemoryRange {
         let bytes = self.layout.scratch_capacity();
@@ -212,9 +221,9 @@ impl NodeSegment {
 }
 
 const HEADER_WORDS: usize = 8;
-const MAGIC: u64 = u64::from_be_bytes(*b"ferroral");
+const MAGIC: u32 = u32::from_be_bytes(*b"frrl");
 /// Changes whenever a cell moves or changes its meaning.
-const VERSION: u64 = 8;
+const VERSION: u32 = 9;
 
 /// The words of the header, magic first. They fit the line that the layout reserves.
 fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {
@@ -222,11 +231,11 @@ fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {
     // Areas and synchronising slots are few.
     let few = layout.areas << 24 | layout.sync_channels << 16 | layout.sync_slots;
     [
-        MAGIC,
-        VERSION,
+        two(MAGIC, VERSION),
         two(layout.local_ranks, layout.channels),
         two(layout.slots, layout.rails),
         layout.scratch_bytes,
+        layout.rotating_bytes,
         two(layout.check_bytes, layout.rtr_base),
         two(layout.small_channels, layout.eager_slots),
         few.into(),
@@ -252,6 +261,7 @@ mod tests {
         sync_slots: 8,
         rails: 2,
         scratch_bytes: 10_000,
+        rotating_bytes: 0,
         areas: 1,
         check_bytes: 0,
     };

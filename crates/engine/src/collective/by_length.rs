@@ -5,6 +5,7 @@
 //! ends know which of the two it is. Where user memory cannot be reached, the ranks first agree how
 //! many pieces the longest message takes.
 
+use super::room::rotating_bytes;
 use super::{
     Call, Load, allocate, connect_peers, eager, finish, piece_in, prepare_pieces, scheduled,
 };
@@ -42,11 +43,11 @@ pub(super) fn run(
     let passes = longest > above;
     if !passes && map.topology.node_count() == 1 {
         // Who waits for a free slot or channel does not need this rank for it.
-        state.sequence.next(channels(map));
+        state.sequence.next(channels(map, call.collective));
         return Ok(());
     }
     // One operation: a pair has the same slot in both schedules, and uses it in one of them.
-    let allocation = allocate(map, state, call, channels(map))?;
+    let allocation = allocate(map, state, call, channels(map, call.collective))?;
     if passes {
         let capacity = capacity(map, plan, call, scratch_bytes(map));
         let name = call.collective.name();
@@ -61,17 +62,23 @@ pub(super) fn run(
 }
 
 /// The channels of an operation.
-fn channels(map: &Map) -> ChannelRequest {
-    let topology = &map.topology;
+fn channels(map: &Map, collective: Collective) -> ChannelRequest {
+    let width = width(map);
+    let bytes = map.segment().layout().run_bytes(0, width) as usize;
     ChannelRequest {
-        width: width_by_length(topology.size(), topology.node_count()),
+        width,
+        rotating: rotating_bytes(map, collective, true, bytes),
         ..ChannelRequest::CHANNEL
     }
 }
 
+fn width(map: &Map) -> u32 {
+    width_by_length(map.topology.size(), map.topology.node_count())
+}
+
 /// Scratch of a rank for an operation, beside the RTRs that rails read there.
 fn scratch_bytes(map: &Map) -> u64 {
-    let all = map.segment().layout().run_bytes(0, channels(map).width);
+    let all = map.segment().layout().run_bytes(0, width(map));
     match map.topology.node_count() {
         1 => all,
         _ => beside_cells(all as usize, map.topology.size()) as u64,
@@ -101,11 +108,17 @@ fn in_pieces(
     Ok(())
 }
 
-/// Longest block that has room in `scratch` bytes.
+/// Longest block that goes through scratch inside a node, where there is room.
+const NODE_BYTES_MAX: usize = 64 << 10;
+
+/// Longest block that goes through scratch, which has `scratch` bytes.
 fn capacity(map: &Map, plan: &Plan, call: &Call<'_>, scratch: u64) -> usize {
     let load = Load {
         collective: call.collective,
-        bytes: ZERO_COPY_BYTES_MIN as usize,
+        bytes: match map.topology.node_count() {
+            1 => NODE_BYTES_MAX,
+            _ => ZERO_COPY_BYTES_MIN as usize,
+        },
         unit: 1,
     };
     piece_in(scratch, map, plan, load)

@@ -3,7 +3,7 @@
 use super::Call;
 use crate::choice::{self, Widths};
 use crate::plan::{Plan, PlanKey, Room};
-use crate::run::reserved_bytes;
+use crate::run::{block_bytes, reserved_bytes};
 use crate::sequence::{ChannelRequest, Ring};
 use crate::team::map::{CHANNELS, Map, SMALL_CHANNELS};
 use crate::{EngineError, Team};
@@ -146,7 +146,48 @@ fn in_ring(
     let (width, piece) = choice::fit(widths, load.bytes, |width| {
         piece_in(layout.run_bytes(first, width) - reserved, map, plan, load)
     });
-    (ChannelRequest { ring, width }, piece)
+    let blocks = plan.route.schedule.scratch_blocks as usize;
+    let bytes = blocks * block_bytes(piece, plan.parts, load.unit);
+    let rotating = match ring {
+        Ring::Channels => rotating_bytes(map, load.collective, piece == load.bytes, bytes),
+        Ring::Small => 0,
+    };
+    let request = ChannelRequest {
+        ring,
+        width,
+        rotating,
+    };
+    (request, piece)
+}
+
+/// What an operation that has `bytes` bytes of scratch, a `whole` call or a piece of one, takes of the rotating scratch:
+/// all or none.
+pub(super) fn rotating_bytes(
+    map: &Map,
+    collective: Collective,
+    whole: bool,
+    bytes: usize,
+) -> usize {
+    let there = map.segment().layout().rotating_bytes > 0;
+    match there && gains_by_rotating(collective, whole, map.has_cores) {
+        true => bytes,
+        false => 0,
+    }
+}
+
+/// Whether an operation is faster in rotating scratch. Those of an exchange write to lines that they have read
+/// themselves, and readers that share the writer's core find there what it has just written.
+fn gains_by_rotating(collective: Collective, whole: bool, has_cores: bool) -> bool {
+    match collective {
+        Collective::Bcast
+        | Collective::Gather
+        | Collective::Gatherv
+        | Collective::Reduce
+        | Collective::Scatter
+        | Collective::Scatterv => whole || has_cores,
+        Collective::Scan | Collective::Exscan => has_cores,
+        _ => false,
+    }
 }
 
 /// Largest piece with which the schedule fits into `scratch` bytes.

@@ -17,6 +17,7 @@ pub(crate) mod staged;
 mod user;
 
 pub(crate) use ready_to_receive::{beside_cells, reserved_bytes};
+pub(crate) use span::block_bytes;
 pub use user::Block;
 pub(crate) use user::{Side, UserBuffers, Window};
 

@@ -51,14 +51,9 @@ impl<'a> Run<'a> {
             unsafe { process.write(source, address) }
                 .map_err(|source| EngineError::CrossMemory { rank: to, source })?;
         } else {
-            let to = match into.buffer {
-                Buffer::Node => NodeRank(0),
-                _ => self.map.topology.node_rank_of(to),
-            };
-            let segment = self.map.segment();
-            let base = segment.layout().scratch(self.spans.owner(to), self.channel);
-            let segment = segment.segment().range();
-            let dest = segment.slice(base + self.spans.bytes(into.first), source.bytes);
+            let to = self.map.topology.node_rank_of(to);
+            let room = self.spans.at_peer(self.map.segment(), to, into);
+            let dest = room.slice(0, source.bytes);
             // SAFETY: both lie in the segment or in this rank's buffers, and the verified schedule
             // orders this write with every other access.
             unsafe { self.spans.copy_in(source, dest) }

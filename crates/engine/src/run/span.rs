@@ -7,7 +7,7 @@ use crate::team::map::Map;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Buffer, Span};
-use ferrorail_shm::copy_into_shared;
+use ferrorail_shm::{Destination, NodeSegment, copy_into_shared, copy_out_of_shared};
 
 /// Addresses of the four buffers of one run.
 pub(super) struct Spans<'a> {
@@ -16,32 +16,30 @@ pub(super) struct Spans<'a> {
     block_bytes: usize,
     scratch: MemoryRange,
     node: MemoryRange,
-    swapped: bool,
+    allocation: Allocation,
 }
 
 impl<'a> Spans<'a> {
     pub fn new(map: &Map, user: UserBuffers<'a>, allocation: Allocation) -> Self {
         let segment = map.segment();
         let unit = user.reducer.map_or(1, |reducer| reducer.element_bytes);
-        let part = user.window.capacity().div_ceil(user.parts as usize);
-        let swapped = allocation.swapped;
-        let scratch_of = |rank| {
-            let owner = owner(rank, swapped);
-            segment.wide_scratch(owner, allocation.channel, allocation.width)
-        };
         Self {
+            block_bytes: block_bytes(user.window.capacity(), user.parts, unit),
             user,
-            block_bytes: part.next_multiple_of(unit),
-            scratch: scratch_of(map.node_rank),
-            node: scratch_of(NodeRank(0)),
-            swapped,
+            scratch: scratch_of(segment, allocation, map.node_rank),
+            node: scratch_of(segment, allocation, NodeRank(0)),
+            allocation,
         }
     }
 
-    /// The rank whose scratch `rank` of this node uses.
+    /// Where `into` is at `rank` of this node, in its scratch or the node's.
     #[inline]
-    pub fn owner(&self, rank: NodeRank) -> NodeRank {
-        owner(rank, self.swapped)
+    pub fn at_peer(&self, segment: &NodeSegment, rank: NodeRank, into: Span) -> MemoryRange {
+        let scratch = match into.buffer {
+            Buffer::Node => self.node,
+            _ => scratch_of(segment, self.allocation, rank),
+        };
+        scratch.slice(self.bytes(into.first), self.bytes(into.count))
     }
 
     /// Bytes of `blocks` blocks in scratch.
@@ -150,6 +148,7 @@ impl<'a> Spans<'a> {
     pub fn copy(&self, from: Span, into: Span) {
         debug_assert_eq!(from.count, into.count);
         let is_for_others = matches!(into.buffer, Buffer::Scratch | Buffer::Node);
+        let is_from_others = matches!(from.buffer, Buffer::Scratch | Buffer::Node);
         let copy_range = |from: MemoryRange, into: MemoryRange| {
             if from.address == into.address {
                 return;
@@ -159,6 +158,7 @@ impl<'a> Spans<'a> {
             unsafe {
                 match is_for_others {
                     true => self.copy_in(from, into),
+                    false if is_from_others => copy_out_of_shared(from, into, self.destination()),
                     false => from.copy_to(into),
                 }
             }
@@ -176,13 +176,22 @@ impl<'a> Spans<'a> {
         }
     }
 
+    /// What its scratch is.
+    #[inline]
+    fn destination(&self) -> Destination {
+        match self.allocation.rotating {
+            Some(_) => Destination::Rotating,
+            None => Destination::Channels,
+        }
+    }
+
     /// Copies `from` to `into` in the segment, which is as long, for another rank.
     ///
     /// # Safety
     /// As [`MemoryRange::copy_to`].
     pub unsafe fn copy_in(&self, from: MemoryRange, into: MemoryRange) {
         // SAFETY: passed on to the caller.
-        unsafe { copy_into_shared(from, into) }
+        unsafe { copy_into_shared(from, into, self.destination()) }
     }
 
     /// Reduces each block of `left` with that of `right` into that of `into`, which are as long as those of `Send`
@@ -213,9 +222,20 @@ impl<'a> Spans<'a> {
     }
 }
 
+/// Room in scratch for a block of `bytes` bytes of elements of `unit` bytes, or for the longest of `parts` parts of it.
 #[inline]
-fn owner(rank: NodeRank, swapped: bool) -> NodeRank {
-    NodeRank(rank.0 ^ u32::from(swapped))
+pub(crate) fn block_bytes(bytes: usize, parts: u32, unit: usize) -> usize {
+    bytes.div_ceil(parts as usize).next_multiple_of(unit)
+}
+
+/// The scratch that `rank` of this node uses.
+#[inline]
+fn scratch_of(segment: &NodeSegment, allocation: Allocation, rank: NodeRank) -> MemoryRange {
+    let owner = NodeRank(rank.0 ^ u32::from(allocation.swapped));
+    match allocation.rotating {
+        Some(part) => segment.rotating(owner, part.start, part.bytes),
+        None => segment.wide_scratch(owner, allocation.channel, allocation.width),
+    }
 }
 
 /// Copies shared memory into private bytes.

@@ -7,7 +7,11 @@ const SMALL: ChannelRequest = small(1);
 
 const fn small(width: u32) -> ChannelRequest {
     let ring = Ring::Small;
-    ChannelRequest { ring, width }
+    ChannelRequest {
+        ring,
+        width,
+        rotating: 0,
+    }
 }
 
 /// Alignment of the ring in which `turn` is.
@@ -25,6 +29,7 @@ fn start(allocation: Allocation) -> u32 {
 struct Shadow {
     sequence: Sequence,
     last: std::collections::HashMap<u32, u64>,
+    parts: Vec<(u64, Part)>,
     requested: u64,
     quiescence: u32,
 }
@@ -43,6 +48,14 @@ impl Shadow {
             sequence.all_finished(needed);
         }
         let allocation = sequence.next(wanted);
+        if let Some(part) = allocation.rotating {
+            self.parts.retain(|&(op, _)| op > sequence.completed);
+            let apart =
+                |a: Part, b: Part| a.start + a.bytes <= b.start || b.start + b.bytes <= a.start;
+            let free = self.parts.iter().all(|&(_, other)| apart(part, other));
+            assert!(free, "a part is used again too early");
+            self.parts.push((allocation.op, part));
+        }
         for channel in allocation.channel..allocation.channel + allocation.width {
             let before = self.last.insert(channel, allocation.op).unwrap_or(0);
             assert!(before <= sequence.completed, "channel used again too early");
@@ -106,6 +119,35 @@ fn widths_may_change_from_one_operation_to_the_next() {
             (allocation.op, allocation.channel % allocation.width),
             (shadow.sequence.op(), start(allocation))
         );
+    }
+}
+
+#[test]
+fn parts_of_rotating_scratch_are_free_with_the_channels() {
+    let of_channel = 64 << 10;
+    let bytes = rotating_bytes(2, of_channel);
+    let mut shadow = Shadow {
+        sequence: Sequence::new(bytes, of_channel),
+        ..Shadow::default()
+    };
+    let mut seed = 1u32;
+    for _ in 0..20_000 {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let width = 1 << (seed >> 8) % 3;
+        let rotating = match seed >> 30 {
+            0 => 0,
+            1 => width as usize * of_channel,
+            _ => 1 + (seed >> 12) as usize % (width as usize * of_channel),
+        };
+        let allocation = shadow.next(ChannelRequest {
+            width,
+            rotating,
+            ..CHANNEL
+        });
+        assert_eq!(allocation.rotating.is_some(), rotating > 0);
+        if seed >> 27 == 1 {
+            shadow.sequence.synchronised();
+        }
     }
 }
 

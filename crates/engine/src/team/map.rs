@@ -123,6 +123,11 @@ impl Map {
         }
     }
 
+    /// The layout of this node's segment, which a team of one rank does not have.
+    pub fn layout(&self) -> Option<&NodeLayout> {
+        Some(self.node_memory.as_ref()?.segment.layout())
+    }
+
     /// Rails of the team; a team on one node counts as having one.
     pub fn rail_count(&self) -> u8 {
         self.rails

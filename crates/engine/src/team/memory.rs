@@ -9,6 +9,7 @@ use crate::choice;
 use crate::run::checked::cell_bytes;
 use crate::run::reserved_bytes;
 use crate::segment::{Making, register};
+use crate::sequence::rotating_bytes;
 use crate::shared_settings::SharedSettings;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::{NodeId, Topology};
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 const SMALL_FLAGS_MAX: u32 = 8192;
 
 /// Bytes of address space that spares may take.
-const SPARE_BYTES_MAX: u64 = 256 << 20;
+const SPARE_BYTES_MAX: u64 = 1 << 30;
 
 /// Opens the node's segment, registers it on the team's rails, and finds out whether puts may land in user
 /// memory. Collective. Returns segments for teams that are yet to come, as many as its leader says with `spares`
@@ -114,6 +115,7 @@ pub(crate) fn layouts(
         1 => NodeLayout {
             eager_slots: EAGER_SLOTS,
             scratch_bytes,
+            rotating_bytes: rotating_bytes(size, scratch_bytes as usize) as u64,
             ..alike
         },
         _ => NodeLayout {
@@ -159,32 +161,38 @@ fn open_segment(
     spares: usize,
     mine: Said,
 ) -> Result<(NodeMemory, Vec<Said>), EngineError> {
-    let layouts = layouts(
+    let mut layouts = layouts(
         &map.topology,
         &map.settings,
         map.rail_count().into(),
         map.all_pairs,
     );
     let layout = layouts[map.node.index()];
+    // The pages of other kinds are taken when they are made.
+    let of_kind = |is_memfd| NodeLayout {
+        rotating_bytes: if is_memfd { layout.rotating_bytes } else { 0 },
+        ..layout
+    };
     let making = Making {
         leader: map.topology.leader_of(map.node),
         acts: ["creating the node segment", "attaching the node segment"],
         create: |kind| {
-            // The pages of other kinds are taken when they are made.
-            let has_room = kind == ShmKind::Memfd && map.topology.node_count() == 1;
+            let is_memfd = kind == ShmKind::Memfd;
+            let has_room = is_memfd && map.topology.node_count() == 1;
             let most = SPARE_BYTES_MAX / layout.total_bytes();
             let spares = spares.min(most as usize);
-            NodeSegment::create(kind, layout, if has_room { spares } else { 0 })
+            NodeSegment::create(kind, of_kind(is_memfd), if has_room { spares } else { 0 })
         },
-        attach: |handle: &SegmentHandle| NodeSegment::attach(handle, layout),
+        attach: |handle: &SegmentHandle| NodeSegment::attach(handle, of_kind(handle.is_memfd())),
         segment: NodeSegment::segment,
     };
     let (segment, (), said) = making.open_with(oob, map.settings.shm, |_| ((), Ok(mine)))?;
     if map.topology.is_leader(map.rank) {
         let stats = map.context.stats();
         stats.segments.add(1);
-        stats.segment_bytes.add(layout.total_bytes());
+        stats.segment_bytes.add(segment.layout().total_bytes());
     }
+    layouts[map.node.index()] = *segment.layout();
     Ok((NodeMemory { segment, layouts }, said))
 }
 

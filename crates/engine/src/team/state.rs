@@ -94,7 +94,11 @@ impl State {
     /// What operations find first.
     pub(super) fn new(oob: Option<Box<dyn Oob>>, map: &Map) -> Self {
         let size = map.topology.size() as usize;
+        let sequence = map.layout().map_or_else(Sequence::default, |layout| {
+            Sequence::new(layout.rotating_bytes as usize, layout.scratch_capacity())
+        });
         Self {
+            sequence,
             links: vec![None; size],
             rail_turn: RailTurn::after(map.node_rank.index(), map.rail_count().into()),
             rtr: vec![None; size],

@@ -1,7 +1,7 @@
 //! Copying between the processes of a node.
 //!
 //! * Through a segment: copied in by [`copy_into_shared`], with the stores that suit the distance of the cores, and
-//!   out with [`MemoryRange::copy_to`](ferrorail_base::memory::MemoryRange::copy_to).
+//!   out by [`copy_out_of_shared`].
 //! * By cross-memory attach ([`Cma`]): one copy, no segment, but a system call that pins pages, and
 //!   a right that the system may withhold.
 //!
@@ -9,7 +9,9 @@
 //! `cargo run --release -p ferrorail-shm --example copy_cutoff`.
 
 mod cma;
+mod loads;
 mod stores;
 
 pub use cma::{Cma, cma_allow};
-pub use stores::copy_into_shared;
+pub use loads::copy_out_of_shared;
+pub use stores::{Destination, copy_into_shared};

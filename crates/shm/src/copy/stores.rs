@@ -14,11 +14,11 @@ use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// Shorter copies are ordinary ones.
-const CHOSEN_BYTES_MIN: usize = 8 << 10;
+/// Shorter copies are always ordinary ones.
+const CHOSEN_BYTES_MIN: usize = 4 << 10;
 
 /// Lengths from one power of two to the next are timed together, the last without an end.
-const CLASSES: usize = 5;
+const CLASSES: usize = 6;
 
 /// A copy in so many is timed.
 const TIMED_INTERVAL: u32 = 8;
@@ -26,21 +26,43 @@ const TIMED_INTERVAL: u32 = 8;
 /// Streaming stores are tried once in so many copies, and at first whenever their number has doubled.
 const TRIAL_INTERVAL: u32 = 256;
 
-/// Ordinary stores are tried in so many copies that follow each other, of which the last ones are timed. Lines that
+/// Ordinary stores are tried in copies that follow each other, of which so many are timed, the last ones. Lines that
 /// were streamed are in memory, and come from there, however near the reader is, until the copies have gone once round
-/// the segment: up to 32 of them.
-const RUN: u32 = 40;
+/// where they go.
 const RUN_TIMED: u32 = 8;
 
-/// How often: the first few times, where the first times of all were those of pages that nobody had touched, and later.
-const RUN_INTERVALS: [u32; 2] = [256, 2048];
+/// How often: once in so many times as many copies, the first few times, where the first times of all were those of
+/// pages that nobody had touched, and later.
+const RUN_INTERVALS: [u32; 2] = [6, 50];
 
 /// What a reader takes longer from memory than from the cache of another core, in ps per byte, which the writer cannot
 /// time: 55 to 65 for messages of 4 KB to 256 KB between cores of an AMD EPYC, wherever the cores are.
 const READER_PS: u32 = 60;
 
+/// Where copies go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// Scratch of channels, which comes round after up to 32 copies.
+    Channels,
+    /// Rotating scratch, which comes round after 2 MB.
+    Rotating,
+}
+
+impl Destination {
+    /// Shorter copies are ordinary ones.
+    #[inline]
+    const fn chosen_bytes_min(self) -> usize {
+        match self {
+            Self::Channels => 2 * CHOSEN_BYTES_MIN,
+            Self::Rotating => CHOSEN_BYTES_MIN,
+        }
+    }
+}
+
 /// What copies of one class of lengths took, and which are made.
 struct Choice {
+    /// Copies in a row of which the last ones show what ordinary stores take.
+    run: u32,
     /// Copies so far.
     turn: AtomicU32,
     /// Mean of recent times of each kind, in ps per byte; 0 is unknown.
@@ -48,7 +70,16 @@ struct Choice {
     streaming: AtomicU32,
 }
 
-static CHOICES: [Choice; CLASSES] = [const { Choice::new() }; CLASSES];
+static OF_CHANNELS: [Choice; CLASSES] = [const { Choice::new(32) }; CLASSES];
+
+static ROTATING: [Choice; CLASSES] = [
+    Choice::new(512),
+    Choice::new(256),
+    Choice::new(128),
+    Choice::new(64),
+    Choice::new(32),
+    Choice::new(32),
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stores {
@@ -57,17 +88,23 @@ enum Stores {
 }
 
 impl Choice {
-    const fn new() -> Self {
+    /// Of copies that come round after `lap`.
+    const fn new(lap: u32) -> Self {
         Self {
+            run: lap + RUN_TIMED,
             turn: AtomicU32::new(0),
             ordinary: AtomicU32::new(0),
             streaming: AtomicU32::new(0),
         }
     }
 
-    fn of(bytes: usize) -> &'static Self {
+    fn of(bytes: usize, destination: Destination) -> &'static Self {
         let class = (bytes / CHOSEN_BYTES_MIN).ilog2() as usize;
-        &CHOICES[class.min(CLASSES - 1)]
+        let choices = match destination {
+            Destination::Channels => &OF_CHANNELS,
+            Destination::Rotating => &ROTATING,
+        };
+        &choices[class.min(CLASSES - 1)]
     }
 
     /// Which stores the next copy has, and whether it is timed. Threads may get the same turn, which is harmless.
@@ -87,10 +124,10 @@ impl Choice {
                 }
             }
             Stores::Streaming => {
-                let [early, later] = RUN_INTERVALS;
+                let [early, later] = RUN_INTERVALS.map(|runs| runs * self.run);
                 let of_run = turn % if turn < later { early } else { later };
-                match of_run < RUN {
-                    true => (Stores::Ordinary, of_run >= RUN - RUN_TIMED),
+                match of_run < self.run {
+                    true => (Stores::Ordinary, of_run >= self.run - RUN_TIMED),
                     false => (Stores::Streaming, sample),
                 }
             }
@@ -130,19 +167,19 @@ impl Choice {
 /// # Safety
 /// As [`MemoryRange::copy_to`].
 #[inline]
-pub unsafe fn copy_into_shared(from: MemoryRange, into: MemoryRange) {
-    if from.bytes < CHOSEN_BYTES_MIN {
+pub unsafe fn copy_into_shared(from: MemoryRange, into: MemoryRange, destination: Destination) {
+    if from.bytes < destination.chosen_bytes_min() {
         // SAFETY: the caller vouches for both.
         return unsafe { from.copy_to(into) };
     }
     // SAFETY: as above.
-    unsafe { copy_chosen(from, into) }
+    unsafe { copy_chosen(from, into, destination) }
 }
 
 /// # Safety
 /// As [`copy_into_shared`].
-unsafe fn copy_chosen(from: MemoryRange, into: MemoryRange) {
-    let choice = Choice::of(from.bytes);
+unsafe fn copy_chosen(from: MemoryRange, into: MemoryRange, destination: Destination) {
+    let choice = Choice::of(from.bytes, destination);
     let (stores, timed) = choice.next();
     let start = timed.then(Instant::now);
     match stores {
@@ -253,18 +290,18 @@ mod tests {
 
     #[test]
     fn the_choice_follows_the_distance_between_cores() {
-        let choice = Choice::new();
+        let choice = Choice::new(32);
         // Lines that are far away, then near, then far again.
         assert!(run(&choice, 1000, times(300, 30)) > 800);
         assert!(run(&choice, 2000, times(18, 50)) < 1100);
         assert!(run(&choice, 1000, times(18, 50)) < 10);
         assert!(run(&choice, 2000, times(300, 30)) > 1500);
-        assert!(run(&choice, 2048, times(300, 30)) >= 2048 - RUN);
+        assert!(run(&choice, 2000, times(300, 30)) >= 2000 - 40);
     }
 
     #[test]
     fn streamed_lines_do_not_make_ordinary_stores_look_slow() {
-        let choice = Choice::new();
+        let choice = Choice::new(32);
         let since_streamed = Cell::new(0);
         let ps = |stores| {
             let copies = since_streamed.get() + 1;
@@ -275,7 +312,7 @@ mod tests {
             });
             match stores {
                 Stores::Streaming => 50,
-                Stores::Ordinary if copies <= RUN - RUN_TIMED => 200,
+                Stores::Ordinary if copies <= 32 => 200,
                 Stores::Ordinary => 20,
             }
         };
@@ -288,14 +325,14 @@ mod tests {
 
     #[test]
     fn what_the_reader_pays_counts() {
-        let choice = Choice::new();
+        let choice = Choice::new(32);
         run(&choice, 100, times(60, 20));
         assert!(run(&choice, 1000, times(60, 20)) < 10);
     }
 
     #[test]
     fn one_slow_copy_decides_nothing() {
-        let choice = Choice::new();
+        let choice = Choice::new(32);
         run(&choice, 300, times(20, 40));
         choice.note(Stores::Ordinary, 10_000_000);
         assert_eq!(choice.best(), Stores::Ordinary);

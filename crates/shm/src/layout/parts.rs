@@ -14,6 +14,7 @@ pub(crate) struct Starts {
     eager_slots: usize,
     arrivals: usize,
     scratch: usize,
+    rotating: usize,
     small_scratch: usize,
 }
 
@@ -73,6 +74,14 @@ impl Starts {
         }
     }
 
+    /// As [`NodeLayout::rotating`].
+    #[inline]
+    #[track_caller]
+    pub(crate) fn rotating(&self, layout: &NodeLayout, r: NodeRank) -> usize {
+        layout.check_rank(r);
+        self.rotating + r.index() * layout.rotating_bytes as usize
+    }
+
     /// As [`NodeLayout::eager_message`].
     #[inline]
     #[track_caller]
@@ -114,6 +123,7 @@ impl NodeLayout {
             eager_slots: self.eager_slots_start(),
             arrivals: self.arrivals(),
             scratch: self.all_scratch(),
+            rotating: self.all_rotating(),
             small_scratch: self.all_small(),
         }
     }
@@ -147,7 +157,8 @@ impl NodeLayout {
         let front = up(flags + syncs * arrivals(self.sync_slots), PAGE);
         let eager_slots = ranks * count(self.eager_slots) * bytes(SLOT);
         let cells = eager_slots + pairs * of_pair + small * arrivals(self.slots);
-        let scratch = (pairs + areas) * up(Saturating(self.scratch_bytes), PAGE);
+        let of_channels = (pairs + areas) * up(Saturating(self.scratch_bytes), PAGE);
+        let scratch = of_channels + ranks * Saturating(self.rotating_bytes);
         let small_scratch = small * bytes(SMALL_SCRATCH + EAGER_MESSAGES_BYTES);
         up(up(front + cells, PAGE) + scratch + small_scratch, PAGE).0
     }
@@ -180,8 +191,13 @@ impl NodeLayout {
     }
 
     #[inline]
-    pub(super) fn all_areas(&self) -> usize {
+    fn all_rotating(&self) -> usize {
         self.all_scratch() + self.pairs() * self.scratch_capacity()
+    }
+
+    #[inline]
+    pub(super) fn all_areas(&self) -> usize {
+        self.all_rotating() + self.local_ranks as usize * self.rotating_bytes as usize
     }
 
     #[inline]

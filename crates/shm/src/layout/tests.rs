@@ -54,6 +54,10 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
             let bytes = layout.scratch_bytes as usize;
             cells.push((at, bytes, format!("scratch {r} {channel}")));
         }
+        let at = layout.rotating(r);
+        assert_eq!(at % PAGE, 0);
+        let bytes = layout.rotating_bytes as usize;
+        cells.push((at, bytes, format!("rotating {r}")));
         sync_cells(layout, r, &mut cells);
         for small in layout.first_small()..layout.channel_count() {
             small_cells(layout, r, small, &mut cells);
@@ -149,6 +153,7 @@ fn cells_neither_overlap_nor_share_lines() {
         slots: 42,
         rails: 3,
         scratch_bytes: 5000,
+        rotating_bytes: 8192,
         areas: 2,
         check_bytes: 0,
         ..between_nodes
@@ -214,6 +219,7 @@ fn absurd_geometry_saturates() {
         sync_slots: u32::MAX,
         rails: u32::MAX,
         scratch_bytes: u64::MAX,
+        rotating_bytes: u64::MAX,
         areas: u32::MAX,
         check_bytes: u32::MAX,
     };
@@ -233,6 +239,7 @@ fn indices_are_checked() {
         sync_slots: 2,
         rails: 1,
         scratch_bytes: 1,
+        rotating_bytes: 0,
         areas: 1,
         check_bytes: 0,
     };

@@ -36,6 +36,11 @@ struct Fixed {
 }
 
 impl SegmentHandle {
+    /// Whether its pages are taken when they are written, and not at once.
+    pub fn is_memfd(&self) -> bool {
+        self.posix_name.is_none()
+    }
+
     /// Form for out-of-band exchange inside a host.
     pub fn to_wire(&self) -> Vec<u8> {
         let fixed = Fixed {
