@@ -2,7 +2,7 @@
 
 use super::status::{PeerStatus, show, status_of};
 use crate::EngineError;
-use crate::tag::{contradicts, differed, number};
+use crate::tag::{contradicts, differed, has_come, number};
 use crate::team::map::Map;
 use ferrorail_base::NodeRank;
 use ferrorail_base::sync::Ordering;
@@ -25,12 +25,12 @@ pub(crate) struct Expected {
 pub(crate) enum Messages {
     /// None.
     None,
-    /// One in the eager slot of this rank; whatever the others are in makes no difference.
-    EagerSlot(NodeRank),
+    /// One in the eager slot of this rank with this index; whatever the others are in makes no difference.
+    EagerSlot(NodeRank, u32),
     /// All of a channel have the operation's.
     Channel(u32),
-    /// That in a slot of a channel has this one.
-    Slot(u32, Slot, u64),
+    /// That in a slot of a channel has this one, and is from this rank, if it is of the node.
+    Slot(u32, Slot, u64, Option<NodeRank>),
 }
 
 /// Looks for a rank of this node that takes part in nothing more.
@@ -50,9 +50,11 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
     show(map, tag);
     let segment = map.segment();
     let (flags, layout) = (segment.flags(), segment.layout());
-    let ranks = map.topology.ranks_of(map.node);
+    let mismatch = |local: NodeRank| EngineError::Mismatch {
+        rank: Some(map.topology.ranks_of(map.node)[local.index()]),
+    };
     let asked = match expected.messages {
-        Messages::EagerSlot(of) => of.0..of.0 + 1,
+        Messages::EagerSlot(of, _) => of.0..of.0 + 1,
         _ => 0..layout.local_ranks,
     };
     for local in asked.map(NodeRank) {
@@ -62,14 +64,27 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
             .chain(eager);
         let differs = shown.any(|seen| contradicts(seen, tag));
         if differs || differed(&flags, local, tag) {
-            let rank = Some(ranks[local.index()]);
-            return Some(EngineError::Mismatch { rank });
+            return Some(mismatch(local));
         }
     }
     let (channel, slots, of_message) = match expected.messages {
-        Messages::None | Messages::EagerSlot(_) => return None,
+        Messages::None => return None,
+        Messages::EagerSlot(of, slot) => {
+            let is_there = || segment.eager_slot(of, slot).value() == tag;
+            return (has_passed(map, of, tag) && !is_there()).then(|| mismatch(of));
+        }
         Messages::Channel(channel) => (channel, 0..layout.slots_of(channel), tag),
-        Messages::Slot(channel, slot, of_message) => (channel, slot..slot + 1, of_message),
+        Messages::Slot(channel, slot, of_message, from) => {
+            let come =
+                || arrived(map, channel, slot..slot + 1).any(|seen| has_come(seen, of_message));
+            if let Some(from) = from
+                && has_passed(map, from, tag)
+                && !come()
+            {
+                return Some(mismatch(from));
+            }
+            (channel, slot..slot + 1, of_message)
+        }
     };
     let contradicted = eager_tags(map, channel)
         .chain(arrived(map, channel, slots))
@@ -82,6 +97,19 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
             .any(|seen| number(seen) == number(tag))
     });
     (contradicted || strayed).then_some(EngineError::Mismatch { rank: None })
+}
+
+/// Whether `of` is beyond the operation of `tag`, or has finished it: what it had to say in it, it has said. Of a vector
+/// form it may have said it elsewhere, as it took a block for longer or shorter than this rank does.
+fn has_passed(map: &Map, of: NodeRank, tag: u64) -> bool {
+    let segment = map.segment();
+    let shown = segment.flags().status(of);
+    let is_in = match status_of(shown, None) {
+        PeerStatus::Gone => 0,
+        _ => number(shown),
+    };
+    let finished = segment.finished(of).load(Ordering::Acquire);
+    is_in > number(tag) || finished >= number(tag)
 }
 
 /// Tags of the messages that have come in some slots of `channel`.

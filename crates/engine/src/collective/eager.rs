@@ -300,7 +300,7 @@ impl Exchange<'_> {
             .get_or_insert_with(|| BlockingWait::new(map, name));
         wait.expect(Expected {
             tag: self.op,
-            messages: Messages::EagerSlot(NodeRank(of.0)),
+            messages: Messages::EagerSlot(NodeRank(of.0), self.slot),
         });
         match wait.idle(Blocked::Node, || format!("rank {of}")) {
             Err(EngineError::Mismatch { .. }) if self.is_in_step(of) => {

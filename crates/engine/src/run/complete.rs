@@ -14,16 +14,22 @@ impl Run<'_> {
     /// What flags hold if all ranks agree.
     fn expected(&self) -> Expected {
         let step = self.schedule.steps.get(self.next);
-        let messages = if !self.spans.user().pairs {
-            Messages::Channel(self.channel)
-        } else if let Some(&Step::Await {
-            from, slot, blocks, ..
-        }) = step
-        {
-            let bytes = self.spans.received(from, blocks).unwrap_or(0);
-            Messages::Slot(self.channel, slot, self.message_tag(bytes))
-        } else {
-            Messages::None
+        let of_pair = |from, slot, tag| {
+            let topology = &self.map.topology;
+            let near = topology.same_node(from, self.map.rank);
+            let from = near.then(|| topology.node_rank_of(from));
+            Messages::Slot(self.channel, slot, tag, from)
+        };
+        let messages = match step {
+            _ if !self.spans.user().pairs => Messages::Channel(self.channel),
+            Some(&Step::Await {
+                from, slot, blocks, ..
+            }) => {
+                let bytes = self.spans.received(from, blocks).unwrap_or(0);
+                of_pair(from, slot, self.message_tag(bytes))
+            }
+            Some(&Step::AwaitRtr { from, slot }) => of_pair(from, slot, self.op),
+            _ => Messages::None,
         };
         Expected {
             tag: self.op,
