@@ -43,11 +43,14 @@ pub(super) fn run(
     let passes = longest > above;
     if !passes && map.topology.node_count() == 1 {
         // Who waits for a free slot or channel does not need this rank for it.
-        state.sequence.next(channels(map, call.collective));
+        state.sequence.next(channels(map, call.collective, true));
         return Ok(());
     }
+    if let Some(longest) = long_pair(map, call) {
+        return pair_in_pieces(map, state, plan, call, longest);
+    }
     // One operation: a pair has the same slot in both schedules, and uses it in one of them.
-    let allocation = allocate(map, state, call, channels(map, call.collective))?;
+    let allocation = allocate(map, state, call, channels(map, call.collective, true))?;
     if passes {
         let capacity = capacity(map, plan, call, scratch_bytes(map));
         let name = call.collective.name();
@@ -61,13 +64,13 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The channels of an operation.
-fn channels(map: &Map, collective: Collective) -> ChannelRequest {
+/// The channels of an operation, a `whole` call or a piece of one.
+fn channels(map: &Map, collective: Collective, whole: bool) -> ChannelRequest {
     let width = width(map);
     let bytes = map.segment().layout().run_bytes(0, width) as usize;
     ChannelRequest {
         width,
-        rotating: rotating_bytes(map, collective, true, bytes),
+        rotating: rotating_bytes(map, collective, whole, bytes),
         ..ChannelRequest::CHANNEL
     }
 }
@@ -85,6 +88,60 @@ fn scratch_bytes(map: &Map) -> u64 {
     }
 }
 
+/// The longer of the two blocks that two ranks of a node have for each other, of which both know the length, where it is
+/// faster in pieces through scratch than straight into user memory.
+fn long_pair(map: &Map, call: &Call<'_>) -> Option<usize> {
+    if map.topology.size() != 2 || map.topology.node_count() != 1 {
+        return None;
+    }
+    let peer = 1 - map.rank.0;
+    let length = |side: &Side<'_>| match side.count() {
+        0 => 0,
+        _ => side.block_of(peer).bytes,
+    };
+    let sends = call.collective != Collective::Gatherv || map.rank != call.root;
+    let receives = call.collective != Collective::Scatterv || map.rank != call.root;
+    let longest = match (sends, receives) {
+        (true, true) => length(&call.send).max(length(&call.recv)),
+        (true, false) => length(&call.send),
+        (false, _) => length(&call.recv),
+    };
+    let most = match call.collective {
+        Collective::Scatterv => SCATTERED_BYTES_MAX,
+        _ => usize::MAX,
+    };
+    (NODE_BYTES_MAX + 1..=most)
+        .contains(&longest)
+        .then_some(longest)
+}
+
+/// Longest block that two ranks of a node scatter through scratch.
+const SCATTERED_BYTES_MAX: usize = 512 << 10;
+
+/// Moves the blocks of two ranks, the longer of which has `longest` bytes, through scratch.
+fn pair_in_pieces(
+    map: &Map,
+    state: &mut State,
+    plan: &Plan,
+    call: &Call<'_>,
+    longest: usize,
+) -> Result<(), EngineError> {
+    let moved = pieces(map, state, plan, call, longest)?;
+    if call.send.count() > 0 && call.recv.count() > 0 {
+        // Its own block may be longer than those.
+        let (offset, capacity) = (moved, usize::MAX);
+        let rest = Window::Piece { offset, capacity };
+        let own = |side: &Side<'_>| rest.of(side.block_of(map.rank.0));
+        let (from, into) = (own(&call.send), own(&call.recv));
+        if from.address != into.address {
+            let bytes = from.bytes.min(into.bytes);
+            // SAFETY: the entry's caller vouches for both.
+            unsafe { from.slice(0, bytes).copy_to(into.slice(0, bytes)) };
+        }
+    }
+    Ok(())
+}
+
 /// Where user memory cannot be reached.
 fn in_pieces(
     map: &Map,
@@ -92,20 +149,36 @@ fn in_pieces(
     plan: &Plan,
     call: &Call<'_>,
 ) -> Result<(), EngineError> {
-    let capacity = capacity(map, plan, call, map.segment().layout().scratch_bytes);
     let longest = longest(map, state, call)?;
+    pieces(map, state, plan, call, longest).map(|_| ())
+}
+
+/// Moves blocks of up to `longest` bytes in pieces; returns how many bytes of each were.
+fn pieces(
+    map: &Map,
+    state: &mut State,
+    plan: &Plan,
+    call: &Call<'_>,
+    longest: usize,
+) -> Result<usize, EngineError> {
+    let channels = match map.topology.node_count() {
+        1 => channels(map, call.collective, false),
+        _ => ChannelRequest::CHANNEL,
+    };
+    let scratch = map.segment().layout().run_bytes(0, channels.width);
+    let capacity = capacity(map, plan, call, scratch);
     if capacity < longest {
         prepare_pieces(map, state)?;
     }
     let mut offset = 0;
     while offset < longest {
-        let allocation = allocate(map, state, call, ChannelRequest::CHANNEL)?;
+        let allocation = allocate(map, state, call, channels)?;
         let piece = user(call, Window::Piece { offset, capacity });
         Run::new(map, &plan.route, piece, allocation).complete(state, call.collective.name())?;
         finish(map, state);
         offset += capacity;
     }
-    Ok(())
+    Ok(offset)
 }
 
 /// Longest block that goes through scratch inside a node, where there is room.

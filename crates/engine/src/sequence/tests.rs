@@ -133,7 +133,7 @@ fn parts_of_rotating_scratch_are_free_with_the_channels() {
     let mut seed = 1u32;
     for _ in 0..20_000 {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let width = 1 << (seed >> 8) % 3;
+        let width = 1 << ((seed >> 8) % 3);
         let rotating = match seed >> 30 {
             0 => 0,
             1 => width as usize * of_channel,
