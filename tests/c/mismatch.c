@@ -199,7 +199,8 @@ int main(int argc, char **argv)
         counts(0, 40);
         other_collective(0);
         const int lengths[][2] = {{200000, 1000}, {1000, 200000}, {200000, 100000}, {100000, 200000},
-                                  {60000, 100000}, {1000, 20000}, {20000, 1000}};
+                                  {60000, 100000}, {1000, 20000}, {20000, 1000},
+                                  {20000, 200000}, {200000, 20000}};
         /* Between nodes only the time-out tells that nothing more comes from another. */
         for (size_t i = 0; !apart && i < sizeof lengths / sizeof *lengths; i++)
             pairs(lengths[i][0], lengths[i][1]);

@@ -4,9 +4,9 @@
 
 use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
 use ferrorail_shm::EAGER_SLOTS;
-use rotation::Rotation;
+use rotation::{LONG_PARTS, Rotation, long_bytes};
 
-pub(crate) use rotation::rotating_bytes;
+pub(crate) use rotation::{LONG_PART, rotating_bytes};
 
 mod rotation;
 
@@ -32,6 +32,9 @@ pub(crate) struct Sequence {
     eager: Entries<{ EAGER_SLOTS as usize }>,
     syncs: u64,
     rotation: Rotation,
+    /// Where parts for long blocks begin, if there are any.
+    long_start: Option<usize>,
+    long: Entries<LONG_PARTS>,
 }
 
 /// The channels among which an operation's is.
@@ -147,10 +150,12 @@ pub(crate) struct Allocation {
 }
 
 impl Sequence {
-    /// Of a team with so much rotating scratch for each rank, and so much scratch for each channel of it.
-    pub fn new(rotating: usize, of_channel: usize) -> Self {
+    /// Of a team of `ranks` with so much rotating scratch for each, and so much scratch for each channel of it.
+    pub fn new(ranks: u32, rotating: usize, of_channel: usize) -> Self {
+        let bytes = rotating.saturating_sub(long_bytes(ranks));
         Self {
-            rotation: Rotation::new(rotating, of_channel),
+            rotation: Rotation::new(bytes, of_channel),
+            long_start: (bytes < rotating).then_some(bytes),
             ..Self::default()
         }
     }
@@ -256,6 +261,32 @@ impl Sequence {
     pub fn next_eager(&mut self) -> (u64, u32) {
         let op = self.count();
         (op, self.eager.next(op, 1))
+    }
+
+    /// Whether there are parts for long blocks.
+    pub fn has_long_parts(&self) -> bool {
+        self.long_start.is_some()
+    }
+
+    /// What must have been finished everywhere before the next part for long blocks is written.
+    pub fn needed_long(&self) -> u64 {
+        self.long.needed(1)
+    }
+
+    /// Whether it must be waited for.
+    pub fn is_full_long(&self) -> bool {
+        self.needed_long() > self.completed
+    }
+
+    /// The part for long blocks of the call whose last operation is the latest, if there are any. All ranks take it in
+    /// each call that may have long blocks.
+    pub fn next_long(&mut self) -> Option<Part> {
+        let first = self.long_start?;
+        let index = self.long.next(self.op, 1) as usize;
+        Some(Part {
+            start: first + index * LONG_PART,
+            bytes: LONG_PART,
+        })
     }
 
     /// The next operation, of no bytes, which needs no channel and proves nothing.

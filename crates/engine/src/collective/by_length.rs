@@ -13,7 +13,8 @@ use crate::EngineError;
 use crate::choice::{ZERO_COPY_BYTES_MIN, width_by_length};
 use crate::plan::{Plan, PlanKey};
 use crate::run::{Run, Side, UserBuffers, Window, beside_cells};
-use crate::sequence::ChannelRequest;
+use crate::sequence::{Allocation, ChannelRequest, LONG_PART};
+use crate::tag::tag;
 use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_coll::Collective;
@@ -43,25 +44,79 @@ pub(super) fn run(
     let passes = longest > above;
     if !passes && map.topology.node_count() == 1 {
         // Who waits for a free slot or channel does not need this rank for it.
-        state.sequence.next(channels(map, call.collective, true));
+        let allocation = (state.sequence).next(channels(map, call.collective, true));
+        later_ways(map, state, call, allocation);
         return Ok(());
     }
     if let Some(longest) = long_pair(map, call) {
         return pair_in_pieces(map, state, plan, call, longest);
     }
-    // One operation: a pair has the same slot in both schedules, and uses it in one of them.
-    let allocation = allocate(map, state, call, channels(map, call.collective, true))?;
-    if passes {
-        let capacity = capacity(map, plan, call, scratch_bytes(map));
-        let name = call.collective.name();
-        let scratch = user(call, Window::Between { above, capacity });
-        Run::new(map, &plan.route, scratch, allocation).complete(state, name)?;
-        // Little scratch has less room than the flags' cache lines.
-        let capacity = capacity.max(above);
-        let direct = user(call, Window::Above { capacity });
-        Run::new(map, large, direct, allocation).complete(state, name)?;
+    let capacity = capacity(map, plan, call, scratch_bytes(map));
+    // Little scratch has less room than the flags' cache lines.
+    let short = capacity.max(above);
+    let long = match state.sequence.has_long_parts() {
+        true => long_capacity(map, plan, call).max(short),
+        false => short,
+    };
+    let has_long = has_between(call, short, long);
+    // Before the operation is counted, which others may not finish without this rank.
+    if has_long && state.sequence.is_full_long() {
+        super::wait_for_channel(map, state, state.sequence.needed_long())?;
     }
-    Ok(())
+    // One channel: a pair has the same slot in all schedules, and uses it in one of them.
+    let allocation = allocate(map, state, call, channels(map, call.collective, true))?;
+    let [in_long_part, in_place] = later_ways(map, state, call, allocation);
+    if !passes {
+        return Ok(());
+    }
+    let mut move_blocks = |route, window, allocation| {
+        let name = call.collective.name();
+        Run::new(map, route, user(call, window), allocation).complete(state, name)
+    };
+    let through_scratch = |above, capacity| Window::Between { above, capacity };
+    move_blocks(&plan.route, through_scratch(above, capacity), allocation)?;
+    if has_long {
+        move_blocks(&plan.route, through_scratch(short, long), in_long_part)?;
+    }
+    move_blocks(large, Window::Above { capacity: long }, in_place)
+}
+
+/// How blocks move that are too long for scratch, after those that `first` moves: through the part for long blocks, and
+/// straight into user memory. On one node each way has a number of its own, so that a rank that waits for a block sees
+/// that another, which took it for longer or shorter, is beyond the way that it should have come.
+fn later_ways(map: &Map, state: &mut State, call: &Call<'_>, first: Allocation) -> [Allocation; 2] {
+    if map.topology.node_count() > 1 {
+        return [first; 2];
+    }
+    let next_op = |state: &mut State| {
+        tag(
+            state.sequence.skip(),
+            call.collective,
+            call.root,
+            call.bytes,
+        )
+    };
+    let in_long_part = Allocation {
+        op: next_op(state),
+        rotating: state.sequence.next_long(),
+        ..first
+    };
+    let in_place = Allocation {
+        op: next_op(state),
+        ..first
+    };
+    [in_long_part, in_place]
+}
+
+/// Whether this rank has a block of more than `above` and at most `capacity` bytes, or is to have one.
+fn has_between(call: &Call<'_>, above: usize, capacity: usize) -> bool {
+    let is_between = |side: &Side<'_>| {
+        let lengths = (0..side.count()).map(|index| side.block(index).bytes);
+        lengths
+            .into_iter()
+            .any(|bytes| above < bytes && bytes <= capacity)
+    };
+    above < capacity && (is_between(&call.send) || is_between(&call.recv))
 }
 
 /// The channels of an operation, a `whole` call or a piece of one.
@@ -186,12 +241,28 @@ const NODE_BYTES_MAX: usize = 64 << 10;
 
 /// Longest block that goes through scratch, which has `scratch` bytes.
 fn capacity(map: &Map, plan: &Plan, call: &Call<'_>, scratch: u64) -> usize {
+    let most = match map.topology.node_count() {
+        1 => NODE_BYTES_MAX,
+        _ => ZERO_COPY_BYTES_MIN as usize,
+    };
+    capacity_up_to(most, map, plan, call, scratch)
+}
+
+/// Longest block that goes through the part for long ones: where ranks exchange blocks, they gain by it up to twice the
+/// length; one rank that has blocks for many others copies them all, where these could read what they are to get.
+fn long_capacity(map: &Map, plan: &Plan, call: &Call<'_>) -> usize {
+    let most = match call.collective {
+        Collective::Alltoallv => 2 * NODE_BYTES_MAX,
+        _ if map.topology.size() <= 4 => NODE_BYTES_MAX,
+        _ => NODE_BYTES_MAX / 2,
+    };
+    capacity_up_to(most, map, plan, call, LONG_PART as u64)
+}
+
+fn capacity_up_to(most: usize, map: &Map, plan: &Plan, call: &Call<'_>, scratch: u64) -> usize {
     let load = Load {
         collective: call.collective,
-        bytes: match map.topology.node_count() {
-            1 => NODE_BYTES_MAX,
-            _ => ZERO_COPY_BYTES_MIN as usize,
-        },
+        bytes: most,
         unit: 1,
     };
     piece_in(scratch, map, plan, load)

@@ -57,14 +57,28 @@ const fn needed(of_channel: usize) -> usize {
 /// the caches of both cores for the one that they share. Twice a core's own cache is enough.
 const OF_RANK: usize = 2 << 20;
 
-/// Most of a node together: more does not stay in the cache that cores share.
+/// Most of a node together, beside what is for long blocks: more does not stay in the cache that cores share.
 const OF_NODE_MAX: usize = 16 << 20;
+
+/// Parts for long blocks of vector forms, which calls have in turn, at the end of rotating scratch.
+pub(super) const LONG_PARTS: usize = 2;
+
+/// How long each is: 64 KB for each of up to eight ranks.
+pub(crate) const LONG_PART: usize = 512 << 10;
 
 /// Rotating scratch of a rank in a team of `ranks` on one node, whose channels have `of_channel` bytes each: as much for
 /// all teams of so many ranks, or none.
 pub(crate) fn rotating_bytes(ranks: u32, of_channel: usize) -> usize {
     let bytes = OF_RANK.min(OF_NODE_MAX / ranks as usize / PAGE * PAGE);
-    if bytes < needed(of_channel) { 0 } else { bytes }
+    match bytes < needed(of_channel) {
+        true => 0,
+        false => bytes + long_bytes(ranks),
+    }
+}
+
+/// What of it is for long blocks: two ranks know the lengths of all that they have for each other.
+pub(super) fn long_bytes(ranks: u32) -> usize {
+    if ranks > 2 { LONG_PARTS * LONG_PART } else { 0 }
 }
 
 #[cfg(test)]
@@ -107,8 +121,9 @@ mod tests {
     #[test]
     fn large_channels_and_large_nodes_have_none() {
         assert_eq!(rotating_bytes(2, 64 << 10), 2 << 20);
-        assert_eq!(rotating_bytes(8, 64 << 10), 2 << 20);
-        assert_eq!(rotating_bytes(16, 64 << 10), 1 << 20);
+        let long = LONG_PARTS * LONG_PART;
+        assert_eq!(rotating_bytes(8, 64 << 10), (2 << 20) + long);
+        assert_eq!(rotating_bytes(16, 64 << 10), (1 << 20) + long);
         assert_eq!(rotating_bytes(64, 64 << 10), 0);
         assert_eq!(rotating_bytes(2, 1 << 20), 0);
     }

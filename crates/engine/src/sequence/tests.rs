@@ -127,7 +127,7 @@ fn parts_of_rotating_scratch_are_free_with_the_channels() {
     let of_channel = 64 << 10;
     let bytes = rotating_bytes(2, of_channel);
     let mut shadow = Shadow {
-        sequence: Sequence::new(bytes, of_channel),
+        sequence: Sequence::new(2, bytes, of_channel),
         ..Shadow::default()
     };
     let mut seed = 1u32;
@@ -149,6 +149,31 @@ fn parts_of_rotating_scratch_are_free_with_the_channels() {
             shadow.sequence.synchronised();
         }
     }
+}
+
+#[test]
+fn parts_for_long_blocks_take_turns() {
+    let of_channel = 64 << 10;
+    let mut sequence = Sequence::new(2, rotating_bytes(2, of_channel), of_channel);
+    assert_eq!(sequence.next_long(), None);
+    let bytes = rotating_bytes(4, of_channel);
+    let mut sequence = Sequence::new(4, bytes, of_channel);
+    let mut parts = Vec::new();
+    for op in 1..=2 {
+        assert!(!sequence.is_full_long());
+        sequence.next(CHANNEL);
+        parts.push(sequence.next_long().expect("there are some"));
+        assert_eq!(sequence.op(), op);
+    }
+    assert!(parts[0].start.abs_diff(parts[1].start) >= LONG_PART);
+    let end = parts.iter().map(|part| part.start + part.bytes).max();
+    assert_eq!(end, Some(bytes));
+    assert_eq!((sequence.is_full_long(), sequence.needed_long()), (true, 1));
+    sequence.all_finished(1);
+    assert!(!sequence.is_full_long());
+    sequence.next(CHANNEL);
+    assert_eq!(sequence.next_long(), Some(parts[0]));
+    assert_eq!((sequence.is_full_long(), sequence.needed_long()), (true, 2));
 }
 
 #[test]

@@ -95,7 +95,8 @@ impl State {
     pub(super) fn new(oob: Option<Box<dyn Oob>>, map: &Map) -> Self {
         let size = map.topology.size() as usize;
         let sequence = map.layout().map_or_else(Sequence::default, |layout| {
-            Sequence::new(layout.rotating_bytes as usize, layout.scratch_capacity())
+            let rotating = layout.rotating_bytes as usize;
+            Sequence::new(map.topology.size(), rotating, layout.scratch_capacity())
         });
         Self {
             sequence,
