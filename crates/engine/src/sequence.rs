@@ -278,15 +278,15 @@ impl Sequence {
         self.needed_long() > self.completed
     }
 
-    /// The part for long blocks of the call whose last operation is the latest, if there are any. All ranks take it in
-    /// each call that may have long blocks.
-    pub fn next_long(&mut self) -> Option<Part> {
-        let first = self.long_start?;
-        let index = self.long.next(self.op, 1) as usize;
-        Some(Part {
-            start: first + index * LONG_PART,
+    /// The numbers of two more operations of a call, which have its channel, and the part for long blocks that the first
+    /// of them writes to, if there are any. All ranks take them in each call of which no rank knows all lengths.
+    pub fn later_ways(&mut self) -> ([u64; 2], Option<Part>) {
+        let ops = [self.count(), self.count()];
+        let part = self.long_start.map(|first| Part {
+            start: first + self.long.next(ops[1], 1) as usize * LONG_PART,
             bytes: LONG_PART,
-        })
+        });
+        (ops, part)
     }
 
     /// The next operation, of no bytes, which needs no channel and proves nothing.

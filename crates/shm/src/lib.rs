@@ -49,7 +49,7 @@ pub use slot::EagerSlot;
 pub use wait::Doorbell;
 
 #[cfg(not(loom))]
-pub use copy::{Cma, Destination, cma_allow, copy_into_shared, copy_out_of_shared};
+pub use copy::{Cma, ScratchKind, cma_allow, copy_into_shared, copy_out_of_shared};
 #[cfg(not(loom))]
 pub use node::NodeSegment;
 #[cfg(not(loom))]

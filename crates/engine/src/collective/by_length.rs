@@ -5,9 +5,10 @@
 //! ends know which of the two it is. Where user memory cannot be reached, the ranks first agree how
 //! many pieces the longest message takes.
 
-use super::room::rotating_bytes;
+use super::room::rotating_part;
 use super::{
-    Call, Load, allocate, connect_peers, eager, finish, piece_in, prepare_pieces, scheduled,
+    Call, Load, allocate, connect_peers, copy_own, eager, finish, piece_in, prepare_pieces,
+    scheduled,
 };
 use crate::EngineError;
 use crate::choice::{ZERO_COPY_BYTES_MIN, width_by_length};
@@ -41,11 +42,18 @@ pub(super) fn run(
             state.sequence.next_eager();
         }
     }
-    let passes = longest > above;
-    if !passes && map.topology.node_count() == 1 {
-        // Who waits for a free slot or channel does not need this rank for it.
-        let allocation = (state.sequence).next(channels(map, call.collective, true));
-        later_ways(map, state, call, allocation);
+    let wanted = channels(map, call.collective, true);
+    if longest <= above {
+        match map.topology.node_count() {
+            // Who waits for a free slot or channel does not need this rank for it.
+            1 => {
+                state.sequence.next(wanted);
+                state.sequence.later_ways();
+            }
+            _ => {
+                allocate(map, state, call, wanted)?;
+            }
+        }
         return Ok(());
     }
     if let Some(longest) = long_pair(map, call) {
@@ -58,22 +66,19 @@ pub(super) fn run(
         true => long_capacity(map, plan, call).max(short),
         false => short,
     };
-    let has_long = has_between(call, short, long);
+    let through_scratch = |above, capacity| Window::Between { above, capacity };
+    let has_long = short < long && has_blocks(call, through_scratch(short, long));
     // Before the operation is counted, which others may not finish without this rank.
     if has_long && state.sequence.is_full_long() {
         super::wait_for_channel(map, state, state.sequence.needed_long())?;
     }
     // One channel: a pair has the same slot in all schedules, and uses it in one of them.
-    let allocation = allocate(map, state, call, channels(map, call.collective, true))?;
+    let allocation = allocate(map, state, call, wanted)?;
     let [in_long_part, in_place] = later_ways(map, state, call, allocation);
-    if !passes {
-        return Ok(());
-    }
     let mut move_blocks = |route, window, allocation| {
         let name = call.collective.name();
         Run::new(map, route, user(call, window), allocation).complete(state, name)
     };
-    let through_scratch = |above, capacity| Window::Between { above, capacity };
     move_blocks(&plan.route, through_scratch(above, capacity), allocation)?;
     if has_long {
         move_blocks(&plan.route, through_scratch(short, long), in_long_part)?;
@@ -88,35 +93,20 @@ fn later_ways(map: &Map, state: &mut State, call: &Call<'_>, first: Allocation) 
     if map.topology.node_count() > 1 {
         return [first; 2];
     }
-    let next_op = |state: &mut State| {
-        tag(
-            state.sequence.skip(),
-            call.collective,
-            call.root,
-            call.bytes,
-        )
-    };
-    let in_long_part = Allocation {
-        op: next_op(state),
-        rotating: state.sequence.next_long(),
+    let ([long, place], part) = state.sequence.later_ways();
+    let way = |op, rotating| Allocation {
+        op: tag(op, call.collective, call.root, call.bytes),
+        rotating,
         ..first
     };
-    let in_place = Allocation {
-        op: next_op(state),
-        ..first
-    };
-    [in_long_part, in_place]
+    [way(long, part), way(place, first.rotating)]
 }
 
-/// Whether this rank has a block of more than `above` and at most `capacity` bytes, or is to have one.
-fn has_between(call: &Call<'_>, above: usize, capacity: usize) -> bool {
-    let is_between = |side: &Side<'_>| {
-        let lengths = (0..side.count()).map(|index| side.block(index).bytes);
-        lengths
-            .into_iter()
-            .any(|bytes| above < bytes && bytes <= capacity)
-    };
-    above < capacity && (is_between(&call.send) || is_between(&call.recv))
+/// Whether this rank has a block that moves in `window`, or is to have one.
+fn has_blocks(call: &Call<'_>, window: Window) -> bool {
+    let is_moved =
+        |side: &Side<'_>| (0..side.count()).any(|index| window.of(side.block(index)).bytes > 0);
+    is_moved(&call.send) || is_moved(&call.recv)
 }
 
 /// The channels of an operation, a `whole` call or a piece of one.
@@ -125,7 +115,7 @@ fn channels(map: &Map, collective: Collective, whole: bool) -> ChannelRequest {
     let bytes = map.segment().layout().run_bytes(0, width) as usize;
     ChannelRequest {
         width,
-        rotating: rotating_bytes(map, collective, whole, bytes),
+        rotating: rotating_part(map, collective, whole, bytes),
         ..ChannelRequest::CHANNEL
     }
 }
@@ -154,12 +144,11 @@ fn long_pair(map: &Map, call: &Call<'_>) -> Option<usize> {
         0 => 0,
         _ => side.block_of(peer).bytes,
     };
-    let sends = call.collective != Collective::Gatherv || map.rank != call.root;
-    let receives = call.collective != Collective::Scatterv || map.rank != call.root;
-    let longest = match (sends, receives) {
-        (true, true) => length(&call.send).max(length(&call.recv)),
-        (true, false) => length(&call.send),
-        (false, _) => length(&call.recv),
+    // What else the root has there is its own block.
+    let longest = match call.collective {
+        Collective::Gatherv if map.rank == call.root => length(&call.recv),
+        Collective::Scatterv if map.rank == call.root => length(&call.send),
+        _ => length(&call.send).max(length(&call.recv)),
     };
     let most = match call.collective {
         Collective::Scatterv => SCATTERED_BYTES_MAX,
@@ -170,7 +159,7 @@ fn long_pair(map: &Map, call: &Call<'_>) -> Option<usize> {
         .then_some(longest)
 }
 
-/// Longest block that two ranks of a node scatter through scratch.
+/// Longest block that two ranks of a node scatter through scratch, as the table has it for even blocks.
 const SCATTERED_BYTES_MAX: usize = 512 << 10;
 
 /// Moves the blocks of two ranks, the longer of which has `longest` bytes, through scratch.
@@ -182,18 +171,9 @@ fn pair_in_pieces(
     longest: usize,
 ) -> Result<(), EngineError> {
     let moved = pieces(map, state, plan, call, longest)?;
-    if call.send.count() > 0 && call.recv.count() > 0 {
-        // Its own block may be longer than those.
-        let (offset, capacity) = (moved, usize::MAX);
-        let rest = Window::Piece { offset, capacity };
-        let own = |side: &Side<'_>| rest.of(side.block_of(map.rank.0));
-        let (from, into) = (own(&call.send), own(&call.recv));
-        if from.address != into.address {
-            let bytes = from.bytes.min(into.bytes);
-            // SAFETY: the entry's caller vouches for both.
-            unsafe { from.slice(0, bytes).copy_to(into.slice(0, bytes)) };
-        }
-    }
+    // Its own block may be longer than those.
+    // SAFETY: the entry's caller vouches for its buffers.
+    unsafe { copy_own(call, map.rank, moved) };
     Ok(())
 }
 

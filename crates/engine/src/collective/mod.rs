@@ -78,7 +78,7 @@ impl Team {
         let mut plan = state.plans.take(&self.map, key);
         let outcome = if self.map.topology.size() == 1 {
             // SAFETY: the entry's caller vouches for its buffers; one block each.
-            unsafe { single_rank(call) };
+            unsafe { copy_own(call, self.map.rank, 0) };
             Ok(())
         } else if choice::by_length(call.collective) {
             by_length::run(&self.map, state, &mut plan, call)
@@ -139,15 +139,18 @@ impl Team {
     }
 }
 
-/// A collective of one rank: its block is its own.
+/// Copies the block that `rank`, the caller, has for itself, from its byte `offset` on, unless it is in place. That is
+/// all of a collective of one rank.
 ///
 /// # Safety
 /// The call's buffers are valid for their blocks.
-unsafe fn single_rank(call: &Call<'_>) {
+unsafe fn copy_own(call: &Call<'_>, rank: Rank, offset: usize) {
     if call.send.count() == 0 || call.recv.count() == 0 {
         return;
     }
-    let (from, into) = (call.send.block(0), call.recv.block(0));
+    let capacity = usize::MAX;
+    let rest = |side: &Side<'_>| Window::Piece { offset, capacity }.of(side.block_of(rank.0));
+    let (from, into) = (rest(&call.send), rest(&call.recv));
     if from.address != into.address {
         // SAFETY: the caller vouches for both.
         unsafe { from.copy_to(into) }

@@ -148,26 +148,17 @@ fn in_ring(
     });
     let blocks = plan.route.schedule.scratch_blocks as usize;
     let bytes = blocks * block_bytes(piece, plan.parts, load.unit);
-    let rotating = match ring {
-        Ring::Channels => rotating_bytes(map, load.collective, piece == load.bytes, bytes),
-        Ring::Small => 0,
-    };
     let request = ChannelRequest {
         ring,
         width,
-        rotating,
+        rotating: rotating_part(map, load.collective, piece == load.bytes, bytes),
     };
     (request, piece)
 }
 
 /// What an operation that has `bytes` bytes of scratch, a `whole` call or a piece of one, takes of the rotating scratch:
 /// all or none.
-pub(super) fn rotating_bytes(
-    map: &Map,
-    collective: Collective,
-    whole: bool,
-    bytes: usize,
-) -> usize {
+pub(super) fn rotating_part(map: &Map, collective: Collective, whole: bool, bytes: usize) -> usize {
     let there = map.segment().layout().rotating_bytes > 0;
     match there && gains_by_rotating(collective, whole, map.has_cores) {
         true => bytes,

@@ -7,7 +7,7 @@ use crate::team::map::Map;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Buffer, Span};
-use ferrorail_shm::{Destination, NodeSegment, copy_into_shared, copy_out_of_shared};
+use ferrorail_shm::{NodeSegment, ScratchKind, copy_into_shared, copy_out_of_shared};
 
 /// Addresses of the four buffers of one run.
 pub(super) struct Spans<'a> {
@@ -158,7 +158,7 @@ impl<'a> Spans<'a> {
             unsafe {
                 match is_for_others {
                     true => self.copy_in(from, into),
-                    false if is_from_others => copy_out_of_shared(from, into, self.destination()),
+                    false if is_from_others => copy_out_of_shared(from, into, self.scratch_kind()),
                     false => from.copy_to(into),
                 }
             }
@@ -178,10 +178,10 @@ impl<'a> Spans<'a> {
 
     /// What its scratch is.
     #[inline]
-    fn destination(&self) -> Destination {
+    fn scratch_kind(&self) -> ScratchKind {
         match self.allocation.rotating {
-            Some(_) => Destination::Rotating,
-            None => Destination::Channels,
+            Some(_) => ScratchKind::Rotating,
+            None => ScratchKind::Channels,
         }
     }
 
@@ -191,7 +191,7 @@ impl<'a> Spans<'a> {
     /// As [`MemoryRange::copy_to`].
     pub unsafe fn copy_in(&self, from: MemoryRange, into: MemoryRange) {
         // SAFETY: passed on to the caller.
-        unsafe { copy_into_shared(from, into, self.destination()) }
+        unsafe { copy_into_shared(from, into, self.scratch_kind()) }
     }
 
     /// Reduces each block of `left` with that of `right` into that of `into`, which are as long as those of `Send`

@@ -155,25 +155,26 @@ fn parts_of_rotating_scratch_are_free_with_the_channels() {
 fn parts_for_long_blocks_take_turns() {
     let of_channel = 64 << 10;
     let mut sequence = Sequence::new(2, rotating_bytes(2, of_channel), of_channel);
-    assert_eq!(sequence.next_long(), None);
+    assert_eq!(sequence.later_ways(), ([1, 2], None));
     let bytes = rotating_bytes(4, of_channel);
     let mut sequence = Sequence::new(4, bytes, of_channel);
     let mut parts = Vec::new();
-    for op in 1..=2 {
+    for call in 0..2 {
         assert!(!sequence.is_full_long());
         sequence.next(CHANNEL);
-        parts.push(sequence.next_long().expect("there are some"));
-        assert_eq!(sequence.op(), op);
+        let (ops, part) = sequence.later_ways();
+        assert_eq!(ops, [3 * call + 2, 3 * call + 3]);
+        parts.push(part.expect("there are some"));
     }
     assert!(parts[0].start.abs_diff(parts[1].start) >= LONG_PART);
     let end = parts.iter().map(|part| part.start + part.bytes).max();
     assert_eq!(end, Some(bytes));
-    assert_eq!((sequence.is_full_long(), sequence.needed_long()), (true, 1));
-    sequence.all_finished(1);
+    assert_eq!((sequence.is_full_long(), sequence.needed_long()), (true, 3));
+    sequence.all_finished(3);
     assert!(!sequence.is_full_long());
     sequence.next(CHANNEL);
-    assert_eq!(sequence.next_long(), Some(parts[0]));
-    assert_eq!((sequence.is_full_long(), sequence.needed_long()), (true, 2));
+    assert_eq!(sequence.later_ways().1, Some(parts[0]));
+    assert_eq!((sequence.is_full_long(), sequence.needed_long()), (true, 6));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Copies out of shared memory that a rank on another core has just written.
 
-use super::Destination;
+use super::ScratchKind;
 use ferrorail_base::memory::MemoryRange;
 
 /// How far ahead of the copy lines are asked for.
@@ -19,8 +19,8 @@ const ASKED_BYTES_END: usize = 8 << 10;
 /// # Safety
 /// As [`MemoryRange::copy_to`].
 #[inline]
-pub unsafe fn copy_out_of_shared(from: MemoryRange, into: MemoryRange, source: Destination) {
-    if source == Destination::Channels || !(AHEAD..ASKED_BYTES_END).contains(&from.bytes) {
+pub unsafe fn copy_out_of_shared(from: MemoryRange, into: MemoryRange, kind: ScratchKind) {
+    if kind == ScratchKind::Channels || !(AHEAD..ASKED_BYTES_END).contains(&from.bytes) {
         // SAFETY: the caller vouches for both.
         return unsafe { from.copy_to(into) };
     }
@@ -65,7 +65,7 @@ mod tests {
     fn what_is_copied_is_what_was_there() {
         let source: Vec<u8> = (0..9000u32).map(|byte| (byte % 251) as u8).collect();
         for bytes in [0, 1, 1023, 1024, 1025, 4096, 5000, 8192] {
-            for kind in [Destination::Channels, Destination::Rotating] {
+            for kind in [ScratchKind::Channels, ScratchKind::Rotating] {
                 let mut target = vec![0u8; 9000];
                 let from = MemoryRange::new(source.as_ptr().wrapping_add(7), bytes);
                 let into = MemoryRange::new(target.as_mut_ptr().wrapping_add(3), bytes);

@@ -14,4 +14,4 @@ mod stores;
 
 pub use cma::{Cma, cma_allow};
 pub use loads::copy_out_of_shared;
-pub use stores::{Destination, copy_into_shared};
+pub use stores::{ScratchKind, copy_into_shared};

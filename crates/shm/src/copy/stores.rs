@@ -39,16 +39,16 @@ const RUN_INTERVALS: [u32; 2] = [6, 50];
 /// time: 55 to 65 for messages of 4 KB to 256 KB between cores of an AMD EPYC, wherever the cores are.
 const READER_PS: u32 = 60;
 
-/// Where copies go.
+/// Kinds of scratch, which differ in when their lines are written again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Destination {
+pub enum ScratchKind {
     /// Scratch of channels, which comes round after up to 32 copies.
     Channels,
     /// Rotating scratch, which comes round after 2 MB.
     Rotating,
 }
 
-impl Destination {
+impl ScratchKind {
     /// Shorter copies are ordinary ones.
     #[inline]
     const fn chosen_bytes_min(self) -> usize {
@@ -72,6 +72,7 @@ struct Choice {
 
 static OF_CHANNELS: [Choice; CLASSES] = [const { Choice::new(32) }; CLASSES];
 
+/// 2 MB are so many copies of the shortest of each class; 32 at least, as pieces are short.
 static ROTATING: [Choice; CLASSES] = [
     Choice::new(512),
     Choice::new(256),
@@ -98,11 +99,11 @@ impl Choice {
         }
     }
 
-    fn of(bytes: usize, destination: Destination) -> &'static Self {
+    fn of(bytes: usize, kind: ScratchKind) -> &'static Self {
         let class = (bytes / CHOSEN_BYTES_MIN).ilog2() as usize;
-        let choices = match destination {
-            Destination::Channels => &OF_CHANNELS,
-            Destination::Rotating => &ROTATING,
+        let choices = match kind {
+            ScratchKind::Channels => &OF_CHANNELS,
+            ScratchKind::Rotating => &ROTATING,
         };
         &choices[class.min(CLASSES - 1)]
     }
@@ -167,19 +168,19 @@ impl Choice {
 /// # Safety
 /// As [`MemoryRange::copy_to`].
 #[inline]
-pub unsafe fn copy_into_shared(from: MemoryRange, into: MemoryRange, destination: Destination) {
-    if from.bytes < destination.chosen_bytes_min() {
+pub unsafe fn copy_into_shared(from: MemoryRange, into: MemoryRange, kind: ScratchKind) {
+    if from.bytes < kind.chosen_bytes_min() {
         // SAFETY: the caller vouches for both.
         return unsafe { from.copy_to(into) };
     }
     // SAFETY: as above.
-    unsafe { copy_chosen(from, into, destination) }
+    unsafe { copy_chosen(from, into, kind) }
 }
 
 /// # Safety
 /// As [`copy_into_shared`].
-unsafe fn copy_chosen(from: MemoryRange, into: MemoryRange, destination: Destination) {
-    let choice = Choice::of(from.bytes, destination);
+unsafe fn copy_chosen(from: MemoryRange, into: MemoryRange, kind: ScratchKind) {
+    let choice = Choice::of(from.bytes, kind);
     let (stores, timed) = choice.next();
     let start = timed.then(Instant::now);
     match stores {
