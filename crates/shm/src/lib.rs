@@ -25,6 +25,7 @@
 
 pub mod flags;
 pub mod layout;
+mod prefetch;
 pub mod ring;
 pub mod slot;
 pub mod wait;

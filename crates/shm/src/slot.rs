@@ -7,10 +7,15 @@
 //! Protocol: operations use a rank's slots in turn, and a slot is written again only after all ranks
 //! finished reading what it held.
 
+use crate::prefetch;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 
 /// Words of 33 cache lines but for the flag.
 const WORDS: usize = 33 * 8 - 1;
+
+/// Longest payload for which lines are asked for ahead. Those of longer ones follow one another fast enough, and
+/// many requests at once hold up what the caller writes next.
+const ASKED_BYTES_MAX: usize = 120;
 
 /// Payload from which on `memcpy` is faster than a loop over words.
 const LONG: usize = 256;
@@ -85,6 +90,16 @@ impl EagerSlot {
     #[inline]
     pub fn announce(&self, value: u64) {
         self.value.store(value, Ordering::Release);
+    }
+
+    /// Says that the caller will soon publish some `bytes` bytes here: who has read what was there before has the
+    /// lines in its cache, and the first store would wait for them.
+    #[inline]
+    pub fn prepare(&self, bytes: usize) {
+        if bytes <= ASKED_BYTES_MAX && cfg!(not(loom)) {
+            let flag = size_of::<AtomicU64>();
+            prefetch::to_write((&raw const *self).cast(), flag + bytes);
+        }
     }
 
     /// If `value` has been published, copies `out.len()` bytes of its payload; else leaves `out`.

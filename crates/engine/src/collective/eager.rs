@@ -17,7 +17,11 @@ use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, place};
+use ferrorail_shm::{EAGER_SLOTS, EagerSlot};
 use std::mem::MaybeUninit;
+
+/// How many operations ahead of a slot's use its lines are asked for.
+const SLOTS_AHEAD: u32 = 2;
 
 /// A block out of a slot. Operations that a program defined expect it to be aligned.
 #[repr(C, align(64))]
@@ -144,7 +148,7 @@ impl Exchange<'_> {
         };
         let segment = self.map.segment();
         let slot = segment.eager_slot(self.map.node_rank, self.slot);
-        let mut any = false;
+        let (mut any, mut end) = (false, 0);
         for index in 0..side.count() {
             let block = side.block(index);
             if self.takes_part(block) {
@@ -153,13 +157,24 @@ impl Exchange<'_> {
                     let at = self.offset(self.map.rank.0, index);
                     // SAFETY: the caller vouches for the block.
                     unsafe { slot.write(at, block.as_ptr(), block.bytes) };
+                    end = at + block.bytes;
                 }
             }
         }
         if any {
-            slot.announce(self.op);
-            segment.doorbell().ring();
+            self.announce(slot, end);
         }
+    }
+
+    /// Publishes the `bytes` bytes that were written to `slot`, and has the lines of a later one here when they are
+    /// written. Not of the next: who waits for that already would take them back.
+    #[inline]
+    fn announce(&self, slot: &EagerSlot, bytes: usize) {
+        slot.announce(self.op);
+        let segment = self.map.segment();
+        segment.doorbell().ring();
+        let later = (self.slot + SLOTS_AHEAD) % EAGER_SLOTS;
+        segment.eager_slot(self.map.node_rank, later).prepare(bytes);
     }
 
     /// The block that each publisher has for this rank.
@@ -261,8 +276,7 @@ impl Exchange<'_> {
         let slot = segment.eager_slot(self.map.node_rank, self.slot);
         // SAFETY: the caller's contract.
         unsafe { slot.write(0, block.as_ptr(), block.bytes) };
-        slot.announce(self.op);
-        segment.doorbell().ring();
+        self.announce(slot, block.bytes);
     }
 
     /// Waits for the contribution of `rank` and copies what it has for this one.

@@ -1,6 +1,7 @@
 //! Copies out of shared memory that a rank on another core has just written.
 
 use super::ScratchKind;
+use crate::prefetch;
 use ferrorail_base::memory::MemoryRange;
 
 /// How far ahead of the copy lines are asked for.
@@ -31,12 +32,12 @@ pub unsafe fn copy_out_of_shared(from: MemoryRange, into: MemoryRange, kind: Scr
 /// # Safety
 /// As [`copy_out_of_shared`].
 unsafe fn copy_ahead(from: MemoryRange, into: MemoryRange) {
-    prefetch(from.slice(0, AHEAD));
+    prefetch_lines(from.slice(0, AHEAD));
     let mut at = 0;
     while at < from.bytes {
         let bytes = AHEAD.min(from.bytes - at);
         let next = at + bytes;
-        prefetch(from.slice(next, AHEAD.min(from.bytes - next)));
+        prefetch_lines(from.slice(next, AHEAD.min(from.bytes - next)));
         // SAFETY: parts of ranges for which the caller vouches.
         unsafe { from.slice(at, bytes).copy_to(into.slice(at, bytes)) };
         at = next;
@@ -44,18 +45,9 @@ unsafe fn copy_ahead(from: MemoryRange, into: MemoryRange) {
 }
 
 /// Asks for the lines of `range`.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-fn prefetch(range: MemoryRange) {
-    use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    for line in (0..range.bytes).step_by(64) {
-        // SAFETY: a prefetch is a hint that may name any address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(range.as_ptr().wrapping_add(line).cast()) };
-    }
+fn prefetch_lines(range: MemoryRange) {
+    prefetch::to_read(range.as_ptr(), range.bytes);
 }
-
-/// Elsewhere the processor does it alone.
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-fn prefetch(_range: MemoryRange) {}
 
 #[cfg(test)]
 mod tests {

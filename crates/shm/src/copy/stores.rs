@@ -15,10 +15,10 @@ use ferrorail_base::sync::{AtomicU32, Ordering};
 use std::time::Instant;
 
 /// Shorter copies are always ordinary ones.
-const CHOSEN_BYTES_MIN: usize = 4 << 10;
+const CHOSEN_BYTES_MIN: usize = 2 << 10;
 
 /// Lengths from one power of two to the next are timed together, the last without an end.
-const CLASSES: usize = 6;
+const CLASSES: usize = 7;
 
 /// A copy in so many is timed.
 const TIMED_INTERVAL: u32 = 8;
@@ -53,7 +53,7 @@ impl ScratchKind {
     #[inline]
     const fn chosen_bytes_min(self) -> usize {
         match self {
-            Self::Channels => 2 * CHOSEN_BYTES_MIN,
+            Self::Channels => 4 * CHOSEN_BYTES_MIN,
             Self::Rotating => CHOSEN_BYTES_MIN,
         }
     }
@@ -74,6 +74,7 @@ static OF_CHANNELS: [Choice; CLASSES] = [const { Choice::new(32) }; CLASSES];
 
 /// 2 MB are so many copies of the shortest of each class; 32 at least, as pieces are short.
 static ROTATING: [Choice; CLASSES] = [
+    Choice::new(1024),
     Choice::new(512),
     Choice::new(256),
     Choice::new(128),

@@ -1,0 +1,41 @@
+//! Asking for cache lines before they are used. On processors other than x86-64 nothing is asked for.
+
+use crate::layout::LINE;
+
+/// Asks for the lines of `bytes` bytes at `address`, to read them.
+#[cfg(not(loom))]
+#[inline]
+pub(crate) fn to_read(address: *const u8, bytes: usize) {
+    lines(address, bytes, |_line| {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a prefetch is a hint that may name any address.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(_line.cast());
+        }
+    });
+}
+
+/// Asks for the lines of `bytes` bytes at `address`, to write them: other cores lose theirs.
+#[inline]
+pub(crate) fn to_write(address: *const u8, bytes: usize) {
+    lines(address, bytes, |_line| {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // The intrinsic becomes an ordinary prefetch unless all is compiled for processors that have this one, which
+        // those of 64 bits that do not take for no operation.
+        // SAFETY: a prefetch is a hint that may name any address; it changes nothing but caches.
+        unsafe {
+            std::arch::asm!(
+                "prefetchw [{}]", in(reg) _line,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+    });
+}
+
+#[inline]
+fn lines(address: *const u8, bytes: usize, ask: impl Fn(*const u8)) {
+    for offset in (0..bytes).step_by(LINE) {
+        ask(address.wrapping_add(offset));
+    }
+}
