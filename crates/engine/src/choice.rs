@@ -147,12 +147,13 @@ pub struct Widths {
     pub pieces: u32,
 }
 
-/// Those of operations of `collective` in a team on `nodes` nodes, whose ranks have a core each or not. Operations that
-/// wait for every rank anyway need no more than two operations' room; others run ahead in the rest, and are faster in
-/// pieces. So are all on one node, as long as pieces stay in the caches; where ranks share cores each piece takes as
-/// many context switches as the whole.
-pub fn widths(collective: Collective, nodes: u32, has_cores: bool) -> Widths {
-    let most = match collective.synchronising() && (nodes > 1 || !has_cores) {
+/// Those of operations of `collective` in a team on `nodes` nodes, whose ranks have a core each or not, and which
+/// `rotates` through scratch beside the channels or does not. Operations that wait for every rank anyway need no more than
+/// two operations' room; others run ahead in the rest, and are faster in pieces. So are all on one node, as long as
+/// pieces stay in the caches; where ranks share cores each piece takes as many context switches as the whole.
+pub fn widths(collective: Collective, nodes: u32, has_cores: bool, rotates: bool) -> Widths {
+    let waits = collective.synchronising();
+    let most = match waits && nodes > 1 || (waits || rotates) && !has_cores {
         true => CHANNELS / 2,
         false => 1,
     };
@@ -187,7 +188,7 @@ pub fn piece_bytes(
         let scratch = scratch * u64::from(width);
         cost::piece_bytes(algorithm, shape.ranks, bytes, scratch_blocks, scratch)
     };
-    fit(widths(collective, shape.nodes, true), bytes, piece).1
+    fit(widths(collective, shape.nodes, true, false), bytes, piece).1
 }
 
 /// Where messages of `choice` land in blocks of `bytes`: what a node gathers on its way to user memory has

@@ -6,7 +6,7 @@ use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
 use ferrorail_shm::EAGER_SLOTS;
 use rotation::{LONG_PARTS, Rotation, long_bytes};
 
-pub(crate) use rotation::{LONG_PART, rotating_bytes};
+pub(crate) use rotation::{LONG_PART, rotating_bytes, rotating_share};
 
 mod rotation;
 
@@ -150,11 +150,11 @@ pub(crate) struct Allocation {
 }
 
 impl Sequence {
-    /// Of a team of `ranks` with so much rotating scratch for each, and so much scratch for each channel of it.
-    pub fn new(ranks: u32, rotating: usize, of_channel: usize) -> Self {
+    /// Of a team of `ranks` with so much rotating scratch for each.
+    pub fn new(ranks: u32, rotating: usize) -> Self {
         let bytes = rotating.saturating_sub(long_bytes(ranks));
         Self {
-            rotation: Rotation::new(bytes, of_channel),
+            rotation: Rotation::new(bytes),
             long_start: (bytes < rotating).then_some(bytes),
             ..Self::default()
         }

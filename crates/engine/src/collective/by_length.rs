@@ -5,7 +5,7 @@
 //! ends know which of the two it is. Where user memory cannot be reached, the ranks first agree how
 //! many pieces the longest message takes.
 
-use super::room::rotating_part;
+use super::room::{rotates, scratch_of};
 use super::{
     Call, Load, allocate, connect_peers, copy_own, eager, finish, piece_in, prepare_pieces,
     scheduled,
@@ -42,7 +42,7 @@ pub(super) fn run(
             state.sequence.next_eager();
         }
     }
-    let wanted = channels(map, call.collective, true);
+    let wanted = channels(map, call.collective);
     if longest <= above {
         match map.topology.node_count() {
             // Who waits for a free slot or channel does not need this rank for it.
@@ -59,7 +59,7 @@ pub(super) fn run(
     if let Some(longest) = long_pair(map, call) {
         return pair_in_pieces(map, state, plan, call, longest);
     }
-    let capacity = capacity(map, plan, call, scratch_bytes(map));
+    let capacity = capacity(map, plan, call, scratch_bytes(map, call.collective));
     // Little scratch has less room than the flags' cache lines.
     let short = capacity.max(above);
     let long = match state.sequence.has_long_parts() {
@@ -109,13 +109,13 @@ fn has_blocks(call: &Call<'_>, window: Window) -> bool {
     is_moved(&call.send) || is_moved(&call.recv)
 }
 
-/// The channels of an operation, a `whole` call or a piece of one.
-fn channels(map: &Map, collective: Collective, whole: bool) -> ChannelRequest {
+/// The channels of an operation.
+fn channels(map: &Map, collective: Collective) -> ChannelRequest {
     let width = width(map);
-    let bytes = map.segment().layout().run_bytes(0, width) as usize;
+    let bytes = scratch_of(map, collective, width) as usize;
     ChannelRequest {
         width,
-        rotating: rotating_part(map, collective, whole, bytes),
+        rotating: if rotates(map, collective) { bytes } else { 0 },
         ..ChannelRequest::CHANNEL
     }
 }
@@ -125,8 +125,8 @@ fn width(map: &Map) -> u32 {
 }
 
 /// Scratch of a rank for an operation, beside the RTRs that rails read there.
-fn scratch_bytes(map: &Map) -> u64 {
-    let all = map.segment().layout().run_bytes(0, width(map));
+fn scratch_bytes(map: &Map, collective: Collective) -> u64 {
+    let all = scratch_of(map, collective, width(map));
     match map.topology.node_count() {
         1 => all,
         _ => beside_cells(all as usize, map.topology.size()) as u64,
@@ -197,10 +197,10 @@ fn pieces(
     longest: usize,
 ) -> Result<usize, EngineError> {
     let channels = match map.topology.node_count() {
-        1 => channels(map, call.collective, false),
+        1 => channels(map, call.collective),
         _ => ChannelRequest::CHANNEL,
     };
-    let scratch = map.segment().layout().run_bytes(0, channels.width);
+    let scratch = scratch_of(map, call.collective, channels.width);
     let capacity = capacity(map, plan, call, scratch);
     if capacity < longest {
         prepare_pieces(map, state)?;

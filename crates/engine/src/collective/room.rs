@@ -4,7 +4,7 @@ use super::Call;
 use crate::choice::{self, Widths};
 use crate::plan::{Plan, PlanKey, Room};
 use crate::run::{block_bytes, reserved_bytes};
-use crate::sequence::{ChannelRequest, Ring};
+use crate::sequence::{ChannelRequest, Ring, rotating_share};
 use crate::team::map::{CHANNELS, Map, SMALL_CHANNELS};
 use crate::{EngineError, Team};
 use ferrorail_base::Rank;
@@ -127,7 +127,9 @@ fn capacity(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
 
 /// As [`capacity`], without small channels.
 fn whole_channels(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
-    let widths = choice::widths(load.collective, map.topology.node_count(), map.has_cores);
+    let nodes = map.topology.node_count();
+    let rotates = rotates(map, load.collective);
+    let widths = choice::widths(load.collective, nodes, map.has_cores, rotates);
     in_ring(map, plan, load, (Ring::Channels, 0, widths))
 }
 
@@ -144,40 +146,53 @@ fn in_ring(
         Ring::Small => 0,
     };
     let (width, piece) = choice::fit(widths, load.bytes, |width| {
-        piece_in(layout.run_bytes(first, width) - reserved, map, plan, load)
+        let scratch = match ring {
+            Ring::Channels => scratch_of(map, load.collective, width),
+            Ring::Small => layout.run_bytes(first, width),
+        };
+        piece_in(scratch - reserved, map, plan, load)
     });
     let blocks = plan.route.schedule.scratch_blocks as usize;
     let bytes = blocks * block_bytes(piece, plan.parts, load.unit);
     let request = ChannelRequest {
         ring,
         width,
-        rotating: rotating_part(map, load.collective, piece == load.bytes, bytes),
+        rotating: if rotates(map, load.collective) {
+            bytes
+        } else {
+            0
+        },
     };
     (request, piece)
 }
 
-/// What an operation that has `bytes` bytes of scratch, a `whole` call or a piece of one, takes of the rotating scratch:
-/// all or none.
-pub(super) fn rotating_part(map: &Map, collective: Collective, whole: bool, bytes: usize) -> usize {
-    let there = map.segment().layout().rotating_bytes > 0;
-    match there && gains_by_rotating(collective, whole, map.has_cores) {
-        true => bytes,
-        false => 0,
-    }
-}
-
-/// Whether an operation is faster in rotating scratch. Those of an exchange write to lines that they have read
-/// themselves, and readers that share the writer's core find there what it has just written.
-fn gains_by_rotating(collective: Collective, whole: bool, has_cores: bool) -> bool {
-    match collective {
+/// Whether an operation takes rotating scratch instead of its channels'. Those of an exchange write to lines that they
+/// have read themselves, and of ranks that share a core the next one finds in its cache what the one before has written.
+pub(super) fn rotates(map: &Map, collective: Collective) -> bool {
+    let gains = match collective {
         Collective::Bcast
         | Collective::Gather
         | Collective::Gatherv
         | Collective::Reduce
         | Collective::Scatter
-        | Collective::Scatterv => whole || has_cores,
-        Collective::Scan | Collective::Exscan => has_cores,
+        | Collective::Scatterv => true,
+        Collective::Scan | Collective::Exscan => map.has_cores,
         _ => false,
+    };
+    gains && map.segment().layout().rotating_bytes > 0
+}
+
+/// Scratch of a rank for an operation of `collective` that takes `width` channels. Where ranks share cores it is as much
+/// of the rotating scratch as may be, since each piece takes context switches; else what channels have, so that pieces
+/// stay in the cores' caches.
+pub(super) fn scratch_of(map: &Map, collective: Collective, width: u32) -> u64 {
+    let layout = map.segment().layout();
+    match rotates(map, collective) && !map.has_cores {
+        true => {
+            let share = rotating_share(map.topology.size(), layout.rotating_bytes as usize);
+            u64::from(width) * share as u64
+        }
+        false => layout.run_bytes(0, width),
     }
 }
 

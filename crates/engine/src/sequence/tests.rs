@@ -124,10 +124,10 @@ fn widths_may_change_from_one_operation_to_the_next() {
 
 #[test]
 fn parts_of_rotating_scratch_are_free_with_the_channels() {
-    let of_channel = 64 << 10;
-    let bytes = rotating_bytes(2, of_channel);
+    let bytes = rotating_bytes(2, 64 << 10);
+    let share = rotating_share(2, bytes);
     let mut shadow = Shadow {
-        sequence: Sequence::new(2, bytes, of_channel),
+        sequence: Sequence::new(2, bytes),
         ..Shadow::default()
     };
     let mut seed = 1u32;
@@ -136,8 +136,8 @@ fn parts_of_rotating_scratch_are_free_with_the_channels() {
         let width = 1 << ((seed >> 8) % 3);
         let rotating = match seed >> 30 {
             0 => 0,
-            1 => width as usize * of_channel,
-            _ => 1 + (seed >> 12) as usize % (width as usize * of_channel),
+            1 => width as usize * share,
+            _ => 1 + (seed >> 12) as usize % (width as usize * share),
         };
         let allocation = shadow.next(ChannelRequest {
             width,
@@ -154,10 +154,10 @@ fn parts_of_rotating_scratch_are_free_with_the_channels() {
 #[test]
 fn parts_for_long_blocks_take_turns() {
     let of_channel = 64 << 10;
-    let mut sequence = Sequence::new(2, rotating_bytes(2, of_channel), of_channel);
+    let mut sequence = Sequence::new(2, rotating_bytes(2, of_channel));
     assert_eq!(sequence.later_ways(), ([1, 2], None));
     let bytes = rotating_bytes(4, of_channel);
-    let mut sequence = Sequence::new(4, bytes, of_channel);
+    let mut sequence = Sequence::new(4, bytes);
     let mut parts = Vec::new();
     for call in 0..2 {
         assert!(!sequence.is_full_long());

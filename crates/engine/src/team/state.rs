@@ -96,7 +96,7 @@ impl State {
         let size = map.topology.size() as usize;
         let sequence = map.layout().map_or_else(Sequence::default, |layout| {
             let rotating = layout.rotating_bytes as usize;
-            Sequence::new(map.topology.size(), rotating, layout.scratch_capacity())
+            Sequence::new(map.topology.size(), rotating)
         });
         Self {
             sequence,
