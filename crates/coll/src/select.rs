@@ -48,6 +48,8 @@ pub struct Query {
     pub nodes: u32,
     /// Ranks of its largest node.
     pub node_size_max: u32,
+    /// 1 if each rank has a core of its own, 2 if not.
+    pub ranks_per_core: u32,
     /// Rails in use.
     pub rails: u8,
     /// k.
@@ -72,6 +74,7 @@ impl Query {
             self.ranks.into(),
             self.nodes.into(),
             self.node_size_max.into(),
+            self.ranks_per_core.into(),
             self.rails.into(),
             self.ports.into(),
         ]

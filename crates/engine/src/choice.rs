@@ -238,6 +238,7 @@ mod tests {
         ranks: 8,
         nodes: 4,
         node_size_max: 2,
+        ranks_per_core: 1,
         rails: 2,
         ports: 2,
         zero_copy: true,

@@ -256,6 +256,7 @@ impl<'a> Imagined<'a> {
                 },
                 rails,
                 ports: asked.ports.or(settings.ports).unwrap_or(rails),
+                ranks_per_core: 1,
                 leaders: settings.leaders,
                 zero_copy: settings.zero_copy.unwrap_or(true),
                 multicast: settings.multicast,

@@ -326,6 +326,7 @@ fn selector(map: &Map, multicast: bool) -> Selector<'_> {
         },
         rails: map.rail_count(),
         ports: settings.ports.unwrap_or_else(|| map.rail_count()),
+        ranks_per_core: if map.has_cores { 1 } else { 2 },
         leaders: settings.leaders,
         zero_copy: map.zero_copy,
         multicast: multicast && settings.multicast,

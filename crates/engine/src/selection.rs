@@ -15,6 +15,8 @@ pub(crate) struct Selector<'a> {
     pub rails: u8,
     /// k of the multi-port algorithms.
     pub ports: u8,
+    /// 1 if each rank has a core of its own, 2 if not.
+    pub ranks_per_core: u32,
     /// `FERRORAIL_LEADERS`.
     pub leaders: Option<u8>,
     /// Whether puts may land in user memory.
@@ -43,6 +45,7 @@ impl Selector<'_> {
             ranks: self.topology.size(),
             nodes: self.topology.node_count(),
             node_size_max: self.topology.node_size_max(),
+            ranks_per_core: self.ranks_per_core,
             rails: self.rails,
             ports: self.ports,
             zero_copy: self.zero_copy,

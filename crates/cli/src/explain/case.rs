@@ -38,6 +38,7 @@ pub struct Case {
     multicast: bool,
     /// Whether every rank may connect to every other.
     all_pairs: bool,
+    ranks_per_core: u32,
     leaders: Option<u8>,
 }
 
@@ -89,6 +90,7 @@ impl Case {
             zero_copy_setting: settings.zero_copy,
             multicast: settings.multicast,
             all_pairs,
+            ranks_per_core: args.ranks_per_core,
             leaders: settings.leaders,
         })
     }
@@ -109,6 +111,7 @@ impl Case {
             ranks: self.shape.ranks,
             nodes: self.shape.nodes,
             node_size_max: self.shape.node_size,
+            ranks_per_core: self.ranks_per_core,
             rails: self.shape.rails,
             ports: self.shape.ports,
             zero_copy: self.zero_copy,

@@ -48,6 +48,9 @@ pub struct Rule {
     /// Ranks of its largest node.
     #[serde(default, skip_serializing_if = "Limits::is_any")]
     pub node_size: Limits,
+    /// 1 for teams whose ranks have a core each, 2 for others.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub ranks_per_core: Limits,
     /// Rails.
     #[serde(default, skip_serializing_if = "Limits::is_any")]
     pub rails: Limits,
@@ -69,6 +72,7 @@ impl fmt::Display for Rule {
             ("ranks", self.ranks),
             ("nodes", self.nodes),
             ("node size", self.node_size),
+            ("ranks per core", self.ranks_per_core),
             ("rails", self.rails),
             ("ports", self.ports),
         ];
@@ -89,10 +93,10 @@ impl fmt::Display for Rule {
 }
 
 /// Dimensions of a query, zero-copy apart.
-pub(super) const DIMENSIONS: usize = 6;
+pub(super) const DIMENSIONS: usize = 7;
 
 /// Least value of each dimension that a query can have.
-const LEAST: [u64; DIMENSIONS] = [0, 1, 1, 1, 1, 1];
+const LEAST: [u64; DIMENSIONS] = [0, 1, 1, 1, 1, 1, 1];
 
 impl Rule {
     /// The box of queries that match.
@@ -102,6 +106,7 @@ impl Rule {
             self.ranks,
             self.nodes,
             self.node_size,
+            self.ranks_per_core,
             self.rails,
             self.ports,
         ];

@@ -11,6 +11,7 @@ const QUERY: Query = Query {
     ranks: 16,
     nodes: 4,
     node_size_max: 4,
+    ranks_per_core: 1,
     rails: 2,
     ports: 2,
     zero_copy: true,
@@ -263,6 +264,23 @@ fn operations_that_do_not_commute_get_an_algorithm_in_rank_order() {
     );
     let rule = r#"{"collective": "reduce", "algorithm": "smp_knomial", "protocol": "eager"}"#;
     assert!(error(rule).contains("rank order on every team"));
+}
+
+#[test]
+fn ranks_that_share_cores_have_rules_of_their_own() {
+    let of = |ranks_per_core| {
+        chosen(Query {
+            collective: Collective::Scatter,
+            bytes: 256 << 10,
+            ranks: 4,
+            nodes: 1,
+            node_size_max: 4,
+            ranks_per_core,
+            ..QUERY
+        })
+    };
+    assert_eq!(of(1), ("direct", Protocol::Rendezvous));
+    assert_eq!(of(2), ("smp_direct", Protocol::Eager));
 }
 
 #[test]
