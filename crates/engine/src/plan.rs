@@ -79,6 +79,8 @@ pub(crate) struct Plan {
     pub eager: Option<Form>,
     /// The room of the last call: programs make many calls of one size.
     pub room: Option<Room>,
+    /// Of a vector form of which no rank knows all lengths, after the first call.
+    pub lengths: Option<Lengths>,
     calls: u64,
     bytes: u64,
     /// Operations that ran the schedule: none for an eager call, one for each piece of another.
@@ -93,6 +95,16 @@ pub(crate) struct Room {
     pub unit: usize,
     pub channels: ChannelRequest,
     pub piece: usize,
+}
+
+/// Which way blocks go of which no rank knows all lengths, and the channels of an operation on them.
+#[derive(Clone, Copy)]
+pub(crate) struct Lengths {
+    pub channels: ChannelRequest,
+    /// Longest block that goes through scratch.
+    pub short: usize,
+    /// Longest block that goes through the part for long blocks.
+    pub long: usize,
 }
 
 /// A schedule and what it needs of the user's memory.
@@ -228,6 +240,7 @@ impl Plan {
                 (on_one_node && pays).then(|| form(collective))
             },
             room: None,
+            lengths: None,
             calls: 0,
             bytes: 0,
             runs: 0,

@@ -57,6 +57,16 @@ impl Reducer<'_> {
     /// Combines the `into.bytes` bytes of whole elements of `left` and `right` into `into`.
     ///
     /// # Errors
+    /// Elements of `bytes` bytes. Their length is a power of two but for types of the program and pairs, and a division
+    /// takes a tenth of the time of a short call.
+    #[inline]
+    fn elements(&self, bytes: usize) -> usize {
+        match self.element_bytes.is_power_of_two() {
+            true => bytes >> self.element_bytes.trailing_zeros(),
+            false => bytes / self.element_bytes,
+        }
+    }
+
     /// As [`LocalReduction::combine`].
     ///
     /// # Safety
@@ -68,7 +78,7 @@ impl Reducer<'_> {
         right: *const u8,
         into: MemoryRange,
     ) -> Result<(), EngineError> {
-        let elements = into.bytes / self.element_bytes;
+        let elements = self.elements(into.bytes);
         debug_assert_eq!(
             elements * self.element_bytes,
             into.bytes,

@@ -93,7 +93,10 @@ impl<const ENTRIES: usize> Entries<ENTRIES> {
     #[inline]
     fn reach(&self, width: u32) -> usize {
         let width = width as usize;
-        (self.uses + 1).next_multiple_of(width) + width - 1 - self.uses
+        debug_assert!(width.is_power_of_two(), "a width is a power of two");
+        // A division takes as long as all the rest.
+        let first = (self.uses + width) & !(width - 1);
+        first + width - 1 - self.uses
     }
 
     /// The operation that used last what the next `width` adjacent entries will use.

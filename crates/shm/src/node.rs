@@ -128,6 +128,13 @@ impl NodeSegment {
         self.segment.word(self.layout.completed_watermark())
     }
 
+    /// `r`'s eager slots, of which there are some.
+    #[inline]
+    pub fn eager_slots(&self, r: NodeRank) -> &[EagerSlot] {
+        let first = self.starts.eager_slot(&self.layout, r, 0);
+        self.segment.cells(first, self.layout.eager_slots as usize)
+    }
+
     /// `r`'s eager slot number `index`.
     #[inline]
     pub fn eager_slot(&self, r: NodeRank, index: u32) -> &EagerSlot {

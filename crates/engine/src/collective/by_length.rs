@@ -12,7 +12,7 @@ use super::{
 };
 use crate::EngineError;
 use crate::choice::{ZERO_COPY_BYTES_MIN, width_by_length};
-use crate::plan::{Plan, PlanKey};
+use crate::plan::{Lengths, Plan, PlanKey};
 use crate::run::{Run, Side, UserBuffers, Window, beside_cells};
 use crate::sequence::{Allocation, ChannelRequest, LONG_PART};
 use crate::tag::tag;
@@ -28,8 +28,12 @@ pub(super) fn run(
 ) -> Result<(), EngineError> {
     connect_peers(map, state, plan, call)?;
     plan.runs += 1;
+    let lengths = match plan.lengths {
+        Some(lengths) => lengths,
+        None => *plan.lengths.insert(lengths(map, plan, call.collective)),
+    };
     let Some(large) = &plan.large else {
-        return in_pieces(map, state, plan, call);
+        return in_pieces(map, state, plan, call, lengths);
     };
     let longest = call.send.longest().max(call.recv.longest());
     let mut above = 0;
@@ -42,7 +46,7 @@ pub(super) fn run(
             state.sequence.next_eager();
         }
     }
-    let wanted = channels(map, call.collective);
+    let wanted = lengths.channels;
     if longest <= above {
         match map.topology.node_count() {
             // Who waits for a free slot or channel does not need this rank for it.
@@ -57,13 +61,12 @@ pub(super) fn run(
         return Ok(());
     }
     if let Some(longest) = long_pair(map, call) {
-        return pair_in_pieces(map, state, plan, call, longest);
+        return pair_in_pieces(map, state, plan, call, (longest, lengths));
     }
-    let capacity = capacity(map, plan, call, scratch_bytes(map, call.collective));
     // Little scratch has less room than the flags' cache lines.
-    let short = capacity.max(above);
+    let short = lengths.short.max(above);
     let long = match state.sequence.has_long_parts() {
-        true => long_capacity(map, plan, call).max(short),
+        true => lengths.long.max(short),
         false => short,
     };
     let through_scratch = |above, capacity| Window::Between { above, capacity };
@@ -79,7 +82,11 @@ pub(super) fn run(
         let name = call.collective.name();
         Run::new(map, route, user(call, window), allocation).complete(state, name)
     };
-    move_blocks(&plan.route, through_scratch(above, capacity), allocation)?;
+    move_blocks(
+        &plan.route,
+        through_scratch(above, lengths.short),
+        allocation,
+    )?;
     if has_long {
         move_blocks(&plan.route, through_scratch(short, long), in_long_part)?;
     }
@@ -109,27 +116,47 @@ fn has_blocks(call: &Call<'_>, window: Window) -> bool {
     is_moved(&call.send) || is_moved(&call.recv)
 }
 
-/// The channels of an operation.
-fn channels(map: &Map, collective: Collective) -> ChannelRequest {
-    let width = width(map);
-    let bytes = scratch_of(map, collective, width) as usize;
-    ChannelRequest {
-        width,
-        rotating: if rotates(map, collective) { bytes } else { 0 },
-        ..ChannelRequest::CHANNEL
-    }
-}
-
-fn width(map: &Map) -> u32 {
-    width_by_length(map.topology.size(), map.topology.node_count())
-}
-
-/// Scratch of a rank for an operation, beside the RTRs that rails read there.
-fn scratch_bytes(map: &Map, collective: Collective) -> u64 {
-    let all = scratch_of(map, collective, width(map));
-    match map.topology.node_count() {
-        1 => all,
-        _ => beside_cells(all as usize, map.topology.size()) as u64,
+/// Which way blocks go in calls of `plan`, which are calls of `collective`.
+#[cold]
+fn lengths(map: &Map, plan: &Plan, collective: Collective) -> Lengths {
+    let (ranks, nodes) = (map.topology.size(), map.topology.node_count());
+    let width = width_by_length(ranks, nodes);
+    let all = scratch_of(map, collective, width);
+    let (scratch, most) = match nodes {
+        1 => (all, NODE_BYTES_MAX),
+        // Rails read RTRs in the rest.
+        _ => (
+            beside_cells(all as usize, ranks) as u64,
+            ZERO_COPY_BYTES_MIN as usize,
+        ),
+    };
+    // Where ranks exchange blocks, they gain by parts for long ones up to twice the length; one rank that has blocks for
+    // many others copies them all, where these could read what they are to get.
+    let most_long = match collective {
+        Collective::Alltoallv => 2 * NODE_BYTES_MAX,
+        _ if ranks <= 4 => NODE_BYTES_MAX,
+        _ => NODE_BYTES_MAX / 2,
+    };
+    let up_to = |bytes, scratch| {
+        let load = Load {
+            collective,
+            bytes,
+            unit: 1,
+        };
+        piece_in(scratch, map, plan, load)
+    };
+    Lengths {
+        channels: ChannelRequest {
+            width,
+            rotating: if rotates(map, collective) {
+                all as usize
+            } else {
+                0
+            },
+            ..ChannelRequest::CHANNEL
+        },
+        short: up_to(most, scratch),
+        long: up_to(most_long, LONG_PART as u64),
     }
 }
 
@@ -168,9 +195,9 @@ fn pair_in_pieces(
     state: &mut State,
     plan: &Plan,
     call: &Call<'_>,
-    longest: usize,
+    (longest, lengths): (usize, Lengths),
 ) -> Result<(), EngineError> {
-    let moved = pieces(map, state, plan, call, longest)?;
+    let moved = pieces(map, state, plan, call, (longest, lengths))?;
     // Its own block may be longer than those.
     // SAFETY: the entry's caller vouches for its buffers.
     unsafe { copy_own(call, map.rank, moved) };
@@ -183,9 +210,10 @@ fn in_pieces(
     state: &mut State,
     plan: &Plan,
     call: &Call<'_>,
+    lengths: Lengths,
 ) -> Result<(), EngineError> {
     let longest = longest(map, state, call)?;
-    pieces(map, state, plan, call, longest).map(|_| ())
+    pieces(map, state, plan, call, (longest, lengths)).map(|_| ())
 }
 
 /// Moves blocks of up to `longest` bytes in pieces; returns how many bytes of each were.
@@ -194,20 +222,15 @@ fn pieces(
     state: &mut State,
     plan: &Plan,
     call: &Call<'_>,
-    longest: usize,
+    (longest, lengths): (usize, Lengths),
 ) -> Result<usize, EngineError> {
-    let channels = match map.topology.node_count() {
-        1 => channels(map, call.collective),
-        _ => ChannelRequest::CHANNEL,
-    };
-    let scratch = scratch_of(map, call.collective, channels.width);
-    let capacity = capacity(map, plan, call, scratch);
+    let capacity = lengths.short;
     if capacity < longest {
         prepare_pieces(map, state)?;
     }
     let mut offset = 0;
     while offset < longest {
-        let allocation = allocate(map, state, call, channels)?;
+        let allocation = allocate(map, state, call, lengths.channels)?;
         let piece = user(call, Window::Piece { offset, capacity });
         Run::new(map, &plan.route, piece, allocation).complete(state, call.collective.name())?;
         finish(map, state);
@@ -218,35 +241,6 @@ fn pieces(
 
 /// Longest block that goes through scratch inside a node, where there is room.
 const NODE_BYTES_MAX: usize = 64 << 10;
-
-/// Longest block that goes through scratch, which has `scratch` bytes.
-fn capacity(map: &Map, plan: &Plan, call: &Call<'_>, scratch: u64) -> usize {
-    let most = match map.topology.node_count() {
-        1 => NODE_BYTES_MAX,
-        _ => ZERO_COPY_BYTES_MIN as usize,
-    };
-    capacity_up_to(most, map, plan, call, scratch)
-}
-
-/// Longest block that goes through the part for long ones: where ranks exchange blocks, they gain by it up to twice the
-/// length; one rank that has blocks for many others copies them all, where these could read what they are to get.
-fn long_capacity(map: &Map, plan: &Plan, call: &Call<'_>) -> usize {
-    let most = match call.collective {
-        Collective::Alltoallv => 2 * NODE_BYTES_MAX,
-        _ if map.topology.size() <= 4 => NODE_BYTES_MAX,
-        _ => NODE_BYTES_MAX / 2,
-    };
-    capacity_up_to(most, map, plan, call, LONG_PART as u64)
-}
-
-fn capacity_up_to(most: usize, map: &Map, plan: &Plan, call: &Call<'_>, scratch: u64) -> usize {
-    let load = Load {
-        collective: call.collective,
-        bytes: most,
-        unit: 1,
-    };
-    piece_in(scratch, map, plan, load)
-}
 
 fn user<'a>(call: &Call<'a>, window: Window) -> UserBuffers<'a> {
     UserBuffers {

@@ -147,7 +147,8 @@ impl Exchange<'_> {
             _ => &self.call.send,
         };
         let segment = self.map.segment();
-        let slot = segment.eager_slot(self.map.node_rank, self.slot);
+        let slots = segment.eager_slots(self.map.node_rank);
+        let slot = &slots[self.slot as usize];
         let (mut any, mut end) = (false, 0);
         for index in 0..side.count() {
             let block = side.block(index);
@@ -162,19 +163,17 @@ impl Exchange<'_> {
             }
         }
         if any {
-            self.announce(slot, end);
+            self.announce(slots, end);
         }
     }
 
-    /// Publishes the `bytes` bytes that were written to `slot`, and has the lines of a later one here when they are
+    /// Publishes the `bytes` bytes that were written to this rank's slot of the operation, one of `slots`, and has the lines of a later one here when they are
     /// written. Not of the next: who waits for that already would take them back.
     #[inline]
-    fn announce(&self, slot: &EagerSlot, bytes: usize) {
-        slot.announce(self.op);
-        let segment = self.map.segment();
-        segment.doorbell().ring();
-        let later = (self.slot + SLOTS_AHEAD) % EAGER_SLOTS;
-        segment.eager_slot(self.map.node_rank, later).prepare(bytes);
+    fn announce(&self, slots: &[EagerSlot], bytes: usize) {
+        slots[self.slot as usize].announce(self.op);
+        self.map.segment().doorbell().ring();
+        slots[((self.slot + SLOTS_AHEAD) % EAGER_SLOTS) as usize].prepare(bytes);
     }
 
     /// The block that each publisher has for this rank.
@@ -273,10 +272,10 @@ impl Exchange<'_> {
     /// The block is readable.
     unsafe fn publish_block(&self, block: MemoryRange) {
         let segment = self.map.segment();
-        let slot = segment.eager_slot(self.map.node_rank, self.slot);
+        let slots = segment.eager_slots(self.map.node_rank);
         // SAFETY: the caller's contract.
-        unsafe { slot.write(0, block.as_ptr(), block.bytes) };
-        self.announce(slot, block.bytes);
+        unsafe { slots[self.slot as usize].write(0, block.as_ptr(), block.bytes) };
+        self.announce(slots, block.bytes);
     }
 
     /// Waits for the contribution of `rank` and copies what it has for this one.
