@@ -57,6 +57,12 @@ impl Reducer<'_> {
     /// Combines the `into.bytes` bytes of whole elements of `left` and `right` into `into`.
     ///
     /// # Errors
+    /// Whether it is not an operation of the program or of the host.
+    #[inline]
+    pub(crate) fn is_kernel(&self) -> bool {
+        matches!(self.combine, Combine::Kernel(_))
+    }
+
     /// Elements of `bytes` bytes. Their length is a power of two but for types of the program and pairs, and a division
     /// takes a tenth of the time of a short call.
     #[inline]

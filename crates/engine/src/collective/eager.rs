@@ -222,18 +222,47 @@ impl Exchange<'_> {
     unsafe fn reduce(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
         let dest = self.call.recv.block(0);
         let (mut result, mut theirs) = (Block::EMPTY, Block::EMPTY);
-        let bytes = dest.bytes;
-        // SAFETY: both are private and have room for a block; the caller vouches for `recv`.
+        let (result, theirs) = (result.range(dest.bytes), theirs.range(dest.bytes));
+        let last = self.map.topology.size() - 1;
+        // SAFETY: both are private and have room for a block; the caller vouches for `recv`, which is apart from this
+        // rank's contribution or where that is.
         unsafe {
-            self.read(0, result.range(bytes))?;
-            for rank in 1..self.map.topology.size() {
-                self.read(rank, theirs.range(bytes))?;
-                let (left, right) = (result.as_mut_ptr(), theirs.as_mut_ptr());
-                reducer.run(left, right, result.range(bytes))?;
+            let mut left = self.operand(0, result, reducer)?;
+            for rank in 1..=last {
+                let right = self.operand(rank, theirs, reducer)?;
+                let into = match rank == last && reducer.is_kernel() {
+                    true => dest,
+                    false => result,
+                };
+                reducer.run(left.as_ptr(), right.as_ptr(), into)?;
+                left = into;
             }
-            result.range(bytes).copy_to(dest);
+            if left.address != dest.address {
+                left.copy_to(dest);
+            }
         }
         Ok(())
+    }
+
+    /// The vector of `rank`: where it is, if it is this rank's, else in `room`. Operations of the program have all in
+    /// aligned memory.
+    ///
+    /// # Safety
+    /// `room` is writable.
+    #[inline]
+    unsafe fn operand(
+        &mut self,
+        rank: u32,
+        room: MemoryRange,
+        reducer: &Reducer<'_>,
+    ) -> Result<MemoryRange, EngineError> {
+        if rank == self.map.rank.0 && reducer.is_kernel() {
+            let own = self.call.send.block_of(rank);
+            return Ok(own.slice(0, room.bytes));
+        }
+        // SAFETY: the caller's contract.
+        unsafe { self.read(rank, room)? };
+        Ok(room)
     }
 
     /// A scan: adds this rank's vector to the reduction of those before and publishes that. The ranks
@@ -245,21 +274,25 @@ impl Exchange<'_> {
         let (rank, size) = (self.map.rank.0, self.map.topology.size());
         let (own, dest) = (self.call.send.block(0), self.call.recv.block(0));
         let (mut before, mut total) = (Block::EMPTY, Block::EMPTY);
-        let bytes = dest.bytes;
+        let (before, total) = (before.range(dest.bytes), total.range(dest.bytes));
+        let is_scan = self.call.collective == Collective::Scan;
+        let mut sum = own;
         // SAFETY: the blocks are private and have room; the caller vouches for the others.
         unsafe {
-            own.copy_to(total.range(bytes));
             if rank > 0 {
-                self.read(rank - 1, before.range(bytes))?;
-                let (left, right) = (before.as_mut_ptr(), total.as_mut_ptr());
-                reducer.run(left, right, total.range(bytes))?;
+                self.read(rank - 1, before)?;
+                // The last rank of an exclusive scan has nobody to tell.
+                if is_scan || rank + 1 < size {
+                    reducer.run(before.as_ptr(), own.as_ptr(), total)?;
+                    sum = total;
+                }
             }
             if rank + 1 < size {
-                self.publish_block(total.range(bytes));
+                self.publish_block(sum);
             }
-            match self.call.collective {
-                Collective::Scan => total.range(bytes).copy_to(dest),
-                _ if rank > 0 => before.range(bytes).copy_to(dest),
+            match is_scan {
+                true if sum.address != dest.address => sum.copy_to(dest),
+                false if rank > 0 => before.copy_to(dest),
                 _ => {}
             }
         }
