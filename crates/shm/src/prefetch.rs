@@ -21,8 +21,8 @@ pub(crate) fn to_read(address: *const u8, bytes: usize) {
 pub(crate) fn to_write(address: *const u8, bytes: usize) {
     lines(address, bytes, |_line| {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // The intrinsic becomes an ordinary prefetch unless all is compiled for processors that have this one, which
-        // those of 64 bits that do not take for no operation.
+        // Not the intrinsic, which is a prefetch for reading unless all is compiled for processors with PREFETCHW.
+        // Processors of 64 bits without it do nothing here.
         // SAFETY: a prefetch is a hint that may name any address; it changes nothing but caches.
         unsafe {
             std::arch::asm!(

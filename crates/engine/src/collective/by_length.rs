@@ -5,7 +5,7 @@
 //! ends know which of the two it is. Where user memory cannot be reached, the ranks first agree how
 //! many pieces the longest message takes.
 
-use super::room::{rotates, scratch_of};
+use super::room::{rotating_part, scratch_of};
 use super::{
     Call, Load, allocate, connect_peers, copy_own, eager, finish, piece_in, prepare_pieces,
     scheduled,
@@ -148,11 +148,7 @@ fn lengths(map: &Map, plan: &Plan, collective: Collective) -> Lengths {
     Lengths {
         channels: ChannelRequest {
             width,
-            rotating: if rotates(map, collective) {
-                all as usize
-            } else {
-                0
-            },
+            rotating: rotating_part(map, collective, all as usize),
             ..ChannelRequest::CHANNEL
         },
         short: up_to(most, scratch),

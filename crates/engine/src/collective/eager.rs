@@ -167,8 +167,9 @@ impl Exchange<'_> {
         }
     }
 
-    /// Publishes the `bytes` bytes that were written to this rank's slot of the operation, one of `slots`, and has the lines of a later one here when they are
-    /// written. Not of the next: who waits for that already would take them back.
+    /// Publishes the `bytes` bytes that were written to the operation's slot, one of this rank's `slots`, and asks for
+    /// the lines of a later one, which then need not be waited for. Not of the next: who waits for that already would
+    /// take them back.
     #[inline]
     fn announce(&self, slots: &[EagerSlot], bytes: usize) {
         slots[self.slot as usize].announce(self.op);

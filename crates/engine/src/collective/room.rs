@@ -157,18 +157,14 @@ fn in_ring(
     let request = ChannelRequest {
         ring,
         width,
-        rotating: if rotates(map, load.collective) {
-            bytes
-        } else {
-            0
-        },
+        rotating: rotating_part(map, load.collective, bytes),
     };
     (request, piece)
 }
 
 /// Whether an operation takes rotating scratch instead of its channels'. Those of an exchange write to lines that they
 /// have read themselves, and of ranks that share a core the next one finds in its cache what the one before has written.
-pub(super) fn rotates(map: &Map, collective: Collective) -> bool {
+fn rotates(map: &Map, collective: Collective) -> bool {
     let gains = match collective {
         Collective::Bcast
         | Collective::Gather
@@ -180,6 +176,14 @@ pub(super) fn rotates(map: &Map, collective: Collective) -> bool {
         _ => false,
     };
     gains && map.segment().layout().rotating_bytes > 0
+}
+
+/// What an operation of `collective` that has `bytes` bytes of scratch takes of the rotating scratch: all or none.
+pub(super) fn rotating_part(map: &Map, collective: Collective, bytes: usize) -> usize {
+    match rotates(map, collective) {
+        true => bytes,
+        false => 0,
+    }
 }
 
 /// Scratch of a rank for an operation of `collective` that takes `width` channels. Where ranks share cores it is as much
