@@ -54,9 +54,6 @@ pub enum Order {
 }
 
 impl Reducer<'_> {
-    /// Combines the `into.bytes` bytes of whole elements of `left` and `right` into `into`.
-    ///
-    /// # Errors
     /// Whether it is not an operation of the program or of the host.
     #[inline]
     pub(crate) fn is_kernel(&self) -> bool {
@@ -73,6 +70,9 @@ impl Reducer<'_> {
         }
     }
 
+    /// Combines the `into.bytes` bytes of whole elements of `left` and `right` into `into`.
+    ///
+    /// # Errors
     /// As [`LocalReduction::combine`].
     ///
     /// # Safety
