@@ -3,6 +3,10 @@
 //! Peers and NICs write this memory while we hold its address, so it never becomes `&[u8]` or
 //! `&mut [u8]`; it is copied by raw pointer inside checked bounds.
 
+mod copy;
+
+pub use copy::copy;
+
 /// The system refused memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no memory for {bytes} bytes")]
@@ -105,7 +109,7 @@ impl MemoryRange {
             "source and destination differ in length"
         );
         // SAFETY: the caller vouches for both ranges; the lengths were just compared.
-        unsafe { core::ptr::copy_nonoverlapping(self.as_ptr(), dest.as_ptr(), self.bytes) }
+        unsafe { copy(self.as_ptr(), dest.as_ptr(), self.bytes) }
     }
 }
 

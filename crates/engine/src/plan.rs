@@ -4,9 +4,9 @@
 //! team, the size class, and the settings agreed at team creation.
 
 use crate::choice::{Chooser, ChosenBy, by_length, piece_bytes, protocol_name};
-use crate::collective::form::{Form, form};
+use crate::collective::eager::form::{Form, form};
 use crate::selection::Selector;
-use crate::sequence::ChannelRequest;
+use crate::sequence::{ChannelRequest, annex_bytes};
 use crate::stats::{CallRow, Stats};
 use crate::team::map::Map;
 use ferrorail_base::Rank;
@@ -237,7 +237,11 @@ impl Plan {
                 let on_one_node = topology.node_count() == 1 && (shared || by_length);
                 // The flags of a barrier of more ranks stay in the cache, slots are used in turn.
                 let pays = collective != Collective::Barrier || topology.size() <= 2;
-                (on_one_node && pays).then(|| form(collective))
+                (on_one_node && pays).then(|| {
+                    let rotating = map.layout().map_or(0, |layout| layout.rotating_bytes);
+                    let size = topology.size();
+                    form(collective, size, annex_bytes(size, rotating as usize))
+                })
             },
             room: None,
             lengths: None,

@@ -4,9 +4,9 @@
 
 use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
 use ferrorail_shm::EAGER_SLOTS;
-use rotation::{LONG_PARTS, Rotation, long_bytes};
+use rotation::{Annexes, LONG_PARTS, Rotation, long_bytes, turning_bytes};
 
-pub(crate) use rotation::{LONG_PART, rotating_bytes, rotating_share};
+pub(crate) use rotation::{ANNEX, LONG_PART, annex_bytes, rotating_bytes, rotating_share};
 
 mod rotation;
 
@@ -32,6 +32,7 @@ pub(crate) struct Sequence {
     eager: Entries<{ EAGER_SLOTS as usize }>,
     syncs: u64,
     rotation: Rotation,
+    annexes: Annexes,
     /// Where parts for long blocks begin, if there are any.
     long_start: Option<usize>,
     long: Entries<LONG_PARTS>,
@@ -155,10 +156,12 @@ pub(crate) struct Allocation {
 impl Sequence {
     /// Of a team of `ranks` with so much rotating scratch for each.
     pub fn new(ranks: u32, rotating: usize) -> Self {
-        let bytes = rotating.saturating_sub(long_bytes(ranks));
+        let bytes = turning_bytes(ranks, rotating);
+        let has_long_parts = bytes > 0 && long_bytes(ranks) > 0;
         Self {
             rotation: Rotation::new(bytes),
-            long_start: (bytes < rotating).then_some(bytes),
+            annexes: Annexes::new(ranks, rotating),
+            long_start: has_long_parts.then_some(bytes),
             ..Self::default()
         }
     }
@@ -264,6 +267,13 @@ impl Sequence {
     pub fn next_eager(&mut self) -> (u64, u32) {
         let op = self.count();
         (op, self.eager.next(op, 1))
+    }
+
+    /// Where in its rotating scratch a rank has the `bytes` bytes, whole lines, that the last operation, an eager one,
+    /// takes of the annexes.
+    #[inline]
+    pub fn take_annex(&mut self, bytes: usize) -> usize {
+        self.annexes.take(bytes)
     }
 
     /// Whether there are parts for long blocks.

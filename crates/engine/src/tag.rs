@@ -22,6 +22,12 @@ pub(crate) fn tag(op: u64, collective: Collective, root: Rank, bytes: usize) -> 
     op << SIGNATURE_BITS | hashed(kind ^ (bytes as u64).rotate_left(8))
 }
 
+/// `tag`, of an operation that `takes` an annex or not, which its signature says: a bit is left for that.
+#[inline]
+pub(crate) fn with_annex(tag: u64, takes: bool) -> u64 {
+    tag & !1 | u64::from(takes)
+}
+
 /// The number of the operation of `tag`.
 #[inline]
 pub(crate) fn number(tag: u64) -> u64 {

@@ -7,8 +7,11 @@
 //! Protocol: operations use a rank's slots in turn, and a slot is written again only after all ranks
 //! finished reading what it held.
 
+mod words;
+
 use crate::prefetch;
 use ferrorail_base::sync::{AtomicU64, Ordering};
+use words::{for_words, load_short, store_short};
 
 /// Words of 33 cache lines but for the flag.
 const WORDS: usize = 33 * 8 - 1;
@@ -86,6 +89,24 @@ impl EagerSlot {
         }
     }
 
+    /// Writes a word of the payload, at byte `at`, as [`EagerSlot::write`] does.
+    ///
+    /// # Panics
+    /// As [`EagerSlot::write`].
+    #[inline]
+    pub fn write_word(&self, at: usize, value: u64) {
+        self.part(at, size_of::<u64>())[0].store(value, Ordering::Relaxed);
+    }
+
+    /// The word of the payload at byte `at`; of an operation that has been published.
+    ///
+    /// # Panics
+    /// As [`EagerSlot::write`].
+    #[inline]
+    pub fn read_word(&self, at: usize) -> u64 {
+        self.part(at, size_of::<u64>())[0].load(Ordering::Relaxed)
+    }
+
     /// Publishes what was written, under the operation number `value` (not 0, ever rising).
     #[inline]
     pub fn announce(&self, value: u64) {
@@ -159,14 +180,9 @@ impl EagerSlot {
     }
 
     /// What was published last, whatever it is.
+    #[inline]
     pub fn value(&self) -> u64 {
         self.value.load(Ordering::Acquire)
-    }
-
-    /// Whether `value` has been published, for operations without payload.
-    #[inline]
-    pub fn is_published(&self, value: u64) -> bool {
-        self.value.load(Ordering::Acquire) == value
     }
 }
 
@@ -174,72 +190,6 @@ impl EagerSlot {
 #[inline]
 fn long(words: &[AtomicU64], bytes: usize) -> Option<*mut u8> {
     (bytes >= LONG && cfg!(not(loom))).then(|| words.as_ptr().cast_mut().cast())
-}
-
-/// Calls `act` with each of `words` and its number. Several in a turn: no compiler does that to loops over
-/// atomics.
-#[inline]
-fn for_words(words: &[AtomicU64], act: impl Fn(usize, &AtomicU64)) {
-    let (turns, rest) = words.as_chunks::<4>();
-    for (turn, words) in turns.iter().enumerate() {
-        for (index, word) in words.iter().enumerate() {
-            act(4 * turn + index, word);
-        }
-    }
-    for (index, word) in rest.iter().enumerate() {
-        act(4 * turns.len() + index, word);
-    }
-}
-
-/// The `bytes` (1..=7) bytes at `from` as the low bytes of a word, in two overlapping loads rather
-/// than a call of `memcpy`.
-///
-/// # Safety
-/// The bytes are readable.
-#[inline]
-unsafe fn load_short(from: *const u8, bytes: usize) -> u64 {
-    debug_assert!((1..8).contains(&bytes));
-    // SAFETY: every access lies within the first `bytes` bytes.
-    unsafe {
-        if bytes >= 4 {
-            let low = u32::from_le(from.cast::<u32>().read_unaligned());
-            let high = u32::from_le(from.add(bytes - 4).cast::<u32>().read_unaligned());
-            u64::from(low) | u64::from(high) << (8 * (bytes - 4))
-        } else if bytes >= 2 {
-            let low = u16::from_le(from.cast::<u16>().read_unaligned());
-            let high = u16::from_le(from.add(bytes - 2).cast::<u16>().read_unaligned());
-            u64::from(low) | u64::from(high) << (8 * (bytes - 2))
-        } else {
-            u64::from(from.read())
-        }
-    }
-}
-
-/// Inverse of [`load_short`].
-///
-/// # Safety
-/// The bytes are writable.
-#[inline]
-unsafe fn store_short(to: *mut u8, bytes: usize, bits: u64) {
-    debug_assert!((1..8).contains(&bytes));
-    // SAFETY: every access lies within the first `bytes` bytes.
-    unsafe {
-        if bytes >= 4 {
-            to.cast::<u32>().write_unaligned((bits as u32).to_le());
-            let high = (bits >> (8 * (bytes - 4))) as u32;
-            to.add(bytes - 4)
-                .cast::<u32>()
-                .write_unaligned(high.to_le());
-        } else if bytes >= 2 {
-            to.cast::<u16>().write_unaligned((bits as u16).to_le());
-            let high = (bits >> (8 * (bytes - 2))) as u16;
-            to.add(bytes - 2)
-                .cast::<u16>()
-                .write_unaligned(high.to_le());
-        } else {
-            to.write(bits as u8);
-        }
-    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -258,13 +208,13 @@ mod tests {
             let sent: Vec<u8> = (0..bytes).map(|i| (i * 37 + bytes) as u8 | 1).collect();
             let mut out = vec![0u8; bytes + 2];
             assert!(!slot.try_read(value, &mut out[1..=bytes]));
-            assert!(!slot.is_published(value));
+            assert!(slot.value() != value);
             assert!(
                 out.iter().all(|&byte| byte == 0),
                 "nothing is written early"
             );
             slot.publish(value, &sent);
-            assert!(slot.is_published(value));
+            assert!(slot.value() == value);
             assert!(slot.try_read(value, &mut out[1..=bytes]));
             assert_eq!(out[1..=bytes], sent, "{bytes} bytes");
             assert_eq!((out[0], out[bytes + 1]), (0, 0), "bytes around it are kept");
@@ -279,7 +229,7 @@ mod tests {
             std::panic::catch_unwind(|| slot.publish(1, &[0; EagerSlot::PAYLOAD_BYTES + 1]))
                 .is_err()
         );
-        assert!(!slot.is_published(1));
+        assert!(slot.value() != 1);
     }
 
     #[test]
@@ -290,7 +240,7 @@ mod tests {
             // SAFETY: an array is readable for its length.
             unsafe { slot.write(16 * index, part.as_ptr(), part.len()) };
         }
-        assert!(!slot.is_published(1));
+        assert!(slot.value() != 1);
         slot.announce(1);
         for (index, part) in parts.iter().enumerate() {
             let mut out = [0; 13];

@@ -308,7 +308,7 @@ fn many_processes_meet() {
             node.doorbell().ring();
             for rank in 0..RANKS {
                 let slot = node.eager_slot(NodeRank(rank), parity);
-                wait(&|| slot.is_published(operation));
+                wait(&|| slot.value() == operation);
                 let mut out = [0; 19];
                 assert!(slot.try_read(operation, &mut out));
                 assert_eq!(out, payload(rank));

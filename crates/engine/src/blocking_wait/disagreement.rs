@@ -25,8 +25,9 @@ pub(crate) struct Expected {
 pub(crate) enum Messages {
     /// None.
     None,
-    /// One in the eager slot of this rank with this index; whatever the others are in makes no difference.
-    EagerSlot(NodeRank, u32),
+    /// One in the eager slot of this rank with this index, which then holds this value; whatever the others are in makes
+    /// no difference.
+    EagerSlot(NodeRank, u32, u64),
     /// All of a channel have the operation's.
     Channel(u32),
     /// That in a slot of a channel has this one, and is from this rank, if it is of the node.
@@ -54,23 +55,26 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
         rank: Some(map.topology.ranks_of(map.node)[local.index()]),
     };
     let asked = match expected.messages {
-        Messages::EagerSlot(of, _) => of.0..of.0 + 1,
+        Messages::EagerSlot(of, ..) => of.0..of.0 + 1,
         _ => 0..layout.local_ranks,
     };
+    let in_slots = match expected.messages {
+        Messages::EagerSlot(.., value) => value,
+        _ => tag,
+    };
     for local in asked.map(NodeRank) {
-        let eager = (0..layout.eager_slots).map(|slot| segment.eager_slot(local, slot).value());
-        let mut shown = [flags.value(local) >> 8, flags.status(local)]
-            .into_iter()
-            .chain(eager);
-        let differs = shown.any(|seen| contradicts(seen, tag));
+        let mut eager = (0..layout.eager_slots).map(|slot| segment.eager_slot(local, slot).value());
+        let mut shown = [flags.value(local) >> 8, flags.status(local)].into_iter();
+        let differs = shown.any(|seen| contradicts(seen, tag))
+            || eager.any(|seen| contradicts(seen, in_slots));
         if differs || differed(&flags, local, tag) {
             return Some(mismatch(local));
         }
     }
     let (channel, slots, of_message) = match expected.messages {
         Messages::None => return None,
-        Messages::EagerSlot(of, slot) => {
-            let is_there = || segment.eager_slot(of, slot).value() == tag;
+        Messages::EagerSlot(of, slot, value) => {
+            let is_there = || segment.eager_slot(of, slot).value() == value;
             return (has_passed(map, of, tag) && !is_there()).then(|| mismatch(of));
         }
         Messages::Channel(channel) => (channel, 0..layout.slots_of(channel), tag),

@@ -1,6 +1,6 @@
 //! Vector forms of which no rank knows all lengths: each message goes by the length of its pair.
 //!
-//! On one node what is short enough rides in the flags' cache lines. What has room in scratch takes
+//! On one node what is short enough rides in eager slots or lies in their annexes. What has room in scratch takes
 //! it. What has not goes straight into user memory, once its receiver has announced where; both
 //! ends know which of the two it is. Where user memory cannot be reached, the ranks first agree how
 //! many pieces the longest message takes.
@@ -18,6 +18,7 @@ use crate::sequence::{Allocation, ChannelRequest, LONG_PART};
 use crate::tag::tag;
 use crate::team::map::Map;
 use crate::team::state::State;
+use ferrorail_base::Rank;
 use ferrorail_coll::Collective;
 
 pub(super) fn run(
@@ -36,14 +37,15 @@ pub(super) fn run(
         return in_pieces(map, state, plan, call, lengths);
     };
     let longest = call.send.longest().max(call.recv.longest());
-    let mut above = 0;
+    // A block that is too long for its receiver is no reason to leave others waiting.
+    let (mut above, mut differs) = (0, None);
     if let Some(form) = plan.eager {
-        above = form.share(map.topology.size());
+        above = form.longest();
         if longest > 0 {
             // SAFETY: the entry's caller vouches for its buffers.
-            unsafe { eager::exchange(map, state, call, form, above, true)? };
+            differs = unsafe { eager::exchange::<true>(map, state, call, form)? };
         } else {
-            state.sequence.next_eager();
+            eager::take_place(state, form, call);
         }
     }
     let wanted = lengths.channels;
@@ -58,12 +60,13 @@ pub(super) fn run(
                 allocate(map, state, call, wanted)?;
             }
         }
-        return Ok(());
+        return unless_differs(differs);
     }
     if let Some(longest) = long_pair(map, call) {
-        return pair_in_pieces(map, state, plan, call, (longest, lengths));
+        pair_in_pieces(map, state, plan, call, (longest, lengths))?;
+        return unless_differs(differs);
     }
-    // Little scratch has less room than the flags' cache lines.
+    // Little scratch has less room than eager slots and their annexes.
     let short = lengths.short.max(above);
     let long = match state.sequence.has_long_parts() {
         true => lengths.long.max(short),
@@ -90,7 +93,17 @@ pub(super) fn run(
     if has_long {
         move_blocks(&plan.route, through_scratch(short, long), in_long_part)?;
     }
-    move_blocks(large, Window::Above { capacity: long }, in_place)
+    move_blocks(large, Window::Above { capacity: long }, in_place)?;
+    unless_differs(differs)
+}
+
+/// All is done; a rank that has a block of another length for this one than that expects makes it fail.
+#[inline]
+fn unless_differs(rank: Option<Rank>) -> Result<(), EngineError> {
+    match rank {
+        None => Ok(()),
+        Some(rank) => Err(EngineError::Truncated { rank }),
+    }
 }
 
 /// How blocks move that are too long for scratch, after those that `first` moves: through the part for long blocks, and

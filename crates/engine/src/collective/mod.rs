@@ -5,9 +5,8 @@
 //! which no rank knows all lengths have a way of their own in `by_length`.
 
 mod by_length;
-mod eager;
+pub(crate) mod eager;
 mod even;
-pub(crate) mod form;
 mod reduction;
 mod room;
 mod vector;
@@ -83,7 +82,7 @@ impl Team {
         } else if choice::by_length(call.collective) {
             by_length::run(&self.map, state, &mut plan, call)
         } else if let Some(form) = plan.eager
-            && call.bytes <= form.share(self.map.topology.size())
+            && call.bytes <= form.longest()
         {
             // SAFETY: the entry's caller vouches for its buffers.
             unsafe { eager::run(&self.map, state, call, form) }

@@ -2,6 +2,7 @@
 
 use super::Call;
 use crate::choice::{self, Widths};
+use crate::collective::eager::form::Form;
 use crate::plan::{Plan, PlanKey, Room};
 use crate::run::{block_bytes, reserved_bytes};
 use crate::sequence::{ChannelRequest, Ring, rotating_share};
@@ -35,10 +36,10 @@ impl Team {
             unit,
         };
         let room = room(&self.map, &plan, load);
-        let eager = plan.eager.map(|form| form.share(self.size()));
+        let eager = plan.eager.map(Form::longest);
         state.plans.keep(plan);
         match eager {
-            Some(share) if bytes <= share => Ok(()),
+            Some(longest) if bytes <= longest => Ok(()),
             _ => room.map(|_| ()),
         }
     }

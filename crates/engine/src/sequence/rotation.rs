@@ -1,6 +1,7 @@
 //! Which part of the rotating scratch an operation takes.
 
 use crate::team::map::CHANNELS;
+use ferrorail_shm::EAGER_SLOTS;
 use ferrorail_shm::layout::{LINE, PAGE};
 
 /// Operations take parts of it in turn, one behind the other, and begin anew at its end: each time a bit further on, as
@@ -67,14 +68,73 @@ pub(crate) fn rotating_bytes(ranks: u32, of_channel: usize) -> usize {
     let bytes = OF_RANK.min(OF_NODE_MAX / ranks as usize / PAGE * PAGE);
     match bytes / SHARES < of_channel {
         true => 0,
-        false => bytes + long_bytes(ranks),
+        false => bytes + long_bytes(ranks) + annexes_bytes(ranks),
     }
 }
 
 /// What an operation may take of `rotating` bytes of rotating scratch, of a rank in a team of `ranks`, for each of its
 /// channels.
 pub(crate) fn rotating_share(ranks: u32, rotating: usize) -> usize {
-    (rotating - long_bytes(ranks)) / SHARES
+    turning_bytes(ranks, rotating) / SHARES
+}
+
+/// What of `rotating` bytes is neither for long blocks nor for annexes.
+pub(super) fn turning_bytes(ranks: u32, rotating: usize) -> usize {
+    rotating.saturating_sub(long_bytes(ranks) + annexes_bytes(ranks))
+}
+
+/// Longest payload of an eager operation that lies in an annex instead of its slot, where a node has few ranks.
+pub(crate) const ANNEX: usize = 16 << 10;
+
+/// Memory of a rank for payloads that do not fit into eager slots: operations take parts of it in turn, one behind the
+/// other. A part is free when its operation's slot is, as no part is longer than what all slots have room for on average.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Annexes {
+    /// Where it begins and ends in the rank's rotating scratch.
+    start: usize,
+    end: usize,
+    next: usize,
+}
+
+impl Annexes {
+    /// The end of `rotating` bytes of rotating scratch, of a rank in a team of `ranks`.
+    pub fn new(ranks: u32, rotating: usize) -> Self {
+        let start = rotating.saturating_sub(annexes_bytes(ranks));
+        Self {
+            start,
+            end: rotating,
+            next: start,
+        }
+    }
+
+    /// Where the next part begins, of `bytes` bytes, whole lines.
+    #[inline]
+    pub fn take(&mut self, bytes: usize) -> usize {
+        if self.next + bytes > self.end {
+            self.next = self.start;
+        }
+        let part = self.next;
+        self.next += bytes;
+        part
+    }
+}
+
+/// The longest part that one operation may take of the annexes in `rotating` bytes of rotating scratch; 0 if there are
+/// none.
+pub(crate) fn annex_bytes(ranks: u32, rotating: usize) -> usize {
+    match rotating {
+        0 => 0,
+        _ => annex_of(ranks),
+    }
+}
+
+fn annex_of(ranks: u32) -> usize {
+    ANNEX.min(OF_NODE_MAX / (ranks * EAGER_SLOTS) as usize) / PAGE * PAGE
+}
+
+/// A part for each slot, and what may be left over at the end.
+fn annexes_bytes(ranks: u32) -> usize {
+    (EAGER_SLOTS as usize + 1) * annex_of(ranks)
 }
 
 /// What of it is for long blocks: two ranks know the lengths of all that they have for each other.
@@ -88,8 +148,8 @@ mod tests {
 
     #[test]
     fn parts_in_use_never_overlap() {
-        let bytes = rotating_bytes(2, 64 << 10);
-        let share = rotating_share(2, bytes);
+        let rotating = rotating_bytes(2, 64 << 10);
+        let (share, bytes) = (rotating_share(2, rotating), turning_bytes(2, rotating));
         let mut rotation = Rotation::new(bytes);
         let mut seed = 1u64;
         // Parts of the latest operations, with as many channels as there are.
@@ -111,7 +171,7 @@ mod tests {
 
     #[test]
     fn all_of_it_is_used() {
-        let bytes = rotating_bytes(2, 4096);
+        let bytes = turning_bytes(2, rotating_bytes(2, 4096));
         let mut rotation = Rotation::new(bytes);
         let starts: std::collections::BTreeSet<usize> =
             (0..bytes / 4096).map(|_| rotation.take(4096)).collect();
@@ -119,11 +179,41 @@ mod tests {
     }
 
     #[test]
+    fn annexes_in_use_never_overlap() {
+        for ranks in [2, 3, 16, 17, 32] {
+            let rotating = rotating_bytes(ranks, 64 << 10);
+            let mut annexes = Annexes::new(ranks, rotating);
+            let others = turning_bytes(ranks, rotating) + long_bytes(ranks);
+            let mut seed = 1u64;
+            let mut used: Vec<(usize, usize)> = Vec::new();
+            for _ in 0..20_000 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let most = annex_bytes(ranks, rotating);
+                let bytes = (1 + (seed >> 20) as usize % (most >> (seed >> 61))) / LINE * LINE;
+                let start = annexes.take(bytes);
+                assert!(start >= others && start + bytes <= rotating && start.is_multiple_of(LINE));
+                let apart = |&(s, e): &(usize, usize)| start + bytes <= s || e <= start;
+                let in_use = used.iter().rev().take(EAGER_SLOTS as usize - 1);
+                assert!(bytes == 0 || in_use.clone().all(apart), "{ranks} ranks");
+                used.push((start, start + bytes));
+            }
+        }
+        assert_eq!(annex_bytes(64, 0), 0);
+    }
+
+    #[test]
     fn large_channels_and_large_nodes_have_none() {
-        assert_eq!(rotating_bytes(2, 64 << 10), 2 << 20);
+        let annexes = |each| (EAGER_SLOTS as usize + 1) * each;
+        assert_eq!(rotating_bytes(2, 64 << 10), (2 << 20) + annexes(16 << 10));
         let long = LONG_PARTS * LONG_PART;
-        assert_eq!(rotating_bytes(8, 64 << 10), (2 << 20) + long);
-        assert_eq!(rotating_bytes(32, 64 << 10), (1 << 20) + long);
+        assert_eq!(
+            rotating_bytes(8, 64 << 10),
+            (2 << 20) + long + annexes(16 << 10)
+        );
+        assert_eq!(
+            rotating_bytes(32, 64 << 10),
+            (1 << 20) + long + annexes(8 << 10)
+        );
         assert_eq!(rotating_bytes(64, 64 << 10), 0);
         assert_eq!(rotating_bytes(2, 1 << 20), 0);
     }

@@ -168,7 +168,7 @@ fn parts_for_long_blocks_take_turns() {
     }
     assert!(parts[0].start.abs_diff(parts[1].start) >= LONG_PART);
     let end = parts.iter().map(|part| part.start + part.bytes).max();
-    assert_eq!(end, Some(bytes));
+    assert_eq!(end, Some(turning_bytes(4, bytes) + LONG_PARTS * LONG_PART));
     assert_eq!((sequence.is_full_long(), sequence.needed_long()), (true, 3));
     sequence.all_finished(3);
     assert!(!sequence.is_full_long());

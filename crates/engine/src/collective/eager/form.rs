@@ -1,0 +1,132 @@
+//! The eager forms of collectives on one node, and how long their blocks may be.
+
+use ferrorail_coll::Collective;
+use ferrorail_shm::EagerSlot;
+use ferrorail_shm::layout::LINE;
+
+/// Largest payload that rides in a slot.
+pub(super) const BYTES_MAX: usize = EagerSlot::PAYLOAD_BYTES;
+
+/// Some ranks of a team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ranks {
+    All,
+    Root,
+}
+
+/// Who says what to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(super) publishers: Ranks,
+    pub(super) readers: Ranks,
+    /// Whether what is published has a block for each reader but the publisher.
+    pub(super) block_per_reader: bool,
+    /// Whether a block's length is known to its two ends alone. That of a rank's only block is part of the flag's value.
+    by_length: bool,
+    /// Whether each block has its length before it in the slot.
+    pub(super) has_lengths: bool,
+    /// Longest block that rides in a slot.
+    pub(super) inlined: usize,
+    /// Longest block of all: those that do not ride in the slot lie in the operation's annex.
+    longest: usize,
+    /// Blocks that a rank publishes.
+    blocks: usize,
+}
+
+/// Largest payload that rides in a slot where there are annexes: slots are still in the caches of both cores when they are
+/// written again, which costs more than to look elsewhere from here on.
+const INLINED_MAX: usize = 1080;
+
+/// Bytes that each rank may read and reduce where all do: more is shared among the ranks, unless it is little from
+/// each.
+const REDUCED_BYTES_MAX: usize = 16 << 10;
+/// How much that is.
+const REDUCED_BLOCK: usize = 568;
+
+/// The eager form of `collective` in a team of `size` ranks, whose annexes have up to `annex_bytes` bytes.
+pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Form {
+    use Ranks::{All, Root};
+    let (publishers, readers, block_per_reader) = match collective {
+        Collective::Allgather | Collective::Allgatherv | Collective::Barrier => (All, All, false),
+        Collective::Allreduce | Collective::Scan | Collective::Exscan => (All, All, false),
+        Collective::Alltoall | Collective::Alltoallv => (All, All, true),
+        Collective::ReduceScatterBlock | Collective::ReduceScatter => (All, All, true),
+        Collective::Gather | Collective::Gatherv | Collective::Reduce => (All, Root, false),
+        Collective::Bcast => (Root, All, false),
+        Collective::Scatter | Collective::Scatterv => (Root, All, true),
+    };
+    let blocks = match block_per_reader {
+        true => size.saturating_sub(1).max(1) as usize,
+        false => 1,
+    };
+    let most = match collective {
+        Collective::Allreduce => (REDUCED_BYTES_MAX / size as usize).max(REDUCED_BLOCK),
+        _ => usize::MAX,
+    };
+    let by_length = crate::choice::by_length(collective);
+    let of_annex = match collective {
+        // Both ends write to scratch that they have read, which is faster.
+        Collective::Alltoallv => 0,
+        _ => (annex_bytes / blocks) & !(LINE - 1),
+    };
+    let inline_max = match of_annex {
+        0 => BYTES_MAX,
+        _ => INLINED_MAX,
+    };
+    let room = (inline_max / blocks) & !(EagerSlot::PART_ALIGNMENT - 1);
+    let has_lengths = by_length && blocks > 1;
+    let inlined = (room - if has_lengths { LENGTH } else { 0 }).min(most);
+    Form {
+        publishers,
+        readers,
+        block_per_reader,
+        by_length,
+        has_lengths,
+        inlined,
+        longest: of_annex.min(most).max(inlined),
+        blocks,
+    }
+}
+
+/// Bytes of a block's length, where that is published.
+pub(super) const LENGTH: usize = size_of::<u64>();
+
+/// From where one reader's block begins to where the next one's does.
+#[derive(Clone, Copy)]
+pub(super) struct Spacing {
+    pub slot: usize,
+    pub annex: usize,
+}
+
+impl Form {
+    /// Longest block that goes this way.
+    #[inline]
+    pub fn longest(self) -> usize {
+        self.longest
+    }
+
+    /// What an operation with blocks of `bytes` bytes takes of the annexes, as all ranks know.
+    #[inline]
+    pub(super) fn annexed(self, bytes: usize) -> usize {
+        match self.by_length {
+            true if self.longest > self.inlined => self.blocks * self.longest,
+            false if bytes > self.inlined => self.blocks * bytes.next_multiple_of(LINE),
+            _ => 0,
+        }
+    }
+
+    /// Of blocks of `bytes` bytes, where all have as many; else of any.
+    #[inline]
+    pub(super) fn spacing(self, bytes: usize) -> Spacing {
+        match self.by_length {
+            true => Spacing {
+                slot: (self.inlined + LENGTH).next_multiple_of(EagerSlot::PART_ALIGNMENT),
+                annex: self.longest,
+            },
+            false => Spacing {
+                slot: (bytes.min(self.inlined)).next_multiple_of(EagerSlot::PART_ALIGNMENT),
+                annex: bytes.next_multiple_of(LINE),
+            },
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Eager reductions: vectors that are published, reduced by who is to have the result.
+
+use super::Exchange;
+use super::form::BYTES_MAX;
+use crate::EngineError;
+use crate::reducer::Reducer;
+use crate::sequence::ANNEX;
+use ferrorail_base::memory::MemoryRange;
+use ferrorail_coll::Collective;
+use std::mem::MaybeUninit;
+
+/// Room for a vector. Operations that a program defined expect it to be aligned.
+#[repr(C, align(64))]
+struct Room<const BYTES: usize>(MaybeUninit<[u8; BYTES]>);
+
+impl<const BYTES: usize> Room<BYTES> {
+    const EMPTY: Self = Self(MaybeUninit::uninit());
+
+    /// Its first `bytes` bytes.
+    #[inline]
+    fn range(&mut self, bytes: usize) -> MemoryRange {
+        assert!(bytes <= BYTES, "room for a vector");
+        MemoryRange::new(self.0.as_mut_ptr().cast::<u8>(), bytes)
+    }
+}
+
+impl<const BY_LENGTH: bool> Exchange<'_, BY_LENGTH> {
+    /// Vectors of all ranks reduced in rank order; of vectors with a block for each reader, this
+    /// rank's.
+    ///
+    /// # Safety
+    /// The result is writable.
+    #[inline]
+    pub(super) unsafe fn reduce(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match self.call.recv.block(0).bytes > self.form.inlined {
+                true => self.reduce_annexed(reducer),
+                false => self.reduce_in::<BYTES_MAX>(reducer),
+            }
+        }
+    }
+
+    /// As [`Exchange::reduce`], with room on the stack that short vectors do without.
+    ///
+    /// # Safety
+    /// As [`Exchange::reduce`].
+    #[inline(never)]
+    unsafe fn reduce_annexed(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
+        // SAFETY: the caller's contract.
+        unsafe { self.reduce_in::<ANNEX>(reducer) }
+    }
+
+    /// # Safety
+    /// As [`Exchange::reduce`].
+    #[inline]
+    unsafe fn reduce_in<const BYTES: usize>(
+        &mut self,
+        reducer: &Reducer<'_>,
+    ) -> Result<(), EngineError> {
+        let dest = self.call.recv.block(0);
+        let (mut result, mut theirs) = (Room::<BYTES>::EMPTY, Room::<BYTES>::EMPTY);
+        let (result, theirs) = (result.range(dest.bytes), theirs.range(dest.bytes));
+        let last = self.map.topology.size() - 1;
+        // SAFETY: both are private and have room for a block; the caller vouches for `recv`, which is apart from this
+        // rank's contribution or where that is.
+        unsafe {
+            let mut left = self.operand(0, result, reducer)?;
+            for rank in 1..=last {
+                let right = self.operand(rank, theirs, reducer)?;
+                let into = match rank == last && reducer.is_kernel() {
+                    true => dest,
+                    false => result,
+                };
+                reducer.run(left.as_ptr(), right.as_ptr(), into)?;
+                left = into;
+            }
+            if left.address != dest.address {
+                left.copy_to(dest);
+            }
+        }
+        Ok(())
+    }
+
+    /// The vector of `rank`: where it is, if it is this rank's or in an annex, else in `room`. Operations of the program
+    /// have all in aligned memory of this rank.
+    ///
+    /// # Safety
+    /// `room` is writable.
+    #[inline]
+    unsafe fn operand(
+        &mut self,
+        rank: u32,
+        room: MemoryRange,
+        reducer: &Reducer<'_>,
+    ) -> Result<MemoryRange, EngineError> {
+        if reducer.is_kernel() {
+            if rank == self.map.rank.0 {
+                let own = self.call.send.block_of(rank);
+                return Ok(own.slice(0, room.bytes));
+            }
+            if room.bytes > self.form.inlined {
+                let index = self.index(rank, self.map.rank.0);
+                return self.wait_for_annex(rank, index, room.bytes);
+            }
+        }
+        // SAFETY: the caller's contract.
+        unsafe { self.read(rank, room)? };
+        Ok(room)
+    }
+
+    /// A scan: adds this rank's vector to the reduction of those before and publishes that. The ranks
+    /// of a node together read one slot each, where all of those before would be half of them each.
+    ///
+    /// # Safety
+    /// The contribution is readable, the result writable.
+    pub(super) unsafe fn scan(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match self.call.bytes > self.form.inlined {
+                true => self.scan_annexed(reducer),
+                false => self.scan_in::<BYTES_MAX>(reducer),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Exchange::scan`].
+    #[inline(never)]
+    unsafe fn scan_annexed(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
+        // SAFETY: the caller's contract.
+        unsafe { self.scan_in::<ANNEX>(reducer) }
+    }
+
+    /// # Safety
+    /// As [`Exchange::scan`].
+    #[inline]
+    unsafe fn scan_in<const BYTES: usize>(
+        &mut self,
+        reducer: &Reducer<'_>,
+    ) -> Result<(), EngineError> {
+        let (rank, size) = (self.map.rank.0, self.map.topology.size());
+        let (own, dest) = (self.call.send.block(0), self.call.recv.block(0));
+        let (mut before, mut total) = (Room::<BYTES>::EMPTY, Room::<BYTES>::EMPTY);
+        let (before, total) = (before.range(dest.bytes), total.range(dest.bytes));
+        let is_scan = self.call.collective == Collective::Scan;
+        let mut sum = own;
+        // SAFETY: the rooms are private; the caller vouches for the others.
+        unsafe {
+            if rank > 0 {
+                self.read(rank - 1, before)?;
+                // The last rank of an exclusive scan has nobody to tell.
+                if is_scan || rank + 1 < size {
+                    reducer.run(before.as_ptr(), own.as_ptr(), total)?;
+                    sum = total;
+                }
+            }
+            if rank + 1 < size {
+                let slots = self.map.segment().eager_slots(self.map.node_rank);
+                let end = self.write(&slots[self.slot as usize], rank + 1, sum);
+                self.announce(slots, self.op, end);
+            }
+            match is_scan {
+                true if sum.address != dest.address => sum.copy_to(dest),
+                false if rank > 0 => before.copy_to(dest),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
