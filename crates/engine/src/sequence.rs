@@ -6,7 +6,7 @@ use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
 use ferrorail_shm::EAGER_SLOTS;
 use rotation::{Annexes, LONG_PARTS, Rotation, long_bytes, turning_bytes};
 
-pub(crate) use rotation::{ANNEX, LONG_PART, annex_bytes, rotating_bytes, rotating_share};
+pub(crate) use rotation::{LONG_PART, annex_bytes, rotating_bytes, rotating_share};
 
 mod rotation;
 
@@ -195,16 +195,20 @@ impl Sequence {
         })
     }
 
-    /// As [`Sequence::needed`], before the next eager operation.
+    /// As [`Sequence::needed`], before the next eager operation, which takes `annex` bytes of the annexes.
     #[inline]
-    pub fn needed_eager(&self) -> u64 {
-        self.eager.blocker(0)
+    pub fn needed_eager(&self, annex: usize) -> u64 {
+        let slot = self.eager.blocker(0);
+        match annex {
+            0 => slot,
+            bytes => slot.max(self.annexes.blocker(bytes)),
+        }
     }
 
     /// Whether the next eager operation must wait.
     #[inline]
-    pub fn is_full_eager(&self) -> bool {
-        self.needed_eager() > self.completed
+    pub fn is_full_eager(&self, annex: usize) -> bool {
+        self.needed_eager(annex) > self.completed
     }
 
     /// What must have been finished everywhere for half of both rings to be free.
@@ -273,7 +277,7 @@ impl Sequence {
     /// takes of the annexes.
     #[inline]
     pub fn take_annex(&mut self, bytes: usize) -> usize {
-        self.annexes.take(bytes)
+        self.annexes.take(self.op, bytes)
     }
 
     /// Whether there are parts for long blocks.

@@ -16,7 +16,7 @@ const LOOP_BYTES_MIN: usize = 2 << 10;
 #[inline]
 pub unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if bytes >= LOOP_BYTES_MIN && is_just_behind(from, into) {
+    if bytes >= LOOP_BYTES_MIN && copies_slowly(from as usize, into as usize) {
         // SAFETY: the caller's contract.
         return unsafe { copy_lines(from, into, bytes) };
     }
@@ -24,13 +24,14 @@ pub unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
     unsafe { core::ptr::copy_nonoverlapping(from, into, bytes) }
 }
 
-/// Whether `into` is up to 31 bytes further in its page than `from` in its own.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+/// Whether a copy between these addresses with `rep movsb`, as also the kernel makes them, may take many times as long
+/// as others: the destination is up to 31 bytes further in its page than the source is in its own.
 #[inline]
-fn is_just_behind(from: *const u8, into: *mut u8) -> bool {
+#[must_use]
+pub fn copies_slowly(from: usize, into: usize) -> bool {
     const PAGE: usize = 4096;
-    let distance = (into as usize).wrapping_sub(from as usize) % PAGE;
-    (1..32).contains(&distance)
+    let distance = into.wrapping_sub(from) % PAGE;
+    cfg!(target_arch = "x86_64") && (1..32).contains(&distance)
 }
 
 /// [`copy`] line by line, all of a line loaded before any of it is stored. The first and the last line may overlap those

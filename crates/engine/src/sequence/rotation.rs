@@ -1,8 +1,8 @@
 //! Which part of the rotating scratch an operation takes.
 
 use crate::team::map::CHANNELS;
-use ferrorail_shm::EAGER_SLOTS;
 use ferrorail_shm::layout::{LINE, PAGE};
+use std::ops::Range;
 
 /// Operations take parts of it in turn, one behind the other, and begin anew at its end: each time a bit further on, as
 /// parts of operations of which no rank knows the length are used at their beginning only.
@@ -84,38 +84,88 @@ pub(super) fn turning_bytes(ranks: u32, rotating: usize) -> usize {
 }
 
 /// Longest payload of an eager operation that lies in an annex instead of its slot, where a node has few ranks.
-pub(crate) const ANNEX: usize = 16 << 10;
+const ANNEX: usize = 64 << 10;
 
 /// Memory of a rank for payloads that do not fit into eager slots: operations take parts of it in turn, one behind the
-/// other. A part is free when its operation's slot is, as no part is longer than what all slots have room for on average.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// other. It is divided into granules, of which each remembers the operation that used it last.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Annexes {
-    /// Where it begins and ends in the rank's rotating scratch.
+    /// Where it begins in the rank's rotating scratch.
     start: usize,
-    end: usize,
+    /// Logarithm of a granule's length: divisions take as long as the rest.
+    shift: u32,
+    /// Where in it the next part begins, if there is room up to its end.
     next: usize,
+    last: [u64; GRANULES],
+}
+
+/// Granules of it.
+const GRANULES: usize = 128;
+
+/// Length of a granule where a node has few ranks.
+const GRANULE: usize = OF_RANK / GRANULES;
+
+impl Default for Annexes {
+    fn default() -> Self {
+        Self::new(2, 0)
+    }
 }
 
 impl Annexes {
     /// The end of `rotating` bytes of rotating scratch, of a rank in a team of `ranks`.
     pub fn new(ranks: u32, rotating: usize) -> Self {
-        let start = rotating.saturating_sub(annexes_bytes(ranks));
         Self {
-            start,
-            end: rotating,
-            next: start,
+            start: rotating.saturating_sub(annexes_bytes(ranks)),
+            shift: granule(ranks).ilog2(),
+            next: 0,
+            last: [0; GRANULES],
         }
     }
 
-    /// Where the next part begins, of `bytes` bytes, whole lines.
+    /// Where in it the next part of `bytes` bytes begins.
     #[inline]
-    pub fn take(&mut self, bytes: usize) -> usize {
-        if self.next + bytes > self.end {
-            self.next = self.start;
+    fn begin(&self, bytes: usize) -> usize {
+        match self.next + bytes > GRANULES << self.shift {
+            true => 0,
+            false => self.next,
         }
-        let part = self.next;
-        self.next += bytes;
-        part
+    }
+
+    /// Granules from its begin to byte `end`.
+    #[inline]
+    fn granules_to(&self, end: usize) -> usize {
+        (end + (1 << self.shift) - 1) >> self.shift
+    }
+
+    /// The operation that used last what the next part of `bytes` bytes takes: of the granules that it enters the last
+    /// one was used last. One in which it begins behind another is this turn's already.
+    #[inline]
+    pub fn blocker(&self, bytes: usize) -> u64 {
+        let start = self.begin(bytes);
+        let end = self.granules_to(start + bytes);
+        match self.granules_to(start) < end {
+            true => self.last[end - 1],
+            false => 0,
+        }
+    }
+
+    /// Where in the rank's rotating scratch operation `op` has its part, of `bytes` bytes, whole lines.
+    #[inline]
+    pub fn take(&mut self, op: u64, bytes: usize) -> usize {
+        let start = self.begin(bytes);
+        if start != self.next {
+            self.use_granules(op, self.next..GRANULES << self.shift);
+        }
+        self.next = start + bytes;
+        self.use_granules(op, start..self.next);
+        self.start + start
+    }
+
+    #[inline]
+    fn use_granules(&mut self, op: u64, bytes: Range<usize>) {
+        for granule in bytes.start >> self.shift..self.granules_to(bytes.end) {
+            self.last[granule] = op;
+        }
     }
 }
 
@@ -124,17 +174,18 @@ impl Annexes {
 pub(crate) fn annex_bytes(ranks: u32, rotating: usize) -> usize {
     match rotating {
         0 => 0,
-        _ => annex_of(ranks),
+        _ => ANNEX / GRANULE * granule(ranks),
     }
 }
 
-fn annex_of(ranks: u32) -> usize {
-    ANNEX.min(OF_NODE_MAX / (ranks * EAGER_SLOTS) as usize) / PAGE * PAGE
+/// A power of two; less than [`GRANULE`] where a node has many ranks.
+fn granule(ranks: u32) -> usize {
+    let most = OF_NODE_MAX / ranks as usize / GRANULES;
+    1 << GRANULE.min(most).max(1).ilog2()
 }
 
-/// A part for each slot, and what may be left over at the end.
 fn annexes_bytes(ranks: u32) -> usize {
-    (EAGER_SLOTS as usize + 1) * annex_of(ranks)
+    GRANULES * granule(ranks)
 }
 
 /// What of it is for long blocks: two ranks know the lengths of all that they have for each other.
@@ -179,23 +230,31 @@ mod tests {
     }
 
     #[test]
-    fn annexes_in_use_never_overlap() {
+    fn annexes_are_free_when_their_last_users_have_finished() {
         for ranks in [2, 3, 16, 17, 32] {
             let rotating = rotating_bytes(ranks, 64 << 10);
             let mut annexes = Annexes::new(ranks, rotating);
             let others = turning_bytes(ranks, rotating) + long_bytes(ranks);
+            let most = annex_bytes(ranks, rotating);
             let mut seed = 1u64;
             let mut used: Vec<(usize, usize)> = Vec::new();
-            for _ in 0..20_000 {
+            // Operations that were waited for.
+            let mut free = 0;
+            for op in 1..20_000 {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let most = annex_bytes(ranks, rotating);
-                let bytes = (1 + (seed >> 20) as usize % (most >> (seed >> 61))) / LINE * LINE;
-                let start = annexes.take(bytes);
+                let bytes = LINE + (seed >> 20) as usize % (most >> (seed >> 61)) / LINE * LINE;
+                free = free.max(annexes.blocker(bytes) as usize);
+                let start = annexes.take(op, bytes);
                 assert!(start >= others && start + bytes <= rotating && start.is_multiple_of(LINE));
                 let apart = |&(s, e): &(usize, usize)| start + bytes <= s || e <= start;
-                let in_use = used.iter().rev().take(EAGER_SLOTS as usize - 1);
-                assert!(bytes == 0 || in_use.clone().all(apart), "{ranks} ranks");
+                assert!(used[free..].iter().all(apart), "{ranks} ranks");
                 used.push((start, start + bytes));
+                // As many may be under way as have room.
+                let under_way = used[free..]
+                    .iter()
+                    .map(|(start, end)| end - start)
+                    .sum::<usize>();
+                assert!(free == 0 || under_way + 3 * most >= annexes_bytes(ranks));
             }
         }
         assert_eq!(annex_bytes(64, 0), 0);
@@ -203,7 +262,7 @@ mod tests {
 
     #[test]
     fn large_channels_and_large_nodes_have_none() {
-        let annexes = |each| (EAGER_SLOTS as usize + 1) * each;
+        let annexes = |granule| GRANULES * granule;
         assert_eq!(rotating_bytes(2, 64 << 10), (2 << 20) + annexes(16 << 10));
         let long = LONG_PARTS * LONG_PART;
         assert_eq!(

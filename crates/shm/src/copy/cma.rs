@@ -3,6 +3,7 @@
 //! Raw system-call wrappers of libc are used rather than nix's, which take `IoSlice`, that is
 //! references to memory that peers may write.
 
+use super::bounce;
 use crate::process;
 use ferrorail_base::ProcessId;
 use ferrorail_base::memory::MemoryRange;
@@ -53,7 +54,13 @@ impl Cma {
     /// checks that but the peer's page tables.
     pub unsafe fn write(self, local: MemoryRange, remote: u64) -> io::Result<()> {
         // SAFETY: passed on to the caller.
-        unsafe { self.transfer(libc::process_vm_writev, local, remote) }
+        let direct =
+            |local, remote| unsafe { self.transfer(libc::process_vm_writev, local, remote) };
+        match bounce::gains(local.address, remote as usize, local.bytes) {
+            // SAFETY: as above.
+            true => unsafe { bounce::write(local, remote, direct) },
+            false => direct(local, remote),
+        }
     }
 
     /// Reads `local.bytes` bytes at `remote` of the process into `local`.
@@ -65,7 +72,13 @@ impl Cma {
     /// `local` is writable and nobody else touches it meanwhile.
     pub unsafe fn read(self, remote: u64, local: MemoryRange) -> io::Result<()> {
         // SAFETY: passed on to the caller.
-        unsafe { self.transfer(libc::process_vm_readv, local, remote) }
+        let direct =
+            |remote, local| unsafe { self.transfer(libc::process_vm_readv, local, remote) };
+        match bounce::gains(remote as usize, local.address, local.bytes) {
+            // SAFETY: as above.
+            true => unsafe { bounce::read(remote, local, direct) },
+            false => direct(remote, local),
+        }
     }
 
     /// [`Cma::write`] of each of `runs`, ranges here and addresses there, in as few system calls as there can be.
@@ -302,6 +315,36 @@ mod tests {
         assert!(unsafe { me().read(0, range(&[])) }.is_ok());
         // SAFETY: nothing.
         assert!(unsafe { me().read_all(&[]) }.is_ok());
+    }
+
+    #[test]
+    fn bytes_arrive_wherever_both_ends_are_in_their_pages() {
+        const BYTES: usize = 100_000;
+        let from: Vec<u8> = (0..2 * BYTES).map(|index| (index % 251) as u8).collect();
+        for (here, there) in [(0, 8), (8, 0), (4090, 1), (7, 7), (0, 31)] {
+            let into = vec![0u8; 2 * BYTES];
+            let in_page = |bytes: &[u8], at| (bytes.as_ptr() as usize).next_multiple_of(4096) + at;
+            let (source, target) = (in_page(&from, here), in_page(&into, there));
+            let offset = target - into.as_ptr() as usize;
+            let first = source - from.as_ptr() as usize;
+            let local = |address| MemoryRange {
+                address,
+                bytes: BYTES,
+            };
+            for reads in [false, true] {
+                // SAFETY: from and to this frame's own bytes, which nobody looks at meanwhile.
+                unsafe {
+                    match reads {
+                        true => me().read(source as u64, local(target)),
+                        false => me().write(local(source), target as u64),
+                    }
+                }
+                .unwrap();
+                assert!(into[..offset].iter().all(|&byte| byte == 0));
+                assert_eq!(into[offset..offset + BYTES], from[first..first + BYTES]);
+                assert!(into[offset + BYTES..].iter().all(|&byte| byte == 0));
+            }
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! Which is faster from what size on is measured, not guessed:
 //! `cargo run --release -p ferrorail-shm --example copy_cutoff`.
 
+mod bounce;
 mod cma;
 mod loads;
 mod stores;

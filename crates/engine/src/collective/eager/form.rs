@@ -7,6 +7,9 @@ use ferrorail_shm::layout::LINE;
 /// Largest payload that rides in a slot.
 pub(super) const BYTES_MAX: usize = EagerSlot::PAYLOAD_BYTES;
 
+/// Longest vector that is reduced: two of them are on the stack.
+pub(super) const REDUCED_MAX: usize = 16 << 10;
+
 /// Some ranks of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ranks {
@@ -21,9 +24,8 @@ pub(crate) struct Form {
     pub(super) readers: Ranks,
     /// Whether what is published has a block for each reader but the publisher.
     pub(super) block_per_reader: bool,
-    /// Whether a block's length is known to its two ends alone. That of a rank's only block is part of the flag's value.
-    by_length: bool,
-    /// Whether each block has its length before it in the slot.
+    /// Whether each block has its length before it in the slot, of forms in which that is known to its two ends alone. That
+    /// of a rank's only block is part of the flag's value.
     pub(super) has_lengths: bool,
     /// Longest block that rides in a slot.
     pub(super) inlined: usize,
@@ -59,16 +61,20 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> For
         true => size.saturating_sub(1).max(1) as usize,
         false => 1,
     };
+    let by_length = crate::choice::by_length(collective);
     let most = match collective {
         Collective::Allreduce => (REDUCED_BYTES_MAX / size as usize).max(REDUCED_BLOCK),
         _ => usize::MAX,
     };
-    let by_length = crate::choice::by_length(collective);
-    let of_annex = match collective {
+    let most_annexed = match collective {
         // Both ends write to scratch that they have read, which is faster.
         Collective::Alltoallv => 0,
-        _ => (annex_bytes / blocks) & !(LINE - 1),
+        // Each call takes as much, whatever it needs: many are to be under way.
+        _ if by_length => annex_bytes / 4,
+        Collective::Bcast | Collective::Gather | Collective::Scatter => annex_bytes,
+        _ => annex_bytes.min(REDUCED_MAX),
     };
+    let of_annex = (most_annexed / blocks) & !(LINE - 1);
     let inline_max = match of_annex {
         0 => BYTES_MAX,
         _ => INLINED_MAX,
@@ -80,7 +86,6 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> For
         publishers,
         readers,
         block_per_reader,
-        by_length,
         has_lengths,
         inlined,
         longest: of_annex.min(most).max(inlined),
@@ -105,28 +110,27 @@ impl Form {
         self.longest
     }
 
-    /// What an operation with blocks of `bytes` bytes takes of the annexes, as all ranks know.
+    /// What an operation takes of the annexes, as all ranks know: with blocks of `bytes` bytes, or of a form that goes
+    /// `BY_LENGTH`.
     #[inline]
-    pub(super) fn annexed(self, bytes: usize) -> usize {
-        match self.by_length {
-            true if self.longest > self.inlined => self.blocks * self.longest,
-            false if bytes > self.inlined => self.blocks * bytes.next_multiple_of(LINE),
-            _ => 0,
+    pub(super) fn annexed<const BY_LENGTH: bool>(self, bytes: usize) -> usize {
+        let longest = if BY_LENGTH { self.longest } else { bytes };
+        match longest > self.inlined {
+            true => self.blocks * longest.next_multiple_of(LINE),
+            false => 0,
         }
     }
 
-    /// Of blocks of `bytes` bytes, where all have as many; else of any.
+    /// Of blocks of `bytes` bytes, or of a form that goes `BY_LENGTH`.
     #[inline]
-    pub(super) fn spacing(self, bytes: usize) -> Spacing {
-        match self.by_length {
-            true => Spacing {
-                slot: (self.inlined + LENGTH).next_multiple_of(EagerSlot::PART_ALIGNMENT),
-                annex: self.longest,
-            },
-            false => Spacing {
-                slot: (bytes.min(self.inlined)).next_multiple_of(EagerSlot::PART_ALIGNMENT),
-                annex: bytes.next_multiple_of(LINE),
-            },
+    pub(super) fn spacing<const BY_LENGTH: bool>(self, bytes: usize) -> Spacing {
+        let (inlined, longest) = match BY_LENGTH {
+            true => (self.inlined + LENGTH, self.longest),
+            false => (bytes.min(self.inlined), bytes),
+        };
+        Spacing {
+            slot: inlined.next_multiple_of(EagerSlot::PART_ALIGNMENT),
+            annex: longest.next_multiple_of(LINE),
         }
     }
 }

@@ -57,15 +57,16 @@ pub(super) unsafe fn exchange<const BY_LENGTH: bool>(
     call: &Call<'_>,
     form: Form,
 ) -> Result<Option<Rank>, EngineError> {
-    if state.sequence.is_full_eager() {
-        super::wait_for_channel(map, state, state.sequence.needed_eager())?;
+    let annex = form.annexed::<BY_LENGTH>(call.bytes);
+    if state.sequence.is_full_eager(annex) {
+        super::wait_for_channel(map, state, state.sequence.needed_eager(annex))?;
     }
-    let Place { op, slot, annex } = take_place(state, form, call);
+    let Place { op, slot, annex } = take_place::<BY_LENGTH>(state, form, call);
     let mut exchange = Exchange::<BY_LENGTH> {
         map,
         call,
         form,
-        spacing: form.spacing(call.bytes),
+        spacing: form.spacing::<BY_LENGTH>(call.bytes),
         op,
         slot,
         annex: annex.unwrap_or(0),
@@ -105,10 +106,14 @@ pub(super) struct Place {
 
 /// The next operation, a `call` of this `form`. All ranks take it, also those that have nothing to say and nothing to
 /// hear.
-#[inline]
-pub(super) fn take_place(state: &mut State, form: Form, call: &Call<'_>) -> Place {
+#[inline(always)]
+pub(super) fn take_place<const BY_LENGTH: bool>(
+    state: &mut State,
+    form: Form,
+    call: &Call<'_>,
+) -> Place {
     let (op, slot) = state.sequence.next_eager();
-    let annex = match form.annexed(call.bytes) {
+    let annex = match form.annexed::<BY_LENGTH>(call.bytes) {
         0 => None,
         bytes => Some(state.sequence.take_annex(bytes)),
     };

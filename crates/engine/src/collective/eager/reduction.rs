@@ -1,10 +1,9 @@
 //! Eager reductions: vectors that are published, reduced by who is to have the result.
 
 use super::Exchange;
-use super::form::BYTES_MAX;
+use super::form::{BYTES_MAX, REDUCED_MAX};
 use crate::EngineError;
 use crate::reducer::Reducer;
-use crate::sequence::ANNEX;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_coll::Collective;
 use std::mem::MaybeUninit;
@@ -48,7 +47,7 @@ impl<const BY_LENGTH: bool> Exchange<'_, BY_LENGTH> {
     #[inline(never)]
     unsafe fn reduce_annexed(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
         // SAFETY: the caller's contract.
-        unsafe { self.reduce_in::<ANNEX>(reducer) }
+        unsafe { self.reduce_in::<REDUCED_MAX>(reducer) }
     }
 
     /// # Safety
@@ -129,7 +128,7 @@ impl<const BY_LENGTH: bool> Exchange<'_, BY_LENGTH> {
     #[inline(never)]
     unsafe fn scan_annexed(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
         // SAFETY: the caller's contract.
-        unsafe { self.scan_in::<ANNEX>(reducer) }
+        unsafe { self.scan_in::<REDUCED_MAX>(reducer) }
     }
 
     /// # Safety
