@@ -3,7 +3,7 @@
 //! Raw system-call wrappers of libc are used rather than nix's, which take `IoSlice`, that is
 //! references to memory that peers may write.
 
-use super::bounce;
+use super::staged;
 use crate::process;
 use ferrorail_base::ProcessId;
 use ferrorail_base::memory::MemoryRange;
@@ -56,9 +56,9 @@ impl Cma {
         // SAFETY: passed on to the caller.
         let direct =
             |local, remote| unsafe { self.transfer(libc::process_vm_writev, local, remote) };
-        match bounce::gains(local.address, remote as usize, local.bytes) {
+        match staged::gains(local.address, remote as usize, local.bytes) {
             // SAFETY: as above.
-            true => unsafe { bounce::write(local, remote, direct) },
+            true => unsafe { staged::write(local, remote, direct) },
             false => direct(local, remote),
         }
     }
@@ -74,9 +74,9 @@ impl Cma {
         // SAFETY: passed on to the caller.
         let direct =
             |remote, local| unsafe { self.transfer(libc::process_vm_readv, local, remote) };
-        match bounce::gains(remote as usize, local.address, local.bytes) {
+        match staged::gains(remote as usize, local.address, local.bytes) {
             // SAFETY: as above.
-            true => unsafe { bounce::read(remote, local, direct) },
+            true => unsafe { staged::read(remote, local, direct) },
             false => direct(remote, local),
         }
     }

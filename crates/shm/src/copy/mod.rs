@@ -8,9 +8,9 @@
 //! Which is faster from what size on is measured, not guessed:
 //! `cargo run --release -p ferrorail-shm --example copy_cutoff`.
 
-mod bounce;
 mod cma;
 mod loads;
+mod staged;
 mod stores;
 
 pub use cma::{Cma, cma_allow};

@@ -1,8 +1,8 @@
-//! Memory between the two ends of a cross-memory copy that processors are slow at.
+//! Copies between processes by way of a staging buffer, where processors are slow at the direct way.
 //!
 //! The kernel copies page by page with `rep movsb`, which may take many times as long where the destination is a few
-//! bytes further in its page than the source is ([`memory::copies_slowly`]). A copy that has a stop where the other
-//! process's memory is in its own page takes the usual time for one half, and [`memory::copy`] is never slow.
+//! bytes further in its page than the source is ([`memory::copies_slowly`]). A copy by way of memory that lies where the other
+//! process's does in its page takes the usual time for one half, and [`memory::copy`] is never slow.
 
 use ferrorail_base::memory::{self, MemoryRange};
 use std::io;
@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 
 const PAGE: usize = 4096;
 
-/// Bytes of a stop, which lies on the stack; there is a system call for each.
+/// Bytes of the buffer, which is on the stack; there is a system call for each.
 const CHUNK: usize = 64 << 10;
 
 /// Shorter copies take the direct way.
@@ -18,9 +18,9 @@ const BYTES_MIN: usize = 4 << 10;
 
 /// A chunk may begin anywhere in its first page.
 #[repr(C, align(4096))]
-struct Bounce(MaybeUninit<[u8; PAGE + CHUNK]>);
+struct Staging(MaybeUninit<[u8; PAGE + CHUNK]>);
 
-impl Bounce {
+impl Staging {
     const EMPTY: Self = Self(MaybeUninit::uninit());
 
     /// `bytes` bytes of it that begin where `like` is in its page.
@@ -30,7 +30,7 @@ impl Bounce {
     }
 }
 
-/// Whether a copy of `bytes` bytes from one address to another should stop on the way.
+/// Whether a copy of `bytes` bytes from one address to another should be staged.
 #[inline]
 pub(super) fn gains(from: usize, into: usize, bytes: usize) -> bool {
     bytes >= BYTES_MIN && memory::copies_slowly(from, into)
@@ -46,11 +46,11 @@ pub(super) unsafe fn read(
     local: MemoryRange,
     mut read: impl FnMut(u64, MemoryRange) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut bounce = Bounce::EMPTY;
+    let mut staging = Staging::EMPTY;
     for at in (0..local.bytes).step_by(CHUNK) {
         let part = local.slice(at, CHUNK.min(local.bytes - at));
         let from = remote + at as u64;
-        let chunk = bounce.chunk(from as usize, part.bytes);
+        let chunk = staging.chunk(from as usize, part.bytes);
         read(from, chunk)?;
         // SAFETY: the caller vouches for `local`; the chunk was just filled.
         unsafe { chunk.copy_to(part) };
@@ -68,11 +68,11 @@ pub(super) unsafe fn write(
     remote: u64,
     mut write: impl FnMut(MemoryRange, u64) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut bounce = Bounce::EMPTY;
+    let mut staging = Staging::EMPTY;
     for at in (0..local.bytes).step_by(CHUNK) {
         let part = local.slice(at, CHUNK.min(local.bytes - at));
         let into = remote + at as u64;
-        let chunk = bounce.chunk(into as usize, part.bytes);
+        let chunk = staging.chunk(into as usize, part.bytes);
         // SAFETY: the caller vouches for `local`; the chunk is this frame's own.
         unsafe { part.copy_to(chunk) };
         write(chunk, into)?;
