@@ -5,7 +5,7 @@
 
 mod copy;
 
-pub use copy::{copies_slowly, copy};
+pub use copy::{copies_slowly, copy, copy_overlapping};
 
 /// The system refused memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -24,6 +24,22 @@ pub unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
     unsafe { core::ptr::copy_nonoverlapping(from, into, bytes) }
 }
 
+/// As [`copy`], also if both overlap.
+///
+/// # Safety
+/// As [`core::ptr::copy`].
+#[inline]
+pub unsafe fn copy_overlapping(from: *const u8, into: *mut u8, bytes: usize) {
+    let apart = (into as usize).abs_diff(from as usize) >= bytes;
+    // SAFETY: the caller's contract.
+    unsafe {
+        match apart {
+            true => copy(from, into, bytes),
+            false => core::ptr::copy(from, into, bytes),
+        }
+    }
+}
+
 /// Whether a copy between these addresses with `rep movsb`, as also the kernel makes them, may take many times as long
 /// as others: the destination is up to 31 bytes further in its page than the source is in its own.
 #[inline]
@@ -92,6 +108,13 @@ mod tests {
                     let from = source.as_ptr().add(from);
                     copy(from, target.as_mut_ptr().add(into), bytes);
                 }
+                assert_eq!(target[into..into + bytes], source[from..from + bytes]);
+                let at = target.as_mut_ptr();
+                // SAFETY: both are inside the vector.
+                unsafe { copy_overlapping(at.add(into), at.add(into + 1), bytes) };
+                assert_eq!(target[into + 1..][..bytes], source[from..from + bytes]);
+                // SAFETY: as above.
+                unsafe { copy_overlapping(at.add(into + 1), at.add(into), bytes + 1) };
                 assert_eq!(target[into..into + bytes], source[from..from + bytes]);
                 assert!(target[..into].iter().all(|&byte| byte == 255));
                 assert!(target[into + bytes..].iter().all(|&byte| byte == 255));

@@ -1,6 +1,7 @@
 //! Packing and unpacking: loops over groups, unrolled for the lengths of MPI's basic types.
 
 use super::{Group, Runs};
+use crate::memory;
 
 /// Copies `bytes` bytes between the program's memory at `element` and `packed`: there if `PACK`, else back.
 ///
@@ -13,7 +14,7 @@ unsafe fn copy<const PACK: bool>(element: *mut u8, packed: *mut u8, bytes: usize
         false => (packed, element),
     };
     // SAFETY: the caller's contract.
-    unsafe { core::ptr::copy_nonoverlapping(from.cast_const(), into, bytes) }
+    unsafe { memory::copy(from.cast_const(), into, bytes) }
 }
 
 /// The address `by` bytes from `base`. Displacements may be absolute addresses (`MPI_BOTTOM`).

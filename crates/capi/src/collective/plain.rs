@@ -3,8 +3,8 @@
 use crate::datatype::{Elements, Packed};
 use crate::error::CallError;
 use crate::session::Session;
+use ferrorail_base::memory;
 use std::ops::Range;
-use std::ptr;
 
 /// Where the engine finds an own block that is sent as well as received: in the program's memory, or `None` for
 /// `own`, where the result has it. Overlapping buffers are wrong, but hosts that do not check copy the own block
@@ -186,8 +186,8 @@ pub unsafe fn collect(
 ) -> Result<(), CallError> {
     match elements.dense() {
         Some(from) => {
-            // SAFETY: the caller's contract; `copy` allows overlap.
-            unsafe { ptr::copy(from, to, size_of(elements)?) };
+            // SAFETY: the caller's contract.
+            unsafe { memory::copy_overlapping(from, to, size_of(elements)?) };
             Ok(())
         }
         // SAFETY: the caller's contract.

@@ -8,7 +8,6 @@ use ferrorail_base::Rank;
 use ferrorail_base::memory::{self, MemoryRange};
 use ferrorail_fabric::Endpoint;
 use ferrorail_shm::Cma;
-use std::ptr;
 
 /// Runs that are listed at a time for cross-memory attach.
 const BATCH: usize = 1024;
@@ -295,10 +294,10 @@ unsafe fn copy_across(
     })
 }
 
-/// [`ptr::copy`], without a call for a word.
+/// [`memory::copy_overlapping`], without a call for a word.
 ///
 /// # Safety
-/// That of [`ptr::copy`].
+/// That of [`memory::copy_overlapping`].
 #[inline]
 pub(super) unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
     // SAFETY: the caller's contract.
@@ -310,7 +309,7 @@ pub(super) unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
             4 => into
                 .cast::<u32>()
                 .write_unaligned(from.cast::<u32>().read_unaligned()),
-            _ => ptr::copy(from, into, bytes),
+            _ => memory::copy_overlapping(from, into, bytes),
         }
     }
 }
