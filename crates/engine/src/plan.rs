@@ -240,7 +240,8 @@ impl Plan {
                 (on_one_node && pays).then(|| {
                     let rotating = map.layout().map_or(0, |layout| layout.rotating_bytes);
                     let size = topology.size();
-                    form(collective, size, annex_bytes(size, rotating as usize))
+                    let annex_bytes = annex_bytes(size, rotating as usize);
+                    form(collective, size, annex_bytes, map.has_cores)
                 })
             },
             room: None,

@@ -35,8 +35,9 @@ pub(crate) struct Form {
     blocks: usize,
 }
 
-/// Largest payload that rides in a slot where there are annexes: slots are still in the caches of both cores when they are
-/// written again, which costs more than to look elsewhere from here on.
+/// Largest payload that rides in a slot where there are annexes and each rank has a core: slots are still in the caches of
+/// both cores when they are written again, which costs more than to look elsewhere from here on. Of ranks that share a
+/// core each finds in its cache what the one before has written.
 const INLINED_MAX: usize = 1080;
 
 /// Bytes that each rank may read and reduce where all do: more is shared among the ranks, unless it is little from
@@ -45,8 +46,9 @@ const REDUCED_BYTES_MAX: usize = 16 << 10;
 /// How much that is.
 const REDUCED_BLOCK: usize = 568;
 
-/// The eager form of `collective` in a team of `size` ranks, whose annexes have up to `annex_bytes` bytes.
-pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Form {
+/// The eager form of `collective` in a team of `size` ranks, each of which has a core or not, and whose annexes have up
+/// to `annex_bytes` bytes.
+pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize, has_cores: bool) -> Form {
     use Ranks::{All, Root};
     let (publishers, readers, block_per_reader) = match collective {
         Collective::Allgather | Collective::Allgatherv | Collective::Barrier => (All, All, false),
@@ -67,17 +69,20 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> For
         _ => usize::MAX,
     };
     let most_annexed = match collective {
-        // Both ends write to scratch that they have read, which is faster.
-        Collective::Alltoallv => 0,
         // Each call takes as much, whatever it needs: many are to be under way.
-        _ if by_length => annex_bytes / 4,
+        Collective::Gatherv | Collective::Scatterv => annex_bytes / 4,
         Collective::Bcast | Collective::Gather | Collective::Scatter => annex_bytes,
-        _ => annex_bytes.min(REDUCED_MAX),
+        Collective::Reduce | Collective::Allreduce | Collective::Scan | Collective::Exscan => {
+            annex_bytes.min(REDUCED_MAX)
+        }
+        // Of exchanges all ranks read all that others have written, so each would touch 2 MB of each other's for the
+        // first time; and two ranks exchange scratch that they have read, which is faster.
+        _ => 0,
     };
     let of_annex = (most_annexed / blocks) & !(LINE - 1);
-    let inline_max = match of_annex {
-        0 => BYTES_MAX,
-        _ => INLINED_MAX,
+    let inline_max = match of_annex > 0 && has_cores {
+        true => INLINED_MAX,
+        false => BYTES_MAX,
     };
     let room = (inline_max / blocks) & !(EagerSlot::PART_ALIGNMENT - 1);
     let has_lengths = by_length && blocks > 1;
