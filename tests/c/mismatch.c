@@ -192,6 +192,8 @@ int main(int argc, char **argv)
         other_collective(1);
         lost_max = LOST;
         counts(8, 4000);
+        counts(3000, 2000);
+        counts(1000, 5000);
         counts(200000, 100);
         counts(100, 200000);
         counts(200000, 400000);
@@ -200,7 +202,8 @@ int main(int argc, char **argv)
         other_collective(0);
         const int lengths[][2] = {{200000, 1000}, {1000, 200000}, {200000, 100000}, {100000, 200000},
                                   {60000, 100000}, {1000, 20000}, {20000, 1000},
-                                  {20000, 200000}, {200000, 20000}};
+                                  {20000, 200000}, {200000, 20000}, {10, 20}, {3000, 1000}, {1000, 3000},
+                                  {3000, 6000}, {0, 1000}};
         /* Between nodes only the time-out tells that nothing more comes from another. */
         for (size_t i = 0; !apart && i < sizeof lengths / sizeof *lengths; i++)
             pairs(lengths[i][0], lengths[i][1]);
