@@ -237,12 +237,13 @@ impl Plan {
                 let on_one_node = topology.node_count() == 1 && (shared || by_length);
                 // The flags of a barrier of more ranks stay in the cache, slots are used in turn.
                 let pays = collective != Collective::Barrier || topology.size() <= 2;
-                (on_one_node && pays).then(|| {
+                let form = || {
                     let rotating = map.layout().map_or(0, |layout| layout.rotating_bytes);
                     let size = topology.size();
                     let annex_bytes = annex_bytes(size, rotating as usize);
                     form(collective, size, annex_bytes, map.has_cores)
-                })
+                };
+                (on_one_node && pays).then(form).flatten()
             },
             room: None,
             lengths: None,

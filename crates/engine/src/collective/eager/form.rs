@@ -47,8 +47,13 @@ const REDUCED_BYTES_MAX: usize = 16 << 10;
 const REDUCED_BLOCK: usize = 568;
 
 /// The eager form of `collective` in a team of `size` ranks, each of which has a core or not, and whose annexes have up
-/// to `annex_bytes` bytes.
-pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize, has_cores: bool) -> Form {
+/// to `annex_bytes` bytes. None where a slot has no room for a word of each block with its length: of hundreds of ranks.
+pub(crate) fn form(
+    collective: Collective,
+    size: u32,
+    annex_bytes: usize,
+    has_cores: bool,
+) -> Option<Form> {
     use Ranks::{All, Root};
     let (publishers, readers, block_per_reader) = match collective {
         Collective::Allgather | Collective::Allgatherv | Collective::Barrier => (All, All, false),
@@ -86,8 +91,11 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize, has_co
     };
     let room = (inline_max / blocks) & !(EagerSlot::PART_ALIGNMENT - 1);
     let has_lengths = by_length && blocks > 1;
-    let inlined = (room - if has_lengths { LENGTH } else { 0 }).min(most);
-    Form {
+    let inlined = match has_lengths {
+        true => room.checked_sub(LENGTH).filter(|&bytes| bytes > 0)?,
+        false => room.min(most),
+    };
+    Some(Form {
         publishers,
         readers,
         block_per_reader,
@@ -95,7 +103,7 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize, has_co
         inlined,
         longest: of_annex.min(most).max(inlined),
         blocks,
-    }
+    })
 }
 
 /// Bytes of a block's length, where that is published.
@@ -136,6 +144,38 @@ impl Form {
         Spacing {
             slot: inlined.next_multiple_of(EagerSlot::PART_ALIGNMENT),
             annex: longest.next_multiple_of(LINE),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_fit_wherever_they_go() {
+        for size in 2..700 {
+            let annex_bytes = if size <= 64 { 16 << 10 } else { 0 };
+            for (&collective, has_cores) in Collective::ALL
+                .iter()
+                .flat_map(|collective| [(collective, false), (collective, true)])
+            {
+                let by_length = crate::choice::by_length(collective);
+                let Some(form) = form(collective, size, annex_bytes, has_cores) else {
+                    assert!(by_length && size > 128, "{collective:?} of {size}");
+                    continue;
+                };
+                let blocks = if form.block_per_reader { size - 1 } else { 1 } as usize;
+                for bytes in [0, 1, form.inlined, form.inlined + 1, form.longest()] {
+                    let (spacing, annexed) = match by_length {
+                        true => (form.spacing::<true>(bytes), form.annexed::<true>(bytes)),
+                        false => (form.spacing::<false>(bytes), form.annexed::<false>(bytes)),
+                    };
+                    assert!(blocks * spacing.slot <= BYTES_MAX + LENGTH, "{size} ranks");
+                    assert!(bytes > form.longest() || annexed <= annex_bytes);
+                    assert!(annexed == 0 || annexed == blocks * spacing.annex);
+                }
+            }
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Short calls on one node: what a rank has to say is announced by the flag of its slot of the operation.
 //!
-//! Those that have something to say publish it, those that are to know wait for the flag; `crate::sequence` says when a
-//! slot may be written again. A short block rides in the slot, in the cache lines of the flag. A longer one lies in the
-//! operation's annex, which is free when the slot is. A call whose lengths all ranks know goes this way as a whole. Of a vector
-//! form that goes by length, this is the way of the blocks that are short enough, and each is published with its length.
+//! Those that have something to say publish it, those that are to know wait for the flag. A short block rides in the slot,
+//! in the cache lines of the flag; a longer one lies in the operation's annex. `crate::sequence` says when both may be
+//! written again. A call whose lengths all ranks know goes this way as a whole. Of a vector form that goes by length, this
+//! is the way of the blocks that are short enough, and each is published with its length.
 
 pub(crate) mod form;
 mod reduction;
@@ -220,9 +220,9 @@ impl<'a, const BY_LENGTH: bool> Exchange<'a, BY_LENGTH> {
         at
     }
 
-    /// Publishes the `bytes` bytes that were written to the operation's slot, one of this rank's `slots`, with `value`, and asks for
-    /// the lines of a later one, which then need not be waited for. Not of the next: who waits for that already would
-    /// take them back.
+    /// Publishes with `value` the `bytes` bytes that were written to the operation's slot, one of this rank's `slots`, and
+    /// asks for the lines of a later one, which then need not be waited for. Not of the next: who waits for that already
+    /// would take them back.
     #[inline]
     fn announce(&self, slots: &[EagerSlot], value: u64, bytes: usize) {
         slots[self.slot as usize].announce(value);
