@@ -54,13 +54,9 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
     let mismatch = |local: NodeRank| EngineError::Mismatch {
         rank: Some(map.topology.ranks_of(map.node)[local.index()]),
     };
-    let asked = match expected.messages {
-        Messages::EagerSlot(of, ..) => of.0..of.0 + 1,
-        _ => 0..layout.local_ranks,
-    };
-    let in_slots = match expected.messages {
-        Messages::EagerSlot(.., value) => value,
-        _ => tag,
+    let (asked, in_slots) = match expected.messages {
+        Messages::EagerSlot(of, _, value) => (of.0..of.0 + 1, value),
+        _ => (0..layout.local_ranks, tag),
     };
     for local in asked.map(NodeRank) {
         let mut eager = (0..layout.eager_slots).map(|slot| segment.eager_slot(local, slot).value());

@@ -45,7 +45,7 @@ pub(super) fn run(
             // SAFETY: the entry's caller vouches for its buffers.
             differs = unsafe { eager::exchange::<true>(map, state, call, form)? };
         } else {
-            eager::take_place::<true>(state, form, call);
+            eager::take_place(state, call, form.annexed::<true>(call.bytes));
         }
     }
     let wanted = lengths.channels;

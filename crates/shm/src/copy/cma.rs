@@ -3,7 +3,7 @@
 //! Raw system-call wrappers of libc are used rather than nix's, which take `IoSlice`, that is
 //! references to memory that peers may write.
 
-use super::staged;
+use super::staged::Staging;
 use crate::process;
 use ferrorail_base::ProcessId;
 use ferrorail_base::memory::MemoryRange;
@@ -56,10 +56,13 @@ impl Cma {
         // SAFETY: passed on to the caller.
         let direct =
             |local, remote| unsafe { self.transfer(libc::process_vm_writev, local, remote) };
-        match staged::gains(local.address, remote as usize, local.bytes) {
-            // SAFETY: as above.
-            true => unsafe { staged::write(local, remote, direct) },
-            false => direct(local, remote),
+        match Staging::of(local.address, remote as usize, local.bytes) {
+            Some(staging) => staging.each(local, remote, |part, chunk, there| {
+                // SAFETY: the caller vouches for `local`; the chunk is this call's own.
+                unsafe { part.copy_to(chunk) };
+                direct(chunk, there)
+            }),
+            None => direct(local, remote),
         }
     }
 
@@ -73,11 +76,15 @@ impl Cma {
     pub unsafe fn read(self, remote: u64, local: MemoryRange) -> io::Result<()> {
         // SAFETY: passed on to the caller.
         let direct =
-            |remote, local| unsafe { self.transfer(libc::process_vm_readv, local, remote) };
-        match staged::gains(remote as usize, local.address, local.bytes) {
-            // SAFETY: as above.
-            true => unsafe { staged::read(remote, local, direct) },
-            false => direct(remote, local),
+            |local, remote| unsafe { self.transfer(libc::process_vm_readv, local, remote) };
+        match Staging::of(remote as usize, local.address, local.bytes) {
+            Some(staging) => staging.each(local, remote, |part, chunk, there| {
+                direct(chunk, there)?;
+                // SAFETY: the caller vouches for `local`; the chunk was just filled.
+                unsafe { chunk.copy_to(part) };
+                Ok(())
+            }),
+            None => direct(local, remote),
         }
     }
 

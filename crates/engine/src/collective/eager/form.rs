@@ -126,7 +126,7 @@ impl Form {
     /// What an operation takes of the annexes, as all ranks know: with blocks of `bytes` bytes, or of a form that goes
     /// `BY_LENGTH`.
     #[inline]
-    pub(super) fn annexed<const BY_LENGTH: bool>(self, bytes: usize) -> usize {
+    pub fn annexed<const BY_LENGTH: bool>(self, bytes: usize) -> usize {
         let longest = if BY_LENGTH { self.longest } else { bytes };
         match longest > self.inlined {
             true => self.blocks * longest.next_multiple_of(LINE),

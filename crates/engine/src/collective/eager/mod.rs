@@ -57,11 +57,11 @@ pub(super) unsafe fn exchange<const BY_LENGTH: bool>(
     call: &Call<'_>,
     form: Form,
 ) -> Result<Option<Rank>, EngineError> {
-    let annex = form.annexed::<BY_LENGTH>(call.bytes);
-    if state.sequence.is_full_eager(annex) {
-        super::wait_for_channel(map, state, state.sequence.needed_eager(annex))?;
+    let annexed = form.annexed::<BY_LENGTH>(call.bytes);
+    if state.sequence.is_full_eager(annexed) {
+        super::wait_for_channel(map, state, state.sequence.needed_eager(annexed))?;
     }
-    let Place { op, slot, annex } = take_place::<BY_LENGTH>(state, form, call);
+    let Place { op, slot, annex } = take_place(state, call, annexed);
     let mut exchange = Exchange::<BY_LENGTH> {
         map,
         call,
@@ -69,26 +69,20 @@ pub(super) unsafe fn exchange<const BY_LENGTH: bool>(
         spacing: form.spacing::<BY_LENGTH>(call.bytes),
         op,
         slot,
-        annex: annex.unwrap_or(0),
+        annex,
         differs: None,
         blocking_wait: None,
     };
     let includes = |ranks| ranks == Ranks::All || map.rank == call.root;
     // SAFETY: the caller's contract.
     unsafe {
-        if let (Some(reducer), Collective::Scan | Collective::Exscan) =
-            (&call.reducer, call.collective)
-        {
-            exchange.scan(reducer)?;
-            return Ok(None);
-        }
-        if includes(form.publishers) {
+        if includes(form.publishers) && !exchange.passes_on() {
             exchange.publish();
         }
         match &call.reducer {
             _ if !includes(form.readers) => {}
             None => exchange.collect()?,
-            Some(reducer) => exchange.reduce(reducer)?,
+            Some(reducer) => exchange.combine(reducer)?,
         }
     }
     Ok(exchange.differs)
@@ -100,26 +94,22 @@ pub(super) struct Place {
     op: u64,
     /// The slot that carries it.
     slot: u32,
-    /// Where its annex begins in a rank's rotating scratch, if it has one.
-    annex: Option<usize>,
+    /// Where its annex begins in a rank's rotating scratch; 0 if it has none.
+    annex: usize,
 }
 
-/// The next operation, a `call` of this `form`. All ranks take it, also those that have nothing to say and nothing to
-/// hear.
+/// The next operation, a `call` that takes `annexed` bytes of the annexes. All ranks take it, also those that have nothing
+/// to say and nothing to hear.
 #[inline(always)]
-pub(super) fn take_place<const BY_LENGTH: bool>(
-    state: &mut State,
-    form: Form,
-    call: &Call<'_>,
-) -> Place {
+pub(super) fn take_place(state: &mut State, call: &Call<'_>, annexed: usize) -> Place {
     let (op, slot) = state.sequence.next_eager();
-    let annex = match form.annexed::<BY_LENGTH>(call.bytes) {
-        0 => None,
-        bytes => Some(state.sequence.take_annex(bytes)),
+    let annex = match annexed {
+        0 => 0,
+        bytes => state.sequence.take_annex(bytes),
     };
     let tag = tag(op, call.collective, call.root, call.bytes);
     Place {
-        op: with_annex(tag, annex.is_some()),
+        op: with_annex(tag, annexed > 0),
         slot,
         annex,
     }
@@ -143,6 +133,12 @@ impl<'a, const BY_LENGTH: bool> Exchange<'a, BY_LENGTH> {
     #[inline]
     fn segment(&self) -> &NodeSegment {
         self.map.segment()
+    }
+
+    /// Whether each rank publishes what it has made of what the one before has published.
+    #[inline]
+    fn passes_on(&self) -> bool {
+        matches!(self.call.collective, Collective::Scan | Collective::Exscan)
     }
 
     #[inline]
@@ -376,13 +372,8 @@ impl<'a, const BY_LENGTH: bool> Exchange<'a, BY_LENGTH> {
     /// Whether `of`, whose arguments differ, is in an eager call too. If neither takes an annex, each has used one number
     /// and one slot, and said before what it had to say, unless a scan had to pass something on.
     fn is_in_step(&self, of: Rank) -> bool {
-        let seen = self
-            .map
-            .segment()
-            .eager_slot(NodeRank(of.0), self.slot)
-            .value();
+        let seen = self.slot_of(of.0).value();
         let inlined = self.op == with_annex(self.op, false) && seen == with_annex(seen, false);
-        let passes_on = matches!(self.call.collective, Collective::Scan | Collective::Exscan);
-        !BY_LENGTH && inlined && !passes_on && contradicts(seen, self.op)
+        !BY_LENGTH && inlined && !self.passes_on() && contradicts(seen, self.op)
     }
 }

@@ -24,36 +24,54 @@ impl<const BYTES: usize> Room<BYTES> {
 }
 
 impl<const BY_LENGTH: bool> Exchange<'_, BY_LENGTH> {
-    /// Vectors of all ranks reduced in rank order; of vectors with a block for each reader, this
-    /// rank's.
+    /// Reduces what is published, or scans.
     ///
     /// # Safety
-    /// The result is writable.
+    /// The contribution is readable, the result writable.
     #[inline]
-    pub(super) unsafe fn reduce(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
+    pub(super) unsafe fn combine(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
         // SAFETY: the caller's contract.
         unsafe {
-            match self.call.recv.block(0).bytes > self.form.inlined {
-                true => self.reduce_annexed(reducer),
-                false => self.reduce_in::<BYTES_MAX>(reducer),
+            match self.call.bytes > self.form.inlined {
+                true => self.combine_annexed(reducer),
+                false => self.combine_in::<BYTES_MAX>(reducer),
             }
         }
     }
 
-    /// As [`Exchange::reduce`], with room on the stack that short vectors do without.
+    /// As [`Exchange::combine`], with room on the stack that short vectors do without.
     ///
     /// # Safety
-    /// As [`Exchange::reduce`].
+    /// As [`Exchange::combine`].
     #[inline(never)]
-    unsafe fn reduce_annexed(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
+    unsafe fn combine_annexed(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
         // SAFETY: the caller's contract.
-        unsafe { self.reduce_in::<REDUCED_MAX>(reducer) }
+        unsafe { self.combine_in::<REDUCED_MAX>(reducer) }
     }
 
     /// # Safety
-    /// As [`Exchange::reduce`].
+    /// As [`Exchange::combine`].
     #[inline]
-    unsafe fn reduce_in<const BYTES: usize>(
+    unsafe fn combine_in<const BYTES: usize>(
+        &mut self,
+        reducer: &Reducer<'_>,
+    ) -> Result<(), EngineError> {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match self.passes_on() {
+                true => self.scan::<BYTES>(reducer),
+                false => self.reduce::<BYTES>(reducer),
+            }
+        }
+    }
+
+    /// Vectors of all ranks reduced in rank order; of vectors with a block for each reader, this
+    /// rank's.
+    ///
+    /// # Safety
+    /// As [`Exchange::combine`].
+    #[inline]
+    unsafe fn reduce<const BYTES: usize>(
         &mut self,
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
@@ -112,29 +130,9 @@ impl<const BY_LENGTH: bool> Exchange<'_, BY_LENGTH> {
     /// of a node together read one slot each, where all of those before would be half of them each.
     ///
     /// # Safety
-    /// The contribution is readable, the result writable.
-    pub(super) unsafe fn scan(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
-        // SAFETY: the caller's contract.
-        unsafe {
-            match self.call.bytes > self.form.inlined {
-                true => self.scan_annexed(reducer),
-                false => self.scan_in::<BYTES_MAX>(reducer),
-            }
-        }
-    }
-
-    /// # Safety
-    /// As [`Exchange::scan`].
-    #[inline(never)]
-    unsafe fn scan_annexed(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
-        // SAFETY: the caller's contract.
-        unsafe { self.scan_in::<REDUCED_MAX>(reducer) }
-    }
-
-    /// # Safety
-    /// As [`Exchange::scan`].
+    /// As [`Exchange::combine`].
     #[inline]
-    unsafe fn scan_in<const BYTES: usize>(
+    unsafe fn scan<const BYTES: usize>(
         &mut self,
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
