@@ -9,6 +9,8 @@
 //! rounds 3 and 4 put the results to everyone
 //! ```
 //!
+//! On one node a rank writes its result once, to the node's scratch, where everyone reads it.
+//!
 //! * Rounds: 2⌈(N-1)/k⌉. Messages per rank: 2(N-1). Volume per port: 2⌈(N-1)/k⌉ parts of l/N
 //!   bytes, about 2 l/k bytes. Each rank reduces l bytes. Any number of ranks.
 
@@ -30,11 +32,16 @@ pub fn build(request: &Request<'_>) -> Schedule {
     scatter(&mut builder, request);
     let result = Span::recv(me, 1);
     reduce_part(&mut builder, request, result);
+    if request.topology.node_count() == 1 {
+        builder.copy(result, Span::node(me, 1));
+        builder.end_round();
+        builder.node_barrier();
+        builder.copy_all_but(me, Buffer::Node, Buffer::Recv);
+        return builder.finish(2 * size);
+    }
     // Rails send it from scratch.
     let own = Span::scratch(me, 1);
-    if request.topology.node_count() > 1 {
-        builder.copy(result, own);
-    }
+    builder.copy(result, own);
     // Part r of scratch is put to r, which has awaited it before it puts its result here.
     exchange(&mut builder, request, size - 1, |exchange| {
         let near = request.topology.same_node(Rank(exchange.to), request.rank);
@@ -104,10 +111,21 @@ fn exchange(
 
 /// Closed form, in parts.
 pub fn work(shape: &Shape, _: Protocol) -> Work {
-    let work = work_of_halves(shape);
-    Work {
-        copy_blocks: work.copy_blocks + u64::from(shape.nodes > 1),
-        ..work
+    let halves = work_of_halves(shape);
+    let copy_blocks = halves.copy_blocks + 1;
+    match (shape.ranks, shape.nodes) {
+        (1, _) => halves,
+        (_, 1) => Work {
+            rounds: halves.rounds / 2,
+            port_blocks: halves.port_blocks / 2,
+            node_syncs: 1,
+            copy_blocks,
+            ..halves
+        },
+        _ => Work {
+            copy_blocks,
+            ..halves
+        },
     }
 }
 
