@@ -158,14 +158,24 @@ fn in_ring(
     let request = ChannelRequest {
         ring,
         width,
-        rotating: rotating_part(map, load.collective, bytes),
+        rotating: match (ring, load.collective.synchronising()) {
+            // Short exchanges find their channels in the cores' own caches.
+            (Ring::Small, true) => 0,
+            _ => rotating_part(map, load.collective, bytes),
+        },
     };
     (request, piece)
 }
 
-/// Whether an operation takes rotating scratch instead of its channels'. Those of an exchange write to lines that they
-/// have read themselves, and of ranks that share a core the next one finds in its cache what the one before has written.
+/// Up to so many ranks that share cores, those of an exchange write their scratch in turn: the rotating scratch of more
+/// does not stay in the cache that cores share, beside what they exchange.
+const EXCHANGING_RANKS_MAX: u32 = 4;
+
+/// Whether an operation takes rotating scratch instead of its channels'. Two ranks that exchange write to lines that they
+/// have read themselves, and of ranks that share a core the next one in a scan finds in its cache what the one before
+/// has written.
 fn rotates(map: &Map, collective: Collective) -> bool {
+    let (ranks, has_cores) = (map.topology.size(), map.has_cores);
     let gains = match collective {
         Collective::Bcast
         | Collective::Gather
@@ -173,8 +183,16 @@ fn rotates(map: &Map, collective: Collective) -> bool {
         | Collective::Reduce
         | Collective::Scatter
         | Collective::Scatterv => true,
-        Collective::Scan | Collective::Exscan => map.has_cores,
-        _ => false,
+        Collective::Scan | Collective::Exscan => has_cores,
+        Collective::Allgather | Collective::Allgatherv => ranks > 2 && !has_cores,
+        Collective::Allreduce
+        | Collective::Alltoall
+        | Collective::Alltoallv
+        | Collective::ReduceScatter
+        | Collective::ReduceScatterBlock => {
+            (3..=EXCHANGING_RANKS_MAX).contains(&ranks) && !has_cores
+        }
+        Collective::Barrier => false,
     };
     gains && map.segment().layout().rotating_bytes > 0
 }
