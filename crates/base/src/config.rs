@@ -131,8 +131,8 @@ table! {
         "forced algorithms, e.g. allgather=smp_bruck, or with ports of their own: allgather=bruck:ports=1";
     "FERRORAIL_TUNING", Text, "", Communicator => tuning: Option<PathBuf>, path,
         "selection table (JSON) to use instead of the built-in one";
-    "FERRORAIL_SCRATCH", Bytes, "64K", Communicator => scratch_bytes: u64, bytes_from(4096),
-        "scratch bytes per rank and channel of a communicator";
+    "FERRORAIL_SCRATCH", Text, "auto", Communicator => scratch_bytes: Option<u64>, bytes_or_auto(4096),
+        "scratch bytes per rank and channel of a communicator, e.g. 64K; auto is 128K for up to 4 ranks on one node, else 64K";
     "FERRORAIL_ZERO_COPY", Word(&["auto", "on", "off"]), "auto", Communicator => zero_copy: Option<bool>, switch_or_auto,
         "large messages straight into the receive buffer";
     "FERRORAIL_SHM", Word(ShmKind::WORDS), "auto", Communicator => shm: ShmKind, word,

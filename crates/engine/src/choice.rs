@@ -128,10 +128,24 @@ pub fn is_left(algorithm: &Algorithm, all_pairs: bool) -> bool {
     algorithm.all_pairs && !all_pairs
 }
 
-/// Scratch of a rank and channel, in a team of `ranks` with `FERRORAIL_SCRATCH` set to `setting`: enough for a
-/// cache line from and to each rank, where each may have a message for every other; else for the words about staged
-/// pieces, and for pieces.
-pub fn scratch_bytes(setting: u64, ranks: u32, all_pairs: bool) -> u64 {
+/// What `FERRORAIL_SCRATCH` is unless it is set.
+const SCRATCH_BYTES: u64 = 64 << 10;
+
+/// The same of a team of few ranks on one node: each piece takes them waits for each other, and this many bytes stay in
+/// the caches.
+const SCRATCH_BYTES_OF_FEW: u64 = 128 << 10;
+
+/// How many are few.
+const FEW_RANKS: u32 = 4;
+
+/// Scratch of a rank and channel, in a team of `ranks` on `nodes` nodes with `FERRORAIL_SCRATCH` set to `setting`: enough
+/// for a cache line from and to each rank, where each may have a message for every other; else for the words about
+/// staged pieces, and for pieces.
+pub fn scratch_bytes(setting: Option<u64>, (ranks, nodes): (u32, u32), all_pairs: bool) -> u64 {
+    let setting = setting.unwrap_or(match nodes == 1 && ranks <= FEW_RANKS {
+        true => SCRATCH_BYTES_OF_FEW,
+        false => SCRATCH_BYTES,
+    });
     setting.max(match all_pairs {
         true => 64 * 2 * u64::from(ranks),
         false => 16 * u64::from(ranks) + (8 << 10),
@@ -149,11 +163,11 @@ pub struct Widths {
 
 /// Those of operations of `collective` in a team on `nodes` nodes, whose ranks have a core each or not, and which
 /// `rotates` through scratch beside the channels or does not. Operations that wait for every rank anyway need no more than
-/// two operations' room; others run ahead in the rest, and are faster in pieces. So are all on one node, as long as
-/// pieces stay in the caches; where ranks share cores each piece takes as many context switches as the whole.
+/// two operations' room, and each piece of them takes waits for each other. Others run ahead in the rest, and are faster
+/// in pieces of one channel, unless ranks share cores: then each piece takes as many context switches as the whole.
 pub fn widths(collective: Collective, nodes: u32, has_cores: bool, rotates: bool) -> Widths {
     let waits = collective.synchronising();
-    let most = match waits && nodes > 1 || (waits || rotates) && !has_cores {
+    let most = match waits || rotates && !has_cores {
         true => CHANNELS / 2,
         false => 1,
     };

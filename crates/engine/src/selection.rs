@@ -26,7 +26,7 @@ pub(crate) struct Selector<'a> {
     /// Whether every rank may connect to every other.
     pub all_pairs: bool,
     /// `FERRORAIL_SCRATCH`.
-    pub scratch_setting: u64,
+    pub scratch_setting: Option<u64>,
 }
 
 impl Selector<'_> {
@@ -101,6 +101,7 @@ impl Selector<'_> {
 
     /// Scratch of a rank and channel.
     pub fn scratch_bytes(&self) -> u64 {
-        scratch_bytes(self.scratch_setting, self.topology.size(), self.all_pairs)
+        let shape = (self.topology.size(), self.topology.node_count());
+        scratch_bytes(self.scratch_setting, shape, self.all_pairs)
     }
 }

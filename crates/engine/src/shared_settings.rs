@@ -29,7 +29,7 @@ pub(crate) struct SharedSettings {
     pub algorithm: BTreeMap<String, String>,
     /// Of the `FERRORAIL_TUNING` file, if there is one: what tells its text, or its absence, apart.
     pub tuning: Option<u64>,
-    pub scratch_bytes: u64,
+    pub scratch_bytes: Option<u64>,
     pub zero_copy: Option<bool>,
     pub shm: ShmKind,
     pub cma: bool,

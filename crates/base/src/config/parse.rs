@@ -146,9 +146,16 @@ impl Value<'_> {
         units::parse_bytes(&self.text).unwrap_or(0)
     }
 
-    /// Bytes, at least so many.
-    pub(super) fn bytes_from(self, least: u64) -> u64 {
-        self.bytes().max(least)
+    /// Bytes, at least so many; none for `auto`.
+    pub(super) fn bytes_or_auto(mut self, least: u64) -> Option<u64> {
+        if self.text == "auto" {
+            return None;
+        }
+        let bytes = units::parse_bytes(&self.text);
+        if bytes.is_none() {
+            self.complain("neither auto nor a number of bytes such as 64K");
+        }
+        bytes.map(|bytes| bytes.max(least))
     }
 
     pub(super) fn text(self) -> String {

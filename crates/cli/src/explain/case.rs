@@ -76,6 +76,11 @@ impl Case {
         let ports = args.ports.or(settings.ports).unwrap_or(rails);
         let (table, table_name) = table(settings)?;
         let all_pairs = all_pairs_fit(&topology, rails, settings.queue_pairs_max);
+        let scratch_bytes = scratch_bytes(
+            settings.scratch_bytes,
+            (ranks, topology.node_count()),
+            all_pairs,
+        );
         Ok(Self {
             collective,
             shape: shape(&topology, ports, rails, settings.leaders),
@@ -83,7 +88,7 @@ impl Case {
             zero_copy: args.zero_copy.or(settings.zero_copy).unwrap_or(true),
             root: Rank(args.root),
             model,
-            scratch_bytes: scratch_bytes(settings.scratch_bytes, ranks, all_pairs),
+            scratch_bytes,
             table,
             table_name,
             forced: settings.algorithm.clone(),

@@ -101,7 +101,11 @@ pub(crate) fn layouts(
 ) -> Vec<NodeLayout> {
     let size = topology.size();
     let slots = slots(topology, all_pairs);
-    let scratch_bytes = choice::scratch_bytes(settings.scratch_bytes, size, all_pairs);
+    let scratch_bytes = choice::scratch_bytes(
+        settings.scratch_bytes,
+        (size, topology.node_count()),
+        all_pairs,
+    );
     let alike = NodeLayout {
         channels: CHANNELS,
         sync_channels: SYNC_CHANNELS,

@@ -120,7 +120,7 @@ fn protocols_are_those_that_calls_have() {
     let settings = Settings {
         algorithm: [("gather".to_owned(), "smp_direct".to_owned())].into(),
         zero_copy: Some(true),
-        scratch_bytes: 64 << 10,
+        scratch_bytes: Some(64 << 10),
         ..Settings::default()
     };
     let estimate = of(4, 2, 2, &settings);
@@ -140,8 +140,8 @@ fn scratch_follows_its_setting_and_loopback_has_no_queue_pairs() {
         ..Settings::default()
     };
     let (small, large) = (
-        of(2, 2, 2, &settings(64 << 10)),
-        of(2, 2, 2, &settings(1 << 20)),
+        of(2, 2, 2, &settings(Some(64 << 10))),
+        of(2, 2, 2, &settings(Some(1 << 20))),
     );
     let more = large.scratch_bytes_of_rank - small.scratch_bytes_of_rank;
     assert_eq!(more, 9 * ((1 << 20) - (64 << 10)), "channels, area");

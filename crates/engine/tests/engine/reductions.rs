@@ -308,7 +308,7 @@ fn small_operations_mix() {
 #[test]
 fn too_large_an_element_is_refused_at_once() {
     let mut settings = settings(1, 1);
-    settings.scratch_bytes = 4096;
+    settings.scratch_bytes = Some(4096);
     on_ranks(3, &settings, |team| {
         let mine = vec![1u8; 40_000];
         let mut result = vec![0u8; 40_000];

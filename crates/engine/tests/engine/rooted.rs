@@ -111,11 +111,13 @@ fn gathers_by_every_algorithm() {
 #[test]
 fn blocks_that_fill_scratch_stay_whole_beside_ready_to_receive_messages() {
     for algorithm in algorithms(Collective::Gather) {
+        let scratch = 64 << 10;
         let settings = Settings {
             zero_copy: Some(true),
+            scratch_bytes: Some(scratch),
             ..forced(settings(2, 2), "gather", algorithm.name)
         };
-        let filling = settings.scratch_bytes as usize / 2;
+        let filling = scratch as usize / 2;
         on_ranks(4, &settings, |team| {
             for (op, bytes) in [filling - 32, filling, filling - 100]
                 .into_iter()
@@ -209,7 +211,7 @@ fn wide_and_empty_operations_alternate() {
     for (size, node_size) in [(4, 2), (7, 3), (3, 1), (8, 8)] {
         let settings = Settings {
             zero_copy: Some(false),
-            scratch_bytes: 4096,
+            scratch_bytes: Some(4096),
             ..settings(node_size, 2)
         };
         on_ranks(size, &settings, |team| {

@@ -96,7 +96,7 @@ fn every_algorithm_is_right_whoever_is_refused() {
                     let settings = refusing(node_size, 2, faults);
                     let mut settings = forced(settings, collective.name(), algorithm.name);
                     // What has no room in scratch would not go straight to user memory.
-                    settings.scratch_bytes = 4 << 20;
+                    settings.scratch_bytes = Some(4 << 20);
                     run(collective, ranks, &settings);
                 }
             }
@@ -113,7 +113,7 @@ fn pieces_may_be_short_and_checked() {
                 false => "",
             };
             let settings = Settings {
-                scratch_bytes,
+                scratch_bytes: Some(scratch_bytes),
                 reliable,
                 ..refusing(1, 3, &format!("loop2:refuse:every=2{damage}"))
             };
