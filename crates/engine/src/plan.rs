@@ -241,7 +241,7 @@ impl Plan {
                     let rotating = map.layout().map_or(0, |layout| layout.rotating_bytes);
                     let size = topology.size();
                     let annex_bytes = annex_bytes(size, rotating as usize);
-                    form(collective, size, annex_bytes, map.has_cores)
+                    form(collective, size, annex_bytes)
                 };
                 (on_one_node && pays).then(form).flatten()
             },

@@ -35,9 +35,8 @@ pub(crate) struct Form {
     blocks: usize,
 }
 
-/// Largest payload that rides in a slot where there are annexes and each rank has a core: slots are still in the caches of
-/// both cores when they are written again, which costs more than to look elsewhere from here on. Of ranks that share a
-/// core each finds in its cache what the one before has written.
+/// Largest payload that rides in a slot where there are annexes: slots are still in the caches of both cores when they
+/// are written again, which costs more than to look elsewhere from here on.
 const INLINED_MAX: usize = 1080;
 
 /// Bytes that each rank may read and reduce where all do: more is shared among the ranks, unless it is little from
@@ -46,14 +45,9 @@ const REDUCED_BYTES_MAX: usize = 16 << 10;
 /// How much that is.
 const REDUCED_BLOCK: usize = 568;
 
-/// The eager form of `collective` in a team of `size` ranks, each of which has a core or not, and whose annexes have up
-/// to `annex_bytes` bytes. None where a slot has no room for a word of each block with its length: of hundreds of ranks.
-pub(crate) fn form(
-    collective: Collective,
-    size: u32,
-    annex_bytes: usize,
-    has_cores: bool,
-) -> Option<Form> {
+/// The eager form of `collective` in a team of `size` ranks whose annexes have up to `annex_bytes` bytes. None where a slot
+/// has no room for a word of each block with its length: of hundreds of ranks.
+pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Option<Form> {
     use Ranks::{All, Root};
     let (publishers, readers, block_per_reader) = match collective {
         Collective::Allgather | Collective::Allgatherv | Collective::Barrier => (All, All, false),
@@ -85,7 +79,7 @@ pub(crate) fn form(
         _ => 0,
     };
     let of_annex = (most_annexed / blocks) & !(LINE - 1);
-    let inline_max = match of_annex > 0 && has_cores {
+    let inline_max = match of_annex > 0 {
         true => INLINED_MAX,
         false => BYTES_MAX,
     };
@@ -156,12 +150,9 @@ mod tests {
     fn blocks_fit_wherever_they_go() {
         for size in 2..700 {
             let annex_bytes = if size <= 64 { 16 << 10 } else { 0 };
-            for (&collective, has_cores) in Collective::ALL
-                .iter()
-                .flat_map(|collective| [(collective, false), (collective, true)])
-            {
+            for &collective in Collective::ALL {
                 let by_length = crate::choice::by_length(collective);
-                let Some(form) = form(collective, size, annex_bytes, has_cores) else {
+                let Some(form) = form(collective, size, annex_bytes) else {
                     assert!(by_length && size > 128, "{collective:?} of {size}");
                     continue;
                 };
