@@ -7,8 +7,8 @@
 
 use super::room::{rotating_part, scratch_of};
 use super::{
-    Call, Load, allocate, connect_peers, copy_own, eager, finish, piece_in, prepare_pieces,
-    scheduled,
+    Call, Load, allocate, connect_peers, copy_own, eager, finish, goes_past_caches, piece_in,
+    prepare_pieces, scheduled,
 };
 use crate::EngineError;
 use crate::choice::{ZERO_COPY_BYTES_MIN, width_by_length};
@@ -83,7 +83,7 @@ pub(super) fn run(
     let [in_long_part, in_place] = later_ways(map, state, call, allocation);
     let mut move_blocks = |route, window, allocation| {
         let name = call.collective.name();
-        Run::new(map, route, user(call, window), allocation).complete(state, name)
+        Run::new(map, route, user(call, window, false), allocation).complete(state, name)
     };
     move_blocks(
         &plan.route,
@@ -233,14 +233,14 @@ fn pieces(
     call: &Call<'_>,
     (longest, lengths): (usize, Lengths),
 ) -> Result<usize, EngineError> {
-    let capacity = lengths.short;
+    let (capacity, past_caches) = (lengths.short, goes_past_caches(map, call));
     if capacity < longest {
         prepare_pieces(map, state)?;
     }
     let mut offset = 0;
     while offset < longest {
         let allocation = allocate(map, state, call, lengths.channels)?;
-        let piece = user(call, Window::Piece { offset, capacity });
+        let piece = user(call, Window::Piece { offset, capacity }, past_caches);
         Run::new(map, &plan.route, piece, allocation).complete(state, call.collective.name())?;
         finish(map, state);
         offset += capacity;
@@ -251,13 +251,14 @@ fn pieces(
 /// Longest block that goes through scratch inside a node, where there is room.
 const NODE_BYTES_MAX: usize = 64 << 10;
 
-fn user<'a>(call: &Call<'a>, window: Window) -> UserBuffers<'a> {
+fn user<'a>(call: &Call<'a>, window: Window, past_caches: bool) -> UserBuffers<'a> {
     UserBuffers {
         send: call.send,
         recv: call.recv,
         window,
         parts: 1,
         pairs: true,
+        past_caches,
         reducer: None,
     }
 }

@@ -29,6 +29,7 @@ use crate::{EngineError, Team};
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, Protocol};
+use ferrorail_shm::exceeds_caches;
 use room::{Load, known_room, piece_in};
 
 /// The collectives that teams run.
@@ -171,6 +172,7 @@ fn scheduled(
         room = known_room(map, plan, Load::of(call))?;
     }
     let (channels, piece) = room;
+    let past_caches = goes_past_caches(map, call);
     connect_peers(map, state, plan, call)?;
     // Known lengths, straight into blocks that lie anywhere: one message per pair.
     let pairs = call.collective == Collective::Allgatherv && plan.protocol == Protocol::Rendezvous;
@@ -191,6 +193,7 @@ fn scheduled(
             },
             parts: plan.parts,
             pairs,
+            past_caches,
             reducer: call.reducer,
         };
         plan.runs += 1;
@@ -204,6 +207,15 @@ fn scheduled(
             return Ok(());
         }
     }
+}
+
+/// Whether so much is exchanged on one node that no cache has it when it is used. Of a rooted call only the root has much.
+fn goes_past_caches(map: &Map, call: &Call<'_>) -> bool {
+    let ranks = map.topology.size() as usize;
+    let of_rank = call.send.bytes() + call.recv.bytes();
+    map.topology.node_count() == 1
+        && !call.collective.is_rooted()
+        && exceeds_caches(ranks * of_rank)
 }
 
 /// Waits until operation `needed` is finished everywhere, on one node.

@@ -7,7 +7,9 @@ use crate::team::map::Map;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Buffer, Span};
-use ferrorail_shm::{NodeSegment, ScratchKind, copy_into_shared, copy_out_of_shared};
+use ferrorail_shm::{
+    NodeSegment, ScratchKind, copy_into_shared, copy_out_of_shared, copy_past_caches,
+};
 
 /// Addresses of the four buffers of one run.
 pub(super) struct Spans<'a> {
@@ -158,6 +160,7 @@ impl<'a> Spans<'a> {
             unsafe {
                 match is_for_others {
                     true => self.copy_in(from, into),
+                    false if self.user.past_caches => copy_past_caches(from, into),
                     false if is_from_others => copy_out_of_shared(from, into, self.scratch_kind()),
                     false => from.copy_to(into),
                 }

@@ -97,6 +97,14 @@ impl<'a> Side<'a> {
         }
     }
 
+    /// Bytes of all blocks.
+    pub fn bytes(&self) -> usize {
+        match self.blocks {
+            Blocks::Even { count, bytes } => count as usize * bytes,
+            Blocks::Table(table) => table.iter().map(|block| block.bytes).sum(),
+        }
+    }
+
     /// All of it, which is one piece of memory if blocks are of one length.
     pub fn whole(&self) -> MemoryRange {
         match self.blocks {
@@ -162,6 +170,8 @@ pub(crate) struct UserBuffers<'a> {
     /// Whether a message has the length of its pair's block and an empty one is left out, instead
     /// of every message having the length that its schedule says.
     pub pairs: bool,
+    /// Whether the result is written past the caches.
+    pub past_caches: bool,
     /// Of a reduction, what it does.
     pub reducer: Option<Reducer<'a>>,
 }

@@ -10,9 +10,11 @@
 
 mod cma;
 mod loads;
+mod past_caches;
 mod staged;
 mod stores;
 
 pub use cma::{Cma, cma_allow};
 pub use loads::copy_out_of_shared;
+pub use past_caches::{copy_past_caches, exceeds_caches};
 pub use stores::{ScratchKind, copy_into_shared};

@@ -10,6 +10,7 @@
 //! How far apart two cores are nobody says, and virtual processors move. So each process times the copies that it
 //! makes, by length, tries the other kind now and then, and goes by that. Readers need not know.
 
+use super::past_caches::copy_past_caches;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -188,7 +189,7 @@ unsafe fn copy_chosen(from: MemoryRange, into: MemoryRange, kind: ScratchKind) {
         // SAFETY: the caller vouches for both.
         Stores::Ordinary => unsafe { from.copy_to(into) },
         // SAFETY: as above.
-        Stores::Streaming => unsafe { stream(from, into) },
+        Stores::Streaming => unsafe { copy_past_caches(from, into) },
     }
     if let Some(start) = start {
         let ps = start.elapsed().as_nanos() * 1000 / from.bytes as u128;
@@ -196,78 +197,10 @@ unsafe fn copy_chosen(from: MemoryRange, into: MemoryRange, kind: ScratchKind) {
     }
 }
 
-/// A copy whose stores go past the caches, as far as whole lines of `into` go.
-///
-/// # Safety
-/// As [`copy_into_shared`].
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-unsafe fn stream(from: MemoryRange, into: MemoryRange) {
-    use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-    const LINE: usize = 64;
-    const WORD: usize = size_of::<__m128i>();
-    assert_eq!(
-        from.bytes, into.bytes,
-        "source and destination differ in length"
-    );
-    let head = into.address.next_multiple_of(LINE) - into.address;
-    let head = head.min(into.bytes);
-    let lines = (into.bytes - head) / LINE * LINE;
-    let part = |range: MemoryRange, offset, bytes| range.slice(offset, bytes);
-    // SAFETY: parts of ranges for which the caller vouches; what is streamed begins at a line of `into` and ends at
-    // one. The fence orders it before the flag that says it is there.
-    unsafe {
-        part(from, 0, head).copy_to(part(into, 0, head));
-        for line in (head..head + lines).step_by(LINE) {
-            let (source, target) = (from.as_ptr().add(line), into.as_ptr().add(line));
-            let word = |index: usize| _mm_loadu_si128(source.add(index * WORD).cast());
-            let words = [word(0), word(1), word(2), word(3)];
-            for (index, word) in words.into_iter().enumerate() {
-                _mm_stream_si128(target.add(index * WORD).cast(), word);
-            }
-        }
-        _mm_sfence();
-        let (tail, rest) = (head + lines, into.bytes - head - lines);
-        part(from, tail, rest).copy_to(part(into, tail, rest));
-    }
-}
-
-/// Elsewhere there are only ordinary stores.
-///
-/// # Safety
-/// As [`copy_into_shared`].
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-unsafe fn stream(from: MemoryRange, into: MemoryRange) {
-    // SAFETY: the caller vouches for both.
-    unsafe { from.copy_to(into) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::cell::Cell;
-
-    #[test]
-    fn streamed_bytes_are_those_of_the_source() {
-        let source: Vec<u8> = (0..5000u32).map(|byte| (byte % 251) as u8).collect();
-        for (offset, bytes) in [
-            (0, 4096),
-            (1, 4096),
-            (63, 1),
-            (64, 64),
-            (7, 4929),
-            (60, 3),
-            (0, 0),
-        ] {
-            let mut target = vec![0u8; 5200];
-            let from = MemoryRange::new(source.as_ptr(), bytes);
-            let into = MemoryRange::new(target.as_mut_ptr().wrapping_add(offset), bytes);
-            // SAFETY: both are inside vectors of this test, to which no reference is used meanwhile.
-            unsafe { stream(from, into) };
-            assert!(target[..offset].iter().all(|&byte| byte == 0));
-            assert_eq!(target[offset..offset + bytes], source[..bytes]);
-            assert!(target[offset + bytes..].iter().all(|&byte| byte == 0));
-        }
-    }
 
     /// Has `choice` make `copies` copies that take what `ps` says; how many of them streamed.
     fn run(choice: &Choice, copies: u32, ps: impl Fn(Stores) -> u32) -> u32 {
