@@ -62,7 +62,7 @@ pub(super) fn run(
         }
         return unless_differs(differs);
     }
-    if let Some(longest) = long_pair(map, call) {
+    if let Some(longest) = long_pair(map, call, above) {
         pair_in_pieces(map, state, plan, call, (longest, lengths))?;
         return unless_differs(differs);
     }
@@ -136,6 +136,8 @@ fn lengths(map: &Map, plan: &Plan, collective: Collective) -> Lengths {
     let width = width_by_length(ranks, nodes);
     let all = scratch_of(map, collective, width);
     let (scratch, most) = match nodes {
+        // Both ranks know the lengths, and how many pieces there are.
+        1 if ranks == 2 => (all, usize::MAX),
         1 => (all, NODE_BYTES_MAX),
         // Rails read RTRs in the rest.
         _ => (
@@ -169,9 +171,9 @@ fn lengths(map: &Map, plan: &Plan, collective: Collective) -> Lengths {
     }
 }
 
-/// The longer of the two blocks that two ranks of a node have for each other, of which both know the length, where it is
-/// faster in pieces through scratch than straight into user memory.
-fn long_pair(map: &Map, call: &Call<'_>) -> Option<usize> {
+/// The longer of the two blocks that two ranks of a node have for each other, if it has more than `above` bytes: as both
+/// know the length, it goes through scratch, in pieces if it has to.
+fn long_pair(map: &Map, call: &Call<'_>, above: usize) -> Option<usize> {
     if map.topology.size() != 2 || map.topology.node_count() != 1 {
         return None;
     }
@@ -186,17 +188,8 @@ fn long_pair(map: &Map, call: &Call<'_>) -> Option<usize> {
         Collective::Scatterv if map.rank == call.root => length(&call.send),
         _ => length(&call.send).max(length(&call.recv)),
     };
-    let most = match call.collective {
-        Collective::Scatterv => SCATTERED_BYTES_MAX,
-        _ => usize::MAX,
-    };
-    (NODE_BYTES_MAX + 1..=most)
-        .contains(&longest)
-        .then_some(longest)
+    (longest > above).then_some(longest)
 }
-
-/// Longest block that two ranks of a node scatter through scratch, as the table has it for even blocks.
-const SCATTERED_BYTES_MAX: usize = 512 << 10;
 
 /// Moves the blocks of two ranks, the longer of which has `longest` bytes, through scratch.
 fn pair_in_pieces(
