@@ -5,7 +5,7 @@
 //! ends know which of the two it is. Where user memory cannot be reached, the ranks first agree how
 //! many pieces the longest message takes.
 
-use super::room::{rotating_part, scratch_of};
+use super::room::{rotating_part, scratch_of, stage_bytes};
 use super::{
     Call, Load, allocate, connect_peers, copy_own, eager, finish, goes_past_caches, piece_in,
     prepare_pieces, scheduled,
@@ -20,6 +20,7 @@ use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::Rank;
 use ferrorail_coll::Collective;
+use ferrorail_shm::layout::LINE;
 
 pub(super) fn run(
     map: &Map,
@@ -226,19 +227,45 @@ fn pieces(
     call: &Call<'_>,
     (longest, lengths): (usize, Lengths),
 ) -> Result<usize, EngineError> {
-    let (capacity, past_caches) = (lengths.short, goes_past_caches(map, call));
+    let past_caches = goes_past_caches(map, call);
+    let capacity = stage_bytes(map, call.collective, longest)
+        .min(longest.next_multiple_of(LINE))
+        .min(lengths.short);
     if capacity < longest {
         prepare_pieces(map, state)?;
     }
+    let channels = channels_for(map, plan, call.collective, capacity, lengths);
     let mut offset = 0;
     while offset < longest {
-        let allocation = allocate(map, state, call, lengths.channels)?;
+        let allocation = allocate(map, state, call, channels)?;
         let piece = user(call, Window::Piece { offset, capacity }, past_caches);
         Run::new(map, &plan.route, piece, allocation).complete(state, call.collective.name())?;
         finish(map, state);
         offset += capacity;
     }
     Ok(offset)
+}
+
+/// The channels of pieces of `bytes` bytes, on one node no more than these need.
+fn channels_for(
+    map: &Map,
+    plan: &Plan,
+    collective: Collective,
+    bytes: usize,
+    lengths: Lengths,
+) -> ChannelRequest {
+    if map.topology.node_count() > 1 {
+        return lengths.channels;
+    }
+    let scratch = bytes * plan.route.schedule.scratch_blocks as usize;
+    let has_room = |&width: &u32| scratch_of(map, collective, width) >= scratch as u64;
+    let widths = (0..).map(|log: u32| 1 << log);
+    let fewer = widths.take_while(|&width| width < lengths.channels.width);
+    ChannelRequest {
+        width: { fewer }.find(has_room).unwrap_or(lengths.channels.width),
+        rotating: rotating_part(map, collective, scratch),
+        ..lengths.channels
+    }
 }
 
 /// Longest block that goes through scratch inside a node, where there is room.

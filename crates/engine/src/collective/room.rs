@@ -10,6 +10,7 @@ use crate::team::map::{CHANNELS, Map, SMALL_CHANNELS};
 use crate::{EngineError, Team};
 use ferrorail_base::Rank;
 use ferrorail_coll::{Collective, Protocol, cost};
+use ferrorail_shm::layout::LINE;
 
 impl Team {
     /// Whether a reduction of elements of `unit` bytes, in blocks of `bytes`, finds room: says so before the
@@ -146,14 +147,16 @@ fn in_ring(
         Ring::Channels => reserved_bytes(&map.topology),
         Ring::Small => 0,
     };
+    let blocks = plan.route.schedule.scratch_blocks as usize;
+    let stage = stage_bytes(map, load.collective, load.bytes);
+    let most = stage.saturating_mul(blocks.max(1)) as u64;
     let (width, piece) = choice::fit(widths, load.bytes, |width| {
         let scratch = match ring {
             Ring::Channels => scratch_of(map, load.collective, width),
             Ring::Small => layout.run_bytes(first, width),
         };
-        piece_in(scratch - reserved, map, plan, load)
+        piece_in((scratch - reserved).min(most), map, plan, load)
     });
-    let blocks = plan.route.schedule.scratch_blocks as usize;
     let bytes = blocks * block_bytes(piece, plan.parts, load.unit);
     let request = ChannelRequest {
         ring,
@@ -195,6 +198,26 @@ fn rotates(map: &Map, collective: Collective) -> bool {
         Collective::Barrier => false,
     };
     gains && map.segment().layout().rotating_bytes > 0
+}
+
+/// Stages of a pipeline in which one rank copies a piece out while another copies the next one in.
+const STAGES: usize = 4;
+
+/// Shorter pieces take longer to announce than they gain.
+const STAGE_BYTES_MIN: usize = 16 << 10;
+
+/// Longest piece of a block of `bytes` bytes that passes one way between ranks with a core each, so that a call that all
+/// ranks enter at once does not take as long as all its copies. Gathers and scatters in blocks of one length have copies
+/// of several ranks at once, and the root's own.
+pub(super) fn stage_bytes(map: &Map, collective: Collective, bytes: usize) -> usize {
+    let one_way = matches!(
+        collective,
+        Collective::Bcast | Collective::Gatherv | Collective::Reduce | Collective::Scatterv
+    );
+    match one_way && map.has_cores && rotates(map, collective) {
+        true => (bytes / STAGES).max(STAGE_BYTES_MIN).next_multiple_of(LINE),
+        false => usize::MAX,
+    }
 }
 
 /// What an operation of `collective` that has `bytes` bytes of scratch takes of the rotating scratch: all or none.
