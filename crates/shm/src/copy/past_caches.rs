@@ -6,15 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// What a call may move before it goes past the caches is this part of the last one: the caller's memory on both sides
-/// and scratch are to stay in it, which other cores use as well. Four ranks on two cores with 32 MB gained from 8 MB on.
-const SHARE: usize = 4;
-
 /// Whether the cores of a node, which read and write `bytes` bytes of their callers' memory in one call, find them in no
-/// cache when they come to them again. Then stores had better not fetch the lines that they overwrite.
+/// cache when they come to them again. Then stores had better not fetch the lines that they overwrite. Of less a program
+/// that reads what it has received still finds a part in the last cache, and pays more for lines that are not there than
+/// such stores gain.
 pub fn exceeds_caches(bytes: usize) -> bool {
     static MOST: OnceLock<usize> = OnceLock::new();
-    let most = || last_cache(&processor()).map_or(usize::MAX, |cache| cache / SHARE);
+    let most = || last_cache(&processor()).unwrap_or(usize::MAX);
     bytes > *MOST.get_or_init(most)
 }
 
