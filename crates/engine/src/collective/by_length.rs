@@ -259,10 +259,9 @@ fn channels_for(
     }
     let scratch = bytes * plan.route.schedule.scratch_blocks as usize;
     let has_room = |&width: &u32| scratch_of(map, collective, width) >= scratch as u64;
-    let widths = (0..).map(|log: u32| 1 << log);
-    let fewer = widths.take_while(|&width| width < lengths.channels.width);
+    let mut fewer = (1..lengths.channels.width).filter(|width| width.is_power_of_two());
     ChannelRequest {
-        width: { fewer }.find(has_room).unwrap_or(lengths.channels.width),
+        width: fewer.find(has_room).unwrap_or(lengths.channels.width),
         rotating: rotating_part(map, collective, scratch),
         ..lengths.channels
     }
