@@ -112,20 +112,21 @@ fn exchange(
 /// Closed form, in parts.
 pub fn work(shape: &Shape, _: Protocol) -> Work {
     let halves = work_of_halves(shape);
-    let copy_blocks = halves.copy_blocks + 1;
-    match (shape.ranks, shape.nodes) {
-        (1, _) => halves,
-        (_, 1) => Work {
-            rounds: halves.rounds / 2,
-            port_blocks: halves.port_blocks / 2,
+    if shape.ranks == 1 {
+        return halves;
+    }
+    let work = Work {
+        copy_blocks: halves.copy_blocks + 1,
+        ..halves
+    };
+    match shape.nodes {
+        1 => Work {
+            rounds: work.rounds / 2,
+            port_blocks: work.port_blocks / 2,
             node_syncs: 1,
-            copy_blocks,
-            ..halves
+            ..work
         },
-        _ => Work {
-            copy_blocks,
-            ..halves
-        },
+        _ => work,
     }
 }
 

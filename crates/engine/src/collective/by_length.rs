@@ -11,7 +11,7 @@ use super::{
     prepare_pieces, scheduled,
 };
 use crate::EngineError;
-use crate::choice::{ZERO_COPY_BYTES_MIN, width_by_length};
+use crate::choice::{self, Widths, ZERO_COPY_BYTES_MIN, width_by_length};
 use crate::plan::{Lengths, Plan, PlanKey};
 use crate::run::{Run, Side, UserBuffers, Window, beside_cells};
 use crate::sequence::{Allocation, ChannelRequest, LONG_PART};
@@ -258,10 +258,15 @@ fn channels_for(
         return lengths.channels;
     }
     let scratch = bytes * plan.route.schedule.scratch_blocks as usize;
-    let has_room = |&width: &u32| scratch_of(map, collective, width) >= scratch as u64;
-    let mut fewer = (1..lengths.channels.width).filter(|width| width.is_power_of_two());
+    let most = lengths.channels.width;
+    let widths = Widths {
+        whole: most,
+        pieces: most,
+    };
+    let has_room = |width| scratch_of(map, collective, width) >= scratch as u64;
+    let (width, _) = choice::fit(widths, true, has_room);
     ChannelRequest {
-        width: fewer.find(has_room).unwrap_or(lengths.channels.width),
+        width,
         rotating: rotating_part(map, collective, scratch),
         ..lengths.channels
     }

@@ -212,10 +212,10 @@ fn scheduled(
 /// Whether so much is exchanged on one node that no cache has it when it is used. Of a rooted call only the root has much.
 fn goes_past_caches(map: &Map, call: &Call<'_>) -> bool {
     let ranks = map.topology.size() as usize;
-    let of_rank = call.send.bytes() + call.recv.bytes();
+    let of_rank = || call.send.bytes() + call.recv.bytes();
     map.topology.node_count() == 1
         && !call.collective.is_rooted()
-        && exceeds_caches(ranks * of_rank)
+        && exceeds_caches(ranks * of_rank())
 }
 
 /// Waits until operation `needed` is finished everywhere, on one node.

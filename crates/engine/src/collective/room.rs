@@ -161,11 +161,7 @@ fn in_ring(
     let request = ChannelRequest {
         ring,
         width,
-        rotating: match (ring, load.collective.synchronising()) {
-            // Short exchanges find their channels in the cores' own caches.
-            (Ring::Small, true) => 0,
-            _ => rotating_part(map, load.collective, bytes),
-        },
+        rotating: rotating_part(map, load.collective, bytes),
     };
     (request, piece)
 }

@@ -3,7 +3,7 @@
 use ferrorail_base::memory::MemoryRange;
 use nix::sched::sched_getcpu;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Whether the cores of a node, which read and write `bytes` bytes of their callers' memory in one call, find them in no
@@ -17,7 +17,7 @@ pub fn exceeds_caches(bytes: usize) -> bool {
 }
 
 /// Where the kernel describes the processor that this thread runs on.
-fn processor() -> std::path::PathBuf {
+fn processor() -> PathBuf {
     let index = sched_getcpu().unwrap_or(0);
     Path::new("/sys/devices/system/cpu").join(format!("cpu{index}"))
 }
@@ -42,8 +42,8 @@ fn last_cache(processor: &Path) -> Option<usize> {
 /// As [`MemoryRange::copy_to`].
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub unsafe fn copy_past_caches(from: MemoryRange, into: MemoryRange) {
+    use crate::layout::LINE;
     use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-    const LINE: usize = 64;
     const WORD: usize = size_of::<__m128i>();
     assert_eq!(
         from.bytes, into.bytes,
