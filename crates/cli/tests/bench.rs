@@ -51,19 +51,51 @@ fn both_implementations_are_measured_in_one_run() {
             assert_eq!(row["bound_us"].as_f64().is_some(), printed[1] == "8");
             assert_eq!(printed[8] == "-", printed[1] != "8");
         }
-        expect_bounds(&stdout, &report["bounds"]);
+        // A round trip and a switch.
+        expect_bounds(&stdout, &report["bounds"], 2);
     }
 }
 
-/// A line for each number, which is one; cross-memory attach and pinning may be forbidden.
-fn expect_bounds(stdout: &str, bounds: &Value) {
+#[test]
+fn long_messages_have_bounds_of_their_own_buffers() {
+    let stand_in = StandIn::new("bounds");
+    let json = stand_in.file("report.json");
+    let args = format!("--bytes 256K,1M --bounds on --json {json}");
+    let (launcher, _) = LAUNCHERS[0];
+    let (stdout, _) = expect_code(&mut stand_in.bench(launcher, &args), 0);
+    let report = read_json(&json);
+    let kinds = ["rotating", "warm"];
+    expect_bounds(&stdout, &report["bounds"], 2 + 4 * kinds.len());
+    let best = |name: &str, buffers: &str| {
+        let mut all = report["bounds"]["quantities"].as_array().unwrap().iter();
+        let found = all.find(|one| one["name"] == name && one["buffers"] == buffers);
+        found.and_then(|one| one["best"].as_f64())
+    };
+    for row in report["rows"].as_array().unwrap() {
+        let expected = match (&row["bytes"], &row["buffers"]) {
+            (bytes, buffers) if *bytes == 1 << 20 => {
+                let ways = ["allgather_rings", "allgather_cross_memory"];
+                let ways = ways
+                    .iter()
+                    .filter_map(|way| best(way, buffers.as_str().unwrap()));
+                ways.min_by(f64::total_cmp)
+            }
+            _ => None,
+        };
+        assert_eq!(row["bound_us"].as_f64(), expected, "{row}");
+    }
+}
+
+/// A line for each of `count` numbers, which is one; cross-memory attach and pinning may be forbidden.
+fn expect_bounds(stdout: &str, bounds: &Value, count: usize) {
     let lines = stdout.lines();
     let lines: Vec<&str> = lines
         .filter_map(|line| line.strip_prefix("# Bounds of this machine, ranks 0 and 1: "))
         .collect();
     let quantities = bounds["quantities"].as_array().unwrap();
     assert!(bounds["cores"].as_u64().unwrap() > 0);
-    assert_eq!((lines.len(), quantities.len()), (9, 9), "{stdout}");
+    let counts = (lines.len(), quantities.len());
+    assert_eq!(counts, (count, count), "{stdout}");
     for (line, quantity) in lines.into_iter().zip(quantities) {
         if line.ends_with("not allowed") {
             assert_eq!(quantity["best"], Value::Null);

@@ -37,6 +37,12 @@ impl Pool {
         }
     }
 
+    /// Writes `byte` all over it.
+    pub fn fill(&mut self, byte: u8) {
+        self.words
+            .fill(u64::from_ne_bytes([byte; size_of::<u64>()]));
+    }
+
     /// Buffers of these lengths.
     ///
     /// # Panics

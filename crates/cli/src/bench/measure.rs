@@ -75,7 +75,11 @@ impl<'a> Bench<'a> {
         let mut pool = Pool::new((longest(|both| both.0), longest(|both| both.1)));
         let contenders = self.open(library, &mut pool)?;
         if self.plan.bounds {
-            self.bounds = Some(bounds::measure(self.host, &self.job)?);
+            self.bounds = Some(bounds::measure(
+                self.host,
+                &self.job,
+                &self.plan.messages(),
+            )?);
         }
         if rank == 0 {
             report::print_head(size as u32, self.host, self.plan);
@@ -127,7 +131,8 @@ impl<'a> Bench<'a> {
     fn least_us(&self, cell: &Cell<'_>) -> Option<f64> {
         match &self.bounds {
             Some(Ok(bounds)) if cell.mode.arrival == Arrival::Even => {
-                bounds.least_us(cell.operation.name, self.team.place.size, cell.bytes)
+                let (name, ranks) = (cell.operation.name, self.team.place.size);
+                bounds.least_us(name, ranks, cell.bytes, cell.mode.reuse)
             }
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! What is measured, and how: from the arguments, or from a figure that they name.
 
-use super::bounds::Wanted;
+use super::bounds::{self, Messages, Wanted};
 use super::cutoffs;
 use super::figures::Figure;
 use super::job_sizes::JobSizes;
@@ -129,6 +129,28 @@ impl Plan {
                 None => job_sizes,
             },
         }
+    }
+
+    /// Those that bounds of the cells are measured with.
+    pub fn messages(&self) -> Vec<Messages> {
+        let mut all: Vec<Messages> = Vec::new();
+        if !self
+            .operations
+            .iter()
+            .any(|one| bounds::has_copies(one.name))
+        {
+            return all;
+        }
+        for &reuse in &self.reuses {
+            let kinds = self.sizes.iter();
+            let kinds = kinds.filter_map(|&bytes| Messages::like(bytes, reuse));
+            for one in kinds {
+                if !all.contains(&one) {
+                    all.push(one);
+                }
+            }
+        }
+        all
     }
 
     /// How `operation` is measured: a barrier has no buffers, and only rooted collectives are followed by one.

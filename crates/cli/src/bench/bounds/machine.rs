@@ -1,11 +1,11 @@
 //! What was measured of the machine, and what follows for cells.
 
+use super::copies::{Loop, Messages};
+use crate::bench::mode::Reuse;
 use crate::bench::timing::Timing;
 use ferrorail_base::units::format_bytes;
 use serde_json::{Value, json};
 
-/// Messages whose copies are timed, in bytes.
-pub const SIZES: [usize; 2] = [64 << 10, 1 << 20];
 /// Bytes of a block of which bounds of latency are.
 const SHORT: usize = 8;
 
@@ -16,44 +16,19 @@ pub struct Bounds {
     pub cores: Option<u32>,
     /// A cache line from one to the other and back.
     pub round_trip: Timing,
-    /// Through a ring, one copying in, the other out; a message of each of [`SIZES`].
-    pub one_way: [Timing; 2],
-    /// The same both ways at once.
-    pub exchange: [Timing; 2],
-    /// Each reading the other's memory, where that is allowed.
-    pub attach: Option<[Timing; 2]>,
-    /// Each copying within its own memory, the longer of [`SIZES`].
-    pub own_copy: Timing,
+    /// What long collectives have to copy.
+    pub copies: Vec<Copies>,
     /// From one to the other on one core, where they may share one.
     pub switch: Option<Timing>,
 }
 
-/// What a number counts.
-#[derive(Clone, Copy)]
-enum Unit {
-    Nanoseconds,
-    Microseconds,
-    /// 10^9 bytes per second, with so many bytes moved in each iteration.
-    Gigabytes(usize),
-}
-
-impl Unit {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Nanoseconds => "ns",
-            Self::Microseconds => "us",
-            Self::Gigabytes(_) => "GB/s",
-        }
-    }
-
-    /// Of an iteration of `us` microseconds.
-    fn value(self, us: f64) -> f64 {
-        match self {
-            Self::Nanoseconds => us * 1e3,
-            Self::Microseconds => us,
-            Self::Gigabytes(bytes) => bytes as f64 / us / 1e3,
-        }
-    }
+/// One loop with one kind of messages.
+#[derive(Clone, Debug)]
+pub struct Copies {
+    pub which: Loop,
+    pub messages: Messages,
+    /// Where the system allows it.
+    pub timing: Option<Timing>,
 }
 
 /// One number, as it is shown.
@@ -62,17 +37,42 @@ struct Quantity<'a> {
     name: &'static str,
     /// For readers.
     what: &'static str,
-    /// Of a message; none for what has no length.
-    bytes: Option<usize>,
+    /// None for what has no length.
+    messages: Option<Messages>,
     unit: Unit,
     /// None where the system does not allow it.
     timing: Option<&'a Timing>,
 }
 
+/// What a number counts.
+#[derive(Clone, Copy)]
+enum Unit {
+    Nanoseconds,
+    Microseconds,
+}
+
+impl Unit {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Microseconds => "us",
+        }
+    }
+
+    /// Of an iteration of `us` microseconds.
+    fn value(self, us: f64) -> f64 {
+        match self {
+            Self::Nanoseconds => us * 1e3,
+            Self::Microseconds => us,
+        }
+    }
+}
+
 impl Quantity<'_> {
     fn line(&self) -> String {
-        let bytes = self.bytes.map_or(String::new(), |bytes| {
-            format!(", {}", format_bytes(bytes as u64))
+        let messages = self.messages.map_or(String::new(), |messages| {
+            let bytes = format_bytes(messages.bytes as u64);
+            format!(", {bytes}, {} buffers", messages.buffers())
         });
         let values = match self.timing {
             None => "not allowed".to_owned(),
@@ -83,7 +83,7 @@ impl Quantity<'_> {
             }
         };
         format!(
-            "# Bounds of this machine, ranks 0 and 1: {}{bytes}: {values}",
+            "# Bounds of this machine, ranks 0 and 1: {}{messages}: {values}",
             self.what
         )
     }
@@ -92,7 +92,8 @@ impl Quantity<'_> {
         let value = |us: fn(&Timing) -> f64| self.timing.map(|timing| self.unit.value(us(timing)));
         json!({
             "name": self.name,
-            "bytes": self.bytes,
+            "bytes": self.messages.map(|messages| messages.bytes),
+            "buffers": self.messages.map(Messages::buffers),
             "unit": self.unit.name(),
             "median": value(Timing::median_us),
             "best": value(Timing::min_us),
@@ -105,29 +106,21 @@ impl Bounds {
         let time = |(name, what), unit, timing| Quantity {
             name,
             what,
-            bytes: None,
+            messages: None,
             unit,
             timing,
         };
-        let copies = |(name, what, ways), index: usize, timing| Quantity {
-            name,
-            what,
-            bytes: Some(SIZES[index]),
-            unit: Unit::Gigabytes(ways * SIZES[index]),
-            timing,
-        };
+        let copies = self.copies.iter().map(|copies| Quantity {
+            name: copies.which.name(),
+            what: copies.which.what(),
+            messages: Some(copies.messages),
+            unit: Unit::Microseconds,
+            timing: copies.timing.as_ref(),
+        });
         let round_trip = ("round_trip", "round trip of a cache line");
-        let one_way = ("one_way", "copy through a ring, one way", 1);
-        let exchange = ("exchange", "copies through rings, both ways together", 2);
-        let attach = ("cross_memory", "cross-memory attach, both ways together", 2);
-        let own_copy = ("own_copy", "copy in own memory, each while both do", 1);
         let switch = ("switch", "context switch, by yields on one core");
-        let attached = |index| self.attach.as_ref().map(|both: &[Timing; 2]| &both[index]);
         let mut all = vec![time(round_trip, Unit::Nanoseconds, Some(&self.round_trip))];
-        all.extend([0, 1].map(|index| copies(one_way, index, Some(&self.one_way[index]))));
-        all.extend([0, 1].map(|index| copies(exchange, index, Some(&self.exchange[index]))));
-        all.extend([0, 1].map(|index| copies(attach, index, attached(index))));
-        all.push(copies(own_copy, 1, Some(&self.own_copy)));
+        all.extend(copies);
         all.push(time(switch, Unit::Microseconds, self.switch.as_ref()));
         all
     }
@@ -145,39 +138,48 @@ impl Bounds {
         })
     }
 
-    /// Microseconds that a call of `collective` takes at least, with blocks (of a broadcast, a vector) of `bytes`;
-    /// `None` where nothing follows. `ranks` are the first of the job.
+    /// Microseconds that a call of `collective` takes at least, with blocks (of a broadcast, a vector) of `bytes` in
+    /// buffers as `reuse` has them; `None` where nothing follows. `ranks` are the first of the job.
     ///
     /// Each is of the best blocks: what the machine was seen to do.
-    pub fn least_us(&self, collective: &str, ranks: usize, bytes: usize) -> Option<f64> {
-        let least = |timing: &Timing| timing.min_us();
-        if (collective, bytes) == ("allgather", SHORT) {
-            let cores = self.cores.map(|cores| cores as usize);
-            if let Some(cores) = cores.filter(|&cores| ranks > cores) {
-                // Every rank has to have run before any can finish.
-                let turns = ranks.div_ceil(cores) as f64;
-                return self.switch.as_ref().map(|switch| turns * least(switch));
-            }
-            // Both lines cross at the same time: half of what a line there and then another back take.
-            return (ranks == 2).then(|| least(&self.round_trip) / 2.0);
+    pub fn least_us(
+        &self,
+        collective: &str,
+        ranks: usize,
+        bytes: usize,
+        reuse: Reuse,
+    ) -> Option<f64> {
+        match (collective, bytes) {
+            ("allgather", SHORT) => self.least_short_us(ranks),
+            _ if ranks == 2 => self.least_long_us(collective, bytes, reuse),
+            _ => None,
         }
-        let [_, long] = SIZES;
-        if ranks != 2 || bytes < long {
-            return None;
+    }
+
+    /// Of an all-gather of [`SHORT`] blocks.
+    fn least_short_us(&self, ranks: usize) -> Option<f64> {
+        let cores = self.cores.map(|cores| cores as usize);
+        if let Some(cores) = cores.filter(|&cores| ranks > cores) {
+            // Every rank has to have run before any can finish.
+            let turns = ranks.div_ceil(cores) as f64;
+            return self.switch.as_ref().map(|switch| turns * switch.min_us());
         }
-        // Of 1 MB each way, each rank copying one of them; of 1 MB one way, each copying half of it.
-        let attach = self
-            .attach
-            .as_ref()
-            .map_or(f64::INFINITY, |both| least(&both[1]));
-        let per_long_us = match collective {
-            "bcast" => least(&self.one_way[1]).min(attach / 2.0),
-            "allgather" | "alltoall" => {
-                least(&self.exchange[1]).min(attach) + least(&self.own_copy)
-            }
-            _ => return None,
-        };
-        Some(per_long_us * bytes as f64 / long as f64)
+        // Both lines cross at the same time: half of what a line there and then another back take.
+        (ranks == 2).then(|| self.round_trip.min_us() / 2.0)
+    }
+
+    /// Of two ranks: the better of the ways across.
+    fn least_long_us(&self, collective: &str, bytes: usize, reuse: Reuse) -> Option<f64> {
+        let messages = Messages::like(bytes, reuse)?;
+        let copies = self
+            .copies
+            .iter()
+            .filter(|copies| copies.messages == messages && copies.which.is_within(collective));
+        let least = copies
+            .filter_map(|copies| copies.timing.as_ref())
+            .map(Timing::min_us);
+        let least = least.min_by(f64::total_cmp)?;
+        Some(least * bytes as f64 / messages.bytes as f64)
     }
 }
 
@@ -185,67 +187,89 @@ impl Bounds {
 mod tests {
     use super::*;
 
+    /// Loops take so long with 1 MB in warm buffers, twice as long in rotating ones, and five times with 4 MB.
     fn bounds() -> Bounds {
         let timing = |us: f64| Timing::of(&[3.0 * us, us, 2.0 * us]);
-        let both = |us: f64| [timing(us / 16.0), timing(us)];
+        let us = [100.0, 80.0, 180.0, 210.0];
+        let kinds = [(1, false, 1.0), (1, true, 2.0), (4, false, 5.0)];
+        let copies = kinds.iter().flat_map(|&(mib, rotate, factor)| {
+            let messages = Messages {
+                bytes: mib << 20,
+                rotate,
+            };
+            let timings = us.map(|us| Some(timing(factor * us)));
+            let loops = Loop::ALL.into_iter().zip(timings);
+            loops.map(move |(which, timing)| Copies {
+                which,
+                messages,
+                timing,
+            })
+        });
         Bounds {
             cores: Some(4),
             round_trip: timing(0.2),
-            one_way: both(100.0),
-            exchange: both(180.0),
-            attach: Some(both(160.0)),
-            own_copy: timing(50.0),
+            copies: copies.collect(),
             switch: Some(timing(1.5)),
         }
+    }
+
+    fn without_attach() -> Bounds {
+        let mut bounds = bounds();
+        let attaching = bounds.copies.iter_mut();
+        for copies in attaching.filter(|copies| copies.which.attaches()) {
+            copies.timing = None;
+        }
+        bounds
     }
 
     #[test]
     fn short_all_gathers_are_bounded_by_a_line_or_by_switches() {
         let bounds = bounds();
-        let least = |ranks, bytes| bounds.least_us("allgather", ranks, bytes);
+        let least = |ranks, bytes| bounds.least_us("allgather", ranks, bytes, Reuse::Warm);
         assert_eq!(least(2, 8), Some(0.1));
         assert_eq!((least(4, 8), least(2, 16), least(1, 8)), (None, None, None));
         assert_eq!((least(5, 8), least(9, 8)), (Some(3.0), Some(4.5)));
-        assert_eq!(bounds.least_us("bcast", 2, 8), None);
+        assert_eq!(bounds.least_us("bcast", 2, 8, Reuse::Warm), None);
         let on = |cores| Bounds {
             cores,
             ..bounds.clone()
         };
-        assert_eq!(on(Some(1)).least_us("allgather", 2, 8), Some(3.0));
-        assert_eq!(on(None).least_us("allgather", 9, 8), None);
+        let short = |bounds: &Bounds, ranks| bounds.least_us("allgather", ranks, 8, Reuse::Warm);
+        assert_eq!(short(&on(Some(1)), 2), Some(3.0));
+        assert_eq!(short(&on(None), 9), None);
         let unpinned = Bounds {
             switch: None,
             ..on(Some(1))
         };
-        assert_eq!(unpinned.least_us("allgather", 2, 8), None);
+        assert_eq!(short(&unpinned, 2), None);
     }
 
     #[test]
     fn long_messages_are_bounded_by_the_better_way_across() {
-        let bounds = bounds();
-        let no_attach = Bounds {
-            attach: None,
-            ..bounds.clone()
-        };
-        for (collective, either, ring_only) in [
-            ("bcast", Some(160.0), Some(200.0)),
-            ("allgather", Some(420.0), Some(460.0)),
-            ("alltoall", Some(420.0), Some(460.0)),
+        for (collective, either, rings_only) in [
+            ("bcast", Some(80.0), Some(100.0)),
+            ("allgather", Some(180.0), Some(180.0)),
+            ("alltoall", Some(180.0), Some(180.0)),
             ("gather", None, None),
         ] {
-            assert_eq!(bounds.least_us(collective, 2, 2 << 20), either);
-            assert_eq!(no_attach.least_us(collective, 2, 2 << 20), ring_only);
-            assert_eq!(bounds.least_us(collective, 3, 2 << 20), None);
-            assert_eq!(bounds.least_us(collective, 2, (1 << 20) - 8), None);
+            for (bounds, least) in [(bounds(), either), (without_attach(), rings_only)] {
+                let bound = |ranks, bytes, reuse| bounds.least_us(collective, ranks, bytes, reuse);
+                let times = |factor: f64| least.map(|us| us * factor);
+                assert_eq!(bound(2, 1 << 20, Reuse::Warm), least);
+                assert_eq!(bound(2, 2 << 20, Reuse::Warm), times(2.0));
+                assert_eq!(bound(2, 8 << 20, Reuse::Warm), times(10.0));
+                assert_eq!(bound(2, 3 << 20, Reuse::Rotating), times(6.0));
+                assert_eq!(bound(2, 1 << 20, Reuse::Dirty), times(2.0));
+                assert_eq!(bound(2, 4 << 20, Reuse::Rotating), None, "not measured");
+                assert_eq!(bound(3, 2 << 20, Reuse::Warm), None);
+                assert_eq!(bound(2, (1 << 20) - 8, Reuse::Warm), None);
+            }
         }
     }
 
     #[test]
     fn every_number_has_a_line_with_its_unit() {
-        let bounds = Bounds {
-            attach: None,
-            ..bounds()
-        };
+        let bounds = without_attach();
         let prefix = "# Bounds of this machine, ranks 0 and 1: ";
         let lines = bounds.lines();
         let lines: Vec<&str> = lines
@@ -254,26 +278,27 @@ mod tests {
             .collect();
         let expected = [
             "round trip of a cache line: 400.000 ns, best 200.000",
-            "copy through a ring, one way, 64K: 5.243 GB/s, best 10.486",
-            "copy through a ring, one way, 1M: 5.243 GB/s, best 10.486",
-            "copies through rings, both ways together, 64K: 5.825 GB/s, best 11.651",
-            "copies through rings, both ways together, 1M: 5.825 GB/s, best 11.651",
-            "cross-memory attach, both ways together, 64K: not allowed",
-            "cross-memory attach, both ways together, 1M: not allowed",
-            "copy in own memory, each while both do, 1M: 10.486 GB/s, best 20.972",
-            "context switch, by yields on one core: 3.000 us, best 1.500",
+            "broadcast through a ring, 1M, warm buffers: 200.000 us, best 100.000",
+            "broadcast by cross-memory attach, 1M, warm buffers: not allowed",
+            "all-gather through rings, 1M, warm buffers: 360.000 us, best 180.000",
+            "all-gather by cross-memory attach, 1M, warm buffers: not allowed",
+            "broadcast through a ring, 1M, rotating buffers: 400.000 us, best 200.000",
         ];
-        assert_eq!(lines, expected);
+        assert_eq!(lines[..6], expected);
+        let switch = "context switch, by yields on one core: 3.000 us, best 1.500";
+        assert_eq!((lines.len(), lines[13]), (14, switch));
         let report = bounds.json();
         assert_eq!(report["cores"], 4);
         let quantities = report["quantities"].as_array().unwrap();
-        assert_eq!(quantities.len(), expected.len());
-        assert_eq!(quantities[1]["name"], "one_way");
-        assert_eq!(quantities[1]["bytes"], 65536);
-        assert_eq!(quantities[5]["best"], Value::Null);
+        assert_eq!(quantities.len(), lines.len());
+        assert_eq!(quantities[0]["bytes"], Value::Null);
         assert_eq!(
-            (&quantities[8]["median"], &quantities[8]["unit"]),
-            (&json!(3.0), &json!("us"))
+            quantities[5],
+            json!({
+                "name": "bcast_ring", "bytes": 1 << 20, "buffers": "rotating",
+                "unit": "us", "median": 400.0, "best": 200.0,
+            })
         );
+        assert_eq!(quantities[4]["best"], Value::Null);
     }
 }

@@ -1,83 +1,40 @@
-//! What two processes that share memory do, each at the same time as the other.
+//! What two processes do at the same time, and how long the longer of both takes.
 
+use super::copies::{Loop, Memory, Messages};
+use super::ring::{Rings, Word};
 use crate::bench::shared::wait;
-use anyhow::{Context, Result};
-use ferrorail_base::ProcessId;
-use ferrorail_base::memory::MemoryRange;
+use anyhow::Result;
 use ferrorail_base::sync::{AtomicU64, Ordering};
-use ferrorail_engine::raw::{Cma, Segment, cma_allow};
+use ferrorail_engine::raw::Segment;
 use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
-use std::hint::black_box;
 use std::time::{Duration, Instant};
-
-/// Bytes of the longest message.
-const BYTES_MAX: usize = super::machine::SIZES[1];
-/// Distance of words that different processes write: processors fetch cache lines in pairs.
-const LINE: usize = 128;
-/// The words' part of the segment.
-const WORDS: usize = 4096;
-/// A ring has so many chunks of so many bytes: little enough for caches, and long enough that flags cost little.
-/// On 2 cores chunks of 16 KB were slower by 10% one way, and by 25% both ways.
-const CHUNK: usize = 64 << 10;
-const CHUNKS: usize = 4;
-
-/// What a word says, of which each of the two processes has one.
-#[derive(Clone, Copy)]
-enum Word {
-    /// How often it answered.
-    Turn,
-    /// Chunks that it has written into its ring, and read from the other's.
-    Written,
-    Read,
-    /// Nanoseconds that it took for something.
-    Time,
-}
 
 /// One of the two.
 pub struct Pair {
     rank: usize,
-    segment: Segment,
-    own: Vec<u8>,
-    received: Vec<u8>,
-    /// The other's `own`, once it is known that it can be read.
-    remote: Option<(Cma, u64)>,
+    rings: Rings,
+    pub memory: Memory,
     turns: u64,
-    written: u64,
-    read: u64,
 }
 
 impl Pair {
-    pub const SEGMENT_BYTES: usize = WORDS + 2 * CHUNKS * CHUNK;
-
-    /// The process that is `rank` of two, in a zero-filled segment of [`Pair::SEGMENT_BYTES`] that both map.
+    /// The process that is `rank` of two, in a zero-filled segment of [`Rings::SEGMENT_BYTES`] that both map.
     pub fn new(segment: Segment, rank: usize) -> Self {
         Self {
             rank,
-            segment,
-            own: vec![rank as u8 + 1; BYTES_MAX],
-            received: vec![0; BYTES_MAX],
-            remote: None,
+            rings: Rings::new(segment, rank),
+            memory: Memory::new(rank),
             turns: 0,
-            written: 0,
-            read: 0,
         }
     }
 
-    /// Where its own message lies, for the other to [`reach`](Pair::reach). From here on processes of the same
-    /// user may read this one's memory.
-    pub fn memory(&self) -> u64 {
-        cma_allow();
-        self.own.as_ptr() as u64
-    }
-
-    /// Whether the message of `other` at `address` can be read.
-    pub fn reach(&mut self, other: ProcessId, address: u64) -> bool {
-        let cma = Cma::of(other);
-        let expected = [2 - self.rank as u8; size_of::<u64>()];
-        let reaches = cma.reads(address, u64::from_ne_bytes(expected));
-        self.remote = reaches.then_some((cma, address));
-        reaches
+    /// Runs `what` `times` times.
+    ///
+    /// # Errors
+    /// As [`Memory::copy`].
+    pub fn copy(&mut self, what: (Loop, Messages), times: usize) -> Result<Duration> {
+        self.memory.copy(&mut self.rings, what, times)
     }
 
     /// The longer of both times of `act`, which both begin together. They meet here and not in the MPI library,
@@ -85,11 +42,14 @@ impl Pair {
     pub fn longer(&mut self, act: impl FnOnce(&mut Self) -> Result<Duration>) -> Result<Duration> {
         self.round_trips(1)?;
         let mine = act(self)?.as_nanos() as u64;
-        let time = self.word(Word::Time, self.rank);
+        let time = self.rings.word(Word::Time, self.rank);
         time.store(mine, Ordering::Release);
         // After which both times are there.
         self.round_trips(1)?;
-        let others = self.word(Word::Time, 1 - self.rank).load(Ordering::Acquire);
+        let others = self
+            .rings
+            .word(Word::Time, 1 - self.rank)
+            .load(Ordering::Acquire);
         Ok(Duration::from_nanos(mine.max(others)))
     }
 
@@ -119,8 +79,8 @@ impl Pair {
         times: usize,
         until: impl Fn(&AtomicU64, u64) -> Result<()>,
     ) -> Result<Duration> {
-        let mine = self.word(Word::Turn, self.rank);
-        let others = self.word(Word::Turn, 1 - self.rank);
+        let mine = self.rings.word(Word::Turn, self.rank);
+        let others = self.rings.word(Word::Turn, 1 - self.rank);
         let last = self.turns + times as u64;
         let start = Instant::now();
         for turn in self.turns + 1..=last {
@@ -135,104 +95,6 @@ impl Pair {
         let elapsed = start.elapsed();
         self.turns = last;
         Ok(elapsed)
-    }
-
-    /// Rank 0 copies `times` messages into its ring, rank 1 out of it.
-    pub fn one_way(&mut self, bytes: usize, times: usize) -> Result<Duration> {
-        self.stream((self.rank == 0, self.rank == 1), bytes, times)
-    }
-
-    /// Both copy `times` messages into their rings, and the other's out.
-    pub fn exchange(&mut self, bytes: usize, times: usize) -> Result<Duration> {
-        self.stream((true, true), bytes, times)
-    }
-
-    fn stream(
-        &mut self,
-        (sends, receives): (bool, bool),
-        bytes: usize,
-        times: usize,
-    ) -> Result<Duration> {
-        let start = Instant::now();
-        for _ in 0..times {
-            for offset in (0..bytes).step_by(CHUNK) {
-                if sends {
-                    self.copy_in(offset)?;
-                }
-                if receives {
-                    self.copy_out(offset)?;
-                }
-            }
-        }
-        Ok(start.elapsed())
-    }
-
-    fn copy_in(&mut self, offset: usize) -> Result<()> {
-        let read = self.word(Word::Read, 1 - self.rank);
-        wait(|| Ok(self.written < read.load(Ordering::Acquire) + CHUNKS as u64))?;
-        let message = MemoryRange::new(self.own.as_ptr(), self.own.len());
-        // SAFETY: both have so many bytes; the other process has read what was in the chunk, and reads it again
-        // when the word says so.
-        unsafe {
-            message
-                .slice(offset, CHUNK)
-                .copy_to(self.chunk(self.rank, self.written));
-        }
-        self.written += 1;
-        let written = self.word(Word::Written, self.rank);
-        written.store(self.written, Ordering::Release);
-        Ok(())
-    }
-
-    fn copy_out(&mut self, offset: usize) -> Result<()> {
-        let written = self.word(Word::Written, 1 - self.rank);
-        wait(|| Ok(written.load(Ordering::Acquire) > self.read))?;
-        let message = MemoryRange::new(self.received.as_mut_ptr(), self.received.len());
-        // SAFETY: as above; nobody else has this process's buffer.
-        unsafe {
-            self.chunk(1 - self.rank, self.read)
-                .copy_to(message.slice(offset, CHUNK));
-        }
-        self.read += 1;
-        let read = self.word(Word::Read, self.rank);
-        read.store(self.read, Ordering::Release);
-        Ok(())
-    }
-
-    /// Both read the other's message out of its memory, `times` times.
-    ///
-    /// # Errors
-    /// The system's; if it was not found that they can.
-    pub fn cross_memory(&mut self, bytes: usize, times: usize) -> Result<Duration> {
-        let (cma, address) = self.remote.context("the other's memory")?;
-        let into = MemoryRange::new(self.received.as_mut_ptr(), bytes);
-        let start = Instant::now();
-        for _ in 0..times {
-            // SAFETY: nobody else has this process's buffer.
-            unsafe { cma.read(address, into)? };
-        }
-        Ok(start.elapsed())
-    }
-
-    /// Both copy their own message within their own memory, `times` times.
-    pub fn own_copies(&mut self, bytes: usize, times: usize) -> Result<Duration> {
-        let start = Instant::now();
-        for _ in 0..times {
-            self.received[..bytes].copy_from_slice(&self.own[..bytes]);
-            // So that every copy is made.
-            black_box(&mut self.received);
-        }
-        Ok(start.elapsed())
-    }
-
-    fn word(&self, word: Word, rank: usize) -> &AtomicU64 {
-        self.segment.word((2 * word as usize + rank) * LINE)
-    }
-
-    /// Where chunk number `index` goes that `rank` sends.
-    fn chunk(&self, rank: usize, index: u64) -> MemoryRange {
-        let place = rank * CHUNKS + index as usize % CHUNKS;
-        self.segment.range().slice(WORDS + place * CHUNK, CHUNK)
     }
 }
 
@@ -286,11 +148,11 @@ pub fn first_core() -> usize {
 mod tests {
     use super::*;
     use ferrorail_base::config::ShmKind;
-    use ferrorail_engine::raw::process_id;
+    use ferrorail_engine::raw::{Cma, cma_allow, process_id};
 
     /// What both of a pair return, two threads here.
     fn both<R: Send>(act: impl Fn(&mut Pair) -> R + Sync) -> [R; 2] {
-        let segment = Segment::create(ShmKind::Auto, Pair::SEGMENT_BYTES).unwrap();
+        let segment = Segment::create(ShmKind::Auto, Rings::SEGMENT_BYTES).unwrap();
         let attached = Segment::attach(&segment.handle()).unwrap();
         let act = &act;
         std::thread::scope(|scope| {
@@ -300,20 +162,57 @@ mod tests {
         })
     }
 
+    /// Both are threads of this process, whose memory is read as another's would be.
     #[test]
-    fn streams_bring_the_others_message() {
-        let received = both(|pair| {
-            pair.one_way(BYTES_MAX, 2).unwrap();
-            let once = pair.received.clone();
-            pair.received.fill(0);
-            assert!(pair.exchange(4 * CHUNK, 3).unwrap() > Duration::ZERO);
-            (once, pair.received.clone())
-        });
-        let mut short = vec![0; BYTES_MAX];
-        short[..4 * CHUNK].fill(2);
-        assert_eq!(received[0], (vec![0; BYTES_MAX], short.clone()));
-        short[..4 * CHUNK].fill(1);
-        assert_eq!(received[1], (vec![1; BYTES_MAX], short));
+    fn loops_copy_what_a_collective_has_to() {
+        cma_allow();
+        for which in Loop::ALL {
+            let messages = Messages {
+                bytes: 1 << 20,
+                rotate: true,
+            };
+            let halves = [(1, 512 << 10), (2, 512 << 10)];
+            let expected = match which {
+                Loop::BcastRing => vec![(1, 1 << 20)],
+                Loop::BcastAttach => halves.to_vec(),
+                Loop::AllgatherRings | Loop::AllgatherAttach => {
+                    halves.map(|(byte, bytes)| (byte, 2 * bytes)).to_vec()
+                }
+            };
+            let starts = [const { AtomicU64::new(0) }; 2];
+            let received = both(|pair| {
+                let rank = pair.rank;
+                starts[rank].store(pair.memory.start() as u64, Ordering::Release);
+                pair.round_trips(1).unwrap();
+                let there = |rank: usize| starts[rank].load(Ordering::Acquire) as usize;
+                if which.attaches() {
+                    assert!(pair.copy((which, messages), 1).is_err(), "not looked at");
+                    let cma = Cma::of(process_id());
+                    assert!(!pair.memory.reach(cma, there(rank)), "its own");
+                    assert!(pair.memory.reach(cma, there(1 - rank)));
+                }
+                pair.round_trips(1).unwrap();
+                assert!(pair.copy((which, messages), 2).unwrap() > Duration::ZERO);
+                pair.round_trips(1).unwrap();
+                pair.memory.runs(which, messages)
+            });
+            for (rank, received) in received.into_iter().enumerate() {
+                let own = vec![(
+                    rank as u8 + 1,
+                    expected.iter().map(|&(_, bytes)| bytes).sum(),
+                )];
+                let written = received.iter().filter(|&call| *call == expected).count();
+                let others = received.iter().filter(|&call| *call == own).count();
+                // Rank 0 of a broadcast receives nothing.
+                let all = received.len();
+                let expected = if expected == own {
+                    (all, all)
+                } else {
+                    (2, all - 2)
+                };
+                assert_eq!((written, others), expected, "{which:?} {received:?}");
+            }
+        }
     }
 
     #[test]
@@ -326,28 +225,6 @@ mod tests {
             (times, pair.turns)
         });
         assert_eq!(times, [([5, 7], 4), ([5, 7], 4)]);
-    }
-
-    #[test]
-    fn memory_is_read_where_that_was_found_to_be_possible() {
-        let mut pairs = [0, 1].map(|rank| {
-            let segment = Segment::create(ShmKind::Auto, Pair::SEGMENT_BYTES).unwrap();
-            Pair::new(segment, rank)
-        });
-        assert!(pairs[0].cross_memory(CHUNK, 1).is_err(), "not looked at");
-        let addresses = pairs.each_ref().map(Pair::memory);
-        assert!(!pairs[0].reach(process_id(), addresses[0]), "its own");
-        assert!(pairs[0].reach(process_id(), addresses[1]));
-        pairs[0].cross_memory(CHUNK, 2).unwrap();
-        assert_eq!(
-            pairs[0].received[..=CHUNK],
-            [&[2; CHUNK][..], &[0]].concat()
-        );
-        pairs[1].own_copies(CHUNK, 1).unwrap();
-        assert_eq!(
-            pairs[1].received[..=CHUNK],
-            [&[2; CHUNK][..], &[0]].concat()
-        );
     }
 
     #[test]
