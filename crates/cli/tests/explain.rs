@@ -43,6 +43,36 @@ fn what_takes_too_many_queue_pairs_is_said_to_be_the_hosts() {
 }
 
 #[test]
+fn pieces_on_one_node_are_those_that_teams_move() {
+    let of = |args: &str| {
+        let facts = json(&format!("bcast --ranks 4 {args}"));
+        let row = row(&facts, "smp_knomial", "eager");
+        let [pieces, scratch] = ["pieces", "scratch_bytes"].map(|name| row[name].as_u64().unwrap());
+        assert_eq!(facts["chosen"]["algorithm"], "smp_knomial");
+        assert_eq!(facts["chosen"]["eager_bytes"], 64 << 10);
+        (pieces, scratch)
+    };
+    // By eager slots; four pieces; as many as channels hold, and fewer where ranks share cores.
+    assert_eq!(of("--bytes 64K"), (1, 0));
+    assert_eq!(of("--bytes 128K"), (4, 32 << 10));
+    assert_eq!(of("--bytes 1M"), (8, 128 << 10));
+    let shared = of("--bytes 1M --ranks-per-core 2");
+    assert!(shared.0 < 8, "{shared:?}");
+    let set = explain("bcast --ranks 4 --bytes 1M --json")
+        .env("FERRORAIL_SCRATCH", "32K")
+        .output();
+    let facts: Value = serde_json::from_slice(&set.unwrap().stdout).unwrap();
+    assert_eq!(row(&facts, "smp_knomial", "eager")["pieces"], 32);
+
+    let said = |args: &str| expect_code(&mut explain(args), 0).0;
+    let slots = "blocks of up to 64K go by eager slots";
+    assert!(said("bcast --ranks 4").contains(slots));
+    assert!(said("bcast --ranks 4 --bytes 4K").contains(slots));
+    assert!(!said("bcast --ranks 4 --bytes 128K").contains(slots));
+    assert!(!said("bcast --ranks 4 --node-size 2").contains("slots"));
+}
+
+#[test]
 fn a_size_is_explained_with_counts_and_bounds() {
     let facts = json(&of_shape("--bytes 1K"));
     assert_eq!(facts["chosen"]["algorithm"], "smp_bruck");

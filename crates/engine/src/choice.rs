@@ -2,9 +2,7 @@
 //!
 //! Teams and `ferrorail explain` ask here, so that an explanation is what would happen.
 
-use crate::team::map::CHANNELS;
 use ferrorail_base::{NodeId, Topology};
-use ferrorail_coll::cost::{self, Shape};
 use ferrorail_coll::named::{Variant, named};
 use ferrorail_coll::select::{Query, Table};
 use ferrorail_coll::{Algorithm, Collective, Protocol};
@@ -128,112 +126,6 @@ pub fn is_left(algorithm: &Algorithm, all_pairs: bool) -> bool {
     algorithm.all_pairs && !all_pairs
 }
 
-/// What `FERRORAIL_SCRATCH` is unless it is set.
-const SCRATCH_BYTES: u64 = 64 << 10;
-
-/// The same of a team of few ranks on one node: each piece takes them waits for each other, and this many bytes stay in
-/// the caches.
-const SCRATCH_BYTES_OF_FEW: u64 = 128 << 10;
-
-/// How many are few.
-const FEW_RANKS: u32 = 4;
-
-/// Scratch of a rank and channel, in a team of `ranks` on `nodes` nodes with `FERRORAIL_SCRATCH` set to `setting`: enough
-/// for a cache line from and to each rank, where each may have a message for every other; else for the words about
-/// staged pieces, and for pieces.
-pub fn scratch_bytes(setting: Option<u64>, (ranks, nodes): (u32, u32), all_pairs: bool) -> u64 {
-    let setting = setting.unwrap_or(match nodes == 1 && ranks <= FEW_RANKS {
-        true => SCRATCH_BYTES_OF_FEW,
-        false => SCRATCH_BYTES,
-    });
-    setting.max(match all_pairs {
-        true => 64 * 2 * u64::from(ranks),
-        false => 16 * u64::from(ranks) + (8 << 10),
-    })
-}
-
-/// How many adjacent channels one operation may have the scratch of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Widths {
-    /// Where all fits into so many.
-    pub whole: u32,
-    /// Where it goes in pieces.
-    pub pieces: u32,
-}
-
-/// Those of operations of `collective` in a team on `nodes` nodes, whose ranks have a core each or not, and which
-/// `rotates` through scratch beside the channels or does not. Operations that wait for every rank anyway need no more than
-/// two operations' room, and each piece of them takes waits for each other. Others run ahead in the rest, and are faster
-/// in pieces of one channel, unless ranks share cores: then each piece takes as many context switches as the whole.
-pub fn widths(collective: Collective, nodes: u32, has_cores: bool, rotates: bool) -> Widths {
-    let waits = collective.synchronising();
-    let most = match waits || rotates && !has_cores {
-        true => CHANNELS / 2,
-        false => 1,
-    };
-    Widths {
-        whole: most,
-        pieces: if nodes > 1 { 1 } else { most },
-    }
-}
-
-/// How many adjacent channels an operation of which no rank knows all lengths has the scratch of, in a team of `ranks`
-/// on `nodes` nodes: those who share the scratch of a rank on one node, up to 16 of them, have room for 16 KB each, and
-/// two of them for 64 KB. With more channels at a time ranks would run ahead less.
-pub fn width_by_length(ranks: u32, nodes: u32) -> u32 {
-    match nodes {
-        1 if ranks == 2 => 2,
-        1 => (ranks.div_ceil(4).next_power_of_two()).min(CHANNELS / 2),
-        _ => 1,
-    }
-}
-
-/// Largest piece of a block (of a whole vector, where `algorithm` cuts that) of `bytes` that a schedule
-/// of `scratch_blocks` moves at once in a team of `shape`, with `scratch` bytes in a channel.
-pub fn piece_bytes(
-    algorithm: &Algorithm,
-    collective: Collective,
-    shape: &Shape,
-    bytes: u64,
-    scratch_blocks: u32,
-    scratch: u64,
-) -> u64 {
-    let piece = |width| {
-        let scratch = scratch * u64::from(width);
-        cost::piece_bytes(algorithm, shape.ranks, bytes, scratch_blocks, scratch)
-    };
-    fit(widths(collective, shape.nodes, true, false), bytes, piece).1
-}
-
-/// Where messages of `choice` land in blocks of `bytes`: what a node gathers on its way to user memory has
-/// to have room in scratch, with `scratch` bytes in a channel; where it has none all goes in pieces, through
-/// scratch. `blocks` is how many of scratch the schedule of the chosen protocol uses.
-pub fn settled_protocol(
-    choice: &Choice,
-    collective: Collective,
-    shape: &Shape,
-    bytes: u64,
-    blocks: u32,
-    scratch: u64,
-) -> Protocol {
-    let algorithm = choice.variant.algorithm;
-    let room = || piece_bytes(algorithm, collective, shape, bytes, blocks, scratch);
-    match choice.protocol {
-        Protocol::Rendezvous if blocks > 0 && room() < bytes => Protocol::Eager,
-        protocol => protocol,
-    }
-}
-
-/// How many adjacent channels an operation on blocks of `bytes` takes, and the largest piece that it moves at once, as
-/// `piece` says of so many: the fewest that have room for all, else those for pieces.
-pub fn fit<T: PartialEq + Copy>(widths: Widths, bytes: T, piece: impl Fn(u32) -> T) -> (u32, T) {
-    let mut fewer = (1..=widths.whole).filter(|width| width.is_power_of_two());
-    match fewer.find(|&width| piece(width) == bytes) {
-        Some(width) => (width, bytes),
-        None => (widths.pieces, piece(widths.pieces)),
-    }
-}
-
 /// As statistics and tuning tables spell it.
 pub fn protocol_name(protocol: Protocol) -> &'static str {
     match protocol {
@@ -326,28 +218,6 @@ mod tests {
         assert_eq!(native(16 << 10), forced("permission_to_send:ports=1"));
         let wrong = choose("allgather", "bruck:ports=9", 64);
         assert!(matches!(wrong.1, ChosenBy::Rule(_)), "{wrong:?}");
-    }
-
-    #[test]
-    fn what_a_node_gathers_has_room_in_scratch_or_goes_in_pieces() {
-        let smp = force("gather", "smp_direct");
-        let query = Query {
-            collective: Collective::Gather,
-            ..QUERY
-        };
-        let choice = chooser(&smp, Some(true)).choose(&query);
-        assert_eq!(choice.protocol, Protocol::Rendezvous);
-        let shape = Shape::even(4, 2, 2, 2);
-        let protocol = |bytes, blocks| {
-            settled_protocol(&choice, Collective::Gather, &shape, bytes, blocks, 4096)
-        };
-        assert_eq!(protocol(2048, 2), Protocol::Rendezvous);
-        assert_eq!(protocol(2049, 2), Protocol::Eager);
-        assert_eq!(
-            protocol(1 << 30, 0),
-            Protocol::Rendezvous,
-            "through no scratch"
-        );
     }
 
     #[test]

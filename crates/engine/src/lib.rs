@@ -4,6 +4,7 @@
 //! * [`Team`]: one per communicator; made, used and freed collectively;
 //! * [`choice`]: which algorithm runs for a size, chosen from what every rank knows, and why;
 //! * `selection`: the choice with its schedule, of a team made or imagined;
+//! * [`scratch`]: how much of it operations take, and so how much of each block they move at a time;
 //! * `plan`: both, kept for the next call;
 //! * `run`: the state machine that executes a schedule step by step and never blocks;
 //! * `blocking_wait`: how a blocking call waits, and finds out that a peer will not come;
@@ -43,6 +44,7 @@ mod reducer;
 mod report;
 mod rows;
 mod run;
+pub mod scratch;
 mod segment;
 mod selection;
 mod sequence;

@@ -3,10 +3,10 @@
 //! A choice is made only from what every rank knows (architecture invariant 1): the collective, the
 //! team, the size class, and the settings agreed at team creation.
 
-use crate::choice::{Chooser, ChosenBy, by_length, piece_bytes, protocol_name};
-use crate::collective::eager::form::{Form, form};
+use crate::choice::{Chooser, ChosenBy, by_length, protocol_name};
+use crate::collective::eager::form::Form;
 use crate::selection::Selector;
-use crate::sequence::{ChannelRequest, annex_bytes};
+use crate::sequence::ChannelRequest;
 use crate::stats::{CallRow, Stats};
 use crate::team::map::Map;
 use ferrorail_base::Rank;
@@ -232,19 +232,7 @@ impl Plan {
             route: route(if both { Protocol::Eager } else { protocol }),
             large: both.then(|| route(Protocol::Rendezvous)),
             connected: false,
-            eager: {
-                let shared = algorithm.smp_aware && protocol == Protocol::Eager;
-                let on_one_node = topology.node_count() == 1 && (shared || by_length);
-                // The flags of a barrier of more ranks stay in the cache, slots are used in turn.
-                let pays = collective != Collective::Barrier || topology.size() <= 2;
-                let form = || {
-                    let rotating = map.layout().map_or(0, |layout| layout.rotating_bytes);
-                    let size = topology.size();
-                    let annex_bytes = annex_bytes(size, rotating as usize);
-                    form(collective, size, annex_bytes)
-                };
-                (on_one_node && pays).then(form).flatten()
-            },
+            eager: (selector.scratch()).eager_form(algorithm, protocol, collective),
             room: None,
             lengths: None,
             calls: 0,
@@ -298,11 +286,11 @@ impl Plan {
             ..Model::default()
         };
         let blocks = self.route.schedule.scratch_blocks;
-        let (shape, scratch) = (&selector.shape(self.variant), selector.scratch_bytes());
+        let shape = &selector.shape(self.variant);
         let piece = match self.protocol {
             Protocol::Eager => {
-                let collective = self.key.collective;
-                piece_bytes(algorithm, collective, shape, bytes, blocks, scratch)
+                let scratch = selector.scratch();
+                scratch.piece_bytes(algorithm, self.key.collective, bytes, blocks)
             }
             Protocol::Rendezvous => bytes,
         };

@@ -1,6 +1,7 @@
 //! What a team runs, made or imagined: choices with the protocol that messages then have, and their schedules.
 
-use crate::choice::{Choice, Chooser, scratch_bytes, settled_protocol};
+use crate::choice::{Choice, Chooser};
+use crate::scratch::Scratch;
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::cost::Shape;
 use ferrorail_coll::named::Variant;
@@ -59,8 +60,8 @@ impl Selector<'_> {
         let (variant, protocol) = (choice.variant, choice.protocol);
         if protocol == Protocol::Rendezvous {
             let blocks = self.schedule(variant, protocol, root, rank).scratch_blocks;
-            let (shape, scratch) = (self.shape(variant), self.scratch_bytes());
-            choice.protocol = settled_protocol(&choice, collective, &shape, bytes, blocks, scratch);
+            let scratch = self.scratch();
+            choice.protocol = scratch.settled_protocol(&choice, collective, bytes, blocks);
         }
         choice
     }
@@ -99,9 +100,10 @@ impl Selector<'_> {
         schedule
     }
 
-    /// Scratch of a rank and channel.
-    pub fn scratch_bytes(&self) -> u64 {
+    /// What each rank has.
+    pub fn scratch(&self) -> Scratch {
         let shape = (self.topology.size(), self.topology.node_count());
-        scratch_bytes(self.scratch_setting, shape, self.all_pairs)
+        let has_cores = self.ranks_per_core == 1;
+        Scratch::new(self.scratch_setting, shape, has_cores, self.all_pairs)
     }
 }

@@ -8,10 +8,8 @@ use ferrorail_coll::cost::{Counter, Counts, Model, Nanos, Shape, predict_in_piec
 use ferrorail_coll::named::Variant;
 use ferrorail_coll::select::{Query, Table};
 use ferrorail_coll::{Collective, Protocol, Request, Schedule};
-use ferrorail_engine::choice::{
-    Choice, Chooser, all_pairs_fit, by_length, is_left, piece_bytes, scratch_bytes,
-    settled_protocol,
-};
+use ferrorail_engine::choice::{Choice, Chooser, all_pairs_fit, by_length, is_left};
+use ferrorail_engine::scratch::Scratch;
 use std::collections::BTreeMap;
 
 /// Largest team whose schedules are all built and counted.
@@ -28,8 +26,8 @@ pub struct Case {
     pub zero_copy: bool,
     pub root: Rank,
     pub model: Model,
-    /// Scratch of a rank and channel.
-    pub scratch_bytes: u64,
+    /// What each rank has.
+    pub scratch: Scratch,
     pub table: Table,
     /// Where the table comes from.
     pub table_name: String,
@@ -76,9 +74,10 @@ impl Case {
         let ports = args.ports.or(settings.ports).unwrap_or(rails);
         let (table, table_name) = table(settings)?;
         let all_pairs = all_pairs_fit(&topology, rails, settings.queue_pairs_max);
-        let scratch_bytes = scratch_bytes(
+        let scratch = Scratch::new(
             settings.scratch_bytes,
             (ranks, topology.node_count()),
+            args.ranks_per_core == 1,
             all_pairs,
         );
         Ok(Self {
@@ -88,7 +87,7 @@ impl Case {
             zero_copy: args.zero_copy.or(settings.zero_copy).unwrap_or(true),
             root: Rank(args.root),
             model,
-            scratch_bytes,
+            scratch,
             table,
             table_name,
             forced: settings.algorithm.clone(),
@@ -125,9 +124,9 @@ impl Case {
         });
         let (variant, protocol) = (choice.variant, choice.protocol);
         let blocks = self.scratch_blocks(variant, protocol).unwrap_or(0);
-        let (shape, scratch) = (self.shape_of(variant), self.scratch_bytes);
-        choice.protocol =
-            settled_protocol(&choice, self.collective, &shape, bytes, blocks, scratch);
+        choice.protocol = self
+            .scratch
+            .settled_protocol(&choice, self.collective, bytes, blocks);
         choice
     }
 
@@ -165,16 +164,10 @@ impl Case {
         let block_bytes = bytes.div_ceil(algorithm.cut.parts(ranks).into());
         let scratch_blocks = self.scratch_blocks(variant, protocol);
         let piece = match (protocol, scratch_blocks) {
+            _ if self.goes_by_slots(variant, protocol, bytes) => bytes,
             (Protocol::Eager, Some(blocks)) => {
-                let collective = self.collective;
-                piece_bytes(
-                    algorithm,
-                    collective,
-                    shape,
-                    bytes,
-                    blocks,
-                    self.scratch_bytes,
-                )
+                let scratch = self.scratch;
+                scratch.piece_bytes(algorithm, self.collective, bytes, blocks)
             }
             _ => bytes,
         };
@@ -186,8 +179,21 @@ impl Case {
             pieces: bytes.div_ceil(piece.max(1)).max(1),
             counts: counted.then(|| self.count(variant, protocol)).flatten(),
             block_bytes,
-            scratch_bytes: scratch_blocks.map(|blocks| u64::from(blocks) * piece_block),
+            scratch_bytes: match self.goes_by_slots(variant, protocol, bytes) {
+                true => Some(0),
+                false => scratch_blocks.map(|blocks| u64::from(blocks) * piece_block),
+            },
         }
+    }
+
+    /// Longest block that goes by eager slots, if `variant` is chosen.
+    pub fn eager_bytes(&self, variant: Variant, protocol: Protocol) -> Option<u64> {
+        (self.scratch).eager_bytes(variant.algorithm, protocol, self.collective)
+    }
+
+    fn goes_by_slots(&self, variant: Variant, protocol: Protocol, bytes: u64) -> bool {
+        let longest = self.eager_bytes(variant, protocol);
+        longest.is_some_and(|longest| bytes <= longest)
     }
 
     /// What costs of `variant` depend on: it may have ports of its own.

@@ -36,6 +36,7 @@ pub fn of_size(case: &Case, bytes: u64) -> Value {
         "because": because(case, &choice),
         "left_to_host": case.is_left(&choice),
         "predicted_us": chosen.predicted.0 / 1000.0,
+        "eager_bytes": case.eager_bytes(choice.variant, choice.protocol),
     });
     facts["runner_up"] = json!(runner_up.map(|c| json!({
         "algorithm": c.variant.to_string(),
@@ -67,6 +68,7 @@ pub fn thresholds(case: &Case) -> Value {
                 "protocol": protocol_name(choice.protocol),
                 "because": because(case, &choice),
                 "left_to_host": case.is_left(&choice),
+                "eager_bytes": case.eager_bytes(choice.variant, choice.protocol),
             }));
         }
         last = Some(choice);
@@ -106,7 +108,7 @@ fn head(case: &Case) -> Value {
         "zero_copy": case.zero_copy,
         "root": if case.collective.is_rooted() { json!(case.root.0) } else { Value::Null },
         "by_length": by_length(case.collective),
-        "scratch_bytes": case.scratch_bytes,
+        "scratch_bytes": case.scratch.channel,
         "model": case.model,
     })
 }

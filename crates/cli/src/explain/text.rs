@@ -76,6 +76,13 @@ pub fn size(facts: &Value) -> String {
         );
     }
     notes(&mut out, facts);
+    let bytes = facts["bytes"].as_u64();
+    if let Some(longest) = chosen["eager_bytes"]
+        .as_u64()
+        .filter(|&longest| bytes <= Some(longest))
+    {
+        line(&mut out, "note", &by_slots(longest));
+    }
     out += "\n  algorithm                    protocol  predicted us  ratio pieces rounds  bytes/port  \
             messages/rank  messages  bytes/rank       bytes    scratch\n";
     for row in rows(&facts["algorithms"]) {
@@ -154,6 +161,13 @@ pub fn thresholds(facts: &Value) -> String {
             name(row),
             plain(&row["because"])
         );
+        let from = row["from_bytes"].as_u64();
+        if let Some(longest) = row["eager_bytes"]
+            .as_u64()
+            .filter(|&longest| from <= Some(longest))
+        {
+            let _ = writeln!(out, "  {:<12} {}", "", by_slots(longest));
+        }
         if number(&worst["ratio"]) > 1.0 {
             let bytes = format_bytes(worst["bytes"].as_u64().unwrap_or(0));
             let ratio = number(&worst["ratio"]);
@@ -203,6 +217,12 @@ fn notes(out: &mut String, facts: &Value) {
         let text = "on one node measurements decide; the model knows no caches and no cores";
         line(out, "note", text);
     }
+}
+
+/// What short blocks do on one node instead.
+fn by_slots(longest: u64) -> String {
+    let bytes = format_bytes(longest);
+    format!("blocks of up to {bytes} go by eager slots, each published once, without a schedule")
 }
 
 fn line(out: &mut String, name: &str, value: &str) {

@@ -5,15 +5,16 @@
 //! ends know which of the two it is. Where user memory cannot be reached, the ranks first agree how
 //! many pieces the longest message takes.
 
-use super::room::{rotating_part, scratch_of, stage_bytes};
+use super::room::{rotating_part, scratch, scratch_of};
 use super::{
     Call, Load, allocate, connect_peers, copy_own, eager, finish, goes_past_caches, piece_in,
     prepare_pieces, scheduled,
 };
 use crate::EngineError;
-use crate::choice::{self, Widths, ZERO_COPY_BYTES_MIN, width_by_length};
+use crate::choice::ZERO_COPY_BYTES_MIN;
 use crate::plan::{Lengths, Plan, PlanKey};
 use crate::run::{Run, Side, UserBuffers, Window, beside_cells};
+use crate::scratch::{self, Widths};
 use crate::sequence::{Allocation, ChannelRequest, LONG_PART};
 use crate::tag::tag;
 use crate::team::map::Map;
@@ -134,7 +135,7 @@ fn has_blocks(call: &Call<'_>, window: Window) -> bool {
 #[cold]
 fn lengths(map: &Map, plan: &Plan, collective: Collective) -> Lengths {
     let (ranks, nodes) = (map.topology.size(), map.topology.node_count());
-    let width = width_by_length(ranks, nodes);
+    let width = scratch(map).width_by_length();
     let all = scratch_of(map, collective, width);
     let (scratch, most) = match nodes {
         // Both ranks know the lengths, and how many pieces there are.
@@ -228,9 +229,10 @@ fn pieces(
     (longest, lengths): (usize, Lengths),
 ) -> Result<usize, EngineError> {
     let past_caches = goes_past_caches(map, call);
-    let capacity = stage_bytes(map, call.collective, longest)
-        .min(longest.next_multiple_of(LINE))
-        .min(lengths.short);
+    let capacity = scratch(map)
+        .stage_bytes(call.collective, longest as u64)
+        .min(lengths.short as u64) as usize;
+    let capacity = capacity.min(longest.next_multiple_of(LINE));
     if capacity < longest {
         prepare_pieces(map, state)?;
     }
@@ -264,7 +266,7 @@ fn channels_for(
         pieces: most,
     };
     let has_room = |width| scratch_of(map, collective, width) >= scratch as u64;
-    let (width, _) = choice::fit(widths, true, has_room);
+    let (width, _) = scratch::fit(widths, true, has_room);
     ChannelRequest {
         width,
         rotating: rotating_part(map, collective, scratch),

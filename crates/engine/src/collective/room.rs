@@ -1,16 +1,15 @@
 //! Room in scratch: which channels an operation takes, and how much of each block it moves at a time.
 
 use super::Call;
-use crate::choice::{self, Widths};
 use crate::collective::eager::form::Form;
 use crate::plan::{Plan, PlanKey, Room};
 use crate::run::{block_bytes, reserved_bytes};
-use crate::sequence::{ChannelRequest, Ring, rotating_share};
+use crate::scratch::{self, Scratch, Widths};
+use crate::sequence::{ChannelRequest, Ring};
 use crate::team::map::{CHANNELS, Map, SMALL_CHANNELS};
 use crate::{EngineError, Team};
 use ferrorail_base::Rank;
 use ferrorail_coll::{Collective, Protocol, cost};
-use ferrorail_shm::layout::LINE;
 
 impl Team {
     /// Whether a reduction of elements of `unit` bytes, in blocks of `bytes`, finds room: says so before the
@@ -129,9 +128,7 @@ fn capacity(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
 
 /// As [`capacity`], without small channels.
 fn whole_channels(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
-    let nodes = map.topology.node_count();
-    let rotates = rotates(map, load.collective);
-    let widths = choice::widths(load.collective, nodes, map.has_cores, rotates);
+    let widths = scratch(map).widths(load.collective);
     in_ring(map, plan, load, (Ring::Channels, 0, widths))
 }
 
@@ -148,9 +145,9 @@ fn in_ring(
         Ring::Small => 0,
     };
     let blocks = plan.route.schedule.scratch_blocks as usize;
-    let stage = stage_bytes(map, load.collective, load.bytes);
-    let most = stage.saturating_mul(blocks.max(1)) as u64;
-    let (width, piece) = choice::fit(widths, load.bytes, |width| {
+    let stage = scratch(map).stage_bytes(load.collective, load.bytes as u64);
+    let most = stage.saturating_mul(blocks.max(1) as u64);
+    let (width, piece) = scratch::fit(widths, load.bytes, |width| {
         let scratch = match ring {
             Ring::Channels => scratch_of(map, load.collective, width),
             Ring::Small => layout.run_bytes(first, width),
@@ -166,75 +163,31 @@ fn in_ring(
     (request, piece)
 }
 
-/// Up to so many ranks that share cores, those of an exchange write their scratch in turn: the rotating scratch of more
-/// does not stay in the cache that cores share, beside what they exchange.
-const EXCHANGING_RANKS_MAX: u32 = 4;
-
-/// Whether an operation takes rotating scratch instead of its channels'. Two ranks that exchange write to lines that they
-/// have read themselves, and of ranks that share a core the next one in a scan finds in its cache what the one before
-/// has written.
-fn rotates(map: &Map, collective: Collective) -> bool {
-    let (ranks, has_cores) = (map.topology.size(), map.has_cores);
-    let gains = match collective {
-        Collective::Bcast
-        | Collective::Gather
-        | Collective::Gatherv
-        | Collective::Reduce
-        | Collective::Scatter
-        | Collective::Scatterv => true,
-        Collective::Scan | Collective::Exscan => has_cores,
-        Collective::Allgather | Collective::Allgatherv => ranks > 2 && !has_cores,
-        Collective::Allreduce
-        | Collective::Alltoall
-        | Collective::Alltoallv
-        | Collective::ReduceScatter
-        | Collective::ReduceScatterBlock => {
-            (3..=EXCHANGING_RANKS_MAX).contains(&ranks) && !has_cores
-        }
-        Collective::Barrier => false,
-    };
-    gains && map.segment().layout().rotating_bytes > 0
-}
-
-/// Stages of a pipeline in which one rank copies a piece out while another copies the next one in.
-const STAGES: usize = 4;
-
-/// Shorter pieces take longer to announce than they gain.
-const STAGE_BYTES_MIN: usize = 16 << 10;
-
-/// Longest piece of a block of `bytes` bytes that passes one way between ranks with a core each, so that a call that all
-/// ranks enter at once does not take as long as all its copies. Gathers and scatters in blocks of one length have copies
-/// of several ranks at once, and the root's own.
-pub(super) fn stage_bytes(map: &Map, collective: Collective, bytes: usize) -> usize {
-    let one_way = matches!(
-        collective,
-        Collective::Bcast | Collective::Gatherv | Collective::Reduce | Collective::Scatterv
-    );
-    match one_way && map.has_cores && rotates(map, collective) {
-        true => (bytes / STAGES).max(STAGE_BYTES_MIN).next_multiple_of(LINE),
-        false => usize::MAX,
+/// What each rank of the team has.
+pub(super) fn scratch(map: &Map) -> Scratch {
+    let layout = map.segment().layout();
+    Scratch {
+        ranks: map.topology.size(),
+        nodes: map.topology.node_count(),
+        has_cores: map.has_cores,
+        channel: layout.scratch_bytes,
+        rotating: layout.rotating_bytes,
     }
 }
 
 /// What an operation of `collective` that has `bytes` bytes of scratch takes of the rotating scratch: all or none.
 pub(super) fn rotating_part(map: &Map, collective: Collective, bytes: usize) -> usize {
-    match rotates(map, collective) {
+    match scratch(map).rotates(collective) {
         true => bytes,
         false => 0,
     }
 }
 
-/// Scratch of a rank for an operation of `collective` that takes `width` channels. Where ranks share cores it is as much
-/// of the rotating scratch as may be, since each piece takes context switches; else what channels have, so that pieces
-/// stay in the cores' caches.
+/// Scratch of a rank for an operation of `collective` that takes `width` channels.
 pub(super) fn scratch_of(map: &Map, collective: Collective, width: u32) -> u64 {
-    let layout = map.segment().layout();
-    match rotates(map, collective) && !map.has_cores {
-        true => {
-            let share = rotating_share(map.topology.size(), layout.rotating_bytes as usize);
-            u64::from(width) * share as u64
-        }
-        false => layout.run_bytes(0, width),
+    match scratch(map).rotating_share(collective) {
+        Some(share) => u64::from(width) * share,
+        None => map.segment().layout().run_bytes(0, width),
     }
 }
 

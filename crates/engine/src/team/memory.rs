@@ -5,9 +5,9 @@ use super::map::{
 };
 use crate::EngineError;
 use crate::agree::{agree, gather};
-use crate::choice;
 use crate::run::checked::cell_bytes;
 use crate::run::reserved_bytes;
+use crate::scratch;
 use crate::segment::{Making, register};
 use crate::sequence::rotating_bytes;
 use crate::shared_settings::SharedSettings;
@@ -101,7 +101,7 @@ pub(crate) fn layouts(
 ) -> Vec<NodeLayout> {
     let size = topology.size();
     let slots = slots(topology, all_pairs);
-    let scratch_bytes = choice::scratch_bytes(
+    let scratch_bytes = scratch::scratch_bytes(
         settings.scratch_bytes,
         (size, topology.node_count()),
         all_pairs,
