@@ -6,6 +6,7 @@
 use crate::choice::{Chooser, all_pairs_fit, by_length, is_left, protocol_name};
 use crate::collective::OFFERED;
 use crate::rails::{RailsKind, connection};
+use crate::scratch::Scratch;
 use crate::selection::Selector;
 use crate::shared_settings::{SharedSettings, Tuning};
 use crate::team::create::SIZE_MAX;
@@ -244,6 +245,8 @@ impl<'a> Imagined<'a> {
             // The first has the roots; the middle is far from both ends of lines and trees.
             _ => [0, topology.node_count() / 2].into(),
         };
+        let all_pairs = all_pairs_fit(topology, rails, settings.queue_pairs_max);
+        let shape = (topology.size(), topology.node_count());
         let of_node = |node: &u32| topology.ranks_of(NodeId(*node)).iter().copied();
         Self {
             looked_at: nodes.iter().flat_map(of_node).collect(),
@@ -260,8 +263,8 @@ impl<'a> Imagined<'a> {
                 leaders: settings.leaders,
                 zero_copy: settings.zero_copy.unwrap_or(true),
                 multicast: settings.multicast,
-                all_pairs: all_pairs_fit(topology, rails, settings.queue_pairs_max),
-                scratch_setting: settings.scratch_bytes,
+                all_pairs,
+                scratch: Scratch::new(settings.scratch_bytes, shape, true, all_pairs),
             },
             shared,
             connection: connection(kind, rails),

@@ -5,6 +5,7 @@
 
 use crate::choice::{Chooser, ChosenBy, by_length, protocol_name};
 use crate::collective::eager::form::Form;
+use crate::scratch::Scratch;
 use crate::selection::Selector;
 use crate::sequence::ChannelRequest;
 use crate::stats::{CallRow, Stats};
@@ -232,7 +233,7 @@ impl Plan {
             route: route(if both { Protocol::Eager } else { protocol }),
             large: both.then(|| route(Protocol::Rendezvous)),
             connected: false,
-            eager: (selector.scratch()).eager_form(algorithm, protocol, collective),
+            eager: (selector.scratch).eager_form(algorithm, protocol, collective),
             room: None,
             lengths: None,
             calls: 0,
@@ -289,7 +290,7 @@ impl Plan {
         let shape = &selector.shape(self.variant);
         let piece = match self.protocol {
             Protocol::Eager => {
-                let scratch = selector.scratch();
+                let scratch = selector.scratch;
                 scratch.piece_bytes(algorithm, self.key.collective, bytes, blocks)
             }
             Protocol::Rendezvous => bytes,
@@ -324,6 +325,7 @@ impl Route {
 /// The team, as its choices see it.
 fn selector(map: &Map, multicast: bool) -> Selector<'_> {
     let settings = &map.settings;
+    let shape = (map.topology.size(), map.topology.node_count());
     Selector {
         topology: &map.topology,
         chooser: Chooser {
@@ -338,6 +340,10 @@ fn selector(map: &Map, multicast: bool) -> Selector<'_> {
         zero_copy: map.zero_copy,
         multicast: multicast && settings.multicast,
         all_pairs: map.all_pairs,
-        scratch_setting: settings.scratch_bytes,
+        // Segments of some kinds have no rotating scratch.
+        scratch: Scratch {
+            rotating: map.layout().map_or(0, |layout| layout.rotating_bytes),
+            ..Scratch::new(settings.scratch_bytes, shape, map.has_cores, map.all_pairs)
+        },
     }
 }

@@ -26,8 +26,8 @@ pub(crate) struct Selector<'a> {
     pub multicast: bool,
     /// Whether every rank may connect to every other.
     pub all_pairs: bool,
-    /// `FERRORAIL_SCRATCH`.
-    pub scratch_setting: Option<u64>,
+    /// What each rank has.
+    pub scratch: Scratch,
 }
 
 impl Selector<'_> {
@@ -60,8 +60,7 @@ impl Selector<'_> {
         let (variant, protocol) = (choice.variant, choice.protocol);
         if protocol == Protocol::Rendezvous {
             let blocks = self.schedule(variant, protocol, root, rank).scratch_blocks;
-            let scratch = self.scratch();
-            choice.protocol = scratch.settled_protocol(&choice, collective, bytes, blocks);
+            choice.protocol = (self.scratch).settled_protocol(&choice, collective, bytes, blocks);
         }
         choice
     }
@@ -98,12 +97,5 @@ impl Selector<'_> {
         // With fewer ports than rails some rails would be nobody's.
         schedule.own_rails &= self.rails <= ports;
         schedule
-    }
-
-    /// What each rank has.
-    pub fn scratch(&self) -> Scratch {
-        let shape = (self.topology.size(), self.topology.node_count());
-        let has_cores = self.ranks_per_core == 1;
-        Scratch::new(self.scratch_setting, shape, has_cores, self.all_pairs)
     }
 }
