@@ -8,8 +8,8 @@ mod parse;
 mod windows;
 
 pub use choices::{
-    AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, LockRequest, Pscw, RailChoice,
-    Registration, ServiceThreads, ShmKind, StatsSink, StripeChoice,
+    AccumulateChoice, AtomicsChoice, ChecksumChoice, DomainChoice, FabricChoice, LockRequest, Pscw,
+    RailChoice, Registration, ServiceThreads, ShmKind, StatsSink, StripeChoice,
 };
 pub use communicator::{PER_COMMUNICATOR, per_communicator};
 pub use multicast::{CERTAIN, MulticastFaults};
@@ -127,6 +127,8 @@ table! {
         "least stripe; a rail whose share would be smaller is left out";
     "FERRORAIL_NODE_SIZE", Number(0, u32::MAX as u64), "0", Communicator => node_size: Option<u32>, nonzero,
         "ranks per virtual node; 0 takes nodes as they are";
+    "FERRORAIL_DOMAINS", Text, "auto", Communicator => domains: DomainChoice, domains,
+        "parts of a node that collectives of many ranks combine first: auto, cache: ranks that share a last-level cache, numa: those of a NUMA node, off, or so many consecutive ranks each; auto takes caches or NUMA nodes, whichever is shared by 4 ranks or more, from 16 ranks on";
     "FERRORAIL_ALGORITHM", Text, "", Communicator => algorithm: BTreeMap<String, String>, pairs,
         "forced algorithms, e.g. allgather=smp_bruck, or with ports of their own: allgather=bruck:ports=1";
     "FERRORAIL_TUNING", Text, "", Communicator => tuning: Option<PathBuf>, path,

@@ -157,6 +157,22 @@ pub enum RailChoice {
     Names(Vec<String>),
 }
 
+/// `FERRORAIL_DOMAINS`: which ranks of a node make up a domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DomainChoice {
+    /// Those that share a cache or NUMA node, in teams of many ranks.
+    #[default]
+    Auto,
+    /// There are none.
+    Off,
+    /// Those that share a last-level cache.
+    Cache,
+    /// Those of a NUMA node.
+    Numa,
+    /// So many consecutive ones, from 1.
+    Ranks(u32),
+}
+
 /// `FERRORAIL_STATS`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatsSink {

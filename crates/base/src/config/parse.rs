@@ -1,6 +1,6 @@
 //! Text to [`Settings`], and the complaints about what could not be read.
 
-use super::choices::{RailChoice, StatsSink, Words};
+use super::choices::{DomainChoice, RailChoice, StatsSink, Words};
 use super::{Kind, MulticastFaults, PREFIX, Setting, Settings, TABLE};
 use crate::units;
 use std::collections::{BTreeMap, HashMap};
@@ -238,6 +238,20 @@ impl Value<'_> {
         }
     }
 
+    pub(super) fn domains(mut self) -> DomainChoice {
+        match (self.text.as_str(), self.text.parse()) {
+            ("auto", _) => DomainChoice::Auto,
+            ("off", _) => DomainChoice::Off,
+            ("cache", _) => DomainChoice::Cache,
+            ("numa", _) => DomainChoice::Numa,
+            (_, Ok(ranks @ 1..)) => DomainChoice::Ranks(ranks),
+            _ => {
+                self.complain("not one of auto, off, cache, numa, nor a number of ranks from 1");
+                DomainChoice::Auto
+            }
+        }
+    }
+
     pub(super) fn multicast_faults(mut self) -> MulticastFaults {
         MulticastFaults::parse(&self.text).unwrap_or_else(|hint| {
             self.complain(hint);
@@ -275,6 +289,7 @@ mod tests {
             ("FERRORAIL_RAILS", "rxe0, rxe1:1"),
             ("FERRORAIL_ALGORITHM", "allgather=smp_bruck"),
             ("FERRORAIL_NODE_SIZE", "2"),
+            ("FERRORAIL_DOMAINS", "3"),
             ("FERRORAIL_STATS", "out.json"),
             ("FERRORAIL_STRIPE_THRESHOLD", "64K"),
             ("FERRORAIL_STRIPE_POLICY", "round_robin"),
@@ -287,6 +302,7 @@ mod tests {
         );
         assert_eq!(settings.algorithm["allgather"], "smp_bruck");
         assert_eq!(settings.node_size, Some(2));
+        assert_eq!(settings.domains, DomainChoice::Ranks(3));
         assert_eq!(settings.stats, StatsSink::File("out.json".into()));
         assert_eq!(settings.stripe_threshold, 65536);
         assert_eq!(settings.stripe_policy, StripeChoice::RoundRobin);
@@ -300,6 +316,7 @@ mod tests {
             ("FERRORAIL_FABRIC", "verb"),
             ("FERRORAIL_PORTS", "99"),
             ("FERRORAIL_RAILS", "0"),
+            ("FERRORAIL_DOMAINS", "0"),
             ("FERRORAIL_LOOPBACK_BANDWIDTH", "100,fast"),
             ("FERRORAIL_MULTICAST_FAULTS", "drop=2"),
             ("FERRORAIL_ALGORITHM", "bruck"),
@@ -310,6 +327,7 @@ mod tests {
             text,
             [
                 "FERRORAIL_ALGORITHM=bruck: `bruck` is not of the form collective=algorithm",
+                "FERRORAIL_DOMAINS=0: not one of auto, off, cache, numa, nor a number of ranks from 1",
                 "FERRORAIL_FABRIC=verb: not one of auto, loopback, verbs; did you mean verbs?",
                 "FERRORAIL_FABRIK=verbs: unknown setting; did you mean FERRORAIL_FABRIC?",
                 "FERRORAIL_LOOPBACK_BANDWIDTH=100,fast: not whole numbers from 0 to 1000000, \

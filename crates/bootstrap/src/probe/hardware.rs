@@ -30,6 +30,9 @@ pub struct HostInfo {
     pub numa_nodes: Vec<u32>,
     /// The NUMA node of all `processors`; `None` if they are spread over several.
     pub numa_node: Option<u32>,
+    /// The last-level cache of all `processors`, by the first processor of the host that shares it; `None` if they are
+    /// spread over several or the system does not say.
+    pub cache: Option<u32>,
     /// Where all this comes from.
     pub source: Source,
 }
@@ -51,6 +54,7 @@ impl HostInfo {
         cores: usize,
         numa_nodes: Vec<u32>,
         near: &BTreeSet<u32>,
+        caches: &[Option<u32>],
         source: Source,
     ) -> Self {
         let quota = std::thread::available_parallelism().map_or(usize::MAX, |count| count.get());
@@ -66,6 +70,10 @@ impl HostInfo {
             numa_node: match near.len() {
                 0 => Some(0),
                 1 => near.first().copied(),
+                _ => None,
+            },
+            cache: match caches {
+                [first, others @ ..] if others.iter().all(|other| other == first) => *first,
                 _ => None,
             },
             source,
@@ -113,13 +121,39 @@ fn probe_hwloc() -> Option<HostInfo> {
         .nodeset()
         .filter(|nodes| nodes.weight() >= 0)
         .map_or(Vec::new(), |nodes| nodes.into_iter().collect());
+    let caches = caches_hwloc(&topology, &processors);
     Some(HostInfo::new(
         processors,
         cores,
         numa_nodes,
         &near,
+        &caches,
         Source::Hwloc,
     ))
+}
+
+/// The last-level cache of each of `processors`, by its first processor.
+fn caches_hwloc(topology: &Topology, processors: &BTreeSet<u32>) -> Vec<Option<u32>> {
+    let levels = [
+        ObjectType::L5Cache,
+        ObjectType::L4Cache,
+        ObjectType::L3Cache,
+        ObjectType::L2Cache,
+    ];
+    let found = levels.iter().find_map(|level| {
+        let caches = topology.objects_with_type(level).ok()?;
+        (!caches.is_empty()).then_some(caches)
+    });
+    let sets = found
+        .into_iter()
+        .flatten()
+        .filter_map(|cache| cache.cpuset());
+    let sets: Vec<hwloc2::CpuSet> = sets.collect();
+    let of = |&unit: &u32| {
+        let shared = sets.iter().find(|set| set.is_set(unit));
+        shared.and_then(|set| u32::try_from(set.first()).ok())
+    };
+    processors.iter().map(of).collect()
 }
 
 /// As [`HostInfo::probe`] for the thread `thread`; a process's first thread stands for the process.
@@ -144,7 +178,12 @@ fn probe_kernel(thread: Pid) -> HostInfo {
         .map(|&(node, _)| node)
         .collect();
     let indices = nodes.iter().map(|&(node, _)| node).collect();
-    HostInfo::new(processors, cores.len(), indices, &near, Source::Kernel)
+    let caches: Vec<_> = processors
+        .iter()
+        .map(|&index| sysfs::cache_of(&system.join("cpu"), index))
+        .collect();
+    let source = Source::Kernel;
+    HostInfo::new(processors, cores.len(), indices, &near, &caches, source)
 }
 
 #[cfg(test)]

@@ -30,6 +30,19 @@ pub(super) fn core_of(processors: &Path, processor: u32) -> Vec<u32> {
     siblings
 }
 
+/// The first of the processors that share the last-level cache of `processor`.
+pub(super) fn cache_of(processors: &Path, processor: u32) -> Option<u32> {
+    let caches = fs::read_dir(processors.join(format!("cpu{processor}/cache")));
+    let caches = caches.into_iter().flatten().flatten().filter_map(|entry| {
+        let read = |name| fs::read_to_string(entry.path().join(name)).ok();
+        let level: u32 = read("level")?.trim().parse().ok()?;
+        let first = parse_list(&read("shared_cpu_list")?).into_iter().min()?;
+        Some((level, first))
+    });
+    let last = caches.max_by_key(|&(level, _)| level);
+    last.map(|(_, first)| first)
+}
+
 /// The kernel's list format: `0-3,8,10-11`. What cannot be read is left out.
 fn parse_list(text: &str) -> Vec<u32> {
     let number = |text: &str| text.trim().parse::<u32>().ok();
@@ -84,10 +97,19 @@ mod tests {
                 ("node0/cpulist", "0-1\n"),
                 ("possible", "0-1\n"),
                 ("cpu2/topology/thread_siblings_list", "0,2\n"),
+                ("cpu5/cache/index0/level", "1\n"),
+                ("cpu5/cache/index0/shared_cpu_list", "5\n"),
+                ("cpu5/cache/index3/level", "3\n"),
+                ("cpu5/cache/index3/shared_cpu_list", "4-7\n"),
+                ("cpu5/cache/uevent", "\n"),
             ],
         );
         assert_eq!(numa_nodes(&tree.0), [(0, vec![0, 1]), (1, vec![2, 3])]);
         assert_eq!(core_of(&tree.0, 2), [0, 2]);
         assert_eq!(core_of(&tree.0, 1), [1]);
+        assert_eq!(
+            (cache_of(&tree.0, 5), cache_of(&tree.0, 2)),
+            (Some(4), None)
+        );
     }
 }
