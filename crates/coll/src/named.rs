@@ -1,12 +1,13 @@
-//! What settings and tuning tables name: an algorithm, if need be with ports of its own.
+//! What settings and tuning tables name: an algorithm, if need be with options.
 //!
 //! ```text
-//! bruck             k as the team has it
-//! bruck:ports=1     on one port, whatever the team has
-//! tree_then_ring    one of two algorithms, by the size of a block
+//! bruck                 k as the team has it
+//! bruck:ports=1         on one port, whatever the team has
+//! smp_knomial:domains   domains of a node are its nodes, where a team on one node has some
+//! tree_then_ring        one of two algorithms, by the size of a block
 //! ```
 //!
-//! The third are the native baselines that Qian and Afsahi compare with (Cluster Computing 11 (2008),
+//! The last are the native baselines that Qian and Afsahi compare with (Cluster Computing 11 (2008),
 //! section 3.1): on one port, each up to a size of block and another above it. What a composite runs is
 //! rows of the tables of algorithms, which the verifier covers with one port.
 
@@ -20,29 +21,33 @@ use std::hash::{Hash, Hasher};
 /// Most ports that an algorithm can have.
 const PORTS_MAX: u8 = 8;
 
-/// An algorithm with the ports it is to have.
+/// An algorithm and how it is to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant {
     /// The algorithm.
     pub algorithm: &'static Algorithm,
     /// Its k, where that is not the team's.
     pub ports: Option<u8>,
+    /// Whether what it takes for nodes are the domains of a team's only one: ranks that share a cache or NUMA node.
+    pub domains: bool,
 }
 
 impl Variant {
-    /// `algorithm` with the team's ports.
+    /// `algorithm` with the team's ports and nodes.
     pub const fn of(algorithm: &'static Algorithm) -> Self {
         Self {
             algorithm,
             ports: None,
+            domains: false,
         }
     }
 
-    fn key(&self) -> (&'static str, &'static str, Option<u8>) {
+    fn key(&self) -> (&'static str, &'static str, Option<u8>, bool) {
         (
             self.algorithm.collective.name(),
             self.algorithm.name,
             self.ports,
+            self.domains,
         )
     }
 }
@@ -69,8 +74,10 @@ impl PartialOrd for Variant {
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.algorithm.name)?;
-        self.ports
-            .map_or(Ok(()), |ports| write!(f, ":ports={ports}"))
+        if let Some(ports) = self.ports {
+            write!(f, ":ports={ports}")?;
+        }
+        f.write_str(if self.domains { ":domains" } else { "" })
     }
 }
 
@@ -132,6 +139,7 @@ impl Composite {
         Variant {
             algorithm: find(self.collective, name).expect("a part of a composite exists"),
             ports: Some(1),
+            domains: false,
         }
     }
 }
@@ -169,15 +177,22 @@ pub enum NameError {
     /// No such algorithm.
     #[error(transparent)]
     Unknown(#[from] UnknownAlgorithm),
-    /// Another option than `ports`.
-    #[error("\"{0}\" is no option of an algorithm; there is ports=1 to ports={PORTS_MAX}")]
+    /// An option that there is not.
+    #[error(
+        "\"{0}\" is no option of an algorithm; there are ports=1 to ports={PORTS_MAX}, and domains"
+    )]
     Option(String),
     /// A number of ports that no algorithm can have.
     #[error("\"{0}\" is no number of ports from 1 to {PORTS_MAX}")]
     Ports(String),
-    /// Ports for what has one.
-    #[error("{0} has one port, as what it stands for")]
-    HasOnePort(&'static str),
+    /// Options for what has its own.
+    #[error("{0} has no options: it has one port, as what it stands for")]
+    Composite(&'static str),
+    /// Domains for what does not go by nodes, or sends multicasts between them.
+    #[error(
+        "{0} has no domains: only algorithms that combine nodes by shared memory and messages have"
+    )]
+    NoDomains(&'static str),
     /// Goes by size where a rule does.
     #[error("{0} goes by size, as rules do: name its parts in rules of their own")]
     BySize(&'static str),
@@ -188,19 +203,32 @@ pub enum NameError {
 /// # Errors
 /// [`NameError`], which says what could be meant.
 pub fn named(collective: Collective, text: &str) -> Result<Named, NameError> {
-    let (name, option) = match text.split_once(':') {
-        Some((name, option)) => (name.trim(), Some(option.trim())),
-        None => (text, None),
-    };
-    let ports = option.map(ports).transpose()?;
+    let mut parts = text.split(':').map(str::trim);
+    let name = parts.next().unwrap_or_default();
+    let (mut ports, mut domains) = (None, false);
+    let mut has_options = false;
+    for option in parts {
+        has_options = true;
+        match option {
+            "domains" => domains = true,
+            _ => ports = Some(number_of_ports(option)?),
+        }
+    }
     if let Some(composite) = composites(collective).find(|composite| composite.name == name) {
-        return match ports {
-            None => Ok(Named::BySize(composite)),
-            Some(_) => Err(NameError::HasOnePort(composite.name)),
+        return match has_options {
+            false => Ok(Named::BySize(composite)),
+            true => Err(NameError::Composite(composite.name)),
         };
     }
     let algorithm = find(collective, name)?;
-    Ok(Named::One(Variant { algorithm, ports }))
+    if domains && (!algorithm.smp_aware || algorithm.multicast) {
+        return Err(NameError::NoDomains(algorithm.name));
+    }
+    Ok(Named::One(Variant {
+        algorithm,
+        ports,
+        domains,
+    }))
 }
 
 /// As [`named`], for one algorithm at all sizes.
@@ -214,7 +242,7 @@ pub fn variant(collective: Collective, text: &str) -> Result<Variant, NameError>
     }
 }
 
-fn ports(option: &str) -> Result<u8, NameError> {
+fn number_of_ports(option: &str) -> Result<u8, NameError> {
     let value = option
         .split_once('=')
         .filter(|(name, _)| name.trim() == "ports")
@@ -236,7 +264,7 @@ mod tests {
     use ferrorail_base::Topology;
 
     #[test]
-    fn ports_follow_a_colon() {
+    fn options_follow_a_colon() {
         let bruck = find(Collective::Allgather, "bruck").unwrap();
         for (text, ports) in [
             ("bruck", None),
@@ -247,6 +275,11 @@ mod tests {
             assert_eq!((found.algorithm, found.ports), (bruck, ports), "{text}");
             let again = variant(Collective::Allgather, &found.to_string());
             assert_eq!(again, Ok(found));
+        }
+        for text in ["smp_knomial:domains", "smp_knomial:ports=2:domains"] {
+            let found = variant(Collective::Bcast, text).unwrap();
+            assert!(found.domains);
+            assert_eq!(found.to_string(), text);
         }
     }
 
@@ -262,7 +295,10 @@ mod tests {
             ("bruck:ports", "\"ports\" is no option of an algorithm"),
             ("bruck:rails=2", "\"rails=2\" is no option of an algorithm"),
             ("bruck:", "\"\" is no option of an algorithm"),
-            ("tree_then_ring:ports=2", "tree_then_ring has one port"),
+            ("tree_then_ring:ports=2", "tree_then_ring has no options"),
+            ("tree_then_ring:domains", "tree_then_ring has no options"),
+            ("bruck:domains", "bruck has no domains"),
+            ("smp_multicast:domains", "smp_multicast has no domains"),
         ] {
             let error = named(Collective::Allgather, text).unwrap_err().to_string();
             assert!(error.contains(message), "{text}: {error}");
@@ -292,7 +328,9 @@ mod tests {
     fn composites_are_costed_as_what_they_run() {
         let topology = Topology::from_sizes(&[1; 16]);
         let counts = |collective, name, bytes| {
-            let Variant { algorithm, ports } = named(collective, name).unwrap().at(bytes);
+            let Variant {
+                algorithm, ports, ..
+            } = named(collective, name).unwrap().at(bytes);
             let ports = ports.unwrap();
             let counts = count(&algorithm.build_all(&topology, ports, Protocol::Eager));
             (counts.rounds, counts.port_blocks)

@@ -13,7 +13,7 @@
 //!   { "collective": "allgather", "algorithm": "direct", "protocol": "eager" } ] }
 //! ```
 //!
-//! An algorithm may have ports of its own there too, as in `bruck:ports=1` ([`crate::named`]).
+//! An algorithm may have options there too, as in `bruck:ports=1` ([`crate::named`]).
 //! Loading checks that a choice exists for every query and that every rule can be reached.
 
 use crate::algorithm::{Algorithm, RankOrder};
@@ -48,6 +48,8 @@ pub struct Query {
     pub nodes: u32,
     /// Ranks of its largest node.
     pub node_size_max: u32,
+    /// Domains of a team on one node; 1 where there are none.
+    pub domains: u32,
     /// 1 if each rank has a core of its own, 2 if not.
     pub ranks_per_core: u32,
     /// Rails in use.
@@ -68,12 +70,21 @@ impl Query {
         (self.multicast || !algorithm.multicast) && (self.all_pairs || !algorithm.all_pairs)
     }
 
+    /// `variant` as the team runs it: without domains where there are none.
+    pub fn of(&self, variant: Variant) -> Variant {
+        Variant {
+            domains: variant.domains && self.domains > 1,
+            ..variant
+        }
+    }
+
     fn facts(&self) -> [u64; DIMENSIONS] {
         [
             self.bytes,
             self.ranks.into(),
             self.nodes.into(),
             self.node_size_max.into(),
+            self.domains.into(),
             self.ranks_per_core.into(),
             self.rails.into(),
             self.ports.into(),
@@ -84,7 +95,7 @@ impl Query {
 /// What was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The algorithm, with ports of its own if the rule says so.
+    /// The algorithm, with the rule's options.
     pub variant: Variant,
     /// One of its protocols.
     pub protocol: Protocol,
@@ -246,13 +257,13 @@ impl Table {
     ///
     /// # Panics
     /// If it says no to one that may combine operands in rank order on any team.
-    pub fn choose_among(&self, query: &Query, admits: impl Fn(&Algorithm) -> bool) -> Choice {
+    pub fn choose_among(&self, query: &Query, admits: impl Fn(Variant) -> bool) -> Choice {
         let facts = query.facts();
         let matches = |(rule, entry): &(&Rule, &Entry), query: &Query| {
             rule.collective == query.collective
                 && (rule.protocol == Protocol::Eager || query.zero_copy)
                 && query.admits(entry.variant.algorithm)
-                && admits(entry.variant.algorithm)
+                && admits(query.of(entry.variant))
                 && facts
                     .iter()
                     .zip(entry.bounds)
@@ -269,7 +280,7 @@ impl Table {
         let index = (first(query).or_else(|| first(&unlimited)))
             .expect("tables are total and facts at least 1");
         Choice {
-            variant: self.entries[index].variant,
+            variant: query.of(self.entries[index].variant),
             protocol: self.rules[index].protocol,
             rule: index,
         }

@@ -33,7 +33,7 @@ impl fmt::Display for ChosenBy {
 /// An algorithm, where its puts land, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The algorithm, with ports of its own where it does not have the team's.
+    /// The algorithm, with options where it has some.
     pub variant: Variant,
     /// One of its protocols.
     pub protocol: Protocol,
@@ -58,19 +58,25 @@ impl Chooser<'_> {
         self.choose_among(query, |_| true)
     }
 
-    /// As [`choose`](Self::choose), for a reduction with an operation that does not commute. What
-    /// is forced gives way where it would combine ranks out of order.
-    pub fn choose_in_rank_order(&self, query: &Query, topology: &Topology) -> Choice {
-        self.choose_among(query, |algorithm| !algorithm.commutative_only(topology))
+    /// As [`choose`](Self::choose), for a reduction with an operation that does not commute, where what variants run on
+    /// is that of `topology_of`. What is forced gives way where it would combine ranks out of order.
+    pub fn choose_in_rank_order<'t>(
+        &self,
+        query: &Query,
+        topology_of: impl Fn(Variant) -> &'t Topology,
+    ) -> Choice {
+        self.choose_among(query, |variant| {
+            !variant.algorithm.commutative_only(topology_of(variant))
+        })
     }
 
-    fn choose_among(&self, query: &Query, admits: impl Fn(&Algorithm) -> bool) -> Choice {
+    fn choose_among(&self, query: &Query, admits: impl Fn(Variant) -> bool) -> Choice {
         let forced = self.forced.get(query.collective.name());
         // An unknown name was reported when the settings were read.
         if let Some(Ok(found)) = forced.map(|text| named(query.collective, text))
-            && let variant = found.at(query.bytes)
+            && let variant = query.of(found.at(query.bytes))
             && query.admits(variant.algorithm)
-            && admits(variant.algorithm)
+            && admits(variant)
         {
             return Choice {
                 variant,
@@ -144,6 +150,7 @@ mod tests {
         ranks: 8,
         nodes: 4,
         node_size_max: 2,
+        domains: 1,
         ranks_per_core: 1,
         rails: 2,
         ports: 2,
@@ -229,11 +236,37 @@ mod tests {
         let smp = force("allreduce", "smp_recursive_multiplying");
         let chooser = chooser(&smp, None);
         let consecutive = Topology::from_sizes(&[2; 4]);
-        let choice = chooser.choose_in_rank_order(&query, &consecutive);
+        let choice = chooser.choose_in_rank_order(&query, |_| &consecutive);
         assert_eq!(choice.by, ChosenBy::Forced);
         let interleaved = Topology::from_host_keys(&[0, 1, 2, 3, 0, 1, 2, 3], None);
-        let choice = chooser.choose_in_rank_order(&query, &interleaved);
+        let choice = chooser.choose_in_rank_order(&query, |_| &interleaved);
         assert!(matches!(choice.by, ChosenBy::Rule(_)));
         assert!(!choice.variant.algorithm.commutative_only(&interleaved));
+    }
+
+    #[test]
+    fn domains_are_for_teams_that_have_some() {
+        let query = Query {
+            collective: Collective::Allreduce,
+            nodes: 1,
+            node_size_max: 8,
+            ..QUERY
+        };
+        let forced = force("allreduce", "smp_recursive_multiplying:domains");
+        let chooser = chooser(&forced, None);
+        let has = |domains| chooser.choose(&Query { domains, ..query }).variant.domains;
+        assert_eq!((has(1), has(2)), (false, true));
+        // Out of rank order it is the variant that gives way.
+        let apart = Topology::from_host_keys(&[0, 1, 0, 1, 0, 1, 0, 1], None);
+        let node = Topology::from_sizes(&[8]);
+        let topology_of = |variant: Variant| if variant.domains { &apart } else { &node };
+        let choice = chooser.choose_in_rank_order(
+            &Query {
+                domains: 2,
+                ..query
+            },
+            topology_of,
+        );
+        assert!(!choice.variant.domains);
     }
 }

@@ -1,5 +1,6 @@
 //! What all teams of a process share: settings, the host's progress, rails, statistics.
 
+use crate::domains::Place;
 use crate::multicast::{MulticastRow, Service};
 use crate::rails::{Rails, RailsKind, open};
 use crate::stats::Stats;
@@ -49,7 +50,7 @@ pub struct Context {
     /// Processes whose memory this one was found to read.
     pub(crate) reached: Mutex<HashSet<ProcessId>>,
     /// Where this process runs, once asked.
-    numa_node: OnceLock<Option<u32>>,
+    place: OnceLock<Place>,
 }
 
 impl Context {
@@ -69,7 +70,7 @@ impl Context {
             multicast_service: Mutex::default(),
             warned: Mutex::default(),
             reached: Mutex::default(),
-            numa_node: OnceLock::new(),
+            place: OnceLock::new(),
         })
     }
 
@@ -189,11 +190,21 @@ impl Context {
         warned.extend(lines);
     }
 
+    /// What this process is bound to.
+    pub(crate) fn place(&self) -> Place {
+        *self.place.get_or_init(|| {
+            let info = HostInfo::probe();
+            Place {
+                cache: info.cache,
+                numa_node: info.numa_node,
+            }
+        })
+    }
+
     /// The NUMA node that this process is bound to, if any, and if it matters for `rails`.
     pub(crate) fn numa_node_for(&self, rails: &[RailInfo]) -> Option<u32> {
         let matters = rails.iter().any(|rail| rail.numa_node.is_some());
-        let probe = || HostInfo::probe().numa_node;
-        matters.then(|| *self.numa_node.get_or_init(probe))?
+        matters.then(|| self.place().numa_node)?
     }
 
     /// The rails opened so far.

@@ -252,6 +252,7 @@ impl<'a> Imagined<'a> {
             looked_at: nodes.iter().flat_map(of_node).collect(),
             selector: Selector {
                 topology,
+                domains: None,
                 chooser: Chooser {
                     table: tuning.unwrap_or_else(|| Table::shipped()),
                     forced: &settings.algorithm,

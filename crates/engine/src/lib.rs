@@ -4,6 +4,7 @@
 //! * [`Team`]: one per communicator; made, used and freed collectively;
 //! * [`choice`]: which algorithm runs for a size, chosen from what every rank knows, and why;
 //! * `selection`: the choice with its schedule, of a team made or imagined;
+//! * `domains`: ranks of a node that share a cache or NUMA node;
 //! * [`scratch`]: how much of it operations take, and so how much of each block they move at a time;
 //! * `plan`: both, kept for the next call;
 //! * `run`: the state machine that executes a schedule step by step and never blocks;
@@ -33,6 +34,7 @@ mod blocking_wait;
 pub mod choice;
 mod collective;
 mod context;
+mod domains;
 mod error;
 pub mod estimate;
 mod multicast;

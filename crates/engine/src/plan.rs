@@ -118,6 +118,8 @@ pub(crate) struct Route {
     /// Whether targets in this node should share long copies: this rank is nobody's target itself, and cores would be
     /// idle, or its copies wait for each other.
     pub offers: bool,
+    /// Whether what the schedule takes for nodes are the domains of the node.
+    pub domains: bool,
 }
 
 /// Places for plans that are found without a search.
@@ -214,7 +216,10 @@ impl Plan {
         let algorithm = variant.algorithm;
         let by_length = by_length(collective);
         let both = by_length && protocol == Protocol::Rendezvous;
-        let route = |to| Route::new(map, selector.schedule(variant, to, root, map.rank), to);
+        let route = |to| Route {
+            domains: variant.domains,
+            ..Route::new(map, selector.schedule(variant, to, root, map.rank), to)
+        };
         tracing::debug!(
             collective = collective.name(),
             bytes_max = key.bytes(),
@@ -233,7 +238,7 @@ impl Plan {
             route: route(if both { Protocol::Eager } else { protocol }),
             large: both.then(|| route(Protocol::Rendezvous)),
             connected: false,
-            eager: (selector.scratch).eager_form(algorithm, protocol, collective),
+            eager: (selector.scratch).eager_form(variant, protocol, collective),
             room: None,
             lengths: None,
             calls: 0,
@@ -317,6 +322,7 @@ impl Route {
             registers_send: protocol == Protocol::Rendezvous && puts_from(Buffer::Send),
             offers: !sends_rtr(&|_| true) && (map.has_cores || puts > 1),
             registers_recv: sends_rtr(&far) || puts_from(Buffer::Recv),
+            domains: false,
             schedule,
         }
     }
@@ -328,6 +334,7 @@ fn selector(map: &Map, multicast: bool) -> Selector<'_> {
     let shape = (map.topology.size(), map.topology.node_count());
     Selector {
         topology: &map.topology,
+        domains: map.domains.as_ref(),
         chooser: Chooser {
             table: map.table(),
             forced: &settings.algorithm,

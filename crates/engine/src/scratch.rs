@@ -6,6 +6,7 @@ use crate::choice::{Choice, by_length};
 use crate::collective::eager::form::{Form, form};
 use crate::sequence::{annex_bytes, rotating_bytes, rotating_share};
 use crate::team::map::CHANNELS;
+use ferrorail_coll::named::Variant;
 use ferrorail_coll::{Algorithm, Collective, Protocol, cost};
 use ferrorail_shm::layout::LINE;
 
@@ -178,14 +179,16 @@ impl Scratch {
         }
     }
 
-    /// The form of `collective` by eager slots, which blocks that are short enough take in place of `algorithm`.
+    /// The form of `collective` by eager slots, which blocks that are short enough take in place of `variant`. In it all
+    /// ranks read what all have written, across domains.
     pub(crate) fn eager_form(
         &self,
-        algorithm: &Algorithm,
+        variant: Variant,
         protocol: Protocol,
         collective: Collective,
     ) -> Option<Form> {
-        let shared = algorithm.smp_aware && protocol == Protocol::Eager;
+        let takes_slots = variant.algorithm.smp_aware && !variant.domains;
+        let shared = takes_slots && protocol == Protocol::Eager;
         let on_one_node = self.nodes == 1 && (shared || by_length(collective));
         // The flags of a barrier of more ranks stay in the cache, slots are used in turn.
         let pays = collective != Collective::Barrier || self.ranks <= 2;
@@ -194,14 +197,14 @@ impl Scratch {
         (on_one_node && pays).then(form).flatten()
     }
 
-    /// Longest block that goes by eager slots and their annexes where `algorithm` is chosen; `None` if none does.
+    /// Longest block that goes by eager slots and their annexes where `variant` is chosen; `None` if none does.
     pub fn eager_bytes(
         &self,
-        algorithm: &Algorithm,
+        variant: Variant,
         protocol: Protocol,
         collective: Collective,
     ) -> Option<u64> {
-        let form = self.eager_form(algorithm, protocol, collective)?;
+        let form = self.eager_form(variant, protocol, collective)?;
         Some(form.longest() as u64)
     }
 
@@ -311,14 +314,16 @@ mod tests {
         let gathered = piece(of(2, true), Collective::Allgather, "direct", 1 << 20, 1);
         assert_eq!(gathered, u64::from(CHANNELS / 2) * (128 << 10));
         let eager = |scratch: Scratch, collective, name| {
-            let algorithm = algorithm(collective, name);
-            scratch.eager_bytes(algorithm, Protocol::Eager, collective)
+            let variant = named(collective, name).unwrap().at(0);
+            scratch.eager_bytes(variant, Protocol::Eager, collective)
         };
         assert_eq!(
             eager(of(2, true), Collective::Bcast, "smp_knomial"),
             Some(64 << 10)
         );
         assert_eq!(eager(of(2, true), Collective::Bcast, "knomial"), None);
+        let domains = "smp_knomial:domains";
+        assert_eq!(eager(of(2, true), Collective::Bcast, domains), None);
         assert_eq!(
             eager(of(3, true), Collective::Barrier, "smp_dissemination"),
             None

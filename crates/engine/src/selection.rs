@@ -11,6 +11,8 @@ use ferrorail_coll::{Collective, Protocol, Request, Schedule};
 /// A team, as far as its choices and schedules depend on it; alike on all ranks.
 pub(crate) struct Selector<'a> {
     pub topology: &'a Topology,
+    /// Its domains, where it is on one node and has some.
+    pub domains: Option<&'a Topology>,
     pub chooser: Chooser<'a>,
     /// Those between nodes; a team on one node counts as having one.
     pub rails: u8,
@@ -30,7 +32,7 @@ pub(crate) struct Selector<'a> {
     pub scratch: Scratch,
 }
 
-impl Selector<'_> {
+impl<'a> Selector<'a> {
     /// The choice for blocks of `bytes` bytes, the upper end of a size class, as `rank` makes it. Operands of a
     /// reduction may have to be combined `in_rank_order`.
     pub fn choose(
@@ -46,6 +48,7 @@ impl Selector<'_> {
             ranks: self.topology.size(),
             nodes: self.topology.node_count(),
             node_size_max: self.topology.node_size_max(),
+            domains: self.domains.map_or(1, Topology::node_count),
             ranks_per_core: self.ranks_per_core,
             rails: self.rails,
             ports: self.ports,
@@ -54,7 +57,9 @@ impl Selector<'_> {
             all_pairs: self.all_pairs,
         };
         let mut choice = match in_rank_order {
-            true => self.chooser.choose_in_rank_order(&query, self.topology),
+            true => {
+                (self.chooser).choose_in_rank_order(&query, |variant| self.topology_of(variant))
+            }
             false => self.chooser.choose(&query),
         };
         let (variant, protocol) = (choice.variant, choice.protocol);
@@ -63,6 +68,14 @@ impl Selector<'_> {
             choice.protocol = (self.scratch).settled_protocol(&choice, collective, bytes, blocks);
         }
         choice
+    }
+
+    /// What `variant` takes for nodes.
+    pub fn topology_of(&self, variant: Variant) -> &'a Topology {
+        match self.domains {
+            Some(domains) if variant.domains => domains,
+            _ => self.topology,
+        }
     }
 
     /// Ports of `variant`.
@@ -74,7 +87,8 @@ impl Selector<'_> {
     pub fn shape(&self, variant: Variant) -> Shape {
         let ports = self.ports(variant);
         let leaders = self.leaders.unwrap_or(ports);
-        Shape::of(self.topology, ports, self.rails).led_by(self.topology, leaders)
+        let topology = self.topology_of(variant);
+        Shape::of(topology, ports, self.rails).led_by(topology, leaders)
     }
 
     /// What `rank` does in it.
@@ -87,7 +101,7 @@ impl Selector<'_> {
     ) -> Schedule {
         let ports = self.ports(variant);
         let mut schedule = (variant.algorithm.build)(&Request {
-            topology: self.topology,
+            topology: self.topology_of(variant),
             rank,
             ports,
             leaders: self.leaders.unwrap_or(ports),

@@ -2,8 +2,8 @@
 
 use crate::{EngineError, OFFERED};
 use ferrorail_base::config::{
-    AccumulateChoice, AtomicsChoice, ChecksumChoice, FabricChoice, Problem, Settings, ShmKind,
-    StatsSink, StripeChoice, WindowSettings,
+    AccumulateChoice, AtomicsChoice, ChecksumChoice, DomainChoice, FabricChoice, Problem, Settings,
+    ShmKind, StatsSink, StripeChoice, WindowSettings,
 };
 use ferrorail_base::sync::Mutex;
 use ferrorail_coll::select::Table;
@@ -20,6 +20,7 @@ pub(crate) struct SharedSettings {
     pub enable: bool,
     pub fabric: FabricChoice,
     pub node_size: Option<u32>,
+    pub domains: DomainChoice,
     pub ports: Option<u8>,
     pub leaders: Option<u8>,
     pub queue_pairs_max: Option<u64>,
@@ -53,6 +54,7 @@ impl SharedSettings {
             enable: settings.enable,
             fabric: settings.fabric,
             node_size: settings.node_size,
+            domains: settings.domains,
             ports: settings.ports,
             leaders: settings.leaders,
             queue_pairs_max: settings.queue_pairs_max,

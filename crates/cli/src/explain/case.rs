@@ -188,7 +188,7 @@ impl Case {
 
     /// Longest block that goes by eager slots, if `variant` is chosen.
     pub fn eager_bytes(&self, variant: Variant, protocol: Protocol) -> Option<u64> {
-        (self.scratch).eager_bytes(variant.algorithm, protocol, self.collective)
+        (self.scratch).eager_bytes(variant, protocol, self.collective)
     }
 
     fn goes_by_slots(&self, variant: Variant, protocol: Protocol, bytes: u64) -> bool {

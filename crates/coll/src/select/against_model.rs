@@ -108,6 +108,7 @@ impl Findings {
                     ranks: shape.ranks,
                     nodes: shape.nodes,
                     node_size_max: shape.node_size,
+                    domains: 1,
                     ranks_per_core: 1,
                     rails: shape.rails,
                     ports: shape.ports,

@@ -48,6 +48,9 @@ pub struct Rule {
     /// Ranks of its largest node.
     #[serde(default, skip_serializing_if = "Limits::is_any")]
     pub node_size: Limits,
+    /// Domains of a team on one node; 1 for others.
+    #[serde(default, skip_serializing_if = "Limits::is_any")]
+    pub domains: Limits,
     /// 1 for teams whose ranks have a core each, 2 for others.
     #[serde(default, skip_serializing_if = "Limits::is_any")]
     pub ranks_per_core: Limits,
@@ -72,6 +75,7 @@ impl fmt::Display for Rule {
             ("ranks", self.ranks),
             ("nodes", self.nodes),
             ("node size", self.node_size),
+            ("domains", self.domains),
             ("ranks per core", self.ranks_per_core),
             ("rails", self.rails),
             ("ports", self.ports),
@@ -93,10 +97,10 @@ impl fmt::Display for Rule {
 }
 
 /// Dimensions of a query, zero-copy apart.
-pub(super) const DIMENSIONS: usize = 7;
+pub(super) const DIMENSIONS: usize = 8;
 
 /// Least value of each dimension that a query can have.
-const LEAST: [u64; DIMENSIONS] = [0, 1, 1, 1, 1, 1, 1];
+const LEAST: [u64; DIMENSIONS] = [0, 1, 1, 1, 1, 1, 1, 1];
 
 impl Rule {
     /// The box of queries that match.
@@ -106,6 +110,7 @@ impl Rule {
             self.ranks,
             self.nodes,
             self.node_size,
+            self.domains,
             self.ranks_per_core,
             self.rails,
             self.ports,

@@ -11,6 +11,7 @@ const QUERY: Query = Query {
     ranks: 16,
     nodes: 4,
     node_size_max: 4,
+    domains: 1,
     ranks_per_core: 1,
     rails: 2,
     ports: 2,
@@ -245,7 +246,7 @@ fn operations_that_do_not_commute_get_an_algorithm_in_rank_order() {
     let consecutive = Topology::from_sizes(&[4; 4]);
     let interleaved = Topology::from_host_keys(&[1, 2, 1, 2], None);
     let choice = |topology| {
-        let admits = |algorithm: &Algorithm| !algorithm.commutative_only(topology);
+        let admits = |variant: Variant| !variant.algorithm.commutative_only(topology);
         Table::shipped().choose_among(&query, admits)
     };
     assert_eq!(choice(&consecutive), Table::shipped().choose(&query));

@@ -8,6 +8,7 @@ mod complete;
 mod eager;
 mod message;
 mod multicast;
+mod neighbours;
 mod put;
 mod ready_to_receive;
 mod registered;
@@ -36,6 +37,7 @@ use ferrorail_coll::{Schedule, Slot, Step};
 use ferrorail_fabric::Endpoint;
 use ferrorail_fabric::stripe::{Chunk, flag_parts};
 use multicast::Multicasts;
+use neighbours::Neighbours;
 use put::Sending;
 use registered::Registered;
 use shared_copy::{OFFERED, Offered};
@@ -64,6 +66,7 @@ pub(crate) enum Advance {
 pub(crate) struct Run<'a> {
     map: &'a Map,
     schedule: &'a Schedule,
+    neighbours: Neighbours<'a>,
     spans: Spans<'a>,
     /// The operation's tag.
     op: u64,
@@ -107,6 +110,7 @@ impl<'a> Run<'a> {
         user: UserBuffers<'a>,
         allocation: Allocation,
     ) -> Self {
+        let neighbours = Neighbours::new(map, route.domains);
         let register = |wanted: bool, side| match wanted {
             true => Registered::new(map, side, user.window),
             false => Registered::Unneeded,
@@ -129,7 +133,8 @@ impl<'a> Run<'a> {
             reads_offers: true,
             send: register(route.registers_send, &user.send),
             receive: register(route.registers_recv, &user.recv),
-            spans: Spans::new(map, user, allocation),
+            spans: Spans::new(map, user, allocation, neighbours.leader_of(map.rank)),
+            neighbours,
             released: false,
         }
     }
@@ -207,15 +212,15 @@ impl<'a> Run<'a> {
             }
             Step::NodeAwait { of, phase } => {
                 let flags = self.map.segment().flags();
+                let of = self.neighbours.of(of);
                 let reached = tag::has_reached(&flags, of, self.flag_value(phase));
                 Ok((!reached).then_some(Blocked::Node))
             }
             Step::NodeAwaitAll { phase } => {
                 let wanted = self.flag_value(phase);
                 let flags = self.map.segment().flags();
-                let ranks = self.map.segment().layout().local_ranks;
-                let mut all = (0..ranks).map(NodeRank);
-                let all = all.all(|rank| tag::has_reached(&flags, rank, wanted));
+                let has_reached = |rank| tag::has_reached(&flags, rank, wanted);
+                let all = self.neighbours.all(has_reached);
                 Ok((!all).then_some(Blocked::Node))
             }
         }
@@ -361,9 +366,15 @@ impl<'a> Run<'a> {
             return format!("rank {peer}");
         }
         match self.schedule.steps.get(self.next) {
-            Some(&Step::NodeAwait { of, .. }) => self.local_rank(of),
+            Some(&Step::NodeAwait { of, .. }) => self.local_rank(self.neighbours.of(of)),
             Some(&Step::NodeAwaitAll { phase }) => {
-                let missing = self.map.segment().flags().missing(self.flag_value(phase));
+                let (flags, wanted) = (self.map.segment().flags(), self.flag_value(phase));
+                let mut missing = None;
+                self.neighbours.all(|rank| {
+                    let reached = tag::has_reached(&flags, rank, wanted);
+                    missing = (!reached).then_some(rank);
+                    reached
+                });
                 missing.map_or_else(|| "the node".into(), |of| self.local_rank(of))
             }
             _ => "a rail".into(),

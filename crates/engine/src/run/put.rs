@@ -51,8 +51,11 @@ impl<'a> Run<'a> {
             unsafe { process.write(source, address) }
                 .map_err(|source| EngineError::CrossMemory { rank: to, source })?;
         } else {
-            let to = self.map.topology.node_rank_of(to);
-            let room = self.spans.at_peer(self.map.segment(), to, into);
+            let owner = match into.buffer {
+                Buffer::Node => self.neighbours.leader_of(to),
+                _ => self.map.topology.node_rank_of(to),
+            };
+            let room = self.spans.at_peer(self.map.segment(), owner, into);
             let dest = room.slice(0, source.bytes);
             // SAFETY: both lie in the segment or in this rank's buffers, and the verified schedule
             // orders this write with every other access.

@@ -22,25 +22,23 @@ pub(super) struct Spans<'a> {
 }
 
 impl<'a> Spans<'a> {
-    pub fn new(map: &Map, user: UserBuffers<'a>, allocation: Allocation) -> Self {
+    /// Where `Node` is the scratch of `leader`.
+    pub fn new(map: &Map, user: UserBuffers<'a>, allocation: Allocation, leader: NodeRank) -> Self {
         let segment = map.segment();
         let unit = user.reducer.map_or(1, |reducer| reducer.element_bytes);
         Self {
             block_bytes: block_bytes(user.window.capacity(), user.parts, unit),
             user,
             scratch: scratch_of(segment, allocation, map.node_rank),
-            node: scratch_of(segment, allocation, NodeRank(0)),
+            node: scratch_of(segment, allocation, leader),
             allocation,
         }
     }
 
-    /// Where `into` is at `rank` of this node, in its scratch or the node's.
+    /// Where `into` is in the scratch of `owner`, of this node.
     #[inline]
-    pub fn at_peer(&self, segment: &NodeSegment, rank: NodeRank, into: Span) -> MemoryRange {
-        let scratch = match into.buffer {
-            Buffer::Node => self.node,
-            _ => scratch_of(segment, self.allocation, rank),
-        };
+    pub fn at_peer(&self, segment: &NodeSegment, owner: NodeRank, into: Span) -> MemoryRange {
+        let scratch = scratch_of(segment, self.allocation, owner);
         scratch.slice(self.bytes(into.first), self.bytes(into.count))
     }
 

@@ -81,6 +81,7 @@ impl Team {
             tuning: tuning.map(Arc::new),
             has_cores: host_pids.len() <= cores as usize,
             wait: WaitPolicy::for_host(host_pids.len() as u32, cores, context.settings().spin),
+            domains: None,
             zero_copy: false,
             all_pairs: true,
             node_memory: None,
@@ -103,6 +104,7 @@ impl Team {
         tracing::debug!(
             ranks = map.topology.size(),
             nodes = map.topology.node_count(),
+            domains = map.domains.as_ref().map_or(1, Topology::node_count),
             rails = map.rails.as_ref().map_or(0, |rails| rails.local.len()),
             zero_copy = map.zero_copy,
             "team made"

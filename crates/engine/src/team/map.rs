@@ -37,6 +37,8 @@ pub(crate) struct Map {
     pub node: NodeId,
     pub node_rank: NodeRank,
     pub topology: Topology,
+    /// The domains of the only node, if it has some.
+    pub domains: Option<Topology>,
     /// Processes by rank.
     pub processes: Vec<ProcessId>,
     pub settings: SharedSettings,
@@ -113,6 +115,7 @@ impl Map {
         Self {
             context: self.context.clone(),
             topology: self.topology.clone(),
+            domains: self.domains.clone(),
             processes: self.processes.clone(),
             settings: self.settings.clone(),
             tuning: self.tuning.clone(),

@@ -5,6 +5,7 @@ use super::map::{
 };
 use crate::EngineError;
 use crate::agree::{agree, gather};
+use crate::domains::{Place, divide, needs_places};
 use crate::run::checked::cell_bytes;
 use crate::run::reserved_bytes;
 use crate::scratch;
@@ -35,14 +36,23 @@ pub(super) fn open(
     spares: usize,
 ) -> Result<Vec<NodeSegment>, EngineError> {
     let probe = Probe::new(map);
+    let size = map.topology.size();
     let mine = Said {
         probe: probe.description(),
         knows_all: knows_all(map),
         has_cores: map.has_cores,
+        place: match map.topology.node_count() == 1 && needs_places(map.settings.domains, size) {
+            true => map.context.place(),
+            false => Place::default(),
+        },
     };
     let (memory, said) = open_segment(oob, map, spares, mine)?;
     map.node_memory = Some(memory);
     map.has_cores = said.iter().all(|said| said.has_cores);
+    if map.topology.node_count() == 1 {
+        let places: Vec<Place> = said.iter().map(|said| said.place).collect();
+        map.domains = divide(map.settings.domains, &places);
+    }
     register_front(oob, map)?;
     // Peers open descriptors where rails are emulated.
     if map.rails.as_ref().is_none_or(|rails| !rails.stay_here())
@@ -156,6 +166,8 @@ struct Said {
     knows_all: bool,
     /// [`Map::has_cores`], of its host.
     has_cores: bool,
+    /// What it is bound to, where that matters.
+    place: Place,
 }
 
 /// Opens the node's segment; returns what all ranks say as well.

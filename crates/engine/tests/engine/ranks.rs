@@ -1,6 +1,6 @@
 //! Ranks as threads of one process, with one context.
 
-use ferrorail_base::config::{FabricChoice, RailChoice, Settings};
+use ferrorail_base::config::{DomainChoice, FabricChoice, RailChoice, Settings};
 use ferrorail_bootstrap::{InProcess, Oob};
 use ferrorail_coll::{Collective, algorithms};
 use ferrorail_engine::{
@@ -75,13 +75,35 @@ pub fn on_worlds(size: u32, count: usize, body: impl Fn(Vec<InProcess>) + Sync) 
     });
 }
 
-/// Runs `body` on teams of all [`SHAPES`], over two rails, by every algorithm of `collective`.
-pub fn every_algorithm(collective: Collective, body: impl Fn(&Team) + Sync) {
+/// Ranks on one node, and ranks per domain, that tests of algorithms over domains go through.
+const DOMAINS: [(u32, u32); 4] = [(3, 2), (5, 2), (7, 3), (8, 4)];
+
+/// Teams of all [`SHAPES`], over two rails, with every algorithm of `collective`; and of one node, over its domains.
+pub fn settings_of(collective: Collective) -> Vec<(u32, Settings)> {
+    let mut all = Vec::new();
     for algorithm in algorithms(collective) {
-        for (size, node_size) in SHAPES {
-            let settings = forced(settings(node_size, 2), collective.name(), algorithm.name);
-            on_ranks(size, &settings, &body);
+        let of = |node_size, name: &str| forced(settings(node_size, 2), collective.name(), name);
+        let shapes = SHAPES.into_iter();
+        all.extend(shapes.map(|(size, node_size)| (size, of(node_size, algorithm.name))));
+        if algorithm.smp_aware && !algorithm.multicast {
+            let name = format!("{}:domains", algorithm.name);
+            let shapes = DOMAINS.into_iter().map(|(size, domain)| {
+                let settings = Settings {
+                    domains: DomainChoice::Ranks(domain),
+                    ..of(size, &name)
+                };
+                (size, settings)
+            });
+            all.extend(shapes);
         }
+    }
+    all
+}
+
+/// Runs `body` on the teams of [`settings_of`] `collective`.
+pub fn every_algorithm(collective: Collective, body: impl Fn(&Team) + Sync) {
+    for (size, settings) in settings_of(collective) {
+        on_ranks(size, &settings, &body);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::ranks::{
     SHAPES, allgather, assert_same, contents, every_algorithm, forced, on_ranks, settings,
+    settings_of,
 };
 use ferrorail_base::Rank;
 use ferrorail_base::config::Settings;
@@ -152,18 +153,15 @@ fn exchanges_by_every_algorithm() {
 
 #[test]
 fn nobody_leaves_a_barrier_early() {
-    for algorithm in algorithms(Collective::Barrier) {
-        for (size, node_size) in SHAPES {
-            let settings = forced(settings(node_size, 2), "barrier", algorithm.name);
-            let entered = AtomicU32::new(0);
-            on_ranks(size, &settings, |team| {
-                for round in 1..=30 {
-                    entered.fetch_add(1, Ordering::Relaxed);
-                    team.barrier().expect("a barrier");
-                    assert!(entered.load(Ordering::Relaxed) >= round * size);
-                }
-            });
-        }
+    for (size, settings) in settings_of(Collective::Barrier) {
+        let entered = AtomicU32::new(0);
+        on_ranks(size, &settings, |team| {
+            for round in 1..=30 {
+                entered.fetch_add(1, Ordering::Relaxed);
+                team.barrier().expect("a barrier");
+                assert!(entered.load(Ordering::Relaxed) >= round * size);
+            }
+        });
     }
 }
 

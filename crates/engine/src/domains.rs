@@ -1,0 +1,132 @@
+//! Domains: ranks of a node that share a last-level cache or a NUMA node. Between domains data takes longer.
+//!
+//! Algorithms that combine nodes first combine domains the same way, in a team on one node that has some:
+//! its domains are their nodes ([`ferrorail_coll::named`]).
+
+use ferrorail_base::Topology;
+use ferrorail_base::config::DomainChoice;
+use serde::{Deserialize, Serialize};
+
+/// What a process is bound to: `None` for several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// The last-level cache.
+    pub cache: Option<u32>,
+    /// The NUMA node.
+    pub numa_node: Option<u32>,
+}
+
+/// Teams of fewer ranks are not divided, unless that is asked for: everybody reads what everybody has written as fast.
+const TEAM_RANKS_MIN: usize = 16;
+
+/// Least ranks of a domain, on average. With fewer nearly as much goes from domain to domain as without.
+const RANKS_MIN: usize = 4;
+
+/// Whether a team of `ranks` ranks has to know where they are.
+pub(crate) fn needs_places(choice: DomainChoice, ranks: u32) -> bool {
+    match choice {
+        DomainChoice::Auto => ranks as usize >= TEAM_RANKS_MIN,
+        DomainChoice::Cache | DomainChoice::Numa => true,
+        DomainChoice::Off | DomainChoice::Ranks(_) => false,
+    }
+}
+
+/// The domains of a team on one node whose ranks are at `places`. None if it is not to have any, if only one is found,
+/// or if some rank is bound to none.
+pub(crate) fn divide(choice: DomainChoice, places: &[Place]) -> Option<Topology> {
+    let by = |of: fn(&Place) -> Option<u32>| {
+        let keys = places.iter().map(|place| of(place).map(u64::from));
+        let keys = keys.collect::<Option<Vec<u64>>>()?;
+        Some(Topology::from_host_keys(&keys, None))
+    };
+    let of_size = |domains: &Topology| domains.node_count() as usize * RANKS_MIN <= places.len();
+    let (by_cache, by_numa) = (|| by(|place| place.cache), || by(|place| place.numa_node));
+    let several = |domains: &Topology| domains.node_count() > 1;
+    let domains = match choice {
+        DomainChoice::Off => None,
+        DomainChoice::Ranks(ranks) => Some(Topology::from_host_keys(
+            &vec![0; places.len()],
+            Some(ranks),
+        )),
+        DomainChoice::Cache => by_cache(),
+        DomainChoice::Numa => by_numa(),
+        DomainChoice::Auto if places.len() < TEAM_RANKS_MIN => None,
+        DomainChoice::Auto => {
+            let usable = |domains: &Topology| several(domains) && of_size(domains);
+            by_cache()
+                .filter(usable)
+                .or_else(|| by_numa().filter(usable))
+        }
+    };
+    domains.filter(several)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DomainChoice::{Auto, Cache, Numa, Off, Ranks};
+
+    /// Ranks with so many in each cache and NUMA node.
+    fn places(ranks: u32, of_cache: u32, of_numa_node: u32) -> Vec<Place> {
+        let place = |rank: u32| Place {
+            cache: Some(rank / of_cache * 8),
+            numa_node: Some(rank / of_numa_node),
+        };
+        (0..ranks).map(place).collect()
+    }
+
+    /// Sizes of domains.
+    fn sizes(choice: DomainChoice, places: &[Place]) -> Vec<usize> {
+        let domains = divide(choice, places);
+        let of = |domains: Topology| {
+            let all = (0..domains.node_count()).map(ferrorail_base::NodeId);
+            all.map(|domain| domains.ranks_of(domain).len()).collect()
+        };
+        domains.map_or(Vec::new(), of)
+    }
+
+    #[test]
+    fn ranks_are_divided_by_what_enough_of_them_share() {
+        assert_eq!(sizes(Auto, &places(32, 8, 16)), [8; 4]);
+        assert_eq!(sizes(Auto, &places(32, 2, 16)), [16; 2]);
+        assert_eq!(sizes(Auto, &places(32, 2, 2)), [0; 0], "too few each");
+        assert_eq!(sizes(Auto, &places(32, 32, 32)), [0; 0], "one of each");
+        assert_eq!(sizes(Auto, &places(12, 4, 12)), [0; 0], "a small team");
+        assert_eq!(sizes(Cache, &places(12, 4, 12)), [4; 3]);
+        assert_eq!(sizes(Numa, &places(12, 4, 6)), [6; 2]);
+        assert_eq!(sizes(Ranks(5), &places(12, 4, 12)), [5, 5, 2]);
+        assert_eq!(sizes(Ranks(12), &places(12, 4, 12)), [0; 0]);
+        assert_eq!(sizes(Off, &places(32, 8, 16)), [0; 0]);
+    }
+
+    #[test]
+    fn who_is_not_bound_makes_no_domains() {
+        let mut places = places(32, 8, 16);
+        places[7].cache = None;
+        assert_eq!(sizes(Auto, &places), [16; 2]);
+        places[9].numa_node = None;
+        assert_eq!(sizes(Auto, &places), [0; 0]);
+        assert_eq!(sizes(Ranks(16), &places), [16; 2]);
+    }
+
+    #[test]
+    fn ranks_that_are_dealt_out_in_turn_have_domains_too() {
+        let place = |rank: u32| Place {
+            cache: Some(rank % 2),
+            numa_node: Some(0),
+        };
+        let places: Vec<Place> = (0..16).map(place).collect();
+        let domains = divide(Auto, &places).unwrap();
+        assert_eq!(
+            domains.ranks_of(ferrorail_base::NodeId(1))[..2],
+            [ferrorail_base::Rank(1), ferrorail_base::Rank(3)]
+        );
+    }
+
+    #[test]
+    fn only_large_teams_are_asked() {
+        assert!(!needs_places(Auto, 15) && needs_places(Auto, 16));
+        assert!(needs_places(Cache, 2) && needs_places(Numa, 2));
+        assert!(!needs_places(Off, 99) && !needs_places(Ranks(2), 99));
+    }
+}
