@@ -73,6 +73,47 @@ fn pieces_on_one_node_are_those_that_teams_move() {
 }
 
 #[test]
+fn domains_of_a_node_are_its_nodes() {
+    let of = |args: &str| json(&format!("allreduce --ranks 16 --bytes 1K {args}"));
+    let facts = of("--domain-size 4");
+    assert_eq!(
+        (&facts["domains"], &facts["shape"]["nodes"]),
+        (&4.into(), &1.into())
+    );
+    let name = "smp_recursive_multiplying:domains";
+    assert_eq!(facts["chosen"]["algorithm"], name);
+    assert_eq!(facts["chosen"]["eager_bytes"], Value::Null);
+    // Between four leaders two exchanges; flat, one rank reads what all have written.
+    let [over, flat] = [name, "smp_recursive_multiplying"].map(|name| row(&facts, name, "eager"));
+    assert_eq!((&over["rounds"], &flat["rounds"]), (&2.into(), &0.into()));
+
+    // Not of ranks that share cores, not of one domain or of several nodes.
+    for other in [
+        "--domain-size 4 --ranks-per-core 2",
+        "--domain-size 16",
+        "--domain-size 2 --node-size 4",
+        "",
+    ] {
+        let chosen = of(other)["chosen"]["algorithm"].clone();
+        assert!(
+            !chosen.as_str().unwrap().contains("domains"),
+            "{other}: {chosen}"
+        );
+    }
+    let mut by_setting = explain("barrier --ranks 16");
+    by_setting.env("FERRORAIL_DOMAINS", "8");
+    let said = expect_code(&mut by_setting, 0).0;
+    assert!(said.contains("16 ranks on one node of 2 domains"), "{said}");
+    assert!(said.contains("smp_dissemination:domains"), "{said}");
+    let steps = expect_code(
+        &mut explain("bcast --ranks 4 --domain-size 2 --bytes 8 --steps 2"),
+        0,
+    )
+    .0;
+    assert!(steps.contains("await                from 0"), "{steps}");
+}
+
+#[test]
 fn a_size_is_explained_with_counts_and_bounds() {
     let facts = json(&of_shape("--bytes 1K"));
     assert_eq!(facts["chosen"]["algorithm"], "smp_bruck");

@@ -2,7 +2,7 @@
 
 use super::Args;
 use anyhow::{Context, Result};
-use ferrorail_base::config::Settings;
+use ferrorail_base::config::{DomainChoice, Settings};
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::cost::{Counter, Counts, Model, Nanos, Shape, predict_in_pieces};
 use ferrorail_coll::named::Variant;
@@ -22,6 +22,8 @@ const BUILT_RANKS_MAX: u32 = 16 << 10;
 pub struct Case {
     pub collective: Collective,
     pub topology: Topology,
+    /// Its domains, where it is on one node and has some.
+    pub domains: Option<Topology>,
     pub shape: Shape,
     pub zero_copy: bool,
     pub root: Rank,
@@ -66,6 +68,12 @@ impl Case {
         let node_size = args.node_size.or(settings.node_size);
         let keys = vec![0; ranks as usize];
         let topology = Topology::from_host_keys(&keys, node_size);
+        let domain_size = args.domain_size.or(match settings.domains {
+            DomainChoice::Ranks(ranks) => Some(ranks),
+            _ => None,
+        });
+        let domains = domain_size.filter(|_| topology.node_count() == 1);
+        let domains = domains.map(|size| Topology::from_host_keys(&keys, Some(size)));
         // A team on one node opens no rails and counts as having one.
         let rails = match topology.node_count() {
             1 => 1,
@@ -84,6 +92,7 @@ impl Case {
             collective,
             shape: shape(&topology, ports, rails, settings.leaders),
             topology,
+            domains: domains.filter(|domains| domains.node_count() > 1),
             zero_copy: args.zero_copy.or(settings.zero_copy).unwrap_or(true),
             root: Rank(args.root),
             model,
@@ -115,6 +124,7 @@ impl Case {
             ranks: self.shape.ranks,
             nodes: self.shape.nodes,
             node_size_max: self.shape.node_size,
+            domains: self.domains.as_ref().map_or(1, Topology::node_count),
             ranks_per_core: self.ranks_per_core,
             rails: self.shape.rails,
             ports: self.shape.ports,
@@ -144,7 +154,7 @@ impl Case {
             .filter(|&(_, protocol)| self.zero_copy || protocol == Protocol::Eager)
             .map(|(algorithm, to)| self.candidate(Variant::of(algorithm), to, bytes, counted))
             .collect();
-        if chosen.variant.ports.is_some() {
+        if chosen.variant != Variant::of(chosen.variant.algorithm) {
             all.push(self.candidate(chosen.variant, chosen.protocol, bytes, counted));
         }
         all.sort_by(|a, b| a.predicted.0.total_cmp(&b.predicted.0));
@@ -196,12 +206,19 @@ impl Case {
         longest.is_some_and(|longest| bytes <= longest)
     }
 
-    /// What costs of `variant` depend on: it may have ports of its own.
-    pub fn shape_of(&self, variant: Variant) -> Shape {
-        match variant.ports {
-            None => self.shape,
-            Some(ports) => shape(&self.topology, ports, self.shape.rails, self.leaders),
+    /// What `variant` takes for nodes.
+    pub fn topology_of(&self, variant: Variant) -> &Topology {
+        match &self.domains {
+            Some(domains) if variant.domains => domains,
+            _ => &self.topology,
         }
+    }
+
+    /// What costs of `variant` depend on: it may have ports of its own, and domains.
+    pub fn shape_of(&self, variant: Variant) -> Shape {
+        let ports = variant.ports.unwrap_or(self.shape.ports);
+        let topology = self.topology_of(variant);
+        shape(topology, ports, self.shape.rails, self.leaders)
     }
 
     fn scratch_blocks(&self, variant: Variant, protocol: Protocol) -> Option<u32> {
@@ -232,7 +249,7 @@ impl Case {
     fn request(&self, variant: Variant, rank: Rank, protocol: Protocol) -> Request<'_> {
         let shape = self.shape_of(variant);
         Request {
-            topology: &self.topology,
+            topology: self.topology_of(variant),
             rank,
             ports: shape.ports,
             leaders: shape.leaders,

@@ -188,6 +188,9 @@ fn team(facts: &Value) -> String {
     let mut text = format!(", {} ranks", shape["ranks"]);
     if shape["nodes"] == 1 {
         text += " on one node";
+        if let Some(domains) = facts["domains"].as_u64().filter(|&domains| domains > 1) {
+            let _ = write!(text, " of {domains} domains");
+        }
     } else {
         let _ = write!(
             text,

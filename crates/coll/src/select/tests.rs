@@ -285,6 +285,35 @@ fn ranks_that_share_cores_have_rules_of_their_own() {
 }
 
 #[test]
+fn domains_of_one_node_come_first_where_ranks_have_cores() {
+    let of = |collective, bytes, domains, ranks_per_core| {
+        let choice = Table::shipped().choose(&Query {
+            collective,
+            bytes,
+            ranks: 32,
+            nodes: 1,
+            node_size_max: 32,
+            domains,
+            ranks_per_core,
+            ..QUERY
+        });
+        choice.variant.domains
+    };
+    for (collective, longest) in [
+        (Collective::Barrier, 0),
+        (Collective::Bcast, 1 << 30),
+        (Collective::Reduce, 8 << 10),
+        (Collective::Allreduce, 16 << 10),
+    ] {
+        assert!(of(collective, longest, 2, 1), "{collective}");
+        assert!(!of(collective, longest, 1, 1), "{collective}");
+        assert!(!of(collective, longest, 2, 2), "{collective}");
+    }
+    assert!(!of(Collective::Allreduce, 16385, 2, 1));
+    assert!(!of(Collective::Allgather, 8, 4, 1));
+}
+
+#[test]
 fn collectives_that_a_table_leaves_out_keep_the_shipped_rules() {
     let text = format!("{{\"version\": 1, \"rules\": [{LAST}]}}");
     let table = Table::from_json(&text).expect("valid");
