@@ -1,12 +1,14 @@
 //! A node segment: shared memory that all ranks of a (virtual) node lay out alike.
 
 use crate::layout::Starts;
+use crate::segment::placement::prefer_numa_node;
 use crate::segment::{Segment, SegmentHandle, ShmError, round_to_pages};
 use crate::{Arrival, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeLayout};
 use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicU64, Ordering};
+use std::io;
 
 /// A segment together with its layout.
 #[derive(Debug)]
@@ -193,6 +195,22 @@ impl NodeSegment {
         assert!(end as u64 <= self.layout.rotating_bytes, "rotating scratch");
         let at = self.starts.rotating(&self.layout, r);
         self.segment.range().slice(at + start, bytes)
+    }
+
+    /// Has the scratch of `r` come from NUMA node `numa_node`, where `r` reads what others write there first.
+    ///
+    /// # Errors
+    /// The system's, which may not allow that.
+    pub fn prefer_numa_node(&self, r: NodeRank, numa_node: u32) -> io::Result<()> {
+        let (all, bytes) = (self.segment.range(), self.layout.scratch_capacity());
+        for channel in 0..self.layout.channels {
+            let scratch = all.slice(self.layout.scratch(r, channel), bytes);
+            prefer_numa_node(scratch, numa_node)?;
+        }
+        match self.layout.rotating_bytes {
+            0 => Ok(()),
+            bytes => prefer_numa_node(self.rotating(r, 0, bytes as usize), numa_node),
+        }
     }
 
     /// `r`'s area number `index`.

@@ -13,7 +13,7 @@ use crate::segment::{Making, register};
 use crate::sequence::rotating_bytes;
 use crate::shared_settings::SharedSettings;
 use ferrorail_base::config::ShmKind;
-use ferrorail_base::{NodeId, Topology};
+use ferrorail_base::{NodeId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::schedule::{barrier_slots, rtr_base, slots};
 use ferrorail_fabric::Attributes;
@@ -49,8 +49,8 @@ pub(super) fn open(
     let (memory, said) = open_segment(oob, map, spares, mine)?;
     map.node_memory = Some(memory);
     map.has_cores = said.iter().all(|said| said.has_cores);
+    let places: Vec<Place> = said.iter().map(|said| said.place).collect();
     if map.topology.node_count() == 1 {
-        let places: Vec<Place> = said.iter().map(|said| said.place).collect();
         map.domains = divide(map.settings.domains, &places);
     }
     register_front(oob, map)?;
@@ -68,7 +68,24 @@ pub(super) fn open(
     }
     probe.end();
     let memory = map.node_memory.as_mut();
-    Ok(memory.map_or_else(Vec::new, |memory| memory.segment.take_spares()))
+    let spares = memory.map_or_else(Vec::new, |memory| memory.segment.take_spares());
+    if let Some(numa_node) = own_numa_node(map.rank, &places) {
+        for segment in spares.iter().chain([map.segment()]) {
+            if let Err(error) = segment.prefer_numa_node(map.node_rank, numa_node) {
+                tracing::debug!(%error, "scratch lies where it is first written");
+                break;
+            }
+        }
+    }
+    Ok(spares)
+}
+
+/// The NUMA node that the scratch of `rank` is to lie on: where ranks are on several, it else lies where the rank is that
+/// first writes to it.
+fn own_numa_node(rank: Rank, places: &[Place]) -> Option<u32> {
+    let own = places[rank.index()].numa_node?;
+    let elsewhere = |place: &Place| place.numa_node != Some(own);
+    places.iter().any(elsewhere).then_some(own)
 }
 
 /// Registers on the team's rails what barriers take of the node's segment; all of it where connecting writes to it.

@@ -8,6 +8,7 @@ mod descriptors;
 mod error;
 mod handle;
 mod memfd;
+pub(crate) mod placement;
 mod posix;
 
 pub use error::ShmError;
