@@ -1,0 +1,96 @@
+//! `ferrorail explain` of teams on one node: pieces, eager slots, domains.
+
+mod common;
+
+use common::{expect_code, ferrorail};
+use serde_json::Value;
+use std::process::Command;
+
+fn explain(args: &str) -> Command {
+    let mut command = ferrorail();
+    command.arg("explain").args(args.split_whitespace());
+    command
+}
+
+fn json(args: &str) -> Value {
+    let (stdout, stderr) = expect_code(explain(args).arg("--json"), 0);
+    assert_eq!(stderr, "");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+fn row<'a>(facts: &'a Value, algorithm: &str, protocol: &str) -> &'a Value {
+    let mut rows = facts["algorithms"].as_array().unwrap().iter();
+    rows.find(|row| row["algorithm"] == algorithm && row["protocol"] == protocol)
+        .unwrap_or_else(|| panic!("{algorithm} by {protocol}: {facts}"))
+}
+
+#[test]
+fn pieces_on_one_node_are_those_that_teams_move() {
+    let of = |args: &str| {
+        let facts = json(&format!("bcast --ranks 4 {args}"));
+        let row = row(&facts, "smp_knomial", "eager");
+        let [pieces, scratch] = ["pieces", "scratch_bytes"].map(|name| row[name].as_u64().unwrap());
+        assert_eq!(facts["chosen"]["algorithm"], "smp_knomial");
+        assert_eq!(facts["chosen"]["eager_bytes"], 64 << 10);
+        (pieces, scratch)
+    };
+    // By eager slots; four pieces; as many as channels hold, and fewer where ranks share cores.
+    assert_eq!(of("--bytes 64K"), (1, 0));
+    assert_eq!(of("--bytes 128K"), (4, 32 << 10));
+    assert_eq!(of("--bytes 1M"), (8, 128 << 10));
+    let shared = of("--bytes 1M --ranks-per-core 2");
+    assert!(shared.0 < 8, "{shared:?}");
+    let set = explain("bcast --ranks 4 --bytes 1M --json")
+        .env("FERRORAIL_SCRATCH", "32K")
+        .output();
+    let facts: Value = serde_json::from_slice(&set.unwrap().stdout).unwrap();
+    assert_eq!(row(&facts, "smp_knomial", "eager")["pieces"], 32);
+
+    let said = |args: &str| expect_code(&mut explain(args), 0).0;
+    let slots = "blocks of up to 64K go by eager slots";
+    assert!(said("bcast --ranks 4").contains(slots));
+    assert!(said("bcast --ranks 4 --bytes 4K").contains(slots));
+    assert!(!said("bcast --ranks 4 --bytes 128K").contains(slots));
+    assert!(!said("bcast --ranks 4 --node-size 2").contains("slots"));
+}
+
+#[test]
+fn domains_of_a_node_are_its_nodes() {
+    let of = |args: &str| json(&format!("allreduce --ranks 16 --bytes 1K {args}"));
+    let facts = of("--domain-size 4");
+    assert_eq!(
+        (&facts["domains"], &facts["shape"]["nodes"]),
+        (&4.into(), &1.into())
+    );
+    let name = "smp_recursive_multiplying:domains";
+    assert_eq!(facts["chosen"]["algorithm"], name);
+    assert_eq!(facts["chosen"]["eager_bytes"], Value::Null);
+    // Between four leaders two exchanges; flat, one rank reads what all have written.
+    let [over, flat] = [name, "smp_recursive_multiplying"].map(|name| row(&facts, name, "eager"));
+    assert_eq!((&over["rounds"], &flat["rounds"]), (&2.into(), &0.into()));
+
+    // Not of ranks that share cores, not of one domain or of several nodes.
+    for other in [
+        "--domain-size 4 --ranks-per-core 2",
+        "--domain-size 16",
+        "--domain-size 2 --node-size 4",
+        "",
+    ] {
+        let chosen = of(other)["chosen"]["algorithm"].clone();
+        assert!(
+            !chosen.as_str().unwrap().contains("domains"),
+            "{other}: {chosen}"
+        );
+    }
+    let mut by_setting = explain("barrier --ranks 16");
+    by_setting.env("FERRORAIL_DOMAINS", "8");
+    let said = expect_code(&mut by_setting, 0).0;
+    assert!(said.contains("16 ranks on one node of 2 domains"), "{said}");
+    assert!(said.contains("smp_dissemination:domains"), "{said}");
+    let steps = expect_code(
+        &mut explain("bcast --ranks 4 --domain-size 2 --bytes 8 --steps 2"),
+        0,
+    )
+    .0;
+    assert!(steps.contains("await                from 0"), "{steps}");
+}
