@@ -37,6 +37,7 @@ fn host() -> Value {
         "parallelism": info.parallelism,
         "numa_nodes": info.numa_nodes,
         "numa_node": info.numa_node,
+        "cache": info.cache,
         "source": match info.source {
             probe::Source::Hwloc => "hwloc",
             probe::Source::Kernel => "kernel",
@@ -146,6 +147,11 @@ pub fn text(report: &Value) -> String {
         "NUMA nodes",
         format!("{} ({near})", list(&host["numa_nodes"])),
     );
+    let cache = match &host["cache"] {
+        Value::Null => "this process may run on several".to_owned(),
+        first => format!("this process is on that of processor {first}"),
+    };
+    line(&mut out, "last-level cache", cache);
     line(&mut out, "found by", plain(&host["source"]));
 
     heading(&mut out, "MPI libraries");

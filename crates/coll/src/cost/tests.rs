@@ -6,6 +6,7 @@ use crate::pattern::{ceil_log, floor_log};
 use crate::registry::{algorithms, find};
 use ferrorail_base::Topology;
 
+mod domains;
 mod leaders;
 mod standard_exchange;
 
