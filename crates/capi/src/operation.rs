@@ -37,8 +37,16 @@ pub struct Operations {
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
     op: Op,
-    commutes: bool,
+    commutes: Commutes,
     kernel: Option<Kernel>,
+}
+
+/// Whether operands may change places: a word, as a byte beside padding is copied in parts, for which processors wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+enum Commutes {
+    No,
+    Yes,
 }
 
 /// What an accumulation does.
@@ -181,7 +189,7 @@ impl Operations {
         });
         accepted.then_some(Operation {
             op,
-            commutes: true,
+            commutes: Commutes::Yes,
             kernel: None,
         })
     }
@@ -195,7 +203,10 @@ fn defined_by_program(session: &Session, op: Op) -> Option<Operation> {
     }
     Some(Operation {
         op,
-        commutes: host.is_commutative(op).ok()?,
+        commutes: match host.is_commutative(op).ok()? {
+            true => Commutes::Yes,
+            false => Commutes::No,
+        },
         kernel: None,
     })
 }
@@ -223,14 +234,14 @@ impl Operation {
     fn of(op: Op, kernel: Kernel) -> Self {
         Self {
             op,
-            commutes: true,
+            commutes: Commutes::Yes,
             kernel: Some(kernel),
         }
     }
 
     /// Whether operands may change places.
     pub fn commutes(&self) -> bool {
-        self.commutes
+        self.commutes == Commutes::Yes
     }
 
     /// The loop that computes it, if that is one of ferrorail's own.
@@ -257,7 +268,7 @@ impl Operation {
         };
         Some(act(&Reducer {
             element_bytes: elements.layout.bytes,
-            commutes: self.commutes,
+            commutes: self.commutes(),
             combine,
         }))
     }

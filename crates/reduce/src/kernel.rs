@@ -8,7 +8,8 @@ type Function = unsafe fn(left: *const u8, right: *const u8, result: *mut u8, el
 /// One operator on vectors of one number.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    code: u16,
+    /// A word, as a short number beside padding is stored in parts and loaded as a whole, for which processors wait.
+    code: usize,
     function: Function,
 }
 
@@ -28,10 +29,11 @@ impl Kernel {
     /// Names the operator and the number to another process of the same version.
     #[must_use]
     pub const fn code(&self) -> u16 {
-        self.code
+        self.code as u16
     }
 
     pub(crate) const fn with_code(self, code: u16) -> Self {
+        let code = code as usize;
         Self { code, ..self }
     }
 
