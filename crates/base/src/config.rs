@@ -130,7 +130,7 @@ table! {
     "FERRORAIL_DOMAINS", Text, "auto", Communicator => domains: DomainChoice, domains,
         "parts of a node that collectives of many ranks combine first: auto, cache: ranks that share a last-level cache, numa: those of a NUMA node, off, or so many consecutive ranks each; auto takes caches or NUMA nodes, whichever is shared by 4 ranks or more, from 16 ranks on";
     "FERRORAIL_ALGORITHM", Text, "", Communicator => algorithm: BTreeMap<String, String>, pairs,
-        "forced algorithms, e.g. allgather=smp_bruck, or with ports of their own: allgather=bruck:ports=1";
+        "forced algorithms, e.g. allgather=smp_bruck, with ports of their own: allgather=bruck:ports=1, or over domains: bcast=smp_knomial:domains";
     "FERRORAIL_TUNING", Text, "", Communicator => tuning: Option<PathBuf>, path,
         "selection table (JSON) to use instead of the built-in one";
     "FERRORAIL_SCRATCH", Text, "auto", Communicator => scratch_bytes: Option<u64>, bytes_or_auto(4096),

@@ -155,6 +155,19 @@ impl Default for Model {
     }
 }
 
+impl Model {
+    /// For schedules over the domains of one node: messages between these are copies.
+    #[must_use]
+    pub fn within_node(self) -> Self {
+        Self {
+            alpha_ns: self.sync_ns,
+            beta_ns_per_byte: self.copy_beta_ns_per_byte,
+            register_ns: 0.0,
+            ..self
+        }
+    }
+}
+
 /// A predicted time.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -73,11 +73,16 @@ impl Chooser<'_> {
     fn choose_among(&self, query: &Query, admits: impl Fn(Variant) -> bool) -> Choice {
         let forced = self.forced.get(query.collective.name());
         // An unknown name was reported when the settings were read.
-        if let Some(Ok(found)) = forced.map(|text| named(query.collective, text))
-            && let variant = query.of(found.at(query.bytes))
-            && query.admits(variant.algorithm)
-            && admits(variant)
-        {
+        // Over domains, else over the node.
+        let forced = forced.and_then(|text| named(query.collective, text).ok());
+        let variant = forced.map(|found| query.of(found.at(query.bytes)));
+        let over_node = variant.map(|variant| Variant {
+            domains: false,
+            ..variant
+        });
+        let mut variants = [variant, over_node].into_iter().flatten();
+        let usable = |variant: &Variant| query.admits(variant.algorithm) && admits(*variant);
+        if let Some(variant) = variants.find(usable) {
             return Choice {
                 variant,
                 protocol: self.protocol(query, variant.algorithm),
@@ -256,7 +261,7 @@ mod tests {
         let chooser = chooser(&forced, None);
         let has = |domains| chooser.choose(&Query { domains, ..query }).variant.domains;
         assert_eq!((has(1), has(2)), (false, true));
-        // Out of rank order it is the variant that gives way.
+        // Where domains are out of rank order, the node is not.
         let apart = Topology::from_host_keys(&[0, 1, 0, 1, 0, 1, 0, 1], None);
         let node = Topology::from_sizes(&[8]);
         let topology_of = |variant: Variant| if variant.domains { &apart } else { &node };
@@ -268,5 +273,6 @@ mod tests {
             topology_of,
         );
         assert!(!choice.variant.domains);
+        assert_eq!(choice.by, ChosenBy::Forced);
     }
 }

@@ -8,7 +8,6 @@ use crate::window::ServiceThread;
 use ferrorail_base::ProcessId;
 use ferrorail_base::config::Settings;
 use ferrorail_base::sync::Mutex;
-use ferrorail_bootstrap::HostInfo;
 use ferrorail_fabric::{FabricError, RailInfo};
 use ferrorail_rdma_transport::failover::Watchdog;
 use std::collections::HashSet;
@@ -193,11 +192,8 @@ impl Context {
     /// What this process is bound to.
     pub(crate) fn place(&self) -> Place {
         *self.place.get_or_init(|| {
-            let info = HostInfo::probe();
-            Place {
-                cache: info.cache,
-                numa_node: info.numa_node,
-            }
+            let (cache, numa_node) = ferrorail_bootstrap::probe::bound_to();
+            Place { cache, numa_node }
         })
     }
 

@@ -22,10 +22,11 @@ const TEAM_RANKS_MIN: usize = 16;
 /// Least ranks of a domain, on average. With fewer nearly as much goes from domain to domain as without.
 const RANKS_MIN: usize = 4;
 
-/// Whether a team of `ranks` ranks has to know where they are.
-pub(crate) fn needs_places(choice: DomainChoice, ranks: u32) -> bool {
+/// Whether a team of `ranks` ranks, which have a core each or not, has to know where they are.
+pub(crate) fn needs_places(choice: DomainChoice, ranks: u32, has_cores: bool) -> bool {
     match choice {
-        DomainChoice::Auto => ranks as usize >= TEAM_RANKS_MIN,
+        // What the table does over domains is for ranks with cores.
+        DomainChoice::Auto => ranks as usize >= TEAM_RANKS_MIN && has_cores,
         DomainChoice::Cache | DomainChoice::Numa => true,
         DomainChoice::Off | DomainChoice::Ranks(_) => false,
     }
@@ -125,8 +126,9 @@ mod tests {
 
     #[test]
     fn only_large_teams_are_asked() {
-        assert!(!needs_places(Auto, 15) && needs_places(Auto, 16));
-        assert!(needs_places(Cache, 2) && needs_places(Numa, 2));
-        assert!(!needs_places(Off, 99) && !needs_places(Ranks(2), 99));
+        assert!(!needs_places(Auto, 15, true) && needs_places(Auto, 16, true));
+        assert!(!needs_places(Auto, 16, false) && needs_places(Cache, 16, false));
+        assert!(needs_places(Cache, 2, true) && needs_places(Numa, 2, true));
+        assert!(!needs_places(Off, 99, true) && !needs_places(Ranks(2), 99, true));
     }
 }

@@ -216,14 +216,14 @@ impl Plan {
         let algorithm = variant.algorithm;
         let by_length = by_length(collective);
         let both = by_length && protocol == Protocol::Rendezvous;
-        let route = |to| Route {
-            domains: variant.domains,
-            ..Route::new(map, selector.schedule(variant, to, root, map.rank), to)
+        let route = |to| {
+            let schedule = selector.schedule(variant, to, root, map.rank);
+            Route::new(map, schedule, to, variant.domains)
         };
         tracing::debug!(
             collective = collective.name(),
             bytes_max = key.bytes(),
-            algorithm = algorithm.name,
+            algorithm = %variant,
             ports = selector.ports(variant),
             protocol = protocol_name(protocol),
             by = %by,
@@ -291,12 +291,16 @@ impl Plan {
             stripe_bytes: map.settings.stripe_threshold,
             ..Model::default()
         };
+        let model = match self.variant.domains {
+            true => model.within_node(),
+            false => model,
+        };
         let blocks = self.route.schedule.scratch_blocks;
         let shape = &selector.shape(self.variant);
         let piece = match self.protocol {
             Protocol::Eager => {
                 let scratch = selector.scratch;
-                scratch.piece_bytes(algorithm, self.key.collective, bytes, blocks)
+                scratch.piece_bytes(self.variant, self.key.collective, bytes, blocks)
             }
             Protocol::Rendezvous => bytes,
         };
@@ -305,7 +309,7 @@ impl Plan {
 }
 
 impl Route {
-    fn new(map: &Map, schedule: Schedule, protocol: Protocol) -> Self {
+    fn new(map: &Map, schedule: Schedule, protocol: Protocol, domains: bool) -> Self {
         // Within a node the CPU copies.
         let far = |peer: Rank| !map.topology.same_node(peer, map.rank);
         let puts_from = |buffer| {
@@ -322,7 +326,7 @@ impl Route {
             registers_send: protocol == Protocol::Rendezvous && puts_from(Buffer::Send),
             offers: !sends_rtr(&|_| true) && (map.has_cores || puts > 1),
             registers_recv: sends_rtr(&far) || puts_from(Buffer::Recv),
-            domains: false,
+            domains,
             schedule,
         }
     }

@@ -1,13 +1,13 @@
 //! How much scratch an operation takes, and so how much of each block it moves at a time.
 //!
-//! Teams and `ferrorail explain` ask here, so that an explanation is what would happen.
+//! Teams ask here, with what their segment has ([`Scratch::fit`]), and `ferrorail explain`, with what a team would have.
 
 use crate::choice::{Choice, by_length};
 use crate::collective::eager::form::{Form, form};
 use crate::sequence::{annex_bytes, rotating_bytes, rotating_share};
 use crate::team::map::CHANNELS;
 use ferrorail_coll::named::Variant;
-use ferrorail_coll::{Algorithm, Collective, Protocol, cost};
+use ferrorail_coll::{Collective, Protocol, cost};
 use ferrorail_shm::layout::LINE;
 
 /// What `FERRORAIL_SCRATCH` is unless it is set.
@@ -23,7 +23,11 @@ const FEW_RANKS: u32 = 4;
 /// Scratch of a rank and channel, in a team of `ranks` on `nodes` nodes with `FERRORAIL_SCRATCH` set to `setting`: enough
 /// for a cache line from and to each rank, where each may have a message for every other; else for the words about
 /// staged pieces, and for pieces.
-pub fn scratch_bytes(setting: Option<u64>, (ranks, nodes): (u32, u32), all_pairs: bool) -> u64 {
+pub(crate) fn scratch_bytes(
+    setting: Option<u64>,
+    (ranks, nodes): (u32, u32),
+    all_pairs: bool,
+) -> u64 {
     let setting = setting.unwrap_or(match nodes == 1 && ranks <= FEW_RANKS {
         true => SCRATCH_BYTES_OF_FEW,
         false => SCRATCH_BYTES,
@@ -76,7 +80,7 @@ pub struct Scratch {
     pub nodes: u32,
     /// Whether each has a core of its own.
     pub has_cores: bool,
-    /// Bytes of a channel.
+    /// Bytes of a channel that blocks may take.
     pub channel: u64,
     /// Bytes of rotating scratch.
     pub rotating: u64,
@@ -140,9 +144,12 @@ impl Scratch {
     /// two operations' room, and each piece of them takes waits for each other. Others run ahead in the rest, and are
     /// faster in pieces of one channel, unless ranks share cores: then each piece takes as many context switches as the
     /// whole.
-    pub(crate) fn widths(&self, collective: Collective) -> Widths {
+    ///
+    /// A domain's leader has the vectors of its ranks in its scratch at once: elements as long as without domains fit.
+    pub(crate) fn widths(&self, variant: Variant, collective: Collective) -> Widths {
         let shares = self.rotating_share(collective).is_some();
-        let most = match collective.synchronising() || shares {
+        let gathers = variant.domains && collective == Collective::Reduce;
+        let most = match collective.synchronising() || shares || gathers {
             true => CHANNELS / 2,
             false => 1,
         };
@@ -179,8 +186,8 @@ impl Scratch {
         }
     }
 
-    /// The form of `collective` by eager slots, which blocks that are short enough take in place of `variant`. In it all
-    /// ranks read what all have written, across domains.
+    /// The form of `collective` by eager slots, which blocks that are short enough take in place of `variant`. Not in place
+    /// of one over domains, as slots are read across them.
     pub(crate) fn eager_form(
         &self,
         variant: Variant,
@@ -189,7 +196,7 @@ impl Scratch {
     ) -> Option<Form> {
         let takes_slots = variant.algorithm.smp_aware && !variant.domains;
         let shared = takes_slots && protocol == Protocol::Eager;
-        let on_one_node = self.nodes == 1 && (shared || by_length(collective));
+        let on_one_node = self.nodes == 1 && self.ranks > 1 && (shared || by_length(collective));
         // The flags of a barrier of more ranks stay in the cache, slots are used in turn.
         let pays = collective != Collective::Barrier || self.ranks <= 2;
         let annex_bytes = annex_bytes(self.ranks, self.rotating as usize);
@@ -208,35 +215,44 @@ impl Scratch {
         Some(form.longest() as u64)
     }
 
-    /// Largest piece of a block (of a whole vector, where `algorithm` cuts that) of `bytes` bytes with which a schedule
-    /// that uses `blocks` of scratch finds room there.
-    fn room(
+    /// How many channels an operation of `variant` on blocks of `bytes` takes, and the largest piece of a block that it
+    /// moves at a time, as `piece` says of so many bytes of scratch: at most `most`.
+    pub(crate) fn fit(
         &self,
-        algorithm: &Algorithm,
-        collective: Collective,
+        (variant, collective): (Variant, Collective),
         bytes: u64,
-        blocks: u32,
         most: u64,
-    ) -> u64 {
+        piece: impl Fn(u64) -> u64,
+    ) -> (u32, u64) {
         let share = self.rotating_share(collective).unwrap_or(self.channel);
-        let piece = |width: u32| {
-            let scratch = (share * u64::from(width)).min(most);
-            cost::piece_bytes(algorithm, self.ranks, bytes, blocks, scratch)
-        };
-        fit(self.widths(collective), bytes, piece).1
+        let of_width = |width: u32| piece((share * u64::from(width)).min(most));
+        fit(self.widths(variant, collective), bytes, of_width)
     }
 
-    /// As much of a block, or of a vector, as an operation moves at a time through scratch.
+    /// As much of a block, or of a vector, as an operation moves at a time through scratch, with a schedule that uses
+    /// `blocks` of scratch and elements of a byte.
     pub fn piece_bytes(
         &self,
-        algorithm: &Algorithm,
+        variant: Variant,
         collective: Collective,
         bytes: u64,
         blocks: u32,
     ) -> u64 {
+        let most = self.most_bytes(collective, bytes, blocks);
+        self.room((variant, collective), bytes, blocks, most)
+    }
+
+    /// The largest piece with which a schedule that uses `blocks` of scratch finds room in up to `most` bytes.
+    fn room(&self, what: (Variant, Collective), bytes: u64, blocks: u32, most: u64) -> u64 {
+        let algorithm = what.0.algorithm;
+        let piece = |scratch| cost::piece_bytes(algorithm, self.ranks, bytes, blocks, scratch);
+        self.fit(what, bytes, most, piece).1
+    }
+
+    /// Scratch for pieces as long as stages of a pipeline allow.
+    pub(crate) fn most_bytes(&self, collective: Collective, bytes: u64, blocks: u32) -> u64 {
         let stage = self.stage_bytes(collective, bytes);
-        let most = stage.saturating_mul(blocks.max(1).into());
-        self.room(algorithm, collective, bytes, blocks, most)
+        stage.saturating_mul(blocks.max(1).into())
     }
 
     /// Where messages of `choice` land in blocks of `bytes`: what a node gathers on its way to user memory has to have
@@ -249,8 +265,7 @@ impl Scratch {
         bytes: u64,
         blocks: u32,
     ) -> Protocol {
-        let algorithm = choice.variant.algorithm;
-        let room = || self.room(algorithm, collective, bytes, blocks, u64::MAX);
+        let room = || self.room((choice.variant, collective), bytes, blocks, u64::MAX);
         match choice.protocol {
             Protocol::Rendezvous if blocks > 0 && room() < bytes => Protocol::Eager,
             protocol => protocol,
@@ -263,10 +278,6 @@ mod tests {
     use super::*;
     use crate::choice::ChosenBy;
     use ferrorail_coll::named::named;
-
-    fn algorithm(collective: Collective, name: &str) -> &'static Algorithm {
-        named(collective, name).unwrap().at(0).algorithm
-    }
 
     #[test]
     fn what_a_node_gathers_has_room_in_scratch_or_goes_in_pieces() {
@@ -297,8 +308,8 @@ mod tests {
     fn pieces_are_what_teams_on_one_node_move_at_a_time() {
         let of = |ranks, has_cores| Scratch::new(None, (ranks, 1), has_cores, true);
         let piece = |scratch: Scratch, collective, name, bytes, blocks| {
-            let algorithm = algorithm(collective, name);
-            scratch.piece_bytes(algorithm, collective, bytes, blocks)
+            let variant = named(collective, name).unwrap().at(0);
+            scratch.piece_bytes(variant, collective, bytes, blocks)
         };
         let bcast = |scratch, bytes| piece(scratch, Collective::Bcast, "smp_knomial", bytes, 1);
         // Between ranks with cores a quarter, if that is not too short, and what a channel has at most.
@@ -328,6 +339,10 @@ mod tests {
             eager(of(3, true), Collective::Barrier, "smp_dissemination"),
             None
         );
+        // An element of 2 KB has room in each of the vectors of 97 ranks that a domain's leader reduces.
+        let reduced = |name| piece(of(192, true), Collective::Reduce, name, 8 << 10, 97);
+        assert!(reduced("smp_knomial:domains") >= 2 << 10);
+        assert!(reduced("smp_knomial") < 1 << 10);
         // What a user sets is what a channel has; between nodes only that.
         let set = Scratch::new(Some(32 << 10), (2, 1), true, true);
         assert_eq!(bcast(set, 1 << 20), 32 << 10);

@@ -196,6 +196,7 @@ mod tests {
         for setting in TABLE {
             let value = match (setting.name, setting.kind) {
                 ("FERRORAIL_ALGORITHM", _) => "allgather=ring",
+                ("FERRORAIL_DOMAINS", _) => "off",
                 ("FERRORAIL_TUNING", _) => "/nonexistent",
                 ("FERRORAIL_LOG" | "FERRORAIL_STATS", _) => "1",
                 (name, Kind::Text) if !PER_COMMUNICATOR.contains(&name) => "7",

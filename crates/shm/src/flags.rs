@@ -124,14 +124,6 @@ impl<'a> NodeFlags<'a> {
     pub fn status(&self, rank: NodeRank) -> u64 {
         self.flags[rank.index()].status.load(Ordering::Acquire)
     }
-
-    /// The first rank that has not signalled `value` yet: whom a stalled operation waits for.
-    pub fn missing(&self, value: u64) -> Option<NodeRank> {
-        self.flags
-            .iter()
-            .position(|flag| flag.value.load(Ordering::Acquire) < value)
-            .map(|index| NodeRank(index as u32))
-    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -144,17 +136,15 @@ mod tests {
     }
 
     #[test]
-    fn the_missing_rank_is_named() {
+    fn signals_are_waited_for_one_by_one_or_all() {
         let lines = [Flag::default(), Flag::default(), Flag::default()];
         let flags = NodeFlags::new(&lines);
         flags.signal(NodeRank(0), 5);
         flags.signal(NodeRank(2), 7);
         assert!(flags.reached(NodeRank(2), 6) && !flags.reached(NodeRank(0), 6));
-        assert_eq!(flags.missing(5), Some(NodeRank(1)));
         assert!(!flags.all_reached(5));
         flags.signal(NodeRank(1), 5);
         assert!(flags.all_reached(5) && !flags.all_reached(6));
-        assert_eq!(flags.missing(5), None);
     }
 
     /// As many operations as a rank is remembered in, at numbers that no counter of 8, 16 or 32 bits holds.
@@ -204,7 +194,6 @@ mod loom_tests {
             while !view.all_reached(3) {
                 thread::yield_now();
             }
-            assert_eq!(view.missing(3), None);
             for (rank, cell) in data.iter().enumerate() {
                 // SAFETY: its writer has signalled; loom checks that this orders the accesses.
                 cell.with(|cell| assert_eq!(unsafe { *cell }, 40 + rank as u64));

@@ -202,11 +202,10 @@ impl NodeSegment {
     /// # Errors
     /// The system's, which may not allow that.
     pub fn prefer_numa_node(&self, r: NodeRank, numa_node: u32) -> io::Result<()> {
-        let (all, bytes) = (self.segment.range(), self.layout.scratch_capacity());
-        for channel in 0..self.layout.channels {
-            let scratch = all.slice(self.layout.scratch(r, channel), bytes);
-            prefer_numa_node(scratch, numa_node)?;
-        }
+        let bytes = self.layout.channels as usize * self.layout.scratch_capacity();
+        // Channels lie one after the other.
+        let scratch = self.segment.range().slice(self.layout.scratch(r, 0), bytes);
+        prefer_numa_node(scratch, numa_node)?;
         match self.layout.rotating_bytes {
             0 => Ok(()),
             bytes => prefer_numa_node(self.rotating(r, 0, bytes as usize), numa_node),

@@ -144,10 +144,9 @@ fn caches_hwloc(topology: &Topology, processors: &BTreeSet<u32>) -> Vec<Option<u
         let caches = topology.objects_with_type(level).ok()?;
         (!caches.is_empty()).then_some(caches)
     });
-    let sets = found
-        .into_iter()
-        .flatten()
-        .filter_map(|cache| cache.cpuset());
+    // Those that this process may not use count as well: ranks that may use others are to find the same number.
+    let caches = found.into_iter().flatten();
+    let sets = caches.filter_map(|cache| cache.complete_cpuset());
     let sets: Vec<hwloc2::CpuSet> = sets.collect();
     let of = |&unit: &u32| {
         let shared = sets.iter().find(|set| set.is_set(unit));
@@ -156,17 +155,48 @@ fn caches_hwloc(topology: &Topology, processors: &BTreeSet<u32>) -> Vec<Option<u
     processors.iter().map(of).collect()
 }
 
-/// As [`HostInfo::probe`] for the thread `thread`; a process's first thread stands for the process.
-fn probe_kernel(thread: Pid) -> HostInfo {
+/// Where the kernel tells of processors and memory.
+const SYSTEM: &str = "/sys/devices/system";
+
+/// What this process is bound to: its [`HostInfo::cache`] and [`HostInfo::numa_node`]. It takes microseconds where it is
+/// bound to few processors, as the kernel's files about these are all that is read.
+pub fn bound_to() -> (Option<u32>, Option<u32>) {
+    let processors = processors_of(Pid::this());
+    let Some(&first) = processors.first() else {
+        return (None, None);
+    };
+    let sharers = sysfs::cache_of(&Path::new(SYSTEM).join("cpu"), first);
+    let shares = |processor: &u32| sharers.contains(processor);
+    let cache = sharers.first().filter(|_| processors.iter().all(shares));
+    let nodes = sysfs::numa_nodes(&Path::new(SYSTEM).join("node"));
+    let near = nodes
+        .iter()
+        .filter(|(_, units)| units.iter().any(|unit| processors.contains(unit)));
+    let near: Vec<u32> = near.map(|&(node, _)| node).collect();
+    let numa_node = match near[..] {
+        [] => Some(0),
+        [node] => Some(node),
+        _ => None,
+    };
+    (cache.copied(), numa_node)
+}
+
+/// Processors on which `thread` may run.
+fn processors_of(thread: Pid) -> BTreeSet<u32> {
     let allowed = sched_getaffinity(thread).unwrap_or_else(|error| {
         tracing::debug!("sched_getaffinity: {error}");
         CpuSet::new()
     });
-    let processors: BTreeSet<u32> = (0..CpuSet::count())
+    (0..CpuSet::count())
         .filter(|&index| allowed.is_set(index).unwrap_or(false))
         .map(|index| index as u32)
-        .collect();
-    let system = Path::new("/sys/devices/system");
+        .collect()
+}
+
+/// As [`HostInfo::probe`] for the thread `thread`; a process's first thread stands for the process.
+fn probe_kernel(thread: Pid) -> HostInfo {
+    let processors = processors_of(thread);
+    let system = Path::new(SYSTEM);
     let cores: BTreeSet<Vec<u32>> = processors
         .iter()
         .map(|&index| sysfs::core_of(&system.join("cpu"), index))
@@ -180,7 +210,7 @@ fn probe_kernel(thread: Pid) -> HostInfo {
     let indices = nodes.iter().map(|&(node, _)| node).collect();
     let caches: Vec<_> = processors
         .iter()
-        .map(|&index| sysfs::cache_of(&system.join("cpu"), index))
+        .map(|&index| sysfs::cache_of(&system.join("cpu"), index).first().copied())
         .collect();
     let source = Source::Kernel;
     HostInfo::new(processors, cores.len(), indices, &near, &caches, source)
@@ -193,6 +223,7 @@ mod tests {
     #[test]
     fn hwloc_and_kernel_agree() {
         let kernel = probe_kernel(Pid::this());
+        assert_eq!(bound_to(), (kernel.cache, kernel.numa_node));
         assert!(!kernel.processors.is_empty());
         assert!(kernel.cores as usize <= kernel.processors.len());
         assert!(kernel.parallelism as usize <= kernel.processors.len());

@@ -4,5 +4,5 @@ mod hardware;
 mod identity;
 mod sysfs;
 
-pub use hardware::{HostInfo, Source};
+pub use hardware::{HostInfo, Source, bound_to};
 pub use identity::{host_id, host_key};

@@ -30,17 +30,16 @@ pub(super) fn core_of(processors: &Path, processor: u32) -> Vec<u32> {
     siblings
 }
 
-/// The first of the processors that share the last-level cache of `processor`.
-pub(super) fn cache_of(processors: &Path, processor: u32) -> Option<u32> {
+/// Processors that share the last-level cache of `processor`, itself included, ascending; none if that is not known.
+pub(super) fn cache_of(processors: &Path, processor: u32) -> Vec<u32> {
     let caches = fs::read_dir(processors.join(format!("cpu{processor}/cache")));
     let caches = caches.into_iter().flatten().flatten().filter_map(|entry| {
         let read = |name| fs::read_to_string(entry.path().join(name)).ok();
         let level: u32 = read("level")?.trim().parse().ok()?;
-        let first = parse_list(&read("shared_cpu_list")?).into_iter().min()?;
-        Some((level, first))
+        Some((level, read("shared_cpu_list")?))
     });
     let last = caches.max_by_key(|&(level, _)| level);
-    last.map(|(_, first)| first)
+    last.map_or(Vec::new(), |(_, list)| parse_list(&list))
 }
 
 /// The kernel's list format: `0-3,8,10-11`. What cannot be read is left out.
@@ -107,9 +106,7 @@ mod tests {
         assert_eq!(numa_nodes(&tree.0), [(0, vec![0, 1]), (1, vec![2, 3])]);
         assert_eq!(core_of(&tree.0, 2), [0, 2]);
         assert_eq!(core_of(&tree.0, 1), [1]);
-        assert_eq!(
-            (cache_of(&tree.0, 5), cache_of(&tree.0, 2)),
-            (Some(4), None)
-        );
+        assert_eq!(cache_of(&tree.0, 5), [4, 5, 6, 7]);
+        assert_eq!(cache_of(&tree.0, 2), [0; 0]);
     }
 }

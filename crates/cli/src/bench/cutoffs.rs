@@ -47,11 +47,16 @@ pub fn variants() -> Result<Vec<Variant>> {
     Ok(variants)
 }
 
+/// Whether `rule` is one of those that are measured: for one node without domains.
+fn is_measured(rule: &Rule) -> bool {
+    rule.nodes == NODE && rule.domains == Limits::default()
+}
+
 /// What the shipped table has for one node.
 fn shipped(collective: &str) -> Option<String> {
-    let rules = Table::shipped().rules().iter();
-    let of_node = |rule: &&Rule| rule.collective.name() == collective && rule.nodes == NODE;
-    Some(rules.clone().find(of_node)?.algorithm.clone())
+    let mut rules = Table::shipped().rules().iter();
+    let of_node = |rule: &&Rule| rule.collective.name() == collective && is_measured(rule);
+    Some(rules.find(of_node)?.algorithm.clone())
 }
 
 /// The best algorithm from the size before on up to each of these, in order of sizes. What was best before,
@@ -84,10 +89,16 @@ fn best(rows: &[Row], collective: &str) -> Vec<(u64, String)> {
     best
 }
 
-/// Rules for one node, before the shipped ones for several.
+/// Rules for one node, after the shipped ones for its domains and before those for several nodes.
 fn rules(collective: &str, best: &[(u64, String)]) -> Result<Vec<Rule>> {
     let collective = find_collective(collective)?;
-    let mut rules = Vec::new();
+    let shipped = || {
+        let rules = Table::shipped().rules().iter();
+        rules
+            .filter(|rule| rule.collective == collective && !is_measured(rule))
+            .cloned()
+    };
+    let mut rules: Vec<Rule> = shipped().filter(|rule| rule.nodes == NODE).collect();
     for (index, (bytes, name)) in best.iter().enumerate() {
         let algorithm = find(collective, name)?;
         let is_last = index + 1 == best.len();
@@ -111,9 +122,7 @@ fn rules(collective: &str, best: &[(u64, String)]) -> Result<Vec<Rule>> {
         }
         rules.push(rule(None, Protocol::Eager));
     }
-    let shipped = Table::shipped().rules().iter();
-    let others = shipped.filter(|rule| rule.collective == collective && rule.nodes != NODE);
-    rules.extend(others.cloned());
+    rules.extend(shipped().filter(|rule| rule.nodes != NODE));
     Ok(rules)
 }
 
@@ -163,9 +172,9 @@ mod tests {
         Row::measured("gather", bytes, algorithm, us)
     }
 
-    /// What `table` has for a gather among four ranks.
-    fn chosen(table: &Table, bytes: u64, nodes: u32) -> &'static str {
-        let query = Query {
+    /// A gather among four ranks.
+    fn query(bytes: u64, nodes: u32) -> Query {
+        Query {
             collective: find_collective("gather").unwrap(),
             bytes,
             ranks: 4,
@@ -178,8 +187,12 @@ mod tests {
             zero_copy: true,
             multicast: false,
             all_pairs: true,
-        };
-        table.choose(&query).variant.algorithm.name
+        }
+    }
+
+    /// What `table` has for it.
+    fn chosen(table: &Table, bytes: u64, nodes: u32) -> &'static str {
+        table.choose(&query(bytes, nodes)).variant.algorithm.name
     }
 
     #[test]
@@ -206,6 +219,26 @@ mod tests {
         assert_eq!(chosen(&table, 1 << 20, 1), "direct");
         for bytes in [4, 65536] {
             assert_eq!(chosen(&table, bytes, 2), chosen(Table::shipped(), bytes, 2));
+        }
+    }
+
+    #[test]
+    fn what_ships_for_domains_stays() {
+        // 3 % are no gain over what ships for a node without domains.
+        let rows = ["smp_knomial", "knomial"].map(|name| {
+            let us = if name == "knomial" { 97.0 } else { 100.0 };
+            Row::measured("bcast", 4, name, us)
+        });
+        let best = best(&rows, "bcast");
+        assert_eq!(best, [(4, "smp_knomial".to_owned())]);
+        let table = Table::from_rules(rules("bcast", &best).unwrap()).unwrap();
+        for (domains, expected) in [(1, "smp_knomial"), (2, "smp_knomial:domains")] {
+            let query = Query {
+                collective: find_collective("bcast").unwrap(),
+                domains,
+                ..query(4, 1)
+            };
+            assert_eq!(table.choose(&query).variant.to_string(), expected);
         }
     }
 

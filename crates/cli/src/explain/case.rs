@@ -177,15 +177,19 @@ impl Case {
             _ if self.goes_by_slots(variant, protocol, bytes) => bytes,
             (Protocol::Eager, Some(blocks)) => {
                 let scratch = self.scratch;
-                scratch.piece_bytes(algorithm, self.collective, bytes, blocks)
+                scratch.piece_bytes(variant, self.collective, bytes, blocks)
             }
             _ => bytes,
+        };
+        let model = match variant.domains {
+            true => self.model.within_node(),
+            false => self.model,
         };
         let piece_block = piece.div_ceil(algorithm.cut.parts(ranks).into());
         Candidate {
             variant,
             protocol,
-            predicted: predict_in_pieces(algorithm, protocol, shape, bytes, piece, &self.model),
+            predicted: predict_in_pieces(algorithm, protocol, shape, bytes, piece, &model),
             pieces: bytes.div_ceil(piece.max(1)).max(1),
             counts: counted.then(|| self.count(variant, protocol)).flatten(),
             block_bytes,
@@ -216,6 +220,9 @@ impl Case {
 
     /// What costs of `variant` depend on: it may have ports of its own, and domains.
     pub fn shape_of(&self, variant: Variant) -> Shape {
+        if variant == Variant::of(variant.algorithm) {
+            return self.shape;
+        }
         let ports = variant.ports.unwrap_or(self.shape.ports);
         let topology = self.topology_of(variant);
         shape(topology, ports, self.shape.rails, self.leaders)

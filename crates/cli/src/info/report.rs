@@ -148,7 +148,7 @@ pub fn text(report: &Value) -> String {
         format!("{} ({near})", list(&host["numa_nodes"])),
     );
     let cache = match &host["cache"] {
-        Value::Null => "this process may run on several".to_owned(),
+        Value::Null => "this process is bound to none".to_owned(),
         first => format!("this process is on that of processor {first}"),
     };
     line(&mut out, "last-level cache", cache);

@@ -114,11 +114,7 @@ pub(super) fn room(
 fn capacity(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
     let layout = map.segment().layout();
     if layout.small_channels > 0 {
-        let widths = Widths {
-            whole: SMALL_CHANNELS / CHANNELS,
-            pieces: 1,
-        };
-        let small = in_ring(map, plan, load, (Ring::Small, layout.first_small(), widths));
+        let small = small_channels(map, plan, load);
         if small.1 == load.bytes {
             return small;
         }
@@ -128,32 +124,38 @@ fn capacity(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
 
 /// As [`capacity`], without small channels.
 fn whole_channels(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
-    let widths = scratch(map).widths(load.collective);
-    in_ring(map, plan, load, (Ring::Channels, 0, widths))
+    let blocks = plan.route.schedule.scratch_blocks;
+    let (scratch, bytes) = (scratch(map), load.bytes as u64);
+    let most = scratch.most_bytes(load.collective, bytes, blocks);
+    let what = (plan.variant, load.collective);
+    let (width, piece) = scratch.fit(what, bytes, most, |scratch| {
+        piece_in(scratch, map, plan, load) as u64
+    });
+    request(map, plan, load, (Ring::Channels, width, piece as usize))
 }
 
-/// As [`capacity`], of the channels of `ring` from `first`.
-fn in_ring(
+/// Small channels, where all goes at once or not at all.
+fn small_channels(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
+    let layout = map.segment().layout();
+    let widths = Widths {
+        whole: SMALL_CHANNELS / CHANNELS,
+        pieces: 1,
+    };
+    let first = layout.first_small();
+    let (width, piece) = scratch::fit(widths, load.bytes, |width| {
+        piece_in(layout.run_bytes(first, width), map, plan, load)
+    });
+    request(map, plan, load, (Ring::Small, width, piece))
+}
+
+/// So many channels for pieces of `piece` bytes of a block.
+fn request(
     map: &Map,
     plan: &Plan,
     load: Load,
-    (ring, first, widths): (Ring, u32, Widths),
+    (ring, width, piece): (Ring, u32, usize),
 ) -> (ChannelRequest, usize) {
-    let layout = map.segment().layout();
-    let reserved = match ring {
-        Ring::Channels => reserved_bytes(&map.topology),
-        Ring::Small => 0,
-    };
     let blocks = plan.route.schedule.scratch_blocks as usize;
-    let stage = scratch(map).stage_bytes(load.collective, load.bytes as u64);
-    let most = stage.saturating_mul(blocks.max(1) as u64);
-    let (width, piece) = scratch::fit(widths, load.bytes, |width| {
-        let scratch = match ring {
-            Ring::Channels => scratch_of(map, load.collective, width),
-            Ring::Small => layout.run_bytes(first, width),
-        };
-        piece_in((scratch - reserved).min(most), map, plan, load)
-    });
     let bytes = blocks * block_bytes(piece, plan.parts, load.unit);
     let request = ChannelRequest {
         ring,
@@ -170,7 +172,7 @@ pub(super) fn scratch(map: &Map) -> Scratch {
         ranks: map.topology.size(),
         nodes: map.topology.node_count(),
         has_cores: map.has_cores,
-        channel: layout.scratch_bytes,
+        channel: layout.scratch_bytes - reserved_bytes(&map.topology),
         rotating: layout.rotating_bytes,
     }
 }

@@ -13,7 +13,7 @@ use crate::segment::{Making, register};
 use crate::sequence::rotating_bytes;
 use crate::shared_settings::SharedSettings;
 use ferrorail_base::config::ShmKind;
-use ferrorail_base::{NodeId, Rank, Topology};
+use ferrorail_base::{NodeId, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::schedule::{barrier_slots, rtr_base, slots};
 use ferrorail_fabric::Attributes;
@@ -36,23 +36,27 @@ pub(super) fn open(
     spares: usize,
 ) -> Result<Vec<NodeSegment>, EngineError> {
     let probe = Probe::new(map);
-    let size = map.topology.size();
+    let (size, choice) = (map.topology.size(), map.settings.domains);
+    let on_one_node = map.topology.node_count() == 1;
     let mine = Said {
         probe: probe.description(),
         knows_all: knows_all(map),
         has_cores: map.has_cores,
-        place: match map.topology.node_count() == 1 && needs_places(map.settings.domains, size) {
+        place: match on_one_node && needs_places(choice, size, map.has_cores) {
             true => map.context.place(),
+            // Which makes none of the team, should another rank think otherwise.
             false => Place::default(),
         },
     };
-    let (memory, said) = open_segment(oob, map, spares, mine)?;
+    let (mut memory, said) = open_segment(oob, map, spares, mine)?;
+    let spares = memory.segment.take_spares();
     map.node_memory = Some(memory);
     map.has_cores = said.iter().all(|said| said.has_cores);
     let places: Vec<Place> = said.iter().map(|said| said.place).collect();
-    if map.topology.node_count() == 1 {
-        map.domains = divide(map.settings.domains, &places);
+    if on_one_node {
+        map.domains = divide(choice, &places);
     }
+    place_scratch(map, &spares, &places);
     register_front(oob, map)?;
     // Peers open descriptors where rails are emulated.
     if map.rails.as_ref().is_none_or(|rails| !rails.stay_here())
@@ -67,25 +71,24 @@ pub(super) fn open(
                 .all(|reached| reached);
     }
     probe.end();
-    let memory = map.node_memory.as_mut();
-    let spares = memory.map_or_else(Vec::new, |memory| memory.segment.take_spares());
-    if let Some(numa_node) = own_numa_node(map.rank, &places) {
-        for segment in spares.iter().chain([map.segment()]) {
-            if let Err(error) = segment.prefer_numa_node(map.node_rank, numa_node) {
-                tracing::debug!(%error, "scratch lies where it is first written");
-                break;
-            }
-        }
-    }
     Ok(spares)
 }
 
-/// The NUMA node that the scratch of `rank` is to lie on: where ranks are on several, it else lies where the rank is that
-/// first writes to it.
-fn own_numa_node(rank: Rank, places: &[Place]) -> Option<u32> {
-    let own = places[rank.index()].numa_node?;
-    let elsewhere = |place: &Place| place.numa_node != Some(own);
-    places.iter().any(elsewhere).then_some(own)
+/// Has this rank's scratch lie on its NUMA node, before others write there, where ranks are on several: else it lies where
+/// the rank is that first writes to it. Segments of other kinds than memfd have all their pages by now, where they were
+/// made.
+fn place_scratch(map: &Map, spares: &[NodeSegment], places: &[Place]) {
+    let own = places[map.rank.index()].numa_node;
+    let is_apart = places.iter().any(|place| place.numa_node != own);
+    let Some(numa_node) = own.filter(|_| is_apart) else {
+        return;
+    };
+    let mut segments = spares.iter().chain([map.segment()]);
+    let placed =
+        segments.try_for_each(|segment| segment.prefer_numa_node(map.node_rank, numa_node));
+    if let Err(error) = placed {
+        tracing::debug!(%error, "scratch lies where it is first written");
+    }
 }
 
 /// Registers on the team's rails what barriers take of the node's segment; all of it where connecting writes to it.

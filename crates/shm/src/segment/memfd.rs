@@ -2,8 +2,8 @@
 //!
 //! The object vanishes with the last process that holds it, whatever happens. Its pages are *not*
 //! allocated up front: the kernel's internal mount has no size limit that could turn a first touch
-//! into SIGBUS (commit accounting refuses an impossible size at `ftruncate`), and leaving pages to
-//! their first touch places each rank's cells and scratch in that rank's NUMA node.
+//! into SIGBUS (commit accounting refuses an impossible size at `ftruncate`), and pages
+//! come from the NUMA node of who first touches them, or the one that `placement` has said.
 
 use super::{SegmentHandle, ShmError};
 use nix::errno::Errno;

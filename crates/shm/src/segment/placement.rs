@@ -18,7 +18,7 @@ pub(crate) fn prefer_numa_node(range: MemoryRange, numa_node: u32) -> io::Result
     nodes[node / BITS] = 1 << (node % BITS);
     // The kernel reads one bit less than it is told of.
     let bits = nodes.len() * BITS + 1;
-    // SAFETY: the call changes no memory; the mask has so many bits.
+    // SAFETY: the call changes no memory; the mask has a bit less than is said, which are as many as are read.
     let outcome = unsafe {
         libc::syscall(
             libc::SYS_mbind,
@@ -39,7 +39,8 @@ pub(crate) fn prefer_numa_node(range: MemoryRange, numa_node: u32) -> io::Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Segment;
+    use crate::{NodeLayout, NodeSegment, Segment};
+    use ferrorail_base::NodeRank;
     use ferrorail_base::config::ShmKind;
 
     /// `MPOL_F_ADDR`: the policy of an address.
@@ -84,6 +85,38 @@ mod tests {
             .store(7, ferrorail_base::sync::Ordering::Relaxed);
         let word = segment.word(1 << 12);
         assert_eq!(word.load(ferrorail_base::sync::Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn scratch_of_one_rank_is_placed_and_nobody_elses() {
+        let layout = NodeLayout {
+            local_ranks: 3,
+            channels: 4,
+            slots: 1,
+            rails: 1,
+            scratch_bytes: 5000,
+            rotating_bytes: 3 << 12,
+            ..NodeLayout::default()
+        };
+        let node = NodeSegment::create(ShmKind::Memfd, layout, 0).unwrap();
+        let start = node.segment().range().address;
+        let policies = |rank: u32| {
+            let rank = NodeRank(rank);
+            let capacity = layout.scratch_capacity();
+            let mut pages = Vec::new();
+            for channel in 0..4 {
+                let first = layout.scratch(rank, channel);
+                pages.extend((first..first + capacity).step_by(1 << 12));
+            }
+            let rotating = layout.rotating(rank);
+            pages.extend((rotating..rotating + (3 << 12)).step_by(1 << 12));
+            let policies = pages.into_iter().map(|page| policy(start + page).unwrap());
+            policies.collect::<Vec<_>>()
+        };
+        let others = vec![policy(start).unwrap(); 4 * 2 + 3];
+        node.prefer_numa_node(NodeRank(1), 0).unwrap();
+        assert_eq!(policies(1), [1; 4 * 2 + 3]);
+        assert_eq!((policies(0), policies(2)), (others.clone(), others));
     }
 
     #[test]
