@@ -1,6 +1,6 @@
 //! How much scratch an operation takes, and so how much of each block it moves at a time.
 //!
-//! Teams ask here, with what their segment has ([`Scratch::fit`]), and `ferrorail explain`, with what a team would have.
+//! Teams ask here, with what their segment has (`Scratch::fit`), and `ferrorail explain`, with what a team would have.
 
 use crate::choice::{Choice, by_length};
 use crate::collective::eager::form::{Form, form};

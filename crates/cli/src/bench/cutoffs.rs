@@ -232,7 +232,7 @@ mod tests {
         let best = best(&rows, "bcast");
         assert_eq!(best, [(4, "smp_knomial".to_owned())]);
         let table = Table::from_rules(rules("bcast", &best).unwrap()).unwrap();
-        for (domains, expected) in [(1, "smp_knomial"), (2, "smp_knomial:domains")] {
+        for (domains, expected) in [(1, "smp_knomial"), (4, "smp_knomial:domains")] {
             let query = Query {
                 collective: find_collective("bcast").unwrap(),
                 domains,

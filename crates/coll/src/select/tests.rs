@@ -299,17 +299,21 @@ fn domains_of_one_node_come_first_where_ranks_have_cores() {
         });
         choice.variant.domains
     };
-    for (collective, longest) in [
-        (Collective::Barrier, 0),
-        (Collective::Bcast, 1 << 30),
-        (Collective::Reduce, 8 << 10),
-        (Collective::Allreduce, 16 << 10),
+    // Few domains only for longer messages.
+    for (collective, from, longest) in [
+        (Collective::Bcast, 8 << 10, 1 << 30),
+        (Collective::Reduce, 1 << 10, 8 << 10),
+        (Collective::Allreduce, 1 << 10, 16 << 10),
     ] {
-        assert!(of(collective, longest, 2, 1), "{collective}");
-        assert!(!of(collective, longest, 1, 1), "{collective}");
-        assert!(!of(collective, longest, 2, 2), "{collective}");
+        for bytes in [from, longest] {
+            assert!(of(collective, bytes, 2, 1), "{collective}");
+            assert!(!of(collective, bytes, 1, 1), "{collective}");
+            assert!(!of(collective, bytes, 2, 2), "{collective}");
+        }
+        assert!(!of(collective, from - 1, 3, 1) && of(collective, 8, 4, 1));
     }
-    assert!(!of(Collective::Allreduce, 16385, 2, 1));
+    assert!(!of(Collective::Barrier, 0, 3, 1) && of(Collective::Barrier, 0, 4, 1));
+    assert!(!of(Collective::Allreduce, 16385, 8, 1));
     assert!(!of(Collective::Allgather, 8, 4, 1));
 }
 
