@@ -65,7 +65,7 @@ fn long_messages_have_bounds_of_their_own_buffers() {
     let (stdout, _) = expect_code(&mut stand_in.bench(launcher, &args), 0);
     let report = read_json(&json);
     let kinds = ["rotating", "warm"];
-    expect_bounds(&stdout, &report["bounds"], 2 + 4 * kinds.len());
+    expect_bounds(&stdout, &report["bounds"], 2 + 6 * kinds.len());
     let best = |name: &str, buffers: &str| {
         let mut all = report["bounds"]["quantities"].as_array().unwrap().iter();
         let found = all.find(|one| one["name"] == name && one["buffers"] == buffers);

@@ -49,14 +49,20 @@ pub enum Loop {
     AllgatherRings,
     /// Both have the system copy the other's block out of its memory, and copy their own to its place.
     AllgatherAttach,
+    /// As an all-gather, with a block for the other that is not their own.
+    AlltoallRings,
+    /// Likewise.
+    AlltoallAttach,
 }
 
 impl Loop {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 6] = [
         Self::BcastRing,
         Self::BcastAttach,
         Self::AllgatherRings,
         Self::AllgatherAttach,
+        Self::AlltoallRings,
+        Self::AlltoallAttach,
     ];
 
     /// In JSON.
@@ -66,6 +72,8 @@ impl Loop {
             Self::BcastAttach => "bcast_cross_memory",
             Self::AllgatherRings => "allgather_rings",
             Self::AllgatherAttach => "allgather_cross_memory",
+            Self::AlltoallRings => "alltoall_rings",
+            Self::AlltoallAttach => "alltoall_cross_memory",
         }
     }
 
@@ -76,21 +84,25 @@ impl Loop {
             Self::BcastAttach => "broadcast by cross-memory attach",
             Self::AllgatherRings => "all-gather through rings",
             Self::AllgatherAttach => "all-gather by cross-memory attach",
+            Self::AlltoallRings => "all-to-all through rings",
+            Self::AlltoallAttach => "all-to-all by cross-memory attach",
         }
     }
 
     /// Whether it needs to read the other's memory.
     pub fn attaches(self) -> bool {
-        matches!(self, Self::BcastAttach | Self::AllgatherAttach)
+        matches!(
+            self,
+            Self::BcastAttach | Self::AllgatherAttach | Self::AlltoallAttach
+        )
     }
 
-    /// Whether `collective` has to copy at least as much.
-    pub fn is_within(self, collective: &str) -> bool {
+    /// The collective that has to copy as much.
+    pub fn collective(self) -> &'static str {
         match self {
-            Self::BcastRing | Self::BcastAttach => collective == "bcast",
-            Self::AllgatherRings | Self::AllgatherAttach => {
-                matches!(collective, "allgather" | "alltoall")
-            }
+            Self::BcastRing | Self::BcastAttach => "bcast",
+            Self::AllgatherRings | Self::AllgatherAttach => "allgather",
+            Self::AlltoallRings | Self::AlltoallAttach => "alltoall",
         }
     }
 
@@ -99,6 +111,7 @@ impl Loop {
         match self {
             Self::BcastRing | Self::BcastAttach => (0, bytes),
             Self::AllgatherRings | Self::AllgatherAttach => (bytes, 2 * bytes),
+            Self::AlltoallRings | Self::AlltoallAttach => (2 * bytes, 2 * bytes),
         }
     }
 }
@@ -117,7 +130,7 @@ impl Memory {
     /// All bytes of rank 0 are 1, those of rank 1 are 2.
     pub fn new(rank: usize) -> Self {
         let longest = SIZES[SIZES.len() - 1];
-        let mut pool = Pool::new(Loop::AllgatherRings.lengths(longest));
+        let mut pool = Pool::new(Loop::AlltoallRings.lengths(longest));
         pool.fill(Self::byte(rank));
         Self {
             pool,
@@ -170,11 +183,17 @@ impl Memory {
         let start = Instant::now();
         for turn in first..first + times {
             let (sent, received) = ranges(&mut buffers, turn, which.lengths(bytes));
-            let (mine, others) = (rank * bytes, (1 - rank) * bytes);
-            // Of what lies at `local` here, and at the same place of the pool there.
-            let read = |local: MemoryRange, into: MemoryRange| {
-                let (cma, there) = remote.context("the other's memory")?;
-                let address = there + (local.address - own_start);
+            let block = |range: MemoryRange, of: usize| range.slice(of * bytes, bytes);
+            let exchange = || Exchange {
+                own: block(sent, if sent.bytes > bytes { rank } else { 0 }),
+                sent: block(sent, if sent.bytes > bytes { 1 - rank } else { 0 }),
+                kept: block(received, rank),
+                received: block(received, 1 - rank),
+            };
+            // Of what lies at `there` in this rank's pool, or did if it were the other's.
+            let read = |there: MemoryRange, into: MemoryRange| {
+                let (cma, start) = remote.context("the other's memory")?;
+                let address = start + (there.address - own_start);
                 // SAFETY: nobody else has this process's buffer.
                 unsafe { cma.read(address as u64, into) }.map_err(anyhow::Error::from)
             };
@@ -185,11 +204,15 @@ impl Memory {
                     read(half, half)?;
                 }
                 // SAFETY: the blocks lie apart in this process's buffers.
-                Loop::AllgatherRings => unsafe { through_rings(rings, rank, sent, received)? },
-                Loop::AllgatherAttach => {
+                Loop::AllgatherRings | Loop::AlltoallRings => unsafe {
+                    through_rings(rings, exchange())?;
+                },
+                Loop::AllgatherAttach | Loop::AlltoallAttach => {
+                    let exchange = exchange();
                     // SAFETY: as above.
-                    unsafe { sent.copy_to(received.slice(mine, bytes)) };
-                    read(sent, received.slice(others, bytes))?;
+                    unsafe { exchange.own.copy_to(exchange.kept) };
+                    // What the other has for this rank lies where this rank has its own.
+                    read(exchange.own, exchange.received)?;
                 }
             }
         }
@@ -236,22 +259,26 @@ fn through_ring(rings: &mut Rings, rank: usize, message: MemoryRange) -> Result<
     Ok(())
 }
 
-/// # Safety
-/// `sent` is readable, `received` is writable and has room for two such blocks.
-unsafe fn through_rings(
-    rings: &mut Rings,
-    rank: usize,
+/// The blocks of a rank in an exchange of two.
+struct Exchange {
+    /// Its own, and the place for it.
+    own: MemoryRange,
+    kept: MemoryRange,
+    /// The one for the other, and the place for the other's.
     sent: MemoryRange,
     received: MemoryRange,
-) -> Result<()> {
-    for offset in (0..sent.bytes).step_by(CHUNK) {
-        let chunk = sent.slice(offset, CHUNK);
-        let place = |rank: usize| received.slice(rank * sent.bytes + offset, CHUNK);
+}
+
+/// # Safety
+/// What it sends is readable, what it receives writable and apart from that.
+unsafe fn through_rings(rings: &mut Rings, exchange: Exchange) -> Result<()> {
+    for offset in (0..exchange.sent.bytes).step_by(CHUNK) {
+        let chunk = |block: MemoryRange| block.slice(offset, CHUNK);
         // SAFETY: the caller's contract.
         unsafe {
-            rings.send(chunk)?;
-            chunk.copy_to(place(rank));
-            rings.receive(place(1 - rank))?;
+            rings.send(chunk(exchange.sent))?;
+            chunk(exchange.own).copy_to(chunk(exchange.kept));
+            rings.receive(chunk(exchange.received))?;
         }
     }
     Ok(())

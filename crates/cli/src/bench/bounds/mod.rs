@@ -47,7 +47,9 @@ pub type Found = Result<Bounds, String>;
 
 /// Whether something follows for long messages of `collective`.
 pub fn has_copies(collective: &str) -> bool {
-    Loop::ALL.iter().any(|which| which.is_within(collective))
+    Loop::ALL
+        .iter()
+        .any(|which| which.collective() == collective)
 }
 
 /// Between ranks 0 and 1, while others sleep, with copies of each kind of `messages`; what counts is found at those two.

@@ -175,9 +175,7 @@ mod tests {
             let expected = match which {
                 Loop::BcastRing => vec![(1, 1 << 20)],
                 Loop::BcastAttach => halves.to_vec(),
-                Loop::AllgatherRings | Loop::AllgatherAttach => {
-                    halves.map(|(byte, bytes)| (byte, 2 * bytes)).to_vec()
-                }
+                _ => halves.map(|(byte, bytes)| (byte, 2 * bytes)).to_vec(),
             };
             let starts = [const { AtomicU64::new(0) }; 2];
             let received = both(|pair| {
