@@ -4,6 +4,7 @@
 //! * [`ids`]: rank, node, rail and peer newtypes;
 //! * [`topology`]: which rank lives on which node, who leads;
 //! * [`config`]: the one table of every `FERRORAIL_*` setting;
+//! * [`last_cache`]: what the kernel says of it;
 //! * [`memory`]: user and shared memory as checked address ranges;
 //! * [`random`]: numbers from seeds;
 //! * [`runs`]: where the data of a derived datatype lies, and packing it;
@@ -15,6 +16,7 @@
 pub mod config;
 pub mod hash;
 pub mod ids;
+pub mod last_cache;
 pub mod memory;
 pub mod random;
 pub mod runs;

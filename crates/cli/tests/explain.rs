@@ -1,34 +1,18 @@
 //! `ferrorail explain`: the facts by hand, the choice as teams make it, mistakes in one line.
 
 mod common;
+#[path = "common/explanation.rs"]
+mod explanation;
 
-use common::{expect_code, ferrorail};
+use common::expect_code;
+use explanation::{explain, json, row};
 use ferrorail_coll::{Collective, algorithms};
 use serde_json::Value;
-use std::process::Command;
-
-fn explain(args: &str) -> Command {
-    let mut command = ferrorail();
-    command.arg("explain").args(args.split_whitespace());
-    command
-}
-
-fn json(args: &str) -> Value {
-    let (stdout, stderr) = expect_code(explain(args).arg("--json"), 0);
-    assert_eq!(stderr, "");
-    serde_json::from_str(&stdout).unwrap()
-}
 
 const SHAPE: &str = "--ranks 8 --node-size 2 --rails 2";
 
 fn of_shape(more: &str) -> String {
     format!("allgather {SHAPE} {more}")
-}
-
-fn row<'a>(facts: &'a Value, algorithm: &str, protocol: &str) -> &'a Value {
-    let mut rows = facts["algorithms"].as_array().unwrap().iter();
-    rows.find(|row| row["algorithm"] == algorithm && row["protocol"] == protocol)
-        .unwrap_or_else(|| panic!("{algorithm} by {protocol}: {facts}"))
 }
 
 #[test]

@@ -1,28 +1,12 @@
 //! `ferrorail explain` of teams on one node: pieces, eager slots, domains.
 
 mod common;
+#[path = "common/explanation.rs"]
+mod explanation;
 
-use common::{expect_code, ferrorail};
+use common::expect_code;
+use explanation::{explain, json, row};
 use serde_json::Value;
-use std::process::Command;
-
-fn explain(args: &str) -> Command {
-    let mut command = ferrorail();
-    command.arg("explain").args(args.split_whitespace());
-    command
-}
-
-fn json(args: &str) -> Value {
-    let (stdout, stderr) = expect_code(explain(args).arg("--json"), 0);
-    assert_eq!(stderr, "");
-    serde_json::from_str(&stdout).unwrap()
-}
-
-fn row<'a>(facts: &'a Value, algorithm: &str, protocol: &str) -> &'a Value {
-    let mut rows = facts["algorithms"].as_array().unwrap().iter();
-    rows.find(|row| row["algorithm"] == algorithm && row["protocol"] == protocol)
-        .unwrap_or_else(|| panic!("{algorithm} by {protocol}: {facts}"))
-}
 
 #[test]
 fn pieces_on_one_node_are_those_that_teams_move() {

@@ -156,9 +156,8 @@ impl Default for Model {
 }
 
 impl Model {
-    /// For schedules over the domains of one node: messages between these are copies.
-    #[must_use]
-    pub fn within_node(self) -> Self {
+    /// The same where messages are copies.
+    pub(crate) fn within_node(self) -> Self {
         Self {
             alpha_ns: self.sync_ns,
             beta_ns_per_byte: self.copy_beta_ns_per_byte,

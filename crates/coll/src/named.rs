@@ -13,6 +13,7 @@
 
 use crate::algorithm::Algorithm;
 use crate::collective::Collective;
+use crate::cost::Model;
 use crate::registry::{UnknownAlgorithm, find};
 use std::cmp::Ordering;
 use std::fmt;
@@ -39,6 +40,15 @@ impl Variant {
             algorithm,
             ports: None,
             domains: false,
+        }
+    }
+
+    /// What its costs follow from on the machine of `model`: between the domains of a node messages are copies.
+    #[must_use]
+    pub fn costed_by(&self, model: Model) -> Model {
+        match self.domains {
+            true => model.within_node(),
+            false => model,
         }
     }
 

@@ -238,7 +238,7 @@ impl Plan {
             route: route(if both { Protocol::Eager } else { protocol }),
             large: both.then(|| route(Protocol::Rendezvous)),
             connected: false,
-            eager: (selector.scratch).eager_form(variant, protocol, collective),
+            eager: (selector.scratch).eager_form(variant, protocol),
             room: None,
             lengths: None,
             calls: 0,
@@ -291,17 +291,11 @@ impl Plan {
             stripe_bytes: map.settings.stripe_threshold,
             ..Model::default()
         };
-        let model = match self.variant.domains {
-            true => model.within_node(),
-            false => model,
-        };
+        let model = self.variant.costed_by(model);
         let blocks = self.route.schedule.scratch_blocks;
         let shape = &selector.shape(self.variant);
         let piece = match self.protocol {
-            Protocol::Eager => {
-                let scratch = selector.scratch;
-                scratch.piece_bytes(self.variant, self.key.collective, bytes, blocks)
-            }
+            Protocol::Eager => (selector.scratch).piece_bytes(self.variant, bytes, blocks),
             Protocol::Rendezvous => bytes,
         };
         predict_in_pieces(algorithm, self.protocol, shape, bytes, piece, &model).0
@@ -335,7 +329,6 @@ impl Route {
 /// The team, as its choices see it.
 fn selector(map: &Map, multicast: bool) -> Selector<'_> {
     let settings = &map.settings;
-    let shape = (map.topology.size(), map.topology.node_count());
     Selector {
         topology: &map.topology,
         domains: map.domains.as_ref(),
@@ -351,10 +344,6 @@ fn selector(map: &Map, multicast: bool) -> Selector<'_> {
         zero_copy: map.zero_copy,
         multicast: multicast && settings.multicast,
         all_pairs: map.all_pairs,
-        // Segments of some kinds have no rotating scratch.
-        scratch: Scratch {
-            rotating: map.layout().map_or(0, |layout| layout.rotating_bytes),
-            ..Scratch::new(settings.scratch_bytes, shape, map.has_cores, map.all_pairs)
-        },
+        scratch: Scratch::of(map),
     }
 }

@@ -1,11 +1,11 @@
 //! How much scratch an operation takes, and so how much of each block it moves at a time.
 //!
-//! Teams ask here, with what their segment has (`Scratch::fit`), and `ferrorail explain`, with what a team would have.
+//! Teams ask here, with what their segment has (`Scratch::of`), and `ferrorail explain`, with what a team would have.
 
 use crate::choice::{Choice, by_length};
 use crate::collective::eager::form::{Form, form};
 use crate::sequence::{annex_bytes, rotating_bytes, rotating_share};
-use crate::team::map::CHANNELS;
+use crate::team::map::{CHANNELS, Map};
 use ferrorail_coll::named::Variant;
 use ferrorail_coll::{Collective, Protocol, cost};
 use ferrorail_shm::layout::LINE;
@@ -107,6 +107,16 @@ impl Scratch {
         }
     }
 
+    /// Of `map`'s team. Segments of some kinds have no rotating scratch.
+    pub(crate) fn of(map: &Map) -> Self {
+        let shape = (map.topology.size(), map.topology.node_count());
+        let setting = map.settings.scratch_bytes;
+        Self {
+            rotating: map.layout().map_or(0, |layout| layout.rotating_bytes),
+            ..Self::new(setting, shape, map.has_cores, map.all_pairs)
+        }
+    }
+
     /// Whether an operation takes rotating scratch instead of its channels'. Two ranks that exchange write to lines that
     /// they have read themselves, and of ranks that share a core the next one in a scan finds in its cache what the one
     /// before has written.
@@ -146,7 +156,8 @@ impl Scratch {
     /// whole.
     ///
     /// A domain's leader has the vectors of its ranks in its scratch at once: elements as long as without domains fit.
-    pub(crate) fn widths(&self, variant: Variant, collective: Collective) -> Widths {
+    pub(crate) fn widths(&self, variant: Variant) -> Widths {
+        let collective = variant.algorithm.collective;
         let shares = self.rotating_share(collective).is_some();
         let gathers = variant.domains && collective == Collective::Reduce;
         let most = match collective.synchronising() || shares || gathers {
@@ -186,14 +197,10 @@ impl Scratch {
         }
     }
 
-    /// The form of `collective` by eager slots, which blocks that are short enough take in place of `variant`. Not in place
-    /// of one over domains, as slots are read across them.
-    pub(crate) fn eager_form(
-        &self,
-        variant: Variant,
-        protocol: Protocol,
-        collective: Collective,
-    ) -> Option<Form> {
+    /// The form by eager slots, which blocks that are short enough take in place of `variant`. Not in place of one over
+    /// domains, as slots are read across them.
+    pub(crate) fn eager_form(&self, variant: Variant, protocol: Protocol) -> Option<Form> {
+        let collective = variant.algorithm.collective;
         let takes_slots = variant.algorithm.smp_aware && !variant.domains;
         let shared = takes_slots && protocol == Protocol::Eager;
         let on_one_node = self.nodes == 1 && self.ranks > 1 && (shared || by_length(collective));
@@ -205,67 +212,57 @@ impl Scratch {
     }
 
     /// Longest block that goes by eager slots and their annexes where `variant` is chosen; `None` if none does.
-    pub fn eager_bytes(
-        &self,
-        variant: Variant,
-        protocol: Protocol,
-        collective: Collective,
-    ) -> Option<u64> {
-        let form = self.eager_form(variant, protocol, collective)?;
+    pub fn eager_bytes(&self, variant: Variant, protocol: Protocol) -> Option<u64> {
+        let form = self.eager_form(variant, protocol)?;
         Some(form.longest() as u64)
     }
 
     /// How many channels an operation of `variant` on blocks of `bytes` takes, and the largest piece of a block that it
     /// moves at a time, as `piece` says of so many bytes of scratch: at most `most`.
-    pub(crate) fn fit(
+    fn fit(
         &self,
-        (variant, collective): (Variant, Collective),
+        variant: Variant,
         bytes: u64,
         most: u64,
         piece: impl Fn(u64) -> u64,
     ) -> (u32, u64) {
-        let share = self.rotating_share(collective).unwrap_or(self.channel);
+        let share = self.rotating_share(variant.algorithm.collective);
+        let share = share.unwrap_or(self.channel);
         let of_width = |width: u32| piece((share * u64::from(width)).min(most));
-        fit(self.widths(variant, collective), bytes, of_width)
+        fit(self.widths(variant), bytes, of_width)
     }
 
-    /// As much of a block, or of a vector, as an operation moves at a time through scratch, with a schedule that uses
-    /// `blocks` of scratch and elements of a byte.
-    pub fn piece_bytes(
+    /// As [`Scratch::fit`], with a schedule that uses `blocks` of scratch, in pieces as long as stages of a pipeline allow.
+    pub(crate) fn fit_stages(
         &self,
         variant: Variant,
-        collective: Collective,
         bytes: u64,
         blocks: u32,
-    ) -> u64 {
-        let most = self.most_bytes(collective, bytes, blocks);
-        self.room((variant, collective), bytes, blocks, most)
+        piece: impl Fn(u64) -> u64,
+    ) -> (u32, u64) {
+        let stage = self.stage_bytes(variant.algorithm.collective, bytes);
+        let most = stage.saturating_mul(blocks.max(1).into());
+        self.fit(variant, bytes, most, piece)
     }
 
-    /// The largest piece with which a schedule that uses `blocks` of scratch finds room in up to `most` bytes.
-    fn room(&self, what: (Variant, Collective), bytes: u64, blocks: u32, most: u64) -> u64 {
-        let algorithm = what.0.algorithm;
-        let piece = |scratch| cost::piece_bytes(algorithm, self.ranks, bytes, blocks, scratch);
-        self.fit(what, bytes, most, piece).1
+    /// As much of a block, or of a vector, as an operation moves at a time through scratch, with elements of a byte.
+    pub fn piece_bytes(&self, variant: Variant, bytes: u64, blocks: u32) -> u64 {
+        let piece = |scratch| self.piece_in(scratch, variant, bytes, blocks);
+        self.fit_stages(variant, bytes, blocks, piece).1
     }
 
-    /// Scratch for pieces as long as stages of a pipeline allow.
-    pub(crate) fn most_bytes(&self, collective: Collective, bytes: u64, blocks: u32) -> u64 {
-        let stage = self.stage_bytes(collective, bytes);
-        stage.saturating_mul(blocks.max(1).into())
+    /// The largest piece with which a schedule that uses `blocks` of scratch finds room in `scratch` bytes.
+    fn piece_in(&self, scratch: u64, variant: Variant, bytes: u64, blocks: u32) -> u64 {
+        cost::piece_bytes(variant.algorithm, self.ranks, bytes, blocks, scratch)
     }
 
     /// Where messages of `choice` land in blocks of `bytes`: what a node gathers on its way to user memory has to have
     /// room in scratch; where it has none all goes in pieces, through scratch. `blocks` is how many of scratch the
     /// schedule of the chosen protocol uses.
-    pub fn settled_protocol(
-        &self,
-        choice: &Choice,
-        collective: Collective,
-        bytes: u64,
-        blocks: u32,
-    ) -> Protocol {
-        let room = || self.room((choice.variant, collective), bytes, blocks, u64::MAX);
+    pub fn settled_protocol(&self, choice: &Choice, bytes: u64, blocks: u32) -> Protocol {
+        let variant = choice.variant;
+        let piece = |scratch| self.piece_in(scratch, variant, bytes, blocks);
+        let room = || self.fit(variant, bytes, u64::MAX, piece).1;
         match choice.protocol {
             Protocol::Rendezvous if blocks > 0 && room() < bytes => Protocol::Eager,
             protocol => protocol,
@@ -293,8 +290,7 @@ mod tests {
             channel: 4096,
             rotating: 0,
         };
-        let protocol =
-            |bytes, blocks| scratch.settled_protocol(&choice, Collective::Gather, bytes, blocks);
+        let protocol = |bytes, blocks| scratch.settled_protocol(&choice, bytes, blocks);
         assert_eq!(protocol(2048, 2), Protocol::Rendezvous);
         assert_eq!(protocol(2049, 2), Protocol::Eager);
         assert_eq!(
@@ -309,7 +305,7 @@ mod tests {
         let of = |ranks, has_cores| Scratch::new(None, (ranks, 1), has_cores, true);
         let piece = |scratch: Scratch, collective, name, bytes, blocks| {
             let variant = named(collective, name).unwrap().at(0);
-            scratch.piece_bytes(variant, collective, bytes, blocks)
+            scratch.piece_bytes(variant, bytes, blocks)
         };
         let bcast = |scratch, bytes| piece(scratch, Collective::Bcast, "smp_knomial", bytes, 1);
         // Between ranks with cores a quarter, if that is not too short, and what a channel has at most.
@@ -326,7 +322,7 @@ mod tests {
         assert_eq!(gathered, u64::from(CHANNELS / 2) * (128 << 10));
         let eager = |scratch: Scratch, collective, name| {
             let variant = named(collective, name).unwrap().at(0);
-            scratch.eager_bytes(variant, Protocol::Eager, collective)
+            scratch.eager_bytes(variant, Protocol::Eager)
         };
         assert_eq!(
             eager(of(2, true), Collective::Bcast, "smp_knomial"),

@@ -65,7 +65,7 @@ impl<'a> Selector<'a> {
         let (variant, protocol) = (choice.variant, choice.protocol);
         if protocol == Protocol::Rendezvous {
             let blocks = self.schedule(variant, protocol, root, rank).scratch_blocks;
-            choice.protocol = (self.scratch).settled_protocol(&choice, collective, bytes, blocks);
+            choice.protocol = (self.scratch).settled_protocol(&choice, bytes, blocks);
         }
         choice
     }

@@ -1,6 +1,7 @@
 //! Cores and NUMA nodes, through libhwloc where it is installed, else from the kernel.
 
 use super::sysfs;
+use ferrorail_base::last_cache::processor;
 use hwloc2::{CpuBindFlags, ObjectType, Topology};
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
@@ -53,8 +54,7 @@ impl HostInfo {
         processors: BTreeSet<u32>,
         cores: usize,
         numa_nodes: Vec<u32>,
-        near: &BTreeSet<u32>,
-        caches: &[Option<u32>],
+        (cache, numa_node): (Option<u32>, Option<u32>),
         source: Source,
     ) -> Self {
         let quota = std::thread::available_parallelism().map_or(usize::MAX, |count| count.get());
@@ -67,15 +67,8 @@ impl HostInfo {
             } else {
                 numa_nodes
             },
-            numa_node: match near.len() {
-                0 => Some(0),
-                1 => near.first().copied(),
-                _ => None,
-            },
-            cache: match caches {
-                [first, others @ ..] if others.iter().all(|other| other == first) => *first,
-                _ => None,
-            },
+            numa_node,
+            cache,
             source,
         }
     }
@@ -121,19 +114,27 @@ fn probe_hwloc() -> Option<HostInfo> {
         .nodeset()
         .filter(|nodes| nodes.weight() >= 0)
         .map_or(Vec::new(), |nodes| nodes.into_iter().collect());
-    let caches = caches_hwloc(&topology, &processors);
+    let bound = (cache_hwloc(&topology, &processors), only(&near));
     Some(HostInfo::new(
         processors,
         cores,
         numa_nodes,
-        &near,
-        &caches,
+        bound,
         Source::Hwloc,
     ))
 }
 
-/// The last-level cache of each of `processors`, by its first processor.
-fn caches_hwloc(topology: &Topology, processors: &BTreeSet<u32>) -> Vec<Option<u32>> {
+/// The NUMA node that is all of `near`, or the first where the system says nothing.
+fn only(near: &BTreeSet<u32>) -> Option<u32> {
+    match near.len() {
+        0 => Some(0),
+        1 => near.first().copied(),
+        _ => None,
+    }
+}
+
+/// The last-level cache that all of `processors` share, by its first processor.
+fn cache_hwloc(topology: &Topology, processors: &BTreeSet<u32>) -> Option<u32> {
     let levels = [
         ObjectType::L5Cache,
         ObjectType::L4Cache,
@@ -146,39 +147,40 @@ fn caches_hwloc(topology: &Topology, processors: &BTreeSet<u32>) -> Vec<Option<u
     });
     // Those that this process may not use count as well: ranks that may use others are to find the same number.
     let caches = found.into_iter().flatten();
-    let sets = caches.filter_map(|cache| cache.complete_cpuset());
-    let sets: Vec<hwloc2::CpuSet> = sets.collect();
-    let of = |&unit: &u32| {
-        let shared = sets.iter().find(|set| set.is_set(unit));
-        shared.and_then(|set| u32::try_from(set.first()).ok())
-    };
-    processors.iter().map(of).collect()
+    let mut sets = caches.filter_map(|cache| cache.complete_cpuset());
+    let shared = sets.find(|set| processors.iter().all(|&unit| set.is_set(unit)))?;
+    u32::try_from(shared.first()).ok()
 }
 
 /// Where the kernel tells of processors and memory.
 const SYSTEM: &str = "/sys/devices/system";
 
-/// What this process is bound to: its [`HostInfo::cache`] and [`HostInfo::numa_node`]. It takes microseconds where it is
-/// bound to few processors, as the kernel's files about these are all that is read.
+/// What this process is bound to: its [`HostInfo::cache`] and [`HostInfo::numa_node`]. It takes microseconds, as the
+/// kernel's files about these are all that is read.
 pub fn bound_to() -> (Option<u32>, Option<u32>) {
     let processors = processors_of(Pid::this());
-    let Some(&first) = processors.first() else {
-        return (None, None);
-    };
-    let sharers = sysfs::cache_of(&Path::new(SYSTEM).join("cpu"), first);
+    if processors.is_empty() {
+        // The host has more than a set of the system's call holds; libhwloc asks for larger ones.
+        let info = HostInfo::probe();
+        return (info.cache, info.numa_node);
+    }
+    let nodes = sysfs::numa_nodes(&Path::new(SYSTEM).join("node"));
+    bound_among(&processors, &nodes)
+}
+
+/// As [`bound_to`], of who may run on `processors` where `nodes` are the host's.
+fn bound_among(
+    processors: &BTreeSet<u32>,
+    nodes: &[(u32, Vec<u32>)],
+) -> (Option<u32>, Option<u32>) {
+    let first = processors.first();
+    let sharers = first.map_or(Vec::new(), |&first| sysfs::cache_of(&processor(first)));
     let shares = |processor: &u32| sharers.contains(processor);
     let cache = sharers.first().filter(|_| processors.iter().all(shares));
-    let nodes = sysfs::numa_nodes(&Path::new(SYSTEM).join("node"));
-    let near = nodes
-        .iter()
-        .filter(|(_, units)| units.iter().any(|unit| processors.contains(unit)));
-    let near: Vec<u32> = near.map(|&(node, _)| node).collect();
-    let numa_node = match near[..] {
-        [] => Some(0),
-        [node] => Some(node),
-        _ => None,
-    };
-    (cache.copied(), numa_node)
+    let near = nodes.iter();
+    let near = near.filter(|(_, units)| units.iter().any(|unit| processors.contains(unit)));
+    let near = near.map(|&(node, _)| node).collect();
+    (cache.copied(), only(&near))
 }
 
 /// Processors on which `thread` may run.
@@ -202,18 +204,10 @@ fn probe_kernel(thread: Pid) -> HostInfo {
         .map(|&index| sysfs::core_of(&system.join("cpu"), index))
         .collect();
     let nodes = sysfs::numa_nodes(&system.join("node"));
-    let near = nodes
-        .iter()
-        .filter(|(_, units)| units.iter().any(|unit| processors.contains(unit)))
-        .map(|&(node, _)| node)
-        .collect();
     let indices = nodes.iter().map(|&(node, _)| node).collect();
-    let caches: Vec<_> = processors
-        .iter()
-        .map(|&index| sysfs::cache_of(&system.join("cpu"), index).first().copied())
-        .collect();
+    let bound = bound_among(&processors, &nodes);
     let source = Source::Kernel;
-    HostInfo::new(processors, cores.len(), indices, &near, &caches, source)
+    HostInfo::new(processors, cores.len(), indices, bound, source)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! NUMA nodes read from `/sys`, where libhwloc is absent.
 
+use ferrorail_base::last_cache::of_last_cache;
 use std::fs;
 use std::path::Path;
 
@@ -30,16 +31,13 @@ pub(super) fn core_of(processors: &Path, processor: u32) -> Vec<u32> {
     siblings
 }
 
-/// Processors that share the last-level cache of `processor`, itself included, ascending; none if that is not known.
-pub(super) fn cache_of(processors: &Path, processor: u32) -> Vec<u32> {
-    let caches = fs::read_dir(processors.join(format!("cpu{processor}/cache")));
-    let caches = caches.into_iter().flatten().flatten().filter_map(|entry| {
-        let read = |name| fs::read_to_string(entry.path().join(name)).ok();
-        let level: u32 = read("level")?.trim().parse().ok()?;
-        Some((level, read("shared_cpu_list")?))
+/// Processors that share the last-level cache of one that the kernel describes in `processor`, itself included, ascending; none
+/// if that is not known.
+pub(super) fn cache_of(processor: &Path) -> Vec<u32> {
+    let list = of_last_cache(processor, |folder| {
+        fs::read_to_string(folder.join("shared_cpu_list")).ok()
     });
-    let last = caches.max_by_key(|&(level, _)| level);
-    last.map_or(Vec::new(), |(_, list)| parse_list(&list))
+    list.map_or(Vec::new(), |list| parse_list(&list))
 }
 
 /// The kernel's list format: `0-3,8,10-11`. What cannot be read is left out.
@@ -106,7 +104,7 @@ mod tests {
         assert_eq!(numa_nodes(&tree.0), [(0, vec![0, 1]), (1, vec![2, 3])]);
         assert_eq!(core_of(&tree.0, 2), [0, 2]);
         assert_eq!(core_of(&tree.0, 1), [1]);
-        assert_eq!(cache_of(&tree.0, 5), [4, 5, 6, 7]);
-        assert_eq!(cache_of(&tree.0, 2), [0; 0]);
+        assert_eq!(cache_of(&tree.0.join("cpu5")), [4, 5, 6, 7]);
+        assert_eq!(cache_of(&tree.0.join("cpu2")), [0; 0]);
     }
 }

@@ -134,9 +134,7 @@ impl Case {
         });
         let (variant, protocol) = (choice.variant, choice.protocol);
         let blocks = self.scratch_blocks(variant, protocol).unwrap_or(0);
-        choice.protocol = self
-            .scratch
-            .settled_protocol(&choice, self.collective, bytes, blocks);
+        choice.protocol = self.scratch.settled_protocol(&choice, bytes, blocks);
         choice
     }
 
@@ -175,16 +173,10 @@ impl Case {
         let scratch_blocks = self.scratch_blocks(variant, protocol);
         let piece = match (protocol, scratch_blocks) {
             _ if self.goes_by_slots(variant, protocol, bytes) => bytes,
-            (Protocol::Eager, Some(blocks)) => {
-                let scratch = self.scratch;
-                scratch.piece_bytes(variant, self.collective, bytes, blocks)
-            }
+            (Protocol::Eager, Some(blocks)) => (self.scratch).piece_bytes(variant, bytes, blocks),
             _ => bytes,
         };
-        let model = match variant.domains {
-            true => self.model.within_node(),
-            false => self.model,
-        };
+        let model = variant.costed_by(self.model);
         let piece_block = piece.div_ceil(algorithm.cut.parts(ranks).into());
         Candidate {
             variant,
@@ -202,7 +194,7 @@ impl Case {
 
     /// Longest block that goes by eager slots, if `variant` is chosen.
     pub fn eager_bytes(&self, variant: Variant, protocol: Protocol) -> Option<u64> {
-        (self.scratch).eager_bytes(variant, protocol, self.collective)
+        (self.scratch).eager_bytes(variant, protocol)
     }
 
     fn goes_by_slots(&self, variant: Variant, protocol: Protocol, bytes: u64) -> bool {

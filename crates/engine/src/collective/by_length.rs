@@ -5,7 +5,7 @@
 //! ends know which of the two it is. Where user memory cannot be reached, the ranks first agree how
 //! many pieces the longest message takes.
 
-use super::room::{rotating_part, scratch, scratch_of};
+use super::room::{rotating_part, scratch_of};
 use super::{
     Call, Load, allocate, connect_peers, copy_own, eager, finish, goes_past_caches, piece_in,
     prepare_pieces, scheduled,
@@ -14,7 +14,7 @@ use crate::EngineError;
 use crate::choice::ZERO_COPY_BYTES_MIN;
 use crate::plan::{Lengths, Plan, PlanKey};
 use crate::run::{Run, Side, UserBuffers, Window, beside_cells};
-use crate::scratch::{self, Widths};
+use crate::scratch::{self, Scratch, Widths};
 use crate::sequence::{Allocation, ChannelRequest, LONG_PART};
 use crate::tag::tag;
 use crate::team::map::Map;
@@ -135,7 +135,7 @@ fn has_blocks(call: &Call<'_>, window: Window) -> bool {
 #[cold]
 fn lengths(map: &Map, plan: &Plan, collective: Collective) -> Lengths {
     let (ranks, nodes) = (map.topology.size(), map.topology.node_count());
-    let width = scratch(map).width_by_length();
+    let width = Scratch::of(map).width_by_length();
     let all = scratch_of(map, collective, width);
     let (scratch, most) = match nodes {
         // Both ranks know the lengths, and how many pieces there are.
@@ -229,7 +229,7 @@ fn pieces(
     (longest, lengths): (usize, Lengths),
 ) -> Result<usize, EngineError> {
     let past_caches = goes_past_caches(map, call);
-    let capacity = scratch(map)
+    let capacity = Scratch::of(map)
         .stage_bytes(call.collective, longest as u64)
         .min(lengths.short as u64) as usize;
     let capacity = capacity.min(longest.next_multiple_of(LINE));

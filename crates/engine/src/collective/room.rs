@@ -3,7 +3,7 @@
 use super::Call;
 use crate::collective::eager::form::Form;
 use crate::plan::{Plan, PlanKey, Room};
-use crate::run::{block_bytes, reserved_bytes};
+use crate::run::block_bytes;
 use crate::scratch::{self, Scratch, Widths};
 use crate::sequence::{ChannelRequest, Ring};
 use crate::team::map::{CHANNELS, Map, SMALL_CHANNELS};
@@ -125,12 +125,9 @@ fn capacity(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
 /// As [`capacity`], without small channels.
 fn whole_channels(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
     let blocks = plan.route.schedule.scratch_blocks;
-    let (scratch, bytes) = (scratch(map), load.bytes as u64);
-    let most = scratch.most_bytes(load.collective, bytes, blocks);
-    let what = (plan.variant, load.collective);
-    let (width, piece) = scratch.fit(what, bytes, most, |scratch| {
-        piece_in(scratch, map, plan, load) as u64
-    });
+    let piece = |scratch| piece_in(scratch, map, plan, load) as u64;
+    let bytes = load.bytes as u64;
+    let (width, piece) = Scratch::of(map).fit_stages(plan.variant, bytes, blocks, piece);
     request(map, plan, load, (Ring::Channels, width, piece as usize))
 }
 
@@ -165,21 +162,9 @@ fn request(
     (request, piece)
 }
 
-/// What each rank of the team has.
-pub(super) fn scratch(map: &Map) -> Scratch {
-    let layout = map.segment().layout();
-    Scratch {
-        ranks: map.topology.size(),
-        nodes: map.topology.node_count(),
-        has_cores: map.has_cores,
-        channel: layout.scratch_bytes - reserved_bytes(&map.topology),
-        rotating: layout.rotating_bytes,
-    }
-}
-
 /// What an operation of `collective` that has `bytes` bytes of scratch takes of the rotating scratch: all or none.
 pub(super) fn rotating_part(map: &Map, collective: Collective, bytes: usize) -> usize {
-    match scratch(map).rotates(collective) {
+    match Scratch::of(map).rotates(collective) {
         true => bytes,
         false => 0,
     }
@@ -187,7 +172,7 @@ pub(super) fn rotating_part(map: &Map, collective: Collective, bytes: usize) -> 
 
 /// Scratch of a rank for an operation of `collective` that takes `width` channels.
 pub(super) fn scratch_of(map: &Map, collective: Collective, width: u32) -> u64 {
-    match scratch(map).rotating_share(collective) {
+    match Scratch::of(map).rotating_share(collective) {
         Some(share) => u64::from(width) * share,
         None => map.segment().layout().run_bytes(0, width),
     }

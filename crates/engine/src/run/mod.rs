@@ -216,13 +216,7 @@ impl<'a> Run<'a> {
                 let reached = tag::has_reached(&flags, of, self.flag_value(phase));
                 Ok((!reached).then_some(Blocked::Node))
             }
-            Step::NodeAwaitAll { phase } => {
-                let wanted = self.flag_value(phase);
-                let flags = self.map.segment().flags();
-                let has_reached = |rank| tag::has_reached(&flags, rank, wanted);
-                let all = self.neighbours.all(has_reached);
-                Ok((!all).then_some(Blocked::Node))
-            }
+            Step::NodeAwaitAll { phase } => Ok(self.missing(phase).map(|_| Blocked::Node)),
         }
     }
 
@@ -240,6 +234,14 @@ impl<'a> Run<'a> {
     fn flag_value(&self, phase: u8) -> u64 {
         debug_assert!(phase <= PHASE_MAX);
         self.op << 8 | u64::from(phase)
+    }
+
+    /// A rank of the node, or domain, that has not signalled `phase` yet.
+    #[inline]
+    fn missing(&self, phase: u8) -> Option<NodeRank> {
+        let (flags, wanted) = (self.map.segment().flags(), self.flag_value(phase));
+        let is_missing = |rank| !tag::has_reached(&flags, rank, wanted);
+        self.neighbours.find(is_missing)
     }
 
     fn signal(&self, phase: u8) {
@@ -368,13 +370,7 @@ impl<'a> Run<'a> {
         match self.schedule.steps.get(self.next) {
             Some(&Step::NodeAwait { of, .. }) => self.local_rank(self.neighbours.of(of)),
             Some(&Step::NodeAwaitAll { phase }) => {
-                let (flags, wanted) = (self.map.segment().flags(), self.flag_value(phase));
-                let mut missing = None;
-                self.neighbours.all(|rank| {
-                    let reached = tag::has_reached(&flags, rank, wanted);
-                    missing = (!reached).then_some(rank);
-                    reached
-                });
+                let missing = self.missing(phase);
                 missing.map_or_else(|| "the node".into(), |of| self.local_rank(of))
             }
             _ => "a rail".into(),

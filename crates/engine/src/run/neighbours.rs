@@ -48,18 +48,19 @@ impl<'a> Neighbours<'a> {
         }
     }
 
-    /// Whether all of them are so that `holds`.
+    /// The first of them that `is` so, on its node.
     #[inline]
-    pub fn all(&self, mut holds: impl FnMut(NodeRank) -> bool) -> bool {
+    pub fn find(&self, mut is: impl FnMut(NodeRank) -> bool) -> Option<NodeRank> {
         match self.domains {
             None => {
                 let ranks = self.map.segment().layout().local_ranks;
-                (0..ranks).map(NodeRank).all(holds)
+                (0..ranks).map(NodeRank).find(|&rank| is(rank))
             }
             Some(domains) => {
                 let topology = &self.map.topology;
                 let ranks = domains.ranks_of(domains.node_of(self.map.rank));
-                ranks.iter().all(|&rank| holds(topology.node_rank_of(rank)))
+                let mut ranks = ranks.iter().map(|&rank| topology.node_rank_of(rank));
+                ranks.find(|&rank| is(rank))
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Copies past the caches, and how much is too much for them.
 
+use ferrorail_base::last_cache;
 use ferrorail_base::memory::MemoryRange;
 use nix::sched::sched_getcpu;
 use std::fs;
@@ -18,22 +19,17 @@ pub fn exceeds_caches(bytes: usize) -> bool {
 
 /// Where the kernel describes the processor that this thread runs on.
 fn processor() -> PathBuf {
-    let index = sched_getcpu().unwrap_or(0);
-    Path::new("/sys/devices/system/cpu").join(format!("cpu{index}"))
+    last_cache::processor(sched_getcpu().unwrap_or(0) as u32)
 }
 
 /// Bytes of the last cache of a processor that the kernel describes in `processor`. `sysconf` has them, too, but on some
 /// virtual machines those of all that the host has.
 fn last_cache(processor: &Path) -> Option<usize> {
-    let caches = fs::read_dir(processor.join("cache")).ok()?;
-    let cache = |folder: &Path| {
-        let read = |file| fs::read_to_string(folder.join(file)).ok();
-        let level: u32 = read("level")?.trim().parse().ok()?;
-        let kilobytes: usize = read("size")?.trim().strip_suffix('K')?.parse().ok()?;
-        Some((level, kilobytes << 10))
-    };
-    let caches = caches.flatten().filter_map(|entry| cache(&entry.path()));
-    caches.max().map(|(_, bytes)| bytes)
+    last_cache::of_last_cache(processor, |folder| {
+        let size = fs::read_to_string(folder.join("size")).ok()?;
+        let kilobytes: usize = size.trim().strip_suffix('K')?.parse().ok()?;
+        Some(kilobytes << 10)
+    })
 }
 
 /// A copy whose stores go past the caches, as far as whole lines of `into` go.

@@ -184,9 +184,11 @@ impl Memory {
         for turn in first..first + times {
             let (sent, received) = ranges(&mut buffers, turn, which.lengths(bytes));
             let block = |range: MemoryRange, of: usize| range.slice(of * bytes, bytes);
+            // An all-gather has one block for both.
+            let sent_to = |to: usize| block(sent, if sent.bytes > bytes { to } else { 0 });
             let exchange = || Exchange {
-                own: block(sent, if sent.bytes > bytes { rank } else { 0 }),
-                sent: block(sent, if sent.bytes > bytes { 1 - rank } else { 0 }),
+                own: sent_to(rank),
+                sent: sent_to(1 - rank),
                 kept: block(received, rank),
                 received: block(received, 1 - rank),
             };
