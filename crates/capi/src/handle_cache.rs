@@ -43,7 +43,7 @@ impl<E> HandleCache<E> {
 
     /// The entry of `handle`: what was found in the same `generation`, or what `find` finds now. A
     /// generation ends when an entry does: a host may give its handle away again.
-    #[inline]
+    #[inline(always)]
     pub fn get_or_find(
         &self,
         handle: usize,

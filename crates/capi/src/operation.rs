@@ -111,6 +111,15 @@ impl Operations {
         kernel(operator, number).filter(|_| group.permits(operator))
     }
 
+    /// The loop for the predefined operation `op` on the predefined type `datatype`, handles as they came in registers, if
+    /// ferrorail has one.
+    #[cold]
+    pub fn predefined(&self, session: &Session, op: usize, datatype: usize) -> Option<Kernel> {
+        let host = session.host();
+        let operator = self.operators.get(host.operation(op).0)??;
+        self.kernel(operator, host.datatype(datatype))
+    }
+
     /// `op` on `elements`; `None` if the host, too, refuses it.
     #[inline]
     pub fn find(&self, session: &Session, op: Op, elements: &Elements) -> Option<Operation> {

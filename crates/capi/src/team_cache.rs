@@ -67,6 +67,25 @@ pub unsafe fn entry<'a>(
     Some(unsafe { &*entry })
 }
 
+/// The team of `comm`, if the thread knows that it has one.
+///
+/// # Safety
+/// As [`entry`].
+#[inline(always)]
+pub unsafe fn known_team<'a>(
+    _session: &'a Session,
+    handle_cache: &HandleCache<Entry>,
+    comm: Comm,
+) -> Option<&'a Team> {
+    let generation = GENERATION.load(Ordering::Acquire);
+    let entry = handle_cache.get_or_find(comm.0, generation, || None)?;
+    // SAFETY: the entry lives until the attribute is deleted, and none was since it was found.
+    match unsafe { &*entry } {
+        Entry::Team(team, _) => Some(team),
+        Entry::Forward(_) => None,
+    }
+}
+
 /// Counts a call on `comm` that its arguments keep from its team, if there is one: other ranks may have it.
 #[cold]
 pub fn count_refused(session: &Session, comm: Comm) {

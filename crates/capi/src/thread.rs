@@ -4,6 +4,7 @@ use crate::handle_cache::HandleCache;
 use crate::team_cache::entry as team;
 use crate::window::entry as window;
 use crate::window::plain_update::PlainUpdate;
+use ferrorail_reduce::Kernel;
 use std::cell::Cell;
 
 /// What each thread has of its own; in one place, because finding it takes a call.
@@ -14,8 +15,34 @@ pub struct Local {
     pub handle_cache: HandleCache<team::Entry>,
     /// Windows it used last.
     pub recent_windows: HandleCache<window::Entry>,
+    /// What it reduced with last.
+    pub recent_kernel: RecentKernel,
     /// What it accumulated last.
     pub recent_update: Cell<Option<PlainUpdate>>,
+}
+
+/// A loop, with the handles of the operation and the type that it is for, as they came in registers: predefined ones, which
+/// mean the same for ever.
+pub struct RecentKernel(Cell<Option<(usize, usize, Kernel)>>);
+
+impl RecentKernel {
+    /// The loop for `op` on `datatype`: the last one, or what `find` finds.
+    #[inline(always)]
+    pub fn find(
+        &self,
+        op: usize,
+        datatype: usize,
+        find: impl FnOnce() -> Option<Kernel>,
+    ) -> Option<Kernel> {
+        if let Some((known_op, known_type, kernel)) = self.0.get()
+            && (known_op, known_type) == (op, datatype)
+        {
+            return Some(kernel);
+        }
+        let kernel = find()?;
+        self.0.set(Some((op, datatype, kernel)));
+        Some(kernel)
+    }
 }
 
 thread_local! {
@@ -25,6 +52,7 @@ thread_local! {
             inside: Cell::new(false),
             handle_cache: HandleCache::new(),
             recent_windows: HandleCache::new(),
+            recent_kernel: RecentKernel(Cell::new(None)),
             recent_update: Cell::new(None),
         }
     };

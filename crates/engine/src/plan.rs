@@ -82,10 +82,28 @@ pub(crate) struct Plan {
     pub room: Option<Room>,
     /// Of a vector form of which no rank knows all lengths, after the first call.
     pub lengths: Option<Lengths>,
+    /// Of the same, what its short calls take.
+    pub ways: Option<ShortWays>,
     calls: u64,
     bytes: u64,
     /// Operations that ran the schedule: none for an eager call, one for each piece of another.
     pub runs: u64,
+}
+
+/// How a short call goes.
+pub(crate) enum Short {
+    /// All ranks know that it does.
+    Whole(Form),
+    /// This one does.
+    ByLength(ShortWays),
+}
+
+/// What short calls take of which no rank knows all lengths.
+#[derive(Clone, Copy)]
+pub(crate) struct ShortWays {
+    pub form: Form,
+    /// The channels that longer blocks would take.
+    pub channels: ChannelRequest,
 }
 
 /// The channels of operations on blocks of `bytes` bytes of elements of `unit` bytes, and the piece of each block that
@@ -155,6 +173,25 @@ impl Plans {
         }
     }
 
+    /// How a call of `key` goes that all of it goes by eager slots, as `longest` of its blocks says: counted then. None if the
+    /// plan was not the last one that was used of those with the same place.
+    #[inline(always)]
+    pub fn short(&mut self, key: &PlanKey, longest: usize) -> Option<Short> {
+        let plan = self.recent[key.place()].as_deref_mut()?;
+        if plan.key != *key {
+            return None;
+        }
+        if by_length(key.collective) {
+            let ways = plan.ways.filter(|ways| longest <= ways.form.longest())?;
+            plan.runs += 1;
+            plan.count(0);
+            return Some(Short::ByLength(ways));
+        }
+        let form = plan.eager_for(longest)?;
+        plan.count(longest);
+        Some(Short::Whole(form))
+    }
+
     /// The plan for `key` where `other` was.
     #[cold]
     fn take_other(&mut self, map: &Map, key: PlanKey, other: Option<Box<Plan>>) -> Box<Plan> {
@@ -179,8 +216,7 @@ impl Plans {
     /// Keeps `plan` for the next call and counts this one.
     #[inline]
     pub fn put_back(&mut self, mut plan: Box<Plan>, bytes: usize) {
-        plan.calls += 1;
-        plan.bytes += bytes as u64;
+        plan.count(bytes);
         self.keep(plan);
     }
 
@@ -241,10 +277,25 @@ impl Plan {
             eager: (selector.scratch).eager_form(variant, protocol),
             room: None,
             lengths: None,
+            ways: None,
             calls: 0,
             bytes: 0,
             runs: 0,
         }
+    }
+
+    /// Counts a call of `bytes` bytes.
+    #[inline(always)]
+    fn count(&mut self, bytes: usize) {
+        self.calls += 1;
+        self.bytes += bytes as u64;
+    }
+
+    /// How a call of `bytes` bytes goes by eager slots, if all of it does.
+    #[inline(always)]
+    pub fn eager_for(&self, bytes: usize) -> Option<Form> {
+        let whole = |form: &Form| bytes <= form.longest() && !by_length(self.key.collective);
+        self.eager.filter(whole)
     }
 
     /// The peers that the plan's schedule names at `rank`.

@@ -91,7 +91,7 @@ impl<const ENTRIES: usize> Entries<ENTRIES> {
 
     /// Entries from the next one to the end of the next `width` adjacent ones, which begin at a multiple
     /// of that. Those passed over count as used with them.
-    #[inline]
+    #[inline(always)]
     fn reach(&self, width: u32) -> usize {
         let width = width as usize;
         debug_assert!(width.is_power_of_two(), "a width is a power of two");
@@ -120,13 +120,17 @@ impl<const ENTRIES: usize> Entries<ENTRIES> {
         !(self.uses / ENTRIES).is_multiple_of(2)
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self, op: u64, width: u32) -> u32 {
-        for _ in 0..self.reach(width) {
-            self.uses += 1;
-            self.last[self.uses % ENTRIES] = op;
+        let (next, width) = (self.uses + 1, width as usize);
+        self.uses += self.reach(width as u32);
+        let first = self.uses + 1 - width;
+        for passed_over in next..first {
+            self.last[passed_over % ENTRIES] = op;
         }
-        ((self.uses + 1 - width as usize) % ENTRIES) as u32
+        let first = first % ENTRIES;
+        self.last[first..first + width].fill(op);
+        first as u32
     }
 }
 
@@ -196,7 +200,7 @@ impl Sequence {
     }
 
     /// As [`Sequence::needed`], before the next eager operation, which takes `annex` bytes of the annexes.
-    #[inline]
+    #[inline(always)]
     pub fn needed_eager(&self, annex: usize) -> u64 {
         let slot = self.eager.blocker(0);
         match annex {
@@ -231,6 +235,23 @@ impl Sequence {
 
     /// The next operation, in these channels.
     pub fn next(&mut self, request: ChannelRequest) -> Allocation {
+        let (op, channel, start) = self.take(request);
+        let ChannelRequest { ring, width, .. } = request;
+        Allocation {
+            op,
+            channel,
+            width,
+            rotating: start.map(|start| Part {
+                start,
+                bytes: request.rotating,
+            }),
+            swapped: ring == Ring::Channels && self.channels.is_odd_turn(),
+        }
+    }
+
+    /// The number of the next operation, its channel and where its part of the rotating scratch begins.
+    #[inline(always)]
+    fn take(&mut self, request: ChannelRequest) -> (u64, u32, Option<usize>) {
         let ChannelRequest {
             ring,
             width,
@@ -241,16 +262,8 @@ impl Sequence {
             Ring::Channels => self.channels.next(op, width),
             Ring::Small => CHANNELS + SYNC_CHANNELS + self.small.next(op, width),
         };
-        Allocation {
-            op,
-            channel,
-            width,
-            rotating: (bytes > 0).then(|| Part {
-                start: self.rotation.take(bytes),
-                bytes,
-            }),
-            swapped: ring == Ring::Channels && self.channels.is_odd_turn(),
-        }
+        let start = (bytes > 0).then(|| self.rotation.take(bytes));
+        (op, channel, start)
     }
 
     /// The next operation, a barrier. It has channels of its own, whose flags no unfinished operation
@@ -297,6 +310,7 @@ impl Sequence {
 
     /// The numbers of two more operations of a call, which have its channel, and the part for long blocks that the first
     /// of them writes to, if there are any. All ranks take them in each call of which no rank knows all lengths.
+    #[inline(always)]
     pub fn later_ways(&mut self) -> ([u64; 2], Option<Part>) {
         let ops = [self.count(), self.count()];
         let part = self.long_start.map(|first| Part {
@@ -304,6 +318,13 @@ impl Sequence {
             bytes: LONG_PART,
         });
         (ops, part)
+    }
+
+    /// As [`Sequence::next`] and [`Sequence::later_ways`], of a call that sends nothing that way.
+    #[inline(always)]
+    pub fn pass_over(&mut self, request: ChannelRequest) {
+        self.take(request);
+        self.later_ways();
     }
 
     /// The next operation, of no bytes, which needs no channel and proves nothing.

@@ -194,7 +194,9 @@ impl NodeLayout {
     #[inline]
     #[track_caller]
     pub fn eager_slot(&self, r: NodeRank, index: u32) -> usize {
-        self.starts().eager_slot(self, r, index)
+        self.check_rank(r);
+        assert!(index < self.eager_slots, "eager slot {index}");
+        self.eager_slots_start() + (self.eager_slots as usize * r.index() + index as usize) * SLOT
     }
 
     /// The arrival flag (u64) of `slot` at `r` for chunk `chunk` of its message. The flags of a slot

@@ -1,14 +1,18 @@
 //! A node segment: shared memory that all ranks of a (virtual) node lay out alike.
 
-use crate::layout::Starts;
+use crate::layout::{LINE, Starts};
+use crate::segment::found::Found;
 use crate::segment::placement::prefer_numa_node;
 use crate::segment::{Segment, SegmentHandle, ShmError, round_to_pages};
 use crate::{Arrival, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeLayout};
 use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
-use ferrorail_base::sync::{AtomicU64, Ordering};
+use ferrorail_base::sync::{AtomicU32, AtomicU64, Ordering};
 use std::io;
+
+/// Words of a cache line.
+const WORDS_OF_LINE: usize = LINE / size_of::<u64>();
 
 /// A segment together with its layout.
 #[derive(Debug)]
@@ -16,6 +20,12 @@ pub struct NodeSegment {
     segment: Segment,
     layout: NodeLayout,
     starts: Starts,
+    /// Its eager slots, those of each rank together.
+    eager_slots: Found<EagerSlot>,
+    /// The words from the node's doorbell on.
+    doorbell: Found<AtomicU32>,
+    /// The words from that of the first rank on which say what ranks have finished, a line each.
+    finished: Found<AtomicU64>,
 }
 
 impl NodeSegment {
@@ -52,10 +62,19 @@ impl NodeSegment {
     }
 
     fn new(segment: Segment, layout: NodeLayout) -> Self {
+        let (starts, ranks) = (layout.starts(), layout.local_ranks as usize);
+        let slots = ranks * layout.eager_slots as usize;
         Self {
+            eager_slots: Found::new(&segment, starts.eager_slots(), slots),
+            doorbell: Found::new(&segment, layout.doorbell(), 2),
+            finished: Found::new(
+                &segment,
+                layout.finished(NodeRank(0)),
+                ranks * WORDS_OF_LINE,
+            ),
             segment,
             layout,
-            starts: layout.starts(),
+            starts,
         }
     }
 
@@ -87,16 +106,14 @@ impl NodeSegment {
     /// The node's doorbell.
     #[inline]
     pub fn doorbell(&self) -> Doorbell<'_> {
-        self.doorbell_at(self.layout.doorbell())
+        // SAFETY: found there.
+        let words = unsafe { self.doorbell.of(&self.segment) };
+        Doorbell::new(&words[0], &words[1])
     }
 
     /// The doorbell of those who wait for [`Self::completed_watermark`] to rise, and for nothing else.
     pub fn quiescence_doorbell(&self) -> Doorbell<'_> {
-        self.doorbell_at(self.layout.quiescence_doorbell())
-    }
-
-    #[inline]
-    fn doorbell_at(&self, at: usize) -> Doorbell<'_> {
+        let at = self.layout.quiescence_doorbell();
         Doorbell::new(self.segment.word32(at), self.segment.word32(at + 4))
     }
 
@@ -110,7 +127,9 @@ impl NodeSegment {
     /// The number of the last operation that `r` has finished, with all before it.
     #[inline]
     pub fn finished(&self, r: NodeRank) -> &AtomicU64 {
-        self.segment.word(self.layout.finished(r))
+        // SAFETY: found there.
+        let words = unsafe { self.finished.of(&self.segment) };
+        &words[r.index() * WORDS_OF_LINE]
     }
 
     /// The word in which `r` reads the status cells of other nodes' ranks.
@@ -131,17 +150,18 @@ impl NodeSegment {
     }
 
     /// `r`'s eager slots, of which there are some.
-    #[inline]
+    #[inline(always)]
     pub fn eager_slots(&self, r: NodeRank) -> &[EagerSlot] {
-        let first = self.starts.eager_slot(&self.layout, r, 0);
-        self.segment.cells(first, self.layout.eager_slots as usize)
+        // SAFETY: found there.
+        let all = unsafe { self.eager_slots.of(&self.segment) };
+        let of_rank = self.layout.eager_slots as usize;
+        &all[r.index() * of_rank..][..of_rank]
     }
 
     /// `r`'s eager slot number `index`.
-    #[inline]
+    #[inline(always)]
     pub fn eager_slot(&self, r: NodeRank, index: u32) -> &EagerSlot {
-        self.segment
-            .cell(self.starts.eager_slot(&self.layout, r, index))
+        &self.eager_slots(r)[index as usize]
     }
 
     /// The arrival flag of `slot` at `r` for chunk `chunk` of its message.

@@ -13,6 +13,9 @@ use crate::prefetch;
 use ferrorail_base::sync::{AtomicU64, Ordering};
 use words::{for_words, load_short, store_short};
 
+/// What most short payloads are: one number.
+const WORD: usize = size_of::<u64>();
+
 /// Words of 33 cache lines but for the flag.
 const WORDS: usize = 33 * 8 - 1;
 
@@ -66,8 +69,22 @@ impl EagerSlot {
     ///
     /// # Panics
     /// If the part begins between words, or reaches past the payload.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn write(&self, at: usize, payload: *const u8, bytes: usize) {
+        match bytes {
+            WORD => {
+                // SAFETY: readable by the caller's word.
+                let bits = unsafe { payload.cast::<u64>().read_unaligned() };
+                self.write_word(at, bits);
+            }
+            // SAFETY: the caller's contract.
+            _ => unsafe { self.write_any(at, payload, bytes) },
+        }
+    }
+
+    /// # Safety
+    /// As [`EagerSlot::write`].
+    unsafe fn write_any(&self, at: usize, payload: *const u8, bytes: usize) {
         let words = self.part(at, bytes);
         if let Some(room) = long(words, bytes) {
             // SAFETY: readable by the caller's word; the words have room, and nobody reads them before
@@ -93,18 +110,18 @@ impl EagerSlot {
     ///
     /// # Panics
     /// As [`EagerSlot::write`].
-    #[inline]
+    #[inline(always)]
     pub fn write_word(&self, at: usize, value: u64) {
-        self.part(at, size_of::<u64>())[0].store(value, Ordering::Relaxed);
+        self.part(at, WORD)[0].store(value, Ordering::Relaxed);
     }
 
     /// The word of the payload at byte `at`; of an operation that has been published.
     ///
     /// # Panics
     /// As [`EagerSlot::write`].
-    #[inline]
+    #[inline(always)]
     pub fn read_word(&self, at: usize) -> u64 {
-        self.part(at, size_of::<u64>())[0].load(Ordering::Relaxed)
+        self.part(at, WORD)[0].load(Ordering::Relaxed)
     }
 
     /// Publishes what was written, under the operation number `value` (not 0, ever rising).
@@ -129,29 +146,41 @@ impl EagerSlot {
     /// If `out` is longer than [`EagerSlot::PAYLOAD_BYTES`].
     #[inline]
     pub fn try_read(&self, value: u64, out: &mut [u8]) -> bool {
-        // SAFETY: a mutable slice is writable for its length.
-        unsafe { self.try_read_raw(value, 0, out.as_mut_ptr(), out.len()) }
+        let published = self.value() == value;
+        if published {
+            // SAFETY: a mutable slice is writable for its length.
+            unsafe { self.read(0, out.as_mut_ptr(), out.len()) };
+        }
+        published
     }
 
-    /// [`EagerSlot::try_read`] of the part that begins at byte `at`, into memory that must not
-    /// become a reference.
+    /// Copies the part of the payload that begins at byte `at`, of what [`EagerSlot::value`] has said to be published, into
+    /// memory that must not become a reference.
     ///
     /// # Safety
     /// `bytes` bytes at `out` are writable and nobody else touches them meanwhile.
     ///
     /// # Panics
     /// As [`EagerSlot::write`].
-    #[inline]
-    pub unsafe fn try_read_raw(&self, value: u64, at: usize, out: *mut u8, bytes: usize) -> bool {
-        let words = self.part(at, bytes);
-        if self.value.load(Ordering::Acquire) != value {
-            return false;
+    #[inline(always)]
+    pub unsafe fn read(&self, at: usize, out: *mut u8, bytes: usize) {
+        match bytes {
+            // SAFETY: writable by the caller's word.
+            WORD => unsafe { out.cast::<u64>().write_unaligned(self.read_word(at)) },
+            // SAFETY: the caller's contract.
+            _ => unsafe { self.read_any(at, out, bytes) },
         }
+    }
+
+    /// # Safety
+    /// As [`EagerSlot::read`].
+    unsafe fn read_any(&self, at: usize, out: *mut u8, bytes: usize) {
+        let words = self.part(at, bytes);
         if let Some(room) = long(words, bytes) {
-            // SAFETY: writable by the caller's word; the words were written before `value`, and are not again
+            // SAFETY: writable by the caller's word; the words were written before the value, and are not again
             // before this rank has finished.
             unsafe { out.copy_from_nonoverlapping(room, bytes) };
-            return true;
+            return;
         }
         let whole = bytes / 8;
         for_words(&words[..whole], |index, word| {
@@ -165,7 +194,6 @@ impl EagerSlot {
             // SAFETY: `rest` bytes follow the whole words.
             unsafe { store_short(out.add(8 * whole), rest, bits) };
         }
-        true
     }
 
     /// The words of a part of the payload.
@@ -245,8 +273,8 @@ mod tests {
         for (index, part) in parts.iter().enumerate() {
             let mut out = [0; 13];
             // SAFETY: an array is writable for its length.
-            let there = unsafe { slot.try_read_raw(1, 16 * index, out.as_mut_ptr(), out.len()) };
-            assert!(there && out == *part);
+            unsafe { slot.read(16 * index, out.as_mut_ptr(), out.len()) };
+            assert!(slot.value() == 1 && out == *part);
         }
         let between = || slot.part(4, 4).len();
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(between)).is_err());

@@ -3,6 +3,7 @@
 
 use super::plain::{Input, Output, own_block};
 use super::side::{Both, Side, not_aliased};
+use super::straight::{Outcome, Part, Straight};
 use super::{Call, Check, Checked, Collective, Refusal, done};
 
 /// Barrier.
@@ -24,6 +25,12 @@ impl Collective for Barrier {
     #[inline]
     unsafe fn perform(call: &Call<'_>, (): &()) -> Result<(), Refusal> {
         done(call.team.barrier())
+    }
+
+    #[inline(always)]
+    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+        call.team.begin_call();
+        Some(call.team.barrier())
     }
 }
 
@@ -52,6 +59,13 @@ impl Collective for Allgather {
         }
         not_aliased(call.session, &both.send, || both.recv.block(rank))
     }
+
+    #[inline(always)]
+    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+        let sides = call.sides(Part::Block, Part::Blocks, true)?;
+        // SAFETY: the caller's contract.
+        Some(unsafe { call.team.allgather(sides.send, sides.recv, sides.bytes) })
+    }
 }
 
 impl Collective for Alltoall {
@@ -74,5 +88,12 @@ impl Collective for Alltoall {
             output.finish(call.session)?;
         }
         not_aliased(call.session, &both.send, || both.recv.clone())
+    }
+
+    #[inline(always)]
+    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+        let sides = call.sides(Part::Blocks, Part::Blocks, false)?;
+        // SAFETY: the caller's contract.
+        Some(unsafe { (call.team).alltoall(sides.sent(), sides.recv, sides.bytes) })
     }
 }

@@ -6,6 +6,7 @@ mod plain;
 mod reduction;
 mod rooted;
 mod side;
+mod straight;
 mod table;
 mod vector;
 
@@ -26,6 +27,7 @@ use ferrorail_engine::{EngineError, Team};
 use ferrorail_mpi_abi::Comm;
 use libc::{c_int, c_void};
 use std::ptr;
+use straight::Straight;
 
 /// One side's arguments as they came in registers.
 #[derive(Clone, Copy)]
@@ -192,6 +194,12 @@ pub trait Collective {
     /// The buffers are the program's for the duration of the call, with the sizes that the
     /// arguments describe.
     unsafe fn perform(call: &Call<'_>, checked: &Self::Checked) -> Result<(), Refusal>;
+
+    /// Runs a call that goes straight to the engine, if it does.
+    ///
+    /// # Safety
+    /// As [`Collective::perform`].
+    unsafe fn straight(call: &Straight<'_>) -> Option<straight::Outcome>;
 }
 
 /// Runs the call, or `forward`s it and says so in the statistics.
@@ -234,6 +242,38 @@ enum Outcome {
 #[inline(never)]
 unsafe fn attempt<C: Collective>(session: &Session, local: &Local, args: &Args) -> Outcome {
     let comm = session.host().comm(args.comm);
+    // SAFETY: a communicator in use by this call is not freed meanwhile.
+    if let Some(team) = unsafe { team_cache::known_team(session, &local.handle_cache, comm) }
+        // SAFETY: the caller's contract.
+        && let Some(outcome) = unsafe {
+            C::straight(&Straight {
+                session,
+                local,
+                team,
+                args,
+            })
+        }
+    {
+        return match outcome {
+            Ok(()) => Outcome::Code(session.host().constants().success),
+            Err(error) => refused::<C>(session, args.root, comm, leave(team, refusal(error))),
+        };
+    }
+    // SAFETY: the caller's contract.
+    unsafe { attempt_any::<C>(session, local, args, comm) }
+}
+
+/// [`attempt`] the long way.
+///
+/// # Safety
+/// As [`run`].
+#[inline(never)]
+unsafe fn attempt_any<C: Collective>(
+    session: &Session,
+    local: &Local,
+    args: &Args,
+    comm: Comm,
+) -> Outcome {
     let outcome = match C::CHECK(session, args) {
         Ok(checked) => {
             // SAFETY: a communicator in use by this call is not freed meanwhile.

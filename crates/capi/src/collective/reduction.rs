@@ -3,6 +3,7 @@
 
 use super::plain::{Input, Output};
 use super::side::{check_address, is_in_place, rejects_aliases, typed};
+use super::straight::{Outcome, Part, Straight};
 use super::table::Consecutive;
 use super::{Args, Call, Check, Checked, Collective, Refusal, done};
 use crate::datatype::Elements;
@@ -181,6 +182,14 @@ macro_rules! of_vectors {
                     })
                 }
             }
+
+            #[inline(always)]
+            unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+                call.reduction(Part::Block, Part::Block, |sides, elements, reducer| {
+                    // SAFETY: the caller's contract.
+                    unsafe { (call.team).$method(sides.send, sides.recv, elements, reducer) }
+                })
+            }
         }
     )*};
 }
@@ -220,6 +229,14 @@ impl Collective for Reduce {
             })
         }
     }
+
+    #[inline(always)]
+    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+        call.reduction(Part::Block, Part::RootBlock, |sides, elements, reducer| {
+            // SAFETY: the caller's contract.
+            unsafe { (call.team).reduce(sides.send, sides.recv, elements, sides.root, reducer) }
+        })
+    }
 }
 
 impl Collective for ReduceScatterBlock {
@@ -241,6 +258,14 @@ impl Collective for ReduceScatterBlock {
                 (call.team).reduce_scatter_block(send, output.address(), block.count, reducer)
             })
         }
+    }
+
+    #[inline(always)]
+    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+        call.reduction(Part::Blocks, Part::Block, |sides, elements, reducer| {
+            // SAFETY: the caller's contract.
+            unsafe { (call.team).reduce_scatter_block(sides.send, sides.recv, elements, reducer) }
+        })
     }
 }
 
@@ -274,5 +299,10 @@ impl Collective for ReduceScatter {
                 team.reduce_scatter(send, output.address(), blocks.list(), reducer)
             })
         }
+    }
+
+    #[inline(always)]
+    unsafe fn straight(_: &Straight<'_>) -> Option<Outcome> {
+        None
     }
 }

@@ -3,6 +3,7 @@
 
 use super::plain::{Input, Output};
 use super::side::{Side, elements, not_aliased, same_bytes};
+use super::straight::{Outcome, Part, Straight};
 use super::{Args, Call, Check, Collective, Refusal, done};
 use crate::datatype::{Elements, Packed};
 use crate::session::Session;
@@ -44,6 +45,13 @@ impl Collective for Bcast {
             }
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+        let sides = call.sides(Part::Nothing, Part::Block, false)?;
+        // SAFETY: the caller's contract.
+        Some(unsafe { call.team.bcast(sides.recv, sides.bytes, sides.root) })
     }
 }
 
@@ -156,6 +164,13 @@ impl Collective for Gather {
         }
         not_aliased(session, side, || recv.block(root.index()))
     }
+
+    #[inline(always)]
+    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+        let sides = call.sides(Part::Block, Part::RootBlocks, true)?;
+        // SAFETY: the caller's contract.
+        Some(unsafe { (call.team).gather(sides.send, sides.recv, sides.bytes, sides.root) })
+    }
 }
 
 impl Collective for Scatter {
@@ -196,5 +211,13 @@ impl Collective for Scatter {
             output.finish(session)?;
         }
         not_aliased(session, side, || send.block(root.index()))
+    }
+
+    #[inline(always)]
+    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+        let sides = call.sides(Part::RootBlocks, Part::Block, false)?;
+        let recv = Some(sides.recv);
+        // SAFETY: the caller's contract.
+        Some(unsafe { (call.team).scatter(sides.sent(), recv, sides.bytes, sides.root) })
     }
 }

@@ -1,10 +1,11 @@
 //! `MPI_Allgatherv`, `MPI_Gatherv`, `MPI_Scatterv`, `MPI_Alltoallv` (MPI 4.1, sections 6.5 to 6.8).
 //! Tables are looked at once the communicator, and so their length, is known.
 
-use super::plain::{Input, Output, own_block};
+use super::plain::{Input, Output, overlap, own_block};
 use super::rooted::{receive_from_root, send_to_root};
 use super::side::{Side, is_in_place, not_aliased, rejects_aliases, same_bytes};
-use super::table::Blocks;
+use super::straight::{Outcome, Straight, bytes_of};
+use super::table::{Blocks, List};
 use super::{Buffer, Call, Check, Checked, Collective, Refusal, Table, done};
 use crate::error::{CallError, Wrong};
 use std::ptr;
@@ -46,6 +47,18 @@ impl Collective for Allgatherv {
             not_aliased(session, side, || output.row(rank))
         }
     }
+
+    #[inline(always)]
+    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+        let (args, team, mut list) = (call.args, call.team, List::new());
+        // SAFETY: the program's array, with an entry per rank.
+        let into = unsafe { call.blocks(&args.recv, &args.recv_table, &mut list)? };
+        let own = bytes_of(&list, team.rank());
+        let send = call.contribution(own, &into)?;
+        team.begin_call();
+        // SAFETY: the caller's contract.
+        Some(unsafe { team.allgatherv(send, args.recv.address.cast(), &list) })
+    }
 }
 
 impl Collective for Gatherv {
@@ -80,6 +93,25 @@ impl Collective for Gatherv {
             output.finish(session)?;
             not_aliased(session, side, || output.row(root.index()))
         }
+    }
+
+    #[inline(always)]
+    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+        let (args, team, root) = (call.args, call.team, call.root()?);
+        let mut list = List::new();
+        if team.rank() != root {
+            let (send, bytes) = call.block(&args.send)?;
+            team.begin_call();
+            // SAFETY: the caller's contract.
+            return Some(unsafe { team.gatherv(Some(send), bytes, ptr::null_mut(), &list, root) });
+        }
+        // SAFETY: the program's array, with an entry per rank.
+        let into = unsafe { call.blocks(&args.recv, &args.recv_table, &mut list)? };
+        let own = bytes_of(&list, root);
+        let send = call.contribution(own, &into)?;
+        team.begin_call();
+        // SAFETY: the caller's contract.
+        Some(unsafe { team.gatherv(send, own, args.recv.address.cast(), &list, root) })
     }
 }
 
@@ -118,6 +150,27 @@ impl Collective for Scatterv {
             }
             not_aliased(session, side, || input.row(root.index()))
         }
+    }
+
+    #[inline(always)]
+    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+        let (args, team, root) = (call.args, call.team, call.root()?);
+        let mut list = List::new();
+        let (recv, bytes) = call.block(&args.recv)?;
+        if team.rank() != root {
+            team.begin_call();
+            // SAFETY: the caller's contract.
+            return Some(unsafe { team.scatterv(ptr::null(), &list, Some(recv), bytes, root) });
+        }
+        // SAFETY: the program's array, with an entry per rank.
+        let from = unsafe { call.blocks(&args.send, &args.send_table, &mut list)? };
+        let into = recv as usize..recv as usize + bytes;
+        if bytes_of(&list, root) != bytes || overlap(&from, &into) {
+            return None;
+        }
+        team.begin_call();
+        // SAFETY: the caller's contract.
+        Some(unsafe { team.scatterv(args.send.address.cast(), &list, Some(recv), bytes, root) })
     }
 }
 
@@ -158,5 +211,26 @@ impl Collective for Alltoallv {
             return Err(Refusal::from(CallError::Wrong(Wrong::Alias)));
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+        let (args, team) = (call.args, call.team);
+        let (mut send, mut recv) = (List::new(), List::new());
+        // SAFETY: the program's arrays, with an entry per rank.
+        let (from, into) = unsafe {
+            (
+                call.blocks(&args.send, &args.send_table, &mut send)?,
+                call.blocks(&args.recv, &args.recv_table, &mut recv)?,
+            )
+        };
+        let alike = bytes_of(&send, team.rank()) == bytes_of(&recv, team.rank());
+        if !alike || overlap(&from, &into) {
+            return None;
+        }
+        team.begin_call();
+        let (from, into) = (args.send.address.cast(), args.recv.address.cast());
+        // SAFETY: the caller's contract.
+        Some(unsafe { team.alltoallv(from, &send, into, &recv) })
     }
 }

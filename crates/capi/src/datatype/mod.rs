@@ -39,9 +39,15 @@ pub fn layout(session: &Session, datatype: Datatype) -> Option<Layout> {
 /// wrong arguments included, is left to the long way.
 #[inline]
 pub fn plain_bytes(session: &Session, count: i64, datatype: usize) -> Option<usize> {
-    let datatype = session.host().datatype(datatype);
-    let bytes = session.datatypes.dense_bytes(datatype)?;
+    let bytes = element_bytes(session, datatype)?;
     bytes.checked_mul(usize::try_from(count).ok()?)
+}
+
+/// Bytes of an element of a predefined type whose elements are plain bytes from their address on, one after the other.
+#[inline(always)]
+pub fn element_bytes(session: &Session, datatype: usize) -> Option<usize> {
+    let datatype = session.host().datatype(datatype);
+    session.datatypes.dense_bytes(datatype)
 }
 
 /// Layout of a type that carries its facts as an attribute, or gets them now.

@@ -92,6 +92,14 @@ impl<'a> BlockingWait<'a> {
         self.expected = Some(expected);
     }
 
+    /// Spins for as long as that is worth it; whether it has `arrived` meanwhile. Where no rail or multicast has to make
+    /// progress in between.
+    #[inline]
+    pub fn spin(&mut self, arrived: impl Fn() -> bool) -> bool {
+        debug_assert!(self.map.rails.is_none(), "rails make no progress");
+        self.waiter.spin(arrived)
+    }
+
     /// One idle step after a failed poll; true now and then when it has taken long.
     ///
     /// # Errors

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::EngineError;
 use crate::choice::ZERO_COPY_BYTES_MIN;
-use crate::plan::{Lengths, Plan, PlanKey};
-use crate::run::{Run, Side, UserBuffers, Window, beside_cells};
+use crate::plan::{Lengths, Plan, PlanKey, ShortWays};
+use crate::run::{BlockList, Run, Side, UserBuffers, Window, beside_cells};
 use crate::scratch::{self, Scratch, Widths};
 use crate::sequence::{Allocation, ChannelRequest, LONG_PART};
 use crate::tag::tag;
@@ -38,31 +38,29 @@ pub(super) fn run(
     let Some(large) = &plan.large else {
         return in_pieces(map, state, plan, call, lengths);
     };
-    let longest = call.send.longest().max(call.recv.longest());
+    let (longest, wanted) = (call.longest(), lengths.channels);
     // A block that is too long for its receiver is no reason to leave others waiting.
     let (mut above, mut differs) = (0, None);
     if let Some(form) = plan.eager {
         above = form.longest();
-        if longest > 0 {
-            // SAFETY: the entry's caller vouches for its buffers.
-            differs = unsafe { eager::exchange::<true>(map, state, call, form)? };
-        } else {
-            eager::take_place(state, call, form.annexed::<true>(call.bytes));
+        let ways = *plan.ways.insert(ShortWays {
+            form,
+            channels: wanted,
+        });
+        if longest <= above {
+            return short(map, state, *call, ways);
         }
+        // SAFETY: the entry's caller vouches for its buffers.
+        differs = unsafe { eager::exchange::<_, _, true>(map, state, *call, form)? };
     }
-    let wanted = lengths.channels;
-    if longest <= above {
+    if longest == 0 {
         match map.topology.node_count() {
-            // Who waits for a free slot or channel does not need this rank for it.
-            1 => {
-                state.sequence.next(wanted);
-                state.sequence.later_ways();
-            }
+            1 => state.sequence.pass_over(wanted),
             _ => {
                 allocate(map, state, call, wanted)?;
             }
         }
-        return unless_differs(differs);
+        return Ok(());
     }
     if let Some(longest) = long_pair(map, call, above) {
         pair_in_pieces(map, state, plan, call, (longest, lengths))?;
@@ -96,6 +94,28 @@ pub(super) fn run(
         move_blocks(&plan.route, through_scratch(short, long), in_long_part)?;
     }
     move_blocks(large, Window::Above { capacity: long }, in_place)?;
+    unless_differs(differs)
+}
+
+/// Runs a call of which this rank has no block that is too long for eager slots, on one node. In line with the entry.
+#[inline(always)]
+pub(super) fn short<S: BlockList, R: BlockList>(
+    map: &Map,
+    state: &mut State,
+    call: Call<'_, S, R>,
+    ShortWays { form, channels }: ShortWays,
+) -> Result<(), EngineError> {
+    let differs = match call.longest() {
+        0 => {
+            let annexed = form.annexed::<true>(call.bytes);
+            eager::take_place(state, (call.collective, call.root, call.bytes), annexed);
+            None
+        }
+        // SAFETY: the entry's caller vouches for its buffers.
+        _ => unsafe { eager::exchange::<S, R, true>(map, state, call, form)? },
+    };
+    // Who waits for a free slot or channel does not need this rank for it.
+    state.sequence.pass_over(channels);
     unless_differs(differs)
 }
 

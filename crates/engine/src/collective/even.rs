@@ -2,7 +2,7 @@
 //! all-to-all. Nobody need wait for the root of a rooted one.
 
 use super::Call;
-use crate::run::Side;
+use crate::run::Even;
 use crate::{EngineError, Team};
 use ferrorail_base::Rank;
 use ferrorail_coll::Collective;
@@ -12,10 +12,11 @@ impl Team {
     ///
     /// # Errors
     /// After an error the team is unusable: peers may be anywhere.
+    #[inline(always)]
     pub fn barrier(&self) -> Result<(), EngineError> {
         // On one node what is exchanged is a block of no bytes.
-        let nothing = Side::even(std::ptr::null_mut(), 1, 0);
-        self.call(&Call::new(Collective::Barrier, nothing, nothing, 0))
+        let nothing = Even::new(std::ptr::null_mut(), 1, 0);
+        self.call(Call::new(Collective::Barrier, nothing, nothing, 0))
     }
 
     /// Brings the `bytes` bytes in `buffer` of `root` into `buffer` of every rank.
@@ -26,16 +27,16 @@ impl Team {
     /// # Safety
     /// `buffer` is readable (at the root) or writable (elsewhere) for `bytes` bytes, and nobody
     /// else touches it during the call. `root` is a rank of the team.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn bcast(
         &self,
         buffer: *mut u8,
         bytes: usize,
         root: Rank,
     ) -> Result<(), EngineError> {
-        let buffer = Side::even(buffer, 1, bytes);
-        let call = Call::new(Collective::Bcast, Side::NONE, buffer, bytes);
-        self.call_unless_empty(&Call { root, ..call })
+        let buffer = Even::new(buffer, 1, bytes);
+        let call = Call::new(Collective::Bcast, Even::NONE, buffer, bytes);
+        self.call_unless_empty(Call { root, ..call })
     }
 
     /// Gathers `bytes` bytes from `send` of every rank into `recv` of `root`, which holds `size()`
@@ -48,7 +49,7 @@ impl Team {
     /// # Safety
     /// The buffers are valid for these lengths, do not overlap, and nobody else touches them during
     /// the call. `root` is a rank of the team, and only it passes `None`.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn gather(
         &self,
         send: Option<*const u8>,
@@ -57,10 +58,10 @@ impl Team {
         root: Rank,
     ) -> Result<(), EngineError> {
         let own = recv.wrapping_add(root.index() * bytes).cast_const();
-        let send = Side::even(send.unwrap_or(own).cast_mut(), 1, bytes);
-        let recv = Side::even(recv, self.blocks_at(root), bytes);
+        let send = Even::new(send.unwrap_or(own).cast_mut(), 1, bytes);
+        let recv = Even::new(recv, self.blocks_at(root), bytes);
         let call = Call::new(Collective::Gather, send, recv, bytes);
-        self.call_unless_empty(&Call { root, ..call })
+        self.call_unless_empty(Call { root, ..call })
     }
 
     /// Scatters the `size()` blocks of `bytes` bytes in `send` of `root`, one to `recv` of each
@@ -72,7 +73,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Team::gather`].
-    #[inline]
+    #[inline(always)]
     pub unsafe fn scatter(
         &self,
         send: *const u8,
@@ -81,10 +82,10 @@ impl Team {
         root: Rank,
     ) -> Result<(), EngineError> {
         let own = send.wrapping_add(root.index() * bytes).cast_mut();
-        let send = Side::even(send.cast_mut(), self.blocks_at(root), bytes);
-        let recv = Side::even(recv.unwrap_or(own), 1, bytes);
+        let send = Even::new(send.cast_mut(), self.blocks_at(root), bytes);
+        let recv = Even::new(recv.unwrap_or(own), 1, bytes);
         let call = Call::new(Collective::Scatter, send, recv, bytes);
-        self.call_unless_empty(&Call { root, ..call })
+        self.call_unless_empty(Call { root, ..call })
     }
 
     /// Every rank contributes a block and gets all by rank: gathers `bytes` bytes from `send` of every rank into `recv`,
@@ -96,7 +97,7 @@ impl Team {
     /// # Safety
     /// `send` is readable for `bytes` bytes, `recv` writable for `size() * bytes` bytes, they do not
     /// overlap, and nobody else touches either during the call.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn allgather(
         &self,
         send: Option<*const u8>,
@@ -104,9 +105,9 @@ impl Team {
         bytes: usize,
     ) -> Result<(), EngineError> {
         let own = recv.wrapping_add(self.map.rank.index() * bytes);
-        let send = Side::even(send.unwrap_or(own).cast_mut(), 1, bytes);
-        let recv = Side::even(recv, self.size(), bytes);
-        self.call_unless_empty(&Call::new(Collective::Allgather, send, recv, bytes))
+        let send = Even::new(send.unwrap_or(own).cast_mut(), 1, bytes);
+        let recv = Even::new(recv, self.size(), bytes);
+        self.call_unless_empty(Call::new(Collective::Allgather, send, recv, bytes))
     }
 
     /// Every rank has a block for every rank: brings block `j` of `send` of rank `i` into block `i` of `recv` of rank
@@ -118,20 +119,20 @@ impl Team {
     /// # Safety
     /// `send` is readable and `recv` writable for `size() * bytes` bytes, they do not overlap, and
     /// nobody else touches either during the call.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn alltoall(
         &self,
         send: *const u8,
         recv: *mut u8,
         bytes: usize,
     ) -> Result<(), EngineError> {
-        let send = Side::even(send.cast_mut(), self.size(), bytes);
-        let recv = Side::even(recv, self.size(), bytes);
-        self.call_unless_empty(&Call::new(Collective::Alltoall, send, recv, bytes))
+        let send = Even::new(send.cast_mut(), self.size(), bytes);
+        let recv = Even::new(recv, self.size(), bytes);
+        self.call_unless_empty(Call::new(Collective::Alltoall, send, recv, bytes))
     }
 
     /// Blocks that this rank has if the root has one for, or from, each.
-    #[inline]
+    #[inline(always)]
     fn blocks_at(&self, root: Rank) -> u32 {
         match self.map.rank == root {
             true => self.size(),
@@ -139,8 +140,8 @@ impl Team {
         }
     }
 
-    #[inline]
-    fn call_unless_empty(&self, call: &Call<'_>) -> Result<(), EngineError> {
+    #[inline(always)]
+    fn call_unless_empty(&self, call: Call<'_, Even, Even>) -> Result<(), EngineError> {
         match call.bytes {
             0 => self.empty(call.collective, call.root),
             _ => self.call(call),

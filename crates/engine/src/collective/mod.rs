@@ -5,6 +5,7 @@
 //! which no rank knows all lengths have a way of their own in `by_length`.
 
 mod by_length;
+mod call;
 pub(crate) mod eager;
 mod even;
 mod reduction;
@@ -15,10 +16,9 @@ use crate::blocking_wait::disagreement::{Expected, Messages};
 use crate::blocking_wait::{Blocked, BlockingWait, status};
 use crate::choice;
 use crate::multicast;
-use crate::plan::{Plan, PlanKey};
+use crate::plan::{Plan, PlanKey, Short};
 use crate::quiescence;
-use crate::reducer::Reducer;
-use crate::run::{Run, Side, UserBuffers, Window};
+use crate::run::{BlockList, Run, Side, UserBuffers, Window};
 use crate::sequence::{Allocation, ChannelRequest};
 use crate::tag::tag;
 use crate::team::connect::connect_all;
@@ -26,6 +26,7 @@ use crate::team::connected::Peers;
 use crate::team::map::Map;
 use crate::team::state::State;
 use crate::{EngineError, Team};
+use call::Call;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::{Collective, Protocol};
@@ -35,58 +36,50 @@ use room::{Load, known_room, piece_in};
 /// The collectives that teams run.
 pub const OFFERED: &[Collective] = Collective::ALL;
 
-/// One call of a collective.
-#[derive(Clone, Copy)]
-struct Call<'a> {
-    collective: Collective,
-    root: Rank,
-    /// The contribution; only read where this rank contributes.
-    send: Side<'a>,
-    /// The result; only written where this rank receives.
-    recv: Side<'a>,
-    /// Length of the longest block, as far as all ranks know it; 0 where they do not.
-    bytes: usize,
-    /// Of a reduction, what it does.
-    reducer: Option<Reducer<'a>>,
-}
-
-impl<'a> Call<'a> {
-    /// One that neither has a root nor reduces.
-    #[inline]
-    const fn new(collective: Collective, send: Side<'a>, recv: Side<'a>, bytes: usize) -> Self {
-        Self {
-            collective,
-            root: Rank(0),
-            send,
-            recv,
-            bytes,
-            reducer: None,
-        }
-    }
-}
-
 impl Team {
-    /// Runs `call` to its end.
+    /// Runs `call` to its end. In line with the entry, which knows the collective, as far as short calls on one node go:
+    /// nothing of these is written to memory but what is sent.
     ///
     /// # Errors
     /// After an error the team is unusable, but for [`EngineError::Truncated`]: peers may be anywhere.
-    fn call(&self, call: &Call<'_>) -> Result<(), EngineError> {
+    #[inline(always)]
+    fn call<'a, S, R>(&self, call: Call<'a, S, R>) -> Result<(), EngineError>
+    where
+        S: BlockList + Into<Side<'a>>,
+        R: BlockList + Into<Side<'a>>,
+    {
         let mut state = self.enter()?;
         let state = &mut *state;
-        let in_rank_order = call.reducer.is_some_and(|reducer| !reducer.commutes);
-        let key = PlanKey::new(call.collective, call.root, call.bytes).in_rank_order(in_rank_order);
-        let mut plan = state.plans.take(&self.map, key);
+        let outcome = match state.plans.short(&call.key(), call.longest()) {
+            Some(Short::Whole(form)) => {
+                // SAFETY: the entry's caller vouches for its buffers.
+                unsafe { eager::run(&self.map, state, call, form) }
+            }
+            Some(Short::ByLength(ways)) => by_length::short(&self.map, state, call, ways),
+            None => self.planned(state, &call.general()),
+        };
+        match outcome {
+            Ok(()) => {
+                finish(&self.map, state);
+                Ok(())
+            }
+            Err(error) => Err(self.failed(state, error)),
+        }
+    }
+
+    /// Runs `call` by its plan.
+    #[inline(never)]
+    fn planned(&self, state: &mut State, call: &Call<'_>) -> Result<(), EngineError> {
+        let mut plan = state.plans.take(&self.map, call.key());
         let outcome = if self.map.topology.size() == 1 {
             // SAFETY: the entry's caller vouches for its buffers; one block each.
             unsafe { copy_own(call, self.map.rank, 0) };
             Ok(())
         } else if choice::by_length(call.collective) {
             by_length::run(&self.map, state, &mut plan, call)
-        } else if let Some(form) = plan.eager
-            && call.bytes <= form.longest()
-        {
+        } else if let Some(form) = plan.eager_for(call.bytes) {
             // SAFETY: the entry's caller vouches for its buffers.
-            unsafe { eager::run(&self.map, state, call, form) }
+            unsafe { eager::run(&self.map, state, *call, form) }
         } else {
             scheduled(&self.map, state, &mut plan, call)
         };
@@ -101,13 +94,7 @@ impl Team {
             }
             _ => state.plans.put_back(plan, call.bytes),
         }
-        match outcome {
-            Ok(()) => {
-                finish(&self.map, state);
-                Ok(())
-            }
-            Err(error) => Err(self.failed(state, error)),
-        }
+        outcome
     }
 
     /// After most errors peers may be anywhere.
@@ -125,6 +112,7 @@ impl Team {
     }
 
     /// A call that moves nothing. Its number is shown to ranks that think otherwise.
+    #[inline(never)]
     fn empty(&self, collective: Collective, root: Rank) -> Result<(), EngineError> {
         let mut state = self.enter()?;
         let key = PlanKey::new(collective, root, 0);
@@ -194,7 +182,7 @@ fn scheduled(
             parts: plan.parts,
             pairs,
             past_caches,
-            reducer: call.reducer,
+            reducer: call.reducer.copied(),
         };
         plan.runs += 1;
         Run::new(map, &plan.route, user, allocation).complete(state, call.collective.name())?;
@@ -239,7 +227,7 @@ const RING_INTERVAL: u64 = 4;
 
 /// Says on the node that this rank has finished the last operation. After each, also of those that
 /// make one call together: a rank may be a ring ahead within one.
-#[inline]
+#[inline(always)]
 fn finish(map: &Map, state: &State) {
     if map.topology.size() == 1 {
         return;

@@ -3,7 +3,7 @@
 
 use super::Call;
 use crate::reducer::Reducer;
-use crate::run::{Block, Side};
+use crate::run::{Block, BlockList, Even, Side, Table};
 use crate::{EngineError, Team};
 use ferrorail_base::Rank;
 use ferrorail_coll::Collective;
@@ -20,7 +20,7 @@ impl Team {
     /// # Safety
     /// `send` is readable and `recv` writable for the vector, they do not overlap, and nobody else
     /// touches either during the call. All ranks pass the same operation and number of elements.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn allreduce(
         &self,
         send: Option<*const u8>,
@@ -28,7 +28,7 @@ impl Team {
         elements: usize,
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
-        self.reduction(&vectors(
+        self.reduction(vectors(
             Collective::Allreduce,
             send,
             recv,
@@ -44,7 +44,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Team::allreduce`]; `root` is a rank of the team, and only it passes `None`.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn reduce(
         &self,
         send: Option<*const u8>,
@@ -54,8 +54,8 @@ impl Team {
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
         let call = vectors(Collective::Reduce, send, recv, elements, reducer);
-        let recv = Side::even(recv, u32::from(self.rank() == root), call.bytes);
-        self.reduction(&Call { root, recv, ..call })
+        let recv = Even::new(recv, u32::from(self.rank() == root), call.bytes);
+        self.reduction(Call { root, recv, ..call })
     }
 
     /// Reduces vectors of a block of `elements` elements per rank; each rank receives its block of
@@ -68,6 +68,7 @@ impl Team {
     /// # Safety
     /// As [`Team::allreduce`], with a vector of `size()` blocks in `send`, or in `recv` if that is
     /// `None`.
+    #[inline(always)]
     pub unsafe fn reduce_scatter_block(
         &self,
         send: Option<*const u8>,
@@ -82,8 +83,8 @@ impl Team {
             elements,
             reducer,
         );
-        let send = Side::even(call.send.base, self.size(), call.bytes);
-        self.reduction(&Call { send, ..call })
+        let send = Even::new(call.send.base, self.size(), call.bytes);
+        self.reduction(Call { send, ..call })
     }
 
     /// As [`Team::reduce_scatter_block`], with a block of `blocks` for each rank, which lie from
@@ -95,6 +96,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Team::reduce_scatter_block`].
+    #[inline(always)]
     pub unsafe fn reduce_scatter(
         &self,
         send: Option<*const u8>,
@@ -102,11 +104,14 @@ impl Team {
         blocks: &[Block],
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
-        let send = Side::table(send.unwrap_or(recv).cast_mut(), blocks);
-        let recv = Side::even(recv, 1, blocks[self.rank().index()].bytes);
+        let send = Table {
+            base: send.unwrap_or(recv).cast_mut(),
+            blocks,
+        };
+        let recv = Even::new(recv, 1, blocks[self.rank().index()].bytes);
         let call = Call::new(Collective::ReduceScatter, send, recv, send.longest());
-        self.reduction(&Call {
-            reducer: Some(*reducer),
+        self.reduction(Call {
+            reducer: Some(reducer),
             ..call
         })
     }
@@ -118,6 +123,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Team::allreduce`].
+    #[inline(always)]
     pub unsafe fn scan(
         &self,
         send: Option<*const u8>,
@@ -125,7 +131,7 @@ impl Team {
         elements: usize,
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
-        self.reduction(&vectors(Collective::Scan, send, recv, elements, reducer))
+        self.reduction(vectors(Collective::Scan, send, recv, elements, reducer))
     }
 
     /// Reduces the vectors of the ranks before this one into `recv`; that of rank 0 is not written.
@@ -135,6 +141,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Team::allreduce`].
+    #[inline(always)]
     pub unsafe fn exscan(
         &self,
         send: Option<*const u8>,
@@ -143,12 +150,16 @@ impl Team {
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
         let call = vectors(Collective::Exscan, send, recv, elements, reducer);
-        let recv = Side::even(recv, u32::from(self.rank().0 > 0), call.bytes);
-        self.reduction(&Call { recv, ..call })
+        let recv = Even::new(recv, u32::from(self.rank().0 > 0), call.bytes);
+        self.reduction(Call { recv, ..call })
     }
 
-    #[inline]
-    fn reduction(&self, call: &Call<'_>) -> Result<(), EngineError> {
+    #[inline(always)]
+    fn reduction<'a, S, R>(&self, call: Call<'a, S, R>) -> Result<(), EngineError>
+    where
+        S: BlockList + Into<Side<'a>>,
+        R: BlockList + Into<Side<'a>>,
+    {
         match call.bytes {
             0 => Ok(()),
             _ => self.call(call),
@@ -157,18 +168,18 @@ impl Team {
 }
 
 /// A reduction of whole vectors, whose result every rank receives.
-#[inline]
+#[inline(always)]
 fn vectors<'a>(
     collective: Collective,
     send: Option<*const u8>,
     recv: *mut u8,
     elements: usize,
-    reducer: &Reducer<'a>,
-) -> Call<'a> {
+    reducer: &'a Reducer<'a>,
+) -> Call<'a, Even, Even> {
     let bytes = elements * reducer.element_bytes;
-    let send = Side::even(send.unwrap_or(recv).cast_mut(), 1, bytes);
+    let send = Even::new(send.unwrap_or(recv).cast_mut(), 1, bytes);
     Call {
-        reducer: Some(*reducer),
-        ..Call::new(collective, send, Side::even(recv, 1, bytes), bytes)
+        reducer: Some(reducer),
+        ..Call::new(collective, send, Even::new(recv, 1, bytes), bytes)
     }
 }

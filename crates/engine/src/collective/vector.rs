@@ -3,7 +3,7 @@
 //! A list of [`Block`]s says where each block lies, and has one entry per rank.
 
 use super::Call;
-use crate::run::{Block, Side};
+use crate::run::{Block, BlockList, Even, Table};
 use crate::{EngineError, Team};
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
@@ -20,20 +20,20 @@ impl Team {
     /// # Safety
     /// The blocks are readable and writable, do not overlap, and nobody else touches them during
     /// the call.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn allgatherv(
         &self,
         send: Option<*const u8>,
         recv: *mut u8,
         blocks: &[Block],
     ) -> Result<(), EngineError> {
-        let recv = Side::table(recv, blocks);
+        let recv = Table { base: recv, blocks };
         let own = recv.block(self.rank().0);
         let send = send.map_or(own.as_ptr(), <*const u8>::cast_mut);
-        let send = Side::even(send, 1, own.bytes);
+        let send = Even::new(send, 1, own.bytes);
         match recv.longest() {
             0 => Ok(()),
-            bytes => self.call(&Call::new(Collective::Allgatherv, send, recv, bytes)),
+            bytes => self.call(Call::new(Collective::Allgatherv, send, recv, bytes)),
         }
     }
 
@@ -46,7 +46,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Team::allgatherv`]; only the root passes `None`, and `blocks` of its length.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn gatherv(
         &self,
         send: Option<*const u8>,
@@ -58,7 +58,7 @@ impl Team {
         let recv = self.table_at(root, recv, blocks);
         let send = one_block(send.map(<*const u8>::cast_mut), bytes, recv, root);
         let call = Call::new(Collective::Gatherv, send, recv, 0);
-        self.call(&Call { root, ..call })
+        self.call(Call { root, ..call })
     }
 
     /// Scatters `blocks` of `send` of `root`, one to the `bytes` bytes at `recv` of each rank;
@@ -69,7 +69,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Team::gatherv`].
-    #[inline]
+    #[inline(always)]
     pub unsafe fn scatterv(
         &self,
         send: *const u8,
@@ -81,7 +81,7 @@ impl Team {
         let send = self.table_at(root, send.cast_mut(), blocks);
         let recv = one_block(recv, bytes, send, root);
         let call = Call::new(Collective::Scatterv, send, recv, 0);
-        self.call(&Call { root, ..call })
+        self.call(Call { root, ..call })
     }
 
     /// Brings block `j` of `send` of rank `i` into block `i` of `recv` of rank `j`.
@@ -91,7 +91,7 @@ impl Team {
     ///
     /// # Safety
     /// As [`Team::allgatherv`].
-    #[inline]
+    #[inline(always)]
     pub unsafe fn alltoallv(
         &self,
         send: *const u8,
@@ -99,25 +99,29 @@ impl Team {
         recv: *mut u8,
         recv_blocks: &[Block],
     ) -> Result<(), EngineError> {
-        let send = Side::table(send.cast_mut(), send_blocks);
-        let recv = Side::table(recv, recv_blocks);
-        self.call(&Call::new(Collective::Alltoallv, send, recv, 0))
+        let send = Table {
+            base: send.cast_mut(),
+            blocks: send_blocks,
+        };
+        let recv = Table {
+            base: recv,
+            blocks: recv_blocks,
+        };
+        self.call(Call::new(Collective::Alltoallv, send, recv, 0))
     }
 
     /// The blocks of the root of a rooted call; other ranks have none.
-    #[inline]
-    fn table_at<'a>(&self, root: Rank, base: *mut u8, blocks: &'a [Block]) -> Side<'a> {
-        match self.rank() == root {
-            true => Side::table(base, blocks),
-            false => Side::NONE,
-        }
+    #[inline(always)]
+    fn table_at<'a>(&self, root: Rank, base: *mut u8, blocks: &'a [Block]) -> Table<'a> {
+        let blocks = if self.rank() == root { blocks } else { &[] };
+        Table { base, blocks }
     }
 }
 
 /// The block that a rank has for, or from, the root: the one `given`, or that in the root's own `table`.
-#[inline]
-fn one_block<'a>(given: Option<*mut u8>, bytes: usize, table: Side<'_>, root: Rank) -> Side<'a> {
+#[inline(always)]
+fn one_block(given: Option<*mut u8>, bytes: usize, table: Table<'_>, root: Rank) -> Even {
     let given = given.map(|address| MemoryRange::new(address, bytes));
     let block = given.unwrap_or_else(|| table.block(root.0));
-    Side::even(block.as_ptr(), 1, block.bytes)
+    Even::new(block.as_ptr(), 1, block.bytes)
 }

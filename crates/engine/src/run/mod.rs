@@ -20,7 +20,7 @@ mod user;
 pub(crate) use ready_to_receive::{beside_cells, reserved_bytes};
 pub(crate) use span::block_bytes;
 pub use user::Block;
-pub(crate) use user::{Side, UserBuffers, Window};
+pub(crate) use user::{BlockList, Even, Side, Table, UserBuffers, Window};
 
 use crate::EngineError;
 use crate::blocking_wait::Blocked;

@@ -21,6 +21,100 @@ pub(crate) enum Blocks<'a> {
     Table(&'a [Block]),
 }
 
+/// Blocks of one of the caller's buffers, as an exchange sees them that is compiled for each kind of them.
+pub(crate) trait BlockList: Copy {
+    /// Number of blocks.
+    fn count(&self) -> u32;
+
+    /// Where block `index` lies.
+    fn block(&self, index: u32) -> MemoryRange;
+
+    /// Bytes of the longest block.
+    fn longest(&self) -> usize;
+
+    /// The block that this rank and `peer` have in common, where each pair has one: of a single
+    /// block, that.
+    #[inline(always)]
+    fn block_of(&self, peer: u32) -> MemoryRange {
+        self.block(if self.count() == 1 { 0 } else { peer })
+    }
+}
+
+/// So many blocks of one length, one after another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Even {
+    pub base: *mut u8,
+    pub count: u32,
+    pub bytes: usize,
+}
+
+impl Even {
+    /// Of a rank that sends, or receives, nothing.
+    pub const NONE: Self = Self::new(core::ptr::null_mut(), 0, 0);
+
+    /// `count` blocks of `bytes` bytes.
+    #[inline(always)]
+    pub const fn new(base: *mut u8, count: u32, bytes: usize) -> Self {
+        Self { base, count, bytes }
+    }
+}
+
+impl BlockList for Even {
+    #[inline(always)]
+    fn count(&self) -> u32 {
+        self.count
+    }
+
+    #[inline(always)]
+    fn block(&self, index: u32) -> MemoryRange {
+        let offset = index as usize * self.bytes;
+        MemoryRange::new(self.base.wrapping_add(offset), self.bytes)
+    }
+
+    #[inline(always)]
+    fn longest(&self) -> usize {
+        if self.count == 0 { 0 } else { self.bytes }
+    }
+}
+
+impl From<Even> for Side<'_> {
+    fn from(even: Even) -> Self {
+        Self::even(even.base, even.count, even.bytes)
+    }
+}
+
+/// Blocks as listed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table<'a> {
+    pub base: *mut u8,
+    pub blocks: &'a [Block],
+}
+
+impl BlockList for Table<'_> {
+    #[inline(always)]
+    fn count(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    #[inline(always)]
+    fn block(&self, index: u32) -> MemoryRange {
+        let Block { offset, bytes } = self.blocks[index as usize];
+        MemoryRange::new(self.base.wrapping_offset(offset), bytes)
+    }
+
+    #[inline(always)]
+    fn longest(&self) -> usize {
+        let lengths = self.blocks.iter().map(|block| block.bytes);
+        lengths.max().unwrap_or(0)
+    }
+}
+
+impl<'a> From<Table<'a>> for Side<'a> {
+    fn from(table: Table<'a>) -> Self {
+        Self::table(table.base, table.blocks)
+    }
+}
+
 /// One of the caller's buffers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Side<'a> {
@@ -31,9 +125,6 @@ pub(crate) struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// Of a rank that sends, or receives, nothing.
-    pub const NONE: Self = Self::even(core::ptr::null_mut(), 0, 0);
-
     /// `count` blocks of `bytes` bytes.
     pub const fn even(base: *mut u8, count: u32, bytes: usize) -> Self {
         Self {
@@ -111,6 +202,23 @@ impl<'a> Side<'a> {
             Blocks::Even { count, bytes } => MemoryRange::new(self.base, count as usize * bytes),
             Blocks::Table(_) => unreachable!("tables are registered by block"),
         }
+    }
+}
+
+impl BlockList for Side<'_> {
+    #[inline]
+    fn count(&self) -> u32 {
+        Side::count(self)
+    }
+
+    #[inline]
+    fn block(&self, index: u32) -> MemoryRange {
+        Side::block(self, index)
+    }
+
+    #[inline]
+    fn longest(&self) -> usize {
+        Side::longest(self)
     }
 }
 

@@ -127,7 +127,7 @@ impl Annexes {
     }
 
     /// Where in it the next part of `bytes` bytes begins.
-    #[inline]
+    #[inline(always)]
     fn begin(&self, bytes: usize) -> usize {
         match self.next + bytes > GRANULES << self.shift {
             true => 0,
@@ -136,14 +136,14 @@ impl Annexes {
     }
 
     /// Granules from its begin to byte `end`.
-    #[inline]
+    #[inline(always)]
     fn granules_to(&self, end: usize) -> usize {
         (end + (1 << self.shift) - 1) >> self.shift
     }
 
     /// The operation that used last what the next part of `bytes` bytes takes: of the granules that it enters the last
     /// one was used last. One in which it begins behind another has been entered before.
-    #[inline]
+    #[inline(always)]
     pub fn blocker(&self, bytes: usize) -> u64 {
         let start = self.begin(bytes);
         let end = self.granules_to(start + bytes);
@@ -154,7 +154,7 @@ impl Annexes {
     }
 
     /// Where in the rank's rotating scratch operation `op` has its part, of `bytes` bytes, whole lines.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, op: u64, bytes: usize) -> usize {
         self.overtaken = self.blocker(bytes);
         let start = self.begin(bytes);

@@ -19,13 +19,9 @@ pub(crate) struct Starts {
 }
 
 impl Starts {
-    /// As [`NodeLayout::eager_slot`].
-    #[inline]
-    #[track_caller]
-    pub(crate) fn eager_slot(&self, layout: &NodeLayout, r: NodeRank, index: u32) -> usize {
-        layout.check_rank(r);
-        assert!(index < layout.eager_slots, "eager slot {index}");
-        self.eager_slots + (layout.eager_slots as usize * r.index() + index as usize) * SLOT
+    /// The eager slots of the first rank, before those of the others.
+    pub(crate) fn eager_slots(&self) -> usize {
+        self.eager_slots
     }
 
     /// As [`NodeLayout::arrival`].

@@ -6,6 +6,7 @@
 
 mod descriptors;
 mod error;
+pub(crate) mod found;
 mod handle;
 mod memfd;
 pub(crate) mod placement;

@@ -116,6 +116,18 @@ impl Waiter {
         }
     }
 
+    /// The first rung alone, without a look at the clock or the host in between: whether it has `arrived` before the end of
+    /// that.
+    #[inline]
+    pub fn spin(&mut self, arrived: impl Fn() -> bool) -> bool {
+        let spins = self.spins_left.min(SPINS);
+        self.spins_left -= spins;
+        (0..spins).any(|_| {
+            spin_loop();
+            arrived()
+        })
+    }
+
     /// As [`Waiter::idle`] without a doorbell, where the caller has its own way to nap. It is told for how long,
     /// and may nap for longer if what is awaited ends that. Naps begin after `yields`.
     #[inline]

@@ -17,13 +17,42 @@ pub(super) enum Ranks {
     Root,
 }
 
-/// Who says what to whom.
+/// Who says what to whom: known where the collective is, so that its entry has no branches for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub publishers: Ranks,
+    pub readers: Ranks,
+    /// Whether what is published has a block for each reader but the publisher.
+    pub block_per_reader: bool,
+}
+
+impl Shape {
+    /// Of `collective`.
+    #[inline(always)]
+    pub const fn of(collective: Collective) -> Self {
+        use Ranks::{All, Root};
+        let (publishers, readers, block_per_reader) = match collective {
+            Collective::Allgather | Collective::Allgatherv | Collective::Barrier => {
+                (All, All, false)
+            }
+            Collective::Allreduce | Collective::Scan | Collective::Exscan => (All, All, false),
+            Collective::Alltoall | Collective::Alltoallv => (All, All, true),
+            Collective::ReduceScatterBlock | Collective::ReduceScatter => (All, All, true),
+            Collective::Gather | Collective::Gatherv | Collective::Reduce => (All, Root, false),
+            Collective::Bcast => (Root, All, false),
+            Collective::Scatter | Collective::Scatterv => (Root, All, true),
+        };
+        Self {
+            publishers,
+            readers,
+            block_per_reader,
+        }
+    }
+}
+
+/// How long the blocks of a collective may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
-    pub(super) publishers: Ranks,
-    pub(super) readers: Ranks,
-    /// Whether what is published has a block for each reader but the publisher.
-    pub(super) block_per_reader: bool,
     /// Whether each block has its length before it in the slot, of forms in which that is known to its two ends alone. That
     /// of a rank's only block is part of the flag's value.
     pub(super) has_lengths: bool,
@@ -48,17 +77,7 @@ const REDUCED_BLOCK: usize = 568;
 /// The eager form of `collective` in a team of `size` ranks whose annexes have up to `annex_bytes` bytes. None where a slot
 /// has no room for a word of each block with its length: of hundreds of ranks.
 pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Option<Form> {
-    use Ranks::{All, Root};
-    let (publishers, readers, block_per_reader) = match collective {
-        Collective::Allgather | Collective::Allgatherv | Collective::Barrier => (All, All, false),
-        Collective::Allreduce | Collective::Scan | Collective::Exscan => (All, All, false),
-        Collective::Alltoall | Collective::Alltoallv => (All, All, true),
-        Collective::ReduceScatterBlock | Collective::ReduceScatter => (All, All, true),
-        Collective::Gather | Collective::Gatherv | Collective::Reduce => (All, Root, false),
-        Collective::Bcast => (Root, All, false),
-        Collective::Scatter | Collective::Scatterv => (Root, All, true),
-    };
-    let blocks = match block_per_reader {
+    let blocks = match Shape::of(collective).block_per_reader {
         true => size.saturating_sub(1).max(1) as usize,
         false => 1,
     };
@@ -90,9 +109,6 @@ pub(crate) fn form(collective: Collective, size: u32, annex_bytes: usize) -> Opt
         false => room.min(most),
     };
     Some(Form {
-        publishers,
-        readers,
-        block_per_reader,
         has_lengths,
         inlined,
         longest: of_annex.min(most).max(inlined),
@@ -156,7 +172,8 @@ mod tests {
                     assert!(by_length && size > 128, "{collective:?} of {size}");
                     continue;
                 };
-                let blocks = if form.block_per_reader { size - 1 } else { 1 } as usize;
+                let per_reader = Shape::of(collective).block_per_reader;
+                let blocks = if per_reader { size - 1 } else { 1 } as usize;
                 for bytes in [0, 1, form.inlined, form.inlined + 1, form.longest()] {
                     let (spacing, annexed) = match by_length {
                         true => (form.spacing::<true>(bytes), form.annexed::<true>(bytes)),

@@ -7,12 +7,12 @@
 
 pub(crate) mod form;
 mod reduction;
+mod wait;
 
 use super::Call;
 use crate::EngineError;
-use crate::blocking_wait::disagreement::{Expected, Messages};
-use crate::blocking_wait::{Blocked, BlockingWait};
-use crate::tag::{contradicts, tag, with_annex, with_length};
+use crate::run::BlockList;
+use crate::tag::{tag, with_annex, with_length};
 use crate::team::map::Map;
 use crate::team::state::State;
 use ferrorail_base::memory::MemoryRange;
@@ -21,7 +21,8 @@ use ferrorail_coll::{Collective, place};
 use ferrorail_shm::{
     EAGER_SLOTS, EagerSlot, NodeSegment, ScratchKind, copy_into_shared, copy_out_of_shared,
 };
-use form::{Form, LENGTH, Ranks, Spacing};
+use form::{Form, LENGTH, Ranks, Shape, Spacing};
+use wait::{Awaited, passes_on, wait};
 
 /// How many operations ahead of a slot's use its lines are asked for.
 const SLOTS_AHEAD: u32 = 2;
@@ -30,15 +31,15 @@ const SLOTS_AHEAD: u32 = 2;
 ///
 /// # Safety
 /// The buffers are the entry's, whose caller vouches for them.
-#[inline]
-pub(super) unsafe fn run(
+#[inline(always)]
+pub(super) unsafe fn run<S: BlockList, R: BlockList>(
     map: &Map,
     state: &mut State,
-    call: &Call<'_>,
+    call: Call<'_, S, R>,
     form: Form,
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's contract.
-    unsafe { exchange::<false>(map, state, call, form)? };
+    unsafe { exchange::<S, R, false>(map, state, call, form)? };
     if call.collective.synchronising() {
         state.sequence.synchronised();
     }
@@ -50,37 +51,35 @@ pub(super) unsafe fn run(
 ///
 /// # Safety
 /// As [`run`].
-#[inline]
-pub(super) unsafe fn exchange<const BY_LENGTH: bool>(
+#[inline(always)]
+pub(super) unsafe fn exchange<S: BlockList, R: BlockList, const BY_LENGTH: bool>(
     map: &Map,
     state: &mut State,
-    call: &Call<'_>,
+    call: Call<'_, S, R>,
     form: Form,
 ) -> Result<Option<Rank>, EngineError> {
     let annexed = form.annexed::<BY_LENGTH>(call.bytes);
     if state.sequence.is_full_eager(annexed) {
         super::wait_for_channel(map, state, state.sequence.needed_eager(annexed))?;
     }
-    let Place { op, slot, annex } = take_place(state, call, annexed);
-    let mut exchange = Exchange::<BY_LENGTH> {
+    let place = take_place(state, (call.collective, call.root, call.bytes), annexed);
+    let mut exchange = Exchange::<S, R, BY_LENGTH> {
         map,
         call,
         form,
         spacing: form.spacing::<BY_LENGTH>(call.bytes),
-        op,
-        slot,
-        annex,
+        place,
         differs: None,
-        blocking_wait: None,
     };
+    let shape = Shape::of(call.collective);
     let includes = |ranks| ranks == Ranks::All || map.rank == call.root;
     // SAFETY: the caller's contract.
     unsafe {
-        if includes(form.publishers) && !exchange.passes_on() {
+        if includes(shape.publishers) && !passes_on(call.collective) {
             exchange.publish();
         }
-        match &call.reducer {
-            _ if !includes(form.readers) => {}
+        match call.reducer {
+            _ if !includes(shape.readers) => {}
             None => exchange.collect()?,
             Some(reducer) => exchange.combine(reducer)?,
         }
@@ -89,6 +88,7 @@ pub(super) unsafe fn exchange<const BY_LENGTH: bool>(
 }
 
 /// What an operation has.
+#[derive(Clone, Copy)]
 pub(super) struct Place {
     /// Its tag.
     op: u64,
@@ -98,16 +98,20 @@ pub(super) struct Place {
     annex: usize,
 }
 
-/// The next operation, a `call` that takes `annexed` bytes of the annexes. All ranks take it, also those that have nothing
-/// to say and nothing to hear.
+/// The next operation, of a call of this collective, root and length that takes `annexed` bytes of the annexes. All ranks
+/// take it, also those that have nothing to say and nothing to hear.
 #[inline(always)]
-pub(super) fn take_place(state: &mut State, call: &Call<'_>, annexed: usize) -> Place {
+pub(super) fn take_place(
+    state: &mut State,
+    (collective, root, bytes): (Collective, Rank, usize),
+    annexed: usize,
+) -> Place {
     let (op, slot) = state.sequence.next_eager();
     let annex = match annexed {
         0 => 0,
         bytes => state.sequence.take_annex(bytes),
     };
-    let tag = tag(op, call.collective, call.root, call.bytes);
+    let tag = tag(op, collective, root, bytes);
     Place {
         op: with_annex(tag, annexed > 0),
         slot,
@@ -115,64 +119,68 @@ pub(super) fn take_place(state: &mut State, call: &Call<'_>, annexed: usize) -> 
     }
 }
 
-struct Exchange<'a, const BY_LENGTH: bool> {
+struct Exchange<'a, S, R, const BY_LENGTH: bool> {
     map: &'a Map,
-    call: &'a Call<'a>,
+    call: Call<'a, S, R>,
     form: Form,
     spacing: Spacing,
-    /// As in [`Place`].
-    op: u64,
-    slot: u32,
-    annex: usize,
+    place: Place,
     /// A rank that has a block of another length for this one than that expects.
     differs: Option<Rank>,
-    blocking_wait: Option<BlockingWait<'a>>,
 }
 
-impl<'a, const BY_LENGTH: bool> Exchange<'a, BY_LENGTH> {
-    #[inline]
+impl<'a, S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'a, S, R, BY_LENGTH> {
+    #[inline(always)]
+    fn shape(&self) -> Shape {
+        Shape::of(self.call.collective)
+    }
+
+    #[inline(always)]
     fn segment(&self) -> &NodeSegment {
         self.map.segment()
     }
 
-    /// Whether each rank publishes what it has made of what the one before has published.
-    #[inline]
-    fn passes_on(&self) -> bool {
-        matches!(self.call.collective, Collective::Scan | Collective::Exscan)
-    }
-
-    #[inline]
+    #[inline(always)]
     fn takes_part(&self, block: MemoryRange) -> bool {
         !BY_LENGTH || (1..=self.form.longest()).contains(&block.bytes)
     }
 
     /// Whether somebody reads block `index` of what this rank publishes: it has its own block for itself
     /// at hand. That it has come is announced all the same, to those whose arguments differ.
-    #[inline]
+    #[inline(always)]
     fn is_read(&self, index: u32) -> bool {
-        match self.form.block_per_reader {
+        match self.shape().block_per_reader {
             true => index != self.map.rank.0,
-            false => self.form.readers == Ranks::All || self.map.rank != self.call.root,
+            false => self.shape().readers == Ranks::All || self.map.rank != self.call.root,
         }
     }
 
     /// # Safety
     /// The contribution is readable.
-    #[inline]
+    #[inline(always)]
     unsafe fn publish(&mut self) {
-        let side = match self.call.collective {
-            Collective::Bcast => &self.call.recv,
-            _ => &self.call.send,
-        };
+        // SAFETY: the caller's contract.
+        unsafe {
+            match self.call.collective {
+                Collective::Bcast => self.publish_blocks(self.call.recv),
+                _ => self.publish_blocks(self.call.send),
+            }
+        }
+    }
+
+    /// # Safety
+    /// The blocks are readable.
+    #[inline(always)]
+    unsafe fn publish_blocks(&self, blocks: impl BlockList) {
         let slots = self.segment().eager_slots(self.map.node_rank);
-        let (mut any, mut end, mut value) = (false, 0, self.op);
-        for index in 0..side.count() {
-            let block = side.block(index);
+        let (mut any, mut end, mut value) = (false, 0, self.place.op);
+        for index in 0..blocks.count() {
+            let block = blocks.block(index);
             any |= self.takes_part(block);
             if self.is_read(index) {
                 value = self.value(block);
                 // SAFETY: the caller vouches for the block.
-                end = unsafe { self.write(&slots[self.slot as usize], index, block) };
+                end = unsafe { self.write(&slots[self.place.slot as usize], index, block) };
             }
         }
         if any {
@@ -181,11 +189,11 @@ impl<'a, const BY_LENGTH: bool> Exchange<'a, BY_LENGTH> {
     }
 
     /// What the flag holds of which `block` is the only reader's: its tag says how long that is.
-    #[inline]
+    #[inline(always)]
     fn value(&self, block: MemoryRange) -> u64 {
         match BY_LENGTH && !self.form.has_lengths {
-            true => with_length(self.op, block.bytes),
-            false => self.op,
+            true => with_length(self.place.op, block.bytes),
+            false => self.place.op,
         }
     }
 
@@ -194,7 +202,7 @@ impl<'a, const BY_LENGTH: bool> Exchange<'a, BY_LENGTH> {
     ///
     /// # Safety
     /// The block is readable.
-    #[inline]
+    #[inline(always)]
     unsafe fn write(&self, slot: &EagerSlot, reader: u32, block: MemoryRange) -> usize {
         let index = self.index(self.map.rank.0, reader);
         let mut at = index * self.spacing.slot;
@@ -219,20 +227,20 @@ impl<'a, const BY_LENGTH: bool> Exchange<'a, BY_LENGTH> {
     /// Publishes with `value` the `bytes` bytes that were written to the operation's slot, one of this rank's `slots`, and
     /// asks for the lines of a later one, which then need not be waited for. Not of the next: who waits for that already
     /// would take them back.
-    #[inline]
+    #[inline(always)]
     fn announce(&self, slots: &[EagerSlot], value: u64, bytes: usize) {
-        slots[self.slot as usize].announce(value);
+        slots[self.place.slot as usize].announce(value);
         self.segment().doorbell().ring();
-        slots[((self.slot + SLOTS_AHEAD) % EAGER_SLOTS) as usize].prepare(bytes);
+        slots[((self.place.slot + SLOTS_AHEAD) % EAGER_SLOTS) as usize].prepare(bytes);
     }
 
     /// The block that each publisher has for this rank.
     ///
     /// # Safety
     /// The result is writable.
-    #[inline]
+    #[inline(always)]
     unsafe fn collect(&mut self) -> Result<(), EngineError> {
-        let publishers = match self.form.publishers {
+        let publishers = match self.shape().publishers {
             Ranks::All => 0..self.map.topology.size(),
             Ranks::Root => self.call.root.0..self.call.root.0 + 1,
         };
@@ -251,23 +259,23 @@ impl<'a, const BY_LENGTH: bool> Exchange<'a, BY_LENGTH> {
     }
 
     /// Which of the blocks that `publisher` publishes is that of another rank, `reader`.
-    #[inline]
+    #[inline(always)]
     fn index(&self, publisher: u32, reader: u32) -> usize {
-        match self.form.block_per_reader {
+        match self.shape().block_per_reader {
             true => place(reader, publisher) as usize,
             false => 0,
         }
     }
 
     /// Block `index` in the annex of `rank`.
-    #[inline]
+    #[inline(always)]
     fn annex(&self, rank: NodeRank, index: usize, bytes: usize) -> MemoryRange {
-        let start = self.annex + index * self.spacing.annex;
+        let start = self.place.annex + index * self.spacing.annex;
         self.segment().rotating(rank, start, bytes)
     }
 
     /// Whether `dest` is where this rank's own block for itself lies.
-    #[inline]
+    #[inline(always)]
     fn is_there(&self, rank: u32, dest: MemoryRange) -> bool {
         rank == self.map.rank.0
             && (self.call.collective == Collective::Bcast
@@ -278,7 +286,7 @@ impl<'a, const BY_LENGTH: bool> Exchange<'a, BY_LENGTH> {
     ///
     /// # Safety
     /// `into` is writable.
-    #[inline]
+    #[inline(always)]
     unsafe fn read(&mut self, rank: u32, into: MemoryRange) -> Result<(), EngineError> {
         if rank == self.map.rank.0 {
             let own = self.call.send.block_of(rank).slice(0, into.bytes);
@@ -293,87 +301,65 @@ impl<'a, const BY_LENGTH: bool> Exchange<'a, BY_LENGTH> {
             unsafe { copy_out_of_shared(annex, into, ScratchKind::Rotating) };
             return Ok(());
         }
-        let (slot, value) = (self.slot_of(rank), self.value(into));
+        let slot = self.published(rank, self.value(into))?;
         let mut at = index * self.spacing.slot;
         if BY_LENGTH && self.form.has_lengths {
-            self.wait_for_length(rank, at, into.bytes)?;
+            self.check_length(rank, slot, at, into.bytes)?;
             at += LENGTH;
         }
-        // SAFETY: the caller vouches for `into`.
-        while !unsafe { slot.try_read_raw(value, at, into.as_ptr(), into.bytes) } {
-            self.idle(Rank(rank), value)?;
-        }
+        // SAFETY: the caller vouches for `into`; it has been published.
+        unsafe { slot.read(at, into.as_ptr(), into.bytes) };
         Ok(())
     }
 
-    /// The operation's slot of `rank`.
-    #[inline]
-    fn slot_of(&self, rank: u32) -> &'a EagerSlot {
-        self.map.segment().eager_slot(NodeRank(rank), self.slot)
+    /// The operation's slot of `rank`, once that has published `value` there.
+    #[inline(always)]
+    fn published(&self, rank: u32, value: u64) -> Result<&'a EagerSlot, EngineError> {
+        let slot = self
+            .map
+            .segment()
+            .eager_slot(NodeRank(rank), self.place.slot);
+        if slot.value() != value {
+            let awaited = Awaited {
+                collective: self.call.collective,
+                by_length: BY_LENGTH,
+                place: self.place,
+                of: Rank(rank),
+                value,
+            };
+            wait(self.map, slot, awaited)?;
+        }
+        Ok(slot)
     }
 
     /// Waits for what `rank` has published, and finds block `index` of it in the annex.
-    #[inline]
+    #[inline(always)]
     fn wait_for_annex(
-        &mut self,
+        &self,
         rank: u32,
         index: usize,
         bytes: usize,
     ) -> Result<MemoryRange, EngineError> {
         let annex = self.annex(NodeRank(rank), index, bytes);
+        let slot = self.published(rank, self.value(annex))?;
         if BY_LENGTH && self.form.has_lengths {
-            self.wait_for_length(rank, index * self.spacing.slot, bytes)?;
-            return Ok(annex);
-        }
-        let (slot, value) = (self.slot_of(rank), self.value(annex));
-        while slot.value() != value {
-            self.idle(Rank(rank), value)?;
+            self.check_length(rank, slot, index * self.spacing.slot, bytes)?;
         }
         Ok(annex)
     }
 
-    /// Waits for what `rank` has published, in which the length of this rank's block is at byte `at`: it should be
-    /// `expected`.
-    #[inline]
-    fn wait_for_length(
-        &mut self,
+    /// Refuses a block of `rank`, whose length is at byte `at` of its `slot`, that is not as long as `expected`.
+    #[inline(always)]
+    fn check_length(
+        &self,
         rank: u32,
+        slot: &EagerSlot,
         at: usize,
         expected: usize,
     ) -> Result<(), EngineError> {
-        let slot = self.slot_of(rank);
-        while slot.value() != self.op {
-            self.idle(Rank(rank), self.op)?;
-        }
         match slot.read_word(at) == expected as u64 {
             true => Ok(()),
             false => Err(EngineError::Truncated { rank: Rank(rank) }),
         }
-    }
-
-    /// Waits a while for `of` to publish `value`.
-    fn idle(&mut self, of: Rank, value: u64) -> Result<(), EngineError> {
-        let (map, name) = (self.map, self.call.collective.name());
-        let wait = self
-            .blocking_wait
-            .get_or_insert_with(|| BlockingWait::new(map, name));
-        wait.expect(Expected {
-            tag: self.op,
-            messages: Messages::EagerSlot(NodeRank(of.0), self.slot, value),
-        });
-        match wait.idle(Blocked::Node, || format!("rank {of}")) {
-            Err(EngineError::Mismatch { .. }) if self.is_in_step(of) => {
-                Err(EngineError::Truncated { rank: of })
-            }
-            outcome => outcome.map(drop),
-        }
-    }
-
-    /// Whether `of`, whose arguments differ, is in an eager call too. If neither takes an annex, each has used one number
-    /// and one slot, and said before what it had to say, unless a scan had to pass something on.
-    fn is_in_step(&self, of: Rank) -> bool {
-        let seen = self.slot_of(of.0).value();
-        let inlined = self.op == with_annex(self.op, false) && seen == with_annex(seen, false);
-        !BY_LENGTH && inlined && !self.passes_on() && contradicts(seen, self.op)
     }
 }

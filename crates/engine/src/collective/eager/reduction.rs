@@ -2,8 +2,10 @@
 
 use super::Exchange;
 use super::form::{BYTES_MAX, REDUCED_MAX};
+use super::wait::passes_on;
 use crate::EngineError;
 use crate::reducer::Reducer;
+use crate::run::BlockList;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_coll::Collective;
 use std::mem::MaybeUninit;
@@ -16,19 +18,19 @@ impl<const BYTES: usize> Room<BYTES> {
     const EMPTY: Self = Self(MaybeUninit::uninit());
 
     /// Its first `bytes` bytes.
-    #[inline]
+    #[inline(always)]
     fn range(&mut self, bytes: usize) -> MemoryRange {
         assert!(bytes <= BYTES, "room for a vector");
         MemoryRange::new(self.0.as_mut_ptr().cast::<u8>(), bytes)
     }
 }
 
-impl<const BY_LENGTH: bool> Exchange<'_, BY_LENGTH> {
+impl<S: BlockList, R: BlockList, const BY_LENGTH: bool> Exchange<'_, S, R, BY_LENGTH> {
     /// Reduces what is published, or scans.
     ///
     /// # Safety
     /// The contribution is readable, the result writable.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn combine(&mut self, reducer: &Reducer<'_>) -> Result<(), EngineError> {
         // SAFETY: the caller's contract.
         unsafe {
@@ -51,14 +53,14 @@ impl<const BY_LENGTH: bool> Exchange<'_, BY_LENGTH> {
 
     /// # Safety
     /// As [`Exchange::combine`].
-    #[inline]
+    #[inline(always)]
     unsafe fn combine_in<const BYTES: usize>(
         &mut self,
         reducer: &Reducer<'_>,
     ) -> Result<(), EngineError> {
         // SAFETY: the caller's contract.
         unsafe {
-            match self.passes_on() {
+            match passes_on(self.call.collective) {
                 true => self.scan::<BYTES>(reducer),
                 false => self.reduce::<BYTES>(reducer),
             }
@@ -70,7 +72,7 @@ impl<const BY_LENGTH: bool> Exchange<'_, BY_LENGTH> {
     ///
     /// # Safety
     /// As [`Exchange::combine`].
-    #[inline]
+    #[inline(always)]
     unsafe fn reduce<const BYTES: usize>(
         &mut self,
         reducer: &Reducer<'_>,
@@ -104,7 +106,7 @@ impl<const BY_LENGTH: bool> Exchange<'_, BY_LENGTH> {
     ///
     /// # Safety
     /// `room` is writable.
-    #[inline]
+    #[inline(always)]
     unsafe fn operand(
         &mut self,
         rank: u32,
@@ -131,7 +133,7 @@ impl<const BY_LENGTH: bool> Exchange<'_, BY_LENGTH> {
     ///
     /// # Safety
     /// As [`Exchange::combine`].
-    #[inline]
+    #[inline(always)]
     unsafe fn scan<const BYTES: usize>(
         &mut self,
         reducer: &Reducer<'_>,
@@ -154,8 +156,8 @@ impl<const BY_LENGTH: bool> Exchange<'_, BY_LENGTH> {
             }
             if rank + 1 < size {
                 let slots = self.map.segment().eager_slots(self.map.node_rank);
-                let end = self.write(&slots[self.slot as usize], rank + 1, sum);
-                self.announce(slots, self.op, end);
+                let end = self.write(&slots[self.place.slot as usize], rank + 1, sum);
+                self.announce(slots, self.place.op, end);
             }
             match is_scan {
                 true if sum.address != dest.address => sum.copy_to(dest),

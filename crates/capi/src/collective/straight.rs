@@ -1,0 +1,240 @@
+//! The straight way of calls whose sides are plain bytes of predefined types, apart from each other, on a communicator that
+//! the thread knows: most calls of most programs. What such a call has to be checked for is little, and a short one takes as
+//! long as that. All others, wrong ones included, go the long way, which finds out what they are.
+
+use super::side::is_in_place;
+use super::table::{self, List};
+use super::{Args, Buffer, Table, plain};
+use crate::datatype::element_bytes;
+use crate::operation::Operations;
+use crate::session::Session;
+use crate::thread::Local;
+use ferrorail_base::Rank;
+use ferrorail_engine::{Block, Combine, EngineError, Reducer, Team};
+use std::ops::Range;
+
+/// How a call ended that went this way.
+pub type Outcome = Result<(), EngineError>;
+
+/// A call that may go this way.
+pub struct Straight<'a> {
+    /// As everywhere.
+    pub session: &'a Session,
+    /// The calling thread's own.
+    pub local: &'a Local,
+    /// The communicator's team.
+    pub team: &'a Team,
+    /// What was passed.
+    pub args: &'a Args,
+}
+
+/// What one side of a collective has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Nothing.
+    Nothing,
+    /// One block.
+    Block,
+    /// A block for, or from, each rank.
+    Blocks,
+    /// One block at the root, elsewhere nothing.
+    RootBlock,
+    /// As many as ranks at the root, elsewhere nothing.
+    RootBlocks,
+}
+
+impl Part {
+    /// Blocks of this side of a rank in a team of `size`, of which it may be the root.
+    #[inline(always)]
+    const fn blocks(self, is_root: bool, size: u32) -> usize {
+        match self {
+            Self::Block => 1,
+            Self::Blocks => size as usize,
+            Self::RootBlock if is_root => 1,
+            Self::RootBlocks if is_root => size as usize,
+            Self::Nothing | Self::RootBlock | Self::RootBlocks => 0,
+        }
+    }
+}
+
+/// Both sides of a call of blocks of one length.
+pub struct Sides {
+    /// The root, a rank of the team.
+    pub root: Rank,
+    /// What is sent; `None` in place.
+    pub send: Option<*const u8>,
+    /// Where the result goes.
+    pub recv: *mut u8,
+    /// Bytes of a block.
+    pub bytes: usize,
+    elements: usize,
+}
+
+/// Elements of a block, or of a list of blocks.
+#[derive(Clone, Copy)]
+struct Elements {
+    count: usize,
+    /// Bytes of one.
+    unit: usize,
+}
+
+impl<'a> Straight<'a> {
+    /// The root, if it is a rank of the team.
+    #[inline(always)]
+    pub fn root(&self) -> Option<Rank> {
+        let root = u32::try_from(self.args.root).ok()?;
+        (root < self.team.size()).then_some(Rank(root))
+    }
+
+    /// A call of blocks of one length, of which each rank sends and receives so many. What is sent may be `in_place` where
+    /// something is received.
+    #[inline(always)]
+    pub fn sides(&self, sent: Part, received: Part, in_place: bool) -> Option<Sides> {
+        let (args, size) = (self.args, self.team.size());
+        let root = self.root()?;
+        let is_root = self.team.rank() == root;
+        let (sent, received) = (sent.blocks(is_root, size), received.blocks(is_root, size));
+        let is_in_place = sent != 0 && is_in_place(self.session, &args.send);
+        if is_in_place && !(in_place && received != 0) {
+            return None;
+        }
+        let known = if received != 0 {
+            &args.recv
+        } else {
+            &args.send
+        };
+        let elements = self.elements(known)?;
+        if sent != 0 && !is_in_place && !alike(&args.send, known) {
+            return None;
+        }
+        let into = self.span(&args.recv, elements, received)?;
+        if !is_in_place {
+            let from = self.span(&args.send, elements, sent)?;
+            if plain::overlap(&from, &into) {
+                return None;
+            }
+        }
+        self.team.begin_call();
+        Some(Sides {
+            root,
+            send: (!is_in_place).then_some(args.send.address.cast_const().cast()),
+            recv: args.recv.address.cast(),
+            bytes: elements.count * elements.unit,
+            elements: elements.count,
+        })
+    }
+
+    /// A reduction of vectors, as [`Straight::sides`], by a loop of ferrorail's own.
+    #[inline(always)]
+    pub fn reduction(
+        &self,
+        sent: Part,
+        received: Part,
+        run: impl FnOnce(&Sides, usize, &Reducer<'_>) -> Outcome,
+    ) -> Option<Outcome> {
+        let (op, datatype) = (self.args.op, self.args.recv.datatype);
+        let known = &self.local.recent_kernel;
+        let kernel = known.find(op, datatype, || {
+            Operations::of(self.session).predefined(self.session, op, datatype)
+        })?;
+        let sides = self.sides(sent, received, true)?;
+        let reducer = Reducer {
+            element_bytes: element_bytes(self.session, datatype)?,
+            commutes: true,
+            combine: Combine::Kernel(kernel),
+        };
+        Some(run(&sides, sides.elements, &reducer))
+    }
+
+    /// A call of which this rank has a single block, in `buffer`: where that is, and its bytes.
+    #[inline(always)]
+    pub fn block(&self, buffer: &Buffer) -> Option<(*mut u8, usize)> {
+        let elements = self.elements(buffer)?;
+        let span = self.span(buffer, elements, 1)?;
+        Some((buffer.address.cast(), span.len()))
+    }
+
+    /// What this rank sends as one block of so many `bytes`, of blocks that are received `into` these addresses: `None` in
+    /// place.
+    #[inline(always)]
+    pub fn contribution(&self, bytes: usize, into: &Range<usize>) -> Option<Option<*const u8>> {
+        if is_in_place(self.session, &self.args.send) {
+            return Some(None);
+        }
+        let (send, sent) = self.block(&self.args.send)?;
+        let from = send as usize..send as usize + sent;
+        let fits = sent == bytes && !plain::overlap(&from, into);
+        fits.then_some(Some(send.cast_const()))
+    }
+
+    /// Lists the blocks of `table`, an entry per rank of the team; returns which addresses they span.
+    ///
+    /// # Safety
+    /// The table's arrays have an entry per rank of the team.
+    #[inline(always)]
+    pub unsafe fn blocks(
+        &self,
+        buffer: &Buffer,
+        table: &Table,
+        list: &mut List,
+    ) -> Option<Range<usize>> {
+        if is_in_place(self.session, buffer) {
+            return None;
+        }
+        let unit = element_bytes(self.session, buffer.datatype)?;
+        // SAFETY: the caller's contract.
+        let span =
+            unsafe { table::list_plain(list, buffer.address, unit, table, self.team.size())? };
+        is_memory(&span).then_some(span)
+    }
+
+    /// How many elements there are in a block of `buffer`.
+    #[inline(always)]
+    fn elements(&self, buffer: &Buffer) -> Option<Elements> {
+        let elements = Elements {
+            count: usize::try_from(buffer.count).ok()?,
+            unit: element_bytes(self.session, buffer.datatype)?,
+        };
+        elements.unit.checked_mul(elements.count)?;
+        Some(elements)
+    }
+
+    /// The addresses of so many `blocks` of `elements` in `buffer`.
+    #[inline(always)]
+    fn span(&self, buffer: &Buffer, elements: Elements, blocks: usize) -> Option<Range<usize>> {
+        if blocks == 0 {
+            return Some(0..0);
+        }
+        let bytes = (elements.count * elements.unit).checked_mul(blocks)?;
+        let start = buffer.address as usize;
+        let span = start..start.checked_add(bytes)?;
+        (is_memory(&span) && !is_in_place(self.session, buffer)).then_some(span)
+    }
+}
+
+/// Whether two sides have as many elements of the same type.
+#[inline(always)]
+pub fn alike(one: &Buffer, other: &Buffer) -> bool {
+    (one.count, one.datatype) == (other.count, other.datatype)
+}
+
+/// Whether there may be memory, or need not be any.
+#[inline(always)]
+fn is_memory(span: &Range<usize>) -> bool {
+    const FIRST_PAGE: usize = 4096;
+    span.start >= FIRST_PAGE || span.is_empty()
+}
+
+impl Sides {
+    /// What is sent, of a collective that is not in place this way.
+    #[inline(always)]
+    pub fn sent(&self) -> *const u8 {
+        self.send.expect("not in place")
+    }
+}
+
+/// The bytes of block `rank` of a list.
+#[inline(always)]
+pub fn bytes_of(list: &[Block], rank: Rank) -> usize {
+    list[rank.index()].bytes
+}

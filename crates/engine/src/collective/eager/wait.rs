@@ -1,0 +1,58 @@
+//! Waiting for what another rank publishes.
+
+use super::Place;
+use crate::EngineError;
+use crate::blocking_wait::disagreement::{Expected, Messages};
+use crate::blocking_wait::{Blocked, BlockingWait};
+use crate::tag::{contradicts, with_annex};
+use crate::team::map::Map;
+use ferrorail_base::{NodeRank, Rank};
+use ferrorail_coll::Collective;
+use ferrorail_shm::EagerSlot;
+
+/// What an exchange waits for.
+pub(super) struct Awaited {
+    pub collective: Collective,
+    pub by_length: bool,
+    pub place: Place,
+    /// Who is to publish what in the slot.
+    pub of: Rank,
+    pub value: u64,
+}
+
+/// Waits for what is `awaited` in `slot`. Apart from the exchange, of which nothing is in memory that way.
+#[inline(never)]
+pub(super) fn wait(map: &Map, slot: &EagerSlot, awaited: Awaited) -> Result<(), EngineError> {
+    let (of, value) = (awaited.of, awaited.value);
+    let mut blocking_wait = BlockingWait::new(map, awaited.collective.name());
+    blocking_wait.expect(Expected {
+        tag: awaited.place.op,
+        messages: Messages::EagerSlot(NodeRank(of.0), awaited.place.slot, value),
+    });
+    if blocking_wait.spin(|| slot.value() == value) {
+        return Ok(());
+    }
+    while slot.value() != value {
+        match blocking_wait.idle(Blocked::Node, || format!("rank {of}")) {
+            Err(EngineError::Mismatch { .. }) if is_in_step(slot, &awaited) => {
+                return Err(EngineError::Truncated { rank: of });
+            }
+            outcome => outcome?,
+        };
+    }
+    Ok(())
+}
+
+/// Whether the rank that is `awaited` in `slot`, whose arguments differ, is in an eager call too. If neither takes an annex,
+/// each has used one number and one slot, and said before what it had to say, unless a scan had to pass something on.
+fn is_in_step(slot: &EagerSlot, awaited: &Awaited) -> bool {
+    let (op, seen) = (awaited.place.op, slot.value());
+    let inlined = op == with_annex(op, false) && seen == with_annex(seen, false);
+    !awaited.by_length && inlined && !passes_on(awaited.collective) && contradicts(seen, op)
+}
+
+/// Whether each rank publishes what it has made of what the one before has published.
+#[inline(always)]
+pub(super) fn passes_on(collective: Collective) -> bool {
+    matches!(collective, Collective::Scan | Collective::Exscan)
+}
