@@ -4,7 +4,7 @@
 
 use crate::team::map::{CHANNELS, SMALL_CHANNELS, SYNC_CHANNELS};
 use ferrorail_shm::EAGER_SLOTS;
-use rotation::{Annexes, LONG_PARTS, Rotation, long_bytes, turning_bytes};
+use rotation::{Annex, Annexes, LONG_PARTS, Rotation, long_bytes, turning_bytes};
 
 pub(crate) use rotation::{LONG_PART, annex_bytes, rotating_bytes, rotating_share};
 
@@ -141,6 +141,14 @@ pub(crate) struct Part {
     pub bytes: usize,
 }
 
+/// What an eager operation takes beside a slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EagerRequest {
+    /// What must have been finished everywhere before.
+    pub needed: u64,
+    annex: Option<Annex>,
+}
+
 /// Number and channel of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Allocation {
@@ -199,20 +207,21 @@ impl Sequence {
         })
     }
 
-    /// As [`Sequence::needed`], before the next eager operation, which takes `annex` bytes of the annexes.
+    /// What the next eager operation takes, with `annex` bytes of the annexes, whole lines.
     #[inline(always)]
-    pub fn needed_eager(&self, annex: usize) -> u64 {
+    pub fn eager(&self, annex: usize) -> EagerRequest {
         let slot = self.eager.blocker(0);
-        match annex {
-            0 => slot,
-            bytes => slot.max(self.annexes.blocker(bytes)),
+        let annex = (annex > 0).then(|| self.annexes.next(annex));
+        EagerRequest {
+            needed: annex.map_or(slot, |annex| slot.max(annex.blocker)),
+            annex,
         }
     }
 
-    /// Whether the next eager operation must wait.
+    /// Whether it must wait.
     #[inline]
-    pub fn is_full_eager(&self, annex: usize) -> bool {
-        self.needed_eager(annex) > self.completed
+    pub fn is_full_eager(&self, wanted: &EagerRequest) -> bool {
+        wanted.needed > self.completed
     }
 
     /// What must have been finished everywhere for half of both rings to be free.
@@ -279,18 +288,14 @@ impl Sequence {
         }
     }
 
-    /// The number of the next operation, and the eager slot that carries it.
+    /// The number of the next operation, the eager slot that carries it, and where a rank has its part of the annexes in its
+    /// rotating scratch.
     #[inline]
-    pub fn next_eager(&mut self) -> (u64, u32) {
+    pub fn next_eager(&mut self, request: EagerRequest) -> (u64, u32, Option<usize>) {
         let op = self.count();
-        (op, self.eager.next(op, 1))
-    }
-
-    /// Where in its rotating scratch a rank has the `bytes` bytes, whole lines, that the last operation, an eager one,
-    /// takes of the annexes.
-    #[inline]
-    pub fn take_annex(&mut self, bytes: usize) -> usize {
-        self.annexes.take(self.op, bytes)
+        let slot = self.eager.next(op, 1);
+        let annex = request.annex.map(|annex| self.annexes.take(op, annex));
+        (op, slot, annex)
     }
 
     /// Whether there are parts for long blocks.

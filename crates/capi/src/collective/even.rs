@@ -1,9 +1,9 @@
 //! `MPI_Barrier`, `MPI_Allgather`, `MPI_Alltoall` (MPI 4.1, sections 6.3, 6.7 and 6.8): what is alike on all
 //! ranks.
 
+use super::fast_path::{FastCall, Outcome, Part};
 use super::plain::{Input, Output, own_block};
 use super::side::{Both, Side, not_aliased};
-use super::straight::{Outcome, Part, Straight};
 use super::{Call, Check, Checked, Collective, Refusal, done};
 
 /// Barrier.
@@ -28,7 +28,7 @@ impl Collective for Barrier {
     }
 
     #[inline(always)]
-    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         call.team.begin_call();
         Some(call.team.barrier())
     }
@@ -61,7 +61,7 @@ impl Collective for Allgather {
     }
 
     #[inline(always)]
-    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         let sides = call.sides(Part::Block, Part::Blocks, true)?;
         // SAFETY: the caller's contract.
         Some(unsafe { call.team.allgather(sides.send, sides.recv, sides.bytes) })
@@ -91,7 +91,7 @@ impl Collective for Alltoall {
     }
 
     #[inline(always)]
-    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         let sides = call.sides(Part::Blocks, Part::Blocks, false)?;
         // SAFETY: the caller's contract.
         Some(unsafe { (call.team).alltoall(sides.sent(), sides.recv, sides.bytes) })

@@ -2,11 +2,11 @@
 //! has of its own is its [`Collective`].
 
 mod even;
+mod fast_path;
 mod plain;
 mod reduction;
 mod rooted;
 mod side;
-mod straight;
 mod table;
 mod vector;
 
@@ -21,13 +21,13 @@ use crate::reason;
 use crate::session::Session;
 use crate::team_cache::{self, Entry};
 use crate::thread::{self, Inside, Local};
+use fast_path::FastCall;
 use ferrorail_base::Rank;
 use ferrorail_engine::waiting::InHost;
 use ferrorail_engine::{EngineError, Team};
 use ferrorail_mpi_abi::Comm;
 use libc::{c_int, c_void};
 use std::ptr;
-use straight::Straight;
 
 /// One side's arguments as they came in registers.
 #[derive(Clone, Copy)]
@@ -195,11 +195,11 @@ pub trait Collective {
     /// arguments describe.
     unsafe fn perform(call: &Call<'_>, checked: &Self::Checked) -> Result<(), Refusal>;
 
-    /// Runs a call that goes straight to the engine, if it does.
+    /// Runs a call that may take the fast path, if it does.
     ///
     /// # Safety
     /// As [`Collective::perform`].
-    unsafe fn straight(call: &Straight<'_>) -> Option<straight::Outcome>;
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<fast_path::Outcome>;
 }
 
 /// Runs the call, or `forward`s it and says so in the statistics.
@@ -246,7 +246,7 @@ unsafe fn attempt<C: Collective>(session: &Session, local: &Local, args: &Args) 
     if let Some(team) = unsafe { team_cache::known_team(session, &local.handle_cache, comm) }
         // SAFETY: the caller's contract.
         && let Some(outcome) = unsafe {
-            C::straight(&Straight {
+            C::fast_path(&FastCall {
                 session,
                 local,
                 team,
@@ -263,7 +263,7 @@ unsafe fn attempt<C: Collective>(session: &Session, local: &Local, args: &Args) 
     unsafe { attempt_any::<C>(session, local, args, comm) }
 }
 
-/// [`attempt`] the long way.
+/// [`attempt`] off the fast path.
 ///
 /// # Safety
 /// As [`run`].

@@ -1,9 +1,9 @@
 //! `MPI_Reduce`, `MPI_Allreduce`, `MPI_Reduce_scatter_block`, `MPI_Reduce_scatter`, `MPI_Scan`, `MPI_Exscan`
 //! (MPI 4.1, sections 6.9 to 6.11).
 
-use super::plain::{Input, Output};
+use super::fast_path::{FastCall, Outcome, Part, bytes_of};
+use super::plain::{Input, Output, overlap};
 use super::side::{check_address, is_in_place, rejects_aliases, typed};
-use super::straight::{Outcome, Part, Straight};
 use super::table::Consecutive;
 use super::{Args, Call, Check, Checked, Collective, Refusal, done};
 use crate::datatype::Elements;
@@ -184,7 +184,7 @@ macro_rules! of_vectors {
             }
 
             #[inline(always)]
-            unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+            unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
                 call.reduction(Part::Block, Part::Block, |sides, elements, reducer| {
                     // SAFETY: the caller's contract.
                     unsafe { (call.team).$method(sides.send, sides.recv, elements, reducer) }
@@ -231,7 +231,7 @@ impl Collective for Reduce {
     }
 
     #[inline(always)]
-    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         call.reduction(Part::Block, Part::RootBlock, |sides, elements, reducer| {
             // SAFETY: the caller's contract.
             unsafe { (call.team).reduce(sides.send, sides.recv, elements, sides.root, reducer) }
@@ -261,7 +261,7 @@ impl Collective for ReduceScatterBlock {
     }
 
     #[inline(always)]
-    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         call.reduction(Part::Blocks, Part::Block, |sides, elements, reducer| {
             // SAFETY: the caller's contract.
             unsafe { (call.team).reduce_scatter_block(sides.send, sides.recv, elements, reducer) }
@@ -302,7 +302,21 @@ impl Collective for ReduceScatter {
     }
 
     #[inline(always)]
-    unsafe fn straight(_: &Straight<'_>) -> Option<Outcome> {
-        None
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
+        let (args, team, reducer) = (call.args, call.team, call.reducer()?);
+        let unit = reducer.element_bytes;
+        // SAFETY: the program's array, with an entry per rank.
+        let blocks = unsafe { Consecutive::check(team, args, unit).ok()? };
+        let from = call.bytes_at(&args.send, blocks.elements() * unit)?;
+        let into = call.bytes_at(&args.recv, bytes_of(blocks.list(), team.rank()))?;
+        if overlap(&from, &into) {
+            return None;
+        }
+        team.begin_call();
+        let (send, recv) = (args.send.address.cast_const(), args.recv.address);
+        // SAFETY: the caller's contract.
+        Some(unsafe {
+            team.reduce_scatter(Some(send.cast()), recv.cast(), blocks.list(), &reducer)
+        })
     }
 }

@@ -1,9 +1,9 @@
 //! `MPI_Bcast`, `MPI_Gather`, `MPI_Scatter` (MPI 4.1, sections 6.4 to 6.6). What is significant only
 //! at the root is not looked at elsewhere.
 
+use super::fast_path::{FastCall, Outcome, Part};
 use super::plain::{Input, Output};
 use super::side::{Side, elements, not_aliased, same_bytes};
-use super::straight::{Outcome, Part, Straight};
 use super::{Args, Call, Check, Collective, Refusal, done};
 use crate::datatype::{Elements, Packed};
 use crate::session::Session;
@@ -48,7 +48,7 @@ impl Collective for Bcast {
     }
 
     #[inline(always)]
-    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         let sides = call.sides(Part::Nothing, Part::Block, false)?;
         // SAFETY: the caller's contract.
         Some(unsafe { call.team.bcast(sides.recv, sides.bytes, sides.root) })
@@ -166,7 +166,7 @@ impl Collective for Gather {
     }
 
     #[inline(always)]
-    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         let sides = call.sides(Part::Block, Part::RootBlocks, true)?;
         // SAFETY: the caller's contract.
         Some(unsafe { (call.team).gather(sides.send, sides.recv, sides.bytes, sides.root) })
@@ -214,7 +214,7 @@ impl Collective for Scatter {
     }
 
     #[inline(always)]
-    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         let sides = call.sides(Part::RootBlocks, Part::Block, false)?;
         let recv = Some(sides.recv);
         // SAFETY: the caller's contract.

@@ -1,10 +1,10 @@
 //! `MPI_Allgatherv`, `MPI_Gatherv`, `MPI_Scatterv`, `MPI_Alltoallv` (MPI 4.1, sections 6.5 to 6.8).
 //! Tables are looked at once the communicator, and so their length, is known.
 
+use super::fast_path::{FastCall, Outcome, bytes_of};
 use super::plain::{Input, Output, overlap, own_block};
 use super::rooted::{receive_from_root, send_to_root};
 use super::side::{Side, is_in_place, not_aliased, rejects_aliases, same_bytes};
-use super::straight::{Outcome, Straight, bytes_of};
 use super::table::{Blocks, List};
 use super::{Buffer, Call, Check, Checked, Collective, Refusal, Table, done};
 use crate::error::{CallError, Wrong};
@@ -49,7 +49,7 @@ impl Collective for Allgatherv {
     }
 
     #[inline(always)]
-    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         let (args, team, mut list) = (call.args, call.team, List::new());
         // SAFETY: the program's array, with an entry per rank.
         let into = unsafe { call.blocks(&args.recv, &args.recv_table, &mut list)? };
@@ -96,7 +96,7 @@ impl Collective for Gatherv {
     }
 
     #[inline(always)]
-    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         let (args, team, root) = (call.args, call.team, call.root()?);
         let mut list = List::new();
         if team.rank() != root {
@@ -153,7 +153,7 @@ impl Collective for Scatterv {
     }
 
     #[inline(always)]
-    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         let (args, team, root) = (call.args, call.team, call.root()?);
         let mut list = List::new();
         let (recv, bytes) = call.block(&args.recv)?;
@@ -214,7 +214,7 @@ impl Collective for Alltoallv {
     }
 
     #[inline(always)]
-    unsafe fn straight(call: &Straight<'_>) -> Option<Outcome> {
+    unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         let (args, team) = (call.args, call.team);
         let (mut send, mut recv) = (List::new(), List::new());
         // SAFETY: the program's arrays, with an entry per rank.

@@ -107,8 +107,8 @@ pub(super) fn short<S: BlockList, R: BlockList>(
 ) -> Result<(), EngineError> {
     let differs = match call.longest() {
         0 => {
-            let annexed = form.annexed::<true>(call.bytes);
-            eager::take_place(state, (call.collective, call.root, call.bytes), annexed);
+            let request = state.sequence.eager(form.annexed::<true>(call.bytes));
+            eager::take_place(state, &call, request);
             None
         }
         // SAFETY: the entry's caller vouches for its buffers.

@@ -2,7 +2,6 @@
 
 use crate::team::map::CHANNELS;
 use ferrorail_shm::layout::{LINE, PAGE};
-use std::ops::Range;
 
 /// Operations take parts of it in turn, one behind the other, and begin anew at its end: each time a bit further on, as
 /// parts of operations of which no rank knows the length are used at their beginning only.
@@ -126,52 +125,52 @@ impl Annexes {
         }
     }
 
-    /// Where in it the next part of `bytes` bytes begins.
+    /// The next part of `bytes` bytes, whole lines.
     #[inline(always)]
-    fn begin(&self, bytes: usize) -> usize {
-        match self.next + bytes > GRANULES << self.shift {
-            true => 0,
-            false => self.next,
-        }
-    }
-
-    /// Granules from its begin to byte `end`.
-    #[inline(always)]
-    fn granules_to(&self, end: usize) -> usize {
-        (end + (1 << self.shift) - 1) >> self.shift
-    }
-
-    /// The operation that used last what the next part of `bytes` bytes takes: of the granules that it enters the last
-    /// one was used last. One in which it begins behind another has been entered before.
-    #[inline(always)]
-    pub fn blocker(&self, bytes: usize) -> u64 {
-        let start = self.begin(bytes);
-        let end = self.granules_to(start + bytes);
-        match self.granules_to(start) < end {
+    pub fn next(&self, bytes: usize) -> Annex {
+        let begins_anew = self.next + bytes > GRANULES << self.shift;
+        let start = if begins_anew { 0 } else { self.next };
+        let granules_to = |end: usize| (end + (1 << self.shift) - 1) >> self.shift;
+        let (entered, end) = (granules_to(start), granules_to(start + bytes));
+        // Of the granules that it enters the last one was used last. One in which it begins behind another has been entered
+        // before.
+        let blocker = match entered < end {
             true => self.overtaken.max(self.last[end - 1]),
             false => self.overtaken,
+        };
+        Annex {
+            start,
+            bytes,
+            granules: (start >> self.shift, end),
+            blocker,
         }
     }
 
-    /// Where in the rank's rotating scratch operation `op` has its part, of `bytes` bytes, whole lines.
+    /// Where in the rank's rotating scratch operation `op` has its part, which was the `next`.
     #[inline(always)]
-    pub fn take(&mut self, op: u64, bytes: usize) -> usize {
-        self.overtaken = self.blocker(bytes);
-        let start = self.begin(bytes);
-        if start != self.next {
-            self.use_granules(op, self.next..GRANULES << self.shift);
+    pub fn take(&mut self, op: u64, next: Annex) -> usize {
+        self.overtaken = next.blocker;
+        if next.start != self.next {
+            let passed_over = self.next >> self.shift;
+            self.last[passed_over..].fill(op);
         }
-        self.next = start + bytes;
-        self.use_granules(op, start..self.next);
-        self.start + start
+        self.next = next.start + next.bytes;
+        let (first, end) = next.granules;
+        self.last[first..end].fill(op);
+        self.start + next.start
     }
+}
 
-    #[inline]
-    fn use_granules(&mut self, op: u64, bytes: Range<usize>) {
-        for granule in bytes.start >> self.shift..self.granules_to(bytes.end) {
-            self.last[granule] = op;
-        }
-    }
+/// A part of the annexes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Annex {
+    /// Where in them it begins.
+    start: usize,
+    bytes: usize,
+    /// The first of its granules, and the first behind them.
+    granules: (usize, usize),
+    /// The operation that used last what it takes.
+    pub blocker: u64,
 }
 
 /// The longest part that one operation may take of the annexes in `rotating` bytes of rotating scratch; 0 if there are
@@ -246,8 +245,9 @@ mod tests {
             for op in 1..20_000 {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let bytes = LINE + (seed >> 20) as usize % (most >> (seed >> 61)) / LINE * LINE;
-                let free = annexes.blocker(bytes) as usize;
-                let start = annexes.take(op, bytes);
+                let next = annexes.next(bytes);
+                let free = next.blocker as usize;
+                let start = annexes.take(op, next);
                 assert!(start >= others && start + bytes <= rotating && start.is_multiple_of(LINE));
                 let apart = |&(s, e): &(usize, usize)| start + bytes <= s || e <= start;
                 // Of some this rank writes nothing, and does not wait.

@@ -215,17 +215,17 @@ fn small_channels_are_a_row_of_their_own() {
 fn eager_slots_are_used_again_only_when_known_free() {
     let mut sequence = Sequence::default();
     for _ in 0..EAGER_SLOTS {
-        assert!(!sequence.is_full_eager(0));
-        sequence.next_eager();
+        assert!(!sequence.is_full_eager(&sequence.eager(0)));
+        sequence.next_eager(sequence.eager(0));
     }
-    assert!(sequence.is_full_eager(0));
+    assert!(sequence.is_full_eager(&sequence.eager(0)));
     assert!(!sequence.is_full(CHANNEL), "channels are free");
     sequence.next(CHANNEL);
     sequence.synchronised();
-    assert!(!sequence.is_full_eager(0));
-    let (_, first) = sequence.next_eager();
+    assert!(!sequence.is_full_eager(&sequence.eager(0)));
+    let (_, first, _) = sequence.next_eager(sequence.eager(0));
     sequence.synchronised();
-    let (op, second) = sequence.next_eager();
+    let (op, second, _) = sequence.next_eager(sequence.eager(0));
     assert_ne!(first, second);
     sequence.synchronised();
     assert_eq!(sequence.completed, op - 1, "not the last one");

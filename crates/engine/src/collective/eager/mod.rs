@@ -12,6 +12,7 @@ mod wait;
 use super::Call;
 use crate::EngineError;
 use crate::run::BlockList;
+use crate::sequence::EagerRequest;
 use crate::tag::{tag, with_annex, with_length};
 use crate::team::map::Map;
 use crate::team::state::State;
@@ -58,11 +59,11 @@ pub(super) unsafe fn exchange<S: BlockList, R: BlockList, const BY_LENGTH: bool>
     call: Call<'_, S, R>,
     form: Form,
 ) -> Result<Option<Rank>, EngineError> {
-    let annexed = form.annexed::<BY_LENGTH>(call.bytes);
-    if state.sequence.is_full_eager(annexed) {
-        super::wait_for_channel(map, state, state.sequence.needed_eager(annexed))?;
+    let request = state.sequence.eager(form.annexed::<BY_LENGTH>(call.bytes));
+    if state.sequence.is_full_eager(&request) {
+        super::wait_for_channel(map, state, request.needed)?;
     }
-    let place = take_place(state, (call.collective, call.root, call.bytes), annexed);
+    let place = take_place(state, &call, request);
     let mut exchange = Exchange::<S, R, BY_LENGTH> {
         map,
         call,
@@ -98,24 +99,20 @@ pub(super) struct Place {
     annex: usize,
 }
 
-/// The next operation, of a call of this collective, root and length that takes `annexed` bytes of the annexes. All ranks
-/// take it, also those that have nothing to say and nothing to hear.
+/// The next operation, a `call` that takes what is requested. All ranks take it, also those that have nothing to say and
+/// nothing to hear.
 #[inline(always)]
-pub(super) fn take_place(
+pub(super) fn take_place<S, R>(
     state: &mut State,
-    (collective, root, bytes): (Collective, Rank, usize),
-    annexed: usize,
+    call: &Call<'_, S, R>,
+    request: EagerRequest,
 ) -> Place {
-    let (op, slot) = state.sequence.next_eager();
-    let annex = match annexed {
-        0 => 0,
-        bytes => state.sequence.take_annex(bytes),
-    };
-    let tag = tag(op, collective, root, bytes);
+    let (op, slot, annex) = state.sequence.next_eager(request);
+    let tag = tag(op, call.collective, call.root, call.bytes);
     Place {
-        op: with_annex(tag, annexed > 0),
+        op: with_annex(tag, annex.is_some()),
         slot,
-        annex,
+        annex: annex.unwrap_or(0),
     }
 }
 

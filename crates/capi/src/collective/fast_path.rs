@@ -1,6 +1,7 @@
-//! The straight way of calls whose sides are plain bytes of predefined types, apart from each other, on a communicator that
-//! the thread knows: most calls of most programs. What such a call has to be checked for is little, and a short one takes as
-//! long as that. All others, wrong ones included, go the long way, which finds out what they are.
+//! The fast path of calls whose sides are plain bytes of predefined types, apart from each other, on a communicator that the
+//! thread knows: most calls of most programs. What such a call has to be checked for is little, and a short one takes as
+//! long as that. All others, wrong ones included, are looked at by
+//! [`Collective::CHECK`](super::Collective::CHECK) and [`perform`](super::Collective::perform), which find out what they are.
 
 use super::side::is_in_place;
 use super::table::{self, List};
@@ -13,11 +14,11 @@ use ferrorail_base::Rank;
 use ferrorail_engine::{Block, Combine, EngineError, Reducer, Team};
 use std::ops::Range;
 
-/// How a call ended that went this way.
+/// How a call ended that took this path.
 pub type Outcome = Result<(), EngineError>;
 
-/// A call that may go this way.
-pub struct Straight<'a> {
+/// A call that may take this path.
+pub struct FastCall<'a> {
     /// As everywhere.
     pub session: &'a Session,
     /// The calling thread's own.
@@ -78,7 +79,7 @@ struct Elements {
     unit: usize,
 }
 
-impl<'a> Straight<'a> {
+impl<'a> FastCall<'a> {
     /// The root, if it is a rank of the team.
     #[inline(always)]
     pub fn root(&self) -> Option<Rank> {
@@ -124,7 +125,7 @@ impl<'a> Straight<'a> {
         })
     }
 
-    /// A reduction of vectors, as [`Straight::sides`], by a loop of ferrorail's own.
+    /// A reduction of vectors of one length, as [`FastCall::sides`].
     #[inline(always)]
     pub fn reduction(
         &self,
@@ -132,18 +133,31 @@ impl<'a> Straight<'a> {
         received: Part,
         run: impl FnOnce(&Sides, usize, &Reducer<'_>) -> Outcome,
     ) -> Option<Outcome> {
+        let reducer = self.reducer()?;
+        let sides = self.sides(sent, received, true)?;
+        Some(run(&sides, sides.elements, &reducer))
+    }
+
+    /// What a reduction does, by a loop of ferrorail's own.
+    #[inline(always)]
+    pub fn reducer(&self) -> Option<Reducer<'static>> {
         let (op, datatype) = (self.args.op, self.args.recv.datatype);
-        let known = &self.local.recent_kernel;
-        let kernel = known.find(op, datatype, || {
+        let kernel = self.local.recent_kernel.find(op, datatype, || {
             Operations::of(self.session).predefined(self.session, op, datatype)
         })?;
-        let sides = self.sides(sent, received, true)?;
-        let reducer = Reducer {
+        Some(Reducer {
             element_bytes: element_bytes(self.session, datatype)?,
             commutes: true,
             combine: Combine::Kernel(kernel),
-        };
-        Some(run(&sides, sides.elements, &reducer))
+        })
+    }
+
+    /// The addresses of `bytes` bytes in `buffer`.
+    #[inline(always)]
+    pub fn bytes_at(&self, buffer: &Buffer, bytes: usize) -> Option<Range<usize>> {
+        let start = buffer.address as usize;
+        let span = start..start.checked_add(bytes)?;
+        (is_memory(&span) && !is_in_place(self.session, buffer)).then_some(span)
     }
 
     /// A call of which this rank has a single block, in `buffer`: where that is, and its bytes.
@@ -206,9 +220,7 @@ impl<'a> Straight<'a> {
             return Some(0..0);
         }
         let bytes = (elements.count * elements.unit).checked_mul(blocks)?;
-        let start = buffer.address as usize;
-        let span = start..start.checked_add(bytes)?;
-        (is_memory(&span) && !is_in_place(self.session, buffer)).then_some(span)
+        self.bytes_at(buffer, bytes)
     }
 }
 
@@ -226,7 +238,7 @@ fn is_memory(span: &Range<usize>) -> bool {
 }
 
 impl Sides {
-    /// What is sent, of a collective that is not in place this way.
+    /// What is sent, of a collective that takes this path only where that is apart.
     #[inline(always)]
     pub fn sent(&self) -> *const u8 {
         self.send.expect("not in place")
