@@ -4,7 +4,7 @@
 //! [`Collective::CHECK`](super::Collective::CHECK) and [`perform`](super::Collective::perform), which find out what they are.
 
 use super::side::is_in_place;
-use super::table::{self, List};
+use super::table::{List, make_room};
 use super::{Args, Buffer, Table, plain};
 use crate::datatype::element_bytes;
 use crate::operation::Operations;
@@ -12,7 +12,10 @@ use crate::session::Session;
 use crate::thread::Local;
 use ferrorail_base::Rank;
 use ferrorail_engine::{Block, Combine, EngineError, Reducer, Team};
+use libc::{c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::slice;
 
 /// How a call ended that took this path.
 pub type Outcome = Result<(), EngineError>;
@@ -197,8 +200,7 @@ impl<'a> FastCall<'a> {
         }
         let unit = element_bytes(self.session, buffer.datatype)?;
         // SAFETY: the caller's contract.
-        let span =
-            unsafe { table::list_plain(list, buffer.address, unit, table, self.team.size())? };
+        let span = unsafe { list_plain(list, buffer.address, unit, table, self.team.size())? };
         is_memory(&span).then_some(span)
     }
 
@@ -230,6 +232,71 @@ pub fn alike(one: &Buffer, other: &Buffer) -> bool {
     (one.count, one.datatype) == (other.count, other.datatype)
 }
 
+/// Lists in `list`, which is empty, blocks of elements of `unit` plain bytes as `table` has them from `address` on, an entry
+/// for each of so many `ranks`. Returns the addresses that those with bytes span. None if they cannot be counted, or there is
+/// no room for the list.
+///
+/// # Safety
+/// The table's arrays have an entry per rank.
+#[inline(always)]
+unsafe fn list_plain(
+    list: &mut List,
+    address: *mut c_void,
+    unit: usize,
+    table: &Table,
+    ranks: u32,
+) -> Option<Range<usize>> {
+    if table.counts.is_null() || table.displacements.is_null() {
+        return None;
+    }
+    make_room(list, ranks as usize).ok()?;
+    // SAFETY: the caller's contract.
+    unsafe {
+        match table.large {
+            true => list_entries::<i64>(list, address as usize, unit, table, ranks as usize),
+            false => list_entries::<c_int>(list, address as usize, unit, table, ranks as usize),
+        }
+    }
+}
+
+/// [`list_plain`] in a list with room, of entries of this type.
+///
+/// # Safety
+/// As [`list_plain`].
+#[inline(always)]
+unsafe fn list_entries<T: Copy + Into<i64>>(
+    list: &mut List,
+    address: usize,
+    unit: usize,
+    table: &Table,
+    ranks: usize,
+) -> Option<Range<usize>> {
+    let (counts, displacements) = (table.counts.cast::<T>(), table.displacements.cast::<T>());
+    assert!(list.capacity() >= ranks, "room for a block per rank");
+    // SAFETY: the room of the list, which is that long.
+    let room = unsafe { slice::from_raw_parts_mut(list.as_mut_ptr().cast(), ranks) };
+    let (mut start, mut end, mut wrong) = (usize::MAX, 0, false);
+    for (rank, room) in room.iter_mut().enumerate() {
+        // SAFETY: the caller's contract.
+        let (count, displacement) = unsafe {
+            let entry = |array: *const T| array.add(rank).read().into();
+            (entry(counts), entry(displacements))
+        };
+        let (bytes, overflows) = unit.overflowing_mul(count as usize);
+        let offset = (unit as isize).wrapping_mul(displacement as isize);
+        let first = address.wrapping_add_signed(offset);
+        let (last, wraps) = first.overflowing_add(bytes);
+        wrong |= (count < 0) | overflows | wraps;
+        if bytes != 0 {
+            (start, end) = (start.min(first), end.max(last));
+        }
+        *room = MaybeUninit::new(Block { offset, bytes });
+    }
+    // SAFETY: so many blocks were written.
+    unsafe { list.set_len(ranks) };
+    (!wrong).then_some(start.min(end)..end)
+}
+
 /// Whether there may be memory, or need not be any.
 #[inline(always)]
 fn is_memory(span: &Range<usize>) -> bool {
@@ -249,4 +316,58 @@ impl Sides {
 #[inline(always)]
 pub fn bytes_of(list: &[Block], rank: Rank) -> usize {
     list[rank.index()].bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is listed of such counts and displacements, of elements of 8 bytes from `address` on.
+    fn listed<T: Copy + Into<i64>, const RANKS: usize>(
+        address: usize,
+        counts: [T; RANKS],
+        displacements: [T; RANKS],
+    ) -> Option<(Vec<Block>, Range<usize>)> {
+        let table = Table::new(counts.as_ptr(), displacements.as_ptr());
+        let mut list = List::new();
+        // SAFETY: an entry per rank.
+        let span =
+            unsafe { list_plain(&mut list, address as *mut c_void, 8, &table, RANKS as u32) }?;
+        Some((list.to_vec(), span))
+    }
+
+    #[test]
+    fn blocks_are_listed_with_what_they_span() {
+        let block = |offset, bytes| Block { offset, bytes };
+        let blocks = vec![block(-8, 8), block(800, 0), block(16, 24)];
+        let expected = Some((blocks, 0xff8..0x1028));
+        assert_eq!(listed(0x1000, [1, 0, 3], [-1, 100, 2]), expected);
+        assert_eq!(listed(0x1000, [1i64, 0, 3], [-1, 100, 2]), expected);
+        // From the bottom of memory on.
+        let (_, span) = listed(0, [1i64], [0x2000]).expect("right");
+        assert_eq!(span, 0x10000..0x10008);
+        let (list, span) = listed(0x1000, [0; 40], [0; 40]).expect("right");
+        assert!(list.len() == 40 && span.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_is_not_listed() {
+        assert_eq!(listed(0x1000, [1, -1], [0, 1]), None);
+        assert_eq!(listed(0x1000, [1i64, i64::MAX], [0, 1]), None);
+        assert_eq!(listed(usize::MAX - 8, [2, 1], [0, 0]), None);
+        let table = Table::new(std::ptr::null::<c_int>(), std::ptr::null::<c_int>());
+        // SAFETY: there are no arrays to read.
+        let span = unsafe { list_plain(&mut List::new(), 0x1000 as *mut c_void, 8, &table, 2) };
+        assert_eq!(span, None);
+    }
+
+    #[test]
+    fn roots_have_more() {
+        let of = |part: Part| [part.blocks(false, 3), part.blocks(true, 3)];
+        assert_eq!(of(Part::Nothing), [0, 0]);
+        assert_eq!(of(Part::Block), [1, 1]);
+        assert_eq!(of(Part::Blocks), [3, 3]);
+        assert_eq!(of(Part::RootBlock), [0, 1]);
+        assert_eq!(of(Part::RootBlocks), [0, 3]);
+    }
 }

@@ -9,16 +9,14 @@ use ferrorail_base::memory::NoMemory;
 use ferrorail_engine::{Block, Team};
 use libc::{c_int, c_void};
 use smallvec::SmallVec;
-use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::slice;
 
 /// A list with room for the blocks of a usual node's ranks in itself.
 pub type List = SmallVec<[Block; 16]>;
 
 /// Makes room for `length` blocks in an empty list.
 #[inline]
-fn make_room(list: &mut List, length: usize) -> Result<(), NoMemory> {
+pub fn make_room(list: &mut List, length: usize) -> Result<(), NoMemory> {
     list.try_reserve_exact(length).map_err(|_| NoMemory {
         bytes: length.saturating_mul(size_of::<Block>()),
     })
@@ -53,71 +51,6 @@ unsafe fn entry(array: *const c_void, index: usize, large: bool) -> i64 {
             false => array.cast::<c_int>().add(index).read().into(),
         }
     }
-}
-
-/// Lists in `list`, which is empty, blocks of elements of `unit` plain bytes as `table` has them from `address` on, an entry
-/// for each of so many `ranks`. Returns the addresses that those with bytes span. None if they cannot be counted, or there is
-/// no room for the list.
-///
-/// # Safety
-/// The table's arrays have an entry per rank.
-#[inline(always)]
-pub unsafe fn list_plain(
-    list: &mut List,
-    address: *mut c_void,
-    unit: usize,
-    table: &Table,
-    ranks: u32,
-) -> Option<Range<usize>> {
-    if table.counts.is_null() || table.displacements.is_null() {
-        return None;
-    }
-    make_room(list, ranks as usize).ok()?;
-    // SAFETY: the caller's contract.
-    unsafe {
-        match table.large {
-            true => list_entries::<i64>(list, address as usize, unit, table, ranks as usize),
-            false => list_entries::<c_int>(list, address as usize, unit, table, ranks as usize),
-        }
-    }
-}
-
-/// [`list_plain`] in a list with room, of entries of this type.
-///
-/// # Safety
-/// As [`list_plain`].
-#[inline(always)]
-unsafe fn list_entries<T: Copy + Into<i64>>(
-    list: &mut List,
-    address: usize,
-    unit: usize,
-    table: &Table,
-    ranks: usize,
-) -> Option<Range<usize>> {
-    let (counts, displacements) = (table.counts.cast::<T>(), table.displacements.cast::<T>());
-    assert!(list.capacity() >= ranks, "room for a block per rank");
-    // SAFETY: the room of the list, which is that long.
-    let room = unsafe { slice::from_raw_parts_mut(list.as_mut_ptr().cast(), ranks) };
-    let (mut start, mut end, mut wrong) = (usize::MAX, 0, false);
-    for (rank, room) in room.iter_mut().enumerate() {
-        // SAFETY: the caller's contract.
-        let (count, displacement) = unsafe {
-            let entry = |array: *const T| array.add(rank).read().into();
-            (entry(counts), entry(displacements))
-        };
-        let (bytes, overflows) = unit.overflowing_mul(count as usize);
-        let offset = (unit as isize).wrapping_mul(displacement as isize);
-        let first = address.wrapping_add_signed(offset);
-        let (last, wraps) = first.overflowing_add(bytes);
-        wrong |= (count < 0) | overflows | wraps;
-        if bytes != 0 {
-            (start, end) = (start.min(first), end.max(last));
-        }
-        *room = MaybeUninit::new(Block { offset, bytes });
-    }
-    // SAFETY: so many blocks were written.
-    unsafe { list.set_len(ranks) };
-    (!wrong).then_some(start.min(end)..end)
 }
 
 /// The program's blocks, an entry per rank of the team, as plain bytes: in the program's memory, or packed
