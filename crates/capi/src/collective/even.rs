@@ -30,7 +30,7 @@ impl Collective for Barrier {
     #[inline(always)]
     unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         call.team.begin_call();
-        Some(call.team.barrier())
+        Some(done(call.team.barrier()))
     }
 }
 
@@ -64,7 +64,9 @@ impl Collective for Allgather {
     unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         let sides = call.sides(Part::Block, Part::Blocks, true)?;
         // SAFETY: the caller's contract.
-        Some(unsafe { call.team.allgather(sides.send, sides.recv, sides.bytes) })
+        Some(done(unsafe {
+            call.team.allgather(sides.send, sides.recv, sides.bytes)
+        }))
     }
 }
 
@@ -94,6 +96,8 @@ impl Collective for Alltoall {
     unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         let sides = call.sides(Part::Blocks, Part::Blocks, false)?;
         // SAFETY: the caller's contract.
-        Some(unsafe { (call.team).alltoall(sides.sent(), sides.recv, sides.bytes) })
+        Some(done(unsafe {
+            (call.team).alltoall(sides.sent(), sides.recv, sides.bytes)
+        }))
     }
 }

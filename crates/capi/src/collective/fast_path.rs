@@ -5,7 +5,7 @@
 
 use super::side::is_in_place;
 use super::table::{List, make_room};
-use super::{Args, Buffer, Table, plain};
+use super::{Args, Buffer, Refusal, Table, done, plain};
 use crate::datatype::element_bytes;
 use crate::operation::Operations;
 use crate::session::Session;
@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::slice;
 
 /// How a call ended that took this path.
-pub type Outcome = Result<(), EngineError>;
+pub type Outcome = Result<(), Refusal>;
 
 /// A call that may take this path.
 pub struct FastCall<'a> {
@@ -134,11 +134,11 @@ impl<'a> FastCall<'a> {
         &self,
         sent: Part,
         received: Part,
-        run: impl FnOnce(&Sides, usize, &Reducer<'_>) -> Outcome,
+        run: impl FnOnce(&Sides, usize, &Reducer<'_>) -> Result<(), EngineError>,
     ) -> Option<Outcome> {
         let reducer = self.reducer()?;
         let sides = self.sides(sent, received, true)?;
-        Some(run(&sides, sides.elements, &reducer))
+        Some(done(run(&sides, sides.elements, &reducer)))
     }
 
     /// What a reduction does, by a loop of ferrorail's own.

@@ -256,7 +256,7 @@ unsafe fn attempt<C: Collective>(session: &Session, local: &Local, args: &Args) 
     {
         return match outcome {
             Ok(()) => Outcome::Code(session.host().constants().success),
-            Err(error) => refused::<C>(session, args.root, comm, leave(team, refusal(error))),
+            Err(refusal) => refused::<C>(session, args.root, comm, leave(team, refusal)),
         };
     }
     // SAFETY: the caller's contract.

@@ -315,8 +315,8 @@ impl Collective for ReduceScatter {
         team.begin_call();
         let (send, recv) = (args.send.address.cast_const(), args.recv.address);
         // SAFETY: the caller's contract.
-        Some(unsafe {
+        Some(done(unsafe {
             team.reduce_scatter(Some(send.cast()), recv.cast(), blocks.list(), &reducer)
-        })
+        }))
     }
 }

@@ -51,7 +51,9 @@ impl Collective for Bcast {
     unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         let sides = call.sides(Part::Nothing, Part::Block, false)?;
         // SAFETY: the caller's contract.
-        Some(unsafe { call.team.bcast(sides.recv, sides.bytes, sides.root) })
+        Some(done(unsafe {
+            call.team.bcast(sides.recv, sides.bytes, sides.root)
+        }))
     }
 }
 
@@ -169,7 +171,9 @@ impl Collective for Gather {
     unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
         let sides = call.sides(Part::Block, Part::RootBlocks, true)?;
         // SAFETY: the caller's contract.
-        Some(unsafe { (call.team).gather(sides.send, sides.recv, sides.bytes, sides.root) })
+        Some(done(unsafe {
+            (call.team).gather(sides.send, sides.recv, sides.bytes, sides.root)
+        }))
     }
 }
 
@@ -218,6 +222,8 @@ impl Collective for Scatter {
         let sides = call.sides(Part::RootBlocks, Part::Block, false)?;
         let recv = Some(sides.recv);
         // SAFETY: the caller's contract.
-        Some(unsafe { (call.team).scatter(sides.sent(), recv, sides.bytes, sides.root) })
+        Some(done(unsafe {
+            (call.team).scatter(sides.sent(), recv, sides.bytes, sides.root)
+        }))
     }
 }

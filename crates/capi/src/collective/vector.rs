@@ -57,7 +57,9 @@ impl Collective for Allgatherv {
         let send = call.contribution(own, &into)?;
         team.begin_call();
         // SAFETY: the caller's contract.
-        Some(unsafe { team.allgatherv(send, args.recv.address.cast(), &list) })
+        Some(done(unsafe {
+            team.allgatherv(send, args.recv.address.cast(), &list)
+        }))
     }
 }
 
@@ -103,7 +105,9 @@ impl Collective for Gatherv {
             let (send, bytes) = call.block(&args.send)?;
             team.begin_call();
             // SAFETY: the caller's contract.
-            return Some(unsafe { team.gatherv(Some(send), bytes, ptr::null_mut(), &list, root) });
+            return Some(done(unsafe {
+                team.gatherv(Some(send), bytes, ptr::null_mut(), &list, root)
+            }));
         }
         // SAFETY: the program's array, with an entry per rank.
         let into = unsafe { call.blocks(&args.recv, &args.recv_table, &mut list)? };
@@ -111,7 +115,9 @@ impl Collective for Gatherv {
         let send = call.contribution(own, &into)?;
         team.begin_call();
         // SAFETY: the caller's contract.
-        Some(unsafe { team.gatherv(send, own, args.recv.address.cast(), &list, root) })
+        Some(done(unsafe {
+            team.gatherv(send, own, args.recv.address.cast(), &list, root)
+        }))
     }
 }
 
@@ -160,7 +166,9 @@ impl Collective for Scatterv {
         if team.rank() != root {
             team.begin_call();
             // SAFETY: the caller's contract.
-            return Some(unsafe { team.scatterv(ptr::null(), &list, Some(recv), bytes, root) });
+            return Some(done(unsafe {
+                team.scatterv(ptr::null(), &list, Some(recv), bytes, root)
+            }));
         }
         // SAFETY: the program's array, with an entry per rank.
         let from = unsafe { call.blocks(&args.send, &args.send_table, &mut list)? };
@@ -170,7 +178,9 @@ impl Collective for Scatterv {
         }
         team.begin_call();
         // SAFETY: the caller's contract.
-        Some(unsafe { team.scatterv(args.send.address.cast(), &list, Some(recv), bytes, root) })
+        Some(done(unsafe {
+            team.scatterv(args.send.address.cast(), &list, Some(recv), bytes, root)
+        }))
     }
 }
 
@@ -231,6 +241,6 @@ impl Collective for Alltoallv {
         team.begin_call();
         let (from, into) = (args.send.address.cast(), args.recv.address.cast());
         // SAFETY: the caller's contract.
-        Some(unsafe { team.alltoallv(from, &send, into, &recv) })
+        Some(done(unsafe { team.alltoallv(from, &send, into, &recv) }))
     }
 }

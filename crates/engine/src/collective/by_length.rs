@@ -48,7 +48,7 @@ pub(super) fn run(
             channels: wanted,
         });
         if longest <= above {
-            return short(map, state, *call, ways);
+            return short(map, state, *call, (longest, ways));
         }
         // SAFETY: the entry's caller vouches for its buffers.
         differs = unsafe { eager::exchange::<_, _, true>(map, state, *call, form)? };
@@ -97,15 +97,16 @@ pub(super) fn run(
     unless_differs(differs)
 }
 
-/// Runs a call of which this rank has no block that is too long for eager slots, on one node. In line with the entry.
+/// Runs a call of which this rank has no block that is too long for eager slots, but `longest`, on one node. In line with the
+/// entry.
 #[inline(always)]
 pub(super) fn short<S: BlockList, R: BlockList>(
     map: &Map,
     state: &mut State,
     call: Call<'_, S, R>,
-    ShortWays { form, channels }: ShortWays,
+    (longest, ShortWays { form, channels }): (usize, ShortWays),
 ) -> Result<(), EngineError> {
-    let differs = match call.longest() {
+    let differs = match longest {
         0 => {
             let request = state.sequence.eager(form.annexed::<true>(call.bytes));
             eager::take_place(state, &call, request);

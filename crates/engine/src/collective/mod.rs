@@ -50,12 +50,15 @@ impl Team {
     {
         let mut state = self.enter()?;
         let state = &mut *state;
-        let outcome = match state.plans.short(&call.key(), call.longest()) {
+        let longest = call.longest();
+        let outcome = match state.plans.short(&call.key(), longest) {
             Some(Short::Whole(form)) => {
                 // SAFETY: the entry's caller vouches for its buffers.
                 unsafe { eager::run(&self.map, state, call, form) }
             }
-            Some(Short::ByLength(ways)) => by_length::short(&self.map, state, call, ways),
+            Some(Short::ByLength(ways)) => {
+                by_length::short(&self.map, state, call, (longest, ways))
+            }
             None => self.planned(state, &call.general()),
         };
         match outcome {

@@ -42,7 +42,7 @@ pub struct Team {
 pub(crate) struct InUse<'a>(Claimed<'a, State>);
 
 impl Drop for InUse<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         if thread::panicking() {
             let what = || "an internal error was caught before".into();
@@ -140,7 +140,7 @@ impl Team {
     }
 
     /// Exclusive use for one operation.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter(&self) -> Result<InUse<'_>, EngineError> {
         match self.state.take() {
             Some(state) if !state.unconnected && state.broken.is_none() => Ok(InUse(state)),
