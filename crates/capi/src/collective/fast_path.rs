@@ -74,12 +74,20 @@ pub struct Sides {
     elements: usize,
 }
 
-/// Elements of a block, or of a list of blocks.
+/// How long a block is.
 #[derive(Clone, Copy)]
-struct Elements {
+struct Length {
+    /// Elements.
     count: usize,
-    /// Bytes of one.
+    /// Bytes of one; those of all do not overflow.
     unit: usize,
+}
+
+impl Length {
+    #[inline(always)]
+    fn bytes(self) -> usize {
+        self.count * self.unit
+    }
 }
 
 impl<'a> FastCall<'a> {
@@ -90,8 +98,8 @@ impl<'a> FastCall<'a> {
         (root < self.team.size()).then_some(Rank(root))
     }
 
-    /// A call of blocks of one length, of which each rank sends and receives so many. What is sent may be `in_place` where
-    /// something is received.
+    /// A call of blocks of one length, of which each rank sends and receives so many, and which is counted then. What is sent
+    /// may be `in_place` where something is received.
     #[inline(always)]
     pub fn sides(&self, sent: Part, received: Part, in_place: bool) -> Option<Sides> {
         let (args, size) = (self.args, self.team.size());
@@ -107,13 +115,13 @@ impl<'a> FastCall<'a> {
         } else {
             &args.send
         };
-        let elements = self.elements(known)?;
+        let length = self.length(known)?;
         if sent != 0 && !is_in_place && !alike(&args.send, known) {
             return None;
         }
-        let into = self.span(&args.recv, elements, received)?;
+        let into = self.span(&args.recv, length, received)?;
         if !is_in_place {
-            let from = self.span(&args.send, elements, sent)?;
+            let from = self.span(&args.send, length, sent)?;
             if plain::overlap(&from, &into) {
                 return None;
             }
@@ -123,8 +131,8 @@ impl<'a> FastCall<'a> {
             root,
             send: (!is_in_place).then_some(args.send.address.cast_const().cast()),
             recv: args.recv.address.cast(),
-            bytes: elements.count * elements.unit,
-            elements: elements.count,
+            bytes: length.bytes(),
+            elements: length.count,
         })
     }
 
@@ -166,8 +174,7 @@ impl<'a> FastCall<'a> {
     /// A call of which this rank has a single block, in `buffer`: where that is, and its bytes.
     #[inline(always)]
     pub fn block(&self, buffer: &Buffer) -> Option<(*mut u8, usize)> {
-        let elements = self.elements(buffer)?;
-        let span = self.span(buffer, elements, 1)?;
+        let span = self.span(buffer, self.length(buffer)?, 1)?;
         Some((buffer.address.cast(), span.len()))
     }
 
@@ -204,31 +211,29 @@ impl<'a> FastCall<'a> {
         is_memory(&span).then_some(span)
     }
 
-    /// How many elements there are in a block of `buffer`.
+    /// How long a block of `buffer` is.
     #[inline(always)]
-    fn elements(&self, buffer: &Buffer) -> Option<Elements> {
-        let elements = Elements {
+    fn length(&self, buffer: &Buffer) -> Option<Length> {
+        let length = Length {
             count: usize::try_from(buffer.count).ok()?,
             unit: element_bytes(self.session, buffer.datatype)?,
         };
-        elements.unit.checked_mul(elements.count)?;
-        Some(elements)
+        length.unit.checked_mul(length.count).map(|_| length)
     }
 
-    /// The addresses of so many `blocks` of `elements` in `buffer`.
+    /// The addresses of so many `blocks` in `buffer`.
     #[inline(always)]
-    fn span(&self, buffer: &Buffer, elements: Elements, blocks: usize) -> Option<Range<usize>> {
-        if blocks == 0 {
-            return Some(0..0);
+    fn span(&self, buffer: &Buffer, length: Length, blocks: usize) -> Option<Range<usize>> {
+        match blocks {
+            0 => Some(0..0),
+            _ => self.bytes_at(buffer, length.bytes().checked_mul(blocks)?),
         }
-        let bytes = (elements.count * elements.unit).checked_mul(blocks)?;
-        self.bytes_at(buffer, bytes)
     }
 }
 
 /// Whether two sides have as many elements of the same type.
 #[inline(always)]
-pub fn alike(one: &Buffer, other: &Buffer) -> bool {
+fn alike(one: &Buffer, other: &Buffer) -> bool {
     (one.count, one.datatype) == (other.count, other.datatype)
 }
 
