@@ -61,8 +61,22 @@ pub unsafe fn entry<'a>(
     handle_cache: &HandleCache<Entry>,
     comm: Comm,
 ) -> Option<&'a Entry> {
+    // SAFETY: the caller's contract.
+    unsafe { remembered(handle_cache, comm, || find(session, comm)) }
+}
+
+/// The entry of `comm` that the thread remembers, or that is found now.
+///
+/// # Safety
+/// As [`entry`].
+#[inline(always)]
+unsafe fn remembered<'a>(
+    handle_cache: &HandleCache<Entry>,
+    comm: Comm,
+    find: impl FnOnce() -> Option<*const Entry>,
+) -> Option<&'a Entry> {
     let generation = GENERATION.load(Ordering::Acquire);
-    let entry = handle_cache.get_or_find(comm.0, generation, || find(session, comm))?;
+    let entry = handle_cache.get_or_find(comm.0, generation, find)?;
     // SAFETY: the entry lives until the attribute is deleted, and none was since it was found.
     Some(unsafe { &*entry })
 }
@@ -77,10 +91,8 @@ pub unsafe fn known_team<'a>(
     handle_cache: &HandleCache<Entry>,
     comm: Comm,
 ) -> Option<&'a Team> {
-    let generation = GENERATION.load(Ordering::Acquire);
-    let entry = handle_cache.get_or_find(comm.0, generation, || None)?;
-    // SAFETY: the entry lives until the attribute is deleted, and none was since it was found.
-    match unsafe { &*entry } {
+    // SAFETY: the caller's contract.
+    match unsafe { remembered(handle_cache, comm, || None)? } {
         Entry::Team(team, _) => Some(team),
         Entry::Forward(_) => None,
     }

@@ -3,6 +3,10 @@
 //! A choice is made only from what every rank knows (architecture invariant 1): the collective, the
 //! team, the size class, and the settings agreed at team creation.
 
+mod short;
+
+pub(crate) use short::{Short, ShortWays};
+
 use crate::choice::{Chooser, ChosenBy, by_length, protocol_name};
 use crate::collective::eager::form::Form;
 use crate::scratch::Scratch;
@@ -82,28 +86,10 @@ pub(crate) struct Plan {
     pub room: Option<Room>,
     /// Of a vector form of which no rank knows all lengths, after the first call.
     pub lengths: Option<Lengths>,
-    /// Of the same, what its short calls take.
-    pub ways: Option<ShortWays>,
     calls: u64,
     bytes: u64,
     /// Operations that ran the schedule: none for an eager call, one for each piece of another.
     pub runs: u64,
-}
-
-/// How a short call goes.
-pub(crate) enum Short {
-    /// All ranks know that it does.
-    Whole(Form),
-    /// This one does.
-    ByLength(ShortWays),
-}
-
-/// What short calls take of which no rank knows all lengths.
-#[derive(Clone, Copy)]
-pub(crate) struct ShortWays {
-    pub form: Form,
-    /// The channels that longer blocks would take.
-    pub channels: ChannelRequest,
 }
 
 /// The channels of operations on blocks of `bytes` bytes of elements of `unit` bytes, and the piece of each block that
@@ -171,25 +157,6 @@ impl Plans {
             Some(plan) if plan.key == key => plan,
             other => self.take_other(map, key, other),
         }
-    }
-
-    /// How a call of `key` goes that all of it goes by eager slots, as `longest` of its blocks says: counted then. None if the
-    /// plan was not the last one that was used of those with the same place.
-    #[inline(always)]
-    pub fn short(&mut self, key: &PlanKey, longest: usize) -> Option<Short> {
-        let plan = self.recent[key.place()].as_deref_mut()?;
-        if plan.key != *key {
-            return None;
-        }
-        if by_length(key.collective) {
-            let ways = plan.ways.filter(|ways| longest <= ways.form.longest())?;
-            plan.runs += 1;
-            plan.count(0);
-            return Some(Short::ByLength(ways));
-        }
-        let form = plan.eager_for(longest)?;
-        plan.count(longest);
-        Some(Short::Whole(form))
     }
 
     /// The plan for `key` where `other` was.
@@ -277,7 +244,6 @@ impl Plan {
             eager: (selector.scratch).eager_form(variant, protocol),
             room: None,
             lengths: None,
-            ways: None,
             calls: 0,
             bytes: 0,
             runs: 0,
@@ -289,13 +255,6 @@ impl Plan {
     fn count(&mut self, bytes: usize) {
         self.calls += 1;
         self.bytes += bytes as u64;
-    }
-
-    /// How a call of `bytes` bytes goes by eager slots, if all of it does.
-    #[inline(always)]
-    pub fn eager_for(&self, bytes: usize) -> Option<Form> {
-        let whole = |form: &Form| bytes <= form.longest() && !by_length(self.key.collective);
-        self.eager.filter(whole)
     }
 
     /// The peers that the plan's schedule names at `rank`.

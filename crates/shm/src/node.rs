@@ -62,10 +62,10 @@ impl NodeSegment {
     }
 
     fn new(segment: Segment, layout: NodeLayout) -> Self {
-        let (starts, ranks) = (layout.starts(), layout.local_ranks as usize);
+        let ranks = layout.local_ranks as usize;
         let slots = ranks * layout.eager_slots as usize;
         Self {
-            eager_slots: Found::new(&segment, starts.eager_slots(), slots),
+            eager_slots: Found::new(&segment, layout.eager_slots_start(), slots),
             doorbell: Found::new(&segment, layout.doorbell(), 2),
             finished: Found::new(
                 &segment,
@@ -74,7 +74,7 @@ impl NodeSegment {
             ),
             segment,
             layout,
-            starts,
+            starts: layout.starts(),
         }
     }
 

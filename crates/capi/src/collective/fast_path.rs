@@ -6,7 +6,7 @@
 use super::side::is_in_place;
 use super::table::{List, make_room};
 use super::{Args, Buffer, Refusal, Table, done, plain};
-use crate::datatype::element_bytes;
+use crate::datatype::{element_bytes, is_absent};
 use crate::operation::Operations;
 use crate::session::Session;
 use crate::thread::Local;
@@ -71,7 +71,8 @@ pub struct Sides {
     pub recv: *mut u8,
     /// Bytes of a block.
     pub bytes: usize,
-    elements: usize,
+    /// Elements of a block.
+    pub elements: usize,
 }
 
 /// How long a block is.
@@ -94,8 +95,7 @@ impl<'a> FastCall<'a> {
     /// The root, if it is a rank of the team.
     #[inline(always)]
     pub fn root(&self) -> Option<Rank> {
-        let root = u32::try_from(self.args.root).ok()?;
-        (root < self.team.size()).then_some(Rank(root))
+        self.args.root_in(self.team)
     }
 
     /// A call of blocks of one length, of which each rank sends and receives so many, and which is counted then. What is sent
@@ -142,11 +142,11 @@ impl<'a> FastCall<'a> {
         &self,
         sent: Part,
         received: Part,
-        run: impl FnOnce(&Sides, usize, &Reducer<'_>) -> Result<(), EngineError>,
+        run: impl FnOnce(&Sides, &Reducer<'_>) -> Result<(), EngineError>,
     ) -> Option<Outcome> {
         let reducer = self.reducer()?;
         let sides = self.sides(sent, received, true)?;
-        Some(done(run(&sides, sides.elements, &reducer)))
+        Some(done(run(&sides, &reducer)))
     }
 
     /// What a reduction does, by a loop of ferrorail's own.
@@ -305,8 +305,7 @@ unsafe fn list_entries<T: Copy + Into<i64>>(
 /// Whether there may be memory, or need not be any.
 #[inline(always)]
 fn is_memory(span: &Range<usize>) -> bool {
-    const FIRST_PAGE: usize = 4096;
-    span.start >= FIRST_PAGE || span.is_empty()
+    span.is_empty() || !is_absent(span.start)
 }
 
 impl Sides {

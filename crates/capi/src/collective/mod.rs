@@ -118,6 +118,13 @@ impl Args {
         }
     };
 
+    /// The root, if it is a rank of `team`.
+    #[inline(always)]
+    fn root_in(&self, team: &Team) -> Option<Rank> {
+        let root = u32::try_from(self.root).ok()?;
+        (root < team.size()).then_some(Rank(root))
+    }
+
     /// Negative roots are meant for inter-communicators, where the other arguments may mean nothing.
     #[inline]
     fn check_root(&self) -> Result<(), Refusal> {
@@ -167,10 +174,7 @@ impl Call<'_> {
     /// The root, if it is a rank of the team.
     #[inline]
     fn root(&self) -> Result<Rank, Refusal> {
-        match u32::try_from(self.args.root) {
-            Ok(root) if root < self.team.size() => Ok(Rank(root)),
-            _ => Err(Refusal::Invalid),
-        }
+        self.args.root_in(self.team).ok_or(Refusal::Invalid)
     }
 }
 

@@ -185,9 +185,9 @@ macro_rules! of_vectors {
 
             #[inline(always)]
             unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
-                call.reduction(Part::Block, Part::Block, |sides, elements, reducer| {
+                call.reduction(Part::Block, Part::Block, |sides, reducer| {
                     // SAFETY: the caller's contract.
-                    unsafe { (call.team).$method(sides.send, sides.recv, elements, reducer) }
+                    unsafe { (call.team).$method(sides.send, sides.recv, sides.elements, reducer) }
                 })
             }
         }
@@ -232,9 +232,11 @@ impl Collective for Reduce {
 
     #[inline(always)]
     unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
-        call.reduction(Part::Block, Part::RootBlock, |sides, elements, reducer| {
+        call.reduction(Part::Block, Part::RootBlock, |sides, reducer| {
             // SAFETY: the caller's contract.
-            unsafe { (call.team).reduce(sides.send, sides.recv, elements, sides.root, reducer) }
+            unsafe {
+                (call.team).reduce(sides.send, sides.recv, sides.elements, sides.root, reducer)
+            }
         })
     }
 }
@@ -262,9 +264,11 @@ impl Collective for ReduceScatterBlock {
 
     #[inline(always)]
     unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
-        call.reduction(Part::Blocks, Part::Block, |sides, elements, reducer| {
+        call.reduction(Part::Blocks, Part::Block, |sides, reducer| {
             // SAFETY: the caller's contract.
-            unsafe { (call.team).reduce_scatter_block(sides.send, sides.recv, elements, reducer) }
+            unsafe {
+                (call.team).reduce_scatter_block(sides.send, sides.recv, sides.elements, reducer)
+            }
         })
     }
 }

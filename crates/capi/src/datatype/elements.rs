@@ -24,6 +24,13 @@ pub struct Elements {
     pub layout: Layout,
 }
 
+/// Whether no memory is at `address`: in the first page.
+#[inline]
+pub fn is_absent(address: usize) -> bool {
+    const FIRST_PAGE: usize = 4096;
+    address < FIRST_PAGE
+}
+
 impl Elements {
     /// Those that a program describes, checked but for the address: their bytes do not overflow.
     #[inline(always)]
@@ -68,9 +75,8 @@ impl Elements {
     /// As [`Elements::is_absent`], of some that begin `offset` bytes from these and have bytes.
     #[inline]
     pub fn is_absent_at(&self, offset: isize) -> bool {
-        const FIRST_PAGE: usize = 4096;
         let first = offset.wrapping_add(self.layout.lowest());
-        (self.address.wrapping_offset(first) as usize) < FIRST_PAGE
+        is_absent(self.address.wrapping_offset(first) as usize)
     }
 
     /// The block of as many elements for rank `index`, counted from this one.

@@ -12,7 +12,7 @@ mod flatten;
 mod layout;
 mod staging;
 
-pub use elements::Elements;
+pub use elements::{Elements, is_absent};
 pub use layout::Layout;
 pub use staging::Packed;
 

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::EngineError;
 use crate::choice::ZERO_COPY_BYTES_MIN;
-use crate::plan::{Lengths, Plan, PlanKey, ShortWays};
-use crate::run::{BlockList, Run, Side, UserBuffers, Window, beside_cells};
+use crate::plan::{Lengths, Plan, ShortWays};
+use crate::run::{BlockList, Even, Run, Side, UserBuffers, Window, beside_cells};
 use crate::scratch::{self, Scratch, Widths};
 use crate::sequence::{Allocation, ChannelRequest, LONG_PART};
 use crate::tag::tag;
@@ -43,12 +43,9 @@ pub(super) fn run(
     let (mut above, mut differs) = (0, None);
     if let Some(form) = plan.eager {
         above = form.longest();
-        let ways = *plan.ways.insert(ShortWays {
-            form,
-            channels: wanted,
-        });
         if longest <= above {
-            return short(map, state, *call, (longest, ways));
+            let channels = wanted;
+            return short(map, state, *call, (longest, ShortWays { form, channels }));
         }
         // SAFETY: the entry's caller vouches for its buffers.
         differs = unsafe { eager::exchange::<_, _, true>(map, state, *call, form)? };
@@ -312,14 +309,13 @@ fn user<'a>(call: &Call<'a>, window: Window, past_caches: bool) -> UserBuffers<'
 
 /// Length of the longest block of any rank.
 fn longest(map: &Map, state: &mut State, call: &Call<'_>) -> Result<usize, EngineError> {
-    let mut own = call.send.longest().max(call.recv.longest()) as u64;
+    let mut own = call.longest() as u64;
     let mut all = vec![0u64; map.topology.size() as usize];
     let bytes = size_of::<u64>();
-    let send = Side::even((&raw mut own).cast(), 1, bytes);
-    let recv = Side::even(all.as_mut_ptr().cast(), map.topology.size(), bytes);
-    let exchange = Call::new(Collective::Allgather, send, recv, bytes);
-    let key = PlanKey::new(exchange.collective, exchange.root, bytes);
-    let mut plan = state.plans.take(map, key);
+    let send = Even::new((&raw mut own).cast(), 1, bytes);
+    let recv = Even::new(all.as_mut_ptr().cast(), map.topology.size(), bytes);
+    let exchange = Call::new(Collective::Allgather, send, recv, bytes).general();
+    let mut plan = state.plans.take(map, exchange.key());
     let outcome = scheduled(map, state, &mut plan, &exchange);
     state.plans.keep(plan);
     outcome?;

@@ -55,7 +55,7 @@ impl<'a, S: BlockList, R: BlockList> Call<'a, S, R> {
         }
     }
 
-    /// The same as others see it.
+    /// The same, as those see it who take calls of all entries.
     #[inline(always)]
     pub fn general(self) -> Call<'a>
     where

@@ -1,5 +1,6 @@
 //! RTRs: who may put into whose user memory, and where.
 
+use super::BlockList;
 use super::Run;
 use super::message::{Message, link_to};
 use super::span::{copy_in, copy_out};

@@ -1,6 +1,6 @@
 //! User memory registered for the time of one operation.
 
-use super::user::{Blocks, Side, Window};
+use super::user::{BlockList, Side, Window};
 use crate::team::map::Map;
 use ferrorail_base::Rank;
 use ferrorail_base::memory::MemoryRange;
@@ -26,19 +26,19 @@ impl Registered {
         if map.rails.is_none() {
             return Self::Unneeded;
         }
-        match side.blocks {
-            Blocks::Even { .. } => register(map, side.whole()).map_or(Self::Unneeded, Self::Whole),
-            Blocks::Table(table) => {
+        match side {
+            Side::Even(even) => register(map, even.whole()).map_or(Self::Unneeded, Self::Whole),
+            Side::Table(table) => {
                 let by_rail = |index: u32| {
                     let peer = Rank(index);
                     peer == map.rank || !map.topology.same_node(peer, map.rank)
                 };
                 let block = |index| {
-                    let part = window.of(side.block(index));
+                    let part = window.of(table.block(index));
                     let wanted = part.bytes > 0 && by_rail(index);
                     wanted.then(|| register(map, part)).flatten()
                 };
-                Self::Blocks((0..table.len() as u32).map(block).collect())
+                Self::Blocks((0..table.count()).map(block).collect())
             }
         }
     }

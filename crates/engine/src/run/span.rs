@@ -1,6 +1,6 @@
 //! Blocks to bytes: where spans lie in memory, and copies between them.
 
-use super::user::{Blocks, Side, UserBuffers, Window};
+use super::user::{BlockList, Side, UserBuffers, Window};
 use crate::EngineError;
 use crate::sequence::Allocation;
 use crate::team::map::Map;
@@ -115,7 +115,7 @@ impl<'a> Spans<'a> {
             "pieces of blocks have gaps"
         );
         MemoryRange {
-            address: side.base as usize + self.bytes(span.first),
+            address: side.base() as usize + self.bytes(span.first),
             bytes: self.bytes(span.count),
         }
     }
@@ -134,12 +134,12 @@ impl<'a> Spans<'a> {
             Buffer::Send => &self.user.send,
             Buffer::Recv => &self.user.recv,
         };
-        match side.blocks {
-            Blocks::Even { bytes, .. } => {
-                let (offset, capacity) = (0, bytes);
+        match side {
+            Side::Even(even) => {
+                let (offset, capacity) = (0, even.bytes);
                 self.user.parts == 1 && self.user.window == Window::Piece { offset, capacity }
             }
-            Blocks::Table(_) => false,
+            Side::Table(_) => false,
         }
     }
 

@@ -12,15 +12,6 @@ pub struct Block {
     pub bytes: usize,
 }
 
-/// Blocks of one of the caller's buffers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Blocks<'a> {
-    /// So many of one length, one after another.
-    Even { count: u32, bytes: usize },
-    /// As listed.
-    Table(&'a [Block]),
-}
-
 /// Blocks of one of the caller's buffers, as an exchange sees them that is compiled for each kind of them.
 pub(crate) trait BlockList: Copy {
     /// Number of blocks.
@@ -57,6 +48,11 @@ impl Even {
     pub const fn new(base: *mut u8, count: u32, bytes: usize) -> Self {
         Self { base, count, bytes }
     }
+
+    /// All of them, which are one piece of memory.
+    pub fn whole(&self) -> MemoryRange {
+        MemoryRange::new(self.base, self.count as usize * self.bytes)
+    }
 }
 
 impl BlockList for Even {
@@ -79,7 +75,7 @@ impl BlockList for Even {
 
 impl From<Even> for Side<'_> {
     fn from(even: Even) -> Self {
-        Self::even(even.base, even.count, even.bytes)
+        Self::Even(even)
     }
 }
 
@@ -111,63 +107,32 @@ impl BlockList for Table<'_> {
 
 impl<'a> From<Table<'a>> for Side<'a> {
     fn from(table: Table<'a>) -> Self {
-        Self::table(table.base, table.blocks)
+        Self::Table(table)
     }
 }
 
 /// One of the caller's buffers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Side<'a> {
-    /// What offsets count from.
-    pub base: *mut u8,
-    /// What is there.
-    pub blocks: Blocks<'a>,
+pub(crate) enum Side<'a> {
+    Even(Even),
+    Table(Table<'a>),
 }
 
-impl<'a> Side<'a> {
-    /// `count` blocks of `bytes` bytes.
-    pub const fn even(base: *mut u8, count: u32, bytes: usize) -> Self {
-        Self {
-            base,
-            blocks: Blocks::Even { count, bytes },
+impl Side<'_> {
+    /// What offsets count from.
+    pub fn base(&self) -> *mut u8 {
+        match self {
+            Self::Even(even) => even.base,
+            Self::Table(table) => table.base,
         }
     }
 
-    /// Blocks as listed.
-    pub const fn table(base: *mut u8, blocks: &'a [Block]) -> Self {
-        Self {
-            base,
-            blocks: Blocks::Table(blocks),
+    /// All of it, which is one piece of memory if blocks are of one length.
+    pub fn whole(&self) -> MemoryRange {
+        match self {
+            Self::Even(even) => even.whole(),
+            Self::Table(_) => unreachable!("tables are registered by block"),
         }
-    }
-
-    /// Number of blocks.
-    #[inline]
-    pub fn count(&self) -> u32 {
-        match self.blocks {
-            Blocks::Even { count, .. } => count,
-            Blocks::Table(table) => table.len() as u32,
-        }
-    }
-
-    /// Where block `index` lies.
-    #[inline]
-    pub fn block(&self, index: u32) -> MemoryRange {
-        let (offset, bytes) = match self.blocks {
-            Blocks::Even { bytes, .. } => ((index as usize * bytes) as isize, bytes),
-            Blocks::Table(table) => {
-                let block = table[index as usize];
-                (block.offset, block.bytes)
-            }
-        };
-        MemoryRange::new(self.base.wrapping_offset(offset), bytes)
-    }
-
-    /// The block that this rank and `peer` have in common, where each pair has one: of a single
-    /// block, that.
-    #[inline]
-    pub fn block_of(&self, peer: u32) -> MemoryRange {
-        self.block(if self.count() == 1 { 0 } else { peer })
     }
 
     /// Whether some block has no bytes.
@@ -175,32 +140,11 @@ impl<'a> Side<'a> {
         (0..self.count()).any(|index| self.block(index).bytes == 0)
     }
 
-    /// Bytes of the longest block.
-    #[inline]
-    pub fn longest(&self) -> usize {
-        match self.blocks {
-            Blocks::Even { count: 0, .. } => 0,
-            Blocks::Even { bytes, .. } => bytes,
-            Blocks::Table(table) => {
-                let lengths = table.iter().map(|block| block.bytes);
-                lengths.max().unwrap_or(0)
-            }
-        }
-    }
-
     /// Bytes of all blocks.
     pub fn bytes(&self) -> usize {
-        match self.blocks {
-            Blocks::Even { count, bytes } => count as usize * bytes,
-            Blocks::Table(table) => table.iter().map(|block| block.bytes).sum(),
-        }
-    }
-
-    /// All of it, which is one piece of memory if blocks are of one length.
-    pub fn whole(&self) -> MemoryRange {
-        match self.blocks {
-            Blocks::Even { count, bytes } => MemoryRange::new(self.base, count as usize * bytes),
-            Blocks::Table(_) => unreachable!("tables are registered by block"),
+        match self {
+            Self::Even(even) => even.whole().bytes,
+            Self::Table(table) => table.blocks.iter().map(|block| block.bytes).sum(),
         }
     }
 }
@@ -208,17 +152,26 @@ impl<'a> Side<'a> {
 impl BlockList for Side<'_> {
     #[inline]
     fn count(&self) -> u32 {
-        Side::count(self)
+        match self {
+            Self::Even(even) => even.count(),
+            Self::Table(table) => table.count(),
+        }
     }
 
     #[inline]
     fn block(&self, index: u32) -> MemoryRange {
-        Side::block(self, index)
+        match self {
+            Self::Even(even) => even.block(index),
+            Self::Table(table) => table.block(index),
+        }
     }
 
     #[inline]
     fn longest(&self) -> usize {
-        Side::longest(self)
+        match self {
+            Self::Even(even) => even.longest(),
+            Self::Table(table) => table.longest(),
+        }
     }
 }
 
@@ -330,9 +283,15 @@ mod tests {
                 bytes: 5,
             },
         ];
-        let side = Side::table(base, &table);
+        let side = Side::Table(Table {
+            base,
+            blocks: &table,
+        });
         assert_eq!(side.block(0).address, memory.as_ptr() as usize);
         assert_eq!(side.block_of(1).bytes, 5);
-        assert_eq!(Side::even(base, 1, 7).block_of(9).address, base as usize);
+        assert_eq!(
+            Side::Even(Even::new(base, 1, 7)).block_of(9).address,
+            base as usize
+        );
     }
 }

@@ -11,7 +11,6 @@ use std::num::Saturating;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Starts {
     sync_arrivals: usize,
-    eager_slots: usize,
     arrivals: usize,
     scratch: usize,
     rotating: usize,
@@ -19,11 +18,6 @@ pub(crate) struct Starts {
 }
 
 impl Starts {
-    /// The eager slots of the first rank, before those of the others.
-    pub(crate) fn eager_slots(&self) -> usize {
-        self.eager_slots
-    }
-
     /// As [`NodeLayout::arrival`].
     #[inline]
     #[track_caller]
@@ -116,7 +110,6 @@ impl NodeLayout {
     pub(crate) fn starts(&self) -> Starts {
         Starts {
             sync_arrivals: self.sync_arrivals(),
-            eager_slots: self.eager_slots_start(),
             arrivals: self.arrivals(),
             scratch: self.all_scratch(),
             rotating: self.all_rotating(),
@@ -164,8 +157,9 @@ impl NodeLayout {
         FLAGS + self.local_ranks as usize * RANK_BYTES
     }
 
+    /// The eager slots of the first rank, before those of the others.
     #[inline]
-    pub(super) fn eager_slots_start(&self) -> usize {
+    pub(crate) fn eager_slots_start(&self) -> usize {
         let syncs = self.local_ranks as usize * self.sync_channels as usize;
         (self.sync_arrivals() + syncs * self.arrival_bytes(self.sync_slots)).next_multiple_of(PAGE)
     }
