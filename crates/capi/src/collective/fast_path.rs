@@ -3,19 +3,17 @@
 //! long as that. All others, wrong ones included, are looked at by
 //! [`Collective::CHECK`](super::Collective::CHECK) and [`perform`](super::Collective::perform), which find out what they are.
 
+use super::list::{List, list_blocks};
 use super::side::is_in_place;
-use super::table::{List, make_room};
 use super::{Args, Buffer, Refusal, Table, done, plain};
-use crate::datatype::{element_bytes, is_absent};
+use crate::datatype::{Layout, element_bytes, is_absent};
 use crate::operation::Operations;
 use crate::session::Session;
 use crate::thread::Local;
 use ferrorail_base::Rank;
 use ferrorail_engine::{Block, Combine, EngineError, Reducer, Team};
-use libc::{c_int, c_void};
-use std::mem::MaybeUninit;
+use libc::c_void;
 use std::ops::Range;
-use std::slice;
 
 /// How a call ended that took this path.
 pub type Outcome = Result<(), Refusal>;
@@ -251,55 +249,10 @@ unsafe fn list_plain(
     table: &Table,
     ranks: u32,
 ) -> Option<Range<usize>> {
-    if table.counts.is_null() || table.displacements.is_null() {
-        return None;
-    }
-    make_room(list, ranks as usize).ok()?;
     // SAFETY: the caller's contract.
-    unsafe {
-        match table.large {
-            true => list_entries::<i64>(list, address as usize, unit, table, ranks as usize),
-            false => list_entries::<c_int>(list, address as usize, unit, table, ranks as usize),
-        }
-    }
-}
-
-/// [`list_plain`] in a list with room, of entries of this type.
-///
-/// # Safety
-/// As [`list_plain`].
-#[inline(always)]
-unsafe fn list_entries<T: Copy + Into<i64>>(
-    list: &mut List,
-    address: usize,
-    unit: usize,
-    table: &Table,
-    ranks: usize,
-) -> Option<Range<usize>> {
-    let (counts, displacements) = (table.counts.cast::<T>(), table.displacements.cast::<T>());
-    assert!(list.capacity() >= ranks, "room for a block per rank");
-    // SAFETY: the room of the list, which is that long.
-    let room = unsafe { slice::from_raw_parts_mut(list.as_mut_ptr().cast(), ranks) };
-    let (mut start, mut end, mut wrong) = (usize::MAX, 0, false);
-    for (rank, room) in room.iter_mut().enumerate() {
-        // SAFETY: the caller's contract.
-        let (count, displacement) = unsafe {
-            let entry = |array: *const T| array.add(rank).read().into();
-            (entry(counts), entry(displacements))
-        };
-        let (bytes, overflows) = unit.overflowing_mul(count as usize);
-        let offset = (unit as isize).wrapping_mul(displacement as isize);
-        let first = address.wrapping_add_signed(offset);
-        let (last, wraps) = first.overflowing_add(bytes);
-        wrong |= (count < 0) | overflows | wraps;
-        if bytes != 0 {
-            (start, end) = (start.min(first), end.max(last));
-        }
-        *room = MaybeUninit::new(Block { offset, bytes });
-    }
-    // SAFETY: so many blocks were written.
-    unsafe { list.set_len(ranks) };
-    (!wrong).then_some(start.min(end)..end)
+    let listed = unsafe { list_blocks(list, address, &Layout::plain(unit), table, ranks).ok()? };
+    let right = !listed.negative && !listed.too_much && listed.span.end != usize::MAX;
+    right.then_some(listed.span)
 }
 
 /// Whether there may be memory, or need not be any.
@@ -325,6 +278,7 @@ pub fn bytes_of(list: &[Block], rank: Rank) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use libc::c_int;
 
     /// What is listed of such counts and displacements, of elements of 8 bytes from `address` on.
     fn listed<T: Copy + Into<i64>, const RANKS: usize>(

@@ -3,6 +3,7 @@
 
 mod even;
 mod fast_path;
+mod list;
 mod plain;
 mod reduction;
 mod rooted;

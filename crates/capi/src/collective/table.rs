@@ -1,26 +1,14 @@
 //! The blocks of a vector form: what the program lists, and the plain bytes that the engine sees.
 
+use super::list::{List, list_blocks, make_room};
 use super::plain::{collect, overlap};
 use super::{Args, Buffer, Refusal, Table};
-use crate::datatype::{self, Elements, Layout, Packed};
+use crate::datatype::{self, Elements, Layout, Packed, is_absent};
 use crate::error::CallError;
 use crate::session::Session;
-use ferrorail_base::memory::NoMemory;
 use ferrorail_engine::{Block, Team};
 use libc::{c_int, c_void};
-use smallvec::SmallVec;
 use std::ops::Range;
-
-/// A list with room for the blocks of a usual node's ranks in itself.
-pub type List = SmallVec<[Block; 16]>;
-
-/// Makes room for `length` blocks in an empty list.
-#[inline]
-pub fn make_room(list: &mut List, length: usize) -> Result<(), NoMemory> {
-    list.try_reserve_exact(length).map_err(|_| NoMemory {
-        bytes: length.saturating_mul(size_of::<Block>()),
-    })
-}
 
 impl Table {
     /// # Safety
@@ -85,7 +73,7 @@ impl Blocks {
         }
     }
 
-    /// Checks the buffer and its table, and lists the blocks: all in one pass, as most tables are short.
+    /// Checks the buffer and its table, and lists the blocks.
     /// [`Blocks::prepare_input`] follows, unless it is [`Blocks::check_output`].
     ///
     /// # Safety
@@ -94,42 +82,19 @@ impl Blocks {
     pub unsafe fn check(&mut self, session: &Session, team: &Team) -> Result<(), Refusal> {
         let (origin, table) = (&mut self.origin, &self.table);
         origin.layout = datatype::layout(session, origin.datatype).ok_or(Refusal::Invalid)?;
-        if table.counts.is_null() || table.displacements.is_null() {
+        let (address, layout) = (origin.address.cast(), &origin.layout);
+        // SAFETY: the caller's contract.
+        let listed = unsafe { list_blocks(&mut self.list, address, layout, table, team.size())? };
+        if listed.negative {
             return Err(Refusal::Invalid);
         }
-        let ranks = team.size() as usize;
-        let (each, extent) = (origin.layout.bytes, origin.layout.extent());
-        let at = origin.layout.dense_at().unwrap_or(0);
-        let list = &mut self.list;
-        make_room(list, ranks)?;
-        let (mut total, mut too_much, mut absent) = (0usize, false, false);
-        let (mut start, mut end) = (usize::MAX, 0);
-        for rank in 0..ranks {
-            // SAFETY: the caller's contract.
-            let (count, displacement) = unsafe { (table.count(rank), table.displacement(rank)) };
-            let count = usize::try_from(count).map_err(|_| Refusal::Invalid)?;
-            let (bytes, overflows) = each.overflowing_mul(count);
-            let (sum, sum_overflows) = total.overflowing_add(bytes);
-            total = sum;
-            too_much |= overflows | sum_overflows;
-            let first = extent.wrapping_mul(displacement as isize);
-            let offset = first.wrapping_add(at);
-            if bytes != 0 {
-                absent |= origin.is_absent_at(first);
-                let address = origin.address.wrapping_offset(offset) as usize;
-                start = start.min(address);
-                end = end.max(address.saturating_add(bytes));
-            }
-            list.push(Block { offset, bytes });
-        }
-        if too_much {
+        if listed.too_much {
             return Err(Refusal::from(CallError::TooMuch));
         }
-        if absent {
+        if is_absent(listed.lowest) {
             return Err(Refusal::Invalid);
         }
-        // Of no bytes, an empty range.
-        self.range = start.min(end)..end;
+        self.range = listed.span;
         Ok(())
     }
 

@@ -2,10 +2,11 @@
 //! Tables are looked at once the communicator, and so their length, is known.
 
 use super::fast_path::{FastCall, Outcome, bytes_of};
+use super::list::List;
 use super::plain::{Input, Output, overlap, own_block};
 use super::rooted::{receive_from_root, send_to_root};
 use super::side::{Side, is_in_place, not_aliased, rejects_aliases, same_bytes};
-use super::table::{Blocks, List};
+use super::table::Blocks;
 use super::{Buffer, Call, Check, Checked, Collective, Refusal, Table, done};
 use crate::error::{CallError, Wrong};
 use std::ptr;

@@ -69,14 +69,8 @@ impl Elements {
     /// (`MPI_BOTTOM`) make sense of this buffer.
     #[inline]
     pub fn is_absent(&self) -> bool {
-        self.count != 0 && self.layout.bytes != 0 && self.is_absent_at(0)
-    }
-
-    /// As [`Elements::is_absent`], of some that begin `offset` bytes from these and have bytes.
-    #[inline]
-    pub fn is_absent_at(&self, offset: isize) -> bool {
-        let first = offset.wrapping_add(self.layout.lowest());
-        is_absent(self.address.wrapping_offset(first) as usize)
+        let lowest = self.address.wrapping_offset(self.layout.lowest());
+        self.count != 0 && self.layout.bytes != 0 && is_absent(lowest as usize)
     }
 
     /// The block of as many elements for rank `index`, counted from this one.
