@@ -117,7 +117,7 @@ impl DatatypeTable {
     }
 
     /// Bytes of one element of a predefined datatype without gaps; `None` for any other.
-    #[inline]
+    #[inline(always)]
     pub fn dense_bytes(&self, datatype: Datatype) -> Option<usize> {
         match self {
             Self::Mpich => mpich_bytes(datatype.0),
