@@ -33,9 +33,12 @@ pub(crate) fn to_write(address: *const u8, bytes: usize) {
     });
 }
 
-#[inline]
+/// A loop of its own: a stepped range takes as many instructions before its first step as three lines here.
+#[inline(always)]
 fn lines(address: *const u8, bytes: usize, ask: impl Fn(*const u8)) {
-    for offset in (0..bytes).step_by(LINE) {
+    let mut offset = 0;
+    while offset < bytes {
         ask(address.wrapping_add(offset));
+        offset += LINE;
     }
 }

@@ -72,6 +72,7 @@ impl EagerSlot {
     #[inline(always)]
     pub unsafe fn write(&self, at: usize, payload: *const u8, bytes: usize) {
         match bytes {
+            0 => {}
             WORD => {
                 // SAFETY: readable by the caller's word.
                 let bits = unsafe { payload.cast::<u64>().read_unaligned() };
@@ -165,6 +166,7 @@ impl EagerSlot {
     #[inline(always)]
     pub unsafe fn read(&self, at: usize, out: *mut u8, bytes: usize) {
         match bytes {
+            0 => {}
             // SAFETY: writable by the caller's word.
             WORD => unsafe { out.cast::<u64>().write_unaligned(self.read_word(at)) },
             // SAFETY: the caller's contract.
