@@ -78,7 +78,7 @@ fn make(runtime: &'static Runtime) -> Result<Session, MpiError> {
         }
     }
     tracing::debug!(mpi = host.short_version(), abi = %host.kind(), "host MPI found");
-    let world = World::find(host, runtime.settings().presence_assumed)?;
+    let (world, neighbours) = World::find(host, runtime.settings().presence_assumed)?;
     let self_comm = host.private_comm(predefined.comm_self)?;
     // SAFETY: the callbacks keep to their contract and catch panics.
     let (comm_key, settings_key, type_key, finalize_key) = unsafe {
@@ -96,9 +96,11 @@ fn make(runtime: &'static Runtime) -> Result<Session, MpiError> {
     // last (MPI 4.1, section 11.2.4): other tools' callbacks still find collectives working.
     host.set_comm_attribute(predefined.comm_self, finalize_key, 1)?;
     let progress = Progress::start(host, self_comm)?;
+    let context = Context::new(runtime.settings().clone(), Box::new(progress.clone()));
+    context.know_neighbours(neighbours);
     Ok(Session {
         runtime,
-        context: Context::new(runtime.settings().clone(), Box::new(progress.clone())),
+        context,
         progress,
         world,
         self_comm,

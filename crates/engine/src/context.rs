@@ -50,6 +50,16 @@ pub struct Context {
     pub(crate) reached: Mutex<HashSet<ProcessId>>,
     /// Where this process runs, once asked.
     place: OnceLock<Place>,
+    /// Who shares this host, as far as that was said.
+    neighbours: OnceLock<Neighbours>,
+}
+
+/// Processes of the job on this host.
+struct Neighbours {
+    /// Sorted.
+    pids: Vec<u32>,
+    /// The cores that they may run on, once asked.
+    cores: OnceLock<u32>,
 }
 
 impl Context {
@@ -70,6 +80,7 @@ impl Context {
             warned: Mutex::default(),
             reached: Mutex::default(),
             place: OnceLock::new(),
+            neighbours: OnceLock::new(),
         })
     }
 
@@ -197,6 +208,30 @@ impl Context {
         })
     }
 
+    /// Says which processes of the job run on this host, before any team is made: all of them share its cores, also with
+    /// teams that they are not in. Unless it is said, a team knows of its own ranks.
+    pub fn know_neighbours(&self, mut pids: Vec<u32>) {
+        pids.sort_unstable();
+        let cores = OnceLock::new();
+        let _ = self.neighbours.set(Neighbours { pids, cores });
+    }
+
+    /// How many processes, as far as known, share how many cores of this host, on which these are.
+    pub(crate) fn sharing(&self, pids: &[u32]) -> (u32, u32) {
+        let known = self.neighbours.get();
+        let are_known = |known: &&Neighbours| {
+            let is_known = |pid| known.pids.binary_search(pid).is_ok();
+            pids.iter().all(is_known)
+        };
+        match known.filter(are_known) {
+            Some(Neighbours { pids, cores }) => (
+                pids.len() as u32,
+                *cores.get_or_init(|| ferrorail_shm::cores_of(pids)),
+            ),
+            None => (pids.len() as u32, ferrorail_shm::cores_of(pids)),
+        }
+    }
+
     /// The NUMA node that this process is bound to, if any, and if it matters for `rails`.
     pub(crate) fn numa_node_for(&self, rails: &[RailInfo]) -> Option<u32> {
         let matters = rails.iter().any(|rail| rail.numa_node.is_some());
@@ -207,5 +242,24 @@ impl Context {
     pub fn opened_rails(&self) -> Vec<Arc<Rails>> {
         let opened = self.rails.lock();
         opened.iter().map(|(_, rails)| rails.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_share_cores_with_those_of_other_teams() {
+        let context = Context::new(Settings::default(), Box::new(NoHost));
+        let own = std::process::id();
+        let (ranks, cores) = context.sharing(&[own]);
+        assert_eq!(ranks, 1);
+        context.know_neighbours(vec![own, 1, 2]);
+        assert_eq!(context.sharing(&[own]).0, 3);
+        assert_eq!(context.sharing(&[2, own]).0, 3);
+        assert!(context.sharing(&[own]).1 >= cores);
+        // Somebody else is there: nothing is known of all.
+        assert_eq!(context.sharing(&[own, 3]).0, 2);
     }
 }

@@ -6,6 +6,7 @@
 //! quiescence           u64 per round; the completed watermark, doorbell    2 lines, 1 line
 //! node flags      u64 per rank, what it was in       10 lines each
 //! finished        u64 per rank                       1 line each
+//! cores           u32 per rank                       whole lines
 //! arrivals        u64 per slot and chunk             whole lines per (rank, synchronising channel); ends a page
 //! eager slots     flag + 2104 bytes, in turn         33 lines each per rank, if there are any
 //! arrivals        u64 per slot and chunk             whole lines per (rank, channel), small ones too
@@ -23,7 +24,7 @@
 //! that barriers and quiescence take.
 //!
 //! Cells of different writers never share a cache line, except arrival flags of one rank and
-//! channel, which different peers raise rarely.
+//! channel, which different peers raise rarely, and the numbers of cores, which seldom change.
 
 use crate::EagerSlot;
 use crate::flags::{Flag, STATUS};
@@ -57,6 +58,8 @@ const FLAGS: usize = QUIESCENT + LINE;
 const SLOT: usize = size_of::<EagerSlot>();
 /// Eager messages of a rank and small channel, to come and to go.
 const EAGER_MESSAGES_BYTES: usize = 2 * EAGER_MESSAGES as usize * EAGER_MESSAGE;
+/// The number of a core.
+const CORE: usize = size_of::<u32>();
 /// A node flag, and the number of what was finished.
 const RANK_BYTES: usize = FLAG + LINE;
 
@@ -188,6 +191,12 @@ impl NodeLayout {
     #[track_caller]
     pub fn probe(&self, r: NodeRank) -> usize {
         self.finished(r) + 8
+    }
+
+    /// The first rank's word (u32) that says on which core it waited last; those of all ranks follow each other.
+    #[inline]
+    pub const fn cores(&self) -> usize {
+        FLAGS + self.local_ranks as usize * RANK_BYTES
     }
 
     /// `r`'s eager slot number `index`.

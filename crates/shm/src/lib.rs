@@ -63,6 +63,6 @@ pub use segment::{AtomicCell, Segment, SegmentHandle, ShmError};
 #[cfg(not(loom))]
 pub use thread::spawn_quietly;
 #[cfg(not(loom))]
-pub use wait::{WaitPolicy, Waiter, sleep_on};
+pub use wait::{Cores, WaitPolicy, Waiter, sleep_on};
 #[cfg(not(loom))]
 pub use wake_pipe::{WakePipe, WakePipeHandle, WakePipeWriter};

@@ -4,7 +4,7 @@ use crate::layout::{LINE, Starts};
 use crate::segment::found::Found;
 use crate::segment::placement::prefer_numa_node;
 use crate::segment::{Segment, SegmentHandle, ShmError, round_to_pages};
-use crate::{Arrival, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeLayout};
+use crate::{Arrival, Cores, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeLayout};
 use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
@@ -26,6 +26,8 @@ pub struct NodeSegment {
     doorbell: Found<AtomicU32>,
     /// The words from that of the first rank on which say what ranks have finished, a line each.
     finished: Found<AtomicU64>,
+    /// The words that say on which cores ranks waited last.
+    cores: Found<AtomicU32>,
 }
 
 impl NodeSegment {
@@ -72,6 +74,7 @@ impl NodeSegment {
                 layout.finished(NodeRank(0)),
                 ranks * WORDS_OF_LINE,
             ),
+            cores: Found::new(&segment, layout.cores(), ranks),
             segment,
             layout,
             starts: layout.starts(),
@@ -130,6 +133,13 @@ impl NodeSegment {
         // SAFETY: found there.
         let words = unsafe { self.finished.of(&self.segment) };
         &words[r.index() * WORDS_OF_LINE]
+    }
+
+    /// On which cores the ranks of the node wait.
+    #[inline]
+    pub fn cores(&self) -> Cores<'_> {
+        // SAFETY: found there.
+        Cores::new(unsafe { self.cores.of(&self.segment) })
     }
 
     /// The word in which `r` reads the status cells of other nodes' ranks.
@@ -267,7 +277,7 @@ impl NodeSegment {
 const HEADER_WORDS: usize = 8;
 const MAGIC: u32 = u32::from_be_bytes(*b"frrl");
 /// Changes whenever a cell moves or changes its meaning.
-const VERSION: u32 = 9;
+const VERSION: u32 = 10;
 
 /// The words of the header, magic first. They fit the line that the layout reserves.
 fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {

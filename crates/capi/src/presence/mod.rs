@@ -1,5 +1,5 @@
-//! Which ranks run ferrorail. A rank without it makes no host call that is not the program's, so none
-//! may be made on a communicator that has such a member (`docs/design/0021-presence.md`).
+//! Which ranks run ferrorail, and which of them on this host. A rank without it makes no host call that is not the
+//! program's, so none may be made on a communicator that has such a member (`docs/design/0021-presence.md`).
 //!
 //! Each rank tells the launcher's key-value service before the host's `MPI_Init`, and asks it about
 //! all others afterwards. The exchange inside `MPI_Init` orders the two, so that all ranks get the
@@ -11,11 +11,47 @@ pub mod pmix;
 use crate::reason;
 use crate::runtime;
 use ferrorail_base::sync::Mutex;
+use ferrorail_bootstrap::probe::host_key;
 use ferrorail_mpi_abi::{AbiKind, Comm, Host, MpiError};
+use std::fmt;
 use std::time::Instant;
 
-/// What a rank says of itself. Ranks with another version count as ranks without.
+/// What a rank says of itself first. Ranks with another version count as ranks without.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What a rank says of itself, without a space, which no service need keep: its version, host and process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    host_key: u64,
+    pid: u32,
+}
+
+impl Entry {
+    fn own() -> Self {
+        Self {
+            host_key: host_key(),
+            pid: std::process::id(),
+        }
+    }
+
+    /// None of a rank that has another version.
+    fn parse(text: &str) -> Option<Self> {
+        let (host_key, pid) = text
+            .strip_prefix(VERSION)?
+            .strip_prefix('/')?
+            .split_once('/')?;
+        Some(Self {
+            host_key: u64::from_str_radix(host_key, 16).ok()?,
+            pid: pid.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{VERSION}/{:x}/{}", self.host_key, self.pid)
+    }
+}
 
 /// The launcher's key-value service, in which every rank has an entry.
 trait KeyValues: Send {
@@ -60,7 +96,7 @@ pub fn announce() {
         && let Some(service) = hydra::Client::connect()
     {
         *announced = Some(service.and_then(|mut service| {
-            service.put(VERSION)?;
+            service.put(&Entry::own().to_string())?;
             Ok(Box::new(service) as Box<dyn KeyValues>)
         }));
         return;
@@ -91,18 +127,18 @@ fn is_alone() -> bool {
 }
 
 impl World {
-    /// Asks about all ranks. Called as soon as the host's `MPI_Init` is over, while nobody else uses
-    /// the service.
+    /// Asks about all ranks; with the processes of those that run ferrorail on this host, as far as known. Called as soon
+    /// as the host's `MPI_Init` is over, while nobody else uses the service.
     ///
     /// # Errors
     /// The host's.
-    pub fn find(host: &Host, assumed: bool) -> Result<Self, MpiError> {
+    pub fn find(host: &Host, assumed: bool) -> Result<(Self, Vec<u32>), MpiError> {
         let announced = ANNOUNCED.lock().take();
         pmix::ignore();
         let world = host.predefined().comm_world;
         let (rank, size) = (host.comm_rank(world)?, host.comm_size(world)?);
         if assumed || size == 1 {
-            return Ok(Self::Full);
+            return Ok((Self::Full, Vec::new()));
         }
         let announced = announced.unwrap_or_else(|| {
             Err(
@@ -121,7 +157,7 @@ impl World {
                      the host MPI; if all ranks do, set FERRORAIL_PRESENCE=assume"
                 );
             }
-            Self::Unknown
+            (Self::Unknown, Vec::new())
         }))
     }
 
@@ -158,18 +194,25 @@ impl World {
 }
 
 /// The entries of all ranks. The lowest rank that runs ferrorail says who does not.
-fn ask(service: &mut dyn KeyValues, rank: u32, size: u32) -> Result<World, String> {
-    let mut present = Vec::with_capacity(size as usize);
+fn ask(service: &mut dyn KeyValues, rank: u32, size: u32) -> Result<(World, Vec<u32>), String> {
+    let mut entries = Vec::with_capacity(size as usize);
     for peer in 0..size {
-        present.push(service.get(peer)?.as_deref() == Some(VERSION));
+        entries.push(service.get(peer)?.as_deref().and_then(Entry::parse));
     }
+    let present: Vec<bool> = entries.iter().map(Option::is_some).collect();
+    let own_host = host_key();
+    let on_this_host = entries
+        .iter()
+        .flatten()
+        .filter(|entry| entry.host_key == own_host);
+    let neighbours = on_this_host.map(|entry| entry.pid).collect();
     if !present[rank as usize] {
         return Err("the launcher did not keep what this rank said".into());
     }
     let absent = present.iter().filter(|&&present| !present).count();
     let lowest = |wanted: bool| present.iter().position(|&present| present == wanted);
     match lowest(false) {
-        None => return Ok(World::Full),
+        None => return Ok((World::Full, neighbours)),
         Some(first) if lowest(true) == Some(rank as usize) => {
             let host = service.host_of(first as u32);
             let host = host.map_or(String::new(), |name| format!(" on {name}"));
@@ -185,5 +228,52 @@ fn ask(service: &mut dyn KeyValues, rank: u32, size: u32) -> Result<World, Strin
         }
         Some(_) => {}
     }
-    Ok(World::Known(present))
+    Ok((World::Known(present), neighbours))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries as given.
+    struct Listed(Vec<Option<String>>);
+
+    impl KeyValues for Listed {
+        fn put(&mut self, _value: &str) -> Result<(), String> {
+            unreachable!("all is known")
+        }
+
+        fn get(&mut self, rank: u32) -> Result<Option<String>, String> {
+            Ok(self.0[rank as usize].clone())
+        }
+    }
+
+    #[test]
+    fn ranks_say_where_they_are() {
+        let own = Entry::own();
+        let elsewhere = Entry {
+            host_key: !own.host_key,
+            pid: 7,
+        };
+        let beside = Entry { pid: 8, ..own };
+        assert_eq!(Entry::parse(&beside.to_string()), Some(beside));
+        assert!(!beside.to_string().contains(' '));
+        let said = |entry: Entry| Some(entry.to_string());
+        let all = vec![said(own), said(elsewhere), said(beside)];
+        let (world, neighbours) = ask(&mut Listed(all.clone()), 0, 3).expect("answers");
+        assert!(matches!(world, World::Full));
+        assert_eq!(neighbours, [own.pid, 8]);
+        // Another version, and one that tells nothing else.
+        let others = [Some(format!("9{beside}")), Some(VERSION.into()), None];
+        for other in others {
+            let some = vec![all[0].clone(), other, all[2].clone()];
+            let (world, neighbours) = ask(&mut Listed(some), 0, 3).expect("answers");
+            let World::Known(present) = world else {
+                panic!("one is not there")
+            };
+            assert_eq!(present, [true, false, true]);
+            assert_eq!(neighbours, [own.pid, 8]);
+        }
+        assert!(ask(&mut Listed(vec![None, said(own)]), 0, 2).is_err());
+    }
 }

@@ -2,7 +2,7 @@
 //! 6). The host starts it inside `MPI_Init` and is watched as it does: Open MPI 5 does not start where
 //! somebody else did so before.
 
-use super::{ANNOUNCED, KeyValues, VERSION};
+use super::{ANNOUNCED, Entry, KeyValues};
 use crate::panic_guard::guard;
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use libc::{RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, c_char, c_int, c_void};
@@ -111,7 +111,7 @@ pub unsafe fn initialise(
 
 fn announce(prefix: &str, me: Process) {
     let client = Client::of(prefix, me).and_then(|mut client| {
-        client.put(VERSION)?;
+        client.put(&Entry::own().to_string())?;
         Ok(Box::new(client) as Box<dyn KeyValues>)
     });
     *ANNOUNCED.lock() = Some(client);

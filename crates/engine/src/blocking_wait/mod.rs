@@ -12,6 +12,7 @@ use crate::multicast::Leader;
 use crate::team::map::Map;
 use crate::waiting;
 use disagreement::{Expected, disagreement, left};
+use ferrorail_base::NodeRank;
 use ferrorail_fabric::Endpoint;
 use ferrorail_shm::{WaitPolicy, Waiter};
 use std::sync::Arc;
@@ -98,6 +99,18 @@ impl<'a> BlockingWait<'a> {
     pub fn spin(&mut self, arrived: impl Fn() -> bool) -> bool {
         debug_assert!(self.map.rails.is_none(), "rails make no progress");
         self.waiter.spin(arrived)
+    }
+
+    /// As [`BlockingWait::spin`], where ranks share cores and those of this core are all blocked.
+    #[inline]
+    pub fn spin_idle(
+        &self,
+        is_blocked: impl Fn(NodeRank) -> bool,
+        arrived: impl Fn() -> bool,
+    ) -> bool {
+        let map = self.map;
+        let is_idle = || map.segment().cores().is_idle(map.node_rank, is_blocked);
+        self.waiter.spin_idle(is_idle, arrived)
     }
 
     /// One idle step after a failed poll; true now and then when it has taken long.

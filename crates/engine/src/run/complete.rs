@@ -5,6 +5,7 @@ use crate::EngineError;
 use crate::blocking_wait::BlockingWait;
 use crate::blocking_wait::disagreement::{Expected, Messages};
 use crate::blocking_wait::probe::probe_peer;
+use crate::tag;
 use crate::team::state::State;
 use ferrorail_coll::Step;
 use ferrorail_fabric::Endpoint;
@@ -54,6 +55,9 @@ impl Run<'_> {
                         seen = now;
                         blocking_wait.renew();
                     }
+                    if self.comes_meanwhile(&blocking_wait) {
+                        continue;
+                    }
                     blocking_wait.expect(self.expected());
                     if blocking_wait.idle(blocked, || self.waiting_for())? {
                         state.staged.look_again();
@@ -61,6 +65,18 @@ impl Run<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Where ranks share cores: whether those that are awaited come while this one keeps a core that is of no use to others.
+    fn comes_meanwhile(&self, blocking_wait: &BlockingWait<'_>) -> bool {
+        match self.schedule.steps.get(self.next) {
+            Some(&Step::NodeAwaitAll { phase }) if self.map.rails.is_none() => {
+                let (flags, wanted) = (self.map.segment().flags(), self.flag_value(phase));
+                let has_reached = |rank| tag::has_reached(&flags, rank, wanted);
+                blocking_wait.spin_idle(has_reached, || self.missing(phase).is_none())
+            }
+            _ => false,
         }
     }
 

@@ -70,7 +70,13 @@ impl Team {
             .filter(|&(_, &key)| key == keys[rank.index()])
             .map(|(process, _)| process.pid)
             .collect();
-        let cores = ferrorail_shm::cores_of(&host_pids);
+        let (sharing, cores) = context.sharing(&host_pids);
+
+        let mut wait = WaitPolicy::for_host(sharing, cores, context.settings().spin);
+        if sharing as usize != host_pids.len() {
+            // Ranks of other teams may be on the same core.
+            wait.spin_idle = 0;
+        }
 
         let mut map = Map {
             context: context.clone(),
@@ -79,8 +85,8 @@ impl Team {
             node_rank: topology.node_rank_of(rank),
             processes,
             tuning: tuning.map(Arc::new),
-            has_cores: host_pids.len() <= cores as usize,
-            wait: WaitPolicy::for_host(host_pids.len() as u32, cores, context.settings().spin),
+            has_cores: sharing <= cores,
+            wait,
             domains: None,
             zero_copy: false,
             all_pairs: true,

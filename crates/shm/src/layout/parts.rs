@@ -1,8 +1,8 @@
 //! Where the parts of a segment begin, and how long it is.
 
 use super::{
-    Channel, EAGER_MESSAGE, EAGER_MESSAGES, EAGER_MESSAGES_BYTES, FLAGS, LINE, NodeLayout, PAGE,
-    RANK_BYTES, SLOT, SMALL_SCRATCH, check_slot,
+    CORE, Channel, EAGER_MESSAGE, EAGER_MESSAGES, EAGER_MESSAGES_BYTES, FLAGS, LINE, NodeLayout,
+    PAGE, RANK_BYTES, SLOT, SMALL_SCRATCH, check_slot,
 };
 use ferrorail_base::NodeRank;
 use std::num::Saturating;
@@ -142,7 +142,8 @@ impl NodeLayout {
         };
         let rtrs = count(self.slots.saturating_sub(self.rtr_base)) * bytes(LINE);
         let of_pair = arrivals(self.slots) + rtrs + checks;
-        let flags = bytes(FLAGS) + ranks * bytes(RANK_BYTES);
+        let cores = up(ranks * bytes(CORE), LINE);
+        let flags = bytes(FLAGS) + ranks * bytes(RANK_BYTES) + cores;
         let front = up(flags + syncs * arrivals(self.sync_slots), PAGE);
         let eager_slots = ranks * count(self.eager_slots) * bytes(SLOT);
         let cells = eager_slots + pairs * of_pair + small * arrivals(self.slots);
@@ -154,7 +155,7 @@ impl NodeLayout {
 
     #[inline]
     pub(super) fn sync_arrivals(&self) -> usize {
-        FLAGS + self.local_ranks as usize * RANK_BYTES
+        self.cores() + (self.local_ranks as usize * CORE).next_multiple_of(LINE)
     }
 
     /// The eager slots of the first rank, before those of the others.

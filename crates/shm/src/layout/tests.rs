@@ -25,6 +25,7 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
     for r in (0..layout.local_ranks).map(NodeRank) {
         cells.push((layout.node_flag(r), 8, format!("flag {r}")));
         cells.push((layout.finished(r), 8, format!("finished {r}")));
+        cells.push((layout.cores() + 4 * r.index(), 4, "cores".into()));
         for index in 0..layout.eager_slots {
             let at = layout.eager_slot(r, index);
             cells.push((at, SLOT, format!("eager {r} {index}")));
@@ -173,7 +174,7 @@ fn cells_neither_overlap_nor_share_lines() {
         let mut lines: BTreeMap<usize, String> = BTreeMap::new();
         let mut ends = Vec::new();
         for (at, bytes, owner) in cells(&layout) {
-            assert_eq!(at % 8, 0);
+            assert_eq!(at % if owner == "cores" { 4 } else { 8 }, 0);
             assert!(at + bytes <= total, "{owner} leaves the segment");
             for line in at / LINE..(at + bytes).div_ceil(LINE) {
                 let before = lines.insert(line, owner.clone());

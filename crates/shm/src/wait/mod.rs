@@ -15,6 +15,8 @@
 //! ```
 
 #[cfg(not(loom))]
+mod cores;
+#[cfg(not(loom))]
 mod descriptors;
 mod doorbell;
 #[cfg_attr(loom, path = "futex_loom.rs")]
@@ -22,6 +24,8 @@ mod futex;
 #[cfg(not(loom))]
 mod waiter;
 
+#[cfg(not(loom))]
+pub use cores::Cores;
 #[cfg(not(loom))]
 pub use descriptors::sleep_on;
 pub use doorbell::{Doorbell, Ticket};

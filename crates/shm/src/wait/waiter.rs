@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 pub struct WaitPolicy {
     /// Polls with a spin hint before anything else; 0 where ranks outnumber cores.
     pub spin: u32,
+    /// Polls before a yield where ranks share cores and nobody else on this one can go on ([`Cores`](super::Cores)).
+    pub spin_idle: u32,
     /// How long to poll with yields before sleeping. Where ranks outnumber cores, a yield hands the
     /// core to a rank that has work, while a sleep costs two context switches and a timer: with 8
     /// ranks on 2 cores sleeping early makes every operation slower.
@@ -31,6 +33,8 @@ pub struct WaitPolicy {
 /// Polls before the first yield where every rank has a core: 10 to 20 us, above the latency of a
 /// rail and about what being scheduled away and back costs.
 const SPINS: u32 = 200;
+/// Polls of a rank whose core nobody else can use: they take about as long as the two switches that they may save.
+const SPINS_IDLE: u32 = 50;
 /// Spins between looks at the clock and the host, in a spin that is so long.
 const SPINS_PER_LOOK: u32 = 1024;
 const YIELDS: Duration = Duration::from_millis(1);
@@ -49,9 +53,13 @@ impl WaitPolicy {
     /// The policy for `local_ranks` ranks that share `cores` cores ([`cores_of`](crate::cores_of)
     /// counts them); `spin` is the user's `FERRORAIL_SPIN`, `None` for automatic.
     pub fn for_host(local_ranks: u32, cores: u32, spin: Option<u32>) -> Self {
-        let automatic = if local_ranks > cores { 0 } else { SPINS };
+        let (automatic, idle) = match local_ranks > cores {
+            true => (0, SPINS_IDLE),
+            false => (SPINS, 0),
+        };
         Self {
             spin: spin.unwrap_or(automatic),
+            spin_idle: if spin.is_some() { 0 } else { idle },
             yields: YIELDS,
             poke_every: POKE_EVERY,
             sleep: SLEEP,
@@ -122,10 +130,14 @@ impl Waiter {
     pub fn spin(&mut self, arrived: impl Fn() -> bool) -> bool {
         let spins = self.spins_left.min(SPINS);
         self.spins_left -= spins;
-        (0..spins).any(|_| {
-            spin_loop();
-            arrived()
-        })
+        poll(spins, arrived)
+    }
+
+    /// Before a step: polls for a while if `is_idle` says that the core is of no use to others, where ranks share cores.
+    #[inline]
+    pub fn spin_idle(&self, is_idle: impl FnOnce() -> bool, arrived: impl Fn() -> bool) -> bool {
+        let spins = self.policy.spin_idle;
+        spins != 0 && is_idle() && poll(spins, arrived)
     }
 
     /// As [`Waiter::idle`] without a doorbell, where the caller has its own way to nap. It is told for how long,
@@ -214,6 +226,15 @@ impl Waiter {
     }
 }
 
+/// Polls so many times; whether it has `arrived`.
+#[inline]
+fn poll(times: u32, arrived: impl Fn() -> bool) -> bool {
+    (0..times).any(|_| {
+        spin_loop();
+        arrived()
+    })
+}
+
 /// Lets another process have the core.
 fn yield_core() {
     // Cannot fail on Linux.
@@ -227,6 +248,7 @@ mod tests {
 
     const HASTY: WaitPolicy = WaitPolicy {
         spin: 3,
+        spin_idle: 0,
         yields: Duration::from_micros(200),
         poke_every: 4,
         sleep: Duration::from_millis(1),

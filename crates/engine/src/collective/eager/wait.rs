@@ -1,10 +1,11 @@
 //! Waiting for what another rank publishes.
 
 use super::Place;
+use super::form::{Ranks, Shape};
 use crate::EngineError;
 use crate::blocking_wait::disagreement::{Expected, Messages};
 use crate::blocking_wait::{Blocked, BlockingWait};
-use crate::tag::{contradicts, with_annex};
+use crate::tag::{contradicts, number, with_annex};
 use crate::team::map::Map;
 use ferrorail_base::{NodeRank, Rank};
 use ferrorail_coll::Collective;
@@ -32,7 +33,18 @@ pub(super) fn wait(map: &Map, slot: &EagerSlot, awaited: Awaited) -> Result<(), 
     if blocking_wait.spin(|| slot.value() == value) {
         return Ok(());
     }
+    // Of an exchange: who has published waits as well.
+    let shape = Shape::of(awaited.collective);
+    let is_exchange = (shape.publishers, shape.readers) == (Ranks::All, Ranks::All)
+        && !passes_on(awaited.collective);
+    let has_published = |rank| {
+        let slot = map.segment().eager_slot(rank, awaited.place.slot);
+        is_exchange && number(slot.value()) >= number(value)
+    };
     while slot.value() != value {
+        if blocking_wait.spin_idle(has_published, || slot.value() == value) {
+            break;
+        }
         match blocking_wait.idle(Blocked::Node, || format!("rank {of}")) {
             Err(EngineError::Mismatch { .. }) if is_in_step(slot, &awaited) => {
                 return Err(EngineError::Truncated { rank: of });
