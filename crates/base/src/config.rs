@@ -204,7 +204,7 @@ table! {
         "most bytes in those";
     "FERRORAIL_STATS", Text, "0", Process => stats: StatsSink, stats,
         "1 prints statistics at finalize, a path writes them there as JSON";
-    "FERRORAIL_LOG", Text, "warn", Process => log: String, text,
+    "FERRORAIL_LOG", Text, "warn", Process => log: String, log_filter,
         "log filter: error, warn, info, debug, trace, or a tracing directive";
     "FERRORAIL_LIBRARY", Text, "", Process,
         "path of libferrorail.so for `ferrorail exec` and `ferrorail bench`";

@@ -3,6 +3,7 @@
 //! * [`hash`]: numbers of bytes that all processes agree on;
 //! * [`ids`]: rank, node, rail and peer newtypes;
 //! * [`topology`]: which rank lives on which node, who leads;
+//! * [`complaint`]: lines on standard error;
 //! * [`config`]: the one table of every `FERRORAIL_*` setting;
 //! * [`last_cache`]: what the kernel says of it;
 //! * [`memory`]: user and shared memory as checked address ranges;
@@ -13,6 +14,7 @@
 //!
 //! This crate imports no other crate of the project.
 
+pub mod complaint;
 pub mod config;
 pub mod hash;
 pub mod ids;
@@ -24,5 +26,6 @@ pub mod sync;
 pub mod topology;
 pub mod units;
 
+pub use complaint::complain;
 pub use ids::{NodeId, NodeRank, PeerId, ProcessId, RailId, Rank};
 pub use topology::Topology;

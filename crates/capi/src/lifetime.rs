@@ -8,6 +8,7 @@ use crate::session::Session;
 use crate::thread::{Inside, Local, with_local};
 use crate::window::entry as window;
 use crate::{comm_settings, datatype, logging, next, team_cache, wait_signal};
+use ferrorail_base::complain;
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_engine::Context;
 use ferrorail_mpi_abi::{DatatypeTable, MpiError};
@@ -53,7 +54,9 @@ fn start() -> Option<&'static Session> {
         .get_or_init(|| match make(runtime) {
             Ok(session) => Some(session),
             Err(error) => {
-                eprintln!("ferrorail: {error} while starting; every call is left to the host MPI");
+                complain(format_args!(
+                    "ferrorail: {error} while starting; every call is left to the host MPI"
+                ));
                 None
             }
         })
@@ -65,16 +68,18 @@ fn make(runtime: &'static Runtime) -> Result<Session, MpiError> {
     let predefined = host.predefined();
     let rank = host.comm_rank(predefined.comm_world)?;
     let log = logging::start(runtime.settings(), rank);
-    if let Some(signal) = runtime.settings().wait_signal {
-        wait_signal::answer(signal, rank);
-    }
+    let signal = runtime.settings().wait_signal;
+    let unanswered = signal.and_then(|signal| {
+        let why = wait_signal::answer(signal, rank).err()?;
+        Some(format!("FERRORAIL_WAIT_SIGNAL={signal}: {why}"))
+    });
     if rank == 0 {
         let unknown = ferrorail_engine::algorithm_problems(runtime.settings());
         for problem in runtime.problems().iter().chain(&unknown) {
-            eprintln!("ferrorail: {problem}");
+            complain(format_args!("ferrorail: {problem}"));
         }
-        if let Err(complaint) = log {
-            eprintln!("ferrorail: {complaint}");
+        for complaint in log.err().into_iter().chain(unanswered) {
+            complain(format_args!("ferrorail: {complaint}"));
         }
     }
     tracing::debug!(mpi = host.short_version(), abi = %host.kind(), "host MPI found");

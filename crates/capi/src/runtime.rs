@@ -1,5 +1,6 @@
 //! The host MPI of this process, found at the first wrapped call, and the settings.
 
+use ferrorail_base::complain;
 use ferrorail_base::config::{self, Problem, Settings};
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_mpi_abi::{Host, HostError};
@@ -38,7 +39,7 @@ fn discover() -> Option<&'static Runtime> {
         Err(HostError::Absent) => None,
         Err(error) => {
             if !REFUSED.swap(true, Ordering::Relaxed) && launcher_rank() == 0 {
-                eprintln!("ferrorail: {error}; every call is left to it");
+                complain(format_args!("ferrorail: {error}; every call is left to it"));
             }
             None
         }

@@ -43,6 +43,11 @@ thread_local! {
     static DYING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Nothing in a thread that ends, whose destructors may free communicators.
+fn with_dying<R>(act: impl FnOnce(&mut Vec<usize>) -> R) -> Option<R> {
+    DYING.try_with(|dying| act(&mut dying.borrow_mut())).ok()
+}
+
 /// Their entry.
 static BEING_FREED: Entry = Entry::Forward(reason::BEING_FREED);
 
@@ -119,7 +124,7 @@ fn find(session: &Session, comm: Comm) -> Option<*const Entry> {
     if comm == host.predefined().comm_null {
         return None;
     }
-    if DYING.with_borrow(|dying| dying.contains(&comm.0)) {
+    if with_dying(|dying| dying.contains(&comm.0)) == Some(true) {
         return Some(&raw const BEING_FREED);
     }
     let _inside = Inside::enter();
@@ -280,7 +285,7 @@ struct Dying(usize);
 
 impl Dying {
     fn new(comm: Comm) -> Self {
-        DYING.with_borrow_mut(|dying| dying.push(comm.0));
+        with_dying(|dying| dying.push(comm.0));
         GENERATION.fetch_add(1, Ordering::Release);
         Self(comm.0)
     }
@@ -288,10 +293,9 @@ impl Dying {
 
 impl Drop for Dying {
     fn drop(&mut self) {
-        DYING.with_borrow_mut(|dying| {
-            if let Some(index) = dying.iter().rposition(|handle| *handle == self.0) {
-                dying.swap_remove(index);
-            }
+        with_dying(|dying| {
+            let index = dying.iter().rposition(|handle| *handle == self.0);
+            index.map(|index| dying.swap_remove(index))
         });
         GENERATION.fetch_add(1, Ordering::Release);
     }

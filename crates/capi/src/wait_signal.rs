@@ -22,20 +22,28 @@ extern "C" fn on_signal(_signal: c_int) {
     }
 }
 
-/// Has `signal` answered by the process of `rank`, unless the program has taken it already.
-pub fn answer(signal: c_int, rank: u32) {
+/// Has `signal` answered by the process of `rank`.
+///
+/// # Errors
+/// Why not: the program has taken it already, or nobody may.
+pub fn answer(signal: c_int, rank: u32) -> Result<(), &'static str> {
     RANK.store(rank, Ordering::Relaxed);
     let handler: extern "C" fn(c_int) = on_signal;
     // SAFETY: both structures are live, and zeros are a valid one; the handler does only what handlers may.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         let mut before: libc::sigaction = mem::zeroed();
+        // That of a signal that cannot be taken may be asked for.
         libc::sigaction(signal, ptr::null(), &raw mut before);
         if before.sa_sigaction != libc::SIG_DFL {
-            return;
+            return Err("the program handles or ignores this signal");
         }
         action.sa_sigaction = handler as usize;
-        action.sa_flags = libc::SA_RESTART;
-        libc::sigaction(signal, &raw const action, ptr::null_mut());
+        // Threads with small stacks may have another for handlers.
+        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+        match libc::sigaction(signal, &raw const action, ptr::null_mut()) {
+            0 => Ok(()),
+            _ => Err("no process may handle this signal"),
+        }
     }
 }

@@ -1,5 +1,8 @@
 //! The `ferrorail` command: one module per subcommand.
 
+#[macro_use]
+mod output;
+
 mod bench;
 mod exec;
 mod explain;
@@ -13,7 +16,6 @@ use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use ferrorail_base::config::{self, Settings};
 use ferrorail_engine::open_rails;
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -55,7 +57,7 @@ fn main() -> ExitCode {
         Command::ProbeMpi(args) => (mpi::probe(&args), 1),
     };
     result.unwrap_or_else(|error| {
-        complain(format_args!("ferrorail: {error:#}"));
+        ferrorail_base::complain(format_args!("ferrorail: {error:#}"));
         if is_rank {
             std::thread::sleep(LAUNCHER_DELAY);
         }
@@ -77,7 +79,7 @@ fn variables() -> impl Iterator<Item = (String, String)> {
 fn settings() -> Settings {
     let (settings, problems) = config::parse(variables());
     for problem in problems {
-        complain(format_args!("ferrorail: {problem}"));
+        ferrorail_base::complain(format_args!("ferrorail: {problem}"));
     }
     settings
 }
@@ -94,7 +96,7 @@ fn rail_count(given: Option<u8>, settings: &Settings) -> anyhow::Result<u8> {
 /// Sends the log of the libraries to standard error, as `FERRORAIL_LOG` says.
 fn start_log(settings: &Settings) {
     let filter = tracing_subscriber::EnvFilter::try_new(&settings.log).unwrap_or_else(|error| {
-        complain(format_args!(
+        ferrorail_base::complain(format_args!(
             "ferrorail: FERRORAIL_LOG={}: {error}",
             settings.log
         ));
@@ -102,12 +104,7 @@ fn start_log(settings: &Settings) {
     });
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .log_internal_errors(false)
         .with_writer(std::io::stderr)
         .init();
-}
-
-/// One line on standard error, in one piece: the ranks of a job share it.
-fn complain(text: std::fmt::Arguments<'_>) {
-    // Where standard error is closed there is nobody to tell.
-    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }

@@ -27,7 +27,7 @@ pub struct ProbeArgs {
 
 /// What [`installed`] runs in a process of its own.
 pub fn probe(args: &ProbeArgs) -> Result<ExitCode> {
-    println!("{}", describe(&Host::open(&args.library)?));
+    outln!("{}", describe(&Host::open(&args.library)?));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -109,17 +109,17 @@ pub struct Choice {
 pub enum TableError {
     /// Not JSON, or not of this form.
     #[error("tuning table: {0}")]
-    Syntax(#[from] serde_json::Error),
+    Syntax(String),
     /// Another format version.
     #[error("tuning table: version {0} is not known; this library reads version {VERSION}")]
     Version(u32),
     /// No such algorithm, or not with such ports.
-    #[error("tuning table, rule {rule}: {source}")]
+    #[error("tuning table, rule {rule}: {reason}")]
     Algorithm {
         /// Rule.
         rule: usize,
         /// Says which name is near.
-        source: NameError,
+        reason: NameError,
     },
     /// The algorithm's puts cannot land there.
     #[error("tuning table, rule {rule}: {algorithm} does not offer {protocol:?}")]
@@ -168,6 +168,8 @@ struct Entry {
 /// A checked table.
 pub struct Table {
     rules: Vec<Rule>,
+    /// How many of them the table itself had; the others are shipped.
+    own: usize,
     entries: Vec<Entry>,
 }
 
@@ -185,6 +187,7 @@ impl Table {
     /// # Errors
     /// As [`from_json`](Self::from_json).
     pub fn from_rules(mut rules: Vec<Rule>) -> Result<Self, TableError> {
+        let own = rules.len();
         for &collective in Collective::ALL {
             if !rules.iter().any(|rule| rule.collective == collective) {
                 let shipped = Self::shipped().rules.iter();
@@ -195,7 +198,16 @@ impl Table {
                 );
             }
         }
-        Self::checked(rules)
+        Ok(Self {
+            own,
+            ..Self::checked(rules)?
+        })
+    }
+
+    /// Whether rule `index` is one that the table itself had, rather than a shipped one for a collective that it has
+    /// nothing for.
+    pub fn has_itself(&self, index: usize) -> bool {
+        index < self.own
     }
 
     fn checked(rules: Vec<Rule>) -> Result<Self, TableError> {
@@ -221,7 +233,11 @@ impl Table {
                 return Err(TableError::NotTotal(collective));
             }
         }
-        Ok(Self { rules, entries })
+        Ok(Self {
+            own: rules.len(),
+            rules,
+            entries,
+        })
     }
 
     /// The table that ships with the library.
@@ -295,7 +311,8 @@ fn always_usable(rule: &Rule) -> bool {
 }
 
 fn parse(text: &str) -> Result<Vec<Rule>, TableError> {
-    let document: Document = serde_json::from_str(text)?;
+    let document: Document =
+        serde_json::from_str(text).map_err(|error| TableError::Syntax(error.to_string()))?;
     if document.version != VERSION {
         return Err(TableError::Version(document.version));
     }
@@ -304,9 +321,9 @@ fn parse(text: &str) -> Result<Vec<Rule>, TableError> {
 
 fn check(index: usize, rule: &Rule) -> Result<Entry, TableError> {
     let variant =
-        variant(rule.collective, &rule.algorithm).map_err(|source| TableError::Algorithm {
+        variant(rule.collective, &rule.algorithm).map_err(|reason| TableError::Algorithm {
             rule: index,
-            source,
+            reason,
         })?;
     let algorithm = variant.algorithm;
     if !algorithm.supports(rule.protocol) {

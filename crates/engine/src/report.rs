@@ -9,8 +9,8 @@ use crate::share::ShareRow;
 use crate::stats::{CallRow, ConnectionRow, ForwardRow, HostPackingRow, ZeroCopyRow};
 use crate::window::statistics::WindowRow;
 use crate::{Context, EngineError, Team};
-use ferrorail_base::Rank;
 use ferrorail_base::config::StatsSink;
+use ferrorail_base::{Rank, complain};
 use ferrorail_bootstrap::Oob;
 use ferrorail_fabric::{Attributes, Connections};
 use serde::{Deserialize, Serialize};
@@ -197,13 +197,16 @@ impl Context {
         }
         match &self.settings().stats {
             StatsSink::Off => {}
-            StatsSink::Print => eprint!("{}", report.table()),
+            StatsSink::Print => complain(format_args!("{}", report.table().trim_end())),
             StatsSink::File(path) => {
                 let written = serde_json::to_string_pretty(report)
                     .map_err(std::io::Error::other)
                     .and_then(|json| std::fs::write(path, json + "\n"));
                 if let Err(error) = written {
-                    eprintln!("ferrorail: FERRORAIL_STATS={}: {error}", path.display());
+                    complain(format_args!(
+                        "ferrorail: FERRORAIL_STATS={}: {error}",
+                        path.display()
+                    ));
                 }
             }
         }

@@ -59,7 +59,7 @@ pub use node::NodeSegment;
 #[cfg(not(loom))]
 pub use process::{cores_of, host_name, is_alive, process_id};
 #[cfg(not(loom))]
-pub use segment::{AtomicCell, Segment, SegmentHandle, ShmError};
+pub use segment::{AtomicCell, Segment, SegmentHandle, ShmError, largest as largest_segment};
 #[cfg(not(loom))]
 pub use thread::spawn_quietly;
 #[cfg(not(loom))]

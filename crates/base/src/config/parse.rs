@@ -162,6 +162,26 @@ impl Value<'_> {
         self.text
     }
 
+    /// A filter of log lines. A word that is no level would be taken for the name of a module, and nothing be said.
+    pub(super) fn log_filter(mut self) -> String {
+        const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+        let is_level = |word: &str| LEVELS.contains(&word.to_lowercase().as_str());
+        let is_directive = |word: &str| word.contains(['=', '[', ']', ':']);
+        let is_right = |word: &str| {
+            word.is_empty() || is_level(word) || is_directive(word) || word.starts_with("ferrorail")
+        };
+        let mut words = self.text.split(',').map(str::trim);
+        let Some(wrong) = words.find(|word| !is_right(word)).map(str::to_owned) else {
+            return self.text;
+        };
+        self.complain(format!(
+            "`{wrong}` is not one of {}{}",
+            LEVELS.join(", "),
+            did_you_mean(&wrong, LEVELS.iter().copied())
+        ));
+        "warn".into()
+    }
+
     pub(super) fn path(self) -> Option<PathBuf> {
         (!self.text.is_empty()).then(|| self.text.into())
     }

@@ -94,6 +94,14 @@ pub struct WindowKeys {
 }
 
 impl WindowKeys {
+    /// Their names.
+    pub const NAMES: [&str; 4] = [
+        "ferrorail_pscw",
+        "ferrorail_lock_request",
+        "ferrorail_service_threads",
+        "ferrorail_registration",
+    ];
+
     /// Those that `value_of` says of each key, and what is wrong with others.
     pub fn read(value_of: impl Fn(&str) -> Option<String>) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
@@ -195,6 +203,7 @@ mod tests {
             "FERRORAIL_SERVICE_THREADS",
             "FERRORAIL_REGISTRATION",
         ] {
+            assert!(WindowKeys::NAMES.contains(&&*name.to_ascii_lowercase()));
             let setting = TABLE.iter().find(|setting| setting.name == name);
             let default = setting.expect("in the table").default;
             let given = |key: &str| (key == name.to_ascii_lowercase()).then(|| default.into());

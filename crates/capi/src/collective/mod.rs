@@ -3,6 +3,7 @@
 
 mod even;
 mod fast_path;
+mod handing_on;
 mod list;
 mod plain;
 mod reduction;
@@ -12,6 +13,7 @@ mod table;
 mod vector;
 
 pub use even::{Allgather, Alltoall, Barrier};
+pub use handing_on::{count_and_forward, forwarded};
 pub use reduction::{Allreduce, Exscan, Reduce, ReduceScatter, ReduceScatterBlock, Scan};
 pub use rooted::{Bcast, Gather, Scatter};
 pub use vector::{Allgatherv, Alltoallv, Gatherv, Scatterv};
@@ -21,12 +23,12 @@ use crate::lifetime;
 use crate::reason;
 use crate::session::Session;
 use crate::team_cache::{self, Entry};
-use crate::thread::{self, Inside, Local};
+use crate::thread::{self, Local};
 use fast_path::FastCall;
 use ferrorail_base::Rank;
-use ferrorail_engine::waiting::InHost;
 use ferrorail_engine::{EngineError, Team};
 use ferrorail_mpi_abi::Comm;
+use handing_on::invalid;
 use libc::{c_int, c_void};
 use std::ptr;
 
@@ -224,10 +226,15 @@ unsafe fn run_on<C: Collective>(local: &Local, args: &Args, forward: &impl Fn() 
     let Some(session) = lifetime::session_of(local) else {
         return forward();
     };
+    if local.is_handed(C::NAME, args.comm, args) {
+        return forward();
+    }
     // SAFETY: the caller's contract.
     match unsafe { attempt::<C>(session, local, args) } {
         Outcome::Code(code) => code,
-        Outcome::Forward(reason, bytes) => forwarded(session, C::NAME, reason, bytes, forward),
+        Outcome::Forward(reason, bytes) => {
+            forwarded(session, (C::NAME, args.comm), reason, bytes, forward)
+        }
     }
 }
 
@@ -333,47 +340,6 @@ fn leave(team: &Team, refusal: Refusal) -> Refusal {
     match done(team.leave(&error.to_string())) {
         Err(left @ Refusal::Left(_)) => left,
         _ => refusal,
-    }
-}
-
-/// Why a call with invalid arguments goes to the host: `MPI_ROOT` and `MPI_PROC_NULL` as a root are
-/// right on inter-communicators.
-fn invalid(session: &Session, root: c_int, comm: Comm) -> &'static str {
-    let host = session.host();
-    let two_groups = root < 0
-        && comm != host.predefined().comm_null
-        && host.is_inter_comm(comm).unwrap_or(false);
-    if two_groups {
-        reason::INTER_COMM
-    } else {
-        reason::INVALID
-    }
-}
-
-/// Calls `forward` and counts it, for `reason`.
-#[cold]
-pub fn forwarded(
-    session: &Session,
-    name: &'static str,
-    reason: &'static str,
-    bytes: usize,
-    forward: impl FnOnce() -> c_int,
-) -> c_int {
-    session
-        .context
-        .stats()
-        .forwarded(name, reason, bytes as u64);
-    // What the host calls meanwhile is part of this call.
-    let _inside = Inside::enter();
-    let _in_host = InHost::enter(name);
-    forward()
-}
-
-/// A collective that is never taken: `forward`s it and says so in the statistics.
-pub fn count_and_forward(name: &'static str, forward: impl FnOnce() -> c_int) -> c_int {
-    match lifetime::session() {
-        Some(session) => forwarded(session, name, reason::NOT_OFFERED, 0, forward),
-        None => forward(),
     }
 }
 

@@ -160,24 +160,33 @@ impl Checked for Vector {
     }
 }
 
-/// Reductions of whole vectors, of which each rank receives one where `received` says so. A macro, as a function of the
-/// call would have to be inlined for what it captures.
+/// Reductions of whole vectors, of which each rank receives one, the first rank only `$of_first`. A macro, as a function of
+/// the call would have to be inlined for what it captures.
 macro_rules! of_vectors {
-    ($($collective:ident: $name:literal $method:ident, received $received:expr;)*) => {$(
+    ($($collective:ident: $name:literal $method:ident, $check:ident, $of_first:expr;)*) => {$(
         impl Collective for $collective {
             const NAME: &'static str = $name;
             type Checked = Vector;
-            const CHECK: Check<Vector> = Vector::check_both;
+            const CHECK: Check<Vector> = Vector::$check;
 
             #[inline]
             unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
                 let all = &vector.elements;
+                let receives = $of_first != Part::Nothing || call.team.rank().0 > 0;
+                let recv = match receives || is_in_place(call.session, &call.args.send) {
+                    true => {
+                        let bytes = vector.known_bytes();
+                        check_result(call.session, call.args, all, bytes, false)?;
+                        all.clone()
+                    }
+                    // Wherever it is said to be.
+                    false => vector.counted(0),
+                };
                 vector.find_room(call, Kind::$collective, || all.count)?;
-                let output = Output::new(all)?;
-                let received: fn(&Call<'_>) -> bool = $received;
+                let output = Output::new(&recv)?;
                 // SAFETY: the program's elements; overlap is removed.
                 unsafe {
-                    vector.run(call, all, &output, received(call), |send, reducer| {
+                    vector.run(call, all, &output, receives, |send, reducer| {
                         (call.team).$method(send, output.address(), all.count, reducer)
                     })
                 }
@@ -185,7 +194,8 @@ macro_rules! of_vectors {
 
             #[inline(always)]
             unsafe fn fast_path(call: &FastCall<'_>) -> Option<Outcome> {
-                call.reduction(Part::Block, Part::Block, |sides, reducer| {
+                let received = if call.team.rank().0 == 0 { $of_first } else { Part::Block };
+                call.reduction(Part::Block, received, |sides, reducer| {
                     // SAFETY: the caller's contract.
                     unsafe { (call.team).$method(sides.send, sides.recv, sides.elements, reducer) }
                 })
@@ -195,9 +205,10 @@ macro_rules! of_vectors {
 }
 
 of_vectors! {
-    Allreduce: "allreduce" allreduce, received |_| true;
-    Scan: "scan" scan, received |_| true;
-    Exscan: "exscan" exscan, received |call| call.team.rank().0 > 0;
+    Allreduce: "allreduce" allreduce, check_both, Part::Block;
+    Scan: "scan" scan, check_both, Part::Block;
+    // The first rank's buffer is not significant (MPI 4.1, section 6.11.2).
+    Exscan: "exscan" exscan, check, Part::Nothing;
 }
 
 impl Collective for Reduce {

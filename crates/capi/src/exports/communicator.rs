@@ -22,8 +22,9 @@ fn with_info(
     let Some(session) = lifetime::session() else {
         return forward();
     };
-    let _inside = Inside::enter();
+    // With it the host may call the program's callbacks.
     let code = forward();
+    let _inside = Inside::enter();
     if code == session.host().constants().success
         && let Err(error) = act(session)
     {

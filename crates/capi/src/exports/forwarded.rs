@@ -14,7 +14,7 @@ macro_rules! forwarded {
     ($($label:literal $peers:ident: $name:ident $large:ident ($($arg:ident: $ty:ty),*);)*) => {
         export_both! { $(
             $name $large ($($arg: $ty,)* comm: usize), Peers::$peers(comm), Handler::Comm(comm),
-            |forward| guard(Some(comm), || collective::count_and_forward($label, forward));
+            |forward| guard(Some(comm), || collective::count_and_forward($label, comm, forward));
         )* }
     };
 }

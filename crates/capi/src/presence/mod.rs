@@ -88,8 +88,8 @@ pub fn announce() {
         return;
     };
     let mut announced = ANNOUNCED.lock();
-    let needless = runtime.settings().presence_assumed || is_alone();
-    if needless || announced.is_some() || runtime.host.is_active() {
+    // Also where the user says that all ranks have it: others may not have been told.
+    if announced.is_some() || runtime.host.is_active() {
         return;
     }
     if runtime.host.kind() != AbiKind::OpenMpi
@@ -117,13 +117,6 @@ pub fn session_begins() {
     if announced.is_none() {
         *announced = Some(Err("a session was opened before MPI_Init".into()));
     }
-}
-
-/// Whether the launcher says that it started one process.
-fn is_alone() -> bool {
-    let size = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
-    let mut known = size.iter().filter_map(|name| std::env::var(name).ok());
-    known.next().is_some_and(|size| size == "1")
 }
 
 impl World {

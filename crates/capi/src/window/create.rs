@@ -4,18 +4,18 @@ use super::attributes::{self, Attributes};
 use super::entry::{Entry, find, forget, remember};
 use super::handle;
 use super::hints::Hints;
+use super::info_keys;
 use crate::collective::forwarded;
 use crate::error::{CallError, Wrong, report_window};
 use crate::lifetime;
 use crate::reason;
 use crate::session::Session;
 use crate::team_cache;
-use crate::thread::{self, Inside};
-use ferrorail_base::config::WindowKeys;
-use ferrorail_engine::{LockAlgorithm, Memory, Team, Window, WindowSpec};
+use crate::thread::{self, InHostCall, Inside};
+use ferrorail_engine::{Memory, Team, Window, WindowSpec};
 use ferrorail_mpi_abi::{Comm, Host, Info, Win};
 use libc::{c_int, c_void};
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
 /// Which memory a new window gets.
 #[derive(Clone, Copy)]
@@ -74,11 +74,15 @@ pub unsafe fn create(args: &NewWindow, forward: impl FnOnce() -> c_int) -> c_int
     let Some(session) = lifetime::session() else {
         return forward();
     };
+    let name = args.allocation.maker();
+    if thread::with_local(|local| local.is_handed(name, args.comm, args)) {
+        return forward();
+    }
     let comm = session.host().comm(args.comm);
     // SAFETY: the caller's contract.
     match unsafe { try_create(session, comm, args) } {
         Ok(()) => session.host().constants().success,
-        Err(why) => forwarded(session, args.allocation.maker(), why, 0, forward),
+        Err(why) => forwarded(session, (name, args.comm), why, 0, forward),
     }
 }
 
@@ -92,6 +96,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
     }
     let host = session.host();
     let info = host.info(args.info);
+    let given = info_keys::read(session, comm, info);
     let spec = WindowSpec {
         memory: match args.allocation {
             Allocation::None => Memory::Create {
@@ -105,9 +110,9 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
         },
         bytes: args.bytes as u64,
         unit: args.unit as u64,
-        lock: lock_algorithm(host, info),
+        lock: given.lock,
         elements: by_element(host, info),
-        keys: keys(host, info),
+        keys: given.keys,
     };
     let entry = thread::with_local(|local| {
         // SAFETY: a communicator in use by this call is not freed meanwhile.
@@ -160,28 +165,6 @@ unsafe fn make(
     })
 }
 
-/// The lock algorithm that the info key `ferrorail_lock` names.
-fn lock_algorithm(host: &Host, info: Info) -> Option<LockAlgorithm> {
-    let name = host.info_value(info, c"ferrorail_lock")?;
-    let known = LockAlgorithm::from_name(name.trim());
-    if known.is_none() {
-        tracing::warn!("ferrorail_lock={name}: no such lock algorithm");
-    }
-    known
-}
-
-/// The settings that info keys give this window.
-fn keys(host: &Host, info: Info) -> WindowKeys {
-    let (keys, problems) = WindowKeys::read(|key| {
-        let key = CString::new(key).ok()?;
-        host.info_value(info, &key)
-    });
-    for problem in problems {
-        tracing::warn!("{problem}; the info key is ignored");
-    }
-    keys
-}
-
 /// Whether accumulations may be atomic for each element of up to eight bytes alone (MPI 4.1, section
 /// 12.2.1); Open MPI's own hint promises as much.
 fn by_element(host: &Host, info: Info) -> bool {
@@ -197,6 +180,9 @@ fn is_set(host: &Host, info: Info, key: &CStr) -> bool {
         .is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
+/// `MPI_Win_free` in statistics and messages.
+const FREE: &str = "win_free";
+
 /// `MPI_Win_free`: ours ends, then the host's, whose attribute callbacks still find it.
 ///
 /// # Safety
@@ -207,17 +193,20 @@ pub unsafe fn free(window: *mut c_void, forward: impl FnOnce() -> c_int) -> c_in
     };
     // SAFETY: the program's handle.
     let handle = Win(unsafe { session.host().handle_at(window) });
+    if thread::with_local(|local| local.is_handed(FREE, handle.0, &handle)) {
+        return forward();
+    }
     // SAFETY: nobody else frees it meanwhile.
     let found = thread::with_local(|local| unsafe { find(&local.recent_windows, handle) });
     let Some(entry) = found else {
         let why = super::why_not_ours(session, handle);
-        return forwarded(session, "win_free", why, 0, forward);
+        return forwarded(session, (FREE, handle.0), why, 0, forward);
     };
     if let Err(error) = entry.window.close() {
-        return report_window(session, handle, "win_free", &error.into());
+        return report_window(session, handle, FREE, &error.into());
     }
     let code = {
-        let _inside = Inside::enter();
+        let _in_host_call = InHostCall::enter(FREE, handle.0, &handle);
         forward()
     };
     drop(forget(handle));

@@ -10,6 +10,7 @@ mod create;
 pub mod entry;
 mod handle;
 mod hints;
+mod info_keys;
 mod operation;
 pub mod plain_update;
 mod properties;
@@ -64,7 +65,10 @@ unsafe fn run_on(
     let handle = session.host().window(window);
     // SAFETY: the caller's contract.
     let Some(entry) = (unsafe { find(&local.recent_windows, handle) }) else {
-        return collective::forwarded(session, name, why_not_ours(session, handle), 0, forward);
+        return {
+            let why = why_not_ours(session, handle);
+            collective::forwarded(session, (name, handle.0), why, 0, forward)
+        };
     };
     match call(session, entry) {
         Ok(()) => session.host().constants().success,

@@ -131,7 +131,7 @@ fn rules(collective: &str, best: &[(u64, String)]) -> Result<Vec<Rule>> {
 /// # Errors
 /// If it cannot be written.
 pub fn finish(rows: &[Row], path: Option<&Path>) -> Result<()> {
-    println!("#\n# Best inside this node");
+    outln!("#\n# Best inside this node");
     let mut all = Vec::new();
     for collective in COLLECTIVES {
         let best = best(rows, collective);
@@ -147,19 +147,19 @@ pub fn finish(rows: &[Row], path: Option<&Path>) -> Result<()> {
                 true => String::new(),
                 false => format!(" up to {}", format_bytes(*bytes)),
             };
-            println!("# {collective:<8} {first}{last}: {name}");
+            outln!("# {collective:<8} {first}{last}: {name}");
             from = Some(*bytes);
         }
         all.extend(rules(collective, &best)?);
     }
     let Some(path) = path else {
-        println!("# --tuning FILE writes this as a table for FERRORAIL_TUNING");
+        outln!("# --tuning FILE writes this as a table for FERRORAIL_TUNING");
         return Ok(());
     };
     let table = Table::from_rules(all)?;
     std::fs::write(path, table.to_json() + "\n")
         .with_context(|| format!("cannot write {}", path.display()))?;
-    println!("# FERRORAIL_TUNING={} uses this", path.display());
+    outln!("# FERRORAIL_TUNING={} uses this", path.display());
     Ok(())
 }
 

@@ -29,13 +29,14 @@ mod variant;
 mod wrong_data;
 
 use crate::{library, mpi};
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use ferrorail_mpi_abi::Host;
 use figures::{Figure, What};
 use measure::Bench;
 use mode::{Arrival, Reuse};
 use plan::Plan;
 use sizes::Sizes;
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -191,6 +192,18 @@ impl Args {
         others.iter().all(|other| !other)
     }
 
+    /// Opens the files to come, at the rank that writes them: before anything is measured.
+    fn check_outputs(&self, host: &Host) -> Result<()> {
+        if host.comm_rank(host.predefined().comm_world)? != 0 {
+            return Ok(());
+        }
+        for path in [&self.json, &self.plot, &self.tuning].into_iter().flatten() {
+            let opened = File::options().append(true).create(true).open(path);
+            opened.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    }
+
     /// Of `--vary`.
     fn variants(&self) -> Vec<Variant> {
         self.vary.clone().map_or(Vec::new(), |Variants(all)| all)
@@ -200,14 +213,26 @@ impl Args {
 /// The one of `all`, things of a kind, that is called `name`.
 ///
 /// # Errors
-/// One line with the nearest name.
+/// One line with the nearest name, or all.
 fn find<'a, T>(kind: &str, name: &str, all: &'a [T], name_of: fn(&T) -> &str) -> Result<&'a T> {
     if let Some(found) = all.iter().find(|one| name_of(one) == name) {
         return Ok(found);
     }
     let distance = |one: &&T| strsim::damerau_levenshtein(name, name_of(one));
-    let nearest = all.iter().min_by_key(distance).map_or("", name_of);
-    bail!("there is no {kind} {name:?}; did you mean {nearest:?}?")
+    match all
+        .iter()
+        .min_by_key(distance)
+        .filter(|one| distance(one) <= 2 + name.len() / 4)
+    {
+        Some(nearest) => bail!(
+            "there is no {kind} {name:?}; did you mean {:?}?",
+            name_of(nearest)
+        ),
+        None => {
+            let names: Vec<&str> = all.iter().map(name_of).collect();
+            bail!("there is no {kind} {name:?}, only {}", names.join(", "))
+        }
+    }
 }
 
 /// The word with a capital.
@@ -220,21 +245,22 @@ fn capitalized(word: &str) -> String {
 /// Prints what has a name beside the collectives.
 fn list() {
     for figure in figures::all() {
-        println!("{:<15} {}", figure.name, figure.line());
-        println!("{:<15} $ {}", "", figure.command());
+        outln!("{:<15} {}", figure.name, figure.line());
+        outln!("{:<15} $ {}", "", figure.command());
     }
     let figure = &cutoffs::FIGURE;
-    println!(
+    outln!(
         "{:<15} {}; the best gather and broadcast there",
-        figure.name, figure.claim
+        figure.name,
+        figure.claim
     );
-    println!(
+    outln!(
         "{:<15} $ mpirun -n 4 ferrorail bench cutoffs --tuning FILE.json",
         ""
     );
     applications::listed();
     for (name, about) in rma::listed() {
-        println!("{name:<15} {about}");
+        outln!("{name:<15} {about}");
     }
 }
 
@@ -262,8 +288,8 @@ fn measured(args: &Args) -> Result<Option<(Measured<'_>, Option<&'static Figure>
     let measured = match &figure.what {
         What::Applications => bail!("{} is measured by jobs of its own", applications::NAME),
         What::Shown(command) => {
-            println!("# {}, {}: {}", figure.name, figure.title, figure.claim);
-            println!("{command}");
+            outln!("# {}, {}: {}", figure.name, figure.title, figure.claim);
+            outln!("{command}");
             return Ok(None);
         }
         What::Transfers(_) => Measured::Transfers(transfer::Plan::new(args, figure)?),
@@ -309,6 +335,10 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     host.check("MPI_Init", unsafe {
         (host.functions().init)(null(), null().cast())
     })?;
+    if let Err(error) = args.check_outputs(&host) {
+        abort(&host, &error);
+        return Ok(ExitCode::FAILURE);
+    }
     let _environment = model(&host, figure)?;
     let outcome = match &measured {
         Measured::Collectives(plan) => Bench::new(&host, plan).and_then(|mut b| b.run(&library)),
@@ -331,7 +361,7 @@ pub fn main(args: &Args) -> Result<ExitCode> {
                 return Ok(ExitCode::FAILURE);
             };
             if wrong.mine {
-                crate::complain(format_args!("ferrorail: {wrong}"));
+                ferrorail_base::complain(format_args!("ferrorail: {wrong}"));
             }
             host.finalize()?;
             Ok(ExitCode::FAILURE)
@@ -343,7 +373,7 @@ pub fn main(args: &Args) -> Result<ExitCode> {
 fn abort(host: &Host, error: &anyhow::Error) {
     let world = host.predefined().comm_world;
     let rank = host.comm_rank(world).unwrap_or(0);
-    crate::complain(format_args!("ferrorail: rank {rank}: {error:#}"));
+    ferrorail_base::complain(format_args!("ferrorail: rank {rank}: {error:#}"));
     std::thread::sleep(crate::LAUNCHER_DELAY);
     // SAFETY: MPI is initialised.
     unsafe { (host.functions().abort)(world, 1) };

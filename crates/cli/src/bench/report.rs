@@ -37,7 +37,7 @@ fn slower(rows: &[Row]) -> Vec<&Row> {
 /// Prints what is measured where.
 pub fn print_title(ranks: u32, host: &Host) {
     let (version, host) = (env!("CARGO_PKG_VERSION"), host.short_version());
-    println!("# ferrorail {version}, {ranks} ranks, beside {host}");
+    outln!("# ferrorail {version}, {ranks} ranks, beside {host}");
 }
 
 /// Prints the head of the table.
@@ -46,16 +46,16 @@ pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
     if let Some(figure) = plan.figure {
         figures::print_head(figure);
     }
-    println!("# us per call of the slowest rank: median and minimum over blocks; ratio of medians");
+    outln!("# us per call of the slowest rank: median and minimum over blocks; ratio of medians");
     if plan.bounds {
-        println!("# bound: what this machine needs at least; by bound: ferrorail's median by that");
+        outln!("# bound: what this machine needs at least; by bound: ferrorail's median by that");
     }
     let ranks = if plan.shows_ranks() { " Ranks " } else { "" };
     let bound = match plan.bounds {
         true => format!(" {:>12} {:>8}", "bound", "by bound"),
         false => String::new(),
     };
-    println!(
+    outln!(
         "{:<20} {:<10}{ranks} {:<width$} {:>12} {:>12} {:>12} {:>12} {:>8}{bound}",
         "# Collective",
         "Bytes",
@@ -80,7 +80,7 @@ pub fn print_row(row: &Row, plan: &Plan) {
     } else {
         String::new()
     };
-    println!(
+    outln!(
         "{:<20} {:<10}{ranks} {:<width$} {:>12.3} {:>12.3} {:>12.3} {:>12.3} {:>8.3}{bound}{}",
         row.name(),
         row.bytes,
@@ -138,31 +138,31 @@ pub fn finish(
 
 /// Prints what the machine can do.
 fn print_bounds(found: &bounds::Found) {
-    println!("#");
+    outln!("#");
     match found {
-        Ok(bounds) => bounds.lines().iter().for_each(|line| println!("{line}")),
-        Err(reason) => println!("# Bounds of this machine, ranks 0 and 1: not measured: {reason}"),
+        Ok(bounds) => bounds.lines().iter().for_each(|line| outln!("{line}")),
+        Err(reason) => outln!("# Bounds of this machine, ranks 0 and 1: not measured: {reason}"),
     }
 }
 
 /// Prints means, and what is slower than the host's or was not measured.
 fn print_summary(rows: &[Row], missing: &[&str], plan: &Plan) {
-    println!("#\n# Geometric means of the ratios");
+    outln!("#\n# Geometric means of the ratios");
     let means = means(rows);
     for (name, mean) in means.by_name {
         match mean {
-            Some(mean) => println!("# {name:<30} {mean:>8.3}"),
-            None => println!("# {name:<30} not measured"),
+            Some(mean) => outln!("# {name:<30} {mean:>8.3}"),
+            None => outln!("# {name:<30} not measured"),
         }
     }
     if let Some(mean) = means.all {
-        println!("# {:<30} {mean:>8.3}", "all");
+        outln!("# {:<30} {mean:>8.3}", "all");
     }
     let taken = rows.iter().filter(|row| row.counts()).count();
     let forwarded = rows.iter().filter(|row| row.forwarded).count();
     let by_tree = rows.len() - taken - forwarded;
     let slower = slower(rows);
-    println!(
+    outln!(
         "# Cells slower than {SLOWER} times the host's: {} of {taken}",
         slower.len()
     );
@@ -171,7 +171,7 @@ fn print_summary(rows: &[Row], missing: &[&str], plan: &Plan) {
     let listed = slower.into_iter().filter(|_| !compares);
     for row in listed {
         let bytes = format_bytes(row.bytes as u64);
-        println!(
+        outln!(
             "# {:<20} {bytes:<10} {:<20} {:>8.3}",
             row.name(),
             row.algorithm,
@@ -179,13 +179,13 @@ fn print_summary(rows: &[Row], missing: &[&str], plan: &Plan) {
         );
     }
     if forwarded > 0 {
-        println!("# Cells left to the host, in no mean: {forwarded}");
+        outln!("# Cells left to the host, in no mean: {forwarded}");
     }
     if by_tree > 0 {
-        println!("# Cells about multicast without any, in no mean: {by_tree}");
+        outln!("# Cells about multicast without any, in no mean: {by_tree}");
     }
     if !missing.is_empty() {
-        println!("# Not taken over by this library: {}", missing.join(", "));
+        outln!("# Not taken over by this library: {}", missing.join(", "));
     }
     if let Some(figure) = plan.figure {
         figures::print(figure, &samples(rows, plan));

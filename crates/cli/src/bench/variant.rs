@@ -91,9 +91,9 @@ pub fn check(setting: &str, value: &str) -> Result<(), String> {
         return Err(format!("there is no setting {setting}"));
     }
     let (_, problems) = config::parse([(setting, value)]);
-    match problems.is_empty() {
-        true => Ok(()),
-        false => Err(format!("{setting} cannot be `{value}`")),
+    match problems.first() {
+        None => Ok(()),
+        Some(problem) => Err(problem.to_string()),
     }
 }
 

@@ -32,14 +32,14 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let library = library::find()?;
     let preload = prepend(&library, env::var_os(PRELOAD).as_deref())?;
     let Some(program) = locate(&args.program) else {
-        crate::complain(format_args!(
+        ferrorail_base::complain(format_args!(
             "ferrorail exec: {}: no such program",
             args.program.display()
         ));
         return Ok(ExitCode::from(127));
     };
     if let Some(obstacle) = interposable::obstacle(&program) {
-        crate::complain(format_args!(
+        ferrorail_base::complain(format_args!(
             "ferrorail exec: {} {obstacle}: it cannot be interposed and runs without ferrorail",
             program.display()
         ));
@@ -49,7 +49,7 @@ pub fn main(args: &Args) -> Result<ExitCode> {
         .args(&args.arguments)
         .env(PRELOAD, preload)
         .exec();
-    crate::complain(format_args!(
+    ferrorail_base::complain(format_args!(
         "ferrorail exec: {}: {error}",
         program.display()
     ));

@@ -124,7 +124,13 @@ fn because(case: &Case, choice: &Choice) -> String {
         ChosenBy::Forced => format!("FERRORAIL_ALGORITHM forces {}", choice.variant),
         ChosenBy::Rule(index) => {
             let rule = &case.table.rules()[index];
-            format!("rule {index} of {}: {rule}", case.table_name)
+            match case.table.has_itself(index) {
+                true => format!("rule {index} of {}: {rule}", case.table_name),
+                false => format!(
+                    "the shipped table, as {} has no rule: {rule}",
+                    case.table_name
+                ),
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use ferrorail_base::units::parse_bytes;
 use ferrorail_coll::cost::Model;
 use ferrorail_coll::named::composites;
 use ferrorail_coll::{algorithms, find_collective};
-use ferrorail_engine::{LockAlgorithm, OFFERED};
+use ferrorail_engine::{LockAlgorithm, OFFERED, SIZE_MAX};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -91,7 +91,7 @@ fn on_or_off(text: &str) -> Result<bool, String> {
 pub fn main(args: &Args) -> Result<ExitCode> {
     let settings = crate::settings();
     for problem in ferrorail_engine::algorithm_problems(&settings) {
-        crate::complain(format_args!("ferrorail: {problem}"));
+        ferrorail_base::complain(format_args!("ferrorail: {problem}"));
     }
     let Some(name) = &args.collective else {
         return print(args.json, &listing(), text::listing);
@@ -106,6 +106,14 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let ranks = ranks?;
     if args.root >= ranks {
         bail!("--root {} is not one of {ranks} ranks", args.root);
+    }
+    if ranks > SIZE_MAX {
+        bail!("communicators of more than {SIZE_MAX} ranks are left to the host MPI");
+    }
+    if !settings.enable {
+        ferrorail_base::complain(format_args!(
+            "ferrorail: FERRORAIL_ENABLE=0 leaves all to the host MPI; this is what would run without it"
+        ));
     }
     let model = match &args.model {
         None => Model {

@@ -124,6 +124,24 @@ fn algorithms_of_all() -> Vec<Value> {
     .collect()
 }
 
+fn settings_text(out: &mut String, settings: &Value) {
+    heading(out, "Settings (* set in the environment)");
+    for setting in rows(settings) {
+        let mark = if setting["is_default"] == true {
+            ' '
+        } else {
+            '*'
+        };
+        let name = format!("{}={}", plain(&setting["name"]), plain(&setting["value"]));
+        let help = plain(&setting["help"]);
+        let choices = match setting["choices"].as_str() {
+            Some(choices) => format!(" [{choices}]"),
+            None => String::new(),
+        };
+        let _ = writeln!(out, "{mark} {name:<38} {help}{choices}");
+    }
+}
+
 /// The report for people.
 pub fn text(report: &Value) -> String {
     let mut out = format!("ferrorail {}\n", plain(&report["version"]));
@@ -175,16 +193,7 @@ pub fn text(report: &Value) -> String {
 
     rails_text(&mut out, host, &report["rails"]);
 
-    heading(&mut out, "Settings (* set in the environment)");
-    for setting in rows(&report["settings"]) {
-        let mark = if setting["is_default"] == true {
-            ' '
-        } else {
-            '*'
-        };
-        let name = format!("{}={}", plain(&setting["name"]), plain(&setting["value"]));
-        let _ = writeln!(out, "{mark} {name:<38} {}", plain(&setting["help"]));
-    }
+    settings_text(&mut out, &report["settings"]);
 
     heading(&mut out, "Algorithms");
     for algorithm in rows(&report["algorithms"]) {

@@ -1,6 +1,6 @@
 //! Settings in force, as text.
 
-use ferrorail_base::config::{self, Setting, TABLE};
+use ferrorail_base::config::{self, Kind, Setting, TABLE};
 use serde_json::{Value, json};
 
 /// Every setting of the table: name, value in force, whether that is the default, help.
@@ -15,9 +15,21 @@ pub fn in_force(lookup: impl Fn(&str) -> Option<String>) -> Vec<Value> {
                 "default": setting.default,
                 "is_default": given.is_none(),
                 "help": setting.help,
+                "choices": choices(setting.kind),
             })
         })
         .collect()
+}
+
+/// What values there are, if that can be said in few words.
+fn choices(kind: Kind) -> Option<String> {
+    match kind {
+        Kind::Word(words) => Some(words.join(" | ")),
+        Kind::Switch => Some("0 | 1".into()),
+        Kind::Number(0, u64::MAX) | Kind::Bytes | Kind::Text => None,
+        Kind::Number(min, u64::MAX) => Some(format!("{min} or more")),
+        Kind::Number(min, max) => Some(format!("{min} to {max}")),
+    }
 }
 
 /// Whether the value is used; otherwise the default stays in force.
@@ -43,7 +55,9 @@ mod tests {
             (&fabric["value"], &fabric["is_default"]),
             (&json!("loopback"), &json!(false))
         );
+        assert_eq!(fabric["choices"], "auto | loopback | verbs");
         let ports = row("FERRORAIL_PORTS");
+        assert_eq!(ports["choices"], "0 to 8");
         assert_eq!(
             (&ports["value"], &ports["is_default"]),
             (&json!("0"), &json!(true))

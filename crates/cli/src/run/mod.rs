@@ -63,7 +63,7 @@ pub fn main(args: &Args) -> Result<ExitCode> {
     let mut ranks = Ranks::new(args.tag);
     let started = ranks.start(args.ranks, &args.command, &args.variables(), &rendezvous);
     if let Err(error) = started {
-        crate::complain(format_args!(
+        ferrorail_base::complain(format_args!(
             "ferrorail run: {}: {error}",
             args.command[0].display()
         ));

@@ -42,7 +42,10 @@ impl<'a> Supervisor<'a> {
             signals,
             rendezvous,
             limits,
-            deadline: limits.timeout.map(|timeout| Instant::now() + timeout),
+            // One beyond the clock never comes.
+            deadline: limits
+                .timeout
+                .and_then(|timeout| Instant::now().checked_add(timeout)),
             verdict: None,
             kill_at: None,
         }
@@ -87,7 +90,7 @@ impl<'a> Supervisor<'a> {
             0 => String::new(),
             count => format!("; ending the other {count}"),
         };
-        crate::complain(format_args!(
+        ferrorail_base::complain(format_args!(
             "ferrorail run: rank {} (pid {}) {description}{others}",
             end.rank, end.pid
         ));
@@ -122,7 +125,7 @@ impl<'a> Supervisor<'a> {
             self.deadline = None;
             if self.verdict.is_none() {
                 let count = self.ranks.len();
-                crate::complain(format_args!(
+                ferrorail_base::complain(format_args!(
                     "ferrorail run: time-out; ending {count} ranks"
                 ));
                 self.verdict = Some(EXIT_TIMEOUT);

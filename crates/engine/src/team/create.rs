@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Records of checked messages number them with 16 bits, two per rank; and with more ranks the
 /// cells of arrival flags take gigabytes of each node.
-pub(crate) const SIZE_MAX: u32 = 32_000;
+pub const SIZE_MAX: u32 = 32_000;
 
 /// The step in which ranks of several nodes get what they exchange messages on. The host may have no
 /// more of that.
@@ -152,11 +152,13 @@ fn introduce(
     let mut tuning = Tuning::of(own);
     if !alike {
         // Rank 0's alone travels.
-        let mine = (oob.rank() == Rank(0)).then_some(tuning);
+        let mine: Vec<_> = (oob.rank() == Rank(0))
+            .then_some(tuning)
+            .into_iter()
+            .collect();
         let said = gather(oob, "sending the table of FERRORAIL_TUNING", &mine)?;
-        let said = said.into_iter().next().flatten();
         let missing = || EngineError::Selection("rank 0 sent no table".into());
-        tuning = said.ok_or_else(missing)?;
+        tuning = said.into_iter().flatten().next().ok_or_else(missing)?;
     }
     let (processes, keys) = places.into_iter().unzip();
     Ok((settings, tuning, processes, keys))

@@ -18,7 +18,7 @@ use ferrorail_bootstrap::Oob;
 use ferrorail_coll::schedule::{barrier_slots, rtr_base, slots};
 use ferrorail_fabric::Attributes;
 use ferrorail_fabric::stripe::Policy;
-use ferrorail_shm::{EAGER_SLOTS, NodeLayout, NodeSegment, SegmentHandle};
+use ferrorail_shm::{EAGER_SLOTS, NodeLayout, NodeSegment, SegmentHandle, largest_segment};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of flags per rank with which a channel still counts as small.
@@ -215,7 +215,9 @@ fn open_segment(
         create: |kind| {
             let is_memfd = kind == ShmKind::Memfd;
             let has_room = is_memfd && map.topology.node_count() == 1;
-            let most = SPARE_BYTES_MAX / layout.total_bytes();
+            // The team's own is one of those in a file.
+            let in_file = (largest_segment() / layout.total_bytes()).saturating_sub(1);
+            let most = in_file.min(SPARE_BYTES_MAX / layout.total_bytes());
             let spares = spares.min(most as usize);
             NodeSegment::create(kind, of_kind(is_memfd), if has_room { spares } else { 0 })
         },

@@ -117,10 +117,13 @@ pub enum ShmError {
 /// What to set when memory ran out.
 fn allocation_hint(source: &io::Error, place: &str) -> &'static str {
     match source.raw_os_error() {
-        Some(libc::ENOSPC | libc::ENOMEM | libc::EDQUOT | libc::EFBIG) if place == "a memfd" => {
+        Some(libc::EFBIG) => {
+            "; `ulimit -f` limits the length of files, a smaller FERRORAIL_SCRATCH needs less"
+        }
+        Some(libc::ENOSPC | libc::ENOMEM | libc::EDQUOT) if place == "a memfd" => {
             "; a smaller FERRORAIL_SCRATCH needs less"
         }
-        Some(libc::ENOSPC | libc::ENOMEM | libc::EDQUOT | libc::EFBIG) => {
+        Some(libc::ENOSPC | libc::ENOMEM | libc::EDQUOT) => {
             "; FERRORAIL_SHM=memfd does not use it, a smaller FERRORAIL_SCRATCH needs less"
         }
         _ => "",

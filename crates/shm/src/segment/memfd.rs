@@ -5,7 +5,7 @@
 //! into SIGBUS (commit accounting refuses an impossible size at `ftruncate`), and pages
 //! come from the NUMA node of who first touches them, or the one that `placement` has said.
 
-use super::{SegmentHandle, ShmError};
+use super::{SegmentHandle, ShmError, may_have};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -24,6 +24,7 @@ pub(super) fn create(bytes: usize) -> Result<File, ShmError> {
         place: "a memfd".to_owned(),
         source,
     };
+    may_have(bytes).map_err(failed)?;
     file.set_len(bytes as u64).map_err(failed)?;
     // Nobody can shorten it under a mapping, which would be SIGBUS for all.
     let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;

@@ -22,10 +22,26 @@ use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::{AtomicU8, AtomicU32, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit};
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The longest file, and so the largest segment, that this process may make (`ulimit -f`).
+pub fn largest() -> u64 {
+    getrlimit(Resource::RLIMIT_FSIZE).map_or(u64::MAX, |(soft, _)| soft)
+}
+
+/// Refuses more than the [`largest`]: who tries gets SIGXFSZ, which ends the program.
+fn may_have(bytes: usize) -> io::Result<()> {
+    match bytes as u64 <= largest() {
+        true => Ok(()),
+        false => Err(Errno::EFBIG.into()),
+    }
+}
 
 /// Types whose shared references may point into a segment.
 ///

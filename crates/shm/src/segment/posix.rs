@@ -9,7 +9,7 @@
 //! is gone *and* whose lock can be taken belongs to nobody (the lock also tells about creators in
 //! other pid namespaces that share `/dev/shm`).
 
-use super::ShmError;
+use super::{ShmError, may_have};
 use crate::process;
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use nix::errno::Errno;
@@ -121,6 +121,7 @@ pub(super) fn create(directory: &Path, bytes: usize) -> Result<(File, Name), Shm
 
 fn allocate(file: &File, bytes: usize) -> io::Result<()> {
     let length = libc::off_t::try_from(bytes).map_err(|_| Errno::EFBIG)?;
+    may_have(bytes)?;
     loop {
         match posix_fallocate(file, 0, length) {
             // A signal came; what is allocated stays so.

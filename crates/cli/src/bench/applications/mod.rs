@@ -134,10 +134,8 @@ impl<'a> Plan<'a> {
 
 /// Its line in the list.
 pub fn listed() {
-    println!(
-        "{NAME:<15} N-BODY and RADIX with and without ferrorail, on natural and virtual nodes"
-    );
-    println!("{:<15} $ ferrorail bench {NAME}", "");
+    outln!("{NAME:<15} N-BODY and RADIX with and without ferrorail, on natural and virtual nodes");
+    outln!("{:<15} $ ferrorail bench {NAME}", "");
 }
 
 /// Compiles, runs and prints.

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 /// Prints the head of the table.
 pub fn print_head(plan: &Plan) {
-    println!(
+    outln!(
         "# Applications by {}, compiled by {}: jobs with and without ferrorail in turn",
-        plan.options.launcher, plan.options.compiler
+        plan.options.launcher,
+        plan.options.compiler
     );
     figures::print_head(plan.figure);
     let machine = &plan.figure.machine;
@@ -19,15 +20,15 @@ pub fn print_head(plan: &Plan) {
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    println!(
+    outln!(
         "# virtual, for {} ranks: {}",
         machine.ranks,
         model.join(" ")
     );
-    println!(
+    outln!(
         "# ms of the slowest rank, medians; speed-up over the host: of medians, and of the least disturbed jobs in parentheses"
     );
-    println!(
+    outln!(
         "{:<13} {:<8} {:>5} {:<12} {:>10} {:>14} {:>16} {:>16}",
         "# Application",
         "Nodes",
@@ -58,7 +59,7 @@ fn gains(row: &Row, base: &Row) -> [[f64; 2]; 2] {
 pub fn print_rows(rows: &[Row]) {
     for row in rows {
         let gains = gains(row, &rows[0]).map(|[median, best]| format!("{median:.2} ({best:.2})"));
-        println!(
+        outln!(
             "{:<13} {:<8} {:>5} {:<12} {:>10.2} {:>14.2} {:>16} {:>16}",
             row.application.name,
             row.spread.name(),

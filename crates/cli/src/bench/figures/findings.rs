@@ -196,26 +196,29 @@ fn crossing(curve: &[&Sample], base: &[&Sample], value: fn(&Sample) -> f64) -> O
 
 /// Prints what a figure is about, above its table, and what stands for the paper's machine.
 pub fn print_head(figure: &Figure) {
-    println!("# {}, {}: {}", figure.name, figure.title, figure.claim);
+    outln!("# {}, {}: {}", figure.name, figure.title, figure.claim);
     let apart = ["FERRORAIL_PRESENCE", "FERRORAIL_LIBRARY"];
     let is_shown = |name: &str| name.starts_with("FERRORAIL_") && !apart.contains(&name);
     let set = std::env::vars().filter(|(name, _)| is_shown(name));
     let mut set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
     set.sort();
     if !set.is_empty() {
-        println!("# With {}", set.join(" "));
+        outln!("# With {}", set.join(" "));
     }
 }
 
 /// Prints a figure's claim and findings beside what `samples` make of them.
 pub fn print(figure: &Figure, samples: &[Sample]) {
-    println!("#\n# {}: {}", figure.name, figure.claim);
+    outln!("#\n# {}: {}", figure.name, figure.claim);
     if figure.findings.is_empty() {
         return;
     }
-    println!(
+    outln!(
         "# {:<52} {:<22} {:>16} {:>16}",
-        "", "Paper", "least disturbed", "Here"
+        "",
+        "Paper",
+        "least disturbed",
+        "Here"
     );
     for finding in &figure.findings {
         let text = |value| finding.text(value, figure.unit);
@@ -224,7 +227,7 @@ pub fn print(figure: &Figure, samples: &[Sample]) {
             text(finding.measured(samples)),
         );
         let (what, paper) = (&finding.what, &finding.paper);
-        println!("# {what:<52} {paper:<22} {best:>16} {here:>16}");
+        outln!("# {what:<52} {paper:<22} {best:>16} {here:>16}");
     }
 }
 

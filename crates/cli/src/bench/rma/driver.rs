@@ -166,9 +166,10 @@ impl<'a> Driver<'a> {
         }
         if self.rank == 0 {
             for figure in too_few {
-                println!(
+                outln!(
                     "# Not measured: {} needs {} ranks",
-                    figure.name, figure.ranks
+                    figure.name,
+                    figure.ranks
                 );
             }
         }

@@ -105,8 +105,8 @@ pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
     if let Some((paper, _)) = plan.paper {
         papers::print_head(paper);
     }
-    println!("# us of the slowest rank: median and minimum over blocks; ratio of medians");
-    print!(
+    outln!("# us of the slowest rank: median and minimum over blocks; ratio of medians");
+    out!(
         "{:<15} {:<16} {:<9} {:<14} {:<13} {:>10} {:>10} {:>10} {:>10} {:>7}",
         "# Figure",
         "Variant",
@@ -120,9 +120,9 @@ pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
         "ratio"
     );
     if plan.baseline.is_some() {
-        print!(" {:>12} {:>7}", "send-receive", "ratio");
+        out!(" {:>12} {:>7}", "send-receive", "ratio");
     }
-    println!();
+    outln!();
 }
 
 /// Prints one line of the table.
@@ -134,7 +134,7 @@ pub fn print_row(row: &Row) {
     let with = with.map_or(NOTHING.to_owned(), |(name, value)| {
         format!("{name}={value}")
     });
-    print!(
+    out!(
         "{:<15} {:<16} {:<9} {:<14} {:<13} {:>10.3} {:>10.3} {:>10} {:>10} {:>7}",
         row.figure.name,
         row.cell.variant,
@@ -149,15 +149,15 @@ pub fn print_row(row: &Row) {
     );
     if let Some(baseline) = &row.baseline {
         let ratio = number(row.ratio_to(Some(baseline)));
-        print!(" {:>12.3} {ratio:>7}", baseline.median_us());
+        out!(" {:>12.3} {ratio:>7}", baseline.median_us());
     }
     if let Some(bytes) = row.burst_bytes() {
-        print!("  {:.0} MB/s", bytes as f64 / row.ferrorail.median_us());
+        out!("  {:.0} MB/s", bytes as f64 / row.ferrorail.median_us());
         if let Some(host) = host {
-            print!(", host {:.0}", bytes as f64 / host.median_us());
+            out!(", host {:.0}", bytes as f64 / host.median_us());
         }
     }
-    println!("{}", if row.forwarded { " forwarded" } else { "" });
+    outln!("{}", if row.forwarded { " forwarded" } else { "" });
 }
 
 /// Means of the ratios to the host of rows that ferrorail took.
@@ -252,24 +252,24 @@ pub fn plot(rows: &[Row], plan: &Plan) -> Result<()> {
 
 /// Prints means, and what is slower than the host's.
 pub fn print_summary(rows: &[Row], plan: &Plan) {
-    println!("#\n# Geometric means of the ratios");
+    outln!("#\n# Geometric means of the ratios");
     let means = means(rows);
     for (name, mean) in means.by_name {
         let mean = mean.map_or(NOTHING.to_owned(), |mean| format!("{mean:.3}"));
-        println!("# {name:<32} {mean:>8}");
+        outln!("# {name:<32} {mean:>8}");
     }
     if let Some(mean) = means.all {
-        println!("# {:<32} {mean:>8.3}", "all");
+        outln!("# {:<32} {mean:>8.3}", "all");
     }
     let is_slower = |row: &&Row| !row.forwarded && row.ratio().is_some_and(|ratio| ratio > SLOWER);
     let slower = rows.iter().filter(is_slower).count();
-    println!(
+    outln!(
         "# Rows slower than {SLOWER} times the host's: {slower} of {}",
         rows.len()
     );
     let forwarded = rows.iter().filter(|row| row.forwarded).count();
     if forwarded > 0 {
-        println!("# Rows left to the host, in no mean: {forwarded}");
+        outln!("# Rows left to the host, in no mean: {forwarded}");
     }
     if let Some((paper, _)) = plan.paper {
         papers::print(paper, &samples(rows, plan));

@@ -48,18 +48,23 @@ impl Row {
 pub fn print_head(ranks: u32, host: &Host, plan: &Plan) {
     print_title(ranks, host);
     figures::print_head(plan.figure);
-    println!(
+    outln!(
         "# us per message of the slowest rank: median and minimum over blocks; MB/s of all at once"
     );
-    println!(
+    outln!(
         "{:<20} {:<10} {:>6} {:>12} {:>12} {:>12}",
-        "# Curve", "Bytes", "Ranks", "median", "min", "MB/s"
+        "# Curve",
+        "Bytes",
+        "Ranks",
+        "median",
+        "min",
+        "MB/s"
     );
 }
 
 /// Prints one line of the table.
 pub fn print_row(row: &Row) {
-    println!(
+    outln!(
         "{:<20} {:<10} {:>6} {:>12.3} {:>12.3} {:>12.2}",
         row.curve,
         row.bytes,

@@ -45,9 +45,9 @@ impl VerbsTransport {
         let rails = rail::open_all(&surveyed, &chosen.picks, settings, bounds, &mut refused);
         if rails.is_empty() {
             let found = choice::describe(&ports);
-            let why = refused.join("; ");
+            let why: String = refused.iter().map(|why| format!("; {why}")).collect();
             return Err(no_rails(format!(
-                "found {found}; {why}; a port must be active, named by FERRORAIL_RAILS if that is set, \
+                "found {found}{why}; a port must be active, named by FERRORAIL_RAILS if that is set, \
                  and its /dev/infiniband device accessible"
             )));
         }

@@ -1,0 +1,70 @@
+/* Ranks whose process is not like others: collectives and a window work all the same.
+ *
+ * odd_process full: nobody takes what is written to standard error
+ * odd_process files BYTES: no file may be longer
+ * odd_process set RANK NAME=VALUE: one rank has another setting */
+#include <fcntl.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* The rank, from the launcher, as MPI does not run yet. */
+static int rank_to_be(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (!rank)
+        rank = getenv("PMI_RANK");
+    return rank ? atoi(rank) : -1;
+}
+
+static void become(int argc, char **argv)
+{
+    if (argc == 2 && !strcmp(argv[1], "full")) {
+        if (dup2(open("/dev/full", O_WRONLY), STDERR_FILENO) < 0)
+            exit(3);
+    } else if (argc == 3 && !strcmp(argv[1], "files")) {
+        struct rlimit limit = {(rlim_t)atoll(argv[2]), (rlim_t)atoll(argv[2])};
+        if (setrlimit(RLIMIT_FSIZE, &limit))
+            exit(3);
+    } else if (argc == 4 && !strcmp(argv[1], "set")) {
+        if (rank_to_be() < 0 || (rank_to_be() == atoi(argv[2]) && putenv(argv[3])))
+            exit(3);
+    } else {
+        exit(2);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    enum { COMMS = 40 };
+    MPI_Comm comms[COMMS];
+    MPI_Win window;
+    int rank, size, wrong = 0, *memory;
+
+    become(argc, argv);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 0; i < COMMS; i++) {
+        int sum = 0, mine = rank + i;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+        MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comms[i]);
+        wrong += sum != size * (size - 1) / 2 + size * i;
+    }
+    MPI_Win_allocate(400, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    MPI_Win_fence(0, window);
+    MPI_Put(&rank, 1, MPI_INT, (rank + 1) % size, 0, 1, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    wrong += *memory != (rank + size - 1) % size;
+    MPI_Win_free(&window);
+    for (int i = 0; i < COMMS; i++)
+        MPI_Comm_free(&comms[i]);
+    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    if (rank == 0)
+        printf("odd_process ranks=%d ok=%s\n", size, wrong ? "no" : "yes");
+    return wrong != 0;
+}
