@@ -79,8 +79,7 @@ pub(super) fn run(
     let allocation = allocate(map, state, call, wanted)?;
     let [in_long_part, in_place] = later_ways(map, state, call, allocation);
     let mut move_blocks = |route, window, allocation| {
-        let name = call.collective.name();
-        Run::new(map, route, user(call, window, false), allocation).complete(state, name)
+        Run::new(map, route, user(call, window, false), allocation).complete(state, call.collective)
     };
     move_blocks(
         &plan.route,
@@ -259,7 +258,7 @@ fn pieces(
     while offset < longest {
         let allocation = allocate(map, state, call, channels)?;
         let piece = user(call, Window::Piece { offset, capacity }, past_caches);
-        Run::new(map, &plan.route, piece, allocation).complete(state, call.collective.name())?;
+        Run::new(map, &plan.route, piece, allocation).complete(state, call.collective)?;
         finish(map, state);
         offset += capacity;
     }

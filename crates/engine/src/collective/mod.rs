@@ -188,7 +188,7 @@ fn scheduled(
             reducer: call.reducer.copied(),
         };
         plan.runs += 1;
-        Run::new(map, &plan.route, user, allocation).complete(state, call.collective.name())?;
+        Run::new(map, &plan.route, user, allocation).complete(state, call.collective)?;
         finish(map, state);
         if proves {
             state.sequence.synchronised();

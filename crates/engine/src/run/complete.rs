@@ -1,14 +1,18 @@
 //! Running to the end in a blocking call.
 
+use super::shared_copy::OFFERED;
 use super::{Advance, Run};
 use crate::EngineError;
 use crate::blocking_wait::BlockingWait;
 use crate::blocking_wait::disagreement::{Expected, Messages};
 use crate::blocking_wait::probe::probe_peer;
+use crate::collective::eager::form::is_exchange;
 use crate::tag;
 use crate::team::state::State;
-use ferrorail_coll::Step;
+use ferrorail_base::NodeRank;
+use ferrorail_coll::{Collective, Step};
 use ferrorail_fabric::Endpoint;
+use ferrorail_fabric::stripe::flag_parts;
 use std::collections::BTreeSet;
 
 impl Run<'_> {
@@ -42,9 +46,9 @@ impl Run<'_> {
     pub fn complete(
         &mut self,
         state: &mut State,
-        collective: &'static str,
+        collective: Collective,
     ) -> Result<(), EngineError> {
-        let mut blocking_wait = BlockingWait::new(self.map, collective);
+        let mut blocking_wait = BlockingWait::new(self.map, collective.name());
         let mut seen = (self.next, state.staged.moved);
         loop {
             match self.advance(state)? {
@@ -55,7 +59,7 @@ impl Run<'_> {
                         seen = now;
                         blocking_wait.renew();
                     }
-                    if self.comes_meanwhile(&blocking_wait) {
+                    if is_exchange(collective) && self.comes_meanwhile(&blocking_wait) {
                         continue;
                     }
                     blocking_wait.expect(self.expected());
@@ -68,16 +72,44 @@ impl Run<'_> {
         }
     }
 
-    /// Where ranks share cores: whether those that are awaited come while this one keeps a core that is of no use to others.
+    /// Where ranks share cores, in an exchange: whether what is awaited comes while this rank keeps a core that is of no use
+    /// to others, as their part has come and they wait like this one.
     fn comes_meanwhile(&self, blocking_wait: &BlockingWait<'_>) -> bool {
-        match self.schedule.steps.get(self.next) {
-            Some(&Step::NodeAwaitAll { phase }) if self.map.rails.is_none() => {
-                let (flags, wanted) = (self.map.segment().flags(), self.flag_value(phase));
+        let (segment, steps) = (self.map.segment(), &self.schedule.steps);
+        if self.map.rails.is_some() {
+            return false;
+        }
+        match steps.get(self.next) {
+            Some(&Step::NodeAwaitAll { phase }) => {
+                let (flags, wanted) = (segment.flags(), self.flag_value(phase));
                 let has_reached = |rank| tag::has_reached(&flags, rank, wanted);
                 blocking_wait.spin_idle(has_reached, || self.missing(phase).is_none())
             }
+            Some(&Step::Await {
+                from, slot, blocks, ..
+            }) => {
+                let bytes = self.spans.received(from, blocks).unwrap_or(0);
+                let tag = self.message_tag(bytes);
+                let is_there = || {
+                    let chunks = self.arrived(slot, 0, tag);
+                    chunks.is_some_and(|chunks| chunks != OFFERED)
+                };
+                blocking_wait.spin_idle(|rank| self.has_sent(rank), is_there)
+            }
             _ => false,
         }
+    }
+
+    /// Whether `rank` has sent what it has for this one, in this operation or a later one.
+    fn has_sent(&self, NodeRank(rank): NodeRank) -> bool {
+        let segment = self.map.segment();
+        self.schedule.steps.iter().any(|step| match *step {
+            Step::Await { from, slot, .. } if from.0 == rank => {
+                let flag = segment.arrival(self.map.node_rank, self.channel, slot, 0);
+                tag::number(flag_parts(flag.value()).0) >= tag::number(self.op)
+            }
+            _ => false,
+        })
     }
 
     /// Finds out whether the rails still reach the ranks that are being waited for, as who only waits

@@ -50,6 +50,19 @@ impl Shape {
     }
 }
 
+/// Whether each rank publishes what it has made of what the one before has published.
+#[inline(always)]
+pub(super) fn passes_on(collective: Collective) -> bool {
+    matches!(collective, Collective::Scan | Collective::Exscan)
+}
+
+/// Whether `collective` is an exchange: each rank waits for all others, so that one whose part has come waits as well, as
+/// long as another's has not. Not of scans, whose ranks wait for those before them.
+pub(crate) fn is_exchange(collective: Collective) -> bool {
+    let shape = Shape::of(collective);
+    (shape.publishers, shape.readers) == (Ranks::All, Ranks::All) && !passes_on(collective)
+}
+
 /// How long the blocks of a collective may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {

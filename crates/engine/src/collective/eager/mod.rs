@@ -22,8 +22,8 @@ use ferrorail_coll::{Collective, place};
 use ferrorail_shm::{
     EAGER_SLOTS, EagerSlot, NodeSegment, ScratchKind, copy_into_shared, copy_out_of_shared,
 };
-use form::{Form, LENGTH, Ranks, Shape, Spacing};
-use wait::{Awaited, passes_on, wait};
+use form::{Form, LENGTH, Ranks, Shape, Spacing, passes_on};
+use wait::{Awaited, wait};
 
 /// How many operations ahead of a slot's use its lines are asked for.
 const SLOTS_AHEAD: u32 = 2;

@@ -1,8 +1,7 @@
 //! Eager reductions: vectors that are published, reduced by who is to have the result.
 
 use super::Exchange;
-use super::form::{BYTES_MAX, REDUCED_MAX};
-use super::wait::passes_on;
+use super::form::{BYTES_MAX, REDUCED_MAX, passes_on};
 use crate::EngineError;
 use crate::reducer::Reducer;
 use crate::run::BlockList;

@@ -1,7 +1,7 @@
 //! Waiting for what another rank publishes.
 
 use super::Place;
-use super::form::{Ranks, Shape};
+use super::form::{is_exchange, passes_on};
 use crate::EngineError;
 use crate::blocking_wait::disagreement::{Expected, Messages};
 use crate::blocking_wait::{Blocked, BlockingWait};
@@ -33,13 +33,10 @@ pub(super) fn wait(map: &Map, slot: &EagerSlot, awaited: Awaited) -> Result<(), 
     if blocking_wait.spin(|| slot.value() == value) {
         return Ok(());
     }
-    // Of an exchange: who has published waits as well.
-    let shape = Shape::of(awaited.collective);
-    let is_exchange = (shape.publishers, shape.readers) == (Ranks::All, Ranks::All)
-        && !passes_on(awaited.collective);
+    // In an exchange who has published waits as well.
     let has_published = |rank| {
         let slot = map.segment().eager_slot(rank, awaited.place.slot);
-        is_exchange && number(slot.value()) >= number(value)
+        is_exchange(awaited.collective) && number(slot.value()) >= number(value)
     };
     while slot.value() != value {
         if blocking_wait.spin_idle(has_published, || slot.value() == value) {
@@ -61,10 +58,4 @@ fn is_in_step(slot: &EagerSlot, awaited: &Awaited) -> bool {
     let (op, seen) = (awaited.place.op, slot.value());
     let inlined = op == with_annex(op, false) && seen == with_annex(seen, false);
     !awaited.by_length && inlined && !passes_on(awaited.collective) && contradicts(seen, op)
-}
-
-/// Whether each rank publishes what it has made of what the one before has published.
-#[inline(always)]
-pub(super) fn passes_on(collective: Collective) -> bool {
-    matches!(collective, Collective::Scan | Collective::Exscan)
 }
