@@ -162,7 +162,10 @@ impl Bounds {
         if let Some(cores) = cores.filter(|&cores| ranks > cores) {
             // Every rank has to have run before any can finish; who runs last on a core may begin the next call.
             let switches = (ranks.div_ceil(cores) - 1) as f64;
-            return self.switch.as_ref().map(|switch| switches * switch.min_us());
+            return self
+                .switch
+                .as_ref()
+                .map(|switch| switches * switch.min_us());
         }
         // Both lines cross at the same time: half of what a line there and then another back take.
         (ranks == 2).then(|| self.round_trip.min_us() / 2.0)
