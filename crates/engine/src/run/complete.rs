@@ -59,7 +59,7 @@ impl Run<'_> {
                         seen = now;
                         blocking_wait.renew();
                     }
-                    if is_exchange(collective) && self.comes_meanwhile(&blocking_wait, collective) {
+                    if is_exchange(collective) && self.comes_meanwhile(&blocking_wait) {
                         continue;
                     }
                     blocking_wait.expect(self.expected());
@@ -74,7 +74,7 @@ impl Run<'_> {
 
     /// Where ranks share cores, in an exchange: whether what is awaited comes while this rank keeps a core that is of no use
     /// to others, as their part has come and they wait like this one.
-    fn comes_meanwhile(&self, blocking_wait: &BlockingWait<'_>, collective: Collective) -> bool {
+    fn comes_meanwhile(&self, blocking_wait: &BlockingWait<'_>) -> bool {
         let (segment, steps) = (self.map.segment(), &self.schedule.steps);
         if self.map.rails.is_some() {
             return false;
@@ -82,11 +82,7 @@ impl Run<'_> {
         match steps.get(self.next) {
             Some(&Step::NodeAwaitAll { phase }) => {
                 let (flags, wanted) = (segment.flags(), self.flag_value(phase));
-                // Low ranks had better leave a barrier first: rank 0 is the root of many a call behind one.
-                let own = self.map.node_rank;
-                let goes_first = |rank| collective == Collective::Barrier && rank < own;
-                let has_reached =
-                    |rank| !goes_first(rank) && tag::has_reached(&flags, rank, wanted);
+                let has_reached = |rank| tag::has_reached(&flags, rank, wanted);
                 blocking_wait.spin_idle(has_reached, || self.missing(phase).is_none())
             }
             Some(&Step::Await {

@@ -56,11 +56,13 @@ pub(super) fn passes_on(collective: Collective) -> bool {
     matches!(collective, Collective::Scan | Collective::Exscan)
 }
 
-/// Whether `collective` is an exchange: each rank waits for all others, so that one whose part has come waits as well, as
-/// long as another's has not. Not of scans, whose ranks wait for those before them.
+/// Whether `collective` is an exchange of data: each rank waits for all others, so that one whose part has come waits as
+/// well, as long as another's has not. Not of scans, whose ranks wait for those before them, nor of barriers, which ranks
+/// are to leave together.
 pub(crate) fn is_exchange(collective: Collective) -> bool {
     let shape = Shape::of(collective);
-    (shape.publishers, shape.readers) == (Ranks::All, Ranks::All) && !passes_on(collective)
+    let between_all = (shape.publishers, shape.readers) == (Ranks::All, Ranks::All);
+    between_all && !passes_on(collective) && collective != Collective::Barrier
 }
 
 /// How long the blocks of a collective may be.
