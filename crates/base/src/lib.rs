@@ -7,6 +7,7 @@
 //! * [`config`]: the one table of every `FERRORAIL_*` setting;
 //! * [`last_cache`]: what the kernel says of it;
 //! * [`memory`]: user and shared memory as checked address ranges;
+//! * [`names`]: those that are nearly right;
 //! * [`random`]: numbers from seeds;
 //! * [`runs`]: where the data of a derived datatype lies, and packing it;
 //! * [`sync`]: the only importer of the standard atomics (loom under `--cfg loom`);
@@ -20,6 +21,7 @@ pub mod hash;
 pub mod ids;
 pub mod last_cache;
 pub mod memory;
+pub mod names;
 pub mod random;
 pub mod runs;
 pub mod sync;

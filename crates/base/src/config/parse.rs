@@ -2,6 +2,7 @@
 
 use super::choices::{DomainChoice, RailChoice, StatsSink, Words};
 use super::{Kind, MulticastFaults, PREFIX, Setting, Settings, TABLE};
+use crate::names::nearest;
 use crate::units;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -54,13 +55,8 @@ pub fn parse<N: AsRef<str>, V: AsRef<str>>(
 
 /// `"; did you mean X?"` for the nearest of `valid`, or nothing if none is near.
 pub(super) fn did_you_mean<'a>(word: &str, valid: impl Iterator<Item = &'a str>) -> String {
-    valid
-        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
-        .min()
-        .filter(|&(distance, _)| distance <= 2 + word.len() / 4)
-        .map_or(String::new(), |(_, nearest)| {
-            format!("; did you mean {nearest}?")
-        })
+    let hint = |nearest| format!("; did you mean {nearest}?");
+    nearest(word, valid).map_or(String::new(), hint)
 }
 
 fn check(setting: &Setting, value: &str) -> Result<(), String> {

@@ -105,22 +105,21 @@ impl WindowKeys {
     /// Those that `value_of` says of each key, and what is wrong with others.
     pub fn read(value_of: impl Fn(&str) -> Option<String>) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
-        let mut given = |name: &str| {
-            let key = name.to_ascii_lowercase();
-            let value = value_of(&key).filter(|value| !value.trim().is_empty())?;
-            let (settings, wrong) = parse([(name, value)]);
+        let [pscw, lock_request, service_threads, registration] = Self::NAMES.map(|key| {
+            let value = value_of(key).filter(|value| !value.trim().is_empty())?;
+            let (settings, wrong) = parse([(key.to_ascii_uppercase(), value)]);
             let right = wrong.is_empty().then_some(settings.windows);
             problems.extend(wrong.into_iter().map(|problem| Problem {
-                name: key.clone(),
+                name: key.into(),
                 ..problem
             }));
             right
-        };
+        });
         let keys = Self {
-            pscw: given("FERRORAIL_PSCW").map(|given| given.pscw),
-            lock_request: given("FERRORAIL_LOCK_REQUEST").map(|given| given.lock_request),
-            service_threads: given("FERRORAIL_SERVICE_THREADS").map(|given| given.service_threads),
-            registration: given("FERRORAIL_REGISTRATION").map(|given| given.registration),
+            pscw: pscw.map(|given| given.pscw),
+            lock_request: lock_request.map(|given| given.lock_request),
+            service_threads: service_threads.map(|given| given.service_threads),
+            registration: registration.map(|given| given.registration),
         };
         (keys, problems)
     }

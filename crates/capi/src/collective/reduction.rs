@@ -54,8 +54,14 @@ impl Vector {
     #[inline(always)]
     fn check_both(session: &Session, args: &Args) -> Result<Self, Refusal> {
         let vector = Self::check(session, args)?;
-        check_result(session, args, &vector.elements, vector.known_bytes(), false)?;
+        vector.check_where(session, args)?;
         Ok(vector)
+    }
+
+    /// Checks where a result goes that is as long as what is sent.
+    #[inline(always)]
+    fn check_where(&self, session: &Session, args: &Args) -> Result<(), Refusal> {
+        check_result(session, args, &self.elements, self.known_bytes(), false)
     }
 
     /// As [`Vector::check`], with a root.
@@ -173,17 +179,14 @@ macro_rules! of_vectors {
             unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
                 let all = &vector.elements;
                 let receives = $of_first != Part::Nothing || call.team.rank().0 > 0;
-                let recv = match receives || is_in_place(call.session, &call.args.send) {
-                    true => {
-                        let bytes = vector.known_bytes();
-                        check_result(call.session, call.args, all, bytes, false)?;
-                        all.clone()
-                    }
-                    // Wherever it is said to be.
-                    false => vector.counted(0),
-                };
+                // Wherever it is said to be.
+                let nothing = (!receives && !is_in_place(call.session, &call.args.send))
+                    .then(|| vector.counted(0));
+                if $of_first == Part::Nothing && nothing.is_none() {
+                    vector.check_where(call.session, call.args)?;
+                }
                 vector.find_room(call, Kind::$collective, || all.count)?;
-                let output = Output::new(&recv)?;
+                let output = Output::new(nothing.as_ref().unwrap_or(all))?;
                 // SAFETY: the program's elements; overlap is removed.
                 unsafe {
                     vector.run(call, all, &output, receives, |send, reducer| {

@@ -30,6 +30,7 @@ mod wrong_data;
 
 use crate::{library, mpi};
 use anyhow::{Context as _, Result, bail};
+use ferrorail_base::names::nearest;
 use ferrorail_mpi_abi::Host;
 use figures::{Figure, What};
 use measure::Bench;
@@ -218,20 +219,10 @@ fn find<'a, T>(kind: &str, name: &str, all: &'a [T], name_of: fn(&T) -> &str) ->
     if let Some(found) = all.iter().find(|one| name_of(one) == name) {
         return Ok(found);
     }
-    let distance = |one: &&T| strsim::damerau_levenshtein(name, name_of(one));
-    match all
-        .iter()
-        .min_by_key(distance)
-        .filter(|one| distance(one) <= 2 + name.len() / 4)
-    {
-        Some(nearest) => bail!(
-            "there is no {kind} {name:?}; did you mean {:?}?",
-            name_of(nearest)
-        ),
-        None => {
-            let names: Vec<&str> = all.iter().map(name_of).collect();
-            bail!("there is no {kind} {name:?}, only {}", names.join(", "))
-        }
+    let names: Vec<&str> = all.iter().map(name_of).collect();
+    match nearest(name, names.iter().copied()) {
+        Some(nearest) => bail!("there is no {kind} {name:?}; did you mean {nearest:?}?"),
+        None => bail!("there is no {kind} {name:?}, only {}", names.join(", ")),
     }
 }
 
