@@ -92,10 +92,11 @@ impl Run<'_> {
         {
             return None;
         }
-        // One that waits for room in a queue is written already.
+        // One that waits for room in a queue is written already, here or as others are.
         let index = match self.sending {
             None => self.eager_messages.get(),
-            Some(_) => self.eager_messages.get() - 1,
+            Some(sending) if sending.is_eager => self.eager_messages.get() - 1,
+            Some(_) => return None,
         };
         if index == EAGER_MESSAGES {
             return None;

@@ -21,6 +21,7 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sending {
     stripes: Stripes,
+    pub is_eager: bool,
     posted: u8,
     /// When the first chunk was posted, if they are timed.
     begun: Option<Instant>,
@@ -267,6 +268,7 @@ fn post(
     let link = link_to(&mut state.links, message.to);
     let sending = run.sending.unwrap_or_else(|| Sending {
         stripes: message.stripes(rails, &mut state.rail_turn, link),
+        is_eager: message.is_eager,
         posted: 0,
         begun: None,
     });
