@@ -75,6 +75,7 @@ functions! {
         // Start and end.
         init = "PMPI_Init" (*mut c_int, *mut *mut *mut c_char) -> c_int;
         init_thread = "PMPI_Init_thread" (*mut c_int, *mut *mut *mut c_char, c_int, Flag) -> c_int;
+        query_thread = "PMPI_Query_thread" (Flag) -> c_int;
         initialized = "PMPI_Initialized" (Flag) -> c_int;
         finalized = "PMPI_Finalized" (Flag) -> c_int;
         finalize = "PMPI_Finalize" () -> c_int;

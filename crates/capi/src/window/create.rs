@@ -112,6 +112,7 @@ unsafe fn try_create(session: &Session, comm: Comm, args: &NewWindow) -> Result<
         unit: args.unit as u64,
         lock: given.lock,
         elements: by_element(host, info),
+        threads: host.has_threads(),
         keys: given.keys,
     };
     let entry = thread::with_local(|local| {

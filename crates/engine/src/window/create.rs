@@ -138,6 +138,7 @@ impl Design<'_> {
             rails,
             lock: self.plan.lock,
             settings: self.plan.settings,
+            threads: self.spec.threads,
             service_plan,
             process_context: Box::new(Processes::of(placement.map)),
         }));

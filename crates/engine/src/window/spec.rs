@@ -62,6 +62,8 @@ pub struct WindowSpec {
     /// Whether the program wants elements of up to eight bytes accumulated one at a time
     /// (`mpi_accumulate_granularity`); done if all ranks do.
     pub elements: bool,
+    /// Whether several threads may operate on it here at once.
+    pub threads: bool,
     /// Settings of this window alone; rank 0's count.
     pub keys: WindowKeys,
 }
@@ -75,6 +77,7 @@ impl WindowSpec {
             unit,
             lock: None,
             elements: false,
+            threads: true,
             keys: WindowKeys::default(),
         }
     }

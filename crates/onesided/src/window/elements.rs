@@ -50,7 +50,7 @@ impl<F: Endpoint> Window<F> {
         memory: usize,
         held: Held,
     ) -> Result<(), WindowError> {
-        if held.is_exclusive() && job.there.bytes() > SINGLE_BYTES {
+        if self.is_alone(held) && job.there.bytes() > SINGLE_BYTES {
             // SAFETY: the caller's contract; nobody else accumulates.
             return unsafe { self.run(job) };
         }

@@ -14,6 +14,13 @@ use ferrorail_fabric::Endpoint;
 pub(super) struct Exclusive<'w>(Option<&'w AtomicU64>);
 
 impl<F: Endpoint> Window<F> {
+    /// Whether nobody else can operate on the memory of a target whose lock is `held` so: no other process, and no other
+    /// thread of this one, whose lock it is as well.
+    #[inline]
+    pub(super) fn is_alone(&self, held: Held) -> bool {
+        held.is_exclusive() && !self.threads
+    }
+
     /// Runs `act` while no other accumulating operation touches `target`'s memory. Complete on return, also
     /// the puts that `act` leaves under way.
     pub(super) fn exclusively<R>(
@@ -22,7 +29,7 @@ impl<F: Endpoint> Window<F> {
         held: Held,
         act: impl FnOnce() -> Result<R, WindowError>,
     ) -> Result<R, WindowError> {
-        if held.is_exclusive() {
+        if self.is_alone(held) {
             let outcome = act()?;
             self.settled(target)?;
             return Ok(outcome);
@@ -56,7 +63,7 @@ impl<F: Endpoint> Window<F> {
     /// makes that needless. What it returns is given back.
     #[inline]
     pub(super) fn take(&self, target: Rank, held: Held) -> Result<Exclusive<'_>, WindowError> {
-        if held.is_exclusive() {
+        if self.is_alone(held) {
             return Ok(Exclusive(None));
         }
         let control = self.targets[target.index()].control;

@@ -76,7 +76,7 @@ impl Held {
         self.0 >= Self::ACQUIRED
     }
 
-    /// Whether operations may start, and nobody else can operate on the target's memory.
+    /// Whether operations may start, and no other process can operate on the target's memory.
     #[inline]
     pub const fn is_exclusive(self) -> bool {
         self.is_ready() && matches!(self.mode(), Mode::Exclusive)

@@ -21,8 +21,8 @@
 //!
 //! Every accumulating operation (accumulate, get-accumulate, fetch-and-op, compare-and-swap), of any
 //! type and length, is a read-modify-write under the accumulate lock of its target, so all of them
-//! exclude each other. An origin that holds the target's lock exclusively leaves that out. Where the
-//! program asks for it, elements of eight bytes are changed one at a time by atomics instead, all of
+//! exclude each other. An origin that holds the target's lock exclusively leaves that out, unless several of its threads may
+//! operate at once: the lock is their process's. Where the program asks for it, elements of eight bytes are changed one at a time by atomics instead, all of
 //! them in the window (`elements`). The words
 //! of locks have one path each: the CPU's atomics where the window lies on one node, the rails'
 //! where it spans nodes; ranks of the target's node take part by CPU there only if the rails'
@@ -107,6 +107,8 @@ pub struct Parts<F: Endpoint> {
     pub lock: LockAlgorithm,
     /// Settings that all ranks share.
     pub settings: WindowSettings,
+    /// Whether several threads of this process may operate on the window at once.
+    pub threads: bool,
     /// What is left to service threads, if anything is: the lock, or accumulating operations.
     pub service_plan: Option<ServicePlan>,
     /// The process.
@@ -163,6 +165,8 @@ pub struct Window<F: Endpoint> {
     process_context: Box<dyn ProcessContext>,
     lock: LockAlgorithm,
     settings: WindowSettings,
+    /// Whether several threads may operate at once.
+    threads: bool,
     service: Option<Service>,
     active: Mutex<Active>,
     /// What of `active` an operation looks at: see `active::mode`.
@@ -212,6 +216,7 @@ impl<F: Endpoint> Window<F> {
             process_context: parts.process_context,
             lock: parts.lock,
             settings: parts.settings,
+            threads: parts.threads,
             active: Mutex::new(Active::new(ranks)),
             mode: AtomicU8::new(active::mode::NONE),
             staging: Claim::default(),

@@ -312,6 +312,18 @@ impl Host {
         initialized != 0 && finalized == 0
     }
 
+    /// Whether several threads of the program may call MPI at once (MPI 4.1, section 11.6.2).
+    pub fn has_threads(&self) -> bool {
+        let query = self.functions.query_thread;
+        // SAFETY: allowed between initialisation and finalisation; the level is live.
+        let level = self
+            .is_active()
+            .then(|| self.answer("MPI_Query_thread", 0, |level| unsafe { query(level) }));
+        // Sessions may have other levels than the world.
+        !level
+            .is_some_and(|level| level.is_ok_and(|level| level != self.constants().thread_multiple))
+    }
+
     /// `MPI_Init_thread` for a program of our own, without arguments; returns whether the library
     /// grants `MPI_THREAD_MULTIPLE`.
     ///

@@ -175,6 +175,7 @@ pub(in crate::window) fn on_one_node(
             rails: None,
             lock: LockAlgorithm::for_ranks(layout.ranks),
             settings,
+            threads: false,
             service_plan: None,
             process_context: Box::new(Process::without_rails()),
         })
@@ -239,6 +240,7 @@ fn window(fabric: &Arc<Narrow>, operand_buffer: usize) -> Window<Narrow> {
         rails: Some(rails),
         lock: LockAlgorithm::Queue,
         settings: WindowSettings::default(),
+        threads: false,
         service_plan: None,
         process_context: Box::new(Process {
             fabric: Arc::clone(fabric),
