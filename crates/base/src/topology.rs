@@ -129,6 +129,13 @@ impl Topology {
         self.nodes.iter().map(Vec::len).max().unwrap_or(0) as u32
     }
 
+    /// Into how many nodes of `parts`, each of which has ranks of one node here, one of these is divided at most.
+    pub fn parts_max(&self, parts: &Self) -> u32 {
+        let leads = |rank: &&Rank| parts.is_leader(**rank);
+        let divided = |ranks: &Vec<Rank>| ranks.iter().filter(leads).count();
+        self.nodes.iter().map(divided).max().unwrap_or(0) as u32
+    }
+
     /// Ranks of the smallest node.
     pub fn node_size_min(&self) -> u32 {
         self.nodes.iter().map(Vec::len).min().unwrap_or(0) as u32

@@ -1,4 +1,4 @@
-//! `ferrorail explain` of teams on one node: pieces, eager slots, domains.
+//! `ferrorail explain` of teams on one node: pieces, eager slots, domains; and of domains of several.
 
 mod common;
 #[path = "common/explanation.rs"]
@@ -53,7 +53,7 @@ fn domains_of_a_node_are_its_nodes() {
     let [over, flat] = [name, "smp_recursive_multiplying"].map(|name| row(&facts, name, "eager"));
     assert_eq!((&over["rounds"], &flat["rounds"]), (&2.into(), &0.into()));
 
-    // Not of ranks that share cores, not of one domain or of several nodes.
+    // Not of ranks that share cores, not of one domain or of few.
     for other in [
         "--domain-size 4 --ranks-per-core 2",
         "--domain-size 16",
@@ -69,7 +69,7 @@ fn domains_of_a_node_are_its_nodes() {
     let mut by_setting = explain("barrier --ranks 16");
     by_setting.env("FERRORAIL_DOMAINS", "4");
     let said = expect_code(&mut by_setting, 0).0;
-    assert!(said.contains("16 ranks on one node of 4 domains"), "{said}");
+    assert!(said.contains("16 ranks on one node in 4 domains"), "{said}");
     assert!(said.contains("smp_dissemination:domains"), "{said}");
     let steps = expect_code(
         &mut explain("bcast --ranks 4 --domain-size 2 --bytes 8K --steps 2"),
@@ -77,4 +77,38 @@ fn domains_of_a_node_are_its_nodes() {
     )
     .0;
     assert!(steps.contains("await                from 0"), "{steps}");
+}
+
+#[test]
+fn domains_of_several_nodes_are_combined_first() {
+    let of = |args: &str| json(&format!("--ranks 64 --node-size 32 --rails 1 {args}"));
+    for (collective, chosen) in [
+        ("allreduce --bytes 64", "smp_recursive_multiplying:domains"),
+        ("barrier --bytes 1", "smp_dissemination:domains"),
+        ("bcast --bytes 64", "smp_knomial:domains"),
+        ("reduce --bytes 64", "smp_knomial:domains"),
+        ("allgather --bytes 64", "smp_bruck"),
+    ] {
+        let facts = of(&format!("{collective} --domain-size 8"));
+        assert_eq!(
+            (&facts["domains"], &facts["shape"]["nodes"]),
+            (&4.into(), &2.into())
+        );
+        assert_eq!(facts["chosen"]["algorithm"], chosen, "{collective}");
+    }
+    let flat = of("allreduce --bytes 64")["chosen"]["algorithm"].clone();
+    assert_eq!(flat, "smp_recursive_multiplying");
+    // The node's leader combines its own eight, and what the leaders of three other domains and of the other node have.
+    let text = |args: &str| expect_code(&mut explain(args), 0).0;
+    let steps = |args: &str| {
+        text(&format!(
+            "{args} --ranks 64 --node-size 32 --rails 1 --bytes 64"
+        ))
+    };
+    let over = steps("allreduce --domain-size 8 --steps 0");
+    assert_eq!(over.matches("  reduce ").count(), 7 + 3 + 1, "{over}");
+    let flat = steps("allreduce --steps 0");
+    assert_eq!(flat.matches("  reduce ").count(), 31 + 1, "{flat}");
+    let said = text("barrier --ranks 64 --node-size 32 --rails 1 --domain-size 8");
+    assert!(said.contains("2 nodes of 32 in 4 domains"), "{said}");
 }

@@ -64,6 +64,8 @@ pub(crate) type ClosedForm = fn(&Shape, Protocol) -> Work;
 pub struct Request<'a> {
     /// Node map of the team.
     pub topology: &'a Topology,
+    /// The domains of its nodes, of which an algorithm that goes [`by_domains`](Algorithm::by_domains) combines each first.
+    pub domains: Option<&'a Topology>,
     /// Whose schedule.
     pub rank: Rank,
     /// k of the multi-port model, from 1.
@@ -116,6 +118,8 @@ pub struct Algorithm {
     pub rank_order: RankOrder,
     /// Whether leaders of nodes send each other multicasts.
     pub multicast: bool,
+    /// Whether on several nodes it can combine the domains of each first.
+    pub by_domains: bool,
     /// Whether some rank exchanges messages with every other, and so each does once each has been the root: connections
     /// grow with the square of ranks.
     pub all_pairs: bool,
@@ -143,6 +147,7 @@ impl Algorithm {
             cut: Cut::Blocks,
             rank_order: RankOrder::Always,
             multicast: false,
+            by_domains: false,
             all_pairs: false,
             build,
             work,
@@ -179,6 +184,11 @@ impl Algorithm {
         self
     }
 
+    pub(crate) const fn by_domains(mut self) -> Self {
+        self.by_domains = true;
+        self
+    }
+
     pub(crate) const fn all_pairs(mut self) -> Self {
         self.all_pairs = true;
         self
@@ -196,11 +206,12 @@ impl Algorithm {
         self.protocols.contains(&protocol)
     }
 
-    /// Whether on this team the operation of a reduction must be commutative.
-    pub fn commutative_only(&self, topology: &Topology) -> bool {
+    /// Whether on this team the operation of a reduction must be commutative, over the domains of its nodes or not.
+    pub fn commutative_only(&self, topology: &Topology, domains: Option<&Topology>) -> bool {
+        let mut levels = [Some(topology), domains].into_iter().flatten();
         match self.rank_order {
             RankOrder::Always => false,
-            RankOrder::ConsecutiveNodes => !has_consecutive_nodes(topology),
+            RankOrder::ConsecutiveNodes => !levels.all(has_consecutive_nodes),
             RankOrder::Never => true,
         }
     }
@@ -224,10 +235,22 @@ impl Algorithm {
         protocol: Protocol,
         root: Rank,
     ) -> Vec<Schedule> {
+        self.build_over((topology, None), ports, protocol, root)
+    }
+
+    /// As [`build_rooted`](Self::build_rooted), over the domains of nodes.
+    pub(crate) fn build_over(
+        &self,
+        (topology, domains): (&Topology, Option<&Topology>),
+        ports: u8,
+        protocol: Protocol,
+        root: Rank,
+    ) -> Vec<Schedule> {
         (0..topology.size())
             .map(|rank| {
                 (self.build)(&Request {
                     topology,
+                    domains,
                     rank: Rank(rank),
                     ports,
                     leaders: ports,

@@ -251,20 +251,21 @@ impl<'a> ScheduleBuilder<'a> {
     /// The first `speakers` local ranks say that they have come here; [`node_await`](Self::node_await)
     /// waits for one of them.
     pub fn node_say(&mut self, speakers: u32) {
+        self.node_say_if(self.topology.node_rank_of(self.rank).0 < speakers);
+    }
+
+    /// Those ranks of the node that `say` so say that they have come here.
+    pub fn node_say_if(&mut self, say: bool) {
         self.next_phase();
-        if self.topology.node_rank_of(self.rank).0 < speakers {
+        if say {
             self.signal();
         }
     }
 
     /// As [`node_broadcast`](Self::node_broadcast), from local rank `by`.
     pub fn node_release(&mut self, by: NodeRank) {
-        self.next_phase();
-        if self.topology.node_rank_of(self.rank) == by {
-            self.signal();
-        } else {
-            self.node_await(by);
-        }
+        self.node_say_if(self.topology.node_rank_of(self.rank) == by);
+        self.node_await(by);
     }
 
     /// As [`node_broadcast`](Self::node_broadcast), but only local rank `to` waits.

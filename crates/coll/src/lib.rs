@@ -8,7 +8,7 @@
 //! * `builder`: writes schedules, hands out arrival slots and node phases;
 //! * `pattern`: who talks to whom when, as pure arithmetic on indices;
 //! * `group`: ranks, or nodes led by their leaders, as members that own runs of blocks;
-//! * `tree`: messages along a tree of members;
+//! * `tree`: messages along a tree of members; `node_tree`: the ranks of a node below its leader;
 //! * [`leaders`]: several leaders of a node, each with its own ports;
 //! * `collective`, `algorithm`: what the tables of algorithms are made of;
 //! * `allgather`, `bcast` and so on: a folder per collective, a file per algorithm, with the forms of it that use nodes'
@@ -37,6 +37,7 @@ mod gather;
 mod group;
 pub mod leaders;
 pub mod named;
+mod node_tree;
 mod pattern;
 mod reduce;
 mod reduce_scatter_block;

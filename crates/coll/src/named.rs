@@ -3,7 +3,7 @@
 //! ```text
 //! bruck                 k as the team has it
 //! bruck:ports=1         on one port, whatever the team has
-//! smp_knomial:domains   domains of a node are its nodes, where a team on one node has some
+//! smp_knomial:domains   by domains, where nodes have some: they are its nodes on one node, else each node's come first
 //! tree_then_ring        one of two algorithms, by the size of a block
 //! ```
 //!
@@ -15,6 +15,7 @@ use crate::algorithm::Algorithm;
 use crate::collective::Collective;
 use crate::cost::Model;
 use crate::registry::{UnknownAlgorithm, find};
+use ferrorail_base::Topology;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -29,7 +30,8 @@ pub struct Variant {
     pub algorithm: &'static Algorithm,
     /// Its k, where that is not the team's.
     pub ports: Option<u8>,
-    /// Whether what it takes for nodes are the domains of a team's only one: ranks that share a cache or NUMA node.
+    /// Whether it goes by domains, ranks that share a cache or NUMA node: what it takes for nodes are those of a team's
+    /// only one; on several nodes it combines those of each first, if [`Algorithm::by_domains`].
     pub domains: bool,
 }
 
@@ -43,10 +45,24 @@ impl Variant {
         }
     }
 
-    /// What its costs follow from on the machine of `model`: between the domains of a node messages are copies.
+    /// What schedules are built for on a team with these nodes and domains of nodes: what they take for nodes, and the
+    /// domains of these.
+    pub fn levels<'t>(
+        &self,
+        nodes: &'t Topology,
+        domains: Option<&'t Topology>,
+    ) -> (&'t Topology, Option<&'t Topology>) {
+        match domains.filter(|_| self.domains) {
+            Some(domains) if nodes.node_count() == 1 => (domains, None),
+            domains => (nodes, domains),
+        }
+    }
+
+    /// What its costs follow from on the machine of `model`, in a team on so many nodes: between the domains of one
+    /// messages are copies. On several nodes domains are not counted.
     #[must_use]
-    pub fn costed_by(&self, model: Model) -> Model {
-        match self.domains {
+    pub fn costed_by(&self, model: Model, nodes: u32) -> Model {
+        match self.domains && nodes == 1 {
             true => model.within_node(),
             false => model,
         }
@@ -271,7 +287,6 @@ mod tests {
     use crate::cost::count;
     use crate::registry::algorithms;
     use crate::schedule::Protocol;
-    use ferrorail_base::Topology;
 
     #[test]
     fn options_follow_a_colon() {

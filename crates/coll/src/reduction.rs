@@ -7,6 +7,7 @@ use crate::builder::ScheduleBuilder;
 use crate::leaders::Leaders;
 use crate::schedule::{Buffer, Span};
 use crate::semantics::{Content, Instance, Overlap, Semantics};
+use ferrorail_base::NodeRank;
 
 /// Reduces `spans`, in rank order, into `into`, which is none of them but may be the first or second.
 pub(crate) fn fold(
@@ -107,9 +108,15 @@ impl Slice {
     /// Waits for the vectors of this rank's node and reduces them into the first, in the first round.
     pub fn reduce_node(&self, builder: &mut ScheduleBuilder<'_>) {
         builder.node_await_gather();
-        let vectors = (0..builder.node_size() as u32).map(|local| self.vector(local));
-        fold_like(builder, self.like(), vectors, self.vector(0));
+        let locals: Vec<NodeRank> = (0..builder.node_size() as u32).map(NodeRank).collect();
+        self.reduce_of(builder, &locals);
         builder.end_round();
+    }
+
+    /// Reduces the vectors of these ranks of the node into that of the first.
+    pub fn reduce_of(&self, builder: &mut ScheduleBuilder<'_>, ranks: &[NodeRank]) {
+        let vectors = ranks.iter().map(|&rank| self.vector(rank.0));
+        fold_like(builder, self.like(), vectors, self.vector(ranks[0].0));
     }
 }
 

@@ -48,7 +48,7 @@ pub struct Query {
     pub nodes: u32,
     /// Ranks of its largest node.
     pub node_size_max: u32,
-    /// Domains of a team on one node; 1 where there are none.
+    /// Domains of the node that has most; 1 where there are none.
     pub domains: u32,
     /// 1 if each rank has a core of its own, 2 if not.
     pub ranks_per_core: u32,
@@ -70,10 +70,12 @@ impl Query {
         (self.multicast || !algorithm.multicast) && (self.all_pairs || !algorithm.all_pairs)
     }
 
-    /// `variant` as the team runs it: without domains where there are none.
+    /// `variant` as the team runs it: without domains where there are none, or on several nodes where it does not go by them.
     pub fn of(&self, variant: Variant) -> Variant {
         Variant {
-            domains: variant.domains && self.domains > 1,
+            domains: variant.domains
+                && self.domains > 1
+                && (self.nodes == 1 || variant.algorithm.by_domains),
             ..variant
         }
     }

@@ -58,15 +58,17 @@ impl Chooser<'_> {
         self.choose_among(query, |_| true)
     }
 
-    /// As [`choose`](Self::choose), for a reduction with an operation that does not commute, where what variants run on
-    /// is that of `topology_of`. What is forced gives way where it would combine ranks out of order.
-    pub fn choose_in_rank_order<'t>(
+    /// As [`choose`](Self::choose), for a reduction with an operation that does not commute, on a team with these nodes
+    /// and domains. What is forced gives way where it would combine ranks out of order.
+    pub fn choose_in_rank_order(
         &self,
         query: &Query,
-        topology_of: impl Fn(Variant) -> &'t Topology,
+        nodes: &Topology,
+        domains: Option<&Topology>,
     ) -> Choice {
         self.choose_among(query, |variant| {
-            !variant.algorithm.commutative_only(topology_of(variant))
+            let (nodes, domains) = variant.levels(nodes, domains);
+            !variant.algorithm.commutative_only(nodes, domains)
         })
     }
 
@@ -241,12 +243,17 @@ mod tests {
         let smp = force("allreduce", "smp_recursive_multiplying");
         let chooser = chooser(&smp, None);
         let consecutive = Topology::from_sizes(&[2; 4]);
-        let choice = chooser.choose_in_rank_order(&query, |_| &consecutive);
+        let choice = chooser.choose_in_rank_order(&query, &consecutive, None);
         assert_eq!(choice.by, ChosenBy::Forced);
         let interleaved = Topology::from_host_keys(&[0, 1, 2, 3, 0, 1, 2, 3], None);
-        let choice = chooser.choose_in_rank_order(&query, |_| &interleaved);
+        let choice = chooser.choose_in_rank_order(&query, &interleaved, None);
         assert!(matches!(choice.by, ChosenBy::Rule(_)));
-        assert!(!choice.variant.algorithm.commutative_only(&interleaved));
+        assert!(
+            !choice
+                .variant
+                .algorithm
+                .commutative_only(&interleaved, None)
+        );
     }
 
     #[test]
@@ -264,14 +271,11 @@ mod tests {
         // Where domains are out of rank order, the node is not.
         let apart = Topology::from_host_keys(&[0, 1, 0, 1, 0, 1, 0, 1], None);
         let node = Topology::from_sizes(&[8]);
-        let topology_of = |variant: Variant| if variant.domains { &apart } else { &node };
-        let choice = chooser.choose_in_rank_order(
-            &Query {
-                domains: 2,
-                ..query
-            },
-            topology_of,
-        );
+        let query = Query {
+            domains: 2,
+            ..query
+        };
+        let choice = chooser.choose_in_rank_order(&query, &node, Some(&apart));
         assert!(!choice.variant.domains);
         assert_eq!(choice.by, ChosenBy::Forced);
     }

@@ -1,10 +1,10 @@
 //! Domains: ranks of a node that share a last-level cache or a NUMA node. Between domains data takes longer.
 //!
 //! Algorithms that combine nodes first combine domains the same way, in a team on one node that has some:
-//! its domains are their nodes ([`ferrorail_coll::named`]).
+//! its domains are their nodes ([`ferrorail_coll::named`]). On several nodes some combine the domains of each first.
 
-use ferrorail_base::Topology;
 use ferrorail_base::config::DomainChoice;
+use ferrorail_base::{Rank, Topology};
 use serde::{Deserialize, Serialize};
 
 /// What a process is bound to: `None` for several.
@@ -16,42 +16,45 @@ pub(crate) struct Place {
     pub numa_node: Option<u32>,
 }
 
-/// Teams of fewer ranks are not divided, unless that is asked for: everybody reads what everybody has written as fast.
-const TEAM_RANKS_MIN: usize = 16;
+/// Nodes of fewer ranks are not divided, unless that is asked for: everybody reads what everybody has written as fast.
+const NODE_RANKS_MIN: u32 = 16;
 
 /// Least ranks of a domain, on average. With fewer nearly as much goes from domain to domain as without.
 const RANKS_MIN: usize = 4;
 
-/// Whether a team of `ranks` ranks, which have a core each or not, has to know where they are.
+/// Whether a team with nodes of up to `ranks` ranks, which have a core each or not, has to know where they are.
 pub(crate) fn needs_places(choice: DomainChoice, ranks: u32, has_cores: bool) -> bool {
     match choice {
         // What the table does over domains is for ranks with cores.
-        DomainChoice::Auto => ranks as usize >= TEAM_RANKS_MIN && has_cores,
+        DomainChoice::Auto => ranks >= NODE_RANKS_MIN && has_cores,
         DomainChoice::Cache | DomainChoice::Numa => true,
         DomainChoice::Off | DomainChoice::Ranks(_) => false,
     }
 }
 
-/// The domains of a team on one node whose ranks are at `places`. None if it is not to have any, if only one is found,
-/// or if some rank is bound to none.
-pub(crate) fn divide(choice: DomainChoice, places: &[Place]) -> Option<Topology> {
+/// The domains of the nodes of a team whose ranks are at `places`. None if it is not to have any, if no node has several, or
+/// if some rank is bound to none.
+pub(crate) fn divide(choice: DomainChoice, nodes: &Topology, places: &[Place]) -> Option<Topology> {
+    let ranks = (0..nodes.size()).map(Rank);
+    let node = |rank| u64::from(nodes.node_of(rank).0) << 32;
     let by = |of: fn(&Place) -> Option<u32>| {
-        let keys = places.iter().map(|place| of(place).map(u64::from));
+        let keys = ranks.clone().zip(places);
+        let keys = keys.map(|(rank, place)| Some(node(rank) | u64::from(of(place)?)));
         let keys = keys.collect::<Option<Vec<u64>>>()?;
         Some(Topology::from_host_keys(&keys, None))
     };
     let of_size = |domains: &Topology| domains.node_count() as usize * RANKS_MIN <= places.len();
     let (by_cache, by_numa) = (|| by(|place| place.cache), || by(|place| place.numa_node));
-    let several = |domains: &Topology| domains.node_count() > 1;
+    let several = |domains: &Topology| nodes.parts_max(domains) > 1;
     let domains = match choice {
         DomainChoice::Off => None,
-        DomainChoice::Ranks(ranks) => Some(Topology::from_host_keys(
-            &vec![0; places.len()],
-            Some(ranks),
-        )),
+        DomainChoice::Ranks(size) => {
+            let keys: Vec<u64> = ranks.map(node).collect();
+            Some(Topology::from_host_keys(&keys, Some(size)))
+        }
         DomainChoice::Cache => by_cache(),
         DomainChoice::Numa => by_numa(),
-        DomainChoice::Auto if places.len() < TEAM_RANKS_MIN => None,
+        DomainChoice::Auto if nodes.node_size_max() < NODE_RANKS_MIN => None,
         DomainChoice::Auto => {
             let usable = |domains: &Topology| several(domains) && of_size(domains);
             by_cache()
@@ -78,7 +81,8 @@ mod tests {
 
     /// Sizes of domains.
     fn sizes(choice: DomainChoice, places: &[Place]) -> Vec<usize> {
-        let domains = divide(choice, places);
+        let node = Topology::from_sizes(&[places.len() as u32]);
+        let domains = divide(choice, &node, places);
         let of = |domains: Topology| {
             let all = (0..domains.node_count()).map(ferrorail_base::NodeId);
             all.map(|domain| domains.ranks_of(domain).len()).collect()
@@ -117,11 +121,29 @@ mod tests {
             numa_node: Some(0),
         };
         let places: Vec<Place> = (0..16).map(place).collect();
-        let domains = divide(Auto, &places).unwrap();
+        let domains = divide(Auto, &Topology::from_sizes(&[16]), &places).unwrap();
         assert_eq!(
             domains.ranks_of(ferrorail_base::NodeId(1))[..2],
             [ferrorail_base::Rank(1), ferrorail_base::Rank(3)]
         );
+    }
+
+    #[test]
+    fn nodes_are_divided_each() {
+        let nodes = Topology::from_sizes(&[16, 16, 4]);
+        // Alike on all nodes.
+        let mut all = [places(16, 4, 8), places(16, 4, 8), places(4, 4, 8)].concat();
+        let domains = divide(Auto, &nodes, &all).unwrap();
+        assert_eq!((domains.node_count(), nodes.parts_max(&domains)), (9, 4));
+        assert!(!domains.same_node(Rank(0), Rank(16)));
+        let domains = divide(Ranks(5), &nodes, &all).unwrap();
+        assert_eq!((domains.node_count(), nodes.parts_max(&domains)), (9, 4));
+        assert_eq!(divide(Ranks(16), &nodes, &all), None, "one of each node");
+        all[33].cache = None;
+        let domains = divide(Auto, &nodes, &all).unwrap();
+        assert_eq!((domains.node_count(), nodes.parts_max(&domains)), (5, 2));
+        let small = Topology::from_sizes(&[15, 15]);
+        assert_eq!(divide(Auto, &small, &all[..30]), None);
     }
 
     #[test]

@@ -48,7 +48,7 @@ mod rows;
 mod run;
 pub mod scratch;
 mod segment;
-mod selection;
+pub mod selection;
 mod sequence;
 mod share;
 mod shared_settings;

@@ -221,7 +221,8 @@ impl Plan {
         let both = by_length && protocol == Protocol::Rendezvous;
         let route = |to| {
             let schedule = selector.schedule(variant, to, root, map.rank);
-            Route::new(map, schedule, to, variant.domains)
+            let domains = variant.domains && topology.node_count() == 1;
+            Route::new(map, schedule, to, domains)
         };
         tracing::debug!(
             collective = collective.name(),
@@ -301,7 +302,7 @@ impl Plan {
             stripe_bytes: map.settings.stripe_threshold,
             ..Model::default()
         };
-        let model = self.variant.costed_by(model);
+        let model = (self.variant).costed_by(model, map.topology.node_count());
         let blocks = self.route.schedule.scratch_blocks;
         let shape = &selector.shape(self.variant);
         let piece = match self.protocol {

@@ -159,7 +159,7 @@ impl Scratch {
     pub(crate) fn widths(&self, variant: Variant) -> Widths {
         let collective = variant.algorithm.collective;
         let shares = self.rotating_share(collective).is_some();
-        let gathers = variant.domains && collective == Collective::Reduce;
+        let gathers = self.nodes == 1 && variant.domains && collective == Collective::Reduce;
         let most = match collective.synchronising() || shares || gathers {
             true => CHANNELS / 2,
             false => 1,

@@ -9,10 +9,12 @@ use ferrorail_coll::select::Query;
 use ferrorail_coll::{Collective, Protocol, Request, Schedule};
 
 /// A team, as far as its choices and schedules depend on it; alike on all ranks.
-pub(crate) struct Selector<'a> {
+pub struct Selector<'a> {
+    /// Who is on which node.
     pub topology: &'a Topology,
-    /// Its domains, where it is on one node and has some.
+    /// The domains of its nodes, where it has some.
     pub domains: Option<&'a Topology>,
+    /// By rules, and what is forced.
     pub chooser: Chooser<'a>,
     /// Those between nodes; a team on one node counts as having one.
     pub rails: u8,
@@ -32,34 +34,37 @@ pub(crate) struct Selector<'a> {
     pub scratch: Scratch,
 }
 
-impl<'a> Selector<'a> {
-    /// The choice for blocks of `bytes` bytes, the upper end of a size class, as `rank` makes it. Operands of a
-    /// reduction may have to be combined `in_rank_order`.
-    pub fn choose(
-        &self,
-        collective: Collective,
-        bytes: u64,
-        in_rank_order: bool,
-        (root, rank): (Rank, Rank),
-    ) -> Choice {
-        let query = Query {
+impl Selector<'_> {
+    /// What all ranks know of an operation on blocks of `bytes` bytes.
+    pub fn query(&self, collective: Collective, bytes: u64) -> Query {
+        Query {
             collective,
             bytes,
             ranks: self.topology.size(),
             nodes: self.topology.node_count(),
             node_size_max: self.topology.node_size_max(),
-            domains: self.domains.map_or(1, Topology::node_count),
+            domains: (self.domains).map_or(1, |domains| self.topology.parts_max(domains)),
             ranks_per_core: self.ranks_per_core,
             rails: self.rails,
             ports: self.ports,
             zero_copy: self.zero_copy,
             multicast: self.multicast,
             all_pairs: self.all_pairs,
-        };
+        }
+    }
+
+    /// The choice for blocks of `bytes` bytes, the upper end of a size class, as `rank` makes it. Operands of a
+    /// reduction may have to be combined `in_rank_order`.
+    pub(crate) fn choose(
+        &self,
+        collective: Collective,
+        bytes: u64,
+        in_rank_order: bool,
+        (root, rank): (Rank, Rank),
+    ) -> Choice {
+        let query = self.query(collective, bytes);
         let mut choice = match in_rank_order {
-            true => {
-                (self.chooser).choose_in_rank_order(&query, |variant| self.topology_of(variant))
-            }
+            true => (self.chooser).choose_in_rank_order(&query, self.topology, self.domains),
             false => self.chooser.choose(&query),
         };
         let (variant, protocol) = (choice.variant, choice.protocol);
@@ -68,14 +73,6 @@ impl<'a> Selector<'a> {
             choice.protocol = (self.scratch).settled_protocol(&choice, bytes, blocks);
         }
         choice
-    }
-
-    /// What `variant` takes for nodes.
-    pub fn topology_of(&self, variant: Variant) -> &'a Topology {
-        match self.domains {
-            Some(domains) if variant.domains => domains,
-            _ => self.topology,
-        }
     }
 
     /// Ports of `variant`.
@@ -87,7 +84,7 @@ impl<'a> Selector<'a> {
     pub fn shape(&self, variant: Variant) -> Shape {
         let ports = self.ports(variant);
         let leaders = self.leaders.unwrap_or(ports);
-        let topology = self.topology_of(variant);
+        let (topology, _) = variant.levels(self.topology, self.domains);
         Shape::of(topology, ports, self.rails).led_by(topology, leaders)
     }
 
@@ -100,8 +97,10 @@ impl<'a> Selector<'a> {
         rank: Rank,
     ) -> Schedule {
         let ports = self.ports(variant);
+        let (topology, domains) = variant.levels(self.topology, self.domains);
         let mut schedule = (variant.algorithm.build)(&Request {
-            topology: self.topology_of(variant),
+            topology,
+            domains,
             rank,
             ports,
             leaders: self.leaders.unwrap_or(ports),

@@ -6,10 +6,11 @@ use ferrorail_base::config::{DomainChoice, Settings};
 use ferrorail_base::{Rank, Topology};
 use ferrorail_coll::cost::{Counter, Counts, Model, Nanos, Shape, predict_in_pieces};
 use ferrorail_coll::named::Variant;
-use ferrorail_coll::select::{Query, Table};
-use ferrorail_coll::{Collective, Protocol, Request, Schedule};
+use ferrorail_coll::select::Table;
+use ferrorail_coll::{Collective, Protocol, Schedule};
 use ferrorail_engine::choice::{Choice, Chooser, all_pairs_fit, by_length, is_left};
 use ferrorail_engine::scratch::Scratch;
+use ferrorail_engine::selection::Selector;
 use std::collections::BTreeMap;
 
 /// Largest team whose schedules are all built and counted.
@@ -22,7 +23,7 @@ const BUILT_RANKS_MAX: u32 = 16 << 10;
 pub struct Case {
     pub collective: Collective,
     pub topology: Topology,
-    /// Its domains, where it is on one node and has some.
+    /// The domains of its nodes, where it has some.
     pub domains: Option<Topology>,
     pub shape: Shape,
     pub zero_copy: bool,
@@ -72,8 +73,9 @@ impl Case {
             DomainChoice::Ranks(ranks) => Some(ranks),
             _ => None,
         });
-        let domains = domain_size.filter(|_| topology.node_count() == 1);
-        let domains = domains.map(|size| Topology::from_host_keys(&keys, Some(size)));
+        let node = |rank| u64::from(topology.node_of(Rank(rank)).0);
+        let nodes: Vec<u64> = (0..ranks).map(node).collect();
+        let domains = domain_size.map(|size| Topology::from_host_keys(&nodes, Some(size)));
         // A team on one node opens no rails and counts as having one.
         let rails = match topology.node_count() {
             1 => 1,
@@ -90,9 +92,10 @@ impl Case {
         );
         Ok(Self {
             collective,
-            shape: shape(&topology, ports, rails, settings.leaders),
+            shape: Shape::of(&topology, ports, rails)
+                .led_by(&topology, settings.leaders.unwrap_or(ports)),
+            domains: domains.filter(|domains| topology.parts_max(domains) > 1),
             topology,
-            domains: domains.filter(|domains| domains.node_count() > 1),
             zero_copy: args.zero_copy.or(settings.zero_copy).unwrap_or(true),
             root: Rank(args.root),
             model,
@@ -108,30 +111,35 @@ impl Case {
         })
     }
 
-    /// The choice for a size class.
-    pub fn choose(&self, class: u32) -> Choice {
-        let chooser = Chooser {
-            table: &self.table,
-            forced: &self.forced,
-            zero_copy: self.zero_copy_setting,
-        };
-        // Where no rank knows all lengths, all sizes are one class.
-        let class = if by_length(self.collective) { 0 } else { class };
-        let bytes = 1 << class;
-        let mut choice = chooser.choose(&Query {
-            collective: self.collective,
-            bytes,
-            ranks: self.shape.ranks,
-            nodes: self.shape.nodes,
-            node_size_max: self.shape.node_size,
-            domains: self.domains.as_ref().map_or(1, Topology::node_count),
-            ranks_per_core: self.ranks_per_core,
+    /// The team, as its choices see it.
+    pub fn selector(&self) -> Selector<'_> {
+        Selector {
+            topology: &self.topology,
+            domains: self.domains.as_ref(),
+            chooser: Chooser {
+                table: &self.table,
+                forced: &self.forced,
+                zero_copy: self.zero_copy_setting,
+            },
             rails: self.shape.rails,
             ports: self.shape.ports,
+            ranks_per_core: self.ranks_per_core,
+            leaders: self.leaders,
             zero_copy: self.zero_copy,
             multicast: self.multicast,
             all_pairs: self.all_pairs,
-        });
+            scratch: self.scratch,
+        }
+    }
+
+    /// The choice for a size class.
+    pub fn choose(&self, class: u32) -> Choice {
+        // Where no rank knows all lengths, all sizes are one class.
+        let class = if by_length(self.collective) { 0 } else { class };
+        let bytes = 1 << class;
+        let selector = self.selector();
+        let query = selector.query(self.collective, bytes);
+        let mut choice = selector.chooser.choose(&query);
         let (variant, protocol) = (choice.variant, choice.protocol);
         let blocks = self.scratch_blocks(variant, protocol).unwrap_or(0);
         choice.protocol = self.scratch.settled_protocol(&choice, bytes, blocks);
@@ -167,7 +175,7 @@ impl Case {
         counted: bool,
     ) -> Candidate {
         let algorithm = variant.algorithm;
-        let shape = &self.shape_of(variant);
+        let shape = &self.selector().shape(variant);
         let ranks = shape.ranks;
         let block_bytes = bytes.div_ceil(algorithm.cut.parts(ranks).into());
         let scratch_blocks = self.scratch_blocks(variant, protocol);
@@ -176,7 +184,7 @@ impl Case {
             (Protocol::Eager, Some(blocks)) => (self.scratch).piece_bytes(variant, bytes, blocks),
             _ => bytes,
         };
-        let model = variant.costed_by(self.model);
+        let model = variant.costed_by(self.model, self.shape.nodes);
         let piece_block = piece.div_ceil(algorithm.cut.parts(ranks).into());
         Candidate {
             variant,
@@ -202,24 +210,6 @@ impl Case {
         longest.is_some_and(|longest| bytes <= longest)
     }
 
-    /// What `variant` takes for nodes.
-    pub fn topology_of(&self, variant: Variant) -> &Topology {
-        match &self.domains {
-            Some(domains) if variant.domains => domains,
-            _ => &self.topology,
-        }
-    }
-
-    /// What costs of `variant` depend on: it may have ports of its own, and domains.
-    pub fn shape_of(&self, variant: Variant) -> Shape {
-        if variant == Variant::of(variant.algorithm) {
-            return self.shape;
-        }
-        let ports = variant.ports.unwrap_or(self.shape.ports);
-        let topology = self.topology_of(variant);
-        shape(topology, ports, self.shape.rails, self.leaders)
-    }
-
     fn scratch_blocks(&self, variant: Variant, protocol: Protocol) -> Option<u32> {
         let schedule = self.schedule(variant, protocol, self.root)?;
         Some(schedule.scratch_blocks)
@@ -227,43 +217,26 @@ impl Case {
 
     /// What `rank` does; `None` where the team is too large.
     pub fn schedule(&self, variant: Variant, protocol: Protocol, rank: Rank) -> Option<Schedule> {
-        (self.shape.ranks <= BUILT_RANKS_MAX)
-            .then(|| (variant.algorithm.build)(&self.request(variant, rank, protocol)))
+        (self.shape.ranks <= BUILT_RANKS_MAX).then(|| self.built(variant, protocol, rank))
+    }
+
+    fn built(&self, variant: Variant, protocol: Protocol, rank: Rank) -> Schedule {
+        let root = match self.collective.is_rooted() {
+            true => self.root,
+            false => Rank(0),
+        };
+        self.selector().schedule(variant, protocol, root, rank)
     }
 
     fn count(&self, variant: Variant, protocol: Protocol) -> Option<Counts> {
         (self.shape.ranks <= COUNTED_RANKS_MAX).then(|| {
             let mut counter = Counter::default();
-            for rank in 0..self.shape.ranks {
-                counter.add(&(variant.algorithm.build)(&self.request(
-                    variant,
-                    Rank(rank),
-                    protocol,
-                )));
+            for rank in (0..self.shape.ranks).map(Rank) {
+                counter.add(&self.built(variant, protocol, rank));
             }
             counter.finish()
         })
     }
-
-    fn request(&self, variant: Variant, rank: Rank, protocol: Protocol) -> Request<'_> {
-        let shape = self.shape_of(variant);
-        Request {
-            topology: self.topology_of(variant),
-            rank,
-            ports: shape.ports,
-            leaders: shape.leaders,
-            protocol,
-            root: if self.collective.is_rooted() {
-                self.root
-            } else {
-                Rank(0)
-            },
-        }
-    }
-}
-
-fn shape(topology: &Topology, ports: u8, rails: u8, leaders: Option<u8>) -> Shape {
-    Shape::of(topology, ports, rails).led_by(topology, leaders.unwrap_or(ports))
 }
 
 fn table(settings: &Settings) -> Result<(Table, String)> {

@@ -1,7 +1,6 @@
 //! Explanations as data.
 
 use super::case::{Candidate, Case};
-use ferrorail_base::Topology;
 use ferrorail_base::units::size_class;
 use ferrorail_coll::cost::Bounds;
 use ferrorail_engine::choice::{Choice, ChosenBy, by_length, protocol_name};
@@ -106,7 +105,7 @@ fn head(case: &Case) -> Value {
     json!({
         "collective": case.collective.name(),
         "shape": case.shape,
-        "domains": case.domains.as_ref().map_or(1, Topology::node_count),
+        "domains": case.selector().query(case.collective, 1).domains,
         "zero_copy": case.zero_copy,
         "root": if case.collective.is_rooted() { json!(case.root.0) } else { Value::Null },
         "by_length": by_length(case.collective),

@@ -39,8 +39,8 @@ pub struct Args {
     /// Ranks per node; the last node may have fewer [default: FERRORAIL_NODE_SIZE, else all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     node_size: Option<u32>,
-    /// Ranks of a domain, on one node: of those that share a last-level cache or a NUMA node [default:
-    /// FERRORAIL_DOMAINS, if that is a number; else there are no domains]
+    /// Ranks of a domain of a node: of those that share a last-level cache or a NUMA node [default: FERRORAIL_DOMAINS, if
+    /// that is a number; else there are no domains]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     domain_size: Option<u32>,
     /// 1 if each rank has a core of its own, 2 if not

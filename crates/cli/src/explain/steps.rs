@@ -30,7 +30,7 @@ pub fn facts(case: &Case, bytes: u64, rank: u32) -> Result<Value> {
         "protocol": protocol_name(choice.protocol),
         "rank": rank,
         "ranks": ranks,
-        "ports": case.shape_of(choice.variant).ports,
+        "ports": case.selector().ports(choice.variant),
         "rounds": rounds,
     }))
 }

@@ -186,15 +186,16 @@ pub fn thresholds(facts: &Value) -> String {
 fn team(facts: &Value) -> String {
     let shape = &facts["shape"];
     let mut text = format!(", {} ranks", shape["ranks"]);
+    let domains = match &facts["domains"] {
+        domains if *domains == 1 => String::new(),
+        domains => format!(" in {domains} domains"),
+    };
     if shape["nodes"] == 1 {
-        text += " on one node";
-        if let Some(domains) = facts["domains"].as_u64().filter(|&domains| domains > 1) {
-            let _ = write!(text, " of {domains} domains");
-        }
+        let _ = write!(text, " on one node{domains}");
     } else {
         let _ = write!(
             text,
-            " on {} nodes of {}, rails {}, k {}",
+            " on {} nodes of {}{domains}, rails {}, k {}",
             shape["nodes"], shape["node_size"], shape["rails"], shape["ports"]
         );
     }

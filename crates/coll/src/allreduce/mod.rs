@@ -57,6 +57,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         smp_recursive_multiplying::work,
     )
     .nodes_first()
+    .by_domains()
     .cut(Cut::Whole)
     .about("leaders reduce their nodes and exchange; on one node everyone reduces for itself"),
     row(

@@ -11,9 +11,11 @@ use super::recursive_multiplying::Exchange;
 use crate::algorithm::Request;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
+use crate::node_tree::NodeTree;
 use crate::pattern::exchange::Pattern;
 use crate::reduction::{Slice, fold};
 use crate::schedule::{Buffer, Protocol, Schedule, Span};
+use ferrorail_base::NodeRank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -32,14 +34,20 @@ pub fn build(request: &Request<'_>) -> Schedule {
     let (group, vector) = (Group::nodes(topology), Slice::whole(Buffer::Node));
     let exchange = Exchange::new(&group, request.ports, vector, topology.node_size_max());
     let result = Span::node(exchange.end(), 1);
+    let tree = NodeTree::of(request);
+    tree.gather(&mut builder, |builder, ranks| {
+        vector.reduce_of(builder, ranks);
+    });
+    builder.end_round();
     if group.speaks(request.rank) {
-        vector.reduce_node(&mut builder);
         let reduced = exchange.run(&mut builder, group.member_of(request.rank));
         builder.copy(reduced, result);
     } else {
-        builder.end_rounds(1 + exchange.pattern.rounds());
+        builder.end_rounds(exchange.pattern.rounds());
     }
-    builder.node_broadcast();
+    // Contributions have been combined.
+    let place = |index| vector.vector(index);
+    let result = tree.pass_on(&mut builder, NodeRank(0), result, place);
     builder.copy(result, Span::recv(0, 1));
     builder.finish(exchange.end() + 1)
 }

@@ -19,9 +19,11 @@ use crate::algorithm::Request;
 use crate::builder::{ScheduleBuilder, Wire};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
+use crate::node_tree::NodeTree;
 use crate::pattern::dissemination::{peers, rounds};
 use crate::pattern::{after, before};
-use crate::schedule::{Protocol, Schedule};
+use crate::schedule::{Protocol, Schedule, Span};
+use ferrorail_base::NodeRank;
 
 /// One rank's schedule of `dissemination`.
 pub fn build(request: &Request<'_>) -> Schedule {
@@ -38,15 +40,17 @@ pub fn build_smp(request: &Request<'_>) -> Schedule {
         builder.node_barrier();
         return builder.finish(0);
     }
+    let tree = NodeTree::of(request);
     builder.node_arrive();
+    tree.gather(&mut builder, |_, _| {});
+    builder.end_round();
     if group.speaks(request.rank) {
-        builder.node_await_gather();
-        builder.end_round();
         exchange(&mut builder, request, &group);
     } else {
-        builder.end_rounds(1 + rounds(group.size(), request.ports));
+        builder.end_rounds(rounds(group.size(), request.ports));
     }
-    builder.node_broadcast();
+    let nothing = Span::node(0, 0);
+    tree.pass_on(&mut builder, NodeRank(0), nothing, |_| nothing);
     builder.finish(0)
 }
 

@@ -38,5 +38,6 @@ pub const ALGORITHMS: &[Algorithm] = &[
         dissemination::work_smp,
     )
     .smp_aware()
+    .by_domains()
     .about("node barrier, dissemination between leaders, node release"),
 ];

@@ -61,6 +61,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         |shape, _| smp_knomial::work(shape, Leaders::one(shape.ports), Cut::Whole),
     )
     .smp_aware()
+    .by_domains()
     .cut(Cut::Whole)
     .about("tree between leaders, concurrent copies out of node memory"),
     row(

@@ -29,9 +29,11 @@ use crate::algorithm::{Cut, Request};
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::leaders::Leaders;
+use crate::node_tree::NodeTree;
 use crate::pattern::levels;
 use crate::schedule::{Schedule, Span};
 use crate::tree::Branch;
+use ferrorail_base::NodeRank;
 
 /// One rank's schedule.
 pub fn build(request: &Request<'_>, leaders: Leaders, cut: Cut) -> Schedule {
@@ -48,30 +50,39 @@ pub fn build(request: &Request<'_>, leaders: Leaders, cut: Cut) -> Schedule {
     if request.rank == request.root {
         builder.copy(message, shared);
     }
+    let tree = NodeTree::of(request);
+    let place = |index| Span::node(index * parts, parts);
+    let mut found = shared;
     if node == root_node {
-        builder.node_release(topology.node_rank_of(request.root));
+        let by = topology.node_rank_of(request.root);
+        found = tree.pass_on(&mut builder, by, shared, place);
     }
     builder.end_round();
     if let Some(leader) = leaders.index(topology.node_rank_of(request.rank)) {
         let share = leaders.share(leader, parts);
         let slice = Span::node(share.start, share.len() as u32);
         group.take_ports(&mut builder);
-        branch.broadcast(&mut builder, 0, slice, |builder| {
-            builder.node_say(leaders.count)
+        branch.broadcast(&mut builder, 0, slice, |builder| match leaders.count {
+            1 => {
+                tree.pass_on(builder, NodeRank(0), shared, place);
+            }
+            count => builder.node_say(count),
         });
     } else {
         builder.end_rounds(branch.tree.levels());
-        if node != root_node {
-            builder.node_say(leaders.count);
+        match leaders.count {
+            _ if node == root_node => {}
+            1 => found = tree.pass_on(&mut builder, NodeRank(0), shared, place),
+            count => builder.node_say(count),
         }
     }
-    if node != root_node {
+    if node != root_node && leaders.count > 1 {
         leaders.await_release(&mut builder);
     }
     if request.rank != request.root {
-        builder.copy(shared, message);
+        builder.copy(found, message);
     }
-    builder.finish(parts)
+    builder.finish((1 + NodeTree::places(request)) * parts)
 }
 
 /// Closed form, in parts.

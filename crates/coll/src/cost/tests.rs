@@ -204,6 +204,7 @@ fn large_teams_build_quickly() {
         for &protocol in algorithm.protocols {
             let request = crate::Request {
                 topology: &topology,
+                domains: None,
                 rank: ferrorail_base::Rank(1008),
                 ports: 2,
                 leaders: 2,

@@ -57,6 +57,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         smp_knomial::work,
     )
     .nodes_first()
+    .by_domains()
     .cut(Cut::Whole)
     .about("leaders reduce their nodes, tree between leaders"),
     row(

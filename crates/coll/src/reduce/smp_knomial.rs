@@ -22,6 +22,7 @@ use crate::builder::ScheduleBuilder;
 use crate::cost::{Shape, Work};
 use crate::group::Group;
 use crate::leaders::Leaders;
+use crate::node_tree::NodeTree;
 use crate::pattern::levels;
 use crate::reduction::{Slice, fold};
 use crate::schedule::{Protocol, Schedule, Span};
@@ -84,14 +85,23 @@ pub(crate) fn reduce_nodes(
     let own = request.topology.node_size_max();
     builder.copy(Span::send(0, parts), Span::node(local.0 * parts, parts));
     builder.node_arrive();
-    if let Some(leader) = leaders.index(local) {
-        let slice = Slice::led_by(leaders, leader, parts);
-        slice.reduce_node(builder);
+    let leader = leaders.index(local);
+    let slice = Slice::led_by(leaders, leader.unwrap_or(0), parts);
+    match leader {
+        _ if leaders.count == 1 => {
+            let tree = NodeTree::of(request);
+            tree.gather(builder, |builder, ranks| slice.reduce_of(builder, ranks));
+            builder.end_round();
+        }
+        Some(_) => slice.reduce_node(builder),
+        None => builder.end_round(),
+    }
+    if let Some(leader) = leader {
         leaders.take_ports(builder, leader);
         let (vector, arrival) = (slice.vector(0), |place| slice.vector(own + place));
         up(builder, branch, (vector, vector), slice.like(), arrival);
     } else {
-        builder.end_rounds(1 + branch.tree.levels());
+        builder.end_rounds(branch.tree.levels());
     }
     own + arrivals(branch.group.size(), leaders.ports)
 }

@@ -43,6 +43,7 @@ fn every_rank_connects_to_every_other_where_it_is_said() {
         for algorithm in algorithms(collective) {
             let request = |rank, root, protocol| Request {
                 topology: &topology,
+                domains: None,
                 rank: Rank(rank),
                 ports: 2,
                 leaders: 2,
@@ -108,6 +109,7 @@ fn few_peers_take_few_slots() {
                 for &protocol in algorithm.protocols {
                     let schedule = (algorithm.build)(&Request {
                         topology: &topology,
+                        domains: None,
                         rank,
                         ports,
                         leaders: ports,

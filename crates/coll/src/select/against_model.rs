@@ -43,6 +43,7 @@ fn candidates(collective: Collective, topology: &Topology, ports: u8) -> Vec<Can
     let with_scratch = all.map(|(algorithm, protocol)| {
         let schedule = (algorithm.build)(&Request {
             topology,
+            domains: None,
             rank: Rank(0),
             ports,
             leaders: ports,

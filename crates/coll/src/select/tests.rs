@@ -246,7 +246,7 @@ fn operations_that_do_not_commute_get_an_algorithm_in_rank_order() {
     let consecutive = Topology::from_sizes(&[4; 4]);
     let interleaved = Topology::from_host_keys(&[1, 2, 1, 2], None);
     let choice = |topology| {
-        let admits = |variant: Variant| !variant.algorithm.commutative_only(topology);
+        let admits = |variant: Variant| !variant.algorithm.commutative_only(topology, None);
         Table::shipped().choose_among(&query, admits)
     };
     assert_eq!(choice(&consecutive), Table::shipped().choose(&query));
@@ -255,13 +255,13 @@ fn operations_that_do_not_commute_get_an_algorithm_in_rank_order() {
             .choose(&query)
             .variant
             .algorithm
-            .commutative_only(&interleaved)
+            .commutative_only(&interleaved, None)
     );
     assert!(
         !choice(&interleaved)
             .variant
             .algorithm
-            .commutative_only(&interleaved)
+            .commutative_only(&interleaved, None)
     );
     let rule = r#"{"collective": "reduce", "algorithm": "smp_knomial", "protocol": "eager"}"#;
     assert!(error(rule).contains("rank order on every team"));

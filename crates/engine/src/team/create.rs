@@ -110,7 +110,7 @@ impl Team {
         tracing::debug!(
             ranks = map.topology.size(),
             nodes = map.topology.node_count(),
-            domains = map.domains.as_ref().map_or(1, Topology::node_count),
+            domains = (map.domains.as_ref()).map_or(1, |domains| map.topology.parts_max(domains)),
             rails = map.rails.as_ref().map_or(0, |rails| rails.local.len()),
             zero_copy = map.zero_copy,
             "team made"

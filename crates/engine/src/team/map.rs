@@ -37,7 +37,7 @@ pub(crate) struct Map {
     pub node: NodeId,
     pub node_rank: NodeRank,
     pub topology: Topology,
-    /// The domains of the only node, if it has some.
+    /// The domains of its nodes, if one has several.
     pub domains: Option<Topology>,
     /// Processes by rank.
     pub processes: Vec<ProcessId>,

@@ -13,7 +13,7 @@ use crate::segment::{Making, register};
 use crate::sequence::rotating_bytes;
 use crate::shared_settings::SharedSettings;
 use ferrorail_base::config::ShmKind;
-use ferrorail_base::{NodeId, Topology};
+use ferrorail_base::{NodeId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
 use ferrorail_coll::schedule::{barrier_slots, rtr_base, slots};
 use ferrorail_fabric::Attributes;
@@ -36,13 +36,12 @@ pub(super) fn open(
     spares: usize,
 ) -> Result<Vec<NodeSegment>, EngineError> {
     let probe = Probe::new(map);
-    let (size, choice) = (map.topology.size(), map.settings.domains);
-    let on_one_node = map.topology.node_count() == 1;
+    let (size, choice) = (map.topology.node_size_max(), map.settings.domains);
     let mine = Said {
         probe: probe.description(),
         knows_all: knows_all(map),
         has_cores: map.has_cores,
-        place: match on_one_node && needs_places(choice, size, map.has_cores) {
+        place: match needs_places(choice, size, map.has_cores) {
             true => map.context.place(),
             // Which makes none of the team, should another rank think otherwise.
             false => Place::default(),
@@ -53,9 +52,7 @@ pub(super) fn open(
     map.node_memory = Some(memory);
     map.has_cores = said.iter().all(|said| said.has_cores);
     let places: Vec<Place> = said.iter().map(|said| said.place).collect();
-    if on_one_node {
-        map.domains = divide(choice, &places);
-    }
+    map.domains = divide(choice, &map.topology, &places);
     place_scratch(map, &spares, &places);
     register_front(oob, map)?;
     // Peers open descriptors where rails are emulated.
@@ -78,8 +75,10 @@ pub(super) fn open(
 /// the rank is that first writes to it. Segments of other kinds than memfd have all their pages by now, where they were
 /// made.
 fn place_scratch(map: &Map, spares: &[NodeSegment], places: &[Place]) {
-    let own = places[map.rank.index()].numa_node;
-    let is_apart = places.iter().any(|place| place.numa_node != own);
+    let numa_node = |rank: Rank| places[rank.index()].numa_node;
+    let own = numa_node(map.rank);
+    let mut near = map.topology.ranks_of(map.node).iter();
+    let is_apart = near.any(|&rank| numa_node(rank) != own);
     let Some(numa_node) = own.filter(|_| is_apart) else {
         return;
     };

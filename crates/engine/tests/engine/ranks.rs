@@ -75,10 +75,18 @@ pub fn on_worlds(size: u32, count: usize, body: impl Fn(Vec<InProcess>) + Sync) 
     });
 }
 
-/// Ranks on one node, and ranks per domain, that tests of algorithms over domains go through.
-const DOMAINS: [(u32, u32); 4] = [(3, 2), (5, 2), (7, 3), (8, 4)];
+/// Ranks, ranks per node and ranks per domain that tests of algorithms over domains go through.
+const DOMAINS: [(u32, u32, u32); 7] = [
+    (3, 3, 2),
+    (5, 5, 2),
+    (7, 7, 3),
+    (8, 8, 4),
+    (5, 3, 2),
+    (7, 4, 2),
+    (11, 5, 2),
+];
 
-/// Teams of all [`SHAPES`], over two rails, with every algorithm of `collective`; and of one node, over its domains.
+/// Teams of all [`SHAPES`], over two rails, with every algorithm of `collective`; and over domains of nodes.
 pub fn settings_of(collective: Collective) -> Vec<(u32, Settings)> {
     let mut all = Vec::new();
     for algorithm in algorithms(collective) {
@@ -87,10 +95,12 @@ pub fn settings_of(collective: Collective) -> Vec<(u32, Settings)> {
         all.extend(shapes.map(|(size, node_size)| (size, of(node_size, algorithm.name))));
         if algorithm.smp_aware && !algorithm.multicast {
             let name = format!("{}:domains", algorithm.name);
-            let shapes = DOMAINS.into_iter().map(|(size, domain)| {
+            let goes = |&(size, node_size, _): &_| size == node_size || algorithm.by_domains;
+            let shapes = DOMAINS.into_iter().filter(goes);
+            let shapes = shapes.map(|(size, node_size, domain)| {
                 let settings = Settings {
                     domains: DomainChoice::Ranks(domain),
-                    ..of(size, &name)
+                    ..of(node_size, &name)
                 };
                 (size, settings)
             });

@@ -1,4 +1,4 @@
-//! What crosses between the domains of one node, which schedules over domains are there to reduce.
+//! What crosses between the domains of a node, which schedules over domains are there to reduce.
 
 use crate::Collective;
 use crate::algorithm::Request;
@@ -63,6 +63,7 @@ fn both(collective: Collective, name: &str, domains: &Topology) -> [Crossings; 2
         let build = |rank| {
             (algorithm.build)(&Request {
                 topology,
+                domains: None,
                 rank: Rank(rank),
                 ports: 1,
                 leaders: 1,
@@ -98,4 +99,53 @@ fn little_crosses_between_24_caches_of_192_ranks() {
     let [flat, over] = of(Collective::Barrier, "smp_dissemination");
     assert_eq!(flat, crossings(0, 192 * 184));
     assert_eq!(over, crossings(0, 5 * 24));
+}
+
+/// Vectors that the busiest rank combines and flags of its node that it waits for, and how many ranks wait for the flag
+/// that most wait for.
+fn busiest(collective: Collective, name: &str, domains: Option<&Topology>) -> [u64; 3] {
+    let nodes = Topology::from_sizes(&[192; 2]);
+    let algorithm = variant(collective, name).unwrap().algorithm;
+    let schedules = algorithm.build_over((&nodes, domains), 1, Protocol::Eager, Rank(0));
+    let (mut combines, mut waits, mut awaited) = (0, 0, [0; 192]);
+    for schedule in &schedules[..192] {
+        let (mut combined, mut waited) = (0, 0);
+        for step in &schedule.steps {
+            match step {
+                Step::Reduce { .. } => combined += 1,
+                Step::NodeAwaitAll { .. } => waited += 191,
+                Step::NodeAwait { of, .. } => {
+                    waited += 1;
+                    awaited[of.index()] += 1;
+                }
+                _ => {}
+            }
+        }
+        combines = combines.max(combined);
+        waits = waits.max(waited);
+    }
+    [combines, waits, awaited.into_iter().max().unwrap()]
+}
+
+#[test]
+fn leaders_of_nodes_hear_of_their_24_caches_instead_of_192_ranks() {
+    let caches = Topology::from_sizes(&[8; 48]);
+    let both = |collective, name| [None, Some(&caches)].map(|d| busiest(collective, name, d));
+    // One more vector is that of the other node. A leader's flag is awaited by 23 others and by its own 7.
+    assert_eq!(
+        both(Collective::Allreduce, "smp_recursive_multiplying"),
+        [[191 + 1, 191, 191], [7 + 23 + 1, 7 + 23, 23 + 7]]
+    );
+    assert_eq!(
+        both(Collective::Barrier, "smp_dissemination"),
+        [[0, 191, 191], [0, 7 + 23, 23 + 7]]
+    );
+    assert_eq!(
+        both(Collective::Reduce, "smp_knomial"),
+        [[191 + 1, 191, 0], [7 + 23 + 1, 7 + 23, 1]]
+    );
+    assert_eq!(
+        both(Collective::Bcast, "smp_knomial"),
+        [[0, 1, 191], [0, 1, 23 + 7]]
+    );
 }

@@ -20,13 +20,23 @@ fn roots(algorithm: &Algorithm, size: u32) -> Vec<u32> {
 /// Verification depends on k only in that ports are below it. So schedules that are those of the k
 /// before, as where there are fewer peers than ports, are proven.
 fn check(algorithm: &Algorithm, topology: &Topology, ports: RangeInclusive<u8>) {
+    check_over(algorithm, (topology, None), ports);
+}
+
+/// As [`check`], over the domains of nodes.
+fn check_over(
+    algorithm: &Algorithm,
+    (topology, domains): (&Topology, Option<&Topology>),
+    ports: RangeInclusive<u8>,
+) {
     for &protocol in algorithm.protocols {
         for root in roots(algorithm, topology.size()).into_iter().map(Rank) {
             let mut proven = None;
             for ports in ports.clone() {
-                let schedules = algorithm.build_rooted(topology, ports, protocol, root);
+                let over = (topology, domains);
+                let schedules = algorithm.build_over(over, ports, protocol, root);
                 if proven.as_ref() != Some(&schedules) {
-                    check_schedules(algorithm, topology, ports, protocol, root, &schedules);
+                    check_schedules(algorithm, over, ports, protocol, root, &schedules);
                 }
                 proven = Some(schedules);
             }
@@ -36,7 +46,7 @@ fn check(algorithm: &Algorithm, topology: &Topology, ports: RangeInclusive<u8>) 
 
 fn check_schedules(
     algorithm: &Algorithm,
-    topology: &Topology,
+    (topology, domains): (&Topology, Option<&Topology>),
     ports: u8,
     protocol: Protocol,
     root: Rank,
@@ -59,13 +69,13 @@ fn check_schedules(
             slots,
             semantics,
             parts: algorithm.cut.parts(topology.size()),
-            rank_order: !algorithm.commutative_only(topology),
+            rank_order: !algorithm.commutative_only(topology, domains),
             in_place,
         };
         if let Err(error) = verify(&task, schedules) {
             panic!(
                 "{algorithm:?} {protocol:?} k={ports} root={root} in_place={in_place} \
-                 {topology:?}: {error}"
+                 {topology:?} {domains:?}: {error}"
             );
         }
     }
@@ -174,6 +184,33 @@ fn every_algorithm_on_uneven_nodes() {
     }
 }
 
+/// On several nodes over their domains. That some have several is what makes schedules differ.
+fn check_domains(keys: &[u64], node_size: Option<u32>, domain_of: impl Fn(u32) -> u64) {
+    let topology = Topology::from_host_keys(keys, node_size);
+    if topology.node_count() == 1 {
+        return;
+    }
+    let key = |rank: u32| u64::from(topology.node_of(Rank(rank)).0) << 32 | domain_of(rank);
+    let keys: Vec<u64> = (0..topology.size()).map(key).collect();
+    let domains = Topology::from_host_keys(&keys, None);
+    for algorithm in all().filter(|algorithm| algorithm.by_domains) {
+        check_over(algorithm, (&topology, Some(&domains)), 1..=4);
+    }
+}
+
+#[test]
+fn every_size_over_domains_of_several_nodes() {
+    for size in 2..=64u32 {
+        for (node_size, domain_size) in [(4, 2), (6, 2), (9, 4), (16, 4), (24, 7), (33, 3)] {
+            let keys = vec![0; size as usize];
+            let domain = |rank| u64::from(rank % node_size / domain_size);
+            check_domains(&keys, Some(node_size), domain);
+            let in_turn = |rank| u64::from(rank % domain_size);
+            check_domains(&keys, Some(node_size), in_turn);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -184,5 +221,14 @@ proptest! {
         ports in 1u8..=8,
     ) {
         check_all(&Topology::from_host_keys(&keys, node_size), ports..=ports);
+    }
+
+    #[test]
+    fn any_placement_of_ranks_in_domains(
+        places in proptest::collection::vec((0u64..4, 0u64..5), 1..40),
+        node_size in proptest::option::of(3u32..12),
+    ) {
+        let (keys, domains): (Vec<u64>, Vec<u64>) = places.into_iter().unzip();
+        check_domains(&keys, node_size, |rank| domains[rank as usize]);
     }
 }
