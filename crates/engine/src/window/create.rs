@@ -129,7 +129,7 @@ impl Design<'_> {
             "window made"
         );
         let (service_thread, service_plan) = service.unzip();
-        let onesided = Arc::new(OneSided::new(Parts {
+        let onesided = OneSided::new(Parts {
             rank,
             control: self.geometry.places[rank.index()].control,
             segment,
@@ -141,7 +141,7 @@ impl Design<'_> {
             threads: self.spec.threads,
             service_plan,
             process_context: Box::new(Processes::of(placement.map)),
-        }));
+        });
         if let Some(service_thread) = &service_thread {
             service_thread.add(onesided.clone());
         }

@@ -20,47 +20,59 @@
 //!
 //! # Order
 //!
-//! Programs avoid waiting for each other in a circle by locking targets in the same order, and may count on
-//! calls that wait. So a thread of the program has one lock under way at most, and asks early only if it has
-//! no other wish that is not fulfilled; before it waits for another lock of the window, or gets one at
-//! once, it waits for that one. What is held while something is waited for is then what would be held were
-//! the lock waited for in the call.
+//! Programs avoid waiting for each other in a circle by locking targets in the same order, whatever windows these are
+//! of, and may count on calls that wait. So a thread's wishes are fulfilled in the order of its calls: before it waits for
+//! a lock, or gets one at once, it waits for those that it asked for earlier. What is held while something is waited for is
+//! then what would be held were each lock waited for in its call. A thread has one lock under way at most, and asks
+//! early only if it has no other wish.
 
 use super::word::{Begun, Which};
 use super::{Window, WindowError};
 use crate::lock::{AnyLock, Entrance, LockAlgorithm, LockError, LockSite, Mode, RemoteWord};
 use ferrorail_base::Rank;
 use ferrorail_base::config::LockRequest;
-use ferrorail_base::sync::{AtomicUsize, Ordering};
 use ferrorail_fabric::{Endpoint, Ticket};
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::ptr;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 thread_local! {
-    /// Wishes of this thread that are not fulfilled, in windows that ask early.
-    static WISHES: Arc<AtomicUsize> = Arc::default();
-    /// The window and target of this thread's lock that was last under way.
-    static ASKED: Cell<Option<(usize, Rank)>> = const { Cell::new(None) };
+    /// Wishes of this thread, in the order of its calls. Those that any thread has fulfilled since are left out when one is
+    /// looked for.
+    static WISHES: RefCell<Vec<Wish>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A wish of a thread for a lock, until it is fulfilled by whatever thread.
-pub(super) struct Wish(Arc<AtomicUsize>);
+/// A lock that a thread asked for.
+#[derive(Clone)]
+struct Wish {
+    window: Weak<dyn Locks>,
+    target: Rank,
+}
 
-impl Wish {
-    /// One more of this thread, and whether it is the only one.
-    fn new() -> (Self, bool) {
-        let wishes = WISHES.with(Arc::clone);
-        let before = wishes.fetch_add(1, Ordering::Relaxed);
-        (Self(wishes), before == 0)
+/// A window, as wishes see it.
+trait Locks {
+    fn is_wanted(&self, target: Rank) -> bool;
+    fn acquire(&self, target: Rank) -> Result<(), WindowError>;
+}
+
+impl<F: Endpoint> Locks for Window<F> {
+    fn is_wanted(&self, target: Rank) -> bool {
+        self.held(target).is_wanted()
+    }
+
+    fn acquire(&self, target: Rank) -> Result<(), WindowError> {
+        Window::acquire(self, target)
     }
 }
 
-impl Drop for Wish {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+impl Wish {
+    /// The window, unless the wish is fulfilled.
+    fn unfulfilled(&self) -> Option<Arc<dyn Locks>> {
+        let window = self.window.upgrade()?;
+        window.is_wanted(self.target).then_some(window)
     }
 }
 
@@ -74,41 +86,38 @@ pub(super) enum How {
 }
 
 impl<F: Endpoint> Window<F> {
-    fn asks_early(&self) -> bool {
-        self.settings.lock_request == LockRequest::Early
+    /// Has this thread wish for the lock of `target`, and asks for it if that may leave at once.
+    pub(super) fn wish(&self, target: Rank, mode: Mode) -> Result<(), WindowError> {
+        let window: Weak<dyn Locks> = self.me.clone();
+        let wish = Wish { window, target };
+        // A thread that ends has no wishes: it waits.
+        let is_only = WISHES.try_with(|wishes| {
+            let mut wishes = wishes.borrow_mut();
+            wishes.retain(|wish| wish.unfulfilled().is_some());
+            wishes.push(wish);
+            wishes.len() == 1
+        });
+        match is_only {
+            Err(_) => self.acquire(target),
+            Ok(true) if self.settings.lock_request == LockRequest::Early => {
+                self.ask_early(target, mode)
+            }
+            Ok(_) => Ok(()),
+        }
     }
 
-    /// Asks for the lock of `target`, which is wanted, if that may leave at once.
-    pub(super) fn ask_early(&self, target: Rank, mode: Mode) -> Result<(), WindowError> {
-        if !self.asks_early() {
-            return Ok(());
-        }
+    fn ask_early(&self, target: Rank, mode: Mode) -> Result<(), WindowError> {
         // Another thread that has it acquires it.
         let Some(mut passive) = self.passive[target.index()].take() else {
             return Ok(());
         };
-        let (wish, exclusively) = Wish::new();
-        if !exclusively {
-            passive.wish = Some(wish);
-            return Ok(());
-        }
         if self.try_enter(target, mode) {
             return Ok(());
         }
-        passive.wish = Some(wish);
-        let Some(how) = self.how(target, mode) else {
-            return Ok(());
-        };
-        passive.early = self.post_early(target, how, &mut passive.lock)?;
-        if passive.early.is_some() {
-            ASKED.set(Some((self.address(), target)));
+        if let Some(how) = self.how(target, mode) {
+            passive.early = self.post_early(target, how, &mut passive.lock)?;
         }
         Ok(())
-    }
-
-    /// What tells this window from others of the process.
-    fn address(&self) -> usize {
-        std::ptr::from_ref(self).addr()
     }
 
     fn how(&self, target: Rank, mode: Mode) -> Option<How> {
@@ -168,16 +177,22 @@ impl<F: Endpoint> Window<F> {
         Ok(self.drive(target, "waiting for a lock", swap)? == 0)
     }
 
-    /// Waits for the lock of another target than `target` that this thread asked for, if it did.
+    /// Waits for the locks that this thread asked for before that of `target`, in any window.
     pub(super) fn await_earlier(&self, target: Rank) -> Result<(), WindowError> {
-        if self.asks_early()
-            && let Some((window, earlier)) = ASKED.get()
-            && window == self.address()
-        {
-            ASKED.set(None);
-            if earlier != target && self.held(earlier).is_wanted() {
-                return self.acquire(earlier);
-            }
+        let first = || {
+            let wish = WISHES.try_with(|wishes| wishes.borrow().first().cloned());
+            let is_this =
+                |wish: &Wish| wish.target == target && ptr::addr_eq(wish.window.as_ptr(), self);
+            wish.ok().flatten().filter(|wish| !is_this(wish))
+        };
+        while let Some(wish) = first() {
+            // It has to be the first as long as it waits.
+            let outcome = match wish.unfulfilled() {
+                Some(window) => window.acquire(wish.target),
+                None => Ok(()),
+            };
+            WISHES.with(|wishes| wishes.borrow_mut().remove(0));
+            outcome?;
         }
         Ok(())
     }

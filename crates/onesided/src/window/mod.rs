@@ -87,6 +87,7 @@ use held::HeldCell;
 use kept::Kept;
 use passive::Passive;
 use serve::Service;
+use std::sync::{Arc, Weak};
 use waiting::Waiting;
 
 /// What a window is made of.
@@ -156,6 +157,8 @@ fn count(counter: &AtomicU64) {
 
 /// One rank's side of a window.
 pub struct Window<F: Endpoint> {
+    /// For wishes of threads ([`early`]).
+    me: Weak<Self>,
     /// Before the segment whose registration it holds.
     rails: Option<WindowRails<F>>,
     segment: Segment,
@@ -185,7 +188,7 @@ pub struct Window<F: Endpoint> {
 impl<F: Endpoint> Window<F> {
     /// Puts a window together. All ranks must have got this far before anybody uses it.
     #[must_use]
-    pub fn new(parts: Parts<F>) -> Self {
+    pub fn new(parts: Parts<F>) -> Arc<Self> {
         let ranks = parts.targets.len();
         let by_service_thread = (parts.service_plan.as_ref())
             .is_some_and(|service_plan| service_plan.accumulate_from.is_some());
@@ -196,7 +199,8 @@ impl<F: Endpoint> Window<F> {
         if let Some(rails) = &parts.rails {
             *rails.kept() = Kept::new(&parts.settings);
         }
-        Self {
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
             held: (0..ranks).map(|_| HeldCell::new()).collect(),
             passive: (0..ranks).map(|_| passive()).collect(),
             dynamic: parts.layout.dynamic.then(|| Dynamic::new(ranks)),
@@ -221,7 +225,7 @@ impl<F: Endpoint> Window<F> {
             mode: AtomicU8::new(active::mode::NONE),
             staging: Claim::default(),
             counters: Counters::default(),
-        }
+        })
     }
 
     /// This process.

@@ -5,7 +5,7 @@
 //! load and store there.
 
 use super::active::mode;
-use super::early::{How, Wish};
+use super::early::How;
 use super::held::{Held, HeldCell};
 use super::layout;
 use super::target::Memory;
@@ -28,8 +28,6 @@ pub(super) struct Passive {
     pub accumulate: AnyLock,
     /// What was posted of an acquisition that is not awaited yet.
     pub early: Option<(How, Ticket)>,
-    /// That of a thread which asks early.
-    pub wish: Option<Wish>,
 }
 
 impl Passive {
@@ -43,7 +41,6 @@ impl Passive {
             holders: AnyLock::new(LockAlgorithm::TestAndSet, backoff),
             accumulate: AnyLock::new(accumulate, backoff),
             early: None,
-            wish: None,
         }
     }
 }
@@ -65,7 +62,7 @@ impl<F: Endpoint> Window<F> {
         }
         self.want(target, mode, nocheck)?;
         if self.held(target).is_wanted() {
-            self.ask_early(target, mode)?;
+            self.wish(target, mode)?;
         }
         count(&self.counters.locks);
         Ok(())
@@ -136,7 +133,6 @@ impl<F: Endpoint> Window<F> {
         let mode = held.mode();
         let early = passive.early.take();
         if early.is_none() && self.try_enter(target, mode) {
-            passive.wish = None;
             return Ok(());
         }
         match early {
@@ -149,7 +145,6 @@ impl<F: Endpoint> Window<F> {
             _ => self.acquire_by_steps(target, self.entrance(mode), None, &mut passive)?,
         }
         self.held[target.index()].set(Held::acquired(mode));
-        passive.wish = None;
         if self.targets[target.index()].link.is_some() {
             count(&self.counters.acquired);
         }

@@ -155,7 +155,7 @@ impl ProcessContext for Process {
 pub(in crate::window) fn on_one_node(
     layout: WindowLayout,
     settings: WindowSettings,
-) -> Vec<Window<Narrow>> {
+) -> Vec<Arc<Window<Narrow>>> {
     let first = Segment::create(ShmKind::Auto, layout.memory()).expect("memory");
     let target = |rank| Target {
         bytes: 0,
@@ -184,7 +184,7 @@ pub(in crate::window) fn on_one_node(
 }
 
 /// A window of two ranks on two nodes.
-fn window(fabric: &Arc<Narrow>, operand_buffer: usize) -> Window<Narrow> {
+fn window(fabric: &Arc<Narrow>, operand_buffer: usize) -> Arc<Window<Narrow>> {
     let layout = WindowLayout {
         ranks: 2,
         local_ranks: 1,

@@ -7,6 +7,7 @@ use ferrorail_base::Rank;
 use ferrorail_base::config::WindowSettings;
 use ferrorail_base::sync::{AtomicBool, Ordering};
 use ferrorail_fabric::{RAILS_MAX, RemoteRegion};
+use std::sync::Arc;
 
 const LAYOUT: WindowLayout = WindowLayout {
     ranks: 2,
@@ -20,7 +21,7 @@ const LAYOUT: WindowLayout = WindowLayout {
 const PIECE: usize = 64;
 
 /// Both ranks of a dynamic window of one node, in this process.
-fn windows() -> [Window<Narrow>; 2] {
+fn windows() -> [Arc<Window<Narrow>>; 2] {
     let both = on_one_node(LAYOUT, WindowSettings::default()).try_into();
     both.unwrap_or_else(|_| unreachable!("two ranks"))
 }

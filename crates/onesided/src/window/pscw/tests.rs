@@ -5,11 +5,12 @@ use crate::window::layout::Status;
 use crate::window::{Window, WindowError, WindowLayout};
 use ferrorail_base::Rank;
 use ferrorail_base::config::{Pscw, WindowSettings};
+use std::sync::Arc;
 
 const RANKS: u32 = 70;
 
 /// All ranks of a window of one node, in this process.
-fn windows(pscw: Pscw) -> Vec<Window<Narrow>> {
+fn windows(pscw: Pscw) -> Vec<Arc<Window<Narrow>>> {
     let layout = WindowLayout {
         ranks: RANKS,
         local_ranks: RANKS,
