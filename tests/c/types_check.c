@@ -266,7 +266,7 @@ static void random_types(int wanted, int rank)
 /* Blocks of changing lengths and distances: more of them than anybody would list. */
 static void irregular(int rank)
 {
-    enum { N = 40000 };
+    enum { N = 1400000 };
     int *lengths = must(calloc(N, sizeof(int))), *places = must(calloc(N, sizeof(int)));
     for (int i = 0, at = 0; i < N; i++) {
         lengths[i] = 1 + below(3);
@@ -274,7 +274,7 @@ static void irregular(int rank)
         at += lengths[i] + 1 + below(5);
     }
     MPI_Datatype type;
-    MPI_Type_indexed(N, lengths, places, MPI_INT, &type);
+    MPI_Type_indexed(N, lengths, places, MPI_BYTE, &type);
     MPI_Type_commit(&type);
     snprintf(context, sizeof context, "irregular type");
     layout_t layout = describe("irregular", type);

@@ -153,8 +153,8 @@ impl Context {
 
     /// Ends the threads that look after rails and windows.
     pub(crate) fn stop_watchdogs(&self) {
-        let service_thread = self.service_thread.lock();
-        let service_thread = service_thread.upgrade();
+        // Nobody waits for a thread with a lock held.
+        let service_thread = self.service_thread.lock().upgrade();
         if let Some(service_thread) = service_thread {
             service_thread.end();
         }
@@ -164,8 +164,8 @@ impl Context {
         }
         let service = self.multicast_service.lock().take();
         drop(service);
-        let mut watchdogs = self.watchdogs.lock();
-        watchdogs.clear();
+        let watchdogs = std::mem::take(&mut *self.watchdogs.lock());
+        drop(watchdogs);
     }
 
     /// Says each line once in the life of the process.

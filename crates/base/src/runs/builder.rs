@@ -4,7 +4,7 @@ use super::{GROUPS_MAX, Group, NoRuns, Runs};
 use crate::memory;
 
 /// Most groups that are looked at while a description is put together, which bounds the time.
-const STEPS_MAX: usize = 1 << 18;
+const STEPS_MAX: usize = 8 * GROUPS_MAX;
 
 /// Groups for which there is room once there are any.
 const FIRST_GROUPS: usize = 4;

@@ -15,8 +15,8 @@ pub use pieces::{Piece, Pieces};
 use crate::memory::{self, NoMemory};
 use std::sync::Arc;
 
-/// Most groups of one description.
-pub const GROUPS_MAX: usize = 1 << 14;
+/// Most groups of one description: halos of unstructured meshes have a hundred thousand blocks and more.
+pub const GROUPS_MAX: usize = 1 << 19;
 
 /// Why a description is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -99,8 +99,9 @@ impl<F: Endpoint> ServiceThread<F> {
         if self.process != std::process::id() {
             return;
         }
-        let mut thread = self.thread.lock();
-        if let Some(thread) = thread.take() {
+        // Not waited for with the lock held.
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread {
             self.shared.wake_pipe.ring();
             // It does not panic; if it did, its work is over as well.
             let _ = thread.join();

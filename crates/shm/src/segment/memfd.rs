@@ -1,15 +1,17 @@
 //! Segments without a name: memfd.
 //!
 //! The object vanishes with the last process that holds it, whatever happens. Its pages are *not*
-//! allocated up front: the kernel's internal mount has no size limit that could turn a first touch
-//! into SIGBUS (commit accounting refuses an impossible size at `ftruncate`), and pages
-//! come from the NUMA node of who first touches them, or the one that `placement` has said.
+//! allocated up front, as those of private memory are not: they come from the NUMA node of who first touches
+//! them, or the one that `placement` has said, and the kernel counts none before. Only more than the machine has is
+//! refused.
 
 use super::{SegmentHandle, ShmError, may_have};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::sysinfo::sysinfo;
 use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
@@ -24,12 +26,23 @@ pub(super) fn create(bytes: usize) -> Result<File, ShmError> {
         place: "a memfd".to_owned(),
         source,
     };
-    may_have(bytes).map_err(failed)?;
+    may_have(bytes)
+        .and_then(|()| exists(bytes))
+        .map_err(failed)?;
     file.set_len(bytes as u64).map_err(failed)?;
     // Nobody can shorten it under a mapping, which would be SIGBUS for all.
     let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
     fcntl(&file, FcntlArg::F_ADD_SEALS(seals)).map_err(|errno| failed(errno.into()))?;
     Ok(file)
+}
+
+/// Refuses more memory than the machine has: who touches it would be killed.
+fn exists(bytes: usize) -> io::Result<()> {
+    let memory = sysinfo()?;
+    match bytes as u64 <= memory.ram_total().saturating_add(memory.swap_total()) {
+        true => Ok(()),
+        false => Err(Errno::ENOMEM.into()),
+    }
 }
 
 fn open() -> Result<OwnedFd, Errno> {

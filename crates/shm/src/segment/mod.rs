@@ -85,8 +85,8 @@ impl Segment {
     /// Whether *peers* can attach to a memfd is for them to agree on.
     ///
     /// # Errors
-    /// Each variant of [`ShmError`] names the act that failed; running out of shared memory is
-    /// found here and not as a SIGBUS later.
+    /// Each variant of [`ShmError`] names the act that failed; that `/dev/shm` is full is found here and not as a
+    /// SIGBUS later.
     pub fn create(kind: ShmKind, bytes: usize) -> Result<Segment, ShmError> {
         let bytes = round_to_pages(bytes)?;
         match kind {

@@ -123,6 +123,7 @@ fn offsets_are_checked() {
 fn impossible_sizes_are_errors() {
     let error = Segment::create(ShmKind::Memfd, usize::MAX).unwrap_err();
     assert!(matches!(error, ShmError::TooLarge { .. }), "{error}");
+    // More than the machine has.
     let error = Segment::create(ShmKind::Memfd, 1 << 60).unwrap_err();
     assert!(
         error.to_string().contains("1152921504606846976 bytes"),
