@@ -78,8 +78,12 @@ pub(super) fn run(
     // One channel: a pair has the same slot in all schedules, and uses it in one of them.
     let allocation = allocate(map, state, call, wanted)?;
     let [in_long_part, in_place] = later_ways(map, state, call, allocation);
-    let mut move_blocks = |route, window, allocation| {
-        Run::new(map, route, user(call, window, false), allocation).complete(state, call.collective)
+    // Other nodes may want something of this rank where it has no blocks.
+    let has_all = map.topology.node_count() > 1;
+    let mut move_blocks = |route, window, allocation| match has_all || has_blocks(call, window) {
+        true => Run::new(map, route, user(call, window, false), allocation)
+            .complete(state, call.collective),
+        false => Ok(()),
     };
     move_blocks(
         &plan.route,
