@@ -64,7 +64,7 @@ pub(crate) type ClosedForm = fn(&Shape, Protocol) -> Work;
 pub struct Request<'a> {
     /// Node map of the team.
     pub topology: &'a Topology,
-    /// The domains of its nodes, of which an algorithm that goes [`by_domains`](Algorithm::by_domains) combines each first.
+    /// The domains of its nodes, of which an algorithm that goes [`by_domains`](field@Algorithm::by_domains) combines each first.
     pub domains: Option<&'a Topology>,
     /// Whose schedule.
     pub rank: Rank,

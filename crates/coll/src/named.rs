@@ -31,7 +31,7 @@ pub struct Variant {
     /// Its k, where that is not the team's.
     pub ports: Option<u8>,
     /// Whether it goes by domains, ranks that share a cache or NUMA node: what it takes for nodes are those of a team's
-    /// only one; on several nodes it combines those of each first, if [`Algorithm::by_domains`].
+    /// only one; on several nodes it combines those of each first, if it goes [by them](field@Algorithm::by_domains).
     pub domains: bool,
 }
 

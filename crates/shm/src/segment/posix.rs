@@ -105,9 +105,13 @@ pub(super) fn create(directory: &Path, bytes: usize) -> Result<(File, Name), Shm
             created: Some((path.clone(), pid)),
             linked: AtomicBool::new(true),
         };
-        lock(&file).map_err(failed)?;
+        match lock(&file) {
+            // A process of another pid namespace takes it for one that is left, and removes it.
+            Err(Errno::EWOULDBLOCK) => continue,
+            other => other.map_err(|errno| failed(errno.into()))?,
+        }
         if file.metadata().map_err(failed)?.nlink() == 0 {
-            // Swept between its creation and its lock, from another pid namespace.
+            // It has been removed so.
             continue;
         }
         allocate(&file, bytes).map_err(|source| ShmError::Allocate {
@@ -132,7 +136,7 @@ fn allocate(file: &File, bytes: usize) -> io::Result<()> {
 }
 
 /// Takes the file's lock without waiting. It goes with the last descriptor of this open file.
-fn lock(file: &File) -> io::Result<()> {
+fn lock(file: &File) -> Result<(), Errno> {
     // SAFETY: an open descriptor.
     Errno::result(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) })?;
     Ok(())
@@ -145,26 +149,27 @@ pub(super) fn sweep(directory: &Path) {
     };
     for entry in entries.flatten() {
         let creator = entry.file_name().to_str().and_then(creator_of);
-        if creator.is_some_and(|pid| !process::is_running(pid)) && is_abandoned(&entry.path()) {
+        if creator.is_some_and(|pid| !process::is_running(pid))
+            && let Some(_locked) = abandoned(&entry.path())
+        {
+            // Nobody gets its lock before it has gone.
             let removed = std::fs::remove_file(entry.path());
             tracing::debug!(path = %entry.path().display(), ?removed, "swept a dead process's segment");
         }
     }
 }
 
-/// Whether a regular file of this user's has no creator that holds its lock.
-fn is_abandoned(path: &Path) -> bool {
+/// A regular file of this user's that has no creator who holds its lock; with that lock.
+fn abandoned(path: &Path) -> Option<File> {
     let open = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path);
-    let Ok(file) = open else {
-        return false;
-    };
+    let file = open.ok()?;
     let ours = file
         .metadata()
         .is_ok_and(|found| found.is_file() && found.uid() == nix::unistd::geteuid().as_raw());
-    ours && lock(&file).is_ok()
+    (ours && lock(&file).is_ok()).then_some(file)
 }
 
 /// A number that neither other processes nor forks of this one share.
