@@ -69,6 +69,10 @@ impl<F: Endpoint> Locks for Window<F> {
 }
 
 impl Wish {
+    fn is_for<F: Endpoint>(&self, window: &Window<F>, target: Rank) -> bool {
+        self.target == target && ptr::addr_eq(self.window.as_ptr(), window)
+    }
+
     /// The window, unless the wish is fulfilled.
     fn unfulfilled(&self) -> Option<Arc<dyn Locks>> {
         let window = self.window.upgrade()?;
@@ -93,7 +97,8 @@ impl<F: Endpoint> Window<F> {
         // A thread that ends has no wishes: it waits.
         let is_only = WISHES.try_with(|wishes| {
             let mut wishes = wishes.borrow_mut();
-            wishes.retain(|wish| wish.unfulfilled().is_some());
+            // A fulfilled wish for the same lock looks like this one.
+            wishes.retain(|wish| !wish.is_for(self, target) && wish.unfulfilled().is_some());
             wishes.push(wish);
             wishes.len() == 1
         });
@@ -181,9 +186,8 @@ impl<F: Endpoint> Window<F> {
     pub(super) fn await_earlier(&self, target: Rank) -> Result<(), WindowError> {
         let first = || {
             let wish = WISHES.try_with(|wishes| wishes.borrow().first().cloned());
-            let is_this =
-                |wish: &Wish| wish.target == target && ptr::addr_eq(wish.window.as_ptr(), self);
-            wish.ok().flatten().filter(|wish| !is_this(wish))
+            let wish = wish.ok().flatten();
+            wish.filter(|wish| !wish.is_for(self, target))
         };
         while let Some(wish) = first() {
             // It has to be the first as long as it waits.
