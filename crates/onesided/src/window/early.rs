@@ -92,23 +92,27 @@ pub(super) enum How {
 impl<F: Endpoint> Window<F> {
     /// Has this thread wish for the lock of `target`, and asks for it if that may leave at once.
     pub(super) fn wish(&self, target: Rank, mode: Mode) -> Result<(), WindowError> {
+        match self.add_wish(target) {
+            // A thread that ends has no wishes: it waits.
+            None => self.acquire(target),
+            Some(true) if self.settings.lock_request == LockRequest::Early => {
+                self.ask_early(target, mode)
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// One more wish of this thread, and whether it is the only one. `None` if it can have none.
+    fn add_wish(&self, target: Rank) -> Option<bool> {
         let window: Weak<dyn Locks> = self.me.clone();
-        let wish = Wish { window, target };
-        // A thread that ends has no wishes: it waits.
-        let is_only = WISHES.try_with(|wishes| {
+        let add = |wishes: &RefCell<Vec<Wish>>| {
             let mut wishes = wishes.borrow_mut();
             // A fulfilled wish for the same lock looks like this one.
             wishes.retain(|wish| !wish.is_for(self, target) && wish.unfulfilled().is_some());
-            wishes.push(wish);
+            wishes.push(Wish { window, target });
             wishes.len() == 1
-        });
-        match is_only {
-            Err(_) => self.acquire(target),
-            Ok(true) if self.settings.lock_request == LockRequest::Early => {
-                self.ask_early(target, mode)
-            }
-            Ok(_) => Ok(()),
-        }
+        };
+        WISHES.try_with(add).ok()
     }
 
     fn ask_early(&self, target: Rank, mode: Mode) -> Result<(), WindowError> {
@@ -212,3 +216,6 @@ fn poll_once<R>(
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

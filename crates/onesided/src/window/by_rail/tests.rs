@@ -184,7 +184,10 @@ pub(in crate::window) fn on_one_node(
 }
 
 /// A window of two ranks on two nodes.
-fn window(fabric: &Arc<Narrow>, operand_buffer: usize) -> Arc<Window<Narrow>> {
+pub(in crate::window) fn window(
+    fabric: &Arc<Narrow>,
+    operand_buffer: usize,
+) -> Arc<Window<Narrow>> {
     let layout = WindowLayout {
         ranks: 2,
         local_ranks: 1,
