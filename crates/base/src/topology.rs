@@ -38,6 +38,14 @@ impl Topology {
         Self::from_nodes(nodes)
     }
 
+    /// Its nodes divided: ranks of a node stay together that have the same `key`, as many as `size` if that is given.
+    #[must_use]
+    pub fn divided(&self, key: impl Fn(Rank) -> u32, size: Option<u32>) -> Self {
+        let of = |rank| u64::from(self.node_of(rank).0) << 32 | u64::from(key(rank));
+        let keys: Vec<u64> = (0..self.size()).map(Rank).map(of).collect();
+        Self::from_host_keys(&keys, size)
+    }
+
     /// Consecutive nodes of the given sizes: `[2, 1]` is ranks 0, 1 on node 0 and rank 2 on node 1.
     ///
     /// # Panics

@@ -3,8 +3,8 @@
 //! Algorithms that combine nodes first combine domains the same way, in a team on one node that has some:
 //! its domains are their nodes ([`ferrorail_coll::named`]). On several nodes some combine the domains of each first.
 
+use ferrorail_base::Topology;
 use ferrorail_base::config::DomainChoice;
-use ferrorail_base::{Rank, Topology};
 use serde::{Deserialize, Serialize};
 
 /// What a process is bound to: `None` for several.
@@ -35,23 +35,16 @@ pub(crate) fn needs_places(choice: DomainChoice, ranks: u32, has_cores: bool) ->
 /// The domains of the nodes of a team whose ranks are at `places`. None if it is not to have any, if no node has several, or
 /// if some rank is bound to none.
 pub(crate) fn divide(choice: DomainChoice, nodes: &Topology, places: &[Place]) -> Option<Topology> {
-    let ranks = (0..nodes.size()).map(Rank);
-    let node = |rank| u64::from(nodes.node_of(rank).0) << 32;
     let by = |of: fn(&Place) -> Option<u32>| {
-        let keys = ranks.clone().zip(places);
-        let keys = keys.map(|(rank, place)| Some(node(rank) | u64::from(of(place)?)));
-        let keys = keys.collect::<Option<Vec<u64>>>()?;
-        Some(Topology::from_host_keys(&keys, None))
+        let keys: Option<Vec<u32>> = places.iter().map(of).collect();
+        keys.map(|keys| nodes.divided(|rank| keys[rank.index()], None))
     };
     let of_size = |domains: &Topology| domains.node_count() as usize * RANKS_MIN <= places.len();
     let (by_cache, by_numa) = (|| by(|place| place.cache), || by(|place| place.numa_node));
     let several = |domains: &Topology| nodes.parts_max(domains) > 1;
     let domains = match choice {
         DomainChoice::Off => None,
-        DomainChoice::Ranks(size) => {
-            let keys: Vec<u64> = ranks.map(node).collect();
-            Some(Topology::from_host_keys(&keys, Some(size)))
-        }
+        DomainChoice::Ranks(size) => Some(nodes.divided(|_| 0, Some(size))),
         DomainChoice::Cache => by_cache(),
         DomainChoice::Numa => by_numa(),
         DomainChoice::Auto if nodes.node_size_max() < NODE_RANKS_MIN => None,
@@ -69,6 +62,7 @@ pub(crate) fn divide(choice: DomainChoice, nodes: &Topology, places: &[Place]) -
 mod tests {
     use super::*;
     use DomainChoice::{Auto, Cache, Numa, Off, Ranks};
+    use ferrorail_base::Rank;
 
     /// Ranks with so many in each cache and NUMA node.
     fn places(ranks: u32, of_cache: u32, of_numa_node: u32) -> Vec<Place> {
@@ -124,7 +118,7 @@ mod tests {
         let domains = divide(Auto, &Topology::from_sizes(&[16]), &places).unwrap();
         assert_eq!(
             domains.ranks_of(ferrorail_base::NodeId(1))[..2],
-            [ferrorail_base::Rank(1), ferrorail_base::Rank(3)]
+            [Rank(1), Rank(3)]
         );
     }
 

@@ -73,9 +73,7 @@ impl Case {
             DomainChoice::Ranks(ranks) => Some(ranks),
             _ => None,
         });
-        let node = |rank| u64::from(topology.node_of(Rank(rank)).0);
-        let nodes: Vec<u64> = (0..ranks).map(node).collect();
-        let domains = domain_size.map(|size| Topology::from_host_keys(&nodes, Some(size)));
+        let domains = domain_size.map(|size| topology.divided(|_| 0, Some(size)));
         // A team on one node opens no rails and counts as having one.
         let rails = match topology.node_count() {
             1 => 1,

@@ -21,9 +21,9 @@
 //!
 //! Every accumulating operation (accumulate, get-accumulate, fetch-and-op, compare-and-swap), of any
 //! type and length, is a read-modify-write under the accumulate lock of its target, so all of them
-//! exclude each other. An origin that holds the target's lock exclusively leaves that out, unless several of its threads may
-//! operate at once: the lock is their process's. Where the program asks for it, elements of eight bytes are changed one at a time by atomics instead, all of
-//! them in the window (`elements`). The words
+//! exclude each other. An origin that holds the target's lock exclusively leaves that out, unless several of
+//! its threads may operate at once: the lock is their process's. Where the program asks for it, elements of
+//! eight bytes are changed one at a time by atomics instead, all of them in the window (`elements`). The words
 //! of locks have one path each: the CPU's atomics where the window lies on one node, the rails'
 //! where it spans nodes; ranks of the target's node take part by CPU there only if the rails'
 //! atomics and the CPU's exclude each other ([`AtomicScope::Global`](ferrorail_fabric::AtomicScope)).
