@@ -10,7 +10,7 @@ use crate::scratch::Scratch;
 use crate::selection::Selector;
 use crate::shared_settings::{SharedSettings, Tuning};
 use crate::team::create::SIZE_MAX;
-use crate::team::memory::{layouts, registered};
+use crate::team::geometry::{layouts, registered};
 use crate::{ConnectionRow, EngineError};
 use ferrorail_base::config::{FabricChoice, Settings};
 use ferrorail_base::{NodeId, Rank, Topology};
@@ -18,7 +18,6 @@ use ferrorail_coll::named::{Variant, variant};
 use ferrorail_coll::select::Table;
 use ferrorail_coll::{Collective, Protocol, find_collective};
 use ferrorail_fabric::Connections;
-use ferrorail_shm::NodeLayout;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -190,17 +189,16 @@ pub fn total<'n>(
         team.selector.rails.into(),
         team.selector.all_pairs,
     );
+    let topology = team.selector.topology;
+    let nodes = (0..topology.node_count()).map(|node| layouts.of(topology, NodeId(node)));
     Ok(ConnectionRow {
         peers,
         peers_max: counts.max().unwrap_or(0),
         queue_pairs: connections.queue_pairs,
         bytes: connections.bytes,
-        segments: layouts.len() as u64,
-        segment_bytes: layouts.iter().map(NodeLayout::total_bytes).sum(),
-        segment_bytes_registered: layouts
-            .iter()
-            .map(|one| registered(one, &shared, whole))
-            .sum(),
+        segments: nodes.clone().count() as u64,
+        segment_bytes: nodes.clone().map(|node| node.total_bytes()).sum(),
+        segment_bytes_registered: nodes.map(|node| registered(node, &shared, whole)).sum(),
     })
 }
 
@@ -337,13 +335,12 @@ impl<'a> Imagined<'a> {
             self.selector.rails.into(),
             self.selector.all_pairs,
         );
-        let largest = layouts.iter().max_by_key(|layout| layout.local_ranks);
-        let largest = largest.expect("a team has a node");
+        let largest = layouts.largest().geometry();
         let channels = 0..largest.channel_count();
         let areas = u64::from(largest.areas) * largest.scratch_capacity() as u64;
         let beside = areas + largest.rotating_bytes;
         let scratch = channels.fold(beside, |sum, channel| sum + largest.channel_bytes(channel));
-        let segment = largest.total_bytes();
+        let segment = layouts.largest().total_bytes();
         Estimate {
             ranks: topology.size(),
             nodes: topology.node_count(),
@@ -356,8 +353,8 @@ impl<'a> Imagined<'a> {
             scratch_bytes_of_rank: scratch,
             flag_bytes_of_rank: (segment / u64::from(largest.local_ranks)).saturating_sub(scratch),
             segment_bytes_of_node: segment,
-            registered_bytes_of_node: registered(largest, self.shared, true),
-            front_bytes_of_node: registered(largest, self.shared, false),
+            registered_bytes_of_node: registered(layouts.largest(), self.shared, true),
+            front_bytes_of_node: registered(layouts.largest(), self.shared, false),
             rows,
             without_all_to_all: self.need(without),
             all: self.need(all),

@@ -89,7 +89,7 @@ pub(crate) fn advance(map: &Map, state: &mut State) -> Result<Option<Blocked>, E
     let rounds = rounds(map.topology.node_count());
     while let Some(&op) = state.quiescence.requested.front() {
         let finished = |rank| segment.finished(NodeRank(rank)).load(Ordering::Acquire);
-        let ranks = segment.layout().local_ranks;
+        let ranks = segment.geometry().local_ranks;
         if state.quiescence.round == 0 && (0..ranks).any(|rank| finished(rank) < op) {
             return Ok(Some(Blocked::Node));
         }

@@ -112,7 +112,7 @@ impl Scratch {
         let shape = (map.topology.size(), map.topology.node_count());
         let setting = map.settings.scratch_bytes;
         Self {
-            rotating: map.layout().map_or(0, |layout| layout.rotating_bytes),
+            rotating: map.geometry().map_or(0, |geometry| geometry.rotating_bytes),
             ..Self::new(setting, shape, map.has_cores, map.all_pairs)
         }
     }

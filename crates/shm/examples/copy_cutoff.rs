@@ -12,7 +12,7 @@ use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
 use ferrorail_shm::{
-    Cma, EAGER_SLOTS, NodeLayout, NodeSegment, WaitPolicy, Waiter, cma_allow, cores_of,
+    Cma, EAGER_SLOTS, NodeGeometry, NodeSegment, WaitPolicy, Waiter, cma_allow, cores_of,
 };
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork};
@@ -55,16 +55,16 @@ fn measure(pairs: u32, bytes: usize, method: Method) -> f64 {
 }
 
 fn run(pairs: u32, bytes: usize, method: Method) -> f64 {
-    let layout = NodeLayout {
+    let geometry = NodeGeometry {
         local_ranks: 2 * pairs,
         eager_slots: EAGER_SLOTS,
         channels: 1,
         slots: 1,
         rails: 1,
         scratch_bytes: BYTES_MAX as u64,
-        ..NodeLayout::default()
+        ..NodeGeometry::default()
     };
-    let node = NodeSegment::create(ShmKind::Memfd, layout, 0).expect("node segment");
+    let node = NodeSegment::create(ShmKind::Memfd, geometry, 0).expect("node segment");
     let messages = ((8 << 20) / bytes).clamp(4, 2000) as u64;
     let policy = WaitPolicy::for_host(2 * pairs, cores_of(&[std::process::id()]), None);
     let children: Vec<Pid> = (0..2 * pairs)

@@ -7,7 +7,7 @@
 use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::sync::Ordering;
-use ferrorail_shm::{EAGER_SLOTS, NodeLayout, NodeSegment, WaitPolicy, Waiter, cores_of};
+use ferrorail_shm::{EAGER_SLOTS, NodeGeometry, NodeSegment, WaitPolicy, Waiter, cores_of};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork};
 use std::time::{Duration, Instant};
@@ -45,16 +45,16 @@ fn main() {
 
 /// Microseconds per exchange.
 fn run(ranks: u32, policy: &WaitPolicy) -> f64 {
-    let layout = NodeLayout {
+    let geometry = NodeGeometry {
         local_ranks: ranks,
         eager_slots: EAGER_SLOTS,
         channels: 1,
         slots: 1,
         rails: 1,
         scratch_bytes: 0,
-        ..NodeLayout::default()
+        ..NodeGeometry::default()
     };
-    let node = NodeSegment::create(ShmKind::Memfd, layout, 0).expect("node segment");
+    let node = NodeSegment::create(ShmKind::Memfd, geometry, 0).expect("node segment");
     let children: Vec<Pid> = (0..ranks)
         // SAFETY: this program has one thread.
         .map(|rank| match unsafe { fork() }.expect("fork") {
@@ -88,7 +88,7 @@ fn exchange(node: &NodeSegment, me: NodeRank, policy: &WaitPolicy) {
             .publish(operation, &u64::from(over).to_ne_bytes());
         doorbell.ring();
         let mut first = [0; 8];
-        for rank in 0..node.layout().local_ranks {
+        for rank in 0..node.geometry().local_ranks {
             let slot = node.eager_slot(NodeRank(rank), parity);
             let mut out = [0; 8];
             let mut waiter = Waiter::new(policy);

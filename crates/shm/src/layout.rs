@@ -30,9 +30,12 @@ use crate::EagerSlot;
 use crate::flags::{Flag, STATUS};
 use ferrorail_base::NodeRank;
 
+mod geometry;
 mod parts;
 
-pub(crate) use parts::Starts;
+pub use geometry::NodeGeometry;
+use geometry::{Channel, check_slot};
+use parts::Parts;
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
@@ -63,75 +66,35 @@ const CORE: usize = size_of::<u32>();
 /// A node flag, and the number of what was finished.
 const RANK_BYTES: usize = FLAG + LINE;
 
-/// Geometry of a node segment; every rank of the node computes the same.
+/// The offsets of a node segment's cells; every rank of the node computes the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeLayout {
-    /// Ranks of the node.
-    pub local_ranks: u32,
-    /// Eager slots of a rank: [`EAGER_SLOTS`], or none between nodes, where nobody uses them.
-    pub eager_slots: u32,
-    /// Scratch channels of the team.
-    pub channels: u32,
-    /// Channels for operations that move nothing.
-    pub sync_channels: u32,
-    /// Channels for operations of few bytes.
-    pub small_channels: u32,
-    /// Arrival slots per rank and channel.
-    pub slots: u32,
-    /// The first slot of RTRs: those from here on have a cell.
-    pub rtr_base: u32,
-    /// Arrival slots per rank and synchronising channel.
-    pub sync_slots: u32,
-    /// Rails: a message is at most as many chunks, each with a flag of its own in every slot.
-    pub rails: u32,
-    /// Scratch bytes per rank and channel.
-    pub scratch_bytes: u64,
-    /// Scratch bytes per rank that belong to no channel, whole pages: operations take parts of them in turn.
-    pub rotating_bytes: u64,
-    /// Areas of a rank, as large as its scratch of a channel, which belong to no channel.
-    pub areas: u32,
-    /// Bytes of a check cell, in whole lines; 0 if messages are not checked.
-    pub check_bytes: u32,
-}
-
-/// A channel as one of its kind.
-#[derive(Clone, Copy)]
-enum Channel {
-    Ordinary,
-    Sync(u32),
-    Small(u32),
+    geometry: NodeGeometry,
+    parts: Parts,
 }
 
 impl NodeLayout {
+    /// The layout of `geometry`.
+    pub fn of(geometry: NodeGeometry) -> Self {
+        let parts = Parts::of(&geometry);
+        Self { geometry, parts }
+    }
+
+    /// How many there are of each cell.
+    #[inline]
+    pub fn geometry(&self) -> &NodeGeometry {
+        &self.geometry
+    }
+
     /// Bytes of the whole segment; `u64::MAX` if they cannot be counted, which no segment can have.
     /// Every offset below is representable whenever this is a size that could be mapped.
     pub fn total_bytes(&self) -> u64 {
-        self.total()
+        self.parts.end as u64
     }
 
     /// Bytes of the front of the segment, whole pages: what barriers and quiescence take.
     pub fn front_bytes(&self) -> usize {
-        self.eager_slots_start()
-    }
-
-    /// Channels of all kinds.
-    pub const fn channel_count(&self) -> u32 {
-        self.first_small() + self.small_channels
-    }
-
-    /// The number of the first small channel.
-    #[inline]
-    pub const fn first_small(&self) -> u32 {
-        self.channels + self.sync_channels
-    }
-
-    /// Arrival slots of a rank in `channel`.
-    #[inline]
-    pub const fn slots_of(&self, channel: u32) -> u32 {
-        match self.kind(channel) {
-            Channel::Sync(_) => self.sync_slots,
-            Channel::Ordinary | Channel::Small(_) => self.slots,
-        }
+        self.parts.eager_slots
     }
 
     /// The header: magic, version and geometry, written by the creator, checked by attachers.
@@ -169,7 +132,7 @@ impl NodeLayout {
     #[inline]
     #[track_caller]
     pub fn node_flag(&self, r: NodeRank) -> usize {
-        self.check_rank(r);
+        self.geometry.check_rank(r);
         FLAGS + r.index() * FLAG
     }
 
@@ -177,8 +140,8 @@ impl NodeLayout {
     #[inline]
     #[track_caller]
     pub fn finished(&self, r: NodeRank) -> usize {
-        self.check_rank(r);
-        FLAGS + self.local_ranks as usize * FLAG + r.index() * LINE
+        self.geometry.check_rank(r);
+        FLAGS + self.geometry.local_ranks as usize * FLAG + r.index() * LINE
     }
 
     /// `r`'s status cell (u64), beside its node flag.
@@ -196,16 +159,23 @@ impl NodeLayout {
     /// The first rank's word (u32) that says on which core it waited last; those of all ranks follow each other.
     #[inline]
     pub const fn cores(&self) -> usize {
-        FLAGS + self.local_ranks as usize * RANK_BYTES
+        self.parts.cores
+    }
+
+    /// The first eager slot of the first rank; the others of that rank follow, then those of the next.
+    #[inline]
+    pub const fn eager_slots_start(&self) -> usize {
+        self.parts.eager_slots
     }
 
     /// `r`'s eager slot number `index`.
     #[inline]
     #[track_caller]
     pub fn eager_slot(&self, r: NodeRank, index: u32) -> usize {
-        self.check_rank(r);
-        assert!(index < self.eager_slots, "eager slot {index}");
-        self.eager_slots_start() + (self.eager_slots as usize * r.index() + index as usize) * SLOT
+        self.geometry.check_rank(r);
+        assert!(index < self.geometry.eager_slots, "eager slot {index}");
+        let of_rank = self.geometry.eager_slots as usize;
+        self.parts.eager_slots + (of_rank * r.index() + index as usize) * SLOT
     }
 
     /// The arrival flag (u64) of `slot` at `r` for chunk `chunk` of its message. The flags of a slot
@@ -213,156 +183,118 @@ impl NodeLayout {
     #[inline]
     #[track_caller]
     pub fn arrival(&self, r: NodeRank, channel: u32, slot: u32, chunk: u8) -> usize {
-        self.starts().arrival(self, r, channel, (slot, chunk))
+        let rails = self.geometry.rails;
+        assert!(u32::from(chunk) < rails, "chunk {chunk} of {rails}");
+        let slot = check_slot(slot, self.geometry.slots_of(channel));
+        let parts = &self.parts;
+        let start = match self.geometry.kind(channel) {
+            Channel::Ordinary => {
+                parts.arrivals + self.geometry.pair(r, channel) * parts.arrivals_of_pair
+            }
+            Channel::Sync(sync) => {
+                parts.sync_arrivals + self.geometry.sync_pair(r, sync) * parts.arrivals_of_sync_pair
+            }
+            Channel::Small(small) => {
+                let before = self.geometry.local_ranks as usize * self.geometry.channels as usize;
+                parts.arrivals
+                    + (before + self.geometry.small_pair(r, small)) * parts.arrivals_of_pair
+            }
+        };
+        start + slot * parts.slot_flags + 8 * usize::from(chunk)
     }
 
     /// The RTR cell of `slot` at `r`: one line that holds a remote region's wire form.
     #[inline]
     #[track_caller]
     pub fn rtr(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
-        let pair = self.pair(r, channel);
-        let slot = check_slot(slot, self.slots);
-        assert!(slot >= self.rtr_base as usize, "slot {slot} is of a put");
-        self.rtrs() + (pair * self.rtr_cells() + slot - self.rtr_base as usize) * LINE
+        let before = self.geometry.pair(r, channel) * self.geometry.rtr_cells();
+        self.parts.rtrs + (before + self.geometry.rtr_cell(slot)) * LINE
     }
 
     /// The check cell of `slot` at `r`: `check_bytes` bytes that the origin of the message writes.
     #[track_caller]
     pub fn check(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
-        self.checks(r, channel) + check_slot(slot, self.slots) * self.check_bytes as usize
+        self.checks(r, channel)
+            + check_slot(slot, self.geometry.slots) * self.geometry.check_bytes as usize
     }
 
     /// The cell in which `r` prepares the check of the `index`-th message that it sends.
     #[track_caller]
     pub fn own_check(&self, r: NodeRank, channel: u32, index: u16) -> usize {
-        let before = self.slots as usize + check_slot(index.into(), self.slots);
-        self.checks(r, channel) + before * self.check_bytes as usize
+        let before = self.geometry.slots as usize + check_slot(index.into(), self.geometry.slots);
+        self.checks(r, channel) + before * self.geometry.check_bytes as usize
     }
 
     /// The word (u64) in which `r` is told what became of the `index`-th message that it sends.
     #[track_caller]
     pub fn ack(&self, r: NodeRank, channel: u32, index: u16) -> usize {
-        let cells = 2 * self.slots as usize * self.check_bytes as usize;
-        self.checks(r, channel) + cells + 8 * check_slot(index.into(), self.slots)
+        let cells = 2 * self.geometry.slots as usize * self.geometry.check_bytes as usize;
+        self.checks(r, channel) + cells + 8 * check_slot(index.into(), self.geometry.slots)
     }
 
-    /// `r`'s scratch of `channel`: [`NodeLayout::channel_bytes`], page aligned. Of a synchronising channel: the
+    /// Where the checks of a pair of rank and channel begin.
+    #[track_caller]
+    fn checks(&self, r: NodeRank, channel: u32) -> usize {
+        assert!(self.geometry.check_bytes > 0, "messages are not checked");
+        self.parts.checks + self.geometry.pair(r, channel) * self.parts.checks_of_pair
+    }
+
+    /// `r`'s scratch of `channel`: [`NodeGeometry::channel_bytes`], page aligned. Of a synchronising channel: the
     /// segment's start, with no bytes.
     #[inline]
     #[track_caller]
     pub fn scratch(&self, r: NodeRank, channel: u32) -> usize {
-        self.starts().scratch(self, r, channel)
-    }
-
-    /// `r`'s rotating scratch, page aligned.
-    #[track_caller]
-    pub fn rotating(&self, r: NodeRank) -> usize {
-        self.starts().rotating(self, r)
-    }
-
-    /// `r`'s area number `index`: [`NodeLayout::scratch_capacity`] bytes, page aligned.
-    #[track_caller]
-    pub fn area(&self, r: NodeRank, index: u32) -> usize {
-        self.check_rank(r);
-        assert!(index < self.areas, "area {index} of {}", self.areas);
-        let area = r.index() * self.areas as usize + index as usize;
-        self.all_areas() + area * self.scratch_capacity()
-    }
-
-    /// Bytes of a rank's scratch of `channel`.
-    #[inline]
-    pub fn channel_bytes(&self, channel: u32) -> u64 {
-        self.run_bytes(channel, 1)
-    }
-
-    /// Bytes of a rank's scratch of `width` adjacent channels of one row from `channel` on, which is one
-    /// range.
-    #[inline]
-    pub fn run_bytes(&self, channel: u32, width: u32) -> u64 {
-        match self.kind(channel) {
+        let parts = &self.parts;
+        match self.geometry.kind(channel) {
             Channel::Ordinary => {
-                u64::from(width - 1) * self.scratch_capacity() as u64 + self.scratch_bytes
+                parts.scratch + self.geometry.pair(r, channel) * parts.scratch_of_pair
             }
             Channel::Sync(_) => 0,
-            Channel::Small(_) => u64::from(width) * SMALL_SCRATCH as u64,
+            Channel::Small(small) => {
+                parts.small_scratch + self.geometry.small_pair(r, small) * SMALL_SCRATCH
+            }
         }
     }
 
-    /// Whether `slot` of `channel` has room for eager messages.
+    /// `r`'s rotating scratch, page aligned.
     #[inline]
-    pub fn has_eager_message(&self, channel: u32, slot: u32) -> bool {
-        channel >= self.first_small() && slot < EAGER_MESSAGES
+    #[track_caller]
+    pub fn rotating(&self, r: NodeRank) -> usize {
+        self.geometry.check_rank(r);
+        self.parts.rotating + r.index() * self.geometry.rotating_bytes as usize
+    }
+
+    /// `r`'s area number `index`: [`NodeGeometry::scratch_capacity`] bytes, page aligned.
+    #[track_caller]
+    pub fn area(&self, r: NodeRank, index: u32) -> usize {
+        self.geometry.check_rank(r);
+        assert!(
+            index < self.geometry.areas,
+            "area {index} of {}",
+            self.geometry.areas
+        );
+        let area = r.index() * self.geometry.areas as usize + index as usize;
+        self.parts.areas + area * self.parts.scratch_of_pair
     }
 
     /// Room of the eager message to come in `slot` at `r`.
     #[inline]
     #[track_caller]
     pub fn eager_message(&self, r: NodeRank, channel: u32, slot: u32) -> usize {
-        self.starts().eager_message(self, r, channel, slot)
+        assert!(slot < EAGER_MESSAGES, "eager message {slot}");
+        let Channel::Small(small) = self.geometry.kind(channel) else {
+            panic!("channel {channel} is no small one");
+        };
+        let before = self.geometry.small_pair(r, small) * EAGER_MESSAGES_BYTES;
+        self.parts.eager_messages + before + slot as usize * EAGER_MESSAGE
     }
 
     /// Room in which `r` writes its `index`-th eager message to go.
     #[inline]
     #[track_caller]
     pub fn own_eager_message(&self, r: NodeRank, channel: u32, index: u32) -> usize {
-        self.starts().own_eager_message(self, r, channel, index)
+        self.eager_message(r, channel, index) + EAGER_MESSAGES as usize * EAGER_MESSAGE
     }
-
-    #[inline]
-    const fn kind(&self, channel: u32) -> Channel {
-        match channel {
-            _ if channel < self.channels => Channel::Ordinary,
-            _ if channel < self.first_small() => Channel::Sync(channel - self.channels),
-            _ => Channel::Small(channel - self.first_small()),
-        }
-    }
-
-    #[inline]
-    #[track_caller]
-    fn small_pair(&self, r: NodeRank, small: u32) -> usize {
-        self.check_rank(r);
-        assert!(
-            small < self.small_channels,
-            "small channel {small} of {}",
-            self.small_channels
-        );
-        r.index() * self.small_channels as usize + small as usize
-    }
-
-    /// Bytes of scratch that a rank and channel has in fact: whole pages.
-    #[inline]
-    pub fn scratch_capacity(&self) -> usize {
-        (self.scratch_bytes as usize).next_multiple_of(PAGE)
-    }
-
-    #[inline]
-    #[track_caller]
-    fn check_rank(&self, r: NodeRank) {
-        assert!(
-            r.0 < self.local_ranks,
-            "node rank {r} of {}",
-            self.local_ranks
-        );
-    }
-
-    #[inline]
-    #[track_caller]
-    fn pair(&self, r: NodeRank, channel: u32) -> usize {
-        self.check_rank(r);
-        assert!(
-            channel < self.channels,
-            "channel {channel} of {}",
-            self.channels
-        );
-        r.index() * self.channels as usize + channel as usize
-    }
-}
-
-#[inline]
-#[track_caller]
-fn check_slot(slot: u32, slots: u32) -> usize {
-    assert!(slot < slots, "slot {slot} of {slots}");
-    slot as usize
 }
 
 #[cfg(all(test, not(loom)))]

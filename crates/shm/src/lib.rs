@@ -44,7 +44,9 @@ mod thread;
 pub mod wake_pipe;
 
 pub use flags::{Arrival, Flag, NodeFlags};
-pub use layout::{EAGER_MESSAGE, EAGER_MESSAGES, EAGER_SLOTS, NodeLayout, SMALL_SCRATCH};
+pub use layout::{
+    EAGER_MESSAGE, EAGER_MESSAGES, EAGER_SLOTS, NodeGeometry, NodeLayout, SMALL_SCRATCH,
+};
 pub use ring::{Found, Ring, RingShape, Tag};
 pub use slot::EagerSlot;
 pub use wait::Doorbell;

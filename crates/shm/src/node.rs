@@ -1,10 +1,12 @@
 //! A node segment: shared memory that all ranks of a (virtual) node lay out alike.
 
-use crate::layout::{LINE, Starts};
+use crate::layout::LINE;
 use crate::segment::found::Found;
 use crate::segment::placement::prefer_numa_node;
 use crate::segment::{Segment, SegmentHandle, ShmError, round_to_pages};
-use crate::{Arrival, Cores, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeLayout};
+use crate::{
+    Arrival, Cores, Doorbell, EAGER_MESSAGE, EagerSlot, NodeFlags, NodeGeometry, NodeLayout,
+};
 use ferrorail_base::NodeRank;
 use ferrorail_base::config::ShmKind;
 use ferrorail_base::memory::MemoryRange;
@@ -19,7 +21,6 @@ const WORDS_OF_LINE: usize = LINE / size_of::<u64>();
 pub struct NodeSegment {
     segment: Segment,
     layout: NodeLayout,
-    starts: Starts,
     /// Its eager slots, those of each rank together.
     eager_slots: Found<EagerSlot>,
     /// The words from the node's doorbell on.
@@ -31,30 +32,32 @@ pub struct NodeSegment {
 }
 
 impl NodeSegment {
-    /// Creates the segment, with room for `spares` more of the same layout, and writes its header.
+    /// Creates the segment, with room for `spares` more of the same geometry, and writes its header.
     ///
     /// # Errors
     /// As [`Segment::create`].
-    pub fn create(kind: ShmKind, layout: NodeLayout, spares: usize) -> Result<Self, ShmError> {
+    pub fn create(kind: ShmKind, geometry: NodeGeometry, spares: usize) -> Result<Self, ShmError> {
+        let layout = NodeLayout::of(geometry);
         let bytes = layout.total_bytes();
         let too_large = || ShmError::TooLarge { bytes };
         let one = usize::try_from(bytes).map_err(|_| too_large())?;
         let all = round_to_pages(one)?.checked_mul(1 + spares);
         let segment = Segment::create(kind, all.ok_or_else(too_large)?)?;
         // The magic last: whoever sees it sees the rest.
-        for (word, value) in header(&segment).iter().zip(header_words(&layout)).rev() {
+        for (word, value) in header(&segment).iter().zip(header_words(&geometry)).rev() {
             word.store(value, Ordering::Release);
         }
         Ok(Self::new(segment, layout))
     }
 
-    /// Attaches to a segment of the same layout.
+    /// Attaches to a segment of the same geometry.
     ///
     /// # Errors
     /// As [`Segment::attach`]; [`ShmError::Header`] if its creator laid it out differently.
-    pub fn attach(handle: &SegmentHandle, layout: NodeLayout) -> Result<Self, ShmError> {
+    pub fn attach(handle: &SegmentHandle, geometry: NodeGeometry) -> Result<Self, ShmError> {
         let segment = Segment::attach(handle)?;
-        let expected = header_words(&layout).to_vec();
+        let layout = NodeLayout::of(geometry);
+        let expected = header_words(&geometry).to_vec();
         let words = header(&segment).iter();
         let found: Vec<u64> = words.map(|word| word.load(Ordering::Acquire)).collect();
         if found != expected || (segment.bytes() as u64) < layout.total_bytes() {
@@ -64,8 +67,9 @@ impl NodeSegment {
     }
 
     fn new(segment: Segment, layout: NodeLayout) -> Self {
-        let ranks = layout.local_ranks as usize;
-        let slots = ranks * layout.eager_slots as usize;
+        let geometry = layout.geometry();
+        let ranks = geometry.local_ranks as usize;
+        let slots = ranks * geometry.eager_slots as usize;
         Self {
             eager_slots: Found::new(&segment, layout.eager_slots_start(), slots),
             doorbell: Found::new(&segment, layout.doorbell(), 2),
@@ -77,7 +81,6 @@ impl NodeSegment {
             cores: Found::new(&segment, layout.cores(), ranks),
             segment,
             layout,
-            starts: layout.starts(),
         }
     }
 
@@ -100,10 +103,16 @@ impl NodeSegment {
         &self.segment
     }
 
-    /// The geometry.
+    /// Where its cells lie.
     #[inline]
     pub fn layout(&self) -> &NodeLayout {
         &self.layout
+    }
+
+    /// How many there are of each cell.
+    #[inline]
+    pub fn geometry(&self) -> &NodeGeometry {
+        self.layout.geometry()
     }
 
     /// The node's doorbell.
@@ -124,7 +133,10 @@ impl NodeSegment {
     #[inline]
     pub fn flags(&self) -> NodeFlags<'_> {
         let first = self.layout.node_flag(NodeRank(0));
-        NodeFlags::new(self.segment.cells(first, self.layout.local_ranks as usize))
+        NodeFlags::new(
+            self.segment
+                .cells(first, self.geometry().local_ranks as usize),
+        )
     }
 
     /// The number of the last operation that `r` has finished, with all before it.
@@ -164,7 +176,7 @@ impl NodeSegment {
     pub fn eager_slots(&self, r: NodeRank) -> &[EagerSlot] {
         // SAFETY: found there.
         let all = unsafe { self.eager_slots.of(&self.segment) };
-        let of_rank = self.layout.eager_slots as usize;
+        let of_rank = self.geometry().eager_slots as usize;
         &all[r.index() * of_rank..][..of_rank]
     }
 
@@ -177,7 +189,7 @@ impl NodeSegment {
     /// The arrival flag of `slot` at `r` for chunk `chunk` of its message.
     #[inline]
     pub fn arrival(&self, r: NodeRank, channel: u32, slot: u32, chunk: u8) -> Arrival<'_> {
-        let at = self.starts.arrival(&self.layout, r, channel, (slot, chunk));
+        let at = self.layout.arrival(r, channel, slot, chunk);
         Arrival::new(self.segment.word(at))
     }
 
@@ -189,7 +201,7 @@ impl NodeSegment {
 
     /// The check cell of `slot` at `r`; its first word is the flag of the check's arrival.
     pub fn check(&self, r: NodeRank, channel: u32, slot: u32) -> MemoryRange {
-        let bytes = self.layout.check_bytes as usize;
+        let bytes = self.geometry().check_bytes as usize;
         let at = self.layout.check(r, channel, slot);
         self.segment.range().slice(at, bytes)
     }
@@ -213,8 +225,8 @@ impl NodeSegment {
     /// `r`'s scratch of `width` adjacent channels from `channel` on.
     #[inline]
     pub fn wide_scratch(&self, r: NodeRank, channel: u32, width: u32) -> MemoryRange {
-        let at = self.starts.scratch(&self.layout, r, channel);
-        let bytes = self.layout.run_bytes(channel, width) as usize;
+        let at = self.layout.scratch(r, channel);
+        let bytes = self.geometry().run_bytes(channel, width) as usize;
         self.segment.range().slice(at, bytes)
     }
 
@@ -222,8 +234,11 @@ impl NodeSegment {
     #[inline]
     pub fn rotating(&self, r: NodeRank, start: usize, bytes: usize) -> MemoryRange {
         let end = start + bytes;
-        assert!(end as u64 <= self.layout.rotating_bytes, "rotating scratch");
-        let at = self.starts.rotating(&self.layout, r);
+        assert!(
+            end as u64 <= self.geometry().rotating_bytes,
+            "rotating scratch"
+        );
+        let at = self.layout.rotating(r);
         self.segment.range().slice(at + start, bytes)
     }
 
@@ -232,11 +247,11 @@ impl NodeSegment {
     /// # Errors
     /// The system's, which may not allow that.
     pub fn prefer_numa_node(&self, r: NodeRank, numa_node: u32) -> io::Result<()> {
-        let bytes = self.layout.channels as usize * self.layout.scratch_capacity();
+        let bytes = self.geometry().channels as usize * self.geometry().scratch_capacity();
         // Channels lie one after the other.
         let scratch = self.segment.range().slice(self.layout.scratch(r, 0), bytes);
         prefer_numa_node(scratch, numa_node)?;
-        match self.layout.rotating_bytes {
+        match self.geometry().rotating_bytes {
             0 => Ok(()),
             bytes => prefer_numa_node(self.rotating(r, 0, bytes as usize), numa_node),
         }
@@ -244,7 +259,7 @@ impl NodeSegment {
 
     /// `r`'s area number `index`.
     pub fn area(&self, r: NodeRank, index: u32) -> MemoryRange {
-        let bytes = self.layout.scratch_capacity();
+        let bytes = self.geometry().scratch_capacity();
         self.segment
             .range()
             .slice(self.layout.area(r, index), bytes)
@@ -253,23 +268,21 @@ impl NodeSegment {
     /// Room of the eager message to come in `slot` at `r`; its last word is the flag.
     #[inline]
     pub fn eager_message(&self, r: NodeRank, channel: u32, slot: u32) -> MemoryRange {
-        let at = self.starts.eager_message(&self.layout, r, channel, slot);
+        let at = self.layout.eager_message(r, channel, slot);
         self.segment.range().slice(at, EAGER_MESSAGE)
     }
 
     /// The flag of the eager message to come in `slot` at `r`.
     #[inline]
     pub fn eager_message_flag(&self, r: NodeRank, channel: u32, slot: u32) -> &AtomicU64 {
-        let at = self.starts.eager_message(&self.layout, r, channel, slot);
+        let at = self.layout.eager_message(r, channel, slot);
         self.segment.word(at + EAGER_MESSAGE - size_of::<u64>())
     }
 
     /// Room in which `r` writes its `index`-th eager message to go.
     #[inline]
     pub fn own_eager_message(&self, r: NodeRank, channel: u32, index: u32) -> MemoryRange {
-        let at = self
-            .starts
-            .own_eager_message(&self.layout, r, channel, index);
+        let at = self.layout.own_eager_message(r, channel, index);
         self.segment.range().slice(at, EAGER_MESSAGE)
     }
 }
@@ -280,18 +293,18 @@ const MAGIC: u32 = u32::from_be_bytes(*b"frrl");
 const VERSION: u32 = 10;
 
 /// The words of the header, magic first. They fit the line that the layout reserves.
-fn header_words(layout: &NodeLayout) -> [u64; HEADER_WORDS] {
+fn header_words(geometry: &NodeGeometry) -> [u64; HEADER_WORDS] {
     let two = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
     // Areas and synchronising slots are few.
-    let few = layout.areas << 24 | layout.sync_channels << 16 | layout.sync_slots;
+    let few = geometry.areas << 24 | geometry.sync_channels << 16 | geometry.sync_slots;
     [
         two(MAGIC, VERSION),
-        two(layout.local_ranks, layout.channels),
-        two(layout.slots, layout.rails),
-        layout.scratch_bytes,
-        layout.rotating_bytes,
-        two(layout.check_bytes, layout.rtr_base),
-        two(layout.small_channels, layout.eager_slots),
+        two(geometry.local_ranks, geometry.channels),
+        two(geometry.slots, geometry.rails),
+        geometry.scratch_bytes,
+        geometry.rotating_bytes,
+        two(geometry.check_bytes, geometry.rtr_base),
+        two(geometry.small_channels, geometry.eager_slots),
         few.into(),
     ]
 }
@@ -304,7 +317,7 @@ fn header(segment: &Segment) -> &[AtomicU64] {
 mod tests {
     use super::*;
 
-    const LAYOUT: NodeLayout = NodeLayout {
+    const GEOMETRY: NodeGeometry = NodeGeometry {
         local_ranks: 3,
         eager_slots: 2,
         channels: 2,
@@ -323,8 +336,8 @@ mod tests {
     #[test]
     fn both_mappings_reach_the_same_cells() {
         for kind in [ShmKind::Memfd, ShmKind::Posix] {
-            let here = NodeSegment::create(kind, LAYOUT, 0).unwrap();
-            let there = NodeSegment::attach(&here.segment().handle(), LAYOUT).unwrap();
+            let here = NodeSegment::create(kind, GEOMETRY, 0).unwrap();
+            let there = NodeSegment::attach(&here.segment().handle(), GEOMETRY).unwrap();
             here.segment().unlink();
             here.flags().signal(NodeRank(2), 9);
             assert!(there.flags().reached(NodeRank(2), 9));
@@ -349,13 +362,20 @@ mod tests {
     }
 
     #[test]
-    fn a_different_layout_is_refused() {
-        let here = NodeSegment::create(ShmKind::Memfd, LAYOUT, 0).unwrap();
-        let other = NodeLayout { rails: 1, ..LAYOUT };
+    fn a_different_geometry_is_refused() {
+        let here = NodeSegment::create(ShmKind::Memfd, GEOMETRY, 0).unwrap();
+        let other = NodeGeometry {
+            rails: 1,
+            ..GEOMETRY
+        };
         let error = NodeSegment::attach(&here.segment().handle(), other).unwrap_err();
         assert!(matches!(error, ShmError::Header { .. }), "{error}");
-        let blank = Segment::create(ShmKind::Memfd, LAYOUT.total_bytes() as usize).unwrap();
-        let error = NodeSegment::attach(&blank.handle(), LAYOUT).unwrap_err();
+        let blank = Segment::create(
+            ShmKind::Memfd,
+            NodeLayout::of(GEOMETRY).total_bytes() as usize,
+        )
+        .unwrap();
+        let error = NodeSegment::attach(&blank.handle(), GEOMETRY).unwrap_err();
         assert!(matches!(error, ShmError::Header { .. }), "{error}");
     }
 }

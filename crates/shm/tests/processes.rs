@@ -5,7 +5,7 @@ use ferrorail_base::memory::MemoryRange;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{NodeRank, ProcessId};
 use ferrorail_shm::{
-    Cma, Doorbell, EAGER_SLOTS, NodeLayout, NodeSegment, Segment, SegmentHandle, ShmError,
+    Cma, Doorbell, EAGER_SLOTS, NodeGeometry, NodeSegment, Segment, SegmentHandle, ShmError,
     WaitPolicy, Waiter, cma_allow, cores_of, is_alive, process_id,
 };
 use nix::sys::signal::{Signal, kill};
@@ -279,19 +279,19 @@ fn a_ring_wakes_another_process() {
 fn many_processes_meet() {
     const RANKS: u32 = 6;
     const OPERATIONS: u64 = 300;
-    let layout = NodeLayout {
+    let geometry = NodeGeometry {
         local_ranks: RANKS,
         eager_slots: EAGER_SLOTS,
         channels: 1,
         slots: 1,
         rails: 1,
         scratch_bytes: 4096,
-        ..NodeLayout::default()
+        ..NodeGeometry::default()
     };
-    let node = NodeSegment::create(ShmKind::Memfd, layout, 0).unwrap();
+    let node = NodeSegment::create(ShmKind::Memfd, geometry, 0).unwrap();
     let handle = node.segment().handle();
     let body = |me: u32| {
-        let node = NodeSegment::attach(&handle, layout).unwrap();
+        let node = NodeSegment::attach(&handle, geometry).unwrap();
         let mut policy = WaitPolicy::for_host(RANKS, 2, None);
         policy.yields = Duration::from_micros(100);
         let wait = |arrived: &dyn Fn() -> bool| {

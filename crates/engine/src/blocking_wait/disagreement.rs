@@ -37,7 +37,7 @@ pub(crate) enum Messages {
 /// Looks for a rank of this node that takes part in nothing more.
 pub(super) fn left(map: &Map) -> Option<EngineError> {
     let flags = map.segment().flags();
-    let mut others = (0..map.segment().layout().local_ranks).map(NodeRank);
+    let mut others = (0..map.segment().geometry().local_ranks).map(NodeRank);
     let is_gone = |local| status_of(flags.status(local), None) == PeerStatus::Gone;
     let gone = others.find(|&local| local != map.node_rank && is_gone(local))?;
     let rank = map.topology.ranks_of(map.node)[gone.index()];
@@ -50,16 +50,17 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
     let tag = expected.tag;
     show(map, tag);
     let segment = map.segment();
-    let (flags, layout) = (segment.flags(), segment.layout());
+    let (flags, geometry) = (segment.flags(), segment.geometry());
     let mismatch = |local: NodeRank| EngineError::Mismatch {
         rank: Some(map.topology.ranks_of(map.node)[local.index()]),
     };
     let (asked, in_slots) = match expected.messages {
         Messages::EagerSlot(of, _, value) => (of.0..of.0 + 1, value),
-        _ => (0..layout.local_ranks, tag),
+        _ => (0..geometry.local_ranks, tag),
     };
     for local in asked.map(NodeRank) {
-        let mut eager = (0..layout.eager_slots).map(|slot| segment.eager_slot(local, slot).value());
+        let mut eager =
+            (0..geometry.eager_slots).map(|slot| segment.eager_slot(local, slot).value());
         let mut shown = [flags.value(local) >> 8, flags.status(local)].into_iter();
         let differs = shown.any(|seen| contradicts(seen, tag))
             || eager.any(|seen| contradicts(seen, in_slots));
@@ -73,7 +74,7 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
             let is_there = || segment.eager_slot(of, slot).value() == value;
             return (has_passed(map, of, tag) && !is_there()).then(|| mismatch(of));
         }
-        Messages::Channel(channel) => (channel, 0..layout.slots_of(channel), tag),
+        Messages::Channel(channel) => (channel, 0..geometry.slots_of(channel), tag),
         Messages::Slot(channel, slot, of_message, from) => {
             let come =
                 || arrived(map, channel, slot..slot + 1).any(|seen| has_come(seen, of_message));
@@ -90,10 +91,10 @@ pub(super) fn disagreement(map: &Map, expected: &Expected) -> Option<EngineError
         .chain(arrived(map, channel, slots))
         .any(|seen| contradicts(seen, of_message));
     // With other arguments a rank may have chosen another channel.
-    let mut others = (0..layout.channel_count()).filter(|&c| c != channel);
+    let mut others = (0..geometry.channel_count()).filter(|&c| c != channel);
     let strayed = others.any(|other| {
         eager_tags(map, other)
-            .chain(arrived(map, other, 0..layout.slots_of(other)))
+            .chain(arrived(map, other, 0..geometry.slots_of(other)))
             .any(|seen| number(seen) == number(tag))
     });
     (contradicted || strayed).then_some(EngineError::Mismatch { rank: None })
@@ -115,7 +116,7 @@ fn has_passed(map: &Map, of: NodeRank, tag: u64) -> bool {
 /// Tags of the messages that have come in some slots of `channel`.
 fn arrived(map: &Map, channel: u32, slots: Range<Slot>) -> impl Iterator<Item = u64> + '_ {
     let segment = map.segment();
-    let rails = segment.layout().rails as u8;
+    let rails = segment.geometry().rails as u8;
     let flags = slots.flat_map(move |slot| (0..rails).map(move |rail| (slot, rail)));
     flags.map(move |(slot, rail)| {
         let flag = segment.arrival(map.node_rank, channel, slot, rail);
@@ -126,7 +127,7 @@ fn arrived(map: &Map, channel: u32, slots: Range<Slot>) -> impl Iterator<Item = 
 /// Tags of the eager messages that have come in `channel`.
 fn eager_tags(map: &Map, channel: u32) -> impl Iterator<Item = u64> + '_ {
     let segment = map.segment();
-    let slots = match segment.layout().has_eager_message(channel, 0) {
+    let slots = match segment.geometry().has_eager_message(channel, 0) {
         true => 0..EAGER_MESSAGES,
         false => 0..0,
     };

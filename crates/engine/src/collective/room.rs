@@ -112,8 +112,8 @@ pub(super) fn room(
 /// vector, where the algorithm cuts that) with which the schedule fits there, in whole elements; 0 if not
 /// one element fits. What does not fit as a whole goes in pieces of one channel.
 fn capacity(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
-    let layout = map.segment().layout();
-    if layout.small_channels > 0 {
+    let geometry = map.segment().geometry();
+    if geometry.small_channels > 0 {
         let small = small_channels(map, plan, load);
         if small.1 == load.bytes {
             return small;
@@ -133,14 +133,14 @@ fn whole_channels(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize)
 
 /// Small channels, where all goes at once or not at all.
 fn small_channels(map: &Map, plan: &Plan, load: Load) -> (ChannelRequest, usize) {
-    let layout = map.segment().layout();
+    let geometry = map.segment().geometry();
     let widths = Widths {
         whole: SMALL_CHANNELS / CHANNELS,
         pieces: 1,
     };
-    let first = layout.first_small();
+    let first = geometry.first_small();
     let (width, piece) = scratch::fit(widths, load.bytes, |width| {
-        piece_in(layout.run_bytes(first, width), map, plan, load)
+        piece_in(geometry.run_bytes(first, width), map, plan, load)
     });
     request(map, plan, load, (Ring::Small, width, piece))
 }
@@ -174,7 +174,7 @@ pub(super) fn rotating_part(map: &Map, collective: Collective, bytes: usize) -> 
 pub(super) fn scratch_of(map: &Map, collective: Collective, width: u32) -> u64 {
     match Scratch::of(map).rotating_share(collective) {
         Some(share) => u64::from(width) * share,
-        None => map.segment().layout().run_bytes(0, width),
+        None => map.segment().geometry().run_bytes(0, width),
     }
 }
 

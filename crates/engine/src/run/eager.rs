@@ -86,7 +86,7 @@ impl Run<'_> {
     ) -> Option<Message<'m>> {
         let (to, slot, bytes) = (message.to, message.slot, message.from.bytes);
         let layout = self.map.segment().layout();
-        if !layout.has_eager_message(self.channel, slot)
+        if !layout.geometry().has_eager_message(self.channel, slot)
             || !(1..=PAYLOAD).contains(&bytes)
             || self.rails().planner.divides((bytes + TAIL) as u64)
         {
@@ -132,7 +132,7 @@ impl Run<'_> {
     /// Takes the eager message in `slot`; false if none has come.
     pub(super) fn take_eager_message(&self, slot: Slot) -> Result<bool, EngineError> {
         let segment = self.map.segment();
-        if !segment.layout().has_eager_message(self.channel, slot) {
+        if !segment.geometry().has_eager_message(self.channel, slot) {
             return Ok(false);
         }
         let flag = segment.eager_message_flag(self.map.node_rank, self.channel, slot);

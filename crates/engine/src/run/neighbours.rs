@@ -53,7 +53,7 @@ impl<'a> Neighbours<'a> {
     pub fn find(&self, mut is: impl FnMut(NodeRank) -> bool) -> Option<NodeRank> {
         match self.domains {
             None => {
-                let ranks = self.map.segment().layout().local_ranks;
+                let ranks = self.map.segment().geometry().local_ranks;
                 (0..ranks).map(NodeRank).find(|&rank| is(rank))
             }
             Some(domains) => {

@@ -1,5 +1,6 @@
 //! What is fixed when a team has been made.
 
+use super::layouts::Layouts;
 use super::link::Link;
 use crate::multicast::{Leader, Multicasts};
 use crate::rails::Rails;
@@ -13,7 +14,7 @@ use ferrorail_fabric::stripe::{Planner, RailTurn, Stripes};
 use ferrorail_fabric::{
     Endpoint, FabricError, LocalRegion, LocalSlice, Notification, Op, Ticket, Tracking,
 };
-use ferrorail_shm::{Cma, NodeLayout, NodeSegment, WaitPolicy};
+use ferrorail_shm::{Cma, NodeGeometry, NodeLayout, NodeSegment, WaitPolicy};
 use std::sync::{Arc, OnceLock};
 
 /// Channels of scratch: how many rooted operations a rank may be ahead of the slowest.
@@ -59,10 +60,10 @@ pub(crate) struct Map {
     pub multicasts: OnceLock<Multicasts>,
 }
 
-/// This node's segment, and the layouts of all nodes' segments: nodes differ in size.
+/// This node's segment, and the layouts of all nodes' segments.
 pub(crate) struct NodeMemory {
     pub segment: NodeSegment,
-    pub layouts: Vec<NodeLayout>,
+    pub layouts: Layouts,
 }
 
 /// The rails of a team.
@@ -111,7 +112,7 @@ impl Probe {
 impl Map {
     /// The same ranks on one node, in `segment`.
     pub fn of_one_node(&self, segment: NodeSegment) -> Self {
-        let layouts = vec![*segment.layout()];
+        let layouts = Layouts::of_one(*segment.layout());
         Self {
             context: self.context.clone(),
             topology: self.topology.clone(),
@@ -126,9 +127,9 @@ impl Map {
         }
     }
 
-    /// The layout of this node's segment, which a team of one rank does not have.
-    pub fn layout(&self) -> Option<&NodeLayout> {
-        Some(self.node_memory.as_ref()?.segment.layout())
+    /// The geometry of this node's segment, which a team of one rank does not have.
+    pub fn geometry(&self) -> Option<&NodeGeometry> {
+        Some(self.node_memory.as_ref()?.segment.geometry())
     }
 
     /// Rails of the team; a team on one node counts as having one.
@@ -167,7 +168,8 @@ impl Map {
     /// Layout of the segment of `rank`'s node, and which rank there it is.
     #[inline]
     pub fn layout_of(&self, rank: Rank) -> (&NodeLayout, NodeRank) {
-        let layout = &self.memory().layouts[self.topology.node_of(rank).index()];
+        let node = self.topology.node_of(rank);
+        let layout = self.memory().layouts.of(&self.topology, node);
         (layout, self.topology.node_rank_of(rank))
     }
 

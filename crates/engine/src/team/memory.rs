@@ -1,28 +1,18 @@
 //! A team's memory: the node segment, its registration on the rails, and who reaches whose memory.
 
-use super::map::{
-    AREAS, CHANNELS, Map, NodeMemory, Probe, SMALL_CHANNELS, SYNC_CHANNELS, TeamRails,
-};
+use super::geometry::{layouts, registered};
+use super::layouts::Layouts;
+use super::map::{Map, NodeMemory, Probe, TeamRails};
 use crate::EngineError;
 use crate::agree::{agree, gather};
 use crate::domains::{Place, divide, needs_places};
-use crate::run::checked::cell_bytes;
-use crate::run::reserved_bytes;
-use crate::scratch;
 use crate::segment::{Making, register};
-use crate::sequence::rotating_bytes;
-use crate::shared_settings::SharedSettings;
+use ferrorail_base::Rank;
 use ferrorail_base::config::ShmKind;
-use ferrorail_base::{NodeId, Rank, Topology};
 use ferrorail_bootstrap::Oob;
-use ferrorail_coll::schedule::{barrier_slots, rtr_base, slots};
 use ferrorail_fabric::Attributes;
-use ferrorail_fabric::stripe::Policy;
-use ferrorail_shm::{EAGER_SLOTS, NodeLayout, NodeSegment, SegmentHandle, largest_segment};
+use ferrorail_shm::{NodeGeometry, NodeSegment, SegmentHandle, largest_segment};
 use serde::{Deserialize, Serialize};
-
-/// Bytes of flags per rank with which a channel still counts as small.
-const SMALL_FLAGS_MAX: u32 = 8192;
 
 /// Bytes of address space that spares may take.
 const SPARE_BYTES_MAX: u64 = 1 << 30;
@@ -110,72 +100,6 @@ fn register_front(oob: &mut dyn Oob, map: &Map) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Bytes of a segment that are registered: before messages carry `data` the front, or all where connecting writes to it.
-/// None on one node, where there are no areas.
-pub(crate) fn registered(layout: &NodeLayout, settings: &SharedSettings, data: bool) -> u64 {
-    match settings.stripe_policy() {
-        _ if layout.areas == 0 => 0,
-        Policy::Weighted => layout.total_bytes(),
-        _ if data => layout.total_bytes(),
-        _ => layout.front_bytes() as u64,
-    }
-}
-
-/// Layouts of all nodes' segments in a team over `rails` rails, in which every rank may connect to every other or not.
-pub(crate) fn layouts(
-    topology: &Topology,
-    settings: &SharedSettings,
-    rails: u32,
-    all_pairs: bool,
-) -> Vec<NodeLayout> {
-    let size = topology.size();
-    let slots = slots(topology, all_pairs);
-    let scratch_bytes = scratch::scratch_bytes(
-        settings.scratch_bytes,
-        (size, topology.node_count()),
-        all_pairs,
-    );
-    let alike = NodeLayout {
-        channels: CHANNELS,
-        sync_channels: SYNC_CHANNELS,
-        slots,
-        rtr_base: rtr_base(size),
-        sync_slots: barrier_slots(size),
-        rails,
-        ..NodeLayout::default()
-    };
-    let alike = match topology.node_count() {
-        1 => NodeLayout {
-            eager_slots: EAGER_SLOTS,
-            scratch_bytes,
-            rotating_bytes: rotating_bytes(size, scratch_bytes as usize) as u64,
-            ..alike
-        },
-        _ => NodeLayout {
-            small_channels: match settings.reliable {
-                true => 0,
-                false => small_channels(slots, rails),
-            },
-            scratch_bytes: scratch_bytes + reserved_bytes(topology),
-            areas: match settings.stripe_policy() {
-                Policy::Weighted => AREAS,
-                _ => AREAS - 1,
-            },
-            check_bytes: if settings.reliable {
-                cell_bytes(rails)
-            } else {
-                0
-            },
-            ..alike
-        },
-    };
-    let of_node = |node| NodeLayout {
-        local_ranks: topology.ranks_of(NodeId(node)).len() as u32,
-        ..alike
-    };
-    (0..topology.node_count()).map(of_node).collect()
-}
-
 /// What a rank says of itself while the node's segment is opened.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Said {
@@ -196,17 +120,18 @@ fn open_segment(
     spares: usize,
     mine: Said,
 ) -> Result<(NodeMemory, Vec<Said>), EngineError> {
-    let mut layouts = layouts(
+    let layouts = layouts(
         &map.topology,
         &map.settings,
         map.rail_count().into(),
         map.all_pairs,
     );
-    let layout = layouts[map.node.index()];
+    let layout = layouts.of(&map.topology, map.node);
+    let geometry = *layout.geometry();
     // The pages of other kinds are taken when they are made.
-    let of_kind = |is_memfd| NodeLayout {
-        rotating_bytes: if is_memfd { layout.rotating_bytes } else { 0 },
-        ..layout
+    let of_kind = |is_memfd| NodeGeometry {
+        rotating_bytes: if is_memfd { geometry.rotating_bytes } else { 0 },
+        ..geometry
     };
     let making = Making {
         leader: map.topology.leader_of(map.node),
@@ -229,17 +154,11 @@ fn open_segment(
         stats.segments.add(1);
         stats.segment_bytes.add(segment.layout().total_bytes());
     }
-    layouts[map.node.index()] = *segment.layout();
+    let layouts = match map.topology.node_count() {
+        1 => Layouts::of_one(*segment.layout()),
+        _ => layouts,
+    };
     Ok((NodeMemory { segment, layouts }, said))
-}
-
-/// Small channels between nodes, unless the flags of one, of which every slot has some, take more
-/// room than what they are about.
-fn small_channels(slots: u32, rails: u32) -> u32 {
-    match 8 * slots * rails.next_power_of_two() {
-        0..=SMALL_FLAGS_MAX => SMALL_CHANNELS,
-        _ => 0,
-    }
 }
 
 /// Whether this rank has read the memory of every other before, in a team that stays on the node: then it reads that

@@ -9,6 +9,8 @@ pub(crate) mod connected;
 pub(crate) mod create;
 mod flush;
 mod free;
+pub(crate) mod geometry;
+mod layouts;
 pub(crate) mod link;
 pub(crate) mod map;
 mod measure;

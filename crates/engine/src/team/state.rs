@@ -94,8 +94,8 @@ impl State {
     /// What operations find first.
     pub(super) fn new(oob: Option<Box<dyn Oob>>, map: &Map) -> Self {
         let size = map.topology.size() as usize;
-        let sequence = map.layout().map_or_else(Sequence::default, |layout| {
-            let rotating = layout.rotating_bytes as usize;
+        let sequence = map.geometry().map_or_else(Sequence::default, |geometry| {
+            let rotating = geometry.rotating_bytes as usize;
             Sequence::new(map.topology.size(), rotating)
         });
         Self {

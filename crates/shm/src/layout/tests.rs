@@ -22,26 +22,26 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
     for round in 0..QUIESCENCE_ROUNDS {
         cells.push((layout.quiescence_word(round), 8, "quiescence".into()));
     }
-    for r in (0..layout.local_ranks).map(NodeRank) {
+    for r in (0..layout.geometry.local_ranks).map(NodeRank) {
         cells.push((layout.node_flag(r), 8, format!("flag {r}")));
         cells.push((layout.finished(r), 8, format!("finished {r}")));
         cells.push((layout.cores() + 4 * r.index(), 4, "cores".into()));
-        for index in 0..layout.eager_slots {
+        for index in 0..layout.geometry.eager_slots {
             let at = layout.eager_slot(r, index);
             cells.push((at, SLOT, format!("eager {r} {index}")));
         }
-        for channel in 0..layout.channels {
-            for slot in 0..layout.slots {
-                for rail in 0..layout.rails as u8 {
+        for channel in 0..layout.geometry.channels {
+            for slot in 0..layout.geometry.slots {
+                for rail in 0..layout.geometry.rails as u8 {
                     let at = layout.arrival(r, channel, slot, rail);
                     cells.push((at, 8, format!("arrivals {r} {channel}")));
                 }
-                if slot >= layout.rtr_base {
+                if slot >= layout.geometry.rtr_base {
                     let at = layout.rtr(r, channel, slot);
                     cells.push((at, 64, format!("RTR {r} {channel} {slot}")));
                 }
-                if layout.check_bytes > 0 {
-                    let bytes = layout.check_bytes as usize;
+                if layout.geometry.check_bytes > 0 {
+                    let bytes = layout.geometry.check_bytes as usize;
                     let at = layout.check(r, channel, slot);
                     cells.push((at, bytes, format!("check {r} {channel} {slot}")));
                     let at = layout.own_check(r, channel, slot as u16);
@@ -52,15 +52,15 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
             }
             let at = layout.scratch(r, channel);
             assert_eq!(at % PAGE, 0);
-            let bytes = layout.scratch_bytes as usize;
+            let bytes = layout.geometry.scratch_bytes as usize;
             cells.push((at, bytes, format!("scratch {r} {channel}")));
         }
         let at = layout.rotating(r);
         assert_eq!(at % PAGE, 0);
-        let bytes = layout.rotating_bytes as usize;
+        let bytes = layout.geometry.rotating_bytes as usize;
         cells.push((at, bytes, format!("rotating {r}")));
         sync_cells(layout, r, &mut cells);
-        for small in layout.first_small()..layout.channel_count() {
+        for small in layout.geometry.first_small()..layout.geometry.channel_count() {
             small_cells(layout, r, small, &mut cells);
         }
     }
@@ -68,10 +68,10 @@ fn cells(layout: &NodeLayout) -> Vec<(usize, usize, String)> {
 }
 
 fn sync_cells(layout: &NodeLayout, r: NodeRank, cells: &mut Vec<(usize, usize, String)>) {
-    for channel in layout.channels..layout.first_small() {
-        for slot in 0..layout.slots_of(channel) {
+    for channel in layout.geometry.channels..layout.geometry.first_small() {
+        for slot in 0..layout.geometry.slots_of(channel) {
             let at = layout.arrival(r, channel, slot, 0);
-            let bytes = 8 * layout.rails as usize;
+            let bytes = 8 * layout.geometry.rails as usize;
             assert!(
                 at + bytes <= layout.front_bytes(),
                 "barriers take the front"
@@ -79,13 +79,20 @@ fn sync_cells(layout: &NodeLayout, r: NodeRank, cells: &mut Vec<(usize, usize, S
             cells.push((at, bytes, format!("arrivals {r} {channel}")));
         }
         assert_eq!(
-            (layout.scratch(r, channel), layout.channel_bytes(channel)),
+            (
+                layout.scratch(r, channel),
+                layout.geometry.channel_bytes(channel)
+            ),
             (0, 0)
         );
     }
-    for index in 0..layout.areas {
+    for index in 0..layout.geometry.areas {
         let at = layout.area(r, index);
-        cells.push((at, layout.scratch_capacity(), format!("area {r} {index}")));
+        cells.push((
+            at,
+            layout.geometry.scratch_capacity(),
+            format!("area {r} {index}"),
+        ));
     }
 }
 
@@ -95,13 +102,13 @@ fn small_cells(
     channel: u32,
     cells: &mut Vec<(usize, usize, String)>,
 ) {
-    for slot in 0..layout.slots {
-        for rail in 0..layout.rails as u8 {
+    for slot in 0..layout.geometry.slots {
+        for rail in 0..layout.geometry.rails as u8 {
             let at = layout.arrival(r, channel, slot, rail);
             cells.push((at, 8, format!("arrivals {r} {channel}")));
         }
         assert_eq!(
-            layout.has_eager_message(channel, slot),
+            layout.geometry.has_eager_message(channel, slot),
             slot < EAGER_MESSAGES
         );
     }
@@ -119,22 +126,22 @@ fn small_cells(
             format!("own eager message {r} {channel} {slot}"),
         ));
     }
-    assert_eq!(layout.channel_bytes(channel), SMALL_SCRATCH as u64);
+    assert_eq!(layout.geometry.channel_bytes(channel), SMALL_SCRATCH as u64);
     let at = layout.scratch(r, channel);
     cells.push((at, SMALL_SCRATCH, format!("scratch {r} {channel}")));
 }
 
 #[test]
 fn cells_neither_overlap_nor_share_lines() {
-    let one = NodeLayout {
+    let one = NodeGeometry {
         local_ranks: 1,
         channels: 1,
         slots: 1,
         rails: 1,
         scratch_bytes: 1,
-        ..NodeLayout::default()
+        ..NodeGeometry::default()
     };
-    let between_nodes = NodeLayout {
+    let between_nodes = NodeGeometry {
         local_ranks: 2,
         channels: 2,
         sync_channels: 2,
@@ -147,7 +154,7 @@ fn cells_neither_overlap_nor_share_lines() {
         check_bytes: 64,
         ..one
     };
-    let with_small = NodeLayout {
+    let with_small = NodeGeometry {
         local_ranks: 5,
         channels: 3,
         small_channels: 4,
@@ -159,7 +166,7 @@ fn cells_neither_overlap_nor_share_lines() {
         check_bytes: 0,
         ..between_nodes
     };
-    let without_scratch = NodeLayout {
+    let without_scratch = NodeGeometry {
         local_ranks: 3,
         eager_slots: EAGER_SLOTS,
         small_channels: 2,
@@ -169,7 +176,8 @@ fn cells_neither_overlap_nor_share_lines() {
         scratch_bytes: 0,
         ..one
     };
-    for layout in [one, between_nodes, with_small, without_scratch] {
+    for geometry in [one, between_nodes, with_small, without_scratch] {
+        let layout = NodeLayout::of(geometry);
         let total = layout.total_bytes() as usize;
         let mut lines: BTreeMap<usize, String> = BTreeMap::new();
         let mut ends = Vec::new();
@@ -193,15 +201,15 @@ fn cells_neither_overlap_nor_share_lines() {
 
 #[test]
 fn arrival_flags_of_a_slot_are_consecutive() {
-    let layout = NodeLayout {
+    let layout = NodeLayout::of(NodeGeometry {
         local_ranks: 2,
         channels: 2,
         small_channels: 1,
         slots: 9,
         rails: 3,
         scratch_bytes: 1,
-        ..NodeLayout::default()
-    };
+        ..NodeGeometry::default()
+    });
     let first = layout.arrival(NodeRank(1), 1, 4, 0);
     assert_eq!(layout.arrival(NodeRank(1), 1, 4, 2), first + 16);
     assert_eq!(layout.arrival(NodeRank(1), 1, 5, 0), first + 32);
@@ -209,7 +217,7 @@ fn arrival_flags_of_a_slot_are_consecutive() {
 
 #[test]
 fn absurd_geometry_saturates() {
-    let layout = NodeLayout {
+    let layout = NodeLayout::of(NodeGeometry {
         local_ranks: u32::MAX,
         eager_slots: u32::MAX,
         channels: u32::MAX,
@@ -223,13 +231,13 @@ fn absurd_geometry_saturates() {
         rotating_bytes: u64::MAX,
         areas: u32::MAX,
         check_bytes: u32::MAX,
-    };
+    });
     assert_eq!(layout.total_bytes(), u64::MAX);
 }
 
 #[test]
 fn indices_are_checked() {
-    let layout = NodeLayout {
+    let layout = NodeLayout::of(NodeGeometry {
         local_ranks: 2,
         eager_slots: 4,
         channels: 1,
@@ -243,7 +251,7 @@ fn indices_are_checked() {
         rotating_bytes: 0,
         areas: 1,
         check_bytes: 0,
-    };
+    });
     let panics =
         |f: &(dyn Fn() -> usize + std::panic::RefUnwindSafe)| std::panic::catch_unwind(f).is_err();
     assert!(panics(&|| layout.node_flag(NodeRank(2))));

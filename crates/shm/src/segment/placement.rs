@@ -39,7 +39,7 @@ pub(crate) fn prefer_numa_node(range: MemoryRange, numa_node: u32) -> io::Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{NodeLayout, NodeSegment, Segment};
+    use crate::{NodeGeometry, NodeSegment, Segment};
     use ferrorail_base::NodeRank;
     use ferrorail_base::config::ShmKind;
 
@@ -89,26 +89,26 @@ mod tests {
 
     #[test]
     fn scratch_of_one_rank_is_placed_and_nobody_elses() {
-        let layout = NodeLayout {
+        let geometry = NodeGeometry {
             local_ranks: 3,
             channels: 4,
             slots: 1,
             rails: 1,
             scratch_bytes: 5000,
             rotating_bytes: 3 << 12,
-            ..NodeLayout::default()
+            ..NodeGeometry::default()
         };
-        let node = NodeSegment::create(ShmKind::Memfd, layout, 0).unwrap();
+        let node = NodeSegment::create(ShmKind::Memfd, geometry, 0).unwrap();
         let start = node.segment().range().address;
         let policies = |rank: u32| {
             let rank = NodeRank(rank);
-            let capacity = layout.scratch_capacity();
+            let capacity = geometry.scratch_capacity();
             let mut pages = Vec::new();
             for channel in 0..4 {
-                let first = layout.scratch(rank, channel);
+                let first = node.layout().scratch(rank, channel);
                 pages.extend((first..first + capacity).step_by(1 << 12));
             }
-            let rotating = layout.rotating(rank);
+            let rotating = node.layout().rotating(rank);
             pages.extend((rotating..rotating + (3 << 12)).step_by(1 << 12));
             let policies = pages.into_iter().map(|page| policy(start + page).unwrap());
             policies.collect::<Vec<_>>()

@@ -26,7 +26,9 @@ impl Run<'_> {
         message: &Message<'_>,
     ) -> Result<(), EngineError> {
         let layout = self.map.segment().layout();
-        let index = state.unacknowledged.next(self.op, layout.slots)?;
+        let index = state
+            .unacknowledged
+            .next(self.op, layout.geometry().slots)?;
         let link = link_to(&mut state.links, message.to);
         let stripes = message.stripes(rails, &mut state.rail_turn, link);
         let mut record = Record::new(message.offset as u64, message.into_user);

@@ -102,7 +102,7 @@ impl Run<'_> {
         };
         let (seen, low) = flag(0);
         let (count, _) = parts_of(low);
-        if seen != tag || count == 0 || u32::from(count) > segment.layout().rails {
+        if seen != tag || count == 0 || u32::from(count) > segment.geometry().rails {
             return None;
         }
         let expected = (tag, low_byte(count, attempt));

@@ -42,7 +42,7 @@ impl Layout {
         let (layout, local) = map.layout_of(rank);
         let start = layout.area(local, 0);
         // Alike on all nodes.
-        let capacity = map.segment().layout().scratch_capacity();
+        let capacity = map.segment().geometry().scratch_capacity();
         Self::new(start, capacity, map.topology.size() as usize)
     }
 

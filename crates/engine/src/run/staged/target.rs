@@ -122,7 +122,7 @@ impl Run<'_> {
         let bytes = header.bytes.get() as usize;
         let offset = usize::try_from(header.offset.get()).map_err(|_| mismatch())?;
         let inside = offset <= memory.bytes && bytes <= memory.bytes - offset;
-        let known = number(tag) == number(self.op) && slot < segment.layout().slots;
+        let known = number(tag) == number(self.op) && slot < segment.geometry().slots;
         if !inside || !known {
             return Err(mismatch());
         }
