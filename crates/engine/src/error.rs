@@ -168,9 +168,31 @@ pub enum EngineError {
     /// A call on a window failed.
     #[error(transparent)]
     Window(#[from] WindowError),
-    /// No algorithm fits what was asked.
-    #[error("selection: {0}")]
-    Selection(String),
+    /// The selection table of a team cannot be used. Nothing was done.
+    #[error("{0}")]
+    Tuning(String),
+    /// More ranks than a team may have. Nothing was done.
+    #[error("{ranks} ranks exceed the {most} that a team may have")]
+    TooManyRanks {
+        /// Ranks of the communicator.
+        ranks: u32,
+        /// As many as can be.
+        most: u32,
+    },
+    /// The system refused a thread. Nothing was done.
+    #[error("no thread that {purpose}: {source}")]
+    Thread {
+        /// What for.
+        purpose: &'static str,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// What was asked to be estimated cannot be.
+    #[error("{0}")]
+    Estimate(String),
+    /// A defect of ferrorail.
+    #[error("internal error: {0}")]
+    Internal(String),
 }
 
 impl EngineError {
@@ -182,7 +204,7 @@ impl EngineError {
             | Self::Shm(_) => ErrorClass::NoMemory,
             Self::Mismatch { .. } | Self::Truncated { .. } => ErrorClass::Truncate,
             Self::PeerDied { .. } => ErrorClass::ProcessFailed,
-            Self::Selection(_) => ErrorClass::Internal,
+            Self::Internal(_) => ErrorClass::Internal,
             Self::Window(error) => class_of(error),
             _ => ErrorClass::Other,
         }
@@ -213,6 +235,7 @@ fn class_of(error: &WindowError) -> ErrorClass {
         WindowError::NoMemory(_) | WindowError::Fabric(FabricError::RegisterMemory { .. }) => {
             ErrorClass::NoMemory
         }
+        WindowError::Internal(_) => ErrorClass::Internal,
         WindowError::Operation(error) | WindowError::Peer(error) => error
             .downcast_ref::<EngineError>()
             .map_or(ErrorClass::Other, EngineError::class),

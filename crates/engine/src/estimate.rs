@@ -113,7 +113,7 @@ pub struct Estimate {
 /// What a communicator like `asked` takes under `settings`.
 ///
 /// # Errors
-/// [`EngineError::Selection`] if the table of `FERRORAIL_TUNING` cannot be read.
+/// [`EngineError::Tuning`] if the table of `FERRORAIL_TUNING` cannot be read.
 pub fn estimate(asked: &Asked, settings: &Settings) -> Result<Estimate, EngineError> {
     let shared = SharedSettings::of(settings);
     let tuning = Tuning::of(settings).table()?;
@@ -157,13 +157,13 @@ pub fn estimate(asked: &Asked, settings: &Settings) -> Result<Estimate, EngineEr
 /// protocols, each by its name as in [`crate::CallRow`]. Roots are rank 0.
 ///
 /// # Errors
-/// [`EngineError::Selection`] if a name is none, or if the team is too large to look at every rank.
+/// [`EngineError::Estimate`] if a name is none, or if the team is too large to look at every rank.
 pub fn total<'n>(
     asked: &Asked,
     settings: &Settings,
     used: impl IntoIterator<Item = (&'n str, &'n str, &'n str)>,
 ) -> Result<ConnectionRow, EngineError> {
-    let none = |error: &dyn std::fmt::Display| EngineError::Selection(error.to_string());
+    let none = |error: &dyn std::fmt::Display| EngineError::Estimate(error.to_string());
     if asked.topology.size() > WHOLE_MAX {
         return Err(none(&format!("more than {WHOLE_MAX} ranks")));
     }

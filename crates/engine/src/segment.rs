@@ -44,7 +44,7 @@ where
             ShmKind::Memfd => &[ShmKind::Memfd],
             ShmKind::Posix => &[ShmKind::Posix],
         };
-        let mut result = Err(EngineError::Selection("no kind of segment to try".into()));
+        let mut result = Err(EngineError::Internal("no kind of segment to try".into()));
         for &kind in kinds {
             result = self.open_kind(oob, kind, &then);
             match &result {
@@ -86,9 +86,7 @@ where
         };
         let all = agree(oob, self.acts[1], said)?;
         let (Ok(made), Some(kept)) = (made, kept) else {
-            return Err(EngineError::Selection(
-                "a rank did what it could not".into(),
-            ));
+            return Err(EngineError::Internal("a rank did what it could not".into()));
         };
         (self.segment)(&made).unlink();
         Ok((made, kept, all))

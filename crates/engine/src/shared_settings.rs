@@ -140,10 +140,10 @@ impl Tuning {
     pub fn table(&self) -> Result<Option<Table>, EngineError> {
         match &self.0 {
             None => Ok(None),
-            Some(Err(reason)) => Err(EngineError::Selection(reason.clone())),
+            Some(Err(reason)) => Err(EngineError::Tuning(reason.clone())),
             Some(Ok(text)) => Table::from_json(text)
                 .map(Some)
-                .map_err(|error| EngineError::Selection(format!("FERRORAIL_TUNING: {error}"))),
+                .map_err(|error| EngineError::Tuning(format!("FERRORAIL_TUNING: {error}"))),
         }
     }
 }

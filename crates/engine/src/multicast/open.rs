@@ -243,8 +243,10 @@ fn start(
     config: Config,
     groups: Vec<Box<dyn Group>>,
 ) -> Result<Arc<Leader>, EngineError> {
-    let unstarted =
-        |error| EngineError::Selection(format!("no thread that drives multicasts: {error}"));
+    let unstarted = |source| EngineError::Thread {
+        purpose: "drives multicasts",
+        source,
+    };
     let service = map.context.multicast_service().map_err(unstarted)?;
     let leader = Leader::new(&map.context, config, groups, service.waker())?;
     let leader = Arc::new(leader);

@@ -45,7 +45,7 @@ impl Protocol {
     pub fn new(config: Config, groups: Vec<Box<dyn Group>>) -> Result<Self, EngineError> {
         let memory = Memory::new(&config);
         let session =
-            Session::new(config).map_err(|error| EngineError::Selection(error.to_string()))?;
+            Session::new(config).map_err(|error| EngineError::Internal(error.to_string()))?;
         Ok(Self {
             session,
             groups,

@@ -54,7 +54,7 @@ fn leader_of(map: &Map) -> Result<&Leader, EngineError> {
     let leader = map.multicast_leader();
     leader
         .map(Arc::as_ref)
-        .ok_or_else(|| EngineError::Selection("a rank without multicast was to send one".into()))
+        .ok_or_else(|| EngineError::Internal("a rank without multicast was to send one".into()))
 }
 
 impl Run<'_> {

@@ -199,7 +199,7 @@ impl<'a> Spans<'a> {
     /// from `like` where that is given.
     pub fn reduce(&self, spans: [Span; 3], like: Option<u32>) -> Result<(), EngineError> {
         let reducer = self.user.reducer.as_ref().ok_or_else(|| {
-            EngineError::Selection("the schedule reduces in a collective that does not".into())
+            EngineError::Internal("the schedule reduces in a collective that does not".into())
         })?;
         let reduce = |[left, right, into]: [MemoryRange; 3]| {
             // A block, or a part, may be shorter than its room in scratch.

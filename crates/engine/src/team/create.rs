@@ -57,10 +57,10 @@ impl Team {
             });
         }
         if oob.size() > SIZE_MAX {
-            return Err(EngineError::Selection(format!(
-                "{} ranks exceed the {SIZE_MAX} that a team may have",
-                oob.size()
-            )));
+            return Err(EngineError::TooManyRanks {
+                ranks: oob.size(),
+                most: SIZE_MAX,
+            });
         }
         let tuning = tuning.table()?;
         let topology = Topology::from_host_keys(&keys, settings.node_size);
@@ -157,7 +157,7 @@ fn introduce(
             .into_iter()
             .collect();
         let said = gather(oob, "sending the table of FERRORAIL_TUNING", &mine)?;
-        let missing = || EngineError::Selection("rank 0 sent no table".into());
+        let missing = || EngineError::Internal("rank 0 sent no table".into());
         tuning = said.into_iter().flatten().next().ok_or_else(missing)?;
     }
     let (processes, keys) = places.into_iter().unzip();

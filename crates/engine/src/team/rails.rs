@@ -57,7 +57,7 @@ pub(super) fn open(
         let reason = "FERRORAIL_FABRIC=loopback, but the ranks are on several hosts";
         return Err(map.refused("opening rails", reason));
     }
-    let mut result = Err(EngineError::Selection("no fabric to try".into()));
+    let mut result = Err(EngineError::Internal("no fabric to try".into()));
     for &kind in kinds {
         result = try_rails(oob, map, kind, kinds.len() > 1);
         if result.is_ok() {
@@ -91,7 +91,7 @@ fn try_rails(
     if map.rank == Rank(0) {
         map.context.warn_once(unused(&all));
     }
-    let fabric = opened.map_err(EngineError::Selection)?;
+    let fabric = opened.map_err(EngineError::Internal)?;
     let local = common(map, &all)?;
     if !fabric.attributes().same_host_only {
         let reached = reach(map, &fabric, &local, &all);

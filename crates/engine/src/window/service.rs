@@ -104,7 +104,7 @@ pub(super) fn start_service(
     };
     let wake_descriptors = agree(oob, "starting the thread of a window", wake_pipe)?;
     let service_thread =
-        service_thread.map_err(|error| EngineError::Selection(error.to_string()))?;
+        service_thread.map_err(|error| EngineError::Internal(error.to_string()))?;
     let host = placement.map.processes[placement.map.rank.index()].host;
     // Where rails lead to this host only, they wake nobody: a pipe does.
     let loops = placement.rails.is_some_and(TeamRails::stay_here);

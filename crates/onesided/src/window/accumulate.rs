@@ -157,7 +157,7 @@ impl<F: Endpoint> Window<F> {
         let held = self.enter(target)?;
         count(&self.counters.accumulates);
         if bytes > SWAP_BYTES_MAX {
-            return Err(WindowError::Lock(format!(
+            return Err(WindowError::Internal(format!(
                 "elements of {bytes} bytes cannot be compared and swapped"
             )));
         }

@@ -74,6 +74,9 @@ pub enum WindowError {
     /// The lock refused.
     #[error("{0}")]
     Lock(String),
+    /// A defect of ferrorail.
+    #[error("internal error: {0}")]
+    Internal(String),
     /// An operation that is not computed here failed.
     #[error("the reduction operation failed: {0}")]
     Operation(Box<dyn std::error::Error + Send + Sync>),

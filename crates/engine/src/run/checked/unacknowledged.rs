@@ -50,7 +50,7 @@ impl UnacknowledgedList {
         let index = self.sent;
         if u32::from(index) >= most {
             let reason = format!("{most} checked messages in one operation are the most");
-            return Err(EngineError::Selection(reason));
+            return Err(EngineError::Internal(reason));
         }
         self.sent += 1;
         Ok(index)

@@ -36,7 +36,8 @@ impl<F: Endpoint> Window<F> {
         let (Some(service), Some(there), Some(code)) =
             (&self.service, job.there.single(), job.update.code())
         else {
-            return Err(WindowError::Lock("no service thread was agreed on".into()));
+            let reason = "no service thread was agreed on".into();
+            return Err(WindowError::Internal(reason));
         };
         let most = service.plan.operand_bytes / job.element_bytes * job.element_bytes;
         let mut origin = job.origin.map(|side| (side, Cutter::new(side.shape)));
