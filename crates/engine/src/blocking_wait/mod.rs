@@ -18,12 +18,6 @@ use ferrorail_shm::{WaitPolicy, Waiter};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// When a waiting rank first looks whether its peers are alive, and mean the same call.
-const FIRST_CHECK: Duration = Duration::from_millis(100);
-
-/// When it looks again: after as long as it has waited, but no later than this.
-const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
-
 /// When a rank that nobody waits for sleeps: about what that costs has passed.
 const REST_AFTER: Duration = Duration::from_micros(50);
 
@@ -51,7 +45,6 @@ pub(crate) struct BlockingWait<'a> {
     map: &'a Map,
     collective: &'static str,
     waiter: Waiter,
-    next_check: Duration,
     /// What the operation's flags hold where all agree.
     expected: Option<Expected>,
     /// Whether the leader's next quiescence is all that is waited for.
@@ -64,7 +57,6 @@ impl<'a> BlockingWait<'a> {
             map,
             collective,
             waiter: Waiter::new(&map.wait),
-            next_check: FIRST_CHECK,
             expected: None,
             for_quiescence: false,
         }
@@ -128,11 +120,9 @@ impl<'a> BlockingWait<'a> {
             return Ok(false);
         }
         self.wait(blocked, leader);
-        let waited = self.waiter.waited();
-        if waited < self.next_check {
+        if !self.waiter.is_check_due() {
             return Ok(false);
         }
-        self.next_check = waited + waited.min(LIVENESS_INTERVAL);
         self.map.dead_peer(self.collective).map_or(Ok(true), Err)
     }
 
@@ -184,6 +174,5 @@ impl<'a> BlockingWait<'a> {
     /// Something arrived: the blocking wait starts anew.
     pub fn renew(&mut self) {
         self.waiter.reset();
-        self.next_check = FIRST_CHECK;
     }
 }

@@ -8,11 +8,6 @@ use ferrorail_fabric::{Endpoint, FabricError};
 use ferrorail_shm::{WaitPolicy, Waiter};
 use std::time::Duration;
 
-/// When a waiting rank first looks whether its peers are alive.
-const FIRST_CHECK: Duration = Duration::from_millis(100);
-/// How often it looks again.
-const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-
 /// What a waiting window needs of the process it is in.
 pub trait ProcessContext: Send + Sync {
     /// How patient each step of waiting is.
@@ -87,7 +82,6 @@ impl<F: Endpoint> Window<F> {
             window: self,
             doing,
             waiter: Waiter::new(self.process_context.wait_policy()),
-            next_check: FIRST_CHECK,
         };
         loop {
             blocking_wait.idle(waiting)?;
@@ -112,7 +106,6 @@ struct BlockingWait<'a, F: Endpoint> {
     window: &'a Window<F>,
     doing: &'static str,
     waiter: Waiter,
-    next_check: Duration,
 }
 
 impl<F: Endpoint> BlockingWait<'_, F> {
@@ -128,17 +121,15 @@ impl<F: Endpoint> BlockingWait<'_, F> {
         let doorbell = rings.then(|| window.doorbell());
         self.waiter
             .idle(doorbell.as_ref(), &mut || window.process_context.poke());
-        let waited = self.waiter.waited();
-        if waited < self.next_check {
+        if !self.waiter.is_check_due() {
             return Ok(());
         }
-        self.next_check = waited + CHECK_INTERVAL;
         if let Some(rails) = &window.rails {
             rails.check(rank)?;
         }
         window
             .process_context
-            .check(self.doing, waited)
+            .check(self.doing, self.waiter.waited())
             .map_err(WindowError::Peer)
     }
 }

@@ -48,6 +48,10 @@ const UNTIMED_YIELDS: u32 = 8;
 /// A nap is at least so long.
 const NAP_MIN: Duration = Duration::from_micros(20);
 const NAP_SHARE: u32 = 16;
+/// When who waits first looks whether its peers are alive, and mean the same call.
+const FIRST_CHECK: Duration = Duration::from_millis(100);
+/// When it looks again: after as long as it has waited, but no later than this.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl WaitPolicy {
     /// The policy for `local_ranks` ranks that share `cores` cores ([`cores_of`](crate::cores_of)
@@ -87,6 +91,8 @@ pub struct Waiter {
     since: Option<Instant>,
     /// Time from there to the last look at the clock.
     waited: Duration,
+    /// How long it has waited when its peers are to be looked at next.
+    next_check: Duration,
     ticket: Option<Ticket>,
 }
 
@@ -100,6 +106,7 @@ impl Waiter {
             steps: 0,
             since: None,
             waited: Duration::ZERO,
+            next_check: FIRST_CHECK,
             ticket: None,
         }
     }
@@ -206,8 +213,17 @@ impl Waiter {
         self.waited = since.elapsed();
     }
 
-    /// Time since the first step that looked at the clock, as of the last that did; zero before. For
-    /// asking now and then whether the peers still live.
+    /// Whether the wait has taken so long that the peers are to be looked at; true now and then.
+    #[inline]
+    pub fn is_check_due(&mut self) -> bool {
+        let is_due = self.waited >= self.next_check;
+        if is_due {
+            self.next_check = self.waited + self.waited.min(CHECK_INTERVAL);
+        }
+        is_due
+    }
+
+    /// Time since the first step that looked at the clock, as of the last that did; zero before.
     #[inline]
     pub fn waited(&self) -> Duration {
         self.waited
