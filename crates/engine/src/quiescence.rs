@@ -17,7 +17,7 @@
 pub(crate) mod progress;
 
 use crate::EngineError;
-use crate::blocking_wait::probe::probe_peer;
+use crate::blocking_wait::probe::{check_sent, probe_peer};
 use crate::blocking_wait::{Blocked, BlockingWait};
 use crate::team::connect::connect_all;
 use crate::team::connected::Peers;
@@ -157,6 +157,7 @@ fn check(map: &Map, state: &mut State) -> Result<(), EngineError> {
     let (Some(rails), Some((to, from))) = (&map.rails, partners(map, state)) else {
         return Ok(());
     };
+    check_sent(rails, state)?;
     let links = BTreeSet::from([to, from]);
     for link in links.iter().filter_map(|rank| state.links[rank.index()]) {
         rails.fabric.check(link.peer)?;
@@ -190,6 +191,7 @@ pub(crate) fn wait(map: &Map, state: &mut State, op: u64) -> Result<(), EngineEr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::team::state::{Leaving, Life};
     use crate::{Context, NoHost, Team};
     use ferrorail_base::config::{FabricChoice, RailChoice, Settings};
     use ferrorail_base::sync::AtomicU32;
@@ -229,7 +231,7 @@ mod tests {
         });
         both(2);
         // Leaving would wait for what it sent, which never completes.
-        state.freed = true;
+        state.life = Life::Ended(Leaving::Over);
         map.segment().quiescence_word(0).load(Ordering::Acquire)
     }
 

@@ -65,13 +65,21 @@ pub trait Endpoint: Send + Sync + 'static {
     /// whoever has waited long for something from it. What is found shows in later calls.
     ///
     /// # Errors
-    /// [`FabricError::Unreachable`] if it is known to be.
+    /// [`FabricError::Unreachable`] if it is known to be, and as [`Endpoint::untracked`].
     fn check(&self, peer: PeerId) -> Result<(), FabricError>;
+
+    /// Whether operations to `peer` arrive, of which nobody may have the ticket. For whoever shares a communicator
+    /// with `peer`: nobody else is concerned.
+    ///
+    /// # Errors
+    /// What became of one that does not, once: [`FabricError::Completion`] if it was refused,
+    /// [`FabricError::Unreachable`].
+    fn untracked(&self, peer: PeerId) -> Result<(), FabricError>;
 
     /// One bounded pass over the completion queues; the number of completions seen.
     ///
     /// # Errors
-    /// [`FabricError::Completion`] if an operation failed since the last call.
+    /// The device's. What becomes of operations [`Endpoint::is_complete`] and [`Endpoint::untracked`] tell.
     fn progress(&self) -> Result<usize, FabricError>;
 
     /// Readies the wake-up events, see [`crate::Transport::events`]. Descriptors that become readable when

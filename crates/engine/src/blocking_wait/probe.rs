@@ -3,11 +3,20 @@
 
 use super::status::{PeerStatus, status_of};
 use crate::EngineError;
-use crate::team::map::Map;
+use crate::team::map::{Map, TeamRails};
 use crate::team::state::State;
 use ferrorail_base::sync::Ordering;
 use ferrorail_base::{RailId, Rank};
 use ferrorail_fabric::{Endpoint, Op, Tracking};
+
+/// Whether what this rank has sent to the others of the team arrives, also where nothing waits for that.
+///
+/// # Errors
+/// What became of it: a peer that waits for it waits in vain.
+pub(crate) fn check_sent(rails: &TeamRails, state: &State) -> Result<(), EngineError> {
+    let mut links = state.links.iter().flatten();
+    links.try_for_each(|link| Ok(rails.fabric.untracked(link.peer)?))
+}
 
 /// Reads the status cell of `rank`, a connected one of another node, and looks at it when it is asked the next
 /// time. `tag` is that of the operation in which `rank` is waited for.

@@ -5,7 +5,7 @@ use super::{Advance, Run};
 use crate::EngineError;
 use crate::blocking_wait::BlockingWait;
 use crate::blocking_wait::disagreement::{Expected, Messages};
-use crate::blocking_wait::probe::probe_peer;
+use crate::blocking_wait::probe::{check_sent, probe_peer};
 use crate::collective::eager::form::is_exchange;
 use crate::tag;
 use crate::team::state::State;
@@ -113,11 +113,13 @@ impl Run<'_> {
     }
 
     /// Finds out whether the rails still reach the ranks that are being waited for, as who only waits
-    /// sends nothing that could go unanswered; and whether the next of them is in the same call.
+    /// sends nothing that could go unanswered; whether what this one has sent arrives; and whether the next of them is
+    /// in the same call.
     fn check_awaited(&self, state: &mut State) -> Result<(), EngineError> {
         let Some(rails) = &self.map.rails else {
             return Ok(());
         };
+        check_sent(rails, state)?;
         let owing = state
             .unacknowledged
             .unacknowledged_by()

@@ -5,7 +5,7 @@ use super::Team;
 use super::flush::Flush;
 use super::map::Map;
 use super::resume::{Means, NEVER, Outcome, Phase, Resumption};
-use super::state::{AfterError, State};
+use super::state::{AfterError, Failed, Life, State};
 use crate::blocking_wait::{Blocked, BlockingWait, status};
 use crate::{EngineError, waiting};
 use ferrorail_base::{NodeRank, Rank};
@@ -80,11 +80,14 @@ impl Team {
     /// This rank takes part in nothing more, for `reason`; whether with the host it says to all.
     pub(super) fn stop(&self, state: &mut State, reason: String, goes_on: bool) {
         let call = self.call_number();
-        state.broken = Some(reason);
-        state.after_error = Some(AfterError {
+        let after_error = AfterError {
             resumption: Resumption::after(call),
             since: Instant::now(),
             flush: None,
+        };
+        state.life = Life::Failed(Failed {
+            reason,
+            after_error: Some(after_error),
         });
         self.resume(state, |resumption, place| match goes_on {
             true => resumption.fail(call, place),
@@ -108,14 +111,14 @@ impl Team {
         state: &mut State,
         act: impl FnOnce(&mut Resumption, &mut Place<'_>) -> R,
     ) -> Option<R> {
-        let mut after = state.after_error.take()?;
+        let mut after = state.after_error()?.take()?;
         let mut place = Place {
             team: self,
             state,
             flush: &mut after.flush,
         };
         let outcome = act(&mut after.resumption, &mut place);
-        state.after_error = Some(after);
+        *state.after_error()? = Some(after);
         Some(outcome)
     }
 
@@ -124,18 +127,21 @@ impl Team {
     pub(super) fn after_error(&self, state: &mut State) -> EngineError {
         let call = self.call_number();
         let outcome = self.await_outcome(state, call);
-        let reason = || state.broken.clone().unwrap_or_default();
+        let reason = match &state.life {
+            Life::Failed(failed) => failed.reason.clone(),
+            _ => String::new(),
+        };
         match outcome {
             Some(Outcome::Host) => EngineError::AfterError,
-            Some(Outcome::Never) | None => EngineError::Unusable(reason()),
-            Some(_) => EngineError::Lost(reason()),
+            Some(Outcome::Never) | None => EngineError::Unusable(reason),
+            Some(_) => EngineError::Lost(reason),
         }
     }
 
     /// What becomes of `call`, which fails if that takes long.
     fn await_outcome(&self, state: &mut State, call: u64) -> Option<Outcome> {
         let start = Instant::now();
-        let noticed_by = (state.after_error.as_ref()?.since + NOTICE_TIMEOUT).max(start + STEP);
+        let noticed_by = (state.after_error()?.as_ref()?.since + NOTICE_TIMEOUT).max(start + STEP);
         let chosen_by = start + choice_timeout(&self.map);
         let mut blocking_wait = BlockingWait::new(&self.map, "going on after an error");
         loop {

@@ -5,7 +5,7 @@ use super::connected::Peers;
 use super::link::Link;
 use super::map::{Map, TeamRails};
 use super::measure;
-use super::state::State;
+use super::state::{Life, State};
 use crate::EngineError;
 use crate::blocking_wait::{Blocked, BlockingWait};
 use ferrorail_base::{PeerId, Rank};
@@ -58,7 +58,7 @@ pub(crate) fn connect_all(
             if here && map.rank == Rank(0) {
                 warn(map, "another rank, which says more with FERRORAIL_LOG=info");
             }
-            state.unconnected = true;
+            state.life = Life::Unconnected;
             Err(EngineError::Unconnected)
         }
     }

@@ -12,7 +12,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An empty tracked put on each lane, which completes after all before it.
 #[derive(Debug)]
-pub(super) struct Flush {
+pub(crate) struct Flush {
     /// Where it is still to be posted: links of ranks, and team rails.
     lanes: Vec<(usize, RailId)>,
     posted: Vec<Ticket>,

@@ -7,7 +7,7 @@
 
 use super::Team;
 use super::flush::Flush;
-use super::state::{Leaving, State};
+use super::state::{Leaving, Life, State};
 use crate::Context;
 use ferrorail_fabric::Endpoint;
 use std::sync::Arc;
@@ -34,9 +34,11 @@ impl Team {
     pub fn retire(&self) -> bool {
         let mut state = self.state();
         if self.end(&mut state) && self.map.rails.is_some() {
-            state.leaving = Leaving::Flushing(Flush::start(&self.map, &state.links));
+            let flush = Flush::start(&self.map, &state.links);
+            state.life = Life::Ended(Leaving::Flushing(flush));
         }
-        matches!(state.leaving, Leaving::Flushing(_) | Leaving::Waiting)
+        let leaving = |leaving: &Leaving| !matches!(leaving, Leaving::Over);
+        matches!(&state.life, Life::Ended(how_far) if leaving(how_far))
     }
 
     /// Whether no rank uses the retired team any more. To be asked now and then, as this rank leaves
@@ -45,34 +47,39 @@ impl Team {
         let Some(mut state) = self.state.take() else {
             return false;
         };
-        let state = &mut *state;
-        if let Leaving::Flushing(flush) = &mut state.leaving {
+        let State {
+            life, links, oob, ..
+        } = &mut *state;
+        let Life::Ended(leaving) = life else {
+            return false;
+        };
+        if let Leaving::Flushing(flush) = leaving {
             // A rank that is late wants what this one has sent, however late it is.
             let leader = self.map.multicast_leader();
             if leader.is_some_and(|leader| !leader.is_done()) {
                 return false;
             }
-            match flush.advance(&self.map, &state.links) {
+            match flush.advance(&self.map, links) {
                 Ok(false) if !flush.is_overdue() => return false,
                 Ok(_) => {}
                 Err(error) => tracing::debug!("while leaving a team: {error}"),
             }
-            state.leaving = Leaving::Waiting;
+            *leaving = Leaving::Waiting;
         }
-        if let Leaving::Waiting = state.leaving {
-            match state.oob().leave() {
+        if let (Leaving::Waiting, Some(oob)) = (&leaving, oob) {
+            match oob.leave() {
                 Ok(false) => return false,
                 Ok(true) => {}
                 Err(error) => tracing::debug!("while leaving a team: {error}"),
             }
         }
-        state.leaving = Leaving::Over;
+        *leaving = Leaving::Over;
         true
     }
 
     /// No operation runs after this; false if it was so before.
     pub(super) fn end(&self, state: &mut State) -> bool {
-        if std::mem::replace(&mut state.freed, true) {
+        if state.life.is_over() {
             return false;
         }
         self.resume_never(state);
@@ -81,7 +88,7 @@ impl Team {
         if let Some(leader) = self.map.multicast_leader() {
             leader.close();
         }
-        state.broken.get_or_insert_with(|| "it was freed".into());
+        state.life = Life::Ended(Leaving::Over);
         true
     }
 }
@@ -125,7 +132,7 @@ impl Context {
 impl Drop for Team {
     fn drop(&mut self) {
         // Who retired it has waited for the others as long as was worth it.
-        if !self.state.get_mut().freed {
+        if !self.state.get_mut().life.is_over() {
             self.free();
         }
         let state = self.state.get_mut();

@@ -26,7 +26,7 @@ use ferrorail_base::sync::{AtomicU64, Claim, Claimed, Ordering, yield_now};
 use ferrorail_base::{Rank, Topology};
 use map::Map;
 pub use park::IDENTITY_BITS;
-use state::State;
+use state::{Failed, Life, State};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::thread;
@@ -46,9 +46,13 @@ pub(crate) struct InUse<'a>(Claimed<'a, State>);
 impl Drop for InUse<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if thread::panicking() {
-            let what = || "an internal error was caught before".into();
-            self.0.broken.get_or_insert_with(what);
+        if thread::panicking()
+            && let Life::InUse = self.0.life
+        {
+            self.0.life = Life::Failed(Failed {
+                reason: "an internal error was caught before".into(),
+                after_error: None,
+            });
         }
     }
 }
@@ -145,7 +149,7 @@ impl Team {
     #[inline(always)]
     pub(crate) fn enter(&self) -> Result<InUse<'_>, EngineError> {
         match self.state.take() {
-            Some(state) if !state.unconnected && state.broken.is_none() => Ok(InUse(state)),
+            Some(state) if matches!(state.life, Life::InUse) => Ok(InUse(state)),
             outcome => Err(self.unusable(outcome)),
         }
     }
@@ -154,9 +158,12 @@ impl Team {
     #[cold]
     fn unusable(&self, outcome: Option<Claimed<'_, State>>) -> EngineError {
         match outcome {
-            Some(state) if state.unconnected => EngineError::Unconnected,
-            Some(mut state) => self.after_error(&mut state),
             None => EngineError::Concurrent,
+            Some(mut state) => match &state.life {
+                Life::Unconnected => EngineError::Unconnected,
+                life if life.is_over() => EngineError::Unusable("it was freed".into()),
+                _ => self.after_error(&mut state),
+            },
         }
     }
 }

@@ -7,7 +7,7 @@
 //! Flags hold operation numbers, which only rise, so nothing is reset.
 
 use super::Team;
-use super::state::{Leaving, State};
+use super::state::{Life, State};
 use ferrorail_base::sync::Ordering;
 use ferrorail_bootstrap::Oob;
 
@@ -21,10 +21,11 @@ impl Team {
     pub fn park(&self) -> Option<u64> {
         let mut state = self.state();
         let identity = self.identity()?;
-        if self.map.rails.is_some() || state.broken.is_some() {
+        if self.map.rails.is_some() || !matches!(state.life, Life::InUse) {
             return None;
         }
         self.end(&mut state);
+        state.life = Life::Parked;
         state.oob = None;
         Some(identity)
     }
@@ -50,9 +51,7 @@ impl Team {
         let mut state = self.state();
         let state: &mut State = &mut state;
         state.oob = Some(oob);
-        state.broken = None;
+        state.life = Life::InUse;
         self.calls.store(0, Ordering::Relaxed);
-        state.freed = false;
-        state.leaving = Leaving::No;
     }
 }

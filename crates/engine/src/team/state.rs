@@ -46,18 +46,41 @@ pub(crate) struct State {
     pub sampler: RateSampler,
     /// The status cell of a rank of another node that is being read.
     pub probe: Option<(Rank, Ticket)>,
-    /// Set by the first error; every later call repeats it, unless the host runs it.
-    pub broken: Option<String>,
-    /// What becomes of later calls.
-    pub(super) after_error: Option<AfterError>,
     /// Connections that all ranks know of.
     pub connected: Connected,
-    /// Set when some rank could not, as all know.
-    pub unconnected: bool,
-    /// Set by [`Team::free`](super::Team::free) and [`Team::retire`](super::Team::retire).
-    pub freed: bool,
-    /// What follows.
-    pub(super) leaving: Leaving,
+    /// Whether the team can be used.
+    pub life: Life,
+}
+
+/// Whether a team can be used.
+#[derive(Default)]
+pub(crate) enum Life {
+    /// For operations.
+    #[default]
+    InUse,
+    /// For none: some rank could not connect, as all know.
+    Unconnected,
+    /// An error left its memory undefined.
+    Failed(Failed),
+    /// By [`Team::free`](super::Team::free) or [`Team::retire`](super::Team::retire).
+    Ended(Leaving),
+    /// Another communicator may use it.
+    Parked,
+}
+
+impl Life {
+    /// Whether the communicator that it was made for has been freed.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self, Self::Ended(_) | Self::Parked)
+    }
+}
+
+/// What a team keeps after an error.
+pub(crate) struct Failed {
+    /// The first error. Every later call repeats it, unless the host runs it.
+    pub reason: String,
+    /// How ranks find out together who runs later calls; none after a panic.
+    pub(super) after_error: Option<AfterError>,
 }
 
 /// A receive buffer that was announced.
@@ -68,7 +91,7 @@ pub(crate) struct Rtr {
     pub cell: Option<Slot>,
 }
 
-/// What a team keeps after an error.
+/// How far the ranks are with finding out who runs later calls.
 pub(super) struct AfterError {
     pub resumption: Resumption,
     pub since: Instant,
@@ -77,11 +100,8 @@ pub(super) struct AfterError {
 }
 
 /// How far this rank has left.
-#[derive(Debug, Default)]
-pub(super) enum Leaving {
-    /// Not at all.
-    #[default]
-    No,
+#[derive(Debug)]
+pub(crate) enum Leaving {
     /// What it sent is still under way.
     Flushing(Flush),
     /// It has said so; others have not.
@@ -104,10 +124,20 @@ impl State {
             rail_turn: RailTurn::after(map.node_rank.index(), map.rail_count().into()),
             rtr: vec![None; size],
             sent_rtrs: vec![0; size],
-            broken: oob.is_none().then(|| "nobody uses it".into()),
-            freed: oob.is_none(),
+            life: match oob {
+                Some(_) => Life::InUse,
+                None => Life::Parked,
+            },
             oob,
             ..Self::default()
+        }
+    }
+
+    /// What was kept after the error that the team had, if it had one.
+    pub(super) fn after_error(&mut self) -> Option<&mut Option<AfterError>> {
+        match &mut self.life {
+            Life::Failed(failed) => Some(&mut failed.after_error),
+            _ => None,
         }
     }
 

@@ -253,9 +253,14 @@ impl Endpoint for Failover {
             true => Err(self.unreachable(pair)),
             false => {
                 self.keep_alive(pair);
-                Ok(())
+                pair.lost.lock().take().map_or(Ok(()), Err)
             }
         }
+    }
+
+    fn untracked(&self, peer: PeerId) -> Result<(), FabricError> {
+        let lost = self.pair(peer)?.lost.lock().take();
+        lost.map_or(Ok(()), Err)
     }
 
     fn progress(&self) -> Result<usize, FabricError> {
@@ -264,8 +269,7 @@ impl Endpoint for Failover {
         let due = calls.is_multiple_of(self.calls_per_look.load(Ordering::Relaxed));
         if due || self.attention.load(Ordering::Relaxed) > 0 {
             self.look_around();
-            let mut failure = self.failure.lock();
-            if let Some(failure) = failure.take() {
+            if let Some(failure) = self.device_failure.lock().take() {
                 return Err(failure);
             }
         }

@@ -99,7 +99,7 @@ pub struct Failover {
     ticked: Mutex<Ticks>,
     events: [Events; RAILS_MAX],
     /// To be told by the next call of `progress`.
-    failure: Mutex<Option<FabricError>>,
+    device_failure: Mutex<Option<FabricError>>,
 }
 
 /// When the clock was looked at and how many calls there had been, when control words were, and when lanes were.
@@ -172,7 +172,7 @@ impl Failover {
                 lanes: opened,
             }),
             events: Default::default(),
-            failure: Mutex::default(),
+            device_failure: Mutex::default(),
         }
     }
 

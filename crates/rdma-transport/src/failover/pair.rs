@@ -7,7 +7,9 @@ use super::journal::{Entry, Journal};
 use super::silence::Probe;
 use ferrorail_base::sync::{AtomicU8, AtomicU64, Mutex, Ordering};
 use ferrorail_base::{PeerId, ProcessId};
-use ferrorail_fabric::{LocalSlice, RAILS_MAX, Reach, RemoteRegion, RemoteSlice, Ticket};
+use ferrorail_fabric::{
+    FabricError, LocalSlice, RAILS_MAX, Reach, RemoteRegion, RemoteSlice, Ticket,
+};
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -78,6 +80,8 @@ pub(super) struct Pair {
     pub recovery: Mutex<Recovery>,
     /// Why the last rail failed, if all have.
     pub unreachable: OnceLock<String>,
+    /// What became of an operation that does not arrive, until somebody asks.
+    pub lost: Mutex<Option<FabricError>>,
 }
 
 /// The part of a pair that only failures touch.
@@ -279,6 +283,7 @@ impl Pair {
                 tickets: Default::default(),
             }),
             unreachable: OnceLock::new(),
+            lost: Mutex::default(),
         }
     }
 
@@ -309,6 +314,11 @@ impl Pair {
     /// What the peer says of the lane of `plane`.
     pub fn received(&self, plane: u8) -> ControlMessage {
         ControlMessage::unpack(self.word(Field::In, plane).load(Ordering::Acquire))
+    }
+
+    /// Keeps `error` for whoever asks next.
+    pub fn keep(&self, error: FabricError) {
+        self.lost.lock().get_or_insert(error);
     }
 
     /// Operation `sequence` of the lane of `rail` has failed for good.

@@ -158,7 +158,7 @@ impl Failover {
                 Err(error) => {
                     pair.note_failed(recovery, rail, entry.sequence, &error.to_string());
                     owed.pending.pop_front();
-                    self.keep(error);
+                    pair.keep(error);
                 }
             }
         }

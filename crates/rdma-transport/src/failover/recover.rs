@@ -37,12 +37,6 @@ impl Failover {
         Ok(1)
     }
 
-    /// Keeps `error` for the next call that can tell it.
-    pub(super) fn keep(&self, error: FabricError) {
-        let mut failure = self.failure.lock();
-        failure.get_or_insert(error);
-    }
-
     /// Whether `error` came because `lane` is broken, or was.
     #[cold]
     pub(super) fn is_broken(&self, lane: LaneId, error: &FabricError) -> bool {
@@ -126,7 +120,7 @@ impl Failover {
             // Another rail would refuse it too.
             pending.pop_front();
             pair.note_failed(recovery, rail, refused, &status);
-            self.keep(self.refusal(pair, rail, &status));
+            pair.keep(self.refusal(pair, rail, &status));
         }
         let state = &mut recovery.lanes[rail];
         state.completed = completed;
@@ -171,7 +165,7 @@ impl Failover {
     fn tell_if_owed(&self, pair: &Pair, recovery: &Recovery) {
         let owes = |phase: &Phase| matches!(phase, Phase::Failed(owed) if !owed.pending.is_empty());
         if recovery.lanes.iter().any(|state| owes(&state.phase)) {
-            self.keep(self.unreachable(pair));
+            pair.keep(self.unreachable(pair));
         }
     }
 

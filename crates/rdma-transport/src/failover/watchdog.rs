@@ -106,7 +106,7 @@ impl Failover {
         if self.tended.swap(calls, Ordering::Relaxed) == calls
             && let Err(error) = self.drive()
         {
-            self.keep(error);
+            self.device_failure.lock().get_or_insert(error);
         }
         self.look_around();
         let suspicious = self.probing.load(Ordering::Relaxed) > 0;

@@ -179,7 +179,9 @@ pub fn sides(a: &Settings, b: &Settings) -> (Side, Side) {
 pub fn drive(sides: (&Side, &Side), mut done: impl FnMut() -> bool) -> Vec<FabricError> {
     let mut told = Vec::new();
     until(|| {
-        told.extend(sides.0.fabric.progress().err());
+        sides.0.fabric.progress().unwrap();
+        let sent = ferrorail_fabric::Endpoint::untracked(&sides.0.fabric, sides.0.peer);
+        told.extend(sent.err());
         sides.1.fabric.progress().unwrap();
         done()
     });

@@ -103,6 +103,9 @@ impl Endpoint for Narrow {
         self.checked.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
+    fn untracked(&self, _peer: PeerId) -> Result<(), FabricError> {
+        Ok(())
+    }
     fn progress(&self) -> Result<usize, FabricError> {
         Ok(0)
     }

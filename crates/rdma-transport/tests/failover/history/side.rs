@@ -159,6 +159,7 @@ impl Side {
 
     fn act(&mut self, now: Duration, last: u64) -> Result<(), FabricError> {
         self.rails.progress()?;
+        ferrorail_fabric::Endpoint::untracked(&self.rails, self.peer)?;
         if now >= self.checked {
             self.rails.check(self.peer)?;
             self.checked = now + Duration::from_millis(30);
