@@ -69,6 +69,14 @@ int main(int argc, char **argv)
         CASE("gather negative",
              MPI_Gather(apart, N, MPI_INT, memory, rank == root ? -1 : 0, MPI_INT, root, comm));
         CASE("scatter long", MPI_Scatter(apart, N, MPI_INT, memory, N - (rank == root), MPI_INT, root, comm));
+        CASE("gatherv short",
+             MPI_Gatherv(apart, N + (rank == root), MPI_INT, memory, counts, at, MPI_INT, root, comm));
+        CASE("gatherv of nothing",
+             MPI_Gatherv(apart, N, MPI_INT, memory, counts, at, rank == root ? MPI_DATATYPE_NULL : MPI_INT,
+                         root, comm));
+        CASE("scatterv long",
+             MPI_Scatterv(memory, counts, at, MPI_INT, apart, N - (rank == root), MPI_INT, root, comm));
+        CASE("reduce same", MPI_Reduce(apart, rank == root ? apart : memory, N, MPI_INT, MPI_SUM, root, comm));
         CASE("gather apart", MPI_Gather(apart, N, MPI_INT, memory, N, MPI_INT, root, comm));
     }
     MPI_Comm_free(&comm);

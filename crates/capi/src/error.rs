@@ -23,7 +23,7 @@ pub enum CallError {
         /// Bytes that the receive arguments describe for one rank.
         recv_bytes: usize,
     },
-    /// An argument of a call on a window is wrong.
+    /// An argument is wrong.
     #[error(transparent)]
     Wrong(#[from] Wrong),
     /// The system refused memory for a copy of the program's data, or for a table that describes it.
@@ -65,7 +65,7 @@ impl CallError {
     }
 }
 
-/// What is wrong with an argument of a call on a window.
+/// What is wrong with an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     #[error("there is no buffer")]

@@ -32,8 +32,9 @@
 //! rank, whose error handler then runs as without ferrorail. Its peers wait, as they would in the
 //! host; `FERRORAIL_PEER_TIMEOUT` bounds that. Where the call can run all the same (equal buffers, a
 //! root of gather or scatter that is wrong about its own side) it does, and the error comes after
-//! it, so that the other ranks are not kept waiting and the next call finds all in step. Amounts of data that differ between ranks are
-//! `MPI_ERR_TRUNCATE` at a rank that notices; the communicator is unusable then.
+//! it, so that the other ranks are not kept waiting and the next call finds all in step. Amounts of
+//! data that differ between ranks are `MPI_ERR_TRUNCATE` at a rank that notices; how the communicator
+//! goes on then says `docs/design/0053-going-on-after-an-error.md`.
 
 mod collective;
 mod comm_settings;

@@ -11,6 +11,7 @@ use crate::session::Session;
 use ferrorail_engine::{EngineError, LocalReduction, Order};
 use ferrorail_mpi_abi::{MpiError, Op};
 use libc::c_int;
+use std::ops::Range;
 use std::ptr;
 
 /// Bytes of elements that are laid out at a time, unless a single element has more.
@@ -25,20 +26,18 @@ pub struct HostOperation<'a> {
     op: Op,
     /// One element, wherever.
     element: Elements,
-    /// Distance from an element's lowest byte to the end of its highest.
-    reach: usize,
+    /// What an element with gaps takes up, by offsets from its address, with the gaps at its ends: an operation may
+    /// assign whole structures of which the type names some members.
+    span: Range<isize>,
 }
 
 impl<'a> HostOperation<'a> {
     /// `op` on elements like these; `None` if the host does not say how far one reaches.
     pub fn new(session: &'a Session, op: Op, elements: &Elements) -> Option<Self> {
         let layout = elements.layout.clone();
-        let reach = match layout.dense_at() {
-            Some(_) => layout.bytes,
-            None => {
-                let facts = session.host().type_layout(elements.datatype).ok()?;
-                usize::try_from(facts.true_extent).ok()?
-            }
+        let span = match layout.dense_at() {
+            Some(_) => 0..0,
+            None => session.host().type_layout(elements.datatype).ok()?.span(),
         };
         Some(Self {
             session,
@@ -49,7 +48,7 @@ impl<'a> HostOperation<'a> {
                 datatype: elements.datatype,
                 layout,
             },
-            reach,
+            span,
         })
     }
 
@@ -135,11 +134,15 @@ impl<'a> HostOperation<'a> {
     ) -> Result<(), CallError> {
         let layout = &self.element.layout;
         let stride = layout.extent().unsigned_abs();
-        let chunk = (CHUNK_BYTES / stride.max(self.reach).max(1)).clamp(1, elements);
-        let side = self.reach + (chunk - 1) * stride;
-        let side = side.next_multiple_of(ALIGNMENT);
-        let mut memory = Operands::new(2 * side)?;
-        // Elements may follow one another downwards, and their data begin before or behind them.
+        let reach = self.span.end.abs_diff(self.span.start);
+        let chunk = (CHUNK_BYTES / stride.max(reach).max(1)).clamp(1, elements);
+        let side = reach
+            .checked_add((chunk - 1) * stride)
+            .and_then(|side| side.checked_next_multiple_of(ALIGNMENT));
+        let side = side.filter(|&side| side < isize::MAX as usize / 4);
+        let side = side.ok_or(CallError::TooMuch)?;
+        let mut memory = Operands::new(2 * side + ALIGNMENT)?;
+        // Elements may follow one another downwards, and begin before or behind their addresses.
         let below = match layout.extent() {
             ..0 => (chunk - 1) * stride,
             _ => 0,
@@ -147,7 +150,8 @@ impl<'a> HostOperation<'a> {
         let left = memory
             .first()
             .wrapping_add(below)
-            .wrapping_offset(layout.lowest().wrapping_neg());
+            .wrapping_offset(self.span.start.wrapping_neg());
+        let left = left.wrapping_add(left.align_offset(ALIGNMENT));
         let right = left.wrapping_add(side);
         for first in (0..elements).step_by(chunk) {
             let count = chunk.min(elements - first);

@@ -1,4 +1,4 @@
-//! Reasons for leaving a communicator's collectives to the host.
+//! Reasons for leaving calls on a communicator or a window to the host.
 
 /// The arguments are wrong; the host says how.
 pub const INVALID: &str = "invalid arguments";
@@ -30,6 +30,8 @@ pub const TOO_MANY_CONNECTIONS: &str = "more queue pairs than FERRORAIL_QUEUE_PA
 pub const NO_CONNECTION: &str = "no connection (see the warning)";
 /// Ranks disagreed on an earlier call.
 pub const AFTER_ERROR: &str = "after an error";
+/// Wrong, but nobody else waits for it.
+pub const THREADS: &str = "several threads in a communicator of one rank";
 /// The host has no more communicators, of which one was needed.
 pub const NO_COMMUNICATOR: &str = "no communicator left in the host MPI";
 /// The team could not be made.

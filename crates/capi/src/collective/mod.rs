@@ -328,12 +328,17 @@ fn refused<C: Collective>(session: &Session, root: c_int, comm: Comm, refusal: R
 }
 
 /// Tells the ranks that wait in the operation of `team` if this one takes no part, for a `refusal` of its own.
-/// Where the call is the host's on all ranks it is so here.
+/// Where the call is the host's on all ranks it is so here, and where there is no other rank and another thread is in it.
 #[cold]
 fn leave(team: &Team, refusal: Refusal) -> Refusal {
     let Refusal::Error(error) = &refusal else {
         return refusal;
     };
+    if let CallError::Engine(EngineError::Concurrent) = **error
+        && team.size() == 1
+    {
+        return Refusal::Left(reason::THREADS);
+    }
     if !error.is_of_this_rank() {
         return refusal;
     }

@@ -54,14 +54,8 @@ impl Vector {
     #[inline(always)]
     fn check_both(session: &Session, args: &Args) -> Result<Self, Refusal> {
         let vector = Self::check(session, args)?;
-        vector.check_where(session, args)?;
+        check_address(session, &vector.elements)?;
         Ok(vector)
-    }
-
-    /// Checks where a result goes that is as long as what is sent.
-    #[inline(always)]
-    fn check_where(&self, session: &Session, args: &Args) -> Result<(), Refusal> {
-        check_result(session, args, &self.elements, self.known_bytes(), false)
     }
 
     /// As [`Vector::check`], with a root.
@@ -142,22 +136,16 @@ impl Vector {
     }
 }
 
-/// Checks where the result goes, of which `bytes` bytes are sent. Send and receive buffer may be the same unless that
-/// is `wrong`, or the host always says so.
+/// Refuses `bytes` bytes that are sent from where the result goes, if the host does, which says so. To be asked when
+/// the call is over: the other ranks may have done nothing wrong, and are not kept waiting.
 #[inline]
-fn check_result(
-    session: &Session,
-    args: &Args,
-    result: &Elements,
-    bytes: usize,
-    wrong: bool,
-) -> Result<(), Refusal> {
-    check_address(session, result)?;
+fn not_the_result(call: &Call<'_>, bytes: usize, rejects: bool) -> Result<(), Refusal> {
+    let args = call.args;
     let aliases = ptr::eq(args.send.address, args.recv.address) && bytes != 0;
-    if aliases && (wrong || rejects_aliases(session)) {
-        return Err(Refusal::Invalid);
+    match aliases && (rejects || rejects_aliases(call.session)) {
+        true => Err(Refusal::Invalid),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 impl Checked for Vector {
@@ -182,8 +170,9 @@ macro_rules! of_vectors {
                 // Wherever it is said to be.
                 let nothing = (!receives && !is_in_place(call.session, &call.args.send))
                     .then(|| vector.counted(0));
-                if $of_first == Part::Nothing && nothing.is_none() {
-                    vector.check_where(call.session, call.args)?;
+                let has_result = nothing.is_none();
+                if $of_first == Part::Nothing && has_result {
+                    check_address(call.session, all)?;
                 }
                 vector.find_room(call, Kind::$collective, || all.count)?;
                 let output = Output::new(nothing.as_ref().unwrap_or(all))?;
@@ -191,8 +180,9 @@ macro_rules! of_vectors {
                 unsafe {
                     vector.run(call, all, &output, receives, |send, reducer| {
                         (call.team).$method(send, output.address(), all.count, reducer)
-                    })
+                    })?;
                 }
+                not_the_result(call, if has_result { vector.known_bytes() } else { 0 }, false)
             }
 
             #[inline(always)]
@@ -223,10 +213,9 @@ impl Collective for Reduce {
     unsafe fn perform(call: &Call<'_>, vector: &Vector) -> Result<(), Refusal> {
         let (session, args, root) = (call.session, call.args, call.root()?);
         let all = &vector.elements;
-        let received = if call.team.rank() == root {
-            // Open MPI, too, looks for equal buffers here, though not in all-reduce.
-            let checks = session.host().kind() == AbiKind::OpenMpi;
-            check_result(session, args, all, vector.known_bytes(), checks)?;
+        let is_root = call.team.rank() == root;
+        let received = if is_root {
+            check_address(session, all)?;
             all.count
         } else if is_in_place(session, &args.send) {
             return Err(Refusal::Invalid);
@@ -240,8 +229,15 @@ impl Collective for Reduce {
         unsafe {
             vector.run(call, all, &output, true, |send, reducer| {
                 (call.team).reduce(send, output.address(), all.count, root, reducer)
-            })
+            })?;
         }
+        // Open MPI, too, looks for equal buffers here, though not in all-reduce.
+        let rejects = session.host().kind() == AbiKind::OpenMpi;
+        not_the_result(
+            call,
+            if is_root { vector.known_bytes() } else { 0 },
+            rejects,
+        )
     }
 
     #[inline(always)]
@@ -272,8 +268,9 @@ impl Collective for ReduceScatterBlock {
         unsafe {
             vector.run(call, &all, &output, true, |send, reducer| {
                 (call.team).reduce_scatter_block(send, output.address(), block.count, reducer)
-            })
+            })?;
         }
+        not_the_result(call, block.known_bytes(), false)
     }
 
     #[inline(always)]
@@ -298,14 +295,14 @@ impl Collective for ReduceScatter {
         let (session, args, team) = (call.session, call.args, call.team);
         let bytes = vector.elements.layout.bytes;
         // SAFETY: the program's array, with an entry per rank.
-        let blocks = unsafe { Consecutive::check(team, args, bytes)? };
+        let blocks = unsafe { Consecutive::check(team, &args.recv_table, bytes)? };
         let elements_in = |block: usize| block / bytes.max(1);
         let own = elements_in(blocks.list()[team.rank().index()].bytes);
         let (all, own) = (vector.counted(blocks.elements()), vector.counted(own));
         // In place the whole vector is where only its first elements are written.
         let in_place = is_in_place(session, &args.send);
         let result = if in_place { &all } else { &own };
-        check_result(session, args, result, all.known_bytes(), false)?;
+        check_address(session, result)?;
         vector.find_room(call, Kind::ReduceScatter, || {
             let longest = blocks.list().iter().map(|block| block.bytes).max();
             elements_in(longest.unwrap_or(0))
@@ -315,8 +312,9 @@ impl Collective for ReduceScatter {
         unsafe {
             vector.run(call, &all, &output, true, |send, reducer| {
                 team.reduce_scatter(send, output.address(), blocks.list(), reducer)
-            })
+            })?;
         }
+        not_the_result(call, all.known_bytes(), false)
     }
 
     #[inline(always)]
@@ -324,7 +322,7 @@ impl Collective for ReduceScatter {
         let (args, team, reducer) = (call.args, call.team, call.reducer()?);
         let unit = reducer.element_bytes;
         // SAFETY: the program's array, with an entry per rank.
-        let blocks = unsafe { Consecutive::check(team, args, unit).ok()? };
+        let blocks = unsafe { Consecutive::check(team, &args.recv_table, unit).ok()? };
         let from = call.bytes_at(&args.send, blocks.elements() * unit)?;
         let into = call.bytes_at(&args.recv, bytes_of(blocks.list(), team.rank()))?;
         if overlap(&from, &into) {

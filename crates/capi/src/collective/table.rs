@@ -2,7 +2,7 @@
 
 use super::list::{List, list_blocks, make_room};
 use super::plain::{collect, overlap};
-use super::{Args, Buffer, Refusal, Table};
+use super::{Buffer, Refusal, Table};
 use crate::datatype::{self, Elements, Layout, Packed, is_absent};
 use crate::error::CallError;
 use crate::session::Session;
@@ -248,12 +248,11 @@ pub struct Consecutive {
 }
 
 impl Consecutive {
-    /// Checks the counts of `args.recv_table`, of elements of `bytes` bytes.
+    /// Checks the counts of `table`, of elements of `bytes` bytes.
     ///
     /// # Safety
     /// The array has an entry per rank of `team`.
-    pub unsafe fn check(team: &Team, args: &Args, bytes: usize) -> Result<Self, Refusal> {
-        let table = &args.recv_table;
+    pub unsafe fn check(team: &Team, table: &Table, bytes: usize) -> Result<Self, Refusal> {
         if table.counts.is_null() {
             return Err(Refusal::Invalid);
         }
@@ -271,11 +270,12 @@ impl Consecutive {
                 let reach = bytes.checked_mul(end);
                 reach.is_some_and(|reach| isize::try_from(reach).is_ok())
             });
+            let end = end.ok_or(CallError::TooMuch)?;
             all.list.push(Block {
                 offset: (all.elements * bytes) as isize,
-                bytes: count.wrapping_mul(bytes),
+                bytes: count * bytes,
             });
-            all.elements = end.ok_or(CallError::TooMuch)?;
+            all.elements = end;
         }
         Ok(all)
     }

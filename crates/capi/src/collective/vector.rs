@@ -6,8 +6,9 @@ use super::list::List;
 use super::plain::{Input, Output, overlap, own_block};
 use super::rooted::{receive_from_root, send_to_root};
 use super::side::{Side, is_in_place, not_aliased, rejects_aliases, same_bytes};
-use super::table::Blocks;
+use super::table::{Blocks, Consecutive};
 use super::{Buffer, Call, Check, Checked, Collective, Refusal, Table, done};
+use crate::datatype::Packed;
 use crate::error::{CallError, Wrong};
 use std::ptr;
 
@@ -64,6 +65,37 @@ impl Collective for Allgatherv {
     }
 }
 
+/// The root's part of a gather whose results it cannot take, as far as its own block tells how long an element is: the
+/// others are not kept waiting, and the next call finds all ranks in step.
+///
+/// # Safety
+/// As [`Collective::perform`].
+#[cold]
+unsafe fn gather_for_nothing(call: &Call<'_>, side: &Side) -> Result<(), Refusal> {
+    let (session, team, root) = (call.session, call.team, call.root()?);
+    let Side::At(send) = side else {
+        return Ok(());
+    };
+    // SAFETY: the program's array, with an entry per rank.
+    let counts = unsafe { Consecutive::check(team, &call.args.recv_table, 1) };
+    let (Ok(counts), Some(bytes)) = (counts, send.bytes()) else {
+        return Ok(());
+    };
+    let own = counts.list()[root.index()].bytes;
+    if own == 0 || bytes % own != 0 {
+        return Ok(());
+    }
+    // SAFETY: as above.
+    let blocks = unsafe { Consecutive::check(team, &call.args.recv_table, bytes / own)? };
+    let mut unwanted = Packed::new(blocks.elements() * (bytes / own))?;
+    // SAFETY: the caller's contract; there is room for a block of each rank.
+    unsafe {
+        let input = Input::new(session, send, 0..0)?;
+        let into = unwanted.as_mut_ptr();
+        done(team.gatherv(Some(input.address()), bytes, into, blocks.list(), root))
+    }
+}
+
 impl Collective for Gatherv {
     const NAME: &'static str = "gatherv";
     const AT_ROOT: bool = true;
@@ -81,19 +113,27 @@ impl Collective for Gatherv {
                 });
             }
             let mut output = Blocks::new(session, &call.args.recv, &call.args.recv_table);
-            output.check_output(session, call.team)?;
+            if let Err(refusal) = output.check_output(session, call.team) {
+                gather_for_nothing(call, side)?;
+                return Err(refusal);
+            }
             let bytes = output.bytes(root.index());
-            side.check_bytes(bytes)?;
+            // If the root sends another amount itself, it receives from the others all the same, and the next call
+            // finds all ranks in step.
+            let own = side.check_bytes(bytes);
             let input = match side {
-                Side::InPlace => {
+                Side::At(send) if own.is_ok() => {
+                    Some(Input::new(session, send, output.range().clone())?)
+                }
+                _ => {
                     output.keep(session, root.index())?;
                     None
                 }
-                Side::At(send) => Some(Input::new(session, send, output.range().clone())?),
             };
             let send = input.as_ref().map(Input::address);
             done(team.gatherv(send, bytes, output.base(), output.list(), root))?;
             output.finish(session)?;
+            own?;
             not_aliased(session, side, || output.row(root.index()))
         }
     }
@@ -141,12 +181,11 @@ impl Collective for Scatterv {
             let mut input = Blocks::new(session, &call.args.send, &call.args.send_table);
             input.check(session, team)?;
             let bytes = input.bytes(root.index());
+            // If the root receives another amount, the others get theirs, and the next call finds all ranks in step.
+            let own = side.check_bytes(bytes);
             let output = match side {
-                Side::InPlace => None,
-                Side::At(recv) => {
-                    same_bytes(bytes, recv.bytes().unwrap_or(0))?;
-                    Some(Output::new(recv)?)
-                }
+                Side::At(recv) if own.is_ok() => Some(Output::new(recv)?),
+                _ => None,
             };
             let written = output.as_ref().map_or(0..0, Output::range);
             input.prepare_input(session, &written)?;
@@ -155,6 +194,7 @@ impl Collective for Scatterv {
             if let Some(output) = output {
                 output.finish(session)?;
             }
+            own?;
             not_aliased(session, side, || input.row(root.index()))
         }
     }

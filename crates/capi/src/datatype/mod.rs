@@ -60,10 +60,8 @@ fn derived(session: &Session, datatype: Datatype) -> Option<Layout> {
     if let Some(layout) = PREDEFINED.lock().get_or_insert_default().get(&datatype.0) {
         return Some(layout.clone());
     }
-    let known = host.type_attribute(datatype, session.type_key).ok()?;
-    if let Some(address) = known {
-        // SAFETY: the value is a leaked `Layout`, freed by the delete callback only.
-        return Some(unsafe { &*(address as *const Layout) }.clone());
+    if let Some(layout) = kept(session, datatype) {
+        return Some(layout);
     }
     let layout = flatten::examine(session, datatype)?;
     if let NoRuns::NoMemory(_) = layout.no_runs() {
@@ -81,8 +79,26 @@ fn derived(session: &Session, datatype: Datatype) -> Option<Layout> {
     Some(layout)
 }
 
+/// The layout that hangs on its type.
+fn kept(session: &Session, datatype: Datatype) -> Option<Layout> {
+    let host = session.host();
+    let address = host
+        .type_attribute(datatype, session.type_key)
+        .ok()
+        .flatten()?;
+    // SAFETY: the value is a leaked `Layout`, freed with the type, as none ever takes another's place.
+    Some(unsafe { &*(address as *const Layout) }.clone())
+}
+
 /// Hangs `layout` on its type. Without, the type is examined again at its next use.
 fn keep(session: &Session, datatype: Datatype, layout: Layout) {
+    // Of several threads that examined the type at once one alone keeps what it found: the host deletes a value that
+    // another takes the place of, and somebody may be reading it.
+    static ONE_KEEPS: Mutex<()> = Mutex::new(());
+    let _one = ONE_KEEPS.lock();
+    if kept(session, datatype).is_some() {
+        return;
+    }
     let address = Box::into_raw(Box::new(layout));
     let kept = session
         .host()

@@ -4,7 +4,7 @@
 //! is called if everything fits, else the call fails as MPI 4.1, section 9.4, has it for a count that
 //! cannot be used.
 
-use crate::runtime;
+use crate::runtime::{self, Runtime};
 use ferrorail_base::memory;
 use ferrorail_mpi_abi::Host;
 use libc::{c_int, c_void};
@@ -52,6 +52,8 @@ impl From<c_int> for Unit {
 pub struct Arrays {
     sent: usize,
     received: usize,
+    /// Whether the last buffer was `MPI_IN_PLACE`: its count and arrays, which follow it, may be anything then.
+    in_place: bool,
     kept: Vec<Vec<c_int>>,
     /// Where the program wants a displacement unit, and where the library puts it.
     unit: Option<(*mut Unit, *const c_int)>,
@@ -80,6 +82,7 @@ impl Arrays {
         Self {
             sent,
             received,
+            in_place: false,
             kept: Vec::new(),
             unit: None,
         }
@@ -98,7 +101,7 @@ impl Arrays {
         array: *const T,
         n: usize,
     ) -> Result<*const c_int, Misfit> {
-        if array.is_null() || n == 0 {
+        if array.is_null() || n == 0 || self.in_place {
             return Ok(array.cast());
         }
         let mut kept = Vec::new();
@@ -150,8 +153,30 @@ pub trait Narrow: Sized {
 
 impl Narrow for i64 {
     type Narrowed = c_int;
-    fn narrowed(self, _: &mut Arrays) -> Result<c_int, Misfit> {
-        self.try_into().map_err(|_| Misfit::Count)
+    fn narrowed(self, arrays: &mut Arrays) -> Result<c_int, Misfit> {
+        match self.try_into() {
+            Ok(count) => Ok(count),
+            Err(_) if arrays.in_place => Ok(0),
+            Err(_) => Err(Misfit::Count),
+        }
+    }
+}
+
+impl Narrow for *const c_void {
+    type Narrowed = Self;
+    fn narrowed(self, arrays: &mut Arrays) -> Result<Self, Misfit> {
+        let in_place = |runtime: &Runtime| runtime.host.constants().in_place == self as usize;
+        arrays.in_place = runtime::get().is_some_and(in_place);
+        Ok(self)
+    }
+}
+
+impl Narrow for *mut c_void {
+    type Narrowed = Self;
+    fn narrowed(self, arrays: &mut Arrays) -> Result<Self, Misfit> {
+        self.cast_const()
+            .narrowed(arrays)
+            .map(<*const c_void>::cast_mut)
     }
 }
 
@@ -198,7 +223,7 @@ macro_rules! as_they_are {
     )*};
 }
 
-as_they_are! { c_int usize isize *const c_void *mut c_void *mut isize }
+as_they_are! { c_int usize isize *mut isize }
 
 /// Who is told that a call does not fit.
 #[derive(Clone, Copy)]

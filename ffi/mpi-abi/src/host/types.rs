@@ -4,6 +4,7 @@ use super::comm::copy_nothing;
 use super::{Host, MpiError};
 use crate::{Comm, Datatype, DeleteFn};
 use libc::{c_int, c_void};
+use std::ops::Range;
 use std::ptr;
 
 /// Extents of a datatype in bytes (MPI 4.1, section 5.1.7).
@@ -11,6 +12,8 @@ use std::ptr;
 pub struct TypeLayout {
     /// `MPI_Type_size`: bytes of data.
     pub bytes: usize,
+    /// Offset of the first byte that an element takes up.
+    pub lower_bound: isize,
     /// Distance between consecutive elements.
     pub extent: isize,
     /// Offset of the lowest data byte.
@@ -20,6 +23,17 @@ pub struct TypeLayout {
 }
 
 impl TypeLayout {
+    /// The bytes that an element takes up, gaps at its ends included, by their offsets from its address.
+    pub fn span(&self) -> Range<isize> {
+        let bounds = [self.lower_bound, self.lower_bound + self.extent];
+        let data = [
+            self.true_lower_bound,
+            self.true_lower_bound + self.true_extent,
+        ];
+        let all = || bounds.into_iter().chain(data);
+        all().fold(data[0], isize::min)..all().fold(data[1], isize::max)
+    }
+
     /// Whether consecutive elements cover memory without gaps. The order of the data may still
     /// differ from the order in memory.
     pub fn is_dense(&self) -> bool {
@@ -50,6 +64,7 @@ impl Host {
         let bytes = self.type_bytes(datatype)?;
         Ok(TypeLayout {
             bytes,
+            lower_bound,
             extent,
             true_lower_bound,
             true_extent,
